@@ -1,0 +1,69 @@
+package stint
+
+import (
+	"context"
+	"time"
+)
+
+// Auditor copies the whole ledger out of a store at one moment, for those who
+// check it: tests, and people who doubt.
+type Auditor interface {
+	Audit(ctx context.Context) (*Ledger, error)
+}
+
+// Ledger is everything that decides the fate of jobs, in plain rows.
+type Ledger struct {
+	Entries    []LedgerEntry
+	Claims     []LedgerClaim // by lane and number
+	Executions []LedgerExecution
+	Waiting    []LedgerWait
+	Jobs       []LedgerJob // what the people's view says
+	Engines    []Token     // the roster
+	Buried     map[Token]time.Time
+}
+
+// LedgerEntry is one row of the log. Behind says that it is behind its
+// lane's frontier and not pending: some claim must have taken it.
+type LedgerEntry struct {
+	Pos     Position
+	Job     ID
+	Lane    LaneID
+	Attempt int
+	Losses  int
+	Behind  bool
+}
+
+// LedgerClaim is one claim.
+type LedgerClaim struct {
+	ClaimRef
+	Engine    Token
+	Serial    int64
+	Positions []Position
+}
+
+// LedgerExecution is one recorded attempt.
+type LedgerExecution struct {
+	Pos      Position
+	Job      ID
+	Attempt  int
+	Nonce    Nonce
+	Engine   Token
+	Outcome  Outcome
+	Final    bool
+	Started  time.Time
+	Finished time.Time
+}
+
+// LedgerWait is one waiting job.
+type LedgerWait struct {
+	Job     ID
+	Attempt int
+	Due     time.Time
+	Why     State
+}
+
+// LedgerJob is one job of the people's view.
+type LedgerJob struct {
+	ID    ID
+	State State
+}

@@ -1,0 +1,136 @@
+package stint
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// DefaultQueue is the queue of jobs that name none.
+const DefaultQueue = "default"
+
+// Bounds that are part of the language.
+const (
+	MinPriority = -100
+	MaxPriority = 100
+	MaxName     = 255 // bytes of a queue, kind, tag, urn or source
+	MaxTags     = 50  // on one job
+)
+
+// maxWait keeps times where every database and Go can count them.
+const maxWait = 100 * 365 * 24 * time.Hour
+
+// Limits are the sizes that a client or an engine accepts. A zero field means
+// the default.
+type Limits struct {
+	Args     int // bytes of arguments; default 1 MiB
+	Metadata int // bytes of metadata; default 64 KiB
+}
+
+// Check reports the first thing about the job that can never be right, as an
+// [InvalidError], or nil.
+func (j NewJob) Check(l Limits) error {
+	if err := CheckName("kind", j.Kind); err != nil {
+		return err
+	}
+	if j.Queue != "" {
+		if err := CheckName("queue", j.Queue); err != nil {
+			return err
+		}
+		if j.Queue == "*" {
+			return invalid("queue", `"*" means every queue and names none`)
+		}
+	}
+	if j.Priority < MinPriority || j.Priority > MaxPriority {
+		return invalid("priority", "%d is outside %d to %d", j.Priority, MinPriority, MaxPriority)
+	}
+	if err := j.Retry.Err(); err != nil {
+		return invalid("retry", "%v", err)
+	}
+	if err := j.checkTimes(); err != nil {
+		return err
+	}
+	if err := j.checkLabels(); err != nil {
+		return err
+	}
+	if len(j.Args) > 0 {
+		if err := CheckJSON("args", j.Args, cmp.Or(l.Args, 1<<20)); err != nil {
+			return err
+		}
+	}
+	if len(j.Metadata) > 0 {
+		if err := CheckJSON("metadata", j.Metadata, cmp.Or(l.Metadata, 64<<10)); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(strings.TrimLeft(string(j.Metadata), " \t\r\n"), "{") {
+			return invalid("metadata", "it must be a JSON object")
+		}
+	}
+	return nil
+}
+
+func (j NewJob) checkTimes() error {
+	switch {
+	case j.Timeout < 0:
+		return invalid("timeout", "%v is negative", j.Timeout)
+	case j.Timeout > 0 && j.Timeout < time.Millisecond:
+		return invalid("timeout", "%v is shorter than a millisecond", j.Timeout)
+	case j.Delay < 0:
+		return invalid("in", "%v is negative", j.Delay)
+	case j.Delay > maxWait:
+		return invalid("in", "%v is more than a hundred years", j.Delay)
+	case j.Delay > 0 && !j.RunAt.IsZero():
+		return invalid("at", "a job has a delay or an instant, not both")
+	case !j.RunAt.IsZero() && (j.RunAt.Year() < 1900 || j.RunAt.Year() > 9000):
+		return invalid("at", "the year %d is out of range", j.RunAt.Year())
+	}
+	return nil
+}
+
+func (j NewJob) checkLabels() error {
+	if len(j.Tags) > MaxTags {
+		return invalid("tags", "%d are more than %d", len(j.Tags), MaxTags)
+	}
+	for i, tag := range j.Tags {
+		if err := CheckName("tags", tag); err != nil {
+			return err
+		}
+		if slices.Contains(j.Tags[:i], tag) {
+			return invalid("tags", "%q is there twice", tag)
+		}
+	}
+	if j.URN != "" {
+		if err := CheckName("urn", j.URN); err != nil {
+			return err
+		}
+	}
+	if j.Source != "" {
+		return CheckName("source", j.Source)
+	}
+	return nil
+}
+
+// CheckName reports what is wrong with the name of a queue, kind, tag, urn or
+// source: it is 1 to 255 bytes of UTF-8 without control characters and without
+// space at its ends.
+func CheckName(field, name string) error {
+	switch {
+	case name == "":
+		return invalid(field, "the name is empty")
+	case len(name) > MaxName:
+		return invalid(field, "the name has %d bytes, more than %d", len(name), MaxName)
+	case !utf8.ValidString(name):
+		return invalid(field, "%q is not UTF-8", name)
+	case strings.TrimSpace(name) != name:
+		return invalid(field, "%q has space at an end", name)
+	}
+	for i, r := range name {
+		if unicode.IsControl(r) {
+			return invalid(field, "%q has a control character at byte %d", name, i)
+		}
+	}
+	return nil
+}

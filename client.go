@@ -1,0 +1,78 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Client enqueues jobs. It may be used from many goroutines at once.
+type Client struct {
+	store  Enqueuer
+	tx     Tx
+	limits Limits
+}
+
+// NewClient returns a client of a store, with the default [Limits].
+func NewClient(store Enqueuer) *Client { return &Client{store: store} }
+
+// With returns a client that enqueues in the caller's transaction: the jobs
+// exist if and when that commits.
+func (c *Client) With(tx Tx) *Client {
+	d := *c
+	d.tx = tx
+	return &d
+}
+
+// Limit returns a client that refuses what is larger than the limits.
+func (c *Client) Limit(l Limits) *Client {
+	d := *c
+	d.limits = l
+	return &d
+}
+
+// Enqueue stores one job and returns its ID. An error that matches
+// [ErrInvalid] says what about the job can never be right; nothing is stored
+// then.
+func (c *Client) Enqueue(ctx context.Context, job NewJob) (ID, error) {
+	ids, err := c.EnqueueMany(ctx, []NewJob{job})
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// EnqueueMany stores all of the jobs or none of them, and returns their IDs in
+// the same order. It is the fast way to store many.
+func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) ([]ID, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	ready := make([]NewJob, len(jobs))
+	for i, job := range jobs {
+		job.fill()
+		if err := job.Check(c.limits); err != nil {
+			if len(jobs) > 1 {
+				return nil, fmt.Errorf("job %d (%s): %w", i, job.Kind, err)
+			}
+			return nil, err
+		}
+		ready[i] = job
+	}
+	return c.store.Enqueue(ctx, c.tx, ready)
+}
+
+var noArgs = json.RawMessage("{}")
+
+// fill puts defaults where nothing was said.
+func (j *NewJob) fill() {
+	if j.Queue == "" {
+		j.Queue = DefaultQueue
+	}
+	if len(j.Args) == 0 || string(j.Args) == "null" {
+		j.Args = noArgs
+	}
+	if string(j.Metadata) == "null" {
+		j.Metadata = nil
+	}
+}

@@ -1,0 +1,138 @@
+package stint
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Conditions that stores report. Test for them with [errors.Is].
+var (
+	// ErrBuried says that an engine does not stand in the roster (any more).
+	ErrBuried = errors.New("stint: the engine was buried")
+
+	// ErrAlive says that an engine was not buried because it beat lately.
+	ErrAlive = errors.New("stint: the engine is alive")
+
+	// ErrClaimGone says that a claim that an outcome refers to does not
+	// exist: the database lost it, as a failover to a standby can.
+	ErrClaimGone = errors.New("stint: the claim does not exist any more")
+
+	// ErrLaneBusy says that another claim of the lane is under way.
+	ErrLaneBusy = errors.New("stint: another claim of the lane is under way")
+
+	// ErrUnstorable says that the database refuses a value for what it is.
+	ErrUnstorable = errors.New("stint: the database refuses the value")
+
+	// ErrNotFound says that there is no such job.
+	ErrNotFound = errors.New("stint: no such job")
+
+	// ErrSchema says that the installed schema is missing, too old or too new.
+	ErrSchema = errors.New("stint: the schema does not fit")
+
+	// ErrInvalid matches every error about an input that can never be right.
+	ErrInvalid = errors.New("stint: invalid")
+)
+
+// InvalidError says what is wrong with an input, and where.
+type InvalidError struct {
+	Field   string // the part that is wrong: "queue", "args"
+	Problem string
+}
+
+// Error names the field and the problem.
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Problem }
+
+// Is makes every InvalidError match [ErrInvalid].
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+func invalid(field, format string, args ...any) error {
+	return &InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// Causes that a handler's context is cancelled with. [context.Cause] tells.
+var (
+	// ErrStopping: the engine stops and its grace is over.
+	ErrStopping = errors.New("stint: the engine is stopping")
+
+	// ErrTimeout: the attempt took longer than its timeout.
+	ErrTimeout = errors.New("stint: the attempt timed out")
+
+	// ErrFenced: the engine lost its place in the roster, so whatever the
+	// handler still does will not be recorded.
+	ErrFenced = errors.New("stint: the engine was fenced off")
+)
+
+type noRetryError struct{ err error }
+
+func (e *noRetryError) Error() string { return e.err.Error() }
+func (e *noRetryError) Unwrap() error { return e.err }
+
+// NoRetry marks an error as final: whatever the policy says, the job is not
+// tried again. NoRetry(nil) is nil.
+func NoRetry(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &noRetryError{err}
+}
+
+type snoozeError struct{ wait time.Duration }
+
+func (e *snoozeError) Error() string { return "stint: run again in " + e.wait.String() }
+
+// Snooze is returned by a handler that wants to be run again later. The
+// attempt is not charged. A wait of zero or less means at once.
+func Snooze(wait time.Duration) error { return &snoozeError{max(0, wait)} }
+
+type cancelError struct{ why string }
+
+func (e *cancelError) Error() string { return "stint: cancelled: " + e.why }
+
+// Cancel is returned by a handler that finds that its job must not be done:
+// the job ends as cancelled, for the reason given.
+func Cancel(why string) error { return &cancelError{why} }
+
+// PanicError is what a handler's panic becomes.
+type PanicError struct {
+	Value any
+	Stack string
+}
+
+// Error shows the value that the handler panicked with.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap is the value itself when it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Classes names what an error is, for policies that choose by it: the type of
+// the error that everything else was wrapped around.
+func Classes(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return []string{className(err)}
+}
+
+func className(err error) string {
+	var p *PanicError
+	if errors.As(err, &p) {
+		return "panic"
+	}
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return strings.TrimPrefix(reflect.TypeOf(err).String(), "*")
+		}
+		err = next
+	}
+}
+
+func describe(err error, stack string) *Failure {
+	return &Failure{Class: className(err), Message: err.Error(), Stack: stack}
+}

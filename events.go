@@ -1,0 +1,32 @@
+package stint
+
+import "time"
+
+// EventType says what happened.
+type EventType string
+
+// The events of an engine.
+const (
+	EventJoined   EventType = "joined"   // the engine entered the roster
+	EventLeft     EventType = "left"     // it left cleanly
+	EventBuried   EventType = "buried"   // it found that it was buried
+	EventStarted  EventType = "started"  // an attempt began
+	EventEnded    EventType = "ended"    // an attempt ended and is recorded
+	EventReturned EventType = "returned" // entries were handed back unstarted
+	EventTrouble  EventType = "trouble"  // something failed and will be tried again
+)
+
+// Event is one thing that an engine did or met. Engines neither log nor
+// count; whoever wants either makes it of these.
+type Event struct {
+	Type     EventType
+	Time     time.Time
+	Engine   Token
+	Instance string
+
+	Job       *Job       // of started and ended; not to be written to
+	Execution *Execution // of ended
+	Count     int        // of returned: how many
+	Doing     string     // of trouble: what was tried
+	Err       error      // of trouble
+}

@@ -1,0 +1,65 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Finisher records how attempts ended.
+type Finisher interface {
+	// Finish writes a batch of executions and their successors, all or
+	// nothing, durably. It writes only while the engine stands in the roster
+	// ([ErrBuried] otherwise) and while every claim named exists with its
+	// nonce ([ErrClaimGone] otherwise). Repeating a batch whose fate is
+	// unknown is safe: what was recorded before is left alone, with its
+	// successor. It returns how many executions were new.
+	//
+	// An error that matches [ErrUnstorable] says that the batch holds a value
+	// that the database refuses; nothing was written, and a smaller batch
+	// finds the culprit.
+	//
+	// One engine calls it from one goroutine at a time.
+	Finish(ctx context.Context, engine Token, claims []ClaimRef, done []Execution) (int, error)
+}
+
+// Execution is the record of one attempt, ready to be written. Started and
+// Ended are this process's instants; the store turns their age on the
+// monotonic clock into its own time.
+type Execution struct {
+	Pos     Position
+	Job     ID
+	Nonce   Nonce // of the claim that took the entry
+	Attempt int
+	Slot    int // which slot ran it, from 1; 0 when it never began
+	Started time.Time
+	Ended   time.Time
+	Outcome Outcome
+	Final   bool
+	Reason  string // empty when the outcome says it all
+	Result  json.RawMessage
+	Error   *Failure
+	Next    *Successor // nil exactly when Final
+}
+
+// Successor is what follows an attempt that was not the last: a row in
+// waiting when Wait is set, otherwise a new entry at once.
+type Successor struct {
+	Wait     bool
+	Delay    time.Duration // of a wait, from the moment that the attempt ended
+	Why      State         // what the job shows while it waits: Scheduled or Retrying
+	Part     Part          // of the lane, when it does not wait
+	Kind     string
+	Queue    string
+	Priority int
+	Attempt  int
+	Losses   int
+	Suspect  int
+}
+
+// Failure is an error as it is stored and shown.
+type Failure struct {
+	Class   string `json:"class"`
+	Message string `json:"message"`
+	Stack   string `json:"stack,omitempty"`
+}

@@ -1,0 +1,123 @@
+package stint
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/stint-go/stint/retry"
+)
+
+// ID names a job for ever. It is drawn from the store's sequence of
+// positions when the job is enqueued, is never reused, and is always positive.
+type ID int64
+
+// String is the decimal form, as the command line prints it.
+func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// Position is a place in the log of ready work. A job has one for each time
+// that it became ready; the first of a job that was ready at once is its ID.
+type Position int64
+
+// NewJob is a job on its way into a store: what a producer says about it.
+// The zero value of every field but Kind means the kind's default.
+//
+// Most programs never build one by hand: [Kind.New] and the options of
+// [Kind.Enqueue] do.
+type NewJob struct {
+	// Kind is the name of the type of job. Required.
+	Kind string
+
+	// Args are the arguments, any JSON value. Nil means {}.
+	Args json.RawMessage
+
+	// Queue is the named group of jobs that this one belongs to. Empty means
+	// [DefaultQueue].
+	Queue string
+
+	// Priority orders the jobs of a queue: lower first, -100 to 100.
+	Priority int
+
+	// RunAt is the instant before which the job is not started. The zero
+	// time and one in the past mean at once; the store's clock decides.
+	RunAt time.Time
+
+	// Delay is the same counted from the store's clock at the moment of the
+	// enqueue, so that a producer whose clock is wrong is still right.
+	// At most one of RunAt and Delay may be set.
+	Delay time.Duration
+
+	// Retry says what happens after a failure. It is stored with the job.
+	// The zero value is [retry.Default].
+	Retry retry.Policy
+
+	// Timeout bounds each attempt. Zero means no bound.
+	Timeout time.Duration
+
+	// Tags are labels that jobs are found by, each at most once.
+	Tags []string
+
+	// URN names the thing that the job is about.
+	URN string
+
+	// Source says where the job came from.
+	Source string
+
+	// Metadata is context that travels beside the arguments: a JSON object,
+	// or nil for none.
+	Metadata json.RawMessage
+}
+
+// Job is one job as its handler sees it: what was enqueued, and which attempt
+// this is. A handler owns the value that it is given, apart from Args and
+// Metadata, whose bytes must not be written to.
+type Job struct {
+	ID       ID
+	Kind     string
+	Args     json.RawMessage
+	Queue    string
+	Priority int
+	Attempt  int // counts from 1; runs that were not charged do not count
+	Losses   int // how often an engine died while it ran this job
+
+	Retry    retry.Policy
+	Timeout  time.Duration
+	Tags     []string
+	URN      string
+	Source   string
+	Metadata json.RawMessage
+
+	Created time.Time // when it was enqueued, by the store's clock
+	Due     time.Time // when it was first due, by the store's clock
+}
+
+// Entry is one appearance of a job in the log of ready work: what an engine
+// gets when it claims.
+type Entry struct {
+	Job
+	Pos     Position
+	Ready   time.Time // when this entry became ready, by the store's clock
+	Suspect int       // how many engines died with it in hand, unannounced
+}
+
+// State says where a job is in its life, as people see it. It is derived from
+// the log, never stored.
+type State string
+
+// The states of a job. The last three are final.
+const (
+	Scheduled State = "scheduled" // waiting for its time
+	Retrying  State = "retrying"  // failed, waiting for the next attempt
+	Blocked   State = "blocked"   // waiting for something else
+	Available State = "available" // ready, not yet claimed
+	Running   State = "running"   // claimed by an engine
+	Completed State = "completed"
+	Failed    State = "failed"
+	Cancelled State = "cancelled"
+)
+
+// States lists every state, in the order of a job's life.
+var States = []State{Scheduled, Retrying, Blocked, Available, Running, Completed, Failed, Cancelled}
+
+// Final reports whether a job in this state stays in it for ever.
+func (s State) Final() bool { return s == Completed || s == Failed || s == Cancelled }

@@ -1,0 +1,117 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint/retry"
+)
+
+// Declaration is what is known of a kind: its name and what its jobs get when
+// their producer does not say otherwise. Engines write the declarations of
+// the kinds that they handle into the store, for producers that are not Go.
+type Declaration struct {
+	Name     string        `json:"name"`
+	Queue    string        `json:"queue"`
+	Priority int           `json:"priority"`
+	Retry    retry.Policy  `json:"retry"`
+	Timeout  time.Duration `json:"timeout,omitempty"`
+	Tags     []string      `json:"tags,omitempty"`
+}
+
+// Job begins a job of the kind, with the kind's defaults.
+func (d Declaration) Job(args json.RawMessage, opts ...Option) NewJob {
+	job := NewJob{
+		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
+		Retry: d.Retry, Timeout: d.Timeout, Tags: slices.Clone(d.Tags),
+	}
+	for _, opt := range opts {
+		opt(&job)
+	}
+	return job
+}
+
+// Check reports what is wrong with the declaration, or nil.
+func (d Declaration) Check() error {
+	return d.Job(nil).Check(Limits{})
+}
+
+// Kind is a type of job with arguments of type A. Declare it once, in a
+// package that producers and handlers share: it is all that they need to
+// agree on, and the compiler sees to it that they do.
+type Kind[A any] struct {
+	decl Declaration
+}
+
+// NewKind declares a kind. The options are the defaults of its jobs. It
+// panics when the name or an option can never be right, since a declaration is
+// part of the program.
+func NewKind[A any](name string, defaults ...Option) Kind[A] {
+	job := NewJob{Kind: name}
+	for _, opt := range defaults {
+		opt(&job)
+	}
+	if job.Delay != 0 || !job.RunAt.IsZero() || job.Args != nil {
+		panic(fmt.Sprintf("stint: kind %q: a time and arguments belong to a job, not to a kind", name))
+	}
+	d := Declaration{
+		Name: name, Queue: job.Queue, Priority: job.Priority,
+		Retry: job.Retry, Timeout: job.Timeout, Tags: job.Tags,
+	}
+	if err := d.Check(); err != nil {
+		panic(fmt.Sprintf("stint: kind %q: %v", name, err))
+	}
+	return Kind[A]{d}
+}
+
+// Declaration is the kind without its type.
+func (k Kind[A]) Declaration() Declaration { return k.decl }
+
+// New makes a job of the kind for [Client.EnqueueMany].
+func (k Kind[A]) New(args A, opts ...Option) (NewJob, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return NewJob{}, fmt.Errorf("encode the arguments of %s: %w", k.decl.Name, err)
+	}
+	return k.decl.Job(raw, opts...), nil
+}
+
+// Enqueue stores one job of the kind and returns its ID.
+func (k Kind[A]) Enqueue(ctx context.Context, c *Client, args A, opts ...Option) (ID, error) {
+	job, err := k.New(args, opts...)
+	if err != nil {
+		return 0, err
+	}
+	return c.Enqueue(ctx, job)
+}
+
+// ResultKind is a kind whose handler returns a result of type R, kept with
+// the execution.
+type ResultKind[A, R any] struct {
+	Kind[A]
+}
+
+// NewResultKind declares a kind with a result. It is otherwise [NewKind].
+func NewResultKind[A, R any](name string, defaults ...Option) ResultKind[A, R] {
+	return ResultKind[A, R]{NewKind[A](name, defaults...)}
+}
+
+// ErrNoResult says that a job has not completed, or left no result.
+var ErrNoResult = errors.New("stint: the job has no result")
+
+// Result decodes the result of a completed job, [ErrNoResult] when it has
+// none yet.
+func (k ResultKind[A, R]) Result(job *JobInfo) (R, error) {
+	var r R
+	for _, x := range job.Executions {
+		if x.Outcome == OutcomeCompleted && x.Result != nil {
+			err := json.Unmarshal(x.Result, &r)
+			return r, err
+		}
+	}
+	return r, ErrNoResult
+}

@@ -1,0 +1,59 @@
+package stint
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Outcome says how one attempt ended. The numbers are stored; they never
+// change their meaning.
+type Outcome int8
+
+// The outcomes of an attempt.
+const (
+	OutcomeCompleted Outcome = 1 // the handler returned without error
+	OutcomeFailed    Outcome = 2 // it returned an error or panicked; charged
+	OutcomeSnoozed   Outcome = 3 // it asked to be run later; not charged
+	OutcomeReturned  Outcome = 4 // handed back unstarted, or ended by a stop; not charged
+	OutcomeLost      Outcome = 5 // its engine died while it ran; charged
+	OutcomeCancelled Outcome = 6 // somebody cancelled the job
+	OutcomeExpired   Outcome = 7 // it was not started in time
+)
+
+var outcomeNames = [...]string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired"}
+
+// String is the outcome's name as people see it.
+func (o Outcome) String() string {
+	if o < 1 || int(o) >= len(outcomeNames) {
+		return "unknown"
+	}
+	return outcomeNames[o]
+}
+
+// MarshalText makes JSON carry the name.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// State is the state that a job is in after a final attempt with this outcome.
+func (o Outcome) State() State {
+	switch o {
+	case OutcomeCompleted:
+		return Completed
+	case OutcomeCancelled:
+		return Cancelled
+	default:
+		return Failed
+	}
+}
+
+// Ending is what an engine knows about an attempt when it is over, before
+// anybody decided what follows.
+type Ending struct {
+	Outcome Outcome
+	Err     error           // the handler's error, for failed and lost
+	Result  json.RawMessage // what it returned; nil for nothing
+	Snooze  time.Duration   // how long, for snoozed
+	Part    Part            // the lane's part to go back to, for returned
+	Suspect int             // the suspicion that a returned entry carries on
+	Note    string          // the reason that people read, where the outcome alone does not say it
+	Stack   string          // where a panic happened
+}

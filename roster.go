@@ -1,0 +1,72 @@
+package stint
+
+import (
+	"context"
+	"time"
+)
+
+// Token is an engine's identity in the roster: 63 random bits, new each time
+// that it joins. Whoever does not stand in the roster under its token can
+// neither claim nor record.
+type Token int64
+
+// Roster is the list of running engines.
+type Roster interface {
+	// Join enters an engine. Its token must be fresh and random.
+	Join(ctx context.Context, e EngineInfo, kinds []Declaration) error
+
+	// Beat says that an engine is alive. It never brings one back:
+	// [ErrBuried] tells an engine that it was buried.
+	Beat(ctx context.Context, engine Token, b Beat) error
+
+	// Held lists the engine's claims numbered from serial on that have
+	// entries without an outcome, with the positions of those only.
+	Held(ctx context.Context, engine Token, serial int64) ([]Claim, error)
+
+	// Bury takes an engine out of the roster and concludes its unfinished
+	// entries as judge says; the judge sees each entry and whether its last
+	// beat announced it as running. With Unless positive, an engine that beat
+	// within that time is left alone ([ErrAlive]). An engine that leaves
+	// buries itself. Whoever loses the race to another burier gets
+	// [ErrBuried].
+	Bury(ctx context.Context, b Burial, judge func(e *Entry, begun bool) Execution) (buried int, err error)
+
+	// Engines lists the roster, oldest first.
+	Engines(ctx context.Context) ([]EngineInfo, error)
+}
+
+// EngineInfo is an engine as the roster shows it.
+type EngineInfo struct {
+	Token      Token         `json:"token,string"`
+	Instance   string        `json:"instance"`
+	Host       string        `json:"host"`
+	BootID     string        `json:"boot_id,omitempty"`
+	PID        int           `json:"pid"`
+	PIDStarted int64         `json:"pid_started,omitempty"` // clock ticks after boot, where the system tells
+	Version    string        `json:"version"`
+	Queues     []string      `json:"queues"`
+	Kinds      []string      `json:"kinds"`
+	Slots      int           `json:"slots"`
+	TimeToLive time.Duration `json:"time_to_live"`
+	Joined     time.Time     `json:"joined"`  // set by the store
+	Beat       time.Time     `json:"beat"`    // set by the store: the last beat
+	Running    []Position    `json:"running"` // announced by the last beat
+}
+
+// Beat is what an engine says of itself each time.
+type Beat struct {
+	// Running are the entries that its slots work on now.
+	Running []Position
+
+	// Low is a promise: every claim of this engine with a lower serial
+	// number has an outcome for each entry, and no request with a lower
+	// number is on its way.
+	Low int64
+}
+
+// Burial says whom to bury.
+type Burial struct {
+	Engine Token
+	Unless time.Duration // leave it alone if it beat within this time; 0 buries in any case
+	Why    string        // kept in the engine's history
+}
