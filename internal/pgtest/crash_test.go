@@ -1,0 +1,2 @@
+package pgtest
+func runAsChild() bool { return false }

@@ -1,0 +1,95 @@
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	runPrefix = "stint-pg-"
+	lockName  = "owner.lock"
+
+	// A run directory younger than this is left alone: its owner may be about to take the lock.
+	sweepAge = time.Minute
+
+	// The path of a unix socket must fit into 103 bytes on macOS and 107 on Linux. This leaves room for the name
+	// of the run directory and the socket in it.
+	longestBase = 60
+)
+
+// runDir is the directory that holds all of one cluster. It belongs to the server's user, and its name is known to
+// nobody in advance, so that other users of the machine can neither enter it nor lay it out beforehand.
+type runDir struct {
+	path string
+	lock *os.File // locked for as long as this process lives
+}
+
+// newRunDir creates a run directory, after it has removed those that dead processes left.
+func newRunDir() (*runDir, error) {
+	base := baseDir()
+	sweep(base)
+	path, err := os.MkdirTemp(base, runPrefix)
+	if err != nil {
+		return nil, err
+	}
+	d := &runDir{path: path}
+	if d.lock, err = takeLock(filepath.Join(path, lockName)); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the run directory: %w", err), os.RemoveAll(path))
+	}
+	if err := giveToServer(path); err != nil {
+		return nil, errors.Join(err, d.remove())
+	}
+	return d, nil
+}
+
+func (d *runDir) data() string    { return filepath.Join(d.path, "data") }
+func (d *runDir) log() string     { return filepath.Join(d.path, "postgres.log") }
+func (d *runDir) pidFile() string { return filepath.Join(d.data(), "postmaster.pid") }
+
+// remove deletes the directory. The lock goes first, since Windows does not delete what is open. It tries for a while,
+// because the children of a killed server may still be writing.
+func (d *runDir) remove() error {
+	closed := d.lock.Close()
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		err := os.RemoveAll(d.path)
+		if err == nil || time.Since(begin) > startLimit {
+			return errors.Join(closed, err)
+		}
+	}
+}
+
+// baseDir is where run directories are made: the temporary directory, unless its path is too long for a socket or
+// closed to the server's user.
+func baseDir() string {
+	dir := os.TempDir()
+	if os.PathSeparator == '/' && (len(dir) > longestBase || reachable(dir) != nil) {
+		return "/tmp"
+	}
+	return dir
+}
+
+// sweep removes run directories whose owner is gone. A server that still runs in one needs no signal, and no
+// process id that may belong to somebody else by now: PostgreSQL looks at its lock file once a minute and stops when
+// it has disappeared. What cannot be removed belongs to another user, who will do it.
+func sweep(base string) {
+	dirs, _ := filepath.Glob(filepath.Join(base, runPrefix+"*")) // Only a malformed pattern is an error.
+	for _, dir := range dirs {
+		if abandoned(dir) {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+func abandoned(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || time.Since(info.ModTime()) < sweepAge {
+		return false
+	}
+	free, err := lockIsFree(filepath.Join(dir, lockName))
+	// A directory without a lock was left between its creation and the locking, more than a minute ago.
+	return free || errors.Is(err, fs.ErrNotExist)
+}
