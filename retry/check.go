@@ -1,0 +1,103 @@
+package retry
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ErrInvalid is what every error about a malformed policy wraps, whether it was
+// built, decoded or parsed: the mistake of whoever wrote it, not of a store.
+var ErrInvalid = errors.New("invalid retry policy")
+
+// A policy is stored with each job and read by people: what nobody could
+// survey is refused. Rows, cases and class names count as parts.
+const (
+	maxParts = 100
+	maxDepth = 5
+	maxName  = 255
+)
+
+func invalid(bad string) error { return fmt.Errorf("%w: %s", ErrInvalid, bad) }
+
+// The checks below return what is wrong as text, or nothing, so that cmp.Or
+// takes the first mistake of several.
+
+func checkRetries(n int) string {
+	if n < 0 || n > MaxRetries {
+		return fmt.Sprintf("retries is %d; it must be between 0 and %d", n, MaxRetries)
+	}
+	return ""
+}
+
+// checkWait wants a duration from least, which is 0 or 1 ns, to MaxWait.
+func checkWait(what string, d, least time.Duration) string {
+	switch {
+	case d < 0:
+		return fmt.Sprintf("%s is %s; it must not be negative", what, FormatDuration(d))
+	case d < least:
+		return what + " is 0s; it must be longer"
+	case d > MaxWait:
+		return fmt.Sprintf("%s is %s; the longest is %s", what, FormatDuration(d), FormatDuration(MaxWait))
+	}
+	return ""
+}
+
+// checkName guards what ends up in databases and terminals. Names are error
+// classes, which may be type names such as *fs.PathError, and function names.
+func checkName(what, name string) string {
+	switch {
+	case name == "":
+		return what + " is empty"
+	case len(name) > maxName:
+		return fmt.Sprintf("%s has %d bytes; the longest has %d", what, len(name), maxName)
+	case !utf8.ValidString(name):
+		return fmt.Sprintf("%s %q is not valid UTF-8", what, name)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Sprintf("%s %q has a control character", what, name)
+	}
+	return ""
+}
+
+// weighed refuses a policy that has grown too large or too deep. Everything
+// inside it was weighed before, so the walk is short.
+func (p Policy) weighed() Policy {
+	if p.bad != "" {
+		return p
+	}
+	parts, depth := weigh(p)
+	switch {
+	case depth > maxDepth:
+		return p.refused(fmt.Sprintf("policies are nested %d deep; the deepest is %d", depth, maxDepth))
+	case parts > maxParts:
+		return p.refused(fmt.Sprintf("rows, cases and classes add up to %d; the most is %d", parts, maxParts))
+	}
+	return p
+}
+
+func weigh(p Policy) (parts, depth int) {
+	parts = len(p.only.names()) + len(p.except.names())
+	inside := func(q Policy) {
+		n, d := weigh(q)
+		parts, depth = parts+1+n, max(depth, d)
+	}
+	for r := p.rule; r != nil; {
+		switch v := r.(type) {
+		case younger:
+			parts++
+			r = v.rest
+		case on:
+			inside(v.then)
+			r = v.rest
+		case otherwise:
+			inside(v.then)
+			r = nil
+		default:
+			r = nil
+		}
+	}
+	return parts, depth + 1
+}
