@@ -1,0 +1,283 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+var buryTests = []test{
+	{"The judge sees each unfinished entry once, and whether it was announced", func(t *T) {
+		t.enqueue(jobs(6, "k")...)
+		w := t.join("k")
+		all := append(w.Claim(lane(stint.DefaultQueue), 4), w.Claim(lane(stint.DefaultQueue), 2)...)
+		w.Beat(all[3].Pos)
+		w.Beat(all[1].Pos, all[5].Pos, all[0].Pos)
+		w.Complete(all[0], all[2])
+		begun := map[stint.Position]bool{}
+		n, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, announced bool) stint.Execution {
+			if _, twice := begun[e.Pos]; twice {
+				t.Errorf("position %d was judged twice", e.Pos)
+			}
+			if e.Kind != "k" || e.ID == 0 || !sameJSON(e.Args, []byte("{}")) {
+				t.Errorf("the judge sees %+v", e)
+			}
+			begun[e.Pos] = announced
+			return Judge(e, announced)
+		})
+		t.must(err)
+		want := map[stint.Position]bool{all[1].Pos: true, all[3].Pos: false, all[4].Pos: false, all[5].Pos: true}
+		if n != 4 || len(begun) != 4 {
+			t.Errorf("%d entries were concluded and %d judged, want 4", n, len(begun))
+		}
+		for pos, announced := range want {
+			if begun[pos] != announced {
+				t.Errorf("position %d: announced is %v, want %v", pos, begun[pos], announced)
+			}
+		}
+	}},
+	{"What the judge says is recorded, and comes first in line", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		w := t.join("k")
+		held := w.ClaimAll()
+		w.Beat(held[1].Pos)
+		fresh := t.enqueue(jobs(2, "k")...)
+		before := t.now()
+		w.Leave()
+		after := t.now()
+		front := stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID
+		next := t.join("k")
+		got := next.Claim(front, 10)
+		if !slices.Equal(jobIDs(got), ids) {
+			t.Fatalf("the front lane has %v, want %v", jobIDs(got), ids)
+		}
+		if !slices.Equal(jobIDs(next.Claim(lane(stint.DefaultQueue), 10)), fresh) {
+			t.Errorf("new work is not where it was")
+		}
+		for i, e := range got {
+			want := [][3]int{{1, 0, 1}, {2, 1, 0}, {1, 0, 1}}[i]
+			if have := [3]int{e.Attempt, e.Losses, e.Suspect}; have != want {
+				t.Errorf("job %d has attempt, losses, suspicion %v, want %v", e.ID, have, want)
+			}
+			x := t.info(e.ID).Executions[0]
+			if o := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeLost, stint.OutcomeReturned}[i]; x.Outcome != o ||
+				x.Engine != w.Info.Token || x.Final || x.Finished.Before(before) || x.Finished.After(after) {
+				t.Errorf("job %d: recorded %+v, want %s between %v and %v", e.ID, x, o, before, after)
+			}
+		}
+		next.Complete(got...)
+	}},
+	{"An engine that beat lately is left alone", func(t *T) {
+		t.enqueue(job("k"))
+		w := t.join("k")
+		e := w.ClaimAll()[0]
+		never := func(e *stint.Entry, begun bool) stint.Execution {
+			t.Errorf("a living engine was judged")
+			return Judge(e, begun)
+		}
+		for range 2 {
+			_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, never)
+			if !errors.Is(err, stint.ErrAlive) {
+				t.Errorf("the burial gives %v, want ErrAlive", err)
+			}
+			w.Beat()
+		}
+		w.Complete(e)
+	}},
+	{"An engine that has not beaten for long enough is buried", func(t *T) {
+		t.enqueue(job("k"))
+		w := t.join("k")
+		w.ClaimAll()
+		time.Sleep(30 * time.Millisecond)
+		n, err := t.again().Bury(t.ctx, stint.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond, Why: "silent"}, Judge)
+		if err != nil || n != 1 {
+			t.Errorf("the burial concluded %d, error %v", n, err)
+		}
+	}},
+	{"Whoever comes second is told", func(t *T) {
+		t.enqueue(jobs(20, "k")...)
+		w := t.join("k")
+		w.ClaimAll()
+		var judged, won atomic.Int64
+		errs := atOnce(6, func(int) error {
+			_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+				judged.Add(1)
+				return Judge(e, begun)
+			})
+			return err
+		})
+		for _, err := range errs {
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, stint.ErrBuried):
+				t.Errorf("a burier got %v, want ErrBuried", err)
+			}
+		}
+		if won.Load() != 1 || judged.Load() != 20 {
+			t.Errorf("%d buriers won and %d entries were judged, want 1 and 20", won.Load(), judged.Load())
+		}
+		for _, unless := range []time.Duration{0, time.Hour} {
+			if _, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token, Unless: unless}, Judge); !errors.Is(err, stint.ErrBuried) {
+				t.Errorf("much later a burier got %v, want ErrBuried", err)
+			}
+		}
+	}},
+	{"The buried can do nothing any more, and their token does not come back", func(t *T) {
+		t.enqueue(jobs(2, "k")...)
+		w := t.join("k")
+		e := w.Claim(lane(stint.DefaultQueue), 1)[0]
+		w.Leave()
+		if _, err := w.TryClaim(t.ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1, Wait: true}); !errors.Is(err, stint.ErrBuried) {
+			t.Errorf("its claim gives %v", err)
+		}
+		refuses(t, w, stint.ErrBuried, w.Conclude(e, completed))
+		if err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Running: []stint.Position{e.Pos}}); !errors.Is(err, stint.ErrBuried) {
+			t.Errorf("its beat gives %v", err)
+		}
+		all, err := t.Store.Engines(t.ctx)
+		t.must(err)
+		if len(all) != 0 {
+			t.Errorf("the roster still has %v", all)
+		}
+		if l := t.ledger(); l.Buried[w.Info.Token].IsZero() {
+			t.Errorf("the ledger does not know that it was buried")
+		}
+	}},
+	{"An engine that holds nothing leaves nothing", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		w := t.join("k")
+		w.Complete(w.ClaimAll()...)
+		if n := w.Leave(); n != 0 {
+			t.Errorf("leaving concluded %d entries", n)
+		}
+		if n := t.join("k").Leave(); n != 0 {
+			t.Errorf("leaving without a claim concluded %d entries", n)
+		}
+		for _, id := range ids {
+			t.state(id, stint.Completed)
+		}
+	}},
+	{"Claims in many lanes are all concluded", func(t *T) {
+		var want []stint.ID
+		for _, q := range []string{"a", "b", "c", "d"} {
+			for p := -1; p <= 1; p++ {
+				want = append(want, t.enqueue(jobs(3, "k", stint.Queue(q), stint.Priority(p))...)...)
+			}
+		}
+		w := t.join("k")
+		if _, err := w.TryClaimAll(t.ctx, 2); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Leave(); n != len(want) {
+			t.Errorf("%d entries were concluded, want %d", n, len(want))
+		}
+		got := t.join("k").ClaimAll()
+		if ids := slices.Sorted(slices.Values(jobIDs(got))); !slices.Equal(ids, want) {
+			t.Errorf("claimed again: %v, want %v", ids, want)
+		}
+		for _, e := range got {
+			if want := stint.LaneOf(e.Queue, e.Priority, stint.PartFront, "").ID; !slices.ContainsFunc(t.ledger().Entries,
+				func(l stint.LedgerEntry) bool { return l.Pos == e.Pos && l.Lane == want }) {
+				t.Errorf("job %d did not come back through the front lane", e.ID)
+				break
+			}
+		}
+	}},
+	{"The judge may end a job, or let it wait", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		w := t.join("k")
+		held := w.ClaimAll()
+		ends := map[stint.Position]stint.Ending{
+			held[0].Pos: {Outcome: stint.OutcomeCancelled, Note: "nobody wants it"},
+			held[1].Pos: {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour},
+			held[2].Pos: {Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
+		}
+		_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+			return stint.Conclude(e, ends[e.Pos], time.Now(), 0)
+		})
+		t.must(err)
+		for i, want := range []stint.State{stint.Cancelled, stint.Scheduled, stint.Available} {
+			t.state(ids[i], want)
+		}
+	}},
+	{"Burial beside claims and finishes of the engine loses and doubles nothing", buryBesideWork},
+}
+
+// buryBesideWork kills engines in the middle of their work, from another
+// process, round after round.
+func buryBesideWork(t *T) {
+	const rounds, n = 12, 60
+	other := t.again()
+	for round := range rounds {
+		t.enqueue(jobs(n, "k")...)
+		w := t.join("k")
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		wg.Go(func() {
+			<-start
+			for {
+				c, err := w.TryClaim(t.ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 3, Wait: true})
+				if err == nil && len(c.Entries) == 0 {
+					return
+				}
+				if err == nil {
+					var done []stint.Execution
+					for _, e := range c.Entries[1:] {
+						done = append(done, w.Conclude(e, completed))
+					}
+					_, err = w.TryFinish(t.ctx, done...)
+				}
+				if err != nil {
+					if !errors.Is(err, stint.ErrBuried) {
+						t.Errorf("round %d: the dying engine got %v", round, err)
+					}
+					return
+				}
+			}
+		})
+		wg.Go(func() {
+			<-start
+			time.Sleep(time.Duration(round) * time.Millisecond)
+			for {
+				_, err := other.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, Judge)
+				if errors.Is(err, stint.ErrAlive) {
+					continue // it was in the middle of something
+				}
+				if err != nil {
+					t.Errorf("round %d: the burier got %v", round, err)
+				}
+				return
+			}
+		})
+		close(start)
+		wg.Wait()
+		heir := t.join("k")
+		heir.Complete(heir.ClaimAll()...)
+		heir.Leave()
+	}
+	counts, err := t.Store.Counts(t.ctx)
+	t.must(err)
+	if counts[stint.Completed] != rounds*n {
+		t.Errorf("%d jobs completed, want %d: %v", counts[stint.Completed], rounds*n, counts)
+	}
+}
+
+// atOnce calls f from n goroutines that start together.
+func atOnce(n int, f func(i int) error) []error {
+	var wg sync.WaitGroup
+	start, errs := make(chan struct{}), make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+	return errs
+}

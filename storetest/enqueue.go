@@ -1,0 +1,235 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+var enqueueTests = []test{
+	{"IDs come in the order of the jobs and rise", func(t *T) {
+		first := t.enqueue(job("a"), job("b"), job("c"))
+		second := t.enqueue(job("d"))
+		all := slices.Concat(first, second)
+		if !slices.IsSorted(all) || all[0] <= 0 || len(slices.Compact(all)) != 4 {
+			t.Errorf("the ids %v are not positive and rising", all)
+		}
+		for i, kind := range []string{"a", "b", "c", "d"} {
+			if got := t.info(all[i]).Kind; got != kind {
+				t.Errorf("id %d is a job of kind %q, want %q", all[i], got, kind)
+			}
+		}
+	}},
+	{"Everything said of a job comes back exactly, in the claim and to people", everythingRoundTrips},
+	{"Nothing said of a job means the defaults", func(t *T) {
+		id := t.enqueue(stint.NewJob{Kind: "k"})[0]
+		e := t.join("k").Claim(lane(stint.DefaultQueue), 1)[0]
+		want := stint.Job{
+			ID: id, Kind: "k", Args: json.RawMessage("{}"), Queue: stint.DefaultQueue, Attempt: 1,
+			Created: e.Created, Due: e.Created,
+		}
+		if diff := cmp.Diff(want, e.Job, sameJob...); diff != "" {
+			t.Errorf("claimed job (-want +got):\n%s", diff)
+		}
+		if info := t.info(id); string(info.Args) != "{}" {
+			t.Errorf("people see the arguments %q, want {}", info.Args)
+		}
+	}},
+	{"Every shape of JSON arguments is kept", argumentsRoundTrip},
+	{"Durable at once, and another process sees it", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		other := t.again()
+		if _, err := other.Job(t.ctx, id); err != nil {
+			t.Errorf("another process does not see job %d: %v", id, err)
+		}
+		got := Join(t, other, "k").Claim(lane(stint.DefaultQueue), 10)
+		if len(got) != 1 || got[0].ID != id {
+			t.Errorf("another process claimed %v, want job %d", positions(got), id)
+		}
+	}},
+	{"A delay counts from the store's clock at the enqueue", func(t *T) {
+		before := t.now()
+		ids := t.enqueue(job("k", stint.In(time.Hour)), job("k", stint.In(time.Millisecond)))
+		after := t.now()
+		for i, d := range []time.Duration{time.Hour, time.Millisecond} {
+			info := t.info(ids[i])
+			if info.State != stint.Scheduled {
+				t.Errorf("a job in %v is %s", d, info.State)
+			}
+			if due := info.Due.Add(-d); due.Before(before) || due.After(after) {
+				t.Errorf("a job in %v, enqueued between %v and %v, is due at %v", d, before, after, info.Due)
+			}
+		}
+	}},
+	{"A time in the past means at once", func(t *T) {
+		ids := t.enqueue(
+			job("k", stint.At(time.Now().Add(-time.Hour))),
+			job("k", stint.At(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC))),
+			job("k"))
+		for _, id := range ids {
+			t.state(id, stint.Available)
+		}
+		if got := t.join("k").Claim(lane(stint.DefaultQueue), 10); !slices.Equal(jobIDs(got), ids) {
+			t.Errorf("claimed jobs %v, want %v", jobIDs(got), ids)
+		}
+	}},
+	{"A time in the future is kept to the microsecond", func(t *T) {
+		at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+		id := t.enqueue(job("k", stint.At(at)))[0]
+		if info := t.info(id); !info.Due.Equal(at) || info.State != stint.Scheduled {
+			t.Errorf("a job at %v is %s and due at %v", at, info.State, info.Due)
+		}
+		if got := t.join("k").ClaimAll(); len(got) != 0 {
+			t.Errorf("it was claimed an hour early")
+		}
+	}},
+	{"Jobs for now and for later go together", func(t *T) {
+		ids := t.enqueue(job("k"), job("k", stint.In(time.Hour)), job("k"), job("k", stint.In(time.Minute)))
+		if !slices.IsSorted(ids) {
+			t.Errorf("ids %v do not rise", ids)
+		}
+		for i, want := range []stint.State{stint.Available, stint.Scheduled, stint.Available, stint.Scheduled} {
+			t.state(ids[i], want)
+		}
+	}},
+	{"Twenty thousand jobs in one batch", func(t *T) {
+		const n = 20_000
+		batch := jobs(n, "k")
+		for i := range batch {
+			batch[i].Args = fmt.Appendf(nil, `{"n":%d}`, i)
+		}
+		ids := t.enqueue(batch...)
+		entries := t.join("k").ClaimAll()
+		if !slices.Equal(jobIDs(entries), ids) {
+			t.Fatalf("%d jobs were claimed, not the %d enqueued in their order", len(entries), n)
+		}
+		for i, e := range entries {
+			if !sameJSON(e.Args, batch[i].Args) {
+				t.Fatalf("job %d of the batch has the arguments %s, want %s", i, e.Args, batch[i].Args)
+			}
+		}
+	}},
+	{"No jobs are no error", func(t *T) {
+		ids, err := t.Store.Enqueue(t.ctx, stint.Tx{}, nil)
+		if err != nil || len(ids) != 0 {
+			t.Errorf("ids %v, error %v", ids, err)
+		}
+	}},
+	{"Many producers at once do not disturb each other", manyProducers},
+	{"A transaction of another driver is refused", func(t *T) {
+		for _, handle := range []any{struct{}{}, "tx", 42} {
+			if ids, err := t.Store.Enqueue(t.ctx, stint.Tx{Handle: handle}, jobs(1, "k")); err == nil {
+				t.Errorf("a handle of type %T was accepted: ids %v", handle, ids)
+			}
+		}
+		if l := t.ledger(); len(l.Jobs) != 0 {
+			t.Errorf("%d jobs were stored nevertheless", len(l.Jobs))
+		}
+	}},
+}
+
+// rich is a job of which everything is said, with the kinds of text and
+// numbers that go missing on the way through drivers.
+func rich() stint.NewJob {
+	return stint.NewJob{
+		Kind:     "kind.with-ünïcode/✓",
+		Args:     json.RawMessage(`{"id":9007199254740993,"pi":3.14159265358979323846264338327950288,"text":"a\"b\\c\n\u2028 'quoted' 😀 日本","nested":{"deep":[1,[2,[3]]],"none":null,"yes":true},"":"empty key"}`),
+		Queue:    "a queue",
+		Priority: -100,
+		Retry:    retry.Fixed(7, 1500*time.Millisecond).Jitter(0.25),
+		Timeout:  1234 * time.Millisecond,
+		Tags:     []string{"customer:42", "zwei Wörter", "a,b", `"quoted"`, "{braces}", "NULL"},
+		URN:      "urn:example:invoice:42",
+		Source:   "cron@host, 'x'",
+		Metadata: json.RawMessage(`{"trace":"00-abc","big":18446744073709551617}`),
+	}
+}
+
+func everythingRoundTrips(t *T) {
+	want := rich()
+	id := t.enqueue(want)[0]
+	l := stint.LaneOf(want.Queue, want.Priority, stint.PartNormal, "")
+	entries := t.join(want.Kind).Claim(l.ID, 1)
+	if len(entries) != 1 {
+		t.Fatalf("lane %+v has no entry", l)
+	}
+	e := entries[0]
+	job := stint.Job{
+		ID: id, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
+		Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
+		Metadata: want.Metadata, Created: e.Created, Due: e.Created,
+	}
+	if diff := cmp.Diff(job, e.Job, sameJob...); diff != "" {
+		t.Errorf("claimed job (-want +got):\n%s", diff)
+	}
+	info := *t.info(id)
+	shown := stint.JobInfo{
+		ID: id, Kind: want.Kind, State: stint.Running, Queue: want.Queue, Priority: want.Priority, Args: want.Args,
+		Attempt: 1, Tags: want.Tags, URN: want.URN, Source: want.Source, Metadata: want.Metadata,
+		Retry: want.Retry.String(), Timeout: want.Timeout, Created: e.Created, Due: e.Due,
+	}
+	if diff := cmp.Diff(shown, info, sameJob...); diff != "" {
+		t.Errorf("what people see (-want +got):\n%s", diff)
+	}
+}
+
+func argumentsRoundTrip(t *T) {
+	shapes := []string{
+		`{}`, `[]`, `0`, `-1`, `true`, `false`, `"text"`, `""`, `[null]`, `{"a":{}}`, `1e1000`, `-12345678901234567890123`,
+		`0.1`, `{"html":"<b>&amp;</b>"}`, `"\ud83d\ude00\t\u0001"`, `{"a":1,"b":{"c":[{"d":"e"}]}}`, deep(200),
+	}
+	batch := make([]stint.NewJob, len(shapes))
+	for i, s := range shapes {
+		batch[i] = job("k")
+		batch[i].Args = json.RawMessage(s)
+	}
+	ids := t.enqueue(batch...)
+	entries := t.join("k").Claim(lane(stint.DefaultQueue), len(shapes))
+	if len(entries) != len(shapes) {
+		t.Fatalf("%d of %d entries were claimed", len(entries), len(shapes))
+	}
+	for i, s := range shapes {
+		if !sameJSON(entries[i].Args, []byte(s)) {
+			t.Errorf("the arguments %.80s came back as %.80s", s, entries[i].Args)
+		}
+		if got := t.info(ids[i]).Args; !sameJSON(got, []byte(s)) {
+			t.Errorf("people see the arguments %.80s as %.80s", s, got)
+		}
+	}
+}
+
+func manyProducers(t *T) {
+	const producers, batches, size = 16, 10, 20
+	var (
+		wg  sync.WaitGroup
+		ids [producers][]stint.ID
+	)
+	for p := range producers {
+		wg.Go(func() {
+			c := stint.NewClient(t.Store)
+			for range batches {
+				got, err := c.EnqueueMany(t.ctx, jobs(size, "k", stint.Queue(fmt.Sprint("q", p%3))))
+				if err != nil || !slices.IsSorted(got) {
+					t.Errorf("producer %d: ids %v, error %v", p, got, err)
+					return
+				}
+				ids[p] = append(ids[p], got...)
+			}
+		})
+	}
+	wg.Wait()
+	all := slices.Concat(ids[:]...)
+	got := jobIDs(t.join("k").ClaimAll())
+	slices.Sort(all)
+	slices.Sort(got)
+	if !slices.Equal(got, all) {
+		t.Errorf("%d jobs were enqueued and %d claimed", len(all), len(got))
+	}
+}

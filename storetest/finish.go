@@ -1,0 +1,275 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+)
+
+var completed = stint.Ending{Outcome: stint.OutcomeCompleted}
+
+var finishTests = []test{
+	{"Each outcome leaves its job in its state", eachOutcome},
+	{"Repeating a batch changes nothing and counts nothing", finishRepeats},
+	{"A batch that was recorded in part is completed, successors included", func(t *T) {
+		t.enqueue(jobs(4, "k")...)
+		w := t.join("k")
+		done := snoozes(w, w.ClaimAll())
+		if n, err := w.TryFinish(t.ctx, done[1], done[2]); err != nil || n != 2 {
+			t.Fatalf("the first part recorded %d, error %v", n, err)
+		}
+		if n, err := w.TryFinish(t.ctx, done...); err != nil || n != 2 {
+			t.Fatalf("the whole recorded %d more, error %v", n, err)
+		}
+		if l := t.ledger(); len(l.Executions) != 4 || len(l.Waiting) != 4 {
+			t.Errorf("there are %d executions and %d successors, want 4 each", len(l.Executions), len(l.Waiting))
+		}
+	}},
+	{"What was recorded first stands, whatever a repetition says", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		e := w.ClaimAll()[0]
+		w.Complete(e)
+		for _, end := range []stint.Ending{{Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront}} {
+			if n, err := w.TryFinish(t.ctx, w.Conclude(e, end)); err != nil || n != 0 {
+				t.Errorf("a second outcome recorded %d, error %v", n, err)
+			}
+		}
+		t.state(id, stint.Completed)
+		if got := w.ClaimAll(); len(got) != 0 {
+			t.Errorf("the second outcome left a successor")
+		}
+	}},
+	{"Who is not in the roster records nothing", func(t *T) {
+		ids := t.enqueue(jobs(2, "k")...)
+		w := t.join("k")
+		entries := w.ClaimAll()
+		done := []stint.Execution{w.Conclude(entries[0], completed), w.Conclude(entries[1], completed)}
+		never := NewWorker(t, t.Store, "k")
+		never.taken = w.taken
+		refuses(t, never, stint.ErrBuried, done...)
+		t.state(ids[0], stint.Running)
+		w.Leave()
+		refuses(t, w, stint.ErrBuried, done...)
+		for _, id := range ids {
+			t.state(id, stint.Available)
+		}
+	}},
+	{"A claim that does not exist is told, and nothing is recorded", claimsMustExist},
+	{"A batch with one bad claim is refused whole", func(t *T) {
+		ids := t.enqueue(jobs(4, "k")...)
+		w := t.join("k")
+		entries := append(w.Claim(lane(stint.DefaultQueue), 2), w.Claim(lane(stint.DefaultQueue), 2)...)
+		done := snoozes(w, entries)
+		bad := w.taken[entries[3].Pos]
+		bad.Nonce++
+		refs := []stint.ClaimRef{w.taken[entries[0].Pos], bad}
+		if n, err := t.Store.Finish(t.ctx, w.Info.Token, refs, done); !errors.Is(err, stint.ErrClaimGone) || n != 0 {
+			t.Errorf("recorded %d, error %v, want ErrClaimGone", n, err)
+		}
+		for _, id := range ids {
+			t.state(id, stint.Running)
+		}
+		if n, err := w.TryFinish(t.ctx, done...); err != nil || n != 4 {
+			t.Errorf("with the right claims it recorded %d, error %v", n, err)
+		}
+	}},
+	{"A large batch of many claims and outcomes", func(t *T) {
+		const n = 2000
+		ids := t.enqueue(jobs(n, "k")...)
+		w := t.join("k")
+		entries, err := w.TryClaimAll(t.ctx, 7)
+		t.must(err)
+		ends := []stint.Ending{
+			completed, {Outcome: stint.OutcomeFailed, Err: errors.New("no")}, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour},
+			{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeExpired},
+		}
+		states := []stint.State{stint.Completed, stint.Retrying, stint.Scheduled, stint.Available, stint.Cancelled, stint.Failed}
+		var done []stint.Execution
+		for i, e := range entries {
+			done = append(done, w.Conclude(e, ends[i%len(ends)]))
+		}
+		if got, err := w.TryFinish(t.ctx, done...); err != nil || got != n {
+			t.Fatalf("recorded %d, error %v, want %d", got, err, n)
+		}
+		for i := 0; i < n; i += 97 {
+			t.state(ids[i], states[i%len(states)])
+		}
+	}},
+	{"No executions are no error", func(t *T) {
+		if n, err := t.join("k").TryFinish(t.ctx); err != nil || n != 0 {
+			t.Errorf("recorded %d, error %v", n, err)
+		}
+	}},
+	{"Times are the store's, and the duration is the engine's", finishTimes},
+	{"Result, error, reason, slot and engine come back exactly", finishRoundTrips},
+	{"Another process can record for the engine", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		e := w.ClaimAll()[0]
+		w.Store = t.again()
+		w.Complete(e)
+		t.state(id, stint.Completed)
+	}},
+}
+
+// snoozes concludes entries so that each has a successor that waits.
+func snoozes(w *Worker, entries []stint.Entry) []stint.Execution {
+	var done []stint.Execution
+	for _, e := range entries {
+		done = append(done, w.Conclude(e, stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}))
+	}
+	return done
+}
+
+// refuses checks that executions are refused for a reason, and leave nothing.
+func refuses(t *T, w *Worker, want error, done ...stint.Execution) {
+	t.Helper()
+	before := t.ledger()
+	if n, err := w.TryFinish(t.ctx, done...); !errors.Is(err, want) || n != 0 {
+		t.Errorf("recorded %d, error %v, want %v", n, err, want)
+	}
+	after := t.ledger()
+	if len(after.Executions) != len(before.Executions) || len(after.Waiting) != len(before.Waiting) ||
+		len(after.Entries) != len(before.Entries) {
+		t.Errorf("a refused batch left something: %d executions, %d waiting, %d entries, before it %d, %d, %d",
+			len(after.Executions), len(after.Waiting), len(after.Entries),
+			len(before.Executions), len(before.Waiting), len(before.Entries))
+	}
+}
+
+func eachOutcome(t *T) {
+	failure := errors.New("no")
+	w := t.join("k")
+	for _, c := range []struct {
+		end   stint.Ending
+		state stint.State
+		final bool
+	}{
+		{completed, stint.Completed, true},
+		{stint.Ending{Outcome: stint.OutcomeCancelled, Note: "not needed"}, stint.Cancelled, true},
+		{stint.Ending{Outcome: stint.OutcomeExpired}, stint.Failed, true},
+		{stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, true},
+		{stint.Ending{Outcome: stint.OutcomeFailed, Err: failure}, stint.Retrying, false},
+		{stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Scheduled, false},
+		{stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, stint.Available, false},
+	} {
+		id := t.enqueue(job("k"))[0]
+		w.Finish(c.end, w.Claim(lane(stint.DefaultQueue), 1)...)
+		info := t.info(id)
+		if info.State != c.state || len(info.Executions) != 1 {
+			t.Errorf("after %s the job is %s with %d executions, want %s with one",
+				c.end.Outcome, info.State, len(info.Executions), c.state)
+			continue
+		}
+		if x := info.Executions[0]; x.Outcome != c.end.Outcome || x.Final != c.final {
+			t.Errorf("the execution is %s, final %v; want %s, %v", x.Outcome, x.Final, c.end.Outcome, c.final)
+		}
+	}
+}
+
+func finishRepeats(t *T) {
+	t.enqueue(jobs(6, "k")...)
+	w := t.join("k")
+	ends := []stint.Ending{
+		completed, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront},
+		{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
+		{Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
+	}
+	var done []stint.Execution
+	for i, e := range w.ClaimAll() {
+		done = append(done, w.Conclude(e, ends[i]))
+	}
+	for i, want := range []int{6, 0, 0} {
+		if n, err := w.TryFinish(t.ctx, done...); err != nil || n != want {
+			t.Errorf("time %d recorded %d, error %v, want %d", i+1, n, err, want)
+		}
+	}
+	l := t.ledger()
+	if len(l.Executions) != 6 || len(l.Waiting) != 2 || len(l.Entries) != 6+3 {
+		t.Errorf("there are %d executions, %d waiting and %d entries, want 6, 2 and 9",
+			len(l.Executions), len(l.Waiting), len(l.Entries))
+	}
+}
+
+func claimsMustExist(t *T) {
+	t.enqueue(jobs(3, "k")...)
+	w := t.join("k")
+	entries := w.Claim(lane(stint.DefaultQueue), 2)
+	right := w.taken[entries[0].Pos]
+	for what, wrong := range map[string]stint.ClaimRef{
+		"another nonce":  {Lane: right.Lane, N: right.N, Nonce: right.Nonce + 1},
+		"a later number": {Lane: right.Lane, N: right.N + 1, Nonce: right.Nonce},
+		"another lane":   {Lane: right.Lane + 1, N: right.N, Nonce: right.Nonce},
+	} {
+		for _, e := range entries {
+			w.taken[e.Pos] = wrong
+		}
+		t.Log(what)
+		refuses(t, w, stint.ErrClaimGone, snoozes(w, entries)...)
+	}
+}
+
+func finishTimes(t *T) {
+	const ran, ago = 4 * time.Second, 700 * time.Millisecond
+	id := t.enqueue(job("k"))[0]
+	w := t.join("k")
+	x := w.Conclude(w.ClaimAll()[0], completed)
+	before := t.now()
+	x.Ended = time.Now().Add(-ago)
+	x.Started = x.Ended.Add(-ran)
+	if _, err := w.TryFinish(t.ctx, x); err != nil {
+		t.Fatal(err)
+	}
+	after := t.now()
+	got := t.info(id).Executions[0]
+	if d := got.Finished.Sub(got.Started); d < ran-time.Millisecond || d > ran+time.Millisecond {
+		t.Errorf("an attempt of %v is recorded as %v long", ran, d)
+	}
+	const slack = time.Millisecond
+	if end := got.Finished.Add(ago); end.Before(before.Add(-slack)) || end.After(after.Add(slack)) {
+		t.Errorf("an attempt that ended %v before the flush at %v is recorded as ended at %v", ago, before, got.Finished)
+	}
+}
+
+func finishRoundTrips(t *T) {
+	ids := t.enqueue(jobs(2, "k")...)
+	w := t.join("k")
+	entries := w.ClaimAll()
+	x := w.Conclude(entries[0], stint.Ending{
+		Outcome: stint.OutcomeCompleted, Note: "done, 'well' ✓",
+		Result: json.RawMessage(`{"n":9007199254740993,"s":"\"\\ ünï 😀","a":[null,true,0.1]}`),
+	})
+	x.Slot = 17
+	y := w.Conclude(entries[1], stint.Ending{
+		Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("line 1\nline 2\t\"quoted\" ünï 😀")), Stack: "main.go:1\nmain.go:2",
+		Result: json.RawMessage(`["kept","also of a failure"]`),
+	})
+	if _, err := w.TryFinish(t.ctx, x, y); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []stint.Execution{x, y} {
+		info := t.info(ids[i])
+		got := info.Executions[0]
+		shown := stint.ExecutionInfo{
+			Attempt: 1, Outcome: want.Outcome, Final: true, Reason: want.Reason, Started: got.Started, Finished: got.Finished,
+			Engine: w.Info.Token, Instance: w.Info.Instance, Host: w.Info.Host, PID: w.Info.PID, Slot: want.Slot,
+			Result: want.Result, Error: want.Error,
+		}
+		if diff := cmp.Diff(shown, got, sameJob...); diff != "" {
+			t.Errorf("execution (-want +got):\n%s", diff)
+		}
+		if info.Reason != want.Reason || !info.Finished.Equal(got.Finished) || !info.Started.Equal(got.Started) {
+			t.Errorf("the job shows reason %q, %v to %v; its execution %q, %v to %v",
+				info.Reason, info.Started, info.Finished, got.Reason, got.Started, got.Finished)
+		}
+	}
+	if l := t.ledger(); !slices.ContainsFunc(l.Executions, func(e stint.LedgerExecution) bool { return e.Nonce == x.Nonce }) {
+		t.Errorf("no execution of the ledger has the nonce of its claim")
+	}
+}

@@ -1,0 +1,256 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stint-go/stint"
+)
+
+var inspectTests = []test{
+	{"A job is seen at every step of its life", wholeLife},
+	{"A job that does not exist is not found", func(t *T) {
+		for _, id := range []stint.ID{1 << 60, 0, -1} {
+			if _, err := t.Store.Job(t.ctx, id); !errors.Is(err, stint.ErrNotFound) {
+				t.Errorf("job %d gives %v, want ErrNotFound", id, err)
+			}
+		}
+	}},
+	{"A position of a later entry is not a job", func(t *T) {
+		t.enqueue(job("k"))
+		w := t.join("k")
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.ClaimAll()...)
+		pos := w.ClaimAll()[0].Pos
+		if j, err := t.Store.Job(t.ctx, stint.ID(pos)); !errors.Is(err, stint.ErrNotFound) {
+			t.Errorf("position %d is shown as job %+v, error %v", pos, j, err)
+		}
+		if all := t.list(stint.Filter{}); len(all) != 1 {
+			t.Errorf("%d jobs are listed, want 1", len(all))
+		}
+	}},
+	{"Jobs are listed by falling ID, a hundred unless told", func(t *T) {
+		ids := t.enqueue(jobs(130, "k")...)
+		slices.Reverse(ids)
+		if got := t.list(stint.Filter{}); !slices.Equal(got, ids[:100]) {
+			t.Errorf("%d jobs are listed, not the newest hundred", len(got))
+		}
+		if got := t.list(stint.Filter{Limit: 1000}); !slices.Equal(got, ids) {
+			t.Errorf("%d jobs are listed, want all", len(got))
+		}
+	}},
+	{"Pages follow each other without gap or repetition", func(t *T) {
+		ids := t.enqueue(jobs(23, "k")...)
+		slices.Reverse(ids)
+		var got []stint.ID
+		f := stint.Filter{Limit: 5}
+		for {
+			page := t.list(f)
+			got = append(got, page...)
+			if len(page) < f.Limit {
+				break
+			}
+			f.Before = page[len(page)-1]
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("the pages show %v, want %v", got, ids)
+		}
+	}},
+	{"A filter shows what it says, alone and together", filters},
+	{"Counts are those of a recount, in every mixture of states", func(t *T) {
+		t.oneOfEach()
+		counts, err := t.Store.Counts(t.ctx)
+		t.must(err)
+		recount := map[stint.State]int64{}
+		all, err := t.Store.Jobs(t.ctx, stint.Filter{Limit: 1000})
+		t.must(err)
+		for _, j := range all {
+			recount[j.State]++
+		}
+		audited := map[stint.State]int64{}
+		for _, j := range t.ledger().Jobs {
+			audited[j.State]++
+		}
+		zero := cmpopts.IgnoreMapEntries(func(_ stint.State, n int64) bool { return n == 0 })
+		if diff := cmp.Diff(recount, counts, zero); diff != "" {
+			t.Errorf("counts (-listed +counted):\n%s", diff)
+		}
+		if diff := cmp.Diff(audited, counts, zero); diff != "" {
+			t.Errorf("counts (-audited +counted):\n%s", diff)
+		}
+	}},
+	{"A running job has begun when its engine says so", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		e := w.ClaimAll()[0]
+		for _, begun := range []bool{false, true, false} {
+			if begun {
+				w.Beat(e.Pos)
+			} else {
+				w.Beat()
+			}
+			if info := t.info(id); info.State != stint.Running || info.Begun != begun {
+				t.Errorf("announced: %v; it shows as %s, begun %v", begun, info.State, info.Begun)
+			}
+		}
+	}},
+	{"All attempts are shown, oldest first", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		ends := []stint.Ending{
+			{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
+			{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeCompleted},
+		}
+		for _, end := range ends {
+			w.Finish(end, w.ClaimAll()...)
+			if end.Outcome == stint.OutcomeSnoozed {
+				t.promoteAll(1)
+			}
+		}
+		info := t.info(id)
+		var got []stint.Outcome
+		for i, x := range info.Executions {
+			got = append(got, x.Outcome)
+			if i > 0 && x.Finished.Before(info.Executions[i-1].Finished) {
+				t.Errorf("attempt %d ended before the one before it", i+1)
+			}
+		}
+		want := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeSnoozed, stint.OutcomeReturned, stint.OutcomeCompleted}
+		if !slices.Equal(got, want) {
+			t.Errorf("the outcomes are %v, want %v", got, want)
+		}
+		if !info.Finished.Equal(info.Executions[3].Finished) || !info.Started.Equal(info.Executions[3].Started) {
+			t.Errorf("the job shows %v to %v, its last execution %+v", info.Started, info.Finished, info.Executions[3])
+		}
+		listed, err := t.Store.Jobs(t.ctx, stint.Filter{})
+		t.must(err)
+		if len(listed) != 1 || listed[0].Executions != nil {
+			t.Errorf("the list shows executions")
+		}
+		info.Executions = nil
+		if diff := cmp.Diff(*info, listed[0], sameJob...); diff != "" {
+			t.Errorf("the list differs from the job (-job +list):\n%s", diff)
+		}
+	}},
+}
+
+// list lists the IDs that a filter shows.
+func (t *T) list(f stint.Filter) []stint.ID {
+	t.Helper()
+	all, err := t.Store.Jobs(t.ctx, f)
+	t.must(err)
+	ids := []stint.ID{}
+	for _, j := range all {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
+
+func wholeLife(t *T) {
+	id := t.enqueue(job("k", stint.In(30*time.Millisecond)))[0]
+	see := func(state stint.State, attempt, executions int) {
+		t.Helper()
+		j := t.info(id)
+		if j.State != state || j.Attempt != attempt || len(j.Executions) != executions {
+			t.Errorf("it shows as %s, attempt %d, %d executions; want %s, %d, %d",
+				j.State, j.Attempt, len(j.Executions), state, attempt, executions)
+		}
+		if got := t.list(stint.Filter{State: state}); !slices.Equal(got, []stint.ID{id}) {
+			t.Errorf("the filter by %s shows %v", state, got)
+		}
+	}
+	w := t.join("k")
+	see(stint.Scheduled, 1, 0)
+	time.Sleep(40 * time.Millisecond)
+	see(stint.Scheduled, 1, 0)
+	t.promoteAll(1)
+	see(stint.Available, 1, 0)
+	e := w.ClaimAll()
+	see(stint.Running, 1, 0)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, e...)
+	see(stint.Available, 1, 1)
+	e = w.ClaimAll()
+	see(stint.Running, 1, 1)
+	x := w.Conclude(e[0], stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	x.Next.Delay = 0
+	if _, err := w.TryFinish(t.ctx, x); err != nil {
+		t.Fatal(err)
+	}
+	see(stint.Retrying, 2, 2)
+	t.promoteAll(1)
+	see(stint.Available, 2, 2)
+	e = w.ClaimAll()
+	see(stint.Running, 2, 2)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, e...)
+	see(stint.Scheduled, 2, 3)
+	t.promoteAll(1)
+	w.Complete(w.ClaimAll()...)
+	see(stint.Completed, 2, 4)
+}
+
+// oneOfEach brings a job into every state, each in another queue, and two of
+// some.
+func (t *T) oneOfEach() map[stint.State]stint.ID {
+	t.Helper()
+	w := t.join("k")
+	all := map[stint.State]stint.ID{}
+	put := func(s stint.State, end *stint.Ending, opts ...stint.Option) {
+		all[s] = t.enqueue(job("k", append(opts, stint.Queue(string(s)))...))[0]
+		if entries := w.Claim(lane(string(s)), 10); end != nil {
+			w.Finish(*end, entries...)
+		}
+	}
+	put(stint.Scheduled, nil, stint.In(time.Hour))
+	put(stint.Running, nil)
+	put(stint.Completed, &completed)
+	put(stint.Cancelled, &stint.Ending{Outcome: stint.OutcomeCancelled})
+	put(stint.Failed, &stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))})
+	put(stint.Retrying, &stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	put(stint.Scheduled, &stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour})
+	put(stint.Available, &stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront})
+	t.enqueue(job("k", stint.Queue("available")), job("k", stint.Queue("another")))
+	return all
+}
+
+func filters(t *T) {
+	a := t.enqueue(
+		job("a", stint.Queue("p"), stint.Tag("x", "y"), stint.URN("urn:1")),
+		job("a", stint.Queue("q"), stint.Tag("x"), stint.URN("urn:2")),
+		job("b", stint.Queue("p"), stint.Tag("y y"), stint.URN("urn:1")),
+		job("b", stint.Queue("p"), stint.Tag("x"), stint.In(time.Hour)),
+	)
+	w := t.join("a", "b")
+	w.Complete(w.Claim(lane("q"), 1)...)
+	for _, c := range []struct {
+		f    stint.Filter
+		want []int
+	}{
+		{stint.Filter{Kind: "a"}, []int{1, 0}},
+		{stint.Filter{Queue: "p"}, []int{3, 2, 0}},
+		{stint.Filter{Tag: "x"}, []int{3, 1, 0}},
+		{stint.Filter{Tag: "y y"}, []int{2}},
+		{stint.Filter{Tag: "y"}, []int{0}},
+		{stint.Filter{URN: "urn:1"}, []int{2, 0}},
+		{stint.Filter{State: stint.Completed}, []int{1}},
+		{stint.Filter{State: stint.Scheduled}, []int{3}},
+		{stint.Filter{State: stint.Failed}, nil},
+		{stint.Filter{Kind: "none"}, nil},
+		{stint.Filter{Tag: "%"}, nil},
+		{stint.Filter{Kind: "a", Queue: "p"}, []int{0}},
+		{stint.Filter{Kind: "b", Tag: "x", State: stint.Scheduled}, []int{3}},
+		{stint.Filter{Kind: "a", Tag: "x", State: stint.Scheduled}, nil},
+		{stint.Filter{Before: a[2]}, []int{1, 0}},
+		{stint.Filter{Queue: "p", Before: a[3], Limit: 1}, []int{2}},
+	} {
+		want := []stint.ID{}
+		for _, i := range c.want {
+			want = append(want, a[i])
+		}
+		if got := t.list(c.f); !slices.Equal(got, want) {
+			t.Errorf("%+v shows %v, want %v", c.f, got, want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stint-go/stint"
+)
+
+// lateTests are about rows that become visible after the frontier has passed
+// them: the price of producers that never wait for each other.
+var lateTests = []test{
+	{"Whatever the order of two transactions and of claims between, nothing is lost or doubled", func(t *T) {
+		for _, order := range interleavings(nil, 3, 3) {
+			for ends := range 4 {
+				playLate(t, order, ends, 3)
+			}
+		}
+	}},
+	{"And of three transactions, some of the orders", func(t *T) {
+		all := interleavings(nil, 2, 2, 2)
+		rng := Rand(t, "orders")
+		for range 60 {
+			playLate(t, all[rng.IntN(len(all))], rng.IntN(8), 2)
+		}
+	}},
+	{"A late transaction that is larger than a claim comes over several claims, beside new work", func(t *T) {
+		if t.SingleWriter {
+			t.Skip("commits come in the order of the log")
+		}
+		tx := t.begin()
+		late := t.enqueueIn(tx, jobs(20, "k")...)
+		fresh := t.enqueue(jobs(5, "k")...)
+		w := t.join("k")
+		got := jobIDs(w.Claim(lane(stint.DefaultQueue), 3))
+		t.must(tx.Commit())
+		fresh = append(fresh, t.enqueue(jobs(5, "k")...)...)
+		for {
+			entries := w.Claim(lane(stint.DefaultQueue), 3)
+			if len(entries) == 0 {
+				break
+			}
+			got = append(got, jobIDs(entries)...)
+		}
+		if want := slices.Concat(late, fresh); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+			t.Errorf("claimed %v, want each of %v once", got, want)
+		}
+	}},
+	{"Many open transactions stay pending through many claims", func(t *T) {
+		if t.SingleWriter {
+			t.Skip("commits come in the order of the log")
+		}
+		const open = 12
+		var (
+			txs  []Tx
+			late [][]stint.ID
+			want []stint.ID
+			got  []stint.ID
+		)
+		w := t.join("k")
+		for range open {
+			tx := t.begin()
+			txs, late = append(txs, tx), append(late, t.enqueueIn(tx, jobs(2, "k")...))
+			want = append(want, t.enqueue(job("k"))...)
+			got = append(got, jobIDs(w.ClaimAll())...)
+		}
+		for i, tx := range txs {
+			if i%3 == 0 {
+				t.must(tx.Rollback())
+			} else {
+				t.must(tx.Commit())
+				want = append(want, late[i]...)
+			}
+			got = append(got, jobIDs(w.Claim(lane(stint.DefaultQueue), 1))...)
+			want = append(want, t.enqueue(job("k"))...)
+		}
+		got = append(got, jobIDs(w.ClaimAll())...)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("claimed %v, want %v", got, want)
+		}
+	}},
+	{"A transaction with several lanes and a rolled back savepoint is late in all of them", func(t *T) {
+		if t.SingleWriter {
+			t.Skip("commits come in the order of the log")
+		}
+		tx := t.begin()
+		sp, ok := tx.(Savepointer)
+		if !ok {
+			t.Skip("no savepoints")
+		}
+		want := t.enqueueIn(tx, job("k", stint.Queue("a")), job("k", stint.Queue("b")))
+		t.must(sp.Savepoint("s"))
+		t.enqueueIn(tx, job("k", stint.Queue("a")), job("k", stint.Queue("c")))
+		t.must(sp.RollbackTo("s"))
+		want = append(want, t.enqueueIn(tx, job("k", stint.Queue("a")))...)
+		t.must(sp.Savepoint("s2"))
+		want = append(want, t.enqueueIn(tx, job("k", stint.Queue("b")))...)
+		for _, q := range []string{"a", "b", "c"} {
+			want = append(want, t.enqueue(job("k", stint.Queue(q)))...)
+		}
+		w := t.join("k")
+		got := jobIDs(w.ClaimAll())
+		t.must(tx.Commit())
+		got = append(got, jobIDs(w.ClaimAll())...)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("claimed %v, want %v", got, want)
+		}
+	}},
+}
+
+// playLate runs transactions in a lane of their own, each with steps-1
+// enqueues and an end (bit i of ends says whether the i-th commits), in the
+// given order of steps, with a look and a claim of one or two entries after
+// each.
+func playLate(t *T, order []int, ends, steps int) {
+	t.Helper()
+	if t.SingleWriter {
+		t.Skip("commits come in the order of the log")
+	}
+	queue := fmt.Sprint(order, ends)
+	w := t.join("k")
+	txs := map[int]Tx{}
+	done := map[int]int{}
+	mine := map[int][]stint.ID{}
+	var got, want []stint.ID
+	for i, who := range order {
+		if txs[who] == nil {
+			txs[who] = t.begin()
+		}
+		switch done[who]++; {
+		case done[who] < steps:
+			mine[who] = append(mine[who], t.enqueueIn(txs[who], jobs(2, "k", stint.Queue(queue))...)...)
+		case ends>>who&1 == 1:
+			t.must(txs[who].Commit())
+			want = append(want, mine[who]...)
+		default:
+			t.must(txs[who].Rollback())
+		}
+		got = append(got, jobIDs(w.Claim(lane(queue), 1+i%2))...)
+	}
+	got = append(got, jobIDs(w.ClaimAll())...)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("order of steps %v, commits %b: claimed %v, want %v", order, ends, got, want)
+	}
+	w.Leave()
+}
+
+// interleavings lists the ways to merge sequences of the given lengths, as the
+// numbers of the sequences.
+func interleavings(head []int, lengths ...int) [][]int {
+	var all [][]int
+	for i, n := range lengths {
+		if n == 0 {
+			continue
+		}
+		rest := slices.Clone(lengths)
+		rest[i]--
+		all = append(all, interleavings(append(slices.Clone(head), i), rest...)...)
+	}
+	if all == nil {
+		return [][]int{head}
+	}
+	return all
+}

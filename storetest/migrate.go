@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/stint-go/stint"
+)
+
+var migrateTests = []test{
+	{"An open store is at the version that the program knows", func(t *T) {
+		got, err := t.Store.Schema(t.ctx)
+		t.must(err)
+		if got.Installed < 1 || got.Installed != got.Known || got.Oldest < 1 || got.Oldest > got.Known || got.Where == "" {
+			t.Errorf("the schema is %+v", got)
+		}
+	}},
+	{"Migrating what is up to date changes nothing", func(t *T) {
+		ids := t.enqueue(jobs(2, "k")...)
+		before, err := t.Store.Schema(t.ctx)
+		t.must(err)
+		after, err := t.Store.Migrate(t.ctx)
+		t.must(err)
+		if before != after {
+			t.Errorf("the schema was %+v and is %+v", before, after)
+		}
+		for _, id := range ids {
+			t.state(id, stint.Available)
+		}
+	}},
+	{"Ten processes install at once, and each can work", func(t *T) {
+		t.must(t.Store.Uninstall(t.ctx))
+		errs := atOnce(10, func(int) error {
+			s, err := t.Again(t.T, t.Store)
+			if err != nil {
+				return err
+			}
+			if _, err := s.Migrate(t.ctx); err != nil {
+				return err
+			}
+			_, err = stint.NewClient(s).Enqueue(t.ctx, job("k"))
+			return err
+		})
+		t.must(errors.Join(errs...))
+		if got := t.join("k").ClaimAll(); len(got) != 10 {
+			t.Errorf("%d jobs were claimed, want 10", len(got))
+		}
+	}},
+	{"Uninstalling leaves nothing, and installing again begins anew", func(t *T) {
+		t.enqueue(jobs(3, "k")...)
+		w := t.join("k")
+		w.Complete(w.ClaimAll()...)
+		t.must(t.Store.Uninstall(t.ctx))
+		got, err := t.Store.Schema(t.ctx)
+		t.must(err)
+		if got.Installed != 0 || got.Known < 1 {
+			t.Errorf("after the removal the schema is %+v", got)
+		}
+		if _, err := t.Store.Enqueue(t.ctx, stint.Tx{}, jobs(1, "k")); err == nil {
+			t.Errorf("without a schema a job was stored")
+		}
+		got, err = t.Store.Migrate(t.ctx)
+		t.must(err)
+		if got.Installed != got.Known {
+			t.Errorf("installed again, the schema is %+v", got)
+		}
+		if l := t.ledger(); len(l.Jobs)+len(l.Engines)+len(l.Claims) != 0 {
+			t.Errorf("the new schema has %d jobs, %d engines, %d claims", len(l.Jobs), len(l.Engines), len(l.Claims))
+		}
+		id := t.enqueue(job("k"))[0]
+		heir := t.join("k")
+		heir.Complete(heir.ClaimAll()...)
+		t.state(id, stint.Completed)
+	}},
+	{"A schema that is too new for the program is refused", func(t *T) {
+		if t.SetSchema == nil {
+			t.Skip("the harness cannot set a version")
+		}
+		known, err := t.Store.Schema(t.ctx)
+		t.must(err)
+		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known+2))
+		_, err = t.Store.Migrate(t.ctx)
+		if !errors.Is(err, stint.ErrSchema) {
+			t.Errorf("migrating gives %v, want ErrSchema", err)
+		}
+		if _, err := t.Again(t.T, t.Store); !errors.Is(err, stint.ErrSchema) {
+			t.Errorf("opening gives %v, want ErrSchema", err)
+		}
+		if got, err := t.Store.Schema(t.ctx); err != nil || got.Installed != known.Known+3 || got.Oldest != known.Known+2 {
+			t.Errorf("the schema is told as %+v, error %v", got, err)
+		}
+		t.must(t.SetSchema(t.T, t.Store, known.Installed, known.Oldest))
+	}},
+	{"A newer schema that this program may still work on is left alone", func(t *T) {
+		if t.SetSchema == nil {
+			t.Skip("the harness cannot set a version")
+		}
+		known, err := t.Store.Schema(t.ctx)
+		t.must(err)
+		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known))
+		got, err := t.Store.Migrate(t.ctx)
+		if err != nil || got.Installed != known.Known+3 {
+			t.Errorf("migrating gives %+v, error %v", got, err)
+		}
+		id, err := stint.NewClient(t.again()).Enqueue(t.ctx, job("k"))
+		t.must(err)
+		w := t.join("k")
+		w.Complete(w.ClaimAll()...)
+		t.state(id, stint.Completed)
+	}},
+	{"The schema can be printed, from each version on", func(t *T) {
+		known, err := t.Store.Schema(t.ctx)
+		t.must(err)
+		for from := range known.Known {
+			if text, err := t.Store.PrintSchema(from); err != nil || text == "" {
+				t.Errorf("from version %d it prints %q, error %v", from, text, err)
+			}
+		}
+		if text, err := t.Store.PrintSchema(known.Known); err != nil || text != "" {
+			t.Errorf("after the last version it prints %q, error %v", text, err)
+		}
+	}},
+}

@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/stint-go/stint"
+)
+
+// poisons are values of an execution that some database refuses. A store may
+// keep them or refuse them, but one that is refused must say so, and must not
+// take the rest of its batch with it for ever.
+var poisons = map[string]func(x *stint.Execution){
+	"NUL in an error":              func(x *stint.Execution) { x.Error = &stint.Failure{Class: "c", Message: "a\x00b"} },
+	"NUL in a stack":               func(x *stint.Execution) { x.Error = &stint.Failure{Class: "c", Stack: "a\x00b"} },
+	"invalid UTF-8 in an error":    func(x *stint.Execution) { x.Error = &stint.Failure{Class: "c", Message: "a\xff\xfeb"} },
+	"NUL in a reason":              func(x *stint.Execution) { x.Reason = "a\x00b" },
+	"invalid UTF-8 in a reason":    func(x *stint.Execution) { x.Reason = "a\xffb" },
+	"NUL in a result":              func(x *stint.Execution) { x.Result = json.RawMessage(`{"a":"b\u0000"}`) },
+	"NUL in a result's key":        func(x *stint.Execution) { x.Result = json.RawMessage(`{"a\u0000":1}`) },
+	"half a surrogate in a result": func(x *stint.Execution) { x.Result = json.RawMessage(`"\ud800"`) },
+	"invalid UTF-8 in a result":    func(x *stint.Execution) { x.Result = json.RawMessage("\"\xff\"") },
+	"a number beyond all":          func(x *stint.Execution) { x.Result = json.RawMessage(`1e200000`) },
+	"absurd depth":                 func(x *stint.Execution) { x.Result = json.RawMessage(deep(100_000)) },
+	"a result that is no JSON":     func(x *stint.Execution) { x.Result = json.RawMessage(`{"a":`) },
+	"an empty result":              func(x *stint.Execution) { x.Result = json.RawMessage{} },
+	"a long error":                 func(x *stint.Execution) { x.Error = &stint.Failure{Message: strings.Repeat("ü", 1<<20)} },
+}
+
+var poisonTests = []test{
+	{"A value that the store refuses is told as such, and the batch without it works", func(t *T) {
+		w := t.join("k")
+		for name, put := range poisons {
+			ids := t.enqueue(jobs(3, "k")...)
+			var done []stint.Execution
+			for _, e := range w.ClaimAll() {
+				done = append(done, w.Conclude(e, completed))
+			}
+			put(&done[1])
+			n, err := w.TryFinish(t.ctx, done...)
+			switch {
+			case err == nil && n == 3:
+				t.readable(name, ids...)
+				continue
+			case err == nil:
+				t.Errorf("%s: %d of 3 were recorded without an error", name, n)
+				continue
+			case !errors.Is(err, stint.ErrUnstorable):
+				t.Errorf("%s: error %v, want ErrUnstorable", name, err)
+			}
+			for _, id := range ids {
+				t.state(id, stint.Running)
+			}
+			if n, err := w.TryFinish(t.ctx, done[0], done[2]); err != nil || n != 2 {
+				t.Errorf("%s: without the culprit %d were recorded, error %v", name, n, err)
+			}
+			if _, err := w.TryFinish(t.ctx, done[1]); !errors.Is(err, stint.ErrUnstorable) {
+				t.Errorf("%s: alone it gives %v, want ErrUnstorable", name, err)
+			}
+			clean := done[1]
+			clean.Result, clean.Error, clean.Reason = nil, nil, "sanitised"
+			if n, err := w.TryFinish(t.ctx, clean); err != nil || n != 1 {
+				t.Errorf("%s: sanitised, %d were recorded, error %v", name, n, err)
+			}
+			t.readable(name, ids...)
+		}
+	}},
+	{"An error that is not about a value does not say so", func(t *T) {
+		t.enqueue(job("k"))
+		w := t.join("k")
+		x := w.Conclude(w.ClaimAll()[0], completed)
+		w.Leave()
+		if _, err := w.TryFinish(t.ctx, x); err == nil || errors.Is(err, stint.ErrUnstorable) {
+			t.Errorf("a buried engine's batch gives %v", err)
+		}
+	}},
+}
+
+// readable checks that people still see finished jobs, whatever was stored
+// with them.
+func (t *T) readable(name string, ids ...stint.ID) {
+	t.Helper()
+	for _, id := range ids {
+		info, err := t.Store.Job(t.ctx, id)
+		if err != nil {
+			t.Errorf("%s: it was stored, and now job %d cannot be read: %v", name, id, err)
+			continue
+		}
+		if info.State != stint.Completed {
+			t.Errorf("%s: job %d is %s", name, id, info.State)
+		}
+		if _, err := json.Marshal(info); err != nil {
+			t.Errorf("%s: job %d cannot be shown as JSON: %v", name, id, err)
+		}
+	}
+	if _, err := t.Store.Jobs(t.ctx, stint.Filter{}); err != nil {
+		t.Errorf("%s: it was stored, and now jobs cannot be listed: %v", name, err)
+	}
+}

@@ -1,0 +1,240 @@
+// Package storetest is the conformance suite of the store contract: every
+// sentence of the roles in package stint, as tests that a store passes or not.
+//
+// A store's own tests call [Run] with a [Harness], which says how to get at
+// databases and what they can do:
+//
+//	func TestConformance(t *testing.T) {
+//		storetest.Run(t, storetest.Harness{Open: …, Again: …, Begin: …})
+//	}
+//
+// Each test gets a fresh, empty store and drives it as engines and producers
+// do, mostly through [Worker]:
+//
+//	producer ──Enqueue──▶ store ◀──Look, Claim, Finish, Beat, Bury── Worker
+//	                        │
+//	                      Audit ──▶ [Facts] ──▶ check.Invariants, in each test's cleanup
+//
+// So a test says what it is about, and the invariants say the rest: whatever
+// it did, no job may be lost, doubled, or in two states.
+//
+// The suite knows time only as it passes: waits are tens of milliseconds, and
+// what is compared is the store's clock. Randomness has a seed, which a
+// failing test prints and -storetest.seed takes.
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Store is what a store offers for the suite to prove. One that is also a
+// [stint.Listener] has that proven too.
+type Store interface {
+	stint.Store
+	stint.Inspector
+	stint.Migrator
+	stint.Auditor
+}
+
+// Harness tells the suite how to get at a store and what it can do. Open,
+// Again and Begin are required; a test that needs something else that is nil
+// is skipped.
+type Harness struct {
+	// Open opens a store on a fresh, empty database of its own, with the
+	// schema installed. It registers with t.Cleanup whatever must be closed.
+	Open func(t testing.TB) Store
+
+	// Again opens another handle on the database of a store that Open
+	// returned, as another process would. It is called from many goroutines
+	// at once, so it returns its errors.
+	Again func(t testing.TB, of Store) (Store, error)
+
+	// Begin begins a transaction on the database of a store, as a user's
+	// program would: on a connection of its own, unrelated to the store's.
+	Begin func(t testing.TB, of Store) (Tx, error)
+
+	// SingleWriter says that an open transaction that wrote keeps all
+	// others from writing, as in SQLite. Tests then never write beside one.
+	SingleWriter bool
+
+	// Pin holds a snapshot open, as a backup or a forgotten session does,
+	// until release is called.
+	Pin func(t testing.TB, of Store) (release func(), err error)
+
+	// SetSchema makes the database say that a program of another version
+	// installed the schema.
+	SetSchema func(t testing.TB, of Store, installed, oldest int) error
+}
+
+// Tx is a transaction of a user's program. It may also be a [Savepointer] and
+// a [Preparer].
+type Tx interface {
+	// Tx is the transaction as the store's package wraps it.
+	Tx() stint.Tx
+	Commit() error
+	Rollback() error
+}
+
+// Savepointer is a transaction that can be rolled back in part.
+type Savepointer interface {
+	Savepoint(name string) error
+	RollbackTo(name string) error
+}
+
+// Preparer is a transaction that can be committed in two phases. After
+// Prepare, Commit and Rollback decide what was prepared.
+type Preparer interface {
+	Prepare() error
+}
+
+// Run proves a store.
+func Run(t *testing.T, h Harness) {
+	for _, g := range []group{
+		{"Enqueue", enqueueTests}, {"Tx", txTests},
+		{"Claim", claimTests}, {"Late", lateTests},
+		{"Finish", finishTests}, {"Poison", poisonTests}, {"Successor", successorTests},
+		{"Roster", rosterTests}, {"Bury", buryTests},
+		{"Waiting", waitingTests}, {"Inspect", inspectTests},
+		{"Migrate", migrateTests}, {"Listen", listenTests},
+		{"Concurrent", concurrentTests},
+	} {
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range g.tests {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					c.run(newT(t, h))
+				})
+			}
+		})
+	}
+}
+
+// group is the tests of one role of the contract, kept in the file of its
+// name.
+type group struct {
+	name  string
+	tests []test
+}
+
+// test is one property. Its name is a sentence that is true of every store.
+type test struct {
+	name string
+	run  func(t *T)
+}
+
+// deadline ends a call of a store that does not return.
+const deadline = time.Minute
+
+// T is one test with the fresh store that it is about.
+type T struct {
+	*testing.T
+	Harness
+	Store Store
+	ctx   context.Context
+}
+
+func newT(t *testing.T, h Harness) *T {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	s := h.Open(t)
+	t.Cleanup(func() { Verify(t, s) })
+	return &T{T: t, Harness: h, Store: s, ctx: ctx}
+}
+
+// must stops the test at an error that it does not expect.
+func (t *T) must(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enqueue stores jobs as a program does, through a client.
+func (t *T) enqueue(jobs ...stint.NewJob) []stint.ID {
+	t.Helper()
+	ids, err := stint.NewClient(t.Store).EnqueueMany(t.ctx, jobs)
+	t.must(err)
+	if len(ids) != len(jobs) {
+		t.Fatalf("%d jobs were enqueued, and %d ids came back", len(jobs), len(ids))
+	}
+	return ids
+}
+
+// join enters an engine into the roster.
+func (t *T) join(kinds ...string) *Worker {
+	t.Helper()
+	return Join(t, t.Store, kinds...)
+}
+
+// again opens the same database a second time.
+func (t *T) again() Store {
+	t.Helper()
+	s, err := t.Again(t.T, t.Store)
+	t.must(err)
+	return s
+}
+
+// begin begins a caller's transaction; it is rolled back when the test ends
+// and did not end it.
+func (t *T) begin() Tx {
+	t.Helper()
+	tx, err := t.Begin(t.T, t.Store)
+	t.must(err)
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+// info shows a job.
+func (t *T) info(id stint.ID) *stint.JobInfo {
+	t.Helper()
+	j, err := t.Store.Job(t.ctx, id)
+	t.must(err)
+	return j
+}
+
+// state checks what people see of a job.
+func (t *T) state(id stint.ID, want stint.State) {
+	t.Helper()
+	if got := t.info(id).State; got != want {
+		t.Errorf("job %d is %s, want %s", id, got, want)
+	}
+}
+
+// now reads the store's clock, by the one thing that every store stamps: a
+// new job. The job stays behind, in a queue of its own.
+func (t *T) now() time.Time {
+	t.Helper()
+	return t.info(t.enqueue(job("clock", stint.Queue("clock")))[0]).Created
+}
+
+// ledger copies everything out of the store.
+func (t *T) ledger() *stint.Ledger {
+	t.Helper()
+	l, err := t.Store.Audit(t.ctx)
+	t.must(err)
+	return l
+}
+
+// job is a job of a kind without arguments.
+func job(kind string, opts ...stint.Option) stint.NewJob {
+	return stint.Declaration{Name: kind}.Job(nil, opts...)
+}
+
+// jobs is n of them.
+func jobs(n int, kind string, opts ...stint.Option) []stint.NewJob {
+	all := make([]stint.NewJob, n)
+	for i := range all {
+		all[i] = job(kind, opts...)
+	}
+	return all
+}
+
+// lane is the lane of new jobs of a queue at priority 0.
+func lane(queue string) stint.LaneID {
+	return stint.LaneOf(queue, 0, stint.PartNormal, "").ID
+}

@@ -1,0 +1,195 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+)
+
+// successorTests are about what follows an attempt that was not the last.
+var successorTests = []test{
+	{"A returned entry goes to the part of the lane that was asked for", func(t *T) {
+		w := t.join("k")
+		for _, part := range []stint.Part{stint.PartFront, stint.PartKind, stint.PartNormal} {
+			queue := "to " + string(part)
+			id := t.enqueue(job("k", stint.Queue(queue), stint.Priority(3)))[0]
+			first := w.ClaimAll()[0]
+			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: part}, first)
+			want := stint.LaneOf(queue, 3, part, "k")
+			seen := t.look(stint.KnownLanes{})
+			if s := (stint.Sight{Lane: want.ID, Queue: queue, Priority: 3, Kind: "k"}); len(seen) != 1 || seen[want.ID] != s {
+				t.Errorf("a look sees %v, want %v", seen, s)
+			}
+			again := w.Claim(want.ID, 10)
+			if len(again) != 1 || again[0].ID != id || again[0].Pos <= first.Pos {
+				t.Fatalf("the %s lane gave %v, want job %d at a new position", part, positions(again), id)
+			}
+			w.Complete(again[0])
+			t.state(id, stint.Completed)
+		}
+	}},
+	{"Everything said of the job is there on every later attempt", laterAttemptsSeeAll},
+	{"Attempts, losses and suspicion are carried as told", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		for i, step := range []struct {
+			outcome stint.Outcome
+			next    stint.Successor
+		}{
+			{stint.OutcomeLost, stint.Successor{Part: stint.PartFront, Attempt: 2, Losses: 1}},
+			{stint.OutcomeFailed, stint.Successor{Wait: true, Why: stint.Retrying, Attempt: 3, Losses: 1, Suspect: 2}},
+			{stint.OutcomeSnoozed, stint.Successor{Wait: true, Why: stint.Scheduled, Attempt: 3, Losses: 2}},
+			{stint.OutcomeReturned, stint.Successor{Part: stint.PartNormal, Attempt: 3, Losses: 2, Suspect: 1}},
+			{stint.OutcomeLost, stint.Successor{Part: stint.PartKind, Attempt: 4, Losses: 100, Suspect: 7}},
+		} {
+			next := step.next
+			next.Kind, next.Queue = "k", stint.DefaultQueue
+			x := w.Conclude(w.ClaimAll()[0], stint.Ending{Outcome: stint.OutcomeReturned})
+			x.Outcome, x.Next = step.outcome, &next
+			if _, err := w.TryFinish(t.ctx, x); err != nil {
+				t.Fatal(err)
+			}
+			if next.Wait {
+				t.promoteAll(1)
+			}
+			e := t.peek(id, w)
+			if e.Attempt != next.Attempt || e.Losses != next.Losses || e.Suspect != next.Suspect {
+				t.Errorf("step %d: attempt %d, %d losses, suspect %d; want %d, %d, %d", i+1,
+					e.Attempt, e.Losses, e.Suspect, next.Attempt, next.Losses, next.Suspect)
+			}
+			if info := t.info(id); info.Attempt != next.Attempt || info.Losses != next.Losses {
+				t.Errorf("step %d: people see attempt %d, %d losses; want %d, %d", i+1,
+					info.Attempt, info.Losses, next.Attempt, next.Losses)
+			}
+		}
+		w.Complete(w.ClaimAll()...)
+	}},
+	{"A retry waits from the end of the attempt, by the store's clock", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		x := w.Conclude(w.ClaimAll()[0], stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Minute})
+		x.Ended = time.Now().Add(-2 * time.Second)
+		x.Started = x.Ended
+		if _, err := w.TryFinish(t.ctx, x); err != nil {
+			t.Fatal(err)
+		}
+		l := t.ledger()
+		if len(l.Waiting) != 1 || l.Waiting[0].Job != id || l.Waiting[0].Why != stint.Scheduled {
+			t.Fatalf("waiting is %+v", l.Waiting)
+		}
+		wait := l.Waiting[0].Due.Sub(l.Executions[0].Finished)
+		if wait < time.Minute-time.Millisecond || wait > time.Minute+time.Millisecond {
+			t.Errorf("snoozed for a minute, it waits %v from its end", wait)
+		}
+	}},
+	{"A retry with no wait is due at once", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, w.ClaimAll()...)
+		t.promoteAll(1)
+		if got := w.ClaimAll(); len(got) != 1 || got[0].ID != id {
+			t.Errorf("claimed %v, want job %d", jobIDs(got), id)
+		}
+	}},
+	{"A retry may move to another queue and priority", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		x := w.Conclude(w.ClaimAll()[0], stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+		x.Next.Queue, x.Next.Priority, x.Next.Delay = "hospital", 9, 0
+		if _, err := w.TryFinish(t.ctx, x); err != nil {
+			t.Fatal(err)
+		}
+		t.promoteAll(1)
+		got := w.Claim(stint.LaneOf("hospital", 9, stint.PartNormal, "").ID, 1)
+		if len(got) != 1 || got[0].ID != id || got[0].Queue != "hospital" || got[0].Priority != 9 || got[0].Attempt != 2 {
+			t.Errorf("the other queue gave %+v", got)
+		}
+	}},
+	{"An entry is due when its job first was, ready when it became so", func(t *T) {
+		t.enqueue(job("k"))
+		w := t.join("k")
+		first := w.ClaimAll()[0]
+		time.Sleep(20 * time.Millisecond)
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, first)
+		second := w.ClaimAll()[0]
+		if !second.Due.Equal(first.Due) || !second.Created.Equal(first.Created) {
+			t.Errorf("due %v, created %v; at first %v, %v", second.Due, second.Created, first.Due, first.Created)
+		}
+		if d := second.Ready.Sub(first.Ready); d < 15*time.Millisecond || d > deadline {
+			t.Errorf("returned after 20ms, it became ready %v after the first time", d)
+		}
+	}},
+}
+
+// promoteAll promotes what is due, and checks how much that is.
+func (t *T) promoteAll(want int) stint.Promotion {
+	t.Helper()
+	p, err := t.Store.Promote(t.ctx, time.Time{}, 1000)
+	t.must(err)
+	if p.Moved != want {
+		t.Fatalf("%d jobs were promoted, want %d", p.Moved, want)
+	}
+	return p
+}
+
+// peek reads the newest entry of a job without claiming it.
+func (t *T) peek(id stint.ID, w *Worker) stint.Entry {
+	t.Helper()
+	var at stint.Position
+	for _, e := range t.ledger().Entries {
+		if e.Job == id {
+			at = max(at, e.Pos)
+		}
+	}
+	entries, err := w.Store.Fetch(t.ctx, []stint.Position{at})
+	t.must(err)
+	if len(entries) != 1 || entries[0].ID != id {
+		t.Fatalf("position %d gave %v, want an entry of job %d", at, entries, id)
+	}
+	return entries[0]
+}
+
+func laterAttemptsSeeAll(t *T) {
+	for name, build := range map[string]func() stint.NewJob{
+		"ready at once": rich,
+		"scheduled":     func() stint.NewJob { j := rich(); j.Delay = time.Millisecond; return j },
+		"bare":          func() stint.NewJob { return job("k") },
+	} {
+		t.Run(name, func(tt *testing.T) {
+			u := newT(tt, t.Harness)
+			w := u.join("k")
+			u.enqueue(build())
+			if build().Delay > 0 {
+				time.Sleep(20 * time.Millisecond)
+				u.promoteAll(1)
+			}
+			first := w.ClaimAll()[0]
+			e := first
+			for i, end := range []stint.Ending{
+				{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
+				{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeSnoozed}, {Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
+			} {
+				w.Finish(end, e)
+				if end.Outcome == stint.OutcomeSnoozed {
+					u.promoteAll(1)
+				}
+				before := e.Pos
+				e = w.ClaimAll()[0]
+				if e.Pos <= before {
+					u.Errorf("return %d: position %d is not after %d", i+1, e.Pos, before)
+				}
+				if diff := cmp.Diff(first.Job, e.Job, sameJob...); diff != "" {
+					u.Errorf("return %d (-first +later):\n%s", i+1, diff)
+				}
+			}
+			w.Complete(e)
+			if info := u.info(e.ID); info.State != stint.Completed || !sameJSON(info.Args, build().Args) && name != "bare" {
+				u.Errorf("people see %s, %s", info.State, info.Args)
+			}
+		})
+	}
+}

@@ -1,0 +1,192 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+var txTests = []test{
+	{"Nothing is visible before the commit, everything after", func(t *T) {
+		tx := t.begin()
+		ids := t.enqueueIn(tx, job("k"), job("k", stint.In(time.Hour), stint.Tag("t")))
+		t.unseen(ids...)
+		t.must(tx.Commit())
+		t.state(ids[0], stint.Available)
+		t.state(ids[1], stint.Scheduled)
+		if got := t.join("k").ClaimAll(); !slices.Equal(jobIDs(got), ids[:1]) {
+			t.Errorf("claimed jobs %v, want %v", jobIDs(got), ids[:1])
+		}
+	}},
+	{"Nothing is left after a rollback", func(t *T) {
+		tx := t.begin()
+		ids := t.enqueueIn(tx, job("k", stint.Tag("t")), job("k", stint.In(time.Millisecond), stint.Tag("t")))
+		t.must(tx.Rollback())
+		time.Sleep(5 * time.Millisecond)
+		if p, err := t.Store.Promote(t.ctx, time.Time{}, 10); err != nil || p.Moved != 0 {
+			t.Errorf("after a rollback %d jobs were promoted, error %v", p.Moved, err)
+		}
+		t.unseen(ids...)
+		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Tag: "t"}); err != nil || len(found) != 0 {
+			t.Errorf("after a rollback %d jobs have its tag, error %v", len(found), err)
+		}
+	}},
+	{"An id that was rolled back is never seen again", func(t *T) {
+		tx := t.begin()
+		gone := t.enqueueIn(tx, jobs(3, "k")...)
+		t.must(tx.Rollback())
+		ids := t.enqueue(jobs(3, "k")...)
+		if got := jobIDs(t.join("k").ClaimAll()); !slices.Equal(got, ids) {
+			t.Errorf("claimed jobs %v, want %v (rolled back: %v)", got, ids, gone)
+		}
+	}},
+	{"Rolling back to a savepoint takes back what came after it", func(t *T) {
+		tx := t.begin()
+		sp, ok := tx.(Savepointer)
+		if !ok {
+			t.Skip("no savepoints")
+		}
+		first := t.enqueueIn(tx, job("k"))
+		t.must(sp.Savepoint("a"))
+		second := t.enqueueIn(tx, job("k"), job("k", stint.In(time.Hour)))
+		t.must(sp.RollbackTo("a"))
+		third := t.enqueueIn(tx, job("k"))
+		t.must(tx.Commit())
+		for _, id := range second {
+			if !slices.Contains(third, id) {
+				t.unseen(id)
+			}
+		}
+		if got, want := jobIDs(t.join("k").ClaimAll()), slices.Concat(first, third); !slices.Equal(got, want) {
+			t.Errorf("claimed jobs %v, want %v", got, want)
+		}
+	}},
+	{"A prepared transaction decides later, also for a quiet enqueue", func(t *T) {
+		for _, commit := range []bool{true, false} {
+			tx := t.begin()
+			p, ok := tx.(Preparer)
+			if !ok {
+				t.Skip("no prepared transactions")
+			}
+			ids := t.enqueueQuietly(tx, jobs(2, "k")...)
+			t.must(p.Prepare())
+			t.unseen(ids...)
+			w := t.join("k")
+			later := t.enqueue(job("k"))
+			if got := jobIDs(w.ClaimAll()); !slices.Equal(got, later) {
+				t.Errorf("beside a prepared transaction, jobs %v were claimed, want %v", got, later)
+			}
+			if commit {
+				t.must(tx.Commit())
+				if got := jobIDs(w.ClaimAll()); !slices.Equal(got, ids) {
+					t.Errorf("after COMMIT PREPARED, jobs %v were claimed, want %v", got, ids)
+				}
+				continue
+			}
+			t.must(tx.Rollback())
+			if got := jobIDs(w.ClaimAll()); len(got) != 0 {
+				t.Errorf("after ROLLBACK PREPARED, jobs %v were claimed", got)
+			}
+		}
+	}},
+	{"A delay in a long transaction counts from the enqueue, not from its begin", func(t *T) {
+		tx := t.begin()
+		early := t.enqueueIn(tx, job("k"))[0]
+		time.Sleep(60 * time.Millisecond)
+		late := t.enqueueIn(tx, job("k", stint.In(40*time.Millisecond)))[0]
+		t.must(tx.Commit())
+		a, b := t.info(early), t.info(late)
+		if wait := b.Due.Sub(a.Created); wait < 95*time.Millisecond {
+			t.Errorf("a job in 40ms, enqueued 60ms after the begin, is due %v after it", wait)
+		}
+	}},
+	{"Several enqueues of one transaction keep their order", func(t *T) {
+		tx := t.begin()
+		var want []stint.ID
+		for range 5 {
+			want = append(want, t.enqueueIn(tx, jobs(3, "k")...)...)
+		}
+		t.must(tx.Commit())
+		if got := jobIDs(t.join("k").ClaimAll()); !slices.Equal(got, want) {
+			t.Errorf("claimed jobs %v, want %v", got, want)
+		}
+	}},
+	{"A transaction larger than any claim comes whole", func(t *T) {
+		tx := t.begin()
+		ids := t.enqueueIn(tx, jobs(500, "k")...)
+		t.must(tx.Commit())
+		var got []stint.ID
+		w := t.join("k")
+		for {
+			entries := w.Claim(lane(stint.DefaultQueue), 7)
+			if len(entries) == 0 {
+				break
+			}
+			got = append(got, jobIDs(entries)...)
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("%d jobs were claimed, not the %d enqueued in their order", len(got), len(ids))
+		}
+	}},
+	{"An open transaction holds up neither producers nor claims", func(t *T) {
+		if t.SingleWriter {
+			t.Skip("an open transaction holds up every writer")
+		}
+		open := t.begin()
+		late := t.enqueueIn(open, job("k"))
+		w := t.join("k")
+		for range 3 {
+			ids := t.enqueue(job("k"))
+			if got := jobIDs(w.ClaimAll()); !slices.Equal(got, ids) {
+				t.Errorf("claimed jobs %v, want %v", got, ids)
+			}
+		}
+		t.must(open.Commit())
+		if got := jobIDs(w.ClaimAll()); !slices.Equal(got, late) {
+			t.Errorf("after the commit jobs %v were claimed, want %v", got, late)
+		}
+	}},
+}
+
+// enqueueIn stores jobs in a caller's transaction.
+func (t *T) enqueueIn(tx Tx, jobs ...stint.NewJob) []stint.ID {
+	t.Helper()
+	ids, err := stint.NewClient(t.Store).With(tx.Tx()).EnqueueMany(t.ctx, jobs)
+	t.must(err)
+	return ids
+}
+
+// enqueueQuietly does so without waking anybody.
+func (t *T) enqueueQuietly(tx Tx, jobs ...stint.NewJob) []stint.ID {
+	t.Helper()
+	h := tx.Tx()
+	h.Quiet = true
+	ids, err := stint.NewClient(t.Store).With(h).EnqueueMany(t.ctx, jobs)
+	t.must(err)
+	return ids
+}
+
+// unseen checks that nobody sees the jobs: not people, not a look.
+func (t *T) unseen(ids ...stint.ID) {
+	t.Helper()
+	for _, id := range ids {
+		if j, err := t.Store.Job(t.ctx, id); err == nil {
+			t.Errorf("job %d is seen, as %s", id, j.State)
+		}
+	}
+	all, err := t.Store.Jobs(t.ctx, stint.Filter{})
+	t.must(err)
+	for _, j := range all {
+		if slices.Contains(ids, j.ID) {
+			t.Errorf("job %d is listed, as %s", j.ID, j.State)
+		}
+	}
+	sights, err := t.Store.Look(t.ctx, stint.KnownLanes{})
+	t.must(err)
+	for _, s := range sights {
+		if !s.Settle {
+			t.Errorf("a look sees work in queue %q, kind %q", s.Queue, s.Kind)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+)
+
+var waitingTests = []test{
+	{"Only what is due is promoted", func(t *T) {
+		ids := t.enqueue(job("k", stint.In(10*time.Millisecond)), job("k", stint.In(time.Hour)))
+		time.Sleep(20 * time.Millisecond)
+		t.promoteAll(1)
+		t.state(ids[0], stint.Available)
+		t.state(ids[1], stint.Scheduled)
+		if got := jobIDs(t.join("k").ClaimAll()); !slices.Equal(got, ids[:1]) {
+			t.Errorf("claimed %v, want %v", got, ids[:1])
+		}
+		t.promoteAll(0)
+	}},
+	{"Nothing is promoted early", func(t *T) {
+		id := t.enqueue(job("k", stint.In(150*time.Millisecond)))[0]
+		due := t.info(id).Due
+		for {
+			p, err := t.Store.Promote(t.ctx, time.Time{}, 10)
+			t.must(err)
+			if p.Moved == 1 {
+				break
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+		if e := t.peek(id, t.join("k")); e.Ready.Before(due) {
+			t.Errorf("due at %v, it was ready at %v", due, e.Ready)
+		}
+	}},
+	{"Jobs become ready in the order of their due times, whatever that of their enqueues", func(t *T) {
+		var ids []stint.ID
+		for _, ms := range []int{40, 10, 30, 20, 50} {
+			ids = append(ids, t.enqueue(job("k", stint.In(time.Duration(ms)*time.Millisecond)))...)
+		}
+		fresh := t.enqueue(job("k"))[0]
+		time.Sleep(70 * time.Millisecond)
+		t.promoteAll(5)
+		want := []stint.ID{fresh, ids[1], ids[3], ids[2], ids[0], ids[4]}
+		got := t.join("k").Claim(lane(stint.DefaultQueue), 10)
+		if !slices.Equal(jobIDs(got), want) {
+			t.Errorf("claimed %v, want %v", jobIDs(got), want)
+		}
+		if !slices.IsSorted(positions(got)) || !distinct(positions(got)) {
+			t.Errorf("the positions %v do not rise", positions(got))
+		}
+	}},
+	{"A promoted job keeps its ID and everything said of it", func(t *T) {
+		want := rich()
+		want.Delay = 10 * time.Millisecond
+		id := t.enqueue(want)[0]
+		before := t.info(id)
+		time.Sleep(20 * time.Millisecond)
+		t.promoteAll(1)
+		e := t.join(want.Kind).ClaimAll()[0]
+		job := stint.Job{
+			ID: id, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
+			Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
+			Metadata: want.Metadata, Created: before.Created, Due: before.Due,
+		}
+		if diff := cmp.Diff(job, e.Job, sameJob...); diff != "" {
+			t.Errorf("claimed job (-want +got):\n%s", diff)
+		}
+		if e.Pos <= stint.Position(id) {
+			t.Errorf("the position %d is not a fresh one: the job is %d", e.Pos, id)
+		}
+	}},
+	{"The limit is respected, and the earliest come first", func(t *T) {
+		at := time.Now().Add(20 * time.Millisecond).Truncate(time.Millisecond)
+		var want []stint.ID
+		for i := range 7 {
+			want = append(want, t.enqueue(job("k", stint.At(at.Add(time.Duration(i)*time.Millisecond))))...)
+		}
+		time.Sleep(time.Until(at) + 30*time.Millisecond)
+		var from time.Time
+		for i, moved := range []int{3, 3, 1, 0} {
+			p, err := t.Store.Promote(t.ctx, from, 3)
+			t.must(err)
+			if p.Moved != moved {
+				t.Errorf("call %d moved %d, want %d", i+1, p.Moved, moved)
+			}
+			if last := at.Add(time.Duration(3*i+moved-1) * time.Millisecond); moved > 0 && !p.Until.Equal(last) {
+				t.Errorf("call %d moved until %v, want %v", i+1, p.Until, last)
+			}
+			if moved > 0 {
+				from = p.Until
+			}
+		}
+		if got := jobIDs(t.join("k").ClaimAll()); !slices.Equal(got, want) {
+			t.Errorf("claimed %v, want %v", got, want)
+		}
+	}},
+	{"A scan from a bound sees what is due at it, and not what is before", func(t *T) {
+		at := time.Now().Add(20 * time.Millisecond)
+		same := t.enqueue(jobs(5, "k", stint.At(at))...)
+		early := t.enqueue(job("k", stint.At(at.Add(-5*time.Millisecond))))[0]
+		time.Sleep(time.Until(at) + 10*time.Millisecond)
+		due := t.info(same[0]).Due
+		for i, want := range []int{2, 2, 1, 0} {
+			p, err := t.Store.Promote(t.ctx, due, 2)
+			t.must(err)
+			if p.Moved != want {
+				t.Errorf("call %d moved %d, want %d", i+1, p.Moved, want)
+			}
+		}
+		t.state(early, stint.Scheduled)
+		t.promoteAll(1)
+	}},
+	{"Next tells how long until the next job is due", func(t *T) {
+		next := func() time.Duration {
+			t.Helper()
+			p, err := t.Store.Promote(t.ctx, time.Time{}, 1)
+			t.must(err)
+			return p.Next
+		}
+		if d := next(); d >= 0 {
+			t.Errorf("nothing waits, and Next is %v", d)
+		}
+		t.enqueue(job("k"))
+		if d := next(); d >= 0 {
+			t.Errorf("nothing waits but a job is available, and Next is %v", d)
+		}
+		t.enqueue(job("k", stint.In(2*time.Hour)))
+		if d := next(); d > 2*time.Hour || d < 2*time.Hour-deadline {
+			t.Errorf("a job waits for 2h, and Next is %v", d)
+		}
+		t.enqueue(job("k", stint.In(time.Hour)))
+		if d := next(); d > time.Hour || d < time.Hour-deadline {
+			t.Errorf("a job waits for 1h, and Next is %v", d)
+		}
+		t.enqueue(jobs(3, "k", stint.In(time.Millisecond))...)
+		time.Sleep(10 * time.Millisecond)
+		for i := range 2 {
+			if d := next(); d != 0 {
+				t.Errorf("%d jobs are overdue, and Next is %v, want 0", 2-i, d)
+			}
+		}
+		if d := next(); d > time.Hour || d < time.Hour-deadline {
+			t.Errorf("after the last due job Next is %v, want nearly 1h", d)
+		}
+	}},
+	{"Many promoters move each job once", func(t *T) {
+		const n = 300
+		want := t.enqueue(jobs(n, "k", stint.In(time.Millisecond))...)
+		time.Sleep(10 * time.Millisecond)
+		other := t.again()
+		var moved [6]int
+		errs := atOnce(6, func(i int) error {
+			for range 200 {
+				p, err := []Store{t.Store, other}[i%2].Promote(t.ctx, time.Time{}, 7)
+				if err != nil || p.Moved == 0 && p.Next < 0 {
+					return err
+				}
+				moved[i] += p.Moved
+			}
+			return errors.New("there is no end to it")
+		})
+		t.must(errors.Join(errs...))
+		sum := 0
+		for _, m := range moved {
+			sum += m
+		}
+		got := slices.Sorted(slices.Values(jobIDs(t.join("k").ClaimAll())))
+		if sum != n || !slices.Equal(got, want) {
+			t.Errorf("%d were promoted and %d claimed, want each of %d once", sum, len(got), n)
+		}
+	}},
+	{"A retried job goes through promotion with its next attempt", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		for attempt := 1; attempt <= 3; attempt++ {
+			e := w.ClaimAll()[0]
+			if e.ID != id || e.Attempt != attempt {
+				t.Fatalf("claimed job %d, attempt %d; want %d, %d", e.ID, e.Attempt, id, attempt)
+			}
+			x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+			x.Next.Delay = 5 * time.Millisecond
+			if _, err := w.TryFinish(t.ctx, x); err != nil {
+				t.Fatal(err)
+			}
+			t.state(id, stint.Retrying)
+			time.Sleep(15 * time.Millisecond)
+			t.promoteAll(1)
+			t.state(id, stint.Available)
+		}
+		w.Complete(w.ClaimAll()...)
+	}},
+	{"A batch promoted into many lanes reaches all of them", func(t *T) {
+		var want []stint.ID
+		for _, q := range []string{"a", "b"} {
+			for p := range 3 {
+				want = append(want, t.enqueue(jobs(2, "k", stint.Queue(q), stint.Priority(p), stint.In(time.Millisecond))...)...)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+		t.promoteAll(len(want))
+		if got := slices.Sorted(slices.Values(jobIDs(t.join("k").ClaimAll()))); !slices.Equal(got, want) {
+			t.Errorf("claimed %v, want %v", got, want)
+		}
+	}},
+}

@@ -1,0 +1,196 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// Worker is an engine reduced to what it says to a store: it joins, claims,
+// finishes and leaves when told to, and remembers which claim took what.
+//
+// The methods that return no error end the test at one, so they belong to the
+// test's goroutine. A Worker is used by one goroutine at a time.
+type Worker struct {
+	Info  stint.EngineInfo
+	Store stint.Store
+
+	t      testing.TB
+	serial int64
+	taken  map[stint.Position]stint.ClaimRef
+}
+
+// Join enters a new engine for the kinds into the roster.
+func Join(t testing.TB, s stint.Store, kinds ...string) *Worker {
+	t.Helper()
+	w := NewWorker(t, s, kinds...)
+	if err := w.TryJoin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// NewWorker makes an engine that has not joined yet.
+func NewWorker(t testing.TB, s stint.Store, kinds ...string) *Worker {
+	token := stint.Token(rand.Int64())
+	return &Worker{
+		Store: s, t: t, taken: map[stint.Position]stint.ClaimRef{},
+		Info: stint.EngineInfo{
+			Token: token, Instance: fmt.Sprintf("worker-%x", uint64(token)), Host: "host.example",
+			BootID: "boot", PID: 4711, PIDStarted: 815, Version: "v0.0.0-test",
+			Queues: []string{"*"}, Kinds: kinds, Slots: 4, TimeToLive: 6 * time.Second,
+		},
+	}
+}
+
+// TryJoin enters the engine.
+func (w *Worker) TryJoin(ctx context.Context) error {
+	var kinds []stint.Declaration
+	for _, k := range w.Info.Kinds {
+		kinds = append(kinds, stint.Declaration{Name: k})
+	}
+	return w.Store.Join(ctx, w.Info, kinds)
+}
+
+// TryClaim claims, filling in who asks. Entries that were taken but not read
+// are fetched.
+func (w *Worker) TryClaim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	w.serial++
+	req.Engine, req.Serial, req.Nonce = w.Info.Token, w.serial, stint.Nonce(rand.Int64())
+	c, err := w.Store.Claim(ctx, req)
+	if err != nil && len(c.Positions) > 0 {
+		c.Entries, err = w.Store.Fetch(ctx, c.Positions)
+	}
+	for _, pos := range c.Positions {
+		w.taken[pos] = c.ClaimRef
+	}
+	if err == nil && len(c.Entries) != len(c.Positions) {
+		err = fmt.Errorf("claim %d of lane %d has %d positions and %d entries", c.N, c.Lane, len(c.Positions), len(c.Entries))
+	}
+	return c, err
+}
+
+// Claim takes up to limit entries of a lane.
+func (w *Worker) Claim(lane stint.LaneID, limit int) []stint.Entry {
+	w.t.Helper()
+	c, err := w.TryClaim(w.t.Context(), stint.ClaimRequest{Lane: lane, Max: limit, Wait: true})
+	if err != nil {
+		w.t.Fatalf("claim: %v", err)
+	}
+	return c.Entries
+}
+
+// ClaimAll looks and claims until there is nothing left to take.
+func (w *Worker) ClaimAll() []stint.Entry {
+	w.t.Helper()
+	all, err := w.TryClaimAll(w.t.Context(), 1000)
+	if err != nil {
+		w.t.Fatalf("claim everything: %v", err)
+	}
+	return all
+}
+
+// TryClaimAll looks and claims up to batch at a time until there is nothing
+// left to take. A lane that stays in sight although nothing comes of it is an
+// error.
+func (w *Worker) TryClaimAll(ctx context.Context, batch int) ([]stint.Entry, error) {
+	var all []stint.Entry
+	for barren := 0; barren < 10; barren++ {
+		sights, err := w.Store.Look(ctx, stint.KnownLanes{})
+		if err != nil || len(sights) == 0 {
+			return all, err
+		}
+		for _, sight := range sights {
+			c, err := w.TryClaim(ctx, stint.ClaimRequest{Lane: sight.Lane, Max: batch, Wait: true, Settle: sight.Settle})
+			if err != nil {
+				return all, err
+			}
+			if len(c.Entries) > 0 {
+				barren = 0
+			}
+			all = append(all, c.Entries...)
+		}
+	}
+	return all, errors.New("a lane stays in sight, and nothing comes of claiming it")
+}
+
+// Conclude makes the execution of an entry that this worker claimed and that
+// ended just now.
+func (w *Worker) Conclude(e stint.Entry, end stint.Ending) stint.Execution {
+	now := time.Now()
+	x := stint.Conclude(&e, end, now, 0.5)
+	x.Nonce, x.Slot, x.Started, x.Ended = w.taken[e.Pos].Nonce, 1, now, now
+	return x
+}
+
+// TryFinish records executions under the claims that took their entries.
+func (w *Worker) TryFinish(ctx context.Context, done ...stint.Execution) (int, error) {
+	var refs []stint.ClaimRef
+	seen := map[stint.Nonce]bool{}
+	for _, x := range done {
+		if ref := w.taken[x.Pos]; !seen[ref.Nonce] {
+			seen[ref.Nonce] = true
+			refs = append(refs, ref)
+		}
+	}
+	return w.Store.Finish(ctx, w.Info.Token, refs, done)
+}
+
+// Finish concludes entries with one ending and records them.
+func (w *Worker) Finish(end stint.Ending, entries ...stint.Entry) {
+	w.t.Helper()
+	done := make([]stint.Execution, len(entries))
+	for i, e := range entries {
+		done[i] = w.Conclude(e, end)
+	}
+	n, err := w.TryFinish(w.t.Context(), done...)
+	if err != nil {
+		w.t.Fatalf("finish %d entries: %v", len(entries), err)
+	}
+	if n != len(entries) {
+		w.t.Fatalf("finishing %d entries recorded %d", len(entries), n)
+	}
+}
+
+// Complete records entries as completed.
+func (w *Worker) Complete(entries ...stint.Entry) {
+	w.t.Helper()
+	w.Finish(stint.Ending{Outcome: stint.OutcomeCompleted}, entries...)
+}
+
+// Beat announces what is running.
+func (w *Worker) Beat(running ...stint.Position) {
+	w.t.Helper()
+	if err := w.Store.Beat(w.t.Context(), w.Info.Token, stint.Beat{Running: running}); err != nil {
+		w.t.Fatalf("beat: %v", err)
+	}
+}
+
+// Leave takes the engine out of the roster and hands back what it holds.
+func (w *Worker) Leave() int {
+	w.t.Helper()
+	n, err := w.Store.Bury(w.t.Context(), stint.Burial{Engine: w.Info.Token, Why: "left"}, Judge)
+	if err != nil {
+		w.t.Fatalf("leave: %v", err)
+	}
+	return n
+}
+
+// Judge concludes the unfinished entries of a dead engine as engines do: lost
+// when it had begun, returned with a suspicion otherwise; both to the front.
+func Judge(e *stint.Entry, begun bool) stint.Execution {
+	end := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Suspect: e.Suspect + 1}
+	if begun {
+		end = stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost}
+	}
+	now := time.Now()
+	x := stint.Conclude(e, end, now, 0.5)
+	x.Started, x.Ended = now, now
+	return x
+}
