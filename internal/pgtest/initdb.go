@@ -25,10 +25,14 @@ var defaults = map[string]string{
 	"log_timezone":               "UTC",
 	"log_line_prefix":            "%m [%p] %d ",
 	"log_checkpoints":            "off",
-	"max_wal_size":               "2GB",
-	"fsync":                      "off",
-	"full_page_writes":           "off",
 	"dynamic_shared_memory_type": "mmap", // lies in the data directory, so that a killed server leaves nothing elsewhere
+}
+
+// fleeting are the settings of servers whose data need not survive the machine.
+var fleeting = map[string]string{
+	"fsync":            "off",
+	"full_page_writes": "off",
+	"max_wal_size":     "256MB", // A checkpoint is cheap here, and the log may lie in memory.
 }
 
 // initialise creates the cluster's data directory. Who can open the socket's directory is trusted; over TCP, where
@@ -65,9 +69,8 @@ func (s *Server) initialise(options Options) error {
 // configuration returns the lines for postgresql.conf; where a setting occurs twice, the server takes the last one.
 func configuration(options Options) string {
 	settings := maps.Clone(defaults)
-	if options.Fsync {
-		delete(settings, "fsync")
-		delete(settings, "full_page_writes")
+	if !options.Fsync {
+		maps.Copy(settings, fleeting)
 	}
 	maps.Copy(settings, options.Settings)
 	var b strings.Builder

@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -12,27 +13,20 @@ import (
 
 // TestMain also shows that servers run without goroutines of ours.
 func TestMain(m *testing.M) {
-	if runAsChild() {
+	if os.Getenv(childVariable) != "" {
+		runAsChild()
 		return
 	}
 	goleak.VerifyTestMain(Runner{m})
 }
 
-func connect(t testing.TB, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close(context.Background()) })
-	return conn
-}
-
 // value runs a query that gives one value as text.
 func value(t testing.TB, url, query string) string {
 	t.Helper()
+	conn := connect(t, url)
+	defer conn.Close(t.Context())
 	var text string
-	if err := connect(t, url).QueryRow(t.Context(), query).Scan(&text); err != nil {
+	if err := conn.QueryRow(t.Context(), query).Scan(&text); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return text
@@ -40,9 +34,21 @@ func value(t testing.TB, url, query string) string {
 
 func execute(t testing.TB, url, statement string) {
 	t.Helper()
-	if _, err := connect(t, url).Exec(t.Context(), statement); err != nil {
+	conn := connect(t, url)
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
+}
+
+// connect leaves it to the caller to close the connection.
+func connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
@@ -63,11 +69,7 @@ func TestTheDatabaseIsGoneAfterTheTest(t *testing.T) {
 	t.Run("inner", func(t *testing.T) {
 		url := New(t)
 		name = value(t, url, "select current_database()")
-		left, err := pgx.Connect(t.Context(), url) // A connection that the test forgets must not keep it alive.
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = left
+		connect(t, url) // A connection that the test forgets to close does not keep the database.
 	})
 	if !strings.HasPrefix(name, "testthedatabaseisgone") {
 		t.Errorf("the name %q does not tell the test", name)

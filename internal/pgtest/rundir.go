@@ -28,10 +28,18 @@ type runDir struct {
 	lock *os.File // locked for as long as this process lives
 }
 
-// newRunDir creates a run directory, after it has removed those that dead processes left.
-func newRunDir() (*runDir, error) {
-	base := baseDir()
-	sweep(base)
+// newRunDir creates a run directory, after it has removed those that dead processes left. A directory that is to
+// survive the machine lies on a disk; any other one may lie in memory.
+func newRunDir(durable bool) (*runDir, error) {
+	disk, memory := tempDir(), memoryDir()
+	sweep(disk)
+	base := disk
+	if memory != "" {
+		sweep(memory)
+		if !durable {
+			base = memory
+		}
+	}
 	path, err := os.MkdirTemp(base, runPrefix)
 	if err != nil {
 		return nil, err
@@ -62,9 +70,9 @@ func (d *runDir) remove() error {
 	}
 }
 
-// baseDir is where run directories are made: the temporary directory, unless its path is too long for a socket or
-// closed to the server's user.
-func baseDir() string {
+// tempDir is where run directories on a disk are made: the temporary directory, unless its path is too long for a
+// socket or closed to the server's user.
+func tempDir() string {
 	dir := os.TempDir()
 	if os.PathSeparator == '/' && (len(dir) > longestBase || reachable(dir) != nil) {
 		return "/tmp"

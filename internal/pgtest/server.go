@@ -21,8 +21,9 @@ type Options struct {
 	// Major is the major version wanted; 0 takes the newest one found.
 	Major int
 
-	// Fsync makes the server write through to the disk as in production. Without it a commit survives a killed server
-	// but not a power failure, which no test can tell apart, and everything is much faster.
+	// Fsync makes the server write through to a disk as in production; measurements need it. Without it a commit
+	// survives a killed server but not a power failure, which no test can tell apart, everything is much faster, and
+	// the data may lie in memory.
 	Fsync bool
 
 	// Settings go into postgresql.conf and win over the defaults of this package.
@@ -76,7 +77,7 @@ func Start(t testing.TB, options Options) *Server {
 
 // open creates a cluster and starts its server.
 func open(installation Installation, options Options) (_ *Server, err error) {
-	dir, err := newRunDir()
+	dir, err := newRunDir(options.Fsync)
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
