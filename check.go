@@ -47,7 +47,7 @@ func (j NewJob) Check(l Limits) error {
 	if j.Priority < MinPriority || j.Priority > MaxPriority {
 		return invalid("priority", "%d is outside %d to %d", j.Priority, MinPriority, MaxPriority)
 	}
-	if err := j.Retry.Err(); err != nil {
+	if err := j.Retry.Validate(); err != nil {
 		return invalid("retry", "%v", err)
 	}
 	if err := j.checkTimes(); err != nil {

@@ -13,6 +13,10 @@ var (
 	// ErrBuried says that an engine does not stand in the roster (any more).
 	ErrBuried = errors.New("stint: the engine was buried")
 
+	// ErrBurialBlocked says that something of an engine's is under way, so
+	// that it cannot be buried now.
+	ErrBurialBlocked = errors.New("stint: the burial is blocked by a write of the engine")
+
 	// ErrAlive says that an engine was not buried because it beat lately.
 	ErrAlive = errors.New("stint: the engine is alive")
 

@@ -2,6 +2,7 @@ package stint
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -32,6 +33,16 @@ func (o Outcome) String() string {
 
 // MarshalText makes JSON carry the name.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads the name.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	i := slices.Index(outcomeNames[:], string(text))
+	if i < 1 {
+		return invalid("outcome", "%q is none", text)
+	}
+	*o = Outcome(i)
+	return nil
+}
 
 // State is the state that a job is in after a final attempt with this outcome.
 func (o Outcome) State() State {

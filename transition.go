@@ -48,7 +48,7 @@ func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
 			x.Reason = d.Reason
 			break
 		}
-		next.Wait, next.Why, next.Delay = true, Retrying, max(0, d.After)
+		next.Wait, next.Why, next.Delay = true, Retrying, d.Wait
 		next.Attempt = e.Attempt + 1
 		if d.Queue != "" {
 			next.Queue = d.Queue
@@ -89,6 +89,6 @@ func failureOf(e *Entry, end Ending, now time.Time, chance float64) retry.Failur
 		Due:     e.Due,
 		Created: e.Created,
 		Now:     now,
-		Chance:  chance,
+		Rand:    chance,
 	}
 }

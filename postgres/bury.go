@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint"
+)
+
+// buryBatch bounds what a burial holds in memory.
+const buryBatch = 5000
+
+// Bury implements [stint.Roster]. Each step is a statement of its own, under
+// read committed, so that each sees what the one before waited for: under one
+// snapshot a claim in flight would be missed, and its jobs lost for ever.
+func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	buried := 0
+	err := s.transact(ctx, func(tx pgx.Tx) error {
+		buried = 0
+		low, running, err := s.condemn(ctx, tx, b)
+		if err != nil {
+			return err
+		}
+		// Only now, with the row gone and the lock ours, nothing of this
+		// engine's can still be on its way.
+		claims, err := s.held(ctx, tx, b.Engine, low)
+		if err != nil {
+			return err
+		}
+		nonces := map[stint.Position]stint.Nonce{}
+		var left []stint.Position
+		for _, c := range claims {
+			for _, pos := range c.Positions {
+				nonces[pos] = c.Nonce
+				left = append(left, pos)
+			}
+		}
+		// By position, as every writer of executions does, so that two never
+		// wait for each other crosswise.
+		slices.Sort(left)
+		for part := range slices.Chunk(left, buryBatch) {
+			entries, err := s.fetchIn(ctx, tx, part)
+			if err != nil {
+				return err
+			}
+			done := make([]stint.Execution, len(entries))
+			for i := range entries {
+				e := &entries[i]
+				done[i] = judge(e, slices.Contains(running, e.Pos))
+				done[i].Nonce = nonces[e.Pos]
+			}
+			if err := s.recordIn(ctx, tx, b.Engine, done); err != nil {
+				return err
+			}
+			buried += len(done)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("bury engine %d: %w", b.Engine, err)
+	}
+	return buried, nil
+}
+
+// condemn takes the engine's lock, makes sure that it is to go, and deletes it
+// from the roster. It returns the bound of its open claims and what it said
+// it was running.
+func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (int64, []stint.Position, error) {
+	var mine bool
+	err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock($1)`, b.Engine).Scan(&mine)
+	if err != nil {
+		return 0, nil, err
+	}
+	if !mine {
+		return 0, nil, stint.ErrBurialBlocked
+	}
+	var (
+		fresh   bool
+		low     int64
+		running []stint.Position
+	)
+	err = tx.QueryRow(ctx, s.sql.in(`
+		select b.beat > clock_timestamp() - $2 * interval '1 microsecond', b.low, b.running
+		from stint.beats b where b.token = $1`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &low, &running)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil, stint.ErrBuried
+	} else if err != nil {
+		return 0, nil, err
+	}
+	if fresh && b.Unless > 0 {
+		return 0, nil, stint.ErrAlive
+	}
+	gone, err := tx.Exec(ctx, s.sql.in(`delete from stint.engines where token = $1`), b.Engine)
+	if err != nil {
+		return 0, nil, err
+	}
+	if gone.RowsAffected() == 0 {
+		return 0, nil, stint.ErrBuried
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(s.sql.in(`delete from stint.beats where token = $1`), b.Engine)
+	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2 where token = $1`), b.Engine, b.Why)
+	return low, running, tx.SendBatch(ctx, batch).Close()
+}
+
+func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []stint.Position) ([]stint.Entry, error) {
+	var read entryReader
+	err := s.call(ctx, tx, s.sql.fetch, read.rows, int8array(at))
+	if err != nil {
+		return nil, err
+	}
+	return s.entries(ctx, &read)
+}
+
+const recordSQL = `select stint.record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+  $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`
+
+func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine stint.Token, done []stint.Execution) error {
+	rows, err := executionParams(done)
+	if err != nil {
+		return err
+	}
+	return s.call(ctx, tx, s.sql.record, func(*pgconn.ResultReader) {}, append([]param{int8s(int64(engine))}, rows...)...)
+}
+
+// call sends one statement with binary parameters inside a transaction.
+func (s *Store) call(ctx context.Context, tx pgx.Tx, text string, read func(*pgconn.ResultReader), params ...param) error {
+	p := pipeline{Pipeline: tx.Conn().PgConn().StartPipeline(ctx)}
+	p.send(text, params...)
+	if err := p.Sync(); err != nil {
+		p.Close()
+		return err
+	}
+	err := p.part(func(rr *pgconn.ResultReader) error {
+		read(rr)
+		return nil
+	})
+	return errors.Join(err, p.Close())
+}

@@ -1,0 +1,218 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint"
+)
+
+const lookSQL = `select lane, queue, priority, kind, settle from stint.look($1, $2)`
+
+// Look implements [stint.Claimer].
+func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+	type lane struct {
+		id      int64
+		foreign bool
+	}
+	all := make([]lane, 0, len(known.Mine)+len(known.Foreign))
+	for _, id := range known.Mine {
+		all = append(all, lane{int64(id), false})
+	}
+	for _, id := range known.Foreign {
+		all = append(all, lane{int64(id), true})
+	}
+	slices.SortFunc(all, func(a, b lane) int { return cmp.Compare(a.id, b.id) })
+	ids, foreign := make([]int64, len(all)), make([]bool, len(all))
+	for i, l := range all {
+		ids[i], foreign[i] = l.id, l.foreign
+	}
+	rows, err := s.pool.Query(ctx, s.sql.look, ids, foreign)
+	if err != nil {
+		return nil, fmt.Errorf("look for work: %w", translate(err))
+	}
+	sights, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.Sight, error) {
+		var (
+			sight       stint.Sight
+			queue, kind *string
+			priority    *int16
+		)
+		err := row.Scan(&sight.Lane, &queue, &priority, &kind, &sight.Settle)
+		if queue != nil {
+			sight.Queue, sight.Priority, sight.Kind = *queue, int(*priority), *kind
+		}
+		return sight, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for work: %w", translate(err))
+	}
+	return sights, nil
+}
+
+const (
+	claimSQL = `select n, positions from stint.claim($1, $2, $3, $4, $5, $6, $7)`
+
+	// barrierSQL writes a little WAL in a transaction of its own, whose
+	// synchronous commit flushes the claim's asynchronous one as well: outside
+	// the lane's lock, and grouped with what others flush at the time.
+	barrierSQL = `select pg_logical_emit_message(true, 'stint', '')`
+
+	claimedSQL = `select * from stint.claimed($1, $2)`
+
+	beginSQL  = `begin isolation level read committed`
+	commitSQL = `commit`
+)
+
+// Claim implements [stint.Claimer]. It is one round trip of three
+// transactions: the claim, the barrier that makes it durable, and the reading
+// of what was claimed, which must not be part of the claim's: an engine that
+// stops reading 40 MB of arguments would sit in the middle of it, holding the
+// lane and the fence.
+func (s *Store) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	claim, err := retryExplicit(s, func() (stint.Claim, error) { return s.claim(ctx, req) })
+	if err != nil {
+		return claim, fmt.Errorf("claim up to %d jobs: %w", req.Max, err)
+	}
+	return claim, nil
+}
+
+func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	claim := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return claim, err
+	}
+	defer conn.Release()
+
+	p := pipeline{Pipeline: conn.Conn().PgConn().StartPipeline(ctx)}
+	explicit := s.explicit.Load()
+	if explicit {
+		p.send(beginSQL)
+	}
+	p.send(s.sql.claim, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)), int8s(int64(req.Lane)),
+		int4s(int32(req.Max)), bools(req.Wait), bools(req.Settle))
+	if explicit {
+		p.send(commitSQL)
+	}
+	p.SendPipelineSync()
+	p.send(barrierSQL)
+	p.SendPipelineSync()
+	p.send(s.sql.claimed, int8s(int64(req.Engine)), int8s(req.Serial))
+	if err := p.Sync(); err != nil {
+		p.Close()
+		return claim, err
+	}
+
+	busy := false
+	err = p.part(func(rr *pgconn.ResultReader) error {
+		for rr.NextRow() {
+			v := rr.Values()
+			if len(v) == 2 { // not the answers to begin and commit
+				busy = v[0] == nil
+				claim.N = int64of(v[0])
+				claim.Positions = positionsOf(v[1])
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = p.part(func(*pgconn.ResultReader) error { return nil })
+	}
+	if err != nil {
+		p.Close()
+		claim.Positions = nil
+		return claim, translate(err)
+	}
+	if busy {
+		return claim, errors.Join(stint.ErrLaneBusy, p.Close())
+	}
+	// From here on the claim stands, whatever becomes of the reading.
+	var read entryReader
+	err = p.part(func(rr *pgconn.ResultReader) error {
+		read.rows(rr)
+		return nil
+	})
+	err = errors.Join(err, p.Close())
+	if err == nil {
+		claim.Entries, err = s.entries(ctx, &read)
+	}
+	return claim, translate(err)
+}
+
+const fetchSQL = `select * from stint.fetch($1)`
+
+// Fetch implements [stint.Claimer].
+func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	p := pipeline{Pipeline: conn.Conn().PgConn().StartPipeline(ctx)}
+	p.send(s.sql.fetch, int8array(at))
+	if err := p.Sync(); err != nil {
+		p.Close()
+		return nil, err
+	}
+	var read entryReader
+	err = p.part(func(rr *pgconn.ResultReader) error {
+		read.rows(rr)
+		return nil
+	})
+	if err = errors.Join(err, p.Close()); err != nil {
+		return nil, fmt.Errorf("fetch %d entries: %w", len(at), translate(err))
+	}
+	return s.entries(ctx, &read)
+}
+
+// pipeline sends statements with binary parameters and reads the answers up
+// to each Sync: each part is a transaction of its own.
+type pipeline struct{ *pgconn.Pipeline }
+
+func (p pipeline) send(text string, params ...param) {
+	values, oids, formats := make([][]byte, len(params)), make([]uint32, len(params)), make([]int16, len(params))
+	for i, q := range params {
+		values[i], oids[i], formats[i] = q.value, q.oid, pgx.BinaryFormatCode
+	}
+	p.SendQueryParams(text, values, oids, formats, []int16{pgx.BinaryFormatCode})
+}
+
+// part reads results up to the next Sync and returns the first error among them.
+func (p pipeline) part(read func(*pgconn.ResultReader) error) error {
+	var first error
+	for {
+		results, err := p.GetResults()
+		if err != nil {
+			first = cmp.Or(first, err)
+			if p.broken(err) {
+				return first
+			}
+			continue
+		}
+		switch r := results.(type) {
+		case *pgconn.PipelineSync:
+			return first
+		case *pgconn.ResultReader:
+			err := read(r)
+			_, closeErr := r.Close()
+			if first == nil {
+				first = errors.Join(err, closeErr)
+			}
+		case nil:
+			return cmp.Or(first, errors.New("the server's answers ended early"))
+		}
+	}
+}
+
+// broken tells errors of the connection, after which nothing comes, from the
+// server's answers.
+func (p pipeline) broken(err error) bool {
+	var pg *pgconn.PgError
+	return !errors.As(err, &pg) || pg.Severity == "FATAL"
+}

@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// enqueueSQL appends jobs that are ready at once. Each is its own first entry.
+const enqueueSQL = `
+insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata)
+select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, j.policy, j.retry::jsonb, j.timeout, j.urn, j.source, j.metadata::jsonb
+from unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+            $8::bigint[], $9::text[], $10::text[], $11::text[])
+  with ordinality as j(lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, i)
+order by j.i
+returning pos`
+
+// scheduleSQL stores jobs of which some have a time or tags. What is not yet
+// due gets its contents into the lane that nobody claims, and a waiting row.
+// The materialised CTE fixes ids and due times once for all parts.
+const scheduleSQL = `
+with job as materialized (
+  select j.*, nextval('stint.positions') as id,
+         case when j.at > clock_timestamp() then j.at
+              when j.delay > 0 then clock_timestamp() + j.delay * interval '1 microsecond' end as due
+  from unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+              $8::bigint[], $9::text[], $10::text[], $11::text[], $12::timestamptz[], $13::bigint[], $14::text[])
+    with ordinality as j(lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, at, delay, tags, i)
+  order by j.i
+), body as (
+  insert into stint.entries (pos, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
+  select id, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, policy, retry::jsonb,
+         timeout, tags::text[], urn, source, metadata::jsonb
+  from job order by i
+), wait as (
+  insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
+  select id, due, id, 'scheduled', 1, priority, queue, kind from job where due is not null
+), label as (
+  insert into stint.job_tags (tag, job) select unnest(tags::text[]), id from job
+)
+select id from job order by i`
+
+const notifySQL = `select pg_notify('stint', '')`
+
+// Enqueue implements [stint.Enqueuer].
+func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+	known, err := s.storePolicies(ctx, tx, jobs)
+	if err != nil {
+		return nil, fmt.Errorf("store retry policies: %w", err)
+	}
+	text, args, err := s.enqueueArgs(jobs, known)
+	if err != nil {
+		return nil, err
+	}
+	stmts := []statement{{text, args}}
+	if !tx.Quiet {
+		stmts = append(stmts, statement{s.sql.notify, nil})
+	}
+	ids := make([]stint.ID, 0, len(jobs))
+	scan := func(row func(...any) error) error {
+		var id int64
+		err := row(&id)
+		ids = append(ids, stint.ID(id))
+		return err
+	}
+	if tx.Handle != nil {
+		err = runIn(ctx, tx, stmts, scan)
+	} else {
+		err = runBatch(ctx, s.pool, stmts, scan)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
+	}
+	return ids, nil
+}
+
+// enqueueArgs turns jobs into columns. Columns in which nobody said anything
+// are sent as null.
+func (s *Store) enqueueArgs(jobs []stint.NewJob, known map[retry.Policy]int64) (string, []any, error) {
+	n := len(jobs)
+	lane, queue, priority := make([]int64, n), make([]string, n), make([]int16, n)
+	kind, args := make([]string, n), make([]string, n)
+	var policy, timeout, delay sparse[int64]
+	var inline, urn, source, metadata, tags sparse[string]
+	var at sparse[time.Time]
+	lanes := map[laneKey]int64{}
+	for i, j := range jobs {
+		key := laneKey{j.Queue, j.Priority}
+		id, ok := lanes[key]
+		if !ok {
+			id = int64(stint.LaneOf(j.Queue, j.Priority, stint.PartNormal, "").ID)
+			lanes[key] = id
+		}
+		lane[i], queue[i], priority[i], kind[i], args[i] = id, j.Queue, int16(j.Priority), j.Kind, string(j.Args)
+		if j.Retry != retry.Default() {
+			if id, ok := known[j.Retry]; ok {
+				policy.set(n, i, id)
+			} else {
+				text, err := json.Marshal(j.Retry)
+				if err != nil {
+					return "", nil, err
+				}
+				inline.set(n, i, string(text))
+			}
+		}
+		if j.Timeout > 0 {
+			timeout.set(n, i, j.Timeout.Milliseconds())
+		}
+		if j.Delay > 0 {
+			delay.set(n, i, max(1, j.Delay.Microseconds()))
+		}
+		if !j.RunAt.IsZero() {
+			at.set(n, i, j.RunAt)
+		}
+		if len(j.Tags) > 0 {
+			tags.set(n, i, arrayText(j.Tags))
+		}
+		urn.setText(n, i, j.URN)
+		source.setText(n, i, j.Source)
+		metadata.setText(n, i, string(j.Metadata))
+	}
+	columns := []any{lane, queue, priority, kind, args, policy.column, inline.column,
+		timeout.column, urn.column, source.column, metadata.column}
+	if at.column == nil && delay.column == nil && tags.column == nil {
+		return s.sql.enqueue, columns, nil
+	}
+	return s.sql.schedule, append(columns, at.column, delay.column, tags.column), nil
+}
+
+type laneKey struct {
+	queue    string
+	priority int
+}
+
+// sparse is a column that stays nil until somebody says something.
+type sparse[T any] struct{ column []*T }
+
+func (c *sparse[T]) set(n, i int, v T) {
+	if c.column == nil {
+		c.column = make([]*T, n)
+	}
+	c.column[i] = &v
+}
+
+func (c *sparse[T]) setText(n, i int, v T) {
+	if any(v) != any("") {
+		c.set(n, i, v)
+	}
+}
+
+// arrayText is the text form of an array of strings.
+func arrayText(values []string) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, v := range values {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('"')
+		b.WriteString(arrayEscaper.Replace(v))
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+var arrayEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

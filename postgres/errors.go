@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint"
+)
+
+// translate says in stint's words what PostgreSQL said by code. The server's
+// error stays inside.
+func translate(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	switch {
+	case pg.Code == "ST001":
+		return fmt.Errorf("%w: %w", errIsolation, err)
+	case pg.Code == "ST002":
+		return fmt.Errorf("%w: %w", stint.ErrBuried, err)
+	case pg.Code == "ST003":
+		return fmt.Errorf("%w: %w", stint.ErrClaimGone, err)
+	case pg.Code == "42P01", pg.Code == "3F000", pg.Code == "42883":
+		return fmt.Errorf("%w: is it installed? %w", stint.ErrSchema, err)
+	case strings.HasPrefix(pg.Code, "22"), strings.HasPrefix(pg.Code, "54"):
+		// Data exceptions and program limits: the same value will be refused
+		// each time.
+		return fmt.Errorf("%w: %w", stint.ErrUnstorable, err)
+	}
+	return err
+}

@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint"
+)
+
+const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`
+
+// Finish implements [stint.Finisher]: one message to its commit.
+func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	if len(done) == 0 {
+		return 0, nil
+	}
+	rows, err := executionParams(done)
+	if err != nil {
+		return 0, err
+	}
+	params := append([]param{int8s(int64(engine))}, claimParams(claims)...)
+	params = append(params, rows...)
+	n, err := retryExplicit(s, func() (int, error) { return s.finish(ctx, params) })
+	if err != nil {
+		return 0, fmt.Errorf("record %d outcomes: %w", len(done), err)
+	}
+	return n, nil
+}
+
+func (s *Store) finish(ctx context.Context, params []param) (int, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	p := pipeline{Pipeline: conn.Conn().PgConn().StartPipeline(ctx)}
+	explicit := s.explicit.Load()
+	if explicit {
+		p.send(beginSQL)
+	}
+	p.send(s.sql.finish, params...)
+	if explicit {
+		p.send(commitSQL)
+	}
+	if err := p.Sync(); err != nil {
+		p.Close()
+		return 0, err
+	}
+	written := 0
+	err = p.part(func(rr *pgconn.ResultReader) error {
+		for rr.NextRow() {
+			if v := rr.Values(); len(v) == 1 && len(v[0]) == 4 {
+				written = int(int32of(v[0]))
+			}
+		}
+		return nil
+	})
+	return written, translate(errors.Join(err, p.Close()))
+}
+
+func claimParams(claims []stint.ClaimRef) []param {
+	lane, n, nonce := make([]stint.LaneID, len(claims)), make([]int64, len(claims)), make([]stint.Nonce, len(claims))
+	for i, c := range claims {
+		lane[i], n[i], nonce[i] = c.Lane, c.N, c.Nonce
+	}
+	return []param{int8array(lane), int8array(n), int8array(nonce)}
+}
+
+// executionParams are the columns that stint.record takes: executions, then
+// the successors of those that have one.
+func executionParams(done []stint.Execution) ([]param, error) {
+	n := len(done)
+	pos, nonce := make([]stint.Position, n), make([]stint.Nonce, n)
+	attempt, slot := make([]int32, n), make([]int16, n)
+	started, ended := make([]int64, n), make([]int64, n)
+	outcome, final := make([]int16, n), make([]bool, n)
+	var reason, result, failure sparse[string]
+	var job []*int64
+	var next successors
+	now := time.Now()
+	for i, x := range done {
+		pos[i], nonce[i], attempt[i], slot[i] = x.Pos, x.Nonce, int32(x.Attempt), int16(x.Slot)
+		outcome[i], final[i] = int16(x.Outcome), x.Final
+		ended[i] = age(now, x.Ended)
+		started[i] = max(age(now, x.Started), ended[i])
+		if x.Started.IsZero() {
+			started[i] = ended[i]
+		}
+		if int64(x.Job) != int64(x.Pos) {
+			if job == nil {
+				job = make([]*int64, n)
+			}
+			job[i] = new(int64(x.Job))
+		}
+		reason.setText(n, i, x.Reason)
+		result.setText(n, i, string(x.Result))
+		if x.Error != nil {
+			text, err := json.Marshal(x.Error)
+			if err != nil {
+				return nil, err
+			}
+			failure.set(n, i, string(text))
+		}
+		if x.Next != nil {
+			next.add(&x)
+		}
+	}
+	return append([]param{
+		int8array(pos), int8nulls(job), int8array(nonce), int4array(attempt), int2array(slot),
+		int8array(started), int8array(ended), int2array(outcome), boolarray(final),
+		textarray(reason.column), textarray(result.column), textarray(failure.column),
+	}, next.params()...), nil
+}
+
+// age is how long ago an instant of this process was, in microseconds on its
+// monotonic clock. An instant that was not set is now.
+func age(now, then time.Time) int64 {
+	if then.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(then).Microseconds())
+}
+
+// successors are the columns of what follows executions.
+type successors struct {
+	pos                        []stint.Position
+	lane                       []stint.LaneID
+	delay                      []int64
+	why, queue, kind           []*string
+	priority, losses, suspects []int16
+	attempt                    []int32
+}
+
+func (c *successors) add(x *stint.Execution) {
+	s := x.Next
+	c.pos = append(c.pos, x.Pos)
+	c.lane = append(c.lane, stint.LaneOf(s.Queue, s.Priority, s.Part, s.Kind).ID)
+	c.delay = append(c.delay, s.Delay.Microseconds()-age(time.Now(), x.Ended))
+	if s.Wait {
+		c.why = append(c.why, new(string(s.Why)))
+	} else {
+		c.why = append(c.why, nil)
+	}
+	c.queue, c.kind = append(c.queue, &s.Queue), append(c.kind, &s.Kind)
+	c.priority = append(c.priority, int16(s.Priority))
+	c.losses = append(c.losses, int16(s.Losses))
+	c.suspects = append(c.suspects, int16(s.Suspect))
+	c.attempt = append(c.attempt, int32(s.Attempt))
+}
+
+func (c *successors) params() []param {
+	if len(c.pos) == 0 {
+		none := func(oid uint32) param { return param{oid, nil} }
+		i8, i4, i2, text := int8array([]int64{}).oid, int4array(nil).oid, int2array(nil).oid, textarray(nil).oid
+		return []param{none(i8), none(i8), none(i8), none(text), none(text), none(i2), none(text), none(i4), none(i2), none(i2)}
+	}
+	return []param{
+		int8array(c.pos), int8array(c.lane), int8array(c.delay), textarray(c.why), textarray(c.queue),
+		int2array(c.priority), textarray(c.kind), int4array(c.attempt), int2array(c.losses), int2array(c.suspects),
+	}
+}

@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// Join implements [stint.Roster]. The engine's row and its beat appear
+// together, so that an engine without a beat never exists.
+func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+	err := s.transact(ctx, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(s.sql.in(`
+			insert into stint.engines (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl)
+			values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::text[], '{}'), coalesce($9::text[], '{}'), $10, $11)`),
+			e.Token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version, e.Queues, e.Kinds, e.Slots, e.TimeToLive.Milliseconds())
+		batch.Queue(s.sql.in(`insert into stint.beats (token) values ($1)`), e.Token)
+		batch.Queue(s.sql.in(`
+			insert into stint.engine_history (token, instance, host, pid, version, joined)
+			select token, instance, host, pid, version, joined from stint.engines where token = $1`), e.Token)
+		for _, k := range kinds {
+			policy, err := inlinePolicy(k.Retry)
+			if err != nil {
+				return err
+			}
+			// Written only when it changed: engines of many machines join at once.
+			batch.Queue(s.sql.in(`
+				insert into stint.kinds as k (kind, queue, priority, timeout, tags, retry)
+				values ($1, $2, $3, $4, coalesce($5::text[], '{}'), $6)
+				on conflict (kind) do update
+				set queue = excluded.queue, priority = excluded.priority, timeout = excluded.timeout,
+				    tags = excluded.tags, retry = excluded.retry, declared = excluded.declared
+				where (k.queue, k.priority, k.timeout, k.tags, k.retry)
+				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry)`),
+				k.Name, queueOf(k), k.Priority, millis(k.Timeout), k.Tags, policy)
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	})
+	if err != nil {
+		return fmt.Errorf("join the roster: %w", err)
+	}
+	return nil
+}
+
+func queueOf(d stint.Declaration) string {
+	if d.Queue == "" {
+		return stint.DefaultQueue
+	}
+	return d.Queue
+}
+
+// millis is a duration as the schema keeps it: null for none.
+func millis(d time.Duration) *int64 {
+	if d == 0 {
+		return nil
+	}
+	return new(d.Milliseconds())
+}
+
+// inlinePolicy is a policy's JSON: null for the default.
+func inlinePolicy(p retry.Policy) (*string, error) {
+	if p == retry.Default() {
+		return nil, nil
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return new(string(text)), nil
+}
+
+// Beat implements [stint.Roster]. It updates and never inserts: an upsert
+// would bring back the buried.
+func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) error {
+	running := b.Running
+	if running == nil {
+		running = []stint.Position{}
+	}
+	beat := func(q interface {
+		QueryRow(context.Context, string, ...any) pgx.Row
+	}) error {
+		var one int
+		err := q.QueryRow(ctx, s.sql.in(`
+			update stint.beats b set beat = clock_timestamp(), low = greatest(b.low, $2), running = $3
+			from stint.engines e where b.token = $1 and e.token = b.token returning 1`), engine, b.Low, running).Scan(&one)
+		if err == pgx.ErrNoRows {
+			return stint.ErrBuried
+		}
+		return err
+	}
+	var err error
+	if s.explicit.Load() {
+		err = s.transact(ctx, func(tx pgx.Tx) error { return beat(tx) })
+	} else {
+		err = translate(beat(s.pool))
+	}
+	if err != nil {
+		return fmt.Errorf("beat: %w", err)
+	}
+	return nil
+}
+
+// heldSQL finds an engine's claims with entries that have no outcome. The
+// index on (engine, serial) bounds it to what may still be open.
+const heldSQL = `
+select c.lane, c.n, c.nonce, c.serial, p.pos
+from stint.claims c cross join lateral unnest(c.positions) with ordinality as p(pos, i)
+where c.engine = $1 and c.serial >= $2
+  and not exists (select from stint.executions x where x.pos = p.pos)
+order by c.serial, p.i`
+
+// Held implements [stint.Roster].
+func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
+	claims, err := s.held(ctx, s.pool, engine, serial)
+	if err != nil {
+		return nil, fmt.Errorf("read what engine %d holds: %w", engine, err)
+	}
+	return claims, nil
+}
+
+func (s *Store) held(ctx context.Context, q interface {
+	Query(context.Context, string, ...any) (pgx.Rows, error)
+}, engine stint.Token, serial int64) ([]stint.Claim, error) {
+	rows, err := q.Query(ctx, s.sql.in(heldSQL), engine, serial)
+	if err != nil {
+		return nil, translate(err)
+	}
+	var (
+		claims []stint.Claim
+		ref    stint.ClaimRef
+		number int64
+		pos    stint.Position
+	)
+	_, err = pgx.ForEachRow(rows, []any{&ref.Lane, &ref.N, &ref.Nonce, &number, &pos}, func() error {
+		if last := len(claims) - 1; last < 0 || claims[last].ClaimRef != ref {
+			claims = append(claims, stint.Claim{ClaimRef: ref, Serial: number})
+		}
+		last := &claims[len(claims)-1]
+		last.Positions = append(last.Positions, pos)
+		return nil
+	})
+	return claims, translate(err)
+}
+
+// Engines implements [stint.Roster].
+func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+	rows, err := s.pool.Query(ctx, s.sql.in(`
+		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, e.slots,
+		       e.ttl, e.joined, b.beat, b.running
+		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`))
+	if err != nil {
+		return nil, fmt.Errorf("list engines: %w", translate(err))
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.EngineInfo, error) {
+		var (
+			e   stint.EngineInfo
+			ttl int64
+		)
+		err := row.Scan(&e.Token, &e.Instance, &e.Host, &e.BootID, &e.PID, &e.PIDStarted, &e.Version, &e.Queues, &e.Kinds,
+			&e.Slots, &ttl, &e.Joined, &e.Beat, &e.Running)
+		e.TimeToLive = time.Duration(ttl) * time.Millisecond
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list engines: %w", translate(err))
+	}
+	return list, nil
+}

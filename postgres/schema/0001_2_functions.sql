@@ -1,0 +1,370 @@
+-- stint: the functions. What an engine does many times a second is one call:
+-- one message to its commit, and plans that the session keeps. Errors of the
+-- class ST are stint's own: ST001 wrong isolation, ST002 buried, ST003 a claim
+-- is gone.
+
+-- The lane of a queue, priority and part. The program computes the same.
+create function stint.lane(queue text, priority integer, part text, kind text default '')
+returns bigint language sql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select ('x' || encode(substr(sha256(
+      convert_to(queue, 'UTF8') || '\x00'::bytea || convert_to(priority::text, 'UTF8') || '\x00'::bytea ||
+      convert_to(part, 'UTF8') || '\x00'::bytea || convert_to(kind, 'UTF8') || '\x00'::bytea), 1, 8), 'hex')
+    )::bit(64)::bigint >> 1 & 9223372036854775807
+$$;
+
+-- The fence. The shared lock comes first and the row is read by the next
+-- statement, so that a burial either waits for us or has deleted the row.
+-- A row lock would be right too, but overlapping ones make a multixact each.
+create function stint.fence(p_engine bigint) returns void language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
+  end if;
+  perform pg_advisory_xact_lock_shared(p_engine);
+  perform from stint.engines where token = p_engine;
+  if not found then
+    raise exception 'engine % is not in the roster', p_engine using errcode = 'ST002';
+  end if;
+end
+$$;
+
+-- The newest frontier of a lane, with what was in progress before it.
+create function stint.frontier(p_lane bigint,
+  out n bigint, out xid xid8, out pos bigint, out pending_n bigint, out pending_xid xid8[], out pending_pos bigint[])
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  select c.n, c.xid, c.pos, c.pending_n, c.pending_xid, c.pending_pos
+    into n, xid, pos, pending_n, pending_xid, pending_pos
+    from stint.claims c where c.lane = p_lane
+    order by c.lane desc, c.n desc limit 1; -- both columns: the planner must walk the primary key
+  if not found then
+    n := 0; xid := '0'; pos := 0;
+  elsif pending_n is not null then
+    select c.pending_xid, c.pending_pos into pending_xid, pending_pos
+      from stint.claims c where c.lane = p_lane and c.n = frontier.pending_n;
+  elsif pending_xid is not null then
+    pending_n := n;
+  end if;
+end
+$$;
+
+-- Whether a lane has something to claim, with its first entry's traits. No row
+-- when it has not; settle when finding that out meant stepping over much.
+create function stint.sight(p_lane bigint)
+returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $$
+declare
+  began timestamptz := clock_timestamp();
+  f     record;
+begin
+  f := stint.frontier(p_lane);
+  return query
+    select e.lane, e.queue, e.priority, e.kind, false from stint.entries e
+    where e.lane = p_lane and (e.xid, e.pos) > (f.xid, f.pos)
+    order by e.xid, e.pos limit 1;
+  if found then return; end if;
+  if f.pending_xid is not null then
+    return query
+      select e.lane, e.queue, e.priority, e.kind, false
+      from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
+      cross join lateral (
+        select * from stint.entries l
+        where l.lane = p_lane and l.xid = p.xid and l.pos > p.pos
+        order by l.pos limit 1) e
+      where pg_visible_in_snapshot(p.xid, pg_current_snapshot())
+      limit 1;
+    if found then return; end if;
+  end if;
+  if clock_timestamp() - began > interval '2 ms' then
+    return query select p_lane, null::text, null::smallint, null::text, true;
+  end if;
+end
+$$;
+
+-- The lanes that have something to claim. Known lanes come sorted, with those
+-- that the caller does not want marked foreign; lanes between them are found
+-- by stepping through the index.
+create function stint.look(p_lanes bigint[], p_foreign boolean[])
+returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $$
+declare
+  prev  bigint := -1;
+  upto  bigint;
+  found_lane bigint;
+begin
+  for i in 1 .. cardinality(p_lanes) + 1 loop
+    upto := coalesce(p_lanes[i], 9223372036854775807);
+    loop
+      select e.lane into found_lane from stint.entries e
+        where e.lane > prev and e.lane < upto
+        order by e.lane, e.xid, e.pos limit 1;
+      exit when not found;
+      return query select * from stint.sight(found_lane);
+      prev := found_lane;
+    end loop;
+    if p_lanes[i] is not null and not p_foreign[i] then
+      return query select * from stint.sight(p_lanes[i]);
+    end if;
+    prev := upto;
+  end loop;
+end
+$$;
+
+-- Take up to p_max entries of a lane. The answer is the claim's number, 0 when
+-- there was nothing to take, null when the lane is busy.
+create function stint.claim(p_engine bigint, p_serial bigint, p_nonce bigint, p_lane bigint,
+  p_max integer, p_wait boolean, p_settle boolean, out n bigint, out positions bigint[])
+language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+  -- Two schemas of one database must not wait for each other's lanes.
+  lane_lock bigint := p_lane # ('stint.entries'::regclass::oid::bigint << 24);
+  f        record;
+  snap     pg_snapshot;
+  late_xid xid8[];   late_pos  bigint[];
+  fresh_xid xid8[];  fresh_pos bigint[];
+  late     integer;  fresh     integer;
+  new_xid  xid8;     new_pos   bigint;
+  pend_n   bigint;
+  pend_xid xid8[];   pend_pos  bigint[];
+begin
+  -- The fence comes before the lane: behind it, one burial in progress would
+  -- stop the lane for everyone.
+  perform stint.fence(p_engine);
+  if p_wait then
+    perform pg_advisory_xact_lock(lane_lock);
+  elsif not pg_try_advisory_xact_lock(lane_lock) then
+    return;
+  end if;
+  -- A statement of its own: its snapshot is younger than the lock.
+  f := stint.frontier(p_lane);
+
+  -- One statement, one snapshot: what was late and is visible now, what is
+  -- fresh, and which transactions that snapshot did not see.
+  with snapshot as materialized (
+    select pg_current_snapshot() as s
+  ), late as materialized (
+    select e.xid, e.pos
+    from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
+    cross join lateral (
+      select l.xid, l.pos from stint.entries l
+      where l.lane = p_lane and l.xid = p.xid and l.pos > p.pos
+      order by l.pos limit p_max) e
+    -- Without this the uncommitted rows of a bulk load are read by each claim.
+    where pg_visible_in_snapshot(p.xid, (select s from snapshot))
+    order by e.xid, e.pos limit p_max
+  ), fresh as materialized (
+    select e.xid, e.pos from stint.entries e
+    where e.lane = p_lane and (e.xid, e.pos) > (f.xid, f.pos)
+    order by e.xid, e.pos limit p_max - (select count(*) from late)
+  )
+  select (select s from snapshot),
+         (select array_agg(l.xid) from late l),  (select array_agg(l.pos) from late l),
+         (select array_agg(r.xid) from fresh r), (select array_agg(r.pos) from fresh r)
+    into snap, late_xid, late_pos, fresh_xid, fresh_pos;
+  late  := coalesce(cardinality(late_pos), 0);
+  fresh := coalesce(cardinality(fresh_pos), 0);
+  if late + fresh = 0 and not p_settle then
+    n := 0;
+    return;
+  end if;
+
+  if fresh < p_max - late then
+    new_xid := pg_snapshot_xmax(snap); new_pos := 0;
+  elsif fresh > 0 then
+    new_xid := fresh_xid[fresh]; new_pos := fresh_pos[fresh];
+  else
+    new_xid := f.xid; new_pos := f.pos;
+  end if;
+
+  -- Pending is what was pending and is still not visible, or was cut short,
+  -- and what the snapshot did not see of the range just passed.
+  if f.pending_xid is not null or pg_snapshot_xmin(snap) < pg_snapshot_xmax(snap) then
+    select array_agg(p.x order by p.x), array_agg(p.q order by p.x) into pend_xid, pend_pos
+    from (
+      select o.xid as x,
+             case when o.xid = late_xid[p_max] then late_pos[p_max] else o.pos end as q
+      from unnest(f.pending_xid, f.pending_pos) as o(xid, pos)
+      where not pg_visible_in_snapshot(o.xid, snap) or o.xid >= late_xid[p_max]
+      union all
+      select x, 0 from pg_snapshot_xip(snap) as x where x >= f.xid and x < new_xid
+    ) p;
+    -- Unchanged pending is pointed to: rewriting hundreds of open
+    -- transactions into every small claim halved the rate.
+    if pend_xid = f.pending_xid and pend_pos = f.pending_pos then
+      pend_n := f.pending_n; pend_xid := null; pend_pos := null;
+    end if;
+  end if;
+
+  n := f.n + 1;
+  positions := coalesce(late_pos || fresh_pos, '{}');
+  insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, pending_n, pending_xid, pending_pos, positions)
+    values (p_lane, n, p_nonce, p_engine, p_serial, new_xid, new_pos, pend_n, pend_xid, pend_pos, positions);
+  -- The disk is waited for outside the lane's lock, by the transaction that
+  -- the program sends behind this one.
+  perform set_config('synchronous_commit', 'off', true);
+end
+$$;
+
+-- The entries at some positions, in that order, with their contents.
+create function stint.fetch(p_at bigint[])
+returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
+  suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
+  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  return query
+    select e.pos, coalesce(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
+           coalesce(e.due, e.created), coalesce(b.created, e.created),
+           case when b.pos is null then coalesce(e.due, e.created) else coalesce(b.due, b.created) end,
+           coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+           coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
+           coalesce(b.urn, e.urn), coalesce(b.source, e.source)
+    from unnest(p_at) with ordinality as a(pos, i)
+    join stint.entries e on e.pos = a.pos
+    left join stint.entries b on b.pos = e.body
+    order by a.i;
+end
+$$;
+
+-- The entries of a claim that the caller asked for and may not have seen yet.
+create function stint.claimed(p_engine bigint, p_serial bigint)
+returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
+  suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
+  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query select * from stint.fetch(
+    (select c.positions from stint.claims c where c.engine = p_engine and c.serial = p_serial));
+end
+$$;
+
+-- Record how attempts ended, with what follows them. Ages are microseconds
+-- before now. Columns that say the same of every row may be null as a whole.
+create function stint.finish(p_engine bigint,
+  c_lane bigint[], c_n bigint[], c_nonce bigint[],
+  x_pos bigint[], x_job bigint[], x_nonce bigint[], x_attempt integer[], x_slot smallint[],
+  x_started bigint[], x_ended bigint[], x_outcome smallint[], x_final boolean[],
+  x_reason text[], x_result text[], x_error text[],
+  s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
+  s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[])
+returns integer language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  perform stint.fence(p_engine);
+  -- After a failover to a standby that lagged, positions are handed out
+  -- again: an outcome counts for the claim that it came from only.
+  perform from unnest(c_lane, c_n, c_nonce) as k(lane, n, nonce)
+    where not exists (
+      select from stint.claims c where c.lane = k.lane and c.n = k.n and c.nonce = k.nonce and c.engine = p_engine);
+  if found then
+    raise exception 'a claim of engine % is gone', p_engine using errcode = 'ST003';
+  end if;
+  return stint.record(p_engine, x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final,
+    x_reason, x_result, x_error, s_pos, s_lane, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect);
+end
+$$;
+
+-- Append executions and, for those that are new, their successors.
+create function stint.record(p_engine bigint,
+  x_pos bigint[], x_job bigint[], x_nonce bigint[], x_attempt integer[], x_slot smallint[],
+  x_started bigint[], x_ended bigint[], x_outcome smallint[], x_final boolean[],
+  x_reason text[], x_result text[], x_error text[],
+  s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
+  s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[])
+returns integer language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  clock   timestamptz := clock_timestamp();
+  done    bigint[];
+  written integer;
+  whole   boolean;
+begin
+  with inserted as (
+    insert into stint.executions as x
+      (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
+    select r.pos, r.job, r.nonce, p_engine, r.attempt, r.slot,
+           clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
+           r.outcome, r.final, r.reason, r.result::jsonb, r.error::jsonb
+    from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
+      as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
+    on conflict do nothing
+    returning x.pos
+  )
+  select array_agg(i.pos), count(*) into done, written from inserted i;
+  if s_pos is null or written = 0 then
+    return written;
+  end if;
+  whole := written = cardinality(x_pos);
+  -- Only what was recorded now has a successor: it is written with it.
+  insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind)
+    select coalesce(e.job, e.pos), clock + s.delay * interval '1 microsecond', coalesce(e.body, e.pos),
+           s.why, s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind
+    from unnest(s_pos, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect)
+      as s(pos, delay, why, queue, priority, kind, attempt, losses, suspect)
+    join stint.entries e on e.pos = s.pos
+    where s.why is not null and (whole or s.pos = any (done));
+  insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind)
+    select s.lane, coalesce(e.job, e.pos), coalesce(e.body, e.pos),
+           s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind
+    from unnest(s_pos, s_lane, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect)
+      with ordinality as s(pos, lane, why, queue, priority, kind, attempt, losses, suspect, i)
+    join stint.entries e on e.pos = s.pos
+    where s.why is null and (whole or s.pos = any (done))
+    order by s.i;
+  if exists (select from unnest(s_why) as w where w is null) then
+    perform pg_notify('stint', '');
+  end if;
+  return written;
+end
+$$;
+
+-- Move due jobs to the log in order of their due times, each with a fresh
+-- position: reusing the id as position ran a job due at 11 before one due at
+-- 10. Rows that somebody else is moving are passed over.
+create function stint.promote(p_from timestamptz, p_limit integer,
+  out moved integer, out until timestamptz, out next_in bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+  clock timestamptz := clock_timestamp();
+begin
+  with due as materialized (
+    select w.job from stint.waiting w
+    where w.due >= p_from and w.due <= clock
+    order by w.due, w.job limit p_limit
+    for update skip locked
+  ), gone as (
+    delete from stint.waiting w using due where w.job = due.job returning w.*
+  ), added as (
+    insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind)
+    select stint.lane(g.queue, g.priority, 'normal'), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind
+    from gone g order by g.due, g.job
+    returning due
+  )
+  select count(*), max(a.due) into moved, until from added a;
+  if moved > 0 then
+    perform pg_notify('stint', '');
+  end if;
+  select greatest(0, extract(epoch from w.due - clock_timestamp()) * 1000000)::bigint into next_in
+    from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job limit 1;
+end
+$$;

@@ -1,0 +1,151 @@
+-- stint: what people and programs in other languages use.
+
+-- The newest frontier of every lane: lanes are found by stepping through the
+-- primary key. Stable: it sees what the statement that calls it sees.
+create function stint.frontiers()
+returns table (lane bigint, n bigint, xid xid8, pos bigint, pending_xid xid8[], pending_pos bigint[])
+language plpgsql stable rows 20
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $$
+declare
+  at bigint := -2;
+  f  record;
+begin
+  loop
+    select c.lane into at from stint.claims c where c.lane > at order by c.lane limit 1;
+    exit when not found;
+    f := stint.frontier(at);
+    lane := at; n := f.n; xid := f.xid; pos := f.pos; pending_xid := f.pending_xid; pending_pos := f.pending_pos;
+    return next;
+  end loop;
+end
+$$;
+
+create function stint.outcome_name(outcome smallint) returns text language sql immutable strict parallel safe
+as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cancelled', 'expired'])[outcome] $$;
+
+-- One row per job, with its derived state. A job is where it waits, or else
+-- at its one entry that has no execution, or a final one. First entries and
+-- later ones are two arms, so that a search by id, or the newest first, walks
+-- an index in each.
+create view stint.jobs as
+select j.id, j.kind, j.state, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason,
+       j.created, j.due, j.started, j.finished, j.tags, j.urn, j.source, j.metadata,
+       coalesce(j.retry, (select p.body from stint.policies p where p.id = j.policy)) as retry,
+       j.timeout, j.result, j.error, j.pos,
+       j.state = 'running' and exists (select from stint.beats b where j.pos = any (b.running)) as begun
+from (
+  select w.job as id, w.kind, w.why as state, w.queue, w.priority, b.args, w.attempt, w.losses, null::text as reason,
+         b.created, w.due, l.started, l.finished, b.tags, b.urn, b.source, b.metadata,
+         b.policy, b.retry, b.timeout, l.result, l.error, null::bigint as pos
+  from stint.waiting w
+  join stint.entries b on b.pos = w.body
+  left join lateral (
+    select x.started, x.finished, x.result, x.error from stint.executions x
+    where x.pos = w.job or x.job = w.job order by x.pos desc limit 1) l on w.attempt > 1 or w.why = 'retrying'
+union all
+  select e.pos, e.kind,
+         case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+              when (e.xid, e.pos) <= (f.xid, f.pos)
+               and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = e.xid and p.pos < e.pos)
+              then 'running' else 'available' end,
+         e.queue, e.priority, e.args, e.attempt, e.losses, x.reason,
+         e.created, coalesce(e.due, e.created), x.started, x.finished, e.tags, e.urn, e.source, e.metadata,
+         e.policy, e.retry, e.timeout, x.result, x.error, e.pos
+  from stint.entries e
+  left join stint.executions x on x.pos = e.pos
+  left join stint.frontiers() f on f.lane = e.lane
+  where e.job is null and (x.final or x.pos is null and e.lane >= 0)
+union all
+  select e.job, e.kind,
+         case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+              when (e.xid, e.pos) <= (f.xid, f.pos)
+               and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = e.xid and p.pos < e.pos)
+              then 'running' else 'available' end,
+         e.queue, e.priority, coalesce(b.args, e.args), e.attempt, e.losses, x.reason,
+         coalesce(b.created, e.created), coalesce(e.due, e.created), x.started, x.finished, b.tags, b.urn, b.source, b.metadata,
+         b.policy, b.retry, b.timeout, x.result, x.error, e.pos
+  from stint.entries e
+  left join stint.executions x on x.pos = e.pos
+  left join stint.entries b on b.pos = e.body
+  left join stint.frontiers() f on f.lane = e.lane
+  where e.job is not null and (x.final or x.pos is null)
+) j;
+
+-- Enqueue one job from any language, in the caller's own transaction:
+--
+--   select stint.enqueue('send_invoice', '{"customer": 42}', delay => '1 hour');
+--
+-- What is left out is what an engine declared for the kind. The answer is the
+-- job's id. Engines are woken when the transaction commits; quiet leaves them
+-- to their next poll, for transactions that are to be prepared.
+create function stint.enqueue(
+  kind text, args jsonb default '{}', queue text default null, priority integer default null,
+  run_at timestamptz default null, delay interval default null, retry jsonb default null,
+  timeout interval default null, tags text[] default null, urn text default null,
+  source text default null, metadata jsonb default null, quiet boolean default false)
+returns bigint language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  k      record;
+  clock  timestamptz := clock_timestamp();
+  at     timestamptz;
+  id     bigint;
+  name   text;
+  q      text;
+  p      integer;
+  t      bigint;
+  labels text[];
+  policy bigint;
+begin
+  select d.queue, d.priority, d.timeout, d.tags, d.retry into k from stint.kinds d where d.kind = enqueue.kind;
+  q := coalesce(enqueue.queue, k.queue, 'default');
+  p := coalesce(enqueue.priority, k.priority, 0);
+  t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
+  select array_agg(distinct l order by l) into labels from unnest(k.tags || enqueue.tags) as l;
+  foreach name in array array[enqueue.kind, q, coalesce(enqueue.urn, 'urn'), coalesce(enqueue.source, 'source')] || labels loop
+    if name is null or name = '' or octet_length(name) > 255 or name ~ '[[:cntrl:]]' or name <> btrim(name) or name = '*' then
+      raise exception 'stint.enqueue: % is no name for a kind, queue, tag, urn or source', coalesce(quote_literal(name), 'null')
+        using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
+    end if;
+  end loop;
+  if p not between -100 and 100 then
+    raise exception 'stint.enqueue: priority % is outside -100 to 100', p using errcode = '22023';
+  elsif enqueue.run_at is not null and enqueue.delay is not null then
+    raise exception 'stint.enqueue: a job has run_at or delay, not both' using errcode = '22023';
+  elsif t <= 0 then
+    raise exception 'stint.enqueue: timeout must be positive' using errcode = '22023';
+  elsif octet_length(enqueue.args::text) > 1048576 then
+    raise exception 'stint.enqueue: args of % bytes are more than 1048576', octet_length(enqueue.args::text) using errcode = '22023';
+  elsif jsonb_typeof(enqueue.metadata) <> 'object' then
+    raise exception 'stint.enqueue: metadata must be a JSON object' using errcode = '22023';
+  elsif cardinality(labels) > 50 then
+    raise exception 'stint.enqueue: % tags are more than 50', cardinality(labels) using errcode = '22023';
+  end if;
+  k.retry := coalesce(enqueue.retry, k.retry);
+  select s.id into policy from stint.policies s where s.body = k.retry limit 1;
+
+  -- A delay counts from now: inside a long transaction, its start is long past.
+  at := coalesce(enqueue.run_at, clock + enqueue.delay);
+  if at <= clock then
+    at := null;
+  end if;
+  insert into stint.entries (lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
+    values (case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
+            coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
+            labels, enqueue.urn, enqueue.source, enqueue.metadata)
+    returning pos into id;
+  if at is not null then
+    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
+      values (id, at, id, 'scheduled', 1, p, q, enqueue.kind);
+  end if;
+  insert into stint.job_tags (tag, job) select l, id from unnest(labels) as l;
+  if not enqueue.quiet then
+    perform pg_notify('stint', '');
+  end if;
+  return id;
+end
+$$;
+comment on function stint.enqueue is 'Enqueue one job; it exists if and when the transaction commits.';

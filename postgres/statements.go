@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed schema/*.sql
+var schemaFiles embed.FS
+
+// statements are the texts sent to the server, for one schema. Each stands
+// beside the method that runs it; here they are only put into the schema.
+type statements struct {
+	schema  string // quoted
+	channel string
+
+	enqueue, schedule, notify   string
+	look, claim, claimed, fetch string
+	finish, record              string
+	promote                     string
+}
+
+func (q *statements) load(schema string) {
+	q.schema = pgx.Identifier{schema}.Sanitize()
+	q.channel = schema
+	for text, into := range map[string]*string{
+		enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify,
+		lookSQL: &q.look, claimSQL: &q.claim, claimedSQL: &q.claimed, fetchSQL: &q.fetch,
+		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote,
+	} {
+		*into = q.in(text)
+	}
+}
+
+// in puts a text that is written for the schema "stint" into this one.
+func (q *statements) in(text string) string {
+	if q.channel == "stint" {
+		return text
+	}
+	return strings.NewReplacer(
+		"stint.", q.schema+".",
+		"schema if not exists stint;", "schema if not exists "+q.schema+";",
+		"pg_notify('stint'", "pg_notify('"+q.channel+"'",
+	).Replace(text)
+}

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-go/stint"
+)
+
+// Config says where in the database stint lives and what opening may do. The
+// zero value is right for most.
+type Config struct {
+	// Schema is the PostgreSQL schema, by default "stint". Lower-case
+	// letters, digits and underscores.
+	Schema string
+
+	// Upgrade lets opening bring an older schema up to date, even though it
+	// holds jobs. Installing into a database that has none is always done.
+	Upgrade bool
+
+	// NoInstall leaves the database as it is: opening fails with
+	// [stint.ErrSchema] when the schema is missing.
+	NoInstall bool
+
+	// SkipCheck opens without looking at the schema at all, for programs that
+	// migrate. Other methods may fail until that was done.
+	SkipCheck bool
+}
+
+// Store is a database with stint's schema. Make one with [Open] or [New]. Its
+// methods may be called concurrently.
+type Store struct {
+	pool     *pgxpool.Pool
+	owned    bool   // whether Close closes the pool
+	schema   string // unquoted: its form needs no quotes beyond reserved words
+	config   Config
+	sql      statements
+	policies policies
+
+	// explicit says that transactions must name their isolation, because the
+	// session's default is not read committed.
+	explicit atomic.Bool
+}
+
+var (
+	_ stint.Store     = (*Store)(nil)
+	_ stint.Inspector = (*Store)(nil)
+	_ stint.Listener  = (*Store)(nil)
+	_ stint.Migrator  = (*Store)(nil)
+	_ stint.Auditor   = (*Store)(nil)
+)
+
+// Open connects to a database by URL or key=value string, as libpq understands
+// them, and installs the schema when the database has none. Close the store
+// when done.
+func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
+	pc, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("the database URL: %w", err)
+	}
+	params := pc.ConnConfig.RuntimeParams
+	params["application_name"] = cmp.Or(params["application_name"], "stint")
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(ctx, pool, config...)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	s.owned = true
+	return s, nil
+}
+
+// New makes a store on a pool that the program has already. The pool stays the
+// program's to close. An engine wants about 8 connections of it.
+func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, error) {
+	var c Config
+	if len(config) > 0 {
+		c = config[0]
+	}
+	c.Schema = cmp.Or(c.Schema, "stint")
+	if !schemaName.MatchString(c.Schema) {
+		return nil, &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Schema)}
+	}
+	s := &Store{pool: pool, schema: c.Schema, config: c}
+	s.sql.load(c.Schema)
+	var isolation string
+	if err := pool.QueryRow(ctx, "show default_transaction_isolation").Scan(&isolation); err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	s.explicit.Store(isolation != "read committed")
+	if c.SkipCheck {
+		return s, nil
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+
+// Close releases the connections of a store made by [Open].
+func (s *Store) Close() {
+	if s.owned {
+		s.pool.Close()
+	}
+}
+
+// transact runs f in a read committed transaction and commits.
+func (s *Store) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
+	opts := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+	return translate(pgx.BeginTxFunc(ctx, s.pool, opts, f))
+}
+
+// errIsolation is what the schema's functions answer in a transaction that is
+// not read committed.
+var errIsolation = errors.New("the session's default isolation is not read committed")
+
+// retryExplicit runs f again when it turns out that the session's defaults
+// changed: from then on every transaction says its isolation itself.
+func retryExplicit[T any](s *Store, f func() (T, error)) (T, error) {
+	v, err := f()
+	if errors.Is(err, errIsolation) && s.explicit.CompareAndSwap(false, true) {
+		return f()
+	}
+	return v, err
+}
