@@ -118,7 +118,7 @@ func majorsToTest(list string) ([]int, error) {
 		return []int{0}, nil
 	}
 	var majors []int
-	for _, field := range strings.Split(list, ",") {
+	for field := range strings.SplitSeq(list, ",") {
 		major, err := strconv.Atoi(strings.TrimSpace(field))
 		if err != nil || major < OldestMajor {
 			return nil, fmt.Errorf("STINT_PG_MAJORS=%q: %q is not a major version from %d on", list, field, OldestMajor)

@@ -1,0 +1,95 @@
+# The one place that knows how stint is built, tested and measured. CI runs the same targets; see .ci/run.
+
+GO        ?= go
+FUZZTIME  ?= 20s
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+MAJORS    ?= 13 18
+ARGS      ?=
+
+comma := ,
+empty :=
+space := $(empty) $(empty)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: postgres ## run all tests with the race detector, on the newest PostgreSQL found
+	$(GO) test -race ./...
+
+.PHONY: test-short
+test-short: postgres ## run the tests without the race detector, leaving out those that take long
+	$(GO) test -short ./...
+
+.PHONY: conformance
+conformance: ## run the conformance suite on the oldest and the newest PostgreSQL supported (MAJORS="13 18")
+	$(GO) run ./internal/pgtest/fetch $(MAJORS)
+	@# A pattern that matches nothing passes, so make sure that it matches.
+	@$(GO) test -list Conformance ./postgres/... | grep -q '^Test' || { echo 'no test of ./postgres/... is named Conformance'; exit 1; }
+	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -race -run Conformance ./postgres/...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
+	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n 1 dirname | sort -u | while read -r dir; do \
+		for target in $$($(GO) test -list '^Fuzz' "$$dir" | grep '^Fuzz'); do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
+	$(GO) run ./cmd/stint bench burn $(ARGS)
+
+.PHONY: build
+build: ## build the command into bin/stint
+	$(GO) build -trimpath -o bin/stint ./cmd/stint
+
+.PHONY: lint
+lint: fmt vet fix staticcheck ## check format, vet, modern Go and staticcheck
+
+.PHONY: fmt
+fmt: ## check that gofmt has nothing to change
+	@files="$$(gofmt -l .)"; [ -z "$$files" ] || { echo "to be formatted with gofmt -w:"; echo "$$files"; exit 1; }
+
+.PHONY: vet
+vet: ## run go vet
+	$(GO) vet ./...
+
+.PHONY: fix
+fix: ## check that go fix has nothing to modernise
+	@diff="$$($(GO) fix -diff ./...)" || [ -n "$$diff" ] || exit 1; \
+	[ -z "$$diff" ] || { echo "$$diff"; echo "to be fixed with: go fix ./..."; exit 1; }
+
+.PHONY: staticcheck
+staticcheck: ## run staticcheck in the version that tools/go.mod pins
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+.PHONY: tidy
+tidy: ## check that go mod tidy has nothing to change
+	$(GO) mod tidy -diff
+	$(GO) -C tools mod tidy -diff
+
+.PHONY: arch
+arch: ## check who imports whom
+	$(GO) test ./internal/arch
+
+.PHONY: cross
+cross: ## build and vet for every platform that stint supports
+	@set -e; for platform in $(PLATFORMS); do \
+		echo "$$platform"; \
+		export GOOS="$${platform%/*}" GOARCH="$${platform#*/}" CGO_ENABLED=0; \
+		$(GO) build ./...; \
+		$(GO) vet ./...; \
+	done
+
+.PHONY: postgres
+postgres: ## make sure that a PostgreSQL for the tests is installed
+	@$(GO) run ./internal/pgtest/fetch
+
+.PHONY: ci
+ci: ## do what CI does
+	CI=true bash .ci/run

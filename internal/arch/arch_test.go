@@ -1,0 +1,118 @@
+package arch
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestThisModuleKeepsTheRules(t *testing.T) {
+	tree := os.DirFS("../..")
+	imports, err := Imports(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range []string{".", "internal/arch", "internal/pgtest"} {
+		if !slices.ContainsFunc(imports, func(i Import) bool { return i.Package == pkg }) {
+			t.Errorf("the package %s was not looked at", pkg)
+		}
+	}
+	violations, err := Check(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range violations {
+		t.Error(v)
+	}
+}
+
+// source is a file of a package that has the imports given.
+func source(imports ...string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte("package p\n\nimport (\n\t\"" + strings.Join(imports, "\"\n\t\"") + "\"\n)\n")}
+}
+
+func TestWhatTheRulesForbidIsFound(t *testing.T) {
+	cases := map[string]struct {
+		file    string
+		imports string
+		want    string // part of the only violation; nothing if there shall be none
+	}{
+		"a store imports the language":          {"postgres/claim.go", module, ""},
+		"a program imports the engine":          {"cmd/stint/work.go", module + "/engine", ""},
+		"an example imports a store":            {"examples/mail/main.go", module + "/sqlite", ""},
+		"a program chooses its database":        {"cmd/stint/main.go", "github.com/jackc/pgx/v5", ""},
+		"a store knows its driver":              {"postgres/open.go", "github.com/jackc/pgx/v5/pgxpool", ""},
+		"a suite imports testing":               {"storetest/claim.go", "testing", ""},
+		"the fetch command belongs to pgtest":   {"internal/pgtest/fetch/main.go", module + "/internal/pgtest", ""},
+		"a similar name is another package":     {"engine/loop.go", "testingground.example", ""},
+		"test files look sideways":              {"engine/loop_test.go", module + "/postgres", ""},
+		"other modules have rules of their own": {"bench/peers/main.go", module + "/nowhere", ""},
+		"test data is no package":               {"engine/testdata/bad.go", module + "/postgres", ""},
+
+		"rank 2 imports rank 2":             {"engine/loop.go", module + "/postgres", "engine (rank 2) imports postgres (rank 2)"},
+		"rank 0 imports the language":       {"retry/retry.go", module, "retry (rank 0) imports . (rank 1)"},
+		"rank 0 imports rank 0":             {"cron/cron.go", module + "/retry", "only lower ranks"},
+		"the language imports the engine":   {"job.go", module + "/engine", ". (rank 1) imports engine (rank 2)"},
+		"a helper imports a program":        {"stinttest/work.go", module + "/cmd/stint", "only lower ranks"},
+		"an example imports an example":     {"examples/a/main.go", module + "/examples/b", "only lower ranks"},
+		"the language speaks HTTP":          {"client.go", "net/http", "does no HTTP"},
+		"the language profiles over HTTP":   {"client.go", "net/http/pprof", "does no HTTP"},
+		"the language knows SQL":            {"client.go", "database/sql", "only a store knows its driver"},
+		"the language knows a driver":       {"client.go", "github.com/jackc/pgx/v5", "only a store knows its driver"},
+		"the dashboard knows a driver":      {"admin/page.go", "database/sql/driver", "only a store knows its driver"},
+		"a package is new":                  {"util/util.go", "fmt", "the package util has no rank: add it to the table"},
+		"a new package is imported":         {"engine/loop.go", module + "/util", "the package util has no rank"},
+		"an inner package is new too":       {"admin/page/page.go", "fmt", "the package admin/page has no rank"},
+		"production imports testing":        {"engine/loop.go", "testing", "which is for tests"},
+		"production imports synctest":       {"engine/loop.go", "testing/synctest", "which is for tests"},
+		"production imports cmp":            {"engine/loop.go", "github.com/google/go-cmp/cmp", "which is for tests"},
+		"a program imports testscript":      {"cmd/stint/main.go", "github.com/rogpeppe/go-internal/testscript", "for tests"},
+		"a program imports the test server": {"cmd/stint/demo.go", module + "/internal/pgtest", "which is for tests"},
+		"a program imports the suite":       {"cmd/stint/demo.go", module + "/storetest", "which is for tests"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			tree := fstest.MapFS{c.file: source(c.imports), "bench/peers/go.mod": {}}
+			violations, err := Check(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.want == "" && len(violations) > 0:
+				t.Errorf("found %v in an innocent tree", violations)
+			case c.want != "" && len(violations) != 1:
+				t.Errorf("found %d violations %v, want one", len(violations), violations)
+			case c.want != "" && !strings.Contains(violations[0].Reason, c.want):
+				t.Errorf("found %q, want %q", violations[0].Reason, c.want)
+			}
+		})
+	}
+}
+
+func TestAViolationSaysWhereItIs(t *testing.T) {
+	violations, err := Check(fstest.MapFS{"engine/loop.go": source("fmt", module+"/sqlite")})
+	if err != nil || len(violations) != 1 {
+		t.Fatalf("found %v, %v; want one violation", violations, err)
+	}
+	if got := violations[0].String(); !strings.HasPrefix(got, "engine/loop.go:5:2: ") {
+		t.Errorf("%q does not begin with the place", got)
+	}
+}
+
+func TestANewPackageIsReportedOnceEvenWithoutImports(t *testing.T) {
+	violations, err := Check(fstest.MapFS{
+		"common/a.go": {Data: []byte("package common\n")},
+		"common/b.go": source("fmt", "io"),
+	})
+	if err != nil || len(violations) != 1 {
+		t.Errorf("found %v, %v; want one violation", violations, err)
+	}
+}
+
+func TestASourceThatCannotBeReadIsAnError(t *testing.T) {
+	if _, err := Check(fstest.MapFS{"engine/loop.go": {Data: []byte("pack age")}}); err == nil {
+		t.Error("half a source was taken for a whole one")
+	}
+}

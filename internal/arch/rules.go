@@ -1,0 +1,124 @@
+package arch
+
+import (
+	"fmt"
+	"path"
+	"slices"
+)
+
+const module = "github.com/stint-go/stint"
+
+// ranks is the table of the package comment. An entry that ends in /* stands for all packages right below a directory.
+var ranks = map[string]int{
+	"cmd/stint":  4,
+	"examples/*": 4,
+
+	"stinttest":      3,
+	"internal/load":  3,
+	"internal/sim":   3,
+	"internal/chaos": 3,
+
+	"engine":    2,
+	"postgres":  2,
+	"sqlite":    2,
+	"storetest": 2,
+	"admin":     2,
+	"observe":   2,
+	"shelljob":  2,
+	"httpjob":   2,
+	"stepjob":   2,
+
+	".":              1,
+	"internal/check": 1,
+
+	"retry":                 0,
+	"cron":                  0,
+	"internal/pgtest":       0,
+	"internal/pgtest/fetch": 0,
+	"internal/arch":         0,
+}
+
+// owners are packages that may import one package of their own rank, because they are a part of it.
+var owners = map[string]string{
+	"internal/pgtest/fetch": "internal/pgtest",
+}
+
+// forTests are the packages that exist for tests. They may import what only tests need, and no program may import them.
+var forTests = []string{
+	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/sim", "internal/chaos",
+}
+
+// testModules are what only tests need.
+var testModules = []string{
+	"testing",
+	"github.com/google/go-cmp",
+	"github.com/rogpeppe/go-internal",
+	"go.uber.org/goleak",
+}
+
+// drivers are what a database is reached through.
+var drivers = []string{
+	"database/sql",
+	"github.com/jackc/pgx",
+	"github.com/ncruces/go-sqlite3",
+	"modernc.org/sqlite",
+}
+
+// stores are the packages up to rank 2 that reach a database.
+var stores = []string{"postgres", "sqlite", "internal/pgtest"}
+
+// rank returns the rank of a package, and whether it has one.
+func rank(pkg string) (int, bool) {
+	if r, ok := ranks[pkg]; ok {
+		return r, true
+	}
+	r, ok := ranks[path.Dir(pkg)+"/*"]
+	return r, ok
+}
+
+// A rule returns why it does not allow an import by a package that has a rank, or nothing.
+var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, testsStayOut}
+
+func lowerRanksOnly(i Import) string {
+	target, ok := inModule(i.Path)
+	if !ok || owners[i.Package] == target {
+		return ""
+	}
+	from, _ := rank(i.Package)
+	to, known := rank(target)
+	switch {
+	case !known:
+		return unranked(target)
+	case to >= from:
+		return fmt.Sprintf("%s (rank %d) imports %s (rank %d): only lower ranks may be imported", i.Package, from, target, to)
+	}
+	return ""
+}
+
+// languageWithoutMachinery keeps the root package a language: whoever only names jobs pays for no server and no database.
+func languageWithoutMachinery(i Import) string {
+	if i.Package == "." && within(i.Path, "net/http") {
+		return fmt.Sprintf("the root package imports %s: it is the language of the domain and does no HTTP", i.Path)
+	}
+	return ""
+}
+
+// driversInStoresOnly keeps a driver's types out of everything that the stores are made for. Above rank 2 are
+// programs, and programs choose their database.
+func driversInStoresOnly(i Import) string {
+	if from, _ := rank(i.Package); from > 2 || slices.Contains(stores, i.Package) || !within(i.Path, drivers...) {
+		return ""
+	}
+	return fmt.Sprintf("%s imports %s: only a store knows its driver", i.Package, i.Path)
+}
+
+func testsStayOut(i Import) string {
+	if slices.Contains(forTests, i.Package) {
+		return ""
+	}
+	target, ok := inModule(i.Path)
+	if within(i.Path, testModules...) || ok && slices.Contains(forTests, target) {
+		return fmt.Sprintf("%s imports %s, which is for tests: a production file must not", i.Package, i.Path)
+	}
+	return ""
+}
