@@ -74,7 +74,7 @@ var buryTests = []test{
 	{"An engine that beat lately is left alone", func(t *T) {
 		t.enqueue(job("k"))
 		w := t.join("k")
-		e := w.ClaimAll()[0]
+		e := w.One()
 		never := func(e *stint.Entry, begun bool) stint.Execution {
 			t.Errorf("a living engine was judged")
 			return Judge(e, begun)
@@ -188,21 +188,28 @@ var buryTests = []test{
 			}
 		}
 	}},
-	{"The judge may end a job, or let it wait", func(t *T) {
+	{"The judge may end a job, or hand it on to another part", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
 		w := t.join("k")
 		held := w.ClaimAll()
 		ends := map[stint.Position]stint.Ending{
 			held[0].Pos: {Outcome: stint.OutcomeCancelled, Note: "nobody wants it"},
-			held[1].Pos: {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour},
+			held[1].Pos: {Outcome: stint.OutcomeReturned, Part: stint.PartKind},
 			held[2].Pos: {Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
 		}
 		_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
 			return stint.Conclude(e, ends[e.Pos], time.Now(), 0)
 		})
 		t.must(err)
-		for i, want := range []stint.State{stint.Cancelled, stint.Scheduled, stint.Available} {
+		for i, want := range []stint.State{stint.Cancelled, stint.Available, stint.Available} {
 			t.state(ids[i], want)
+		}
+		heir := t.join("k")
+		for i, part := range []stint.Part{stint.PartKind, stint.PartNormal} {
+			got := heir.Claim(stint.LaneOf(stint.DefaultQueue, 0, part, "k").ID, 10)
+			if !slices.Equal(jobIDs(got), ids[i+1:i+2]) {
+				t.Errorf("the %s lane has %v, want %v", part, jobIDs(got), ids[i+1:i+2])
+			}
 		}
 	}},
 	{"Burial beside claims and finishes of the engine loses and doubles nothing", buryBesideWork},

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -213,12 +214,14 @@ func manyClaimers(t *T, wait bool) {
 		w := Join(t, []Store{t.Store, second}[i%2], "k")
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
 		wg.Go(func() {
-			for left := true; left; {
+			for left, since := true, time.Now(); left; {
 				c, err := w.TryClaim(t.ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1 + rng.IntN(10), Wait: wait})
 				switch {
 				case err == nil:
-					left = len(c.Entries) > 0
-				case wait || !errors.Is(err, stint.ErrLaneBusy):
+					left, since = len(c.Entries) > 0, time.Now()
+				case errors.Is(err, stint.ErrLaneBusy) && !wait && time.Since(since) < patience/5:
+					time.Sleep(50 * time.Microsecond)
+				default:
 					t.Errorf("claimer %d: %v", i, err)
 					return
 				}

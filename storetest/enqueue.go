@@ -30,7 +30,7 @@ var enqueueTests = []test{
 	{"Everything said of a job comes back exactly, in the claim and to people", everythingRoundTrips},
 	{"Nothing said of a job means the defaults", func(t *T) {
 		id := t.enqueue(stint.NewJob{Kind: "k"})[0]
-		e := t.join("k").Claim(lane(stint.DefaultQueue), 1)[0]
+		e := t.join("k").One()
 		want := stint.Job{
 			ID: id, Kind: "k", Args: json.RawMessage("{}"), Queue: stint.DefaultQueue, Attempt: 1,
 			Created: e.Created, Due: e.Created,

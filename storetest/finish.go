@@ -33,7 +33,7 @@ var finishTests = []test{
 	{"What was recorded first stands, whatever a repetition says", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		e := w.ClaimAll()[0]
+		e := w.One()
 		w.Complete(e)
 		for _, end := range []stint.Ending{{Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront}} {
 			if n, err := w.TryFinish(t.ctx, w.Conclude(e, end)); err != nil || n != 0 {
@@ -111,7 +111,7 @@ var finishTests = []test{
 	{"Another process can record for the engine", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		e := w.ClaimAll()[0]
+		e := w.One()
 		w.Store = t.again()
 		w.Complete(e)
 		t.state(id, stint.Completed)
@@ -219,7 +219,7 @@ func finishTimes(t *T) {
 	const ran, ago = 4 * time.Second, 700 * time.Millisecond
 	id := t.enqueue(job("k"))[0]
 	w := t.join("k")
-	x := w.Conclude(w.ClaimAll()[0], completed)
+	x := w.Conclude(w.One(), completed)
 	before := t.now()
 	x.Ended = time.Now().Add(-ago)
 	x.Started = x.Ended.Add(-ran)

@@ -24,7 +24,7 @@ var inspectTests = []test{
 		t.enqueue(job("k"))
 		w := t.join("k")
 		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.ClaimAll()...)
-		pos := w.ClaimAll()[0].Pos
+		pos := w.One().Pos
 		if j, err := t.Store.Job(t.ctx, stint.ID(pos)); !errors.Is(err, stint.ErrNotFound) {
 			t.Errorf("position %d is shown as job %+v, error %v", pos, j, err)
 		}
@@ -85,7 +85,7 @@ var inspectTests = []test{
 	{"A running job has begun when its engine says so", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		e := w.ClaimAll()[0]
+		e := w.One()
 		for _, begun := range []bool{false, true, false} {
 			if begun {
 				w.Beat(e.Pos)

@@ -126,7 +126,8 @@ func playLate(t *T, order []int, ends, steps int) {
 	txs := map[int]Tx{}
 	done := map[int]int{}
 	mine := map[int][]stint.ID{}
-	var got, want []stint.ID
+	var got []stint.Entry
+	var want []stint.ID
 	for i, who := range order {
 		if txs[who] == nil {
 			txs[who] = t.begin()
@@ -140,14 +141,15 @@ func playLate(t *T, order []int, ends, steps int) {
 		default:
 			t.must(txs[who].Rollback())
 		}
-		got = append(got, jobIDs(w.Claim(lane(queue), 1+i%2))...)
+		got = append(got, w.Claim(lane(queue), 1+i%2)...)
 	}
-	got = append(got, jobIDs(w.ClaimAll())...)
-	slices.Sort(got)
+	got = append(got, w.ClaimAll()...)
+	ids := slices.Sorted(slices.Values(jobIDs(got)))
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("order of steps %v, commits %b: claimed %v, want %v", order, ends, got, want)
+	if !slices.Equal(ids, want) {
+		t.Fatalf("order of steps %v, commits %b: claimed %v, want %v", order, ends, ids, want)
 	}
+	w.Complete(got...)
 	w.Leave()
 }
 

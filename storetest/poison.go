@@ -69,7 +69,7 @@ var poisonTests = []test{
 	{"An error that is not about a value does not say so", func(t *T) {
 		t.enqueue(job("k"))
 		w := t.join("k")
-		x := w.Conclude(w.ClaimAll()[0], completed)
+		x := w.Conclude(w.One(), completed)
 		w.Leave()
 		if _, err := w.TryFinish(t.ctx, x); err == nil || errors.Is(err, stint.ErrUnstorable) {
 			t.Errorf("a buried engine's batch gives %v", err)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
@@ -23,8 +22,10 @@ var sameJob = []cmp.Option{
 	cmp.Comparer(func(a, b json.RawMessage) bool { return sameJSON(a, b) }),
 	cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
 	cmp.Comparer(func(a, b retry.Policy) bool { return a.String() == b.String() }),
-	cmpopts.SortSlices(strings.Compare),
-	cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b []string) bool {
+		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	}),
+	cmp.FilterValues(func(a, b []stint.ExecutionInfo) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 }
 
 // sameJSON tells whether two texts are the same value. Numbers are compared

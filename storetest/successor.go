@@ -17,7 +17,7 @@ var successorTests = []test{
 		for _, part := range []stint.Part{stint.PartFront, stint.PartKind, stint.PartNormal} {
 			queue := "to " + string(part)
 			id := t.enqueue(job("k", stint.Queue(queue), stint.Priority(3)))[0]
-			first := w.ClaimAll()[0]
+			first := w.One()
 			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: part}, first)
 			want := stint.LaneOf(queue, 3, part, "k")
 			seen := t.look(stint.KnownLanes{})
@@ -48,7 +48,7 @@ var successorTests = []test{
 		} {
 			next := step.next
 			next.Kind, next.Queue = "k", stint.DefaultQueue
-			x := w.Conclude(w.ClaimAll()[0], stint.Ending{Outcome: stint.OutcomeReturned})
+			x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeReturned})
 			x.Outcome, x.Next = step.outcome, &next
 			if _, err := w.TryFinish(t.ctx, x); err != nil {
 				t.Fatal(err)
@@ -71,7 +71,7 @@ var successorTests = []test{
 	{"A retry waits from the end of the attempt, by the store's clock", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		x := w.Conclude(w.ClaimAll()[0], stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Minute})
+		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Minute})
 		x.Ended = time.Now().Add(-2 * time.Second)
 		x.Started = x.Ended
 		if _, err := w.TryFinish(t.ctx, x); err != nil {
@@ -98,7 +98,7 @@ var successorTests = []test{
 	{"A retry may move to another queue and priority", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		x := w.Conclude(w.ClaimAll()[0], stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
 		x.Next.Queue, x.Next.Priority, x.Next.Delay = "hospital", 9, 0
 		if _, err := w.TryFinish(t.ctx, x); err != nil {
 			t.Fatal(err)
@@ -112,10 +112,10 @@ var successorTests = []test{
 	{"An entry is due when its job first was, ready when it became so", func(t *T) {
 		t.enqueue(job("k"))
 		w := t.join("k")
-		first := w.ClaimAll()[0]
+		first := w.One()
 		time.Sleep(20 * time.Millisecond)
 		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, first)
-		second := w.ClaimAll()[0]
+		second := w.One()
 		if !second.Due.Equal(first.Due) || !second.Created.Equal(first.Created) {
 			t.Errorf("due %v, created %v; at first %v, %v", second.Due, second.Created, first.Due, first.Created)
 		}
@@ -167,7 +167,7 @@ func laterAttemptsSeeAll(t *T) {
 				time.Sleep(20 * time.Millisecond)
 				u.promoteAll(1)
 			}
-			first := w.ClaimAll()[0]
+			first := w.One()
 			e := first
 			for i, end := range []stint.Ending{
 				{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
@@ -178,7 +178,7 @@ func laterAttemptsSeeAll(t *T) {
 					u.promoteAll(1)
 				}
 				before := e.Pos
-				e = w.ClaimAll()[0]
+				e = w.One()
 				if e.Pos <= before {
 					u.Errorf("return %d: position %d is not after %d", i+1, e.Pos, before)
 				}

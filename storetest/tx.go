@@ -55,7 +55,7 @@ var txTests = []test{
 		t.must(tx.Commit())
 		for _, id := range second {
 			if !slices.Contains(third, id) {
-				t.unseen(id)
+				t.absent(id)
 			}
 		}
 		if got, want := jobIDs(t.join("k").ClaimAll()), slices.Concat(first, third); !slices.Equal(got, want) {
@@ -167,8 +167,8 @@ func (t *T) enqueueQuietly(tx Tx, jobs ...stint.NewJob) []stint.ID {
 	return ids
 }
 
-// unseen checks that nobody sees the jobs: not people, not a look.
-func (t *T) unseen(ids ...stint.ID) {
+// absent checks that people do not see the jobs.
+func (t *T) absent(ids ...stint.ID) {
 	t.Helper()
 	for _, id := range ids {
 		if j, err := t.Store.Job(t.ctx, id); err == nil {
@@ -182,6 +182,12 @@ func (t *T) unseen(ids ...stint.ID) {
 			t.Errorf("job %d is listed, as %s", j.ID, j.State)
 		}
 	}
+}
+
+// unseen checks that nobody sees the jobs, and a look sees nothing at all.
+func (t *T) unseen(ids ...stint.ID) {
+	t.Helper()
+	t.absent(ids...)
 	sights, err := t.Store.Look(t.ctx, stint.KnownLanes{})
 	t.must(err)
 	for _, s := range sights {

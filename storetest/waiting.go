@@ -61,7 +61,7 @@ var waitingTests = []test{
 		before := t.info(id)
 		time.Sleep(20 * time.Millisecond)
 		t.promoteAll(1)
-		e := t.join(want.Kind).ClaimAll()[0]
+		e := t.join(want.Kind).One()
 		job := stint.Job{
 			ID: id, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
 			Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
@@ -178,7 +178,7 @@ var waitingTests = []test{
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		for attempt := 1; attempt <= 3; attempt++ {
-			e := w.ClaimAll()[0]
+			e := w.One()
 			if e.ID != id || e.Attempt != attempt {
 				t.Fatalf("claimed job %d, attempt %d; want %d, %d", e.ID, e.Attempt, id, attempt)
 			}

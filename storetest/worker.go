@@ -96,6 +96,16 @@ func (w *Worker) ClaimAll() []stint.Entry {
 	return all
 }
 
+// One claims everything there is, which must be one entry.
+func (w *Worker) One() stint.Entry {
+	w.t.Helper()
+	all := w.ClaimAll()
+	if len(all) != 1 {
+		w.t.Fatalf("%d entries were claimed, want one", len(all))
+	}
+	return all[0]
+}
+
 // TryClaimAll looks and claims up to batch at a time until there is nothing
 // left to take. A lane that stays in sight although nothing comes of it is an
 // error.

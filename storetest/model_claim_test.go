@@ -1,0 +1,191 @@
+package storetest_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// rounded is JSON whose numbers went through floats.
+func rounded(raw json.RawMessage) json.RawMessage {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return raw
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// open lists the entries of a lane that can be claimed, in their order.
+func (d *database) open(lane stint.LaneID) []*row {
+	open := d.visible(func(r *row) bool { return r.entry != nil && r.lane == lane && !r.taken })
+	slices.SortFunc(open, func(a, b *row) int { return cmp.Compare(a.num, b.num) })
+	if d.is("loses late rows") {
+		last := d.frontier(lane)
+		open = slices.DeleteFunc(open, func(r *row) bool { return r.num <= last })
+	}
+	if d.is("claims in the wrong order") {
+		slices.Reverse(open)
+	}
+	return open
+}
+
+// frontier is the last position that was taken of a lane.
+func (d *database) frontier(lane stint.LaneID) int64 {
+	var last stint.Position
+	for _, c := range d.claims {
+		if c.Lane == lane && len(c.Positions) > 0 {
+			last = max(last, slices.Max(c.Positions))
+		}
+	}
+	return int64(last)
+}
+
+func (m *model) Look(_ context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var sights []stint.Sight
+	seen := map[stint.LaneID]bool{}
+	for _, r := range m.rows {
+		if r.entry == nil || seen[r.lane] || slices.Contains(known.Foreign, r.lane) && !m.is("looks into foreign lanes") {
+			continue
+		}
+		seen[r.lane] = true
+		if open := m.open(r.lane); len(open) > 0 {
+			e := open[0].entry
+			sights = append(sights, stint.Sight{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind})
+		}
+		if m.is("looks at one lane only") && len(sights) == 1 {
+			break
+		}
+	}
+	return sights, nil
+}
+
+func (m *model) Claim(_ context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.engine(req.Engine) == nil && !m.is("claims for the buried") {
+		return stint.Claim{}, stint.ErrBuried
+	}
+	if m.is("says busy without cause") && !req.Wait {
+		return stint.Claim{}, stint.ErrLaneBusy
+	}
+	open := m.open(req.Lane)
+	limit := req.Max
+	if m.is("takes more than Max") {
+		limit++
+	}
+	open = open[:min(limit, len(open))]
+	c := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, N: 1, Nonce: req.Nonce}, Serial: req.Serial}
+	for _, old := range m.claims {
+		if old.Lane == req.Lane {
+			c.N++
+		}
+	}
+	for i, r := range open {
+		r.taken = i != 2 || !m.is("hands an entry out twice")
+		c.Positions = append(c.Positions, r.entry.Pos)
+		c.Entries = append(c.Entries, *r.entry)
+	}
+	if len(open) > 0 || m.is("records empty claims") {
+		m.claims = append(m.claims, stint.LedgerClaim{ClaimRef: c.ClaimRef, Engine: req.Engine, Serial: req.Serial, Positions: c.Positions})
+	}
+	return c, nil
+}
+
+func (m *model) Fetch(_ context.Context, at []stint.Position) ([]stint.Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var entries []stint.Entry
+	for _, r := range m.rows {
+		if r.entry != nil && slices.Contains(at, r.entry.Pos) {
+			entries = append(entries, *r.entry)
+		}
+	}
+	if !m.is("fetches in its own order") {
+		slices.SortFunc(entries, func(a, b stint.Entry) int {
+			return cmp.Compare(slices.Index(at, a.Pos), slices.Index(at, b.Pos))
+		})
+	}
+	return entries, nil
+}
+
+func (m *model) Finish(_ context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.engine(engine) == nil && !m.is("records for the buried") {
+		return 0, stint.ErrBuried
+	}
+	for _, ref := range claims {
+		if !slices.ContainsFunc(m.claims, func(c stint.LedgerClaim) bool {
+			return c.ClaimRef == ref || m.is("accepts a wrong nonce") && c.Lane == ref.Lane && c.N == ref.N
+		}) {
+			return 0, stint.ErrClaimGone
+		}
+	}
+	for _, x := range done {
+		if !m.is("stores poison") && (bytes.Contains(x.Result, []byte(`\u0000`)) || len(x.Result) > 0 && !json.Valid(x.Result)) {
+			return 0, stint.ErrUnstorable
+		}
+		if m.is("stores poison") && bytes.Contains(x.Result, []byte(`\u0000`)) {
+			return 0, context.DeadlineExceeded
+		}
+	}
+	n := 0
+	for _, x := range done {
+		if m.record(engine, x) {
+			n++
+		}
+	}
+	m.ring()
+	if m.is("counts repetitions") {
+		return len(done), nil
+	}
+	return n, nil
+}
+
+// record writes one execution and what follows it, unless it is there.
+func (d *database) record(engine stint.Token, x stint.Execution) bool {
+	if d.done[x.Pos] != nil {
+		if d.is("repeats successors") && x.Next != nil {
+			d.follow(x, time.Now())
+		}
+		if !d.is("overwrites outcomes") {
+			return false
+		}
+	}
+	now := time.Now()
+	ended := now
+	if !x.Ended.IsZero() && !d.is("records the time of the flush") {
+		ended = now.Add(-time.Since(x.Ended))
+	}
+	started := ended.Add(-x.Ended.Sub(x.Started))
+	if d.is("loses results") {
+		x.Result = nil
+	}
+	d.done[x.Pos] = &record{x, engine, started, ended}
+	if x.Next != nil {
+		d.follow(x, ended)
+	}
+	return true
+}
+
+func (d *database) follow(x stint.Execution, ended time.Time) {
+	s := *x.Next
+	switch {
+	case d.is("drops the successor") && !s.Wait:
+	case s.Wait:
+		d.wait(nil, d.jobRow(x.Job), ended.Add(s.Delay), s)
+	default:
+		d.append(nil, d.jobRow(x.Job), d.draw(), time.Now(), s)
+	}
+}

@@ -1,0 +1,194 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/stint-go/stint"
+)
+
+// show makes what people see of a job.
+func (d *database) show(job *row) stint.JobInfo {
+	j := job.job
+	i := stint.JobInfo{
+		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
+		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, Created: job.made, Due: job.due,
+	}
+	var last stint.Position
+	for _, r := range d.visible(func(r *row) bool { return r.id == job.id && r.job == nil }) {
+		if r.wait != nil {
+			i.State, i.Attempt, i.Losses = r.wait.Why, r.wait.Attempt, r.next.Losses
+			continue
+		}
+		if x := d.done[r.entry.Pos]; x != nil {
+			e := d.history[x.engine]
+			i.Executions = append(i.Executions, stint.ExecutionInfo{
+				Attempt: x.Attempt, Outcome: x.Outcome, Final: x.Final, Reason: x.Reason, Started: x.started, Finished: x.finished,
+				Engine: x.engine, Instance: e.Instance, Host: e.Host, PID: e.PID, Slot: x.Slot, Result: x.Result, Error: x.Error,
+			})
+			if r.entry.Pos > last {
+				last, i.Started, i.Finished = r.entry.Pos, x.started, x.finished
+			}
+			if x.Final {
+				i.State, i.Reason, i.Attempt = x.Outcome.State(), x.Reason, x.Attempt
+			}
+			continue
+		}
+		i.State, i.Attempt, i.Losses = stint.Available, r.entry.Attempt, r.entry.Losses
+		if r.taken {
+			i.State = stint.Running
+			for _, e := range d.engines {
+				i.Begun = i.Begun || slices.Contains(e.Running, r.entry.Pos)
+			}
+		}
+	}
+	return i
+}
+
+func (m *model) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	job := m.jobRow(id)
+	if job == nil {
+		return nil, stint.ErrNotFound
+	}
+	i := m.show(job)
+	return &i, nil
+}
+
+func (d *database) all() []stint.JobInfo {
+	var all []stint.JobInfo
+	for _, r := range d.visible(func(r *row) bool { return r.job != nil }) {
+		all = append(all, d.show(r))
+	}
+	slices.SortFunc(all, func(a, b stint.JobInfo) int { return cmp.Compare(b.ID, a.ID) })
+	return all
+}
+
+func (m *model) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []stint.JobInfo
+	for _, j := range m.all() {
+		is := func(want, have string) bool { return want == "" || want == have }
+		if is(string(f.State), string(j.State)) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) &&
+			(f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) {
+			j.Executions = nil
+			found = append(found, j)
+		}
+	}
+	return found[:min(len(found), cmp.Or(f.Limit, 100))], nil
+}
+
+func (m *model) Counts(context.Context) (map[stint.State]int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := map[stint.State]int64{}
+	for _, j := range m.all() {
+		counts[j.State]++
+	}
+	if m.is("miscounts") {
+		counts[stint.Retrying]++
+	}
+	return counts, nil
+}
+
+func (m *model) Kinds(context.Context) ([]stint.Declaration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []stint.Declaration
+	for _, name := range slices.Sorted(maps.Keys(m.kinds)) {
+		all = append(all, m.kinds[name])
+	}
+	return all, nil
+}
+
+func (m *model) Schema(context.Context) (stint.SchemaInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.schema(), nil
+}
+
+func (d *database) schema() stint.SchemaInfo {
+	i := stint.SchemaInfo{Where: "model", Installed: d.installed, Known: 1, Oldest: d.oldest}
+	if d.installed == 0 {
+		i.Oldest = 0
+	}
+	return i
+}
+
+func (m *model) Migrate(context.Context) (stint.SchemaInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.installed > 1 && m.oldest > 1 && !m.is("works on any schema") {
+		return m.schema(), stint.ErrSchema
+	}
+	if m.installed == 0 {
+		m.reset()
+	}
+	return m.schema(), nil
+}
+
+func (m *model) Uninstall(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reset()
+	m.installed = 0
+	return nil
+}
+
+func (m *model) PrintSchema(from int) (string, error) {
+	if from > 0 {
+		return "", nil
+	}
+	return "create everything;", nil
+}
+
+func (m *model) Audit(context.Context) (*stint.Ledger, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := &stint.Ledger{Claims: slices.Clone(m.claims), Buried: maps.Clone(m.buried)}
+	slices.SortStableFunc(l.Claims, func(a, b stint.LedgerClaim) int {
+		return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.N, b.N))
+	})
+	for _, r := range m.visible(func(r *row) bool { return r.entry != nil }) {
+		behind := r.taken || m.is("loses late rows") && r.num <= m.frontier(r.lane)
+		l.Entries = append(l.Entries, stint.LedgerEntry{
+			Pos: r.entry.Pos, Job: r.id, Lane: r.lane, Attempt: r.entry.Attempt, Losses: r.entry.Losses, Behind: behind,
+		})
+	}
+	for pos, x := range m.done {
+		l.Executions = append(l.Executions, stint.LedgerExecution{
+			Pos: pos, Job: x.Job, Attempt: x.Attempt, Nonce: x.Nonce, Engine: x.engine, Outcome: x.Outcome, Final: x.Final,
+			Started: x.started, Finished: x.finished,
+		})
+	}
+	for _, r := range m.visible(func(r *row) bool { return r.wait != nil }) {
+		l.Waiting = append(l.Waiting, *r.wait)
+	}
+	for _, j := range m.all() {
+		l.Jobs = append(l.Jobs, stint.LedgerJob{ID: j.ID, State: j.State})
+	}
+	for _, e := range m.engines {
+		l.Engines = append(l.Engines, e.Token)
+	}
+	return l, nil
+}
+
+func (m *model) Listen(ctx context.Context, ring func()) error {
+	m.mu.Lock()
+	n := int(m.draw())
+	m.bells[n] = ring
+	m.mu.Unlock()
+	ring()
+	<-ctx.Done()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.bells, n)
+	if m.is("fails when it stops listening") {
+		return ctx.Err()
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+func (d *database) engine(token stint.Token) *stint.EngineInfo {
+	for _, e := range d.engines {
+		if e.Token == token {
+			return e
+		}
+	}
+	return nil
+}
+
+func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.history[e.Token]; known {
+		return errors.New("the token is not fresh")
+	}
+	e.Joined, e.Beat = time.Now(), time.Now()
+	m.engines = append(m.engines, &e)
+	m.history[e.Token] = e
+	for _, k := range kinds {
+		m.kinds[k.Name] = k
+	}
+	return nil
+}
+
+func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.engine(token)
+	if e == nil && m.is("resurrects at a beat") {
+		was := m.history[token]
+		was.Token = token
+		e = &was
+		m.engines = append(m.engines, e)
+	}
+	if e == nil {
+		return stint.ErrBuried
+	}
+	e.Beat, e.Running = time.Now(), slices.Clone(b.Running)
+	return nil
+}
+
+// unfinished lists what a claim took and nobody concluded.
+func (d *database) unfinished(c stint.LedgerClaim) []stint.Position {
+	if d.is("forgets part of what is held") && len(c.Positions) > 2 {
+		c.Positions = c.Positions[:2]
+	}
+	return slices.DeleteFunc(slices.Clone(c.Positions), func(p stint.Position) bool { return d.done[p] != nil })
+}
+
+func (m *model) Held(_ context.Context, token stint.Token, serial int64) ([]stint.Claim, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var held []stint.Claim
+	for _, c := range m.claims {
+		open := m.unfinished(c)
+		if m.is("holds what is finished") {
+			open = c.Positions
+		}
+		if c.Engine == token && c.Serial >= serial && len(open) > 0 {
+			held = append(held, stint.Claim{ClaimRef: c.ClaimRef, Serial: c.Serial, Positions: open})
+		}
+	}
+	slices.SortFunc(held, func(a, b stint.Claim) int { return cmp.Compare(a.Serial, b.Serial) })
+	return held, nil
+}
+
+func (m *model) Bury(_ context.Context, b stint.Burial, judge func(*stint.Entry, bool) stint.Execution) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.engine(b.Engine)
+	if e == nil && m.is("lets every burier win") {
+		return 0, nil
+	}
+	if e == nil {
+		return 0, stint.ErrBuried
+	}
+	if b.Unless > 0 && time.Since(e.Beat) < b.Unless && !m.is("buries the living") {
+		return 0, stint.ErrAlive
+	}
+	m.engines = slices.DeleteFunc(m.engines, func(e *stint.EngineInfo) bool { return e.Token == b.Engine })
+	m.buried[b.Engine] = time.Now()
+	n := 0
+	for _, c := range m.claims {
+		if c.Engine != b.Engine {
+			continue
+		}
+		for _, pos := range m.unfinished(c) {
+			i := slices.IndexFunc(m.rows, func(r *row) bool { return r.entry != nil && r.entry.Pos == pos })
+			begun := slices.Contains(e.Running, pos) || m.is("announces everything")
+			x := judge(m.rows[i].entry, begun)
+			x.Nonce = c.Nonce
+			m.record(b.Engine, x)
+			n++
+		}
+		if m.is("buries one claim only") {
+			break
+		}
+	}
+	m.ring()
+	return n, nil
+}
+
+func (m *model) Engines(context.Context) ([]stint.EngineInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []stint.EngineInfo
+	for _, e := range m.engines {
+		all = append(all, *e)
+	}
+	return all, nil
+}
+
+func (m *model) Promote(_ context.Context, from time.Time, limit int) (stint.Promotion, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if m.is("promotes early") {
+		now = now.Add(time.Minute)
+	}
+	waits := m.visible(func(r *row) bool { return r.wait != nil })
+	slices.SortStableFunc(waits, func(a, b *row) int { return a.due.Compare(b.due) })
+	if m.is("promotes in the order of ids") {
+		slices.SortFunc(waits, func(a, b *row) int { return cmp.Compare(a.id, b.id) })
+	}
+	var p stint.Promotion
+	p.Next = -1
+	for _, r := range waits {
+		if r.due.Before(from) || m.is("skips what is due at the bound") && r.due.Equal(from) {
+			continue
+		}
+		if r.due.After(now) || p.Moved == limit {
+			p.Next = max(0, r.due.Sub(now))
+			if m.is("counts overdue jobs as none") && r.due.Before(now) {
+				p.Next = -1
+			}
+			break
+		}
+		r.next.Part = stint.PartNormal
+		if !m.is("leaves promoted jobs waiting") {
+			m.rows = slices.DeleteFunc(m.rows, func(o *row) bool { return o == r })
+		}
+		pos := m.draw()
+		if m.is("promotes with the id as position") && r.wait.Attempt == 1 {
+			pos = int64(r.id)
+		}
+		m.append(nil, m.jobRow(r.id), pos, time.Now(), r.next)
+		p.Moved++
+		p.Until = r.due
+	}
+	m.ring()
+	return p, nil
+}

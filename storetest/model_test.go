@@ -1,0 +1,275 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
+)
+
+// TestModel runs the suite against the simplest store there is: maps under one
+// lock. It shows that the suite asks nothing impossible, and with a fault
+// planted (see [TestSuiteCatchesMutants]) that it does ask.
+func TestModel(t *testing.T) {
+	storetest.Run(t, storetest.Harness{
+		Open: func(t testing.TB) storetest.Store {
+			m := &model{&database{fault: os.Getenv(faultVariable)}}
+			m.reset()
+			return m
+		},
+		Again: func(_ testing.TB, of storetest.Store) (storetest.Store, error) {
+			m := &model{of.(*model).database}
+			_, err := m.Migrate(context.Background())
+			return m, err
+		},
+		Begin: func(_ testing.TB, of storetest.Store) (storetest.Tx, error) {
+			return &modelTx{db: of.(*model).database, begun: time.Now(), marks: map[string]int{}}, nil
+		},
+		SetSchema: func(_ testing.TB, of storetest.Store, installed, oldest int) error {
+			d := of.(*model).database
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.installed, d.oldest = installed, oldest
+			return nil
+		},
+	})
+}
+
+// database is what all handles and transactions share. Its lock guards
+// everything.
+type database struct {
+	fault string // what is wrong with this store; empty for nothing
+
+	mu        sync.Mutex
+	installed int
+	oldest    int
+	seq       int64
+	rows      []*row // jobs, entries and waits, in the order of their numbers
+	claims    []stint.LedgerClaim
+	done      map[stint.Position]*record
+	engines   []*stint.EngineInfo
+	history   map[stint.Token]stint.EngineInfo
+	buried    map[stint.Token]time.Time
+	kinds     map[string]stint.Declaration
+	bells     map[int]func()
+}
+
+// row is one of three things: a job, an entry or a wait. It is invisible
+// while its transaction is open.
+type row struct {
+	tx    *modelTx
+	num   int64
+	job   *stint.NewJob // of a job
+	entry *stint.Entry  // of an entry
+	wait  *stint.LedgerWait
+	next  stint.Successor // of a wait
+	id    stint.ID
+	made  time.Time
+	due   time.Time
+	lane  stint.LaneID
+	taken bool
+}
+
+type record struct {
+	stint.Execution
+	engine            stint.Token
+	started, finished time.Time
+}
+
+type model struct{ *database }
+
+func (d *database) reset() {
+	d.installed, d.oldest, d.seq = 1, 1, 0
+	d.rows, d.claims, d.engines = nil, nil, nil
+	d.done = map[stint.Position]*record{}
+	d.history = map[stint.Token]stint.EngineInfo{}
+	d.buried = map[stint.Token]time.Time{}
+	d.kinds = map[string]stint.Declaration{}
+	d.bells = map[int]func(){}
+}
+
+// is tells whether a fault is planted.
+func (d *database) is(fault string) bool { return d.fault == fault }
+
+func (d *database) ring() {
+	for _, bell := range d.bells {
+		bell()
+	}
+}
+
+func (d *database) draw() int64 { d.seq++; return d.seq }
+
+// visible lists rows that are committed.
+func (d *database) visible(is func(*row) bool) []*row {
+	var all []*row
+	for _, r := range d.rows {
+		if r.tx == nil && is(r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func (d *database) jobRow(id stint.ID) *row {
+	for _, r := range d.rows {
+		if r.job != nil && r.id == id && (r.tx == nil || d.is("shows what is not committed")) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *model) Enqueue(_ context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	in, _ := tx.Handle.(*modelTx)
+	if tx.Handle != nil && in == nil && !m.is("takes any transaction") {
+		return nil, errors.New("not a transaction of the model")
+	}
+	if m.installed == 0 {
+		return nil, stint.ErrSchema
+	}
+	var ids []stint.ID
+	for _, j := range jobs {
+		now := time.Now()
+		if m.is("counts delays from the begin") && in != nil {
+			now = in.begun
+		}
+		due := now
+		if j.Delay > 0 {
+			due = now.Add(j.Delay)
+		} else if j.RunAt.After(now) {
+			due = j.RunAt
+		}
+		if m.is("rounds numbers") {
+			j.Args = rounded(j.Args)
+		}
+		num := m.draw()
+		ids = append(ids, stint.ID(num))
+		job := &row{tx: in, num: num, job: &j, id: stint.ID(num), made: now, due: due}
+		m.rows = append(m.rows, job)
+		next := stint.Successor{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: stint.PartNormal, Why: stint.Scheduled}
+		if due.After(now) {
+			m.wait(in, job, due, next)
+		} else {
+			m.append(in, job, num, now, next)
+		}
+		if m.is("stores half of a batch") && len(ids) > 1 {
+			break
+		}
+	}
+	if m.is("answers ids in falling order") {
+		slices.Reverse(ids)
+	}
+	if in == nil || m.is("rings too early") {
+		m.ring()
+	}
+	return ids, nil
+}
+
+// append puts an entry into the log.
+func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s stint.Successor) {
+	j := job.job
+	e := &stint.Entry{
+		Job: stint.Job{
+			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
+			Retry: j.Retry, Timeout: j.Timeout, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
+			Created: job.made, Due: job.due,
+		},
+		Pos: stint.Position(pos), Ready: now, Suspect: s.Suspect,
+	}
+	if d.is("forgets the suspicion") {
+		e.Suspect = 0
+	}
+	if d.is("forgets arguments of later entries") && pos != int64(job.id) {
+		e.Args = nil
+	}
+	part := cmp.Or(s.Part, stint.PartNormal)
+	if d.is("has no front lane") && part == stint.PartFront {
+		part = stint.PartNormal
+	}
+	r := &row{tx: tx, num: pos, entry: e, id: job.id, made: now, lane: stint.LaneOf(s.Queue, s.Priority, part, j.Kind).ID}
+	d.rows = append(d.rows, r)
+}
+
+func (d *database) wait(tx *modelTx, job *row, due time.Time, s stint.Successor) {
+	w := &stint.LedgerWait{Job: job.id, Attempt: s.Attempt, Due: due, Why: s.Why}
+	d.rows = append(d.rows, &row{tx: tx, num: d.seq, wait: w, next: s, id: job.id, due: due})
+}
+
+// modelTx is a caller's transaction: rows that nobody else sees yet.
+type modelTx struct {
+	db    *database
+	begun time.Time
+	marks map[string]int
+	ended bool
+}
+
+func (x *modelTx) Tx() stint.Tx { return stint.Tx{Handle: x} }
+
+func (x *modelTx) Commit() error {
+	x.db.mu.Lock()
+	defer x.db.mu.Unlock()
+	x.ended = true
+	for _, r := range x.db.rows {
+		if r.tx == x {
+			r.tx = nil
+		}
+	}
+	if !x.db.is("does not ring at a commit") {
+		x.db.ring()
+	}
+	return nil
+}
+
+func (x *modelTx) Rollback() error {
+	x.db.mu.Lock()
+	defer x.db.mu.Unlock()
+	if !x.ended {
+		x.back(0)
+	}
+	x.ended = true
+	return nil
+}
+
+// back takes back what the transaction wrote, but for the first n rows.
+func (x *modelTx) back(n int) {
+	x.db.rows = slices.DeleteFunc(x.db.rows, func(r *row) bool {
+		if r.tx != x || r.wait != nil && x.db.is("keeps waits that were rolled back") {
+			return false
+		}
+		n--
+		return n < 0
+	})
+}
+
+func (x *modelTx) Prepare() error { return nil }
+
+func (x *modelTx) Savepoint(name string) error {
+	x.db.mu.Lock()
+	defer x.db.mu.Unlock()
+	n := 0
+	for _, r := range x.db.rows {
+		if r.tx == x {
+			n++
+		}
+	}
+	x.marks[name] = n
+	return nil
+}
+
+func (x *modelTx) RollbackTo(name string) error {
+	x.db.mu.Lock()
+	defer x.db.mu.Unlock()
+	if !x.db.is("ignores savepoints") {
+		x.back(x.marks[name])
+	}
+	return nil
+}

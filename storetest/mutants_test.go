@@ -1,0 +1,116 @@
+package storetest_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// faultVariable names, for the program that runs the tests again, the fault
+// that the model is to have.
+const faultVariable = "STINT_STORETEST_FAULT"
+
+// mutants are faults of the model, each with the group of tests that is there
+// to find it.
+var mutants = []struct{ fault, group string }{
+	{"shows what is not committed", "Tx"},
+	{"takes any transaction", "Enqueue"},
+	{"counts delays from the begin", "Tx"},
+	{"rounds numbers", "Enqueue"},
+	{"stores half of a batch", "Enqueue"},
+	{"answers ids in falling order", "Enqueue"},
+	{"forgets the suspicion", "Successor"},
+	{"forgets arguments of later entries", "Successor"},
+	{"forgets arguments of later entries", "Waiting"},
+	{"has no front lane", "Successor"},
+	{"has no front lane", "Bury"},
+	{"keeps waits that were rolled back", "Tx"},
+	{"ignores savepoints", "Tx"},
+	{"does not ring at a commit", "Listen"},
+	{"fails when it stops listening", "Listen"},
+
+	{"loses late rows", "Late"},
+	{"loses late rows", "Concurrent"},
+	{"claims in the wrong order", "Claim"},
+	{"hands an entry out twice", "Claim"},
+	{"hands an entry out twice", "Concurrent"},
+	{"looks into foreign lanes", "Claim"},
+	{"looks at one lane only", "Claim"},
+	{"claims for the buried", "Claim"},
+	{"claims for the buried", "Bury"},
+	{"says busy without cause", "Claim"},
+	{"takes more than Max", "Claim"},
+	{"records empty claims", "Claim"},
+	{"fetches in its own order", "Claim"},
+
+	{"records for the buried", "Finish"},
+	{"records for the buried", "Bury"},
+	{"records for the buried", "Concurrent"},
+	{"accepts a wrong nonce", "Finish"},
+	{"stores poison", "Poison"},
+	{"counts repetitions", "Finish"},
+	{"repeats successors", "Finish"},
+	{"repeats successors", "Concurrent"},
+	{"overwrites outcomes", "Finish"},
+	{"records the time of the flush", "Finish"},
+	{"loses results", "Finish"},
+	{"drops the successor", "Successor"},
+	{"drops the successor", "Bury"},
+	{"drops the successor", "Concurrent"},
+
+	{"resurrects at a beat", "Roster"},
+	{"resurrects at a beat", "Bury"},
+	{"forgets part of what is held", "Roster"},
+	{"forgets part of what is held", "Bury"},
+	{"holds what is finished", "Roster"},
+	{"lets every burier win", "Bury"},
+	{"buries the living", "Bury"},
+	{"announces everything", "Bury"},
+	{"buries one claim only", "Bury"},
+	{"buries one claim only", "Concurrent"},
+
+	{"promotes early", "Waiting"},
+	{"promotes in the order of ids", "Waiting"},
+	{"promotes with the id as position", "Waiting"},
+	{"skips what is due at the bound", "Waiting"},
+	{"counts overdue jobs as none", "Waiting"},
+	{"leaves promoted jobs waiting", "Waiting"},
+
+	{"miscounts", "Inspect"},
+	{"works on any schema", "Migrate"},
+}
+
+// A test that cannot fail is worse than none, so each fault must be found by
+// the tests that are there for it.
+func TestSuiteCatchesMutants(t *testing.T) {
+	if os.Getenv(faultVariable) != "" {
+		t.Skip("this is a mutant")
+	}
+	if testing.Short() {
+		t.Skip("it runs the suite many times")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants {
+		t.Run(m.fault+", "+m.group, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestModel$/^"+m.group+"$", "-test.failfast", "-test.timeout=60s")
+			cmd.Env = append(os.Environ(), faultVariable+"="+m.fault, loadVariable+"=0.1")
+			out, err := cmd.CombinedOutput()
+			switch {
+			case err == nil:
+				t.Errorf("no test found it:\n%s", out)
+			case bytes.Contains(out, []byte("panic: ")):
+				t.Errorf("it was found by a panic instead of a test:\n%s", out)
+			case !bytes.Contains(out, []byte("--- FAIL: TestModel/"+m.group+"/")):
+				t.Errorf("something else failed:\n%s", out)
+			}
+		})
+	}
+}
+
+// loadVariable scales the randomised tests.
+const loadVariable = "STINT_STORETEST_LOAD"
