@@ -22,7 +22,7 @@ func runAsChild() {
 		var server *Server
 		if server, err = open(installation, Options{}); err == nil {
 			fmt.Println(server.Addr(), server.dir.path)
-			select {} // The watchdog's pipe stays open for as long as this process lives.
+			time.Sleep(time.Hour) // The watchdog's pipe stays open for as long as this process lives.
 		}
 	}
 	fmt.Fprintln(os.Stderr, err)

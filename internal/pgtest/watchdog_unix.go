@@ -12,6 +12,7 @@ import (
 // without a word says that the owner has died, and the watchdog does it: it stops the server, at once at first and with
 // force after ten seconds, and removes the run directory.
 const watchdogScript = `
+PATH=$PATH:/usr/bin:/bin
 read -r word && exit 0
 if read -r pid <"$1/postgres.pid"; then
 	kill -QUIT "$pid"
