@@ -1,0 +1,139 @@
+package check
+
+import (
+	"cmp"
+	"time"
+)
+
+// Options say what the test did, and what it promises about the moment at
+// which the accounts were taken.
+type Options struct {
+	// Drained says that the engines were let run until nothing was left to
+	// do: every job must be final.
+	Drained bool
+
+	// Strangers allows jobs that nobody logged, such as those of schedules.
+	Strangers bool
+
+	// CompleteTx says that handlers may record their own success in a
+	// transaction, so that it counts whatever happens to them afterwards.
+	CompleteTx bool
+
+	// Clean are the engines that stopped in good order.
+	Clean []int64
+
+	// Disturbances are all that the test did to processes, and only with
+	// them can a loss or an overlap be explained.
+	Disturbances []Disturbance
+
+	// Bound is how long two runs may overlap after the second one began, or
+	// after the first one's process was thawed or heeds its cancellation, if
+	// that is later. Default 2 s.
+	Bound time.Duration
+
+	// Slack is how far the store's clock may be from this machine's where a
+	// burial is compared with a start. Default 1 s; give more where the test
+	// sets a clock.
+	Slack time.Duration
+}
+
+// Disturbance is something that a test did to a process, an engine, or, with
+// neither named, to all of them.
+type Disturbance struct {
+	Does    Does
+	Process string // by the name in the history
+	Engine  int64  // or by the token
+	From    Instant
+	To      Instant // of freezing and deafness; 0 when it never ended
+}
+
+// Does says what a disturbance does.
+type Does string
+
+// The disturbances.
+const (
+	Kills   Does = "killed"             // the process ended at From, with all of its handlers
+	Freezes Does = "frozen"             // it stood still and went on later
+	CutsOff Does = "cut off"            // it could not reach the database
+	Deafens Does = "deaf to its signal" // its handlers did not heed their cancellation until To
+)
+
+// hits reports whether the disturbance concerns a run.
+func (d *Disturbance) hits(h *History, r *Run) bool {
+	return d.Process == "" && d.Engine == 0 ||
+		d.Process != "" && d.Process == h.Processes[r.Process].Name ||
+		d.Engine != 0 && d.Engine == r.Engine
+}
+
+// Compare holds the history of a test against the facts of its database. It
+// sorts both in place, and fills in the engines that runs do not name.
+func Compare(h *History, f *Facts, opt Options) *Report {
+	opt.Bound = cmp.Or(opt.Bound, 2*time.Second)
+	opt.Slack = cmp.Or(opt.Slack, time.Second)
+	c := newChecker(h, f, opt)
+	others, known := split(h.Enqueues)
+	c.expect(others)
+	c.engines()
+	tell(f, known, h.Runs, func(s *story) {
+		c.invariants(s)
+		c.origin(s)
+		c.drained(s)
+		c.handlers(s)
+	})
+	c.absent()
+	return c.report
+}
+
+// Invariants checks what must hold of a store at any moment, whatever
+// happened to it. It sorts the facts in place. It returns nil when nothing is
+// wrong, else the first [Shown] violations of each rule.
+func Invariants(f *Facts) []Violation {
+	c := newChecker(new(History), f, Options{})
+	c.engines()
+	tell(f, nil, nil, c.invariants)
+	return c.report.Violations
+}
+
+// checker carries one comparison.
+type checker struct {
+	history *History
+	facts   *Facts
+	opt     Options
+	report  *Report
+
+	taken  []taking // by position
+	roster map[int64]bool
+	clean  map[int64]bool
+	others map[string]*promise // the enqueues that were not committed, by key
+}
+
+func newChecker(h *History, f *Facts, opt Options) *checker {
+	sortByJob(f, h)
+	c := &checker{
+		history: h, facts: f, opt: opt,
+		report: &Report{Enqueues: len(h.Enqueues), Runs: len(h.Runs), Torn: h.Torn, Reruns: map[string]int{}},
+		taken:  takings(f.Claims),
+		roster: set(f.Roster),
+		clean:  set(opt.Clean),
+	}
+	return c
+}
+
+func set(tokens []int64) map[int64]bool {
+	m := make(map[int64]bool, len(tokens))
+	for _, t := range tokens {
+		m[t] = true
+	}
+	return m
+}
+
+// invariants checks what the facts say about one job.
+func (c *checker) invariants(s *story) {
+	c.identity(s)
+	c.executions(s)
+	c.place(s)
+	c.attempts(s)
+	for i := range s.entries {
+		c.claim(&s.entries[i], s.done[i])
+	}
+}

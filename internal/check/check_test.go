@@ -1,0 +1,113 @@
+package check
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestARightHistoryIsClean(t *testing.T) {
+	w := busyWorld()
+	w.opt.Drained = true
+	want := &Report{
+		Jobs: 12, Final: 12, Enqueues: 14, Runs: 17, OpenRuns: 1,
+		RolledBack: 1, UnknownCommitted: 1, UnknownAbsent: 1, Overlaps: 1,
+		Reruns: map[string]int{ReasonRetry: 2, ReasonSnooze: 1, ReasonReturn: 1, ReasonCrash: 2, ReasonCutOff: 1},
+	}
+	got := Compare(&w.h, &w.f, w.opt)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if err := got.Err(); err != nil {
+		t.Error(err)
+	}
+	if got := Invariants(&w.f); got != nil {
+		t.Errorf("invariants: %v", got)
+	}
+}
+
+func TestAnUnfinishedHistoryIsClean(t *testing.T) {
+	w := idleWorld()
+	got := Compare(&w.h, &w.f, w.opt)
+	if err := got.Err(); err != nil {
+		t.Error(err)
+	}
+	if got.Jobs != 18 || got.Final != 12 {
+		t.Errorf("%d jobs, %d final; want 18 and 12", got.Jobs, got.Final)
+	}
+}
+
+// A handler sees neither its position nor its engine.
+func TestRunsWithoutPositionFindTheirEntries(t *testing.T) {
+	w, v := idleWorld(), idleWorld()
+	for i := range w.h.Runs {
+		w.h.Runs[i].Pos, w.h.Runs[i].Engine = 0, 0
+	}
+	want, got := Compare(&v.h, &v.f, v.opt), Compare(&w.h, &w.f, w.opt)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-with +without)\n%s", diff)
+	}
+}
+
+func TestEmptyAccountsAreClean(t *testing.T) {
+	if err := Compare(new(History), new(Facts), Options{Drained: true}).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOptionsAllowWhatTheyName(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(w *world)
+	}{
+		{"strangers", func(w *world) {
+			w.job("new", Committed, StateAvailable)
+			w.h.Enqueues = w.h.Enqueues[:len(w.h.Enqueues)-1]
+			w.opt.Strangers = true
+		}},
+		{"a success recorded by the handler itself", func(w *world) {
+			w.run("plain").How = Error
+			w.opt.CompleteTx = true
+		}},
+		{"a longer bound", func(w *world) {
+			w.run("frozen").End += Instant(time.Minute)
+			w.opt.Bound = 2 * time.Minute
+		}},
+		{"a clock that is off", func(w *world) {
+			w.f.Buried[3] = w.wall(w.at.Add(time.Minute))
+			w.opt.Slack = time.Hour
+		}},
+		{"a handler that does not listen", func(w *world) {
+			w.run("frozen").End += Instant(time.Hour)
+			w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Deafens, Engine: 3})
+		}},
+		{"an outage for all", func(w *world) {
+			w.opt.Disturbances = append(w.opt.Disturbances[:1], Disturbance{Does: CutsOff})
+			w.opt.Bound = time.Hour
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := idleWorld()
+			c.spoil(w)
+			if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAReportShowsTheFirstOfEachRuleAndCountsAll(t *testing.T) {
+	w := newWorld()
+	for i := range 100 {
+		w.job(number(int64(i)), RolledBack, StateAvailable)
+	}
+	got := Compare(&w.h, &w.f, w.opt)
+	if len(got.Violations) != Shown || got.Broken[RuleRolledBack] != 100 {
+		t.Errorf("%d shown, %d counted; want %d and 100", len(got.Violations), got.Broken[RuleRolledBack], Shown)
+	}
+	if text := got.Err().Error(); !strings.Contains(text, "rolled back: 80 more") {
+		t.Errorf("the error does not say how many more:\n%s", text)
+	}
+}

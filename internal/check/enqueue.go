@@ -1,0 +1,77 @@
+package check
+
+// promise is what the history says of a key that was not committed for
+// certain, and how many jobs have it. A key is meant to be used once; one
+// that was tried again after a rollback is still judged rightly.
+type promise struct {
+	unknown    int
+	rolledBack int
+	jobs       int
+}
+
+// expect remembers the keys whose jobs are not known by id.
+func (c *checker) expect(others []Enqueue) {
+	c.others = make(map[string]*promise, len(others))
+	for i := range others {
+		p := c.others[others[i].Key]
+		if p == nil {
+			p = new(promise)
+			c.others[others[i].Key] = p
+		}
+		if others[i].Fate == RolledBack {
+			p.rolledBack++
+			c.report.RolledBack++
+		} else {
+			p.unknown++
+		}
+	}
+}
+
+// origin checks where the job came from: that a committed enqueue became it,
+// and that it came from an enqueue.
+func (c *checker) origin(s *story) {
+	if len(s.enqueues) == 0 {
+		if len(s.jobs) > 0 {
+			c.stray(&s.jobs[0])
+		}
+		return
+	}
+	e := &s.enqueues[0]
+	if n := len(s.enqueues); n > 1 {
+		c.report.broken(RuleIdentity, s.id, "its id was the answer to %d enqueues, of %q and %q", n, e.Key, s.enqueues[1].Key)
+		return
+	}
+	if len(s.jobs) == 0 {
+		c.report.Lost++
+		c.report.broken(RuleCommitted, s.id, "%q was committed by %s and is not there", e.Key, c.history.Processes[e.Process].Name)
+		return
+	}
+	if key := s.jobs[0].Key; key != "" && key != e.Key {
+		c.report.broken(RuleIdentity, s.id, "it was enqueued as %q and is %q", e.Key, key)
+	}
+}
+
+// stray judges a job whose id was never answered: its commit must have been
+// of unknown fate.
+func (c *checker) stray(job *Job) {
+	p := c.others[job.Key]
+	switch {
+	case p != nil && p.jobs < p.unknown:
+		p.jobs++
+	case p != nil && p.unknown == 0:
+		c.report.broken(RuleRolledBack, job.ID, "%q was rolled back and is there", job.Key)
+	case p != nil:
+		c.report.Doubled++
+		c.report.broken(RuleStranger, job.ID, "%q is there again, more often than it was enqueued", job.Key)
+	case !c.opt.Strangers:
+		c.report.broken(RuleStranger, job.ID, "nobody enqueued it (key %q)", job.Key)
+	}
+}
+
+// absent counts what became of the unknown commits.
+func (c *checker) absent() {
+	for _, p := range c.others {
+		c.report.UnknownCommitted += p.jobs
+		c.report.UnknownAbsent += p.unknown - p.jobs
+	}
+}

@@ -1,0 +1,102 @@
+package check
+
+import "time"
+
+// Facts are the rows of a store that decide the fate of jobs, as of one
+// moment. The comparison sorts the slices in place.
+type Facts struct {
+	Jobs       []Job
+	Entries    []Entry
+	Executions []Execution
+	Claims     []Claim
+	Waiting    []Waiting
+	Roster     []int64             // tokens of the engines that stand
+	Buried     map[int64]time.Time // and of those that do not, with the moment, by the store's clock
+}
+
+// Job is one job as people see it, with what its producer asked for.
+type Job struct {
+	ID    int64
+	State string // a name of a state
+	Final bool   // whether that state is final
+
+	// Key is the workload's own name of the job, read from its arguments.
+	// Empty when nobody read it: then only the id connects it to the
+	// history.
+	Key string
+
+	// ChargedMax is how many attempts may be charged: one more than the
+	// policy's retries. 0 when not known.
+	ChargedMax int
+
+	// LossesMax is how many executions may be lost. 0 when not known.
+	LossesMax int
+}
+
+// The states of a job, named as everywhere.
+const (
+	StateScheduled = "scheduled"
+	StateRetrying  = "retrying"
+	StateBlocked   = "blocked"
+	StateAvailable = "available"
+	StateRunning   = "running"
+	StateCompleted = "completed"
+	StateFailed    = "failed"
+	StateCancelled = "cancelled"
+)
+
+// Entry is one appearance of a job in the log. Behind says that it is behind
+// the frontier of its lane and not pending there.
+type Entry struct {
+	Pos     int64
+	Job     int64
+	Lane    int64
+	Attempt int
+	Behind  bool
+}
+
+// Execution is one recorded attempt.
+type Execution struct {
+	Pos      int64
+	Job      int64
+	Attempt  int
+	Outcome  string // a name of an outcome
+	Final    bool
+	Charged  bool  // against the retry policy
+	Engine   int64 // who ran it, or had it in hand
+	Nonce    int64 // of the claim; 0 when none took the entry
+	Started  time.Time
+	Finished time.Time // by the store's clock
+}
+
+// The outcomes of an attempt, named as everywhere.
+const (
+	OutcomeCompleted = "completed"
+	OutcomeFailed    = "failed"
+	OutcomeSnoozed   = "snoozed"
+	OutcomeReturned  = "returned"
+	OutcomeLost      = "lost"
+	OutcomeCancelled = "cancelled"
+	OutcomeExpired   = "expired"
+)
+
+// byEngine reports whether an outcome is recorded by the engine that ran the
+// handler to its end, and by nobody else.
+func byEngine(outcome string) bool {
+	return outcome == OutcomeCompleted || outcome == OutcomeFailed || outcome == OutcomeSnoozed
+}
+
+// Claim is a batch of entries that an engine took.
+type Claim struct {
+	Lane, N   int64
+	Nonce     int64
+	Engine    int64
+	Positions []int64
+}
+
+// Waiting is a job that waits for its time. Attempt is that of its next
+// entry; 0 when not known.
+type Waiting struct {
+	Job     int64
+	Attempt int
+}

@@ -1,0 +1,181 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// lost checks that what was lost was lost with a buried engine.
+func (c *checker) lost(s *story, x *Execution) {
+	if _, buried := c.facts.Buried[c.engineOf(x)]; !buried {
+		c.report.broken(RuleLoss, s.id, "entry %d was lost with engine %d, which was never buried", x.Pos, c.engineOf(x))
+	}
+}
+
+// cutShort checks that a run whose end was not recorded was cut short by
+// something that happened to its process.
+func (c *checker) cutShort(s *story, r *Run, x *Execution) {
+	if x == nil || x.Outcome != OutcomeLost && (x.Outcome != OutcomeReturned || r.How == Cancelled) {
+		return
+	}
+	at, buried := c.buried(r, r.Engine)
+	if buried && c.disturbed(r, at) == nil {
+		c.report.broken(RuleLoss, s.id, "entry %d was %s with engine %d, but nothing is known to have happened to %s",
+			x.Pos, x.Outcome, r.Engine, c.process(r))
+	}
+}
+
+// buried is the latest instant at which an engine can have been buried, on
+// the clock of the run's process.
+func (c *checker) buried(r *Run, engine int64) (Instant, bool) {
+	t, ok := c.facts.Buried[engine]
+	if !ok {
+		return 0, false
+	}
+	return c.history.Processes[r.Process].instant(t).Add(c.opt.Slack), true
+}
+
+// disturbed finds what happened to the process of a run before an instant.
+func (c *checker) disturbed(r *Run, before Instant) *Disturbance {
+	for i := range c.opt.Disturbances {
+		if d := &c.opt.Disturbances[i]; d.From <= before && d.hits(c.history, r) {
+			return d
+		}
+	}
+	return nil
+}
+
+// end is when a run was certainly over: at its end, or with its process.
+func (c *checker) end(r *Run) Instant {
+	if r.How != Open {
+		return r.End
+	}
+	end := forever
+	if stopped := c.history.Processes[r.Process].Stopped; stopped != 0 {
+		end = stopped
+	}
+	for i := range c.opt.Disturbances {
+		if d := &c.opt.Disturbances[i]; d.Does == Kills && d.From >= r.Start && d.hits(c.history, r) {
+			end = min(end, d.From)
+		}
+	}
+	return end
+}
+
+// order checks the runs of a job in the order of their entries: each follows
+// an outcome that calls for it, and begins when the one before is over.
+func (c *checker) order(s *story) {
+	if len(s.runs) < 2 {
+		return
+	}
+	seq := make([]int, 0, len(s.runs))
+	for i, at := range s.of {
+		if at >= 0 {
+			seq = append(seq, i)
+		}
+	}
+	slices.SortStableFunc(seq, func(a, b int) int { return cmp.Compare(s.of[a], s.of[b]) })
+	var latest Instant
+	for n, i := range seq {
+		r := &s.runs[i]
+		if n > 0 && s.of[seq[n-1]] != s.of[i] {
+			c.rerun(s, seq[n-1])
+		}
+		if n > 0 && latest > r.Start {
+			for _, k := range seq[:n] {
+				c.overlap(s, k, i)
+			}
+		}
+		if end := c.end(r); n == 0 || end > latest {
+			latest = end
+		}
+	}
+}
+
+// rerun explains why a job ran again after run i.
+func (c *checker) rerun(s *story, i int) {
+	r, x := &s.runs[i], s.done[s.of[i]]
+	if x == nil || x.Final {
+		c.report.Doubled++
+		c.report.broken(RuleRerun, s.id, "it ran again after entry %d, whose outcome does not call for it", s.entries[s.of[i]].Pos)
+		return
+	}
+	reason := ReasonCutOff
+	switch {
+	case x.Outcome == OutcomeFailed:
+		reason = ReasonRetry
+	case x.Outcome == OutcomeSnoozed:
+		reason = ReasonSnooze
+	case x.Outcome == OutcomeReturned && r.How == Cancelled:
+		reason = ReasonReturn
+	case slices.ContainsFunc(c.opt.Disturbances, func(d Disturbance) bool { return d.Does == Kills && d.hits(c.history, r) }):
+		reason = ReasonCrash
+	}
+	c.report.Reruns[reason]++
+}
+
+// overlap checks two runs, the second of a later entry: the first must be
+// over when the second starts, or else be stale. A stale run is one whose
+// engine was buried before the second began, because of something that keeps
+// a process from noticing; and it must end within the bound.
+func (c *checker) overlap(s *story, i, k int) {
+	a, b := &s.runs[i], &s.runs[k]
+	end := c.end(a)
+	if end <= b.Start || s.of[i] == s.of[k] {
+		return
+	}
+	why := c.unexplained(s, i, k, end)
+	if why == "" {
+		c.report.Overlaps++
+		return
+	}
+	c.report.Doubled++
+	c.report.broken(RuleOverlap, s.id, "entry %d still ran on %s when entry %d started on %s: %s",
+		s.entries[s.of[i]].Pos, c.process(a), s.entries[s.of[k]].Pos, c.process(b), why)
+}
+
+// unexplained says what is missing from the explanation of an overlap;
+// nothing when it is complete.
+func (c *checker) unexplained(s *story, i, k int, end Instant) string {
+	a, b := &s.runs[i], &s.runs[k]
+	x := s.done[s.of[i]]
+	if x == nil || x.Outcome != OutcomeLost && x.Outcome != OutcomeReturned {
+		return "its outcome does not free the job before it ends"
+	}
+	t, buried := c.facts.Buried[a.Engine]
+	switch {
+	case !buried:
+		return "its engine was not buried"
+	case c.history.Processes[b.Process].instant(t) > b.Start.Add(c.opt.Slack):
+		return "its engine was buried only afterwards"
+	}
+	why := "nothing is known to have happened to its process"
+	for n := range c.opt.Disturbances {
+		d := &c.opt.Disturbances[n]
+		if d.Does == Kills || d.From > b.Start || !d.hits(c.history, a) {
+			continue
+		}
+		if end <= d.allows(b.Start, c.opt.Bound) {
+			return ""
+		}
+		why = "its process was " + string(d.Does) + ", but it went on for longer than the bound"
+		if end == forever {
+			why = "it never ended, and its process is not known to have died"
+		}
+	}
+	return why
+}
+
+// allows is until when a disturbed run may go on after a second one started.
+// Whoever is cut off knows it, and must have ended its work before it is
+// buried; the frozen and the deaf are waited for.
+func (d *Disturbance) allows(second Instant, bound time.Duration) Instant {
+	switch {
+	case d.Does == CutsOff:
+		return second.Add(bound)
+	case d.To == 0:
+		return forever
+	}
+	return max(second, d.To).Add(bound)
+}
