@@ -99,6 +99,20 @@ func (e *cancelError) Error() string { return "stint: cancelled: " + e.why }
 // the job ends as cancelled, for the reason given.
 func Cancel(why string) error { return &cancelError{why} }
 
+// AsEnding reports whether an error is a handler's wish for another ending
+// than failure ([Snooze], [Cancel]), and if so which.
+func AsEnding(err error, end *Ending) bool {
+	if s, ok := errors.AsType[*snoozeError](err); ok {
+		*end = Ending{Outcome: OutcomeSnoozed, Snooze: s.wait, Result: end.Result}
+		return true
+	}
+	if c, ok := errors.AsType[*cancelError](err); ok {
+		*end = Ending{Outcome: OutcomeCancelled, Note: c.why, Result: end.Result}
+		return true
+	}
+	return false
+}
+
 // PanicError is what a handler's panic becomes.
 type PanicError struct {
 	Value any

@@ -1,5 +1,10 @@
 package stint
 
+import (
+	"context"
+	"time"
+)
+
 // Store is what an engine needs of a database. Producers need [Enqueuer]
 // only, people [Inspector]; every consumer accepts the narrowest role. The
 // contract of each role is proven for every store by package storetest.
@@ -11,4 +16,11 @@ type Store interface {
 	Finisher
 	Roster
 	Promoter
+}
+
+// Clock is a store with a clock of its own, which is then the one that decides
+// everything that is compared between machines. Without it the clock of this
+// machine does.
+type Clock interface {
+	Now(ctx context.Context) (time.Time, error)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,6 +56,7 @@ var (
 	_ stint.Listener  = (*Store)(nil)
 	_ stint.Migrator  = (*Store)(nil)
 	_ stint.Auditor   = (*Store)(nil)
+	_ stint.Clock     = (*Store)(nil)
 )
 
 // Open connects to a database by URL or key=value string, as libpq understands
@@ -114,6 +116,13 @@ func (s *Store) Close() {
 	if s.owned {
 		s.pool.Close()
 	}
+}
+
+// Now implements [stint.Clock].
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	err := s.pool.QueryRow(ctx, "select clock_timestamp()").Scan(&now)
+	return now, translate(err)
 }
 
 // transact runs f in a read committed transaction and commits.

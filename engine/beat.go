@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// doubtful is how long a request whose answer was lost is kept in mind: far
+// longer than any server keeps the transaction of a client that is gone.
+const doubtful = time.Minute
+
+// beats says four times in each time to live that the engine lives. An engine
+// counts from when its last successful beat was sent: at three quarters of the
+// time to live it fences itself, since others may soon believe that it is
+// dead.
+func (s *session) beats(ctx context.Context) {
+	every := s.config.TimeToLive / 4
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last := s.beat
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		sent := time.Now()
+		err := s.sendBeat(ctx, last.Add(3*every))
+		switch {
+		case err == nil:
+			last = sent
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, stint.ErrBuried):
+			s.fence()
+			return
+		default:
+			s.trouble(ctx, "beat", err)
+			if !time.Now().Before(last.Add(3 * every)) {
+				s.fence()
+				return
+			}
+		}
+	}
+}
+
+// sendBeat announces what runs, and then compares what the store says that
+// this engine holds with what it knows: a claim whose answer was lost is
+// handed back, every time, until nothing strange is left.
+func (s *session) sendBeat(ctx context.Context, until time.Time) error {
+	limit, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	low := s.held.low()
+	err := s.store.Beat(limit, s.token, stint.Beat{Running: s.slots.positions(), Low: low})
+	if err != nil {
+		return err
+	}
+	claims, err := s.store.Held(limit, s.token, low)
+	if err != nil {
+		s.trouble(ctx, "compare what the engine holds", err)
+		return nil // it did beat
+	}
+	for _, c := range claims {
+		if !s.held.strange(c.Serial) {
+			continue
+		}
+		if err := s.giveBack(limit, c); err != nil {
+			s.trouble(ctx, "hand back a claim", err)
+			continue
+		}
+		s.held.settled(c.Serial)
+		s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: len(c.Positions)})
+	}
+	s.held.forget(time.Now().Add(-doubtful))
+	return nil
+}
+
+// giveBack returns entries that the engine never began. Should one of them
+// have an outcome by now, that stands.
+func (s *session) giveBack(ctx context.Context, c stint.Claim) error {
+	entries, err := s.store.Fetch(ctx, c.Positions)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	done := make([]stint.Execution, len(entries))
+	for i := range entries {
+		done[i] = stint.Conclude(&entries[i], stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, s.clock.at(now), 0)
+		done[i].Nonce, done[i].Ended = c.Nonce, now
+	}
+	_, err = s.store.Finish(ctx, s.token, []stint.ClaimRef{c.ClaimRef}, done)
+	return err
+}
+
+// positions lists what the slots work on.
+func (l slots) positions() []stint.Position {
+	var list []stint.Position
+	for i := range l {
+		if pos := l[i].Load(); pos != 0 {
+			list = append(list, stint.Position(pos))
+		}
+	}
+	return list
+}

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+const (
+	// readyRoom is how many tasks the channels hold; more than is ever
+	// prefetched, so that the claim stage does not wait on its own output.
+	readyRoom = maxPrefetch + 1
+
+	// maxClaim bounds one claim, so that its transaction stays short.
+	maxClaim = 2000
+
+	// lookAge is how long what a look found is trusted while claims from it
+	// succeed: the bound within which a lane of lower number is noticed.
+	lookAge = 5 * time.Millisecond
+)
+
+// claim is the first stage. It takes work while there is room for it, and
+// sends what this engine cannot run to foreign.
+func (s *session) claim(ctx context.Context, ready, foreign chan<- task) {
+	var (
+		known  = newLanes(s.mux, s.config.Queues)
+		trying = newBackoff()
+		idle   = s.newIdle()
+		list   []target
+		looked time.Time
+		turn   int
+	)
+	for ctx.Err() == nil {
+		room := s.room(time.Now())
+		if room <= 0 {
+			s.capacity.wait(ctx, time.Second)
+			continue
+		}
+		if len(list) == 0 || time.Since(looked) > lookAge {
+			looked = time.Now()
+			sights, err := s.store.Look(ctx, known.forLook())
+			if err != nil {
+				s.trouble(ctx, "look for work", err)
+				trying.sleep(ctx)
+				continue
+			}
+			trying.reset()
+			turn++
+			list = known.targets(sights, turn)
+		}
+		if len(list) == 0 {
+			idle.wait(ctx)
+			continue
+		}
+		idle.reset()
+		var err error
+		list, err = s.claimFrom(ctx, list, room, ready, foreign)
+		if err != nil {
+			s.trouble(ctx, "claim", err)
+			trying.sleep(ctx)
+		}
+	}
+}
+
+// room is how many more entries the engine has use for. Claims are worth
+// their round trip when they bring half of the prefetch.
+func (s *session) room(now time.Time) int {
+	prefetch := s.pace.prefetch(now)
+	room := s.config.Slots + prefetch - s.held.size()
+	if room < prefetch/2 {
+		return 0
+	}
+	return min(room, maxClaim)
+}
+
+// claimFrom claims from the first lane that lets it, and returns the lanes
+// that may have more. Lanes that another engine is claiming are left for the
+// end: it waits for one only when there is nothing else.
+func (s *session) claimFrom(ctx context.Context, list []target, room int, ready, foreign chan<- task) ([]target, error) {
+	var busy []target
+	for i := 0; i < len(list); i++ {
+		lane := list[i]
+		got, err := s.claimLane(ctx, lane, room, false, ready, foreign)
+		switch {
+		case errors.Is(err, stint.ErrLaneBusy):
+			busy = append(busy, lane)
+			continue
+		case err != nil:
+			return nil, err
+		case got < room:
+			// The lane is empty; the next ones may have work.
+			if room -= got; got == 0 {
+				continue
+			}
+			return append(busy, list[i+1:]...), nil
+		default:
+			return append(busy, list[i:]...), nil
+		}
+	}
+	if len(busy) == 0 {
+		return nil, nil
+	}
+	_, err := s.claimLane(ctx, busy[0], room, true, ready, foreign)
+	return busy[1:], err
+}
+
+// claimLane makes one claim and sends on what it brought.
+func (s *session) claimLane(ctx context.Context, lane target, room int, wait bool, ready, foreign chan<- task) (int, error) {
+	req := stint.ClaimRequest{
+		Engine: s.token, Serial: s.held.request(), Nonce: stint.Nonce(random63()),
+		Lane: lane.ID, Max: room, Wait: wait, Settle: lane.settle,
+	}
+	// Not ctx: a stop must not cut a claim in the middle, for its fate would
+	// be unknown. What it brings after a stop is returned unstarted.
+	limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
+	defer cancel()
+	c, err := s.store.Claim(limit, req)
+	switch {
+	case errors.Is(err, stint.ErrLaneBusy):
+		s.held.nothing(req.Serial)
+		return 0, err
+	case errors.Is(err, stint.ErrBuried):
+		s.fence()
+		return 0, err
+	case err != nil && len(c.Positions) == 0:
+		s.held.unknown(req.Serial)
+		return 0, err
+	}
+	claim := s.held.took(c)
+	if err != nil {
+		// The entries are ours, but we have not seen them.
+		c.Entries, err = s.fetch(c.Positions)
+		if err != nil {
+			s.held.unknown(req.Serial)
+			s.held.ended(len(c.Positions))
+			return 0, err
+		}
+	}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		t := task{entry: e, claim: claim}
+		if s.mux.Handler(e.Kind) == nil {
+			foreign <- t
+		} else {
+			ready <- t
+		}
+	}
+	return len(c.Positions), nil
+}
+
+// fetch reads claimed entries, trying again while the session lives.
+func (s *session) fetch(at []stint.Position) ([]stint.Entry, error) {
+	wait := newBackoff()
+	for tries := 0; ; tries++ {
+		entries, err := s.store.Fetch(s.work, at)
+		if err == nil && len(entries) < len(at) {
+			err = errors.New("claimed entries are not there")
+		}
+		if err == nil || tries >= 5 || !wait.sleep(s.work) {
+			return entries, err
+		}
+	}
+}
+
+// trouble tells what failed, unless that was the stop.
+func (s *session) trouble(ctx context.Context, doing string, err error) {
+	if ctx.Err() != nil || errors.Is(err, stint.ErrBuried) {
+		return
+	}
+	s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Doing: doing, Err: err})
+}
+
+// idle is how an engine without work waits: for the bell, and in case nobody
+// rings it, for a while that depends on whether the store can ring at all.
+type idle struct {
+	s    *session
+	next time.Duration
+}
+
+func (s *session) newIdle() *idle { return &idle{s: s} }
+
+func (i *idle) reset() { i.next = 0 }
+
+func (i *idle) wait(ctx context.Context) {
+	d := cmp.Or(i.s.config.Poll, DefaultPoll)
+	if !i.s.hears.Load() {
+		// Nobody calls: look often at first, then less.
+		i.next = min(max(2*i.next, 20*time.Millisecond), cmp.Or(i.s.config.Poll, 500*time.Millisecond))
+		d = i.next
+	}
+	if i.s.bell.wait(ctx, d) {
+		i.next = 0
+	}
+}

@@ -1,0 +1,32 @@
+// Package engine is the running worker: it claims jobs from a store, performs
+// them with the handlers of a [stint.Mux], and records how they ended.
+//
+// # Three stages
+//
+//	          ready              ended
+//	claim ──────────▶ execute ──────────▶ finish
+//	  ▲      foreign     │                  │
+//	  │     ─────────▶   │                  │
+//	  └── bell ◀─────────┴── capacity ◀─────┘
+//
+// Each stage owns the channels that it sends on and closes them when it
+// returns; that is the whole shutdown protocol. When the engine is told to
+// stop, claim returns; execute lets its slots finish, hands back what they had
+// not begun, and returns; finish writes what is left, and returns.
+//
+// Beside the stages run the signals and chores: beat says that the engine
+// lives, listen rings the bell when the store has news, promote moves jobs
+// whose time has come.
+//
+// # Two contexts
+//
+// The context given to [Engine.Run] stops claiming. The work has another one,
+// which ends when the grace is over, or at once when the engine finds that it
+// lost its place in the roster; its cause says which.
+//
+// # Sessions
+//
+// A membership in the roster is a session, under a random token. An engine
+// that was buried ends its session, records nothing more under it, and joins
+// anew.
+package engine

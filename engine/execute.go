@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+const (
+	maxResult = 1 << 20  // bytes of a result
+	maxError  = 16 << 10 // bytes of an error's text
+	maxStack  = 4 << 10  // bytes of a stack
+
+	// stale is how long a prefetched entry may wait for a slot before it is
+	// given to others.
+	stale = time.Second
+)
+
+// execute is the second stage: slots that run handlers, and a steward that
+// hands back what is not to be run here. It returns when both of its inputs
+// are closed and everything has ended.
+func (s *session) execute(ready, foreign <-chan task, ended chan<- task) {
+	var all sync.WaitGroup
+	for i := range s.slots {
+		s.slot(&all, i, ready, ended)
+	}
+	all.Go(func() { s.steward(ready, foreign, ended) })
+	all.Wait()
+}
+
+// slot runs one task after the other. A handler that ends its goroutine
+// (runtime.Goexit, as a test's FailNow does) takes the slot's with it: its
+// attempt failed, and the slot goes on in a new one.
+func (s *session) slot(all *sync.WaitGroup, i int, ready <-chan task, ended chan<- task) {
+	all.Go(func() {
+		var current task
+		var began time.Time
+		over := true
+		defer func() {
+			if over {
+				return
+			}
+			end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
+			s.pass(s.conclude(current, end, began, i+1), ended)
+			s.slot(all, i, ready, ended)
+		}()
+		for current = range ready {
+			s.begun.Add(1)
+			select {
+			case <-s.stopping:
+				s.pass(s.giveUp(current), ended)
+				continue
+			default:
+			}
+			over, began = false, time.Now()
+			end := s.perform(current.entry, i)
+			over = true
+			s.pass(s.conclude(current, end, began, i+1), ended)
+		}
+	})
+}
+
+// pass sends a task on to the last stage.
+func (s *session) pass(t task, ended chan<- task) {
+	ended <- t
+	s.held.ended(1)
+	s.pace.add(1)
+	s.capacity.ring()
+}
+
+// giveUp hands an entry back that was not begun.
+func (s *session) giveUp(t task) task {
+	return s.conclude(t, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, time.Time{}, 0)
+}
+
+// steward hands back entries of kinds that this engine does not know, and
+// prefetched entries that found no slot in a while: others may have one.
+func (s *session) steward(ready, foreign <-chan task, ended chan<- task) {
+	tick := time.NewTicker(stale / 2)
+	defer tick.Stop()
+	var seen int64
+	quiet := 0
+	for {
+		select {
+		case t, ok := <-foreign:
+			if !ok {
+				// The engine stops: what the slots do not get to is not begun.
+				for t := range ready {
+					s.pass(s.giveUp(t), ended)
+				}
+				return
+			}
+			s.pass(s.conclude(t, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, time.Time{}, 0), ended)
+		case <-tick.C:
+			if now := s.begun.Load(); now != seen || len(ready) == 0 {
+				seen, quiet = now, 0
+				continue
+			}
+			// Entries wait, and no slot has begun anything for two ticks.
+			if quiet++; quiet >= 2 {
+				s.pace.slow()
+				s.returnReady(ready, ended)
+			}
+		}
+	}
+}
+
+// returnReady hands back everything that waits for a slot now.
+func (s *session) returnReady(ready <-chan task, ended chan<- task) {
+	n := 0
+	defer func() { s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n}) }()
+	for {
+		select {
+		case t, ok := <-ready:
+			if !ok {
+				return
+			}
+			s.pass(s.giveUp(t), ended)
+			n++
+		default:
+			return
+		}
+	}
+}
+
+// perform calls the handler and says how that ended.
+func (s *session) perform(e *stint.Entry, slot int) stint.Ending {
+	s.slots[slot].Store(int64(e.Pos))
+	defer s.slots[slot].Store(0)
+	if s.config.OnEvent != nil {
+		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
+	}
+	ctx := s.work
+	if e.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, e.Timeout, stint.ErrTimeout)
+		defer cancel()
+	}
+	// The handler gets a job of its own: what it does to it changes nothing.
+	job := e.Job
+	result, err := call(ctx, s.mux.Handler(e.Kind), &job)
+	return ending(ctx, result, err)
+}
+
+// errGoexit is how an attempt ends whose handler ended its goroutine.
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit)")
+
+// call runs the handler and turns a panic into an error.
+func call(ctx context.Context, h stint.Handler, job *stint.Job) (result json.RawMessage, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	return h(ctx, job)
+}
+
+// ending classifies what a handler returned. An error counts as the stop's
+// only when the engine did cancel the handler for a stop: a handler's own
+// time-out is a failure like any other.
+func ending(ctx context.Context, result json.RawMessage, err error) stint.Ending {
+	end := stint.Ending{Outcome: stint.OutcomeCompleted, Result: result}
+	if err == nil {
+		return end
+	}
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, stint.ErrStopping):
+		return stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Note: "the engine stopped"}
+	case stint.AsEnding(err, &end):
+		return end
+	case errors.Is(cause, stint.ErrTimeout):
+		err = fmt.Errorf("%w: %w", stint.ErrTimeout, err)
+	}
+	end.Outcome, end.Err = stint.OutcomeFailed, err
+	if p, ok := errors.AsType[*stint.PanicError](err); ok {
+		end.Stack = p.Stack
+	}
+	return end
+}
+
+// conclude decides what follows, and makes it storable.
+func (s *session) conclude(t task, end stint.Ending, began time.Time, slot int) task {
+	if errors.Is(context.Cause(s.work), stint.ErrFenced) {
+		t.drop = true
+		return t
+	}
+	clean(&end)
+	now := time.Now()
+	t.done = stint.Conclude(t.entry, end, s.clock.at(now), random01())
+	t.done.Nonce, t.done.Slot = t.claim.ref.Nonce, slot
+	t.done.Started, t.done.Ended = began, now
+	if t.done.Error != nil {
+		t.done.Error.Message = stint.CleanText(t.done.Error.Message, maxError)
+		stack := t.done.Error.Stack
+		t.done.Error.Stack = stint.CleanText(stack[:min(len(stack), maxStack)], 2*maxStack) // its beginning says where
+	}
+	t.done.Reason = stint.CleanText(t.done.Reason, maxError)
+	return t
+}
+
+// clean takes out a result that no store could keep: the work is done all the
+// same, and a note says what is missing.
+func clean(end *stint.Ending) {
+	if end.Result == nil {
+		return
+	}
+	if err := stint.CheckJSON("result", end.Result, maxResult); err != nil {
+		end.Note = "the result was not kept: " + err.Error()
+		end.Result = nil
+	}
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/stint-go/stint"
+)
+
+// maxFlush bounds one flush, so that its transaction stays short.
+const maxFlush = 5000
+
+// finish is the last stage. Outcomes gather while the flush before is under
+// way, so that the load itself sets the size of the batches: there is no timer
+// to tune. While the database is away they wait, and so, in the end, do the
+// slots.
+func (s *session) finish(ended <-chan task) {
+	batch := make([]task, 0, 256)
+	for t := range ended {
+		batch = append(batch[:0], t)
+	gather:
+		for len(batch) < maxFlush {
+			select {
+			case t, ok := <-ended:
+				if !ok {
+					break gather
+				}
+				batch = append(batch, t)
+			default:
+				break gather
+			}
+		}
+		s.flush(batch)
+	}
+}
+
+// flush records a batch, trying again until it is recorded or the session is
+// fenced. A commit whose fate is unknown is simply repeated.
+func (s *session) flush(batch []task) {
+	wait := newBackoff()
+	stripped := false
+	for {
+		err := s.record(batch)
+		switch {
+		case err == nil:
+			s.recorded(batch)
+			return
+		case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrClaimGone):
+			// Whatever we hold is somebody else's, or will be.
+			s.fence()
+			return
+		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
+			s.flush(batch[:len(batch)/2])
+			s.flush(batch[len(batch)/2:])
+			return
+		case errors.Is(err, stint.ErrUnstorable) && !stripped:
+			strip(&batch[0].done)
+			stripped = true
+			continue
+		}
+		s.trouble(s.work, fmt.Sprintf("record %d outcomes", len(batch)), err)
+		if errors.Is(context.Cause(s.work), stint.ErrFenced) {
+			return
+		}
+		// A stop ends the work's context, but not what is left to write.
+		until, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
+		wait.sleep(until)
+		cancel()
+	}
+}
+
+func (s *session) record(batch []task) error {
+	if errors.Is(context.Cause(s.work), stint.ErrFenced) {
+		return stint.ErrBuried
+	}
+	done := make([]stint.Execution, 0, len(batch))
+	claims := make([]stint.ClaimRef, 0, 8)
+	var last *held
+	seen := map[*held]bool{}
+	for i := range batch {
+		t := &batch[i]
+		if t.drop {
+			continue
+		}
+		done = append(done, t.done)
+		if t.claim != last && !seen[t.claim] {
+			claims = append(claims, t.claim.ref)
+			seen[t.claim] = true
+		}
+		last = t.claim
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
+	defer cancel()
+	_, err := s.store.Finish(ctx, s.token, claims, done)
+	return err
+}
+
+// recorded tells everybody that a batch is in the store.
+func (s *session) recorded(batch []task) {
+	for i := range batch {
+		t := &batch[i]
+		if t.drop {
+			continue
+		}
+		s.held.recorded(t.claim, 1)
+		if s.config.OnEvent != nil && t.done.Slot > 0 {
+			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &t.entry.Job, Execution: &t.done})
+		}
+	}
+}
+
+// strip takes out of an execution what the handler wrote, for a database that
+// refuses it all the same: the outcome counts, its words do not.
+func strip(x *stint.Execution) {
+	x.Result, x.Reason = nil, "the database refused what the handler left"
+	if x.Error != nil {
+		x.Error = &stint.Failure{Class: "unstorable", Message: "the database refused the error's text"}
+	}
+}
+
+func random01() float64 { return rand.Float64() }

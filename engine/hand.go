@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// task is one entry in the engine's hand on its way through the stages, and
+// behind the execute stage the execution that came of it.
+type task struct {
+	entry *stint.Entry
+	claim *held
+	done  stint.Execution
+	drop  bool // the engine was fenced: nothing may be recorded
+}
+
+// held is one claim of this session with how many of its entries have no
+// recorded outcome yet.
+type held struct {
+	ref    stint.ClaimRef
+	serial int64
+	open   int // guarded by hand.mu
+}
+
+// hand is what the engine has claimed and not yet recorded. It knows every
+// request from before it is sent, so that the lowest serial number in it is a
+// true lower bound of what may be open.
+type hand struct {
+	mu     sync.Mutex
+	last   int64               // the last serial number given out
+	claims map[int64]*held     // by serial; nil while the request is on its way or its fate unknown
+	doubt  map[int64]time.Time // requests whose fate is unknown, and since when
+	busy   int                 // entries claimed and not yet ended
+}
+
+func newHand() *hand { return &hand{claims: map[int64]*held{}, doubt: map[int64]time.Time{}} }
+
+// request numbers a claim that is about to be sent.
+func (h *hand) request() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last++
+	h.claims[h.last] = nil
+	return h.last
+}
+
+// took notes what a request brought.
+func (h *hand) took(c stint.Claim) *held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(c.Positions) == 0 {
+		delete(h.claims, c.Serial)
+		return nil
+	}
+	k := &held{ref: c.ClaimRef, serial: c.Serial, open: len(c.Positions)}
+	h.claims[c.Serial] = k
+	h.busy += k.open
+	return k
+}
+
+// nothing notes that a request certainly took nothing.
+func (h *hand) nothing(serial int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.claims, serial)
+}
+
+// unknown notes that nobody can say yet what became of a request.
+func (h *hand) unknown(serial int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.doubt[serial] = time.Now()
+}
+
+// strange tells whether the engine does not know that it holds a claim that
+// the store says it does: the request's answer was lost, or its outcomes were.
+func (h *hand) strange(serial int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, doubt := h.doubt[serial]
+	_, known := h.claims[serial]
+	return doubt || !known
+}
+
+// settled notes that a request in doubt turned out to be a claim, which was
+// handed back.
+func (h *hand) settled(serial int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.claims, serial)
+	delete(h.doubt, serial)
+}
+
+// forget gives up on requests that have been in doubt for so long that the
+// server has certainly ended their transactions without a commit.
+func (h *hand) forget(before time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for serial, since := range h.doubt {
+		if since.Before(before) {
+			delete(h.doubt, serial)
+			delete(h.claims, serial)
+		}
+	}
+}
+
+// ended notes that an entry no longer takes room in the engine.
+func (h *hand) ended(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.busy -= n
+}
+
+// recorded notes that entries of a claim have outcomes in the store.
+func (h *hand) recorded(k *held, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k.open -= n; k.open <= 0 {
+		delete(h.claims, k.serial)
+	}
+}
+
+// size is how many entries are claimed and have not ended.
+func (h *hand) size() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.busy
+}
+
+// low is the bound that beats promise: no claim with a lower number is open
+// or on its way.
+func (h *hand) low() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	low := h.last + 1
+	for serial := range h.claims {
+		low = min(low, serial)
+	}
+	return low
+}

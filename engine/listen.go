@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/stint-go/stint"
+)
+
+// listen rings the bells whenever the store has news. After each new
+// connection it rings once, so that what came meanwhile is found.
+func (s *session) listen(ctx context.Context) {
+	l, ok := s.store.(stint.Listener)
+	if !ok {
+		return
+	}
+	wait := newBackoff()
+	for ctx.Err() == nil {
+		err := l.Listen(ctx, func() {
+			s.hears.Store(true)
+			wait.reset()
+			s.bell.ring()
+			s.waitbell.ring()
+		})
+		s.hears.Store(false)
+		s.bell.ring() // it may be waiting for long, believing that it would be called
+		if err != nil {
+			s.trouble(ctx, "listen", err)
+		}
+		wait.sleep(ctx)
+	}
+}

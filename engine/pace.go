@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"sync"
+	"time"
+)
+
+// prefetchTime is how much work, at the recent pace, an engine claims beyond
+// its free slots: enough to bridge the claim of more, too little to keep work
+// from others.
+const prefetchTime = 25 * time.Millisecond
+
+// maxPrefetch bounds the memory for it.
+const maxPrefetch = 5000
+
+// pace measures how fast jobs end.
+type pace struct {
+	mu    sync.Mutex
+	since time.Time
+	ended int
+	rate  float64 // jobs per second, smoothed
+}
+
+func newPace(now time.Time) *pace { return &pace{since: now} }
+
+func (p *pace) add(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended += n
+}
+
+// prefetch is how many jobs to hold beyond the slots: none when jobs are slow.
+func (p *pace) prefetch(now time.Time) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if elapsed := now.Sub(p.since); elapsed >= 5*time.Millisecond {
+		rate := float64(p.ended) / elapsed.Seconds()
+		p.rate += (rate - p.rate) / 2
+		p.since, p.ended = now, 0
+	}
+	return min(maxPrefetch, int(p.rate*prefetchTime.Seconds()))
+}
+
+// slow forgets the pace: what was believed of it turned out wrong.
+func (p *pace) slow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = 0
+}

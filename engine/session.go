@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// session is one membership in the roster, from joining to leaving or being
+// buried.
+type session struct {
+	*Engine
+	token stint.Token
+	beat  time.Time // when the joining was sent: the first sign of life
+
+	// work is the context of handlers and of everything that is recorded for
+	// them. It is cancelled with a cause: stopping or fenced.
+	work   context.Context
+	cancel context.CancelCauseFunc
+
+	stopping chan struct{} // closed when no more work is to begin
+
+	bell     *bell        // news for the claim stage
+	waitbell *bell        // news for the promoter
+	capacity *bell        // a slot came free
+	hears    atomic.Bool  // whether the store rings
+	begun    atomic.Int64 // tasks that reached a slot
+	held     *hand        // what is claimed and not yet recorded
+	pace     *pace
+	slots    slots
+	clock    clock
+}
+
+// join enters the roster under a new token.
+func (e *Engine) join(ctx context.Context) (*session, error) {
+	s := &session{
+		Engine: e, token: stint.Token(random63()), beat: time.Now(),
+		stopping: make(chan struct{}),
+		bell:     newBell(), waitbell: newBell(), capacity: newBell(),
+		held: newHand(), pace: newPace(time.Now()), slots: newSlots(e.config.Slots),
+	}
+	decls := e.mux.Declarations()
+	info := identity()
+	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
+	info.Queues, info.Slots, info.TimeToLive = e.config.Queues, e.config.Slots, e.config.TimeToLive
+	for _, d := range decls {
+		info.Kinds = append(info.Kinds, d.Name)
+	}
+	if err := e.store.Join(ctx, info, decls); err != nil {
+		return nil, err
+	}
+	s.clock.sample(ctx, e.store)
+	// The work outlives the caller's context by the grace.
+	s.work, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+// run works until ctx ends or the session is fenced, and takes the session
+// out of the roster.
+func (s *session) run(ctx context.Context) error {
+	defer s.cancel(nil)
+	s.emit(stint.Event{Type: stint.EventJoined, Engine: s.token})
+
+	// Signals and chores end with the stages, not before: the beat must go on
+	// while the last jobs run.
+	signals, endSignals := context.WithCancel(context.WithoutCancel(ctx))
+	defer endSignals()
+	var side sync.WaitGroup
+	side.Go(func() { s.beats(signals) })
+	side.Go(func() { s.listen(signals) })
+	side.Go(func() { s.promote(signals) })
+
+	claiming, stopClaiming := context.WithCancel(ctx)
+	defer stopClaiming()
+	go func() {
+		select {
+		case <-ctx.Done():
+			s.stop()
+		case <-s.work.Done(): // fenced
+			stopClaiming()
+			close(s.stopping)
+		}
+	}()
+
+	ready := make(chan task, readyRoom+s.config.Slots)
+	foreign := make(chan task, readyRoom)
+	ended := make(chan task, readyRoom)
+	var stages sync.WaitGroup
+	stages.Go(func() { defer close(ready); defer close(foreign); s.claim(claiming, ready, foreign) })
+	stages.Go(func() { defer close(ended); s.execute(ready, foreign, ended) })
+	stages.Go(func() { s.finish(ended) })
+
+	all := make(chan struct{})
+	go func() { stages.Wait(); close(all) }()
+	stuck := !s.await(all)
+	fenced := errors.Is(context.Cause(s.work), stint.ErrFenced)
+	if !stuck && !fenced {
+		err := s.leave()
+		endSignals()
+		side.Wait()
+		return err
+	}
+	endSignals()
+	side.Wait()
+	switch {
+	case stuck:
+		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.slots.positions()))
+	default:
+		return stint.ErrBuried
+	}
+}
+
+// stop begins a graceful stop: no new work, and the grace runs.
+func (s *session) stop() {
+	close(s.stopping)
+	timer := time.AfterFunc(s.config.Grace, func() { s.cancel(stint.ErrStopping) })
+	context.AfterFunc(s.work, func() { timer.Stop() })
+}
+
+// await waits for the stages to end. Once handlers were cancelled it does so
+// for a while only: false says that some took no notice.
+func (s *session) await(all <-chan struct{}) bool {
+	select {
+	case <-all:
+		return true
+	case <-s.work.Done():
+	}
+	timer := time.NewTimer(cancelGrace)
+	defer timer.Stop()
+	select {
+	case <-all:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// cancelGrace is how long a cancelled handler may take to notice.
+const cancelGrace = 5 * time.Second
+
+// fence ends the session's work at once: nothing that still runs will count.
+func (s *session) fence() { s.cancel(stint.ErrFenced) }
+
+// leave buries the session itself, uncharged. Whatever the stages left open,
+// such as a claim whose answer was lost, goes back to the front of its lane.
+func (s *session) leave() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
+	defer cancel()
+	wait := newBackoff()
+	for {
+		n, err := s.store.Bury(ctx, stint.Burial{Engine: s.token, Why: "left"}, func(e *stint.Entry, _ bool) stint.Execution {
+			return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, time.Now(), 0)
+		})
+		switch {
+		case err == nil:
+			if n > 0 {
+				s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
+			}
+			s.emit(stint.Event{Type: stint.EventLeft, Engine: s.token})
+			return nil
+		case errors.Is(err, stint.ErrBuried):
+			return nil // somebody else did it
+		case !wait.sleep(ctx):
+			return fmt.Errorf("engine: leave the roster: %w", err)
+		}
+	}
+}
+
+func random63() int64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return max(1, int64(binary.BigEndian.Uint64(b[:])>>1))
+}
