@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// The parts of the ledger. Contents of jobs that were never ready are no
+// entries: nobody can claim them.
+const (
+	auditEntriesSQL = `
+	select e.pos, ifnull(e.job, e.pos), e.lane, e.attempt, e.losses,
+	       e.pos <= ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)
+	from stint_entries e
+	where e.lane >= 0 or exists (select 1 from stint_executions x where x.pos = e.pos)
+	order by e.pos`
+
+	auditClaimsSQL = `select lane, n, nonce, engine, serial, start, frontier, taken from stint_claims order by lane, n`
+
+	auditPositionsSQL = `select pos from stint_entries where lane = ? and pos > ? and pos <= ? order by pos`
+
+	auditExecutionsSQL = `
+	select pos, ifnull(job, pos), attempt, nonce, engine, outcome, final, started, finished from stint_executions order by pos`
+
+	auditWaitingSQL = `select job, attempt, due, why from stint_waiting order by job`
+	auditJobsSQL    = `select id, state from stint_jobs order by id`
+	auditEnginesSQL = `select token from stint_engines order by token`
+	auditBuriedSQL  = `select token, ended from stint_engine_history where ended is not null`
+)
+
+// Audit implements [stint.Auditor].
+func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
+	var l *stint.Ledger
+	err := s.read(ctx, func(c *conn) error {
+		l = &stint.Ledger{Buried: map[stint.Token]time.Time{}}
+		for _, part := range []struct {
+			text string
+			add  func(*stmt) error
+		}{
+			{auditEntriesSQL, func(q *stmt) error {
+				l.Entries = append(l.Entries, stint.LedgerEntry{
+					Pos: stint.Position(q.ColumnInt64(0)), Job: stint.ID(q.ColumnInt64(1)), Lane: stint.LaneID(q.ColumnInt64(2)),
+					Attempt: q.ColumnInt(3), Losses: q.ColumnInt(4), Behind: q.ColumnInt64(5) != 0,
+				})
+				return nil
+			}},
+			{auditClaimsSQL, func(q *stmt) error { return c.auditClaim(l, q) }},
+			{auditExecutionsSQL, func(q *stmt) error {
+				l.Executions = append(l.Executions, stint.LedgerExecution{
+					Pos: stint.Position(q.ColumnInt64(0)), Job: stint.ID(q.ColumnInt64(1)), Attempt: q.ColumnInt(2),
+					Nonce: stint.Nonce(q.ColumnInt64(3)), Engine: stint.Token(q.ColumnInt64(4)), Outcome: stint.Outcome(q.ColumnInt(5)),
+					Final: q.ColumnInt64(6) != 0, Started: q.time(7), Finished: q.time(8),
+				})
+				return nil
+			}},
+			{auditWaitingSQL, func(q *stmt) error {
+				l.Waiting = append(l.Waiting, stint.LedgerWait{
+					Job: stint.ID(q.ColumnInt64(0)), Attempt: q.ColumnInt(1), Due: q.time(2), Why: stint.State(q.ColumnText(3)),
+				})
+				return nil
+			}},
+			{auditJobsSQL, func(q *stmt) error {
+				l.Jobs = append(l.Jobs, stint.LedgerJob{ID: stint.ID(q.ColumnInt64(0)), State: stint.State(q.ColumnText(1))})
+				return nil
+			}},
+			{auditEnginesSQL, func(q *stmt) error {
+				l.Engines = append(l.Engines, stint.Token(q.ColumnInt64(0)))
+				return nil
+			}},
+			{auditBuriedSQL, func(q *stmt) error {
+				l.Buried[stint.Token(q.ColumnInt64(0))] = q.time(1)
+				return nil
+			}},
+		} {
+			if err := c.query(part.text, nil, part.add); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("copy the ledger: %w", err)
+	}
+	return l, nil
+}
+
+// auditClaim adds a claim with the entries of its interval. That they are as
+// many as were taken is what could go wrong with an interval.
+func (c *conn) auditClaim(l *stint.Ledger, q *stmt) error {
+	claim := stint.LedgerClaim{
+		ClaimRef: stint.ClaimRef{Lane: stint.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: stint.Nonce(q.ColumnInt64(2))},
+		Engine:   stint.Token(q.ColumnInt64(3)), Serial: q.ColumnInt64(4),
+	}
+	start, frontier, taken := q.ColumnInt64(5), q.ColumnInt64(6), q.ColumnInt(7)
+	err := c.query(auditPositionsSQL, []any{int64(claim.Lane), start, frontier}, func(q *stmt) error {
+		claim.Positions = append(claim.Positions, stint.Position(q.ColumnInt64(0)))
+		return nil
+	})
+	if err == nil && len(claim.Positions) != taken {
+		err = fmt.Errorf("claim %d of lane %d took %d entries, and its interval has %d", claim.N, claim.Lane, taken, len(claim.Positions))
+	}
+	l.Claims = append(l.Claims, claim)
+	return err
+}

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+const (
+	lastBeatSQL = `
+	select b.beat, b.low, b.running from stint_engines e join stint_beats b on b.token = e.token where e.token = ?`
+	leaveSQL    = `delete from stint_engines where token = ?`
+	lastSignSQL = `delete from stint_beats where token = ?`
+	endSQL      = `update stint_engine_history set ended = ?, why = ? where token = ?`
+)
+
+// Bury implements [stint.Roster]. All of it is one transaction: nobody else
+// writes meanwhile, so no claim and no outcome of the engine can be in flight.
+// For the same reason the judge must not write to the store.
+func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	if s.writer == nil {
+		return 0, errReadOnly
+	}
+	buried := 0
+	err := s.writer.here(ctx, func(c *conn) (wake bool, err error) {
+		buried, err = s.bury(c, b, judge)
+		return buried > 0, err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("bury an engine: %w", translate(err))
+	}
+	return buried, nil
+}
+
+func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	now := time.Now()
+	low, running, err := c.lastBeat(b, now)
+	if err != nil {
+		return 0, err
+	}
+	for _, text := range []string{leaveSQL, lastSignSQL} {
+		if _, err := c.exec(text, int64(b.Engine)); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := c.exec(endSQL, micro(now), cmp.Or(b.Why, "buried"), int64(b.Engine)); err != nil {
+		return 0, err
+	}
+	claims, err := c.held(b.Engine, low)
+	if err != nil {
+		return 0, err
+	}
+	buried := 0
+	for _, claim := range claims {
+		entries, err := s.fetch(c, claim.Positions)
+		if err != nil {
+			return 0, err
+		}
+		for i := range entries {
+			e := &entries[i]
+			x := judge(e, slices.Contains(running, e.Pos))
+			x.Nonce = claim.Nonce
+			if x.Ended.IsZero() {
+				x.Ended = now
+			}
+			added, err := c.record(b.Engine, &x, now)
+			if err != nil {
+				return 0, fmt.Errorf("conclude entry %d: %w", e.Pos, err)
+			}
+			if added {
+				buried++
+			}
+		}
+	}
+	return buried, nil
+}
+
+// lastBeat reads what an engine said last, unless it may not be buried.
+func (c *conn) lastBeat(b stint.Burial, now time.Time) (low int64, running []stint.Position, err error) {
+	stands, beat := false, int64(0)
+	err = c.query(lastBeatSQL, []any{int64(b.Engine)}, func(q *stmt) error {
+		stands, beat, low = true, q.ColumnInt64(0), q.ColumnInt64(1)
+		return json.Unmarshal(q.ColumnRawText(2), &running)
+	})
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case !stands:
+		return 0, nil, stint.ErrBuried
+	case b.Unless > 0 && now.Sub(fromMicro(beat)) <= b.Unless:
+		return 0, nil, stint.ErrAlive
+	}
+	return low, running, nil
+}

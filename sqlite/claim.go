@@ -1,0 +1,133 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stint-go/stint"
+)
+
+// lookSQL steps through the lanes in the index, and for each shows the first
+// entry past its frontier. Lane -1 is nobody's.
+const lookSQL = `
+with recursive lanes (lane) as (
+  select min(lane) from stint_entries where lane >= 0
+  union all
+  select (select min(e.lane) from stint_entries e where e.lane > l.lane) from lanes l where l.lane is not null
+)
+select e.lane, e.queue, e.priority, e.kind
+from lanes l cross join stint_entries e
+where l.lane is not null
+  and l.lane not in (select value from json_each(?))
+  and e.pos = (
+    select f.pos from stint_entries f indexed by stint_entries_lane
+    where f.lane = l.lane
+      and f.pos > ifnull((select c.frontier from stint_claims c where c.lane = l.lane order by c.n desc limit 1), 0)
+    order by f.pos limit 1)`
+
+// Look implements [stint.Claimer]. It never asks to settle: nothing has to be
+// stepped over here.
+func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+	var sights []stint.Sight
+	err := s.read(ctx, func(c *conn) error {
+		sights = nil
+		return c.query(lookSQL, []any{arrayOf(known.Foreign)}, func(q *stmt) error {
+			sights = append(sights, stint.Sight{
+				Lane: stint.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
+			})
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for work: %w", err)
+	}
+	return sights, nil
+}
+
+// fenceSQL is how every write of an engine begins. Burial deletes the row, and
+// one transaction writes at a time, so it holds until the commit.
+const fenceSQL = `select 1 from stint_engines where token = ?`
+
+func (c *conn) fence(engine stint.Token) error {
+	stands, err := c.found(fenceSQL, int64(engine))
+	if err == nil && !stands {
+		err = stint.ErrBuried
+	}
+	return err
+}
+
+const (
+	newestClaimSQL = `select n, frontier from stint_claims where lane = ? order by n desc limit 1`
+
+	// The index is named because the order of positions would tempt the
+	// planner to walk the whole log from the frontier on.
+	freshSQL = `
+	select pos from stint_entries indexed by stint_entries_lane
+	where lane = ? and pos > ? order by pos limit ?`
+
+	claimSQL = `
+	insert into stint_claims (lane, n, nonce, engine, serial, start, frontier, taken)
+	values (?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+// Claim implements [stint.Claimer]. A lane is never busy: claims take turns
+// with everything else that is written, and the turn is short.
+func (s *Store) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	claim := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
+	err := s.write(ctx, func(c *conn) (bool, error) {
+		claim.N, claim.Positions = 0, nil
+		return false, c.claim(req, &claim)
+	})
+	if err != nil {
+		return stint.Claim{}, fmt.Errorf("claim %d jobs: %w", req.Max, err)
+	}
+	if len(claim.Positions) == 0 {
+		return claim, nil
+	}
+	// Read apart from the claim, so that large arguments keep nobody from
+	// writing.
+	claim.Entries, err = s.Fetch(ctx, claim.Positions)
+	return claim, err
+}
+
+func (c *conn) claim(req stint.ClaimRequest, claim *stint.Claim) error {
+	if err := c.fence(req.Engine); err != nil {
+		return err
+	}
+	var n, start int64
+	err := c.query(newestClaimSQL, []any{int64(req.Lane)}, func(q *stmt) error {
+		n, start = q.ColumnInt64(0), q.ColumnInt64(1)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = c.query(freshSQL, []any{int64(req.Lane), start, req.Max}, func(q *stmt) error {
+		claim.Positions = append(claim.Positions, stint.Position(q.ColumnInt64(0)))
+		return nil
+	})
+	if err != nil || len(claim.Positions) == 0 {
+		return err
+	}
+	claim.N = n + 1
+	frontier := claim.Positions[len(claim.Positions)-1]
+	_, err = c.exec(claimSQL, int64(req.Lane), claim.N, int64(req.Nonce), int64(req.Engine), req.Serial,
+		start, int64(frontier), len(claim.Positions))
+	return err
+}
+
+// Fetch implements [stint.Claimer].
+func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+	if len(at) == 0 {
+		return nil, nil
+	}
+	var entries []stint.Entry
+	err := s.read(ctx, func(c *conn) (err error) {
+		entries, err = s.fetch(c, at)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("fetch %d entries: %w", len(at), err)
+	}
+	return entries, nil
+}

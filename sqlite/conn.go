@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+const defaultPrefix = "stint_"
+
+// conn is a connection with its prepared statements. One goroutine at a time
+// uses it.
+//
+// It is the driver's own connection and not one of database/sql: appending
+// rows is a third faster so (docs/design has the measurements).
+type conn struct {
+	db    *sqlite3.Conn
+	named func(string) string
+	stmts map[string]*stmt // by their text as it stands in this package
+}
+
+// settle says how the connection behaves.
+func (c *conn) settle(config Config, writes bool) error {
+	if err := c.db.BusyTimeout(config.Busy); err != nil {
+		return err
+	}
+	if !writes {
+		return c.db.Exec(`pragma query_only = on; pragma temp_store = memory`)
+	}
+	if readOnly, _ := c.db.ReadOnly("main"); readOnly {
+		return errors.New("the file, or its directory, may not be written to")
+	}
+	// Going over to WAL needs the file alone, and SQLite does not wait for
+	// that: when ten processes create it at once, nine are told it is busy.
+	for deadline := time.Now().Add(config.Busy); ; {
+		err := c.db.Exec(`pragma journal_mode = wal`)
+		if err == nil {
+			break
+		} else if !errors.Is(err, sqlite3.BUSY) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(time.Millisecond + rand.N(5*time.Millisecond))
+	}
+	// NORMAL would lose commits at a power cut. A WAL of 16 MB before each
+	// checkpoint, instead of 4, writes pages that many commits touch less
+	// often.
+	return c.db.Exec(`
+		pragma synchronous = full;
+		pragma wal_autocheckpoint = 4000;
+		pragma journal_size_limit = 67108864;
+		pragma cache_size = -16000;
+		pragma temp_store = memory`)
+}
+
+func (c *conn) close() error {
+	for _, s := range c.stmts {
+		_ = s.Close()
+	}
+	return c.db.Close()
+}
+
+// named puts the store's table names into a text.
+func (s *Store) named(text string) string {
+	if s.config.Prefix == defaultPrefix {
+		return text
+	}
+	return strings.ReplaceAll(text, defaultPrefix, s.config.Prefix)
+}
+
+// prepare returns the statement of a text, ready to be bound.
+func (c *conn) prepare(text string) (*stmt, error) {
+	if s, ok := c.stmts[text]; ok {
+		s.err = nil
+		return s, nil
+	}
+	p, tail, err := c.db.PrepareFlags(c.named(text), sqlite3.PREPARE_PERSISTENT)
+	if err != nil {
+		return nil, err
+	} else if strings.TrimSpace(tail) != "" {
+		return nil, fmt.Errorf("more than one statement: %q", tail)
+	}
+	s := &stmt{Stmt: p, bound: make([]value, p.BindCount()+1)}
+	c.stmts[text] = s
+	return s, nil
+}
+
+// exec runs a statement that returns nothing, and tells how many rows it
+// changed.
+func (c *conn) exec(text string, args ...any) (changed int64, err error) {
+	s, err := c.prepare(text)
+	if err != nil {
+		return 0, err
+	}
+	s.bind(args...)
+	if err := s.run(); err != nil {
+		return 0, err
+	}
+	return c.db.Changes(), nil
+}
+
+// query hands each row of a statement to row. The bytes that a row shows are
+// SQLite's and gone when row returns.
+func (c *conn) query(text string, args []any, row func(s *stmt) error) error {
+	s, err := c.prepare(text)
+	if err != nil {
+		return err
+	}
+	s.bind(args...)
+	return s.each(row)
+}
+
+// found tells whether a statement returns a row.
+func (c *conn) found(text string, args ...any) (bool, error) {
+	found := false
+	err := c.query(text, args, func(*stmt) error { found = true; return nil })
+	return found, err
+}

@@ -1,0 +1,145 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+const (
+	claimExistsSQL = `select 1 from stint_claims where lane = ? and n = ? and nonce = ? and engine = ?`
+
+	recordSQL = `
+	insert into stint_executions (pos, job, attempt, nonce, engine, slot, started, finished, outcome, final, reason, result, error)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	on conflict do nothing`
+
+	originSQL = `select ifnull(job, pos), ifnull(body, pos) from stint_entries where pos = ?`
+)
+
+// Finish implements [stint.Finisher].
+func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	recorded := 0
+	err := s.write(ctx, func(c *conn) (wake bool, err error) {
+		recorded = 0
+		if err := c.fence(engine); err != nil {
+			return false, err
+		}
+		for _, ref := range claims {
+			exists, err := c.found(claimExistsSQL, int64(ref.Lane), ref.N, int64(ref.Nonce), int64(engine))
+			if err != nil {
+				return false, err
+			} else if !exists {
+				return false, fmt.Errorf("%w: number %d of lane %d", stint.ErrClaimGone, ref.N, ref.Lane)
+			}
+		}
+		now := time.Now()
+		for i := range done {
+			added, err := c.record(engine, &done[i], now)
+			if err != nil {
+				return false, err
+			}
+			if added {
+				recorded++
+				wake = wake || done[i].Next != nil
+			}
+		}
+		return wake, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("record %d executions: %w", len(done), err)
+	}
+	return recorded, nil
+}
+
+// record appends one execution and its successor, unless it is there already.
+// The caller has seen to the fence.
+func (c *conn) record(engine stint.Token, x *stint.Execution, now time.Time) (added bool, err error) {
+	s, err := c.prepare(recordSQL)
+	if err != nil {
+		return false, err
+	}
+	started, finished := span(x, now)
+	s.int(1, int64(x.Pos))
+	if int64(x.Job) == int64(x.Pos) {
+		s.null(2)
+	} else {
+		s.int(2, int64(x.Job))
+	}
+	s.int(3, int64(x.Attempt))
+	s.int(4, int64(x.Nonce))
+	s.int(5, int64(engine))
+	s.int(6, int64(x.Slot))
+	s.int(7, started)
+	s.int(8, finished)
+	s.int(9, int64(x.Outcome))
+	if x.Final {
+		s.int(10, 1)
+	} else {
+		s.int(10, 0)
+	}
+	s.textOr(11, x.Reason)
+	s.raw(12, x.Result)
+	if x.Error == nil {
+		s.null(13)
+	} else {
+		text, err := json.Marshal(x.Error)
+		if err != nil {
+			return false, err
+		}
+		s.raw(13, text)
+	}
+	if err := s.run(); err != nil {
+		return false, fmt.Errorf("position %d: %w", x.Pos, err)
+	}
+	if c.db.Changes() == 0 {
+		return false, nil
+	}
+	if x.Next != nil {
+		return true, c.succeed(x, finished, micro(now))
+	}
+	return true, nil
+}
+
+// span turns this process's instants into what is stored: now, less their age
+// on the monotonic clock. An attempt that never began has no length.
+func span(x *stint.Execution, now time.Time) (started, finished int64) {
+	finished = micro(now.Add(-max(0, now.Sub(x.Ended))))
+	if x.Started.IsZero() {
+		return finished, finished
+	}
+	return min(finished, micro(now.Add(-max(0, now.Sub(x.Started))))), finished
+}
+
+// succeed writes what follows an attempt that was not the last.
+func (c *conn) succeed(x *stint.Execution, finished, now int64) error {
+	var job, body int64
+	err := c.query(originSQL, []any{int64(x.Pos)}, func(q *stmt) error {
+		job, body = q.ColumnInt64(0), q.ColumnInt64(1)
+		return nil
+	})
+	if err != nil {
+		return err
+	} else if job == 0 {
+		return fmt.Errorf("there is no entry at position %d", x.Pos)
+	}
+	next := x.Next
+	if next.Wait {
+		w := newWait{
+			job: job, due: finished + ceilMicros(next.Delay), body: body, why: next.Why,
+			attempt: next.Attempt, priority: next.Priority, losses: next.Losses, suspect: next.Suspect,
+			queue: next.Queue, kind: next.Kind,
+		}
+		_, err := c.exec(waitSQL, w.args()...)
+		return err
+	}
+	_, err = c.append(&newEntry{
+		lane: stint.LaneOf(next.Queue, next.Priority, next.Part, next.Kind).ID, created: now, job: job, body: body,
+		attempt: next.Attempt, priority: next.Priority, losses: next.Losses, suspect: next.Suspect,
+		queue: next.Queue, kind: next.Kind,
+	})
+	return err
+}

@@ -1,0 +1,219 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
+  j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished`
+
+const jobSQL = `select ` + jobColumns + ` from stint_jobs j where j.id = ?`
+
+const jobExecutionsSQL = `
+select x.attempt, x.outcome, x.final, x.reason, x.started, x.finished, x.engine, h.instance, h.host, h.pid, x.slot, x.result, x.error
+from (select * from stint_executions where job = ?1
+      union all
+      select * from stint_executions where pos = ?1 and job is null) x
+left join stint_engine_history h on h.token = x.engine
+order by x.pos`
+
+// Job implements [stint.Inspector].
+func (s *Store) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
+	var job *stint.JobInfo
+	err := s.read(ctx, func(c *conn) error {
+		job = nil
+		err := c.query(jobSQL, []any{int64(id)}, func(q *stmt) (err error) {
+			job = &stint.JobInfo{}
+			return s.scanJob(c, q, job)
+		})
+		if err != nil || job == nil {
+			return err
+		}
+		return c.query(jobExecutionsSQL, []any{int64(id)}, func(q *stmt) error {
+			x, err := scanExecution(q)
+			job.Executions = append(job.Executions, x)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("show job %d: %w", id, err)
+	} else if job == nil {
+		return nil, fmt.Errorf("%w with id %d", stint.ErrNotFound, id)
+	}
+	return job, nil
+}
+
+// scanJob reads jobColumns.
+func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
+	*j = stint.JobInfo{
+		ID: stint.ID(q.ColumnInt64(0)), Kind: q.name(1), State: stint.State(q.name(2)), Begun: q.ColumnInt64(3) != 0,
+		Queue: q.name(4), Priority: q.ColumnInt(5), Args: q.json(6), Attempt: q.ColumnInt(7), Losses: q.ColumnInt(8),
+		Reason: q.ColumnText(9), URN: q.ColumnText(11), Source: q.ColumnText(12), Metadata: q.json(13),
+		Timeout: time.Duration(q.ColumnInt64(15)) * time.Microsecond,
+		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19),
+	}
+	policy, err := s.policies.read(c, q.ColumnInt64(14))
+	if err != nil {
+		return err
+	}
+	j.Retry = policy.String()
+	j.Tags, err = list[string](q, 10)
+	return err
+}
+
+func scanExecution(q *stmt) (x stint.ExecutionInfo, err error) {
+	x = stint.ExecutionInfo{
+		Attempt: q.ColumnInt(0), Outcome: stint.Outcome(q.ColumnInt(1)), Final: q.ColumnInt64(2) != 0, Reason: q.ColumnText(3),
+		Started: q.time(4), Finished: q.time(5), Engine: stint.Token(q.ColumnInt64(6)), Instance: q.ColumnText(7),
+		Host: q.ColumnText(8), PID: q.ColumnInt(9), Slot: q.ColumnInt(10), Result: q.json(11),
+	}
+	if text := q.json(12); text != nil {
+		err = json.Unmarshal(text, &x.Error)
+	}
+	return x, err
+}
+
+// Jobs implements [stint.Inspector]. A page costs what it shows and what it
+// has to pass over; the filters by tag and urn, and for states that are rare
+// in a long history, go by an index instead.
+func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+	text, args := jobsQuery(f)
+	var jobs []stint.JobInfo
+	err := s.read(ctx, func(c *conn) error {
+		jobs = nil
+		return c.query(text, args, func(q *stmt) error {
+			jobs = append(jobs, stint.JobInfo{})
+			return s.scanJob(c, q, &jobs[len(jobs)-1])
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return jobs, nil
+}
+
+// rareStates finds the jobs that may be in a state by what is small or
+// indexed, so that nobody has to pass over a long history to see them.
+var rareStates = map[stint.State]string{
+	stint.Scheduled: `select job from stint_waiting`,
+	stint.Retrying:  `select job from stint_waiting`,
+	stint.Blocked:   `select job from stint_waiting`,
+	stint.Failed:    `select ifnull(job, pos) from stint_executions where outcome in (2, 5, 7) and final = 1`,
+	stint.Cancelled: `select ifnull(job, pos) from stint_executions where outcome = 6 and final = 1`,
+	stint.Available: `select ifnull(e.job, e.pos) from (` + frontiersSQL + `) f
+		cross join stint_entries e indexed by stint_entries_lane on e.lane = f.lane and e.pos > f.frontier`,
+}
+
+// frontiersSQL is the lanes that have entries, each with its frontier.
+const frontiersSQL = `
+with recursive lanes (lane) as (
+  select min(lane) from stint_entries where lane >= 0
+  union all
+  select (select min(e.lane) from stint_entries e where e.lane > l.lane) from lanes l where l.lane is not null
+)
+select l.lane, ifnull((select c.frontier from stint_claims c where c.lane = l.lane order by c.n desc limit 1), 0) as frontier
+from lanes l where l.lane is not null`
+
+func jobsQuery(f stint.Filter) (text string, args []any) {
+	where := []string{"true"}
+	add := func(condition string, value any) {
+		where, args = append(where, condition), append(args, value)
+	}
+	if f.State != "" {
+		add("j.state = ?", string(f.State))
+		if ids, ok := rareStates[f.State]; ok {
+			where = append(where, "j.id in ("+ids+")")
+		}
+	}
+	if f.Kind != "" {
+		add("j.kind = ?", f.Kind)
+	}
+	if f.Queue != "" {
+		add("j.queue = ?", f.Queue)
+	}
+	if f.Tag != "" {
+		add("j.id in (select job from stint_job_tags where tag = ?)", f.Tag)
+	}
+	if f.URN != "" {
+		add("j.id in (select ifnull(job, pos) from stint_entries where urn = ?)", f.URN)
+	}
+	if f.Before != 0 {
+		add("j.id < ?", int64(f.Before))
+	}
+	args = append(args, cmp.Or(f.Limit, 100))
+	return `select ` + jobColumns + ` from stint_jobs j where ` + strings.Join(where, " and ") + ` order by j.id desc limit ?`, args
+}
+
+// countsSQL counts without looking at every job: the history is counted page
+// by page, and only what is not an ordinary success row by row. Running is
+// what is left of the log. (Executions in lane -1 are of jobs that ended
+// before they were ready.)
+const countsSQL = `
+with rare (outcome, final, n) as (
+  select outcome, final, count(*) from stint_executions where outcome <> 1 group by outcome, final
+), c as (
+  select (select count(*) from stint_executions) as executions,
+         (select count(*) from stint_entries where lane >= 0) as entries,
+         (select count(*) from (` + frontiersSQL + `) f cross join stint_entries e indexed by stint_entries_lane
+            on e.lane = f.lane and e.pos > f.frontier) as available,
+         (select count(*) from stint_executions x indexed by stint_executions_rare cross join stint_entries e on e.pos = x.pos
+            where x.outcome <> 1 and x.outcome in (6, 7) and e.lane = -1) as unready
+)
+select 'completed', executions - ifnull((select sum(n) from rare), 0) from c
+union all select 'available', available from c
+union all select 'running', entries - available - (executions - unready) from c
+union all select 'failed', ifnull((select sum(n) from rare where outcome in (2, 5, 7) and final = 1), 0)
+union all select 'cancelled', ifnull((select sum(n) from rare where outcome = 6), 0)
+union all select why, count(*) from stint_waiting group by why`
+
+// Counts implements [stint.Inspector].
+func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
+	var counts map[stint.State]int64
+	err := s.read(ctx, func(c *conn) error {
+		counts = map[stint.State]int64{}
+		return c.query(countsSQL, nil, func(q *stmt) error {
+			counts[stint.State(q.ColumnText(0))] += q.ColumnInt64(1)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count jobs: %w", err)
+	}
+	return counts, nil
+}
+
+const kindsSQL = `select name, queue, priority, timeout, tags, retry from stint_kinds order by name`
+
+// Kinds implements [stint.Inspector].
+func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
+	var kinds []stint.Declaration
+	err := s.read(ctx, func(c *conn) error {
+		kinds = nil
+		return c.query(kindsSQL, nil, func(q *stmt) (err error) {
+			d := stint.Declaration{
+				Name: q.ColumnText(0), Queue: q.ColumnText(1), Priority: q.ColumnInt(2),
+				Timeout: time.Duration(q.ColumnInt64(3)) * time.Microsecond,
+			}
+			if d.Tags, err = list[string](q, 4); err != nil {
+				return err
+			}
+			var policy retry.Policy
+			err = json.Unmarshal(q.ColumnRawText(5), &policy)
+			d.Retry = policy
+			kinds = append(kinds, d)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list kinds: %w", err)
+	}
+	return kinds, nil
+}

@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// dataVersionSQL answers another number when another connection has
+// committed since this one asked last.
+const dataVersionSQL = `pragma data_version`
+
+// Listen implements [stint.Listener]. What this store commits rings at once;
+// for other processes, and for the caller's own transactions, it asks the file
+// every [Config.Poll].
+func (s *Store) Listen(ctx context.Context, ring func()) error {
+	heard, leave := s.changed.join()
+	defer leave()
+	var tick <-chan time.Time
+	changed := func() (bool, error) { return false, nil }
+	if s.config.Poll > 0 && s.readers != nil {
+		c, err := s.connect(false)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		defer c.close()
+		changed = c.changes()
+		ticker := time.NewTicker(s.config.Poll)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	if _, err := changed(); err != nil {
+		return fmt.Errorf("listen: %w", translate(err))
+	}
+	ring()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.closed:
+			return fmt.Errorf("listen: %w", errClosed)
+		case <-heard:
+			ring()
+		case <-tick:
+			switch yes, err := changed(); {
+			case err != nil && !errors.Is(err, sqlite3.BUSY):
+				return fmt.Errorf("listen: %w", translate(err))
+			case yes:
+				ring()
+			}
+		}
+	}
+}
+
+// changes returns a function that tells whether others have committed since it
+// was called last.
+func (c *conn) changes() func() (bool, error) {
+	last := int64(0)
+	return func() (changed bool, err error) {
+		err = c.query(dataVersionSQL, nil, func(q *stmt) error {
+			version := q.ColumnInt64(0)
+			changed, last = version != last, version
+			return nil
+		})
+		return changed, err
+	}
+}
+
+// signal tells all who wait that something happened. The zero value is ready.
+type signal struct {
+	mu      sync.Mutex
+	waiting map[chan struct{}]struct{}
+}
+
+// join returns a channel that receives after each ring; several rings may be
+// one.
+func (s *signal) join() (heard <-chan struct{}, leave func()) {
+	ch := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = map[chan struct{}]struct{}{}
+	}
+	s.waiting[ch] = struct{}{}
+	return ch, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.waiting, ch)
+	}
+}
+
+func (s *signal) ring() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ch := range s.waiting {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}

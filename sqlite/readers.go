@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// readers are the connections that read. They are opened when needed.
+type readers struct {
+	open  func() (*conn, error)
+	slots chan *conn // what nobody uses now; nil for one that was never opened
+}
+
+func newReaders(n int, open func() (*conn, error)) *readers {
+	r := &readers{open: open, slots: make(chan *conn, n)}
+	for range n {
+		r.slots <- nil
+	}
+	return r
+}
+
+// do runs do in a transaction of a connection of its own. When the context
+// ends, so does the query that is running.
+func (r *readers) do(ctx context.Context, do func(c *conn) error) (err error) {
+	var c *conn
+	select {
+	case slot, ok := <-r.slots:
+		if !ok {
+			return errClosed
+		}
+		c = slot
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { r.slots <- c }()
+	if c == nil {
+		if c, err = r.open(); err != nil {
+			return err
+		}
+	}
+	c.db.SetInterrupt(ctx)
+	defer c.db.SetInterrupt(context.Background())
+	if err = c.db.Exec(`begin`); err == nil {
+		err = do(c)
+		tx := c.db
+		tx.SetInterrupt(context.Background())
+		if end := tx.Exec(`rollback`); err == nil {
+			err = end // there is nothing to roll back: it only read
+		}
+	}
+	if errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// close waits for the reads under way and closes the connections.
+func (r *readers) close() error {
+	var errs []error
+	for range cap(r.slots) {
+		if c := <-r.slots; c != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	close(r.slots)
+	return errors.Join(errs...)
+}

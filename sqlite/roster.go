@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+const (
+	enterHistorySQL = `
+	insert into stint_engine_history
+	  (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl, joined)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	enterSQL     = `insert into stint_engines (token) values (?)`
+	firstBeatSQL = `insert into stint_beats (token, beat, low, running) values (?, ?, 0, '[]')`
+	declareSQL   = `
+	insert into stint_kinds (name, queue, priority, timeout, tags, retry) values (?, ?, ?, ?, ?, ?)
+	on conflict (name) do update set queue = excluded.queue, priority = excluded.priority,
+	  timeout = excluded.timeout, tags = excluded.tags, retry = excluded.retry`
+)
+
+// Join implements [stint.Roster].
+func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+	err := s.write(ctx, func(c *conn) (bool, error) {
+		now, token := micro(time.Now()), int64(e.Token)
+		_, err := c.exec(enterHistorySQL, token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version,
+			arrayOf(e.Queues), arrayOf(e.Kinds), e.Slots, e.TimeToLive.Microseconds(), now)
+		if err != nil {
+			return false, err
+		}
+		if _, err := c.exec(enterSQL, token); err != nil {
+			return false, err
+		}
+		if _, err := c.exec(firstBeatSQL, token, now); err != nil {
+			return false, err
+		}
+		for _, d := range kinds {
+			policy, err := json.Marshal(d.Retry)
+			if err != nil {
+				return false, err
+			}
+			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), arrayOf(d.Tags), string(policy))
+			if err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("join as %s: %w", e.Instance, err)
+	}
+	return nil
+}
+
+const beatSQL = `update stint_beats set beat = ?, low = ?, running = ? where token = ?`
+
+// Beat implements [stint.Roster].
+func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) error {
+	err := s.write(ctx, func(c *conn) (bool, error) {
+		changed, err := c.exec(beatSQL, micro(time.Now()), b.Low, arrayOf(b.Running), int64(engine))
+		if err == nil && changed == 0 {
+			err = stint.ErrBuried
+		}
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("beat: %w", err)
+	}
+	return nil
+}
+
+// heldSQL finds what an engine has claimed and not concluded. A claim is an
+// interval of its lane.
+const heldSQL = `
+select c.lane, c.n, c.nonce, c.serial, e.pos
+from stint_claims c indexed by stint_claims_engine
+cross join stint_entries e indexed by stint_entries_lane
+where c.engine = ? and c.serial >= ?
+  and e.lane = c.lane and e.pos > c.start and e.pos <= c.frontier
+  and not exists (select 1 from stint_executions x where x.pos = e.pos)
+order by c.serial, c.lane, c.n, e.pos`
+
+// held lists the claims of an engine from a serial number on that have
+// entries without an outcome, with those entries only.
+func (c *conn) held(engine stint.Token, serial int64) ([]stint.Claim, error) {
+	var claims []stint.Claim
+	err := c.query(heldSQL, []any{int64(engine), serial}, func(q *stmt) error {
+		claim := stint.Claim{
+			ClaimRef: stint.ClaimRef{Lane: stint.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: stint.Nonce(q.ColumnInt64(2))},
+			Serial:   q.ColumnInt64(3),
+		}
+		if n := len(claims); n == 0 || claims[n-1].ClaimRef != claim.ClaimRef {
+			claims = append(claims, claim)
+		}
+		last := &claims[len(claims)-1]
+		last.Positions = append(last.Positions, stint.Position(q.ColumnInt64(4)))
+		return nil
+	})
+	return claims, err
+}
+
+// Held implements [stint.Roster].
+func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
+	var claims []stint.Claim
+	err := s.read(ctx, func(c *conn) (err error) {
+		claims, err = c.held(engine, serial)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list what the engine holds: %w", err)
+	}
+	return claims, nil
+}
+
+const enginesSQL = `
+select h.token, h.instance, h.host, h.boot_id, h.pid, h.pid_started, h.version, h.queues, h.kinds, h.slots, h.ttl,
+       h.joined, b.beat, b.running
+from stint_engines e
+join stint_engine_history h on h.token = e.token
+join stint_beats b on b.token = e.token
+order by h.joined, h.token`
+
+// Engines implements [stint.Roster].
+func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+	var engines []stint.EngineInfo
+	err := s.read(ctx, func(c *conn) error {
+		engines = nil
+		return c.query(enginesSQL, nil, func(q *stmt) (err error) {
+			e := stint.EngineInfo{
+				Token: stint.Token(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
+				PID: q.ColumnInt(4), PIDStarted: q.ColumnInt64(5), Version: q.ColumnText(6), Slots: q.ColumnInt(9),
+				TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12),
+			}
+			if e.Queues, err = list[string](q, 7); err != nil {
+				return err
+			}
+			if e.Kinds, err = list[string](q, 8); err != nil {
+				return err
+			}
+			e.Running, err = list[stint.Position](q, 13)
+			engines = append(engines, e)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list engines: %w", err)
+	}
+	return engines, nil
+}

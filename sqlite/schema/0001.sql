@@ -1,0 +1,217 @@
+-- stint: the tables. Read from top to bottom it is the life of a job.
+--
+-- The program puts its own prefix where this text says stint_. Times are
+-- microseconds since 1970 UTC and always come from the program, never from
+-- SQLite's clock, so that tests can move time. The hot tables (entries,
+-- claims, executions) are only ever appended to.
+
+-- What this schema is. The identity tells one database from another, so that a
+-- transaction on the wrong file is refused instead of losing its jobs there.
+create table stint_meta (
+  one      integer primary key check (one = 1),
+  version  integer not null,  -- of the schema
+  oldest   integer not null,  -- the oldest program's version that may still work on it
+  identity integer not null
+) strict;
+
+-- Retry policies as data, stored once each under a hash of their text.
+create table stint_policies (
+  id   integer primary key,
+  body text not null check (json_valid(body))
+) strict;
+
+-- The log of ready work. SQLite has one writer at a time, so rows are
+-- committed in the order of their positions and a claim never has to look
+-- back. AUTOINCREMENT, because a plain rowid starts again at 1 when retention
+-- has deleted everything: a frontier would then stand before new work.
+--
+-- Lane -1 is one that nobody claims: a job that is not ready yet has its
+-- contents there, under its id, and later entries refer to them by body.
+create table stint_entries (
+  pos      integer primary key autoincrement,
+  lane     integer not null check (lane >= -1),
+  created  integer not null,
+  job      integer,              -- null when pos is the job's id
+  body     integer,              -- the entry that holds the contents; null when it is this one
+  due      integer,              -- when it was to become ready; null when that was when it was created
+  policy   integer,              -- null for the default policy
+  timeout  integer check (timeout > 0),
+  attempt  integer not null check (attempt >= 1),
+  priority integer not null check (priority between -100 and 100),
+  losses   integer not null check (losses >= 0),
+  suspect  integer not null check (suspect >= 0),
+  queue    text not null check (queue <> ''),
+  kind     text not null check (kind <> ''),
+  args     text check (json_valid(args)),
+  tags     text check (json_valid(tags) and json_type(tags) = 'array'),
+  urn      text check (urn <> ''),
+  source   text check (source <> ''),
+  metadata text check (json_valid(metadata) and json_type(metadata) = 'object'),
+  check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
+  check (job <> pos),
+  check (body is null or job is not null)
+) strict;
+
+-- Claims read a lane in this order; every SQLite index ends with the rowid,
+-- which is pos.
+create index stint_entries_lane on stint_entries (lane);
+-- The entries of a job beyond its first; jobs that run once are not in it.
+create index stint_entries_job on stint_entries (job) where job is not null;
+-- Jobs about one thing, for people; jobs that name none are not in it.
+create index stint_entries_urn on stint_entries (urn) where urn is not null;
+
+-- Tags, only for jobs that have some: no index of the hot tables pays for them.
+create table stint_job_tags (
+  tag text not null,
+  job integer not null,
+  primary key (tag, job)
+) strict, without rowid;
+
+-- What was taken, by whom, and how far the lane has been read: the entries of
+-- the lane after start and up to frontier. The newest row of a lane is all of
+-- the lane's state. The key makes a stale frontier a conflict and never a
+-- second claim.
+create table stint_claims (
+  lane     integer not null check (lane >= 0),
+  n        integer not null check (n >= 1),
+  nonce    integer not null,
+  engine   integer not null,
+  serial   integer not null,     -- the engine's own number of the request
+  start    integer not null check (start >= 0),
+  frontier integer not null,
+  taken    integer not null check (taken between 1 and frontier - start),
+  primary key (lane, n)
+) strict, without rowid;
+-- What an engine holds: read with its beats and at its burial.
+create index stint_claims_engine on stint_claims (engine, serial);
+
+-- The outcome of each attempt: history, acknowledgement of its entry, and the
+-- job's final state at once. The primary key is the last line of defence: no
+-- outcome is accepted twice.
+create table stint_executions (
+  pos      integer primary key,
+  job      integer,              -- null when pos is the job's id
+  attempt  integer not null check (attempt >= 1),
+  nonce    integer not null,     -- of the claim; 0 when nobody had claimed it
+  engine   integer not null,
+  slot     integer not null check (slot >= 0), -- 0 when it never began
+  started  integer not null,
+  finished integer not null,
+  outcome  integer not null check (outcome between 1 and 7),
+  final    integer not null check (final in (0, 1)),
+  reason   text,
+  result   text check (json_valid(result)),
+  error    text check (json_valid(error)),
+  check (job <> pos),
+  check (started <= finished),
+  check (case when outcome in (1, 6, 7) then final when outcome in (3, 4) then not final else 1 end)
+) strict;
+-- The executions of a job beyond its first entry's.
+create index stint_executions_job on stint_executions (job) where job is not null;
+-- What is rare and asked for: attempts that did not complete their job.
+create index stint_executions_rare on stint_executions (outcome, final) where outcome <> 1;
+
+-- Jobs that wait for a time. The only table with churn.
+create table stint_waiting (
+  job      integer primary key,
+  due      integer not null,
+  body     integer not null,
+  why      text not null check (why in ('scheduled', 'retrying')),
+  attempt  integer not null check (attempt >= 1),
+  priority integer not null check (priority between -100 and 100),
+  losses   integer not null check (losses >= 0),
+  suspect  integer not null check (suspect >= 0),
+  queue    text not null check (queue <> ''),
+  kind     text not null check (kind <> '')
+) strict;
+-- Promotion reads what is due, in the order of its due times.
+create index stint_waiting_due on stint_waiting (due);
+
+-- The roster. A row is inserted when an engine joins and deleted by its
+-- burial, never updated: it is the fence of everything that the engine writes.
+-- What is known of the engine stands in its history, which stays, so that
+-- claims and executions need carry the token only.
+create table stint_engines (
+  token integer primary key
+) strict;
+
+create table stint_engine_history (
+  token       integer primary key,
+  instance    text not null,
+  host        text not null,
+  boot_id     text not null,
+  pid         integer not null,
+  pid_started integer not null,
+  version     text not null,
+  queues      text not null check (json_valid(queues)),
+  kinds       text not null check (json_valid(kinds)),
+  slots       integer not null,
+  ttl         integer not null,
+  joined      integer not null,
+  ended       integer,           -- when it was buried, and why
+  why         text,
+  check ((ended is null) = (why is null))
+) strict;
+
+-- Signs of life, updated in place. Never upserted: that would bring back the
+-- buried.
+create table stint_beats (
+  token   integer primary key,
+  beat    integer not null,
+  low     integer not null,      -- no claim with a lower serial is unfinished
+  running text not null check (json_valid(running)) -- what the slots work on
+) strict;
+
+-- What engines declare of the kinds that they run; read by producers that are
+-- not Go.
+create table stint_kinds (
+  name     text primary key check (name <> ''),
+  queue    text not null,
+  priority integer not null check (priority between -100 and 100),
+  timeout  integer not null check (timeout >= 0),
+  tags     text not null check (json_valid(tags)),
+  retry    text not null check (json_valid(retry))
+) strict, without rowid;
+
+-- What people query: one row per job, with its state. A job waits, or it has
+-- an entry without an execution, or one with a final execution; never two of
+-- these. The three arms are each in the order of ids, so that a page of a list
+-- costs what it shows. (Their columns have equal types because SQLite takes
+-- a query apart over the arms only then.)
+create view stint_jobs as
+  select w.job as id, w.kind, cast(w.why as text) as state, 0 as begun, w.queue, w.priority, b.args,
+         w.attempt, w.losses, cast(null as text) as reason, cast(b.created as integer) as created, cast(w.due as integer) as due,
+         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, l.result, l.error
+  from stint_waiting w
+  join stint_entries b on b.pos = w.body
+  left join stint_executions l
+    on l.pos = ifnull((select max(x.pos) from stint_executions x where x.job = w.job), w.job)
+union all
+  select e.pos, e.kind,
+         cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+                   when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
+                   else 'available' end as text),
+         x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
+         e.queue, e.priority, e.args, e.attempt, e.losses, cast(x.reason as text),
+         cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
+         x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, x.result, x.error
+  from stint_entries e
+  left join stint_executions x on x.pos = e.pos
+  where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
+union all
+  select e.job, e.kind,
+         cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+                   when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
+                   else 'available' end as text),
+         x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
+         e.queue, e.priority, b.args, e.attempt, e.losses, cast(x.reason as text),
+         cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
+         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, l.result, l.error
+  from stint_entries e
+  join stint_entries b on b.pos = e.body
+  left join stint_executions x on x.pos = e.pos
+  left join stint_executions l
+    on l.pos = ifnull(x.pos, ifnull((select max(o.pos) from stint_executions o where o.job = e.job), e.job))
+  where e.job is not null and (x.final = 1 or x.pos is null);
+
+insert into stint_meta (one, version, oldest, identity) values (1, 1, 1, random());

@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/stint-go/stint"
+)
+
+// Tx lets a client enqueue in the caller's own transaction:
+//
+//	client.With(sqlite.Tx(tx)).Enqueue(ctx, job)
+//
+// The transaction may be of any database/sql driver for SQLite, on the file
+// that the store has open. Other processes see its commit at their next poll
+// of the file, as does this one.
+//
+// From its first write to its end the transaction keeps everybody else from
+// writing, engines included: keep it short.
+func Tx(tx *sql.Tx) stint.Tx { return stint.Tx{Handle: tx} }
+
+const identitySQL = `select identity from stint_meta`
+
+// enqueueIn stores jobs in a caller's transaction.
+func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+	h, ok := tx.Handle.(*sql.Tx)
+	if !ok || h == nil {
+		return nil, &stint.InvalidError{Field: "transaction", Problem: fmt.Sprintf("%T is not one of database/sql; wrap it with sqlite.Tx", tx.Handle)}
+	}
+	if err := s.sameDatabase(ctx, h); err != nil {
+		return nil, err
+	}
+	p := &inTx{ctx: ctx, tx: h, named: s.named}
+	defer p.close()
+	ids := make([]stint.ID, len(jobs))
+	if err := storeJobs(ctx, p, jobs, ids); err != nil {
+		return nil, fmt.Errorf("enqueue %d jobs in a transaction: %w", len(jobs), translate(err))
+	}
+	return ids, nil
+}
+
+// sameDatabase refuses a transaction on another file that has stint's tables
+// too: its jobs would wait there for engines that work here.
+func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
+	if s.readers == nil {
+		return &stint.InvalidError{Field: "transaction", Problem: "no other connection reaches a database in memory"}
+	}
+	var ours, theirs int64
+	err := s.read(ctx, func(c *conn) error {
+		return c.query(identitySQL, nil, func(q *stmt) error {
+			ours = q.ColumnInt64(0)
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := tx.QueryRowContext(ctx, s.named(identitySQL)).Scan(&theirs); err != nil {
+		return fmt.Errorf("is the transaction on the file %s? %w", s.path, translate(err))
+	}
+	if ours != theirs {
+		return &stint.InvalidError{Field: "transaction", Problem: "it is on another database than " + s.path}
+	}
+	return nil
+}
+
+// inTx is an appender in a caller's transaction. It uses nothing that a
+// driver could lack.
+type inTx struct {
+	ctx    context.Context
+	tx     *sql.Tx
+	named  func(string) string
+	insert *sql.Stmt // appendSQL, once it was needed
+}
+
+func (p *inTx) append(e *newEntry) (int64, error) {
+	if p.insert == nil {
+		var err error
+		if p.insert, err = p.tx.PrepareContext(p.ctx, p.named(appendSQL)); err != nil {
+			return 0, err
+		}
+	}
+	r, err := p.insert.ExecContext(p.ctx, int64(e.lane), e.created, nilInt(e.job), nilInt(e.body), nilInt(e.due),
+		nilInt(e.policy), nilInt(e.timeout), e.attempt, e.priority, e.losses, e.suspect, e.queue, e.kind,
+		nilText(string(e.args)), nilText(e.tags), nilText(e.urn), nilText(e.source), nilText(string(e.metadata)))
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
+func (p *inTx) run(text string, args ...any) error {
+	_, err := p.tx.ExecContext(p.ctx, p.named(text), args...)
+	return err
+}
+
+func (p *inTx) close() {
+	if p.insert != nil {
+		_ = p.insert.Close()
+	}
+}
+
+func nilInt(v int64) any {
+	if v == 0 {
+		return nil
+	}
+	return v
+}
+
+func nilText(v string) any {
+	if v == "" {
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+const (
+	nextDueSQL = `select due from stint_waiting where due >= ? order by due, job limit 1`
+
+	dueSQL = `
+	select job, due, body, attempt, priority, losses, suspect, queue, kind from stint_waiting
+	where due between ? and ? order by due, job limit ?`
+
+	promotedSQL = `delete from stint_waiting where job = ?`
+)
+
+// Promote implements [stint.Promoter]. When nothing is due it reads one row
+// and writes nothing.
+func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+	p, err := s.promote(ctx, from, limit)
+	if err != nil {
+		return stint.Promotion{}, fmt.Errorf("promote %d jobs: %w", limit, err)
+	}
+	return p, nil
+}
+
+func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p stint.Promotion, err error) {
+	bound := int64(-1 << 62)
+	if !from.IsZero() {
+		bound = micro(from)
+	}
+	err = s.read(ctx, func(c *conn) error { return c.nextDue(&p, bound) })
+	if err != nil || p.Next != 0 {
+		return p, err
+	}
+	err = s.write(ctx, func(c *conn) (bool, error) {
+		p = stint.Promotion{}
+		moved, err := c.promote(bound, limit)
+		if err != nil {
+			return false, err
+		}
+		if p.Moved = len(moved); p.Moved > 0 {
+			bound = moved[p.Moved-1].due
+			p.Until = fromMicro(bound)
+		}
+		return p.Moved > 0, c.nextDue(&p, bound)
+	})
+	return p, err
+}
+
+// promote moves due jobs to the log, each with a fresh position, in the order
+// of due times. Reusing the ID as position would run a job due at 11 before
+// one due at 10 that was enqueued later.
+func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
+	now := micro(time.Now())
+	var moved []newWait
+	err := c.query(dueSQL, []any{bound, now, limit}, func(q *stmt) error {
+		moved = append(moved, newWait{
+			job: q.ColumnInt64(0), due: q.ColumnInt64(1), body: q.ColumnInt64(2), attempt: q.ColumnInt(3), priority: q.ColumnInt(4),
+			losses: q.ColumnInt(5), suspect: q.ColumnInt(6), queue: q.name(7), kind: q.name(8),
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	lanes := laneCache{}
+	for i := range moved {
+		w := &moved[i]
+		if _, err := c.exec(promotedSQL, w.job); err != nil {
+			return nil, err
+		}
+		_, err := c.append(&newEntry{
+			lane: lanes.normal(w.queue, w.priority), created: now, job: w.job, body: w.body, due: w.due,
+			attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return moved, nil
+}
+
+// nextDue tells how long until the next job is due.
+func (c *conn) nextDue(p *stint.Promotion, bound int64) error {
+	p.Next = -1
+	return c.query(nextDueSQL, []any{bound}, func(q *stmt) error {
+		p.Next = max(0, time.Until(fromMicro(q.ColumnInt64(0))))
+		return nil
+	})
+}
