@@ -19,7 +19,7 @@ var buryTests = []test{
 		w.Beat(all[1].Pos, all[5].Pos, all[0].Pos)
 		w.Complete(all[0], all[2])
 		begun := map[stint.Position]bool{}
-		n, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, announced bool) stint.Execution {
+		n, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, announced bool) stint.Execution {
 			if _, twice := begun[e.Pos]; twice {
 				t.Errorf("position %d was judged twice", e.Pos)
 			}
@@ -80,7 +80,7 @@ var buryTests = []test{
 			return Judge(e, begun)
 		}
 		for range 2 {
-			_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, never)
+			_, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, never)
 			if !errors.Is(err, stint.ErrAlive) {
 				t.Errorf("the burial gives %v, want ErrAlive", err)
 			}
@@ -93,7 +93,7 @@ var buryTests = []test{
 		w := t.join("k")
 		w.ClaimAll()
 		time.Sleep(30 * time.Millisecond)
-		n, err := t.again().Bury(t.ctx, stint.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond, Why: "silent"}, Judge)
+		n, err := Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond, Why: "silent"}, Judge)
 		if err != nil || n != 1 {
 			t.Errorf("the burial concluded %d, error %v", n, err)
 		}
@@ -104,7 +104,7 @@ var buryTests = []test{
 		w.ClaimAll()
 		var judged, won atomic.Int64
 		errs := atOnce(6, func(int) error {
-			_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+			_, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
 				judged.Add(1)
 				return Judge(e, begun)
 			})
@@ -122,7 +122,7 @@ var buryTests = []test{
 			t.Errorf("%d buriers won and %d entries were judged, want 1 and 20", won.Load(), judged.Load())
 		}
 		for _, unless := range []time.Duration{0, time.Hour} {
-			if _, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token, Unless: unless}, Judge); !errors.Is(err, stint.ErrBuried) {
+			if _, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token, Unless: unless}, Judge); !errors.Is(err, stint.ErrBuried) {
 				t.Errorf("much later a burier got %v, want ErrBuried", err)
 			}
 		}
@@ -197,7 +197,7 @@ var buryTests = []test{
 			held[1].Pos: {Outcome: stint.OutcomeReturned, Part: stint.PartKind},
 			held[2].Pos: {Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
 		}
-		_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+		_, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
 			return stint.Conclude(e, ends[e.Pos], time.Now(), 0)
 		})
 		t.must(err)
@@ -250,15 +250,8 @@ func buryBesideWork(t *T) {
 		wg.Go(func() {
 			<-start
 			time.Sleep(time.Duration(round) * time.Millisecond)
-			for {
-				_, err := other.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, Judge)
-				if errors.Is(err, stint.ErrAlive) {
-					continue // it was in the middle of something
-				}
-				if err != nil {
-					t.Errorf("round %d: the burier got %v", round, err)
-				}
-				return
+			if _, err := Bury(t.ctx, other, stint.Burial{Engine: w.Info.Token}, Judge); err != nil {
+				t.Errorf("round %d: the burier got %v", round, err)
 			}
 		})
 		close(start)

@@ -1,3 +1,191 @@
 package storetest
 
-var concurrentTests = []test{}
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+var concurrentTests = []test{
+	{"Whatever happens at once, every committed job ends in one final state", func(t *T) {
+		s := newStorm(t)
+		calm := s.disturb()
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() { s.write(i) })
+		}
+		for i := range 4 {
+			wg.Go(func() { s.work(i) })
+		}
+		for i := range 2 {
+			wg.Go(func() { s.promote(i) })
+		}
+		wg.Go(s.bury)
+		wg.Wait()
+		calm()
+		s.drain()
+		s.settle()
+	}},
+}
+
+// storm is one run of the randomised test. Writers, engines, promoters and a
+// burier go on beside each other until its end; then it is drained, and what
+// the writers know is held against what the store says.
+//
+//	16 writers ──▶ ┌───────┐ ◀── 4 engines: claim, finish, repeat, hold back, rejoin
+//	               │ store │ ◀── 2 promoters
+//	  a snapshot ──│       │ ◀── 1 burier of engines
+//	  and a write ─└───────┘
+//	  held open
+type storm struct {
+	*T
+	seed   Seed
+	stores [2]Store // two handles, as of two processes
+	begun  time.Time
+	end    time.Time
+	limit  int // how many jobs the writers make at most
+
+	mu        sync.Mutex // guards what follows
+	keys      int
+	committed map[int]stint.ID // by the key in the job's arguments
+	undone    map[int]bool     // keys of jobs that were rolled back
+	seen      map[int]bool     // keys of jobs that an engine claimed
+	taken     map[stint.Position]stint.Token
+	standing  map[stint.Token]bool
+	did       map[string]int
+}
+
+// LoadVariable names the environment variable that scales the randomised
+// test: 1 is two seconds and at most 4,000 jobs.
+const LoadVariable = "STINT_STORETEST_LOAD"
+
+func newStorm(t *T) *storm {
+	load, err := strconv.ParseFloat(os.Getenv(LoadVariable), 64)
+	if err != nil || load <= 0 {
+		load = 1
+	}
+	t.ctx = t.Context() // it may last longer than other tests
+	now := time.Now()
+	return &storm{
+		T: t, seed: NewSeed(t), stores: [2]Store{t.Store, t.again()},
+		begun: now, end: now.Add(time.Duration(load * float64(2*time.Second))), limit: int(4000 * load),
+		committed: map[int]stint.ID{}, undone: map[int]bool{}, seen: map[int]bool{},
+		taken: map[stint.Position]stint.Token{}, standing: map[stint.Token]bool{}, did: map[string]int{},
+	}
+}
+
+// disturb holds open what the store can bear: a snapshot, and transactions
+// that wrote. The function that it returns ends them.
+func (s *storm) disturb() (calm func()) {
+	var ends []func()
+	if s.Pin != nil {
+		release, err := s.Pin(s.T.T, s.Store)
+		s.must(err)
+		ends = append(ends, release)
+	}
+	if !s.SingleWriter {
+		for _, commit := range []bool{true, false} {
+			tx := s.begin()
+			b := s.batch(5)
+			s.must(b.enqueue(stint.NewClient(s.Store).With(tx.Tx())))
+			ends = append(ends, func() { s.must(b.finish(tx, commit)) })
+		}
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// count notes that something was done, for the summary.
+func (s *storm) count(what string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.did[what] += n
+}
+
+// blows tells whether the storm goes on.
+func (s *storm) blows() bool { return time.Now().Before(s.end) && s.ctx.Err() == nil }
+
+// drain buries every engine and works until nothing is left to do.
+func (s *storm) drain() {
+	for token := range s.standing {
+		if _, err := Bury(s.ctx, s.Store, stint.Burial{Engine: token}, Judge); err != nil && !errors.Is(err, stint.ErrBuried) {
+			s.Errorf("bury an engine at the end: %v", err)
+		}
+	}
+	w := s.join("k")
+	for {
+		p, err := s.Store.Promote(s.ctx, time.Time{}, 1000)
+		s.must(err)
+		entries, err := w.TryClaimAll(s.ctx, 500)
+		s.must(err)
+		for _, e := range entries {
+			s.take(w, e)
+		}
+		w.Complete(entries...)
+		if p.Moved == 0 && p.Next < 0 && len(entries) == 0 {
+			break
+		}
+		time.Sleep(min(max(0, p.Next), 5*time.Millisecond))
+	}
+	w.Leave()
+}
+
+// settle compares what the writers know with what the store says; the
+// invariants are checked in the cleanup, as in every test.
+func (s *storm) settle() {
+	l := s.ledger()
+	var have []stint.ID
+	for _, j := range l.Jobs {
+		have = append(have, j.ID)
+		if !j.State.Final() {
+			s.Errorf("job %d is %s after everything was drained", j.ID, j.State)
+		}
+	}
+	slices.Sort(have)
+	want := slices.Sorted(maps.Values(s.committed))
+	if !slices.Equal(have, want) {
+		s.Errorf("%d jobs are there and %d were committed", len(have), len(want))
+	}
+	for key := range s.seen {
+		if s.undone[key] {
+			s.Errorf("a job that was rolled back was claimed: key %d", key)
+		}
+	}
+	for key, id := range s.committed {
+		if !s.seen[key] {
+			s.Errorf("job %d was committed and never claimed: key %d", id, key)
+		}
+	}
+	counts, err := s.Store.Counts(s.ctx)
+	s.must(err)
+	sum := int64(0)
+	for state, n := range counts {
+		sum += n
+		if !state.Final() && n > 0 {
+			s.Errorf("%d jobs are counted as %s", n, state)
+		}
+	}
+	if sum != int64(len(want)) {
+		s.Errorf("%d jobs are counted and %d were committed", sum, len(want))
+	}
+	s.Log(s.summary(len(l.Claims), len(l.Executions)))
+}
+
+func (s *storm) summary(claims, executions int) string {
+	text := fmt.Sprintf("%d jobs, %d claims, %d executions, %v", len(s.committed), claims, executions,
+		time.Since(s.begun).Round(time.Millisecond))
+	for _, what := range slices.Sorted(maps.Keys(s.did)) {
+		text += fmt.Sprintf("; %s %d", what, s.did[what])
+	}
+	return text
+}

@@ -19,7 +19,7 @@ var lateTests = []test{
 	}},
 	{"And of three transactions, some of the orders", func(t *T) {
 		all := interleavings(nil, 2, 2, 2)
-		rng := Rand(t, "orders")
+		rng := NewSeed(t).Rand("orders")
 		for range 60 {
 			playLate(t, all[rng.IntN(len(all))], rng.IntN(8), 2)
 		}

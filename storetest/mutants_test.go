@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/stint-go/stint/storetest"
 )
 
 // faultVariable names, for the program that runs the tests again, the fault
@@ -98,7 +100,7 @@ func TestSuiteCatchesMutants(t *testing.T) {
 		t.Run(m.fault+", "+m.group, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestModel$/^"+m.group+"$", "-test.failfast", "-test.timeout=60s")
-			cmd.Env = append(os.Environ(), faultVariable+"="+m.fault, loadVariable+"=0.1")
+			cmd.Env = append(os.Environ(), faultVariable+"="+m.fault, storetest.LoadVariable+"=0.1")
 			out, err := cmd.CombinedOutput()
 			switch {
 			case err == nil:
@@ -111,6 +113,3 @@ func TestSuiteCatchesMutants(t *testing.T) {
 		})
 	}
 }
-
-// loadVariable scales the randomised tests.
-const loadVariable = "STINT_STORETEST_LOAD"

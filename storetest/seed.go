@@ -10,21 +10,28 @@ import (
 
 var seedFlag = flag.Uint64("storetest.seed", 0, "seed of the randomised tests; 0 takes one from the clock")
 
-// Rand returns the randomness of a part of a test. A failing test prints the
-// seed that -storetest.seed takes to draw the same numbers again; what many
-// goroutines make of them may still differ.
-func Rand(t testing.TB, part string) *rand.Rand {
-	t.Helper()
-	seed := *seedFlag
+// Seed is where the randomness of a test comes from.
+type Seed uint64
+
+// NewSeed takes the seed of a test from -storetest.seed or from the clock. A
+// failing test prints it. With it each part of the test draws the same numbers
+// again; how its goroutines are interleaved may still differ.
+func NewSeed(t testing.TB) Seed {
+	seed := Seed(*seedFlag)
 	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
+		seed = Seed(time.Now().UnixNano())
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the randomness of %q was drawn with -storetest.seed=%d", part, seed)
+			t.Logf("draw the same numbers again with -storetest.seed=%d", seed)
 		}
 	})
+	return seed
+}
+
+// Rand is the randomness of one part of the test, for one goroutine.
+func (s Seed) Rand(part string) *rand.Rand {
 	h := fnv.New64a()
-	h.Write([]byte(part))
-	return rand.New(rand.NewPCG(seed, h.Sum64()))
+	h.Write([]byte(part)) // it never fails
+	return rand.New(rand.NewPCG(uint64(s), h.Sum64()))
 }

@@ -38,10 +38,11 @@ var waitingTests = []test{
 		}
 	}},
 	{"Jobs become ready in the order of their due times, whatever that of their enqueues", func(t *T) {
-		var ids []stint.ID
+		var batch []stint.NewJob
 		for _, ms := range []int{40, 10, 30, 20, 50} {
-			ids = append(ids, t.enqueue(job("k", stint.In(time.Duration(ms)*time.Millisecond)))...)
+			batch = append(batch, job("k", stint.In(time.Duration(ms)*time.Millisecond)))
 		}
+		ids := t.enqueue(batch...)
 		fresh := t.enqueue(job("k"))[0]
 		time.Sleep(70 * time.Millisecond)
 		t.promoteAll(5)
@@ -75,12 +76,11 @@ var waitingTests = []test{
 		}
 	}},
 	{"The limit is respected, and the earliest come first", func(t *T) {
-		at := time.Now().Add(20 * time.Millisecond).Truncate(time.Millisecond)
-		var want []stint.ID
-		for i := range 7 {
-			want = append(want, t.enqueue(job("k", stint.At(at.Add(time.Duration(i)*time.Millisecond))))...)
+		offsets := make([]time.Duration, 7)
+		for i := range offsets {
+			offsets[i] = time.Duration(i) * time.Millisecond
 		}
-		time.Sleep(time.Until(at) + 30*time.Millisecond)
+		want, at := t.comingUp(offsets...)
 		var from time.Time
 		for i, moved := range []int{3, 3, 1, 0} {
 			p, err := t.Store.Promote(t.ctx, from, 3)
@@ -100,11 +100,8 @@ var waitingTests = []test{
 		}
 	}},
 	{"A scan from a bound sees what is due at it, and not what is before", func(t *T) {
-		at := time.Now().Add(20 * time.Millisecond)
-		same := t.enqueue(jobs(5, "k", stint.At(at))...)
-		early := t.enqueue(job("k", stint.At(at.Add(-5*time.Millisecond))))[0]
-		time.Sleep(time.Until(at) + 10*time.Millisecond)
-		due := t.info(same[0]).Due
+		ids, due := t.comingUp(0, 0, 0, 0, 0, -5*time.Millisecond)
+		early := ids[5]
 		for i, want := range []int{2, 2, 1, 0} {
 			p, err := t.Store.Promote(t.ctx, due, 2)
 			t.must(err)
@@ -207,4 +204,29 @@ var waitingTests = []test{
 			t.Errorf("claimed %v, want %v", got, want)
 		}
 	}},
+}
+
+// comingUp enqueues jobs for instants around one in the near future, and
+// returns when all of them are due. On a busy machine that instant may have
+// passed when they arrive in the store, so it tries again for a later one.
+func (t *T) comingUp(offsets ...time.Duration) ([]stint.ID, time.Time) {
+	t.Helper()
+	for lead := 30 * time.Millisecond; lead < patience; lead *= 3 {
+		tx := t.begin()
+		at := time.Now().Add(lead).Truncate(time.Millisecond)
+		var batch []stint.NewJob
+		for _, d := range offsets {
+			batch = append(batch, job("k", stint.At(at.Add(d))))
+		}
+		ids := t.enqueueIn(tx, batch...)
+		if time.Until(at) < lead/3 {
+			t.must(tx.Rollback())
+			continue
+		}
+		t.must(tx.Commit())
+		time.Sleep(time.Until(at) + slices.Max(offsets) + 5*time.Millisecond)
+		return ids, at
+	}
+	t.Fatal("the store is too slow for this test")
+	return nil, time.Time{}
 }

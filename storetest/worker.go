@@ -185,11 +185,23 @@ func (w *Worker) Beat(running ...stint.Position) {
 // Leave takes the engine out of the roster and hands back what it holds.
 func (w *Worker) Leave() int {
 	w.t.Helper()
-	n, err := w.Store.Bury(w.t.Context(), stint.Burial{Engine: w.Info.Token, Why: "left"}, Judge)
+	n, err := Bury(w.t.Context(), w.Store, stint.Burial{Engine: w.Info.Token, Why: "left"}, Judge)
 	if err != nil {
 		w.t.Fatalf("leave: %v", err)
 	}
 	return n
+}
+
+// Bury buries an engine, and tries again while the burial is blocked by a
+// write of the engine or by another burier.
+func Bury(ctx context.Context, r stint.Roster, b stint.Burial, judge func(*stint.Entry, bool) stint.Execution) (int, error) {
+	for {
+		n, err := r.Bury(ctx, b, judge)
+		if !errors.Is(err, stint.ErrBurialBlocked) || ctx.Err() != nil {
+			return n, err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // Judge concludes the unfinished entries of a dead engine as engines do: lost

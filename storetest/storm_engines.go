@@ -1,0 +1,206 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// work is one engine of a storm, or rather a row of them: it joins anew each
+// time that it finds itself buried.
+func (s *storm) work(i int) {
+	rng := s.seed.Rand(fmt.Sprint("engine ", i))
+	for s.blows() {
+		w := NewWorker(s, s.stores[i%2], "k")
+		if err := w.TryJoin(s.ctx); err != nil {
+			s.Errorf("join: %v", err)
+			return
+		}
+		s.stand(w.Info.Token, true)
+		var held []stint.Entry // claimed and not finished yet
+		for s.blows() {
+			err := s.turn(w, rng, &held)
+			if errors.Is(err, stint.ErrBuried) {
+				s.count("engines that met their burial", 1)
+				break
+			}
+			if err != nil {
+				s.Errorf("engine %d: %v", i, err)
+				return
+			}
+		}
+	}
+}
+
+func (s *storm) stand(token stint.Token, stands bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stands {
+		s.standing[token] = true
+	} else {
+		delete(s.standing, token)
+	}
+}
+
+// take notes that an engine has an entry, which nobody may have had before.
+func (s *storm) take(w *Worker, e stint.Entry) {
+	var args struct{ Key int }
+	if err := json.Unmarshal(e.Args, &args); err != nil || args.Key == 0 {
+		s.Errorf("job %d has the arguments %s", e.ID, e.Args)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, twice := s.taken[e.Pos]; twice {
+		s.Errorf("position %d of job %d was claimed by engine %d and again by engine %d", e.Pos, e.ID, first, w.Info.Token)
+	}
+	s.taken[e.Pos] = w.Info.Token
+	s.seen[args.Key] = true
+}
+
+// turn looks, claims, and finishes some of what is held.
+func (s *storm) turn(w *Worker, rng *rand.Rand, held *[]stint.Entry) error {
+	if rng.IntN(10) == 0 {
+		var running []stint.Position
+		for _, e := range *held {
+			if rng.IntN(2) == 0 {
+				running = append(running, e.Pos)
+			}
+		}
+		if err := w.Store.Beat(s.ctx, w.Info.Token, stint.Beat{Running: running}); err != nil {
+			return err
+		}
+	}
+	sights, err := w.Store.Look(s.ctx, stint.KnownLanes{})
+	if err != nil {
+		return err
+	}
+	if len(sights) == 0 {
+		time.Sleep(time.Millisecond)
+	} else if err := s.claim(w, rng, sights[rng.IntN(len(sights))], held); err != nil {
+		return err
+	}
+	var later []stint.Entry
+	var done []stint.Execution
+	for _, e := range *held {
+		if rng.IntN(8) == 0 {
+			later = append(later, e)
+			continue
+		}
+		done = append(done, s.conclude(w, rng, e))
+	}
+	*held = later
+	return s.finish(w, rng, done)
+}
+
+func (s *storm) claim(w *Worker, rng *rand.Rand, sight stint.Sight, held *[]stint.Entry) error {
+	c, err := w.TryClaim(s.ctx, stint.ClaimRequest{
+		Lane: sight.Lane, Max: 1 + rng.IntN(40), Wait: rng.IntN(2) == 0, Settle: sight.Settle,
+	})
+	if errors.Is(err, stint.ErrLaneBusy) {
+		s.count("claims that found the lane busy", 1)
+		return nil
+	}
+	for _, e := range c.Entries {
+		s.take(w, e)
+	}
+	*held = append(*held, c.Entries...)
+	return err
+}
+
+// conclude draws how an attempt ended.
+func (s *storm) conclude(w *Worker, rng *rand.Rand, e stint.Entry) stint.Execution {
+	soon := time.Duration(rng.IntN(8)) * time.Millisecond
+	switch rng.IntN(10) {
+	case 0:
+		x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no luck")})
+		if x.Next != nil {
+			x.Next.Delay = soon
+		}
+		return x
+	case 1:
+		return w.Conclude(e, stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: soon})
+	case 2:
+		parts := []stint.Part{stint.PartFront, stint.PartKind, stint.PartNormal}
+		return w.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: parts[rng.IntN(3)]})
+	case 3:
+		return w.Conclude(e, stint.Ending{Outcome: stint.OutcomeCancelled})
+	}
+	return w.Conclude(e, completed)
+}
+
+// finish records a batch, sometimes in two parts of which the second repeats
+// the first, as after an answer that was lost.
+func (s *storm) finish(w *Worker, rng *rand.Rand, done []stint.Execution) error {
+	first := 0
+	if len(done) > 1 && rng.IntN(4) == 0 {
+		first = rng.IntN(len(done))
+		n, err := w.TryFinish(s.ctx, done[:first]...)
+		if err != nil {
+			return err
+		}
+		if n != first {
+			s.Errorf("%d outcomes were new of %d", n, first)
+		}
+		s.count("batches repeated", 1)
+	}
+	n, err := w.TryFinish(s.ctx, done...)
+	if err == nil && n != len(done)-first {
+		s.Errorf("%d outcomes were new of %d, %d of them recorded before", n, len(done), first)
+	}
+	return err
+}
+
+// promote is one promoter, which remembers how far it came and looks behind
+// itself only now and then.
+func (s *storm) promote(i int) {
+	rng := s.seed.Rand(fmt.Sprint("promoter ", i))
+	var from time.Time
+	for s.blows() {
+		p, err := s.stores[i].Promote(s.ctx, from, 1+rng.IntN(40))
+		if err != nil {
+			s.Errorf("promote: %v", err)
+			return
+		}
+		s.count("promoted", p.Moved)
+		if p.Moved > 0 {
+			from = p.Until
+		}
+		if rng.IntN(10) == 0 {
+			from = time.Time{}
+		}
+		time.Sleep(time.Duration(rng.IntN(4)) * time.Millisecond)
+	}
+}
+
+// bury kills an engine at random, again and again.
+func (s *storm) bury() {
+	rng := s.seed.Rand("burier")
+	for s.blows() {
+		time.Sleep(time.Duration(30+rng.IntN(100)) * time.Millisecond)
+		token, ok := s.victim()
+		if !ok {
+			continue
+		}
+		n, err := Bury(s.ctx, s.stores[rng.IntN(2)], stint.Burial{Engine: token, Why: "storm"}, Judge)
+		if err != nil {
+			s.Errorf("bury: %v", err)
+			return
+		}
+		s.count("entries of the buried", n)
+		s.stand(token, false)
+	}
+}
+
+// victim is any engine of the roster.
+func (s *storm) victim() (stint.Token, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for token := range s.standing {
+		return token, true
+	}
+	return 0, false
+}
