@@ -1,0 +1,351 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/storetest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+type store interface {
+	stint.Store
+	stint.Inspector
+	stint.Auditor
+}
+
+// onEach runs a test on both stores, and checks the invariants behind it.
+func onEach(t *testing.T, f func(t *testing.T, s store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		f(t, openSQLite(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		s, err := postgres.Open(t.Context(), pgtest.New(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		t.Cleanup(func() { storetest.Verify(t, s) })
+		f(t, s)
+	})
+}
+
+func openSQLite(t *testing.T) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() { storetest.Verify(t, s) })
+	return s
+}
+
+// start runs an engine until stop is called or the test ends; stop returns
+// what Run returned.
+func start(t *testing.T, s stint.Store, mux *stint.Mux, c engine.Config) (stop func() error) {
+	t.Helper()
+	e, err := engine.New(s, mux, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for until := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+func enqueue(t *testing.T, s stint.Enqueuer, kind, args string, opts ...stint.Option) stint.ID {
+	t.Helper()
+	id, err := stint.NewClient(s).Enqueue(t.Context(), stint.Declaration{Name: kind}.Job(json.RawMessage(args), opts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// until waits for a job to reach a state and returns it.
+func until(t *testing.T, s stint.Inspector, id stint.ID, state stint.State) *stint.JobInfo {
+	t.Helper()
+	var job *stint.JobInfo
+	eventually(t, fmt.Sprintf("job %d is %s", id, state), func() bool {
+		var err error
+		if job, err = s.Job(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		return job.State == state
+	})
+	return job
+}
+
+func handle(mux *stint.Mux, kind string, f func(ctx context.Context, job *stint.Job) error) {
+	mux.Add(stint.Declaration{Name: kind}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+		return nil, f(ctx, job)
+	})
+}
+
+func TestAJobRunsAndItsResultIsKept(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		add := stint.NewResultKind[[]int, int]("add")
+		mux := stint.NewMux()
+		stint.HandleResult(mux, add, func(_ context.Context, _ *stint.Job, terms []int) (int, error) {
+			sum := 0
+			for _, n := range terms {
+				sum += n
+			}
+			return sum, nil
+		})
+		start(t, s, mux, engine.Config{Instance: "adder"})
+		id, err := add.Enqueue(t.Context(), stint.NewClient(s), []int{1, 2, 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := until(t, s, id, stint.Completed)
+		if sum, err := add.Result(job); sum != 6 || err != nil {
+			t.Errorf("the result is %d, %v; want 6", sum, err)
+		}
+		if x := job.Executions[0]; x.Instance != "adder" || x.Slot < 1 || x.Started.Before(job.Created) || x.Finished.Before(x.Started) {
+			t.Errorf("the execution is %+v", x)
+		}
+	})
+}
+
+func TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "panics", func(context.Context, *stint.Job) error { panic("oh") })
+		handle(mux, "exits", func(ctx context.Context, _ *stint.Job) error { t.SkipNow(); return nil }) // runtime.Goexit
+		stint.Handle(mux, stint.NewKind[int]("typed"), func(context.Context, *stint.Job, int) error { return nil })
+		handle(mux, "fine", func(context.Context, *stint.Job) error { return nil })
+		mux.Add(stint.Declaration{Name: "poison"}, func(context.Context, *stint.Job) (json.RawMessage, error) {
+			return json.RawMessage(`"\u0000"`), errors.New("nul \x00 and \xff")
+		})
+		once := stint.Retry(retry.None())
+		cases := []struct {
+			id             stint.ID
+			class, message string
+		}{
+			{enqueue(t, s, "panics", `{}`, once), "panic", "panic: oh"},
+			{enqueue(t, s, "exits", `{}`, once), "errors.errorString", "the handler ended its goroutine (runtime.Goexit)"},
+			{enqueue(t, s, "typed", `"x"`, once), "json.UnmarshalTypeError", "decode the arguments: json: cannot unmarshal string into Go value of type int"},
+			{enqueue(t, s, "poison", `{}`, once), "errors.errorString", "nul \uFFFD and \uFFFD"},
+		}
+		start(t, s, mux, engine.Config{Slots: 1})
+		for _, c := range cases {
+			x := until(t, s, c.id, stint.Failed).Executions[0]
+			if x.Error == nil || x.Error.Class != c.class || x.Error.Message != c.message {
+				t.Errorf("the error is %+v, want %s: %s", x.Error, c.class, c.message)
+			}
+			if c.class == "panic" && x.Error.Stack == "" {
+				t.Error("a panic has no stack")
+			}
+		}
+		until(t, s, enqueue(t, s, "fine", `{}`), stint.Completed)
+	})
+}
+
+func TestAttemptsAreBoundedByTheirTimeout(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "slow", func(ctx context.Context, _ *stint.Job) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "slow", `{}`, stint.Timeout(30*time.Millisecond), stint.Retry(retry.None()))
+		x := until(t, s, id, stint.Failed).Executions[0]
+		if took := x.Finished.Sub(x.Started); took < 30*time.Millisecond || x.Error.Message != "stint: the attempt timed out: context deadline exceeded" {
+			t.Errorf("after %v: %+v", took, x.Error)
+		}
+	})
+}
+
+func TestAHandlersOwnTimeoutIsAFailureAndNoStop(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "own", func(ctx context.Context, _ *stint.Job) error { return context.DeadlineExceeded })
+		start(t, s, mux, engine.Config{})
+		job := until(t, s, enqueue(t, s, "own", `{}`, stint.Retry(retry.None())), stint.Failed)
+		if x := job.Executions[0]; x.Outcome != stint.OutcomeFailed {
+			t.Errorf("the outcome is %v", x.Outcome)
+		}
+	})
+}
+
+func TestHandlersMaySnoozeAndCancel(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		var runs atomic.Int32
+		handle(mux, "naps", func(_ context.Context, job *stint.Job) error {
+			if runs.Add(1) < 3 {
+				return stint.Snooze(10 * time.Millisecond)
+			}
+			if job.Attempt != 1 {
+				return fmt.Errorf("attempt %d was charged", job.Attempt)
+			}
+			return nil
+		})
+		handle(mux, "gone", func(context.Context, *stint.Job) error { return stint.Cancel("the customer left") })
+		start(t, s, mux, engine.Config{})
+		naps, gone := enqueue(t, s, "naps", `{}`), enqueue(t, s, "gone", `{}`)
+		if job := until(t, s, naps, stint.Completed); len(job.Executions) != 3 {
+			t.Errorf("%d executions, want two snoozed and one completed", len(job.Executions))
+		}
+		if job := until(t, s, gone, stint.Cancelled); job.Reason != "the customer left" {
+			t.Errorf("the reason is %q", job.Reason)
+		}
+	})
+}
+
+func TestNoMoreJobsRunThanThereAreSlots(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		var now, most, ended atomic.Int32
+		handle(mux, "count", func(context.Context, *stint.Job) error {
+			n := now.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(2 * time.Millisecond)
+			now.Add(-1)
+			ended.Add(1)
+			return nil
+		})
+		jobs := make([]stint.NewJob, 200)
+		for i := range jobs {
+			jobs[i] = stint.NewJob{Kind: "count"}
+		}
+		if _, err := stint.NewClient(s).EnqueueMany(t.Context(), jobs); err != nil {
+			t.Fatal(err)
+		}
+		start(t, s, mux, engine.Config{Slots: 7})
+		eventually(t, "all have run", func() bool { return ended.Load() == 200 })
+		if most.Load() != 7 {
+			t.Errorf("%d ran at once, want 7", most.Load())
+		}
+	})
+}
+
+func TestLowerPrioritiesRunFirstThenTheOrderOfEnqueue(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var want, got []stint.ID
+		for _, p := range []int{5, 0, -5} {
+			for range 3 {
+				want = append(want, enqueue(t, s, "note", `{}`, stint.Priority(p)))
+			}
+		}
+		want = append(append(want[6:9:9], want[3:6]...), want[0:3]...)
+		mux := stint.NewMux()
+		handle(mux, "note", func(_ context.Context, job *stint.Job) error {
+			got = append(got, job.ID)
+			return nil
+		})
+		stop := start(t, s, mux, engine.Config{Slots: 1})
+		until(t, s, want[8], stint.Completed)
+		_ = stop()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("they ran in the order %v, want %v", got, want)
+		}
+	})
+}
+
+func TestEnginesRunTheirQueuesOnly(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "any", func(context.Context, *stint.Job) error { return nil })
+		start(t, s, mux, engine.Config{Queues: []string{"mail"}})
+		other := enqueue(t, s, "any", `{}`, stint.Queue("other"))
+		until(t, s, enqueue(t, s, "any", `{}`, stint.Queue("mail")), stint.Completed)
+		time.Sleep(50 * time.Millisecond)
+		if job := until(t, s, other, stint.Available); len(job.Executions) != 0 {
+			t.Errorf("the other queue's job has %d executions", len(job.Executions))
+		}
+	})
+}
+
+func TestEnginesOfDisjointKindsShareAQueue(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var wrong atomic.Int32
+		muxOf := func(kind string) *stint.Mux {
+			mux := stint.NewMux()
+			handle(mux, kind, func(_ context.Context, job *stint.Job) error {
+				if job.Kind != kind || job.Attempt != 1 {
+					wrong.Add(1)
+				}
+				return nil
+			})
+			return mux
+		}
+		var ids []stint.ID
+		for range 50 {
+			ids = append(ids, enqueue(t, s, "a", `{}`), enqueue(t, s, "b", `{}`))
+		}
+		unknown := enqueue(t, s, "c", `{"kept":true}`)
+		start(t, s, muxOf("a"), engine.Config{})
+		start(t, s, muxOf("b"), engine.Config{})
+		for _, id := range ids {
+			job := until(t, s, id, stint.Completed)
+			for _, x := range job.Executions {
+				if x.Outcome != stint.OutcomeCompleted && x.Outcome != stint.OutcomeReturned {
+					t.Errorf("job %d has an execution that %v", id, x.Outcome)
+				}
+			}
+			if len(job.Executions) > 2 {
+				t.Errorf("job %d made %d hops, more than one", id, len(job.Executions)-1)
+			}
+		}
+		if wrong.Load() != 0 {
+			t.Errorf("%d jobs ran at the wrong engine or were charged", wrong.Load())
+		}
+		// A kind that nobody knows waits, visibly, for one who does.
+		until(t, s, unknown, stint.Available)
+		start(t, s, muxOf("c"), engine.Config{})
+		until(t, s, unknown, stint.Completed)
+	})
+}
+
+func TestAScheduledJobStartsAtItsTime(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "later", func(context.Context, *stint.Job) error { return nil })
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "later", `{}`, stint.In(300*time.Millisecond))
+		job := until(t, s, id, stint.Completed)
+		if late := job.Started.Sub(job.Due); late < 0 || late > 200*time.Millisecond {
+			t.Errorf("it started %v after its time", late)
+		}
+		if job.Due.Sub(job.Created) < 300*time.Millisecond {
+			t.Errorf("due %v after %v", job.Due, job.Created)
+		}
+	})
+}
