@@ -27,15 +27,16 @@ returning pos`
 const scheduleSQL = `
 with job as materialized (
   select j.*, nextval('stint.positions') as id,
-         case when j.at > clock_timestamp() then j.at
-              when j.delay > 0 then clock_timestamp() + j.delay * interval '1 microsecond' end as due
+         c.now as created,
+         case when j.at > c.now then j.at when j.delay > 0 then c.now + j.delay * interval '1 microsecond' end as due
   from unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[],
               $8::bigint[], $9::text[], $10::text[], $11::text[], $12::timestamptz[], $13::bigint[], $14::text[])
-    with ordinality as j(lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, at, delay, tags, i)
+    with ordinality as j(lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, at, delay, tags, i),
+    (select clock_timestamp() as now) c
   order by j.i
 ), body as (
-  insert into stint.entries (pos, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
-  select id, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, policy, retry::jsonb,
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
+  select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, policy, retry::jsonb,
          timeout, tags::text[], urn, source, metadata::jsonb
   from job order by i
 ), wait as (

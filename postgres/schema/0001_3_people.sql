@@ -132,8 +132,8 @@ begin
   if at <= clock then
     at := null;
   end if;
-  insert into stint.entries (lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
-    values (case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
+  insert into stint.entries (created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
+    values (clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
             coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
             labels, enqueue.urn, enqueue.source, enqueue.metadata)
     returning pos into id;
