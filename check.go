@@ -41,14 +41,14 @@ func (j NewJob) Check(l Limits) error {
 			return err
 		}
 		if j.Queue == "*" {
-			return invalid("queue", `"*" means every queue and names none`)
+			return Invalid("queue", `"*" means every queue and names none`)
 		}
 	}
 	if j.Priority < MinPriority || j.Priority > MaxPriority {
-		return invalid("priority", "%d is outside %d to %d", j.Priority, MinPriority, MaxPriority)
+		return Invalid("priority", "%d is outside %d to %d", j.Priority, MinPriority, MaxPriority)
 	}
 	if err := j.Retry.Validate(); err != nil {
-		return invalid("retry", "%v", err)
+		return Invalid("retry", "%v", err)
 	}
 	if err := j.checkTimes(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (j NewJob) Check(l Limits) error {
 			return err
 		}
 		if !strings.HasPrefix(strings.TrimLeft(string(j.Metadata), " \t\r\n"), "{") {
-			return invalid("metadata", "it must be a JSON object")
+			return Invalid("metadata", "it must be a JSON object")
 		}
 	}
 	return nil
@@ -75,31 +75,31 @@ func (j NewJob) Check(l Limits) error {
 func (j NewJob) checkTimes() error {
 	switch {
 	case j.Timeout < 0:
-		return invalid("timeout", "%v is negative", j.Timeout)
+		return Invalid("timeout", "%v is negative", j.Timeout)
 	case j.Timeout > 0 && j.Timeout < time.Millisecond:
-		return invalid("timeout", "%v is shorter than a millisecond", j.Timeout)
+		return Invalid("timeout", "%v is shorter than a millisecond", j.Timeout)
 	case j.Delay < 0:
-		return invalid("in", "%v is negative", j.Delay)
+		return Invalid("in", "%v is negative", j.Delay)
 	case j.Delay > maxWait:
-		return invalid("in", "%v is more than a hundred years", j.Delay)
+		return Invalid("in", "%v is more than a hundred years", j.Delay)
 	case j.Delay > 0 && !j.RunAt.IsZero():
-		return invalid("at", "a job has a delay or an instant, not both")
+		return Invalid("at", "a job has a delay or an instant, not both")
 	case !j.RunAt.IsZero() && (j.RunAt.Year() < 1900 || j.RunAt.Year() > 9000):
-		return invalid("at", "the year %d is out of range", j.RunAt.Year())
+		return Invalid("at", "the year %d is out of range", j.RunAt.Year())
 	}
 	return nil
 }
 
 func (j NewJob) checkLabels() error {
 	if len(j.Tags) > MaxTags {
-		return invalid("tags", "%d are more than %d", len(j.Tags), MaxTags)
+		return Invalid("tags", "%d are more than %d", len(j.Tags), MaxTags)
 	}
 	for i, tag := range j.Tags {
 		if err := CheckName("tags", tag); err != nil {
 			return err
 		}
 		if slices.Contains(j.Tags[:i], tag) {
-			return invalid("tags", "%q is there twice", tag)
+			return Invalid("tags", "%q is there twice", tag)
 		}
 	}
 	if j.URN != "" {
@@ -119,17 +119,17 @@ func (j NewJob) checkLabels() error {
 func CheckName(field, name string) error {
 	switch {
 	case name == "":
-		return invalid(field, "the name is empty")
+		return Invalid(field, "the name is empty")
 	case len(name) > MaxName:
-		return invalid(field, "the name has %d bytes, more than %d", len(name), MaxName)
+		return Invalid(field, "the name has %d bytes, more than %d", len(name), MaxName)
 	case !utf8.ValidString(name):
-		return invalid(field, "%q is not UTF-8", name)
+		return Invalid(field, "%q is not UTF-8", name)
 	case strings.TrimSpace(name) != name:
-		return invalid(field, "%q has space at an end", name)
+		return Invalid(field, "%q has space at an end", name)
 	}
 	for i, r := range name {
 		if unicode.IsControl(r) {
-			return invalid(field, "%q has a control character at byte %d", name, i)
+			return Invalid(field, "%q has a control character at byte %d", name, i)
 		}
 	}
 	return nil

@@ -18,11 +18,11 @@
 //
 // # The life of a job
 //
-//	            enqueue (now)                                  ┌── completed / failed / cancelled
-//	 producer ───────────────▶  log ──claim──▶ engine ──finish─┤
-//	     │                       ▲                             ├── retry, snooze ──▶ waiting
-//	     │ enqueue (later)       │ promote (due)               └── returned unstarted ──▶ log
-//	     └───────────────────▶ waiting
+//	           enqueue (now)                                  ┌── completed / failed / cancelled
+//	producer ───────────────▶  log ──claim──▶ engine ──finish─┤
+//	    │                       ▲                             ├── retry, snooze ──▶ waiting
+//	    │ enqueue (later)       │ promote (due)               └── returned unstarted ──▶ log
+//	    └───────────────────▶ waiting
 //
 // Everything that changes a job's fate goes through two writes: finish, which
 // appends an execution and at most one successor, and promote, which moves

@@ -52,7 +52,8 @@ func (e *InvalidError) Error() string { return e.Field + ": " + e.Problem }
 // Is makes every InvalidError match [ErrInvalid].
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-func invalid(field, format string, args ...any) error {
+// Invalid makes an [InvalidError].
+func Invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
@@ -138,17 +139,32 @@ func Classes(err error) []string {
 }
 
 func className(err error) string {
-	var p *PanicError
-	if errors.As(err, &p) {
+	if _, ok := errors.AsType[*PanicError](err); ok {
 		return "panic"
 	}
+	if errors.Is(err, ErrTimeout) {
+		return "timeout"
+	}
 	for {
-		next := errors.Unwrap(err)
+		next := unwrap(err)
 		if next == nil {
 			return strings.TrimPrefix(reflect.TypeOf(err).String(), "*")
 		}
 		err = next
 	}
+}
+
+// unwrap goes one step in; of several errors joined it follows the first.
+func unwrap(err error) error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			if e != nil {
+				return e
+			}
+		}
+		return nil
+	}
+	return errors.Unwrap(err)
 }
 
 func describe(err error, stack string) *Failure {

@@ -38,7 +38,7 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 func (o *Outcome) UnmarshalText(text []byte) error {
 	i := slices.Index(outcomeNames[:], string(text))
 	if i < 1 {
-		return invalid("outcome", "%q is none", text)
+		return Invalid("outcome", "%q is none", text)
 	}
 	*o = Outcome(i)
 	return nil

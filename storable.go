@@ -20,16 +20,16 @@ const (
 // 200 deep, its numbers' exponents within 1000.
 func CheckJSON(field string, raw json.RawMessage, limit int) error {
 	if len(raw) > limit {
-		return invalid(field, "%d bytes are more than the limit of %d", len(raw), limit)
+		return Invalid(field, "%d bytes are more than the limit of %d", len(raw), limit)
 	}
 	if !json.Valid(raw) {
-		return invalid(field, "%s", syntaxProblem(raw))
+		return Invalid(field, "%s", syntaxProblem(raw))
 	}
 	if !utf8.Valid(raw) {
-		return invalid(field, "the JSON is not UTF-8")
+		return Invalid(field, "the JSON is not UTF-8")
 	}
 	if problem := unstorable(raw); problem != "" {
-		return invalid(field, "%s", problem)
+		return Invalid(field, "%s", problem)
 	}
 	return nil
 }
@@ -113,21 +113,42 @@ func hex4(b []byte) int {
 }
 
 // CleanText makes any text storable: valid UTF-8 without NUL, of at most max
-// bytes. What was cut is said in its place; the end is kept, since that is
-// where errors say what went wrong.
+// bytes. Of a longer one the end is kept, since that is where output says what
+// went wrong.
 func CleanText(s string, max int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	s = storable(s)
 	if len(s) <= max {
 		return s
 	}
-	const mark = "[cut] "
-	cut := len(s) - max + len(mark)
-	if cut >= len(s) {
+	if max <= len(cutMark) {
 		return ""
 	}
+	cut := len(s) - max + len(cutMark)
 	for cut < len(s) && !utf8.RuneStart(s[cut]) {
 		cut++
 	}
-	return mark + s[cut:]
+	return cutMark + s[cut:]
+}
+
+// CleanHead is [CleanText] for texts that begin with what matters, such as a
+// stack: of a longer one the beginning is kept.
+func CleanHead(s string, max int) string {
+	s = storable(s)
+	if len(s) <= max {
+		return s
+	}
+	if max <= len(cutMark) {
+		return ""
+	}
+	cut := max - len(cutMark)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + cutMark
+}
+
+const cutMark = "[cut]"
+
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

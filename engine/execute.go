@@ -198,8 +198,7 @@ func (s *session) conclude(t task, end stint.Ending, began time.Time, slot int) 
 	t.done.Started, t.done.Ended = began, now
 	if t.done.Error != nil {
 		t.done.Error.Message = stint.CleanText(t.done.Error.Message, maxError)
-		stack := t.done.Error.Stack
-		t.done.Error.Stack = stint.CleanText(stack[:min(len(stack), maxStack)], 2*maxStack) // its beginning says where
+		t.done.Error.Stack = stint.CleanHead(t.done.Error.Stack, maxStack)
 	}
 	t.done.Reason = stint.CleanText(t.done.Reason, maxError)
 	return t
