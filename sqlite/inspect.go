@@ -82,8 +82,8 @@ func scanExecution(q *stmt) (x stint.ExecutionInfo, err error) {
 }
 
 // Jobs implements [stint.Inspector]. A page costs what it shows and what it
-// has to pass over; the filters by tag and urn, and for states that are rare
-// in a long history, go by an index instead.
+// has to pass over; the filters by tag, by urn and by every state but completed
+// look only at jobs that may fit, so that a long history costs them nothing.
 func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
 	text, args := jobsQuery(f)
 	var jobs []stint.JobInfo
@@ -100,16 +100,18 @@ func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, erro
 	return jobs, nil
 }
 
-// rareStates finds the jobs that may be in a state by what is small or
-// indexed, so that nobody has to pass over a long history to see them.
-var rareStates = map[stint.State]string{
-	stint.Scheduled: `select job from stint_waiting`,
-	stint.Retrying:  `select job from stint_waiting`,
-	stint.Blocked:   `select job from stint_waiting`,
-	stint.Failed:    `select ifnull(job, pos) from stint_executions where outcome in (2, 5, 7) and final = 1`,
-	stint.Cancelled: `select ifnull(job, pos) from stint_executions where outcome = 6 and final = 1`,
+// mayBe finds the jobs that may be in a state.
+var mayBe = map[stint.State]string{
 	stint.Available: `select ifnull(e.job, e.pos) from (` + frontiersSQL + `) f
 		cross join stint_entries e indexed by stint_entries_lane on e.lane = f.lane and e.pos > f.frontier`,
+	stint.Running: `select ifnull(e.job, e.pos) from stint_beats b
+		cross join stint_claims c indexed by stint_claims_engine on c.engine = b.token and c.serial >= b.low
+		cross join stint_entries e indexed by stint_entries_lane on e.lane = c.lane and e.pos > c.start and e.pos <= c.frontier
+		where not exists (select 1 from stint_executions x where x.pos = e.pos)`,
+	stint.Failed: `select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
+		where outcome <> 1 and outcome in (2, 5, 7) and final = 1`,
+	stint.Cancelled: `select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
+		where outcome <> 1 and outcome = 6 and final = 1`,
 }
 
 // frontiersSQL is the lanes that have entries, each with its frontier.
@@ -129,9 +131,9 @@ func jobsQuery(f stint.Filter) (text string, args []any) {
 	}
 	if f.State != "" {
 		add("j.state = ?", string(f.State))
-		if ids, ok := rareStates[f.State]; ok {
-			where = append(where, "j.id in ("+ids+")")
-		}
+	}
+	if ids, ok := mayBe[f.State]; ok {
+		where = append(where, "j.id in ("+ids+")")
 	}
 	if f.Kind != "" {
 		add("j.kind = ?", f.Kind)
@@ -149,7 +151,13 @@ func jobsQuery(f stint.Filter) (text string, args []any) {
 		add("j.id < ?", int64(f.Before))
 	}
 	args = append(args, cmp.Or(f.Limit, 100))
-	return `select ` + jobColumns + ` from stint_jobs j where ` + strings.Join(where, " and ") + ` order by j.id desc limit ?`, args
+	page := " j where " + strings.Join(where, " and ") + " order by j.id desc limit ?"
+	if f.State != stint.Scheduled && f.State != stint.Retrying && f.State != stint.Blocked {
+		return "select " + jobColumns + " from stint_jobs" + page, args
+	}
+	// What waits is found without a look at the log.
+	ids := "select j.id from (select job as id, why as state, kind, queue from stint_waiting)" + page
+	return "select " + jobColumns + " from stint_jobs j where j.id in (" + ids + ") order by j.id desc", args
 }
 
 // countsSQL counts without looking at every job: the history is counted page

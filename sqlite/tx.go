@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/stint-go/stint"
@@ -17,10 +18,17 @@ import (
 // of the file, as does this one.
 //
 // From its first write to its end the transaction keeps everybody else from
-// writing, engines included: keep it short.
+// writing, engines included: keep it short. One that reads before it writes
+// should begin with "begin immediate" (most drivers have a setting), or SQLite
+// refuses its first write whenever somebody else wrote after that read.
 func Tx(tx *sql.Tx) stint.Tx { return stint.Tx{Handle: tx} }
 
 const identitySQL = `select identity from stint_meta`
+
+// otherDatabaseSQL changes nothing where it should run. It is a write all the
+// same, so a transaction that begins with it waits for its turn to write; had
+// it read first, SQLite would refuse the turn as soon as anybody else wrote.
+const otherDatabaseSQL = `update stint_meta set one = 1 where identity <> ?`
 
 // enqueueIn stores jobs in a caller's transaction.
 func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
@@ -46,7 +54,7 @@ func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
 	if s.readers == nil {
 		return &stint.InvalidError{Field: "transaction", Problem: "no other connection reaches a database in memory"}
 	}
-	var ours, theirs int64
+	var ours int64
 	err := s.read(ctx, func(c *conn) error {
 		return c.query(identitySQL, nil, func(q *stmt) error {
 			ours = q.ColumnInt64(0)
@@ -56,11 +64,12 @@ func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.QueryRowContext(ctx, s.named(identitySQL)).Scan(&theirs); err != nil {
-		return fmt.Errorf("is the transaction on the file %s? %w", s.path, translate(err))
+	r, err := tx.ExecContext(ctx, s.named(otherDatabaseSQL), ours)
+	if err != nil {
+		return fmt.Errorf("begin to write in the transaction (is it on %s?): %w", s.path, translate(err))
 	}
-	if ours != theirs {
-		return &stint.InvalidError{Field: "transaction", Problem: "it is on another database than " + s.path}
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		return errors.Join(err, &stint.InvalidError{Field: "transaction", Problem: "it is on another database than " + s.path})
 	}
 	return nil
 }

@@ -104,7 +104,9 @@ create table stint_executions (
   error    text check (json_valid(error)),
   check (job <> pos),
   check (started <= finished),
-  check (case when outcome in (1, 6, 7) then final when outcome in (3, 4) then not final else 1 end)
+  -- Completed, cancelled and expired are final; snoozed and returned never
+  -- are. (A list of three after "in" would build a table for each row.)
+  check (case when outcome = 1 or outcome >= 6 then final when outcome = 3 or outcome = 4 then not final else 1 end)
 ) strict;
 -- The executions of a job beyond its first entry's.
 create index stint_executions_job on stint_executions (job) where job is not null;

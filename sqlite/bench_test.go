@@ -1,0 +1,160 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// The benchmarks tell jobs per second, as docs/design quotes them:
+//
+//	go test -run '^$' -bench . -benchtime 3s ./sqlite
+
+func perJob(b *testing.B, jobs int) {
+	b.ReportMetric(float64(jobs)/b.Elapsed().Seconds(), "jobs/s")
+}
+
+func someJobs(n int) []stint.NewJob {
+	all := make([]stint.NewJob, n)
+	for i := range all {
+		all[i] = stint.NewJob{Kind: "noop", Queue: stint.DefaultQueue, Args: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))}
+	}
+	return all
+}
+
+func enqueue(b testing.TB, s *Store, jobs []stint.NewJob) {
+	if _, err := s.Enqueue(b.Context(), stint.Tx{}, jobs); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkEnqueue(b *testing.B) {
+	for _, size := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
+			s := open(b, filepath.Join(b.TempDir(), "jobs.db"))
+			jobs, n := someJobs(size), 0
+			for b.Loop() {
+				enqueue(b, s, jobs)
+				n += size
+			}
+			perJob(b, n)
+		})
+	}
+	b.Run("producers=50", func(b *testing.B) {
+		s := open(b, filepath.Join(b.TempDir(), "jobs.db"))
+		b.SetParallelism(25)
+		b.RunParallel(func(pb *testing.PB) {
+			jobs := someJobs(1)
+			for pb.Next() {
+				enqueue(b, s, jobs)
+			}
+		})
+		perJob(b, b.N)
+	})
+	b.Run("tx", func(b *testing.B) {
+		s := open(b, filepath.Join(b.TempDir(), "jobs.db"))
+		db := database(b, s.path)
+		jobs, n := someJobs(10_000), 0
+		for b.Loop() {
+			tx, err := db.Begin()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := s.Enqueue(b.Context(), Tx(tx), jobs); err != nil {
+				b.Fatal(err)
+			}
+			if err := tx.Commit(); err != nil {
+				b.Fatal(err)
+			}
+			n += len(jobs)
+		}
+		perJob(b, n)
+	})
+}
+
+// work claims and completes everything, size entries at a time.
+func work(b testing.TB, s *Store, size int, serial *int64, token stint.Token) (worked int) {
+	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	for {
+		*serial++
+		c, err := s.Claim(b.Context(), stint.ClaimRequest{Engine: token, Serial: *serial, Nonce: stint.Nonce(rand.Int64()), Lane: lane, Max: size})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(c.Entries) == 0 {
+			return worked
+		}
+		now := time.Now()
+		done := make([]stint.Execution, len(c.Entries))
+		for i := range c.Entries {
+			done[i] = stint.Conclude(&c.Entries[i], stint.Ending{Outcome: stint.OutcomeCompleted}, now, 0)
+			done[i].Nonce, done[i].Slot, done[i].Started, done[i].Ended = c.Nonce, 1, now, now
+		}
+		n, err := s.Finish(b.Context(), token, []stint.ClaimRef{c.ClaimRef}, done)
+		if err != nil || n != len(done) {
+			b.Fatal(n, err)
+		}
+		worked += n
+	}
+}
+
+func join(b testing.TB, s *Store) stint.Token {
+	token := stint.Token(rand.Int64())
+	if err := s.Join(b.Context(), stint.EngineInfo{Token: token, Instance: "bench", Slots: 1, TimeToLive: time.Minute}, nil); err != nil {
+		b.Fatal(err)
+	}
+	return token
+}
+
+func BenchmarkWork(b *testing.B) {
+	for _, size := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("claim=%d", size), func(b *testing.B) {
+			s := open(b, filepath.Join(b.TempDir(), "jobs.db"))
+			token, serial, n := join(b, s), int64(0), 0
+			jobs := someJobs(size * 10)
+			for b.Loop() {
+				b.StopTimer()
+				enqueue(b, s, jobs)
+				b.StartTimer()
+				n += work(b, s, size, &serial, token)
+			}
+			perJob(b, n)
+		})
+	}
+}
+
+func BenchmarkPromote(b *testing.B) {
+	s := open(b, filepath.Join(b.TempDir(), "jobs.db"))
+	jobs, n := someJobs(1000), 0
+	for i := range jobs {
+		jobs[i].Delay = time.Microsecond
+	}
+	for b.Loop() {
+		b.StopTimer()
+		enqueue(b, s, jobs)
+		b.StartTimer()
+		p, err := s.Promote(b.Context(), time.Time{}, 1000)
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += p.Moved
+	}
+	perJob(b, n)
+}
+
+func BenchmarkLook(b *testing.B) {
+	s := open(b, filepath.Join(b.TempDir(), "jobs.db"))
+	enqueue(b, s, someJobs(1000))
+	var serial int64
+	work(b, s, 1000, &serial, join(b, s))
+	for b.Loop() {
+		if _, err := s.Look(b.Context(), stint.KnownLanes{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
