@@ -34,7 +34,8 @@ func TestTheDefaultPolicyWaitsOneTwoFourUpTo512Minutes(t *testing.T) {
 	inBubble(t, 48*time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := stint.NewMux()
 		handle(mux, "fails", func(context.Context, *stint.Job) error { return errors.New("no") })
-		stop := start(t, s, mux, engine.Config{})
+		// Seventeen hours go by faster with few beats and looks.
+		stop := start(t, silent{s}, mux, engine.Config{TimeToLive: time.Hour, Poll: time.Minute})
 		id := enqueue(t, s, "fails", `{}`)
 		time.Sleep(1023*time.Minute + time.Minute)
 		synctest.Wait()
