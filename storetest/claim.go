@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -95,7 +96,7 @@ var claimTests = []test{
 			t.Errorf("%d jobs are left to claim, want 3", len(got))
 		}
 	}},
-	{"A claim with Settle spares nothing and takes nothing twice", func(t *T) {
+	{"A claim with Settle takes what is there, and nothing twice", func(t *T) {
 		w := t.join("k")
 		settle := stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 10, Wait: true, Settle: true}
 		for range 3 {
@@ -108,7 +109,27 @@ var claimTests = []test{
 			if c, err = w.TryClaim(t.ctx, settle); err != nil || len(c.Positions) != 0 {
 				t.Errorf("another took %v, error %v", c.Positions, err)
 			}
-			w.Complete(t.join("k").ClaimAll()...)
+		}
+	}},
+	{"What was rolled back is not in sight, and a claim that settles it takes nothing", func(t *T) {
+		w := t.join("k")
+		for round := range 3 {
+			tx := t.begin()
+			t.enqueueIn(tx, jobs(3000, "k")...)
+			t.must(tx.Rollback())
+			if seen := t.look(stint.KnownLanes{}); len(seen) != 0 {
+				t.Errorf("round %d: after a rollback a look sees work in %v", round, seen)
+			}
+			for range 2 {
+				req := stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1, Wait: true, Settle: true}
+				if c, err := w.TryClaim(t.ctx, req); err != nil || len(c.Positions) != 0 {
+					t.Errorf("round %d: a claim after a rollback took %v, error %v", round, c.Positions, err)
+				}
+			}
+			id := t.enqueue(job("k"))[0]
+			if e := w.One(); e.ID != id {
+				t.Errorf("round %d: claimed job %d, want %d", round, e.ID, id)
+			}
 		}
 	}},
 	{"Fetch answers in the order asked and leaves out what does not exist", func(t *T) {
@@ -161,7 +182,8 @@ var claimTests = []test{
 	}},
 }
 
-// look returns the sights by lane, each at most once.
+// look returns the lanes with work by their IDs. Those that only want to be
+// settled are left out: how much is much, each store decides for itself.
 func (t *T) look(known stint.KnownLanes) map[stint.LaneID]stint.Sight {
 	t.Helper()
 	sights, err := t.Store.Look(t.ctx, known)
@@ -173,6 +195,7 @@ func (t *T) look(known stint.KnownLanes) map[stint.LaneID]stint.Sight {
 		}
 		seen[s.Lane] = s
 	}
+	maps.DeleteFunc(seen, func(_ stint.LaneID, s stint.Sight) bool { return s.Settle })
 	return seen
 }
 

@@ -210,8 +210,10 @@ func claimsMustExist(t *T) {
 		for _, e := range entries {
 			w.taken[e.Pos] = wrong
 		}
-		t.Log(what)
 		refuses(t, w, stint.ErrClaimGone, snoozes(w, entries)...)
+		if t.Failed() {
+			t.Fatalf("the claim was given with %s", what)
+		}
 	}
 }
 

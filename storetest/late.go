@@ -12,6 +12,9 @@ import (
 var lateTests = []test{
 	{"Whatever the order of two transactions and of claims between, nothing is lost or doubled", func(t *T) {
 		for _, order := range interleavings(nil, 3, 3) {
+			if order[0] != 0 {
+				continue // the same with the names swapped
+			}
 			for ends := range 4 {
 				playLate(t, order, ends, 3)
 			}
@@ -20,7 +23,7 @@ var lateTests = []test{
 	{"And of three transactions, some of the orders", func(t *T) {
 		all := interleavings(nil, 2, 2, 2)
 		rng := NewSeed(t).Rand("orders")
-		for range 60 {
+		for range 20 {
 			playLate(t, all[rng.IntN(len(all))], rng.IntN(8), 2)
 		}
 	}},

@@ -70,7 +70,10 @@ func (m *model) Look(_ context.Context, known stint.KnownLanes) ([]stint.Sight, 
 	return sights, nil
 }
 
-func (m *model) Claim(_ context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (m *model) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	if err := ctx.Err(); err != nil {
+		return stint.Claim{}, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.engine(req.Engine) == nil && !m.is("claims for the buried") {
@@ -119,7 +122,10 @@ func (m *model) Fetch(_ context.Context, at []stint.Position) ([]stint.Entry, er
 	return entries, nil
 }
 
-func (m *model) Finish(_ context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (m *model) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.engine(engine) == nil && !m.is("records for the buried") {

@@ -76,7 +76,10 @@ func (m *model) Held(_ context.Context, token stint.Token, serial int64) ([]stin
 	return held, nil
 }
 
-func (m *model) Bury(_ context.Context, b stint.Burial, judge func(*stint.Entry, bool) stint.Execution) (int, error) {
+func (m *model) Bury(ctx context.Context, b stint.Burial, judge func(*stint.Entry, bool) stint.Execution) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.engine(b.Engine)
@@ -122,7 +125,10 @@ func (m *model) Engines(context.Context) ([]stint.EngineInfo, error) {
 	return all, nil
 }
 
-func (m *model) Promote(_ context.Context, from time.Time, limit int) (stint.Promotion, error) {
+func (m *model) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+	if err := ctx.Err(); err != nil {
+		return stint.Promotion{}, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()

@@ -126,7 +126,10 @@ func (d *database) jobRow(id stint.ID) *row {
 	return nil
 }
 
-func (m *model) Enqueue(_ context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in, _ := tx.Handle.(*modelTx)

@@ -48,7 +48,6 @@ var mutants = []struct{ fault, group string }{
 
 	{"records for the buried", "Finish"},
 	{"records for the buried", "Bury"},
-	{"records for the buried", "Concurrent"},
 	{"accepts a wrong nonce", "Finish"},
 	{"stores poison", "Poison"},
 	{"counts repetitions", "Finish"},
@@ -70,7 +69,6 @@ var mutants = []struct{ fault, group string }{
 	{"buries the living", "Bury"},
 	{"announces everything", "Bury"},
 	{"buries one claim only", "Bury"},
-	{"buries one claim only", "Concurrent"},
 
 	{"promotes early", "Waiting"},
 	{"promotes in the order of ids", "Waiting"},
@@ -100,7 +98,7 @@ func TestSuiteCatchesMutants(t *testing.T) {
 		t.Run(m.fault+", "+m.group, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestModel$/^"+m.group+"$", "-test.failfast", "-test.timeout=60s")
-			cmd.Env = append(os.Environ(), faultVariable+"="+m.fault, storetest.LoadVariable+"=0.1")
+			cmd.Env = append(os.Environ(), faultVariable+"="+m.fault, storetest.LoadVariable+"=0.2")
 			out, err := cmd.CombinedOutput()
 			switch {
 			case err == nil:

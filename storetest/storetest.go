@@ -100,7 +100,7 @@ func Run(t *testing.T, h Harness) {
 		{"Roster", rosterTests}, {"Bury", buryTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests},
-		{"Concurrent", concurrentTests},
+		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()

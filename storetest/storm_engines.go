@@ -83,6 +83,9 @@ func (s *storm) turn(w *Worker, rng *rand.Rand, held *[]stint.Entry) error {
 	} else if err := s.claim(w, rng, sights[rng.IntN(len(sights))], held); err != nil {
 		return err
 	}
+	if rng.IntN(4) == 0 {
+		time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
+	}
 	var later []stint.Entry
 	var done []stint.Execution
 	for _, e := range *held {

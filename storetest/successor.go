@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,7 +31,13 @@ var successorTests = []test{
 			t.state(id, stint.Completed)
 		}
 	}},
-	{"Everything said of the job is there on every later attempt", laterAttemptsSeeAll},
+	{"Everything said of the job is there on every later attempt", func(t *T) { laterAttempts(t, rich()) }},
+	{"Also when it was scheduled", func(t *T) {
+		j := rich()
+		j.Delay = time.Millisecond
+		laterAttempts(t, j)
+	}},
+	{"Also when nothing was said", func(t *T) { laterAttempts(t, stint.NewJob{Kind: "k"}) }},
 	{"Attempts, losses and suspicion are carried as told", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
@@ -153,43 +158,37 @@ func (t *T) peek(id stint.ID, w *Worker) stint.Entry {
 	return entries[0]
 }
 
-func laterAttemptsSeeAll(t *T) {
-	for name, build := range map[string]func() stint.NewJob{
-		"ready at once": rich,
-		"scheduled":     func() stint.NewJob { j := rich(); j.Delay = time.Millisecond; return j },
-		"bare":          func() stint.NewJob { return job("k") },
+// laterAttempts brings a job back in every way there is, and compares what
+// each attempt sees with what the first one saw.
+func laterAttempts(t *T, j stint.NewJob) {
+	w := t.join(j.Kind)
+	t.enqueue(j)
+	if j.Delay > 0 {
+		time.Sleep(20 * time.Millisecond)
+		t.promoteAll(1)
+	}
+	first := w.One()
+	e := first
+	for i, end := range []stint.Ending{
+		{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
+		{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeSnoozed},
+		{Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
 	} {
-		t.Run(name, func(tt *testing.T) {
-			u := newT(tt, t.Harness)
-			w := u.join("k")
-			u.enqueue(build())
-			if build().Delay > 0 {
-				time.Sleep(20 * time.Millisecond)
-				u.promoteAll(1)
-			}
-			first := w.One()
-			e := first
-			for i, end := range []stint.Ending{
-				{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
-				{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeSnoozed}, {Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
-			} {
-				w.Finish(end, e)
-				if end.Outcome == stint.OutcomeSnoozed {
-					u.promoteAll(1)
-				}
-				before := e.Pos
-				e = w.One()
-				if e.Pos <= before {
-					u.Errorf("return %d: position %d is not after %d", i+1, e.Pos, before)
-				}
-				if diff := cmp.Diff(first.Job, e.Job, sameJob...); diff != "" {
-					u.Errorf("return %d (-first +later):\n%s", i+1, diff)
-				}
-			}
-			w.Complete(e)
-			if info := u.info(e.ID); info.State != stint.Completed || !sameJSON(info.Args, build().Args) && name != "bare" {
-				u.Errorf("people see %s, %s", info.State, info.Args)
-			}
-		})
+		w.Finish(end, e)
+		if end.Outcome == stint.OutcomeSnoozed {
+			t.promoteAll(1)
+		}
+		before := e.Pos
+		e = w.One()
+		if e.Pos <= before {
+			t.Errorf("return %d: position %d is not after %d", i+1, e.Pos, before)
+		}
+		if diff := cmp.Diff(first.Job, e.Job, sameJob...); diff != "" {
+			t.Errorf("return %d (-first +later):\n%s", i+1, diff)
+		}
+	}
+	w.Complete(e)
+	if info := t.info(e.ID); info.State != stint.Completed || !sameJSON(info.Args, first.Args) {
+		t.Errorf("people see %s, %s", info.State, info.Args)
 	}
 }

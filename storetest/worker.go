@@ -113,9 +113,10 @@ func (w *Worker) TryClaimAll(ctx context.Context, batch int) ([]stint.Entry, err
 	var all []stint.Entry
 	for barren := 0; barren < 10; barren++ {
 		sights, err := w.Store.Look(ctx, stint.KnownLanes{})
-		if err != nil || len(sights) == 0 {
+		if err != nil {
 			return all, err
 		}
+		work := 0
 		for _, sight := range sights {
 			c, err := w.TryClaim(ctx, stint.ClaimRequest{Lane: sight.Lane, Max: batch, Wait: true, Settle: sight.Settle})
 			if err != nil {
@@ -124,7 +125,13 @@ func (w *Worker) TryClaimAll(ctx context.Context, batch int) ([]stint.Entry, err
 			if len(c.Entries) > 0 {
 				barren = 0
 			}
+			if len(c.Entries) > 0 || !sight.Settle {
+				work++
+			}
 			all = append(all, c.Entries...)
+		}
+		if work == 0 {
+			return all, nil
 		}
 	}
 	return all, errors.New("a lane stays in sight, and nothing comes of claiming it")

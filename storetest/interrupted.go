@@ -1,0 +1,135 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// interruptedTests cut calls off in the middle, as a lost connection does: the
+// answer is gone, and what was done is not known.
+var interruptedTests = []test{
+	{"A call whose context has ended fails, and the store works on", func(t *T) {
+		ended, cancel := context.WithCancel(t.ctx)
+		cancel()
+		w := t.join("k")
+		id := t.enqueue(job("k"))[0]
+		if _, err := t.Store.Enqueue(ended, stint.Tx{}, jobs(1, "k", stint.Queue("never"))); err == nil {
+			t.Errorf("an enqueue succeeded")
+		}
+		if c, err := w.TryClaim(ended, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}); err == nil {
+			t.Errorf("a claim succeeded: %v", c.Positions)
+		}
+		if _, err := t.Store.Promote(ended, time.Time{}, 1); err == nil {
+			t.Errorf("a promotion succeeded")
+		}
+		if _, err := t.Store.Bury(ended, stint.Burial{Engine: w.Info.Token}, Judge); err == nil {
+			t.Errorf("a burial succeeded")
+		}
+		w.Complete(w.One())
+		t.state(id, stint.Completed)
+	}},
+	{"A batch whose enqueue was cut off is there whole or not at all", func(t *T) {
+		const size = 10
+		rng := NewSeed(t).Rand("cuts")
+		sure := map[string]bool{}
+		for i := range 60 {
+			tag := fmt.Sprint("batch ", i)
+			ctx, cancel := cut(t, rng)
+			_, err := stint.NewClient(t.Store).EnqueueMany(ctx, jobs(size, "k", stint.Tag(tag), stint.Queue(tag)))
+			cancel()
+			sure[tag] = err == nil
+		}
+		for tag, stored := range sure {
+			n := len(t.list(stint.Filter{Tag: tag}))
+			if n != size && (stored || n != 0) {
+				t.Errorf("%s has %d jobs of %d; the call succeeded: %v", tag, n, size, stored)
+			}
+		}
+	}},
+	{"A claim that was cut off is told by Held, or took nothing", func(t *T) {
+		rng := NewSeed(t).Rand("cuts")
+		ids := t.enqueue(jobs(300, "k")...)
+		w := t.join("k")
+		answered := map[stint.Position]bool{}
+		for range 60 {
+			ctx, cancel := cut(t, rng)
+			c, _ := w.TryClaim(ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1 + rng.IntN(5), Wait: true})
+			cancel()
+			for _, pos := range c.Positions {
+				answered[pos] = true
+			}
+		}
+		var all []stint.Position
+		for _, c := range t.held(w, 1) {
+			for _, pos := range c.Positions {
+				delete(answered, pos)
+				w.taken[pos] = c.ClaimRef
+			}
+			all = append(all, c.Positions...)
+		}
+		if len(answered) > 0 {
+			t.Errorf("Held does not tell of %d positions that were answered", len(answered))
+		}
+		entries, err := t.Store.Fetch(t.ctx, all)
+		t.must(err)
+		entries = append(entries, w.ClaimAll()...)
+		if got := slices.Sorted(slices.Values(jobIDs(entries))); !slices.Equal(got, ids) {
+			t.Errorf("%d entries are held or left, want each of %d once", len(got), len(ids))
+		}
+		w.Complete(entries...)
+	}},
+	{"A batch of outcomes that was cut off can be repeated until it is known", func(t *T) {
+		rng := NewSeed(t).Rand("cuts")
+		w := t.join("k")
+		for range 40 {
+			t.enqueue(jobs(5, "k")...)
+			done := snoozes(w, w.ClaimAll())
+			ctx, cancel := cut(t, rng)
+			_, err := w.TryFinish(ctx, done...)
+			cancel()
+			n, again := w.TryFinish(t.ctx, done...)
+			if again != nil || err == nil && n != 0 || n != 0 && n != len(done) {
+				t.Errorf("first %v; then %d were new, error %v", err, n, again)
+			}
+		}
+		if l := t.ledger(); len(l.Executions) != 200 || len(l.Waiting) != 200 {
+			t.Errorf("there are %d executions and %d successors, want 200", len(l.Executions), len(l.Waiting))
+		}
+	}},
+	{"A burial that was cut off is done whole by the next", func(t *T) {
+		rng := NewSeed(t).Rand("cuts")
+		const rounds, n = 20, 20
+		for range rounds {
+			t.enqueue(jobs(n, "k")...)
+			w := t.join("k")
+			w.ClaimAll()
+			ctx, cancel := cut(t, rng)
+			_, err := Bury(ctx, t.Store, stint.Burial{Engine: w.Info.Token}, Judge)
+			cancel()
+			if err != nil {
+				if _, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, Judge); err != nil && !errors.Is(err, stint.ErrBuried) {
+					t.Errorf("the second burial: %v", err)
+				}
+			}
+			heir := t.join("k")
+			if got := heir.ClaimAll(); len(got) != n {
+				t.Errorf("%d entries came back, want %d", len(got), n)
+			} else {
+				heir.Complete(got...)
+			}
+			heir.Leave()
+		}
+	}},
+}
+
+// cut is a context that ends at any moment of a short call: before it, in the
+// middle, or not in time.
+func cut(t *T, rng *rand.Rand) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.ctx, time.Duration(rng.IntN(4000))*time.Microsecond)
+}
