@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// app is one run of the program: the world that it lives in, and what every
+// command shares.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) string
+	exit     func(code int) // of a second signal, which waits for nothing
+
+	outTerminal, errTerminal bool
+
+	db      databaseFlags
+	json    bool
+	started bool // a command began: what fails from here on is not its use
+}
+
+func newApp() *app {
+	return &app{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, exit: os.Exit,
+		outTerminal: isTerminal(os.Stdout), errTerminal: isTerminal(os.Stderr),
+	}
+}
+
+// isTerminal is also true of /dev/null, where what is written for people does
+// no harm.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// run executes a command line and returns the exit code.
+func (a *app) run(args []string) int {
+	root := a.rootCommand()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exitOK
+	}
+	if !a.started {
+		err = asUsage(err, cmd)
+	}
+	err = a.explain(err)
+	a.report(err)
+	return exitCode(err)
+}
+
+// action is what a command does.
+type action func(ctx context.Context, cmd *cobra.Command, args []string) error
+
+// does gives a command its action. Flags that were not given are looked for in
+// the environment first.
+func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.readEnvironment(cmd.Flags()); err != nil {
+			return err
+		}
+		a.db.schemaGiven = cmd.Flags().Changed("schema")
+		a.started = true
+		return do(context.Background(), cmd, args)
+	}
+	return cmd
+}
+
+// withJSON offers --json.
+func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd
+}
+
+// group is a command that only holds others.
+func (a *app) group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		err := usagef("there is no command %q", cmd.CommandPath()+" "+args[0])
+		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+			return withHint(err, "did you mean %s %s?", cmd.CommandPath(), similar[0])
+		}
+		return withHint(err, "%s --help lists the commands", cmd.CommandPath())
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(members...)
+	return cmd
+}
+
+// envAnnotation marks a flag with the environment variable that stands in for
+// it.
+const envAnnotation = "stint_env"
+
+// orEnv lets an environment variable stand in for a flag that is not given.
+func orEnv(flags *pflag.FlagSet, variable string, names ...string) {
+	for _, name := range names {
+		f := flags.Lookup(name)
+		f.Usage += " (env " + variable + ")"
+		f.Annotations = map[string][]string{envAnnotation: {variable}}
+	}
+}
+
+// readEnvironment sets the flags that were not given and have a variable. An
+// empty variable counts as none.
+func (a *app) readEnvironment(flags *pflag.FlagSet) error {
+	var first error
+	flags.VisitAll(func(f *pflag.Flag) {
+		variable := f.Annotations[envAnnotation]
+		if first != nil || f.Changed || len(variable) == 0 || a.env(variable[0]) == "" {
+			return
+		}
+		if err := f.Value.Set(a.env(variable[0])); err != nil {
+			first = usagef("%s in the environment: %v", variable[0], err)
+		}
+	})
+	return first
+}
+
+// note tells people something beside the data.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.err, format+"\n", args...)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint/internal/load"
+)
+
+const benchBurnLong = `Burn enqueues jobs that do nothing, in bulk, and then works them off with engines
+in this process. The figures are the most that the engine can do here; history is
+kept, and each job has been committed before it counts.`
+
+// burnReport is what --json prints.
+type burnReport struct {
+	load.BurnResult
+	Settings settings `json:"settings"`
+}
+
+func (a *app) benchBurnCommand() *cobra.Command {
+	o := load.BurnOptions{}
+	cmd := a.withJSON(a.does(&cobra.Command{
+		Use:     "burn",
+		Short:   "Measure how many jobs per second can be enqueued and worked",
+		Long:    benchBurnLong,
+		Example: "  stint bench burn -n 1000000 --db postgres:///app --engines 2",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		for _, f := range []struct {
+			name  string
+			value int
+			least int
+		}{{"n", o.N, 1}, {"engines", o.Engines, 1}, {"slots", o.Slots, 0}, {"batch", o.Batch, 1}, {"producers", o.Producers, 1}} {
+			if f.value < f.least {
+				return usagef("--%s: %d is less than %d", f.name, f.value, f.least)
+			}
+		}
+		return a.measure(ctx, func(ctx context.Context, g *ground) error {
+			o.Meter, o.Open = &load.Meter{}, g.opener
+			report := burnReport{Settings: a.settings(ctx, g)}
+			s := report.Settings
+			s["engines"], s["slots"], s["batch"], s["producers"] = o.Engines, cmp.Or(o.Slots, 4*runtime.GOMAXPROCS(0)), o.Batch, o.Producers
+			stop := a.showProgress(o.Meter, o.N)
+			r, err := load.Burn(ctx, g.roles, o)
+			stop()
+			if err != nil {
+				return err
+			}
+			report.BurnResult = r
+			if a.json {
+				return a.printJSON(report)
+			}
+			t := newTable(a.out, "", "jobs", "seconds", "jobs/s")
+			t.AppendRow([]any{"enqueue", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), count(int64(r.EnqueuePerSecond))})
+			t.AppendRow([]any{"work", count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), count(int64(r.WorkPerSecond))})
+			t.Render()
+			s.print(a.out)
+			return nil
+		})
+	}))
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVarP(&o.N, "jobs", "n", 100_000, "how many jobs")
+	flags.IntVar(&o.Engines, "engines", 1, "how many engines, each with connections of its own")
+	flags.IntVar(&o.Slots, "slots", 0, "how many jobs each runs at once (default 4 for each processor)")
+	flags.IntVar(&o.Batch, "batch", 5000, "how many jobs are enqueued at a time")
+	flags.IntVar(&o.Producers, "producers", 2, "how many enqueue side by side")
+	return cmd
+}

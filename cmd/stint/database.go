@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// defaultFile is the database of those who name none.
+const defaultFile = "stint.db"
+
+// databaseFlags say which database a command is about.
+type databaseFlags struct {
+	url, schema string
+	schemaGiven bool
+}
+
+// roles are everything that a command may want of a database. The value behind
+// them also listens and audits, for whoever asks whether it does.
+type roles interface {
+	stint.Store
+	stint.Inspector
+	stint.Migrator
+}
+
+// database is an open one. Hand the roles on, not the database: what else they
+// can do would be hidden.
+type database struct {
+	roles
+	Close func()
+}
+
+// access says what opening a database may do to it.
+type access int
+
+const (
+	looking    access = iota // it must be there, and is left as it is
+	creating                 // it is created or, a local file, upgraded
+	migrating                // it must be there, whatever its schema is
+	installing               // the same, and a local file is created
+)
+
+// connectTimeout keeps a command from waiting minutes for an address that
+// swallows packets.
+const connectTimeout = "10"
+
+// engineConnections is what an engine wants of a pool.
+const engineConnections = "8"
+
+var (
+	keyValue = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
+	scheme   = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]+)://`)
+)
+
+// isPostgres tells PostgreSQL's URLs and key=value strings from paths.
+func (f databaseFlags) isPostgres() bool {
+	return strings.HasPrefix(f.url, "postgres://") || strings.HasPrefix(f.url, "postgresql://") || keyValue.MatchString(f.url)
+}
+
+// check finds what can never be a database, before anything is touched.
+func (f databaseFlags) check() error {
+	switch {
+	case f.isPostgres():
+		return nil
+	case f.url == "":
+		return withHint(usagef("--db is empty"), "name an SQLite file or a PostgreSQL URL, or leave --db out for %s", defaultFile)
+	case scheme.MatchString(f.url):
+		return withHint(usagef("--db: stint knows no database of the kind %q", scheme.FindStringSubmatch(f.url)[1]),
+			"write a path for SQLite, or postgres://user@host/name")
+	case strings.ContainsRune(f.url, 0):
+		return usagef("--db: the path holds a NUL character")
+	case f.schemaGiven:
+		return usagef("--schema is for PostgreSQL, and %s is an SQLite file", f.url)
+	}
+	return nil
+}
+
+// absent reports whether the database is a local file that is not there yet.
+func (f databaseFlags) absent() bool {
+	if f.isPostgres() || f.url == sqlite.Memory {
+		return false
+	}
+	_, err := os.Stat(f.url)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// open opens the database of the flags. Its errors are explained by the app.
+func (a *app) open(ctx context.Context, how access) (*database, error) {
+	return a.openSchema(ctx, how, a.db)
+}
+
+func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*database, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	if f.isPostgres() {
+		s, err := postgres.Open(ctx, f.withDefaults(), postgres.Config{
+			Schema: f.schema, NoInstall: how == looking, SkipCheck: how >= migrating,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &database{s, s.Close}, nil
+	}
+	mayCreate := how == creating || how == installing
+	if !mayCreate && f.absent() {
+		return nil, withHint(errors.New("there is no database file "+f.url), "stint up creates it; --db or STINT_DB names another one")
+	}
+	s, err := sqlite.Open(ctx, f.url, sqlite.Config{
+		Upgrade: how == creating, NoInstall: !mayCreate, SkipCheck: how >= migrating, ReadOnly: how == looking,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &database{s, func() { _ = s.Close() }}, nil
+}
+
+// withDefaults adds to a PostgreSQL address what it does not say.
+func (f databaseFlags) withDefaults() string {
+	for _, setting := range [][2]string{{"connect_timeout", connectTimeout}, {"pool_max_conns", engineConnections}} {
+		name, value := setting[0], setting[1]
+		switch {
+		case strings.Contains(f.url, name+"="):
+		case keyValue.MatchString(f.url):
+			f.url += " " + name + "=" + value
+		case strings.Contains(f.url, "?"):
+			f.url += "&" + name + "=" + value
+		default:
+			f.url += "?" + name + "=" + value
+		}
+	}
+	return f.url
+}

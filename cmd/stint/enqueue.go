@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+)
+
+const enqueueLong = `Enqueue stores one job and prints its id. The arguments are one JSON value,
+{} when there are none, or - to read them from standard input.
+
+The kind must be one that an engine declared at some time, so that a misspelt
+name does not wait for ever; --force enqueues it all the same. On a local SQLite
+file the built-in kinds sh and http are always known.
+
+What is not said is what the kind's declaration says.`
+
+const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
+  stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --in 1h
+  jq -c .order order.json | stint enqueue import_order - --queue imports --priority -10`
+
+func (a *app) enqueueCommand() *cobra.Command {
+	var flags jobFlags
+	cmd := a.withJSON(a.does(&cobra.Command{
+		Use:     "enqueue KIND [ARGS]",
+		Short:   "Enqueue a job of any kind",
+		Long:    enqueueLong,
+		Example: enqueueExample,
+		Args:    cobra.RangeArgs(1, 2),
+	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		raw, err := a.jsonArgument(args[1:])
+		if err != nil {
+			return err
+		}
+		opts, err := flags.options(cmd)
+		if err != nil {
+			return err
+		}
+		return a.enqueue(ctx, args[0], raw, flags.force, opts)
+	}))
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+// maxInput is far above what a client accepts, so that its own message about
+// the size is what people see.
+const maxInput = 64 << 20
+
+// jsonArgument is the JSON in the first of the arguments, or on standard input
+// for "-".
+func (a *app) jsonArgument(args []string) (json.RawMessage, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	text := args[0]
+	if text == "-" {
+		raw, err := io.ReadAll(io.LimitReader(a.in, maxInput))
+		if err != nil {
+			return nil, fmt.Errorf("read the arguments from standard input: %w", err)
+		}
+		text = string(raw)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, withHint(usagef("args: they are empty"), "leave them out for none")
+	}
+	return json.RawMessage(text), nil
+}
+
+// enqueue stores one job and prints its id. What can never be right is found
+// before anything is opened, so that nothing is created on its behalf.
+func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option) error {
+	if err := (stint.Declaration{Name: kind}).Job(args, opts...).Check(stint.Limits{}); err != nil {
+		return hintInput(err)
+	}
+	how := creating
+	if a.db.isPostgres() && !force {
+		how = looking // where there is no schema, no engine declared a kind
+	}
+	if a.db.absent() && !force {
+		if err := knows(builtin.declarations(), kind); err != nil {
+			return err
+		}
+	}
+	created := a.db.absent()
+	db, err := a.open(ctx, how)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	declared, err := a.declaration(ctx, db, kind, force)
+	if err != nil {
+		return err
+	}
+	id, err := stint.NewClient(db).Enqueue(ctx, declared.Job(args, opts...))
+	if err != nil {
+		return hintInput(err)
+	}
+	if created {
+		a.note("created %s", a.db.url)
+	}
+	if err := a.printID(id); err != nil {
+		return err
+	}
+	a.noteIfIdle(ctx, db)
+	return nil
+}
+
+// declaration finds what is known of a kind.
+func (a *app) declaration(ctx context.Context, db *database, kind string, force bool) (stint.Declaration, error) {
+	known, err := db.Kinds(ctx)
+	if err != nil {
+		return stint.Declaration{}, err
+	}
+	if !a.db.isPostgres() {
+		for _, d := range builtin.declarations() {
+			if knows(known, d.Name) != nil {
+				known = append(known, d)
+			}
+		}
+	}
+	if i := slices.IndexFunc(known, func(d stint.Declaration) bool { return d.Name == kind }); i >= 0 {
+		return known[i], nil
+	}
+	if force {
+		return stint.Declaration{Name: kind}, nil
+	}
+	return stint.Declaration{}, knows(known, kind)
+}
+
+// knows is an error with a hint unless the kind is one of the known.
+func knows(known []stint.Declaration, kind string) error {
+	names := make([]string, len(known))
+	for i, d := range known {
+		names[i] = d.Name
+	}
+	if slices.Contains(names, kind) {
+		return nil
+	}
+	slices.Sort(names)
+	err := usagef("no engine ever declared the kind %q", kind)
+	switch {
+	case slices.Contains(builtin.names(), kind):
+		return withHint(err, "on a shared database built-in kinds are switched on: stint work --kinds %s (or give --force)", kind)
+	case len(names) == 0:
+		return withHint(err, "none is declared yet: start an engine first, or give --force")
+	}
+	return withHint(err, "known are %s; --force enqueues it all the same", strings.Join(names, ", "))
+}
+
+// hintInput adds advice to what is wrong with a job.
+func hintInput(err error) error {
+	var invalid *stint.InvalidError
+	if errors.As(err, &invalid) && invalid.Field == "args" && strings.HasPrefix(invalid.Problem, "malformed JSON") {
+		return withHint(err, `quote the whole value for the shell: '{"name": "value"}'`)
+	}
+	return err
+}
+
+func (a *app) printID(id stint.ID) error {
+	if a.json {
+		return a.printJSON(map[string]stint.ID{"id": id})
+	}
+	_, err := fmt.Fprintln(a.out, id)
+	return err
+}
+
+// noteIfIdle tells people at a terminal that nobody will do the job. It is
+// no fault of the command when that cannot be found out.
+func (a *app) noteIfIdle(ctx context.Context, db *database) {
+	if !a.errTerminal {
+		return
+	}
+	if engines, err := db.Engines(ctx); err == nil && len(engines) == 0 {
+		command := "stint up"
+		if a.db.isPostgres() {
+			command = "stint work"
+		}
+		a.note("no engine is running: start one with %s%s", command, a.sameDatabase())
+	}
+}
+
+// sameDatabase is the flag by which another command finds this one's database.
+func (a *app) sameDatabase() string {
+	switch {
+	case a.db.url == defaultFile, a.env("STINT_DB") == a.db.url:
+		return ""
+	case a.db.isPostgres():
+		return " --db …" // it may hold a password
+	}
+	return " --db " + shellQuote(a.db.url)
+}
+
+// shellQuote makes one word of a path, for people to copy.
+func shellQuote(s string) string {
+	if strings.ContainsAny(s, " '\"\\$&;|<>()*?!`") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// encode is JSON as people would write it, without escapes for web pages.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// durationValue is a flag that reads a number with a unit.
+type durationValue time.Duration
+
+// durationFlag defines a flag for a duration; 0 is shown as no default.
+func durationFlag(flags *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
+	*p = value
+	flags.Var((*durationValue)(p), name, usage)
+}
+
+func (d *durationValue) Set(text string) error {
+	v, err := retry.ParseDuration(text)
+	*d = durationValue(v)
+	return err
+}
+
+func (d *durationValue) Type() string { return "duration" }
+
+func (d *durationValue) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return retry.FormatDuration(time.Duration(*d))
+}
+
+// retryValue is a flag that reads a retry policy.
+type retryValue struct{ policy retry.Policy }
+
+func (r *retryValue) Set(text string) error {
+	p, err := retry.Parse(text)
+	r.policy = p
+	return err
+}
+
+func (r *retryValue) Type() string   { return "policy" }
+func (r *retryValue) String() string { return "" }
+
+// listValue is a flag with names separated by commas. Given again, it adds.
+type listValue struct {
+	names *[]string
+	field string
+}
+
+func (l listValue) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		if err := stint.CheckName(l.field, name); err != nil {
+			return err
+		}
+		if !slices.Contains(*l.names, name) {
+			*l.names = append(*l.names, name)
+		}
+	}
+	return nil
+}
+
+func (l listValue) Type() string { return "names" }
+
+func (l listValue) String() string {
+	if l.names == nil {
+		return ""
+	}
+	return strings.Join(*l.names, ",")
+}
+
+// choiceValue is a flag that is one of a few words.
+type choiceValue struct {
+	value   *string
+	choices []string
+}
+
+func choiceFlag(flags *pflag.FlagSet, p *string, name, value, usage string, choices ...string) {
+	*p = value
+	flags.Var(choiceValue{p, choices}, name, usage+": "+strings.Join(choices, ", "))
+}
+
+func (c choiceValue) Set(text string) error {
+	if !slices.Contains(c.choices, text) {
+		return fmt.Errorf("%q is not one of %s", text, strings.Join(c.choices, ", "))
+	}
+	*c.value = text
+	return nil
+}
+
+func (c choiceValue) Type() string { return "word" }
+
+func (c choiceValue) String() string {
+	if c.value == nil {
+		return ""
+	}
+	return *c.value
+}
+
+// pairValue is a flag of the form NAME=VALUE that may be given many times.
+type pairValue struct {
+	pairs     *map[string]string
+	separator string
+	example   string
+}
+
+func (p pairValue) Set(text string) error {
+	name, value, ok := strings.Cut(text, p.separator)
+	if !ok {
+		return fmt.Errorf("%q has no %q; write for example %s", text, p.separator, p.example)
+	}
+	if *p.pairs == nil {
+		*p.pairs = map[string]string{}
+	}
+	if p.separator == ":" { // as in a header, where people put space
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	}
+	(*p.pairs)[name] = value
+	return nil
+}
+
+func (p pairValue) Type() string   { return "pair" }
+func (p pairValue) String() string { return "" }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-go/stint"
+)
+
+// jobFlags are what may be said of any job that is enqueued.
+type jobFlags struct {
+	queue    string
+	priority int
+	in       time.Duration
+	at       instantValue
+	tags     []string
+	urn      string
+	source   string
+	retry    retryValue
+	timeout  time.Duration
+	metadata string
+	force    bool
+}
+
+func (f *jobFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&f.queue, "queue", "", "the queue; what the kind says, otherwise default")
+	flags.IntVar(&f.priority, "priority", 0, "lower first, from -100 to 100")
+	durationFlag(flags, &f.in, "in", 0, "run it that much later, by the database's clock: 90s, 2h")
+	flags.Var(&f.at, "at", `run it not before: 2026-03-01T09:00:00+01:00, or local "2026-03-01 09:00", 09:00 (when it is that time next)`)
+	flags.StringArrayVar(&f.tags, "tag", nil, "a label to find it by; may be given many times")
+	flags.StringVar(&f.urn, "urn", "", "a name for the thing that it is about")
+	flags.StringVar(&f.source, "source", "", "where it comes from")
+	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, timetable:5m=1m,1h=5m; what the kind says, otherwise exponential:10:1m")
+	durationFlag(flags, &f.timeout, "timeout", 0, "bound each attempt; otherwise what the kind says, or nothing")
+	flags.StringVar(&f.metadata, "metadata", "", "a JSON object that travels beside the arguments")
+	flags.BoolVar(&f.force, "force", false, "enqueue even if no engine ever declared the kind")
+}
+
+// options are the flags that were given.
+func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
+	given := cmd.Flags().Changed
+	if given("in") && given("at") {
+		return nil, usagef("--in and --at exclude each other")
+	}
+	var opts []stint.Option
+	add := func(name string, opt stint.Option) {
+		if given(name) {
+			opts = append(opts, opt)
+		}
+	}
+	// An empty name is a mistake, most often of a variable in a script. It
+	// must not mean the default.
+	for _, flag := range []struct{ name, value string }{{"queue", f.queue}, {"urn", f.urn}, {"source", f.source}} {
+		if given(flag.name) {
+			if err := stint.CheckName(flag.name, flag.value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	add("queue", stint.Queue(f.queue))
+	add("priority", stint.Priority(f.priority))
+	add("in", stint.In(f.in))
+	add("at", stint.At(f.at.time))
+	add("tag", stint.Tag(f.tags...))
+	add("urn", stint.URN(f.urn))
+	add("source", stint.Source(f.source))
+	add("retry", stint.Retry(f.retry.policy))
+	add("timeout", stint.Timeout(f.timeout))
+	add("metadata", stint.Metadata(json.RawMessage(f.metadata)))
+	return opts, nil
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/httpjob"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/shelljob"
+)
+
+func (a *app) jobsShowCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:   "show ID",
+		Short: "Show a job with all of its attempts",
+		Long: `Show prints everything that is known of a job: what was enqueued, and of each
+attempt when and where it ran, how it ended and what it left. --json prints one
+object with a list of executions.`,
+		Example: "  stint jobs show 12\n  stint jobs show 12 --json | jq '.executions[-1].result'",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		id, err := jobID(args[0])
+		if err != nil {
+			return err
+		}
+		db, err := a.open(ctx, looking)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		job, err := db.Job(ctx, id)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(job)
+		}
+		a.showJob(job, time.Now())
+		return nil
+	}))
+}
+
+func (a *app) showJob(j *stint.JobInfo, now time.Time) {
+	fmt.Fprintf(a.out, "job %d is %s\n\n", j.ID, stateInWords(j, now))
+	t := newTable(a.out)
+	field := func(name, value string) {
+		if value != "" {
+			t.AppendRow([]any{"  " + name, value})
+		}
+	}
+	field("kind", visible(j.Kind))
+	field("args", cut(visible(string(j.Args)), 2000))
+	field("queue", visible(j.Queue))
+	if j.Priority != 0 {
+		field("priority", fmt.Sprint(j.Priority))
+	}
+	field("tags", visible(strings.Join(j.Tags, ", ")))
+	field("urn", visible(j.URN))
+	field("source", visible(j.Source))
+	field("metadata", cut(visible(string(j.Metadata)), 2000))
+	field("retry", j.Retry)
+	if j.Timeout > 0 {
+		field("timeout", retry.FormatDuration(j.Timeout))
+	}
+	if j.Losses > 0 {
+		field("losses", fmt.Sprint(j.Losses))
+	}
+	field("created", moment(j.Created)+" ("+ago(j.Created, now)+")")
+	if !j.Due.Equal(j.Created) {
+		field("due", moment(j.Due)+" ("+ago(j.Due, now)+")")
+	}
+	t.Render()
+	for _, x := range j.Executions {
+		a.showExecution(j.Kind, x)
+	}
+}
+
+// stateInWords says a state with what follows from it.
+func stateInWords(j *stint.JobInfo, now time.Time) string {
+	switch s := situation(*j, now); {
+	case j.State.Final() && j.Reason != "":
+		return string(j.State) + ": " + visible(j.Reason)
+	case j.State.Final() || s == "":
+		return string(j.State)
+	default:
+		return string(j.State) + ", " + s
+	}
+}
+
+func (a *app) showExecution(kind string, x stint.ExecutionInfo) {
+	outcome := x.Outcome.String()
+	if x.Reason != "" && !strings.Contains(outcome, x.Reason) {
+		outcome += ": " + visible(x.Reason)
+	}
+	fmt.Fprintf(a.out, "\nattempt %d %s\n\n", x.Attempt, outcome)
+	t := newTable(a.out)
+	if !x.Started.IsZero() {
+		t.AppendRow([]any{"  started", moment(x.Started)})
+		t.AppendRow([]any{"  took", took(max(0, x.Finished.Sub(x.Started)))})
+	} else {
+		t.AppendRow([]any{"  ended", moment(x.Finished) + ", without having begun"})
+	}
+	t.AppendRow([]any{"  on", ranOn(x)})
+	summary, body := readable(kind, x.Result)
+	for _, line := range summary {
+		t.AppendRow([]any{"  " + line[0], line[1]})
+	}
+	if x.Error != nil {
+		t.AppendRow([]any{"  error", visible(strings.TrimRight(x.Error.Message, "\n"))})
+		t.AppendRow([]any{"  class", visible(x.Error.Class)})
+	}
+	t.Render()
+	if body != "" {
+		fmt.Fprintf(a.out, "\n%s\n", indent(body, "  | "))
+	}
+	if x.Error != nil && x.Error.Stack != "" {
+		fmt.Fprintf(a.out, "\n%s\n", indent(x.Error.Stack, "  "))
+	}
+}
+
+// readable takes the results of built-in kinds apart, and shows others as
+// JSON.
+func readable(kind string, raw json.RawMessage) (summary [][2]string, body string) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, ""
+	}
+	switch kind {
+	case "sh":
+		var r shelljob.Result
+		if json.Unmarshal(raw, &r) == nil {
+			code := fmt.Sprint(r.ExitCode)
+			if r.Signal != "" {
+				code += " (" + r.Signal + ")"
+			}
+			return [][2]string{{"exit code", code}}, r.Output
+		}
+	case "http":
+		var r httpjob.Result
+		if json.Unmarshal(raw, &r) == nil {
+			return [][2]string{{"status", fmt.Sprint(r.Status)}}, r.Body
+		}
+	}
+	pretty, err := json.MarshalIndent(raw, "", "  ")
+	if err != nil {
+		return nil, string(raw)
+	}
+	return nil, string(pretty)
+}
+
+// cut shortens what would fill the screen; --json has all of it.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + fmt.Sprintf(" … (%s bytes, see --json)", count(len(s)))
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/sqlite"
+)
+
+func (a *app) migrateCommand() *cobra.Command {
+	return a.group(&cobra.Command{
+		Use:   "migrate",
+		Short: "Install, upgrade, print or remove the schema",
+		Long: `Engines install the schema into a database that has none, and upgrade a local
+file; a shared database that holds jobs is upgraded only by migrate up. Engines of
+the version before go on working meanwhile.`,
+	},
+		a.migrateStatusCommand(),
+		a.migrateUpCommand(),
+		a.migrateDownCommand(),
+		a.migratePrintCommand(),
+	)
+}
+
+func (a *app) migrateStatusCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:   "status",
+		Short: "Compare the database with this program",
+		Args:  cobra.NoArgs,
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, migrating)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		info, err := db.Schema(ctx)
+		if err != nil {
+			return err
+		}
+		return a.printSchema(info)
+	}))
+}
+
+func (a *app) migrateUpCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:   "up",
+		Short: "Install the schema, or bring it up to this program's version",
+		Args:  cobra.NoArgs,
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, installing)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		before, err := db.Schema(ctx)
+		if err != nil {
+			return err
+		}
+		after, err := db.Migrate(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case a.json:
+			return a.printJSON(after)
+		case before.Installed == after.Installed:
+			return a.printSchema(after)
+		case before.Installed == 0:
+			fmt.Fprintf(a.out, "installed version %d of the schema %q in %s\n", after.Installed, after.Where, a.db.place())
+		default:
+			fmt.Fprintf(a.out, "upgraded the schema %q in %s from version %d to %d\n", after.Where, a.db.place(), before.Installed, after.Installed)
+		}
+		return nil
+	}))
+}
+
+func (a *app) migrateDownCommand() *cobra.Command {
+	var yes bool
+	cmd := a.does(&cobra.Command{
+		Use:   "down",
+		Short: "Remove the schema with all jobs in it",
+		Args:  cobra.NoArgs,
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, migrating)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		info, err := db.Schema(ctx)
+		if err != nil {
+			return err
+		}
+		if info.Installed == 0 {
+			return fmt.Errorf("%s has no schema %q to remove", a.db.place(), info.Where)
+		}
+		what := fmt.Sprintf("the schema %q in %s%s", info.Where, a.db.place(), a.contents(ctx, db))
+		if !yes {
+			return withHint(usagef("this would remove %s for ever", what), "give --yes if that is meant")
+		}
+		if err := db.Uninstall(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "removed %s\n", what)
+		return nil
+	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "really remove everything")
+	return cmd
+}
+
+// contents says what a schema holds, as far as that can be read: it may be of
+// another version.
+func (a *app) contents(ctx context.Context, db *database) string {
+	counts, err := db.Counts(ctx)
+	if err != nil {
+		return ""
+	}
+	var all, open int64
+	for state, n := range counts {
+		all += n
+		if !state.Final() {
+			open += n
+		}
+	}
+	text := fmt.Sprintf(" with %s jobs, %s of them unfinished", count(all), count(open))
+	if engines, err := db.Engines(ctx); err == nil && len(engines) > 0 {
+		text += fmt.Sprintf(" (and %d engines at work)", len(engines))
+	}
+	return text
+}
+
+func (a *app) migratePrintCommand() *cobra.Command {
+	var from int
+	cmd := a.does(&cobra.Command{
+		Use:   "print",
+		Short: "Print the schema, for teams that run their own tool",
+		Long: `Print writes the SQL of every step after --from to standard output. It changes
+nothing.`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		if from < 0 {
+			return usagef("--from: %d is not a version", from)
+		}
+		if a.db.absent() {
+			a.db.url = sqlite.Memory // the text does not depend on the file
+		}
+		db, err := a.open(ctx, migrating)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		text, err := db.PrintSchema(from)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.out, strings.TrimRight(text, "\n"))
+		return err
+	})
+	cmd.Flags().IntVar(&from, "from", 0, "the version that is installed already")
+	return cmd
+}
+
+func (a *app) printSchema(info stint.SchemaInfo) error {
+	if a.json {
+		return a.printJSON(info)
+	}
+	verdict := "it is up to date"
+	switch {
+	case info.Installed == 0:
+		verdict = "it is not installed; stint migrate up installs it"
+	case info.Oldest > info.Known:
+		verdict = "it is too new for this program"
+	case info.Installed > info.Known:
+		verdict = "it is newer than this program, which may still work on it"
+	case info.Installed < info.Known:
+		verdict = "it is too old; stint migrate up upgrades it"
+	}
+	t := newTable(a.out)
+	t.AppendRow([]any{"database", a.db.place()})
+	t.AppendRow([]any{"schema", info.Where})
+	t.AppendRow([]any{"installed", info.Installed})
+	t.AppendRow([]any{"this program", info.Known})
+	t.AppendRow([]any{"verdict", verdict})
+	t.Render()
+	return nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `stint runs background jobs durably on the database that you have already:
+PostgreSQL, shared by any number of machines, or a single SQLite file.
+
+Begin with
+
+  stint up                       an engine on the file stint.db
+  stint sh -- echo hello         in a second terminal: enqueue a command
+  stint jobs list                see what became of it
+
+The database is chosen by --db or STINT_DB: a path is an SQLite file,
+postgres://user@host/name or "host=… dbname=…" is PostgreSQL. Flags win over
+the environment. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
+
+Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
+3 stopped while handlers were still running.`
+
+// rootCommand wires the whole command line.
+func (a *app) rootCommand() *cobra.Command {
+	root := a.group(&cobra.Command{
+		Use:           "stint",
+		Short:         "A durable job engine on PostgreSQL or SQLite",
+		Long:          rootLong,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	},
+		a.upCommand(),
+		a.workCommand(),
+		a.enqueueCommand(),
+		a.shCommand(),
+		a.httpCommand(),
+		a.jobsCommand(),
+		a.migrateCommand(),
+		a.benchCommand(),
+		a.versionCommand(),
+	)
+	// A command that only holds others can be run, to find misspelt names, but
+	// that is no use of it.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	root.SetVersionTemplate("stint {{.Version}}\n")
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	cobra.EnableCommandSorting = false
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	flags.StringVar(&a.db.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
+	flags.StringVar(&a.db.schema, "schema", "stint", "the schema within a PostgreSQL database")
+	orEnv(flags, "STINT_DB", "db")
+	orEnv(flags, "STINT_SCHEMA", "schema")
+	return root
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/stint-go/stint/retry"
+)
+
+// untilSignal returns a context that ends at the first TERM, INT or HUP. A
+// second TERM or INT exits at once. A HUP may come again and again from a
+// terminal that goes away, so it does not count as impatience.
+func (a *app) untilSignal(ctx context.Context, log *slog.Logger, grace time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 4)
+	notify(signals)
+	var over atomic.Bool
+	go func() {
+		for s := range signals {
+			switch {
+			case over.Load():
+			case ctx.Err() == nil:
+				log.Info("stopping: no new jobs; those that run may finish", "signal", s.String(), "grace", retry.FormatDuration(grace))
+				cancel()
+			case s != syscall.SIGHUP:
+				log.Warn("exiting at once, without waiting for what runs", "signal", s.String())
+				a.exit(exitStillRunning)
+			}
+		}
+	}()
+	return ctx, func() {
+		over.Store(true)
+		signal.Stop(signals)
+		close(signals)
+		cancel()
+	}
+}
+
+// interrupted returns a context that ends at TERM or INT, for commands that
+// have something to tidy up or to say.
+func interrupted(ctx context.Context) (context.Context, func()) {
+	return signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+}
+
+// notify leaves a HUP alone that the parent chose to ignore, as nohup does.
+func notify(signals chan<- os.Signal) {
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+)
+
+const workLong = `Work runs an engine: it takes jobs from the database and performs them until it
+is told to stop.
+
+The program itself can perform the built-in kinds sh and http. On a local SQLite
+file they are on. On a shared PostgreSQL database they are switched on by --kinds,
+since whoever may enqueue there could then run commands here. Kinds of your own
+are Go functions in a program of your own.
+
+Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
+--grace, then cancel and return them; exit code 0, or 3 when handlers are still
+running after that. A second TERM or INT exits at once with 3. QUIT prints every
+goroutine and dies.
+
+Log lines go to standard error. At the level info they tell of failures, trouble
+and the engine's own life; debug adds a line for each job that starts or succeeds.`
+
+const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queues mail,default --slots 50
+  STINT_DB=postgres://app@db/shop STINT_KINDS=http stint work --log-format json`
+
+// engineFlags are an engine's.
+type engineFlags struct {
+	queues, kinds []string
+	slots         int
+	instance      string
+	grace         time.Duration
+	timeToLive    time.Duration
+	poll          time.Duration
+	httpPrivate   bool
+	logLevel      string
+	logFormat     string
+}
+
+func (f *engineFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.Var(listValue{&f.queues, "queues"}, "queues", "the queues to work on, separated by commas (default all)")
+	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http (default both on an SQLite file, none on PostgreSQL)")
+	flags.IntVar(&f.slots, "slots", 0, "how many jobs run at once (default 4 for each processor)")
+	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
+	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
+	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long a silent engine counts as dead")
+	durationFlag(flags, &f.poll, "poll", 0, "how often to look for work when nothing was heard (default 1s with notifications, 20ms to 500ms without)")
+	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
+	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
+	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
+	for _, name := range []string{"queues", "kinds", "slots", "instance", "grace", "time-to-live", "poll", "log-level", "log-format"} {
+		orEnv(flags, "STINT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_")), name)
+	}
+}
+
+func (a *app) workCommand() *cobra.Command {
+	var flags engineFlags
+	cmd := a.does(&cobra.Command{
+		Use:     "work",
+		Short:   "Run an engine",
+		Long:    workLong,
+		Example: workExample,
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		e, err := a.prepare(ctx, cmd, &flags)
+		if err != nil {
+			return err
+		}
+		defer e.db.Close()
+		return a.runEngine(ctx, e, slog.LevelDebug)
+	})
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+// prepared is an engine that is about to run.
+type prepared struct {
+	*engineFlags
+	db    *database
+	mux   *stint.Mux
+	log   *slog.Logger
+	level slog.Level
+}
+
+// prepare checks what was asked for and opens the database, in this order.
+func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (*prepared, error) {
+	switch {
+	case f.slots < 0, f.slots == 0 && cmd.Flags().Changed("slots"):
+		return nil, usagef("--slots: %d is too few", f.slots)
+	case f.instance == "" && cmd.Flags().Changed("instance"):
+		return nil, usagef("--instance: the name is empty")
+	}
+	if f.grace == 0 {
+		f.grace = time.Nanosecond // the engine takes 0 for its default, and here it was asked for
+	}
+	local := !a.db.isPostgres()
+	if f.kinds == nil && local {
+		f.kinds = builtin.names()
+	}
+	if f.kinds == nil {
+		return nil, withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http")
+	}
+	mux, err := builtin.mux(f.kinds, kindOptions{private: f.httpPrivate || local})
+	if err != nil {
+		return nil, err
+	}
+	// With no store yet, this finds what is wrong with the settings before
+	// anything is created.
+	if _, err := engine.New(nil, mux, f.config(nil)); err != nil {
+		return nil, err
+	}
+	db, err := a.open(ctx, creating)
+	if err != nil {
+		return nil, err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cmp.Or(f.logLevel, "info"))); err != nil {
+		return nil, usagef("--log-level: %v", err)
+	}
+	return &prepared{engineFlags: f, db: db, mux: mux, log: newLogger(a.err, level, f.logFormat), level: level}, nil
+}
+
+func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
+	return engine.Config{
+		Queues: f.queues, Slots: f.slots, Instance: f.instance, Grace: f.grace,
+		TimeToLive: f.timeToLive, Poll: f.poll, Version: version(), OnEvent: onEvent,
+	}
+}
+
+// runEngine works until a signal comes. Successes are logged at the level
+// given.
+func (a *app) runEngine(ctx context.Context, p *prepared, successes slog.Level) error {
+	events := newEventLog(p.log, successes)
+	e, err := engine.New(p.db.roles, p.mux, p.config(events.on))
+	if err != nil {
+		return err
+	}
+	ctx, release := a.untilSignal(ctx, p.log, p.grace)
+	defer release()
+	return e.Run(ctx)
+}
