@@ -22,13 +22,15 @@ func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.En
 	buried := 0
 	err := s.transact(ctx, func(tx pgx.Tx) error {
 		buried = 0
-		low, running, err := s.condemn(ctx, tx, b)
+		running, err := s.condemn(ctx, tx, b)
 		if err != nil {
 			return err
 		}
 		// Only now, with the row gone and the lock ours, nothing of this
-		// engine's can still be on its way.
-		claims, err := s.held(ctx, tx, b.Engine, low)
+		// engine's can still be on its way. All of its claims are read: the
+		// bound in its last beat is what it believed, and after a failover
+		// that lost outcomes it believes too much.
+		claims, err := s.held(ctx, tx, b.Engine, 0)
 		if err != nil {
 			return err
 		}
@@ -68,44 +70,62 @@ func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.En
 }
 
 // condemn takes the engine's lock, makes sure that it is to go, and deletes it
-// from the roster. It returns the bound of its open claims and what it said
-// it was running.
-func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (int64, []stint.Position, error) {
-	var mine bool
-	err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock($1)`, b.Engine).Scan(&mine)
-	if err != nil {
-		return 0, nil, err
-	}
-	if !mine {
-		return 0, nil, stint.ErrBurialBlocked
+// from the roster. It returns what the engine said it was running.
+func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) ([]stint.Position, error) {
+	if err := lockEngine(ctx, tx, b.Engine); err != nil {
+		return nil, err
 	}
 	var (
 		fresh   bool
-		low     int64
 		running []stint.Position
 	)
-	err = tx.QueryRow(ctx, s.sql.in(`
-		select b.beat > clock_timestamp() - $2 * interval '1 microsecond', b.low, b.running
-		from stint.beats b where b.token = $1`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &low, &running)
+	err := tx.QueryRow(ctx, s.sql.in(`
+		select b.beat > clock_timestamp() - $2 * interval '1 microsecond', b.running
+		from stint.beats b where b.token = $1`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &running)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil, stint.ErrBuried
+		return nil, stint.ErrBuried
 	} else if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if fresh && b.Unless > 0 {
-		return 0, nil, stint.ErrAlive
+		return nil, stint.ErrAlive
 	}
 	gone, err := tx.Exec(ctx, s.sql.in(`delete from stint.engines where token = $1`), b.Engine)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if gone.RowsAffected() == 0 {
-		return 0, nil, stint.ErrBuried
+		return nil, stint.ErrBuried
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.in(`delete from stint.beats where token = $1`), b.Engine)
 	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2 where token = $1`), b.Engine, b.Why)
-	return low, running, tx.SendBatch(ctx, batch).Close()
+	return running, tx.SendBatch(ctx, batch).Close()
+}
+
+// lockEngine takes the engine's exclusive lock without waiting. Another
+// burial holds it as we would; anything else is a write under the fence.
+func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.Token) error {
+	for range 3 {
+		var mine bool
+		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock($1)`, engine).Scan(&mine); err != nil || mine {
+			return err
+		}
+		var burial bool
+		err := tx.QueryRow(ctx, `
+			select exists (
+			  select from pg_locks l join pg_database d on d.oid = l.database
+			  where d.datname = current_database() and l.locktype = 'advisory' and l.objsubid = 1
+			    and l.classid::bigint << 32 | l.objid::bigint = $1 and l.mode = 'ExclusiveLock' and l.granted)`,
+			engine).Scan(&burial)
+		if err != nil {
+			return err
+		}
+		if burial {
+			return stint.ErrBuried
+		}
+	}
+	return stint.ErrBurialBlocked
 }
 
 func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []stint.Position) ([]stint.Entry, error) {
@@ -114,7 +134,7 @@ func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []stint.Position) ([]
 	if err != nil {
 		return nil, err
 	}
-	return s.entries(ctx, &read)
+	return s.entries(ctx, tx, &read)
 }
 
 const recordSQL = `select stint.record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -58,14 +59,11 @@ func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight
 const (
 	claimSQL = `select n, positions from stint.claim($1, $2, $3, $4, $5, $6, $7)`
 
-	// barrierSQL writes a little WAL in a transaction of its own, whose
-	// synchronous commit flushes the claim's asynchronous one as well: outside
-	// the lane's lock, and grouped with what others flush at the time.
-	barrierSQL = `select pg_logical_emit_message(true, 'stint', '')`
+	barrierSQL = `select stint.barrier($1, $2)`
 
 	claimedSQL = `select * from stint.claimed($1, $2)`
 
-	beginSQL  = `begin isolation level read committed`
+	beginSQL  = `begin isolation level read committed read write`
 	commitSQL = `commit`
 )
 
@@ -96,12 +94,12 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 		p.send(beginSQL)
 	}
 	p.send(s.sql.claim, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)), int8s(int64(req.Lane)),
-		int4s(int32(req.Max)), bools(req.Wait), bools(req.Settle))
+		int4s(int32(min(max(0, req.Max), math.MaxInt32))), bools(req.Wait), bools(req.Settle))
 	if explicit {
 		p.send(commitSQL)
 	}
 	p.SendPipelineSync()
-	p.send(barrierSQL)
+	p.send(s.sql.barrier, int8s(int64(req.Engine)), int8s(req.Serial))
 	p.SendPipelineSync()
 	p.send(s.sql.claimed, int8s(int64(req.Engine)), int8s(req.Serial))
 	if err := p.Sync(); err != nil {
@@ -140,7 +138,7 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 	})
 	err = errors.Join(err, p.Close())
 	if err == nil {
-		claim.Entries, err = s.entries(ctx, &read)
+		claim.Entries, err = s.entries(ctx, conn, &read)
 	}
 	return claim, translate(err)
 }
@@ -168,51 +166,5 @@ func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, 
 	if err = errors.Join(err, p.Close()); err != nil {
 		return nil, fmt.Errorf("fetch %d entries: %w", len(at), translate(err))
 	}
-	return s.entries(ctx, &read)
-}
-
-// pipeline sends statements with binary parameters and reads the answers up
-// to each Sync: each part is a transaction of its own.
-type pipeline struct{ *pgconn.Pipeline }
-
-func (p pipeline) send(text string, params ...param) {
-	values, oids, formats := make([][]byte, len(params)), make([]uint32, len(params)), make([]int16, len(params))
-	for i, q := range params {
-		values[i], oids[i], formats[i] = q.value, q.oid, pgx.BinaryFormatCode
-	}
-	p.SendQueryParams(text, values, oids, formats, []int16{pgx.BinaryFormatCode})
-}
-
-// part reads results up to the next Sync and returns the first error among them.
-func (p pipeline) part(read func(*pgconn.ResultReader) error) error {
-	var first error
-	for {
-		results, err := p.GetResults()
-		if err != nil {
-			first = cmp.Or(first, err)
-			if p.broken(err) {
-				return first
-			}
-			continue
-		}
-		switch r := results.(type) {
-		case *pgconn.PipelineSync:
-			return first
-		case *pgconn.ResultReader:
-			err := read(r)
-			_, closeErr := r.Close()
-			if first == nil {
-				first = errors.Join(err, closeErr)
-			}
-		case nil:
-			return cmp.Or(first, errors.New("the server's answers ended early"))
-		}
-	}
-}
-
-// broken tells errors of the connection, after which nothing comes, from the
-// server's answers.
-func (p pipeline) broken(err error) bool {
-	var pg *pgconn.PgError
-	return !errors.As(err, &pg) || pg.Severity == "FATAL"
+	return s.entries(ctx, conn, &read)
 }

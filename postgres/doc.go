@@ -28,7 +28,11 @@
 // # Sessions
 //
 // The store works on any pgx pool, also through a pooler in transaction mode:
-// it keeps no session state and names no prepared statements of its own. Where
-// a role or database defaults to another isolation than read committed, every
-// transaction says so itself. Listening has a connection of its own.
+// it keeps no session state (give the pool default_query_exec_mode=exec behind
+// a pooler that does not follow prepared statements). Where a role or database
+// defaults to another isolation than read committed, every transaction says so
+// itself. Listening has a connection of its own.
+//
+// How durable a commit is remains the server's matter: where synchronous_commit
+// is off, a crash of the server may hand out work again that runs.
 package postgres

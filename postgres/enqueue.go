@@ -2,41 +2,48 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/retry"
 )
 
 // enqueueSQL appends jobs that are ready at once. Each is its own first entry.
 const enqueueSQL = `
+with ` + dictSQL + `
 insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata)
-select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, j.policy, j.retry::jsonb, j.timeout, j.urn, j.source, j.metadata::jsonb
-from unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-            $8::bigint[], $9::text[], $10::text[], $11::text[])
-  with ordinality as j(lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, i)
+select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, d.ids[j.policy], d.bodies[j.policy], j.timeout, j.urn, j.source, j.metadata::jsonb
+from dict d, unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
+            $9::bigint[], $10::text[], $11::text[], $12::text[])
+  with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, i)
 order by j.i
 returning pos`
+
+// dictSQL reads which of the batch's policies the database has, as this
+// statement sees it. Of the others the whole text goes with the jobs.
+const dictSQL = `dict as materialized (
+  select array_agg(p.id order by d.i) as ids, array_agg(case when p.id is null then d.body::jsonb end order by d.i) as bodies
+  from unnest($1::bigint[], $2::text[]) with ordinality as d(id, body, i)
+  left join stint.policies p on p.id = d.id
+)`
 
 // scheduleSQL stores jobs of which some have a time or tags. What is not yet
 // due gets its contents into the lane that nobody claims, and a waiting row.
 // The materialised CTE fixes ids and due times once for all parts.
 const scheduleSQL = `
-with job as materialized (
-  select j.*, nextval('stint.positions') as id,
+with ` + dictSQL + `, job as materialized (
+  select j.*, d.ids[j.policy] as known, d.bodies[j.policy] as retry, nextval('stint.positions') as id,
          c.now as created,
          case when j.at > c.now then j.at when j.delay > 0 then c.now + j.delay * interval '1 microsecond' end as due
-  from unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-              $8::bigint[], $9::text[], $10::text[], $11::text[], $12::timestamptz[], $13::bigint[], $14::text[])
-    with ordinality as j(lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, at, delay, tags, i),
+  from dict d, unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
+              $9::bigint[], $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::bigint[], $15::text[])
+    with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, at, delay, tags, i),
     (select clock_timestamp() as now) c
   order by j.i
 ), body as (
   insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
-  select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, policy, retry::jsonb,
+  select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, known, retry,
          timeout, tags::text[], urn, source, metadata::jsonb
   from job order by i
 ), wait as (
@@ -55,10 +62,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	if err != nil {
 		return nil, fmt.Errorf("store retry policies: %w", err)
 	}
-	text, args, err := s.enqueueArgs(jobs, known)
-	if err != nil {
-		return nil, err
-	}
+	text, args := s.enqueueArgs(jobs, known)
 	stmts := []statement{{text, args}}
 	if !tx.Quiet {
 		stmts = append(stmts, statement{s.sql.notify, nil})
@@ -83,12 +87,13 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 
 // enqueueArgs turns jobs into columns. Columns in which nobody said anything
 // are sent as null.
-func (s *Store) enqueueArgs(jobs []stint.NewJob, known map[retry.Policy]int64) (string, []any, error) {
+func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []any) {
 	n := len(jobs)
 	lane, queue, priority := make([]int64, n), make([]string, n), make([]int16, n)
 	kind, args := make([]string, n), make([]string, n)
-	var policy, timeout, delay sparse[int64]
-	var inline, urn, source, metadata, tags sparse[string]
+	var policy sparse[int32]
+	var timeout, delay sparse[int64]
+	var urn, source, metadata, tags sparse[string]
 	var at sparse[time.Time]
 	lanes := map[laneKey]int64{}
 	for i, j := range jobs {
@@ -99,16 +104,8 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known map[retry.Policy]int64) (
 			lanes[key] = id
 		}
 		lane[i], queue[i], priority[i], kind[i], args[i] = id, j.Queue, int16(j.Priority), j.Kind, string(j.Args)
-		if j.Retry != retry.Default() {
-			if id, ok := known[j.Retry]; ok {
-				policy.set(n, i, id)
-			} else {
-				text, err := json.Marshal(j.Retry)
-				if err != nil {
-					return "", nil, err
-				}
-				inline.set(n, i, string(text))
-			}
+		if place := known.places[j.Retry]; place > 0 {
+			policy.set(n, i, place)
 		}
 		if j.Timeout > 0 {
 			timeout.set(n, i, j.Timeout.Milliseconds())
@@ -126,12 +123,12 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known map[retry.Policy]int64) (
 		source.setText(n, i, j.Source)
 		metadata.setText(n, i, string(j.Metadata))
 	}
-	columns := []any{lane, queue, priority, kind, args, policy.column, inline.column,
+	columns := []any{known.ids, known.bodies, lane, queue, priority, kind, args, policy.column,
 		timeout.column, urn.column, source.column, metadata.column}
 	if at.column == nil && delay.column == nil && tags.column == nil {
-		return s.sql.enqueue, columns, nil
+		return s.sql.enqueue, columns
 	}
-	return s.sql.schedule, append(columns, at.column, delay.column, tags.column), nil
+	return s.sql.schedule, append(columns, at.column, delay.column, tags.column)
 }
 
 type laneKey struct {

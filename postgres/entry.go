@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,41 +81,61 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 }
 
 // entries completes what was read with the policies that entries refer to.
-func (s *Store) entries(ctx context.Context, r *entryReader) ([]stint.Entry, error) {
+// Those that this process does not know are read on the connection that the
+// caller holds: to take another from the pool could wait for ever.
+func (s *Store) entries(ctx context.Context, q queryer, r *entryReader) ([]stint.Entry, error) {
+	var missing []int64
 	for i, id := range r.policy {
 		if id == 0 {
 			continue
 		}
 		policy, ok := s.policies.get(id)
 		if !ok {
-			if err := s.readPolicies(ctx, r.policy); err != nil {
-				return nil, fmt.Errorf("read retry policies: %w", err)
-			}
-			policy, _ = s.policies.get(id)
+			missing = append(missing, id)
 		}
 		r.list[i].Retry = policy
+	}
+	if missing == nil {
+		return r.list, nil
+	}
+	found, err := s.readPolicies(ctx, q, missing)
+	if err != nil {
+		return nil, fmt.Errorf("read retry policies: %w", err)
+	}
+	for i, id := range r.policy {
+		if policy, ok := found[id]; ok {
+			r.list[i].Retry = policy
+		}
 	}
 	return r.list, nil
 }
 
-func (s *Store) readPolicies(ctx context.Context, ids []int64) error {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select id, body from stint.policies where id = any($1)`), ids)
+// queryer is a connection or transaction.
+type queryer interface {
+	Query(context.Context, string, ...any) (pgx.Rows, error)
+}
+
+func (s *Store) readPolicies(ctx context.Context, q queryer, ids []int64) (map[int64]retry.Policy, error) {
+	slices.Sort(ids)
+	rows, err := q.Query(ctx, s.sql.in(`select id, body from stint.policies where id = any($1)`), slices.Compact(ids))
 	if err != nil {
-		return translate(err)
+		return nil, translate(err)
 	}
 	var (
-		id   int64
-		body []byte
+		id    int64
+		body  []byte
+		found = map[int64]retry.Policy{}
 	)
 	_, err = pgx.ForEachRow(rows, []any{&id, &body}, func() error {
 		var p retry.Policy
 		if err := json.Unmarshal(body, &p); err != nil {
 			p = retry.Default() // a newer program's; the job must not wait for ours to be upgraded
 		}
+		found[id] = p
 		s.policies.add(id, p)
 		return nil
 	})
-	return translate(err)
+	return found, translate(err)
 }
 
 // epoch is where PostgreSQL's binary timestamps begin, in microseconds of Unix.

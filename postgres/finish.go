@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,6 +23,12 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	if len(done) == 0 {
 		return 0, nil
 	}
+	// By position, as every writer of executions does: a repetition beside a
+	// flush that is still under way must not wait for it crosswise.
+	done = slices.SortedStableFunc(slices.Values(done), func(a, b stint.Execution) int { return cmp.Compare(a.Pos, b.Pos) })
+	if err := named(claims, done); err != nil {
+		return 0, err
+	}
 	rows, err := executionParams(done)
 	if err != nil {
 		return 0, err
@@ -31,6 +40,21 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 		return 0, fmt.Errorf("record %d outcomes: %w", len(done), err)
 	}
 	return n, nil
+}
+
+// named makes sure that the claim behind each outcome is among those that the
+// database is asked for. After a failover an unasked one would be believed.
+func named(claims []stint.ClaimRef, done []stint.Execution) error {
+	known := make(map[stint.Nonce]bool, len(claims))
+	for _, c := range claims {
+		known[c.Nonce] = true
+	}
+	for _, x := range done {
+		if !known[x.Nonce] {
+			return fmt.Errorf("record %d outcomes: %w: that of position %d was not named", len(done), stint.ErrClaimGone, x.Pos)
+		}
+	}
+	return nil
 }
 
 func (s *Store) finish(ctx context.Context, params []param) (int, error) {
@@ -85,7 +109,7 @@ func executionParams(done []stint.Execution) ([]param, error) {
 	var next successors
 	now := time.Now()
 	for i, x := range done {
-		pos[i], nonce[i], attempt[i], slot[i] = x.Pos, x.Nonce, int32(x.Attempt), int16(x.Slot)
+		pos[i], nonce[i], attempt[i], slot[i] = x.Pos, x.Nonce, int32(x.Attempt), int16(min(x.Slot, math.MaxInt16))
 		outcome[i], final[i] = int16(x.Outcome), x.Final
 		ended[i] = age(now, x.Ended)
 		started[i] = max(age(now, x.Started), ended[i])

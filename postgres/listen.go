@@ -18,6 +18,11 @@ const keepAlive = 15 * time.Second
 func (s *Store) Listen(ctx context.Context, ring func()) error {
 	config := s.pool.Config().ConnConfig.Copy()
 	config.RuntimeParams["application_name"] = "stint listen"
+	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
+		if err := before(ctx, config); err != nil {
+			return listenError(ctx, err)
+		}
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return listenError(ctx, err)
@@ -42,7 +47,11 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, context.DeadlineExceeded):
-			if err := conn.Ping(ctx); err != nil {
+			// A peer that was cut off does not answer, and nothing else tells.
+			ask, cancel := context.WithTimeout(ctx, keepAlive/3)
+			err := conn.Ping(ask)
+			cancel()
+			if err != nil {
 				return listenError(ctx, err)
 			}
 		default:

@@ -34,8 +34,14 @@ func (s *Store) installed(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (stint.SchemaInfo, error) {
 	info := stint.SchemaInfo{Where: s.schema, Known: knownVersion}
+	// Read from the catalogue: to_regclass answers from a cache that takes no
+	// news while this session waits for the installer's advisory lock, and said
+	// that nothing was there when everything was.
 	var there bool
-	if err := q.QueryRow(ctx, `select to_regclass($1) is not null`, s.sql.in("stint.meta")).Scan(&there); err != nil || !there {
+	err := q.QueryRow(ctx, `
+		select exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+		               where n.nspname = $1 and c.relname = 'meta')`, s.schema).Scan(&there)
+	if err != nil || !there {
 		return info, err
 	}
 	return info, q.QueryRow(ctx, s.sql.in(`select version, oldest from stint.meta`)).Scan(&info.Installed, &info.Oldest)
@@ -57,8 +63,7 @@ func (s *Store) ready(ctx context.Context) error {
 			return err
 		}
 	case info.Oldest > knownVersion:
-		return fmt.Errorf("%w: schema %q has version %d and needs programs of version %d or newer; this one knows version %d",
-			stint.ErrSchema, s.schema, info.Installed, info.Oldest, knownVersion)
+		return s.tooNew(info)
 	case info.Installed < knownVersion && s.config.Upgrade:
 		if _, err := s.Migrate(ctx); err != nil {
 			return err
@@ -68,6 +73,15 @@ func (s *Store) ready(ctx context.Context) error {
 			stint.ErrSchema, s.schema, info.Installed, knownVersion)
 	}
 	return s.rebaseIfMoved(ctx)
+}
+
+// tooNew is the error of a schema that refuses this program, or nil.
+func (s *Store) tooNew(info stint.SchemaInfo) error {
+	if info.Oldest <= knownVersion {
+		return nil
+	}
+	return fmt.Errorf("%w: schema %q has version %d and needs programs of version %d or newer; this one knows version %d",
+		stint.ErrSchema, s.schema, info.Installed, info.Oldest, knownVersion)
 }
 
 // Migrate implements [stint.Migrator]. The first installation is one
@@ -81,7 +95,7 @@ func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
 		}
 		info, err = s.installed(ctx, tx)
 		if err != nil || info.Installed >= knownVersion {
-			return err
+			return errors.Join(err, s.tooNew(info))
 		}
 		if err := checkServer(ctx, tx); err != nil {
 			return err
@@ -103,15 +117,19 @@ func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
 	return info, nil
 }
 
-// checkServer refuses servers whose transaction numbers wrap: the log needs
-// xid8, which came with PostgreSQL 13.
+// checkServer refuses servers whose transaction numbers wrap (the log needs
+// xid8, which came with PostgreSQL 13) and databases that cannot hold every text.
 func checkServer(ctx context.Context, tx pgx.Tx) error {
-	var version string
-	if err := tx.QueryRow(ctx, `show server_version_num`).Scan(&version); err != nil {
+	var version int
+	var encoding string
+	err := tx.QueryRow(ctx, `select current_setting('server_version_num')::int, current_setting('server_encoding')`).Scan(&version, &encoding)
+	switch {
+	case err != nil:
 		return err
-	}
-	if n, err := strconv.Atoi(version); err == nil && n < 130000 {
-		return fmt.Errorf("%w: the server is PostgreSQL %d, and stint needs 13 or newer", stint.ErrSchema, n/10000)
+	case version < 130000:
+		return fmt.Errorf("%w: the server is PostgreSQL %d, and stint needs 13 or newer", stint.ErrSchema, version/10000)
+	case encoding != "UTF8":
+		return fmt.Errorf("%w: the database's encoding is %s, and stint needs UTF8", stint.ErrSchema, encoding)
 	}
 	return nil
 }

@@ -23,42 +23,53 @@ func policyID(text []byte) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]) >> 1)
 }
 
-// storePolicies sees to it that the policies of the jobs are in the database,
-// and returns their numbers. It never does so in the caller's transaction:
-// producers would wait for each other's commits, and a number from a
-// transaction that rolled back would stay in memory. There, policies that are
-// not known yet travel with the job instead; nor is another connection taken
-// while the caller holds one, since a small pool might have no other.
-func (s *Store) storePolicies(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (map[retry.Policy]int64, error) {
-	var known map[retry.Policy]int64
+// dictionary is the distinct policies of a batch of jobs: each job refers to
+// its place in it, from 1.
+type dictionary struct {
+	places map[retry.Policy]int32
+	ids    []int64
+	bodies []string
+}
+
+// storePolicies collects the policies of the jobs and sees to it that they are
+// in the database. It never does so in the caller's transaction: producers
+// would wait for each other's commits. There, policies that are not stored
+// yet travel with the job; nor is another connection taken while the caller
+// holds one, since a small pool might have no other.
+//
+// That a policy was stored once is only a hint. A database that was restored,
+// or failed over to a standby that lagged, may not have it any more; so each
+// statement that refers to one looks whether it is there.
+func (s *Store) storePolicies(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (dictionary, error) {
+	var d dictionary
 	for _, j := range jobs {
-		if j.Retry == retry.Default() {
-			continue
-		}
-		if _, ok := known[j.Retry]; ok {
+		if j.Retry == retry.Default() || d.places[j.Retry] > 0 {
 			continue
 		}
 		text, err := json.Marshal(j.Retry)
 		if err != nil {
-			return nil, err
+			return d, err
 		}
 		id := policyID(text)
-		if !s.policies.has(id) {
-			if tx.Handle != nil {
-				continue
-			}
-			_, err := s.pool.Exec(ctx, s.sql.in(`insert into stint.policies (id, body) values ($1, $2) on conflict do nothing`), id, text)
-			if err != nil {
-				return nil, translate(err)
+		if tx.Handle == nil && !s.policies.has(id) {
+			if err := s.storePolicy(ctx, id, text); err != nil {
+				return d, err
 			}
 			s.policies.add(id, j.Retry)
 		}
-		if known == nil {
-			known = map[retry.Policy]int64{}
+		if d.places == nil {
+			d.places = map[retry.Policy]int32{}
 		}
-		known[j.Retry] = id
+		d.ids, d.bodies = append(d.ids, id), append(d.bodies, string(text))
+		d.places[j.Retry] = int32(len(d.ids))
 	}
-	return known, nil
+	return d, nil
+}
+
+// storePolicy is read committed: under a stricter isolation two producers that
+// store the same policy at once would fail on each other.
+func (s *Store) storePolicy(ctx context.Context, id int64, text []byte) error {
+	return s.once(ctx, nil, s.sql.in(`insert into stint.policies (id, body) values ($1, $2) on conflict do nothing`), id, string(text))
 }
 
 func (p *policies) has(id int64) bool {

@@ -50,16 +50,17 @@ func (s *Store) rebase(ctx context.Context) func(tx pgx.Tx) error {
 		 where f.lane = e.lane and e.xid >= pg_snapshot_xmin(pg_current_snapshot()) and ` + claimedCondition,
 		// The old frontiers still tell which are claimed: the lowest number
 		// is behind each of them.
-		`update stint.entries set xid = pg_current_xact_id()
-		 where lane >= 0 and pos not in (
-		   select e.pos from stint.entries e join stint.frontiers() f on f.lane = e.lane where ` + claimedCondition + `)`,
+		`update stint.entries u set xid = pg_current_xact_id()
+		 from stint.entries e left join stint.frontiers() f on f.lane = e.lane
+		 where u.pos = e.pos and e.lane >= 0 and not coalesce(` + claimedCondition + `, false)`,
 		`insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions, pending_xid, pending_pos)
 		 select f.lane, f.n + 1, 0, 0, 0, pg_current_xact_id(), 0, '{}', p.xids, p.at
 		 from stint.frontiers() f,
 		      (select array_agg(x order by x) as xids, array_agg(0::bigint) as at
 		       from pg_snapshot_xip(pg_current_snapshot()) as x where x < pg_current_xact_id()) p`,
 		`select setval('stint.positions', greatest(
-		   (select last_value from stint.positions), (select coalesce(max(pos), 1) from stint.entries)))`,
+		   (select last_value from stint.positions), (select coalesce(max(pos), 1) from stint.entries),
+		   (select coalesce(max(pos), 1) from stint.executions)))`,
 		`update stint.meta set entries_oid = 'stint.entries'::regclass::oid,
 		   system_identifier = (select system_identifier from pg_control_system())`,
 	}

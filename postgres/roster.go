@@ -3,7 +3,10 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +28,9 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 		batch.Queue(s.sql.in(`
 			insert into stint.engine_history (token, instance, host, pid, version, joined)
 			select token, instance, host, pid, version, joined from stint.engines where token = $1`), e.Token)
+		// By name, as every engine does: two that join at once never wait for
+		// each other crosswise.
+		kinds = slices.SortedFunc(slices.Values(kinds), func(a, b stint.Declaration) int { return strings.Compare(a.Name, b.Name) })
 		for _, k := range kinds {
 			policy, err := inlinePolicy(k.Retry)
 			if err != nil {
@@ -83,23 +89,19 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) erro
 	if running == nil {
 		running = []stint.Position{}
 	}
-	beat := func(q interface {
-		QueryRow(context.Context, string, ...any) pgx.Row
-	}) error {
-		var one int
-		err := q.QueryRow(ctx, s.sql.in(`
-			update stint.beats b set beat = clock_timestamp(), low = greatest(b.low, $2), running = $3
-			from stint.engines e where b.token = $1 and e.token = b.token returning 1`), engine, b.Low, running).Scan(&one)
-		if err == pgx.ErrNoRows {
-			return stint.ErrBuried
+	found := false
+	scan := func(row pgx.Row) error {
+		err := row.Scan(&found)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
 		}
 		return err
 	}
-	var err error
-	if s.explicit.Load() {
-		err = s.transact(ctx, func(tx pgx.Tx) error { return beat(tx) })
-	} else {
-		err = translate(beat(s.pool))
+	err := s.once(ctx, scan, s.sql.in(`
+		update stint.beats b set beat = clock_timestamp(), low = greatest(b.low, $2), running = $3
+		from stint.engines e where b.token = $1 and e.token = b.token returning true`), engine, b.Low, running)
+	if err == nil && !found {
+		err = stint.ErrBuried
 	}
 	if err != nil {
 		return fmt.Errorf("beat: %w", err)
@@ -125,9 +127,7 @@ func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]s
 	return claims, nil
 }
 
-func (s *Store) held(ctx context.Context, q interface {
-	Query(context.Context, string, ...any) (pgx.Rows, error)
-}, engine stint.Token, serial int64) ([]stint.Claim, error) {
+func (s *Store) held(ctx context.Context, q queryer, engine stint.Token, serial int64) ([]stint.Claim, error) {
 	rows, err := q.Query(ctx, s.sql.in(heldSQL), engine, serial)
 	if err != nil {
 		return nil, translate(err)

@@ -16,10 +16,10 @@ type statements struct {
 	schema  string // quoted
 	channel string
 
-	enqueue, schedule, notify   string
-	look, claim, claimed, fetch string
-	finish, record              string
-	promote                     string
+	enqueue, schedule, notify            string
+	look, claim, barrier, claimed, fetch string
+	finish, record                       string
+	promote                              string
 }
 
 func (q *statements) load(schema string) {
@@ -27,7 +27,7 @@ func (q *statements) load(schema string) {
 	q.channel = schema
 	for text, into := range map[string]*string{
 		enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify,
-		lookSQL: &q.look, claimSQL: &q.claim, claimedSQL: &q.claimed, fetchSQL: &q.fetch,
+		lookSQL: &q.look, claimSQL: &q.claim, barrierSQL: &q.barrier, claimedSQL: &q.claimed, fetchSQL: &q.fetch,
 		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote,
 	} {
 		*into = q.in(text)

@@ -125,10 +125,33 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return now, translate(err)
 }
 
+// beginIdleSQL begins a transaction of several messages. A program that is
+// frozen between two of them must not hold what it locked for ever: the server
+// ends its session.
+const beginIdleSQL = beginSQL + `; set local idle_in_transaction_session_timeout = '5s'`
+
 // transact runs f in a read committed transaction and commits.
 func (s *Store) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
-	opts := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
-	return translate(pgx.BeginTxFunc(ctx, s.pool, opts, f))
+	return translate(pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginIdleSQL}, f))
+}
+
+// once runs one statement as a read committed transaction, and hands its row
+// to scan unless that is nil. Everything is one message: nothing can be cut
+// off while a lock is held.
+func (s *Store) once(ctx context.Context, scan func(pgx.Row) error, text string, args ...any) error {
+	batch := &pgx.Batch{}
+	explicit := s.explicit.Load()
+	if explicit {
+		batch.Queue(beginSQL)
+	}
+	q := batch.Queue(text, args...)
+	if scan != nil {
+		q.QueryRow(scan)
+	}
+	if explicit {
+		batch.Queue(commitSQL)
+	}
+	return translate(s.pool.SendBatch(ctx, batch).Close())
 }
 
 // errIsolation is what the schema's functions answer in a transaction that is
@@ -139,7 +162,8 @@ var errIsolation = errors.New("the session's default isolation is not read commi
 // changed: from then on every transaction says its isolation itself.
 func retryExplicit[T any](s *Store, f func() (T, error)) (T, error) {
 	v, err := f()
-	if errors.Is(err, errIsolation) && s.explicit.CompareAndSwap(false, true) {
+	if errors.Is(err, errIsolation) {
+		s.explicit.Store(true)
 		return f()
 	}
 	return v, err

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/stint-go/stint"
 )
+
+// maxMicroseconds is the longest wait that a Duration can count.
+const maxMicroseconds = int64(math.MaxInt64 / time.Microsecond)
 
 const promoteSQL = `select moved, until, next_in from stint.promote($1, $2)`
 
@@ -24,15 +28,9 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (stint.P
 		until *time.Time
 		next  *int64
 	)
+	// Under a stricter isolation two promoters would fail on each other.
 	scan := func(row pgx.Row) error { return row.Scan(&p.Moved, &until, &next) }
-	var err error
-	if s.explicit.Load() {
-		// Under a stricter isolation two promoters would fail on each other.
-		err = s.transact(ctx, func(tx pgx.Tx) error { return scan(tx.QueryRow(ctx, s.sql.promote, bound, limit)) })
-	} else {
-		err = translate(scan(s.pool.QueryRow(ctx, s.sql.promote, bound, limit)))
-	}
-	if err != nil {
+	if err := s.once(ctx, scan, s.sql.promote, bound, limit); err != nil {
 		return p, fmt.Errorf("promote due jobs: %w", err)
 	}
 	p.Next = -1
@@ -40,7 +38,7 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (stint.P
 		p.Until = *until
 	}
 	if next != nil {
-		p.Next = time.Duration(*next) * time.Microsecond
+		p.Next = time.Duration(min(*next, maxMicroseconds)) * time.Microsecond
 	}
 	return p, nil
 }

@@ -24,6 +24,8 @@ create table stint.policies (
   id   bigint primary key,
   body jsonb  not null
 );
+-- Found by body where SQL enqueues; of programs that make up policies there can be many.
+create index policies_body on stint.policies using hash (body);
 
 -- Positions of the log; a job's id is the first of its positions.
 create sequence stint.positions as bigint;

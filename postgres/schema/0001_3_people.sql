@@ -41,8 +41,13 @@ from (
   from stint.waiting w
   join stint.entries b on b.pos = w.body
   left join lateral (
-    select x.started, x.finished, x.result, x.error from stint.executions x
-    where x.pos = w.job or x.job = w.job order by x.pos desc limit 1) l on w.attempt > 1 or w.why = 'retrying'
+    -- The last attempt: of the first entry, or of a later one. One condition
+    -- with "or" would walk the key backward from its end.
+    select x.* from (
+      (select y.pos, y.started, y.finished, y.result, y.error from stint.executions y where y.pos = w.job)
+      union all
+      (select y.pos, y.started, y.finished, y.result, y.error from stint.executions y where y.job = w.job order by y.pos desc limit 1)
+    ) x order by x.pos desc limit 1) l on true
 union all
   select e.pos, e.kind,
          case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
@@ -85,12 +90,12 @@ create function stint.enqueue(
   timeout interval default null, tags text[] default null, urn text default null,
   source text default null, metadata jsonb default null, quiet boolean default false)
 returns bigint language plpgsql
-set search_path = pg_catalog, pg_temp
+set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
 #variable_conflict use_column
 declare
   k      record;
-  clock  timestamptz := clock_timestamp();
+  clock  timestamptz := clock_timestamp(); -- a delay counts from now: the start of a long transaction is long past
   at     timestamptz;
   id     bigint;
   name   text;
@@ -106,36 +111,49 @@ begin
   t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
   select array_agg(distinct l order by l) into labels from unnest(k.tags || enqueue.tags) as l;
   foreach name in array array[enqueue.kind, q, coalesce(enqueue.urn, 'urn'), coalesce(enqueue.source, 'source')] || labels loop
-    if name is null or name = '' or octet_length(name) > 255 or name ~ '[[:cntrl:]]' or name <> btrim(name) or name = '*' then
+    if name is null or name = '' or octet_length(name) > 255 or name ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
       raise exception 'stint.enqueue: % is no name for a kind, queue, tag, urn or source', coalesce(quote_literal(name), 'null')
         using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
     end if;
   end loop;
-  if p not between -100 and 100 then
+  at := coalesce(enqueue.run_at, clock + enqueue.delay);
+  if q = '*' then
+    raise exception 'stint.enqueue: "*" means every queue and names none' using errcode = '22023';
+  elsif p not between -100 and 100 then
     raise exception 'stint.enqueue: priority % is outside -100 to 100', p using errcode = '22023';
   elsif enqueue.run_at is not null and enqueue.delay is not null then
     raise exception 'stint.enqueue: a job has run_at or delay, not both' using errcode = '22023';
+  elsif at > timestamptz '9000-01-01 00:00:00+00' then -- infinity as well
+    raise exception 'stint.enqueue: % is too late for a job to wait for', at using errcode = '22023';
   elsif t <= 0 then
     raise exception 'stint.enqueue: timeout must be positive' using errcode = '22023';
   elsif octet_length(enqueue.args::text) > 1048576 then
     raise exception 'stint.enqueue: args of % bytes are more than 1048576', octet_length(enqueue.args::text) using errcode = '22023';
-  elsif jsonb_typeof(enqueue.metadata) <> 'object' then
+  elsif jsonb_typeof(enqueue.metadata) not in ('object', 'null') then
     raise exception 'stint.enqueue: metadata must be a JSON object' using errcode = '22023';
+  elsif octet_length(enqueue.metadata::text) > 65536 then
+    raise exception 'stint.enqueue: metadata of % bytes is more than 65536', octet_length(enqueue.metadata::text) using errcode = '22023';
+  elsif not coalesce(case jsonb_typeof(enqueue.retry)
+                       when 'object' then enqueue.retry ->> 'policy'
+                       when 'string' then split_part(split_part(enqueue.retry #>> '{}', ',', 1), ':', 1)
+                       when 'null' then 'default' else '' end
+                     in ('none', 'default', 'fixed', 'forever', 'exponential', 'exponential-within', 'exponential_within',
+                         'timetable', 'function', 'by_error'), enqueue.retry is null) then
+    raise exception 'stint.enqueue: % is no retry policy', enqueue.retry using errcode = '22023',
+      hint = 'It is a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}, or a JSON string such as "fixed:2:10s".';
   elsif cardinality(labels) > 50 then
     raise exception 'stint.enqueue: % tags are more than 50', cardinality(labels) using errcode = '22023';
   end if;
-  k.retry := coalesce(enqueue.retry, k.retry);
+  k.retry := coalesce(nullif(enqueue.retry, 'null'), k.retry);
   select s.id into policy from stint.policies s where s.body = k.retry limit 1;
 
-  -- A delay counts from now: inside a long transaction, its start is long past.
-  at := coalesce(enqueue.run_at, clock + enqueue.delay);
   if at <= clock then
     at := null;
   end if;
   insert into stint.entries (created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
     values (clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
             coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
-            labels, enqueue.urn, enqueue.source, enqueue.metadata)
+            labels, enqueue.urn, enqueue.source, nullif(enqueue.metadata, 'null'))
     returning pos into id;
   if at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)

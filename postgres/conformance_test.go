@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/storetest"
+)
+
+// TestConformance proves the contract on each server, with the defaults that
+// databases have and with those that somebody may give them.
+func TestConformance(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, server *pgtest.Server) {
+		places := map[string]place{
+			"plain": {template: installed},
+			// Everything that can be otherwise, at once.
+			"odd": {template: elsewhere, config: Config{Schema: elsewhereName}, isolation: "repeatable read", std: true},
+		}
+		if os.Getenv("STINT_PG_MAJORS") != "" {
+			places["serializable"] = place{template: installed, isolation: "serializable"}
+		}
+		for name, p := range places {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				storetest.Run(t, p.harness(server))
+			})
+		}
+	})
+}
+
+// place is a kind of database to run the suite on.
+type place struct {
+	template  *pgtest.Template
+	config    Config
+	isolation string // the default of its sessions
+	std       bool   // callers' transactions are those of database/sql
+}
+
+func (p place) harness(server *pgtest.Server) storetest.Harness {
+	return storetest.Harness{
+		Open: func(t testing.TB) storetest.Store {
+			url := p.template.On(t, server)
+			if p.isolation != "" {
+				must(t, setDefault(t.Context(), url, "default_transaction_isolation", p.isolation))
+			}
+			return openStore(t, url, p.config)
+		},
+		Again: func(t testing.TB, of storetest.Store) (storetest.Store, error) {
+			s, err := Open(context.Background(), of.(*Store).url(), p.config)
+			if err == nil {
+				t.Cleanup(s.Close)
+			}
+			return s, err
+		},
+		Begin: func(t testing.TB, of storetest.Store) (storetest.Tx, error) {
+			if p.std {
+				return beginStd(t, of.(*Store))
+			}
+			return beginPGX(t, of.(*Store))
+		},
+		Pin: func(t testing.TB, of storetest.Store) (func(), error) {
+			tx := begin(t, of.(*Store), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+			_, err := tx.Exec(t.Context(), `select pg_current_xact_id(), count(*) from pg_class`)
+			return func() { _ = tx.Rollback(context.Background()) }, err
+		},
+		SetSchema: func(t testing.TB, of storetest.Store, installed, oldest int) error {
+			s := of.(*Store)
+			_, err := s.pool.Exec(t.Context(), s.sql.in(`update stint.meta set version = $1, oldest = $2`), installed, oldest)
+			return err
+		},
+	}
+}
+
+// callerTx is a user's transaction on a connection of its own, through either
+// driver.
+type callerTx struct {
+	tx       stint.Tx
+	exec     func(sql string) error
+	end      func(verb string) error // the driver's own, which ends what is not prepared
+	close    func()
+	prepared string
+	over     bool
+}
+
+func beginPGX(t testing.TB, s *Store) (storetest.Tx, error) {
+	conn := connect(t, s)
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		return nil, err
+	}
+	exec := func(sql string) error {
+		_, err := conn.Exec(context.Background(), sql)
+		return err
+	}
+	return &callerTx{tx: Tx(tx), exec: exec, end: exec, close: func() { conn.Close(context.Background()) }}, nil
+}
+
+func beginStd(t testing.TB, s *Store) (storetest.Tx, error) {
+	db := stdlib.OpenDB(*s.pool.Config().ConnConfig)
+	t.Cleanup(func() { db.Close() })
+	tx, err := db.Begin()
+	if err != nil {
+		return nil, err
+	}
+	return &callerTx{
+		tx: SQLTx(tx),
+		exec: func(sql string) error {
+			_, err := tx.Exec(sql)
+			return err
+		},
+		end: func(verb string) error {
+			if verb == "commit" {
+				return tx.Commit()
+			} else if verb == "rollback" {
+				return tx.Rollback()
+			}
+			// Database/sql knows nothing of what was prepared; its own
+			// rollback only warns.
+			_ = tx.Rollback()
+			_, err := db.Exec(verb)
+			return err
+		},
+		close: func() { db.Close() },
+	}, nil
+}
+
+func (c *callerTx) Tx() stint.Tx                 { return c.tx }
+func (c *callerTx) Savepoint(name string) error  { return c.exec("savepoint " + name) }
+func (c *callerTx) RollbackTo(name string) error { return c.exec("rollback to " + name) }
+func (c *callerTx) Commit() error                { return c.finish("commit") }
+func (c *callerTx) Rollback() error              { return c.finish("rollback") }
+
+func (c *callerTx) finish(verb string) error {
+	if c.over {
+		return nil
+	}
+	c.over = true
+	defer c.close()
+	if c.prepared != "" {
+		verb = fmt.Sprintf("%s prepared '%s'", verb, c.prepared)
+	}
+	return c.end(verb)
+}
+
+func (c *callerTx) Prepare() error {
+	c.prepared = fmt.Sprintf("two phases %p", c)
+	return c.exec(fmt.Sprintf("prepare transaction '%s'", c.prepared))
+}
