@@ -1,0 +1,105 @@
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/postgres"
+)
+
+func TestMain(m *testing.M) {
+	chaos.Main()
+	pgtest.Main(m)
+}
+
+// world is a database with a fleet on it.
+type world struct {
+	*chaos.Fleet
+	t     *testing.T
+	url   string
+	store *postgres.Store
+	pool  *pgxpool.Pool
+	seed  uint64
+}
+
+func newWorld(t *testing.T, url string) *world {
+	t.Helper()
+	store, err := postgres.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("STINT_CHAOS_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("STINT_CHAOS_SEED=%d", seed)
+	return &world{Fleet: chaos.NewFleet(t), t: t, url: url, store: store, pool: pool, seed: seed}
+}
+
+// produce runs clients side by side until they have committed n jobs.
+func (w *world) produce(ctx context.Context, clients, n int, mixed bool) {
+	w.t.Helper()
+	var all sync.WaitGroup
+	for i := range clients {
+		p := chaos.Producer{
+			Name: fmt.Sprintf("client-%d", i), Store: w.store, Pool: w.pool, History: w.History,
+			Rand: rand.New(rand.NewPCG(w.seed, uint64(i))), Mixed: mixed,
+		}
+		all.Go(func() {
+			if _, err := p.Run(ctx, n/clients); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// jobs is how large a run is: small in CI, and as large as one likes by hand.
+func jobs(t *testing.T, small int) int {
+	text := os.Getenv("STINT_CHAOS_JOBS")
+	if text == "" {
+		return small
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestTwoWorkersDoEachJobOfFourClientsOnce(t *testing.T) {
+	w := newWorld(t, pgtest.New(t))
+	n := jobs(t, 8000)
+	one := w.Start(chaos.Worker{Name: "worker-1", DB: w.url, Slots: 20})
+	two := w.Start(chaos.Worker{Name: "worker-2", DB: w.url, Slots: 20})
+	w.produce(t.Context(), 4, n, true)
+	w.Drain(t.Context(), w.store, time.Minute+time.Duration(n)*time.Millisecond)
+	for _, p := range []*chaos.Process{one, two} {
+		if err := p.Stop(); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+	report := w.Judge(t.Context(), w.store, w.pool)
+	if report.Jobs < n || report.Final != report.Jobs {
+		t.Errorf("%d of %d jobs are final", report.Final, report.Jobs)
+	}
+	t.Log(report)
+}

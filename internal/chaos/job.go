@@ -1,0 +1,64 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/retry"
+)
+
+// Args are what a job of the workload is told to do.
+type Args struct {
+	Key  string `json:"key"`            // its name in the history
+	Work int    `json:"work,omitempty"` // milliseconds to be busy
+	Fail int    `json:"fail,omitempty"` // attempts that end in an error
+	Oops int    `json:"oops,omitempty"` // attempts that panic, after those
+	Nap  bool   `json:"nap,omitempty"`  // snooze once, at the first attempt
+}
+
+// retries is the policy of the workload: more than any job is told to fail.
+const retries = 8
+
+// Kind is the kind of every job of the workload.
+var Kind = stint.NewKind[Args]("chaos", stint.Retry(retry.Fixed(retries, 20*time.Millisecond)))
+
+// errTold is how an attempt fails that was told to.
+var errTold = errors.New("told to fail")
+
+// handler logs the start and the end of each attempt around its work.
+func handler(w *check.Writer) stint.Handler {
+	return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+		var args Args
+		if err := json.Unmarshal(job.Args, &args); err != nil {
+			return nil, err
+		}
+		run := w.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt})
+		how, cause := check.Panic, error(nil)
+		defer func() { run.End(how, fmt.Sprint(cause)) }()
+		if args.Work > 0 {
+			select {
+			case <-time.After(time.Duration(args.Work) * time.Millisecond):
+			case <-ctx.Done():
+				how, cause = check.Cancelled, context.Cause(ctx)
+				return nil, cause
+			}
+		}
+		switch {
+		case args.Nap && job.Attempt == 1 && job.Created.Equal(job.Due) && time.Since(job.Created) < 300*time.Millisecond:
+			how = check.Snooze
+			return nil, stint.Snooze(300 * time.Millisecond)
+		case job.Attempt-job.Losses <= args.Fail:
+			how, cause = check.Error, errTold
+			return nil, errTold
+		case job.Attempt-job.Losses <= args.Fail+args.Oops:
+			panic("told to panic")
+		}
+		how = check.OK
+		return nil, nil
+	}
+}

@@ -1,0 +1,81 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/storetest"
+)
+
+// Drain waits until every job is final.
+func (f *Fleet) Drain(ctx context.Context, store stint.Inspector, within time.Duration) {
+	f.t.Helper()
+	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		counts, err := store.Counts(ctx)
+		open := int64(0)
+		for state, n := range counts {
+			if !state.Final() {
+				open += n
+			}
+		}
+		if err == nil && open == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			f.t.Fatalf("after %v the states are %v, %v", within, counts, err)
+		}
+	}
+}
+
+// Judge compares the history with the database and fails the test at any
+// violation. Every process must have ended, or idle.
+func (f *Fleet) Judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Pool) *check.Report {
+	f.t.Helper()
+	ledger, err := store.Audit(ctx)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	all := storetest.Facts(ledger)
+	if err := addKeys(ctx, pool, all); err != nil {
+		f.t.Fatal(err)
+	}
+	history, err := check.Read(f.Dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.mu.Lock()
+	disturbed := f.done
+	f.mu.Unlock()
+	report := check.Compare(history, all, check.Options{Drained: true, Disturbances: disturbed})
+	if err := report.Err(); err != nil {
+		f.t.Errorf("%v\n%v", err, report)
+	}
+	return report
+}
+
+// addKeys reads the workload's names of jobs from their arguments.
+func addKeys(ctx context.Context, pool *pgxpool.Pool, facts *check.Facts) error {
+	rows, err := pool.Query(ctx, `select id, args->>'key' from stint.jobs`)
+	if err != nil {
+		return fmt.Errorf("read the keys: %w", err)
+	}
+	keys := map[int64]string{}
+	var (
+		id  int64
+		key string
+	)
+	if _, err := pgx.ForEachRow(rows, []any{&id, &key}, func() error { keys[id] = key; return nil }); err != nil {
+		return fmt.Errorf("read the keys: %w", err)
+	}
+	for i := range facts.Jobs {
+		j := &facts.Jobs[i]
+		j.Key, j.ChargedMax, j.LossesMax = keys[j.ID], retries+1, stint.DefaultMaxLosses
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/postgres"
+)
+
+// workerEnv carries a worker's settings to its process.
+const workerEnv = "STINT_CHAOS_WORKER"
+
+// Worker are the settings of one worker process.
+type Worker struct {
+	Name       string // in the history and the roster; new for each life
+	DB         string // the database's URL
+	History    string // the directory of the history
+	Slots      int
+	TimeToLive time.Duration
+	Grace      time.Duration
+}
+
+// Main turns this process into a worker when it was started as one, and
+// otherwise returns. Test binaries call it first.
+func Main() {
+	text := os.Getenv(workerEnv)
+	if text == "" {
+		return
+	}
+	var w Worker
+	err := json.Unmarshal([]byte(text), &w)
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		err = w.run(ctx)
+		stop()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, w.Name+":", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func (w *Worker) run(ctx context.Context) error {
+	history, err := check.Create(w.History, w.Name)
+	if err != nil {
+		return err
+	}
+	defer history.Close()
+	store, err := postgres.Open(ctx, w.DB)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	mux := stint.NewMux()
+	mux.Add(Kind.Declaration(), handler(history))
+	e, err := engine.New(store, mux, engine.Config{
+		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace,
+		OnEvent: func(ev stint.Event) {
+			switch ev.Type {
+			case stint.EventStarted, stint.EventEnded:
+			default:
+				fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), w.Name, ev.Type, ev.Engine, ev.Doing, ev.Count, ev.Err)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx)
+}
