@@ -1,0 +1,93 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
+)
+
+type Invoice struct{ Customer int64 }
+
+// Declared once, where producers and handlers both see it.
+var SendInvoice = stint.NewKind[Invoice]("send_invoice", stint.Retry(retry.Exponential(10, time.Minute)))
+
+// From nothing to a job that ran.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	store, err := sqlite.Open(ctx, filepath.Join(tempDir(), "jobs.db")) // or postgres.Open(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	mux := stint.NewMux()
+	stint.Handle(mux, SendInvoice, func(ctx context.Context, job *stint.Job, in Invoice) error {
+		fmt.Println("invoice for customer", in.Customer)
+		stop() // enough for an example
+		return nil
+	})
+	if _, err := SendInvoice.Enqueue(ctx, stint.NewClient(store), Invoice{42}); err != nil {
+		log.Fatal(err)
+	}
+	worker, err := engine.New(store, mux, engine.Config{Slots: 50})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("stopped:", worker.Run(ctx))
+	// Output:
+	// invoice for customer 42
+	// stopped: <nil>
+}
+
+// A handler says with its error what becomes of the job.
+func Example_outcomes() {
+	mux := stint.NewMux()
+	mux.Add(stint.Declaration{Name: "import"}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+		var args struct{ File string }
+		if err := json.Unmarshal(job.Args, &args); err != nil {
+			return nil, stint.NoRetry(err) // it would fail the same way each time
+		}
+		switch _, err := os.Stat(args.File); {
+		case errors.Is(err, os.ErrNotExist) && job.Attempt > 3:
+			return nil, stint.Cancel("nobody delivered " + args.File)
+		case errors.Is(err, os.ErrNotExist):
+			return nil, stint.Snooze(time.Minute) // not charged
+		case err != nil:
+			return nil, err // the job's retry policy decides
+		}
+		return json.RawMessage(`{"rows": 12}`), nil // kept with the execution
+	})
+}
+
+// Events are how an engine is watched: it neither logs nor counts by itself.
+func Example_events() {
+	var store stint.Store
+	_, _ = engine.New(store, stint.NewMux(), engine.Config{
+		Queues: []string{"mail", "default"},
+		OnEvent: func(ev stint.Event) {
+			switch ev.Type {
+			case stint.EventEnded:
+				log.Println(ev.Job.Kind, ev.Job.ID, ev.Execution.Outcome, ev.Execution.Ended.Sub(ev.Execution.Started))
+			case stint.EventTrouble:
+				log.Println("trying again:", ev.Doing, ev.Err)
+			}
+		},
+	})
+}
+
+func tempDir() string {
+	dir, err := os.MkdirTemp("", "stint")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return dir
+}
