@@ -28,7 +28,7 @@ func (a *app) benchBurnCommand() *cobra.Command {
 		Short:   "Measure how many jobs per second can be enqueued and worked",
 		Long:    benchBurnLong,
 		Example: "  stint bench burn -n 1000000 --db postgres:///app --engines 2",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		for _, f := range []struct {
 			name  string

@@ -27,7 +27,7 @@ func (a *app) benchLatencyCommand() *cobra.Command {
 		Short:   "Measure how long an idle engine takes to start a job",
 		Long:    benchLatencyLong,
 		Example: "  stint bench latency --rate 50 --duration 10s --db postgres:///app",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		switch {
 		case o.Rate <= 0 || o.Rate > 100_000:

@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/postgres"
@@ -66,9 +70,11 @@ func (f databaseFlags) isPostgres() bool {
 
 // check finds what can never be a database, before anything is touched.
 func (f databaseFlags) check() error {
+	if f.isPostgres() {
+		_, err := pgconn.ParseConfig(f.url)
+		return err
+	}
 	switch {
-	case f.isPostgres():
-		return nil
 	case f.url == "":
 		return withHint(usagef("--db is empty"), "name an SQLite file or a PostgreSQL URL, or leave --db out for %s", defaultFile)
 	case scheme.MatchString(f.url):
@@ -78,6 +84,18 @@ func (f databaseFlags) check() error {
 		return usagef("--db: the path holds a NUL character")
 	case f.schemaGiven:
 		return usagef("--schema is for PostgreSQL, and %s is an SQLite file", f.url)
+	}
+	return f.checkPath()
+}
+
+// checkPath finds what no option could mend.
+func (f databaseFlags) checkPath() error {
+	if info, err := os.Stat(f.url); err == nil && info.IsDir() {
+		return withHint(fmt.Errorf("%s is a directory", f.url), "name a file in it: --db %s", shellQuote(filepath.Join(f.url, defaultFile)))
+	}
+	dir := filepath.Dir(f.url)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return withHint(fmt.Errorf("there is no directory %s", dir), "create it first, or name another file by --db or STINT_DB")
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (a *app) enqueueCommand() *cobra.Command {
 		Short:   "Enqueue a job of any kind",
 		Long:    enqueueLong,
 		Example: enqueueExample,
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    arguments(1, "KIND", "ARGS"),
 	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		raw, err := a.jsonArgument(args[1:])
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,10 +64,13 @@ func asUsage(err error, cmd *cobra.Command) error {
 	var (
 		usage   *usageError
 		invalid *pflag.InvalidValueError
+		number  *strconv.NumError
 	)
 	switch {
 	case errors.As(err, &usage):
 		return err
+	case errors.As(err, &invalid) && errors.As(err, &number):
+		return usagef("--%s: %q is not a number that fits", invalid.GetFlag().Name, number.Num)
 	case errors.As(err, &invalid):
 		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}

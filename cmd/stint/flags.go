@@ -6,11 +6,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
 )
+
+// arguments checks how many there are, by the names that the help gives them;
+// the first least of them are needed.
+func arguments(least int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		var err error
+		switch {
+		case len(args) < least:
+			err = usagef("%s is missing", names[len(args)])
+		case len(args) > len(names):
+			err = usagef("%q is one argument too many", args[len(names)])
+		default:
+			return nil
+		}
+		return withHint(err, "it is used as: %s", cmd.UseLine())
+	}
+}
 
 // durationValue is a flag that reads a number with a unit.
 type durationValue time.Duration

@@ -32,7 +32,7 @@ func (a *app) httpCommand() *cobra.Command {
 		Short:   "Enqueue an HTTP request",
 		Long:    httpLong,
 		Example: httpExample,
-		Args:    cobra.ExactArgs(2),
+		Args:    arguments(2, "METHOD", "URL"),
 	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		request.Method, request.URL = args[0], args[1]
 		request.Timeout = httpjob.Duration(flags.timeout)

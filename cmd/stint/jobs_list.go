@@ -31,7 +31,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 		Short:   "List jobs, the newest first",
 		Long:    jobsListLong,
 		Example: jobsListExample,
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		if filter.Limit < 1 {
 			return usagef("--limit: %d is too few", filter.Limit)

@@ -23,7 +23,7 @@ func (a *app) jobsShowCommand() *cobra.Command {
 attempt when and where it ran, how it ended and what it left. --json prints one
 object with a list of executions.`,
 		Example: "  stint jobs show 12\n  stint jobs show 12 --json | jq '.executions[-1].result'",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, "ID"),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		id, err := jobID(args[0])
 		if err != nil {
@@ -47,7 +47,7 @@ object with a list of executions.`,
 }
 
 func (a *app) showJob(j *stint.JobInfo, now time.Time) {
-	fmt.Fprintf(a.out, "job %d is %s\n\n", j.ID, stateInWords(j, now))
+	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, stateInWords(j, now))
 	t := newTable(a.out)
 	field := func(name, value string) {
 		if value != "" {
@@ -83,13 +83,19 @@ func (a *app) showJob(j *stint.JobInfo, now time.Time) {
 
 // stateInWords says a state with what follows from it.
 func stateInWords(j *stint.JobInfo, now time.Time) string {
+	reason := ""
+	if j.Reason != "" {
+		reason = ": " + visible(j.Reason)
+	}
 	switch s := situation(*j, now); {
-	case j.State.Final() && j.Reason != "":
-		return string(j.State) + ": " + visible(j.Reason)
-	case j.State.Final() || s == "":
-		return string(j.State)
+	case j.State == stint.Cancelled:
+		return "is cancelled" + reason
+	case j.State.Final():
+		return string(j.State) + reason
+	case s == "":
+		return "is " + string(j.State)
 	default:
-		return string(j.State) + ", " + s
+		return "is " + string(j.State) + ", " + s
 	}
 }
 

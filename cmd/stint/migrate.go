@@ -30,7 +30,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
 		Use:   "status",
 		Short: "Compare the database with this program",
-		Args:  cobra.NoArgs,
+		Args:  arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		db, err := a.open(ctx, migrating)
 		if err != nil {
@@ -49,7 +49,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
 		Use:   "up",
 		Short: "Install the schema, or bring it up to this program's version",
-		Args:  cobra.NoArgs,
+		Args:  arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		db, err := a.open(ctx, installing)
 		if err != nil {
@@ -83,7 +83,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 	cmd := a.does(&cobra.Command{
 		Use:   "down",
 		Short: "Remove the schema with all jobs in it",
-		Args:  cobra.NoArgs,
+		Args:  arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		db, err := a.open(ctx, migrating)
 		if err != nil {
@@ -125,9 +125,9 @@ func (a *app) contents(ctx context.Context, db *database) string {
 			open += n
 		}
 	}
-	text := fmt.Sprintf(" with %s jobs, %s of them unfinished", count(all), count(open))
+	text := fmt.Sprintf(" with %s, %s of them unfinished", counted(all, "job"), count(open))
 	if engines, err := db.Engines(ctx); err == nil && len(engines) > 0 {
-		text += fmt.Sprintf(" (and %d engines at work)", len(engines))
+		text += fmt.Sprintf(" (and %s at work)", counted(len(engines), "engine"))
 	}
 	return text
 }
@@ -139,7 +139,7 @@ func (a *app) migratePrintCommand() *cobra.Command {
 		Short: "Print the schema, for teams that run their own tool",
 		Long: `Print writes the SQL of every step after --from to standard output. It changes
 nothing.`,
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		if from < 0 {
 			return usagef("--from: %d is not a version", from)

@@ -112,6 +112,14 @@ func count[N int | int64](n N) string {
 	return s
 }
 
+// counted is a number of things.
+func counted[N int | int64](n N, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return count(n) + " " + thing
+}
+
 // indent puts every line of a text behind a margin.
 func indent(s, margin string) string {
 	s = strings.TrimRight(visible(s), "\n")

@@ -34,7 +34,7 @@ func (a *app) upCommand() *cobra.Command {
 		Short:   "Run an engine on a local file: the quickest start",
 		Long:    upLong,
 		Example: upExample,
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		created := a.db.absent()
 		p, err := a.prepare(ctx, cmd, &flags)

@@ -13,7 +13,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the program",
-		Args:  cobra.NoArgs,
+		Args:  arguments(0),
 	}, func(context.Context, *cobra.Command, []string) error {
 		if a.json {
 			return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})

@@ -70,7 +70,7 @@ func (a *app) workCommand() *cobra.Command {
 		Short:   "Run an engine",
 		Long:    workLong,
 		Example: workExample,
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		e, err := a.prepare(ctx, cmd, &flags)
 		if err != nil {
