@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -182,10 +183,10 @@ func (s *storm) settle() {
 }
 
 func (s *storm) summary(claims, executions int) string {
-	text := fmt.Sprintf("%d jobs, %d claims, %d executions, %v", len(s.committed), claims, executions,
-		time.Since(s.begun).Round(time.Millisecond))
+	parts := []string{fmt.Sprintf("%d jobs, %d claims, %d executions in %v", len(s.committed), claims, executions,
+		time.Since(s.begun).Round(time.Millisecond))}
 	for _, what := range slices.Sorted(maps.Keys(s.did)) {
-		text += fmt.Sprintf("; %s %d", what, s.did[what])
+		parts = append(parts, fmt.Sprintf("%s %d", what, s.did[what]))
 	}
-	return text
+	return strings.Join(parts, "; ")
 }

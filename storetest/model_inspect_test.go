@@ -9,15 +9,15 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// show makes what people see of a job.
-func (d *database) show(job *row) stint.JobInfo {
+// show makes what people see of a job from its visible rows.
+func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	j := job.job
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
 		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, Created: job.made, Due: job.due,
 	}
 	var last stint.Position
-	for _, r := range d.visible(func(r *row) bool { return r.id == job.id && r.job == nil }) {
+	for _, r := range rows {
 		if r.wait != nil {
 			i.State, i.Attempt, i.Losses = r.wait.Why, r.wait.Attempt, r.next.Losses
 			continue
@@ -54,14 +54,18 @@ func (m *model) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
 	if job == nil {
 		return nil, stint.ErrNotFound
 	}
-	i := m.show(job)
+	i := m.show(job, m.visible(func(r *row) bool { return r.id == id && r.job == nil }))
 	return &i, nil
 }
 
 func (d *database) all() []stint.JobInfo {
+	rows := map[stint.ID][]*row{}
+	for _, r := range d.visible(func(r *row) bool { return r.job == nil }) {
+		rows[r.id] = append(rows[r.id], r)
+	}
 	var all []stint.JobInfo
 	for _, r := range d.visible(func(r *row) bool { return r.job != nil }) {
-		all = append(all, d.show(r))
+		all = append(all, d.show(r, rows[r.id]))
 	}
 	slices.SortFunc(all, func(a, b stint.JobInfo) int { return cmp.Compare(b.ID, a.ID) })
 	return all
