@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -76,7 +77,7 @@ func configuration(options Options) string {
 	var b strings.Builder
 	b.WriteString("\n# Settings of pgtest.\n")
 	quote := strings.NewReplacer(`'`, `''`, `\`, `\\`)
-	for _, name := range sorted(settings) {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&b, "%s = '%s'\n", name, quote.Replace(settings[name]))
 	}
 	return b.String()

@@ -1,18 +1,10 @@
 package pgtest
 
 import (
-	"crypto/rand"
-	"errors"
-	"fmt"
-	"maps"
 	"net/url"
-	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Options says what a private server shall be like. The zero value is a server of the newest version found, made for
@@ -73,40 +65,6 @@ func Start(t testing.TB, options Options) *Server {
 		}
 	})
 	return s
-}
-
-// open creates a cluster and starts its server.
-func open(installation Installation, options Options) (_ *Server, err error) {
-	dir, err := newRunDir(options.Fsync)
-	if err != nil {
-		return nil, fmt.Errorf("pgtest: %w", err)
-	}
-	s := &Server{installation: installation, dir: dir, password: rand.Text()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("pgtest: %v: %w", installation, err), s.close())
-		}
-	}()
-	if s.watchdog, err = newWatchdog(dir.path); err != nil {
-		return nil, fmt.Errorf("start the watchdog: %w", err)
-	}
-	if err := s.initialise(options); err != nil {
-		return nil, err
-	}
-	return s, s.launchFirst()
-}
-
-// close stops the server the quickest way and removes all that it had.
-func (s *Server) close() error {
-	s.verb.Lock()
-	defer s.verb.Unlock()
-	err := s.halt(Immediate)
-	releaseSharedMemory(s.dir.pidFile())
-	err = errors.Join(err, s.dir.remove())
-	if s.watchdog != nil {
-		err = errors.Join(err, s.watchdog.dismiss())
-	}
-	return err
 }
 
 // Stop stops the server and returns when it has gone. Stopping a stopped server does nothing.
@@ -181,103 +139,12 @@ func (s *Server) URL(database string) string {
 // Addr returns host and port of the server, for a proxy to put itself in front of.
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
-// SocketURL returns the address of a database over the server's unix socket, which is some 15 % faster and needs no
-// password. Where servers have no unix socket, it is the same as URL.
+// SocketURL returns the address of a database over the server's unix socket, which needs no password. Where servers have
+// no unix socket, it is the same as URL.
 func (s *Server) SocketURL(database string) string {
 	if !hasUnixSockets {
 		return s.URL(database)
 	}
 	query := url.Values{"host": {s.dir.path}, "port": {strconv.Itoa(s.port)}, "user": {superuser}}
 	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
-}
-
-// halt stops the server if it runs. The caller holds the verb.
-func (s *Server) halt(mode Mode) error {
-	if s.process == nil {
-		return nil
-	}
-	if err := s.process.stop(mode); err != nil {
-		return fmt.Errorf("stop (%s): %w", mode, err)
-	}
-	s.process = nil
-	return nil
-}
-
-// launchFirst starts a new server on a port of its choice. Between the choice and the start somebody else may take the
-// port; then it takes another one.
-func (s *Server) launchFirst() error {
-	for range 10 {
-		port, err := freePort()
-		if err != nil {
-			return err
-		}
-		s.port = port
-		if err = s.attempt(); err == nil {
-			return nil
-		}
-		if !strings.Contains(s.LogTail(0), "Address already in use") {
-			return err
-		}
-	}
-	return errors.New("found no port to listen on in ten attempts")
-}
-
-// launch starts a server that has run before. Two obstacles pass by themselves: the backends of a killed server need a
-// moment to notice and to let go of its memory, and its port may be in use by a connection that is being closed.
-func (s *Server) launch() error {
-	if s.process != nil {
-		return nil
-	}
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		mark := s.logSize()
-		err := s.attempt()
-		if err == nil || time.Since(begin) > startLimit {
-			return err
-		}
-		said := s.LogTail(mark)
-		if !strings.Contains(said, "still in use") && !strings.Contains(said, "Address already in use") {
-			return err
-		}
-	}
-}
-
-func (s *Server) attempt() error {
-	mark := s.logSize()
-	process, err := startServer(s.installation, s.dir, s.port)
-	if err != nil {
-		return fmt.Errorf("start: %w\n%s", err, s.LogTail(mark))
-	}
-	s.process = process
-	return nil
-}
-
-// LogTail returns the last lines of what the server has written to its log from an offset on.
-func (s *Server) LogTail(from int64) string {
-	const limit = 50
-	text, err := os.ReadFile(s.dir.log())
-	if err != nil {
-		return err.Error()
-	}
-	lines := slices.Collect(strings.Lines(string(text[min(int(from), len(text)):])))
-	return strings.Join(lines[max(0, len(lines)-limit):], "")
-}
-
-func (s *Server) logSize() int64 {
-	info, err := os.Stat(s.dir.log())
-	if err != nil {
-		return 0 // The server has not started yet.
-	}
-	return info.Size()
-}
-
-func (s *Server) printLogOnFailure(t testing.TB, from int64) {
-	t.Helper()
-	if tail := s.LogTail(from); t.Failed() && tail != "" {
-		t.Logf("the end of the log of %v:\n%s", s.installation, tail)
-	}
-}
-
-// sorted makes a configuration file the same in each run.
-func sorted(settings map[string]string) []string {
-	return slices.Sorted(maps.Keys(settings))
 }
