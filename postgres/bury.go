@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -103,15 +104,20 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) ([]stint
 	return running, tx.SendBatch(ctx, batch).Close()
 }
 
-// lockEngine takes the engine's exclusive lock without waiting. Another
-// burial holds it as we would; anything else is a write under the fence.
+// burialWait bounds how long a burial waits for another one of the same
+// engine, which may come to nothing.
+const burialWait = 2 * time.Second
+
+// lockEngine takes the engine's exclusive lock. It never queues for it, which
+// would hold up the engine's own writes: those block a burial at once. Only
+// the end of another burial is awaited, since nobody can say yet how it ends.
 func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.Token) error {
-	for range 3 {
-		var mine bool
+	until := time.Now().Add(burialWait)
+	for tries := 0; ; {
+		var mine, burial bool
 		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock($1)`, engine).Scan(&mine); err != nil || mine {
 			return err
 		}
-		var burial bool
 		err := tx.QueryRow(ctx, `
 			select exists (
 			  select from pg_locks l join pg_database d on d.oid = l.database
@@ -121,11 +127,20 @@ func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.Token) error {
 		if err != nil {
 			return err
 		}
+		if !burial {
+			tries++ // it may have ended between the two questions
+		}
+		if tries == 3 || time.Now().After(until) {
+			return stint.ErrBurialBlocked
+		}
 		if burial {
-			return stint.ErrBuried
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(5 * time.Millisecond):
+			}
 		}
 	}
-	return stint.ErrBurialBlocked
 }
 
 func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []stint.Position) ([]stint.Entry, error) {
