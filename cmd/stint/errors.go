@@ -51,6 +51,8 @@ func withHint(err error, format string, args ...any) error {
 func exitCode(err error) int {
 	var usage *usageError
 	switch {
+	case err == nil:
+		return exitOK
 	case errors.Is(err, engine.ErrStillRunning):
 		return exitStillRunning
 	case errors.As(err, &usage), errors.Is(err, stint.ErrInvalid), errors.Is(err, retry.ErrInvalid):

@@ -152,6 +152,12 @@ nothing.`,
 			return err
 		}
 		defer db.Close()
+		info, err := db.Schema(ctx)
+		if err != nil {
+			return err
+		} else if from > info.Known {
+			return usagef("--from: there is no version %d; this program knows %d", from, info.Known)
+		}
 		text, err := db.PrintSchema(from)
 		if err != nil {
 			return err

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/ncruces/go-sqlite3"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+// The test binary is also the program, under the name stint.
+func TestMain(m *testing.M) {
+	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": main})
+}
+
+// Each script is a session of somebody who uses the program. Beside testscript's
+// own commands there are
+//
+//	exits CODE stint …       run, and want that exit code
+//	bad CODE stint …         the same, and want one line with what is wrong and at
+//	                         most one hint on standard error, nothing on standard output
+//	unprivileged CODE stint …   the same, by somebody who is not the superuser
+//	until PATTERN stint …    run again and again until the output matches
+//	id NAME stint …          run, and keep the printed id in $NAME
+//	signal TERM|INT|HUP      send it to the last command in the background
+//	repeat N TEXT FILE       write TEXT N times to a file
+//	database                 put the URL of a new PostgreSQL database into $PG
+//	sql DATABASE STATEMENT   run SQL on a database of either kind
+//
+// and $WEB is the URL of a server that answers 200 to /ok and 500 to the rest.
+func TestScripts(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/ok" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		fmt.Fprintf(w, "answer to %s %s\n", r.Method, r.URL.Path)
+	}))
+	t.Cleanup(web.Close)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("WEB", web.URL)
+			e.Setenv("TZ", "UTC")
+			e.Values[testingTB] = e.T()
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits, "bad": bad, "unprivileged": unprivileged, "until": until, "id": id, "repeat": repeat, "signal": sendSignal,
+			"database": newDatabase, "sql": statement,
+		},
+	})
+}
+
+// exits runs a command and compares its exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := code(ts.Exec(args[1], args[2:]...)); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func code(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+var complaint = regexp.MustCompile(`^stint: [^\n]+\n(hint: [^\n]+\n)?$`)
+
+func bad(ts *testscript.TestScript, neg bool, args []string) {
+	exits(ts, neg, args)
+	if text := ts.ReadFile("stderr"); !complaint.MatchString(text) {
+		ts.Fatalf("this is not one clear error:\n%s", text)
+	}
+	if text := ts.ReadFile("stdout"); text != "" {
+		ts.Fatalf("an error went to standard output:\n%s", text)
+	}
+}
+
+// unprivileged is bad without the superuser's way past permissions.
+func unprivileged(ts *testscript.TestScript, neg bool, args []string) {
+	if os.Geteuid() == 0 {
+		drop := []string{args[0], "setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-dac_override,-dac_read_search"}
+		args = append(drop, args[1:]...)
+	}
+	bad(ts, neg, args)
+}
+
+// until waits for a condition. Its limit is only met by a program that hangs.
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	pattern, err := regexp.Compile(`(?m)` + args[0])
+	ts.Check(err)
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err := ts.Exec(args[1], args[2:]...); err == nil && pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("the output never matched %s", args[0])
+}
+
+func id(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(ts.Exec(args[1], args[2:]...))
+	text := strings.TrimSpace(ts.ReadFile("stdout"))
+	if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < 1 {
+		ts.Fatalf("%q is no id", text)
+	}
+	ts.Setenv(args[0], text)
+}
+
+func repeat(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Repeat(args[1], n)), 0o600))
+}
+
+// sendSignal sends TERM, INT or HUP to the last command in the background.
+func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}
+	running := ts.BackgroundCmds()
+	ts.Check(running[len(running)-1].Process.Signal(signals[args[0]]))
+}
+
+// newDatabase gives a script a database of its own. $ADDR, $DBUSER and $DBPASS
+// are parts of its URL, for those who want to write a wrong one.
+func newDatabase(ts *testscript.TestScript, _ bool, _ []string) {
+	t, _ := ts.Value(testingTB).(testing.TB)
+	text := pgtest.New(t)
+	u, err := url.Parse(text)
+	ts.Check(err)
+	password, _ := u.User.Password()
+	ts.Setenv("PG", text)
+	ts.Setenv("ADDR", u.Host)
+	ts.Setenv("DBUSER", u.User.Username())
+	ts.Setenv("DBPASS", password)
+	ts.Setenv("DBNAME", strings.TrimPrefix(u.Path, "/"))
+}
+
+// statement runs SQL on a database, of either kind.
+func statement(ts *testscript.TestScript, _ bool, args []string) {
+	if !(databaseFlags{url: args[0]}).isPostgres() {
+		db, err := sqlite3.Open("file:" + ts.MkAbs(args[0]))
+		ts.Check(err)
+		ts.Check(db.Exec(args[1]))
+		ts.Check(db.Close())
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, args[0])
+	ts.Check(err)
+	_, err = conn.Exec(ctx, args[1])
+	ts.Check(errors.Join(err, conn.Close(ctx)))
+}
+
+// testingTB is the key of the test that a script runs in.
+const testingTB = "testing.TB"

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+)
+
+func TestInstantsAreReadAsPeopleWriteThem(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 3, 28, 22, 30, 0, 0, zone) // the night before clocks go forward
+	for text, want := range map[string]string{
+		"2026-04-01T09:00:00Z":      "2026-04-01T11:00:00+02:00",
+		"2026-04-01T09:00:00-05:00": "2026-04-01T16:00:00+02:00",
+		"2026-04-01T09:00:00.5Z":    "2026-04-01T11:00:00.5+02:00",
+		"2026-04-01 09:00":          "2026-04-01T09:00:00+02:00",
+		"2026-04-01 09:00:30":       "2026-04-01T09:00:30+02:00",
+		"2026-04-01T09:00":          "2026-04-01T09:00:00+02:00",
+		"2026-04-01":                "2026-04-01T00:00:00+02:00",
+		"23:15":                     "2026-03-28T23:15:00+01:00",
+		"22:30":                     "2026-03-29T22:30:00+02:00", // now is over
+		"09:00:05":                  "2026-03-29T09:00:05+02:00",
+		"02:30":                     "2026-03-29T03:30:00+02:00", // an hour that does not exist
+	} {
+		got, err := parseInstant(text, now)
+		if err != nil || got.In(zone).Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: got %v, %v, want %s", text, got.In(zone).Format(time.RFC3339Nano), err, want)
+		}
+	}
+	for _, text := range []string{"", "tomorrow", "5", "25:00", "2026-02-30", "09:00 tomorrow", "1h"} {
+		if got, err := parseInstant(text, now); err == nil {
+			t.Errorf("%q was read as %v", text, got)
+		}
+	}
+}
+
+func TestDatabasesAreToldApartByTheirNames(t *testing.T) {
+	for text, postgres := range map[string]bool{
+		"stint.db":                false,
+		"/var/lib/a=b.db":         false,
+		`C:\jobs.db`:              false,
+		"postgres.db":             false,
+		":memory:":                false,
+		"postgres://u@h/db":       true,
+		"postgresql:///db?host=x": true,
+		"host=h dbname=d":         true,
+		" dbname = d":             true,
+	} {
+		if got := (databaseFlags{url: text}).isPostgres(); got != postgres {
+			t.Errorf("%q: PostgreSQL %v", text, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"postgres://h/d":                 "postgres://h/d?connect_timeout=10&pool_max_conns=8",
+		"postgres://h/d?sslmode=disable": "postgres://h/d?sslmode=disable&connect_timeout=10&pool_max_conns=8",
+		"host=h":                         "host=h connect_timeout=10 pool_max_conns=8",
+		"host=h connect_timeout=3":       "host=h connect_timeout=3 pool_max_conns=8",
+		"postgres://h/?pool_max_conns=2&connect_timeout=": "postgres://h/?pool_max_conns=2&connect_timeout=",
+	} {
+		if got := (databaseFlags{url: text}).withDefaults(); got != want {
+			t.Errorf("%s became %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestFiguresAreShort(t *testing.T) {
+	for want, got := range map[string]string{
+		"1,234,567":       count(1234567),
+		"-1,000":          count(-1000),
+		"999":             count(999),
+		"1 job":           counted(1, "job"),
+		"0 jobs":          counted(0, "job"),
+		"1.53ms":          took(1_534_567),
+		"153ms":           took(153_456_789),
+		"59s":             rough(59*time.Second + time.Millisecond),
+		"2m5s":            rough(125 * time.Second),
+		"3h4m":            rough(3*time.Hour + 4*time.Minute + 5*time.Second),
+		"3d4h":            rough(76*time.Hour + time.Minute),
+		"now":             ago(time.Unix(0, 1), time.Unix(0, 2)),
+		"in 5m":           ago(time.Unix(300, 0), time.Unix(0, 0)),
+		"5m ago":          ago(time.Unix(0, 0), time.Unix(300, 0)),
+		`a\x1b[0m` + "\n": visible("a\x1b[0m\n"),
+		"'it'\\''s'":      shellQuote("it's"),
+		"plain.db":        shellQuote("plain.db"),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestErrorsBecomeExitCodes(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		code int
+	}{
+		{nil, exitOK},
+		{errors.New("x"), exitFailed},
+		{errReported, exitFailed},
+		{fmt.Errorf("x: %w", stint.ErrNotFound), exitFailed},
+		{fmt.Errorf("x: %w", &stint.InvalidError{Field: "args", Problem: "bad"}), exitUsage},
+		{withHint(usagef("x"), "y"), exitUsage},
+		{fmt.Errorf("x: %w", engine.ErrStillRunning), exitStillRunning},
+	} {
+		if got := exitCode(tt.err); got != tt.code {
+			t.Errorf("%v: exit code %d, want %d", tt.err, got, tt.code)
+		}
+	}
+}
+
+func TestErrorsAreOneLineAndAHint(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{err: &out}
+	a.report(withHint(fmt.Errorf("open: %w\n  second\r\n\x1b[31m", stint.ErrSchema), "do that"))
+	a.report(errReported)
+	want := "stint: open: the schema does not fit second \\x1b[31m\nhint: do that\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// A database that is down is told of once in a while, with how often it was
+// not.
+func TestTroubleIsNotRepeatedEveryTime(t *testing.T) {
+	var out bytes.Buffer
+	log := newEventLog(newLogger(&out, slog.LevelInfo, "text"), slog.LevelDebug)
+	start := time.Now()
+	for i := range 250 { // 25 seconds
+		for _, doing := range []string{"claim", "beat"} {
+			log.on(stint.Event{Type: stint.EventTrouble, Time: start.Add(time.Duration(i) * 100 * time.Millisecond), Doing: doing, Err: errors.New("down")})
+		}
+	}
+	text := out.String()
+	if n := strings.Count(text, "\n"); n != 6 {
+		t.Errorf("%d lines, want one of each kind every 10 s:\n%s", n, text)
+	}
+	if !strings.Contains(text, `msg="cannot beat, trying again" error=down suppressed=99`) {
+		t.Errorf("what was suppressed is not counted:\n%s", text)
+	}
+}
+
+func TestSuccessesAreLoggedWhereTheyAreWanted(t *testing.T) {
+	completed := stint.Event{Type: stint.EventEnded, Job: &stint.Job{ID: 7, Kind: "sh"}, Execution: &stint.Execution{Outcome: stint.OutcomeCompleted}}
+	for _, tt := range []struct {
+		level, successes slog.Level
+		lines            int
+	}{{slog.LevelInfo, slog.LevelDebug, 0}, {slog.LevelDebug, slog.LevelDebug, 1}, {slog.LevelInfo, slog.LevelInfo, 1}, {slog.LevelWarn, slog.LevelInfo, 0}} {
+		var out bytes.Buffer
+		newEventLog(newLogger(&out, tt.level, "json"), tt.successes).on(completed)
+		if n := strings.Count(out.String(), `"msg":"job completed","job":7,"kind":"sh"`); n != tt.lines {
+			t.Errorf("level %v, successes at %v: %d lines, want %d", tt.level, tt.successes, n, tt.lines)
+		}
+	}
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	root := newApp().rootCommand()
+	for _, group := range append(root.Commands(), root) {
+		for _, cmd := range append(group.Commands(), group) {
+			if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+				t.Errorf("%s: %q is no short help", cmd.CommandPath(), cmd.Short)
+			}
+			for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.Example, "\n") {
+				if len([]rune(line)) > 90 {
+					t.Errorf("%s: too long for a terminal: %s", cmd.CommandPath(), line)
+				}
+			}
+		}
+	}
+	if _, err := os.Stat("stint.db"); err == nil {
+		t.Error("making the commands created a database")
+	}
+}
