@@ -1,12 +1,8 @@
 package storetest
 
 import (
-	"encoding/json"
 	"errors"
-	"slices"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
 )
@@ -14,7 +10,6 @@ import (
 var completed = stint.Ending{Outcome: stint.OutcomeCompleted}
 
 var finishTests = []test{
-	{"Each outcome leaves its job in its state", eachOutcome},
 	{"Repeating a batch changes nothing and counts nothing", finishRepeats},
 	{"A batch that was recorded in part is completed, successors included", func(t *T) {
 		t.enqueue(jobs(4, "k")...)
@@ -106,16 +101,6 @@ var finishTests = []test{
 			t.Errorf("recorded %d, error %v", n, err)
 		}
 	}},
-	{"Times are the store's, and the duration is the engine's", finishTimes},
-	{"Result, error, reason, slot and engine come back exactly", finishRoundTrips},
-	{"Another process can record for the engine", func(t *T) {
-		id := t.enqueue(job("k"))[0]
-		w := t.join("k")
-		e := w.One()
-		w.Store = t.again()
-		w.Complete(e)
-		t.state(id, stint.Completed)
-	}},
 }
 
 // snoozes concludes entries so that each has a successor that waits.
@@ -140,36 +125,6 @@ func refuses(t *T, w *Worker, want error, done ...stint.Execution) {
 		t.Errorf("a refused batch left something: %d executions, %d waiting, %d entries, before it %d, %d, %d",
 			len(after.Executions), len(after.Waiting), len(after.Entries),
 			len(before.Executions), len(before.Waiting), len(before.Entries))
-	}
-}
-
-func eachOutcome(t *T) {
-	failure := errors.New("no")
-	w := t.join("k")
-	for _, c := range []struct {
-		end   stint.Ending
-		state stint.State
-		final bool
-	}{
-		{completed, stint.Completed, true},
-		{stint.Ending{Outcome: stint.OutcomeCancelled, Note: "not needed"}, stint.Cancelled, true},
-		{stint.Ending{Outcome: stint.OutcomeExpired}, stint.Failed, true},
-		{stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, true},
-		{stint.Ending{Outcome: stint.OutcomeFailed, Err: failure}, stint.Retrying, false},
-		{stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Scheduled, false},
-		{stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, stint.Available, false},
-	} {
-		id := t.enqueue(job("k"))[0]
-		w.Finish(c.end, w.Claim(lane(stint.DefaultQueue), 1)...)
-		info := t.info(id)
-		if info.State != c.state || len(info.Executions) != 1 {
-			t.Errorf("after %s the job is %s with %d executions, want %s with one",
-				c.end.Outcome, info.State, len(info.Executions), c.state)
-			continue
-		}
-		if x := info.Executions[0]; x.Outcome != c.end.Outcome || x.Final != c.final {
-			t.Errorf("the execution is %s, final %v; want %s, %v", x.Outcome, x.Final, c.end.Outcome, c.final)
-		}
 	}
 }
 
@@ -214,64 +169,5 @@ func claimsMustExist(t *T) {
 		if t.Failed() {
 			t.Fatalf("the claim was given with %s", what)
 		}
-	}
-}
-
-func finishTimes(t *T) {
-	const ran, ago = 4 * time.Second, 700 * time.Millisecond
-	id := t.enqueue(job("k"))[0]
-	w := t.join("k")
-	x := w.Conclude(w.One(), completed)
-	before := t.now()
-	x.Ended = time.Now().Add(-ago)
-	x.Started = x.Ended.Add(-ran)
-	if _, err := w.TryFinish(t.ctx, x); err != nil {
-		t.Fatal(err)
-	}
-	after := t.now()
-	got := t.info(id).Executions[0]
-	if d := got.Finished.Sub(got.Started); d < ran-time.Millisecond || d > ran+time.Millisecond {
-		t.Errorf("an attempt of %v is recorded as %v long", ran, d)
-	}
-	const slack = time.Millisecond
-	if end := got.Finished.Add(ago); end.Before(before.Add(-slack)) || end.After(after.Add(slack)) {
-		t.Errorf("an attempt that ended %v before the flush at %v is recorded as ended at %v", ago, before, got.Finished)
-	}
-}
-
-func finishRoundTrips(t *T) {
-	ids := t.enqueue(jobs(2, "k")...)
-	w := t.join("k")
-	entries := w.ClaimAll()
-	x := w.Conclude(entries[0], stint.Ending{
-		Outcome: stint.OutcomeCompleted, Note: "done, 'well' ✓",
-		Result: json.RawMessage(`{"n":9007199254740993,"s":"\"\\ ünï 😀","a":[null,true,0.1]}`),
-	})
-	x.Slot = 17
-	y := w.Conclude(entries[1], stint.Ending{
-		Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("line 1\nline 2\t\"quoted\" ünï 😀")), Stack: "main.go:1\nmain.go:2",
-		Result: json.RawMessage(`["kept","also of a failure"]`),
-	})
-	if _, err := w.TryFinish(t.ctx, x, y); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []stint.Execution{x, y} {
-		info := t.info(ids[i])
-		got := info.Executions[0]
-		shown := stint.ExecutionInfo{
-			Attempt: 1, Outcome: want.Outcome, Final: true, Reason: want.Reason, Started: got.Started, Finished: got.Finished,
-			Engine: w.Info.Token, Instance: w.Info.Instance, Host: w.Info.Host, PID: w.Info.PID, Slot: want.Slot,
-			Result: want.Result, Error: want.Error,
-		}
-		if diff := cmp.Diff(shown, got, sameJob...); diff != "" {
-			t.Errorf("execution (-want +got):\n%s", diff)
-		}
-		if info.Reason != want.Reason || !info.Finished.Equal(got.Finished) || !info.Started.Equal(got.Started) {
-			t.Errorf("the job shows reason %q, %v to %v; its execution %q, %v to %v",
-				info.Reason, info.Started, info.Finished, got.Reason, got.Started, got.Finished)
-		}
-	}
-	if l := t.ledger(); !slices.ContainsFunc(l.Executions, func(e stint.LedgerExecution) bool { return e.Nonce == x.Nonce }) {
-		t.Errorf("no execution of the ledger has the nonce of its claim")
 	}
 }

@@ -1,0 +1,137 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// deadline ends a call of a store that does not return.
+const deadline = time.Minute
+
+// T is one test with the fresh store that it is about.
+type T struct {
+	*testing.T
+	Harness
+	Store Store
+	ctx   context.Context
+}
+
+func newT(t *testing.T, h Harness) *T {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	s := h.Open(t)
+	t.Cleanup(func() { Verify(t, s) })
+	return &T{T: t, Harness: h, Store: s, ctx: ctx}
+}
+
+// must stops the test at an error that it does not expect.
+func (t *T) must(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enqueue stores jobs as a program does, through a client.
+func (t *T) enqueue(jobs ...stint.NewJob) []stint.ID {
+	t.Helper()
+	ids, err := stint.NewClient(t.Store).EnqueueMany(t.ctx, jobs)
+	t.must(err)
+	if len(ids) != len(jobs) {
+		t.Fatalf("%d jobs were enqueued, and %d ids came back", len(jobs), len(ids))
+	}
+	return ids
+}
+
+// join enters an engine into the roster.
+func (t *T) join(kinds ...string) *Worker {
+	t.Helper()
+	return Join(t, t.Store, kinds...)
+}
+
+// again opens the same database a second time.
+func (t *T) again() Store {
+	t.Helper()
+	s, err := t.Again(t.T, t.Store)
+	t.must(err)
+	return s
+}
+
+// begin begins a caller's transaction; it is rolled back when the test ends
+// and did not end it.
+func (t *T) begin() Tx {
+	t.Helper()
+	tx, err := t.Begin(t.T, t.Store)
+	t.must(err)
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+// info shows a job.
+func (t *T) info(id stint.ID) *stint.JobInfo {
+	t.Helper()
+	j, err := t.Store.Job(t.ctx, id)
+	t.must(err)
+	return j
+}
+
+// state checks what people see of a job.
+func (t *T) state(id stint.ID, want stint.State) {
+	t.Helper()
+	if got := t.info(id).State; got != want {
+		t.Errorf("job %d is %s, want %s", id, got, want)
+	}
+}
+
+// now reads the store's clock, by the one thing that every store stamps: a
+// new job. The job stays behind, in a queue of its own.
+func (t *T) now() time.Time {
+	t.Helper()
+	return t.info(t.enqueue(job("clock", stint.Queue("clock")))[0]).Created
+}
+
+// ledger copies everything out of the store.
+func (t *T) ledger() *stint.Ledger {
+	t.Helper()
+	l, err := t.Store.Audit(t.ctx)
+	t.must(err)
+	return l
+}
+
+// job is a job of a kind without arguments.
+func job(kind string, opts ...stint.Option) stint.NewJob {
+	return stint.Declaration{Name: kind}.Job(nil, opts...)
+}
+
+// jobs is n of them.
+func jobs(n int, kind string, opts ...stint.Option) []stint.NewJob {
+	all := make([]stint.NewJob, n)
+	for i := range all {
+		all[i] = job(kind, opts...)
+	}
+	return all
+}
+
+// lane is the lane of new jobs of a queue at priority 0.
+func lane(queue string) stint.LaneID {
+	return stint.LaneOf(queue, 0, stint.PartNormal, "").ID
+}
+
+// atOnce calls f from n goroutines that start together.
+func atOnce(n int, f func(i int) error) []error {
+	var wg sync.WaitGroup
+	start, errs := make(chan struct{}), make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+	return errs
+}
