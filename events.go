@@ -13,6 +13,7 @@ const (
 	EventStarted  EventType = "started"  // an attempt began
 	EventEnded    EventType = "ended"    // an attempt ended and is recorded
 	EventReturned EventType = "returned" // entries were handed back unstarted
+	EventBurial   EventType = "burial"   // it buried another engine and took over what that held
 	EventTrouble  EventType = "trouble"  // something failed and will be tried again
 )
 
@@ -24,9 +25,11 @@ type Event struct {
 	Engine   Token
 	Instance string
 
-	Job       *Job       // of started and ended; not to be written to
-	Execution *Execution // of ended
-	Count     int        // of returned: how many
-	Doing     string     // of trouble: what was tried
-	Err       error      // of trouble
+	Job       *Job        // of started and ended; not to be written to
+	Execution *Execution  // of ended
+	Count     int         // of returned and burial: how many entries
+	Begun     int         // of burial: how many of these had begun
+	Other     *EngineInfo // of burial: the engine that was buried
+	Doing     string      // of trouble: what was tried
+	Err       error       // of trouble
 }

@@ -64,7 +64,7 @@ type Ending struct {
 	Result  json.RawMessage // what it returned; nil for nothing
 	Snooze  time.Duration   // how long, for snoozed
 	Part    Part            // the lane's part to go back to, for returned
-	Suspect int             // the suspicion that a returned entry carries on
+	Suspect int             // the suspicion that the entry is under from now on, for returned and lost
 	Note    string          // the reason that people read, where the outcome alone does not say it
 	Stack   string          // where a panic happened
 }

@@ -35,6 +35,14 @@ type Roster interface {
 	Engines(ctx context.Context) ([]EngineInfo, error)
 }
 
+// Evicter is a store whose sessions can keep an engine from being buried, and
+// that can end them: a frozen client in the middle of a write, for one.
+type Evicter interface {
+	// Evict ends the sessions that hold the engine's fence, and returns how
+	// many those were.
+	Evict(ctx context.Context, engine Token) (int, error)
+}
+
 // EngineInfo is an engine as the roster shows it.
 type EngineInfo struct {
 	Token      Token         `json:"token,string"`

@@ -35,7 +35,7 @@ func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
 	}
 	next := Successor{
 		Kind: e.Kind, Queue: e.Queue, Priority: e.Priority,
-		Attempt: e.Attempt, Losses: e.Losses, Suspect: e.Suspect,
+		Attempt: e.Attempt, Losses: e.Losses, // it survived: whatever it was suspected of is over
 	}
 	switch end.Outcome {
 	case OutcomeFailed:
@@ -56,7 +56,7 @@ func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
 	case OutcomeSnoozed:
 		next.Wait, next.Why, next.Delay = true, Scheduled, max(0, end.Snooze)
 	case OutcomeReturned:
-		next.Part, next.Suspect = end.Part, end.Suspect
+		next.Part, next.Suspect = end.Part, max(e.Suspect, end.Suspect)
 	case OutcomeLost:
 		d := e.Retry.Decide(failureOf(e, end, now, chance))
 		next.Losses = e.Losses + 1
@@ -66,7 +66,7 @@ func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
 		case !d.Retry:
 			x.Final, x.Reason = true, d.Reason
 		default:
-			next.Part, next.Attempt = PartFront, e.Attempt+1
+			next.Part, next.Attempt, next.Suspect = PartFront, e.Attempt+1, max(e.Suspect, end.Suspect)
 		}
 	case OutcomeExpired:
 		x.Final, x.Reason = true, ReasonExpired

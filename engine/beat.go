@@ -22,13 +22,20 @@ func (s *session) beats(ctx context.Context) {
 	defer tick.Stop()
 	last := s.beat
 	for {
+		var asked []chan<- bool
 		select {
 		case <-tick.C:
+		case ask := <-s.asks:
+			asked = append(asked, ask)
 		case <-ctx.Done():
 			return
 		}
+		asked = s.moreAsks(asked)
 		sent := time.Now()
 		err := s.sendBeat(ctx, last.Add(3*every))
+		for _, ask := range asked {
+			ask <- err == nil
+		}
 		switch {
 		case err == nil:
 			last = sent
@@ -43,6 +50,35 @@ func (s *session) beats(ctx context.Context) {
 				s.fence()
 				return
 			}
+		}
+	}
+}
+
+// announce has a beat sent at once, and reports whether it arrived: then what
+// the slots hold now is known to everybody.
+func (s *session) announce() bool {
+	answer := make(chan bool, 1)
+	select {
+	case s.asks <- answer:
+	case <-s.work.Done():
+		return false
+	}
+	select {
+	case ok := <-answer:
+		return ok
+	case <-s.work.Done():
+		return false
+	}
+}
+
+// moreAsks collects who else waits for a beat: one serves them all.
+func (s *session) moreAsks(asked []chan<- bool) []chan<- bool {
+	for {
+		select {
+		case ask := <-s.asks:
+			asked = append(asked, ask)
+		default:
+			return asked
 		}
 	}
 }

@@ -22,9 +22,8 @@ const (
 	lookAge = 5 * time.Millisecond
 )
 
-// claim is the first stage. It takes work while there is room for it, and
-// sends what this engine cannot run to foreign.
-func (s *session) claim(ctx context.Context, ready, foreign chan<- task) {
+// claim is the first stage. It takes work while there is room for it.
+func (s *session) claim(ctx context.Context, in inputs) {
 	var (
 		known  = newLanes(s.mux, s.config.Queues)
 		trying = newBackoff()
@@ -57,7 +56,7 @@ func (s *session) claim(ctx context.Context, ready, foreign chan<- task) {
 		}
 		idle.reset()
 		var err error
-		list, err = s.claimFrom(ctx, list, room, ready, foreign)
+		list, err = s.claimFrom(ctx, list, room, in)
 		if err != nil {
 			s.trouble(ctx, "claim", err)
 			trying.sleep(ctx)
@@ -79,11 +78,11 @@ func (s *session) room(now time.Time) int {
 // claimFrom claims from the first lane that lets it, and returns the lanes
 // that may have more. Lanes that another engine is claiming are left for the
 // end: it waits for one only when there is nothing else.
-func (s *session) claimFrom(ctx context.Context, list []target, room int, ready, foreign chan<- task) ([]target, error) {
+func (s *session) claimFrom(ctx context.Context, list []target, room int, in inputs) ([]target, error) {
 	var busy []target
 	for i := 0; i < len(list); i++ {
 		lane := list[i]
-		got, err := s.claimLane(ctx, lane, room, false, ready, foreign)
+		got, err := s.claimLane(ctx, lane, room, false, in)
 		switch {
 		case errors.Is(err, stint.ErrLaneBusy):
 			busy = append(busy, lane)
@@ -103,12 +102,12 @@ func (s *session) claimFrom(ctx context.Context, list []target, room int, ready,
 	if len(busy) == 0 {
 		return nil, nil
 	}
-	_, err := s.claimLane(ctx, busy[0], room, true, ready, foreign)
+	_, err := s.claimLane(ctx, busy[0], room, true, in)
 	return busy[1:], err
 }
 
 // claimLane makes one claim and sends on what it brought.
-func (s *session) claimLane(ctx context.Context, lane target, room int, wait bool, ready, foreign chan<- task) (int, error) {
+func (s *session) claimLane(ctx context.Context, lane target, room int, wait bool, in inputs) (int, error) {
 	req := stint.ClaimRequest{
 		Engine: s.token, Serial: s.held.request(), Nonce: stint.Nonce(random63()),
 		Lane: lane.ID, Max: room, Wait: wait, Settle: lane.settle,
@@ -141,12 +140,7 @@ func (s *session) claimLane(ctx context.Context, lane target, room int, wait boo
 	}
 	for i := range c.Entries {
 		e := &c.Entries[i]
-		t := task{entry: e, claim: claim}
-		if s.mux.Handler(e.Kind) == nil {
-			foreign <- t
-		} else {
-			ready <- t
-		}
+		in.send(task{entry: e, claim: claim}, s.mux.Handler(e.Kind) != nil)
 	}
 	return len(c.Positions), nil
 }

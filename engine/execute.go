@@ -25,19 +25,25 @@ const (
 // execute is the second stage: slots that run handlers, and a steward that
 // hands back what is not to be run here. It returns when both of its inputs
 // are closed and everything has ended.
-func (s *session) execute(ready, foreign <-chan task, ended chan<- task) {
+func (s *session) execute(in inputs, ended chan<- task) {
 	var all sync.WaitGroup
 	for i := range s.slots {
-		s.slot(&all, i, ready, ended)
+		s.slot(&all, i, in, ended)
 	}
-	all.Go(func() { s.steward(ready, foreign, ended) })
+	all.Go(func() { s.steward(in, ended) })
 	all.Wait()
 }
 
 // slot runs one task after the other. A handler that ends its goroutine
 // (runtime.Goexit, as a test's FailNow does) takes the slot's with it: its
 // attempt failed, and the slot goes on in a new one.
-func (s *session) slot(all *sync.WaitGroup, i int, ready <-chan task, ended chan<- task) {
+//
+// The first slot is the only one that runs the entries that are to be run
+// alone: at most one at a time.
+func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- task) {
+	if i > 0 {
+		in.alone = nil
+	}
 	all.Go(func() {
 		var current task
 		var began time.Time
@@ -47,23 +53,94 @@ func (s *session) slot(all *sync.WaitGroup, i int, ready <-chan task, ended chan
 				return
 			}
 			end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
+			s.slots[i].Store(0)
 			s.pass(s.conclude(current, end, began, i+1), ended)
-			s.slot(all, i, ready, ended)
+			s.slot(all, i, in, ended)
 		}()
-		for current = range ready {
+		for in.next(&current) {
 			s.begun.Add(1)
-			select {
-			case <-s.stopping:
+			if !s.mayBegin(current.entry, i) {
 				s.pass(s.giveUp(current), ended)
 				continue
-			default:
 			}
 			over, began = false, time.Now()
-			end := s.perform(current.entry, i)
+			end := s.perform(current.entry)
 			over = true
+			s.slots[i].Store(0)
 			s.pass(s.conclude(current, end, began, i+1), ended)
 		}
 	})
+}
+
+// inputs are the channels from the claim stage to the slots and the steward.
+type inputs struct {
+	ready   chan task // to run
+	alone   chan task // to run one at a time
+	foreign chan task // of kinds that this engine does not know
+}
+
+func newInputs(slots int) inputs {
+	return inputs{
+		ready: make(chan task, readyRoom+slots), alone: make(chan task, readyRoom+slots), foreign: make(chan task, readyRoom+slots),
+	}
+}
+
+// send puts a task where it belongs. There is always room.
+func (in inputs) send(t task, known bool) {
+	switch {
+	case !known:
+		in.foreign <- t
+	case t.entry.Suspect >= alone:
+		in.alone <- t
+	default:
+		in.ready <- t
+	}
+}
+
+func (in inputs) close() {
+	close(in.foreign)
+	close(in.alone)
+	close(in.ready)
+}
+
+// next takes the next task for a slot; false says that none will come.
+func (in *inputs) next(t *task) bool {
+	for in.alone != nil {
+		var ok bool
+		select {
+		case *t, ok = <-in.alone:
+			if ok {
+				return true
+			}
+			in.alone = nil
+		case *t, ok = <-in.ready:
+			if ok {
+				return true
+			}
+			// Closed, as alone is by now: what that still holds comes first.
+			*t, ok = <-in.alone
+			return ok
+		}
+	}
+	var ok bool
+	*t, ok = <-in.ready
+	return ok
+}
+
+// mayBegin tells whether an entry may be run now: not when the engine stops,
+// and a suspect not before a beat has announced it.
+func (s *session) mayBegin(e *stint.Entry, slot int) bool {
+	select {
+	case <-s.stopping:
+		return false
+	default:
+	}
+	s.slots[slot].Store(int64(e.Pos))
+	if e.Suspect == 0 || s.announce() {
+		return true
+	}
+	s.slots[slot].Store(0)
+	return false
 }
 
 // pass sends a task on to the last stage.
@@ -81,31 +158,34 @@ func (s *session) giveUp(t task) task {
 
 // steward hands back entries of kinds that this engine does not know, and
 // prefetched entries that found no slot in a while: others may have one.
-func (s *session) steward(ready, foreign <-chan task, ended chan<- task) {
+func (s *session) steward(in inputs, ended chan<- task) {
 	tick := time.NewTicker(stale / 2)
 	defer tick.Stop()
 	var seen int64
 	quiet := 0
 	for {
 		select {
-		case t, ok := <-foreign:
+		case t, ok := <-in.foreign:
 			if !ok {
 				// The engine stops: what the slots do not get to is not begun.
-				for t := range ready {
+				for t := range in.alone {
+					s.pass(s.giveUp(t), ended)
+				}
+				for t := range in.ready {
 					s.pass(s.giveUp(t), ended)
 				}
 				return
 			}
 			s.pass(s.conclude(t, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, time.Time{}, 0), ended)
 		case <-tick.C:
-			if now := s.begun.Load(); now != seen || len(ready) == 0 {
+			if now := s.begun.Load(); now != seen || len(in.ready) == 0 {
 				seen, quiet = now, 0
 				continue
 			}
 			// Entries wait, and no slot has begun anything for two ticks.
 			if quiet++; quiet >= 2 {
 				s.pace.slow()
-				s.returnReady(ready, ended)
+				s.returnReady(in.ready, ended)
 			}
 		}
 	}
@@ -130,9 +210,7 @@ func (s *session) returnReady(ready <-chan task, ended chan<- task) {
 }
 
 // perform calls the handler and says how that ended.
-func (s *session) perform(e *stint.Entry, slot int) stint.Ending {
-	s.slots[slot].Store(int64(e.Pos))
-	defer s.slots[slot].Store(0)
+func (s *session) perform(e *stint.Entry) stint.Ending {
 	if s.config.OnEvent != nil {
 		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
 	}

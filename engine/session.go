@@ -18,6 +18,7 @@ import (
 type session struct {
 	*Engine
 	token stint.Token
+	me    self
 	beat  time.Time // when the joining was sent: the first sign of life
 
 	// work is the context of handlers and of everything that is recorded for
@@ -27,12 +28,13 @@ type session struct {
 
 	stopping chan struct{} // closed when no more work is to begin
 
-	bell     *bell        // news for the claim stage
-	waitbell *bell        // news for the promoter
-	capacity *bell        // a slot came free
-	hears    atomic.Bool  // whether the store rings
-	begun    atomic.Int64 // tasks that reached a slot
-	held     *hand        // what is claimed and not yet recorded
+	bell     *bell            // news for the claim stage
+	waitbell *bell            // news for the promoter
+	capacity *bell            // a slot came free
+	hears    atomic.Bool      // whether the store rings
+	begun    atomic.Int64     // tasks that reached a slot
+	asks     chan chan<- bool // who waits for the next beat
+	held     *hand            // what is claimed and not yet recorded
 	pace     *pace
 	slots    slots
 	clock    clock
@@ -42,12 +44,13 @@ type session struct {
 func (e *Engine) join(ctx context.Context) (*session, error) {
 	s := &session{
 		Engine: e, token: stint.Token(random63()), beat: time.Now(),
-		stopping: make(chan struct{}),
-		bell:     newBell(), waitbell: newBell(), capacity: newBell(),
+		stopping: make(chan struct{}), asks: make(chan chan<- bool),
+		bell: newBell(), waitbell: newBell(), capacity: newBell(),
 		held: newHand(), pace: newPace(time.Now()), slots: newSlots(e.config.Slots),
 	}
 	decls := e.mux.Declarations()
-	info := identity()
+	s.me = self(identity())
+	info := stint.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
 	info.Queues, info.Slots, info.TimeToLive = e.config.Queues, e.config.Slots, e.config.TimeToLive
 	for _, d := range decls {
@@ -76,6 +79,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.beats(signals) })
 	side.Go(func() { s.listen(signals) })
 	side.Go(func() { s.promote(signals) })
+	side.Go(func() { s.watch(signals) })
 
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
@@ -89,12 +93,11 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}()
 
-	ready := make(chan task, readyRoom+s.config.Slots)
-	foreign := make(chan task, readyRoom)
+	in := newInputs(s.config.Slots)
 	ended := make(chan task, readyRoom)
 	var stages sync.WaitGroup
-	stages.Go(func() { defer close(ready); defer close(foreign); s.claim(claiming, ready, foreign) })
-	stages.Go(func() { defer close(ended); s.execute(ready, foreign, ended) })
+	stages.Go(func() { defer in.close(); s.claim(claiming, in) })
+	stages.Go(func() { defer close(ended); s.execute(in, ended) })
 	stages.Go(func() { s.finish(ended) })
 
 	all := make(chan struct{})

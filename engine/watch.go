@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// watchEvery is how often each engine looks at the others.
+const watchEvery = time.Second
+
+// watch buries engines that are dead. One is believed dead only when its
+// last beat is older than its time to live by the store's clock, and this
+// engine saw that beat unchanged for as long by its own: otherwise an outage, a
+// stepped clock or a waking laptop would make everybody look dead, and the
+// first one back would bury all. An engine whose process is proven to be gone
+// is buried at once.
+func (s *session) watch(ctx context.Context) {
+	// Engines of a fleet that started together do not all look at once.
+	tick := time.NewTicker(watchEvery - rand.N(watchEvery/10))
+	defer tick.Stop()
+	seen := sightings{}
+	for {
+		roster, err := s.store.Engines(ctx)
+		if err != nil {
+			s.trouble(ctx, "look at the roster", err)
+			clear(seen) // what was not watched without a gap proves nothing
+		} else {
+			seen.note(roster, time.Now())
+			for _, e := range roster {
+				s.buryIfDead(ctx, e, seen[e.Token])
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sightings are the beats of other engines as this one saw them.
+type sightings map[stint.Token]*sighting
+
+type sighting struct {
+	beat    time.Time // by the store's clock
+	since   time.Time // when this beat was first seen, by our clock
+	blocked time.Time // since when its burial has been blocked
+}
+
+func (l sightings) note(roster []stint.EngineInfo, now time.Time) {
+	there := map[stint.Token]bool{}
+	for _, e := range roster {
+		there[e.Token] = true
+		if old := l[e.Token]; old == nil || !old.beat.Equal(e.Beat) {
+			l[e.Token] = &sighting{beat: e.Beat, since: now}
+		}
+	}
+	for token := range l {
+		if !there[token] {
+			delete(l, token)
+		}
+	}
+}
+
+func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sighting) {
+	unless := e.TimeToLive
+	switch {
+	case e.Token == s.token:
+		return
+	case s.me.provesDead(e):
+		unless = 0
+	case time.Since(seen.since) < e.TimeToLive:
+		return
+	}
+	began := 0
+	n, err := s.store.Bury(ctx, stint.Burial{Engine: e.Token, Unless: unless, Why: "stopped beating"}, func(entry *stint.Entry, begun bool) stint.Execution {
+		if begun {
+			began++
+		}
+		return stint.Conclude(entry, afterDeath(entry, begun), s.clock.at(time.Now()), random01())
+	})
+	switch {
+	case err == nil:
+		s.emit(stint.Event{Type: stint.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began})
+		s.bell.ring()
+	case errors.Is(err, stint.ErrBurialBlocked):
+		s.unblock(ctx, e, seen)
+	case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrAlive):
+		// Somebody else was first, or it beat after all.
+	default:
+		s.trouble(ctx, "bury "+e.Instance, err)
+	}
+}
+
+// unblock ends the sessions that keep an engine from being buried, once they
+// have done so for another time to live: a frozen client, a connection that
+// was cut behind the fence.
+func (s *session) unblock(ctx context.Context, e stint.EngineInfo, seen *sighting) {
+	if seen.blocked.IsZero() {
+		seen.blocked = time.Now()
+	}
+	evicter, ok := s.store.(stint.Evicter)
+	if !ok || time.Since(seen.blocked) < e.TimeToLive {
+		return
+	}
+	if _, err := evicter.Evict(ctx, e.Token); err != nil {
+		s.trouble(ctx, "end the sessions of "+e.Instance, err)
+	}
+}
+
+// afterDeath says how an unfinished attempt of a dead engine ended. What it
+// had announced as running is lost, and charged. What it had not is returned
+// uncharged but suspect, since it may have been what killed it: a suspect is
+// announced before it starts, so the second time tells. One that was lost is
+// run alone from then on, so that it takes no bystander with it twice.
+func afterDeath(e *stint.Entry, begun bool) stint.Ending {
+	if begun {
+		return stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost, Part: stint.PartFront, Suspect: alone}
+	}
+	return stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Suspect: max(e.Suspect, announced)}
+}
+
+// Levels of suspicion that an entry carries.
+const (
+	announced = 1 // its engine died with it in hand: announce it before it starts
+	alone     = 2 // its engine died while it ran: and run one of these at a time
+)
