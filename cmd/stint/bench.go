@@ -95,7 +95,8 @@ func (g *ground) opener(ctx context.Context) (stint.Store, func(), error) {
 }
 
 // measure runs a workload on a ground of its own. A signal ends it early, and
-// the ground is cleared all the same.
+// the ground is cleared all the same. Print nothing before it returned: a reader
+// that closes its pipe, as head does, ends the process there and then.
 func (a *app) measure(ctx context.Context, work func(ctx context.Context, g *ground) error) error {
 	ctx, release := interrupted(ctx)
 	defer release()

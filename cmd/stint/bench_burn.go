@@ -39,28 +39,20 @@ func (a *app) benchBurnCommand() *cobra.Command {
 				return usagef("--%s: %d is less than %d", f.name, f.value, f.least)
 			}
 		}
-		return a.measure(ctx, func(ctx context.Context, g *ground) error {
+		var report burnReport
+		err := a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
 			o.Meter, o.Open = &load.Meter{}, g.opener
-			report := burnReport{Settings: a.settings(ctx, g)}
-			s := report.Settings
+			s := a.settings(ctx, g)
 			s["engines"], s["slots"], s["batch"], s["producers"] = o.Engines, cmp.Or(o.Slots, 4*runtime.GOMAXPROCS(0)), o.Batch, o.Producers
-			stop := a.showProgress(o.Meter, o.N)
-			r, err := load.Burn(ctx, g.roles, o)
-			stop()
-			if err != nil {
-				return err
-			}
-			report.BurnResult = r
-			if a.json {
-				return a.printJSON(report)
-			}
-			t := newTable(a.out, "", "jobs", "seconds", "jobs/s")
-			t.AppendRow([]any{"enqueue", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), count(int64(r.EnqueuePerSecond))})
-			t.AppendRow([]any{"work", count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), count(int64(r.WorkPerSecond))})
-			t.Render()
-			s.print(a.out)
-			return nil
+			report.Settings = s
+			defer a.showProgress(o.Meter, o.N)()
+			report.BurnResult, err = load.Burn(ctx, g.roles, o)
+			return err
 		})
+		if err != nil {
+			return err
+		}
+		return a.printBurn(report)
 	}))
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -70,4 +62,16 @@ func (a *app) benchBurnCommand() *cobra.Command {
 	flags.IntVar(&o.Batch, "batch", 5000, "how many jobs are enqueued at a time")
 	flags.IntVar(&o.Producers, "producers", 2, "how many enqueue side by side")
 	return cmd
+}
+
+func (a *app) printBurn(r burnReport) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	t := newTable(a.out, "", "jobs", "seconds", "jobs/s")
+	t.AppendRow([]any{"enqueue", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), count(int64(r.EnqueuePerSecond))})
+	t.AppendRow([]any{"work", count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), count(int64(r.WorkPerSecond))})
+	t.Render()
+	r.Settings.print(a.out)
+	return nil
 }

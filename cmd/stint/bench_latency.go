@@ -35,37 +35,41 @@ func (a *app) benchLatencyCommand() *cobra.Command {
 		case o.Duration < time.Millisecond || o.Duration > 24*time.Hour:
 			return usagef("--duration: it is not between 1ms and 1d")
 		}
-		return a.measure(ctx, func(ctx context.Context, g *ground) error {
+		var report latencyReport
+		err := a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
 			o.Meter = &load.Meter{}
-			report := latencyReport{Settings: a.settings(ctx, g)}
-			stop := a.showProgress(o.Meter, int(o.Rate*o.Duration.Seconds()))
-			r, err := load.Latency(ctx, g.roles, o)
-			stop()
-			if err != nil {
-				return err
-			}
-			report.LatencyResult = r
-			if a.json {
-				return a.printJSON(report)
-			}
-			t := newTable(a.out, "milliseconds", "p50", "p95", "p99", "max")
-			for _, row := range []struct {
-				name string
-				q    load.Quantiles
-			}{{"enqueue to start", r.FromCall}, {"return to start", r.FromReturn}, {"enqueue itself", r.EnqueueTook}} {
-				t.AppendRow([]any{row.name, ms(row.q.P50), ms(row.q.P95), ms(row.q.P99), ms(row.q.Max)})
-			}
-			t.Render()
-			fmt.Fprintf(a.out, "\n%s jobs, %.0f per second\n", count(r.N), r.Rate)
-			report.Settings.print(a.out)
-			return nil
+			report.Settings = a.settings(ctx, g)
+			defer a.showProgress(o.Meter, int(o.Rate*o.Duration.Seconds()))()
+			report.LatencyResult, err = load.Latency(ctx, g.roles, o)
+			return err
 		})
+		if err != nil {
+			return err
+		}
+		return a.printLatency(report)
 	}))
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.Float64Var(&o.Rate, "rate", 50, "jobs per second")
 	durationFlag(flags, &o.Duration, "duration", 10*time.Second, "for how long")
 	return cmd
+}
+
+func (a *app) printLatency(r latencyReport) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	t := newTable(a.out, "milliseconds", "p50", "p95", "p99", "max")
+	for _, row := range []struct {
+		name string
+		q    load.Quantiles
+	}{{"enqueue to start", r.FromCall}, {"return to start", r.FromReturn}, {"enqueue itself", r.EnqueueTook}} {
+		t.AppendRow([]any{row.name, ms(row.q.P50), ms(row.q.P95), ms(row.q.P99), ms(row.q.Max)})
+	}
+	t.Render()
+	fmt.Fprintf(a.out, "\n%s, %.0f per second\n", counted(r.N, "job"), r.Rate)
+	r.Settings.print(a.out)
+	return nil
 }
 
 func ms(v float64) string { return fmt.Sprintf("%.2f", v) }
