@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/retry"
 )
 
 // watchEvery is how often each engine looks at the others.
@@ -77,12 +76,17 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 	case time.Since(seen.since) < e.TimeToLive:
 		return
 	}
+	scene, err := s.inspect(ctx, e)
+	if err != nil {
+		s.trouble(ctx, "see what "+e.Instance+" held", err)
+		return
+	}
 	began := 0
 	n, err := s.store.Bury(ctx, stint.Burial{Engine: e.Token, Unless: unless, Why: "stopped beating"}, func(entry *stint.Entry, begun bool) stint.Execution {
 		if begun {
 			began++
 		}
-		return stint.Conclude(entry, afterDeath(entry, begun), s.clock.at(time.Now()), random01())
+		return stint.Conclude(entry, scene.judge(entry, begun), s.clock.at(time.Now()), random01())
 	})
 	switch {
 	case err == nil:
@@ -112,21 +116,3 @@ func (s *session) unblock(ctx context.Context, e stint.EngineInfo, seen *sightin
 		s.trouble(ctx, "end the sessions of "+e.Instance, err)
 	}
 }
-
-// afterDeath says how an unfinished attempt of a dead engine ended. What it
-// had announced as running is lost, and charged. What it had not is returned
-// uncharged but suspect, since it may have been what killed it: a suspect is
-// announced before it starts, so the second time tells. One that was lost is
-// run alone from then on, so that it takes no bystander with it twice.
-func afterDeath(e *stint.Entry, begun bool) stint.Ending {
-	if begun {
-		return stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost, Part: stint.PartFront, Suspect: alone}
-	}
-	return stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Suspect: max(e.Suspect, announced)}
-}
-
-// Levels of suspicion that an entry carries.
-const (
-	announced = 1 // its engine died with it in hand: announce it before it starts
-	alone     = 2 // its engine died while it ran: and run one of these at a time
-)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package chaos
 
 import (
@@ -46,6 +48,8 @@ type Process struct {
 	fleet *Fleet
 	cmd   *exec.Cmd
 	ended chan error
+
+	frozen check.Instant
 }
 
 // Start starts a worker. It is killed when the test ends and it still runs.
@@ -99,6 +103,55 @@ func (p *Process) Kill() {
 	p.fleet.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: check.Now()})
 	_ = p.cmd.Process.Kill()
 	<-p.ended
+}
+
+// Freeze stops the process where it stands; Thaw lets it go on.
+func (p *Process) Freeze() {
+	p.frozen = check.Now()
+	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+}
+
+// Thaw lets a frozen process go on.
+func (p *Process) Thaw() {
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	p.fleet.Disturb(check.Disturbance{Does: check.Freezes, Process: p.Name, From: p.frozen, To: check.Now()})
+}
+
+// Keeper is what supervises a worker: it starts it again whenever it dies.
+type Keeper struct {
+	stop chan struct{}
+	done chan struct{}
+}
+
+// Keep starts a worker and keeps it running, as systemd would. Each life has
+// a name of its own.
+func (f *Fleet) Keep(w Worker) *Keeper {
+	k := &Keeper{make(chan struct{}), make(chan struct{})}
+	go func() {
+		defer close(k.done)
+		for life := 1; ; life++ {
+			next := w
+			next.Name = fmt.Sprintf("%s.%d", w.Name, life)
+			p := f.Start(next)
+			select {
+			case <-p.ended:
+				f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: check.Now()})
+				time.Sleep(100 * time.Millisecond)
+			case <-k.stop:
+				if err := p.Stop(); err != nil {
+					f.t.Errorf("%s: %v", p.Name, err)
+				}
+				return
+			}
+		}
+	}()
+	return k
+}
+
+// Stop stops the worker and its supervision.
+func (k *Keeper) Stop() {
+	close(k.stop)
+	<-k.done
 }
 
 // Disturb notes what the test does, for the judge.

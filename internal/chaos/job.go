@@ -1,3 +1,5 @@
+//go:build unix
+
 package chaos
 
 import (
@@ -5,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -19,6 +23,7 @@ type Args struct {
 	Fail int    `json:"fail,omitempty"` // attempts that end in an error
 	Oops int    `json:"oops,omitempty"` // attempts that panic, after those
 	Nap  bool   `json:"nap,omitempty"`  // snooze once, at the first attempt
+	Exit bool   `json:"exit,omitempty"` // end the process, each time
 }
 
 // retries is the policy of the workload: more than any job is told to fail.
@@ -38,6 +43,10 @@ func handler(w *check.Writer) stint.Handler {
 			return nil, err
 		}
 		run := w.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt})
+		if args.Exit {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
 		how, cause := check.Panic, error(nil)
 		defer func() { run.End(how, fmt.Sprint(cause)) }()
 		if args.Work > 0 {
