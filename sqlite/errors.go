@@ -10,33 +10,41 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// translate says in stint's words what SQLite said by code. Its error stays
-// inside.
+// meanings says in stint's words what SQLite says by code; the first that
+// matches counts. A nil condition has words only.
+var meanings = []struct {
+	code      error
+	condition error
+	words     string
+}{
+	// The same value will be refused each time.
+	{sqlite3.CONSTRAINT_CHECK, stint.ErrUnstorable, ""},
+	{sqlite3.CONSTRAINT_DATATYPE, stint.ErrUnstorable, ""},
+	{sqlite3.CONSTRAINT_NOTNULL, stint.ErrUnstorable, ""},
+	{sqlite3.TOOBIG, stint.ErrUnstorable, ""},
+	{sqlite3.MISMATCH, stint.ErrUnstorable, ""},
+	{sqlite3.BUSY, nil, "another connection kept the file locked for too long"},
+	{sqlite3.FULL, nil, "the disk is full"},
+	{sqlite3.READONLY, nil, "the file may not be written to"},
+	{sqlite3.NOTADB, nil, "it is not an SQLite database"},
+	{sqlite3.CORRUPT, nil, "the database is damaged"},
+}
+
+// translate adds what SQLite's error means. That stays inside.
 func translate(err error) error {
-	var e *sqlite3.Error
-	if !errors.As(err, &e) {
-		if errors.Is(err, sqlite3.TOOBIG) {
-			return fmt.Errorf("%w: %w", stint.ErrUnstorable, err)
+	if err == nil {
+		return nil
+	}
+	for _, m := range meanings {
+		switch {
+		case !errors.Is(err, m.code):
+		case m.condition != nil:
+			return fmt.Errorf("%w: %w", m.condition, err)
+		default:
+			return fmt.Errorf("%s: %w", m.words, err)
 		}
-		return err
 	}
-	switch e.ExtendedCode() {
-	case sqlite3.CONSTRAINT_CHECK, sqlite3.CONSTRAINT_DATATYPE, sqlite3.CONSTRAINT_NOTNULL:
-		return fmt.Errorf("%w: %w", stint.ErrUnstorable, err)
-	}
-	switch e.Code() {
-	case sqlite3.TOOBIG, sqlite3.MISMATCH, sqlite3.RANGE:
-		return fmt.Errorf("%w: %w", stint.ErrUnstorable, err)
-	case sqlite3.BUSY:
-		return fmt.Errorf("another connection kept the file locked for too long: %w", err)
-	case sqlite3.FULL:
-		return fmt.Errorf("the disk is full: %w", err)
-	case sqlite3.READONLY:
-		return fmt.Errorf("the file may not be written to: %w", err)
-	case sqlite3.NOTADB, sqlite3.CORRUPT:
-		return fmt.Errorf("it is not an SQLite database, or damaged: %w", err)
-	}
-	if strings.Contains(e.Error(), "no such table") {
+	if strings.Contains(err.Error(), "no such table") {
 		return fmt.Errorf("%w: is it installed? %w", stint.ErrSchema, err)
 	}
 	return err

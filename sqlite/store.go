@@ -90,6 +90,11 @@ func Open(ctx context.Context, path string, config ...Config) (*Store, error) {
 	if len(config) > 0 {
 		c = config[0]
 	}
+	return openSteps(ctx, path, c, schemaSteps())
+}
+
+// openSteps opens with a schema that tests may choose.
+func openSteps(ctx context.Context, path string, c Config, steps []string) (*Store, error) {
 	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
 	c.Busy = cmp.Or(c.Busy, 10*time.Second)
 	c.Poll = cmp.Or(c.Poll, 10*time.Millisecond)
@@ -97,9 +102,9 @@ func Open(ctx context.Context, path string, config ...Config) (*Store, error) {
 	if !prefixForm.MatchString(c.Prefix) || strings.HasPrefix(c.Prefix, "sqlite_") {
 		return nil, &stint.InvalidError{Field: "prefix", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Prefix)}
 	}
-	s := &Store{path: path, config: c, steps: schemaSteps(), closed: make(chan struct{})}
+	s := &Store{path: path, config: c, steps: steps, closed: make(chan struct{})}
 	if err := s.open(ctx); err != nil {
-		s.Close()
+		_ = s.Close()
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return s, nil
