@@ -33,6 +33,7 @@ var mutants = []struct{ fault, group string }{
 	{"fails when it stops listening", "Listen"},
 
 	{"loses late rows", "Late"},
+	{"loses late rows", "Beside"},
 	{"loses late rows", "Concurrent"},
 	{"claims in the wrong order", "Claim"},
 	{"hands an entry out twice", "Claim"},
@@ -76,6 +77,10 @@ var mutants = []struct{ fault, group string }{
 	{"skips what is due at the bound", "Waiting"},
 	{"counts overdue jobs as none", "Waiting"},
 	{"leaves promoted jobs waiting", "Waiting"},
+
+	{"ignores contexts", "Interrupted"},
+	{"forgets part of what is held", "Interrupted"},
+	{"repeats successors", "Interrupted"},
 
 	{"miscounts", "Inspect"},
 	{"works on any schema", "Migrate"},

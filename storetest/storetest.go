@@ -30,7 +30,7 @@ import (
 )
 
 // Store is what a store offers for the suite to prove. One that is also a
-// [stint.Listener] has that proven too.
+// [stint.Listener], [stint.Clock] or [stint.Evicter] has that proven too.
 type Store interface {
 	stint.Store
 	stint.Inspector
@@ -100,7 +100,7 @@ func Run(t *testing.T, h Harness) {
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests},
-		{"Migrate", migrateTests}, {"Listen", listenTests},
+		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {
 		t.Run(g.name, func(t *testing.T) {

@@ -1,0 +1,75 @@
+package storetest
+
+import (
+	"github.com/stint-go/stint"
+)
+
+// optionalTests are about the roles that a store may have beside those that
+// every store has. Listening has a file of its own.
+var optionalTests = []test{
+	{"Its clock is the one that stamps jobs", func(t *T) {
+		c, ok := t.Store.(stint.Clock)
+		if !ok {
+			t.Skip("the store has no clock of its own")
+		}
+		before := t.now()
+		now, err := c.Now(t.ctx)
+		t.must(err)
+		if after := t.now(); now.Before(before) || now.After(after) {
+			t.Errorf("it says %v between jobs stamped %v and %v", now, before, after)
+		}
+	}},
+	{"A burial that hangs can be evicted, and the next one does it whole", func(t *T) {
+		v := evicter(t)
+		ids := t.enqueue(jobs(3, "k")...)
+		w := t.join("k")
+		w.ClaimAll()
+		hangs, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		go func() {
+			first := true
+			_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+				if first {
+					first = false
+					close(hangs)
+					<-release
+				}
+				return Judge(e, begun)
+			})
+			ended <- err
+		}()
+		<-hangs
+		n, err := v.Evict(t.ctx, w.Info.Token)
+		close(release)
+		if err != nil || n != 1 {
+			t.Errorf("%d sessions were ended, error %v, want 1", n, err)
+		}
+		if err := <-ended; err == nil {
+			t.Errorf("the burial that was evicted succeeded")
+		}
+		if n, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, Judge); err != nil || n != len(ids) {
+			t.Errorf("the next burial concluded %d, error %v, want %d", n, err, len(ids))
+		}
+	}},
+	{"Evicting an engine that holds up nobody ends nothing", func(t *T) {
+		v := evicter(t)
+		t.enqueue(jobs(2, "k")...)
+		w := t.join("k")
+		entries := w.ClaimAll()
+		for _, token := range []stint.Token{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
+			if n, err := v.Evict(t.ctx, token); err != nil || n != 0 {
+				t.Errorf("%d sessions were ended, error %v", n, err)
+			}
+		}
+		w.Complete(entries...)
+	}},
+}
+
+// evicter is the store as one that can end sessions.
+func evicter(t *T) stint.Evicter {
+	t.Helper()
+	v, ok := t.Store.(stint.Evicter)
+	if !ok {
+		t.Skip("no session can keep an engine from being buried")
+	}
+	return v
+}
