@@ -133,12 +133,12 @@ begin
     raise exception 'stint.enqueue: metadata must be a JSON object' using errcode = '22023';
   elsif octet_length(enqueue.metadata::text) > 65536 then
     raise exception 'stint.enqueue: metadata of % bytes is more than 65536', octet_length(enqueue.metadata::text) using errcode = '22023';
-  elsif not coalesce(case jsonb_typeof(enqueue.retry)
+  elsif enqueue.retry is not null and not coalesce(case jsonb_typeof(enqueue.retry)
                        when 'object' then enqueue.retry ->> 'policy'
                        when 'string' then split_part(split_part(enqueue.retry #>> '{}', ',', 1), ':', 1)
                        when 'null' then 'default' else '' end
                      in ('none', 'default', 'fixed', 'forever', 'exponential', 'exponential-within', 'exponential_within',
-                         'timetable', 'function', 'by_error'), enqueue.retry is null) then
+                         'timetable', 'function', 'by_error'), false) then
     raise exception 'stint.enqueue: % is no retry policy', enqueue.retry using errcode = '22023',
       hint = 'It is a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}, or a JSON string such as "fixed:2:10s".';
   elsif cardinality(labels) > 50 then

@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+// trap is a way in which a store like this one lost or doubled jobs, or stood
+// still. Its check says what went wrong, nil when nothing did.
+type trap struct {
+	name  string
+	check func(b *bench) error
+}
+
+// mutant is the schema or a statement with the mend of a trap taken out. The
+// trap's check must notice.
+type mutant struct {
+	name    string
+	trap    string
+	replace []string // pairs of old and new text of the schema
+	store   func(q *statements)
+}
+
+// TestNoTrapIsOpen runs each trap's check on the store as it is.
+func TestNoTrapIsOpen(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, server *pgtest.Server) {
+		for _, trap := range traps {
+			t.Run(trap.name, func(t *testing.T) {
+				t.Parallel()
+				open := func(url string) *Store { return openStore(t, url) }
+				if err := trap.ask(&bench{t, open(installed.On(t, server)), open}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+}
+
+// TestEachTrapHasItsMend takes the mends out, one at a time.
+func TestEachTrapHasItsMend(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			i := slices.IndexFunc(traps, func(trap trap) bool { return trap.name == m.trap })
+			if i < 0 {
+				t.Fatalf("there is no trap %q", m.trap)
+			}
+			open := func(url string) *Store { return m.open(t, url) }
+			if err := traps[i].ask(&bench{t, open(pgtest.New(t)), open}); err == nil {
+				t.Errorf("without its mend, nothing fails: %s", m.trap)
+			} else {
+				t.Logf("as it should be: %v", err)
+			}
+		})
+	}
+}
+
+// open installs the schema of the mutant in an empty database.
+func (m mutant) open(t *testing.T, url string) *Store {
+	t.Helper()
+	s := openStore(t, url, Config{SkipCheck: true})
+	text, err := s.PrintSchema(0)
+	must(t, err)
+	for i := 0; i < len(m.replace); i += 2 {
+		if n := strings.Count(text, m.replace[i]); n != 1 {
+			t.Fatalf("the schema has %d times: %s", n, m.replace[i])
+		}
+		text = strings.Replace(text, m.replace[i], m.replace[i+1], 1)
+	}
+	_, err = connect(t, s).PgConn().Exec(t.Context(), text).ReadAll()
+	must(t, err)
+	if m.store != nil {
+		m.store(&s.sql)
+	}
+	return s
+}
+
+var mutants = []mutant{
+	{
+		name: "isolation is not looked at", trap: "Claims refuse every isolation but read committed",
+		replace: []string{"if current_setting('transaction_isolation') <> 'read committed' then", "if false then"},
+	},
+	{
+		name: "the frontier is read before the lock", trap: "A claim that waited for the lane reads what was claimed meanwhile",
+		replace: []string{
+			"  if p_wait then\n    perform pg_advisory_xact_lock(lane_lock);", "  f := stint.frontier(p_lane);\n  if p_wait then\n    perform pg_advisory_xact_lock(lane_lock);",
+			"younger than the lock.\n  f := stint.frontier(p_lane);", "",
+		},
+	},
+	{
+		name: "the fence comes behind the lane lock", trap: "A burial in progress does not stop the lane for others",
+		replace: []string{
+			"  perform stint.fence(p_engine);\n  if p_wait", "  if p_wait",
+			"younger than the lock.\n", "\n  perform stint.fence(p_engine);\n",
+		},
+	},
+	{
+		name: "the fence takes no lock", trap: "A burial does not miss a claim in flight",
+		replace: []string{"  perform pg_advisory_xact_lock_shared(p_engine);\n", ""},
+	},
+	{
+		name: "the fence reads the row before it has the lock", trap: "A claim that waited for a burial finds itself buried",
+		replace: []string{
+			"  perform pg_advisory_xact_lock_shared(p_engine);\n", "",
+			"is not in the roster', p_engine using errcode = 'ST002';\n  end if;", "is not in the roster', p_engine using errcode = 'ST002';\n  end if;\n  perform pg_advisory_xact_lock_shared(p_engine);",
+		},
+	},
+	{
+		name: "the fence locks the row", trap: "Overlapping fences leave no mark on the roster's row",
+		replace: []string{"perform from stint.engines where token = p_engine;", "perform from stint.engines where token = p_engine for key share;"},
+	},
+	{
+		name: "rows of transactions in progress are read", trap: "The uncommitted rows of a bulk load do not cost each claim",
+		replace: []string{"    where pg_visible_in_snapshot(p.xid, (select s from snapshot))\n", ""},
+	},
+	{
+		name: "no jump when all was taken", trap: "What was stepped over is not stepped over again",
+		replace: []string{"new_xid := pg_snapshot_xmax(snap); new_pos := 0;",
+			"new_xid := coalesce(fresh_xid[fresh], f.xid); new_pos := coalesce(fresh_pos[fresh], f.pos);"},
+	},
+	{
+		name: "settling is never asked for", trap: "What was stepped over is not stepped over again",
+		replace: []string{"if stint.steps() - began > 100 then", "if false then"},
+	},
+	{
+		name: "pending is written again and again", trap: "An unchanged list of open transactions is pointed to",
+		replace: []string{"if pend_xid = f.pending_xid and pend_pos = f.pending_pos then", "if false then"},
+	},
+	{
+		name: "what was cut short is forgotten", trap: "Late rows come over several claims, each once",
+		replace: []string{" or o.xid >= late_xid[p_max]", ""},
+	},
+	{
+		name: "what was taken of it is forgotten", trap: "Late rows come over several claims, each once",
+		replace: []string{"case when o.xid = late_xid[p_max] then late_pos[p_max] else o.pos end", "o.pos"},
+	},
+	{
+		name: "what is in progress is forgotten", trap: "Late rows come over several claims, each once",
+		replace: []string{"select x, 0 from pg_snapshot_xip(snap) as x where x >= f.xid and x < new_xid", "select x, 0 from pg_snapshot_xip(snap) as x where false"},
+	},
+	{
+		name: "the snapshot is another statement's", trap: "What commits while a claim reads is not lost",
+		replace: []string{"    into snap, late_xid, late_pos, fresh_xid, fresh_pos;", "    into snap, late_xid, late_pos, fresh_xid, fresh_pos;\n  perform pg_sleep(0.005);\n  snap := pg_current_snapshot();"},
+	},
+	{
+		name: "claims are found by their number", trap: "The newest claim is found past those of other lanes",
+		replace: []string{"  primary key (lane, n),\n", "  primary key (n, lane),\n"},
+	},
+	{
+		name: "the number of a claim is not unique", trap: "A stale frontier is a unique violation",
+		replace: []string{"  primary key (lane, n),\n", "  primary key (lane, n, nonce),\n"},
+	},
+	{
+		name: "the nonce is not compared", trap: "An outcome counts for the claim that it came from only",
+		replace: []string{" and c.nonce = k.nonce", ""},
+	},
+	{
+		name: "every successor is written", trap: "Repeating a batch in part adds no second successor",
+		replace: []string{"where s.why is null and (whole or s.pos = any (done))", "where s.why is null"},
+	},
+	{
+		name: "a delay counts from the transaction's start, in SQL", trap: "A delay counts from the enqueue",
+		replace: []string{"clock  timestamptz := clock_timestamp(); -- a delay", "clock  timestamptz := now(); -- a delay"},
+	},
+	{
+		name: "a delay counts from the transaction's start, in Go", trap: "A delay counts from the enqueue",
+		store: func(q *statements) { q.schedule = strings.ReplaceAll(q.schedule, "clock_timestamp()", "now()") },
+	},
+	{
+		name: "promotion waits for locked rows", trap: "Promotion passes over what somebody holds",
+		replace: []string{"    for update skip locked\n", "    for update\n"},
+	},
+	{
+		name: "a policy's number is believed", trap: "A policy that the database lost travels with the job",
+		store: func(q *statements) {
+			q.enqueue = strings.Replace(q.enqueue, "array_agg(p.id order", "array_agg(d.id order", 1)
+		},
+	},
+	{
+		name: "no barrier", trap: "A claim survives the server's death",
+		replace: []string{"    perform pg_logical_emit_message(true, 'stint', '');\n", "    null;\n"},
+	},
+}

@@ -1,0 +1,176 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+var claimTraps = []trap{
+	{"Claims refuse every isolation but read committed", func(b *bench) error {
+		b.enqueue(5)
+		w := b.join()
+		for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+			tx := begin(b, b.s, pgx.TxOptions{IsoLevel: level})
+			if at, err := b.claimIn(tx, w, 5); !errors.Is(err, errIsolation) {
+				return fmt.Errorf("under %s %d entries were claimed, error %v", level, len(at), err)
+			}
+		}
+		return nil
+	}},
+	{"A claim that waited for the lane reads what was claimed meanwhile", func(b *bench) error {
+		b.enqueue(10)
+		first, second := b.join(), b.join()
+		tx := begin(b, b.s)
+		one, err := b.claimIn(tx, first, 5)
+		b.must(err)
+		var two []stint.Position
+		done := make(chan error)
+		go func() {
+			c, err := second.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 5, Wait: true})
+			two = c.Positions
+			done <- err
+		}()
+		b.must(b.blocked())
+		b.must(tx.Commit(b.Context()))
+		if err := <-done; err != nil {
+			return err
+		}
+		if len(one) != 5 || len(two) != 5 || slices.ContainsFunc(two, func(p stint.Position) bool { return slices.Contains(one, p) }) {
+			return fmt.Errorf("one took %v, the other %v", one, two)
+		}
+		return nil
+	}},
+	{"Late rows come over several claims, each once", func(b *bench) error {
+		w := b.join()
+		var got []stint.ID
+		var want [][]stint.ID
+		var open []pgx.Tx
+		for range 4 {
+			tx := begin(b, b.s)
+			open = append(open, tx)
+			want = append(want, b.enqueueIn(Tx(tx), 5), b.enqueue(2))
+			got = append(got, ids(w.Claim(normal, 7))...)
+		}
+		for _, tx := range open {
+			want = append(want, b.enqueue(1))
+			b.must(tx.Commit(b.Context()))
+			got = append(got, ids(w.Claim(normal, 3))...)
+		}
+		return b.take(w, 3, got, want...)
+	}},
+	{"What commits while a claim reads is not lost", func(b *bench) error {
+		const producers, each = 4, 40
+		w := b.join()
+		var (
+			wg   sync.WaitGroup
+			mu   sync.Mutex
+			want []stint.ID
+			got  []stint.ID
+		)
+		for range producers {
+			wg.Go(func() {
+				for range each {
+					made := b.enqueue(1)
+					mu.Lock()
+					want = append(want, made...)
+					mu.Unlock()
+				}
+			})
+		}
+		over := make(chan struct{})
+		go func() { wg.Wait(); close(over) }()
+		for {
+			got = append(got, ids(w.Claim(normal, 3))...)
+			select {
+			case <-over:
+				return b.take(w, 100, got, want)
+			default:
+			}
+		}
+	}},
+	{"A stale frontier is a unique violation", func(b *bench) error {
+		b.enqueue(2)
+		b.join().Claim(normal, 1)
+		_, err := b.s.pool.Exec(b.Context(), b.s.sql.in(`
+			insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
+			select lane, n, nonce + 1, engine, serial, xid, pos, positions from stint.claims`))
+		if pg := new(pgconn.PgError); !errors.As(err, &pg) || pg.Code != "23505" {
+			return fmt.Errorf("a second claim under the number of another gives %v", err)
+		}
+		return nil
+	}},
+	{"A claim survives the server's death", func(b *bench) error {
+		// The writer of the log sleeps, so what nobody flushed is lost.
+		server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"wal_writer_delay": "10s"}})
+		url := server.New(b)
+		c := b.at(url)
+		c.enqueue(50)
+		w := c.join()
+		var last stint.Claim
+		for range 20 {
+			var err error
+			last, err = w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+			b.must(err)
+		}
+		server.Kill()
+		server.Start()
+		again := openStore(b, url)
+		if n := value[int64](b, again.pool, `select coalesce(max(n), 0) from stint.claims`); n != last.N {
+			return fmt.Errorf("%d claims were answered, and %d are left", last.N, n)
+		}
+		return nil
+	}},
+	{"An engine that stops reading holds neither lane nor fence", func(b *bench) error {
+		big := make([]byte, 1_000_000)
+		for i := range big {
+			big[i] = 'a'
+		}
+		args := append(append([]byte(`"`), big...), '"')
+		jobs := make([]stint.NewJob, 60)
+		for i := range jobs {
+			jobs[i] = stint.Declaration{Name: "k"}.Job(args)
+		}
+		if _, err := stint.NewClient(b.s).EnqueueMany(b.Context(), jobs); err != nil {
+			return err
+		}
+		deaf, stop := deafStore(b, b.s)
+		w, other := b.join(), b.join()
+		stop()
+		go func() {
+			_, _ = deaf.Claim(context.WithoutCancel(b.Context()), stint.ClaimRequest{
+				Engine: w.Info.Token, Serial: 1, Nonce: 1, Lane: normal, Max: 50, Wait: true})
+		}()
+		err := b.soon("its claim", func(ctx context.Context) error {
+			for value[int64](b, b.s.pool, `select count(*) from stint.claims`) == 0 {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		err = b.soon("another engine's claim", func(ctx context.Context) error {
+			c, err := b.s.Claim(ctx, stint.ClaimRequest{Engine: other.Info.Token, Serial: 1, Nonce: 2, Lane: normal, Max: 5, Wait: true})
+			if err == nil && len(c.Entries) != 5 {
+				err = fmt.Errorf("it took %d", len(c.Entries))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge)
+		return err
+	}},
+}

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stint-go/stint"
+)
+
+var fenceTraps = []trap{
+	{"A burial in progress does not stop the lane for others", func(b *bench) error {
+		b.enqueue(5)
+		dying, other := b.join(), b.join()
+		tx := begin(b, b.s)
+		_, err := tx.Exec(b.Context(), `select pg_advisory_xact_lock($1)`, dying.Info.Token)
+		b.must(err)
+		done := make(chan error)
+		go func() {
+			_, err := dying.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+			done <- err
+		}()
+		b.must(b.blocked())
+		err = b.soon("another engine's claim", func(ctx context.Context) error {
+			_, err := other.TryClaim(ctx, stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+			return err
+		})
+		b.must(tx.Rollback(b.Context()))
+		return errors.Join(err, <-done)
+	}},
+	{"A burial does not miss a claim in flight", func(b *bench) error {
+		b.enqueue(5)
+		w := b.join()
+		tx := begin(b, b.s)
+		_, err := b.claimIn(tx, w, 5)
+		b.must(err)
+		if _, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge); !errors.Is(err, stint.ErrBurialBlocked) {
+			return fmt.Errorf("beside a claim in flight the burial gives %v", err)
+		}
+		b.must(tx.Commit(b.Context()))
+		if n, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge); err != nil || n != 5 {
+			return fmt.Errorf("after it the burial concluded %d, error %v", n, err)
+		}
+		return nil
+	}},
+	{"A claim that waited for a burial finds itself buried", func(b *bench) error {
+		b.enqueue(5)
+		w := b.join()
+		tx := begin(b, b.s)
+		_, err := tx.Exec(b.Context(), `select pg_advisory_xact_lock($1)`, w.Info.Token)
+		b.must(err)
+		_, err = tx.Exec(b.Context(), `delete from stint.engines`)
+		b.must(err)
+		done := make(chan error)
+		go func() {
+			_, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 5, Wait: true})
+			done <- err
+		}()
+		b.must(b.blocked())
+		b.must(tx.Commit(b.Context()))
+		if err := <-done; !errors.Is(err, stint.ErrBuried) {
+			return fmt.Errorf("it claims, error %v", err)
+		}
+		return nil
+	}},
+	{"Overlapping fences leave no mark on the roster's row", func(b *bench) error {
+		w := b.join()
+		for range 3 {
+			_, err := begin(b, b.s).Exec(b.Context(), `select stint.fence($1)`, w.Info.Token)
+			b.must(err)
+		}
+		if xmax := value[string](b, b.s.pool, `select xmax::text from stint.engines`); xmax != "0" {
+			return fmt.Errorf("the row is locked by %s", xmax)
+		}
+		return nil
+	}},
+	{"What a beat believes of its claims does not bound a burial", func(b *bench) error {
+		b.enqueue(3)
+		w := b.join()
+		for range 3 {
+			w.Claim(normal, 1)
+		}
+		b.must(b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Low: 100}))
+		if n, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge); err != nil || n != 3 {
+			return fmt.Errorf("the burial concluded %d, error %v", n, err)
+		}
+		return nil
+	}},
+	{"A burial that reads policies needs no second connection", func(b *bench) error {
+		b.enqueue(3, stint.Retry(odd))
+		w := b.join()
+		w.Claim(normal, 10)
+		one := limited(b, b.s, 1)
+		return b.soon("the burial", func(ctx context.Context) error {
+			n, err := one.Bury(ctx, stint.Burial{Engine: w.Info.Token}, judge)
+			if err == nil && n != 3 {
+				err = fmt.Errorf("%d entries were concluded", n)
+			}
+			return err
+		})
+	}},
+}

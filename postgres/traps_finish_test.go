@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
+)
+
+var (
+	completed = stint.Ending{Outcome: stint.OutcomeCompleted}
+	returned  = stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}
+)
+
+func conclude(w *storetest.Worker, end stint.Ending, entries []stint.Entry) []stint.Execution {
+	var done []stint.Execution
+	for _, e := range entries {
+		done = append(done, w.Conclude(e, end))
+	}
+	return done
+}
+
+var finishTraps = []trap{
+	{"An outcome counts for the claim that it came from only", func(b *bench) error {
+		b.enqueue(2)
+		w := b.join()
+		done := conclude(w, completed, w.Claim(normal, 2))
+		// The database fell back and handed the same positions out again.
+		exec(b, b.s, `update stint.claims set nonce = nonce + 1`)
+		if n, err := w.TryFinish(b.Context(), done...); !errors.Is(err, stint.ErrClaimGone) {
+			return fmt.Errorf("%d outcomes of a claim that is gone were recorded, error %v", n, err)
+		}
+		return nil
+	}},
+	{"An outcome whose claim is not named is refused", func(b *bench) error {
+		b.enqueue(1)
+		w := b.join()
+		done := conclude(w, completed, w.Claim(normal, 1))
+		if n, err := b.s.Finish(b.Context(), w.Info.Token, nil, done); !errors.Is(err, stint.ErrClaimGone) {
+			return fmt.Errorf("%d were recorded, error %v", n, err)
+		}
+		return nil
+	}},
+	{"Repeating a batch in part adds no second successor", func(b *bench) error {
+		all := b.enqueue(4)
+		w := b.join()
+		done := conclude(w, returned, w.Claim(normal, 4))
+		for _, part := range [][]stint.Execution{done[:2], done[1:], done} {
+			if _, err := w.TryFinish(b.Context(), part...); err != nil {
+				return err
+			}
+		}
+		front := stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID
+		if got := w.Claim(front, 100); len(got) != len(all) {
+			return fmt.Errorf("%d entries came back, want %d", len(got), len(all))
+		}
+		return nil
+	}},
+	{"Two flushes of the same outcomes never wait crosswise", func(b *bench) error {
+		b.enqueue(100)
+		w := b.join()
+		done := conclude(w, completed, w.Claim(normal, 100))
+		back := make([]stint.Execution, len(done))
+		for i := range done {
+			back[len(done)-1-i] = done[i]
+		}
+		// The first one stands half done: its position 50 waits for us.
+		tx := begin(b, b.s)
+		_, err := tx.Exec(b.Context(), b.s.sql.in(`
+			insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
+			values ($1, 0, 0, now(), now(), 1, 0, 1, true)`), done[50].Pos)
+		b.must(err)
+		errs := make(chan error, 2)
+		for _, part := range [][]stint.Execution{done, back} {
+			go func() {
+				_, err := w.TryFinish(b.Context(), part...)
+				errs <- err
+			}()
+		}
+		b.must(b.blocked())
+		b.must(tx.Rollback(b.Context()))
+		return errors.Join(<-errs, <-errs)
+	}},
+	{"A claim that reads policies needs no second connection", func(b *bench) error {
+		b.enqueue(3, stint.Retry(odd))
+		one := limited(b, b.s, 1)
+		w := storetest.Join(b, one, "k")
+		return b.soon("the claim", func(ctx context.Context) error {
+			c, err := w.TryClaim(ctx, stint.ClaimRequest{Lane: normal, Max: 3, Wait: true})
+			if err == nil && (len(c.Entries) != 3 || c.Entries[0].Retry != odd) {
+				err = fmt.Errorf("it took %+v", c.Entries)
+			}
+			return err
+		})
+	}},
+	{"Promotion passes over what somebody holds", func(b *bench) error {
+		b.enqueue(3, stint.In(1))
+		tx := begin(b, b.s)
+		_, err := tx.Exec(b.Context(), `select from stint.waiting order by due limit 1 for update`)
+		b.must(err)
+		return b.soon("promotion", func(ctx context.Context) error {
+			p, err := b.s.Promote(ctx, past, 10)
+			if err == nil && p.Moved != 2 {
+				err = fmt.Errorf("%d were moved", p.Moved)
+			}
+			return err
+		})
+	}},
+}
