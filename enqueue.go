@@ -8,7 +8,8 @@ type Enqueuer interface {
 	// same order. With the zero Tx the jobs are durable when it returns and
 	// engines are woken; otherwise both happen when the caller's transaction
 	// commits, and neither when it rolls back. It does not wait for other
-	// producers. The jobs have passed [NewJob.Check].
+	// producers. The jobs were filled with defaults and have passed
+	// [NewJob.Check]; [Client] does both.
 	//
 	// After an error that leaves a commit unknown (a connection that broke
 	// meanwhile) the jobs may have been stored.

@@ -20,7 +20,9 @@ type Roster interface {
 	Beat(ctx context.Context, engine Token, b Beat) error
 
 	// Held lists the engine's claims numbered from serial on that have
-	// entries without an outcome, with the positions of those only.
+	// entries without an outcome, with the positions of those only. A claim
+	// whose request was cut off may still appear later. An engine that the
+	// store does not know holds nothing.
 	Held(ctx context.Context, engine Token, serial int64) ([]Claim, error)
 
 	// Bury takes an engine out of the roster and concludes its unfinished
@@ -28,7 +30,12 @@ type Roster interface {
 	// beat announced it as running. With Unless positive, an engine that beat
 	// within that time is left alone ([ErrAlive]). An engine that leaves
 	// buries itself. Whoever loses the race to another burier gets
-	// [ErrBuried].
+	// [ErrBuried]. With [ErrBurialBlocked], whatever Unless says, a write of
+	// the engine is under way: nothing was done, and a later call may do it.
+	//
+	// The store fills in the nonce of the claim and, where the judge sets no
+	// times, the moment of the burial. A death is known only afterwards, so
+	// an execution of it says when it was concluded and not when it happened.
 	Bury(ctx context.Context, b Burial, judge func(e *Entry, begun bool) Execution) (buried int, err error)
 
 	// Engines lists the roster, oldest first.

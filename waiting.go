@@ -9,8 +9,8 @@ import (
 type Promoter interface {
 	// Promote moves up to limit due jobs, in order of their due times, and
 	// wakes engines. Many may call it at once; each job is moved once. The
-	// scan starts at from (zero: at the beginning), which spares it rows
-	// that were moved already.
+	// scan starts at from, inclusive (zero: at the beginning), which spares it
+	// rows that were moved already; what is due before it is left where it is.
 	Promote(ctx context.Context, from time.Time, limit int) (Promotion, error)
 }
 
@@ -18,5 +18,5 @@ type Promoter interface {
 type Promotion struct {
 	Moved int
 	Until time.Time     // the due time of the last job moved: a bound for the next scan
-	Next  time.Duration // how long until the next job is due; negative when none waits
+	Next  time.Duration // how long until the next job is due, 0 when one is; negative when none waits
 }

@@ -43,7 +43,7 @@ func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
 
 // eventLog turns an engine's events into log lines:
 //
-//	error  a job failed for good, the engine was buried
+//	error  a job failed for good, the engine lost its place in the roster
 //	warn   an attempt failed and is tried again, trouble
 //	info   the engine joined, left, handed jobs back
 //	debug  an attempt began; one succeeded, unless that was asked for at info
@@ -76,7 +76,7 @@ func (l *eventLog) on(e stint.Event) {
 	case stint.EventLeft:
 		log(slog.LevelInfo, "engine left the roster")
 	case stint.EventBuried:
-		log(slog.LevelError, "engine counted as dead; it joins anew, and what it ran runs elsewhere")
+		log(slog.LevelError, "engine lost its place in the roster and joins anew; what it ran may run elsewhere")
 	case stint.EventReturned:
 		log(slog.LevelInfo, "returned jobs that had not begun", slog.Int(keyCount, e.Count))
 	case stint.EventStarted:
