@@ -143,7 +143,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the snapshot is another statement's", trap: "What commits while a claim reads is not lost",
-		replace: []string{"    into snap, late_xid, late_pos, fresh_xid, fresh_pos;", "    into snap, late_xid, late_pos, fresh_xid, fresh_pos;\n  perform pg_sleep(0.005);\n  snap := pg_current_snapshot();"},
+		replace: []string{"    into snap, late_xid, late_pos, fresh_xid, fresh_pos;", "    into snap, late_xid, late_pos, fresh_xid, fresh_pos;\n  perform pg_sleep(0.02);\n  snap := pg_current_snapshot();"},
 	},
 	{
 		name: "claims are found by their number", trap: "The newest claim is found past those of other lanes",
