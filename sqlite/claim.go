@@ -102,7 +102,7 @@ func (c *conn) claim(req stint.ClaimRequest, claim *stint.Claim) error {
 	if err != nil {
 		return err
 	}
-	err = c.query(freshSQL, []any{int64(req.Lane), start, req.Max}, func(q *stmt) error {
+	err = c.query(freshSQL, []any{int64(req.Lane), start, max(0, req.Max)}, func(q *stmt) error {
 		claim.Positions = append(claim.Positions, stint.Position(q.ColumnInt64(0)))
 		return nil
 	})

@@ -1,11 +1,8 @@
 package sqlite
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -21,39 +18,6 @@ type conn struct {
 	db    *sqlite3.Conn
 	named func(string) string
 	stmts map[string]*stmt // by their text as it stands in this package
-}
-
-// settle says how the connection behaves.
-func (c *conn) settle(config Config, writes bool) error {
-	if err := c.db.BusyTimeout(config.Busy); err != nil {
-		return err
-	}
-	if !writes {
-		return c.db.Exec(`pragma query_only = on; pragma temp_store = memory`)
-	}
-	if readOnly, _ := c.db.ReadOnly("main"); readOnly {
-		return errors.New("the file, or its directory, may not be written to")
-	}
-	// Going over to WAL needs the file alone, and SQLite does not wait for
-	// that: when ten processes create it at once, nine are told it is busy.
-	for deadline := time.Now().Add(config.Busy); ; {
-		err := c.db.Exec(`pragma journal_mode = wal`)
-		if err == nil {
-			break
-		} else if !errors.Is(err, sqlite3.BUSY) || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(time.Millisecond + rand.N(5*time.Millisecond))
-	}
-	// NORMAL would lose commits at a power cut. A WAL of 16 MB before each
-	// checkpoint, instead of 4, writes pages that many commits touch less
-	// often.
-	return c.db.Exec(`
-		pragma synchronous = full;
-		pragma wal_autocheckpoint = 4000;
-		pragma journal_size_limit = 67108864;
-		pragma cache_size = -16000;
-		pragma temp_store = memory`)
 }
 
 func (c *conn) close() error {

@@ -11,9 +11,9 @@ import (
 
 const tagSQL = `insert into stint_job_tags (tag, job) values (?, ?)`
 
-// Enqueue implements [stint.Enqueuer]. With a transaction of the caller's, the
-// jobs are seen by other processes' engines within their next poll of the
-// file.
+// Enqueue implements [stint.Enqueuer]. A batch is one transaction, and nobody
+// else writes meanwhile: a million jobs at once would hold up the beats of
+// engines for seconds, ten batches of a hundred thousand do not.
 func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
 	if len(jobs) == 0 {
 		return nil, nil

@@ -1,11 +1,9 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -79,85 +77,6 @@ func scanExecution(q *stmt) (x stint.ExecutionInfo, err error) {
 		err = json.Unmarshal(text, &x.Error)
 	}
 	return x, err
-}
-
-// Jobs implements [stint.Inspector]. A page costs what it shows and what it
-// has to pass over; the filters by tag, by urn and by every state but completed
-// look only at jobs that may fit, so that a long history costs them nothing.
-func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
-	text, args := jobsQuery(f)
-	var jobs []stint.JobInfo
-	err := s.read(ctx, func(c *conn) error {
-		jobs = nil
-		return c.query(text, args, func(q *stmt) error {
-			jobs = append(jobs, stint.JobInfo{})
-			return s.scanJob(c, q, &jobs[len(jobs)-1])
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list jobs: %w", err)
-	}
-	return jobs, nil
-}
-
-// mayBe finds the jobs that may be in a state.
-var mayBe = map[stint.State]string{
-	stint.Available: `select ifnull(e.job, e.pos) from (` + frontiersSQL + `) f
-		cross join stint_entries e indexed by stint_entries_lane on e.lane = f.lane and e.pos > f.frontier`,
-	stint.Running: `select ifnull(e.job, e.pos) from stint_beats b
-		cross join stint_claims c indexed by stint_claims_engine on c.engine = b.token and c.serial >= b.low
-		cross join stint_entries e indexed by stint_entries_lane on e.lane = c.lane and e.pos > c.start and e.pos <= c.frontier
-		where not exists (select 1 from stint_executions x where x.pos = e.pos)`,
-	stint.Failed: `select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
-		where outcome <> 1 and outcome in (2, 5, 7) and final = 1`,
-	stint.Cancelled: `select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
-		where outcome <> 1 and outcome = 6 and final = 1`,
-}
-
-// frontiersSQL is the lanes that have entries, each with its frontier.
-const frontiersSQL = `
-with recursive lanes (lane) as (
-  select min(lane) from stint_entries where lane >= 0
-  union all
-  select (select min(e.lane) from stint_entries e where e.lane > l.lane) from lanes l where l.lane is not null
-)
-select l.lane, ifnull((select c.frontier from stint_claims c where c.lane = l.lane order by c.n desc limit 1), 0) as frontier
-from lanes l where l.lane is not null`
-
-func jobsQuery(f stint.Filter) (text string, args []any) {
-	where := []string{"true"}
-	add := func(condition string, value any) {
-		where, args = append(where, condition), append(args, value)
-	}
-	if f.State != "" {
-		add("j.state = ?", string(f.State))
-	}
-	if ids, ok := mayBe[f.State]; ok {
-		where = append(where, "j.id in ("+ids+")")
-	}
-	if f.Kind != "" {
-		add("j.kind = ?", f.Kind)
-	}
-	if f.Queue != "" {
-		add("j.queue = ?", f.Queue)
-	}
-	if f.Tag != "" {
-		add("j.id in (select job from stint_job_tags where tag = ?)", f.Tag)
-	}
-	if f.URN != "" {
-		add("j.id in (select ifnull(job, pos) from stint_entries where urn = ?)", f.URN)
-	}
-	if f.Before != 0 {
-		add("j.id < ?", int64(f.Before))
-	}
-	args = append(args, cmp.Or(f.Limit, 100))
-	page := " j where " + strings.Join(where, " and ") + " order by j.id desc limit ?"
-	if f.State != stint.Scheduled && f.State != stint.Retrying && f.State != stint.Blocked {
-		return "select " + jobColumns + " from stint_jobs" + page, args
-	}
-	// What waits is found without a look at the log.
-	ids := "select j.id from (select job as id, why as state, kind, queue from stint_waiting)" + page
-	return "select " + jobColumns + " from stint_jobs j where j.id in (" + ids + ") order by j.id desc", args
 }
 
 // countsSQL counts without looking at every job: the history is counted page

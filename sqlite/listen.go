@@ -18,12 +18,16 @@ const dataVersionSQL = `pragma data_version`
 // for other processes, and for the caller's own transactions, it asks the file
 // every [Config.Poll].
 func (s *Store) Listen(ctx context.Context, ring func()) error {
+	if err := s.listen(); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer s.listening.Done()
 	heard, leave := s.changed.join()
 	defer leave()
 	var tick <-chan time.Time
 	changed := func() (bool, error) { return false, nil }
 	if s.config.Poll > 0 && s.readers != nil {
-		c, err := s.connect(false)
+		c, err := s.connect(ctx, false)
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}

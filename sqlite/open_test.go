@@ -198,3 +198,18 @@ func TestAfterCloseEverythingFails(t *testing.T) {
 		t.Errorf("it left %v", left)
 	}
 }
+
+// SQLite itself does not wait when it goes over to WAL.
+func TestOpeningWaitsForATransactionOnAFileThatIsNotYetInWALMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	tx, err := database(t, path).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`create table theirs (x)`); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { _ = tx.Commit() })
+	s := open(t, path)
+	enqueue(t, s, someJobs(1))
+}

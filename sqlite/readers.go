@@ -9,11 +9,11 @@ import (
 
 // readers are the connections that read. They are opened when needed.
 type readers struct {
-	open  func() (*conn, error)
+	open  func(ctx context.Context) (*conn, error)
 	slots chan *conn // what nobody uses now; nil for one that was never opened
 }
 
-func newReaders(n int, open func() (*conn, error)) *readers {
+func newReaders(n int, open func(context.Context) (*conn, error)) *readers {
 	r := &readers{open: open, slots: make(chan *conn, n)}
 	for range n {
 		r.slots <- nil
@@ -36,7 +36,7 @@ func (r *readers) do(ctx context.Context, do func(c *conn) error) (err error) {
 	}
 	defer func() { r.slots <- c }()
 	if c == nil {
-		if c, err = r.open(); err != nil {
+		if c, err = r.open(ctx); err != nil {
 			return err
 		}
 	}

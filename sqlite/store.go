@@ -1,19 +1,12 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
 )
@@ -68,8 +61,10 @@ type Store struct {
 	readers  *readers // nil in memory
 	changed  signal   // rung after every commit that may give engines work
 	policies policies
-	closed   chan struct{}
-	closing  sync.Once
+
+	mu        sync.Mutex // guards the closing of closed, and joining listening
+	closed    chan struct{}
+	listening sync.WaitGroup
 }
 
 var (
@@ -80,128 +75,48 @@ var (
 	_ stint.Auditor   = (*Store)(nil)
 )
 
-// Open opens a file, creating it and the schema when there is none. Any number
-// of processes may do so at once. Close the store when done.
-//
-// The path is a path, never a URI; see also [Memory]. A file that needs
-// another version of the schema gives [stint.ErrSchema].
-func Open(ctx context.Context, path string, config ...Config) (*Store, error) {
-	var c Config
-	if len(config) > 0 {
-		c = config[0]
-	}
-	return openSteps(ctx, path, c, schemaSteps())
-}
-
-// openSteps opens with a schema that tests may choose.
-func openSteps(ctx context.Context, path string, c Config, steps []string) (*Store, error) {
-	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
-	c.Busy = cmp.Or(c.Busy, 10*time.Second)
-	c.Poll = cmp.Or(c.Poll, 10*time.Millisecond)
-	c.Readers = max(1, cmp.Or(c.Readers, 4))
-	if !prefixForm.MatchString(c.Prefix) || strings.HasPrefix(c.Prefix, "sqlite_") {
-		return nil, &stint.InvalidError{Field: "prefix", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Prefix)}
-	}
-	s := &Store{path: path, config: c, steps: steps, closed: make(chan struct{})}
-	if err := s.open(ctx); err != nil {
-		_ = s.Close()
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	return s, nil
-}
-
-var prefixForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
-
-func (s *Store) open(ctx context.Context) error {
-	if s.path != Memory {
-		if err := s.checkPath(); err != nil {
-			return err
-		}
-		s.readers = newReaders(s.config.Readers, func() (*conn, error) { return s.connect(false) })
-	}
-	if !s.config.ReadOnly {
-		c, err := s.connect(true)
-		if err != nil {
-			return err
-		}
-		s.writer = newWriter(c, s.changed.ring)
-	}
-	if s.config.SkipCheck {
-		return nil
-	}
-	return s.ready(ctx)
-}
-
-// checkPath finds out what SQLite would not say: its answer to most mistakes
-// is that it was unable to open the database file.
-func (s *Store) checkPath() error {
-	switch {
-	case s.path == "":
-		return errors.New("the path is empty")
-	case strings.HasPrefix(s.path, "file:"):
-		return errors.New("give a path, not a URI")
-	}
-	path, err := filepath.Abs(s.path)
-	if err != nil {
-		return err
-	}
-	s.path = path
-	dir, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("its directory: %w", err)
-	} else if !dir.IsDir() {
-		return fmt.Errorf("%s is not a directory", filepath.Dir(path))
-	}
-	file, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.config.NoInstall:
-		return fmt.Errorf("%w: there is no such file: %w", stint.ErrSchema, err)
-	case errors.Is(err, fs.ErrNotExist) && !s.config.ReadOnly:
-		return nil
-	case err != nil:
-		return err
-	case file.IsDir():
-		return errors.New("it is a directory")
-	}
-	return nil
-}
-
-// connect opens a connection and settles how it behaves.
-func (s *Store) connect(writes bool) (*conn, error) {
-	flags := sqlite3.OPEN_READONLY
-	if !s.config.ReadOnly {
-		// A reader of a WAL file writes too: to the index of the WAL.
-		flags = sqlite3.OPEN_READWRITE
-	}
-	if writes && !s.config.NoInstall {
-		flags |= sqlite3.OPEN_CREATE
-	}
-	db, err := sqlite3.OpenFlags(s.path, flags)
-	if err != nil {
-		return nil, translate(err)
-	}
-	c := &conn{db: db, named: s.named, stmts: map[string]*stmt{}}
-	if err := c.settle(s.config, writes); err != nil {
-		_ = c.close()
-		return nil, translate(err)
-	}
-	return c, nil
-}
-
-// Close waits for what is being written, lets go of the file and ends
-// listening. Later calls of the store's methods fail.
+// Close ends listening, waits for what is being written and lets go of the
+// file. Later calls of the store's methods fail.
 func (s *Store) Close() error {
+	if !s.shut() {
+		return nil
+	}
+	// The last connection to close tidies up, so it is the one that writes.
+	s.listening.Wait()
 	var errs []error
-	s.closing.Do(func() {
-		close(s.closed)
-		if s.readers != nil {
-			errs = append(errs, s.readers.close())
-		}
-		if s.writer != nil {
-			errs = append(errs, s.writer.close())
-		}
-	})
+	if s.readers != nil {
+		errs = append(errs, s.readers.close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+	}
 	return errors.Join(errs...)
+}
+
+// shut closes closed, and reports whether it was the first to do so.
+func (s *Store) shut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+		return false
+	default:
+		close(s.closed)
+		return true
+	}
+}
+
+// listen counts one more listener, unless the store is closed.
+func (s *Store) listen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+		return errClosed
+	default:
+		s.listening.Add(1)
+		return nil
+	}
 }
 
 var (

@@ -13,8 +13,8 @@ import (
 //
 //	client.With(sqlite.Tx(tx)).Enqueue(ctx, job)
 //
-// The transaction may be of any database/sql driver for SQLite, on the file
-// that the store has open. Other processes see its commit at their next poll
+// The transaction may be of any database/sql driver for SQLite (3.38 or newer),
+// on the file that the store has open. Other processes see its commit at their next poll
 // of the file, as does this one.
 //
 // From its first write to its end the transaction keeps everybody else from

@@ -58,7 +58,7 @@ func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p stint
 func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 	now := micro(time.Now())
 	var moved []newWait
-	err := c.query(dueSQL, []any{bound, now, limit}, func(q *stmt) error {
+	err := c.query(dueSQL, []any{bound, now, max(0, limit)}, func(q *stmt) error {
 		moved = append(moved, newWait{
 			job: q.ColumnInt64(0), due: q.ColumnInt64(1), body: q.ColumnInt64(2), attempt: q.ColumnInt(3), priority: q.ColumnInt(4),
 			losses: q.ColumnInt(5), suspect: q.ColumnInt(6), queue: q.name(7), kind: q.name(8),

@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stint-go/stint"
+)
+
+// Open opens a file, creating it and the schema when there is none. Any number
+// of processes may do so at once. Close the store when done.
+//
+// The path is a path, never a URI; see also [Memory]. A file that needs
+// another version of the schema gives [stint.ErrSchema].
+func Open(ctx context.Context, path string, config ...Config) (*Store, error) {
+	var c Config
+	if len(config) > 0 {
+		c = config[0]
+	}
+	return openSteps(ctx, path, c, schemaSteps())
+}
+
+// openSteps opens with a schema that tests may choose.
+func openSteps(ctx context.Context, path string, c Config, steps []string) (*Store, error) {
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
+	c.Busy = cmp.Or(c.Busy, 10*time.Second)
+	c.Poll = cmp.Or(c.Poll, 10*time.Millisecond)
+	c.Readers = max(1, cmp.Or(c.Readers, 4))
+	if !prefixForm.MatchString(c.Prefix) || strings.HasPrefix(c.Prefix, "sqlite_") {
+		return nil, &stint.InvalidError{Field: "prefix", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Prefix)}
+	}
+	s := &Store{path: path, config: c, steps: steps, closed: make(chan struct{})}
+	if err := s.open(ctx); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return s, nil
+}
+
+var prefixForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+
+func (s *Store) open(ctx context.Context) error {
+	if s.path != Memory {
+		if err := s.checkPath(); err != nil {
+			return err
+		}
+		s.readers = newReaders(s.config.Readers, func(ctx context.Context) (*conn, error) { return s.connect(ctx, false) })
+	}
+	if !s.config.ReadOnly {
+		c, err := s.connect(ctx, true)
+		if err != nil {
+			return err
+		}
+		s.writer = newWriter(c, s.changed.ring)
+	}
+	if s.config.SkipCheck {
+		return nil
+	}
+	return s.ready(ctx)
+}
+
+// checkPath finds out what SQLite would not say: its answer to most mistakes
+// is that it was unable to open the database file.
+func (s *Store) checkPath() error {
+	switch {
+	case s.path == "":
+		return errors.New("the path is empty")
+	case strings.HasPrefix(s.path, "file:"):
+		return errors.New("give a path, not a URI")
+	}
+	path, err := filepath.Abs(s.path)
+	if err != nil {
+		return err
+	}
+	s.path = path
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("its directory: %w", err)
+	} else if !dir.IsDir() {
+		return fmt.Errorf("%s is not a directory", filepath.Dir(path))
+	}
+	file, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.config.NoInstall:
+		return fmt.Errorf("%w: there is no such file: %w", stint.ErrSchema, err)
+	case errors.Is(err, fs.ErrNotExist) && !s.config.ReadOnly:
+		return nil
+	case err != nil:
+		return err
+	case file.IsDir():
+		return errors.New("it is a directory")
+	}
+	return nil
+}
+
+// connect opens a connection and settles how it behaves.
+func (s *Store) connect(ctx context.Context, writes bool) (*conn, error) {
+	flags := sqlite3.OPEN_READONLY
+	if !s.config.ReadOnly {
+		// A reader of a WAL file writes too: to the index of the WAL.
+		flags = sqlite3.OPEN_READWRITE
+	}
+	if writes && !s.config.NoInstall {
+		flags |= sqlite3.OPEN_CREATE
+	}
+	db, err := sqlite3.OpenFlags(s.path, flags)
+	if err != nil {
+		return nil, translate(err)
+	}
+	c := &conn{db: db, named: s.named, stmts: map[string]*stmt{}}
+	if err := c.settle(ctx, s.config, writes); err != nil {
+		_ = c.close()
+		return nil, translate(err)
+	}
+	return c, nil
+}
+
+// settle says how the connection behaves.
+func (c *conn) settle(ctx context.Context, config Config, writes bool) error {
+	if err := c.db.BusyTimeout(config.Busy); err != nil {
+		return err
+	}
+	if !writes {
+		return c.db.Exec(`pragma query_only = on; pragma temp_store = memory`)
+	}
+	if readOnly, _ := c.db.ReadOnly("main"); readOnly {
+		return errors.New("the file, or its directory, may not be written to")
+	}
+	// Going over to WAL needs the file alone, and SQLite does not wait for
+	// that: a few in a thousand of those who create a file together with
+	// others are told that it is busy, as is whoever meets a transaction.
+	for deadline := time.Now().Add(config.Busy); ; {
+		err := c.db.Exec(`pragma journal_mode = wal`)
+		if err == nil {
+			break
+		} else if !errors.Is(err, sqlite3.BUSY) || time.Now().After(deadline) || ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		time.Sleep(time.Millisecond + rand.N(5*time.Millisecond))
+	}
+	// NORMAL would lose commits at a power cut. A WAL of 16 MB before each
+	// checkpoint, instead of 4, writes pages that many commits touch less
+	// often.
+	return c.db.Exec(`
+		pragma synchronous = full;
+		pragma wal_autocheckpoint = 4000;
+		pragma journal_size_limit = 67108864;
+		pragma cache_size = -16000;
+		pragma temp_store = memory`)
+}

@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stint-go/stint"
+)
+
+// U36: an impossible state cannot be stored, whoever tries.
+func TestImpossibleStatesCannotBeStored(t *testing.T) {
+	s := open(t, Memory)
+	const (
+		entry = `insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind, args, metadata, tags) values `
+		exec  = `insert into stint_executions (pos, attempt, nonce, engine, slot, started, finished, outcome, final, result) values `
+		wait  = `insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind) values `
+		claim = `insert into stint_claims (lane, n, nonce, engine, serial, start, frontier, taken) values `
+	)
+	for _, c := range []struct {
+		text string
+		ok   bool
+	}{
+		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, true},
+		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', null, null, null)`, false},   // no arguments
+		{entry + `(1, 1, 9, 9, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, false},         // arguments twice
+		{entry + `(1, 1, null, 9, 1, 0, 0, 0, 'q', 'k', null, null, null)`, false},      // contents elsewhere, job here
+		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{', null, null)`, false},    // no JSON
+		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', '[]', null)`, false},   // metadata is an object
+		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, '{}')`, false},   // tags are a list
+		{entry + `(1, 1, null, null, 0, 0, 0, 0, 'q', 'k', '{}', null, null)`, false},   // attempt 0
+		{entry + `(1, 1, null, null, 1, 101, 0, 0, 'q', 'k', '{}', null, null)`, false}, // priority
+		{entry + `(-2, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, false},  // lane
+		{entry + `('x', 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, false}, // type
+		{exec + `(1, 1, 1, 1, 1, 5, 6, 1, 1, null)`, true},
+		{exec + `(1, 1, 1, 1, 1, 5, 6, 1, 1, null)`, false}, // twice
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 1, 0, null)`, false}, // completed is final
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 6, 0, null)`, false}, // cancelled is final
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 7, 0, null)`, false}, // expired is final
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 3, 1, null)`, false}, // snoozed never is
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 4, 1, null)`, false}, // returned never is
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 8, 1, null)`, false}, // no such outcome
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 1, 2, null)`, false}, // final is yes or no
+		{exec + `(2, 1, 1, 1, 1, 7, 6, 1, 1, null)`, false}, // ended before it began
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 1, 1, 'x')`, false},  // no JSON
+		{exec + `(2, 1, 1, 1, 1, 5, 6, 2, 0, '[1]'), (3, 1, 1, 1, 0, 5, 5, 2, 1, null), (4, 1, 1, 1, 0, 5, 5, 5, 0, null)`, true},
+		{wait + `(1, 5, 1, 'scheduled', 1, 0, 0, 0, 'q', 'k')`, true},
+		{wait + `(1, 5, 1, 'retrying', 1, 0, 0, 0, 'q', 'k')`, false}, // waits twice
+		{wait + `(2, 5, 1, 'bored', 1, 0, 0, 0, 'q', 'k')`, false},
+		{claim + `(1, 1, 1, 1, 1, 0, 5, 5)`, true},
+		{claim + `(1, 1, 1, 1, 1, 5, 6, 1)`, false},  // a stale frontier
+		{claim + `(1, 2, 1, 1, 1, 5, 5, 0)`, false},  // an empty claim
+		{claim + `(1, 2, 1, 1, 1, 5, 7, 3)`, false},  // more than there is room for
+		{claim + `(-1, 1, 1, 1, 1, 0, 5, 5)`, false}, // of the lane that nobody claims
+	} {
+		err := s.write(t.Context(), func(conn *conn) (bool, error) { return false, conn.db.Exec(c.text) })
+		if (err == nil) != c.ok {
+			t.Errorf("%s\n  gives %v", c.text, err)
+		}
+	}
+}
+
+func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
+	s := open(t, Memory)
+	for _, f := range []stint.Filter{
+		{}, {Before: 10}, {State: stint.Completed}, {State: stint.Available}, {State: stint.Running}, {State: stint.Failed},
+		{State: stint.Retrying}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
+	} {
+		text, args := jobsQuery(f)
+		plan := plan(t, s, text, args...)
+		if strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("the list for %+v sorts all that there is:\n%s", f, plan)
+		}
+		if rare := f.State != "" && f.State != stint.Completed || f.Tag+f.URN != ""; rare && strings.Contains(plan, "SCAN e\n") {
+			t.Errorf("the list for %+v reads the whole log:\n%s", f, plan)
+		}
+	}
+	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL} {
+		for line := range strings.Lines(plan(t, s, text)) {
+			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&
+				!strings.HasPrefix(line, "SCAN b\n") && !strings.HasPrefix(line, "SCAN r") {
+				t.Errorf("%s reads a whole table: %s", name, line)
+			}
+		}
+	}
+}
+
+// plan is how SQLite answers a query, a step on each line.
+func plan(t *testing.T, s *Store, text string, args ...any) string {
+	t.Helper()
+	var steps strings.Builder
+	err := s.read(t.Context(), func(c *conn) error {
+		return c.query("explain query plan "+text, args, func(q *stmt) error {
+			steps.WriteString(q.ColumnText(3) + "\n")
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps.String()
+}
