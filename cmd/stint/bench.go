@@ -64,7 +64,9 @@ func (a *app) clearGround(ctx context.Context) (*ground, error) {
 		g.flags.url = filepath.Join(dir, defaultFile)
 		g.remove = func() error { return os.RemoveAll(dir) }
 	}
-	db, err := a.openSchema(ctx, creating, g.flags)
+	// A signal must not cut the installation short: what it had committed
+	// would stay.
+	db, err := a.openSchema(context.WithoutCancel(ctx), creating, g.flags)
 	if err != nil {
 		if !a.db.isPostgres() {
 			err = errors.Join(err, g.remove())
@@ -104,7 +106,9 @@ func (a *app) measure(ctx context.Context, work func(ctx context.Context, g *gro
 	if err != nil {
 		return err
 	}
-	err = work(ctx, g)
+	if err = ctx.Err(); err == nil {
+		err = work(ctx, g)
+	}
 	if ctx.Err() != nil {
 		err = errors.New("interrupted; nothing was left behind")
 	}

@@ -13,21 +13,26 @@ import (
 )
 
 // untilSignal returns a context that ends at the first TERM, INT or HUP. A
-// second TERM or INT exits at once. A HUP may come again and again from a
-// terminal that goes away, so it does not count as impatience.
+// second TERM or INT exits at once. A HUP never counts as impatience: terminals
+// that go away send several, and supervisors one together with a TERM, in
+// whichever order they arrive.
 func (a *app) untilSignal(ctx context.Context, log *slog.Logger, grace time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 4)
 	notify(signals)
 	var over atomic.Bool
 	go func() {
+		asked := 0
 		for s := range signals {
+			if s != syscall.SIGHUP {
+				asked++
+			}
 			switch {
 			case over.Load():
 			case ctx.Err() == nil:
 				log.Info("stopping: no new jobs; those that run may finish", "signal", s.String(), "grace", retry.FormatDuration(grace))
 				cancel()
-			case s != syscall.SIGHUP:
+			case asked > 1 && s != syscall.SIGHUP:
 				log.Warn("exiting at once, without waiting for what runs", "signal", s.String())
 				a.exit(exitStillRunning)
 			}
