@@ -20,6 +20,9 @@ const (
 	MaxTags     = 50  // on one job
 )
 
+// maxLosses keeps their count where a store has room for it.
+const maxLosses = 1000
+
 // maxWait keeps times where every database and Go can count them.
 const maxWait = 100 * 365 * 24 * time.Hour
 
@@ -74,6 +77,8 @@ func (j NewJob) Check(l Limits) error {
 
 func (j NewJob) checkTimes() error {
 	switch {
+	case j.MaxLosses != nil && (*j.MaxLosses < 0 || *j.MaxLosses > maxLosses):
+		return Invalid("max losses", "%d is outside 0 to %d", *j.MaxLosses, maxLosses)
 	case j.Timeout < 0:
 		return Invalid("timeout", "%v is negative", j.Timeout)
 	case j.Timeout > 0 && j.Timeout < time.Millisecond:

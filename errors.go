@@ -30,6 +30,10 @@ var (
 	// ErrUnstorable says that the database refuses a value for what it is.
 	ErrUnstorable = errors.New("stint: the database refuses the value")
 
+	// ErrCommitUnknown says that the connection broke while a transaction was
+	// being committed: nobody knows whether it was.
+	ErrCommitUnknown = errors.New("stint: the fate of the commit is unknown")
+
 	// ErrNotFound says that there is no such job.
 	ErrNotFound = errors.New("stint: no such job")
 
@@ -64,6 +68,9 @@ var (
 
 	// ErrTimeout: the attempt took longer than its timeout.
 	ErrTimeout = errors.New("stint: the attempt timed out")
+
+	// ErrCancelled: somebody cancelled the job.
+	ErrCancelled = errors.New("stint: the job was cancelled")
 
 	// ErrFenced: the engine lost its place in the roster, so whatever the
 	// handler still does will not be recorded.

@@ -19,8 +19,21 @@ type Finisher interface {
 	// that the database refuses; nothing was written, and a smaller batch
 	// finds the culprit.
 	//
-	// One engine calls it from one goroutine at a time.
+	// An engine has one batch under way at a time, and beside it at most
+	// single executions whose fate is in doubt.
 	Finish(ctx context.Context, engine Token, claims []ClaimRef, done []Execution) (int, error)
+}
+
+// TxFinisher is a store that can record an outcome in the handler's own
+// transaction, so that what the handler wrote and the outcome become true
+// together.
+type TxFinisher interface {
+	// FinishTx records one completed attempt as [Finisher.Finish] does, as
+	// the last act of the caller's transaction, and commits that. The fence
+	// is taken here and not before: held for as long as the handler runs, it
+	// would keep the engine from being buried. With an error nothing of the
+	// transaction stays, but for [ErrCommitUnknown]: then nobody knows.
+	FinishTx(ctx context.Context, tx Tx, engine Token, claim ClaimRef, done Execution) error
 }
 
 // Execution is the record of one attempt, ready to be written. Started and

@@ -54,6 +54,12 @@ type NewJob struct {
 	// Timeout bounds each attempt. Zero means no bound.
 	Timeout time.Duration
 
+	// MaxLosses is how often the job may be lost with an engine that died
+	// while it ran: with the last of these it has failed. Nil means
+	// [DefaultMaxLosses]. Zero means at most once: it is announced before it
+	// starts, and never runs again after a crash.
+	MaxLosses *int
+
 	// Tags are labels that jobs are found by, each at most once.
 	Tags []string
 
@@ -80,6 +86,8 @@ type Job struct {
 	Attempt  int // counts from 1; runs that were not charged do not count
 	Losses   int // how often an engine died while it ran this job
 
+	MaxLosses int // how often that may happen
+
 	Retry    retry.Policy
 	Timeout  time.Duration
 	Tags     []string
@@ -97,7 +105,10 @@ type Entry struct {
 	Job
 	Pos     Position
 	Ready   time.Time // when this entry became ready, by the store's clock
-	Suspect int       // how many engines died with it in hand, unannounced
+	Suspect int       // how closely to watch it, since engines died with it in hand
+
+	// Cancelled says that somebody cancelled the job: it is not to be begun.
+	Cancelled bool
 }
 
 // State says where a job is in its life, as people see it. It is derived from

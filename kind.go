@@ -21,13 +21,21 @@ type Declaration struct {
 	Retry    retry.Policy  `json:"retry"`
 	Timeout  time.Duration `json:"timeout,omitempty"`
 	Tags     []string      `json:"tags,omitempty"`
+
+	MaxLosses *int `json:"max_losses,omitempty"`
+
+	// Keep lets handlers of this kind go on when their engine finds that it
+	// was buried, instead of being cancelled: for work of which two
+	// overlapping runs are harmless. What such a run comes to is not
+	// recorded. The engine joins anew meanwhile.
+	Keep bool `json:"-"`
 }
 
 // Job begins a job of the kind, with the kind's defaults.
 func (d Declaration) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
-		Retry: d.Retry, Timeout: d.Timeout, Tags: slices.Clone(d.Tags),
+		Retry: d.Retry, Timeout: d.Timeout, MaxLosses: d.MaxLosses, Tags: slices.Clone(d.Tags),
 	}
 	for _, opt := range opts {
 		opt(&job)
@@ -60,7 +68,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	}
 	d := Declaration{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
-		Retry: job.Retry, Timeout: job.Timeout, Tags: job.Tags,
+		Retry: job.Retry, Timeout: job.Timeout, MaxLosses: job.MaxLosses, Tags: job.Tags,
 	}
 	if err := d.Check(); err != nil {
 		panic(fmt.Sprintf("stint: kind %q: %v", name, err))
@@ -70,6 +78,13 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 
 // Declaration is the kind without its type.
 func (k Kind[A]) Declaration() Declaration { return k.decl }
+
+// Keep returns the kind with handlers that go on when their engine was buried:
+// see [Declaration].
+func (k Kind[A]) Keep() Kind[A] {
+	k.decl.Keep = true
+	return k
+}
 
 // New makes a job of the kind for [Client.EnqueueMany].
 func (k Kind[A]) New(args A, opts ...Option) (NewJob, error) {

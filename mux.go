@@ -49,6 +49,9 @@ func (m *Mux) Add(d Declaration, h Handler) {
 // Handler is the handler of a kind, or nil.
 func (m *Mux) Handler(kind string) Handler { return m.kinds[kind].handler }
 
+// Declaration is what was declared of a kind; the zero one if nothing was.
+func (m *Mux) Declaration(kind string) Declaration { return m.kinds[kind].decl }
+
 // Declarations lists the kinds by name.
 func (m *Mux) Declarations() []Declaration {
 	all := make([]Declaration, 0, len(m.kinds))

@@ -38,6 +38,10 @@ func Retry(p retry.Policy) Option { return func(j *NewJob) { j.Retry = p } }
 // with [ErrTimeout].
 func Timeout(d time.Duration) Option { return func(j *NewJob) { j.Timeout = d } }
 
+// MaxLosses is how often the job may be lost with an engine that died while
+// it ran, by default [DefaultMaxLosses]. Zero means at most once.
+func MaxLosses(n int) Option { return func(j *NewJob) { j.MaxLosses = &n } }
+
 // Tag adds labels to those that the job has already.
 func Tag(tags ...string) Option {
 	return func(j *NewJob) {

@@ -15,9 +15,15 @@ type Roster interface {
 	// Join enters an engine. Its token must be fresh and random.
 	Join(ctx context.Context, e EngineInfo, kinds []Declaration) error
 
-	// Beat says that an engine is alive. It never brings one back:
-	// [ErrBuried] tells an engine that it was buried.
-	Beat(ctx context.Context, engine Token, b Beat) error
+	// Beat says that an engine is alive, and returns what it is asked to do.
+	// It never brings one back: [ErrBuried] tells an engine that it was
+	// buried, or that the server it joined at is another one now.
+	Beat(ctx context.Context, engine Token, b Beat) (Orders, error)
+
+	// Drain asks an engine to take no more jobs and to leave when those that
+	// run have ended: it learns of that with its next beat. [ErrBuried] when
+	// it is not in the roster.
+	Drain(ctx context.Context, engine Token) error
 
 	// Held lists the engine's claims numbered from serial on that have
 	// entries without an outcome, with the positions of those only. A claim
@@ -66,6 +72,7 @@ type EngineInfo struct {
 	Joined     time.Time     `json:"joined"`  // set by the store
 	Beat       time.Time     `json:"beat"`    // set by the store: the last beat
 	Running    []Position    `json:"running"` // announced by the last beat
+	Draining   bool          `json:"draining,omitempty"`
 }
 
 // Beat is what an engine says of itself each time.
@@ -77,6 +84,11 @@ type Beat struct {
 	// number has an outcome for each entry, and no request with a lower
 	// number is on its way.
 	Low int64
+}
+
+// Orders are what an engine is asked to do, as it learns with a beat.
+type Orders struct {
+	Drain bool // take no more jobs, and leave when the running ones have ended
 }
 
 // Burial says whom to bury.

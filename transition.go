@@ -61,7 +61,7 @@ func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
 		d := e.Retry.Decide(failureOf(e, end, now, chance))
 		next.Losses = e.Losses + 1
 		switch {
-		case next.Losses >= DefaultMaxLosses:
+		case next.Losses >= e.MaxLosses:
 			x.Final, x.Reason = true, ReasonLost
 		case !d.Retry:
 			x.Final, x.Reason = true, d.Reason

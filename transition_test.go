@@ -15,7 +15,7 @@ import (
 func TestConcludeSaysWhatFollowsAnAttempt(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	entry := func(change func(*Entry)) *Entry {
-		e := &Entry{Pos: 7, Job: Job{ID: 5, Kind: "k", Queue: "q", Priority: 3, Attempt: 1, Due: now, Created: now}}
+		e := &Entry{Pos: 7, Job: Job{ID: 5, Kind: "k", Queue: "q", Priority: 3, Attempt: 1, MaxLosses: 3, Due: now, Created: now}}
 		if change != nil {
 			change(e)
 		}

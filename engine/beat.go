@@ -90,9 +90,12 @@ func (s *session) sendBeat(ctx context.Context, until time.Time) error {
 	limit, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	low := s.held.low()
-	err := s.store.Beat(limit, s.token, stint.Beat{Running: s.slots.positions(), Low: low})
+	orders, err := s.store.Beat(limit, s.token, stint.Beat{Running: s.slots.positions(), Low: low})
 	if err != nil {
 		return err
+	}
+	if orders.Drain {
+		s.drain()
 	}
 	claims, err := s.store.Held(limit, s.token, low)
 	if err != nil {

@@ -59,12 +59,16 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- task)
 		}()
 		for in.next(&current) {
 			s.begun.Add(1)
+			if current.entry.Cancelled {
+				s.pass(s.conclude(current, stint.Ending{Outcome: stint.OutcomeCancelled}, time.Time{}, 0), ended)
+				continue
+			}
 			if !s.mayBegin(current.entry, i) {
 				s.pass(s.giveUp(current), ended)
 				continue
 			}
 			over, began = false, time.Now()
-			end := s.perform(current.entry)
+			current, end := s.perform(current, i)
 			over = true
 			s.slots[i].Store(0)
 			s.pass(s.conclude(current, end, began, i+1), ended)
@@ -127,8 +131,9 @@ func (in *inputs) next(t *task) bool {
 	return ok
 }
 
-// mayBegin tells whether an entry may be run now: not when the engine stops,
-// and a suspect not before a beat has announced it.
+// mayBegin tells whether an entry may be run now: not when the engine stops;
+// and a suspect, or what must run at most once, not before a beat has
+// announced it.
 func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	select {
 	case <-s.stopping:
@@ -136,7 +141,7 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	default:
 	}
 	s.slots[slot].Store(int64(e.Pos))
-	if e.Suspect == 0 || s.announce() {
+	if e.Suspect == 0 && e.MaxLosses > 0 || s.announce() {
 		return true
 	}
 	s.slots[slot].Store(0)
@@ -210,20 +215,26 @@ func (s *session) returnReady(ready <-chan task, ended chan<- task) {
 }
 
 // perform calls the handler and says how that ended.
-func (s *session) perform(e *stint.Entry) stint.Ending {
+func (s *session) perform(t task, slot int) (task, stint.Ending) {
+	e := t.entry
 	if s.config.OnEvent != nil {
 		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
 	}
-	ctx := s.work
-	if e.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, e.Timeout, stint.ErrTimeout)
-		defer cancel()
-	}
+	a := &attempt{s: s, task: t, slot: slot + 1, began: time.Now(), keep: s.mux.Declaration(e.Kind).Keep}
+	ctx, end := a.context()
+	defer end()
+	s.attempts.add(a)
+	defer s.attempts.remove(a)
 	// The handler gets a job of its own: what it does to it changes nothing.
 	job := e.Job
 	result, err := call(ctx, s.mux.Handler(e.Kind), &job)
-	return ending(ctx, result, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.task.fate = a.fate
+	if a.fate == completed && err != nil {
+		s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Job: &e.Job, Doing: "return from a handler that had completed its job", Err: err})
+	}
+	return a.task, ending(ctx, result, err)
 }
 
 // errGoexit is how an attempt ends whose handler ended its goroutine.
@@ -253,6 +264,8 @@ func ending(ctx context.Context, result json.RawMessage, err error) stint.Ending
 		return stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Note: "the engine stopped"}
 	case stint.AsEnding(err, &end):
 		return end
+	case errors.Is(cause, stint.ErrCancelled):
+		return stint.Ending{Outcome: stint.OutcomeCancelled, Err: err, Result: result}
 	case errors.Is(cause, stint.ErrTimeout):
 		err = fmt.Errorf("%w: %w", stint.ErrTimeout, err)
 	}
@@ -265,8 +278,11 @@ func ending(ctx context.Context, result json.RawMessage, err error) stint.Ending
 
 // conclude decides what follows, and makes it storable.
 func (s *session) conclude(t task, end stint.Ending, began time.Time, slot int) task {
-	if errors.Is(context.Cause(s.work), stint.ErrFenced) {
+	if s.fenced() {
 		t.drop = true
+		return t
+	}
+	if t.fate == completed {
 		return t
 	}
 	clean(&end)

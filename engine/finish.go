@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 
 	"github.com/stint-go/stint"
 )
@@ -18,22 +20,38 @@ const maxFlush = 5000
 // slots.
 func (s *session) finish(ended <-chan task) {
 	batch := make([]task, 0, 256)
+	var doubtful sync.WaitGroup
+	defer doubtful.Wait()
 	for t := range ended {
-		batch = append(batch[:0], t)
-	gather:
-		for len(batch) < maxFlush {
-			select {
-			case t, ok := <-ended:
-				if !ok {
-					break gather
-				}
-				batch = append(batch, t)
-			default:
-				break gather
+		batch = s.gather(batch[:0], t, ended)
+		// What may be in a transaction that is still being committed is
+		// recorded by itself: its flush may have to wait for that.
+		batch = slices.DeleteFunc(batch, func(t task) bool {
+			if t.fate != unknown || t.drop {
+				return false
 			}
-		}
+			doubtful.Go(func() { s.flush([]task{t}) })
+			return true
+		})
 		s.flush(batch)
 	}
+}
+
+// gather adds what ended meanwhile.
+func (s *session) gather(batch []task, first task, ended <-chan task) []task {
+	batch = append(batch, first)
+	for len(batch) < maxFlush {
+		select {
+		case t, ok := <-ended:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, t)
+		default:
+			return batch
+		}
+	}
+	return batch
 }
 
 // flush records a batch, trying again until it is recorded or the session is
@@ -61,7 +79,7 @@ func (s *session) flush(batch []task) {
 			continue
 		}
 		s.trouble(s.work, fmt.Sprintf("record %d outcomes", len(batch)), err)
-		if errors.Is(context.Cause(s.work), stint.ErrFenced) {
+		if s.fenced() {
 			return
 		}
 		// A stop ends the work's context, but not what is left to write.
@@ -72,7 +90,7 @@ func (s *session) flush(batch []task) {
 }
 
 func (s *session) record(batch []task) error {
-	if errors.Is(context.Cause(s.work), stint.ErrFenced) {
+	if s.fenced() {
 		return stint.ErrBuried
 	}
 	done := make([]stint.Execution, 0, len(batch))
@@ -81,7 +99,7 @@ func (s *session) record(batch []task) error {
 	seen := map[*held]bool{}
 	for i := range batch {
 		t := &batch[i]
-		if t.drop {
+		if t.drop || t.fate == completed {
 			continue
 		}
 		done = append(done, t.done)

@@ -13,6 +13,7 @@ type task struct {
 	entry *stint.Entry
 	claim *held
 	done  stint.Execution
+	fate  fate // what the handler's own completion came to
 	drop  bool // the engine was fenced: nothing may be recorded
 }
 

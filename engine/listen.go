@@ -20,6 +20,7 @@ func (s *session) listen(ctx context.Context) {
 			wait.reset()
 			s.bell.ring()
 			s.waitbell.ring()
+			s.cancelbell.ring()
 		})
 		s.hears.Store(false)
 		s.bell.ring() // it may be waiting for long, believing that it would be called

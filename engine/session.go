@@ -26,30 +26,40 @@ type session struct {
 	work   context.Context
 	cancel context.CancelCauseFunc
 
-	stopping chan struct{} // closed when no more work is to begin
+	// kept is the same for handlers that go on when the engine is fenced.
+	kept       context.Context
+	cancelKept context.CancelCauseFunc
 
-	bell     *bell            // news for the claim stage
-	waitbell *bell            // news for the promoter
-	capacity *bell            // a slot came free
-	hears    atomic.Bool      // whether the store rings
-	begun    atomic.Int64     // tasks that reached a slot
-	asks     chan chan<- bool // who waits for the next beat
-	held     *hand            // what is claimed and not yet recorded
-	pace     *pace
+	stopping chan struct{} // closed when no more work is to begin
+	draining chan struct{} // closed when the engine was asked to leave
+	drain    func()        // closes it
+
+	bell       *bell            // news for the claim stage
+	waitbell   *bell            // news for the promoter
+	cancelbell *bell            // somebody may have cancelled something
+	capacity   *bell            // a slot came free
+	hears      atomic.Bool      // whether the store rings
+	asks       chan chan<- bool // who waits for the next beat
+
+	begun    atomic.Int64 // tasks that reached a slot
 	slots    slots
+	attempts *attempts
+	held     *hand // what is claimed and not yet recorded
+	pace     *pace
 	clock    clock
 }
 
 // join enters the roster under a new token.
 func (e *Engine) join(ctx context.Context) (*session, error) {
 	s := &session{
-		Engine: e, token: stint.Token(random63()), beat: time.Now(),
-		stopping: make(chan struct{}), asks: make(chan chan<- bool),
-		bell: newBell(), waitbell: newBell(), capacity: newBell(),
-		held: newHand(), pace: newPace(time.Now()), slots: newSlots(e.config.Slots),
+		Engine: e, token: stint.Token(random63()), me: self(identity()), beat: time.Now(),
+		stopping: make(chan struct{}), draining: make(chan struct{}),
+		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), capacity: newBell(),
+		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots),
+		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()),
 	}
+	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	decls := e.mux.Declarations()
-	s.me = self(identity())
 	info := stint.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
 	info.Queues, info.Slots, info.TimeToLive = e.config.Queues, e.config.Slots, e.config.TimeToLive
@@ -62,6 +72,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	s.clock.sample(ctx, e.store)
 	// The work outlives the caller's context by the grace.
 	s.work, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.kept, s.cancelKept = context.WithCancelCause(context.WithoutCancel(ctx))
 	return s, nil
 }
 
@@ -69,6 +80,11 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 // out of the roster.
 func (s *session) run(ctx context.Context) error {
 	defer s.cancel(nil)
+	defer func() {
+		if !s.fenced() {
+			s.cancelKept(nil)
+		}
+	}()
 	s.emit(stint.Event{Type: stint.EventJoined, Engine: s.token})
 
 	// Signals and chores end with the stages, not before: the beat must go on
@@ -80,16 +96,23 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.listen(signals) })
 	side.Go(func() { s.promote(signals) })
 	side.Go(func() { s.watch(signals) })
+	side.Go(func() { s.heed(signals) })
 
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
 	go func() {
 		select {
 		case <-ctx.Done():
-			s.stop()
+		case <-s.draining:
 		case <-s.work.Done(): // fenced
-			stopClaiming()
-			close(s.stopping)
+		}
+		stopClaiming()
+		close(s.stopping)
+		// A drained engine lets its jobs end; a stop gives them the grace.
+		select {
+		case <-ctx.Done():
+			s.stop()
+		case <-s.work.Done():
 		}
 	}()
 
@@ -103,8 +126,7 @@ func (s *session) run(ctx context.Context) error {
 	all := make(chan struct{})
 	go func() { stages.Wait(); close(all) }()
 	stuck := !s.await(all)
-	fenced := errors.Is(context.Cause(s.work), stint.ErrFenced)
-	if !stuck && !fenced {
+	if !stuck && !s.fenced() {
 		err := s.leave()
 		endSignals()
 		side.Wait()
@@ -120,30 +142,44 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// stop begins a graceful stop: no new work, and the grace runs.
+// stop lets the grace run, and then cancels what still works.
 func (s *session) stop() {
-	close(s.stopping)
-	timer := time.AfterFunc(s.config.Grace, func() { s.cancel(stint.ErrStopping) })
+	timer := time.AfterFunc(s.config.Grace, func() {
+		s.cancelKept(stint.ErrStopping)
+		s.cancel(stint.ErrStopping)
+	})
 	context.AfterFunc(s.work, func() { timer.Stop() })
 }
 
 // await waits for the stages to end. Once handlers were cancelled it does so
-// for a while only: false says that some took no notice.
+// for a while only: false says that some took no notice. Those that are to go
+// on when the engine is fenced are left to themselves.
 func (s *session) await(all <-chan struct{}) bool {
 	select {
 	case <-all:
 		return true
 	case <-s.work.Done():
 	}
-	timer := time.NewTimer(cancelGrace)
-	defer timer.Stop()
-	select {
-	case <-all:
-		return true
-	case <-timer.C:
-		return false
+	late := time.NewTimer(cancelGrace)
+	defer late.Stop()
+	look := time.NewTicker(cancelGrace / 100)
+	defer look.Stop()
+	for {
+		select {
+		case <-all:
+			return true
+		case <-late.C:
+			return false
+		case <-look.C:
+			if s.fenced() && s.attempts.heedless() == 0 {
+				return true
+			}
+		}
 	}
 }
+
+// fenced tells whether the session lost its place in the roster.
+func (s *session) fenced() bool { return errors.Is(context.Cause(s.work), stint.ErrFenced) }
 
 // cancelGrace is how long a cancelled handler may take to notice.
 const cancelGrace = 5 * time.Second

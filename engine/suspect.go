@@ -61,7 +61,7 @@ func (c scene) judge(e *stint.Entry, begun bool) stint.Ending {
 	switch {
 	case !begun:
 		return returned
-	case e.Suspect >= alone:
+	case e.Suspect >= alone, e.MaxLosses == 0:
 		return lost
 	case c.alone:
 		return returned

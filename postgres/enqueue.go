@@ -12,11 +12,11 @@ import (
 // enqueueSQL appends jobs that are ready at once. Each is its own first entry.
 const enqueueSQL = `
 with ` + dictSQL + `
-insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata)
-select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, d.ids[j.policy], d.bodies[j.policy], j.timeout, j.urn, j.source, j.metadata::jsonb
+insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses)
+select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, d.ids[j.policy], d.bodies[j.policy], j.timeout, j.urn, j.source, j.metadata::jsonb, j.max_losses
 from dict d, unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
-            $9::bigint[], $10::text[], $11::text[], $12::text[])
-  with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, i)
+            $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[])
+  with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, i)
 order by j.i
 returning pos`
 
@@ -37,14 +37,14 @@ with ` + dictSQL + `, job as materialized (
          c.now as created,
          case when j.at > c.now then j.at when j.delay > 0 then c.now + j.delay * interval '1 microsecond' end as due
   from dict d, unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
-              $9::bigint[], $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::bigint[], $15::text[])
-    with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, at, delay, tags, i),
+              $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::timestamptz[], $15::bigint[], $16::text[])
+    with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, at, delay, tags, i),
     (select clock_timestamp() as now) c
   order by j.i
 ), body as (
-  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses)
   select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, known, retry,
-         timeout, tags::text[], urn, source, metadata::jsonb
+         timeout, tags::text[], urn, source, metadata::jsonb, max_losses
   from job order by i
 ), wait as (
   insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
@@ -93,6 +93,7 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 	kind, args := make([]string, n), make([]string, n)
 	var policy sparse[int32]
 	var timeout, delay sparse[int64]
+	var losses sparse[int16]
 	var urn, source, metadata, tags sparse[string]
 	var at sparse[time.Time]
 	lanes := map[laneKey]int64{}
@@ -110,6 +111,9 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 		if j.Timeout > 0 {
 			timeout.set(n, i, j.Timeout.Milliseconds())
 		}
+		if j.MaxLosses != nil {
+			losses.set(n, i, int16(*j.MaxLosses))
+		}
 		if j.Delay > 0 {
 			delay.set(n, i, max(1, j.Delay.Microseconds()))
 		}
@@ -124,7 +128,7 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 		metadata.setText(n, i, string(j.Metadata))
 	}
 	columns := []any{known.ids, known.bodies, lane, queue, priority, kind, args, policy.column,
-		timeout.column, urn.column, source.column, metadata.column}
+		timeout.column, urn.column, source.column, metadata.column, losses.column}
 	if at.column == nil && delay.column == nil && tags.column == nil {
 		return s.sql.enqueue, columns
 	}

@@ -42,6 +42,8 @@ const (
 	colTags
 	colURN
 	colSource
+	colMaxLosses
+	colCancelled
 )
 
 func (r *entryReader) rows(rr *pgconn.ResultReader) {
@@ -65,7 +67,13 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 				Metadata: jsonOf(v[colMetadata]),
 				URN:      string(v[colURN]),
 				Source:   string(v[colSource]),
+
+				MaxLosses: stint.DefaultMaxLosses,
 			},
+			Cancelled: len(v[colCancelled]) == 1 && v[colCancelled][0] == 1,
+		}
+		if v[colMaxLosses] != nil {
+			e.MaxLosses = int(int16of(v[colMaxLosses]))
 		}
 		array(v[colTags], func(tag []byte) { e.Tags = append(e.Tags, string(tag)) })
 		if v[colRetry] != nil {

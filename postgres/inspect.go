@@ -16,7 +16,7 @@ import (
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.retry, j.timeout, j.created, j.due, j.started, j.finished`
+  j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished`
 
 // Job implements [stint.Inspector]. The job and its executions are one
 // statement, so they tell of one moment.
@@ -73,7 +73,7 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 		started, finished     *time.Time
 	)
 	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
-		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.Created, &j.Due, &started, &finished}, more...)...)
+		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished}, more...)...)
 	if err != nil {
 		return nil, err
 	}

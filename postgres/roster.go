@@ -84,14 +84,15 @@ func inlinePolicy(p retry.Policy) (*string, error) {
 
 // Beat implements [stint.Roster]. It updates and never inserts: an upsert
 // would bring back the buried.
-func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) error {
+func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
 	running := b.Running
 	if running == nil {
 		running = []stint.Position{}
 	}
-	found := false
+	var orders stint.Orders
+	found, same := false, false
 	scan := func(row pgx.Row) error {
-		err := row.Scan(&found)
+		err := row.Scan(&found, &orders.Drain, &same)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -99,12 +100,28 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) erro
 	}
 	err := s.once(ctx, scan, s.sql.in(`
 		update stint.beats b set beat = clock_timestamp(), low = greatest(b.low, $2), running = $3
-		from stint.engines e where b.token = $1 and e.token = b.token returning true`), engine, b.Low, running)
-	if err == nil && !found {
+		from stint.engines e where b.token = $1 and e.token = b.token
+		returning true, b.drain, b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`), engine, b.Low, running)
+	switch {
+	case err == nil && !found:
+		err = stint.ErrBuried
+	case err == nil && !same:
+		err = fmt.Errorf("%w: the server was failed over since it joined", stint.ErrBuried)
+	}
+	if err != nil {
+		return orders, fmt.Errorf("beat: %w", err)
+	}
+	return orders, nil
+}
+
+// Drain implements [stint.Roster].
+func (s *Store) Drain(ctx context.Context, engine stint.Token) error {
+	asked, err := s.pool.Exec(ctx, s.sql.in(`update stint.beats set drain = true where token = $1`), engine)
+	if err == nil && asked.RowsAffected() == 0 {
 		err = stint.ErrBuried
 	}
 	if err != nil {
-		return fmt.Errorf("beat: %w", err)
+		return fmt.Errorf("drain engine %d: %w", engine, translate(err))
 	}
 	return nil
 }
@@ -153,7 +170,7 @@ func (s *Store) held(ctx context.Context, q queryer, engine stint.Token, serial 
 func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 	rows, err := s.pool.Query(ctx, s.sql.in(`
 		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, e.slots,
-		       e.ttl, e.joined, b.beat, b.running
+		       e.ttl, e.joined, b.beat, b.running, b.drain
 		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`))
 	if err != nil {
 		return nil, fmt.Errorf("list engines: %w", translate(err))
@@ -164,7 +181,7 @@ func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 			ttl int64
 		)
 		err := row.Scan(&e.Token, &e.Instance, &e.Host, &e.BootID, &e.PID, &e.PIDStarted, &e.Version, &e.Queues, &e.Kinds,
-			&e.Slots, &ttl, &e.Joined, &e.Beat, &e.Running)
+			&e.Slots, &ttl, &e.Joined, &e.Beat, &e.Running, &e.Draining)
 		e.TimeToLive = time.Duration(ttl) * time.Millisecond
 		return e, err
 	})

@@ -80,7 +80,8 @@ var fenceTraps = []trap{
 		for range 3 {
 			w.Claim(normal, 1)
 		}
-		b.must(b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Low: 100}))
+		_, err := b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Low: 100})
+		b.must(err)
 		if n, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge); err != nil || n != 3 {
 			return fmt.Errorf("the burial concluded %d, error %v", n, err)
 		}

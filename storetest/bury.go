@@ -105,7 +105,7 @@ var buryTests = []test{
 			t.Errorf("its claim gives %v", err)
 		}
 		refuses(t, w, stint.ErrBuried, w.Conclude(e, completed))
-		if err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Running: []stint.Position{e.Pos}}); !errors.Is(err, stint.ErrBuried) {
+		if _, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Running: []stint.Position{e.Pos}}); !errors.Is(err, stint.ErrBuried) {
 			t.Errorf("its beat gives %v", err)
 		}
 		all, err := t.Store.Engines(t.ctx)

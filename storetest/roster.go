@@ -67,7 +67,7 @@ var rosterTests = []test{
 		never, w := NewWorker(t, t.Store), t.join("k")
 		w.Leave()
 		for _, who := range []*Worker{never, w} {
-			if err := t.Store.Beat(t.ctx, who.Info.Token, stint.Beat{}); !errors.Is(err, stint.ErrBuried) {
+			if _, err := t.Store.Beat(t.ctx, who.Info.Token, stint.Beat{}); !errors.Is(err, stint.ErrBuried) {
 				t.Errorf("the beat gives %v, want ErrBuried", err)
 			}
 		}
@@ -127,7 +127,8 @@ var rosterTests = []test{
 			all = append(all, w.Claim(lane(stint.DefaultQueue), 1)...)
 		}
 		w.Complete(all[:3]...)
-		t.must(t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Low: 4, Running: []stint.Position{all[4].Pos}}))
+		_, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Low: 4, Running: []stint.Position{all[4].Pos}})
+		t.must(err)
 		w.Complete(all[5])
 		t.holds(w, 4, positions(all[3:4]), positions(all[4:5]))
 		if n := w.Leave(); n != 2 {

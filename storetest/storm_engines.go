@@ -70,7 +70,7 @@ func (s *storm) turn(w *Worker, rng *rand.Rand, held *[]stint.Entry) error {
 				running = append(running, e.Pos)
 			}
 		}
-		if err := w.Store.Beat(s.ctx, w.Info.Token, stint.Beat{Running: running}); err != nil {
+		if _, err := w.Store.Beat(s.ctx, w.Info.Token, stint.Beat{Running: running}); err != nil {
 			return err
 		}
 	}

@@ -184,7 +184,7 @@ func (w *Worker) Complete(entries ...stint.Entry) {
 // Beat announces what is running.
 func (w *Worker) Beat(running ...stint.Position) {
 	w.t.Helper()
-	if err := w.Store.Beat(w.t.Context(), w.Info.Token, stint.Beat{Running: running}); err != nil {
+	if _, err := w.Store.Beat(w.t.Context(), w.Info.Token, stint.Beat{Running: running}); err != nil {
 		w.t.Fatalf("beat: %v", err)
 	}
 }

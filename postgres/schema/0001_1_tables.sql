@@ -47,6 +47,7 @@ create table stint.entries (
   priority smallint    not null default 0 check (priority between -100 and 100),
   losses   smallint    not null default 0 check (losses >= 0),
   suspect  smallint    not null default 0 check (suspect >= 0),
+  max_losses smallint  check (max_losses >= 0), -- null for the default
   queue    text        not null check (queue <> '' and octet_length(queue) <= 255),
   kind     text        not null check (kind <> '' and octet_length(kind) <= 255),
   args     jsonb,
@@ -141,6 +142,14 @@ create table stint.waiting (
 );
 create index waiting_due on stint.waiting (due, job);
 
+-- Jobs that somebody cancelled and that have no final outcome yet. The marker
+-- is committed before anything else happens, and whoever moves a job looks at it.
+create table stint.cancellations (
+  job bigint primary key,
+  at  timestamptz not null default clock_timestamp(),
+  why text
+);
+
 -- The roster. A row is inserted when an engine joins and deleted by its
 -- burial, never updated: it is the fence of everything that the engine writes.
 create table stint.engines (
@@ -175,7 +184,11 @@ create table stint.beats (
   token   bigint primary key,
   beat    timestamptz not null default clock_timestamp(),
   low     bigint      not null default 0,    -- no claim with a lower serial is unfinished
-  running bigint[]    not null default '{}'  -- what the slots work on
+  running bigint[]    not null default '{}', -- what the slots work on
+  drain   boolean     not null default false, -- asked to take no more and leave
+  -- The server's timeline when it joined. After a failover to a standby that
+  -- lagged, what the engine believes to hold may never have been.
+  timeline text       not null default substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 ) with (fillfactor = 50);
 
 -- What engines declare of the kinds that they run; read by producers that are not Go.

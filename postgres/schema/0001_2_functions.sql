@@ -241,13 +241,16 @@ end
 $$;
 
 -- The entries at some positions, in that order, with their contents.
+-- Nearly always nobody has cancelled anything; then no entry is asked about it.
 create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
-  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text)
+  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, max_losses smallint, cancelled boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
+declare
+  any_cancelled boolean := exists (select from stint.cancellations);
 begin
   return query
     select e.pos, coalesce(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
@@ -255,7 +258,8 @@ begin
            case when b.pos is null then coalesce(e.due, e.created) else coalesce(b.due, b.created) end,
            coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
            coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
-           coalesce(b.urn, e.urn), coalesce(b.source, e.source)
+           coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.max_losses, e.max_losses),
+           any_cancelled and exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos))
     from unnest(p_at) with ordinality as a(pos, i)
     join stint.entries e on e.pos = a.pos
     left join stint.entries b on b.pos = e.body
@@ -267,7 +271,7 @@ $$;
 create function stint.claimed(p_engine bigint, p_serial bigint)
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
-  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text)
+  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, max_losses smallint, cancelled boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -304,6 +308,10 @@ begin
 end
 $$;
 
+create function stint.why_cancelled(p_job bigint) returns text language sql stable
+set search_path = pg_catalog, pg_temp
+as $$ select c.why from stint.cancellations c where c.job = p_job $$;
+
 -- Append executions and, for those that are new, their successors.
 create function stint.record(p_engine bigint,
   x_pos bigint[], x_job bigint[], x_nonce bigint[], x_attempt integer[], x_slot smallint[],
@@ -322,23 +330,40 @@ declare
   want    integer;
   waits   integer;
   anew    integer;
+  ended   bigint[];
 begin
+  -- A job that somebody cancelled is not tried again: this attempt was its last.
+  if s_pos is not null and exists (select from stint.cancellations) then
+    select array_agg(s.pos) into ended
+      from unnest(s_pos) as s(pos) join stint.entries e on e.pos = s.pos
+      join stint.cancellations c on c.job = coalesce(e.job, e.pos);
+  end if;
   with inserted as (
     insert into stint.executions as x
       (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
     select r.pos, r.job, r.nonce, p_engine, r.attempt, r.slot,
            clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
-           r.outcome, r.final, r.reason, r.result::jsonb, r.error::jsonb
+           case when ended is not null and r.pos = any (ended) then 6 else r.outcome end,
+           r.final or ended is not null and r.pos = any (ended),
+           case when ended is not null and r.pos = any (ended) then stint.why_cancelled(coalesce(r.job, r.pos)) else r.reason end,
+           r.result::jsonb, r.error::jsonb
     from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
       as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
     on conflict do nothing
     returning x.pos
   )
   select array_agg(i.pos), count(*) into done, written from inserted i;
+  if written > 0 and exists (select from stint.cancellations) then
+    delete from stint.cancellations c using stint.executions x
+      where x.pos = any (done) and x.final and c.job = coalesce(x.job, x.pos);
+  end if;
   if s_pos is null or written = 0 then
     return written;
   end if;
-  whole := written = cardinality(x_pos);
+  whole := written = cardinality(x_pos) and ended is null;
+  if ended is not null then
+    select coalesce(array_agg(d), '{}') into done from unnest(done) as d where d <> all (ended);
+  end if;
   -- Only what was recorded now has a successor: it is written with it.
   insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind)
     select coalesce(e.job, e.pos), clock + s.delay * interval '1 microsecond', coalesce(e.body, e.pos),
@@ -367,6 +392,70 @@ begin
 end
 $$;
 
+-- End cancelled jobs that wait. One that was never ready has its contents in
+-- the lane that nobody claims: there its only execution stands. Another gets an
+-- entry there of its own, behind its earlier attempts.
+create function stint.cancel_waiting(p_jobs bigint[]) returns integer language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+  clock timestamptz := clock_timestamp();
+  w     stint.waiting;
+  at    bigint;
+  ended integer := 0;
+begin
+  -- A row that is being promoted is waited for: it is gone then, and its job
+  -- in the log, where its claimer sees the marker.
+  for w in delete from stint.waiting d where d.job = any (p_jobs) returning d.* loop
+    if exists (select from stint.entries e where e.pos = w.job and e.lane = -1)
+       and not exists (select from stint.executions x where x.job = w.job or x.pos = w.job) then
+      at := w.job;
+    else
+      insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind)
+        values (-1, w.job, w.body, w.attempt, w.priority, w.losses, w.queue, w.kind) returning pos into at;
+    end if;
+    insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
+      values (at, 0, 0, clock, clock, nullif(w.job, at), w.attempt, 0, 6, true, stint.why_cancelled(w.job));
+    delete from stint.cancellations c where c.job = w.job;
+    ended := ended + 1;
+  end loop;
+  return ended;
+end
+$$;
+
+-- See what became of a job whose marker is committed, and end it if it waits.
+create function stint.settle(p_job bigint) returns text language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  state text;
+begin
+  if stint.cancel_waiting(array[p_job]) > 0 then
+    return 'cancelled';
+  end if;
+  -- A statement of its own: it sees what the one before waited for.
+  select j.state into state from stint.jobs j where j.id = p_job;
+  if state is null or exists (select from stint.executions x where (x.pos = p_job or x.job = p_job) and x.final) then
+    delete from stint.cancellations c where c.job = p_job;
+    return case when state = 'cancelled' then 'cancelled' when state is null then 'not found' else 'too late' end;
+  end if;
+  return case when state = 'running' then 'asked' else 'cancelled' end;
+end
+$$;
+
+-- Record the success of one attempt, as the last act of the handler's own
+-- transaction.
+create function stint.complete(p_engine bigint, p_lane bigint, p_n bigint, p_nonce bigint, p_pos bigint, p_job bigint,
+  p_attempt integer, p_slot integer, p_started bigint, p_result text)
+returns integer language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select stint.finish(p_engine, array[p_lane], array[p_n], array[p_nonce],
+    array[p_pos], array[nullif(p_job, p_pos)], array[p_nonce], array[p_attempt], array[p_slot::smallint],
+    array[p_started], array[0::bigint], array[1::smallint], array[true], null, array[p_result], null,
+    null, null, null, null, null, null, null, null, null, null)
+$$;
+
 -- Move due jobs to the log in order of their due times, each with a fresh
 -- position: reusing the id as position ran a job due at 11 before one due at
 -- 10. Rows that somebody else is moving are passed over.
@@ -378,6 +467,11 @@ as $$
 declare
   clock timestamptz := clock_timestamp();
 begin
+  if exists (select from stint.cancellations) then
+    perform stint.cancel_waiting(array(
+      select w.job from stint.waiting w join stint.cancellations c using (job)
+      where w.due >= p_from and w.due <= clock order by w.job limit p_limit));
+  end if;
   with due as materialized (
     select w.job from stint.waiting w
     where w.due >= p_from and w.due <= clock

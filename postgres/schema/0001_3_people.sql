@@ -32,12 +32,12 @@ create view stint.jobs as
 select j.id, j.kind, j.state, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason,
        j.created, j.due, j.started, j.finished, j.tags, j.urn, j.source, j.metadata,
        coalesce(j.retry, (select p.body from stint.policies p where p.id = j.policy)) as retry,
-       j.timeout, j.result, j.error, j.pos,
+       j.timeout, coalesce(j.max_losses, 3) as max_losses, j.result, j.error, j.pos,
        j.state = 'running' and exists (select from stint.beats b where j.pos = any (b.running)) as begun
 from (
-  select w.job as id, w.kind, w.why as state, w.queue, w.priority, b.args, w.attempt, w.losses, null::text as reason,
+  select w.job as id, w.kind, case when w.job in (select c.job from stint.cancellations c) then 'cancelled' else w.why end as state, w.queue, w.priority, b.args, w.attempt, w.losses, null::text as reason,
          b.created, w.due, l.started, l.finished, b.tags, b.urn, b.source, b.metadata,
-         b.policy, b.retry, b.timeout, l.result, l.error, null::bigint as pos
+         b.policy, b.retry, b.timeout, b.max_losses, l.result, l.error, null::bigint as pos
   from stint.waiting w
   join stint.entries b on b.pos = w.body
   left join lateral (
@@ -53,10 +53,11 @@ union all
          case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
               when (e.xid, e.pos) <= (f.xid, f.pos)
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = e.xid and p.pos < e.pos)
-              then 'running' else 'available' end,
+              then 'running'
+              when coalesce(e.job, e.pos) in (select c.job from stint.cancellations c) then 'cancelled' else 'available' end,
          e.queue, e.priority, e.args, e.attempt, e.losses, x.reason,
          e.created, coalesce(e.due, e.created), x.started, x.finished, e.tags, e.urn, e.source, e.metadata,
-         e.policy, e.retry, e.timeout, x.result, x.error, e.pos
+         e.policy, e.retry, e.timeout, e.max_losses, x.result, x.error, e.pos
   from stint.entries e
   left join stint.executions x on x.pos = e.pos
   left join stint.frontiers() f on f.lane = e.lane
@@ -66,10 +67,11 @@ union all
          case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
               when (e.xid, e.pos) <= (f.xid, f.pos)
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = e.xid and p.pos < e.pos)
-              then 'running' else 'available' end,
+              then 'running'
+              when coalesce(e.job, e.pos) in (select c.job from stint.cancellations c) then 'cancelled' else 'available' end,
          e.queue, e.priority, coalesce(b.args, e.args), e.attempt, e.losses, x.reason,
          coalesce(b.created, e.created), coalesce(e.due, e.created), x.started, x.finished, b.tags, b.urn, b.source, b.metadata,
-         b.policy, b.retry, b.timeout, x.result, x.error, e.pos
+         b.policy, b.retry, b.timeout, b.max_losses, x.result, x.error, e.pos
   from stint.entries e
   left join stint.executions x on x.pos = e.pos
   left join stint.entries b on b.pos = e.body
@@ -167,3 +169,23 @@ begin
 end
 $$;
 comment on function stint.enqueue is 'Enqueue one job; it exists if and when the transaction commits.';
+
+-- Cancel one job from any language: it is not begun any more, or asked to stop
+-- if it runs. It counts from the moment that the transaction commits. The
+-- answer says what the job is now; not found is null.
+create function stint.cancel(job bigint, why text default null) returns text language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  now_is text;
+begin
+  select j.state into now_is from stint.jobs j where j.id = cancel.job;
+  if now_is is null or now_is in ('completed', 'failed', 'cancelled') then
+    return now_is;
+  end if;
+  insert into stint.cancellations (job, why) values (cancel.job, cancel.why) on conflict do nothing;
+  perform pg_notify('stint', '');
+  return case when now_is = 'running' then 'running' else 'cancelled' end;
+end
+$$;
+comment on function stint.cancel is 'Cancel one job; a running one is asked to stop.';

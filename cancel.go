@@ -1,0 +1,35 @@
+package stint
+
+import "context"
+
+// Canceller ends jobs that are not wanted any more.
+//
+// Cancelling begins with a marker that is committed before anything else
+// happens, and everybody who moves a job looks at it: whoever promotes,
+// claims, starts or records. So it does not matter where the job is at the
+// moment, or between which places.
+type Canceller interface {
+	// Cancel cancels jobs and says of each what came of it. What waits or is
+	// available is cancelled when it returns. A running job is asked to stop:
+	// its handler's context is cancelled with [ErrCancelled], and how the
+	// handler ends decides: with an error it is cancelled, without one it was
+	// completed after all. A running job is not retried after that.
+	//
+	// Why is kept as the reason. Cancelling a job twice does no harm.
+	Cancel(ctx context.Context, ids []ID, why string) (map[ID]Cancellation, error)
+
+	// Cancelling lists the jobs among these that somebody cancelled and that
+	// have no final outcome yet.
+	Cancelling(ctx context.Context, ids []ID) ([]ID, error)
+}
+
+// Cancellation is what came of cancelling a job.
+type Cancellation string
+
+// What can come of it.
+const (
+	CancelledNow    Cancellation = "cancelled" // it will not run
+	CancelAsked     Cancellation = "asked"     // it is running, and its engine is told
+	CancelTooLate   Cancellation = "too late"  // it was final already
+	CancelOfNothing Cancellation = "not found" // there is no such job
+)

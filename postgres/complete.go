@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint"
+)
+
+var _ stint.TxFinisher = (*Store)(nil)
+
+// FinishTx implements [stint.TxFinisher]. The transaction must be read
+// committed, so that the fence holds.
+func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+	var result *string
+	if x.Result != nil {
+		result = new(string(x.Result))
+	}
+	complete := statement{
+		s.sql.in(`select stint.complete($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`),
+		[]any{int64(engine), int64(claim.Lane), claim.N, int64(claim.Nonce), int64(x.Pos), int64(x.Job), x.Attempt, x.Slot,
+			age(time.Now(), x.Started), result},
+	}
+	written := 0
+	err := runIn(ctx, tx, []statement{complete}, func(row func(...any) error) error { return row(&written) })
+	if err == nil && written == 0 {
+		err = fmt.Errorf("the entry has an outcome already")
+	}
+	if err != nil {
+		return fmt.Errorf("complete job %d: %w", x.Job, err)
+	}
+	switch h := tx.Handle.(type) {
+	case pgx.Tx:
+		err = h.Commit(ctx)
+	case *sql.Tx:
+		err = h.Commit()
+	}
+	var answer *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &answer), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
+		return fmt.Errorf("complete job %d: commit: %w", x.Job, translate(err))
+	default:
+		return fmt.Errorf("complete job %d: %w: %w", x.Job, stint.ErrCommitUnknown, err)
+	}
+}
