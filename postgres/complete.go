@@ -33,6 +33,7 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, c
 		err = fmt.Errorf("the entry has an outcome already")
 	}
 	if err != nil {
+		rollback(ctx, tx) // whatever the caller does, nothing of it stays
 		return fmt.Errorf("complete job %d: %w", x.Job, err)
 	}
 	switch h := tx.Handle.(type) {
@@ -49,5 +50,15 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, c
 		return fmt.Errorf("complete job %d: commit: %w", x.Job, translate(err))
 	default:
 		return fmt.Errorf("complete job %d: %w: %w", x.Job, stint.ErrCommitUnknown, err)
+	}
+}
+
+// rollback ends a caller's transaction.
+func rollback(ctx context.Context, tx stint.Tx) {
+	switch h := tx.Handle.(type) {
+	case pgx.Tx:
+		_ = h.Rollback(context.WithoutCancel(ctx))
+	case *sql.Tx:
+		_ = h.Rollback()
 	}
 }

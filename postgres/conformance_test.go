@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"testing"
@@ -59,11 +60,9 @@ func (p place) harness(server *pgtest.Server) storetest.Harness {
 			}
 			return s, err
 		},
-		Begin: func(t testing.TB, of storetest.Store) (storetest.Tx, error) {
-			if p.std {
-				return beginStd(t, of.(*Store))
-			}
-			return beginPGX(t, of.(*Store))
+		Begin: func(t testing.TB, of storetest.Store) (storetest.Tx, error) { return p.begin(t, of.(*Store), "") },
+		BeginToFinish: func(t testing.TB, of storetest.Store) (storetest.Tx, error) {
+			return p.begin(t, of.(*Store), pgx.ReadCommitted)
 		},
 		Pin: func(t testing.TB, of storetest.Store) (func(), error) {
 			tx := begin(t, of.(*Store), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
@@ -78,6 +77,15 @@ func (p place) harness(server *pgtest.Server) storetest.Harness {
 	}
 }
 
+// begin begins a caller's transaction, of the isolation that the session has
+// unless one is named.
+func (p place) begin(t testing.TB, s *Store, isolation pgx.TxIsoLevel) (storetest.Tx, error) {
+	if p.std {
+		return beginStd(t, s, isolation)
+	}
+	return beginPGX(t, s, isolation)
+}
+
 // callerTx is a user's transaction on a connection of its own, through either
 // driver.
 type callerTx struct {
@@ -89,9 +97,9 @@ type callerTx struct {
 	over     bool
 }
 
-func beginPGX(t testing.TB, s *Store) (storetest.Tx, error) {
+func beginPGX(t testing.TB, s *Store, isolation pgx.TxIsoLevel) (storetest.Tx, error) {
 	conn := connect(t, s)
-	tx, err := conn.Begin(t.Context())
+	tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: isolation})
 	if err != nil {
 		return nil, err
 	}
@@ -102,10 +110,14 @@ func beginPGX(t testing.TB, s *Store) (storetest.Tx, error) {
 	return &callerTx{tx: Tx(tx), exec: exec, end: exec, close: func() { conn.Close(context.Background()) }}, nil
 }
 
-func beginStd(t testing.TB, s *Store) (storetest.Tx, error) {
+func beginStd(t testing.TB, s *Store, isolation pgx.TxIsoLevel) (storetest.Tx, error) {
 	db := stdlib.OpenDB(*s.pool.Config().ConnConfig)
 	t.Cleanup(func() { db.Close() })
-	tx, err := db.Begin()
+	var options sql.TxOptions
+	if isolation == pgx.ReadCommitted {
+		options.Isolation = sql.LevelReadCommitted
+	}
+	tx, err := db.BeginTx(t.Context(), &options)
 	if err != nil {
 		return nil, err
 	}

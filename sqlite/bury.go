@@ -55,6 +55,10 @@ func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun b
 	if err != nil {
 		return 0, err
 	}
+	r, err := c.recorder(b.Engine, now)
+	if err != nil {
+		return 0, err
+	}
 	buried := 0
 	for _, claim := range claims {
 		entries, err := s.fetch(c, claim.Positions)
@@ -68,7 +72,7 @@ func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun b
 			if x.Ended.IsZero() {
 				x.Ended = now
 			}
-			added, err := c.record(b.Engine, &x, now)
+			added, err := r.record(&x)
 			if err != nil {
 				return 0, fmt.Errorf("conclude entry %d: %w", e.Pos, err)
 			}

@@ -77,7 +77,7 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, ids []stint
 		}
 		e := newEntry{
 			lane: lanes.normal(j.Queue, j.Priority), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
-			attempt: 1, priority: j.Priority, queue: j.Queue, kind: j.Kind,
+			attempt: 1, priority: j.Priority, maxLosses: j.MaxLosses, queue: j.Queue, kind: j.Kind,
 			args: j.Args, metadata: j.Metadata, urn: j.URN, source: j.Source,
 		}
 		if len(j.Tags) > 0 {

@@ -16,6 +16,7 @@ type newEntry struct {
 	policy, timeout         int64
 	attempt, priority       int
 	losses, suspect         int
+	maxLosses               *int // nil is null
 	queue, kind             string
 	args, metadata          json.RawMessage
 	tags, urn, source       string
@@ -23,8 +24,8 @@ type newEntry struct {
 
 const appendSQL = `
 insert into stint_entries (lane, created, job, body, due, policy, timeout, attempt, priority, losses, suspect,
-  queue, kind, args, tags, urn, source, metadata)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  max_losses, queue, kind, args, tags, urn, source, metadata)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) {
@@ -43,13 +44,14 @@ func (c *conn) append(e *newEntry) (int64, error) {
 	s.int(9, int64(e.priority))
 	s.int(10, int64(e.losses))
 	s.int(11, int64(e.suspect))
-	s.text(12, e.queue)
-	s.text(13, e.kind)
-	s.raw(14, e.args)
-	s.textOr(15, e.tags)
-	s.textOr(16, e.urn)
-	s.textOr(17, e.source)
-	s.raw(18, e.metadata)
+	s.intOf(12, e.maxLosses)
+	s.text(13, e.queue)
+	s.text(14, e.kind)
+	s.raw(15, e.args)
+	s.textOr(16, e.tags)
+	s.textOr(17, e.urn)
+	s.textOr(18, e.source)
+	s.raw(19, e.metadata)
 	if err := s.run(); err != nil {
 		return 0, err
 	}
@@ -78,13 +80,18 @@ func (w *newWait) args() []any {
 const fetchSQL = `
 select e.pos, ifnull(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
        ifnull(e.due, e.created), b.created, case when e.body is null then ifnull(e.due, e.created) else ifnull(b.due, b.created) end,
-       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source
+       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses
 from stint_entries e
 join stint_entries b on b.pos = ifnull(e.body, e.pos)
 where e.pos = ?`
 
-// fetch reads entries in the order asked.
+// fetch reads entries in the order asked. Nearly always nobody has cancelled
+// anything; then no entry is asked about it.
 func (s *Store) fetch(c *conn, at []stint.Position) ([]stint.Entry, error) {
+	cancels, err := c.found(anyCancelledSQL)
+	if err != nil {
+		return nil, err
+	}
 	q, err := c.prepare(fetchSQL)
 	if err != nil {
 		return nil, err
@@ -98,6 +105,14 @@ func (s *Store) fetch(c *conn, at []stint.Position) ([]stint.Entry, error) {
 		})
 		if err != nil {
 			return nil, fmt.Errorf("entry %d: %w", pos, err)
+		}
+	}
+	for i := range entries {
+		if !cancels {
+			break
+		}
+		if entries[i].Cancelled, err = c.found(cancelledSQL, int64(entries[i].ID)); err != nil {
+			return nil, err
 		}
 	}
 	return entries, nil
@@ -123,6 +138,7 @@ func (s *Store) scanEntry(c *conn, q *stmt, e *stint.Entry) (err error) {
 	e.Metadata = q.json(14)
 	e.URN = q.ColumnText(16)
 	e.Source = q.ColumnText(17)
+	e.MaxLosses = q.maxLosses(18)
 	e.Tags, err = list[string](q, 15)
 	return err
 }

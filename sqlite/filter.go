@@ -39,7 +39,8 @@ var mayBe = map[stint.State]string{
 	stint.Failed: `select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
 		where outcome <> 1 and outcome in (2, 5, 7) and final = 1`,
 	stint.Cancelled: `select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
-		where outcome <> 1 and outcome = 6 and final = 1`,
+		where outcome <> 1 and outcome = 6 and final = 1
+		union all select job from stint_cancellations`,
 }
 
 // frontiersSQL is the lanes that have entries, each with its frontier.
@@ -84,6 +85,7 @@ func jobsQuery(f stint.Filter) (text string, args []any) {
 		return "select " + jobColumns + " from stint_jobs" + page, args
 	}
 	// What waits is found without a look at the log.
-	ids := "select j.id from (select job as id, why as state, kind, queue from stint_waiting)" + page
+	ids := "select j.id from (select job as id, why as state, kind, queue from stint_waiting" +
+		" where job not in (select job from stint_cancellations))" + page
 	return "select " + jobColumns + " from stint_jobs j where j.id in (" + ids + ") order by j.id desc", args
 }

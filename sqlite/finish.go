@@ -36,18 +36,18 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 				return false, fmt.Errorf("%w: number %d of lane %d", stint.ErrClaimGone, ref.N, ref.Lane)
 			}
 		}
-		now := time.Now()
+		r, err := c.recorder(engine, time.Now())
 		for i := range done {
-			added, err := c.record(engine, &done[i], now)
 			if err != nil {
 				return false, err
 			}
-			if added {
+			var added bool
+			if added, err = r.record(&done[i]); added {
 				recorded++
 				wake = wake || done[i].Next != nil
 			}
 		}
-		return wake, nil
+		return wake, err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("record %d executions: %w", len(done), err)
@@ -55,14 +55,63 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	return recorded, nil
 }
 
+// recorder records how attempts ended, in one transaction. Whoever makes one
+// has seen to the fence.
+type recorder struct {
+	*conn
+	engine  stint.Token
+	now     time.Time
+	cancels bool // somebody has cancelled something
+}
+
+// recorder makes one. Nearly always nobody has cancelled anything; then no
+// outcome is compared with the markers.
+func (c *conn) recorder(engine stint.Token, now time.Time) (*recorder, error) {
+	cancels, err := c.found(anyCancelledSQL)
+	return &recorder{conn: c, engine: engine, now: now, cancels: cancels}, err
+}
+
 // record appends one execution and its successor, unless it is there already.
-// The caller has seen to the fence.
-func (c *conn) record(engine stint.Token, x *stint.Execution, now time.Time) (added bool, err error) {
-	s, err := c.prepare(recordSQL)
-	if err != nil {
-		return false, err
+// Of a job that somebody cancelled it is the last one, and the marker goes.
+func (r *recorder) record(x *stint.Execution) (added bool, err error) {
+	if r.cancels {
+		if x, err = r.heed(x); err != nil {
+			return false, err
+		}
 	}
-	started, finished := span(x, now)
+	added, finished, err := r.insert(x)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("position %d: %w", x.Pos, err)
+	case added && x.Next != nil:
+		err = r.succeed(x, finished, micro(r.now))
+	case added && r.cancels:
+		_, err = r.exec(clearSQL, int64(x.Job))
+	}
+	return added && err == nil, err
+}
+
+// heed is what becomes of an outcome if somebody cancelled the job: there is
+// no next attempt.
+func (r *recorder) heed(x *stint.Execution) (*stint.Execution, error) {
+	if x.Final && (x.Outcome != stint.OutcomeCancelled || x.Reason != "") {
+		return x, nil
+	}
+	ended := *x
+	err := r.query(whySQL, []any{int64(x.Job)}, func(q *stmt) error {
+		ended.Outcome, ended.Final, ended.Next, ended.Reason = stint.OutcomeCancelled, true, nil, q.ColumnText(0)
+		return nil
+	})
+	return &ended, err
+}
+
+// insert appends one execution, unless it is there already.
+func (r *recorder) insert(x *stint.Execution) (added bool, finished int64, err error) {
+	s, err := r.prepare(recordSQL)
+	if err != nil {
+		return false, 0, err
+	}
+	started, finished := span(x, r.now)
 	s.int(1, int64(x.Pos))
 	if int64(x.Job) == int64(x.Pos) {
 		s.null(2)
@@ -71,7 +120,7 @@ func (c *conn) record(engine stint.Token, x *stint.Execution, now time.Time) (ad
 	}
 	s.int(3, int64(x.Attempt))
 	s.int(4, int64(x.Nonce))
-	s.int(5, int64(engine))
+	s.int(5, int64(r.engine))
 	s.int(6, int64(x.Slot))
 	s.int(7, started)
 	s.int(8, finished)
@@ -88,20 +137,12 @@ func (c *conn) record(engine stint.Token, x *stint.Execution, now time.Time) (ad
 	} else {
 		text, err := json.Marshal(x.Error)
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		s.raw(13, text)
 	}
-	if err := s.run(); err != nil {
-		return false, fmt.Errorf("position %d: %w", x.Pos, err)
-	}
-	if c.db.Changes() == 0 {
-		return false, nil
-	}
-	if x.Next != nil {
-		return true, c.succeed(x, finished, micro(now))
-	}
-	return true, nil
+	err = s.run()
+	return err == nil && r.db.Changes() > 0, finished, err
 }
 
 // span turns this process's instants into what is stored: now, less their age

@@ -11,7 +11,7 @@ import (
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished`
+  j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished, j.max_losses`
 
 const jobSQL = `select ` + jobColumns + ` from stint_jobs j where j.id = ?`
 
@@ -56,7 +56,7 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 		Queue: q.name(4), Priority: q.ColumnInt(5), Args: q.json(6), Attempt: q.ColumnInt(7), Losses: q.ColumnInt(8),
 		Reason: q.ColumnText(9), URN: q.ColumnText(11), Source: q.ColumnText(12), Metadata: q.json(13),
 		Timeout: time.Duration(q.ColumnInt64(15)) * time.Microsecond,
-		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19),
+		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19), MaxLosses: q.maxLosses(20),
 	}
 	policy, err := s.policies.read(c, q.ColumnInt64(14))
 	if err != nil {
@@ -93,13 +93,21 @@ with rare (outcome, final, n) as (
             on e.lane = f.lane and e.pos > f.frontier) as available,
          (select count(*) from stint_executions x indexed by stint_executions_rare cross join stint_entries e on e.pos = x.pos
             where x.outcome <> 1 and x.outcome in (6, 7) and e.lane = -1) as unready
+), marked as (
+  select 'available' as state from stint_cancellations m cross join stint_entries e
+  where e.pos in (select m.job union all select l.pos from stint_entries l where l.job = m.job) and e.lane >= 0
+    and e.pos > ifnull((select f.frontier from stint_claims f where f.lane = e.lane order by f.n desc limit 1), 0)
+  union all
+  select w.why from stint_cancellations m cross join stint_waiting w on w.job = m.job
 )
 select 'completed', executions - ifnull((select sum(n) from rare), 0) from c
 union all select 'available', available from c
 union all select 'running', entries - available - (executions - unready) from c
 union all select 'failed', ifnull((select sum(n) from rare where outcome in (2, 5, 7) and final = 1), 0)
 union all select 'cancelled', ifnull((select sum(n) from rare where outcome = 6), 0)
-union all select why, count(*) from stint_waiting group by why`
+union all select why, count(*) from stint_waiting group by why
+union all select state, -1 from marked
+union all select 'cancelled', 1 from marked`
 
 // Counts implements [stint.Inspector].
 func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
@@ -117,7 +125,7 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 	return counts, nil
 }
 
-const kindsSQL = `select name, queue, priority, timeout, tags, retry from stint_kinds order by name`
+const kindsSQL = `select name, queue, priority, timeout, tags, retry, max_losses from stint_kinds order by name`
 
 // Kinds implements [stint.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
@@ -135,6 +143,9 @@ func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
 			var policy retry.Policy
 			err = json.Unmarshal(q.ColumnRawText(5), &policy)
 			d.Retry = policy
+			if !q.isNull(6) {
+				d.MaxLosses = new(q.ColumnInt(6))
+			}
 			kinds = append(kinds, d)
 			return err
 		})

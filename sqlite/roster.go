@@ -17,9 +17,9 @@ const (
 	enterSQL     = `insert into stint_engines (token) values (?)`
 	firstBeatSQL = `insert into stint_beats (token, beat, low, running) values (?, ?, 0, '[]')`
 	declareSQL   = `
-	insert into stint_kinds (name, queue, priority, timeout, tags, retry) values (?, ?, ?, ?, ?, ?)
+	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry) values (?, ?, ?, ?, ?, ?, ?)
 	on conflict (name) do update set queue = excluded.queue, priority = excluded.priority,
-	  timeout = excluded.timeout, tags = excluded.tags, retry = excluded.retry`
+	  timeout = excluded.timeout, max_losses = excluded.max_losses, tags = excluded.tags, retry = excluded.retry`
 )
 
 // Join implements [stint.Roster].
@@ -42,7 +42,7 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 			if err != nil {
 				return false, err
 			}
-			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), arrayOf(d.Tags), string(policy))
+			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy))
 			if err != nil {
 				return false, err
 			}
@@ -55,19 +55,42 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 	return nil
 }
 
-const beatSQL = `update stint_beats set beat = ?, low = ?, running = ? where token = ?`
+const (
+	beatSQL  = `update stint_beats set beat = ?, low = ?, running = ? where token = ? returning drain`
+	drainSQL = `update stint_beats set drain = 1 where token = ?`
+)
 
 // Beat implements [stint.Roster].
-func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) error {
+func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
+	var orders stint.Orders
 	err := s.write(ctx, func(c *conn) (bool, error) {
-		changed, err := c.exec(beatSQL, micro(time.Now()), b.Low, arrayOf(b.Running), int64(engine))
+		stands := false
+		err := c.query(beatSQL, []any{micro(time.Now()), b.Low, arrayOf(b.Running), int64(engine)}, func(q *stmt) error {
+			stands, orders.Drain = true, q.ColumnInt64(0) != 0
+			return nil
+		})
+		if err == nil && !stands {
+			err = stint.ErrBuried
+		}
+		return false, err
+	})
+	if err != nil {
+		return stint.Orders{}, fmt.Errorf("beat: %w", err)
+	}
+	return orders, nil
+}
+
+// Drain implements [stint.Roster].
+func (s *Store) Drain(ctx context.Context, engine stint.Token) error {
+	err := s.write(ctx, func(c *conn) (bool, error) {
+		changed, err := c.exec(drainSQL, int64(engine))
 		if err == nil && changed == 0 {
 			err = stint.ErrBuried
 		}
 		return false, err
 	})
 	if err != nil {
-		return fmt.Errorf("beat: %w", err)
+		return fmt.Errorf("drain an engine: %w", err)
 	}
 	return nil
 }
@@ -117,7 +140,7 @@ func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]s
 
 const enginesSQL = `
 select h.token, h.instance, h.host, h.boot_id, h.pid, h.pid_started, h.version, h.queues, h.kinds, h.slots, h.ttl,
-       h.joined, b.beat, b.running
+       h.joined, b.beat, b.running, b.drain
 from stint_engines e
 join stint_engine_history h on h.token = e.token
 join stint_beats b on b.token = e.token
@@ -132,7 +155,7 @@ func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 			e := stint.EngineInfo{
 				Token: stint.Token(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
 				PID: q.ColumnInt(4), PIDStarted: q.ColumnInt64(5), Version: q.ColumnText(6), Slots: q.ColumnInt(9),
-				TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12),
+				TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12), Draining: q.ColumnInt64(14) != 0,
 			}
 			if e.Queues, err = list[string](q, 7); err != nil {
 				return err

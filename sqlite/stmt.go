@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stint-go/stint"
 )
 
 // stmt is a prepared statement that remembers its first error until it runs,
@@ -88,6 +90,15 @@ func (s *stmt) textOr(i int, v string) {
 	}
 }
 
+// intOf binds null for nil.
+func (s *stmt) intOf(i int, v *int) {
+	if v == nil {
+		s.null(i)
+	} else {
+		s.int(i, int64(*v))
+	}
+}
+
 // bind binds all parameters, for statements that run once for many rows.
 func (s *stmt) bind(args ...any) {
 	for i, arg := range args {
@@ -98,6 +109,8 @@ func (s *stmt) bind(args ...any) {
 			s.int(i+1, v)
 		case int:
 			s.int(i+1, int64(v))
+		case *int:
+			s.intOf(i+1, v)
 		case string:
 			s.text(i+1, v)
 		case json.RawMessage:
@@ -143,6 +156,14 @@ func (s *stmt) time(col int) time.Time {
 }
 
 func (s *stmt) isNull(col int) bool { return s.ColumnType(col) == sqlite3.NULL }
+
+// maxLosses reads how often a job may be lost; null is the default.
+func (s *stmt) maxLosses(col int) int {
+	if s.isNull(col) {
+		return stint.DefaultMaxLosses
+	}
+	return s.ColumnInt(col)
+}
 
 // name reads a text that many rows have in common, and keeps one copy of it.
 func (s *stmt) name(col int) string {

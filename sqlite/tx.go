@@ -32,9 +32,9 @@ const otherDatabaseSQL = `update stint_meta set one = 1 where identity <> ?`
 
 // enqueueIn stores jobs in a caller's transaction.
 func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
-	h, ok := tx.Handle.(*sql.Tx)
-	if !ok || h == nil {
-		return nil, &stint.InvalidError{Field: "transaction", Problem: fmt.Sprintf("%T is not one of database/sql; wrap it with sqlite.Tx", tx.Handle)}
+	h, err := handle(tx)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.sameDatabase(ctx, h); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (p *inTx) append(e *newEntry) (int64, error) {
 		}
 	}
 	r, err := p.insert.ExecContext(p.ctx, int64(e.lane), e.created, nilInt(e.job), nilInt(e.body), nilInt(e.due),
-		nilInt(e.policy), nilInt(e.timeout), e.attempt, e.priority, e.losses, e.suspect, e.queue, e.kind,
+		nilInt(e.policy), nilInt(e.timeout), e.attempt, e.priority, e.losses, e.suspect, e.maxLosses, e.queue, e.kind,
 		nilText(string(e.args)), nilText(e.tags), nilText(e.urn), nilText(e.source), nilText(string(e.metadata)))
 	if err != nil {
 		return 0, err

@@ -18,8 +18,8 @@ const (
 	promotedSQL = `delete from stint_waiting where job = ?`
 )
 
-// Promote implements [stint.Promoter]. When nothing is due it reads one row
-// and writes nothing.
+// Promote implements [stint.Promoter]. When nothing is due it reads a row or
+// two and writes nothing.
 func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
 	p, err := s.promote(ctx, from, limit)
 	if err != nil {
@@ -33,8 +33,14 @@ func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p stint
 	if !from.IsZero() {
 		bound = micro(from)
 	}
-	err = s.read(ctx, func(c *conn) error { return c.nextDue(&p, bound) })
-	if err != nil || p.Next != 0 {
+	left := false
+	err = s.read(ctx, func(c *conn) (err error) {
+		if left, err = c.found(anyLeftSQL); err == nil {
+			err = c.nextDue(&p, bound)
+		}
+		return err
+	})
+	if err != nil || p.Next != 0 && !left {
 		return p, err
 	}
 	err = s.write(ctx, func(c *conn) (bool, error) {
@@ -56,13 +62,13 @@ func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p stint
 // of due times. Reusing the ID as position would run a job due at 11 before
 // one due at 10 that was enqueued later.
 func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
+	if err := c.cancelMarked(max(0, limit)); err != nil {
+		return nil, err
+	}
 	now := micro(time.Now())
 	var moved []newWait
 	err := c.query(dueSQL, []any{bound, now, max(0, limit)}, func(q *stmt) error {
-		moved = append(moved, newWait{
-			job: q.ColumnInt64(0), due: q.ColumnInt64(1), body: q.ColumnInt64(2), attempt: q.ColumnInt(3), priority: q.ColumnInt(4),
-			losses: q.ColumnInt(5), suspect: q.ColumnInt(6), queue: q.name(7), kind: q.name(8),
-		})
+		moved = append(moved, scanWait(q))
 		return nil
 	})
 	if err != nil {
@@ -83,6 +89,13 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		}
 	}
 	return moved, nil
+}
+
+func scanWait(q *stmt) newWait {
+	return newWait{
+		job: q.ColumnInt64(0), due: q.ColumnInt64(1), body: q.ColumnInt64(2), attempt: q.ColumnInt(3), priority: q.ColumnInt(4),
+		losses: q.ColumnInt(5), suspect: q.ColumnInt(6), queue: q.name(7), kind: q.name(8),
+	}
 }
 
 // nextDue tells how long until the next job is due.

@@ -33,7 +33,7 @@ var enqueueTests = []test{
 		e := t.join("k").One()
 		want := stint.Job{
 			ID: id, Kind: "k", Args: json.RawMessage("{}"), Queue: stint.DefaultQueue, Attempt: 1,
-			Created: e.Created, Due: e.Created,
+			MaxLosses: stint.DefaultMaxLosses, Created: e.Created, Due: e.Created,
 		}
 		if diff := cmp.Diff(want, e.Job, sameJob...); diff != "" {
 			t.Errorf("claimed job (-want +got):\n%s", diff)
@@ -139,16 +139,17 @@ var enqueueTests = []test{
 // numbers that go missing on the way through drivers.
 func rich() stint.NewJob {
 	return stint.NewJob{
-		Kind:     "kind.with-ünïcode/✓",
-		Args:     json.RawMessage(`{"id":9007199254740993,"pi":3.14159265358979323846264338327950288,"text":"a\"b\\c\n\u2028 'quoted' 😀 日本","nested":{"deep":[1,[2,[3]]],"none":null,"yes":true},"":"empty key"}`),
-		Queue:    "a queue",
-		Priority: -100,
-		Retry:    retry.Fixed(7, 1500*time.Millisecond).Jitter(0.25),
-		Timeout:  1234 * time.Millisecond,
-		Tags:     []string{"customer:42", "zwei Wörter", "a,b", `"quoted"`, "{braces}", "NULL"},
-		URN:      "urn:example:invoice:42",
-		Source:   "cron@host, 'x'",
-		Metadata: json.RawMessage(`{"trace":"00-abc","big":18446744073709551617}`),
+		Kind:      "kind.with-ünïcode/✓",
+		Args:      json.RawMessage(`{"id":9007199254740993,"pi":3.14159265358979323846264338327950288,"text":"a\"b\\c\n\u2028 'quoted' 😀 日本","nested":{"deep":[1,[2,[3]]],"none":null,"yes":true},"":"empty key"}`),
+		Queue:     "a queue",
+		Priority:  -100,
+		Retry:     retry.Fixed(7, 1500*time.Millisecond).Jitter(0.25),
+		Timeout:   1234 * time.Millisecond,
+		MaxLosses: new(7),
+		Tags:      []string{"customer:42", "zwei Wörter", "a,b", `"quoted"`, "{braces}", "NULL"},
+		URN:       "urn:example:invoice:42",
+		Source:    "cron@host, 'x'",
+		Metadata:  json.RawMessage(`{"trace":"00-abc","big":18446744073709551617}`),
 	}
 }
 
@@ -163,7 +164,7 @@ func everythingRoundTrips(t *T) {
 	e := entries[0]
 	job := stint.Job{
 		ID: id, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
-		Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
+		MaxLosses: 7, Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
 		Metadata: want.Metadata, Created: e.Created, Due: e.Created,
 	}
 	if diff := cmp.Diff(job, e.Job, sameJob...); diff != "" {
@@ -173,7 +174,7 @@ func everythingRoundTrips(t *T) {
 	shown := stint.JobInfo{
 		ID: id, Kind: want.Kind, State: stint.Running, Queue: want.Queue, Priority: want.Priority, Args: want.Args,
 		Attempt: 1, Tags: want.Tags, URN: want.URN, Source: want.Source, Metadata: want.Metadata,
-		Retry: want.Retry.String(), Timeout: want.Timeout, Created: e.Created, Due: e.Due,
+		MaxLosses: 7, Retry: want.Retry.String(), Timeout: want.Timeout, Created: e.Created, Due: e.Due,
 	}
 	if diff := cmp.Diff(shown, info, sameJob...); diff != "" {
 		t.Errorf("what people see (-want +got):\n%s", diff)

@@ -55,7 +55,7 @@ func (m *model) Look(_ context.Context, known stint.KnownLanes) ([]stint.Sight, 
 	var sights []stint.Sight
 	seen := map[stint.LaneID]bool{}
 	for _, r := range m.rows {
-		if r.entry == nil || seen[r.lane] || slices.Contains(known.Foreign, r.lane) && !m.is("looks into foreign lanes") {
+		if r.entry == nil || r.lane == stint.NoLane || seen[r.lane] || slices.Contains(known.Foreign, r.lane) && !m.is("looks into foreign lanes") {
 			continue
 		}
 		seen[r.lane] = true
@@ -97,12 +97,20 @@ func (m *model) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 	for i, r := range open {
 		r.taken = i != 2 || !m.is("hands an entry out twice")
 		c.Positions = append(c.Positions, r.entry.Pos)
-		c.Entries = append(c.Entries, *r.entry)
+		c.Entries = append(c.Entries, m.read(r))
 	}
 	if len(open) > 0 || m.is("records empty claims") {
 		m.claims = append(m.claims, stint.LedgerClaim{ClaimRef: c.ClaimRef, Engine: req.Engine, Serial: req.Serial, Positions: c.Positions})
 	}
 	return c, nil
+}
+
+// read is an entry as an engine sees it.
+func (d *database) read(r *row) stint.Entry {
+	e := *r.entry
+	_, e.Cancelled = d.cancelled[r.id]
+	e.Cancelled = e.Cancelled && !d.is("hands out the cancelled like others")
+	return e
 }
 
 func (m *model) Fetch(_ context.Context, at []stint.Position) ([]stint.Entry, error) {
@@ -111,7 +119,7 @@ func (m *model) Fetch(_ context.Context, at []stint.Position) ([]stint.Entry, er
 	var entries []stint.Entry
 	for _, r := range m.rows {
 		if r.entry != nil && slices.Contains(at, r.entry.Pos) {
-			entries = append(entries, *r.entry)
+			entries = append(entries, m.read(r))
 		}
 	}
 	if !m.is("fetches in its own order") {
@@ -128,15 +136,8 @@ func (m *model) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.engine(engine) == nil && !m.is("records for the buried") {
-		return 0, stint.ErrBuried
-	}
-	for _, ref := range claims {
-		if !slices.ContainsFunc(m.claims, func(c stint.LedgerClaim) bool {
-			return c.ClaimRef == ref || m.is("accepts a wrong nonce") && c.Lane == ref.Lane && c.N == ref.N
-		}) {
-			return 0, stint.ErrClaimGone
-		}
+	if err := m.mayRecord(engine, claims); err != nil {
+		return 0, err
 	}
 	for _, x := range done {
 		if !m.is("stores poison") && (bytes.Contains(x.Result, []byte(`\u0000`)) || len(x.Result) > 0 && !json.Valid(x.Result)) {
@@ -159,6 +160,21 @@ func (m *model) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	return n, nil
 }
 
+// mayRecord is the fence.
+func (d *database) mayRecord(engine stint.Token, claims []stint.ClaimRef) error {
+	if d.engine(engine) == nil && !d.is("records for the buried") {
+		return stint.ErrBuried
+	}
+	for _, ref := range claims {
+		if !slices.ContainsFunc(d.claims, func(c stint.LedgerClaim) bool {
+			return c.ClaimRef == ref || d.is("accepts a wrong nonce") && c.Lane == ref.Lane && c.N == ref.N
+		}) {
+			return stint.ErrClaimGone
+		}
+	}
+	return nil
+}
+
 // record writes one execution and what follows it, unless it is there.
 func (d *database) record(engine stint.Token, x stint.Execution) bool {
 	if d.done[x.Pos] != nil {
@@ -178,7 +194,11 @@ func (d *database) record(engine stint.Token, x stint.Execution) bool {
 	if d.is("loses results") {
 		x.Result = nil
 	}
+	x = d.heed(x)
 	d.done[x.Pos] = &record{x, engine, started, ended}
+	if x.Final && !d.is("keeps the marks of what ended") {
+		delete(d.cancelled, x.Job)
+	}
 	if x.Next != nil {
 		d.follow(x, ended)
 	}

@@ -14,7 +14,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	j := job.job
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
-		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, Created: job.made, Due: job.due,
+		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
 	}
 	var last stint.Position
 	for _, r := range rows {
@@ -42,6 +42,13 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			for _, e := range d.engines {
 				i.Begun = i.Begun || slices.Contains(e.Running, r.entry.Pos)
 			}
+		}
+	}
+	why, cancelled := d.cancelled[job.id]
+	if cancelled && !i.State.Final() {
+		i.Reason = why
+		if i.State != stint.Running && !d.is("shows the cancelled as they were") {
+			i.State = stint.Cancelled
 		}
 	}
 	return i

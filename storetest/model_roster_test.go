@@ -34,7 +34,7 @@ func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declar
 	return nil
 }
 
-func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) error {
+func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.engine(token)
@@ -45,9 +45,27 @@ func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) error {
 		m.engines = append(m.engines, e)
 	}
 	if e == nil {
-		return stint.ErrBuried
+		return stint.Orders{}, stint.ErrBuried
 	}
 	e.Beat, e.Running = time.Now(), slices.Clone(b.Running)
+	orders := stint.Orders{Drain: e.Draining || m.is("drains everybody")}
+	if m.is("says once to drain") {
+		e.Draining = false
+	}
+	return orders, nil
+}
+
+func (m *model) Drain(_ context.Context, token stint.Token) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.engine(token)
+	if e == nil && m.is("drains the buried") {
+		return nil
+	}
+	if e == nil {
+		return stint.ErrBuried
+	}
+	e.Draining = true
 	return nil
 }
 
@@ -102,7 +120,8 @@ func (m *model) Bury(ctx context.Context, b stint.Burial, judge func(*stint.Entr
 		for _, pos := range m.unfinished(c) {
 			i := slices.IndexFunc(m.rows, func(r *row) bool { return r.entry != nil && r.entry.Pos == pos })
 			begun := slices.Contains(e.Running, pos) || m.is("announces everything")
-			x := judge(m.rows[i].entry, begun)
+			e := m.read(m.rows[i])
+			x := judge(&e, begun)
 			x.Nonce = c.Nonce
 			m.record(b.Engine, x)
 			n++

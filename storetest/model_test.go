@@ -58,6 +58,7 @@ type database struct {
 	history   map[stint.Token]stint.EngineInfo
 	buried    map[stint.Token]time.Time
 	kinds     map[string]stint.Declaration
+	cancelled map[stint.ID]string // and why; until the job is final
 	bells     map[int]func()
 }
 
@@ -92,6 +93,7 @@ func (d *database) reset() {
 	d.history = map[stint.Token]stint.EngineInfo{}
 	d.buried = map[stint.Token]time.Time{}
 	d.kinds = map[string]stint.Declaration{}
+	d.cancelled = map[stint.ID]string{}
 	d.bells = map[int]func(){}
 }
 
@@ -183,7 +185,7 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	e := &stint.Entry{
 		Job: stint.Job{
 			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
-			Retry: j.Retry, Timeout: j.Timeout, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
+			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
 			Created: job.made, Due: job.due,
 		},
 		Pos: stint.Position(pos), Ready: now, Suspect: s.Suspect,
@@ -194,12 +196,23 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	if d.is("forgets arguments of later entries") && pos != int64(job.id) {
 		e.Args = nil
 	}
+	if d.is("forgets the bound of losses later") && pos != int64(job.id) {
+		e.MaxLosses = stint.DefaultMaxLosses
+	}
 	part := cmp.Or(s.Part, stint.PartNormal)
 	if d.is("has no front lane") && part == stint.PartFront {
 		part = stint.PartNormal
 	}
 	r := &row{tx: tx, num: pos, entry: e, id: job.id, made: now, lane: stint.LaneOf(s.Queue, s.Priority, part, j.Kind).ID}
 	d.rows = append(d.rows, r)
+}
+
+// maxLosses is how often a job may be lost.
+func (d *database) maxLosses(j *stint.NewJob) int {
+	if j.MaxLosses == nil || d.is("takes no losses for the default") && *j.MaxLosses == 0 {
+		return stint.DefaultMaxLosses
+	}
+	return *j.MaxLosses
 }
 
 func (d *database) wait(tx *modelTx, job *row, due time.Time, s stint.Successor) {
@@ -220,6 +233,16 @@ func (x *modelTx) Tx() stint.Tx { return stint.Tx{Handle: x} }
 func (x *modelTx) Commit() error {
 	x.db.mu.Lock()
 	defer x.db.mu.Unlock()
+	if x.ended {
+		return errEnded
+	}
+	x.commit()
+	return nil
+}
+
+var errEnded = errors.New("the transaction has ended")
+
+func (x *modelTx) commit() {
 	x.ended = true
 	for _, r := range x.db.rows {
 		if r.tx == x {
@@ -229,7 +252,6 @@ func (x *modelTx) Commit() error {
 	if !x.db.is("does not ring at a commit") {
 		x.db.ring()
 	}
-	return nil
 }
 
 func (x *modelTx) Rollback() error {

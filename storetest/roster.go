@@ -138,6 +138,7 @@ var rosterTests = []test{
 	{"Kinds are listed as they were declared last, by name", func(t *T) {
 		a := stint.Declaration{
 			Name: "b", Queue: "q", Priority: -7, Retry: retry.Fixed(3, time.Second), Timeout: time.Minute, Tags: []string{"x", "y z"},
+			MaxLosses: new(0),
 		}
 		c := stint.Declaration{Name: "a"}
 		w := NewWorker(t, t.Store)
@@ -151,6 +152,47 @@ var rosterTests = []test{
 		}
 		if diff := cmp.Diff(a, got[1], sameJob...); diff != "" {
 			t.Errorf("kind b (-want +got):\n%s", diff)
+		}
+	}},
+	{"An engine that is to drain learns of it with each beat, and others do not", func(t *T) {
+		w, other := t.join("k"), t.join("k")
+		drains := func(w *Worker) bool {
+			orders, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{})
+			t.must(err)
+			if e := t.engine(w); e.Draining != orders.Drain {
+				t.Errorf("its orders say drain: %v, and the roster says %v", orders.Drain, e.Draining)
+			}
+			return orders.Drain
+		}
+		if drains(w) {
+			t.Errorf("it drains although nobody asked")
+		}
+		for range 2 {
+			t.must(t.again().Drain(t.ctx, w.Info.Token))
+			for range 2 {
+				if !drains(w) {
+					t.Errorf("it does not learn that it is to drain")
+				}
+			}
+		}
+		if drains(other) {
+			t.Errorf("another engine drains")
+		}
+		id := t.enqueue(job("k"))[0]
+		w.Complete(w.One()) // whether to claim is its own decision
+		t.state(id, stint.Completed)
+	}},
+	{"Who is not in the roster cannot be asked to drain", func(t *T) {
+		w := t.join("k")
+		t.must(t.Store.Drain(t.ctx, w.Info.Token))
+		w.Leave()
+		for _, who := range []*Worker{w, NewWorker(t, t.Store)} {
+			if err := t.Store.Drain(t.ctx, who.Info.Token); !errors.Is(err, stint.ErrBuried) {
+				t.Errorf("it gives %v, want ErrBuried", err)
+			}
+		}
+		if orders, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{}); !errors.Is(err, stint.ErrBuried) || orders.Drain {
+			t.Errorf("the next beat gives %+v, error %v", orders, err)
 		}
 	}},
 	{"Many engines join with the same kinds at once", func(t *T) {

@@ -30,7 +30,8 @@ import (
 )
 
 // Store is what a store offers for the suite to prove. One that is also a
-// [stint.Listener], [stint.Clock] or [stint.Evicter] has that proven too.
+// [stint.Listener], [stint.Canceller], [stint.TxFinisher], [stint.Clock] or
+// [stint.Evicter] has that proven too.
 type Store interface {
 	stint.Store
 	stint.Inspector
@@ -56,6 +57,11 @@ type Harness struct {
 	// test begins hundreds, up to twenty at once, so each gives its
 	// connection back when it ends.
 	Begin func(t testing.TB, of Store) (Tx, error)
+
+	// BeginToFinish begins a transaction as Begin does, but one that an
+	// outcome can be recorded in, where that asks for more: for an isolation,
+	// say. Nil means that Begin's will do.
+	BeginToFinish func(t testing.TB, of Store) (Tx, error)
 
 	// SingleWriter says that an open transaction that wrote keeps all
 	// others from writing, as in SQLite. Tests then never write beside one.
@@ -98,6 +104,7 @@ func Run(t *testing.T, h Harness) {
 		{"Enqueue", enqueueTests}, {"Tx", txTests}, {"Beside", besideTests},
 		{"Look", lookTests}, {"Claim", claimTests}, {"Late", lateTests},
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
+		{"Losses", lossesTests}, {"Cancel", cancelTests}, {"CancelRace", cancelRaceTests}, {"Complete", completeTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests},

@@ -65,7 +65,7 @@ var waitingTests = []test{
 		e := t.join(want.Kind).One()
 		job := stint.Job{
 			ID: id, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
-			Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
+			MaxLosses: 7, Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
 			Metadata: want.Metadata, Created: before.Created, Due: before.Due,
 		}
 		if diff := cmp.Diff(job, e.Job, sameJob...); diff != "" {
@@ -158,6 +158,9 @@ var waitingTests = []test{
 					return err
 				}
 				moved[i] += p.Moved
+				if p.Moved == 0 { // the others are moving what is left
+					time.Sleep(time.Millisecond)
+				}
 			}
 			return errors.New("there is no end to it")
 		})

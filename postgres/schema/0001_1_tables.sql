@@ -199,5 +199,6 @@ create table stint.kinds (
   timeout  bigint,
   tags     text[]   not null,
   retry    jsonb,
+  max_losses smallint check (max_losses >= 0), -- null for the default
   declared timestamptz not null default clock_timestamp()
 );

@@ -330,11 +330,11 @@ declare
   want    integer;
   waits   integer;
   anew    integer;
-  ended   bigint[];
+  lasts   bigint[]; -- positions whose jobs were cancelled: no attempt follows
 begin
   -- A job that somebody cancelled is not tried again: this attempt was its last.
   if s_pos is not null and exists (select from stint.cancellations) then
-    select array_agg(s.pos) into ended
+    select array_agg(s.pos) into lasts
       from unnest(s_pos) as s(pos) join stint.entries e on e.pos = s.pos
       join stint.cancellations c on c.job = coalesce(e.job, e.pos);
   end if;
@@ -343,9 +343,10 @@ begin
       (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
     select r.pos, r.job, r.nonce, p_engine, r.attempt, r.slot,
            clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
-           case when ended is not null and r.pos = any (ended) then 6 else r.outcome end,
-           r.final or ended is not null and r.pos = any (ended),
-           case when ended is not null and r.pos = any (ended) then stint.why_cancelled(coalesce(r.job, r.pos)) else r.reason end,
+           case when lasts is not null and r.pos = any (lasts) then 6 else r.outcome end,
+           r.final or lasts is not null and r.pos = any (lasts),
+           case when lasts is not null and r.pos = any (lasts) then stint.why_cancelled(coalesce(r.job, r.pos))
+                when r.outcome = 6 then coalesce(r.reason, stint.why_cancelled(coalesce(r.job, r.pos))) else r.reason end,
            r.result::jsonb, r.error::jsonb
     from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
       as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
@@ -360,9 +361,9 @@ begin
   if s_pos is null or written = 0 then
     return written;
   end if;
-  whole := written = cardinality(x_pos) and ended is null;
-  if ended is not null then
-    select coalesce(array_agg(d), '{}') into done from unnest(done) as d where d <> all (ended);
+  whole := written = cardinality(x_pos) and lasts is null;
+  if lasts is not null then
+    select coalesce(array_agg(d), '{}') into done from unnest(done) as d where d <> all (lasts);
   end if;
   -- Only what was recorded now has a successor: it is written with it.
   insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind)
@@ -429,13 +430,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   state text;
+  ended boolean;
 begin
   if stint.cancel_waiting(array[p_job]) > 0 then
     return 'cancelled';
   end if;
-  -- A statement of its own: it sees what the one before waited for.
-  select j.state into state from stint.jobs j where j.id = p_job;
-  if state is null or exists (select from stint.executions x where (x.pos = p_job or x.job = p_job) and x.final) then
+  -- A statement of its own: it sees what the one before waited for. And one
+  -- statement: between two the job could end.
+  select j.state, exists (select from stint.executions x where x.pos = j.id and x.job is null and x.final)
+               or exists (select from stint.executions x where x.job = j.id and x.final)
+    into state, ended from stint.jobs j where j.id = p_job;
+  if state is null or ended then
     delete from stint.cancellations c where c.job = p_job;
     return case when state = 'cancelled' then 'cancelled' when state is null then 'not found' else 'too late' end;
   end if;
@@ -467,10 +472,14 @@ as $$
 declare
   clock timestamptz := clock_timestamp();
 begin
+  -- Jobs that were put to wait, or that ended, in the moment that somebody
+  -- cancelled them: neither of the two saw what the other was about to commit.
   if exists (select from stint.cancellations) then
     perform stint.cancel_waiting(array(
-      select w.job from stint.waiting w join stint.cancellations c using (job)
-      where w.due >= p_from and w.due <= clock order by w.job limit p_limit));
+      select w.job from stint.waiting w join stint.cancellations c using (job) order by w.job limit p_limit));
+    delete from stint.cancellations c
+      where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
+         or exists (select from stint.executions x where x.job = c.job and x.final);
   end if;
   with due as materialized (
     select w.job from stint.waiting w

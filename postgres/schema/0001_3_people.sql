@@ -29,7 +29,8 @@ as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cance
 -- later ones are two arms, so that a search by id, or the newest first, walks
 -- an index in each.
 create view stint.jobs as
-select j.id, j.kind, j.state, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason,
+select j.id, j.kind, j.state, j.queue, j.priority, j.args, j.attempt, j.losses,
+       coalesce(j.reason, (select c.why from stint.cancellations c where c.job = j.id)) as reason,
        j.created, j.due, j.started, j.finished, j.tags, j.urn, j.source, j.metadata,
        coalesce(j.retry, (select p.body from stint.policies p where p.id = j.policy)) as retry,
        j.timeout, coalesce(j.max_losses, 3) as max_losses, j.result, j.error, j.pos,
@@ -107,7 +108,7 @@ declare
   labels text[];
   policy bigint;
 begin
-  select d.queue, d.priority, d.timeout, d.tags, d.retry into k from stint.kinds d where d.kind = enqueue.kind;
+  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses into k from stint.kinds d where d.kind = enqueue.kind;
   q := coalesce(enqueue.queue, k.queue, 'default');
   p := coalesce(enqueue.priority, k.priority, 0);
   t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
@@ -152,10 +153,10 @@ begin
   if at <= clock then
     at := null;
   end if;
-  insert into stint.entries (created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata)
+  insert into stint.entries (created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses)
     values (clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
             coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
-            labels, enqueue.urn, enqueue.source, nullif(enqueue.metadata, 'null'))
+            labels, enqueue.urn, enqueue.source, nullif(enqueue.metadata, 'null'), k.max_losses)
     returning pos into id;
   if at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)

@@ -40,6 +40,7 @@ create table stint_entries (
   priority integer not null check (priority between -100 and 100),
   losses   integer not null check (losses >= 0),
   suspect  integer not null check (suspect >= 0),
+  max_losses integer check (max_losses >= 0), -- null for the default
   queue    text not null check (queue <> ''),
   kind     text not null check (kind <> ''),
   args     text check (json_valid(args)),
@@ -129,6 +130,16 @@ create table stint_waiting (
 -- Promotion reads what is due, in the order of its due times.
 create index stint_waiting_due on stint_waiting (due);
 
+-- Jobs that somebody cancelled and that have no final outcome yet. Whoever
+-- moves a job looks here, so a program in any language cancels one by
+-- inserting its id: what waits or is available is cancelled with that, what
+-- runs is asked to stop.
+create table stint_cancellations (
+  job integer primary key,
+  at  integer not null,
+  why text check (why <> '')
+) strict;
+
 -- The roster. A row is inserted when an engine joins and deleted by its
 -- burial, never updated: it is the fence of everything that the engine writes.
 -- What is known of the engine stands in its history, which stays, so that
@@ -161,7 +172,8 @@ create table stint_beats (
   token   integer primary key,
   beat    integer not null,
   low     integer not null,      -- no claim with a lower serial is unfinished
-  running text not null check (json_valid(running)) -- what the slots work on
+  running text not null check (json_valid(running)), -- what the slots work on
+  drain   integer not null default 0 check (drain in (0, 1)) -- asked to take no more and leave
 ) strict;
 
 -- What engines declare of the kinds that they run; read by producers that are
@@ -171,19 +183,22 @@ create table stint_kinds (
   queue    text not null,
   priority integer not null check (priority between -100 and 100),
   timeout  integer not null check (timeout >= 0),
+  max_losses integer check (max_losses >= 0), -- null for the default
   tags     text not null check (json_valid(tags)),
   retry    text not null check (json_valid(retry))
 ) strict, without rowid;
 
 -- What people query: one row per job, with its state. A job waits, or it has
 -- an entry without an execution, or one with a final execution; never two of
--- these. The three arms are each in the order of ids, so that a page of a list
+-- these. One that somebody cancelled shows so at once, unless it runs. The three arms are each in the order of ids, so that a page of a list
 -- costs what it shows. (Their columns have equal types because SQLite takes
 -- a query apart over the arms only then.)
 create view stint_jobs as
-  select w.job as id, w.kind, cast(w.why as text) as state, 0 as begun, w.queue, w.priority, b.args,
-         w.attempt, w.losses, cast(null as text) as reason, cast(b.created as integer) as created, cast(w.due as integer) as due,
-         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, l.result, l.error
+  select w.job as id, w.kind,
+         cast(case when w.job in (select c.job from stint_cancellations c) then 'cancelled' else w.why end as text) as state, 0 as begun, w.queue, w.priority, b.args,
+         w.attempt, w.losses, cast((select c.why from stint_cancellations c where c.job = w.job) as text) as reason,
+         cast(b.created as integer) as created, cast(w.due as integer) as due,
+         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_executions l
@@ -192,11 +207,12 @@ union all
   select e.pos, e.kind,
          cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
-                   else 'available' end as text),
+                   when e.pos in (select c.job from stint_cancellations c) then 'cancelled' else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
-         e.queue, e.priority, e.args, e.attempt, e.losses, cast(x.reason as text),
+         e.queue, e.priority, e.args, e.attempt, e.losses,
+         cast(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.pos)) as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
-         x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, x.result, x.error
+         x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
@@ -204,11 +220,12 @@ union all
   select e.job, e.kind,
          cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
-                   else 'available' end as text),
+                   when e.job in (select c.job from stint_cancellations c) then 'cancelled' else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
-         e.queue, e.priority, b.args, e.attempt, e.losses, cast(x.reason as text),
+         e.queue, e.priority, b.args, e.attempt, e.losses,
+         cast(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.job)) as text),
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
-         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, l.result, l.error
+         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos

@@ -1,0 +1,182 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/retry"
+)
+
+func cancelJob(t *testing.T, s store, id stint.ID) stint.Cancellation {
+	t.Helper()
+	answers, err := s.(stint.Canceller).Cancel(t.Context(), []stint.ID{id}, "nobody wants it")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answers[id]
+}
+
+func TestARunningJobIsCancelledFromAnywhere(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		began, cause := make(chan struct{}), make(chan error, 1)
+		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
+			close(began)
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return ctx.Err()
+		})
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "long", `{}`)
+		<-began
+		asked := time.Now()
+		if got := cancelJob(t, s, id); got != stint.CancelAsked {
+			t.Errorf("cancelling answers %q", got)
+		}
+		if err := <-cause; !errors.Is(err, stint.ErrCancelled) {
+			t.Errorf("the cause is %v", err)
+		}
+		if wait := time.Since(asked); wait > time.Second {
+			t.Errorf("the handler was told after %v", wait)
+		}
+		if job := until(t, s, id, stint.Cancelled); job.Reason != "nobody wants it" || len(job.Executions) != 1 {
+			t.Errorf("the reason is %q after %d executions", job.Reason, len(job.Executions))
+		}
+	})
+}
+
+func TestAHandlerThatFinishesAllTheSameHasCompletedItsCancelledJob(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		began := make(chan struct{})
+		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
+			close(began)
+			<-ctx.Done()
+			return nil
+		})
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "long", `{}`)
+		<-began
+		cancelJob(t, s, id)
+		until(t, s, id, stint.Completed)
+	})
+}
+
+func TestCancelledJobsNeverBegin(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var runs atomic.Int32
+		mux := stint.NewMux()
+		handle(mux, "never", func(context.Context, *stint.Job) error { runs.Add(1); return nil })
+		available := enqueue(t, s, "never", `{}`)
+		scheduled := enqueue(t, s, "never", `{}`, stint.In(100*time.Millisecond))
+		for _, id := range []stint.ID{available, scheduled} {
+			if got := cancelJob(t, s, id); got != stint.CancelledNow {
+				t.Errorf("cancelling answers %q", got)
+			}
+			until(t, s, id, stint.Cancelled)
+		}
+		start(t, s, mux, engine.Config{})
+		eventually(t, "both have their final execution", func() bool {
+			a, _ := s.Job(t.Context(), available)
+			b, _ := s.Job(t.Context(), scheduled)
+			return len(a.Executions) == 1 && len(b.Executions) == 1
+		})
+		time.Sleep(150 * time.Millisecond)
+		if runs.Load() != 0 {
+			t.Errorf("%d of them ran", runs.Load())
+		}
+	})
+}
+
+func TestACancelledJobIsNotRetried(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		began, fail := make(chan struct{}), make(chan struct{})
+		handle(mux, "fails", func(context.Context, *stint.Job) error {
+			close(began)
+			<-fail // it does not look at its context
+			return errors.New("no")
+		})
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "fails", `{}`, stint.Retry(retry.Forever(time.Millisecond)))
+		<-began
+		cancelJob(t, s, id)
+		close(fail)
+		until(t, s, id, stint.Cancelled)
+	})
+}
+
+func TestADrainedEngineEndsItsJobsAndLeaves(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		began, release := make(chan struct{}, 9), make(chan struct{})
+		handle(mux, "long", func(context.Context, *stint.Job) error {
+			began <- struct{}{}
+			<-release
+			return nil
+		})
+		e, err := engine.New(s, mux, engine.Config{Slots: 1, TimeToLive: time.Second, Grace: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- e.Run(t.Context()) }()
+		running, left := enqueue(t, s, "long", `{}`), enqueue(t, s, "long", `{}`)
+		<-began
+		roster, err := s.Engines(t.Context())
+		if err != nil || len(roster) != 1 {
+			t.Fatal(roster, err)
+		}
+		if err := s.Drain(t.Context(), roster[0].Token); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		close(release)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		until(t, s, running, stint.Completed)
+		until(t, s, left, stint.Available)
+	})
+}
+
+func TestKeptHandlersGoOnWhenTheirEngineWasBuried(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		began, ended := make(chan struct{}, 2), make(chan error, 2)
+		kept := stint.NewKind[struct{}]("kept").Keep()
+		stint.Handle(mux, kept, func(ctx context.Context, job *stint.Job, _ struct{}) error {
+			began <- struct{}{}
+			if job.Attempt == 1 {
+				select {
+				case <-ctx.Done():
+				case <-time.After(700 * time.Millisecond):
+				}
+				ended <- ctx.Err()
+			}
+			return nil
+		})
+		start(t, s, mux, engine.Config{TimeToLive: time.Second})
+		id := enqueue(t, s, "kept", `{}`)
+		<-began
+		roster, _ := s.Engines(t.Context())
+		_, err := s.Bury(t.Context(), stint.Burial{Engine: roster[0].Token, Why: "test"}, func(e *stint.Entry, begun bool) stint.Execution {
+			return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeLost, Part: stint.PartFront}, time.Now(), 0)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("its context ended: %v", err)
+		}
+		// What it came to is not recorded: the second run is.
+		if job := until(t, s, id, stint.Completed); len(job.Executions) != 2 || job.Attempt != 2 {
+			t.Errorf("attempt %d, %d executions", job.Attempt, len(job.Executions))
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/storetest"
+)
+
+func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
+	ctx := t.Context()
+	pool, err := pgxpool.New(ctx, pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s, err := postgres.New(ctx, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { storetest.Verify(t, s) })
+	if _, err := pool.Exec(ctx, `create table done (job bigint primary key)`); err != nil {
+		t.Fatal(err)
+	}
+	mux := stint.NewMux()
+	work := func(then func(ctx context.Context, tx stint.Tx, job *stint.Job) error) func(context.Context, *stint.Job) error {
+		return func(ctx context.Context, job *stint.Job) error {
+			tx, err := pool.Begin(ctx)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback(context.WithoutCancel(ctx))
+			if _, err := tx.Exec(ctx, `insert into done values ($1)`, job.ID); err != nil {
+				return err
+			}
+			return then(ctx, postgres.Tx(tx), job)
+		}
+	}
+	handle(mux, "plain", work(func(ctx context.Context, tx stint.Tx, _ *stint.Job) error {
+		return engine.CompleteTx(ctx, tx, map[string]int{"n": 1})
+	}))
+	handle(mux, "errs", work(func(ctx context.Context, tx stint.Tx, _ *stint.Job) error {
+		if err := engine.CompleteTx(ctx, tx, nil); err != nil {
+			return err
+		}
+		return errors.New("too late to matter")
+	}))
+	began, buried := make(chan struct{}), make(chan struct{})
+	handle(mux, "late", work(func(ctx context.Context, tx stint.Tx, job *stint.Job) error {
+		if job.Attempt == 1 {
+			close(began)
+			<-buried
+		}
+		return engine.CompleteTx(context.WithoutCancel(ctx), tx, nil)
+	}))
+	handle(mux, "outside", func(ctx context.Context, _ *stint.Job) error {
+		return engine.CompleteTx(context.Background(), stint.Tx{}, nil)
+	})
+	start(t, s, mux, engine.Config{TimeToLive: 2 * time.Second})
+
+	plain := until(t, s, enqueue(t, s, "plain", `{}`), stint.Completed)
+	if x := plain.Executions[0]; string(x.Result) != `{"n": 1}` && string(x.Result) != `{"n":1}` || x.Slot == 0 {
+		t.Errorf("the execution is %+v", x)
+	}
+	if job := until(t, s, enqueue(t, s, "errs", `{}`), stint.Completed); len(job.Executions) != 1 {
+		t.Errorf("%d executions", len(job.Executions))
+	}
+	if job := until(t, s, enqueue(t, s, "outside", `{}`, stint.Retry(retry.None())), stint.Failed); job.Executions[0].Error.Message != engine.ErrNoAttempt.Error() {
+		t.Errorf("outside of a handler: %+v", job.Executions[0].Error)
+	}
+	// An engine that was buried meanwhile cannot complete: its transaction is
+	// undone, and the run that took over completes the job.
+	late := enqueue(t, s, "late", `{}`)
+	<-began
+	roster, err := s.Engines(ctx)
+	if err != nil || len(roster) != 1 {
+		t.Fatal(roster, err)
+	}
+	_, err = s.Bury(ctx, stint.Burial{Engine: roster[0].Token, Why: "test"}, func(e *stint.Entry, _ bool) stint.Execution {
+		return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeLost, Part: stint.PartFront}, time.Now(), 0)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(buried)
+	job := until(t, s, late, stint.Completed)
+	if len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeLost {
+		t.Errorf("the executions are %+v", job.Executions)
+	}
+	var n int
+	if err := pool.QueryRow(ctx, `select count(*) from done`).Scan(&n); err != nil || n != 3 {
+		t.Errorf("%d rows of work, %v; want 3", n, err)
+	}
+}

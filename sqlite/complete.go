@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+var _ stint.TxFinisher = (*Store)(nil)
+
+const recordedSQL = `select 1 from stint_executions where pos = ? and nonce = ? and engine = ?`
+
+// FinishTx implements [stint.TxFinisher].
+//
+// From its first write on, the handler's transaction keeps everybody else from
+// writing: while it is open nobody claims and nobody records, in any process.
+// Do the slow part of the work before it; see the package's documentation.
+func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+	h, err := handle(tx)
+	if err == nil {
+		if err = s.finishIn(ctx, h, engine, claim, &x); err != nil {
+			_ = h.Rollback() // whatever the caller does, nothing of it stays
+		} else {
+			err = s.commit(ctx, h, engine, &x)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("complete job %d: %w", x.Job, err)
+	}
+	return nil
+}
+
+// finishIn does in the caller's transaction what [Store.Finish] does in one of
+// the store's. Its first statement waits for the turn to write, so what the
+// others see stays so until the commit: the fence as well.
+func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine stint.Token, claim stint.ClaimRef, x *stint.Execution) error {
+	if x.Outcome != stint.OutcomeCompleted || !x.Final {
+		return &stint.InvalidError{Field: "outcome", Problem: "only a completed attempt can be recorded in a transaction"}
+	}
+	if err := s.sameDatabase(ctx, tx); err != nil {
+		return err
+	}
+	found := func(text string, args ...any) (bool, error) {
+		err := tx.QueryRowContext(ctx, s.named(text), args...).Scan(new(int))
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil, translate(err)
+	}
+	if stands, err := found(fenceSQL, int64(engine)); err != nil {
+		return err
+	} else if !stands {
+		return stint.ErrBuried
+	}
+	exists, err := found(claimExistsSQL, int64(claim.Lane), claim.N, int64(claim.Nonce), int64(engine))
+	if err != nil {
+		return err
+	} else if !exists || x.Nonce != claim.Nonce {
+		return fmt.Errorf("%w: number %d of lane %d", stint.ErrClaimGone, claim.N, claim.Lane)
+	}
+	started, finished := span(x, time.Now())
+	job := int64(x.Job)
+	if job == int64(x.Pos) {
+		job = 0
+	}
+	r, err := tx.ExecContext(ctx, s.named(recordSQL), int64(x.Pos), nilInt(job), x.Attempt, int64(x.Nonce), int64(engine), x.Slot,
+		started, finished, int64(x.Outcome), 1, nilText(x.Reason), nilText(string(x.Result)), nil)
+	if err != nil {
+		return translate(err)
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, errors.New("the attempt has an outcome already"))
+	}
+	_, err = tx.ExecContext(ctx, s.named(clearSQL), int64(x.Job))
+	return translate(err)
+}
+
+// commit commits the caller's transaction. When that gives an error, the file
+// knows better than any driver whether it happened.
+func (s *Store) commit(ctx context.Context, tx *sql.Tx, engine stint.Token, x *stint.Execution) error {
+	err := tx.Commit()
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("commit: %w", translate(err))
+	there := false
+	look := s.read(context.WithoutCancel(ctx), func(c *conn) (err error) {
+		there, err = c.found(recordedSQL, int64(x.Pos), int64(x.Nonce), int64(engine))
+		return err
+	})
+	switch {
+	case look != nil:
+		return fmt.Errorf("%w: %w, and the look: %w", stint.ErrCommitUnknown, err, look)
+	case there:
+		return nil
+	}
+	return err
+}
+
+// handle is the caller's transaction as database/sql knows it.
+func handle(tx stint.Tx) (*sql.Tx, error) {
+	h, ok := tx.Handle.(*sql.Tx)
+	if !ok || h == nil {
+		return nil, &stint.InvalidError{Field: "transaction", Problem: fmt.Sprintf("%T is not one of database/sql; wrap it with sqlite.Tx", tx.Handle)}
+	}
+	return h, nil
+}

@@ -1,0 +1,143 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+func (m *model) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.is("cancels the first only") {
+		ids = ids[:min(1, len(ids))]
+	}
+	answers := map[stint.ID]stint.Cancellation{}
+	for _, id := range ids {
+		answers[id] = m.cancel(id, stint.CleanText(why, 1<<10))
+	}
+	if !m.is("does not ring for the cancelled") {
+		m.ring()
+	}
+	return answers, nil
+}
+
+func (d *database) cancel(id stint.ID, why string) stint.Cancellation {
+	jobs := d.visible(func(r *row) bool { return r.job != nil && r.id == id })
+	if len(jobs) == 0 {
+		if d.is("cancels what is not there") {
+			return stint.CancelledNow
+		}
+		return stint.CancelOfNothing
+	}
+	rows := d.visible(func(r *row) bool { return r.id == id && r.job == nil })
+	final := stint.Outcome(0)
+	for _, x := range d.done {
+		if x.Job == id && x.Final {
+			final = x.Outcome
+		}
+	}
+	switch {
+	case final == stint.OutcomeCancelled, final != 0 && d.is("never comes too late"):
+		return stint.CancelledNow
+	case final != 0:
+		return stint.CancelTooLate
+	}
+	wait := slices.IndexFunc(rows, func(r *row) bool { return r.wait != nil })
+	running := slices.ContainsFunc(rows, func(r *row) bool { return r.entry != nil && r.taken && d.done[r.entry.Pos] == nil })
+	answer := stint.CancelledNow
+	if running {
+		answer = stint.CancelAsked
+	}
+	if wait < 0 && d.is("cancels what waits only") {
+		return answer
+	}
+	if _, twice := d.cancelled[id]; !twice || d.is("takes the last reason") {
+		d.cancelled[id] = why
+	}
+	if d.is("forgets why") {
+		d.cancelled[id] = ""
+	}
+	if wait >= 0 && !d.is("marks what waits and leaves it waiting") {
+		d.cancelWaiting(jobs[0], rows[wait])
+	}
+	return answer
+}
+
+// cancelWaiting ends a job that waits, by an entry in the lane that nobody
+// claims.
+func (d *database) cancelWaiting(job, wait *row) {
+	d.rows = slices.DeleteFunc(d.rows, func(o *row) bool { return o == wait })
+	pos, now := d.draw(), time.Now()
+	d.append(nil, job, pos, now, wait.next)
+	d.rows[len(d.rows)-1].lane = stint.NoLane
+	d.record(0, stint.Execution{
+		Pos: stint.Position(pos), Job: job.id, Attempt: wait.next.Attempt, Ended: now, Started: now,
+		Outcome: stint.OutcomeCancelled, Final: true,
+	})
+}
+
+// heed is what becomes of an outcome if somebody cancelled the job.
+func (d *database) heed(x stint.Execution) stint.Execution {
+	why, cancelled := d.cancelled[x.Job]
+	switch {
+	case !cancelled || x.Final && x.Outcome != stint.OutcomeCancelled && !d.is("cancels what completed"):
+	case x.Outcome != stint.OutcomeCancelled && d.is("retries the cancelled"):
+	case x.Outcome == stint.OutcomeCancelled && x.Reason != "":
+	default:
+		x.Outcome, x.Final, x.Reason, x.Next = stint.OutcomeCancelled, true, why, nil
+	}
+	return x
+}
+
+func (m *model) Cancelling(_ context.Context, ids []stint.ID) ([]stint.ID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []stint.ID
+	for id := range m.cancelled {
+		if slices.Contains(ids, id) || m.is("tells of everything cancelled") {
+			all = append(all, id)
+		}
+	}
+	return all, nil
+}
+
+func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	in, ok := tx.Handle.(*modelTx)
+	if !ok {
+		return errors.New("not a transaction of the model")
+	}
+	if in.ended && !m.is("completes before the commit") {
+		return errEnded
+	}
+	err := m.mayRecord(engine, []stint.ClaimRef{claim})
+	switch {
+	case errors.Is(err, stint.ErrBuried) && m.is("completes for the buried"), errors.Is(err, stint.ErrClaimGone) && m.is("completes without a claim"):
+		err = nil
+	case err == nil && m.done[x.Pos] != nil && !m.is("completes what has an outcome"):
+		err = errors.New("it has an outcome")
+	}
+	if err != nil {
+		if !m.is("keeps what could not complete") {
+			in.back(0)
+			in.ended = true
+		}
+		return err
+	}
+	if m.is("loses results of transactions") {
+		x.Result = nil
+	}
+	m.record(engine, x)
+	if !m.is("completes and leaves the rest open") {
+		in.commit()
+	}
+	return nil
+}
