@@ -25,6 +25,11 @@ type Config struct {
 	// default the host's name and a random suffix.
 	Instance string
 
+	// StrictInstance refuses to start while the roster has an engine of the
+	// same name that holds unfinished jobs, with a [NameTakenError]: for those
+	// who want to look at what a crash left behind before anything runs again.
+	StrictInstance bool
+
 	// Grace is how long running jobs may go on after a stop before their
 	// contexts are cancelled: by default 30 seconds.
 	Grace time.Duration

@@ -47,6 +47,11 @@ func (e *Engine) Run(ctx context.Context) error {
 		return errors.New("engine: it is running already")
 	}
 	defer e.running.Store(false)
+	if e.config.StrictInstance {
+		if err := e.checkName(ctx); err != nil {
+			return err
+		}
+	}
 	wait := newBackoff()
 	for joined := false; ; {
 		s, err := e.join(ctx)

@@ -24,18 +24,21 @@ const (
 	select job from stint_cancellations where job in (select value from json_each(?)) order by job`
 
 	// What only has a marker, which somebody set by himself: jobs that wait,
-	// and jobs that had ended.
+	// jobs that had ended, and what is no job.
 	markedWaitingSQL = `
 	select w.job from stint_cancellations m cross join stint_waiting w on w.job = m.job order by w.job limit ?`
 	tooLateSQL = `
-	delete from stint_cancellations where exists (` + finalOfSQL + `)`
+	delete from stint_cancellations
+	where exists (` + finalOfSQL + `) or not exists (` + jobOfSQL + `)`
+	jobOfSQL   = `select 1 from stint_entries e where e.pos = stint_cancellations.job and e.job is null`
 	finalOfSQL = `
 	select 1 from stint_executions x where x.pos = stint_cancellations.job and x.job is null and x.final = 1
 	union all
 	select 1 from stint_executions x where x.job = stint_cancellations.job and x.final = 1`
 	anyLeftSQL = `
 	select 1 from stint_cancellations
-	where exists (select 1 from stint_waiting w where w.job = stint_cancellations.job) or exists (` + finalOfSQL + `)`
+	where exists (select 1 from stint_waiting w where w.job = stint_cancellations.job)
+	or exists (` + finalOfSQL + `) or not exists (` + jobOfSQL + `)`
 
 	stateSQL = `select state from stint_jobs where id = ?`
 

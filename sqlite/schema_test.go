@@ -14,6 +14,7 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 		entry = `insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind, args, metadata, tags) values `
 		exec  = `insert into stint_executions (pos, attempt, nonce, engine, slot, started, finished, outcome, final, result) values `
 		wait  = `insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind) values `
+		mark  = `insert into stint_cancellations (job, at, why) values `
 		claim = `insert into stint_claims (lane, n, nonce, engine, serial, start, frontier, taken) values `
 	)
 	for _, c := range []struct {
@@ -46,6 +47,9 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 		{wait + `(1, 5, 1, 'scheduled', 1, 0, 0, 0, 'q', 'k')`, true},
 		{wait + `(1, 5, 1, 'retrying', 1, 0, 0, 0, 'q', 'k')`, false}, // waits twice
 		{wait + `(2, 5, 1, 'bored', 1, 0, 0, 0, 'q', 'k')`, false},
+		{mark + `(1, 5, null), (2, 5, 'because')`, true},
+		{mark + `(1, 6, 'again')`, false},
+		{mark + `(3, 5, '')`, false},
 		{claim + `(1, 1, 1, 1, 1, 0, 5, 5)`, true},
 		{claim + `(1, 1, 1, 1, 1, 5, 6, 1)`, false},  // a stale frontier
 		{claim + `(1, 2, 1, 1, 1, 5, 5, 0)`, false},  // an empty claim
@@ -62,7 +66,7 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 	s := open(t, Memory)
 	for _, f := range []stint.Filter{
-		{}, {Before: 10}, {State: stint.Completed}, {State: stint.Available}, {State: stint.Running}, {State: stint.Failed},
+		{}, {Before: 10}, {State: stint.Completed}, {State: stint.Available}, {State: stint.Running}, {State: stint.Failed}, {State: stint.Cancelled},
 		{State: stint.Retrying}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
 	} {
 		text, args := jobsQuery(f)
@@ -74,7 +78,8 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 			t.Errorf("the list for %+v reads the whole log:\n%s", f, plan)
 		}
 	}
-	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL} {
+	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL,
+		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "never": neverReadySQL, "cancelling": cancellingSQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&
 				!strings.HasPrefix(line, "SCAN b\n") && !strings.HasPrefix(line, "SCAN r") {

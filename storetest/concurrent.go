@@ -29,6 +29,7 @@ var concurrentTests = []test{
 			wg.Go(func() { s.promote(i) })
 		}
 		wg.Go(s.bury)
+		wg.Go(s.cancels)
 		wg.Wait()
 		calm()
 		s.drain()
@@ -43,7 +44,7 @@ var concurrentTests = []test{
 //	16 writers ──▶ ┌───────┐ ◀── 4 engines: claim, finish, repeat, hold back, rejoin
 //	               │ store │ ◀── 2 promoters
 //	  a snapshot ──│       │ ◀── 1 burier of engines
-//	  and a write ─└───────┘
+//	  and a write ─└───────┘ ◀── 1 who cancels
 //	  held open
 type storm struct {
 	*T
@@ -60,6 +61,8 @@ type storm struct {
 	seen      map[int]bool     // keys of jobs that an engine claimed
 	taken     map[stint.Position]stint.Token
 	standing  map[stint.Token]bool
+	latest    [16]stint.ID // claimed last
+	answers   map[stint.ID]stint.Cancellation
 	did       map[string]int
 }
 
@@ -78,7 +81,8 @@ func newStorm(t *T) *storm {
 		T: t, seed: NewSeed(t), stores: [2]Store{t.Store, t.again()},
 		begun: now, end: now.Add(time.Duration(load * float64(2*time.Second))), limit: int(4000 * load),
 		committed: map[int]stint.ID{}, undone: map[int]bool{}, seen: map[int]bool{},
-		taken: map[stint.Position]stint.Token{}, standing: map[stint.Token]bool{}, did: map[string]int{},
+		taken: map[stint.Position]stint.Token{}, standing: map[stint.Token]bool{},
+		answers: map[stint.ID]stint.Cancellation{}, did: map[string]int{},
 	}
 }
 
@@ -129,10 +133,17 @@ func (s *storm) drain() {
 		s.must(err)
 		entries, err := w.TryClaimAll(s.ctx, 500)
 		s.must(err)
+		var done, unwanted []stint.Entry
 		for _, e := range entries {
 			s.take(w, e)
+			if e.Cancelled {
+				unwanted = append(unwanted, e)
+			} else {
+				done = append(done, e)
+			}
 		}
-		w.Complete(entries...)
+		w.Complete(done...)
+		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, unwanted...)
 		if p.Moved == 0 && p.Next < 0 && len(entries) == 0 {
 			break
 		}
@@ -148,6 +159,7 @@ func (s *storm) settle() {
 	var have []stint.ID
 	for _, j := range l.Jobs {
 		have = append(have, j.ID)
+		s.settleCancelled(j)
 		if !j.State.Final() {
 			s.Errorf("job %d is %s after everything was drained", j.ID, j.State)
 		}
@@ -163,7 +175,7 @@ func (s *storm) settle() {
 		}
 	}
 	for key, id := range s.committed {
-		if !s.seen[key] {
+		if !s.seen[key] && s.answers[id] != stint.CancelledNow {
 			s.Errorf("job %d was committed and never claimed: key %d", id, key)
 		}
 	}
@@ -178,6 +190,11 @@ func (s *storm) settle() {
 	}
 	if sum != int64(len(want)) {
 		s.Errorf("%d jobs are counted and %d were committed", sum, len(want))
+	}
+	if c, ok := s.Store.(stint.Canceller); ok {
+		if left, err := c.Cancelling(s.ctx, have); err != nil || len(left) > 0 {
+			s.Errorf("%d jobs are still to be cancelled, error %v", len(left), err)
+		}
 	}
 	s.Log(s.summary(len(l.Claims), len(l.Executions)))
 }

@@ -78,6 +78,7 @@ var mutants = []struct{ fault, group string }{
 	{"cancels the first only", "Cancel"},
 	{"keeps the marks of what ended", "Cancel"},
 	{"keeps the marks of what ended", "CancelRace"},
+	{"keeps the marks of what ended", "Concurrent"},
 	{"shows the cancelled as they were", "Cancel"},
 	{"tells of everything cancelled", "Cancel"},
 	{"does not ring for the cancelled", "Cancel"},

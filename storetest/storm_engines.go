@@ -58,6 +58,7 @@ func (s *storm) take(w *Worker, e stint.Entry) {
 		s.Errorf("position %d of job %d was claimed by engine %d and again by engine %d", e.Pos, e.ID, first, w.Info.Token)
 	}
 	s.taken[e.Pos] = w.Info.Token
+	s.latest[len(s.taken)%len(s.latest)] = e.ID
 	s.seen[args.Key] = true
 }
 
@@ -88,9 +89,15 @@ func (s *storm) turn(w *Worker, rng *rand.Rand, held *[]stint.Entry) error {
 	}
 	var later []stint.Entry
 	var done []stint.Execution
-	for _, e := range *held {
+	for i, e := range *held {
 		if rng.IntN(8) == 0 {
 			later = append(later, e)
+			continue
+		}
+		if i == 0 && rng.IntN(3) == 0 && !e.Cancelled {
+			if err := s.completeTx(w, e); err != nil {
+				return err
+			}
 			continue
 		}
 		done = append(done, s.conclude(w, rng, e))
@@ -117,7 +124,11 @@ func (s *storm) claim(w *Worker, rng *rand.Rand, sight stint.Sight, held *[]stin
 // conclude draws how an attempt ended.
 func (s *storm) conclude(w *Worker, rng *rand.Rand, e stint.Entry) stint.Execution {
 	soon := time.Duration(rng.IntN(8)) * time.Millisecond
-	switch rng.IntN(10) {
+	draw := rng.IntN(10)
+	if e.Cancelled {
+		draw = rng.IntN(4) // all but a success is the end of it
+	}
+	switch draw {
 	case 0:
 		x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no luck")})
 		if x.Next != nil {
@@ -154,6 +165,23 @@ func (s *storm) finish(w *Worker, rng *rand.Rand, done []stint.Execution) error 
 	if err == nil && n != len(done)-first {
 		s.Errorf("%d outcomes were new of %d, %d of them recorded before", n, len(done), first)
 	}
+	return err
+}
+
+// completeTx completes an entry in a transaction that enqueues another job.
+func (s *storm) completeTx(w *Worker, e stint.Entry) error {
+	f, ok := w.Store.(stint.TxFinisher)
+	if !ok {
+		return s.finish(w, nil, []stint.Execution{w.Conclude(e, completed)})
+	}
+	tx := s.beginToFinish()
+	b := s.batch(1)
+	err := b.enqueue(stint.NewClient(w.Store).With(tx.Tx()))
+	if err == nil {
+		err = f.FinishTx(s.ctx, tx.Tx(), w.Info.Token, w.taken[e.Pos], w.Conclude(e, completed))
+	}
+	b.decided(err == nil)
+	s.count("completed in a transaction", 1)
 	return err
 }
 

@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
+)
+
+// A program in any language cancels a job by inserting a marker.
+func TestAMarkerAloneCancelsAJob(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	jobs := someJobs(5)
+	jobs[0].Delay, jobs[1].Delay = time.Hour, time.Hour
+	ids, err := s.Enqueue(t.Context(), stint.Tx{}, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := storetest.Join(t, s, "noop")
+	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	w.Complete(w.Claim(lane, 1)...) // ids[2]
+	running := w.Claim(lane, 1)     // ids[3]
+	show := func(want ...stint.State) {
+		t.Helper()
+		for i, id := range ids {
+			if job, err := s.Job(t.Context(), id); err != nil || job.State != want[i] {
+				t.Errorf("job %d is %+v, error %v; want %s", id, job, err, want[i])
+			}
+		}
+	}
+	show(stint.Scheduled, stint.Scheduled, stint.Completed, stint.Running, stint.Available)
+	if _, err := database(t, s.path).Exec(`insert into stint_cancellations (job, at) values (?, 1), (?, 1), (?, 1), (?, 1), (99, 1)`,
+		ids[0], ids[2], ids[3], ids[4]); err != nil {
+		t.Fatal(err)
+	}
+	show(stint.Cancelled, stint.Scheduled, stint.Completed, stint.Running, stint.Cancelled)
+	counts, err := s.Counts(t.Context())
+	if err != nil || counts[stint.Cancelled] != 2 || counts[stint.Scheduled] != 1 || counts[stint.Available] != 0 || counts[stint.Completed] != 1 {
+		t.Errorf("the counts are %v, error %v", counts, err)
+	}
+	if list, err := s.Jobs(t.Context(), stint.Filter{State: stint.Scheduled, Limit: 1}); err != nil || len(list) != 1 || list[0].ID != ids[1] {
+		t.Errorf("scheduled are %+v, error %v", list, err)
+	}
+	// Promotion ends what waits, long before it is due.
+	if p, err := s.Promote(t.Context(), time.Time{}, 10); err != nil || p.Moved != 0 || p.Next <= 0 {
+		t.Errorf("promoted %+v, error %v", p, err)
+	}
+	if left, err := s.Cancelling(t.Context(), append(ids, 99)); err != nil || len(left) != 2 {
+		t.Errorf("%v are still to be cancelled, error %v; want jobs %v", left, err, ids[3:])
+	}
+	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, running...)
+	if e := w.One(); !e.Cancelled {
+		t.Errorf("it was handed out like any other")
+	} else {
+		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
+	}
+	show(stint.Cancelled, stint.Scheduled, stint.Completed, stint.Cancelled, stint.Cancelled)
+	storetest.Verify(t, s)
+}
