@@ -149,8 +149,11 @@ func className(err error) string {
 	if _, ok := errors.AsType[*PanicError](err); ok {
 		return "panic"
 	}
-	if errors.Is(err, ErrTimeout) {
+	switch {
+	case errors.Is(err, ErrTimeout):
 		return "timeout"
+	case errors.Is(err, ErrCancelled):
+		return "cancelled"
 	}
 	for {
 		next := unwrap(err)

@@ -23,8 +23,8 @@ type scene struct {
 }
 
 // inspect looks at what a dead engine was doing.
-func (s *session) inspect(ctx context.Context, e stint.EngineInfo) (scene, error) {
-	claims, err := s.store.Held(ctx, e.Token, 0)
+func inspect(ctx context.Context, store stint.Store, e stint.EngineInfo) (scene, error) {
+	claims, err := store.Held(ctx, e.Token, 0)
 	if err != nil {
 		return scene{}, err
 	}
@@ -36,7 +36,7 @@ func (s *session) inspect(ctx context.Context, e stint.EngineInfo) (scene, error
 			}
 		}
 	}
-	entries, err := s.store.Fetch(ctx, begun)
+	entries, err := store.Fetch(ctx, begun)
 	if err != nil {
 		return scene{}, err
 	}

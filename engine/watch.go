@@ -76,7 +76,7 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 	case time.Since(seen.since) < e.TimeToLive:
 		return
 	}
-	scene, err := s.inspect(ctx, e)
+	scene, err := inspect(ctx, s.store, e)
 	if err != nil {
 		s.trouble(ctx, "see what "+e.Instance+" held", err)
 		return

@@ -46,6 +46,7 @@ type access int
 
 const (
 	looking    access = iota // it must be there, and is left as it is
+	changing                 // it must be there
 	creating                 // it is created or, a local file, upgraded
 	migrating                // it must be there, whatever its schema is
 	installing               // the same, and a local file is created
@@ -120,7 +121,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 	}
 	if f.isPostgres() {
 		s, err := postgres.Open(ctx, f.withDefaults(), postgres.Config{
-			Schema: f.schema, NoInstall: how == looking, SkipCheck: how >= migrating,
+			Schema: f.schema, NoInstall: how <= changing, SkipCheck: how >= migrating,
 		})
 		if err != nil {
 			return nil, err

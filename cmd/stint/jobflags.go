@@ -21,6 +21,7 @@ type jobFlags struct {
 	source   string
 	retry    retryValue
 	timeout  time.Duration
+	losses   int
 	metadata string
 	force    bool
 }
@@ -36,6 +37,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.source, "source", "", "where it comes from")
 	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, timetable:5m=1m,1h=5m; what the kind says, otherwise exponential:10:1m")
 	durationFlag(flags, &f.timeout, "timeout", 0, "bound each attempt; otherwise what the kind says, or nothing")
+	flags.IntVar(&f.losses, "max-losses", stint.DefaultMaxLosses, "how often it may be lost with an engine that died while it ran; 0 is at most once")
 	flags.StringVar(&f.metadata, "metadata", "", "a JSON object that travels beside the arguments")
 	flags.BoolVar(&f.force, "force", false, "enqueue even if no engine ever declared the kind")
 }
@@ -70,6 +72,7 @@ func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
 	add("source", stint.Source(f.source))
 	add("retry", stint.Retry(f.retry.policy))
 	add("timeout", stint.Timeout(f.timeout))
+	add("max-losses", stint.MaxLosses(f.losses))
 	add("metadata", stint.Metadata(json.RawMessage(f.metadata)))
 	return opts, nil
 }

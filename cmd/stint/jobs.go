@@ -12,11 +12,12 @@ func (a *app) jobsCommand() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:     "jobs",
 		Aliases: []string{"job"},
-		Short:   "List, show and watch jobs",
+		Short:   "List, show, watch and cancel jobs",
 	},
 		a.jobsListCommand(),
 		a.jobsShowCommand(),
 		a.jobsWatchCommand(),
+		a.jobsCancelCommand(),
 	)
 }
 

@@ -38,6 +38,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.shCommand(),
 		a.httpCommand(),
 		a.jobsCommand(),
+		a.enginesCommand(),
 		a.migrateCommand(),
 		a.benchCommand(),
 		a.versionCommand(),

@@ -38,6 +38,7 @@ type engineFlags struct {
 	queues, kinds []string
 	slots         int
 	instance      string
+	strict        bool
 	grace         time.Duration
 	timeToLive    time.Duration
 	poll          time.Duration
@@ -52,13 +53,14 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http (default both on an SQLite file, none on PostgreSQL)")
 	flags.IntVar(&f.slots, "slots", 0, "how many jobs run at once (default 4 for each processor)")
 	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
+	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
 	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
 	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long a silent engine counts as dead")
 	durationFlag(flags, &f.poll, "poll", 0, "how often to look for work when nothing was heard (default 1s with notifications, 20ms to 500ms without)")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
 	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
-	for _, name := range []string{"queues", "kinds", "slots", "instance", "grace", "time-to-live", "poll", "log-level", "log-format"} {
+	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll", "log-level", "log-format"} {
 		orEnv(flags, "STINT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_")), name)
 	}
 }
@@ -99,6 +101,8 @@ func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (
 		return nil, usagef("--slots: %d is too few", f.slots)
 	case f.instance == "" && cmd.Flags().Changed("instance"):
 		return nil, usagef("--instance: the name is empty")
+	case f.instance == "" && f.strict:
+		return nil, withHint(usagef("--strict-instance needs a name to be strict about"), "give the engine one by --instance")
 	}
 	if f.grace == 0 {
 		f.grace = time.Nanosecond // the engine takes 0 for its default, and here it was asked for
@@ -132,7 +136,7 @@ func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (
 
 func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
 	return engine.Config{
-		Queues: f.queues, Slots: f.slots, Instance: f.instance, Grace: f.grace,
+		Queues: f.queues, Slots: f.slots, Instance: f.instance, StrictInstance: f.strict, Grace: f.grace,
 		TimeToLive: f.timeToLive, Poll: f.poll, Version: version(), OnEvent: onEvent,
 	}
 }

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+)
+
+func (a *app) enginesCommand() *cobra.Command {
+	return a.group(&cobra.Command{
+		Use:     "engines",
+		Aliases: []string{"engine"},
+		Short:   "List engines, drain and bury them",
+	},
+		a.enginesListCommand(),
+		a.enginesDrainCommand(),
+		a.enginesBuryCommand(),
+	)
+}
+
+func (a *app) enginesListCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the engines of the roster, the oldest first",
+		Args:    arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, looking)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		engines, err := db.Engines(ctx)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(append([]stint.EngineInfo{}, engines...))
+		}
+		a.listEngines(engines)
+		return nil
+	}))
+}
+
+func (a *app) listEngines(engines []stint.EngineInfo) {
+	if len(engines) == 0 {
+		a.note("no engines")
+		return
+	}
+	now := time.Now()
+	t := newTable(a.out, "token", "instance", "host", "pid", "slots", "running", "queues", "joined", "last beat", "")
+	for _, e := range engines {
+		queues, state := strings.Join(e.Queues, ","), ""
+		if queues == "" {
+			queues = "*"
+		}
+		if e.Draining {
+			state = "draining"
+		}
+		t.AppendRow([]any{e.Token, visible(e.Instance), visible(e.Host), e.PID, e.Slots, len(e.Running), visible(queues),
+			ago(e.Joined, now), ago(e.Beat, now), state})
+	}
+	t.Render()
+}
+
+const enginesDrainLong = `Drain asks engines to take no more jobs and to leave when those that run have
+ended, however long that takes. They learn of it with their next beat.`
+
+func (a *app) enginesDrainCommand() *cobra.Command {
+	return a.does(&cobra.Command{
+		Use:   "drain TOKEN|INSTANCE...",
+		Short: "Have engines end their jobs and leave",
+		Long:  enginesDrainLong,
+		Args:  cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.eachEngine(ctx, args, func(db *database, e stint.EngineInfo) error {
+			if err := db.Drain(ctx, e.Token); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "engine %s (%d) was asked to leave\n", visible(e.Instance), e.Token)
+			return nil
+		})
+	})
+}
+
+const enginesBuryLong = `Bury takes engines out of the roster now, and has what they held run again
+elsewhere. Engines that stop beating are buried without it, after their time to
+live. One that lives after all cancels its handlers, records nothing more, and
+joins anew.`
+
+func (a *app) enginesBuryCommand() *cobra.Command {
+	return a.does(&cobra.Command{
+		Use:   "bury TOKEN|INSTANCE...",
+		Short: "Free what engines hold, whether they live or not",
+		Long:  enginesBuryLong,
+		Args:  cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.eachEngine(ctx, args, func(db *database, e stint.EngineInfo) error {
+			n, err := engine.Bury(ctx, db.roles, e.Token, "buried by hand")
+			if errors.Is(err, stint.ErrBurialBlocked) {
+				return withHint(err, "a write of the engine is under way; try again")
+			} else if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "engine %s (%d) is buried; %d jobs that it held go back to the front of their queues\n", visible(e.Instance), e.Token, n)
+			return nil
+		})
+	})
+}
+
+// eachEngine does something to each engine that is named by token or by
+// instance, once it is known that all of them are there.
+func (a *app) eachEngine(ctx context.Context, names []string, do func(db *database, e stint.EngineInfo) error) error {
+	db, err := a.open(ctx, changing)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	roster, err := db.Engines(ctx)
+	if err != nil {
+		return err
+	}
+	var chosen []stint.EngineInfo
+	for _, name := range names {
+		found := false
+		for _, e := range roster {
+			if e.Instance == name || strconv.FormatInt(int64(e.Token), 10) == name {
+				chosen, found = append(chosen, e), true
+			}
+		}
+		if !found {
+			return withHint(fmt.Errorf("there is no engine %q in the roster", name), "stint engines list shows who is there")
+		}
+	}
+	for _, e := range chosen {
+		if err := do(db, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
