@@ -64,7 +64,10 @@ create table stint.entries (
 -- snapshots can tell it.
 create index entries_lane on stint.entries (lane, xid, pos);
 -- The entries of a job beyond its first; jobs that run once are not in it.
-create index entries_job on stint.entries (job) where job is not null;
+create index entries_job on stint.entries (job, pos) where job is not null;
+
+-- Jobs by what they are about, for those that say so.
+create index entries_urn on stint.entries (urn, pos) where urn is not null;
 
 -- Tags, only for jobs that have some: no index of the hot tables pays for them.
 create table stint.job_tags (
