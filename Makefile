@@ -79,6 +79,19 @@ arch: ## check who imports whom
 
 # Nobody runs what is built for other platforms, so the compiler need not optimise it; that halves the time. This machine's
 # own platform is built as everywhere else, from the same cache.
+.PHONY: model
+model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
+	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
+
+.PHONY: spin
+spin: ## make sure that Spin, which searches the model, is installed
+	@command -v spin >/dev/null || { \
+		command -v apt-get >/dev/null || { echo 'spin is not installed, and there is no apt-get: see https://spinroot.com, or brew install spin'; exit 1; }; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
+		{ $$sudo apt-get install -qq -y spin || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y spin; }; } >/dev/null || \
+		{ echo 'spin cannot be installed: apt-get install spin'; exit 1; }; }
+	@command -v gcc >/dev/null || { echo 'gcc is not installed; Spin needs it: apt-get install gcc'; exit 1; }
+
 .PHONY: cross
 cross: ## build and vet for every platform that stint supports
 	@set -e; own="$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)"; for platform in $(PLATFORMS); do \

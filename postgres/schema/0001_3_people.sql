@@ -32,9 +32,14 @@ as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cance
 -- may hash.
 create view stint.jobs as
 select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, j.reason,
-       j.created, j.due, y.started, y.finished, j.tags, j.urn, j.source, c.metadata,
+       j.created, j.due,
+       -- of a job that waits, the last attempt: looked up for those alone, and only when asked for
+       case when j.waits then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
+       case when j.waits then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
-       c.timeout, y.result, y.error, j.pos,
+       c.timeout,
+       case when j.waits then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
+       case when j.waits then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun
 from (
   select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source,
@@ -45,13 +50,14 @@ from (
               then 'running' else 'available' end as state,
          coalesce(w.queue, e.queue, b.queue) as queue, coalesce(w.priority, e.priority, b.priority) as priority,
          coalesce(w.attempt, e.attempt, b.attempt) as attempt, coalesce(w.losses, e.losses, b.losses) as losses,
-         case when w.job is null then coalesce(l.reason, x.reason) end as reason,
+         case when w.job is null then case when e.pos is null then x.reason else l.reason end end as reason,
          coalesce(w.due, e.due, e.created, b.due, b.created) as due,
          case when w.job is null then v.pos end as pos,
-         coalesce(w.body, e.body, b.pos) as contents,
-         -- the last attempt
-         case when w.job is null then v.pos
-              else coalesce((select max(z.pos) from stint.executions z where z.job = b.pos), b.pos) end as last
+         coalesce(w.body, e.body, b.pos) as contents, w.job is not null as waits,
+         case when e.pos is null then x.started else l.started end as started,
+         case when e.pos is null then x.finished else l.finished end as finished,
+         case when e.pos is null then x.result else l.result end as result,
+         case when e.pos is null then x.error else l.error end as error
   from stint.entries b
   left join stint.waiting w on w.job = b.pos
   left join (stint.entries e left join stint.executions l on l.pos = e.pos)
@@ -63,8 +69,7 @@ from (
   where b.job is null
     and (w.job is not null or e.pos is not null or x.final or x.pos is null and b.lane >= 0)
 ) j
-left join stint.entries c on c.pos = j.contents
-left join stint.executions y on y.pos = j.last;
+left join stint.entries c on c.pos = j.contents;
 
 -- Enqueue one job from any language, in the caller's own transaction:
 --
