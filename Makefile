@@ -5,6 +5,7 @@ FUZZTIME  ?= 20s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 MAJORS    ?= 13 18
 ARGS      ?=
+SEEDS     ?= 1000
 
 comma := ,
 empty :=
@@ -39,6 +40,11 @@ fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
 		done; \
 	done
+
+.PHONY: sim
+sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulation (SEED=42 REPEAT=10)
+	STINT_SIM_SEEDS=$(SEEDS) STINT_SIM_FROM=$(FROM) STINT_SIM_SEED=$(SEED) STINT_SIM_REPEAT=$(REPEAT) \
+		$(GO) test -count 1 -timeout 0 -run TestSeeds -v ./internal/sim
 
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
