@@ -14,7 +14,7 @@ var _ stint.Evicter = (*Store)(nil)
 // special right for sessions of its own; for others', pg_signal_backend.
 func (s *Store) Evict(ctx context.Context, engine stint.Token) (int, error) {
 	var n int
-	err := s.pool.QueryRow(ctx, `
+	err := s.work().QueryRow(ctx, `
 		select count(*) filter (where pg_terminate_backend(l.pid)) from pg_locks l
 		where l.locktype = 'advisory' and l.objsubid = 1 and l.granted and l.pid <> pg_backend_pid()
 		  and l.database = (select d.oid from pg_database d where d.datname = current_database())

@@ -170,8 +170,12 @@ create table stint.engine_history (
   version  text not null,
   joined   timestamptz not null,
   ended    timestamptz,
-  why      text
+  why      text,
+  low      bigint not null default 0,     -- the bound of open claims that it believed in
+  swept    boolean not null default false -- whether its claims below that were looked through after its burial
 );
+
+create index engine_history_unswept on stint.engine_history (ended) where not swept and ended is not null;
 
 -- Signs of life, updated in place. Never upserted: that would bring back the buried.
 create table stint.beats (
