@@ -31,6 +31,8 @@ var configurations = []search{
 		flags: "SESSIONS=1 SEED=2 EXTRA=2 TAKE=1 REQUESTS=2 BURIALS=1 BEATS LOSSES=2 LEAVES ABORTS=1 CLAIMERS=2"},
 	{name: "leave to another", what: "2 engines, either of which leaves, loses an answer or is buried",
 		flags: "SESSIONS=2 SEED=1 EXTRA=1 TAKE=1 REQUESTS=1 BURIALS=1 BEATS LOSSES=1 LEAVES"},
+	{name: "everything but leaving", what: "2 engines, 3 entries: a producer, a crash, a lost answer, a burial",
+		flags: "SESSIONS=2 SEED=1 PRODUCERS=1 EXTRA=1 TAKE=2 REQUESTS=1 BURIALS=1 BEATS LOSSES=1 CRASHES"},
 
 	{name: "lost answers, more", what: "the same with 3 claims", long: true,
 		flags: "SESSIONS=1 SEED=2 EXTRA=1 TAKE=1 REQUESTS=3 BEATS LOSSES=2 CLAIMERS=2 FLUSHERS=2 RETRIES"},
@@ -38,8 +40,8 @@ var configurations = []search{
 		flags: "SESSIONS=2 SEED=1 PRODUCERS=1 EXTRA=2 TAKE=2 REQUESTS=2 BURIALS=2 CRASHES"},
 	{name: "leave to another, more", what: "the same with 3 entries", long: true,
 		flags: "SESSIONS=2 SEED=2 EXTRA=1 TAKE=2 REQUESTS=1 BURIALS=1 BEATS LOSSES=1 LEAVES"},
-	{name: "everything", what: "2 engines, 3 entries, everything that can happen once", long: true,
-		flags: "SESSIONS=2 SEED=1 PRODUCERS=1 EXTRA=1 TAKE=2 REQUESTS=1 BURIALS=1 BEATS LOSSES=1 LEAVES CRASHES"},
+	{name: "everything", what: "2 engines, 2 entries, everything that can happen to them", long: true,
+		flags: "SESSIONS=2 SEED=1 EXTRA=1 TAKE=1 REQUESTS=1 BURIALS=1 BEATS LOSSES=1 LEAVES CRASHES"},
 }
 
 const (
