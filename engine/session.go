@@ -33,6 +33,7 @@ type session struct {
 	capacity *bell            // a slot came free
 	hears    atomic.Bool      // whether the store rings
 	begun    atomic.Int64     // tasks that reached a slot
+	lease    atomic.Int64     // until when nobody believes that the engine is dead, in nanoseconds after beat
 	asks     chan chan<- bool // who waits for the next beat
 	held     *hand            // what is claimed and not yet recorded
 	pace     *pace
@@ -48,6 +49,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		bell: newBell(), waitbell: newBell(), capacity: newBell(),
 		held: newHand(), pace: newPace(time.Now()), slots: newSlots(e.config.Slots),
 	}
+	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	decls := e.mux.Declarations()
 	s.me = self(identity())
 	info := stint.EngineInfo(s.me)
