@@ -73,7 +73,7 @@ const (
 const maxLate = 5 * time.Second
 
 // weather is how bad the connections of a process are: faults in 100 calls.
-var weathers = []int{0, 2, 2, 5, 15}
+var weathers = []int{0, 2, 2, 5, 15, 30}
 
 // fateOf decides. Once the trouble is over calls only take their time.
 func fateOf(d dice, o op, weather int) fate {

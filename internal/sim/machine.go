@@ -106,13 +106,12 @@ func (m *machine) start(n int) (*life, error) {
 
 // event is told what the engine does, and holds it up while it is frozen.
 func (p *process) event(ev stint.Event) {
-	if !p.awake() {
-		return
-	}
-	switch ev.Type {
-	case stint.EventLeft:
+	switch {
+	case ev.Type == stint.EventStarted, !p.awake():
+		return // the handler waits by itself, and knows since when
+	case ev.Type == stint.EventLeft:
 		p.w.left(ev.Engine)
-	case stint.EventStarted, stint.EventEnded, stint.EventTrouble:
+	case ev.Type == stint.EventEnded, ev.Type == stint.EventTrouble:
 		return
 	}
 	p.w.note(p.name, nil, "event: %s, engine %x, count %d", ev.Type, ev.Engine, ev.Count)

@@ -106,6 +106,7 @@ func (p *process) perform(ctx context.Context, job *stint.Job) (json.RawMessage,
 	if err := json.Unmarshal(job.Args, &a); err != nil {
 		return nil, err
 	}
+	began := check.Now()
 	if !p.awake() {
 		return nil, errGone
 	}
@@ -114,7 +115,6 @@ func (p *process) perform(ctx context.Context, job *stint.Job) (json.RawMessage,
 	start := check.Run{Job: int64(job.ID), Pos: int64(h.pos), Engine: int64(h.engine), Attempt: job.Attempt}
 	p.log(func(w *check.Writer) { run = w.Start(start) })
 	p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d starts", job.Attempt)
-	began := check.Now()
 	p.work(ctx, a)
 	if job.Attempt <= a.Kill {
 		p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d kills", job.Attempt)
