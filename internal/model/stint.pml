@@ -718,10 +718,13 @@ end0:	do
 
 /* ---- Burial ---- */
 
-inline readHeld(s) { /* all that it holds, whatever its beats promised */
+/* A burial reads what the last beat allowed to be open. Without a failover
+ * that is all: the sweep that looks through the rest behind it is left out, and
+ * must find nothing. (The bound only grows; the latest one is the hardest.) */
+inline readHeld(s) {
 	d_step {
 		b = 0; i_ = 0;
-		do :: i_ < ENTRIES -> if :: HELD(i_,s,0) -> b = b | BIT(i_) :: else fi; i_++ :: else -> break od;
+		do :: i_ < ENTRIES -> if :: HELD(i_,s,low[s]) -> b = b | BIT(i_) :: else fi; i_++ :: else -> break od;
 		a = b
 	}
 }
