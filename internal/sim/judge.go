@@ -116,7 +116,7 @@ func fair(a args, x *stint.LedgerExecution, l *stint.Ledger) error {
 			return fmt.Errorf("it was given up as lost after %d losses and %d attempts", n, x.Attempt)
 		}
 	case stint.OutcomeFailed:
-		if a.Last != lastGiveUp && a.Grant > 0 && x.Attempt < a.Grant {
+		if a.Last != lastGiveUp && x.Attempt < a.Grant {
 			return fmt.Errorf("it failed for good at attempt %d of %d", x.Attempt, a.Grant)
 		}
 	}

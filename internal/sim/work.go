@@ -26,7 +26,7 @@ type args struct {
 	Kill  int           `json:"kill,omitempty"`  // attempts that kill their process
 	Naps  int           `json:"naps,omitempty"`  // how often it snoozes
 	Last  string        `json:"last,omitempty"`  // how it ends at last: as done, or one of these
-	Grant int           `json:"grant,omitempty"` // attempts that its policy grants; 0 when that is not a number
+	Grant int           `json:"grant,omitempty"` // attempts that its policy grants; 0: it tries once, and again only when lost
 }
 
 // The ways in which a job can fail, but for an error, and end, but for success.
@@ -37,6 +37,9 @@ const (
 	lastCancel = "cancel"
 	lastGiveUp = "give up"
 )
+
+// endless is more attempts than any job needs.
+const endless = 1 << 20
 
 // draw makes a job. Most are quick and do what they should; a fleet in which
 // everything is odd would hardly move.
@@ -69,9 +72,9 @@ func draw(d dice, key string) stint.NewJob {
 	case 1:
 		job.Retry, a.Grant = retry.Exponential(3, 500*time.Millisecond).Jitter(0.3), 4
 	case 2:
-		job.Retry = retry.Forever(time.Second)
+		job.Retry, a.Grant = retry.Forever(time.Second), endless
 	case 3:
-		job.Retry, a.Grant = retry.Timetable(retry.Row{Younger: time.Hour, Wait: 700 * time.Millisecond}), 0
+		job.Retry, a.Grant = retry.Timetable(retry.Row{Younger: time.Hour, Wait: 700 * time.Millisecond}), endless
 	default:
 		job.Retry, a.Grant = retry.Fixed(8, 100*time.Millisecond), 9
 	}

@@ -122,6 +122,7 @@ func run(ctx context.Context, seed uint64, bug Bug, dir, path string) (*Verdict,
 	w.over.Store(true)
 	close(w.calm)
 	producers.Wait()
+	time.Sleep(2 * maxLate) // an enqueue that was given up may still arrive
 	w.drain(ctx)
 	close(w.done)
 	machines.Wait()
