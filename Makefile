@@ -5,6 +5,7 @@ FUZZTIME  ?= 20s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 MAJORS    ?= 13 18
 ARGS      ?=
+SEEDS     ?= 1000
 
 comma := ,
 empty :=
@@ -39,6 +40,11 @@ fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
 		done; \
 	done
+
+.PHONY: sim
+sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulation (SEED=42 REPEAT=10)
+	STINT_SIM_SEEDS=$(SEEDS) STINT_SIM_FROM=$(FROM) STINT_SIM_SEED=$(SEED) STINT_SIM_REPEAT=$(REPEAT) \
+		$(GO) test -count 1 -timeout 0 -run TestSeeds -v ./internal/sim
 
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
@@ -79,6 +85,19 @@ arch: ## check who imports whom
 
 # Nobody runs what is built for other platforms, so the compiler need not optimise it; that halves the time. This machine's
 # own platform is built as everywhere else, from the same cache.
+.PHONY: model
+model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
+	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
+
+.PHONY: spin
+spin: ## make sure that Spin, which searches the model, is installed
+	@command -v spin >/dev/null || { \
+		command -v apt-get >/dev/null || { echo 'spin is not installed, and there is no apt-get: see https://spinroot.com, or brew install spin'; exit 1; }; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
+		{ $$sudo apt-get install -qq -y spin || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y spin; }; } >/dev/null || \
+		{ echo 'spin cannot be installed: apt-get install spin'; exit 1; }; }
+	@command -v gcc >/dev/null || { echo 'gcc is not installed; Spin needs it: apt-get install gcc'; exit 1; }
+
 .PHONY: cross
 cross: ## build and vet for every platform that stint supports
 	@set -e; own="$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)"; for platform in $(PLATFORMS); do \

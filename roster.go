@@ -56,6 +56,14 @@ type Evicter interface {
 	Evict(ctx context.Context, engine Token) (int, error)
 }
 
+// Sweeper is a store whose burials may leave something to look through behind
+// them: what an engine had long done with, as it believed.
+type Sweeper interface {
+	// Sweep concludes what burials that were cut short left unfinished, and
+	// returns how much that was. Nothing is left nearly always.
+	Sweep(ctx context.Context, judge func(e *Entry, begun bool) Execution) (int, error)
+}
+
 // EngineInfo is an engine as the roster shows it.
 type EngineInfo struct {
 	Token      Token         `json:"token,string"`

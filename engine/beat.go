@@ -39,6 +39,7 @@ func (s *session) beats(ctx context.Context) {
 		switch {
 		case err == nil:
 			last = sent
+			s.mayWorkUntil(last.Add(3 * every))
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, stint.ErrBuried):
@@ -53,6 +54,13 @@ func (s *session) beats(ctx context.Context) {
 		}
 	}
 }
+
+// mayWorkUntil moves the instant at which the engine would fence itself.
+func (s *session) mayWorkUntil(t time.Time) { s.lease.Store(int64(t.Sub(s.beat))) }
+
+// expired tells whether that instant has passed. The beat finds out for
+// itself, but in a process that was frozen the slots may wake up first.
+func (s *session) expired() bool { return time.Since(s.beat) >= time.Duration(s.lease.Load()) }
 
 // announce has a beat sent at once, and reports whether it arrived: then what
 // the slots hold now is known to everybody.

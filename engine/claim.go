@@ -80,8 +80,7 @@ func (s *session) room(now time.Time) int {
 // end: it waits for one only when there is nothing else.
 func (s *session) claimFrom(ctx context.Context, list []target, room int, in inputs) ([]target, error) {
 	var busy []target
-	for i := 0; i < len(list); i++ {
-		lane := list[i]
+	for i, lane := range list {
 		got, err := s.claimLane(ctx, lane, room, false, in)
 		switch {
 		case errors.Is(err, stint.ErrLaneBusy):

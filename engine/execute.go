@@ -132,8 +132,8 @@ func (in *inputs) next(t *task) bool {
 }
 
 // mayBegin tells whether an entry may be run now: not when the engine stops;
-// and a suspect, or what must run at most once, not before a beat has
-// announced it.
+// a suspect, or what must run at most once, not before a beat has announced
+// it; and none when the engine may have been buried since its last beat.
 func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	select {
 	case <-s.stopping:
@@ -141,7 +141,7 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	default:
 	}
 	s.slots[slot].Store(int64(e.Pos))
-	if e.Suspect == 0 && e.MaxLosses > 0 || s.announce() {
+	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() {
 		return true
 	}
 	s.slots[slot].Store(0)

@@ -41,6 +41,7 @@ type session struct {
 	hears      atomic.Bool      // whether the store rings
 	asks       chan chan<- bool // who waits for the next beat
 
+	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
 	begun    atomic.Int64 // tasks that reached a slot
 	slots    slots
 	attempts *attempts
@@ -59,6 +60,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()),
 	}
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
+	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	decls := e.mux.Declarations()
 	info := stint.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version

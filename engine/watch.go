@@ -9,8 +9,13 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// watchEvery is how often each engine looks at the others.
-const watchEvery = time.Second
+const (
+	// watchEvery is how often each engine looks at the others.
+	watchEvery = time.Second
+
+	// sweepEvery is after how many looks it looks for what burials left.
+	sweepEvery = 60
+)
 
 // watch buries engines that are dead. One is believed dead only when its
 // last beat is older than its time to live by the store's clock, and this
@@ -23,7 +28,10 @@ func (s *session) watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery - rand.N(watchEvery/10))
 	defer tick.Stop()
 	seen := sightings{}
-	for {
+	for looks := 0; ; looks++ {
+		if looks%sweepEvery == sweepEvery-1 {
+			s.sweep(ctx)
+		}
 		roster, err := s.store.Engines(ctx)
 		if err != nil {
 			s.trouble(ctx, "look at the roster", err)
@@ -98,6 +106,25 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 		// Somebody else was first, or it beat after all.
 	default:
 		s.trouble(ctx, "bury "+e.Instance, err)
+	}
+}
+
+// sweep looks through what burials that were cut short left behind. Nobody
+// knows any more what was running then.
+func (s *session) sweep(ctx context.Context) {
+	sweeper, ok := s.store.(stint.Sweeper)
+	if !ok {
+		return
+	}
+	n, err := sweeper.Sweep(ctx, func(e *stint.Entry, begun bool) stint.Execution {
+		return stint.Conclude(e, scene{}.judge(e, begun), s.clock.at(time.Now()), random01())
+	})
+	if err != nil {
+		s.trouble(ctx, "sweep up behind burials", err)
+	}
+	if n > 0 {
+		s.emit(stint.Event{Type: stint.EventBurial, Engine: s.token, Count: n})
+		s.bell.ring()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -19,89 +20,157 @@ const buryBatch = 5000
 // Bury implements [stint.Roster]. Each step is a statement of its own, under
 // read committed, so that each sees what the one before waited for: under one
 // snapshot a claim in flight would be missed, and its jobs lost for ever.
+//
+// The transaction that deletes the engine concludes what its last beat allowed
+// to be open: that is nearly always all, and soon done however long the engine
+// lived. But the bound is what the engine believed, and after a failover that
+// lost outcomes it believed too much. So its older claims are read as well,
+// behind that, by this call or by [Store.Sweep].
 func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
-	buried := 0
-	err := s.transact(ctx, func(tx pgx.Tx) error {
-		buried = 0
-		running, err := s.condemn(ctx, tx, b)
-		if err != nil {
+	var (
+		buried int
+		d      deceased
+	)
+	err := s.transactWork(ctx, func(tx pgx.Tx) error {
+		var err error
+		if d, err = s.condemn(ctx, tx, b); err != nil {
 			return err
 		}
 		// Only now, with the row gone and the lock ours, nothing of this
-		// engine's can still be on its way. All of its claims are read: the
-		// bound in its last beat is what it believed, and after a failover
-		// that lost outcomes it believes too much.
-		claims, err := s.held(ctx, tx, b.Engine, 0)
-		if err != nil {
-			return err
-		}
-		nonces := map[stint.Position]stint.Nonce{}
-		var left []stint.Position
-		for _, c := range claims {
-			for _, pos := range c.Positions {
-				nonces[pos] = c.Nonce
-				left = append(left, pos)
-			}
-		}
-		// By position, as every writer of executions does, so that two never
-		// wait for each other crosswise.
-		slices.Sort(left)
-		for part := range slices.Chunk(left, buryBatch) {
-			entries, err := s.fetchIn(ctx, tx, part)
-			if err != nil {
-				return err
-			}
-			done := make([]stint.Execution, len(entries))
-			for i := range entries {
-				e := &entries[i]
-				done[i] = judge(e, slices.Contains(running, e.Pos))
-				done[i].Nonce = nonces[e.Pos]
-			}
-			if err := s.recordIn(ctx, tx, b.Engine, done); err != nil {
-				return err
-			}
-			buried += len(done)
-		}
-		return nil
+		// engine's can still be on its way.
+		buried, err = s.conclude(ctx, tx, d, d.low, math.MaxInt64, judge)
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("bury engine %d: %w", b.Engine, err)
 	}
-	return buried, nil
+	// Should this fail, the burial stands, and somebody sweeps up behind it.
+	n, _ := s.sweep(ctx, d, judge)
+	return buried + n, nil
+}
+
+// deceased is an engine that was taken out of the roster.
+type deceased struct {
+	engine  stint.Token
+	low     int64 // the bound of open claims that it believed in
+	running []stint.Position
+}
+
+// conclude ends the unfinished entries of an engine's claims numbered from
+// and below to, and returns how many those were.
+func (s *Store) conclude(ctx context.Context, tx pgx.Tx, d deceased, from, to int64, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	claims, err := s.held(ctx, tx, d.engine, from, to)
+	if err != nil {
+		return 0, err
+	}
+	nonces := map[stint.Position]stint.Nonce{}
+	var left []stint.Position
+	for _, c := range claims {
+		for _, pos := range c.Positions {
+			nonces[pos] = c.Nonce
+			left = append(left, pos)
+		}
+	}
+	// By position, as every writer of executions does, so that two never
+	// wait for each other crosswise.
+	slices.Sort(left)
+	for part := range slices.Chunk(left, buryBatch) {
+		entries, err := s.fetchIn(ctx, tx, part)
+		if err != nil {
+			return 0, err
+		}
+		done := make([]stint.Execution, len(entries))
+		for i := range entries {
+			e := &entries[i]
+			done[i] = judge(e, slices.Contains(d.running, e.Pos))
+			done[i].Nonce = nonces[e.Pos]
+		}
+		if err := s.recordIn(ctx, tx, d.engine, done); err != nil {
+			return 0, err
+		}
+	}
+	return len(left), nil
+}
+
+// sweepClaims bounds how many claims one step of a sweep reads.
+const sweepClaims = 5000
+
+// sweep concludes what is left of a buried engine below its bound, in steps.
+// An engine that is gone gets no new claims, so there is no hurry and no lock.
+func (s *Store) sweep(ctx context.Context, d deceased, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	total := 0
+	for to := d.low; to > 0; to -= sweepClaims {
+		n := 0
+		err := s.transactWork(ctx, func(tx pgx.Tx) (err error) {
+			n, err = s.conclude(ctx, tx, d, max(0, to-sweepClaims), to, judge)
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		total += n
+	}
+	_, err := s.work().Exec(ctx, s.sql.in(`update stint.engine_history set swept = true where token = $1`), d.engine)
+	return total, translate(err)
+}
+
+var _ stint.Sweeper = (*Store)(nil)
+
+// Sweep implements [stint.Sweeper].
+func (s *Store) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	rows, err := s.work().Query(ctx, s.sql.in(`
+		select h.token, h.low from stint.engine_history h
+		where not h.swept and h.ended < clock_timestamp() - interval '10 s' order by h.ended limit 10`))
+	if err != nil {
+		return 0, fmt.Errorf("sweep: %w", translate(err))
+	}
+	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d deceased, err error) {
+		return d, row.Scan(&d.engine, &d.low)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("sweep: %w", translate(err))
+	}
+	total := 0
+	for _, d := range left {
+		n, err := s.sweep(ctx, d, judge)
+		total += n
+		if err != nil {
+			return total, fmt.Errorf("sweep what engine %d left: %w", d.engine, err)
+		}
+	}
+	return total, nil
 }
 
 // condemn takes the engine's lock, makes sure that it is to go, and deletes it
-// from the roster. It returns what the engine said it was running.
-func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) ([]stint.Position, error) {
+// from the roster.
+func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (deceased, error) {
+	d := deceased{engine: b.Engine}
 	if err := lockEngine(ctx, tx, b.Engine); err != nil {
-		return nil, err
+		return d, err
 	}
-	var (
-		fresh   bool
-		running []stint.Position
-	)
+	fresh := false
 	err := tx.QueryRow(ctx, s.sql.in(`
-		select b.beat > clock_timestamp() - $2 * interval '1 microsecond', b.running
-		from stint.beats b where b.token = $1`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &running)
+		select b.beat > clock_timestamp() - $2 * interval '1 microsecond', b.low, b.running
+		from stint.beats b where b.token = $1 for update`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &d.low, &d.running)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, stint.ErrBuried
+		return d, stint.ErrBuried
 	} else if err != nil {
-		return nil, err
+		return d, err
 	}
 	if fresh && b.Unless > 0 {
-		return nil, stint.ErrAlive
+		return d, stint.ErrAlive
 	}
 	gone, err := tx.Exec(ctx, s.sql.in(`delete from stint.engines where token = $1`), b.Engine)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
 	if gone.RowsAffected() == 0 {
-		return nil, stint.ErrBuried
+		return d, stint.ErrBuried
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.in(`delete from stint.beats where token = $1`), b.Engine)
-	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2 where token = $1`), b.Engine, b.Why)
-	return running, tx.SendBatch(ctx, batch).Close()
+	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2, low = $3 where token = $1`), b.Engine, b.Why, d.low)
+	return d, tx.SendBatch(ctx, batch).Close()
 }
 
 // burialWait bounds how long a burial waits for another one of the same

@@ -34,7 +34,7 @@ func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight
 	for i, l := range all {
 		ids[i], foreign[i] = l.id, l.foreign
 	}
-	rows, err := s.pool.Query(ctx, s.sql.look, ids, foreign)
+	rows, err := s.work().Query(ctx, s.sql.look, ids, foreign)
 	if err != nil {
 		return nil, fmt.Errorf("look for work: %w", translate(err))
 	}
@@ -82,7 +82,13 @@ func (s *Store) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 
 func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
 	claim := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
-	conn, err := s.pool.Acquire(ctx)
+	select {
+	case s.claiming <- struct{}{}:
+		defer func() { <-s.claiming }()
+	case <-ctx.Done():
+		return claim, ctx.Err()
+	}
+	conn, err := s.work().Acquire(ctx)
 	if err != nil {
 		return claim, err
 	}
@@ -147,7 +153,7 @@ const fetchSQL = `select * from stint.fetch($1)`
 
 // Fetch implements [stint.Claimer].
 func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.work().Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}

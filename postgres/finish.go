@@ -58,7 +58,7 @@ func named(claims []stint.ClaimRef, done []stint.Execution) error {
 }
 
 func (s *Store) finish(ctx context.Context, params []param) (int, error) {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.work().Acquire(ctx)
 	if err != nil {
 		return 0, err
 	}

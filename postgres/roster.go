@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +19,10 @@ import (
 // Join implements [stint.Roster]. The engine's row and its beat appear
 // together, so that an engine without a beat never exists.
 func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
-	err := s.transact(ctx, func(tx pgx.Tx) error {
+	if err := s.startWork(ctx, e.TimeToLive); err != nil {
+		return fmt.Errorf("join the roster: %w", err)
+	}
+	err := s.transactWork(ctx, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(s.sql.in(`
 			insert into stint.engines (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl)
@@ -131,21 +135,21 @@ func (s *Store) Drain(ctx context.Context, engine stint.Token) error {
 const heldSQL = `
 select c.lane, c.n, c.nonce, c.serial, p.pos
 from stint.claims c cross join lateral unnest(c.positions) with ordinality as p(pos, i)
-where c.engine = $1 and c.serial >= $2
+where c.engine = $1 and c.serial >= $2 and c.serial < $3
   and not exists (select from stint.executions x where x.pos = p.pos)
 order by c.serial, p.i`
 
 // Held implements [stint.Roster].
 func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
-	claims, err := s.held(ctx, s.pool, engine, serial)
+	claims, err := s.held(ctx, s.work(), engine, serial, math.MaxInt64)
 	if err != nil {
 		return nil, fmt.Errorf("read what engine %d holds: %w", engine, err)
 	}
 	return claims, nil
 }
 
-func (s *Store) held(ctx context.Context, q queryer, engine stint.Token, serial int64) ([]stint.Claim, error) {
-	rows, err := q.Query(ctx, s.sql.in(heldSQL), engine, serial)
+func (s *Store) held(ctx context.Context, q queryer, engine stint.Token, from, to int64) ([]stint.Claim, error) {
+	rows, err := q.Query(ctx, s.sql.in(heldSQL), engine, from, to)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -168,7 +172,7 @@ func (s *Store) held(ctx context.Context, q queryer, engine stint.Token, serial 
 
 // Engines implements [stint.Roster].
 func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`
+	rows, err := s.work().Query(ctx, s.sql.in(`
 		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, e.slots,
 		       e.ttl, e.joined, b.beat, b.running, b.drain
 		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`))

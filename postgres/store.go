@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,9 +39,9 @@ type Config struct {
 // Store is a database with stint's schema. Make one with [Open] or [New]. Its
 // methods may be called concurrently.
 type Store struct {
-	pool     *pgxpool.Pool
-	owned    bool   // whether Close closes the pool
-	schema   string // unquoted: its form needs no quotes beyond reserved words
+	pool     *pgxpool.Pool // the program's
+	owned    bool          // whether Close closes the pool
+	schema   string        // unquoted: its form needs no quotes beyond reserved words
 	config   Config
 	sql      statements
 	policies policies
@@ -48,6 +49,10 @@ type Store struct {
 	// explicit says that transactions must name their isolation, because the
 	// session's default is not read committed.
 	explicit atomic.Bool
+
+	starting sync.Mutex                   // held while the engines' pool is opened
+	working  atomic.Pointer[pgxpool.Pool] // nil until an engine joined
+	claiming chan struct{}                // room for claims among its connections
 }
 
 var (
@@ -83,7 +88,8 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 }
 
 // New makes a store on a pool that the program has already. The pool stays the
-// program's to close. An engine wants about 8 connections of it.
+// program's to close. Engines open a few connections of their own beside it,
+// with its settings; Close ends those.
 func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, error) {
 	var c Config
 	if len(config) > 0 {
@@ -93,7 +99,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 	if !schemaName.MatchString(c.Schema) {
 		return nil, &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Schema)}
 	}
-	s := &Store{pool: pool, schema: c.Schema, config: c}
+	s := &Store{pool: pool, schema: c.Schema, config: c, claiming: make(chan struct{}, claimConns)}
 	s.sql.load(c.Schema)
 	var isolation string
 	if err := pool.QueryRow(ctx, "show default_transaction_isolation").Scan(&isolation); err != nil {
@@ -111,8 +117,12 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
-// Close releases the connections of a store made by [Open].
+// Close releases the store's own connections: all of a store made by [Open],
+// and the engines' of one made by [New].
 func (s *Store) Close() {
+	if pool := s.working.Load(); pool != nil {
+		pool.Close()
+	}
 	if s.owned {
 		s.pool.Close()
 	}
@@ -135,6 +145,16 @@ func (s *Store) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return translate(pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginIdleSQL}, f))
 }
 
+// beginLongSQL begins one whose statements may take longer than the session
+// lets them.
+const beginLongSQL = beginIdleSQL + `;
+	select set_config(p.name, '0', true) from pg_settings p where p.name in ('statement_timeout', 'transaction_timeout')`
+
+// transactWork is transact on the engines' connections.
+func (s *Store) transactWork(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return translate(pgx.BeginTxFunc(ctx, s.work(), pgx.TxOptions{BeginQuery: beginLongSQL}, f))
+}
+
 // once runs one statement as a read committed transaction, and hands its row
 // to scan unless that is nil. Everything is one message: nothing can be cut
 // off while a lock is held.
@@ -151,7 +171,7 @@ func (s *Store) once(ctx context.Context, scan func(pgx.Row) error, text string,
 	if explicit {
 		batch.Queue(commitSQL)
 	}
-	return translate(s.pool.SendBatch(ctx, batch).Close())
+	return translate(s.work().SendBatch(ctx, batch).Close())
 }
 
 // errIsolation is what the schema's functions answer in a transaction that is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -80,6 +81,7 @@ var claimTraps = []trap{
 			wg.Go(func() {
 				for range each {
 					made := b.enqueue(1)
+					time.Sleep(3 * time.Millisecond) // or all of it could fit between two claims
 					mu.Lock()
 					want = append(want, made...)
 					mu.Unlock()
@@ -89,7 +91,7 @@ var claimTraps = []trap{
 		over := make(chan struct{})
 		go func() { wg.Wait(); close(over) }()
 		for {
-			got = append(got, ids(w.Claim(normal, 3))...)
+			got = append(got, ids(w.Claim(normal, 1000))...) // more than there is: the frontier goes to the snapshot's end
 			select {
 			case <-over:
 				return b.take(w, 100, got, want)

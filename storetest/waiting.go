@@ -152,14 +152,13 @@ var waitingTests = []test{
 		other := t.again()
 		var moved [6]int
 		errs := atOnce(6, func(i int) error {
-			for range 200 {
+			for t.ctx.Err() == nil {
 				p, err := []Store{t.Store, other}[i%2].Promote(t.ctx, time.Time{}, 7)
 				if err != nil || p.Moved == 0 && p.Next < 0 {
 					return err
 				}
-				moved[i] += p.Moved
-				if p.Moved == 0 { // the others are moving what is left
-					time.Sleep(time.Millisecond)
+				if moved[i] += p.Moved; p.Moved == 0 {
+					time.Sleep(time.Millisecond) // the others have what is due in hand
 				}
 			}
 			return errors.New("there is no end to it")

@@ -26,6 +26,8 @@ const (
 	keyError    = "error"
 	keyNext     = "next"
 	keyCount    = "count"
+	keyBegun    = "begun"
+	keyBuried   = "buried"
 	keyMissing  = "suppressed"
 )
 
@@ -79,6 +81,12 @@ func (l *eventLog) on(e stint.Event) {
 		log(slog.LevelError, "engine lost its place in the roster and joins anew; what it ran may run elsewhere")
 	case stint.EventReturned:
 		log(slog.LevelInfo, "returned jobs that had not begun", slog.Int(keyCount, e.Count))
+	case stint.EventBurial:
+		attrs := []slog.Attr{slog.Int(keyCount, e.Count), slog.Int(keyBegun, e.Begun)}
+		if e.Other != nil {
+			attrs = append(attrs, slog.String(keyBuried, e.Other.Instance))
+		}
+		log(slog.LevelWarn, "took over the jobs of an engine that died", attrs...)
 	case stint.EventStarted:
 		if l.log.Enabled(context.Background(), slog.LevelDebug) {
 			log(slog.LevelDebug, "attempt started", slog.Int64(keyJob, int64(e.Job.ID)), slog.String(keyKind, e.Job.Kind),

@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint/internal/chaos"
@@ -29,6 +31,7 @@ type world struct {
 	*chaos.Fleet
 	t     *testing.T
 	url   string
+	addr  string // of the server
 	store *postgres.Store
 	pool  *pgxpool.Pool
 	seed  uint64
@@ -36,24 +39,24 @@ type world struct {
 
 func newWorld(t *testing.T, url string) *world {
 	t.Helper()
-	store, err := postgres.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(store.Close)
-	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("STINT_CHAOS_SEED"); text != "" {
+		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Logf("STINT_CHAOS_SEED=%d", seed)
-	return &world{Fleet: chaos.NewFleet(t), t: t, url: url, store: store, pool: pool, seed: seed}
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		Fleet: chaos.NewFleet(t), t: t, url: url, seed: seed,
+		addr: net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))),
+	}
+	w.store, w.pool = w.connect(url)
+	return w
 }
 
 // produce runs clients side by side until they have committed n jobs.

@@ -3,13 +3,9 @@
 package chaos
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,9 +18,14 @@ type Fleet struct {
 	Dir     string // of the history
 	History *check.Writer
 
-	mu   sync.Mutex
-	done []check.Disturbance
+	mu     sync.Mutex
+	done   []check.Disturbance
+	harmed map[string][]span // by process
 }
+
+// span is a time during which a process stood still; without an end it was
+// killed.
+type span struct{ from, to time.Time }
 
 // NewFleet makes a fleet with a history of its own. Its producers write to
 // History.
@@ -39,119 +40,7 @@ func NewFleet(t testing.TB) *Fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	return &Fleet{t: t, Dir: dir, History: w}
-}
-
-// Process is one worker's process.
-type Process struct {
-	Worker
-	fleet *Fleet
-	cmd   *exec.Cmd
-	ended chan error
-
-	frozen check.Instant
-}
-
-// Start starts a worker. It is killed when the test ends and it still runs.
-func (f *Fleet) Start(w Worker) *Process {
-	f.t.Helper()
-	w.History = f.Dir
-	settings, err := json.Marshal(w)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), workerEnv+"="+string(settings))
-	log, err := os.Create(filepath.Join(filepath.Dir(f.Dir), w.Name+".log"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
-	p := &Process{Worker: w, fleet: f, cmd: cmd, ended: make(chan error, 1)}
-	go func() { p.ended <- cmd.Wait() }()
-	f.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		if f.t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			f.t.Logf("%s said:\n%s", w.Name, tail(text, 4000))
-		}
-	})
-	return p
-}
-
-func tail(text []byte, n int) []byte { return text[max(0, len(text)-n):] }
-
-// Stop ends the worker as an operator does, and says how that went.
-func (p *Process) Stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	select {
-	case err := <-p.ended:
-		return err
-	case <-time.After(time.Minute):
-		return fmt.Errorf("%s does not end", p.Name)
-	}
-}
-
-// Kill ends it as the kernel does when memory runs out.
-func (p *Process) Kill() {
-	p.fleet.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: check.Now()})
-	_ = p.cmd.Process.Kill()
-	<-p.ended
-}
-
-// Freeze stops the process where it stands; Thaw lets it go on.
-func (p *Process) Freeze() {
-	p.frozen = check.Now()
-	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
-}
-
-// Thaw lets a frozen process go on.
-func (p *Process) Thaw() {
-	_ = p.cmd.Process.Signal(syscall.SIGCONT)
-	p.fleet.Disturb(check.Disturbance{Does: check.Freezes, Process: p.Name, From: p.frozen, To: check.Now()})
-}
-
-// Keeper is what supervises a worker: it starts it again whenever it dies.
-type Keeper struct {
-	stop chan struct{}
-	done chan struct{}
-}
-
-// Keep starts a worker and keeps it running, as systemd would. Each life has
-// a name of its own.
-func (f *Fleet) Keep(w Worker) *Keeper {
-	k := &Keeper{make(chan struct{}), make(chan struct{})}
-	go func() {
-		defer close(k.done)
-		for life := 1; ; life++ {
-			next := w
-			next.Name = fmt.Sprintf("%s.%d", w.Name, life)
-			p := f.Start(next)
-			select {
-			case <-p.ended:
-				f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: check.Now()})
-				time.Sleep(100 * time.Millisecond)
-			case <-k.stop:
-				if err := p.Stop(); err != nil {
-					f.t.Errorf("%s: %v", p.Name, err)
-				}
-				return
-			}
-		}
-	}()
-	return k
-}
-
-// Stop stops the worker and its supervision.
-func (k *Keeper) Stop() {
-	close(k.stop)
-	<-k.done
+	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}}
 }
 
 // Disturb notes what the test does, for the judge.
@@ -159,4 +48,29 @@ func (f *Fleet) Disturb(d check.Disturbance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done = append(f.done, d)
+}
+
+// CutOff notes that a process, or without a name every one, cannot reach the
+// database for long enough to lose its place in the roster.
+func (f *Fleet) CutOff(process string) {
+	f.Disturb(check.Disturbance{Does: check.CutsOff, Process: process, From: check.Now()})
+}
+
+func (f *Fleet) harm(process string, from, to time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.harmed[process] = append(f.harmed[process], span{from, to})
+}
+
+// wasHarmed tells whether a process was dead or stood still at a moment, or
+// had only just woken up.
+func (f *Fleet) wasHarmed(process string, at time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.harmed[process] {
+		if !at.Before(s.from) && (s.to.IsZero() || at.Before(s.to.Add(time.Second))) {
+			return true
+		}
+	}
+	return false
 }

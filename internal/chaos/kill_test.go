@@ -3,7 +3,6 @@
 package chaos_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -18,17 +17,7 @@ func (w *world) enqueue(name string, n int, args func(i int) chaos.Args, opts ..
 	var all []stint.ID
 	for at := 0; at < n; {
 		size := min(5000, n-at)
-		keys, jobs := make([]string, size), make([]stint.NewJob, size)
-		for i := range jobs {
-			a := args(at + i)
-			a.Key = fmt.Sprintf("%s-%d", name, at+i)
-			job, err := chaos.Kind.New(a, opts...)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			keys[i], jobs[i] = a.Key, job
-		}
-		intent := w.History.Intend(keys...)
+		jobs, intent := w.intend(name, at, size, args, opts...)
 		ids, err := stint.NewClient(w.store).EnqueueMany(w.t.Context(), jobs)
 		if err != nil {
 			w.t.Fatal(err)

@@ -66,13 +66,7 @@ func (w *Worker) run(ctx context.Context) error {
 	mux.Add(Kind.Declaration(), handler(history))
 	e, err := engine.New(store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace,
-		OnEvent: func(ev stint.Event) {
-			switch ev.Type {
-			case stint.EventStarted, stint.EventEnded:
-			default:
-				fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), w.Name, ev.Type, ev.Engine, ev.Doing, ev.Count, ev.Err)
-			}
-		},
+		OnEvent: logEvents(os.Stderr),
 	})
 	if err != nil {
 		return err

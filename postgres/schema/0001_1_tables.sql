@@ -65,7 +65,10 @@ create table stint.entries (
 -- snapshots can tell it.
 create index entries_lane on stint.entries (lane, xid, pos);
 -- The entries of a job beyond its first; jobs that run once are not in it.
-create index entries_job on stint.entries (job) where job is not null;
+create index entries_job on stint.entries (job, pos) where job is not null;
+
+-- Jobs by what they are about, for those that say so.
+create index entries_urn on stint.entries (urn, pos) where urn is not null;
 
 -- Tags, only for jobs that have some: no index of the hot tables pays for them.
 create table stint.job_tags (
@@ -176,8 +179,12 @@ create table stint.engine_history (
   version  text not null,
   joined   timestamptz not null,
   ended    timestamptz,
-  why      text
+  why      text,
+  low      bigint not null default 0,     -- the bound of open claims that it believed in
+  swept    boolean not null default false -- whether its claims below that were looked through after its burial
 );
+
+create index engine_history_unswept on stint.engine_history (ended) where not swept and ended is not null;
 
 -- Signs of life, updated in place. Never upserted: that would bring back the buried.
 create table stint.beats (

@@ -24,61 +24,53 @@ $$;
 create function stint.outcome_name(outcome smallint) returns text language sql immutable strict parallel safe
 as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cancelled', 'expired'])[outcome] $$;
 
--- One row per job, with its derived state. A job is where it waits, or else
--- at its one entry that has no execution, or a final one. First entries and
--- later ones are two arms, so that a search by id, or the newest first, walks
--- an index in each.
+-- One row per job, with its derived state. Each job has one entry under its
+-- id (b). It is where it waits (w), or else at its one entry without execution
+-- or with a final one: a later one (e, with l), or b itself (with x). Its
+-- contents are those that the newest refers to (c). All of it is joined by
+-- keys: a search by id and the newest first walk the primary key, and counts
+-- may hash.
 create view stint.jobs as
-select j.id, j.kind, j.state, j.queue, j.priority, j.args, j.attempt, j.losses,
-       coalesce(j.reason, (select c.why from stint.cancellations c where c.job = j.id)) as reason,
-       j.created, j.due, j.started, j.finished, j.tags, j.urn, j.source, j.metadata,
-       coalesce(j.retry, (select p.body from stint.policies p where p.id = j.policy)) as retry,
-       j.timeout, coalesce(j.max_losses, 3) as max_losses, j.result, j.error, j.pos,
-       j.state = 'running' and exists (select from stint.beats b where j.pos = any (b.running)) as begun
+select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, j.reason,
+       j.created, j.due,
+       -- of a job that waits, the last attempt: looked up for those alone, and only when asked for
+       case when j.waits then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
+       case when j.waits then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
+       coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
+       c.timeout, coalesce(c.max_losses, 3) as max_losses,
+       case when j.waits then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
+       case when j.waits then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
+       j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun
 from (
-  select w.job as id, w.kind, case when w.job in (select c.job from stint.cancellations c) then 'cancelled' else w.why end as state, w.queue, w.priority, b.args, w.attempt, w.losses, null::text as reason,
-         b.created, w.due, l.started, l.finished, b.tags, b.urn, b.source, b.metadata,
-         b.policy, b.retry, b.timeout, b.max_losses, l.result, l.error, null::bigint as pos
-  from stint.waiting w
-  join stint.entries b on b.pos = w.body
-  left join lateral (
-    -- The last attempt: of the first entry, or of a later one. One condition
-    -- with "or" would walk the key backward from its end.
-    select x.* from (
-      (select y.pos, y.started, y.finished, y.result, y.error from stint.executions y where y.pos = w.job)
-      union all
-      (select y.pos, y.started, y.finished, y.result, y.error from stint.executions y where y.job = w.job order by y.pos desc limit 1)
-    ) x order by x.pos desc limit 1) l on true
-union all
-  select e.pos, e.kind,
-         case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
-              when (e.xid, e.pos) <= (f.xid, f.pos)
-               and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = e.xid and p.pos < e.pos)
-              then 'running'
-              when coalesce(e.job, e.pos) in (select c.job from stint.cancellations c) then 'cancelled' else 'available' end,
-         e.queue, e.priority, e.args, e.attempt, e.losses, x.reason,
-         e.created, coalesce(e.due, e.created), x.started, x.finished, e.tags, e.urn, e.source, e.metadata,
-         e.policy, e.retry, e.timeout, e.max_losses, x.result, x.error, e.pos
-  from stint.entries e
-  left join stint.executions x on x.pos = e.pos
-  left join stint.frontiers() f on f.lane = e.lane
-  where e.job is null and (x.final or x.pos is null and e.lane >= 0)
-union all
-  select e.job, e.kind,
-         case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
-              when (e.xid, e.pos) <= (f.xid, f.pos)
-               and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = e.xid and p.pos < e.pos)
-              then 'running'
-              when coalesce(e.job, e.pos) in (select c.job from stint.cancellations c) then 'cancelled' else 'available' end,
-         e.queue, e.priority, coalesce(b.args, e.args), e.attempt, e.losses, x.reason,
-         coalesce(b.created, e.created), coalesce(e.due, e.created), x.started, x.finished, b.tags, b.urn, b.source, b.metadata,
-         b.policy, b.retry, b.timeout, b.max_losses, x.result, x.error, e.pos
-  from stint.entries e
-  left join stint.executions x on x.pos = e.pos
-  left join stint.entries b on b.pos = e.body
-  left join stint.frontiers() f on f.lane = e.lane
-  where e.job is not null and (x.final or x.pos is null)
-) j;
+  select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source,
+         case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
+              when v.outcome is not null then case v.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+              when (v.xid, v.pos) <= (f.xid, f.pos)
+               and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos)
+              then 'running' when k.job is null then 'available' else 'cancelled' end as state,
+         coalesce(w.queue, e.queue, b.queue) as queue, coalesce(w.priority, e.priority, b.priority) as priority,
+         coalesce(w.attempt, e.attempt, b.attempt) as attempt, coalesce(w.losses, e.losses, b.losses) as losses,
+         coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end, k.why) as reason,
+         coalesce(w.due, e.due, e.created, b.due, b.created) as due,
+         case when w.job is null then v.pos end as pos,
+         coalesce(w.body, e.body, b.pos) as contents, w.job is not null as waits,
+         case when e.pos is null then x.started else l.started end as started,
+         case when e.pos is null then x.finished else l.finished end as finished,
+         case when e.pos is null then x.result else l.result end as result,
+         case when e.pos is null then x.error else l.error end as error
+  from stint.entries b
+  left join stint.waiting w on w.job = b.pos
+  left join stint.cancellations k on k.job = b.pos
+  left join (stint.entries e left join stint.executions l on l.pos = e.pos)
+         on e.job = b.pos and (l.pos is null or l.final)
+  left join stint.executions x on x.pos = b.pos
+  cross join lateral (select coalesce(e.pos, b.pos), coalesce(e.xid, b.xid), coalesce(e.lane, b.lane),
+                             case when e.pos is null then x.outcome else l.outcome end) v(pos, xid, lane, outcome)
+  left join stint.frontiers() f on f.lane = v.lane
+  where b.job is null
+    and (w.job is not null or e.pos is not null or x.final or x.pos is null and b.lane >= 0)
+) j
+left join stint.entries c on c.pos = j.contents;
 
 -- Enqueue one job from any language, in the caller's own transaction:
 --

@@ -1,0 +1,70 @@
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// frozen is the store of a process that freezes in the middle of its first
+// claim that brings something: the answers are there when it wakes up, and
+// the beat is the last to get going.
+type frozen struct {
+	*sqlite.Store
+	since atomic.Bool
+	thaw  chan struct{}
+}
+
+func (f *frozen) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	c, err := f.Store.Claim(ctx, req)
+	if len(c.Positions) > 0 && f.since.CompareAndSwap(false, true) {
+		<-f.thaw
+	}
+	return c, err
+}
+
+func (f *frozen) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+	if f.since.Load() {
+		<-f.thaw
+		time.Sleep(10 * time.Millisecond)
+	}
+	return f.Store.Beat(ctx, token, b)
+}
+
+func TestAnEngineThatWakesUpTooLateBeginsNothing(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		runs := func(n *atomic.Int32) *stint.Mux {
+			mux := stint.NewMux()
+			handle(mux, "once", func(context.Context, *stint.Job) error { n.Add(1); return nil })
+			return mux
+		}
+		var late, other atomic.Int32
+		f := &frozen{Store: s, thaw: make(chan struct{})}
+		stopLate := start(t, f, runs(&late), engine.Config{})
+		id := enqueue(t, s, "once", `{}`)
+		time.Sleep(time.Second)
+		stopOther := start(t, s, runs(&other), engine.Config{})
+		time.Sleep(19 * time.Second)
+		synctest.Wait()
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || other.Load() != 1 {
+			t.Fatalf("the job is %+v, %v, after %d runs elsewhere", job, err, other.Load())
+		}
+		close(f.thaw)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := late.Load(); n != 0 {
+			t.Errorf("the engine that was buried meanwhile ran the job %d times more", n)
+		}
+		for _, stop := range []func() error{stopLate, stopOther} {
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,77 @@
+//go:build unix
+
+package chaos
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/check"
+)
+
+// Keeper is what supervises a worker: it starts it again whenever it dies.
+type Keeper struct {
+	fleet *Fleet
+	now   atomic.Pointer[Process]
+	stop  chan struct{}
+	done  chan struct{}
+
+	// Lives is how many there were; read it when the keeper has stopped.
+	Lives int
+}
+
+// Keep starts a worker and keeps it running, as systemd would. Each life has
+// a name of its own. Once an engine has joined it may die only by its own
+// job's hand or the test's: one that gives up needs an operator, and that is an
+// error.
+func (f *Fleet) Keep(w Worker) *Keeper {
+	k := &Keeper{fleet: f, stop: make(chan struct{}), done: make(chan struct{})}
+	k.now.Store(f.Start(k.life(w)))
+	go k.watch(w)
+	return k
+}
+
+func (k *Keeper) life(w Worker) Worker {
+	k.Lives++
+	w.Name = fmt.Sprintf("%s.%d", w.Name, k.Lives)
+	return w
+}
+
+func (k *Keeper) watch(w Worker) {
+	defer close(k.done)
+	f := k.fleet
+	for p := k.now.Load(); ; k.now.Store(p) {
+		select {
+		case <-k.stop:
+			if err := p.Stop(); err != nil {
+				f.t.Errorf("%s: %v", p.Name, err)
+			}
+			return
+		case <-p.ended:
+		}
+		if p.cmd.ProcessState.Exited() && Count(f.Events(p.Name), stint.EventJoined) > 0 {
+			f.t.Errorf("%s ended by itself: %v", p.Name, p.err)
+		}
+		now := time.Now()
+		f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: check.Now()})
+		f.harm(p.Name, now, time.Time{})
+		time.Sleep(100 * time.Millisecond)
+		next, err := f.start(k.life(w))
+		if err != nil {
+			f.t.Error(err)
+			return
+		}
+		p = next
+	}
+}
+
+// Process is the present life.
+func (k *Keeper) Process() *Process { return k.now.Load() }
+
+// Stop stops the worker and its supervision.
+func (k *Keeper) Stop() {
+	close(k.stop)
+	<-k.done
+}

@@ -1,0 +1,207 @@
+//go:build unix
+
+package chaos
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Proxy stands between clients and a server, and does to their connections
+// what networks do. It understands as much of the protocol as it takes to do
+// that at a certain message:
+//
+//	client ── wire ──▶ hook ──▶ stalls ──▶ server
+//	       ◀───────── mute ◀── stalls ◀──
+//
+// Give each process a proxy of its own, and what is done to it is known.
+type Proxy struct {
+	listener net.Listener
+	upstream string
+	stalls   stalls
+	hook     atomic.Pointer[func(Message) Fate]
+	all      sync.WaitGroup
+
+	mu     sync.Mutex
+	links  map[*link]bool
+	closed bool
+}
+
+// Direction is one of the two of a connection, or both.
+type Direction int
+
+// The directions.
+const (
+	Up   Direction = 1 << iota // to the server
+	Down                       // to the client
+	Both = Up | Down
+)
+
+// NewProxy starts a proxy in front of a server's address, until the test ends.
+func NewProxy(t testing.TB, upstream string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l, upstream: upstream, links: map[*link]bool{}}
+	p.all.Go(p.accept)
+	t.Cleanup(func() {
+		l.Close()
+		p.mu.Lock()
+		p.closed = true
+		p.mu.Unlock()
+		p.Cut()
+		p.all.Wait()
+	})
+	return p
+}
+
+// URL is that of a database, by way of the proxy.
+func (p *Proxy) URL(database string) string {
+	u, err := url.Parse(database)
+	if err != nil {
+		panic(err)
+	}
+	u.Host = p.listener.Addr().String()
+	return u.String()
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // out of descriptors, for a while
+			continue
+		}
+		p.all.Go(func() { p.connect(client.(*net.TCPConn)) })
+	}
+}
+
+// connect joins a client with the server, and returns when that is over. While
+// the server is down clients are refused, though later than by a closed port.
+func (p *Proxy) connect(client *net.TCPConn) {
+	server, err := net.DialTimeout("tcp", p.upstream, 5*time.Second)
+	if err != nil {
+		reset(client)
+		return
+	}
+	l := &link{proxy: p, client: client, server: server.(*net.TCPConn), over: make(chan struct{})}
+	p.mu.Lock()
+	if p.closed {
+		defer l.close(false)
+	}
+	p.links[l] = true
+	p.mu.Unlock()
+	l.run()
+	p.mu.Lock()
+	delete(p.links, l)
+	p.mu.Unlock()
+}
+
+// Links is how many connections there are.
+func (p *Proxy) Links() int { return len(p.list()) }
+
+func (p *Proxy) list() []*link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*link, 0, len(p.links))
+	for l := range p.links {
+		all = append(all, l)
+	}
+	return all
+}
+
+// Cut closes every connection.
+func (p *Proxy) Cut() {
+	for _, l := range p.list() {
+		l.close(false)
+	}
+}
+
+// Reset breaks every connection off, as a firewall or a crashed host does.
+func (p *Proxy) Reset() {
+	for _, l := range p.list() {
+		l.close(true)
+	}
+}
+
+// Stall lets nothing pass for a while, on new connections neither. What was
+// sent meanwhile arrives afterwards, and so does the news that a peer hung up.
+func (p *Proxy) Stall(d Direction, long time.Duration) { p.stalls.begin(d, long) }
+
+// StallOne does that to the n-th connection that there is, if any.
+func (p *Proxy) StallOne(n int, d Direction, long time.Duration) {
+	if all := p.list(); len(all) > 0 {
+		all[n%len(all)].stalls.begin(d, long)
+	}
+}
+
+// Calm ends all stalls and takes the hook away.
+func (p *Proxy) Calm() {
+	p.hook.Store(nil)
+	p.stalls.end()
+	for _, l := range p.list() {
+		l.stalls.end()
+	}
+}
+
+// Hook has every message of the clients pass by f, which decides on its fate
+// and may take its time. It is called from many goroutines.
+func (p *Proxy) Hook(f func(Message) Fate) { p.hook.Store(&f) }
+
+// Once gives a fate to the n-th message from now on that matches; the first is
+// 1. The channel is closed when it came to that. It takes the hook's place.
+func (p *Proxy) Once(n int, match func(Message) bool, fate func() Fate) <-chan struct{} {
+	met := make(chan struct{})
+	var seen atomic.Int64
+	p.Hook(func(m Message) Fate {
+		if !match(m) || seen.Add(1) != int64(n) {
+			return Pass
+		}
+		defer close(met)
+		return fate()
+	})
+	return met
+}
+
+func (p *Proxy) decide(m Message) Fate {
+	if f := p.hook.Load(); f != nil {
+		return (*f)(m)
+	}
+	return Pass
+}
+
+// stalls are until when nothing passes, for each direction.
+type stalls struct{ up, down atomic.Int64 } // nanoseconds of the wall clock
+
+func (s *stalls) begin(d Direction, long time.Duration) {
+	until := time.Now().Add(long).UnixNano()
+	if d&Up != 0 {
+		s.up.Store(until)
+	}
+	if d&Down != 0 {
+		s.down.Store(until)
+	}
+}
+
+func (s *stalls) end() {
+	s.up.Store(0)
+	s.down.Store(0)
+}
+
+func (s *stalls) left(d Direction) time.Duration {
+	until := s.up.Load()
+	if d == Down {
+		until = s.down.Load()
+	}
+	return time.Until(time.Unix(0, until))
+}

@@ -1,0 +1,43 @@
+package sim
+
+import "github.com/stint-go/stint"
+
+// holding is the entry of a job that the process got last, and the engine
+// that claimed it: what a handler is not told.
+type holding struct {
+	pos    stint.Position
+	engine stint.Token
+}
+
+// claimed notes what the process gets to see of a claim.
+func (p *process) claimed(engine stint.Token, c stint.Claim) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range c.Entries {
+		p.inHand[c.Entries[i].ID] = holding{c.Entries[i].Pos, engine}
+	}
+	if len(c.Entries) == 0 {
+		for _, pos := range c.Positions {
+			p.unread[pos] = engine
+		}
+	}
+}
+
+// fetched notes what it reads later.
+func (p *process) fetched(entries []stint.Entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range entries {
+		pos := entries[i].Pos
+		if engine, ok := p.unread[pos]; ok {
+			p.inHand[entries[i].ID] = holding{pos, engine}
+			delete(p.unread, pos)
+		}
+	}
+}
+
+func (p *process) holding(job stint.ID) holding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inHand[job]
+}

@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// Bug is a fault to plant between the calls of the processes and the store.
+type Bug string
+
+// NoBug is the store as it is.
+const NoBug Bug = ""
+
+// Bugs are the faults that a simulation must find, each with what it stands
+// for.
+var Bugs = []Bug{
+	bugFence,    // a store that lets the buried claim
+	bugGhost,    // a burial that leaves the engine in the roster
+	bugHeld,     // an engine that never asks what it holds
+	bugJudge,    // a burial that forgets the successor
+	bugFlush,    // a flush that is not repeated
+	bugBeat,     // an engine that does not hear that it was buried, nor that it is cut off
+	bugEnqueue,  // a client that repeats an enqueue of unknown fate
+	bugPromote,  // a promoter that skips what is due
+	bugLow,      // a beat that promises too much
+	bugMurder,   // a watch that buries the living
+	bugForgiven, // a burial that charges nobody, however often
+}
+
+const (
+	bugFence    Bug = "claims for the buried"
+	bugGhost    Bug = "leaves the buried in the roster"
+	bugHeld     Bug = "hides what is held"
+	bugJudge    Bug = "buries without successors"
+	bugFlush    Bug = "records once or never"
+	bugBeat     Bug = "beats in vain"
+	bugEnqueue  Bug = "enqueues again"
+	bugPromote  Bug = "skips what is due"
+	bugLow      Bug = "promises too much"
+	bugMurder   Bug = "buries the living"
+	bugForgiven Bug = "charges nobody"
+)
+
+// planted is the real store with a bug.
+type planted struct {
+	*sqlite.Store
+	bug Bug
+	db  *sql.DB
+}
+
+func plant(bug Bug, real *sqlite.Store, db *sql.DB) store {
+	if bug == NoBug {
+		return real
+	}
+	return &planted{real, bug, db}
+}
+
+func (s *planted) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	c, err := s.Store.Claim(ctx, req)
+	if s.bug == bugFence && errors.Is(err, stint.ErrBuried) {
+		if _, err := s.db.Exec(`insert into stint_engines (token) values (?)`, int64(req.Engine)); err != nil {
+			return c, err
+		}
+		c, err = s.Store.Claim(ctx, req)
+		_, end := s.db.Exec(`delete from stint_engines where token = ?`, int64(req.Engine))
+		err = errors.Join(err, end)
+	}
+	return c, err
+}
+
+func (s *planted) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	if s.bug == bugMurder {
+		b.Unless = 0
+	}
+	n, err := s.Store.Bury(ctx, b, func(e *stint.Entry, begun bool) stint.Execution {
+		x := judge(e, begun)
+		switch s.bug {
+		case bugJudge:
+			x.Next = nil
+		case bugForgiven:
+			if x.Outcome == stint.OutcomeLost && x.Next != nil {
+				x.Next.Attempt, x.Next.Losses = e.Attempt, e.Losses
+			}
+		}
+		return x
+	})
+	if s.bug == bugGhost && err == nil {
+		_, err = s.db.Exec(`insert into stint_engines (token) values (?)`, int64(b.Engine))
+	}
+	return n, err
+}
+
+func (s *planted) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+	list, err := s.Store.Engines(ctx)
+	if s.bug == bugMurder {
+		for i := range list {
+			list[i].TimeToLive /= 20 // nobody beats that often
+		}
+	}
+	return list, err
+}
+
+func (s *planted) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
+	if s.bug == bugHeld {
+		return nil, nil
+	}
+	return s.Store.Held(ctx, engine, serial)
+}
+
+func (s *planted) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
+	if s.bug == bugLow {
+		b.Low++
+	}
+	return s.Store.Beat(ctx, engine, b)
+}
+
+func (s *planted) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+	p, err := s.Store.Promote(ctx, from, limit)
+	if s.bug == bugPromote && err == nil && p.Moved == 0 && p.Next > 0 && p.Next < 20*time.Millisecond {
+		_, err = s.db.Exec(`delete from stint_waiting where job = (select job from stint_waiting order by due limit 1)`)
+	}
+	return p, err
+}
+
+// hides tells whether a process does not see that a call failed.
+func (b Bug) hides(o op, err error) bool {
+	switch {
+	case err == nil || errors.Is(err, errGone):
+		return false
+	case b == bugFlush:
+		return o == opFinish && !errors.Is(err, stint.ErrBuried)
+	}
+	return b == bugBeat && o == opBeat
+}

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"sync"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/check"
+)
+
+// process is one life of a program: an engine with its handlers, or a
+// producer. It is the wall between the program and the world: whatever the
+// program does passes awake, and whatever it wants of the store passes call.
+type process struct {
+	w       *world
+	name    string // new for each life
+	store   store  // the real one, with the planted bug
+	weather int
+	history *check.Writer
+	gone    chan struct{} // closed when it is killed
+	stop    func()        // tells its engine to stop; nil when it has none
+
+	mu     sync.Mutex // guards what follows; held by no one who waits
+	thaw   chan struct{}
+	frozen check.Instant
+	cut    cut
+	heal   chan struct{} // closed when the cut is over; nil when there is none
+	ops    [ops]int
+	token  stint.Token // under which it joined last
+	inHand map[stint.ID]holding
+	unread map[stint.Position]stint.Token // claimed and not yet read
+}
+
+// cut is a way of being cut off.
+type cut string
+
+const (
+	connected cut = ""
+	refusing  cut = "refusing" // every call fails at once
+	silent    cut = "silent"   // calls are swallowed
+	oneWay    cut = "one-way"  // calls arrive, answers are swallowed
+)
+
+func (w *world) newProcess(name string, weather int) (*process, error) {
+	history, err := check.Create(w.historyDir, name)
+	if err != nil {
+		return nil, err
+	}
+	w.keepLog(history)
+	return &process{w: w, name: name, store: w.store, weather: weather, history: history, gone: make(chan struct{}),
+		inHand: map[stint.ID]holding{}, unread: map[stint.Position]stint.Token{}}, nil
+}
+
+// awake returns when the process is not frozen; false says that it is dead.
+func (p *process) awake() bool {
+	for {
+		if p.dead() {
+			return false
+		}
+		p.mu.Lock()
+		thaw := p.thaw
+		p.mu.Unlock()
+		if thaw == nil {
+			return true
+		}
+		select {
+		case <-thaw:
+		case <-p.gone:
+		}
+	}
+}
+
+func (p *process) dead() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// log writes to the history, unless the process is dead.
+func (p *process) log(write func(w *check.Writer)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.dead() {
+		write(p.history)
+	}
+}
+
+// kill ends the process where it stands. What remains of its engine is also
+// told to stop, lest it go on joining for ever.
+func (p *process) kill() {
+	if p.stop != nil {
+		defer p.stop()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead() {
+		return
+	}
+	close(p.gone)
+	now := check.Now()
+	if p.thaw != nil {
+		p.w.disturb(check.Disturbance{Does: check.Freezes, Process: p.name, From: p.frozen, To: now})
+		p.thaw = nil
+	}
+	p.w.disturb(check.Disturbance{Does: check.Kills, Process: p.name, From: now})
+	p.w.note(p.name, nil, "KILLED")
+}
+
+func (p *process) freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.thaw, p.frozen = make(chan struct{}), check.Now()
+	p.w.note(p.name, nil, "FROZEN")
+}
+
+func (p *process) unfreeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.thaw == nil {
+		return
+	}
+	p.w.disturb(check.Disturbance{Does: check.Freezes, Process: p.name, From: p.frozen, To: check.Now()})
+	p.w.note(p.name, nil, "THAWED")
+	close(p.thaw)
+	p.thaw = nil
+}
+
+func (p *process) cutOff(how cut) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut, p.heal = how, make(chan struct{})
+	p.w.disturb(check.Disturbance{Does: check.CutsOff, Process: p.name, From: check.Now()})
+	p.w.note(p.name, nil, "CUT OFF, %s", how)
+}
+
+func (p *process) reconnect() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.heal != nil {
+		p.w.note(p.name, nil, "CONNECTED AGAIN")
+		close(p.heal)
+		p.cut, p.heal = connected, nil
+	}
+}
+
+// line is how the process is connected now.
+func (p *process) line() (cut, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cut, p.heal
+}
+
+// fate draws the fate of the next call of a kind.
+func (p *process) fate(o op) fate {
+	p.mu.Lock()
+	n := p.ops[o]
+	p.ops[o]++
+	p.mu.Unlock()
+	weather := p.weather
+	if p.w.over.Load() {
+		weather = -1
+	}
+	f := fateOf(roll(p.w.seed, p.name+o.String(), n), o, weather)
+	f.n = n
+	return f
+}
+
+func (p *process) joined(token stint.Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.token = token
+}
+
+func (p *process) engine() stint.Token {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.token
+}

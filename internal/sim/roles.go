@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/check"
+)
+
+// store is what a simulation needs of a store.
+type store interface {
+	stint.Store
+	stint.Listener
+}
+
+// A process is the store that its engine sees, with every optional role. That
+// SQLite lacks some of them does not matter: they are simulated.
+var (
+	_ stint.Store    = (*process)(nil)
+	_ stint.Listener = (*process)(nil)
+	_ stint.Clock    = (*process)(nil)
+	_ stint.Evicter  = (*process)(nil)
+)
+
+// Enqueue implements [stint.Enqueuer].
+func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+	store := func(ctx context.Context) ([]stint.ID, error) {
+		ids, err := p.store.Enqueue(ctx, tx, jobs)
+		p.w.note(p.name, numbers(ids), "enqueue: %v", err)
+		return ids, err
+	}
+	ids, _, err := call(ctx, p, opEnqueue, store)
+	if p.w.bug == bugEnqueue && errors.Is(err, errLost) {
+		return store(ctx)
+	}
+	return ids, err
+}
+
+// Look implements [stint.Claimer].
+func (p *process) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+	sights, _, err := call(ctx, p, opLook, func(ctx context.Context) ([]stint.Sight, error) {
+		return p.store.Look(ctx, known)
+	})
+	return sights, err
+}
+
+// Claim implements [stint.Claimer].
+func (p *process) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	c, f, err := call(ctx, p, opClaim, func(ctx context.Context) (stint.Claim, error) {
+		c, err := p.store.Claim(ctx, req)
+		if len(c.Positions) > 0 || err != nil {
+			p.w.note(p.name, jobsOf(c.Entries), "claim %d of %x, engine %x: entries %v, %v", req.Serial, req.Lane, req.Engine, c.Positions, err)
+		}
+		return c, err
+	})
+	if f.fault == half && err == nil && len(c.Positions) > 0 {
+		c.Entries, err = nil, errLost
+	}
+	p.claimed(req.Engine, c)
+	return c, err
+}
+
+// Fetch implements [stint.Claimer].
+func (p *process) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+	entries, _, err := call(ctx, p, opFetch, func(ctx context.Context) ([]stint.Entry, error) {
+		return p.store.Fetch(ctx, at)
+	})
+	p.fetched(entries)
+	return entries, err
+}
+
+// Finish implements [stint.Finisher].
+func (p *process) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	n, _, err := call(ctx, p, opFinish, func(ctx context.Context) (int, error) {
+		n, err := p.store.Finish(ctx, engine, claims, done)
+		jobs := make([]int64, len(done))
+		what := make([]stint.Outcome, len(done))
+		for i := range done {
+			jobs[i], what[i] = int64(done[i].Job), done[i].Outcome
+		}
+		p.w.note(p.name, jobs, "finish, engine %x: %v, %d new, %v", engine, what, n, err)
+		return n, err
+	})
+	if p.w.bug.hides(opFinish, err) {
+		return n, nil
+	}
+	return n, err
+}
+
+// Join implements [stint.Roster]. All engines live in one process, which is
+// alive: asking for it again and again would only cost time.
+func (p *process) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+	p.joined(e.Token)
+	e.BootID = ""
+	_, _, err := call(ctx, p, opJoin, func(ctx context.Context) (none, error) {
+		err := p.store.Join(ctx, e, kinds)
+		p.w.note(p.name, nil, "join as engine %x: %v", e.Token, err)
+		return none{}, err
+	})
+	return err
+}
+
+// Beat implements [stint.Roster]. One that fails may mean that the engine is
+// cut off: it cannot tell, and fences itself in time.
+func (p *process) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
+	began := check.Now()
+	orders, _, err := call(ctx, p, opBeat, func(ctx context.Context) (stint.Orders, error) {
+		return p.store.Beat(ctx, engine, b)
+	})
+	if err != nil && !p.dead() {
+		p.w.note(p.name, nil, "beat of engine %x: %v", engine, err)
+	}
+	if err != nil && !errors.Is(err, stint.ErrBuried) {
+		p.w.disturb(check.Disturbance{Does: check.CutsOff, Process: p.name, From: began, To: check.Now()})
+	}
+	if p.w.bug.hides(opBeat, err) {
+		return orders, nil
+	}
+	return orders, err
+}
+
+// Held implements [stint.Roster].
+func (p *process) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
+	claims, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]stint.Claim, error) {
+		return p.store.Held(ctx, engine, serial)
+	})
+	return claims, err
+}
+
+// Drain implements [stint.Roster].
+func (p *process) Drain(ctx context.Context, engine stint.Token) error {
+	_, _, err := call(ctx, p, opBeat, func(ctx context.Context) (none, error) {
+		return none{}, p.store.Drain(ctx, engine)
+	})
+	return err
+}
+
+// Bury implements [stint.Roster].
+func (p *process) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	n, _, err := call(ctx, p, opBury, func(ctx context.Context) (int, error) {
+		if p.w.open.block(b.Engine) {
+			p.w.note(p.name, nil, "bury engine %x: blocked", b.Engine)
+			return 0, stint.ErrBurialBlocked
+		}
+		var jobs []int64
+		n, err := p.store.Bury(ctx, b, func(e *stint.Entry, begun bool) stint.Execution {
+			jobs = append(jobs, int64(e.ID))
+			return judge(e, begun)
+		})
+		p.w.note(p.name, jobs, "bury engine %x (%s): %d, %v", b.Engine, b.Why, n, err)
+		return n, err
+	})
+	return n, err
+}
+
+// Engines implements [stint.Roster].
+func (p *process) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+	list, _, err := call(ctx, p, opEngines, p.store.Engines)
+	return list, err
+}
+
+// Promote implements [stint.Promoter].
+func (p *process) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+	done, _, err := call(ctx, p, opPromote, func(ctx context.Context) (stint.Promotion, error) {
+		done, err := p.store.Promote(ctx, from, limit)
+		if done.Moved > 0 {
+			p.w.note(p.name, nil, "promote from %v: %+v", from, done)
+		}
+		return done, err
+	})
+	return done, err
+}
+
+// Now implements [stint.Clock].
+func (p *process) Now(ctx context.Context) (time.Time, error) {
+	t, _, err := call(ctx, p, opNow, func(context.Context) (time.Time, error) { return time.Now(), nil })
+	return t, err
+}
+
+// Evict implements [stint.Evicter].
+func (p *process) Evict(ctx context.Context, engine stint.Token) (int, error) {
+	n, _, err := call(ctx, p, opEvict, func(context.Context) (int, error) {
+		n := p.w.open.evict(engine)
+		p.w.note(p.name, nil, "evict engine %x: %d", engine, n)
+		return n, nil
+	})
+	return n, err
+}
+
+type none = struct{}
+
+func numbers[T ~int64](list []T) []int64 {
+	all := make([]int64, len(list))
+	for i, v := range list {
+		all[i] = int64(v)
+	}
+	return all
+}
+
+func jobsOf(entries []stint.Entry) []int64 {
+	all := make([]int64, len(entries))
+	for i := range entries {
+		all[i] = int64(entries[i].ID)
+	}
+	return all
+}

@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
+)
+
+const batch = 500
+
+// BenchmarkEnqueueBulk stores 5,000 jobs at a time.
+func BenchmarkEnqueueBulk(b *testing.B) {
+	s := newStore(b)
+	jobs := make([]stint.NewJob, 5000)
+	for i := range jobs {
+		jobs[i] = stint.Declaration{Name: "k"}.Job([]byte(`{"n":1}`))
+	}
+	for b.Loop() {
+		if _, err := stint.NewClient(s).EnqueueMany(b.Context(), jobs); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "jobs/s")
+}
+
+// filled is a store with enough to claim.
+func filled(b *testing.B) (*storetest.Worker, *Store) {
+	s := newStore(b)
+	exec(b, s, `insert into stint.entries (lane, queue, kind, args) select $1, 'default', 'k', '{"n":1}' from generate_series(1, $2::int)`,
+		int64(normal), (b.N+2)*batch)
+	return storetest.Join(b, s, "k"), s
+}
+
+// BenchmarkClaim claims 500 jobs at a time, with their contents.
+func BenchmarkClaim(b *testing.B) {
+	w, _ := filled(b)
+	b.ResetTimer()
+	for range b.N {
+		w.Claim(normal, batch)
+	}
+	b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "jobs/s")
+}
+
+// BenchmarkFinish records 500 completed jobs at a time.
+func BenchmarkFinish(b *testing.B) {
+	w, _ := filled(b)
+	var all [][]stint.Execution
+	for range b.N {
+		all = append(all, conclude(w, completed, w.Claim(normal, batch)))
+	}
+	b.ResetTimer()
+	for _, done := range all {
+		if n, err := w.TryFinish(b.Context(), done...); err != nil || n != batch {
+			b.Fatal(n, err)
+		}
+	}
+	b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "jobs/s")
+}

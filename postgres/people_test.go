@@ -1,0 +1,266 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/storetest"
+)
+
+func TestSQLAndGoComputeTheSameLane(t *testing.T) {
+	s := newStore(t)
+	conn := connect(t, s)
+	same := func(queue, kind string, priority int8, part uint8) bool {
+		queue, kind = stint.CleanText(queue, 255), stint.CleanText(kind, 255)
+		p := []stint.Part{stint.PartNormal, stint.PartFront, stint.PartKind}[part%3]
+		if p != stint.PartKind {
+			kind = ""
+		}
+		return value[stint.LaneID](t, conn, `select stint.lane($1, $2, $3, $4)`, queue, int(priority), string(p), kind) ==
+			stint.LaneOf(queue, int(priority), p, kind).ID
+	}
+	for range 2 {
+		if err := quick.Check(same, &quick.Config{MaxCount: 300}); err != nil {
+			t.Error(err)
+		}
+		_, err := conn.Exec(t.Context(), `set standard_conforming_strings = off; set backslash_quote = off; set bytea_output = escape`)
+		must(t, err)
+	}
+}
+
+func TestSQLEnqueuesWithTheKindsDefaults(t *testing.T) {
+	s := verified(t)
+	w := storetest.NewWorker(t, s, "mail")
+	policy := retry.Fixed(2, time.Second)
+	must(t, s.Join(t.Context(), w.Info, []stint.Declaration{{
+		Name: "mail", Queue: "slow", Priority: 3, Retry: policy, Timeout: time.Minute, Tags: []string{"a", "b"}}}))
+	plain := value[stint.ID](t, s.pool, `select stint.enqueue('mail')`)
+	said := value[stint.ID](t, s.pool, `select stint.enqueue('mail', '{"to": 1}', queue => 'fast', priority => -1,
+		retry => '"fixed:9:1m"', timeout => '1 s', tags => '{b,c}', urn => 'u', source => 's', metadata => '{"m": 1}')`)
+	late := value[stint.ID](t, s.pool, `select stint.enqueue('mail', run_at => now() + interval '1 day')`)
+	past := value[stint.ID](t, s.pool, `select stint.enqueue('mail', run_at => '-infinity')`)
+	check := func(id stint.ID, f func(j *stint.JobInfo) bool) {
+		t.Helper()
+		j, err := s.Job(t.Context(), id)
+		must(t, err)
+		if !f(j) {
+			text, _ := json.Marshal(j)
+			t.Errorf("job %d is %s", id, text)
+		}
+	}
+	check(plain, func(j *stint.JobInfo) bool {
+		return j.Queue == "slow" && j.Priority == 3 && j.Retry == policy.String() && j.Timeout == time.Minute &&
+			slices.Equal(j.Tags, []string{"a", "b"}) && string(j.Args) == "{}" && j.State == stint.Available
+	})
+	check(said, func(j *stint.JobInfo) bool {
+		return j.Queue == "fast" && j.Priority == -1 && j.Retry == "fixed:9:1m" && j.Timeout == time.Second &&
+			slices.Equal(j.Tags, []string{"a", "b", "c"}) && j.URN == "u" && j.Source == "s" && j.Metadata != nil
+	})
+	check(late, func(j *stint.JobInfo) bool { return j.State == stint.Scheduled })
+	check(past, func(j *stint.JobInfo) bool { return j.State == stint.Available })
+	found, err := s.Jobs(t.Context(), stint.Filter{Tag: "c"})
+	if err != nil || len(found) != 1 || found[0].ID != said {
+		t.Errorf("by tag %+v, error %v", found, err)
+	}
+	for _, e := range w.ClaimAll() {
+		if e.ID == said && e.Retry != retry.Fixed(9, time.Minute) {
+			t.Errorf("the policy in its text form is read as %v", e.Retry)
+		}
+	}
+	w.Leave()
+}
+
+func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
+	s := newStore(t)
+	for args, want := range map[string]string{
+		`''`: "is no name", `'a b '`: "is no name", `E'a\x07'`: "is no name", `null`: "is no name", `repeat('x', 256)`: "is no name",
+		`'k', queue => '*'`:                    "means every queue",
+		`'k', priority => 101`:                 "outside -100 to 100",
+		`'k', run_at => now(), delay => '1 s'`: "not both",
+		`'k', run_at => 'infinity'`:            "too late",
+		`'k', delay => '10000 years'`:          "too late",
+		`'k', timeout => '0 s'`:                "timeout must be positive",
+		`'k', to_jsonb(repeat('x', 1048577))`:  "more than 1048576",
+		`'k', metadata => '3'`:                 "must be a JSON object",
+		`'k', retry => '3'`:                    "no retry policy",
+		`'k', retry => '"sometimes"'`:          "no retry policy",
+		`'k', retry => '{"retries": 3}'`:       "no retry policy",
+		`'k', tags => array(select i::text from generate_series(1, 51) i)`: "more than 50",
+	} {
+		_, err := s.pool.Exec(t.Context(), "select stint.enqueue("+args+")")
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "22023" || !strings.Contains(pg.Message, want) {
+			t.Errorf("%s gives %v, want %q", args, err, want)
+		}
+	}
+	if n := value[int](t, s.pool, `select count(*) from stint.entries`); n != 0 {
+		t.Errorf("%d jobs were stored", n)
+	}
+}
+
+func TestACallersSearchPathDoesNotReachIntoTheFunctions(t *testing.T) {
+	s := newStore(t)
+	conn := connect(t, s)
+	for _, sql := range []string{
+		`create schema evil`,
+		`create function evil.coalesced(text, text) returns boolean language plpgsql as $$ begin raise 'reached'; end $$`,
+		`create operator evil.= (leftarg = text, rightarg = text, procedure = evil.coalesced)`,
+		`create operator evil.<> (leftarg = text, rightarg = text, procedure = evil.coalesced)`,
+		`create function evil.clock_timestamp() returns timestamptz language plpgsql as $$ begin raise 'reached'; end $$`,
+		`create function evil.btrim(text) returns text language plpgsql as $$ begin raise 'reached'; end $$`,
+		`set search_path = evil, pg_catalog`,
+	} {
+		_, err := conn.Exec(t.Context(), sql)
+		must(t, err)
+	}
+	id := value[stint.ID](t, conn, `select stint.enqueue('k', delay => '1 ms', tags => '{t}')`)
+	if j, err := s.Job(t.Context(), id); err != nil || j.Kind != "k" {
+		t.Errorf("the job is %+v, error %v", j, err)
+	}
+}
+
+func TestAnUnprivilegedOwnerCanInstallAndWork(t *testing.T) {
+	s := newStore(t)
+	name := "plain_" + strings.ToLower(strings.TrimLeft(rand.Text(), "0123456789"))
+	exec(t, s, `drop schema stint cascade`)
+	exec(t, s, `create role `+name)
+	t.Cleanup(func() {
+		s.pool.Exec(context.Background(), `drop owned by `+name)
+		s.pool.Exec(context.Background(), `drop role `+name)
+	})
+	database := pgx.Identifier{value[string](t, s.pool, `select current_database()`)}.Sanitize()
+	exec(t, s, `grant create on database `+database+` to `+name)
+	must(t, setDefault(t.Context(), s.url(), "role", name))
+	own := openStore(t, s.url())
+	b := &bench{t, own, nil}
+	b.enqueue(3)
+	w := b.join()
+	w.Complete(w.ClaimAll()...)
+	w.Leave()
+	if owner := value[string](t, own.pool, `select tableowner from pg_tables where tablename = 'entries'`); owner != name {
+		t.Errorf("the schema belongs to %s", owner)
+	}
+}
+
+func TestSQLEnqueuesWithTheCallersTransaction(t *testing.T) {
+	s := verified(t)
+	rung := make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error)
+	go func() { over <- s.Listen(ctx, func() { rung <- struct{}{} }) }()
+	<-rung
+	gone, quiet, loud := begin(t, s), begin(t, s), begin(t, s)
+	value[int64](t, gone, `select stint.enqueue('k')`)
+	must(t, gone.Rollback(t.Context()))
+	value[int64](t, quiet, `select stint.enqueue('k', quiet => true)`)
+	_, err := quiet.Exec(t.Context(), `prepare transaction 'sql'`)
+	must(t, err)
+	_, err = quiet.Conn().Exec(t.Context(), `commit prepared 'sql'`)
+	must(t, err)
+	select {
+	case <-rung:
+		t.Error("it rang for what rolled back, or for a quiet enqueue")
+	case <-time.After(50 * time.Millisecond):
+	}
+	value[int64](t, loud, `select stint.enqueue('k')`)
+	must(t, loud.Commit(t.Context()))
+	select {
+	case <-rung:
+	case <-time.After(patience):
+		t.Error("it did not ring")
+	}
+	if n := value[int](t, s.pool, `select count(*) from stint.jobs where state = 'available'`); n != 2 {
+		t.Errorf("%d jobs are available, want 2", n)
+	}
+	cancel()
+	must(t, <-over)
+}
+
+// TestTheCountsOfStatesAddUpAtAnyMoment reads the view while jobs move through
+// all of it. Nothing is enqueued meanwhile, so the sum must not change.
+func TestTheCountsOfStatesAddUpAtAnyMoment(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	const n = 600
+	b.enqueue(n / 2)
+	b.enqueue(n/2, stint.In(time.Millisecond))
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			w := b.join()
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					w.Leave()
+					return
+				default:
+				}
+				if _, err := s.Promote(t.Context(), past, 20); err != nil {
+					t.Error(err)
+				}
+				entries, err := w.TryClaimAll(t.Context(), 7)
+				if err != nil {
+					t.Error(err)
+				}
+				var done []stint.Execution
+				for k, e := range entries {
+					end := []stint.Ending{completed, returned, {Outcome: stint.OutcomeSnoozed}, {Outcome: stint.OutcomeCancelled}}[(k+i)%4]
+					done = append(done, w.Conclude(e, end))
+				}
+				if _, err := w.TryFinish(t.Context(), done...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for until := time.Now().Add(time.Second); time.Now().Before(until); {
+		counts, err := s.Counts(t.Context())
+		must(t, err)
+		sum := int64(0)
+		for _, c := range counts {
+			sum += c
+		}
+		if sum != n {
+			t.Fatalf("there are %d jobs, want %d: %v", sum, n, counts)
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestASecondStartTakesNoLockThatStopsWork(t *testing.T) {
+	s := newStore(t)
+	tx := begin(t, s)
+	for _, sql := range []string{
+		`lock table stint.entries, stint.claims, stint.executions, stint.waiting, stint.engines, stint.meta in exclusive mode`,
+	} {
+		_, err := tx.Exec(t.Context(), sql)
+		must(t, err)
+	}
+	_, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock($1)`, migrateLock)
+	must(t, err)
+	b := &bench{t, s, nil}
+	if err := b.soon("opening", func(ctx context.Context) error {
+		again, err := Open(ctx, s.url())
+		if err == nil {
+			again.Close()
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}

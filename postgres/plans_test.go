@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+// grow fills the log with n jobs, most of them done: what a busy week leaves.
+// The last hundredth is claimed and runs, as much again is available.
+func grow(t testing.TB, s *Store, engine stint.Token, n int) {
+	t.Helper()
+	for _, table := range []string{"entries", "claims", "executions", "waiting", "job_tags"} {
+		exec(t, s, "alter table stint."+table+" set (autovacuum_enabled = off)")
+	}
+	exec(t, s, `
+		insert into stint.entries (lane, queue, kind, args, urn, tags)
+		select $1, 'default', case when i % 10 = 0 then 'rare' else 'k' end, '{}', 'urn:' || i, case when i % 1000 = 0 then '{t}'::text[] end
+		from generate_series(1, $2::int) i`, int64(normal), n)
+	exec(t, s, `insert into stint.job_tags (tag, job) select 't', pos from stint.entries where tags is not null`)
+	exec(t, s, `
+		insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
+		select $1::bigint, i, i, case when i > greatest(1, ($2 - $2 / 50) / 500) then $3::bigint else 1 end, i,
+		       (select xid from stint.entries limit 1), i * 500,
+		       (select array_agg(p) from generate_series(i * 500 - 499, i * 500) p)
+		from generate_series(1, ($2::int - $2 / 100) / 500) i`, int64(normal), n, int64(engine))
+	exec(t, s, `
+		insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
+		select p, 1, 1, now(), now(), 1, 1, case when p % 1000 = 0 then 2 else 1 end, true from generate_series(1, $1::int - $1 / 50) p`, n)
+	exec(t, s, `
+		with job as (
+		  insert into stint.entries (lane, queue, kind, args, due) select -1, 'default', 'k', '{}', now() + i * interval '1 s'
+		  from generate_series(-50, $1::int / 20 - 50) i returning pos, due)
+		insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
+		select pos, due, pos, 'scheduled', 1, 0, 'default', 'k' from job`, n)
+}
+
+// cost runs a statement and takes it back; it returns how many blocks it asked
+// for, those of functions within included.
+func cost(t testing.TB, tx pgx.Tx, sql string, args ...any) int {
+	t.Helper()
+	if _, err := tx.Exec(t.Context(), "savepoint s"); err != nil {
+		t.Fatal(err)
+	}
+	text := value[[]byte](t, tx, "explain (analyze, buffers, format json) "+sql, args...)
+	if _, err := tx.Exec(t.Context(), "rollback to s"); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	must(t, json.Unmarshal(text, &plans))
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
+
+// TestHotStatementsCostTheSameWhateverTheSize counts blocks, not time, with
+// and without statistics.
+func TestHotStatementsCostTheSameWhateverTheSize(t *testing.T) {
+	for _, n := range []int{0, 1000, large()} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			pgtest.Each(t, func(t *testing.T, server *pgtest.Server) { bounded(t, server, n) })
+		})
+	}
+}
+
+// large is a size at which a plan that reads everything cannot hide.
+func large() int {
+	if os.Getenv("STINT_PG_MAJORS") != "" {
+		return 1_000_000
+	}
+	return 100_000
+}
+
+func bounded(t *testing.T, server *pgtest.Server, n int) {
+	s := openStore(t, installed.On(t, server))
+	w := (&bench{t, s, nil}).join()
+	grow(t, s, w.Info.Token, n)
+	id := stint.ID(n / 2)
+	for _, statistics := range []bool{false, true} {
+		if statistics {
+			exec(t, s, "analyze")
+		}
+		tx := begin(t, s)
+		for run := range 7 { // beyond the runs after which a plan may become generic
+			for _, q := range []struct {
+				name  string
+				limit int
+				sql   string
+				args  []any
+			}{
+				{"frontier", 30, `select * from stint.frontier($1)`, []any{normal}},
+				{"sight", 60, `select * from stint.sight($1)`, []any{normal}},
+				{"look", 120, `select * from stint.look($1, $2)`, []any{[]int64{int64(normal)}, []bool{false}}},
+				{"claim", 250, `select * from stint.claim($1, 1000000, 1, $2, 10, true, false)`, []any{w.Info.Token, normal}},
+				{"fetch", 100, s.sql.fetch, []any{[]int64{int64(id), int64(id) + 1, int64(id) + 5}}},
+				{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},
+				{"finish", 400, `select stint.finish($1, '{}', '{}', '{}', $2, null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
+				   null, null, null, null, null, null, null, null, null, null, null, null, null)`, []any{w.Info.Token, []int64{int64(id), int64(n) + 7}}},
+				{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},
+			} {
+				// The first run reads the catalogue as well.
+				if got := cost(t, tx, q.sql, q.args...); got > q.limit && run > 0 {
+					t.Errorf("statistics %v: %s asks for %d blocks, more than %d", statistics, q.name, got, q.limit)
+				}
+			}
+		}
+		_, err := tx.Exec(t.Context(), pageSQL)
+		must(t, err)
+		for _, q := range []string{
+			`order by id desc limit 50`,
+			`where id < 77777777 order by id desc limit 50`,
+			`where id = any (array(select t.job from stint.job_tags t where t.tag = 't')) order by id desc limit 20`,
+			`where urn = 'urn:5' order by id desc limit 50`,
+		} {
+			start := time.Now()
+			got := cost(t, tx, "select * from stint.jobs j "+q)
+			if t.Logf("statistics %v: %s: %d blocks, %v", statistics, q, got, time.Since(start)); got > 30_000 {
+				t.Errorf("statistics %v: %s asks for %d blocks", statistics, q, got)
+			}
+		}
+		must(t, tx.Rollback(t.Context()))
+	}
+}

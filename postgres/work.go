@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// workConns is how many connections the engines of a store have for
+	// themselves, whatever its producers do with theirs: beats, outcomes and
+	// burials must not queue behind enqueues.
+	workConns = 6
+
+	// claimConns of these may be claims: one that waits for a lane must not
+	// keep a beat from being sent.
+	claimConns = 3
+)
+
+// work is the pool that everything of engines goes through once one joined,
+// and the program's pool until then.
+func (s *Store) work() *pgxpool.Pool { return cmp.Or(s.working.Load(), s.pool) }
+
+// startWork opens the engines' pool, with the program's settings for
+// connections. The first engine's time to live sets its time-outs.
+func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.working.Load() != nil {
+		return nil
+	}
+	config := s.pool.Config()
+	config.MaxConns, config.MinConns, config.MinIdleConns = workConns, 0, 0
+	after := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if after != nil {
+			if err := after(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return limitSession(ctx, conn, ttl)
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return fmt.Errorf("open the engines' connections: %w", err)
+	}
+	s.working.Store(pool)
+	return nil
+}
+
+// limitSession sees to it that the server ends, well within the time to live,
+// what a client that froze or was cut off left behind. It leaves sessions of a
+// pooler alone, which other programs use as well: a pooler tells another
+// process number than the server. Settings that a server does not have are
+// passed over.
+func limitSession(ctx context.Context, conn *pgx.Conn, ttl time.Duration) error {
+	limit := fmt.Sprint((ttl * 2 / 3).Milliseconds())
+	seconds := fmt.Sprint(max(1, int(ttl.Seconds()/4)))
+	_, err := conn.Exec(ctx, `
+		select set_config(w.name, w.value, false)
+		from (values ('statement_timeout', $2), ('idle_in_transaction_session_timeout', $2), ('transaction_timeout', $2),
+		             ('tcp_user_timeout', $2), ('tcp_keepalives_idle', $3), ('tcp_keepalives_interval', $3), ('tcp_keepalives_count', '3'))
+		  as w(name, value)
+		join pg_settings p on p.name = w.name
+		where pg_backend_pid() = $1`, int32(conn.PgConn().PID()), limit, seconds)
+	if err != nil {
+		return fmt.Errorf("limit the session: %w", err)
+	}
+	return nil
+}
