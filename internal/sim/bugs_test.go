@@ -8,7 +8,7 @@ func TestSimFindsPlantedBugs(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("it takes many seeds")
 	}
-	const within = 60
+	const within = 150 // a few are enough for most; claims of the buried are rare
 	for _, bug := range Bugs {
 		t.Run(string(bug), func(t *testing.T) {
 			t.Parallel()
