@@ -64,7 +64,13 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	}
 	text, args := s.enqueueArgs(jobs, known)
 	stmts := []statement{{text, args}}
-	if !tx.Quiet {
+	ring := !tx.Quiet
+	if ring && tx.Handle == nil {
+		// Whatever becomes of it, it may have committed.
+		ring = s.notifier.begin()
+		defer s.notifier.end(!ring)
+	}
+	if ring {
 		stmts = append(stmts, statement{s.sql.notify, nil})
 	}
 	ids := make([]stint.ID, 0, len(jobs))

@@ -45,6 +45,7 @@ type Store struct {
 	config   Config
 	sql      statements
 	policies policies
+	notifier notifier
 
 	// explicit says that transactions must name their isolation, because the
 	// session's default is not read committed.
@@ -101,6 +102,10 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 	}
 	s := &Store{pool: pool, schema: c.Schema, config: c, claiming: make(chan struct{}, claimConns)}
 	s.sql.load(c.Schema)
+	s.notifier.send = func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, s.sql.notify)
+		return err
+	}
 	var isolation string
 	if err := pool.QueryRow(ctx, "show default_transaction_isolation").Scan(&isolation); err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
@@ -120,6 +125,7 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 // Close releases the store's own connections: all of a store made by [Open],
 // and the engines' of one made by [New].
 func (s *Store) Close() {
+	s.notifier.wait()
 	if pool := s.working.Load(); pool != nil {
 		pool.Close()
 	}
