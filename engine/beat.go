@@ -20,7 +20,7 @@ func (s *session) beats(ctx context.Context) {
 	every := s.config.TimeToLive / 4
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := s.beat
+	last, failing := s.beat, false
 	for {
 		var asked []chan<- bool
 		select {
@@ -31,14 +31,19 @@ func (s *session) beats(ctx context.Context) {
 			return
 		}
 		asked = s.moreAsks(asked)
-		sent := time.Now()
-		err := s.sendBeat(ctx, last.Add(3*every))
+		sent, end := time.Now(), last.Add(3*every)
+		// Not all of the time that is left: a connection that went silent
+		// must leave some to try another one.
+		err := s.sendBeat(ctx, sent.Add(end.Sub(sent)*2/3))
 		for _, ask := range asked {
 			ask <- err == nil
 		}
 		switch {
 		case err == nil:
-			last = sent
+			if last = sent; failing {
+				failing = false
+				tick.Reset(every)
+			}
 			s.mayWorkUntil(last.Add(3 * every))
 		case ctx.Err() != nil:
 			return
@@ -47,10 +52,14 @@ func (s *session) beats(ctx context.Context) {
 			return
 		default:
 			s.trouble(ctx, "beat", err)
-			if !time.Now().Before(last.Add(3 * every)) {
+			left := time.Until(end)
+			if left <= 0 {
 				s.fence()
 				return
 			}
+			// Connections that broke fail at once, one after the other.
+			failing = true
+			tick.Reset(min(left, every/8))
 		}
 	}
 }
