@@ -114,6 +114,13 @@ func (s *session) record(batch []task) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 	defer cancel()
+	// A stop does not end it, but a fence does: the answer may never come, and
+	// would not matter.
+	defer context.AfterFunc(s.work, func() {
+		if errors.Is(context.Cause(s.work), stint.ErrFenced) {
+			cancel()
+		}
+	})()
 	_, err := s.store.Finish(ctx, s.token, claims, done)
 	return err
 }
