@@ -33,11 +33,11 @@ func TestALostMessageOrAnswerOfAnEngineLosesAndDoublesNothing(t *testing.T) {
 				proxy := w.behind()
 				worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
 				w.Await("worker", stint.EventJoined, 1, time.Minute)
-				w.enqueue("before", 20, quick)
+				w.enqueue("before", 0, 20, quick)
 				met := proxy.Once(1, match, func() chaos.Fate { return fate })
-				w.enqueue("while", 200, quick)
+				w.enqueue("while", 0, 200, quick)
 				within(t, 10*time.Second, "the message passes", met)
-				w.enqueue("behind", 20, quick)
+				w.enqueue("behind", 0, 20, quick)
 				w.Drain(t.Context(), w.store, 10*time.Second)
 				if err := worker.Stop(); err != nil {
 					t.Error(err)
@@ -81,7 +81,7 @@ func TestAProducersCommitWithoutAnAnswerIsAllOrNothing(t *testing.T) {
 				}
 				intent.Unknown()
 				within(t, 10*time.Second, "the commit passes", met)
-				w.enqueue("other", 20, quick)
+				w.enqueue("other", 0, 20, quick)
 				w.Drain(t.Context(), w.store, time.Minute)
 				report := w.Judge(t.Context(), w.store, w.pool)
 				switch {

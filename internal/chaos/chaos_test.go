@@ -60,14 +60,11 @@ func newWorld(t *testing.T, url string) *world {
 }
 
 // produce runs clients side by side until they have committed n jobs.
-func (w *world) produce(ctx context.Context, clients, n int, mixed bool) {
+func (w *world) produce(ctx context.Context, clients, n int) {
 	w.t.Helper()
 	var all sync.WaitGroup
 	for i := range clients {
-		p := chaos.Producer{
-			Name: fmt.Sprintf("client-%d", i), Store: w.store, Pool: w.pool, History: w.History,
-			Rand: rand.New(rand.NewPCG(w.seed, uint64(i))), Mixed: mixed,
-		}
+		p := w.client(i)
 		all.Go(func() {
 			if _, err := p.Run(ctx, n/clients); err != nil {
 				w.t.Error(err)
@@ -76,6 +73,17 @@ func (w *world) produce(ctx context.Context, clients, n int, mixed bool) {
 	}
 	all.Wait()
 }
+
+// client makes a producer of mixed jobs.
+func (w *world) client(i int) *chaos.Producer {
+	return &chaos.Producer{
+		Name: fmt.Sprintf("client-%d", i), Store: w.store, Pool: w.pool, History: w.History,
+		Rand: w.dice(uint64(i)), Mixed: true,
+	}
+}
+
+// dice are what the seed decides for one purpose.
+func (w *world) dice(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, purpose)) }
 
 // jobs is how large a run is: small in CI, and as large as one likes by hand.
 func jobs(t *testing.T, small int) int {
@@ -95,7 +103,7 @@ func TestTwoWorkersDoEachJobOfFourClientsOnce(t *testing.T) {
 	n := jobs(t, 8000)
 	one := w.Start(chaos.Worker{Name: "worker-1", DB: w.url, Slots: 20})
 	two := w.Start(chaos.Worker{Name: "worker-2", DB: w.url, Slots: 20})
-	w.produce(t.Context(), 4, n, true)
+	w.produce(t.Context(), 4, n)
 	w.Drain(t.Context(), w.store, time.Minute+time.Duration(n)*time.Millisecond)
 	for _, p := range []*chaos.Process{one, two} {
 		if err := p.Stop(); err != nil {

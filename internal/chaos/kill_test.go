@@ -11,13 +11,13 @@ import (
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
-// enqueue logs and stores jobs made by args.
-func (w *world) enqueue(name string, n int, args func(i int) chaos.Args, opts ...stint.Option) []stint.ID {
+// enqueue logs and stores jobs made by args, numbered from a first one.
+func (w *world) enqueue(name string, first, n int, args func(i int) chaos.Args, opts ...stint.Option) []stint.ID {
 	w.t.Helper()
 	var all []stint.ID
 	for at := 0; at < n; {
 		size := min(5000, n-at)
-		jobs, intent := w.intend(name, at, size, args, opts...)
+		jobs, intent := w.intend(name, first+at, size, args, opts...)
 		ids, err := stint.NewClient(w.store).EnqueueMany(w.t.Context(), jobs)
 		if err != nil {
 			w.t.Fatal(err)
@@ -35,28 +35,26 @@ func (w *world) enqueue(name string, n int, args func(i int) chaos.Args, opts ..
 
 func quick(int) chaos.Args { return chaos.Args{} }
 
-// until waits for a condition that SQL tells.
+// until waits for a condition that SQL tells. The server may be away meanwhile.
 func (w *world) until(what, text string, args ...any) {
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		var ok bool
-		if err := w.pool.QueryRow(w.t.Context(), text, args...).Scan(&ok); err != nil {
-			w.t.Fatal(err)
-		}
-		if ok {
+		err := w.pool.QueryRow(w.t.Context(), text, args...).Scan(&ok)
+		if err == nil && ok {
 			return
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("waited in vain until %s", what)
+			w.t.Fatalf("waited in vain until %s, %v", what, err)
 		}
 	}
 }
 
 func TestAKilledWorkersJobsRunElsewhereFirstInLine(t *testing.T) {
 	w := newWorld(t, pgtest.New(t))
-	n := jobs(t, 20_000)
-	long := w.enqueue("long", 20, func(int) chaos.Args { return chaos.Args{Work: 6000} }, stint.Priority(-1))
-	w.enqueue("quick", n, quick)
+	n := jobs(t, 10_000)
+	long := w.enqueue("long", 0, 20, func(int) chaos.Args { return chaos.Args{Work: 3500} }, stint.Priority(-1))
+	w.enqueue("quick", 0, n, quick)
 	doomed := w.Start(chaos.Worker{Name: "doomed", DB: w.url, Slots: 20})
 	w.until("the long jobs run and were announced", `select count(*) = 20 from stint.jobs where begun and priority = -1`)
 	doomed.Kill()
@@ -85,7 +83,7 @@ func TestAKilledWorkersJobsRunElsewhereFirstInLine(t *testing.T) {
 func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
 	w := newWorld(t, pgtest.New(t))
 	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: 2 * time.Second})
-	ids := w.enqueue("long", 4, func(int) chaos.Args { return chaos.Args{Work: 3000} })
+	ids := w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 3000} })
 	w.until("they run and were announced", `select count(*) = 4 from stint.jobs where begun`)
 	frozen.Freeze()
 	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: 2 * time.Second})
@@ -113,8 +111,8 @@ func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
 
 func TestAJobThatKillsItsProcessEndsAfterItsBudgetAndNoBystanderIsChargedTwice(t *testing.T) {
 	w := newWorld(t, pgtest.New(t))
-	killer := w.enqueue("killer", 1, func(int) chaos.Args { return chaos.Args{Exit: true} })[0]
-	bystanders := w.enqueue("bystander", 30, func(int) chaos.Args { return chaos.Args{Work: 400} })
+	killer := w.enqueue("killer", 0, 1, func(int) chaos.Args { return chaos.Args{Exit: true} })[0]
+	bystanders := w.enqueue("bystander", 0, 30, func(int) chaos.Args { return chaos.Args{Work: 400} })
 	keeper := w.Keep(chaos.Worker{Name: "victim", DB: w.url, Slots: 40, TimeToLive: 2 * time.Second})
 	w.Drain(t.Context(), w.store, 2*time.Minute)
 	keeper.Stop()

@@ -24,14 +24,20 @@ type Producer struct {
 	History *check.Writer
 	Rand    *rand.Rand
 	Mixed   bool // jobs that fail, panic, snooze, wait and take time; otherwise all are quick
+
+	// Pause is how long it rests between transactions on average.
+	Pause time.Duration
+
+	number int // of the next key
 }
 
-// Run enqueues at least n jobs that commit, and returns how many did. A
-// transaction whose commit is unknown is noted and not repeated.
+// Run enqueues n jobs that commit, and returns how many did; fewer when ctx
+// ends, which is no error. A transaction whose commit is unknown is noted and
+// not repeated.
 func (p *Producer) Run(ctx context.Context, n int) (int, error) {
 	client := stint.NewClient(p.Store)
 	committed := 0
-	for number := 0; committed < n; {
+	for committed < n && ctx.Err() == nil {
 		size := 1
 		switch p.Rand.IntN(4) {
 		case 0:
@@ -42,8 +48,8 @@ func (p *Producer) Run(ctx context.Context, n int) (int, error) {
 		size = min(size, n-committed)
 		keys, jobs := make([]string, size), make([]stint.NewJob, size)
 		for i := range jobs {
-			keys[i] = fmt.Sprintf("%s-%d", p.Name, number)
-			number++
+			keys[i] = fmt.Sprintf("%s-%d", p.Name, p.number)
+			p.number++
 			job, err := Kind.New(p.args(keys[i]), p.options()...)
 			if err != nil {
 				return committed, err
@@ -57,16 +63,23 @@ func (p *Producer) Run(ctx context.Context, n int) (int, error) {
 			intent.RolledBack()
 		case err != nil:
 			intent.Unknown()
-			if ctx.Err() != nil {
-				return committed, ctx.Err()
-			}
-			time.Sleep(50 * time.Millisecond)
+			p.rest(ctx, 50*time.Millisecond)
 		default:
 			intent.Committed(ids...)
 			committed += len(ids)
 		}
+		if p.Pause > 0 {
+			p.rest(ctx, time.Duration(p.Rand.Int64N(int64(2*p.Pause))))
+		}
 	}
 	return committed, p.History.Err()
+}
+
+func (p *Producer) rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 var errRolledBack = fmt.Errorf("rolled back on purpose")

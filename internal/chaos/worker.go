@@ -28,6 +28,7 @@ type Worker struct {
 	Slots      int
 	TimeToLive time.Duration
 	Grace      time.Duration
+	Poll       time.Duration
 }
 
 // Main turns this process into a worker when it was started as one, and
@@ -65,7 +66,7 @@ func (w *Worker) run(ctx context.Context) error {
 	mux := stint.NewMux()
 	mux.Add(Kind.Declaration(), handler(history))
 	e, err := engine.New(store, mux, engine.Config{
-		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace,
+		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll,
 		OnEvent: logEvents(os.Stderr),
 	})
 	if err != nil {

@@ -1,0 +1,111 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+// point is a place at which a process can be frozen: by the proxy, when a
+// message of it passes, and there in what state the server is left.
+type point struct {
+	name  string
+	match func(chaos.Message) bool
+	fate  chaos.Fate
+	work  int // of each job, in milliseconds
+}
+
+// A job's own transaction (CompleteTx) belongs here as well, as soon as the
+// workload has one: at its fence, and at its commit.
+var points = []point{
+	{"inside a claim that holds its lane", chaos.ClaimCommits, chaos.Hold(chaos.Forever), 0},
+	{"when a claim was sent", chaos.ClaimCommits, chaos.Pass, 0},
+	{"before a claim arrives", chaos.ClaimSent, chaos.Hold(6 * time.Second), 0},
+	{"inside a flush", chaos.FinishCommits, chaos.Hold(chaos.Forever), 0},
+	{"when a flush was sent", chaos.FinishCommits, chaos.Pass, 0},
+	{"before a flush arrives", chaos.FinishSent, chaos.Hold(6 * time.Second), 0},
+	{"inside a beat", chaos.BeatCommits, chaos.Hold(chaos.Forever), 30},
+}
+
+// A process that is frozen for longer than its time to live is buried, at
+// whatever point it stood still, its jobs run elsewhere, and when it wakes up it
+// records nothing under its old name, joins anew, and works on.
+func TestAWorkerFrozenAtAnyPointIsReplacedAndComesBack(t *testing.T) {
+	for _, at := range points {
+		t.Run(at.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, pgtest.New(t))
+			proxy := w.behind()
+			const ttl = 2 * time.Second
+			frozen := w.Start(chaos.Worker{Name: "frozen", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
+			other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: ttl})
+			w.Await("frozen", stint.EventJoined, 1, time.Minute)
+			w.Await("other", stint.EventJoined, 1, time.Minute)
+			stands := proxy.Once(1, at.match, func() chaos.Fate {
+				frozen.Freeze()
+				return at.fate
+			})
+			for i := 0; !closed(stands); i++ {
+				w.enqueue("before", 8*i, 8, func(int) chaos.Args { return chaos.Args{Work: at.work} })
+				time.Sleep(100 * time.Millisecond)
+			}
+			since := time.Now()
+			w.enqueue("behind", 0, 100, quick)
+
+			// Its burial may be blocked for another time to live by what it
+			// left open; then its sessions are ended. Looks are a second apart.
+			w.Drain(t.Context(), w.store, 2*ttl+5*time.Second)
+			t.Logf("everything was done %v after the freeze", time.Since(since))
+			w.until("it is buried", `select count(*) = 1 from stint.engines`)
+
+			frozen.Thaw()
+			w.Await("frozen", stint.EventJoined, 2, 10*time.Second)
+			w.enqueue("again", 0, 100, quick)
+			w.Drain(t.Context(), w.store, 10*time.Second)
+			for _, p := range []*chaos.Process{frozen, other} {
+				if err := p.Stop(); err != nil {
+					t.Errorf("%s: %v", p.Name, err)
+				}
+			}
+			if n := w.Burials(t.Context(), w.pool); n != 1 {
+				t.Errorf("%d engines were buried", n)
+			}
+			t.Log(w.Judge(t.Context(), w.store, w.pool))
+		})
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestAWorkerFrozenWhileIdleComesBackAndExitsCleanly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: 2 * time.Second})
+	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: 2 * time.Second})
+	w.until("both joined", `select count(*) = 2 from stint.engines`)
+	frozen.Freeze()
+	w.until("the frozen one is buried", `select count(*) = 1 from stint.engines`)
+	frozen.Thaw()
+	w.Await("frozen", stint.EventJoined, 2, 10*time.Second)
+	w.enqueue("quick", 0, 100, quick)
+	w.Drain(t.Context(), w.store, 10*time.Second)
+	for _, p := range []*chaos.Process{frozen, other} {
+		if err := p.Stop(); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+	w.Burials(t.Context(), w.pool)
+	t.Log(w.Judge(t.Context(), w.store, w.pool))
+}

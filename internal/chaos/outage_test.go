@@ -1,0 +1,165 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+// long tells whether a run by hand asks for the full lengths, which CI has no
+// time for.
+func long() bool { return os.Getenv("STINT_CHAOS_MINUTES") != "" }
+
+// load keeps workers working and clients enqueueing until it is ended.
+type load struct {
+	w       *world
+	keepers []*chaos.Keeper
+	stop    context.CancelFunc
+	clients sync.WaitGroup
+}
+
+func (w *world) load(workers, clients int, ttl, pause time.Duration) *load {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	l := &load{w: w, stop: cancel}
+	for i := range workers {
+		l.keepers = append(l.keepers, w.Keep(chaos.Worker{
+			Name: fmt.Sprintf("worker-%d", i+1), DB: w.url, Slots: 10, TimeToLive: ttl,
+		}))
+	}
+	for i := range clients {
+		p := w.client(i)
+		p.Pause = pause
+		l.clients.Go(func() {
+			if _, err := p.Run(ctx, 1<<30); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	return l
+}
+
+// end stops the clients, has all work done, stops the workers and judges.
+func (l *load) end(within time.Duration) {
+	w := l.w
+	w.t.Helper()
+	l.stop()
+	l.clients.Wait()
+	w.Drain(w.t.Context(), w.store, within)
+	lives := 0
+	for _, k := range l.keepers {
+		k.Stop()
+		lives += k.Lives
+	}
+	buried := w.Burials(w.t.Context(), w.pool)
+	w.t.Logf("%d lives of %d workers, %d engines buried; %v", lives, len(l.keepers), buried, w.Judge(w.t.Context(), w.store, w.pool))
+}
+
+// resumes waits until a job ends that began after now, and tells how long that
+// took.
+func (w *world) resumes() time.Duration {
+	w.t.Helper()
+	now := time.Now()
+	w.until("work resumes", `select exists (select from stint.executions where outcome = 1 and started > $1)`, now)
+	return time.Since(now)
+}
+
+func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
+	times, every := 3, 2*time.Second
+	if long() {
+		times, every = 18, 10*time.Second
+	}
+	server := pgtest.Start(t, pgtest.Options{Fsync: true})
+	w := newWorld(t, server.New(t))
+	l := w.load(3, 3, 0, 100*time.Millisecond)
+	w.resumes()
+	for i := range times {
+		time.Sleep(every)
+		w.CutOff("")
+		began := time.Now()
+		server.Restart(pgtest.Immediate)
+		down, took := time.Since(began), w.resumes()
+		t.Logf("restart %d: %v down, work resumed after %v", i+1, down, took)
+		if took > 5*time.Second {
+			t.Errorf("work resumed %v after the server, more than 5s", took)
+		}
+	}
+	l.end(time.Minute)
+}
+
+// During an outage engines lose their places by their own clocks. When the
+// database is back its clock says that everybody is dead: nobody may believe it
+// without having watched.
+func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
+	outage, ttl := 5*time.Second, 2*time.Second
+	if long() {
+		outage, ttl = time.Minute, 0
+	}
+	server := pgtest.Start(t, pgtest.Options{Fsync: true})
+	w := newWorld(t, server.New(t))
+	l := w.load(3, 2, ttl, 50*time.Millisecond)
+	w.resumes()
+	w.enqueue("long", 0, 20, func(int) chaos.Args { return chaos.Args{Work: 1000} })
+	time.Sleep(time.Second)
+	w.CutOff("")
+	server.Stop(pgtest.Immediate)
+	time.Sleep(outage)
+	server.Start()
+	took := w.resumes()
+	t.Logf("work resumed after %v", took)
+	if took > 5*time.Second {
+		t.Errorf("work resumed %v after the server, more than 5s", took)
+	}
+	l.end(time.Minute)
+}
+
+func TestRandomlyTerminatedSessionsCostNobodyItsPlace(t *testing.T) {
+	w := newWorld(t, pgtest.New(t))
+	l := w.load(2, 2, 0, 50*time.Millisecond)
+	w.resumes()
+	dice, ended := w.dice(1000), 0
+	for until := time.Now().Add(4 * time.Second); time.Now().Before(until); {
+		n := 0
+		if err := w.pool.QueryRow(t.Context(), `
+			select count(*) filter (where pg_terminate_backend(pid)) from (
+			  select pid from pg_stat_activity
+			  where datname = current_database() and application_name like 'stint%'
+			  order by pid offset $1 limit 1)`, dice.IntN(20)).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		ended += n
+		time.Sleep(time.Duration(dice.IntN(60)) * time.Millisecond)
+	}
+	t.Logf("%d sessions were ended", ended)
+	l.end(30 * time.Second)
+}
+
+func TestAJobEnqueuedWhileTheListenerIsGoneRunsPromptly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	w.Start(chaos.Worker{Name: "worker", DB: w.url, Slots: 4, Poll: time.Minute})
+	const listening = `select exists (select from pg_stat_activity where datname = current_database() and application_name = 'stint listen')`
+	for i := range 5 {
+		w.until("it listens", listening)
+		time.Sleep(100 * time.Millisecond) // it sleeps
+		if _, err := w.pool.Exec(t.Context(), `
+			select pg_terminate_backend(pid) from pg_stat_activity
+			where datname = current_database() and application_name = 'stint listen'`); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		w.enqueue("deaf", i, 1, quick)
+		w.Drain(t.Context(), w.store, 5*time.Second)
+		t.Logf("it was done after %v", time.Since(began))
+	}
+	w.Await("worker", stint.EventTrouble, 1, time.Second)
+	t.Log(w.Judge(t.Context(), w.store, w.pool))
+}
