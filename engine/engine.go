@@ -56,7 +56,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	for joined := false; ; {
 		s, err := e.join(ctx)
 		switch {
-		case err != nil && ctx.Err() != nil && joined:
+		case err != nil && ctx.Err() != nil:
 			return nil
 		case err != nil && !joined:
 			return fmt.Errorf("engine: %w", err)
