@@ -46,6 +46,11 @@ sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulati
 	STINT_SIM_SEEDS=$(SEEDS) STINT_SIM_FROM=$(FROM) STINT_SIM_SEED=$(SEED) STINT_SIM_REPEAT=$(REPEAT) \
 		$(GO) test -count 1 -timeout 0 -run TestSeeds -v ./internal/sim
 
+.PHONY: chaos
+chaos: postgres ## do to real processes and a real PostgreSQL what production does (MINUTES=30 SEED=42)
+	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) \
+		$(GO) test -count 1 -timeout 0 -run 'Mixed|Outage|ImmediateRestarts' -v ./internal/chaos
+
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
 	$(GO) run ./cmd/stint bench burn $(ARGS)

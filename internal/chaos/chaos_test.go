@@ -56,6 +56,9 @@ func newWorld(t *testing.T, url string) *world {
 		addr: net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))),
 	}
 	w.store, w.pool = w.connect(url)
+	if err := chaos.Prepare(t.Context(), w.pool); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 

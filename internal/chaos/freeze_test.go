@@ -17,19 +17,20 @@ type point struct {
 	name  string
 	match func(chaos.Message) bool
 	fate  chaos.Fate
-	work  int // of each job, in milliseconds
+	args  chaos.Args // of each job
 }
 
-// A job's own transaction (CompleteTx) belongs here as well, as soon as the
-// workload has one: at its fence, and at its commit.
 var points = []point{
-	{"inside a claim that holds its lane", chaos.ClaimCommits, chaos.Hold(chaos.Forever), 0},
-	{"when a claim was sent", chaos.ClaimCommits, chaos.Pass, 0},
-	{"before a claim arrives", chaos.ClaimSent, chaos.Hold(6 * time.Second), 0},
-	{"inside a flush", chaos.FinishCommits, chaos.Hold(chaos.Forever), 0},
-	{"when a flush was sent", chaos.FinishCommits, chaos.Pass, 0},
-	{"before a flush arrives", chaos.FinishSent, chaos.Hold(6 * time.Second), 0},
-	{"inside a beat", chaos.BeatCommits, chaos.Hold(chaos.Forever), 30},
+	{"inside a claim that holds its lane", chaos.ClaimCommits, chaos.Hold(chaos.Forever), chaos.Args{}},
+	{"when a claim was sent", chaos.ClaimCommits, chaos.Pass, chaos.Args{}},
+	{"before a claim arrives", chaos.ClaimSent, chaos.Hold(6 * time.Second), chaos.Args{}},
+	{"inside a flush", chaos.FinishCommits, chaos.Hold(chaos.Forever), chaos.Args{}},
+	{"when a flush was sent", chaos.FinishCommits, chaos.Pass, chaos.Args{}},
+	{"before a flush arrives", chaos.FinishSent, chaos.Hold(6 * time.Second), chaos.Args{}},
+	{"inside a beat", chaos.BeatCommits, chaos.Hold(chaos.Forever), chaos.Args{Work: 30}},
+	{"inside a transaction that completes its job", chaos.TxCommits, chaos.Hold(chaos.Forever), chaos.Args{Tx: true}},
+	{"when the commit of a job's transaction was sent", chaos.TxCommits, chaos.Pass, chaos.Args{Tx: true}},
+	{"before a job completes in its transaction", chaos.CompleteSent, chaos.Hold(6 * time.Second), chaos.Args{Tx: true}},
 }
 
 // A process that is frozen for longer than its time to live is buried, at
@@ -51,7 +52,7 @@ func TestAWorkerFrozenAtAnyPointIsReplacedAndComesBack(t *testing.T) {
 				return at.fate
 			})
 			for i := 0; !closed(stands); i++ {
-				w.enqueue("before", 8*i, 8, func(int) chaos.Args { return chaos.Args{Work: at.work} })
+				w.enqueue("before", 8*i, 8, func(int) chaos.Args { return at.args })
 				time.Sleep(100 * time.Millisecond)
 			}
 			since := time.Now()

@@ -35,6 +35,31 @@ func (f *Fleet) Drain(ctx context.Context, store stint.Inspector, within time.Du
 	}
 }
 
+// Prepare makes what the workload needs beside stint's own schema.
+func Prepare(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pool.Exec(ctx, effects)
+	return err
+}
+
+// checkEffects makes sure that a job with Tx has exactly one effect when it
+// completed, and none otherwise.
+func checkEffects(ctx context.Context, pool *pgxpool.Pool) error {
+	var wrong int
+	var first *int64
+	err := pool.QueryRow(ctx, `
+		with effect as (select job, count(*) as n from chaos_effects group by job),
+		     told as (select id, state from stint.jobs where args->>'tx' = 'true')
+		select count(*), min(coalesce(id, job)) from told full join effect on id = job
+		where id is null or coalesce(n, 0) <> (state = 'completed')::integer`).Scan(&wrong, &first)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the effects: %w", err)
+	case wrong > 0:
+		return fmt.Errorf("%d jobs that complete in a transaction have not as many effects as they should; the first is %d", wrong, *first)
+	}
+	return nil
+}
+
 // Judge compares the history with the database and fails the test at any
 // violation. Every process must have ended, or idle.
 func (f *Fleet) Judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Pool) *check.Report {
@@ -54,9 +79,12 @@ func (f *Fleet) Judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Po
 	f.mu.Lock()
 	disturbed := f.done
 	f.mu.Unlock()
-	report := check.Compare(history, all, check.Options{Drained: true, Disturbances: disturbed})
+	report := check.Compare(history, all, check.Options{Drained: true, CompleteTx: true, Disturbances: disturbed})
 	if err := report.Err(); err != nil {
 		f.t.Errorf("%v\n%v", err, report)
+	}
+	if err := checkEffects(ctx, pool); err != nil {
+		f.t.Error(err)
 	}
 	return report
 }

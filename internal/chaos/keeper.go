@@ -51,7 +51,7 @@ func (k *Keeper) watch(w Worker) {
 			return
 		case <-p.ended:
 		}
-		if p.cmd.ProcessState.Exited() && Count(f.Events(p.Name), stint.EventJoined) > 0 {
+		if p.cmd.ProcessState.Exited() && !p.retired.Load() && Count(f.Events(p.Name), stint.EventJoined) > 0 {
 			f.t.Errorf("%s ended by itself: %v", p.Name, p.err)
 		}
 		now := time.Now()

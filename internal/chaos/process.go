@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,6 +23,8 @@ type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has
 	err   error         // how; to be read behind ended
+
+	retired atomic.Bool // told to stop
 
 	mu     sync.Mutex
 	frozen check.Instant // since when; 0 when it is not
@@ -75,15 +78,22 @@ func tail(text []byte, n int) []byte { return text[max(0, len(text)-n):] }
 
 // Stop ends the worker as an operator does, and says how that went.
 func (p *Process) Stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
+	if p.Gone() {
+		return fmt.Errorf("%s had ended: %w", p.Name, p.err)
 	}
+	p.Retire()
 	select {
 	case <-p.ended:
 		return p.err
 	case <-time.After(time.Minute):
 		return fmt.Errorf("%s does not end", p.Name)
 	}
+}
+
+// Retire tells the worker to stop, and does not wait for it.
+func (p *Process) Retire() {
+	p.retired.Store(true)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 }
 
 // Kill ends it as the kernel does when memory runs out. It stands still by the

@@ -25,6 +25,7 @@ type Producer struct {
 	Rand    *rand.Rand
 	Mixed   bool // jobs that fail, panic, snooze, wait and take time; otherwise all are quick
 
+	Slow bool // some of the mixed jobs take a second or two
 	// Pause is how long it rests between transactions on average.
 	Pause time.Duration
 
@@ -133,6 +134,12 @@ func (p *Producer) args(key string) Args {
 		a.Nap = true
 	case 3, 4:
 		a.Work = p.Rand.IntN(20)
+	case 5:
+		a.Tx = true
+	case 6:
+		if p.Slow && p.Rand.IntN(10) == 0 {
+			a.Work = 500 + p.Rand.IntN(1500)
+		}
 	}
 	return a
 }

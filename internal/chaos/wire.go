@@ -45,6 +45,7 @@ var (
 	EnqueueSent   = Executes("insert into stint.entries")
 	EnqueueLands  = Commits("insert into stint.entries")
 	TxCommits     = Commits("commit")
+	CompleteSent  = Executes("stint.complete(")
 )
 
 // maxMessage is far beyond what stint sends; a longer one means that the

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/check"
@@ -63,8 +65,13 @@ func (w *Worker) run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
+	pool, err := pgxpool.New(ctx, w.DB) // for the jobs' own transactions
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
 	mux := stint.NewMux()
-	mux.Add(Kind.Declaration(), handler(history))
+	mux.Add(Kind.Declaration(), handler(history, pool))
 	e, err := engine.New(store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll,
 		OnEvent: logEvents(os.Stderr),
