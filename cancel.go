@@ -15,7 +15,11 @@ type Canceller interface {
 	// handler ends decides: with an error it is cancelled, without one it was
 	// completed after all. A running job is not retried after that.
 	//
-	// Why is kept as the reason. Cancelling a job twice does no harm.
+	// An outcome that is final by itself, such as an error that is not to be
+	// retried, stands.
+	//
+	// Why is kept as the reason, the first one if a job is cancelled twice; a
+	// running job shows it too.
 	Cancel(ctx context.Context, ids []ID, why string) (map[ID]Cancellation, error)
 
 	// Cancelling lists the jobs among these that somebody cancelled and that
@@ -28,8 +32,8 @@ type Cancellation string
 
 // What can come of it.
 const (
-	CancelledNow    Cancellation = "cancelled" // it will not run
+	CancelledNow    Cancellation = "cancelled" // it will not run (again)
 	CancelAsked     Cancellation = "asked"     // it is running, and its engine is told
-	CancelTooLate   Cancellation = "too late"  // it was final already
+	CancelTooLate   Cancellation = "too late"  // it had ended otherwise
 	CancelOfNothing Cancellation = "not found" // there is no such job
 )

@@ -34,7 +34,8 @@ type Roster interface {
 	// Bury takes an engine out of the roster and concludes its unfinished
 	// entries as judge says; the judge sees each entry and whether its last
 	// beat announced it as running. With Unless positive, an engine that beat
-	// within that time is left alone ([ErrAlive]). An engine that leaves
+	// within that time is left alone ([ErrAlive]), and so is one whose place
+	// is held (see [Holder]). An engine that leaves
 	// buries itself. Whoever loses the race to another burier gets
 	// [ErrBuried]. With [ErrBurialBlocked], whatever Unless says, a write of
 	// the engine is under way: nothing was done, and a later call may do it.
@@ -46,6 +47,24 @@ type Roster interface {
 
 	// Engines lists the roster, oldest first.
 	Engines(ctx context.Context) ([]EngineInfo, error)
+}
+
+// Holder is a store that knows without beats which engines live: the process
+// of an engine holds its place in the roster as long as it lives, and whoever
+// looks sees whether it does. Then an engine that cannot beat for a while, as
+// when a long transaction of the user's keeps everybody from writing, need not
+// fear to be buried; and one whose process died is buried at once.
+//
+// A process that was stopped holds its places too: its jobs wait for it.
+type Holder interface {
+	// Holds tells whether the place of an engine that joined by this store is
+	// held. Nobody buries it then, but who does so in any case (a [Burial]
+	// without Unless).
+	Holds(engine Token) bool
+
+	// Release lets go of a place for an engine that is no longer worked for,
+	// though its process lives: from now on its beats decide.
+	Release(engine Token)
 }
 
 // Evicter is a store whose sessions can keep an engine from being buried, and
@@ -81,6 +100,8 @@ type EngineInfo struct {
 	Beat       time.Time     `json:"beat"`    // set by the store: the last beat
 	Running    []Position    `json:"running"` // announced by the last beat
 	Draining   bool          `json:"draining,omitempty"`
+	Held       bool          `json:"held,omitempty"` // its process lives, whatever the beat says
+	Gone       bool          `json:"gone,omitempty"` // its process does not, whatever the beat says
 }
 
 // Beat is what an engine says of itself each time.

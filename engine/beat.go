@@ -15,7 +15,7 @@ const doubtful = time.Minute
 // beats says four times in each time to live that the engine lives. An engine
 // counts from when its last successful beat was sent: at three quarters of the
 // time to live it fences itself, since others may soon believe that it is
-// dead.
+// dead. Not so where the store knows that it lives: there it goes on trying.
 func (s *session) beats(ctx context.Context) {
 	every := s.config.TimeToLive / 4
 	tick := time.NewTicker(every)
@@ -32,6 +32,9 @@ func (s *session) beats(ctx context.Context) {
 		}
 		asked = s.moreAsks(asked)
 		sent, end := time.Now(), last.Add(3*every)
+		if s.vouched() {
+			end = sent.Add(3 * every)
+		}
 		// Not all of the time that is left: a connection that went silent
 		// must leave some to try another one.
 		err := s.sendBeat(ctx, sent.Add(end.Sub(sent)*2/3))
@@ -53,13 +56,13 @@ func (s *session) beats(ctx context.Context) {
 		default:
 			s.trouble(ctx, "beat", err)
 			left := time.Until(end)
-			if left <= 0 {
+			if left <= 0 && !s.vouched() {
 				s.fence()
 				return
 			}
 			// Connections that broke fail at once, one after the other.
 			failing = true
-			tick.Reset(min(left, every/8))
+			tick.Reset(max(time.Millisecond, min(left, every/8)))
 		}
 	}
 }
@@ -69,7 +72,23 @@ func (s *session) mayWorkUntil(t time.Time) { s.lease.Store(int64(t.Sub(s.beat))
 
 // expired tells whether that instant has passed. The beat finds out for
 // itself, but in a process that was frozen the slots may wake up first.
-func (s *session) expired() bool { return time.Since(s.beat) >= time.Duration(s.lease.Load()) }
+func (s *session) expired() bool {
+	return time.Since(s.beat) >= time.Duration(s.lease.Load()) && !s.vouched()
+}
+
+// vouched tells whether the store knows without beats that this engine lives,
+// so that nobody believes it dead.
+func (s *session) vouched() bool {
+	h, ok := s.store.(stint.Holder)
+	return ok && h.Holds(s.token)
+}
+
+// letGo leaves it to the beats of a session that ended whether it lives.
+func (s *session) letGo() {
+	if h, ok := s.store.(stint.Holder); ok {
+		h.Release(s.token)
+	}
+}
 
 // announce has a beat sent at once, and reports whether it arrived: then what
 // the slots hold now is known to everybody.

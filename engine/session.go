@@ -81,6 +81,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 // run works until ctx ends or the session is fenced, and takes the session
 // out of the roster.
 func (s *session) run(ctx context.Context) error {
+	defer s.letGo()
 	defer s.cancel(nil)
 	defer func() {
 		if !s.fenced() {

@@ -22,7 +22,7 @@ const (
 // engine saw that beat unchanged for as long by its own: otherwise an outage, a
 // stepped clock or a waking laptop would make everybody look dead, and the
 // first one back would bury all. An engine whose process is proven to be gone
-// is buried at once.
+// is buried at once, and one whose store knows that it lives is left alone.
 func (s *session) watch(ctx context.Context) {
 	// Engines of a fleet that started together do not all look at once.
 	tick := time.NewTicker(watchEvery - rand.N(watchEvery/10))
@@ -77,9 +77,9 @@ func (l sightings) note(roster []stint.EngineInfo, now time.Time) {
 func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sighting) {
 	unless := e.TimeToLive
 	switch {
-	case e.Token == s.token:
+	case e.Token == s.token, e.Held:
 		return
-	case s.me.provesDead(e):
+	case e.Gone, s.me.provesDead(e):
 		unless = 0
 	case time.Since(seen.since) < e.TimeToLive:
 		return

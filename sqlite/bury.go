@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 const (
 	lastBeatSQL = `
-	select b.beat, b.low, b.running from stint_engines e join stint_beats b on b.token = e.token where e.token = ?`
+	select b.beat, b.low, b.running, e.locked from stint_engines e join stint_beats b on b.token = e.token where e.token = ?`
 	leaveSQL    = `delete from stint_engines where token = ?`
 	lastSignSQL = `delete from stint_beats where token = ?`
 	endSQL      = `update stint_engine_history set ended = ?, why = ? where token = ?`
@@ -22,24 +23,54 @@ const (
 // Bury implements [stint.Roster]. All of it is one transaction: nobody else
 // writes meanwhile, so no claim and no outcome of the engine can be in flight.
 // For the same reason the judge must not write to the store.
+//
+// An engine whose process holds its place is left alone without a transaction:
+// its burier would wait for the writer that keeps it from beating.
 func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
 	if s.writer == nil {
 		return 0, errReadOnly
+	}
+	if b.Unless > 0 {
+		if err := s.mayBury(ctx, b.Engine); err != nil {
+			return 0, fmt.Errorf("bury an engine: %w", err)
+		}
 	}
 	buried := 0
 	err := s.writer.here(ctx, func(c *conn) (wake bool, err error) {
 		buried, err = s.bury(c, b, judge)
 		return buried > 0, err
 	})
+	if err == nil || errors.Is(err, stint.ErrBuried) {
+		s.places.change(b.Engine, unlocked)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("bury an engine: %w", translate(err))
 	}
 	return buried, nil
 }
 
+// mayBury asks the engine's place.
+func (s *Store) mayBury(ctx context.Context, engine stint.Token) error {
+	if s.readers == nil || s.places.of(engine) != exclusive {
+		return nil
+	}
+	stands := false
+	err := s.read(ctx, func(c *conn) (err error) {
+		stands, err = c.found(fenceSQL, int64(engine))
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !stands: // and its process has not noticed yet
+		return stint.ErrBuried
+	}
+	return stint.ErrAlive
+}
+
 func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
 	now := time.Now()
-	low, running, err := c.lastBeat(b, now)
+	low, running, err := s.lastBeat(c, b, now)
 	if err != nil {
 		return 0, err
 	}
@@ -85,10 +116,10 @@ func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun b
 }
 
 // lastBeat reads what an engine said last, unless it may not be buried.
-func (c *conn) lastBeat(b stint.Burial, now time.Time) (low int64, running []stint.Position, err error) {
-	stands, beat := false, int64(0)
+func (s *Store) lastBeat(c *conn, b stint.Burial, now time.Time) (low int64, running []stint.Position, err error) {
+	stands, locked, beat := false, false, int64(0)
 	err = c.query(lastBeatSQL, []any{int64(b.Engine)}, func(q *stmt) error {
-		stands, beat, low = true, q.ColumnInt64(0), q.ColumnInt64(1)
+		stands, beat, low, locked = true, q.ColumnInt64(0), q.ColumnInt64(1), q.ColumnInt64(3) != 0
 		return json.Unmarshal(q.ColumnRawText(2), &running)
 	})
 	switch {
@@ -96,7 +127,7 @@ func (c *conn) lastBeat(b stint.Burial, now time.Time) (low int64, running []sti
 		return 0, nil, err
 	case !stands:
 		return 0, nil, stint.ErrBuried
-	case b.Unless > 0 && now.Sub(fromMicro(beat)) <= b.Unless:
+	case b.Unless > 0 && now.Sub(fromMicro(beat)) <= b.Unless && !(locked && s.places.of(b.Engine) == unlocked):
 		return 0, nil, stint.ErrAlive
 	}
 	return low, running, nil

@@ -39,8 +39,28 @@
 //
 // Whoever writes keeps all others from writing, in this process and in others.
 // A transaction of the user's that has written (see [Tx]) holds up claims,
-// outcomes and beats until it ends; one that stays open for longer than
-// engines live without a beat makes them stop. Keep such transactions short.
+// outcomes and beats until it ends. Nothing is lost and nobody is taken for
+// dead, however long it takes, but nobody gets on either: a handler that
+// completes in its own transaction ([Store.FinishTx]) does best to do the slow
+// part of its work first, and then to begin, write and complete. After
+// [Config.Busy], 10 s by default, what waited for its turn fails, and engines
+// try it again.
+//
+// # Who lives
+//
+// So beats cannot tell who lives. The kernel can: an engine's process locks a
+// byte of a file beside the database (jobs.db-engines) as long as it lives, and
+// everybody can see the lock without writing anything. A process that was
+// killed is buried within a second or so, whatever its time to live. One that
+// was stopped (SIGSTOP, a debugger, a laptop that sleeps) keeps its jobs and
+// goes on with them, and so does one that hangs; kill it to have them run
+// elsewhere.
+//
+// Leave that file alone while engines run; it is empty, and may go with the
+// database. In memory, and where files have no such locks (systems other than
+// Linux, macOS and Windows), engines live by their beats, and a transaction of
+// the user's that stays open for three quarters of their time to live makes
+// them stop.
 //
 // # Time
 //

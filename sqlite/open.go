@@ -55,6 +55,7 @@ func (s *Store) open(ctx context.Context) error {
 		if err := s.checkPath(); err != nil {
 			return err
 		}
+		s.places.path = s.path
 		s.readers = newReaders(s.config.Readers, func(ctx context.Context) (*conn, error) { return s.connect(ctx, false) })
 	}
 	if !s.config.ReadOnly {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -45,6 +47,23 @@ var roles = map[string]func(ctx context.Context, path string) error{
 		return fmt.Errorf("opening for writing gives %w", err)
 	},
 	"work": workAlong,
+	"engine": func(ctx context.Context, path string) error {
+		s, err := Open(ctx, path)
+		if err != nil {
+			return err
+		}
+		mux := stint.NewMux()
+		mux.Add(stint.Declaration{Name: "slow"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+			return nil, workFor(ctx, 2*time.Second)
+		})
+		e, err := engine.New(s, mux, engine.Config{Instance: "child", Queues: []string{"slow"}, TimeToLive: childTimeToLive(), OnEvent: func(e stint.Event) {
+			fmt.Println(e.Type)
+		}})
+		if err != nil {
+			return err
+		}
+		return e.Run(ctx)
+	},
 }
 
 func TestMain(m *testing.M) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,7 +15,7 @@ const (
 	insert into stint_engine_history
 	  (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl, joined)
 	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	enterSQL     = `insert into stint_engines (token) values (?)`
+	enterSQL     = `insert into stint_engines (token, locked) values (?, ?)`
 	firstBeatSQL = `insert into stint_beats (token, beat, low, running) values (?, ?, 0, '[]')`
 	declareSQL   = `
 	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry) values (?, ?, ?, ?, ?, ?, ?)
@@ -22,8 +23,13 @@ const (
 	  timeout = excluded.timeout, max_losses = excluded.max_losses, tags = excluded.tags, retry = excluded.retry`
 )
 
-// Join implements [stint.Roster].
+// Join implements [stint.Roster]. The engine's place is locked before anybody
+// can see the engine, so that nobody believes it gone.
 func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+	locked := 0
+	if s.places.take(e.Token) {
+		locked = 1
+	}
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		now, token := micro(time.Now()), int64(e.Token)
 		_, err := c.exec(enterHistorySQL, token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version,
@@ -31,7 +37,7 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 		if err != nil {
 			return false, err
 		}
-		if _, err := c.exec(enterSQL, token); err != nil {
+		if _, err := c.exec(enterSQL, token, locked); err != nil {
 			return false, err
 		}
 		if _, err := c.exec(firstBeatSQL, token, now); err != nil {
@@ -50,6 +56,9 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 		return false, nil
 	})
 	if err != nil {
+		if locked == 1 {
+			s.places.change(e.Token, unlocked)
+		}
 		return fmt.Errorf("join as %s: %w", e.Instance, err)
 	}
 	return nil
@@ -74,6 +83,9 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 		}
 		return false, err
 	})
+	if errors.Is(err, stint.ErrBuried) {
+		s.places.change(engine, unlocked)
+	}
 	if err != nil {
 		return stint.Orders{}, fmt.Errorf("beat: %w", err)
 	}
@@ -140,7 +152,7 @@ func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]s
 
 const enginesSQL = `
 select h.token, h.instance, h.host, h.boot_id, h.pid, h.pid_started, h.version, h.queues, h.kinds, h.slots, h.ttl,
-       h.joined, b.beat, b.running, b.drain
+       h.joined, b.beat, b.running, b.drain, e.locked
 from stint_engines e
 join stint_engine_history h on h.token = e.token
 join stint_beats b on b.token = e.token
@@ -162,6 +174,10 @@ func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 			}
 			if e.Kinds, err = list[string](q, 8); err != nil {
 				return err
+			}
+			if q.ColumnInt64(15) != 0 {
+				place := s.places.of(e.Token)
+				e.Held, e.Gone = place == exclusive, place == unlocked
 			}
 			e.Running, err = list[stint.Position](q, 13)
 			engines = append(engines, e)

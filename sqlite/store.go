@@ -61,6 +61,7 @@ type Store struct {
 	readers  *readers // nil in memory
 	changed  signal   // rung after every commit that may give engines work
 	policies policies
+	places   places
 
 	mu        sync.Mutex // guards the closing of closed, and joining listening
 	closed    chan struct{}
@@ -76,7 +77,8 @@ var (
 )
 
 // Close ends listening, waits for what is being written and lets go of the
-// file. Later calls of the store's methods fail.
+// file. Later calls of the store's methods fail. An engine that has not left is
+// gone for others from then on.
 func (s *Store) Close() error {
 	if !s.shut() {
 		return nil
@@ -90,6 +92,7 @@ func (s *Store) Close() error {
 	if s.writer != nil {
 		errs = append(errs, s.writer.close())
 	}
+	errs = append(errs, s.places.close())
 	return errors.Join(errs...)
 }
 

@@ -73,6 +73,7 @@ var buryTests = []test{
 		t.enqueue(job("k"))
 		w := t.join("k")
 		e := w.One()
+		w.Release() // so that its beats count
 		never := func(e *stint.Entry, begun bool) stint.Execution {
 			t.Errorf("a living engine was judged")
 			return Judge(e, begun)
@@ -90,6 +91,7 @@ var buryTests = []test{
 		t.enqueue(job("k"))
 		w := t.join("k")
 		w.ClaimAll()
+		w.Release()
 		time.Sleep(30 * time.Millisecond)
 		n, err := Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond, Why: "silent"}, Judge)
 		if err != nil || n != 1 {

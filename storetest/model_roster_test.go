@@ -28,6 +28,10 @@ func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declar
 	e.Joined, e.Beat = time.Now(), time.Now()
 	m.engines = append(m.engines, &e)
 	m.history[e.Token] = e
+	if m.mine == nil {
+		m.mine = map[stint.Token]bool{}
+	}
+	m.held[e.Token], m.mine[e.Token] = true, true
 	for _, k := range kinds {
 		m.kinds[k.Name] = k
 	}
@@ -46,6 +50,9 @@ func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.
 	}
 	if e == nil {
 		return stint.Orders{}, stint.ErrBuried
+	}
+	if m.is("holds again with a beat") {
+		m.held[token] = true
 	}
 	e.Beat, e.Running = time.Now(), slices.Clone(b.Running)
 	orders := stint.Orders{Drain: e.Draining || m.is("drains everybody")}
@@ -107,8 +114,12 @@ func (m *model) Bury(ctx context.Context, b stint.Burial, judge func(*stint.Entr
 	if e == nil {
 		return 0, stint.ErrBuried
 	}
-	if b.Unless > 0 && time.Since(e.Beat) < b.Unless && !m.is("buries the living") {
+	lives := time.Since(e.Beat) < b.Unless && !m.is("buries the living") || m.held[b.Engine] && !m.is("buries the held")
+	if b.Unless > 0 && lives {
 		return 0, stint.ErrAlive
+	}
+	if !m.is("holds for the buried") {
+		delete(m.held, b.Engine)
 	}
 	m.engines = slices.DeleteFunc(m.engines, func(e *stint.EngineInfo) bool { return e.Token == b.Engine })
 	m.buried[b.Engine] = time.Now()
@@ -139,9 +150,26 @@ func (m *model) Engines(context.Context) ([]stint.EngineInfo, error) {
 	defer m.mu.Unlock()
 	var all []stint.EngineInfo
 	for _, e := range m.engines {
-		all = append(all, *e)
+		e := *e
+		e.Held = m.held[e.Token]
+		e.Gone = !e.Held && m.is("takes those let go of for gone")
+		all = append(all, e)
 	}
 	return all, nil
+}
+
+func (m *model) Holds(token stint.Token) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held[token] && (m.mine[token] || m.is("holds for others"))
+}
+
+func (m *model) Release(token stint.Token) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.is("never lets go") {
+		delete(m.held, token)
+	}
 }
 
 func (m *model) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {

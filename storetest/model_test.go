@@ -20,12 +20,12 @@ import (
 func TestModel(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) storetest.Store {
-			m := &model{&database{fault: os.Getenv(faultVariable)}}
+			m := &model{database: &database{fault: os.Getenv(faultVariable)}}
 			m.reset()
 			return m
 		},
 		Again: func(_ testing.TB, of storetest.Store) (storetest.Store, error) {
-			m := &model{of.(*model).database}
+			m := &model{database: of.(*model).database}
 			_, err := m.Migrate(context.Background())
 			return m, err
 		},
@@ -58,6 +58,7 @@ type database struct {
 	history   map[stint.Token]stint.EngineInfo
 	buried    map[stint.Token]time.Time
 	kinds     map[string]stint.Declaration
+	held      map[stint.Token]bool
 	cancelled map[stint.ID]string // and why; until the job is final
 	bells     map[int]func()
 }
@@ -84,7 +85,11 @@ type record struct {
 	started, finished time.Time
 }
 
-type model struct{ *database }
+// model is one handle on a database.
+type model struct {
+	*database
+	mine map[stint.Token]bool // engines that joined by it
+}
 
 func (d *database) reset() {
 	d.installed, d.oldest, d.seq = 1, 1, 0
@@ -93,6 +98,7 @@ func (d *database) reset() {
 	d.history = map[stint.Token]stint.EngineInfo{}
 	d.buried = map[stint.Token]time.Time{}
 	d.kinds = map[string]stint.Declaration{}
+	d.held = map[stint.Token]bool{}
 	d.cancelled = map[stint.ID]string{}
 	d.bells = map[int]func(){}
 }

@@ -91,6 +91,14 @@ var mutants = []struct{ fault, group string }{
 	{"loses results of transactions", "Complete"},
 	{"completes before the commit", "Complete"},
 
+	{"buries the held", "Hold"},
+	{"holds for the buried", "Hold"},
+	{"holds for others", "Hold"},
+	{"holds again with a beat", "Hold"},
+	{"takes those let go of for gone", "Hold"},
+	{"never lets go", "Hold"},
+	{"never lets go", "Bury"},
+
 	{"drains everybody", "Roster"},
 	{"drains the buried", "Roster"},
 	{"says once to drain", "Roster"},

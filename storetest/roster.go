@@ -24,7 +24,7 @@ var rosterTests = []test{
 		got, err := t.again().Engines(t.ctx)
 		t.must(err)
 		want := []stint.EngineInfo{first.Info, second.Info}
-		stamps := cmpopts.IgnoreFields(stint.EngineInfo{}, "Joined", "Beat")
+		stamps := cmpopts.IgnoreFields(stint.EngineInfo{}, "Joined", "Beat", "Held")
 		if diff := cmp.Diff(want, got, stamps, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("the roster (-want +got):\n%s", diff)
 		}

@@ -189,6 +189,14 @@ func (w *Worker) Beat(running ...stint.Position) {
 	}
 }
 
+// Release leaves it to the beats whether the engine lives, as the end of its
+// process would not: where the store holds its place, nobody could bury it.
+func (w *Worker) Release() {
+	if h, ok := w.Store.(stint.Holder); ok {
+		h.Release(w.Info.Token)
+	}
+}
+
 // Leave takes the engine out of the roster and hands back what it holds.
 func (w *Worker) Leave() int {
 	w.t.Helper()

@@ -145,7 +145,8 @@ create table stint_cancellations (
 -- What is known of the engine stands in its history, which stays, so that
 -- claims and executions need carry the token only.
 create table stint_engines (
-  token integer primary key
+  token  integer primary key,
+  locked integer not null check (locked in (0, 1)) -- its process has locked its place in the file beside this one
 ) strict;
 
 create table stint_engine_history (

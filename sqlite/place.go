@@ -1,0 +1,130 @@
+package sqlite
+
+import (
+	"os"
+	"sync"
+
+	"github.com/stint-go/stint"
+)
+
+// places tells which engines live without asking the database, which a user's
+// transaction may keep from being written to for long.
+//
+// An engine's place is one byte of a file beside the database, at the offset
+// of its token; nothing is ever written there. Whoever joins locks the byte,
+// and the kernel unlocks it when the process dies, however it dies:
+//
+//	exclusive   the process lives and vouches for the engine
+//	shared      the process lives, and has let go: the engine's beats decide
+//	none        it is gone
+//
+// Where the system or the file system has no such locks, engines join without
+// one, and beats decide for all of them. The file must not be deleted while
+// engines run: those that come later would not see the locks.
+type places struct {
+	path string // empty for a database in memory
+
+	mu   sync.Mutex // guards what follows; nothing under it waits
+	file *os.File
+	mine map[stint.Token]lock // of engines that joined by this store
+}
+
+// lock is how a byte is locked.
+type lock int
+
+const (
+	unlocked lock = iota
+	shared
+	exclusive
+)
+
+// placesSuffix makes the file's name of the database's.
+const placesSuffix = "-engines"
+
+// openLocked opens the file, if it can be.
+func (p *places) openLocked() bool {
+	if p.file != nil || p.path == "" {
+		return p.file != nil
+	}
+	mode := os.FileMode(0o644)
+	if db, err := os.Stat(p.path); err == nil {
+		mode = db.Mode().Perm() // who may use the one may use the other
+	}
+	file, err := os.OpenFile(p.path+placesSuffix, os.O_RDWR|os.O_CREATE, mode)
+	if err != nil {
+		if file, err = os.Open(p.path + placesSuffix); err != nil {
+			return false
+		}
+	}
+	p.file = file
+	return true
+}
+
+// take takes the place of an engine, and reports whether it could.
+func (p *places) take(engine stint.Token) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if engine < 0 || p.mine[engine] != unlocked || !p.openLocked() || setLock(p.file, int64(engine), exclusive) != nil {
+		return false
+	}
+	if p.mine == nil {
+		p.mine = map[stint.Token]lock{}
+	}
+	p.mine[engine] = exclusive
+	return true
+}
+
+// change makes the lock on a place that this store has another one.
+func (p *places) change(engine stint.Token, to lock) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mine[engine] == unlocked {
+		return
+	}
+	_ = setLock(p.file, int64(engine), to) // to less: it cannot be refused
+	if p.mine[engine] = to; to == unlocked {
+		delete(p.mine, engine)
+	}
+}
+
+// of tells how an engine's place is locked, by anybody. What cannot be found
+// out counts as shared: beats decide.
+func (p *places) of(engine stint.Token) lock {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.mine[engine]; l != unlocked {
+		return l
+	}
+	if engine < 0 || !p.openLocked() {
+		return shared
+	}
+	l, err := seeLock(p.file, int64(engine))
+	if err != nil {
+		return shared
+	}
+	return l
+}
+
+// close frees all places.
+func (p *places) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	file := p.file
+	p.file, p.mine, p.path = nil, nil, ""
+	if file == nil {
+		return nil
+	}
+	return file.Close()
+}
+
+var _ stint.Holder = (*Store)(nil)
+
+// Holds implements [stint.Holder].
+func (s *Store) Holds(engine stint.Token) bool {
+	s.places.mu.Lock()
+	defer s.places.mu.Unlock()
+	return s.places.mine[engine] == exclusive
+}
+
+// Release implements [stint.Holder].
+func (s *Store) Release(engine stint.Token) { s.places.change(engine, shared) }
