@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
+)
+
+// An outcome that is about to be committed and the marker of a cancellation do
+// not see each other. Whoever promotes next makes up for it, long before
+// anything is due.
+func TestAJobThatIsCancelledBeforeItsOutcomeCommitsIsTidiedUp(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		end   stint.Ending
+		state stint.State
+	}{
+		{"its success", stint.Ending{Outcome: stint.OutcomeCompleted}, stint.Completed},
+		{"its wait", stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled},
+		{"its retry", stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, stint.Cancelled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := verified(t)
+			id, err := stint.NewClient(s).Enqueue(t.Context(), stint.Declaration{Name: "k"}.Job(nil))
+			must(t, err)
+			w := storetest.Join(t, s, "k")
+			x := w.Conclude(w.One(), c.end)
+			tx, err := s.pool.Begin(t.Context())
+			must(t, err)
+			must(t, s.recordIn(t.Context(), tx, w.Info.Token, []stint.Execution{x}))
+			got, err := s.Cancel(t.Context(), []stint.ID{id}, "why")
+			must(t, err)
+			if got[id] != stint.CancelAsked {
+				t.Errorf("the answer is %q, want %q", got[id], stint.CancelAsked)
+			}
+			must(t, tx.Commit(t.Context()))
+			if job, err := s.Job(t.Context(), id); err != nil || job.State != c.state {
+				t.Errorf("people see %+v, error %v; want %s", job, err, c.state)
+			}
+			if p, err := s.Promote(t.Context(), time.Time{}, 10); err != nil || p.Moved != 0 {
+				t.Errorf("promoted %+v, error %v", p, err)
+			}
+			if left, err := s.Cancelling(t.Context(), []stint.ID{id}); err != nil || len(left) != 0 {
+				t.Errorf("%v are still to be cancelled, error %v", left, err)
+			}
+			l, err := s.Audit(t.Context())
+			must(t, err)
+			if job, err := s.Job(t.Context(), id); err != nil || job.State != c.state || len(l.Waiting) != 0 {
+				t.Errorf("people see %+v, error %v; want %s", job, err, c.state)
+			}
+		})
+	}
+}
