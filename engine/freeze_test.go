@@ -16,9 +16,16 @@ import (
 // claim that brings something: the answers are there when it wakes up, and
 // the beat is the last to get going.
 type frozen struct {
-	*sqlite.Store
-	since atomic.Bool
-	thaw  chan struct{}
+	stint.Store // and no Holder: nobody vouches for the process
+	sqlite *sqlite.Store
+	since  atomic.Bool
+	thaw   chan struct{}
+}
+
+func (f *frozen) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+	err := f.Store.Join(ctx, e, kinds)
+	f.sqlite.Release(e.Token)
+	return err
 }
 
 func (f *frozen) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
@@ -45,7 +52,7 @@ func TestAnEngineThatWakesUpTooLateBeginsNothing(t *testing.T) {
 			return mux
 		}
 		var late, other atomic.Int32
-		f := &frozen{Store: s, thaw: make(chan struct{})}
+		f := &frozen{Store: s, sqlite: s, thaw: make(chan struct{})}
 		stopLate := start(t, f, runs(&late), engine.Config{})
 		id := enqueue(t, s, "once", `{}`)
 		time.Sleep(time.Second)

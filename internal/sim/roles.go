@@ -96,6 +96,8 @@ func (p *process) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.De
 	e.BootID = ""
 	_, _, err := call(ctx, p, opJoin, func(ctx context.Context) (none, error) {
 		err := p.store.Join(ctx, e, kinds)
+		// All of these processes are one, which would vouch for the dead.
+		p.w.real.Release(e.Token)
 		p.w.note(p.name, nil, "join as engine %x: %v", e.Token, err)
 		return none{}, err
 	})
