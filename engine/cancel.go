@@ -22,7 +22,9 @@ func (s *session) heed(ctx context.Context) {
 		s.cancelbell.wait(ctx, s.config.TimeToLive/4)
 		ids := s.attempts.jobs()
 		if len(ids) > 0 && ctx.Err() == nil {
-			gone, err := store.Cancelling(ctx, ids)
+			limit, cancel := s.limit(ctx)
+			gone, err := store.Cancelling(limit, ids)
+			cancel()
 			if err != nil {
 				s.trouble(ctx, "look for cancelled jobs", err)
 			}

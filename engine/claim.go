@@ -40,7 +40,9 @@ func (s *session) claim(ctx context.Context, in inputs) {
 		}
 		if len(list) == 0 || time.Since(looked) > lookAge {
 			looked = time.Now()
-			sights, err := s.store.Look(ctx, known.forLook())
+			limit, cancel := s.limit(ctx)
+			sights, err := s.store.Look(limit, known.forLook())
+			cancel()
 			if err != nil {
 				s.trouble(ctx, "look for work", err)
 				trying.sleep(ctx)
@@ -156,6 +158,13 @@ func (s *session) fetch(at []stint.Position) ([]stint.Entry, error) {
 			return entries, err
 		}
 	}
+}
+
+// limit bounds a call to the store that answers soon or not at all: an engine
+// whose connection went silent under one would still beat, and so nobody would
+// bury it, but it would not do this part of its work any more.
+func (s *session) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.config.TimeToLive)
 }
 
 // trouble tells what failed, unless that was the stop.

@@ -32,7 +32,9 @@ func (s *session) promote(ctx context.Context) {
 		if began.Sub(full) >= promoteFull {
 			from, full = time.Time{}, began
 		}
-		p, err := s.store.Promote(ctx, from, promoteBatch)
+		limit, cancel := s.limit(ctx)
+		p, err := s.store.Promote(limit, from, promoteBatch)
+		cancel()
 		if err != nil {
 			s.trouble(ctx, "promote due jobs", err)
 			wait.sleep(ctx)

@@ -50,6 +50,9 @@ type session struct {
 	clock    clock
 }
 
+// longestJoin bounds joining, whose connection may go silent as any other.
+const longestJoin = 15 * time.Second
+
 // join enters the roster under a new token.
 func (e *Engine) join(ctx context.Context) (*session, error) {
 	s := &session{
@@ -68,10 +71,12 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	for _, d := range decls {
 		info.Kinds = append(info.Kinds, d.Name)
 	}
-	if err := e.store.Join(ctx, info, decls); err != nil {
+	limit, cancel := context.WithTimeout(ctx, longestJoin)
+	defer cancel()
+	if err := e.store.Join(limit, info, decls); err != nil {
 		return nil, err
 	}
-	s.clock.sample(ctx, e.store)
+	s.clock.sample(limit, e.store)
 	// The work outlives the caller's context by the grace.
 	s.work, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.kept, s.cancelKept = context.WithCancelCause(context.WithoutCancel(ctx))

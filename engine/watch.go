@@ -15,6 +15,10 @@ const (
 
 	// sweepEvery is after how many looks it looks for what burials left.
 	sweepEvery = 60
+
+	// longestBurial bounds one, and one sweep: far longer than either takes,
+	// but a connection may go silent under it.
+	longestBurial = 5 * time.Minute
 )
 
 // watch buries engines that are dead. One is believed dead only when its
@@ -32,7 +36,9 @@ func (s *session) watch(ctx context.Context) {
 		if looks%sweepEvery == sweepEvery-1 {
 			s.sweep(ctx)
 		}
-		roster, err := s.store.Engines(ctx)
+		limit, cancel := s.limit(ctx)
+		roster, err := s.store.Engines(limit)
+		cancel()
 		if err != nil {
 			s.trouble(ctx, "look at the roster", err)
 			clear(seen) // what was not watched without a gap proves nothing
@@ -84,6 +90,8 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 	case time.Since(seen.since) < e.TimeToLive:
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, longestBurial)
+	defer cancel()
 	scene, err := inspect(ctx, s.store, e)
 	if err != nil {
 		s.trouble(ctx, "see what "+e.Instance+" held", err)
@@ -116,6 +124,8 @@ func (s *session) sweep(ctx context.Context) {
 	if !ok {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, longestBurial)
+	defer cancel()
 	n, err := sweeper.Sweep(ctx, func(e *stint.Entry, begun bool) stint.Execution {
 		return stint.Conclude(e, scene{}.judge(e, begun), s.clock.at(time.Now()), random01())
 	})
