@@ -15,7 +15,8 @@ import (
 
 // Burials counts the engines that others buried, and fails the test for each
 // that did not have it coming: its process had ended, or stood still, or the
-// engine had fenced itself before.
+// engine had fenced itself before, or the answer to its joining was lost and
+// nobody ever was that engine.
 func (f *Fleet) Burials(ctx context.Context, pool *pgxpool.Pool) int {
 	f.t.Helper()
 	rows, err := pool.Query(ctx, `
@@ -42,12 +43,18 @@ func (f *Fleet) Burials(ctx context.Context, pool *pgxpool.Pool) int {
 	return all
 }
 
-// fenced tells whether an engine had ended its session before a moment.
+// fenced tells whether an engine had ended its session before a moment, or had
+// never begun it.
 func (f *Fleet) fenced(process string, engine stint.Token, before time.Time) bool {
+	began := false
 	for _, e := range f.Events(process) {
-		if e.Type == stint.EventBuried && e.Engine == engine {
+		switch {
+		case e.Engine != engine:
+		case e.Type == stint.EventJoined:
+			began = true
+		case e.Type == stint.EventBuried:
 			return e.At.Before(before)
 		}
 	}
-	return false
+	return !began
 }

@@ -31,7 +31,7 @@ func TestTwoBeatsInARowThatFailCostAnEngineNothing(t *testing.T) {
 		return chaos.Cut
 	})
 	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 5000} })
-	w.keepsItsPlace(worker)
+	w.keepsItsPlace(worker, proxy)
 }
 
 // A connection that goes silent (a firewall forgot it, say) is not told from
@@ -45,18 +45,19 @@ func TestAConnectionThatGoesSilentUnderABeatCostsAnEngineNothing(t *testing.T) {
 	silent := proxy.Once(1, beatBegins, func() chaos.Fate { return chaos.Hold(20 * time.Second) })
 	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 5000} })
 	within(t, 10*time.Second, "a beat is sent", silent)
-	w.keepsItsPlace(worker)
+	w.keepsItsPlace(worker, proxy)
 }
 
 // keepsItsPlace waits until all work is done, and makes sure that one engine
 // did it in one session.
-func (w *world) keepsItsPlace(p *chaos.Process) {
+func (w *world) keepsItsPlace(p *chaos.Process, proxy *chaos.Proxy) {
 	w.t.Helper()
 	w.Drain(w.t.Context(), w.store, 30*time.Second)
 	events := w.Events(p.Name)
 	if n := chaos.Count(events, stint.EventJoined); n != 1 {
 		w.t.Errorf("the engine joined %d times: %+v", n, events)
 	}
+	proxy.Calm() // or the driver waits for its silent connection a while
 	if err := p.Stop(); err != nil {
 		w.t.Errorf("%s: %v", p.Name, err)
 	}
@@ -99,4 +100,44 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	}
 	w.Burials(t.Context(), w.pool)
 	t.Log(w.Judge(t.Context(), w.store, w.pool))
+}
+
+// The other calls of an engine must not wait for ever either: it would beat,
+// and so nobody would bury it, but do only a part of its work.
+func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *testing.T) {
+	const ttl = 2 * time.Second
+	for name, text := range map[string]string{
+		"looking for work": "stint.look(", "promoting": "stint.promote(", "looking at the roster": "from stint.engines e join stint.beats",
+		"claiming": "stint.claim(", "finishing": "stint.finish(", "reading what it holds": "from stint.claims c cross join",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, pgtest.New(t))
+			proxy := w.behind()
+			worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
+			w.Await("worker", stint.EventJoined, 1, time.Minute)
+			silent := proxy.Once(1, func(m chaos.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, text) },
+				func() chaos.Fate { return chaos.Hold(time.Minute) })
+			w.enqueue("before", 0, 10, quick)
+			within(t, 10*time.Second, "the call is made", silent)
+			doomed := w.Start(chaos.Worker{Name: "doomed", DB: w.url, Slots: 1, TimeToLive: ttl})
+			w.Await("doomed", stint.EventJoined, 1, time.Minute)
+			doomed.Kill()
+			began := time.Now()
+			w.enqueue("behind", 0, 10, quick)
+			w.enqueue("later", 0, 10, quick, stint.In(100*time.Millisecond))
+			w.Drain(t.Context(), w.store, 20*time.Second)
+			w.until("the dead one is buried", `select count(*) = 1 from stint.engines`)
+			if took := time.Since(began); took > 2*ttl+3*time.Second {
+				t.Errorf("it was held up for %v", took)
+			} else {
+				t.Logf("it was held up for %v", took)
+			}
+			proxy.Calm()
+			if err := worker.Stop(); err != nil {
+				t.Error(err)
+			}
+			t.Log(w.Judge(t.Context(), w.store, w.pool))
+		})
+	}
 }
