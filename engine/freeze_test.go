@@ -17,9 +17,9 @@ import (
 // the beat is the last to get going.
 type frozen struct {
 	stint.Store // and no Holder: nobody vouches for the process
-	sqlite *sqlite.Store
-	since  atomic.Bool
-	thaw   chan struct{}
+	sqlite      *sqlite.Store
+	since       atomic.Bool
+	thaw        chan struct{}
 }
 
 func (f *frozen) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
