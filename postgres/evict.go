@@ -9,10 +9,10 @@ import (
 
 var _ stint.Evicter = (*Store)(nil)
 
-// Evict implements [stint.Evicter]: whoever holds the engine's advisory lock is
-// a claim or an outcome of it that does not end. A burial holds it alone, and is
-// left to its end. The role needs no
-// special right for sessions of its own; for others', pg_signal_backend.
+// Evict implements [stint.Evicter]: whoever shares the engine's advisory lock
+// is a claim, an outcome or a beat of it that does not end. A burial holds it
+// alone, and is left to its end. The role needs no special right for sessions of
+// its own; for others', pg_signal_backend.
 func (s *Store) Evict(ctx context.Context, engine stint.Token) (int, error) {
 	var n int
 	err := s.work().QueryRow(ctx, `

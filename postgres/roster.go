@@ -86,8 +86,15 @@ func inlinePolicy(p retry.Policy) (*string, error) {
 	return new(string(text)), nil
 }
 
+const beatSQL = `
+update stint.beats b set beat = clock_timestamp(), low = greatest(b.low, $2), running = $3
+from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint)) fence
+where b.token = $1 and e.token = b.token
+returning true, b.drain, b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+
 // Beat implements [stint.Roster]. It updates and never inserts: an upsert
-// would bring back the buried.
+// would bring back the buried. It takes the engine's lock as every write of an
+// engine does, so that a burial which it keeps waiting knows, and can end it.
 func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
 	running := b.Running
 	if running == nil {
@@ -102,10 +109,7 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 		}
 		return err
 	}
-	err := s.once(ctx, scan, s.sql.in(`
-		update stint.beats b set beat = clock_timestamp(), low = greatest(b.low, $2), running = $3
-		from stint.engines e where b.token = $1 and e.token = b.token
-		returning true, b.drain, b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`), engine, b.Low, running)
+	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, running)
 	switch {
 	case err == nil && !found:
 		err = stint.ErrBuried

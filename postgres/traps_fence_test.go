@@ -63,6 +63,29 @@ var fenceTraps = []trap{
 		}
 		return nil
 	}},
+	{"A burial is not kept waiting by a beat in the middle of its transaction, and can end it", func(b *bench) error {
+		w := b.join()
+		_, err := begin(b, b.s).Exec(b.Context(), b.s.sql.in(beatSQL), w.Info.Token, 1, []int64{})
+		b.must(err)
+		err = b.soon("the burial", func(ctx context.Context) error {
+			_, err := b.s.Bury(ctx, stint.Burial{Engine: w.Info.Token}, judge)
+			return err
+		})
+		if !errors.Is(err, stint.ErrBurialBlocked) {
+			return fmt.Errorf("beside a beat the burial gives %v", err)
+		}
+		if n, err := b.s.Evict(b.Context(), w.Info.Token); n != 1 || err != nil {
+			return fmt.Errorf("%d sessions were ended, error %v", n, err)
+		}
+		return b.soon("the burial", func(ctx context.Context) error {
+			for {
+				_, err := b.s.Bury(ctx, stint.Burial{Engine: w.Info.Token}, judge)
+				if !errors.Is(err, stint.ErrBurialBlocked) {
+					return err
+				}
+			}
+		})
+	}},
 	{"Overlapping fences leave no mark on the roster's row", func(b *bench) error {
 		w := b.join()
 		for range 3 {
