@@ -4,6 +4,7 @@ package chaos_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -21,8 +22,12 @@ import (
 	"github.com/stint-go/stint/postgres"
 )
 
+// Most tests wait most of the time, so more of them run at once than there are
+// processors, unless the command line says otherwise.
 func TestMain(m *testing.M) {
 	chaos.Main()
+	_ = flag.Set("test.parallel", "6")
+	flag.Parse()
 	pgtest.Main(m)
 }
 

@@ -51,6 +51,7 @@ func (w *world) until(what, text string, args ...any) {
 }
 
 func TestAKilledWorkersJobsRunElsewhereFirstInLine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	n := jobs(t, 10_000)
 	long := w.enqueue("long", 0, 20, func(int) chaos.Args { return chaos.Args{Work: 3500} }, stint.Priority(-1))
@@ -81,6 +82,7 @@ func TestAKilledWorkersJobsRunElsewhereFirstInLine(t *testing.T) {
 }
 
 func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: 2 * time.Second})
 	ids := w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 3000} })
@@ -110,6 +112,7 @@ func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
 }
 
 func TestAJobThatKillsItsProcessEndsAfterItsBudgetAndNoBystanderIsChargedTwice(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	killer := w.enqueue("killer", 0, 1, func(int) chaos.Args { return chaos.Args{Exit: true} })[0]
 	bystanders := w.enqueue("bystander", 0, 30, func(int) chaos.Args { return chaos.Args{Work: 400} })

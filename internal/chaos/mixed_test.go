@@ -48,9 +48,9 @@ func TestMixedTroubleLosesAndDoublesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	store, pool := w.connect(m.Clients.URL(w.url))
 	var producing sync.WaitGroup
-	pause := 150 * time.Millisecond
+	pause := 300 * time.Millisecond
 	if long() {
-		pause *= 3 // the judge holds the whole history in memory
+		pause *= 2 // the judge holds the whole history in memory
 	}
 	for i := range clients {
 		p := w.client(i)

@@ -53,7 +53,9 @@ func (l *load) end(within time.Duration) {
 	w.t.Helper()
 	l.stop()
 	l.clients.Wait()
+	began := time.Now()
 	w.Drain(w.t.Context(), w.store, within)
+	w.t.Logf("everything was done %v after the clients stopped", time.Since(began))
 	lives := 0
 	for _, k := range l.keepers {
 		k.Stop()
@@ -73,13 +75,14 @@ func (w *world) resumes() time.Duration {
 }
 
 func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
-	times, every := 3, 2*time.Second
+	t.Parallel()
+	times, every := 2, 2*time.Second
 	if long() {
 		times, every = 18, 10*time.Second
 	}
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	w := newWorld(t, server.New(t))
-	l := w.load(3, 3, 0, 100*time.Millisecond)
+	l := w.load(3, 2, 0, 200*time.Millisecond)
 	w.resumes()
 	for i := range times {
 		time.Sleep(every)
@@ -99,13 +102,14 @@ func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
 // database is back its clock says that everybody is dead: nobody may believe it
 // without having watched.
 func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
+	t.Parallel()
 	outage, ttl := 5*time.Second, 2*time.Second
 	if long() {
 		outage, ttl = time.Minute, 0
 	}
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	w := newWorld(t, server.New(t))
-	l := w.load(3, 2, ttl, 50*time.Millisecond)
+	l := w.load(3, 2, ttl, 100*time.Millisecond)
 	w.resumes()
 	w.enqueue("long", 0, 20, func(int) chaos.Args { return chaos.Args{Work: 1000} })
 	time.Sleep(time.Second)
@@ -122,11 +126,12 @@ func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
 }
 
 func TestRandomlyTerminatedSessionsCostNobodyItsPlace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
-	l := w.load(2, 2, 0, 50*time.Millisecond)
+	l := w.load(2, 2, 0, 100*time.Millisecond)
 	w.resumes()
 	dice, ended := w.dice(1000), 0
-	for until := time.Now().Add(4 * time.Second); time.Now().Before(until); {
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
 		n := 0
 		if err := w.pool.QueryRow(t.Context(), `
 			select count(*) filter (where pg_terminate_backend(pid)) from (
