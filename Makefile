@@ -30,7 +30,7 @@ conformance: ## run the conformance suite on the oldest and the newest PostgreSQ
 	$(GO) run ./internal/pgtest/fetch $(MAJORS)
 	@# A pattern that matches nothing passes, so make sure that it matches.
 	@$(GO) test -list Conformance ./postgres/... | grep -q '^Test' || { echo 'no test of ./postgres/... is named Conformance'; exit 1; }
-	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -race -run Conformance ./postgres/...
+	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -run Conformance ./postgres/...
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
