@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -58,13 +59,15 @@ func complete(ctx context.Context, pool *pgxpool.Pool, job *stint.Job) error {
 }
 
 // handler logs the start and the end of each attempt around its work.
-func handler(w *check.Writer, pool *pgxpool.Pool) stint.Handler {
+func handler(w *check.Writer, pool *pgxpool.Pool, engines *sync.Map) stint.Handler {
 	return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
 		var args Args
 		if err := json.Unmarshal(job.Args, &args); err != nil {
 			return nil, err
 		}
-		run := w.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt})
+		who, _ := engines.LoadAndDelete(job.ID)
+		token, _ := who.(stint.Token)
+		run := w.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
 		if args.Exit {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}

@@ -82,11 +82,40 @@ func (f *Fleet) Judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Po
 	report := check.Compare(history, all, check.Options{Drained: true, CompleteTx: true, Disturbances: disturbed})
 	if err := report.Err(); err != nil {
 		f.t.Errorf("%v\n%v", err, report)
+		for _, v := range report.Violations {
+			f.tell(v.Job, history, all)
+		}
 	}
 	if err := checkEffects(ctx, pool); err != nil {
 		f.t.Error(err)
 	}
 	return report
+}
+
+// tell says all that both accounts know of a job.
+func (f *Fleet) tell(job int64, history *check.History, facts *check.Facts) {
+	f.t.Helper()
+	holder := map[int64]int64{}
+	for _, c := range facts.Claims {
+		for _, pos := range c.Positions {
+			holder[pos] = c.Engine
+		}
+	}
+	for _, e := range facts.Entries {
+		if e.Job == job {
+			f.t.Logf("job %d: entry %d, attempt %d, claimed by %d, who was buried at %v", job, e.Pos, e.Attempt, holder[e.Pos], facts.Buried[holder[e.Pos]])
+		}
+	}
+	for _, x := range facts.Executions {
+		if x.Job == job {
+			f.t.Logf("job %d: execution %+v", job, x)
+		}
+	}
+	for _, r := range history.Runs {
+		if r.Job == job {
+			f.t.Logf("job %d: run on %s %+v", job, history.Processes[r.Process].Name, r)
+		}
+	}
 }
 
 // addKeys reads the workload's names of jobs from their arguments.

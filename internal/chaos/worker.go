@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -70,11 +71,18 @@ func (w *Worker) run(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
+	log := logEvents(os.Stderr)
+	var engines sync.Map // the token under which each job was started last: sessions come and go
 	mux := stint.NewMux()
-	mux.Add(Kind.Declaration(), handler(history, pool))
+	mux.Add(Kind.Declaration(), handler(history, pool, &engines))
 	e, err := engine.New(store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll,
-		OnEvent: logEvents(os.Stderr),
+		OnEvent: func(ev stint.Event) {
+			if ev.Type == stint.EventStarted {
+				engines.Store(ev.Job.ID, ev.Engine)
+			}
+			log(ev)
+		},
 	})
 	if err != nil {
 		return err
