@@ -26,7 +26,7 @@ import (
 // processors, unless the command line says otherwise.
 func TestMain(m *testing.M) {
 	chaos.Main()
-	_ = flag.Set("test.parallel", "6")
+	_ = flag.Set("test.parallel", "8")
 	flag.Parse()
 	pgtest.Main(m)
 }

@@ -1,11 +1,20 @@
 // Package chaos runs stint as a fleet of real processes on a real database,
 // does to them what production does, and has the outcome judged.
 //
-//	test process ── starts, kills ──▶ worker processes: engine + logged handlers
-//	     │                                      │
-//	     ├── producers ──▶ database ◀───────────┘
-//	     │                    │
-//	     └── history ─────────┴── audit ──▶ check.Compare
+//	test process ── starts, kills, freezes ──▶ worker processes: engine + logged handlers
+//	     │                                           │
+//	     │                                         proxies ── cut, stall, halve, mute
+//	     │                                           │
+//	     ├── producers ── proxy ──▶ database ◀───────┘
+//	     │                           │ restarted, away, sessions ended
+//	     └── history ────────────────┴── audit ──▶ check.Compare
 //
-// A worker is the test binary itself, started again: see [Main].
+// A worker is the test binary itself, started again: see [Main]. A [Proxy]
+// understands the protocol well enough to act at a certain message, so that
+// the directed tests lose the answer to just this commit or freeze a process
+// inside just this claim. [Mixed] does everything at once, as a seed says.
+//
+// What is judged beside the history: work resumes in time, burials were
+// deserved ([Fleet.Burials]), no engine gives up by itself ([Fleet.Keep]), and
+// a job that completes in a transaction has its effect exactly once.
 package chaos
