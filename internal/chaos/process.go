@@ -90,9 +90,11 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Retire tells the worker to stop, and does not wait for it.
+// Retire tells the worker to stop, and does not wait for it. Should it be cut
+// off then, so that it cannot leave the roster, others bury it rightly.
 func (p *Process) Retire() {
 	p.retired.Store(true)
+	p.fleet.harm(p.Name, time.Now(), time.Time{})
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 }
 
