@@ -70,8 +70,9 @@ type Holder interface {
 // Evicter is a store whose sessions can keep an engine from being buried, and
 // that can end them: a frozen client in the middle of a write, for one.
 type Evicter interface {
-	// Evict ends the sessions that hold the engine's fence, and returns how
-	// many those were.
+	// Evict ends the sessions of claims, beats and outcomes that hold the
+	// engine's fence, and returns how many those were. A burial in progress is
+	// left alone, or one that takes long would be begun for ever.
 	Evict(ctx context.Context, engine Token) (int, error)
 }
 
