@@ -59,6 +59,19 @@ func (l *lanes) targets(sights []stint.Sight, turn int) []target {
 	return list
 }
 
+// first tells whether a lane was seen that no other known one goes before.
+func (l *lanes) first(t target) bool {
+	if _, ok := l.known[t.ID]; !ok || t.Part != stint.PartNormal {
+		return false
+	}
+	for _, lane := range l.known {
+		if lane.Priority < t.Priority || lane.Priority == t.Priority && rank[lane.Part] < rank[t.Part] {
+			return false
+		}
+	}
+	return true
+}
+
 var rank = map[stint.Part]int{stint.PartFront: 0, stint.PartKind: 1, stint.PartNormal: 2}
 
 // learn tells which lane was seen, and whether it is for this engine. A lane
