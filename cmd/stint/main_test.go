@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ import (
 
 // The test binary is also the program, under the name stint.
 func TestMain(m *testing.M) {
+	// Tests that run under nohup are told to ignore HUP, and so is whatever they
+	// start; a signal that is listened to is not passed on like that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": main})
 }
 
