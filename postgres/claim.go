@@ -61,7 +61,8 @@ const (
 
 	barrierSQL = `select stint.barrier($1, $2)`
 
-	claimedSQL = `select * from stint.claimed($1, $2)`
+	// claimedSQL reads what the claim took, which nobody has told us yet.
+	claimedSQL = `select * from stint.fetch((select c.positions from stint.claims c where c.engine = $1 and c.serial = $2))`
 
 	beginSQL  = `begin isolation level read committed read write`
 	commitSQL = `commit`

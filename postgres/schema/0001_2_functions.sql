@@ -267,20 +267,6 @@ begin
 end
 $$;
 
--- The entries of a claim that the caller asked for and may not have seen yet.
-create function stint.claimed(p_engine bigint, p_serial bigint)
-returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
-  suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
-  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, max_losses smallint, cancelled boolean)
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return query select * from stint.fetch(
-    (select c.positions from stint.claims c where c.engine = p_engine and c.serial = p_serial));
-end
-$$;
-
 -- Record how attempts ended, with what follows them. Ages are microseconds
 -- before now. Columns that say the same of every row may be null as a whole.
 create function stint.finish(p_engine bigint,
