@@ -9,7 +9,17 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// enqueueSQL appends jobs that are ready at once. Each is its own first entry.
+// plainSQL appends jobs of the default policy that are ready at once: most of
+// them, and each is its own first entry.
+const plainSQL = `
+insert into stint.entries (lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses)
+select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, j.timeout, j.urn, j.source, j.metadata::jsonb, j.max_losses
+from unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::smallint[])
+  with ordinality as j(lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses, i)
+order by j.i
+returning pos`
+
+// enqueueSQL is the same with policies.
 const enqueueSQL = `
 with ` + dictSQL + `
 insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses)
@@ -132,6 +142,10 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 		urn.setText(n, i, j.URN)
 		source.setText(n, i, j.Source)
 		metadata.setText(n, i, string(j.Metadata))
+	}
+	if policy.column == nil && at.column == nil && delay.column == nil && tags.column == nil {
+		return s.sql.plain, []any{lane, queue, priority, kind, args,
+			timeout.column, urn.column, source.column, metadata.column, losses.column}
 	}
 	columns := []any{known.ids, known.bodies, lane, queue, priority, kind, args, policy.column,
 		timeout.column, urn.column, source.column, metadata.column, losses.column}

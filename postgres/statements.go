@@ -16,7 +16,7 @@ type statements struct {
 	schema  string // quoted
 	channel string
 
-	enqueue, schedule, notify            string
+	plain, enqueue, schedule, notify     string
 	look, claim, barrier, claimed, fetch string
 	finish, record                       string
 	promote                              string
@@ -26,7 +26,7 @@ func (q *statements) load(schema string) {
 	q.schema = pgx.Identifier{schema}.Sanitize()
 	q.channel = schema
 	for text, into := range map[string]*string{
-		enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify,
+		plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify,
 		lookSQL: &q.look, claimSQL: &q.claim, barrierSQL: &q.barrier, claimedSQL: &q.claimed, fetchSQL: &q.fetch,
 		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote,
 	} {
