@@ -18,9 +18,9 @@ func (s *session) listen(ctx context.Context) {
 		err := l.Listen(ctx, func() {
 			s.hears.Store(true)
 			wait.reset()
-			s.bell.ring()
 			s.waitbell.ring()
 			s.cancelbell.ring()
+			s.bell.ring() // last, so that it is the first to run
 		})
 		s.hears.Store(false)
 		s.bell.ring() // it may be waiting for long, believing that it would be called

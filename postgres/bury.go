@@ -234,13 +234,16 @@ func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine stint.Token, don
 
 // call sends one statement with binary parameters inside a transaction.
 func (s *Store) call(ctx context.Context, tx pgx.Tx, text string, read func(*pgconn.ResultReader), params ...param) error {
-	p := pipeline{Pipeline: tx.Conn().PgConn().StartPipeline(ctx)}
+	p, err := s.pipeline(ctx, tx.Conn())
+	if err != nil {
+		return err
+	}
 	p.send(text, params...)
 	if err := p.Sync(); err != nil {
 		p.Close()
 		return err
 	}
-	err := p.part(func(rr *pgconn.ResultReader) error {
+	err = p.part(func(rr *pgconn.ResultReader) error {
 		read(rr)
 		return nil
 	})

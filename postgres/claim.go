@@ -59,20 +59,17 @@ func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight
 const (
 	claimSQL = `select n, positions from stint.claim($1, $2, $3, $4, $5, $6, $7)`
 
-	barrierSQL = `select stint.barrier($1, $2)`
-
-	// claimedSQL reads what the claim took, which nobody has told us yet.
-	claimedSQL = `select * from stint.fetch((select c.positions from stint.claims c where c.engine = $1 and c.serial = $2))`
+	// takenSQL flushes the claim to the disk and reads what it took.
+	takenSQL = `select ` + entryColumns + ` from stint.fetch(stint.barrier($1, $2))`
 
 	beginSQL  = `begin isolation level read committed read write`
 	commitSQL = `commit`
 )
 
-// Claim implements [stint.Claimer]. It is one round trip of three
-// transactions: the claim, the barrier that makes it durable, and the reading
-// of what was claimed, which must not be part of the claim's: an engine that
-// stops reading 40 MB of arguments would sit in the middle of it, holding the
-// lane and the fence.
+// Claim implements [stint.Claimer]. It is one round trip of two transactions:
+// the claim, and behind it the one that makes it durable and reads what was
+// claimed. The reading must not be part of the claim's: an engine that stops in
+// the middle of 40 MB of arguments would hold the lane and the fence.
 func (s *Store) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
 	claim, err := retryExplicit(s, func() (stint.Claim, error) { return s.claim(ctx, req) })
 	if err != nil {
@@ -95,20 +92,15 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 	}
 	defer conn.Release()
 
-	p := pipeline{Pipeline: conn.Conn().PgConn().StartPipeline(ctx)}
+	p, err := s.pipeline(ctx, conn.Conn(), s.sql.claim, s.sql.taken)
+	if err != nil {
+		return claim, err
+	}
 	explicit := s.explicit.Load()
-	if explicit {
-		p.send(beginSQL)
-	}
-	p.send(s.sql.claim, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)), int8s(int64(req.Lane)),
+	p.transaction(explicit, s.sql.claim, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)), int8s(int64(req.Lane)),
 		int4s(int32(min(max(0, req.Max), math.MaxInt32))), bools(req.Wait), bools(req.Settle))
-	if explicit {
-		p.send(commitSQL)
-	}
 	p.SendPipelineSync()
-	p.send(s.sql.barrier, int8s(int64(req.Engine)), int8s(req.Serial))
-	p.SendPipelineSync()
-	p.send(s.sql.claimed, int8s(int64(req.Engine)), int8s(req.Serial))
+	p.transaction(explicit, s.sql.taken, int8s(int64(req.Engine)), int8s(req.Serial))
 	if err := p.Sync(); err != nil {
 		p.Close()
 		return claim, err
@@ -126,31 +118,32 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 		}
 		return nil
 	})
-	if err == nil {
-		err = p.part(func(*pgconn.ResultReader) error { return nil })
-	}
 	if err != nil {
 		p.Close()
-		claim.Positions = nil
-		return claim, translate(err)
+		return stint.Claim{}, translate(err)
 	}
 	if busy {
 		return claim, errors.Join(stint.ErrLaneBusy, p.Close())
 	}
-	// From here on the claim stands, whatever becomes of the reading.
+	// The claim stands, but a server that dies may forget it until this part
+	// has been read to its end.
 	var read entryReader
 	err = p.part(func(rr *pgconn.ResultReader) error {
 		read.rows(rr)
 		return nil
 	})
-	err = errors.Join(err, p.Close())
+	if err != nil {
+		p.Close()
+		return stint.Claim{}, translate(err)
+	}
+	err = p.Close()
 	if err == nil {
 		claim.Entries, err = s.entries(ctx, conn, &read)
 	}
 	return claim, translate(err)
 }
 
-const fetchSQL = `select * from stint.fetch($1)`
+const fetchSQL = `select ` + entryColumns + ` from stint.fetch($1)`
 
 // Fetch implements [stint.Claimer].
 func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
@@ -159,7 +152,10 @@ func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, 
 		return nil, err
 	}
 	defer conn.Release()
-	p := pipeline{Pipeline: conn.Conn().PgConn().StartPipeline(ctx)}
+	p, err := s.pipeline(ctx, conn.Conn(), s.sql.fetch)
+	if err != nil {
+		return nil, err
+	}
 	p.send(s.sql.fetch, int8array(at))
 	if err := p.Sync(); err != nil {
 		p.Close()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -39,6 +40,7 @@ func deafStore(t testing.TB, s *Store) (_ *Store, stop func()) {
 	config, err := pgxpool.ParseConfig(s.url())
 	must(t, err)
 	config.MaxConns = 1
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing to prepare, so a claim is one message
 	deaf, end, once := make(chan struct{}), make(chan struct{}), &sync.Once{}
 	t.Cleanup(func() { once.Do(func() { close(end) }) })
 	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -53,5 +55,6 @@ func deafStore(t testing.TB, s *Store) (_ *Store, stop func()) {
 	must(t, err)
 	again, err := New(t.Context(), pool, s.config)
 	must(t, err)
+	again.sql = s.sql
 	return again, func() { close(deaf) }
 }

@@ -21,7 +21,11 @@ type entryReader struct {
 	policy []int64 // of each entry; 0 for none
 }
 
-// The columns of stint.fetch, in order.
+// entryColumns are the columns of stint.fetch. Statements that are prepared
+// name them, so that one which a later schema adds does not end them.
+const entryColumns = `pos, job, queue, priority, kind, attempt, losses, suspect, ready, created, due, timeout, policy,
+  retry, args, metadata, tags, urn, source, max_losses, cancelled`
+
 const (
 	colPos = iota
 	colJob

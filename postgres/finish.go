@@ -63,15 +63,11 @@ func (s *Store) finish(ctx context.Context, params []param) (int, error) {
 		return 0, err
 	}
 	defer conn.Release()
-	p := pipeline{Pipeline: conn.Conn().PgConn().StartPipeline(ctx)}
-	explicit := s.explicit.Load()
-	if explicit {
-		p.send(beginSQL)
+	p, err := s.pipeline(ctx, conn.Conn(), s.sql.finish)
+	if err != nil {
+		return 0, err
 	}
-	p.send(s.sql.finish, params...)
-	if explicit {
-		p.send(commitSQL)
-	}
+	p.transaction(s.explicit.Load(), s.sql.finish, params...)
 	if err := p.Sync(); err != nil {
 		p.Close()
 		return 0, err

@@ -183,4 +183,11 @@ var mutants = []mutant{
 		name: "no barrier", trap: "A claim survives the server's death",
 		replace: []string{"    perform pg_logical_emit_message(true, 'stint', '');\n", "    null;\n"},
 	},
+	{
+		name: "a claim brings its contents along", trap: "An engine that stops reading holds neither lane nor fence",
+		store: func(q *statements) {
+			q.claim = strings.Replace(q.claim, "select n, positions from stint.claim(", "select c.n, c.positions, f.args from stint.claim(", 1) +
+				" c left join stint.fetch(c.positions) f on true"
+		},
+	},
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"context"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -10,14 +11,52 @@ import (
 
 // pipeline sends statements with binary parameters and reads the answers up
 // to each Sync: each part is a transaction of its own.
-type pipeline struct{ *pgconn.Pipeline }
+type pipeline struct {
+	*pgconn.Pipeline
+	names map[string]string // of the texts that the session has prepared
+}
+
+// pipeline begins one. The texts that do the work are prepared once for each
+// connection: parsing them costs an idle engine as much as many a statement.
+func (s *Store) pipeline(ctx context.Context, conn *pgx.Conn, texts ...string) (pipeline, error) {
+	p := pipeline{}
+	if s.prepares {
+		p.names = make(map[string]string, len(texts))
+		for _, text := range texts {
+			d, err := conn.Prepare(ctx, text, text) // the text as its name: pgx derives one, once
+			if err != nil {
+				return p, translate(err)
+			}
+			p.names[text] = d.Name
+		}
+	}
+	p.Pipeline = conn.PgConn().StartPipeline(ctx)
+	return p, nil
+}
 
 func (p pipeline) send(text string, params ...param) {
 	values, oids, formats := make([][]byte, len(params)), make([]uint32, len(params)), make([]int16, len(params))
 	for i, q := range params {
 		values[i], oids[i], formats[i] = q.value, q.oid, pgx.BinaryFormatCode
 	}
-	p.SendQueryParams(text, values, oids, formats, []int16{pgx.BinaryFormatCode})
+	results := []int16{pgx.BinaryFormatCode}
+	if name, ok := p.names[text]; ok {
+		p.SendQueryPrepared(name, values, formats, results)
+		return
+	}
+	p.SendQueryParams(text, values, oids, formats, results)
+}
+
+// transaction sends one statement as a transaction of its own. It says its
+// isolation itself where the session's default is another.
+func (p pipeline) transaction(explicit bool, text string, params ...param) {
+	if explicit {
+		p.send(beginSQL)
+	}
+	p.send(text, params...)
+	if explicit {
+		p.send(commitSQL)
+	}
 }
 
 // part reads results up to the next Sync and returns the first error among them.

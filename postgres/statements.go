@@ -16,18 +16,19 @@ type statements struct {
 	schema  string // quoted
 	channel string
 
-	plain, enqueue, schedule, notify     string
-	look, claim, barrier, claimed, fetch string
-	finish, record                       string
-	promote                              string
+	one, plain, enqueue, schedule string
+	notify                        string
+	look, claim, taken, fetch     string
+	finish, record                string
+	promote                       string
 }
 
 func (q *statements) load(schema string) {
 	q.schema = pgx.Identifier{schema}.Sanitize()
 	q.channel = schema
 	for text, into := range map[string]*string{
-		plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify,
-		lookSQL: &q.look, claimSQL: &q.claim, barrierSQL: &q.barrier, claimedSQL: &q.claimed, fetchSQL: &q.fetch,
+		oneSQL: &q.one, plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify,
+		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
 		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote,
 	} {
 		*into = q.in(text)

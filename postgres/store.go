@@ -51,6 +51,10 @@ type Store struct {
 	// session's default is not read committed.
 	explicit atomic.Bool
 
+	// prepares says that statements may be prepared: nobody between us and
+	// the server needs them to be forgotten.
+	prepares bool
+
 	starting sync.Mutex                   // held while the engines' pool is opened
 	working  atomic.Pointer[pgxpool.Pool] // nil until an engine joined
 	claiming chan struct{}                // room for claims among its connections
@@ -101,6 +105,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 		return nil, &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Schema)}
 	}
 	s := &Store{pool: pool, schema: c.Schema, config: c, claiming: make(chan struct{}, claimConns)}
+	s.prepares = pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	s.sql.load(c.Schema)
 	s.notifier.send = func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, s.sql.notify)
