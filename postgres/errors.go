@@ -10,6 +10,9 @@ import (
 	"github.com/stint-go/stint"
 )
 
+// errWritten is what stint.claim answers in a transaction that wrote before.
+var errWritten = errors.New("a claim must be a transaction of its own")
+
 // translate says in stint's words what PostgreSQL said by code. The server's
 // error stays inside.
 func translate(err error) error {
@@ -24,6 +27,8 @@ func translate(err error) error {
 		return fmt.Errorf("%w: %w", stint.ErrBuried, err)
 	case pg.Code == "ST003":
 		return fmt.Errorf("%w: %w", stint.ErrClaimGone, err)
+	case pg.Code == "ST004":
+		return fmt.Errorf("%w: %w", errWritten, err)
 	case pg.Code == "42P01", pg.Code == "3F000", pg.Code == "42883":
 		return fmt.Errorf("%w: is it installed? %w", stint.ErrSchema, err)
 	case strings.HasPrefix(pg.Code, "22"), strings.HasPrefix(pg.Code, "54"):

@@ -146,6 +146,10 @@ var mutants = []mutant{
 		replace: []string{"    into snap, late_xid, late_pos, fresh_xid, fresh_pos;", "    into snap, late_xid, late_pos, fresh_xid, fresh_pos;\n  perform pg_sleep(0.02);\n  snap := pg_current_snapshot();"},
 	},
 	{
+		name: "claims are made in any transaction", trap: "A claim in a transaction that wrote before is refused",
+		replace: []string{"if pg_current_xact_id_if_assigned() is not null then", "if false then"},
+	},
+	{
 		name: "claims are found by their number", trap: "The newest claim is found past those of other lanes",
 		replace: []string{"  primary key (lane, n),\n", "  primary key (n, lane),\n"},
 	},

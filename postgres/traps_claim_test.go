@@ -99,6 +99,27 @@ var claimTraps = []trap{
 			}
 		}
 	}},
+	{"A claim in a transaction that wrote before is refused", func(b *bench) error {
+		w := b.join()
+		tx := begin(b, b.s)
+		first := b.enqueueIn(Tx(tx), 1) // its number is that of the transaction
+		other := b.enqueue(1)           // a later one, which the frontier passes
+		at, err := b.claimIn(tx, w, 10)
+		if errors.Is(err, errWritten) {
+			return nil
+		}
+		b.must(err)
+		late := b.enqueueIn(Tx(tx), 1)
+		b.must(tx.Commit(b.Context()))
+		var got []stint.ID
+		for _, pos := range at {
+			got = append(got, stint.ID(pos))
+		}
+		if err := b.take(w, 10, got, first, other, late); err != nil {
+			return err
+		}
+		return errors.New("it claims")
+	}},
 	{"A stale frontier is a unique violation", func(b *bench) error {
 		b.enqueue(2)
 		b.join().Claim(normal, 1)

@@ -2,7 +2,8 @@
 -- one message to its commit, and plans that the session keeps: left to itself
 -- the planner would plan anew for each array's length, which costs an idle
 -- engine as much as the work. Errors of the class ST are stint's own: ST001
--- wrong isolation, ST002 buried, ST003 a claim is gone.
+-- wrong isolation, ST002 buried, ST003 a claim is gone, ST004 a claim behind
+-- other writes.
 
 -- The lane of a queue, priority and part. The program computes the same.
 create function stint.lane(queue text, priority integer, part text, kind text default '')
@@ -150,6 +151,11 @@ declare
   pend_n   bigint;
   pend_xid xid8[];   pend_pos  bigint[];
 begin
+  -- No snapshot lists its own transaction as in progress. What this one
+  -- appended behind a frontier past its number would never be claimed.
+  if pg_current_xact_id_if_assigned() is not null then
+    raise exception 'a claim is the first that its transaction writes, and all of it' using errcode = 'ST004';
+  end if;
   -- The fence comes before the lane: behind it, one burial in progress would
   -- stop the lane for everyone.
   perform stint.fence(p_engine);
