@@ -12,3 +12,14 @@ type Listener interface {
 	// ring must not block.
 	Listen(ctx context.Context, ring func()) error
 }
+
+// Sleeper is a [Listener] whose signals are dear, so that it may leave those
+// for jobs that are ready at once to the times when an engine sleeps. Optional.
+type Sleeper interface {
+	// Asleep says whether an engine is asleep from now on, and to be rung. The
+	// engine looks for work once more when it has returned without an error,
+	// for what was committed before; for what is committed later, the store
+	// rings. An engine that did not say it may be rung for some jobs only.
+	// The error is [ErrBuried] when the engine is not in the roster.
+	Asleep(ctx context.Context, engine Token, asleep bool) error
+}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -68,7 +67,7 @@ func (s *session) claim(ctx context.Context, in inputs) {
 			rang = idle.wait(ctx)
 			continue
 		}
-		idle.reset()
+		idle.over(ctx)
 		recent, rang = list[0], false
 		var err error
 		list, err = s.claimFrom(ctx, list, room, in)
@@ -186,29 +185,4 @@ func (s *session) trouble(ctx context.Context, doing string, err error) {
 		return
 	}
 	s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Doing: doing, Err: err})
-}
-
-// idle is how an engine without work waits: for the bell, and in case nobody
-// rings it, for a while that depends on whether the store can ring at all.
-type idle struct {
-	s    *session
-	next time.Duration
-}
-
-func (s *session) newIdle() *idle { return &idle{s: s} }
-
-func (i *idle) reset() { i.next = 0 }
-
-func (i *idle) wait(ctx context.Context) bool {
-	d := cmp.Or(i.s.config.Poll, DefaultPoll)
-	if !i.s.hears.Load() {
-		// Nobody calls: look often at first, then less.
-		i.next = min(max(2*i.next, 20*time.Millisecond), cmp.Or(i.s.config.Poll, 500*time.Millisecond))
-		d = i.next
-	}
-	rang := i.s.bell.wait(ctx, d)
-	if rang {
-		i.next = 0
-	}
-	return rang
 }

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stint-go/stint"
@@ -56,4 +58,32 @@ func BenchmarkFinish(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "jobs/s")
+}
+
+// BenchmarkEnqueueOne stores one job at a time from eight stores at once, as
+// many processes do, while an engine sleeps or does not.
+func BenchmarkEnqueueOne(b *testing.B) {
+	for _, asleep := range []bool{true, false} {
+		b.Run(fmt.Sprintf("asleep=%v", asleep), func(b *testing.B) {
+			s := newStore(b)
+			w := storetest.Join(b, s, "k")
+			must(b, s.Asleep(b.Context(), w.Info.Token, asleep))
+			go func() { _ = s.Listen(b.Context(), func() {}) }()
+			var all sync.WaitGroup
+			b.ResetTimer()
+			for range 8 {
+				client := stint.NewClient(openStore(b, s.url()))
+				all.Go(func() {
+					for range b.N {
+						if _, err := client.Enqueue(b.Context(), stint.NewJob{Kind: "k"}); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64(8*b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
 }

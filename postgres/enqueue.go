@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,9 +88,10 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	}
 	ring := !tx.Quiet
 	if ring && tx.Handle == nil {
-		// Whatever becomes of it, it may have committed.
 		ring = s.notifier.begin()
-		defer s.notifier.end(!ring)
+		// Whatever becomes of it, it may have committed. Who sleeps until a
+		// job is due does not say so.
+		defer s.notifier.end(ring, slices.ContainsFunc(jobs, scheduled))
 	}
 	stmts, columns := s.enqueueStatements(jobs, known, ring)
 	var id int64
@@ -114,7 +116,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 // enqueueStatements are what enqueues jobs and rings if asked. The first answers
 // with ids, in the first of its columns.
 func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bool) (stmts []statement, columns int) {
-	if j := jobs[0]; len(jobs) == 1 && j.RunAt.IsZero() && j.Delay <= 0 && len(j.Tags) == 0 {
+	if j := jobs[0]; len(jobs) == 1 && !scheduled(j) && len(j.Tags) == 0 {
 		return []statement{{s.sql.one, oneArgs(j, known, ring)}}, 2
 	}
 	text, args := s.enqueueArgs(jobs, known)
@@ -124,6 +126,9 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bo
 	}
 	return stmts, 1
 }
+
+// scheduled tells whether a job may have to wait for its time.
+func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
 
 // oneArgs are what oneSQL takes. What nobody said is null.
 func oneArgs(j stint.NewJob, known dictionary, ring bool) []any {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
 )
 
 func TestManyEnqueuesAtOnceRingFewTimesAndAlwaysBehindTheLast(t *testing.T) {
 	s := newStore(t)
+	must(t, s.Asleep(t.Context(), storetest.Join(t, s, "k").Info.Token, true))
 	ctx, stop := context.WithCancel(t.Context())
 	var rings atomic.Int32
 	var last atomic.Int64
@@ -59,18 +61,72 @@ func TestManyEnqueuesAtOnceRingFewTimesAndAlwaysBehindTheLast(t *testing.T) {
 
 func TestAnEnqueueThatIsFollowedByNothingHasRungWhenTheStoreIsClosed(t *testing.T) {
 	var sent atomic.Int32
-	n := notifier{send: func(context.Context) error {
+	n := notifier{send: func(context.Context, bool) (bool, error) {
 		time.Sleep(10 * time.Millisecond)
 		sent.Add(1)
-		return nil
+		return true, nil
 	}}
+	n.asked.Store(time.Now().UnixNano())
 	if !n.begin() || n.begin() {
 		t.Fatal("only the first is alone")
 	}
-	n.end(true)
-	n.end(false)
+	n.end(false, false)
+	n.end(true, false)
 	n.wait()
 	if sent.Load() != 1 || n.under.Load() != 0 {
 		t.Errorf("%d rings, %d under way", sent.Load(), n.under.Load())
 	}
+}
+
+func TestNobodyIsRungForReadyJobsWhileNobodySleeps(t *testing.T) {
+	s := newStore(t)
+	w := storetest.Join(t, s, "k")
+	listening, heard := make(chan struct{}), make(chan struct{}, 1000)
+	var once sync.Once
+	var listener sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	listener.Go(func() {
+		if err := s.Listen(ctx, func() { once.Do(func() { close(listening) }); heard <- struct{}{} }); err != nil {
+			t.Error(err)
+		}
+	})
+	<-listening
+	enqueue := func(opts ...stint.Option) {
+		t.Helper()
+		_, err := stint.NewClient(s).Enqueue(t.Context(), stint.Declaration{Name: "k"}.Job(nil, opts...))
+		must(t, err)
+	}
+	rings := func() int {
+		s.notifier.wait()
+		// What was sent before this is heard before it.
+		exec(t, s, s.sql.notify)
+		<-heard
+		time.Sleep(20 * time.Millisecond)
+		n := len(heard)
+		for range n {
+			<-heard
+		}
+		return n
+	}
+	enqueue() // finds out that nobody sleeps
+	rings()
+	for range 50 {
+		enqueue()
+	}
+	if n := rings(); n > 1 {
+		t.Errorf("%d rings while nobody slept", n)
+	}
+	enqueue(stint.In(time.Hour))
+	if n := rings(); n < 1 {
+		t.Error("no ring for a job that has a time")
+	}
+	must(t, s.Asleep(t.Context(), w.Info.Token, true))
+	for i := range 3 {
+		enqueue()
+		if n := rings(); n < 1 {
+			t.Errorf("no ring for enqueue %d after the engine fell asleep", i)
+		}
+	}
+	stop()
+	listener.Wait()
 }

@@ -17,7 +17,7 @@ type statements struct {
 	channel string
 
 	one, plain, enqueue, schedule string
-	notify                        string
+	notify, ring                  string
 	look, claim, taken, fetch     string
 	finish, record                string
 	promote                       string
@@ -27,7 +27,7 @@ func (q *statements) load(schema string) {
 	q.schema = pgx.Identifier{schema}.Sanitize()
 	q.channel = schema
 	for text, into := range map[string]*string{
-		oneSQL: &q.one, plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify,
+		oneSQL: &q.one, plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify, ringSQL: &q.ring,
 		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
 		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote,
 	} {

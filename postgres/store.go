@@ -107,10 +107,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 	s := &Store{pool: pool, schema: c.Schema, config: c, claiming: make(chan struct{}, claimConns)}
 	s.prepares = pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	s.sql.load(c.Schema)
-	s.notifier.send = func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, s.sql.notify)
-		return err
-	}
+	s.notifier.send = s.ring
 	var isolation string
 	if err := pool.QueryRow(ctx, "show default_transaction_isolation").Scan(&isolation); err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+
 	"github.com/stint-go/stint"
 )
 
@@ -17,6 +19,39 @@ var optionalTests = []test{
 		t.must(err)
 		if after := t.now(); now.Before(before) || now.After(after) {
 			t.Errorf("it says %v between jobs stamped %v and %v", now, before, after)
+		}
+	}},
+	{"Who says that he sleeps is rung for every enqueue, whatever others believed before", func(t *T) {
+		s := sleeper(t)
+		clients := []stint.Enqueuer{t.Store, t.again()}
+		enqueue := func(c stint.Enqueuer) {
+			_, err := stint.NewClient(c).Enqueue(t.ctx, job("k"))
+			t.must(err)
+		}
+		w := t.join("k")
+		bell := t.listen(t.Store)
+		bell.wait("when it began to listen")
+		for _, asleep := range []bool{false, true, true, false, true} {
+			t.must(s.Asleep(t.ctx, w.Info.Token, asleep))
+			for range 3 {
+				for _, c := range clients {
+					if asleep {
+						bell.rings("for one who sleeps", func() { enqueue(c) })
+					} else {
+						enqueue(c)
+					}
+				}
+			}
+		}
+	}},
+	{"Only engines of the roster sleep", func(t *T) {
+		s := sleeper(t)
+		w := t.join("k")
+		w.Leave()
+		for _, token := range []stint.Token{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
+			if err := s.Asleep(t.ctx, token, true); !errors.Is(err, stint.ErrBuried) {
+				t.Errorf("the error is %v, want ErrBuried", err)
+			}
 		}
 	}},
 	{"A burial in progress is not evicted, however long it takes", func(t *T) {
@@ -65,6 +100,15 @@ var optionalTests = []test{
 }
 
 // evicter is the store as one that can end sessions.
+func sleeper(t *T) stint.Sleeper {
+	t.Helper()
+	s, ok := t.Store.(stint.Sleeper)
+	if !ok {
+		t.Skip("nobody has to say that he sleeps")
+	}
+	return s
+}
+
 func evicter(t *T) stint.Evicter {
 	t.Helper()
 	v, ok := t.Store.(stint.Evicter)

@@ -193,6 +193,7 @@ create table stint.beats (
   low     bigint      not null default 0,    -- no claim with a lower serial is unfinished
   running bigint[]    not null default '{}', -- what the slots work on
   drain   boolean     not null default false, -- asked to take no more and leave
+  asleep  boolean     not null default false, -- to be rung for jobs that are ready
   -- The server's timeline when it joined. After a failover to a standby that
   -- lagged, what the engine believes to hold may never have been.
   timeline text       not null default substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)

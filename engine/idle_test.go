@@ -1,0 +1,88 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// drowsy is a store that rings for nobody who did not say that he sleeps.
+type drowsy struct {
+	*sqlite.Store
+	before func() // what happens before it hears that somebody sleeps
+
+	mu   sync.Mutex
+	said []bool
+	ring func()
+}
+
+func (d *drowsy) Listen(ctx context.Context, ring func()) error {
+	d.mu.Lock()
+	d.ring = ring
+	d.mu.Unlock()
+	ring()
+	<-ctx.Done()
+	return nil
+}
+
+func (d *drowsy) Asleep(_ context.Context, _ stint.Token, asleep bool) error {
+	if d.before != nil {
+		d.before()
+		d.before = nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said = append(d.said, asleep)
+	return nil
+}
+
+func TestNothingIsMissedBetweenTheLastLookAndTheSleep(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		var id stint.ID
+		d := &drowsy{Store: s}
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { time.Sleep(100 * time.Millisecond); return nil })
+		stop := start(t, d, mux, engine.Config{Poll: 10 * time.Minute, Slots: 1})
+		time.Sleep(time.Second) // no ring is left over
+		for range 50 {
+			enqueue(t, s, "k", `{}`)
+		}
+		d.ring()
+		time.Sleep(3 * time.Second) // it is awake, and has said so
+		d.before = func() { id = enqueue(t, s, "k", `{}`) }
+		time.Sleep(7 * time.Second)
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed {
+			t.Errorf("it is %v, error %v", job, err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnEngineSaysOnceThatItSleepsAndOnceThatItHasNotForLong(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		d := &drowsy{Store: s}
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { time.Sleep(100 * time.Millisecond); return nil })
+		stop := start(t, d, mux, engine.Config{Slots: 1})
+		time.Sleep(30 * time.Second)
+		for range 100 { // ten seconds
+			enqueue(t, s, "k", `{}`)
+		}
+		d.ring()
+		time.Sleep(30 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(d.said, []bool{true, false, true}) {
+			t.Errorf("it said %v", d.said)
+		}
+	})
+}
