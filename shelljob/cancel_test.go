@@ -79,6 +79,7 @@ func TestCancelEndsTheWholeProcessGroup(t *testing.T) {
 	}{
 		{"politely", "", stint.ErrTimeout, time.Minute, 0, 20 * time.Second, "SIGTERM"},
 		{"by force after the grace", "trap '' TERM; ", stint.ErrStopping, 300 * time.Millisecond, 300 * time.Millisecond, 20 * time.Second, "SIGKILL"},
+		{"by force before a stopping engine exits", "trap '' TERM; ", stint.ErrStopping, 0, time.Second, 4900 * time.Millisecond, "SIGKILL"},
 		{"by force at once when fenced", "trap '' TERM; ", stint.ErrFenced, time.Minute, 0, 20 * time.Second, "SIGKILL"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

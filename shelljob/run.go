@@ -17,6 +17,7 @@ import (
 // Times that are nobody's choice.
 const (
 	fencedGrace = 500 * time.Millisecond // between TERM and KILL of a fenced engine's commands
+	stopGrace   = 3 * time.Second        // the same of one that stops: it waits 5 s for its handlers and then exits without them
 	drainTime   = 250 * time.Millisecond // for output of a group that is gone
 )
 
@@ -91,8 +92,11 @@ func command(args Args) *exec.Cmd {
 
 func (c Config) grace(ctx context.Context) time.Duration {
 	grace := cmp.Or(c.Grace, 5*time.Second)
-	if errors.Is(context.Cause(ctx), stint.ErrFenced) {
-		grace = min(grace, fencedGrace)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, stint.ErrFenced):
+		return min(grace, fencedGrace)
+	case errors.Is(cause, stint.ErrStopping):
+		return min(grace, stopGrace)
 	}
 	return grace
 }

@@ -72,8 +72,10 @@ type Config struct {
 	OutputLimit int
 
 	// Grace is the time between asking a process group to end and killing
-	// it. Default 5 s. An engine that was fenced off waits half a second at
-	// most, because the job may already be running elsewhere.
+	// it. Default 5 s. An engine that stops waits 3 s at most, because it
+	// soon exits, and would leave the command's children behind; one that was
+	// fenced off half a second, because the job may already be running
+	// elsewhere.
 	Grace time.Duration
 }
 
