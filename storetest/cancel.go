@@ -62,56 +62,6 @@ var cancelTests = []test{
 			w.Leave()
 		}
 	}},
-	{"What is available is cancelled at once, and its claimer is told", func(t *T) {
-		ids := t.enqueue(jobs(3, "k")...)
-		t.cancels(map[stint.ID]stint.Cancellation{ids[1]: stint.CancelledNow}, "not needed")
-		if info := t.info(ids[1]); info.State != stint.Cancelled || info.Reason != "not needed" || !sameJSON(info.Args, []byte("{}")) {
-			t.Errorf("people see %+v", info)
-		}
-		w := t.join("k")
-		got := w.ClaimAll()
-		again, err := t.again().Fetch(t.ctx, positions(got))
-		t.must(err)
-		for _, e := range append(got, again...) {
-			if e.Cancelled != (e.ID == ids[1]) {
-				t.Errorf("job %d was handed out as cancelled: %v", e.ID, e.Cancelled)
-			}
-		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, got[1])
-		w.Complete(got[0], got[2])
-		if info := t.info(ids[1]); info.State != stint.Cancelled || info.Reason != "not needed" {
-			t.Errorf("people see %+v", info)
-		}
-		t.ended(ids...)
-	}},
-	{"A later entry of a job is handed out as cancelled too", func(t *T) {
-		id := t.enqueue(job("k"))[0]
-		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
-		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, "")
-		t.state(id, stint.Cancelled)
-		e := w.One()
-		if !e.Cancelled {
-			t.Errorf("it was handed out like any other")
-		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
-		t.ended(id)
-	}},
-	{"What was claimed and not begun does not come back", func(t *T) {
-		ids := t.enqueue(jobs(2, "k")...)
-		w := t.join("k")
-		got := w.ClaimAll()
-		t.cancels(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelAsked}, "no")
-		t.state(ids[0], stint.Running)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, got...)
-		t.state(ids[0], stint.Cancelled)
-		t.state(ids[1], stint.Available)
-		if e := w.One(); e.ID != ids[1] {
-			t.Errorf("job %d came back", e.ID)
-		}
-		t.ended(ids[0])
-	}},
-	{"How the handler ends decides what becomes of a running job", cancelRunning},
 	{"What was final comes too late, and stays what it was", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
 		w := t.join("k")
@@ -198,84 +148,6 @@ var cancelTests = []test{
 		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.ClaimAll()...)
 		t.recount()
 	}},
-	{"A flush that is repeated after the job was cancelled brings nothing back", func(t *T) {
-		id := t.enqueue(job("k"))[0]
-		w := t.join("k")
-		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
-		for i, want := range []int{1, 0, 0} {
-			if n, err := w.TryFinish(t.ctx, x); err != nil || n != want {
-				t.Errorf("time %d recorded %d, error %v, want %d", i+1, n, err, want)
-			}
-			if i == 0 {
-				t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, "")
-			}
-		}
-		t.ended(id)
-	}},
-	{"One of a batch is ended, and the others go on", func(t *T) {
-		ids := t.enqueue(jobs(8, "k")...)
-		w := t.join("k")
-		got := w.ClaimAll()
-		t.cancel("", ids[1], ids[2], ids[7])
-		done := snoozes(w, got[:4])
-		for _, e := range got[4:] {
-			done = append(done, w.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}))
-		}
-		for i, want := range []int{8, 0} {
-			if n, err := w.TryFinish(t.ctx, done...); err != nil || n != want {
-				t.Errorf("time %d recorded %d, error %v, want %d", i+1, n, err, want)
-			}
-		}
-		for i, id := range ids {
-			want := stint.Scheduled
-			switch {
-			case slices.Contains([]int{1, 2, 7}, i):
-				want = stint.Cancelled
-			case i >= 4:
-				want = stint.Available
-			}
-			t.state(id, want)
-		}
-		t.ended(ids[1], ids[2], ids[7])
-	}},
-	{"A burial hands cancelled jobs to nobody", func(t *T) {
-		ids := t.enqueue(jobs(3, "k")...)
-		w := t.join("k")
-		w.Beat(w.ClaimAll()[0].Pos)
-		t.cancel("gone", ids[:2]...)
-		told := map[stint.ID]bool{}
-		n, err := Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
-			told[e.ID] = e.Cancelled
-			return Judge(e, begun)
-		})
-		if err != nil || n != 3 {
-			t.Errorf("the burial concluded %d, error %v", n, err)
-		}
-		for i, id := range ids {
-			if told[id] != (i < 2) {
-				t.Errorf("the judge of job %d is told that it was cancelled: %v", id, told[id])
-			}
-			t.state(id, []stint.State{stint.Cancelled, stint.Cancelled, stint.Available}[i])
-		}
-		t.ended(ids[:2]...)
-	}},
-	{"Cancelling tells who of the asked is to stop", func(t *T) {
-		ids := t.enqueue(jobs(4, "k")...)
-		w := t.join("k")
-		got := w.ClaimAll()
-		t.cancel("", ids[0], ids[2], ids[3])
-		t.stopping(ids[:3], ids[0], ids[2])
-		t.stopping(ids[1:2])
-		t.stopping(nil)
-		w.Complete(got[0], got[1])
-		t.stopping(ids, ids[2], ids[3])
-	}},
-	{"Cancelling wakes those who listen", func(t *T) {
-		id := t.enqueue(job("k"))[0]
-		t.join("k").ClaimAll()
-		b := t.listen(t.Store)
-		b.rings("when a running job was cancelled", func() { t.cancel("", id) })
-	}},
 	{"A call whose context has ended cancels nothing", func(t *T) {
 		ended, cancel := context.WithCancel(t.ctx)
 		cancel()
@@ -284,6 +156,67 @@ var cancelTests = []test{
 			t.Errorf("it answers %v", got)
 		}
 	}},
+}
+
+func cancelMany(t *T) {
+	const n = 150
+	runs := t.enqueue(jobs(n, "k")...)
+	w := t.join("k")
+	running := w.ClaimAll()
+	waits := t.enqueue(jobs(n, "k", stint.In(time.Hour))...)
+	ready := t.enqueue(jobs(n, "k")...)
+	done := t.enqueue(jobs(n, "k", stint.Queue("done"))...)
+	w.Complete(w.Claim(lane("done"), n)...)
+	want := map[stint.ID]stint.Cancellation{1 << 50: stint.CancelOfNothing}
+	var ids []stint.ID
+	for i := range n {
+		want[runs[i]], want[waits[i]] = stint.CancelAsked, stint.CancelledNow
+		want[ready[i]], want[done[i]] = stint.CancelledNow, stint.CancelTooLate
+	}
+	for id := range want {
+		ids = append(ids, id, id)
+	}
+	if diff := cmp.Diff(want, t.cancel("many", ids...)); diff != "" {
+		t.Errorf("the answers (-want +got):\n%s", diff)
+	}
+	t.recount()
+	w.Complete(running...)
+	for _, e := range w.ClaimAll() {
+		if !e.Cancelled {
+			t.Errorf("job %d was handed out like any other", e.ID)
+		}
+		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
+	}
+	counts, err := t.Store.Counts(t.ctx)
+	t.must(err)
+	if counts[stint.Completed] != 2*n || counts[stint.Cancelled] != 2*n {
+		t.Errorf("the counts are %v, want %d completed and as many cancelled", counts, 2*n)
+	}
+	t.ended(slices.Concat(runs, waits, ready, done)...)
+}
+
+// recount compares counts, lists and filters with each other.
+func (t *T) recount() {
+	t.Helper()
+	counts, err := t.Store.Counts(t.ctx)
+	t.must(err)
+	all, err := t.Store.Jobs(t.ctx, stint.Filter{Limit: 10_000})
+	t.must(err)
+	listed := map[stint.State]int64{}
+	for _, j := range all {
+		listed[j.State]++
+	}
+	none := cmpopts.IgnoreMapEntries(func(_ stint.State, n int64) bool { return n == 0 })
+	if diff := cmp.Diff(listed, counts, none); diff != "" {
+		t.Errorf("counts (-listed +counted):\n%s", diff)
+	}
+	for _, state := range []stint.State{
+		stint.Scheduled, stint.Retrying, stint.Available, stint.Running, stint.Completed, stint.Failed, stint.Cancelled,
+	} {
+		if n := len(t.list(stint.Filter{State: state, Limit: 10_000})); int64(n) != listed[state] {
+			t.Errorf("the filter by %s shows %d jobs, want %d", state, n, listed[state])
+		}
+	}
 }
 
 // canceller is the store as one that cancels.
@@ -345,114 +278,6 @@ func (t *T) ended(ids ...stint.ID) {
 	for _, e := range l.Entries {
 		if slices.Contains(ids, e.Job) && !done[e.Pos] {
 			t.Errorf("job %d has an unfinished entry", e.Job)
-		}
-	}
-}
-
-func cancelRunning(t *T) {
-	failure := errors.New("no")
-	for _, c := range []struct {
-		end    stint.Ending
-		state  stint.State
-		reason string
-	}{
-		{completed, stint.Completed, ""},
-		{stint.Ending{Outcome: stint.OutcomeFailed, Err: failure}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, "no retry"},
-		{stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Note: "the engine stopped"}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeLost}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeCancelled, Err: failure}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeCancelled, Note: "its own"}, stint.Cancelled, "its own"},
-		{stint.Ending{Outcome: stint.OutcomeExpired}, stint.Failed, stint.ReasonExpired},
-	} {
-		id := t.enqueue(job("k"))[0]
-		w := t.join("k")
-		e := w.One()
-		w.Beat(e.Pos)
-		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelAsked}, "why")
-		t.state(id, stint.Running)
-		t.stopping([]stint.ID{id}, id)
-		x := w.Conclude(e, c.end)
-		x.Result = []byte(`{"kept":true}`)
-		for i, want := range []int{1, 0} {
-			if n, err := w.TryFinish(t.ctx, x); err != nil || n != want {
-				t.Errorf("%s, time %d: recorded %d, error %v, want %d", c.end.Outcome, i+1, n, err, want)
-			}
-		}
-		info := t.info(id)
-		if len(info.Executions) == 0 {
-			t.Fatalf("after %s nothing is recorded", c.end.Outcome)
-		}
-		last := info.Executions[len(info.Executions)-1]
-		if info.State != c.state || len(info.Executions) != 1 || !last.Final || c.reason != "no retry" && info.Reason != c.reason {
-			t.Errorf("after %s it is %s, reason %q; want %s, %q", c.end.Outcome, info.State, info.Reason, c.state, c.reason)
-		}
-		if (last.Error == nil) != (c.end.Err == nil) || !sameJSON(last.Result, x.Result) {
-			t.Errorf("after %s the execution shows the error %v and the result %s", c.end.Outcome, last.Error, last.Result)
-		}
-		t.ended(id)
-		w.Leave()
-	}
-}
-
-func cancelMany(t *T) {
-	const n = 150
-	runs := t.enqueue(jobs(n, "k")...)
-	w := t.join("k")
-	running := w.ClaimAll()
-	waits := t.enqueue(jobs(n, "k", stint.In(time.Hour))...)
-	ready := t.enqueue(jobs(n, "k")...)
-	done := t.enqueue(jobs(n, "k", stint.Queue("done"))...)
-	w.Complete(w.Claim(lane("done"), n)...)
-	want := map[stint.ID]stint.Cancellation{1 << 50: stint.CancelOfNothing}
-	var ids []stint.ID
-	for i := range n {
-		want[runs[i]], want[waits[i]] = stint.CancelAsked, stint.CancelledNow
-		want[ready[i]], want[done[i]] = stint.CancelledNow, stint.CancelTooLate
-	}
-	for id := range want {
-		ids = append(ids, id, id)
-	}
-	if diff := cmp.Diff(want, t.cancel("many", ids...)); diff != "" {
-		t.Errorf("the answers (-want +got):\n%s", diff)
-	}
-	t.recount()
-	w.Complete(running...)
-	for _, e := range w.ClaimAll() {
-		if !e.Cancelled {
-			t.Errorf("job %d was handed out like any other", e.ID)
-		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
-	}
-	counts, err := t.Store.Counts(t.ctx)
-	t.must(err)
-	if counts[stint.Completed] != 2*n || counts[stint.Cancelled] != 2*n {
-		t.Errorf("the counts are %v, want %d completed and as many cancelled", counts, 2*n)
-	}
-	t.ended(slices.Concat(runs, waits, ready, done)...)
-}
-
-// recount compares counts, lists and filters with each other.
-func (t *T) recount() {
-	t.Helper()
-	counts, err := t.Store.Counts(t.ctx)
-	t.must(err)
-	all, err := t.Store.Jobs(t.ctx, stint.Filter{Limit: 10_000})
-	t.must(err)
-	listed := map[stint.State]int64{}
-	for _, j := range all {
-		listed[j.State]++
-	}
-	none := cmpopts.IgnoreMapEntries(func(_ stint.State, n int64) bool { return n == 0 })
-	if diff := cmp.Diff(listed, counts, none); diff != "" {
-		t.Errorf("counts (-listed +counted):\n%s", diff)
-	}
-	for _, state := range []stint.State{
-		stint.Scheduled, stint.Retrying, stint.Available, stint.Running, stint.Completed, stint.Failed, stint.Cancelled,
-	} {
-		if n := len(t.list(stint.Filter{State: state, Limit: 10_000})); int64(n) != listed[state] {
-			t.Errorf("the filter by %s shows %d jobs, want %d", state, n, listed[state])
 		}
 	}
 }

@@ -1,0 +1,188 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// cancelClaimedTests are about jobs that an engine has in its hands.
+var cancelClaimedTests = []test{
+	{"What is available is cancelled at once, and its claimer is told", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		t.cancels(map[stint.ID]stint.Cancellation{ids[1]: stint.CancelledNow}, "not needed")
+		if info := t.info(ids[1]); info.State != stint.Cancelled || info.Reason != "not needed" || !sameJSON(info.Args, []byte("{}")) {
+			t.Errorf("people see %+v", info)
+		}
+		w := t.join("k")
+		got := w.ClaimAll()
+		again, err := t.again().Fetch(t.ctx, positions(got))
+		t.must(err)
+		for _, e := range append(got, again...) {
+			if e.Cancelled != (e.ID == ids[1]) {
+				t.Errorf("job %d was handed out as cancelled: %v", e.ID, e.Cancelled)
+			}
+		}
+		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, got[1])
+		w.Complete(got[0], got[2])
+		if info := t.info(ids[1]); info.State != stint.Cancelled || info.Reason != "not needed" {
+			t.Errorf("people see %+v", info)
+		}
+		t.ended(ids...)
+	}},
+	{"A later entry of a job is handed out as cancelled too", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
+		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, "")
+		t.state(id, stint.Cancelled)
+		e := w.One()
+		if !e.Cancelled {
+			t.Errorf("it was handed out like any other")
+		}
+		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
+		t.ended(id)
+	}},
+	{"What was claimed and not begun does not come back", func(t *T) {
+		ids := t.enqueue(jobs(2, "k")...)
+		w := t.join("k")
+		got := w.ClaimAll()
+		t.cancels(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelAsked}, "no")
+		t.state(ids[0], stint.Running)
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, got...)
+		t.state(ids[0], stint.Cancelled)
+		t.state(ids[1], stint.Available)
+		if e := w.One(); e.ID != ids[1] {
+			t.Errorf("job %d came back", e.ID)
+		}
+		t.ended(ids[0])
+	}},
+	{"How the handler ends decides what becomes of a running job", cancelRunning},
+	{"A flush that is repeated after the job was cancelled brings nothing back", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+		for i, want := range []int{1, 0, 0} {
+			if n, err := w.TryFinish(t.ctx, x); err != nil || n != want {
+				t.Errorf("time %d recorded %d, error %v, want %d", i+1, n, err, want)
+			}
+			if i == 0 {
+				t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, "")
+			}
+		}
+		t.ended(id)
+	}},
+	{"One of a batch is ended, and the others go on", func(t *T) {
+		ids := t.enqueue(jobs(8, "k")...)
+		w := t.join("k")
+		got := w.ClaimAll()
+		t.cancel("", ids[1], ids[2], ids[7])
+		done := snoozes(w, got[:4])
+		for _, e := range got[4:] {
+			done = append(done, w.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}))
+		}
+		for i, want := range []int{8, 0} {
+			if n, err := w.TryFinish(t.ctx, done...); err != nil || n != want {
+				t.Errorf("time %d recorded %d, error %v, want %d", i+1, n, err, want)
+			}
+		}
+		for i, id := range ids {
+			want := stint.Scheduled
+			switch {
+			case slices.Contains([]int{1, 2, 7}, i):
+				want = stint.Cancelled
+			case i >= 4:
+				want = stint.Available
+			}
+			t.state(id, want)
+		}
+		t.ended(ids[1], ids[2], ids[7])
+	}},
+	{"A burial hands cancelled jobs to nobody", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		w := t.join("k")
+		w.Beat(w.ClaimAll()[0].Pos)
+		t.cancel("gone", ids[:2]...)
+		told := map[stint.ID]bool{}
+		n, err := Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+			told[e.ID] = e.Cancelled
+			return Judge(e, begun)
+		})
+		if err != nil || n != 3 {
+			t.Errorf("the burial concluded %d, error %v", n, err)
+		}
+		for i, id := range ids {
+			if told[id] != (i < 2) {
+				t.Errorf("the judge of job %d is told that it was cancelled: %v", id, told[id])
+			}
+			t.state(id, []stint.State{stint.Cancelled, stint.Cancelled, stint.Available}[i])
+		}
+		t.ended(ids[:2]...)
+	}},
+	{"Cancelling tells who of the asked is to stop", func(t *T) {
+		ids := t.enqueue(jobs(4, "k")...)
+		w := t.join("k")
+		got := w.ClaimAll()
+		t.cancel("", ids[0], ids[2], ids[3])
+		t.stopping(ids[:3], ids[0], ids[2])
+		t.stopping(ids[1:2])
+		t.stopping(nil)
+		w.Complete(got[0], got[1])
+		t.stopping(ids, ids[2], ids[3])
+	}},
+	{"Cancelling wakes those who listen", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		t.join("k").ClaimAll()
+		b := t.listen(t.Store)
+		b.rings("when a running job was cancelled", func() { t.cancel("", id) })
+	}},
+}
+
+func cancelRunning(t *T) {
+	failure := errors.New("no")
+	for _, c := range []struct {
+		end    stint.Ending
+		state  stint.State
+		reason string
+	}{
+		{completed, stint.Completed, ""},
+		{stint.Ending{Outcome: stint.OutcomeFailed, Err: failure}, stint.Cancelled, "why"},
+		{stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, "no retry"},
+		{stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled, "why"},
+		{stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Note: "the engine stopped"}, stint.Cancelled, "why"},
+		{stint.Ending{Outcome: stint.OutcomeLost}, stint.Cancelled, "why"},
+		{stint.Ending{Outcome: stint.OutcomeCancelled, Err: failure}, stint.Cancelled, "why"},
+		{stint.Ending{Outcome: stint.OutcomeCancelled, Note: "its own"}, stint.Cancelled, "its own"},
+		{stint.Ending{Outcome: stint.OutcomeExpired}, stint.Failed, stint.ReasonExpired},
+	} {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		e := w.One()
+		w.Beat(e.Pos)
+		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelAsked}, "why")
+		t.state(id, stint.Running)
+		t.stopping([]stint.ID{id}, id)
+		x := w.Conclude(e, c.end)
+		x.Result = []byte(`{"kept":true}`)
+		for i, want := range []int{1, 0} {
+			if n, err := w.TryFinish(t.ctx, x); err != nil || n != want {
+				t.Errorf("%s, time %d: recorded %d, error %v, want %d", c.end.Outcome, i+1, n, err, want)
+			}
+		}
+		info := t.info(id)
+		if len(info.Executions) == 0 {
+			t.Fatalf("after %s nothing is recorded", c.end.Outcome)
+		}
+		last := info.Executions[len(info.Executions)-1]
+		if info.State != c.state || len(info.Executions) != 1 || !last.Final || c.reason != "no retry" && info.Reason != c.reason {
+			t.Errorf("after %s it is %s, reason %q; want %s, %q", c.end.Outcome, info.State, info.Reason, c.state, c.reason)
+		}
+		if (last.Error == nil) != (c.end.Err == nil) || !sameJSON(last.Result, x.Result) {
+			t.Errorf("after %s the execution shows the error %v and the result %s", c.end.Outcome, last.Error, last.Result)
+		}
+		t.ended(id)
+		w.Leave()
+	}
+}
