@@ -116,7 +116,7 @@ func hex4(b []byte) int {
 // bytes. Of a longer one the end is kept, since that is where output says what
 // went wrong.
 func CleanText(s string, max int) string {
-	s = storable(s)
+	s = Clean(s)
 	if len(s) <= max {
 		return s
 	}
@@ -133,7 +133,7 @@ func CleanText(s string, max int) string {
 // CleanHead is [CleanText] for texts that begin with what matters, such as a
 // stack: of a longer one the beginning is kept.
 func CleanHead(s string, max int) string {
-	s = storable(s)
+	s = Clean(s)
 	if len(s) <= max {
 		return s
 	}
@@ -149,6 +149,22 @@ func CleanHead(s string, max int) string {
 
 const cutMark = "[cut]"
 
-func storable(s string) string {
+// Clean makes any text storable, however long: bytes that no database keeps are
+// replaced.
+func Clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// CleanCut is [Clean] for a text that was cut off somewhere: a character at its
+// end that was cut in two is dropped.
+func CleanCut(s string) string {
+	for i := 1; i < utf8.UTFMax && i <= len(s); i++ {
+		if c := s[len(s)-i:]; utf8.RuneStart(c[0]) {
+			if !utf8.FullRuneInString(c) {
+				s = s[:len(s)-i]
+			}
+			break
+		}
+	}
+	return Clean(s)
 }

@@ -1,11 +1,9 @@
 package httpjob
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -49,19 +47,20 @@ func (d Duration) MarshalText() ([]byte, error) {
 	return []byte(retry.FormatDuration(time.Duration(d))), nil
 }
 
-// UnmarshalText reads a duration as [retry.ParseDuration] does.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := retry.ParseDuration(string(text))
+// UnmarshalJSON reads a duration as [retry.ParseDuration] does. Its errors name
+// the argument, since encoding/json does not.
+func (d *Duration) UnmarshalJSON(raw []byte) error {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return invalid("args.timeout", `got %s, want a time with its unit, such as "10s"`, raw)
+	}
+	v, err := retry.ParseDuration(text)
 	if err != nil {
-		return &durationError{err}
+		return invalid("args.timeout", "%v", err)
 	}
 	*d = Duration(v)
 	return nil
 }
-
-// durationError tells decode which field is wrong, since encoding/json
-// does not.
-type durationError struct{ error }
 
 // Check reports the first thing that can never be right, as a
 // [stint.InvalidError], or nil.
@@ -144,29 +143,4 @@ func isToken(s string) bool {
 
 func invalid(field, format string, args ...any) error {
 	return &stint.InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
-}
-
-// decode refuses fields that it does not know: a misspelt "expct" that is
-// ignored would take a failure for a success.
-func decode(raw json.RawMessage) (Args, error) {
-	var a Args
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&a); err != nil {
-		wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
-		_, badTime := errors.AsType[*durationError](err)
-		switch {
-		case badTime:
-			return a, invalid("args.timeout", "%v", err)
-		case ok && wrong.Field == "timeout":
-			return a, invalid("args.timeout", `got a JSON %s, want a time with its unit, such as "10s"`, wrong.Value)
-		case ok && wrong.Field != "":
-			return a, invalid("args."+wrong.Field, "got a JSON %s, want %s", wrong.Value, wrong.Type)
-		}
-		return a, invalid("args", "%s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return a, invalid("args", "more than one JSON value")
-	}
-	return a, a.Check()
 }

@@ -26,13 +26,13 @@ func TestArgumentsThatCanNeverBeRightAreNamed(t *testing.T) {
 		{`{"url":"http://h/","body":"a","json":{}}`, "args: body and json exclude each other"},
 		{`{"url":"http://h/","expect":[20]}`, "args.expect: 20 is not a status from 200 to 599"},
 		{`{"url":"http://h/","expect":200}`, "args.expect: got a JSON number, want []int"},
-		{`{"url":"http://h/","timeout":10}`, `args.timeout: got a JSON number, want a time with its unit, such as "10s"`},
+		{`{"url":"http://h/","timeout":10}`, `args.timeout: got 10, want a time with its unit, such as "10s"`},
 		{`{"url":"http://h/","timeout":"10"}`, `args.timeout: "10" has no unit; write 10s or 10m`},
 		{`{"url":"http://h/","expct":[200]}`, `args: unknown field "expct"`},
 		{`{"url":"http://h/"} 1`, "args: more than one JSON value"},
 		{`{`, "args: unexpected EOF"},
 	} {
-		_, err := decode(json.RawMessage(tt.args))
+		_, err := stint.DecodeStrict[Args](json.RawMessage(tt.args))
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s:\ngot  %v\nwant %s", tt.args, err, tt.want)
 		}
@@ -43,7 +43,7 @@ func TestArgumentsThatCanNeverBeRightAreNamed(t *testing.T) {
 }
 
 func TestATimeoutHasAUnit(t *testing.T) {
-	args, err := decode(json.RawMessage(`{"url":"http://h/","timeout":"1m30s"}`))
+	args, err := stint.DecodeStrict[Args](json.RawMessage(`{"url":"http://h/","timeout":"1m30s"}`))
 	if err != nil || time.Duration(args.Timeout) != 90*time.Second {
 		t.Errorf("got %v, %v", time.Duration(args.Timeout), err)
 	}
@@ -59,7 +59,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(`{"method":"POST","url":"http://[::1]:80/","headers":{"a":"b"},"json":{"n":12345678901234567890},"expect":[200,204],"timeout":"10s"}`)
 	f.Add(`{"url":"http://h","body":"x","headers":{"Host":"other"}}`)
 	f.Fuzz(func(t *testing.T, raw string) {
-		args, err := decode(json.RawMessage(raw))
+		args, err := stint.DecodeStrict[Args](json.RawMessage(raw))
 		if err != nil {
 			if !errors.Is(err, stint.ErrInvalid) {
 				t.Fatalf("%v is not an invalid input", err)
@@ -73,7 +73,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := decode(again)
+		back, err := stint.DecodeStrict[Args](again)
 		if err != nil {
 			t.Fatalf("%s was accepted as %s, which is refused: %v", raw, again, err)
 		}

@@ -52,7 +52,7 @@ func careful(but *httptest.Server, names *net.Resolver) stint.Handler {
 		}
 		return refuse(to)
 	}, names)
-	return s.handle
+	return stint.StrictHandler(s.send)
 }
 
 // victim is a private server that must never be asked.

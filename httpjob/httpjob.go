@@ -44,9 +44,6 @@ package httpjob
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -87,7 +84,7 @@ func Register(m *stint.Mux, c Config) { m.Add(Kind.Declaration(), Handler(c)) }
 
 // Handler sends requests. Programs that want the kind under another name, or
 // one with other defaults, add it to their mux themselves.
-func Handler(c Config) stint.Handler { return newSender(c).handle }
+func Handler(c Config) stint.Handler { return stint.StrictHandler(newSender(c).send) }
 
 // sender shares its connections between attempts.
 type sender struct {
@@ -110,20 +107,4 @@ func newSender(c Config) *sender {
 		s.transport.Proxy = http.ProxyURL(c.Proxy)
 	}
 	return s
-}
-
-func (s *sender) handle(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
-	args, err := decode(job.Args)
-	if err != nil {
-		return nil, stint.NoRetry(err)
-	}
-	result, err := s.send(ctx, job, args)
-	if result == nil {
-		return nil, err
-	}
-	raw, cannot := json.Marshal(result)
-	if cannot != nil {
-		return nil, errors.Join(err, cannot)
-	}
-	return raw, err
 }

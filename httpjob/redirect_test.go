@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/stint-go/stint"
 )
 
 func TestRedirectsAreFollowedAndCounted(t *testing.T) {
@@ -97,7 +99,7 @@ func TestARedirectDoesNotTakeTheEncryptionAway(t *testing.T) {
 	defer secure.Close()
 	s := newSender(Config{AllowPrivate: true})
 	s.transport.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
-	_, err := perform(t, t.Context(), s.handle, Args{URL: secure.URL})
+	_, err := perform(t, t.Context(), stint.StrictHandler(s.send), Args{URL: secure.URL})
 	if !errors.Is(err, errDowngrade) {
 		t.Errorf("got %v", err)
 	}

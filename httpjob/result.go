@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/stint-go/stint"
 )
@@ -43,21 +42,21 @@ const (
 func newResult(resp *http.Response, body []byte, limit int) *Result {
 	r := &Result{Status: resp.StatusCode}
 	if resp.Request != nil && resp.Request.Response != nil {
-		r.URL = storable(resp.Request.URL.Redacted())
+		r.URL = stint.Clean(resp.Request.URL.Redacted())
 	}
 	for _, name := range keptHeaders {
 		if value := resp.Header.Get(name); value != "" {
 			if r.Headers == nil {
 				r.Headers = map[string]string{}
 			}
-			r.Headers[name] = storable(firstLines(value, maxHeader))
+			r.Headers[name] = stint.Clean(firstLines(value, maxHeader))
 		}
 	}
-	text := string(body)
-	if len(text) > limit {
-		text, r.Truncated = wholeRunes(text[:limit]), true
+	if len(body) > limit {
+		r.Body, r.Truncated = stint.CleanCut(string(body[:limit])), true
+	} else {
+		r.Body = stint.Clean(string(body))
 	}
-	r.Body = storable(text)
 	return r
 }
 
@@ -83,28 +82,11 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// storable replaces what no database keeps. One byte becomes three at most,
-// so nothing is cut.
-func storable(s string) string { return stint.CleanText(s, 3*len(s)) }
-
 // firstLines is the beginning of text for people, of at most max bytes.
 func firstLines(text string, max int) string {
 	text = strings.TrimSpace(text)
 	if len(text) <= max {
 		return text
 	}
-	return wholeRunes(text[:max]) + "[...]"
-}
-
-// wholeRunes drops a character at the end of s that was cut in two.
-func wholeRunes(s string) string {
-	for i := 1; i < utf8.UTFMax && i <= len(s); i++ {
-		if c := s[len(s)-i:]; utf8.RuneStart(c[0]) {
-			if !utf8.FullRuneInString(c) {
-				return s[:len(s)-i]
-			}
-			break
-		}
-	}
-	return s
+	return stint.CleanCut(text[:max]) + "[...]"
 }

@@ -1,11 +1,7 @@
 package shelljob
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -72,22 +68,4 @@ func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
 func invalid(field, format string, args ...any) error {
 	return &stint.InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
-}
-
-// decode refuses fields that it does not know: a misspelt "evn" that is
-// ignored would run the command without what it needs.
-func decode(raw json.RawMessage) (Args, error) {
-	var a Args
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&a); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return a, invalid("args."+wrong.Field, "got a JSON %s, want %s", wrong.Value, wrong.Type)
-		}
-		return a, invalid("args", "%s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return a, invalid("args", "more than one JSON value")
-	}
-	return a, a.Check()
 }

@@ -52,32 +52,15 @@ func (o *output) text() (text string, cut bool) {
 	tail := string(o.tail[o.next:]) + string(o.tail[:o.next])
 	missing := o.total - int64(len(o.head)) - int64(len(tail))
 	if missing == 0 {
-		return storable(string(o.head) + tail), false
+		return stint.Clean(string(o.head) + tail), false
 	}
-	head := wholeRunes(string(o.head))
+	head := stint.CleanCut(string(o.head))
 	for i := 0; i < utf8.UTFMax-1 && tail != "" && !utf8.RuneStart(tail[0]); i++ {
 		tail = tail[1:]
 	}
 	note := fmt.Sprintf("\n[%d bytes cut]\n", missing)
-	return storable(head) + note + storable(tail), true
+	return head + note + stint.Clean(tail), true
 }
-
-// wholeRunes drops a character at the end of s that was cut in two.
-func wholeRunes(s string) string {
-	for i := 1; i < utf8.UTFMax && i <= len(s); i++ {
-		if c := s[len(s)-i:]; utf8.RuneStart(c[0]) {
-			if !utf8.FullRuneInString(c) {
-				return s[:len(s)-i]
-			}
-			break
-		}
-	}
-	return s
-}
-
-// storable replaces what no database keeps. One byte becomes three at most,
-// so nothing is cut.
-func storable(s string) string { return stint.CleanText(s, 3*len(s)) }
 
 // lastLines is the end of text for people: whole lines where possible, of at
 // most max bytes.

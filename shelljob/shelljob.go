@@ -46,9 +46,6 @@
 package shelljob
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -85,20 +82,4 @@ func Register(m *stint.Mux, c Config) { m.Add(Kind.Declaration(), Handler(c)) }
 
 // Handler runs commands. Programs that want the kind under another name, or
 // one with other defaults, add it to their mux themselves.
-func Handler(c Config) stint.Handler {
-	return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
-		args, err := decode(job.Args)
-		if err != nil {
-			return nil, stint.NoRetry(err)
-		}
-		result, err := c.run(ctx, job, args)
-		if result == nil {
-			return nil, err
-		}
-		raw, cannot := json.Marshal(result)
-		if cannot != nil {
-			return nil, errors.Join(err, cannot)
-		}
-		return raw, err
-	}
-}
+func Handler(c Config) stint.Handler { return stint.StrictHandler(c.run) }

@@ -1,0 +1,60 @@
+package stint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Checked are arguments that can tell what is wrong with them beyond what
+// their types say: the first thing that can never be right, as an
+// [InvalidError], or nil.
+type Checked interface{ Check() error }
+
+// StrictHandler makes a handler of a function for arguments that people write
+// by hand, as those of the built-in kinds. Arguments that can never be right
+// fail the job for good. The result is kept also when the attempt failed; nil
+// is none.
+func StrictHandler[A Checked, R any](f func(ctx context.Context, job *Job, args A) (*R, error)) Handler {
+	return func(ctx context.Context, job *Job) (json.RawMessage, error) {
+		args, err := DecodeStrict[A](job.Args)
+		if err != nil {
+			return nil, NoRetry(err)
+		}
+		result, err := f(ctx, job, args)
+		if result == nil {
+			return nil, err
+		}
+		raw, cannot := json.Marshal(result)
+		if cannot != nil {
+			return nil, errors.Join(err, cannot)
+		}
+		return raw, err
+	}
+}
+
+// DecodeStrict decodes and checks arguments. A field that A does not have is
+// an error: one that was misspelt and ignored would do something else than was
+// meant. Errors are [InvalidError]s that name the field.
+func DecodeStrict[A Checked](raw json.RawMessage) (A, error) {
+	var a A
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&a); err != nil {
+		if known, ok := errors.AsType[*InvalidError](err); ok {
+			return a, known
+		}
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			return a, &InvalidError{Field: "args." + wrong.Field, Problem: fmt.Sprintf("got a JSON %s, want %s", wrong.Value, wrong.Type)}
+		}
+		return a, &InvalidError{Field: "args", Problem: strings.TrimPrefix(err.Error(), "json: ")}
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return a, &InvalidError{Field: "args", Problem: "more than one JSON value"}
+	}
+	return a, a.Check()
+}
