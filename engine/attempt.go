@@ -11,14 +11,13 @@ import (
 // attempt is one run of a handler while it goes on.
 type attempt struct {
 	s      *session
-	task   task
 	slot   int
 	began  time.Time
 	cancel context.CancelCauseFunc
 	keep   bool // it goes on when the engine is fenced
 
-	mu   sync.Mutex
-	fate fate
+	mu sync.Mutex // guards what the handler's own completion changes
+	outcome
 }
 
 // fate is what a handler's own completion came to.
@@ -43,13 +42,13 @@ func newAttempts() *attempts { return &attempts{runs: map[stint.ID]*attempt{}} }
 func (l *attempts) add(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.runs[a.task.entry.ID] = a
+	l.runs[a.entry.ID] = a
 }
 
 func (l *attempts) remove(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.runs, a.task.entry.ID)
+	delete(l.runs, a.entry.ID)
 }
 
 // jobs lists what runs.
@@ -96,7 +95,7 @@ func (a *attempt) context() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	a.cancel = cancel
 	end := func() { cancel(nil) }
-	if timeout := a.task.entry.Timeout; timeout > 0 {
+	if timeout := a.entry.Timeout; timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, stint.ErrTimeout)
 		end = func() { stop(); cancel(nil) }

@@ -61,14 +61,14 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 	if a.s.fenced() {
 		return stint.ErrBuried
 	}
-	x := stint.Conclude(a.task.entry, stint.Ending{Outcome: stint.OutcomeCompleted, Result: raw}, a.s.clock.at(time.Now()), 0)
-	x.Nonce, x.Slot, x.Started, x.Ended = a.task.claim.ref.Nonce, a.slot, a.began, time.Now()
+	x := stint.Conclude(a.entry, stint.Ending{Outcome: stint.OutcomeCompleted, Result: raw}, a.s.clock.at(time.Now()), 0)
+	x.Nonce, x.Slot, x.Started, x.Ended = a.claim.ref.Nonce, a.slot, a.began, time.Now()
 	a.fate = unknown
-	err := store.FinishTx(ctx, tx, a.s.token, a.task.claim.ref, x)
+	err := store.FinishTx(ctx, tx, a.s.token, a.claim.ref, x)
 	switch {
 	case err == nil:
 		a.fate = completed
-		a.task.done = x
+		a.done = x
 	case errors.Is(err, stint.ErrCommitUnknown):
 	default:
 		a.fate = open

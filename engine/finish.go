@@ -18,19 +18,19 @@ const maxFlush = 5000
 // way, so that the load itself sets the size of the batches: there is no timer
 // to tune. While the database is away they wait, and so, in the end, do the
 // slots.
-func (s *session) finish(ended <-chan task) {
-	batch := make([]task, 0, 256)
+func (s *session) finish(ended <-chan outcome) {
+	batch := make([]outcome, 0, 256)
 	var doubtful sync.WaitGroup
 	defer doubtful.Wait()
 	for t := range ended {
 		batch = s.gather(batch[:0], t, ended)
 		// What may be in a transaction that is still being committed is
 		// recorded by itself: its flush may have to wait for that.
-		batch = slices.DeleteFunc(batch, func(t task) bool {
+		batch = slices.DeleteFunc(batch, func(t outcome) bool {
 			if t.fate != unknown || t.drop {
 				return false
 			}
-			doubtful.Go(func() { s.flush([]task{t}) })
+			doubtful.Go(func() { s.flush([]outcome{t}) })
 			return true
 		})
 		s.flush(batch)
@@ -38,7 +38,7 @@ func (s *session) finish(ended <-chan task) {
 }
 
 // gather adds what ended meanwhile.
-func (s *session) gather(batch []task, first task, ended <-chan task) []task {
+func (s *session) gather(batch []outcome, first outcome, ended <-chan outcome) []outcome {
 	batch = append(batch, first)
 	for len(batch) < maxFlush {
 		select {
@@ -56,7 +56,7 @@ func (s *session) gather(batch []task, first task, ended <-chan task) []task {
 
 // flush records a batch, trying again until it is recorded or the session is
 // fenced. A commit whose fate is unknown is simply repeated.
-func (s *session) flush(batch []task) {
+func (s *session) flush(batch []outcome) {
 	wait := newBackoff()
 	stripped := false
 	for {
@@ -89,7 +89,7 @@ func (s *session) flush(batch []task) {
 	}
 }
 
-func (s *session) record(batch []task) error {
+func (s *session) record(batch []outcome) error {
 	if s.fenced() {
 		return stint.ErrBuried
 	}
@@ -126,7 +126,7 @@ func (s *session) record(batch []task) error {
 }
 
 // recorded tells everybody that a batch is in the store.
-func (s *session) recorded(batch []task) {
+func (s *session) recorded(batch []outcome) {
 	for i := range batch {
 		t := &batch[i]
 		if t.drop {

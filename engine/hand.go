@@ -7,14 +7,18 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// task is one entry in the engine's hand on its way through the stages, and
-// behind the execute stage the execution that came of it.
+// task is one entry in the engine's hand on its way to a slot.
 type task struct {
 	entry *stint.Entry
 	claim *held
-	done  stint.Execution
-	fate  fate // what the handler's own completion came to
-	drop  bool // the engine was fenced: nothing may be recorded
+}
+
+// outcome is the task behind the execute stage, with what came of it.
+type outcome struct {
+	task
+	done stint.Execution
+	fate fate // what the handler's own completion came to
+	drop bool // the engine was fenced: nothing may be recorded
 }
 
 // held is one claim of this session with how many of its entries have no

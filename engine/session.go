@@ -125,7 +125,7 @@ func (s *session) run(ctx context.Context) error {
 	}()
 
 	in := newInputs(s.config.Slots)
-	ended := make(chan task, readyRoom)
+	ended := make(chan outcome, readyRoom)
 	var stages sync.WaitGroup
 	stages.Go(func() { defer in.close(); s.claim(claiming, in) })
 	stages.Go(func() { defer close(ended); s.execute(in, ended) })

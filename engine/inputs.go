@@ -1,0 +1,56 @@
+package engine
+
+// inputs are the channels from the claim stage to the slots and the steward.
+type inputs struct {
+	ready   chan task // to run
+	alone   chan task // to run one at a time
+	foreign chan task // of kinds that this engine does not know
+}
+
+func newInputs(slots int) inputs {
+	return inputs{
+		ready: make(chan task, readyRoom+slots), alone: make(chan task, readyRoom+slots), foreign: make(chan task, readyRoom+slots),
+	}
+}
+
+// send puts a task where it belongs. There is always room.
+func (in inputs) send(t task, known bool) {
+	switch {
+	case !known:
+		in.foreign <- t
+	case t.entry.Suspect >= alone:
+		in.alone <- t
+	default:
+		in.ready <- t
+	}
+}
+
+func (in inputs) close() {
+	close(in.foreign)
+	close(in.alone)
+	close(in.ready)
+}
+
+// next takes the next task for a slot; false says that none will come.
+func (in *inputs) next(t *task) bool {
+	for in.alone != nil {
+		var ok bool
+		select {
+		case *t, ok = <-in.alone:
+			if ok {
+				return true
+			}
+			in.alone = nil
+		case *t, ok = <-in.ready:
+			if ok {
+				return true
+			}
+			// Closed, as alone is by now: what that still holds comes first.
+			*t, ok = <-in.alone
+			return ok
+		}
+	}
+	var ok bool
+	*t, ok = <-in.ready
+	return ok
+}

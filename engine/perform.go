@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Bounds, in bytes, of what an execution keeps.
+const (
+	maxResult = 1 << 20
+	maxError  = 16 << 10
+	maxStack  = 4 << 10
+)
+
+// perform calls the handler and says how that ended.
+func (s *session) perform(t task, slot int) (outcome, stint.Ending) {
+	e := t.entry
+	if s.config.OnEvent != nil {
+		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
+	}
+	a := &attempt{s: s, outcome: outcome{task: t}, slot: slot + 1, began: time.Now(), keep: s.mux.Declaration(e.Kind).Keep}
+	ctx, end := a.context()
+	defer end()
+	s.attempts.add(a)
+	defer s.attempts.remove(a)
+	// The handler gets a job of its own: what it does to it changes nothing.
+	job := e.Job
+	result, err := call(ctx, s.mux.Handler(e.Kind), &job)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fate == completed && err != nil {
+		s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Job: &e.Job, Doing: "return from a handler that had completed its job", Err: err})
+	}
+	return a.outcome, ending(ctx, result, err)
+}
+
+// errGoexit is how an attempt ends whose handler ended its goroutine.
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit)")
+
+// call runs the handler and turns a panic into an error.
+func call(ctx context.Context, h stint.Handler, job *stint.Job) (result json.RawMessage, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	return h(ctx, job)
+}
+
+// ending classifies what a handler returned. An error counts as the stop's
+// only when the engine did cancel the handler for a stop: a handler's own
+// time-out is a failure like any other.
+func ending(ctx context.Context, result json.RawMessage, err error) stint.Ending {
+	end := stint.Ending{Outcome: stint.OutcomeCompleted, Result: result}
+	if err == nil {
+		return end
+	}
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, stint.ErrStopping):
+		return stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Note: "the engine stopped"}
+	case stint.AsEnding(err, &end):
+		return end
+	case errors.Is(cause, stint.ErrCancelled):
+		return stint.Ending{Outcome: stint.OutcomeCancelled, Err: err, Result: result}
+	case errors.Is(cause, stint.ErrTimeout):
+		err = fmt.Errorf("%w: %w", stint.ErrTimeout, err)
+	}
+	end.Outcome, end.Err = stint.OutcomeFailed, err
+	if p, ok := errors.AsType[*stint.PanicError](err); ok {
+		end.Stack = p.Stack
+	}
+	return end
+}
+
+// conclude decides what follows, and makes it storable.
+func (s *session) conclude(o outcome, end stint.Ending, began time.Time, slot int) outcome {
+	if s.fenced() {
+		o.drop = true
+		return o
+	}
+	if o.fate == completed {
+		return o
+	}
+	clean(&end)
+	now := time.Now()
+	o.done = stint.Conclude(o.entry, end, s.clock.at(now), random01())
+	o.done.Nonce, o.done.Slot = o.claim.ref.Nonce, slot
+	o.done.Started, o.done.Ended = began, now
+	if o.done.Error != nil {
+		o.done.Error.Message = stint.CleanText(o.done.Error.Message, maxError)
+		o.done.Error.Stack = stint.CleanHead(o.done.Error.Stack, maxStack)
+	}
+	o.done.Reason = stint.CleanText(o.done.Reason, maxError)
+	return o
+}
+
+// clean takes out a result that no store could keep: the work is done all the
+// same, and a note says what is missing.
+func clean(end *stint.Ending) {
+	if end.Result == nil {
+		return
+	}
+	if err := stint.CheckJSON("result", end.Result, maxResult); err != nil {
+		end.Note = "the result was not kept: " + err.Error()
+		end.Result = nil
+	}
+}
