@@ -154,12 +154,38 @@ var mutants = []mutant{
 		replace: []string{"  primary key (lane, n),\n", "  primary key (n, lane),\n"},
 	},
 	{
+		name: "claims are numbered by a sequence that sessions cache", trap: "Claims of several sessions follow each other",
+		replace: []string{
+			"create table stint.claims (", "create sequence stint.claim_numbers cache 100;\ncreate table stint.claims (",
+			"  n := f.n + 1;\n", "  n := nextval('stint.claim_numbers');\n",
+		},
+	},
+	{
 		name: "the number of a claim is not unique", trap: "A stale frontier is a unique violation",
 		replace: []string{"  primary key (lane, n),\n", "  primary key (lane, n, nonce),\n"},
 	},
 	{
 		name: "the nonce is not compared", trap: "An outcome counts for the claim that it came from only",
 		replace: []string{" and c.nonce = k.nonce", ""},
+	},
+	{
+		name: "the claims are asked for where nobody waits for the answer", trap: "An outcome counts for the claim that it came from only",
+		replace: []string{
+			"  perform from unnest(c_lane, c_n, c_nonce) as k(lane, n, nonce)\n", "  perform from (with gone as materialized (select 1 / (k.n - k.n) from unnest(c_lane, c_n, c_nonce) as k(lane, n, nonce)\n",
+			"and c.engine = p_engine);\n", "and c.engine = p_engine)) select 1) as unused where false;\n",
+		},
+	},
+	{
+		name: "the claim's engine is not compared", trap: "An outcome counts for the engine that claimed the entry only",
+		replace: []string{" and c.engine = p_engine);", ");"},
+	},
+	{
+		name: "outcomes are recorded without the fence", trap: "The buried record nothing, neither by a flush nor in a handler's transaction",
+		replace: []string{"  perform stint.fence(p_engine);\n  -- After a failover", "  -- After a failover"},
+	},
+	{
+		name: "an outcome that is there is an error", trap: "Repeating a batch in part adds no second successor",
+		replace: []string{"    on conflict do nothing\n    returning x.pos\n", "    returning x.pos\n"},
 	},
 	{
 		name: "every successor is written", trap: "Repeating a batch in part adds no second successor",
@@ -172,6 +198,14 @@ var mutants = []mutant{
 	{
 		name: "a delay counts from the transaction's start, in Go", trap: "A delay counts from the enqueue",
 		store: func(q *statements) { q.schedule = strings.ReplaceAll(q.schedule, "clock_timestamp()", "now()") },
+	},
+	{
+		name: "promotion goes by the order of the ids", trap: "Promoted jobs are claimed in the order of their due times",
+		replace: []string{"from gone g order by g.due, g.job\n", "from gone g order by g.job\n"},
+	},
+	{
+		name: "claims do not look for cancellations", trap: "A job that is cancelled while it is promoted does not run",
+		replace: []string{"any_cancelled and exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos))", "false"},
 	},
 	{
 		name: "promotion waits for locked rows", trap: "Promotion passes over what somebody holds",

@@ -120,6 +120,23 @@ var claimTraps = []trap{
 		}
 		return errors.New("it claims")
 	}},
+	{"Claims of several sessions follow each other", func(b *bench) error {
+		want := b.enqueue(6)
+		w := b.join()
+		sessions := []*pgx.Conn{connect(b, b.s), connect(b, b.s)}
+		var got []stint.ID
+		for i := range 6 {
+			tx, err := sessions[i%2].Begin(b.Context())
+			b.must(err)
+			at, err := b.claimIn(tx, w, 1)
+			b.must(err)
+			b.must(tx.Commit(b.Context()))
+			for _, pos := range at {
+				got = append(got, stint.ID(pos))
+			}
+		}
+		return b.take(w, 10, got, want)
+	}},
 	{"A stale frontier is a unique violation", func(b *bench) error {
 		b.enqueue(2)
 		b.join().Claim(normal, 1)

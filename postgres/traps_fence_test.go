@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
 )
 
 var fenceTraps = []trap{
@@ -96,6 +100,92 @@ var fenceTraps = []trap{
 			return fmt.Errorf("the row is locked by %s", xmax)
 		}
 		return nil
+	}},
+	{"A burial that waited for another one knows what was claimed meanwhile", func(b *bench) error {
+		for range 8 { // it asks again every few milliseconds: before the claim's commit or after it
+			b.enqueue(1)
+			w := b.join()
+			other := begin(b, b.s)
+			_, err := other.Exec(b.Context(), `select pg_advisory_xact_lock($1)`, w.Info.Token)
+			b.must(err)
+			claimed, buried := make(chan error, 1), make(chan error, 1)
+			n, took := 0, 0
+			go func() {
+				var err error
+				n, err = storetest.Bury(b.Context(), b.s, stint.Burial{Engine: w.Info.Token}, judge)
+				buried <- err
+			}()
+			time.Sleep(10 * time.Millisecond)
+			go func() {
+				c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+				took = len(c.Positions)
+				claimed <- err
+			}()
+			b.must(b.blocked())
+			b.must(other.Rollback(b.Context()))
+			if err := <-claimed; err != nil && !errors.Is(err, stint.ErrBuried) {
+				return err
+			}
+			if err := <-buried; err != nil {
+				return err
+			}
+			if n != took {
+				return fmt.Errorf("%d were claimed, and the burial concluded %d", took, n)
+			}
+		}
+		return nil
+	}},
+	{"The buried record nothing, neither by a flush nor in a handler's transaction", func(b *bench) error {
+		b.enqueue(2)
+		w := b.join()
+		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 2, Wait: true})
+		b.must(err)
+		done := conclude(w, completed, c.Entries)
+		_, err = b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge)
+		b.must(err)
+		if n, err := w.TryFinish(b.Context(), done[0]); !errors.Is(err, stint.ErrBuried) {
+			return fmt.Errorf("a flush records %d, error %v", n, err)
+		}
+		if err := b.s.FinishTx(b.Context(), Tx(begin(b, b.s)), w.Info.Token, c.ClaimRef, done[1]); !errors.Is(err, stint.ErrBuried) {
+			return fmt.Errorf("completing gives %v", err)
+		}
+		return nil
+	}},
+	{"An engine of before a failover is told that it was buried", func(b *bench) error {
+		w := b.join()
+		w.Beat()
+		exec(b, b.s, `update stint.beats set timeline = 'FFFFFFFF'`)
+		if _, err := b.s.Beat(b.Context(), w.Info.Token, stint.Beat{}); !errors.Is(err, stint.ErrBuried) {
+			return fmt.Errorf("its beat gives %v", err)
+		}
+		return nil
+	}},
+	{"What a frozen client left in the middle ends well within the time to live", func(b *bench) error {
+		b.enqueue(1)
+		w := storetest.NewWorker(b, b.s, "k")
+		w.Info.TimeToLive = patience / 2 // the first that joins sets the limits
+		b.must(w.TryJoin(b.Context()))
+		_, err := b.claimIn(begin(b, b.s), b.join(), 1) // holds the lane
+		b.must(err)
+		var limited *pgconn.PgError
+		err = b.soon("a claim behind a lane", func(ctx context.Context) error {
+			_, err := w.TryClaim(ctx, stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+			return err
+		})
+		if !errors.As(err, &limited) {
+			return fmt.Errorf("a claim whose lane is held gives %w", err)
+		}
+		conn, err := b.s.work().Acquire(b.Context())
+		b.must(err)
+		defer conn.Release()
+		tx, err := conn.Begin(b.Context())
+		b.must(err)
+		_, err = tx.Exec(b.Context(), `select stint.fence($1)`, w.Info.Token)
+		b.must(err)
+		return b.soon("the burial", func(ctx context.Context) error {
+			_, err := storetest.Bury(ctx, b.s, stint.Burial{Engine: w.Info.Token}, judge)
+			return err
+		})
 	}},
 	{"What a beat believes of its claims does not bound a burial", func(b *bench) error {
 		b.enqueue(3)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/storetest"
@@ -31,6 +33,17 @@ var finishTraps = []trap{
 		exec(b, b.s, `update stint.claims set nonce = nonce + 1`)
 		if n, err := w.TryFinish(b.Context(), done...); !errors.Is(err, stint.ErrClaimGone) {
 			return fmt.Errorf("%d outcomes of a claim that is gone were recorded, error %v", n, err)
+		}
+		return nil
+	}},
+	{"An outcome counts for the engine that claimed the entry only", func(b *bench) error {
+		b.enqueue(1)
+		w, other := b.join(), b.join()
+		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+		b.must(err)
+		done := conclude(w, completed, c.Entries)
+		if n, err := b.s.Finish(b.Context(), other.Info.Token, []stint.ClaimRef{c.ClaimRef}, done); !errors.Is(err, stint.ErrClaimGone) {
+			return fmt.Errorf("%d outcomes of another engine's were recorded, error %v", n, err)
 		}
 		return nil
 	}},
@@ -94,6 +107,41 @@ var finishTraps = []trap{
 			}
 			return err
 		})
+	}},
+	{"Promoted jobs are claimed in the order of their due times", func(b *bench) error {
+		eleven, ten := b.enqueue(1, stint.In(11*time.Millisecond)), b.enqueue(1, stint.In(time.Millisecond))
+		time.Sleep(15 * time.Millisecond)
+		_, err := b.s.Promote(b.Context(), past, 10)
+		b.must(err)
+		if got := ids(b.join().Claim(normal, 10)); !slices.Equal(got, append(ten, eleven...)) {
+			return fmt.Errorf("the one due at 11 is %v, the one due at 10 %v, and claimed were %v", eleven, ten, got)
+		}
+		return nil
+	}},
+	{"A job that is cancelled while it is promoted does not run", func(b *bench) error {
+		id := b.enqueue(1, stint.In(time.Millisecond))
+		time.Sleep(5 * time.Millisecond)
+		tx := begin(b, b.s)
+		if moved := value[int](b, tx, `select moved from stint.promote('-infinity', 10)`); moved != 1 {
+			return fmt.Errorf("%d were promoted", moved)
+		}
+		answer := make(chan error)
+		go func() {
+			got, err := b.s.Cancel(b.Context(), id, "")
+			if err == nil && got[id[0]] != stint.CancelledNow {
+				err = fmt.Errorf("the answer is %q", got[id[0]])
+			}
+			answer <- err
+		}()
+		b.must(b.blocked())
+		b.must(tx.Commit(b.Context()))
+		if err := <-answer; err != nil {
+			return err
+		}
+		if e := b.join().One(); !e.Cancelled {
+			return errors.New("it is handed out like any other")
+		}
+		return nil
 	}},
 	{"Promotion passes over what somebody holds", func(b *bench) error {
 		b.enqueue(3, stint.In(1))
