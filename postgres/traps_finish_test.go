@@ -92,7 +92,7 @@ var finishTraps = []trap{
 				errs <- err
 			}()
 		}
-		b.must(b.blocked())
+		b.must(b.blockedMany(2))
 		b.must(tx.Rollback(b.Context()))
 		return errors.Join(<-errs, <-errs)
 	}},

@@ -140,12 +140,14 @@ func ids(entries []stint.Entry) []stint.ID {
 }
 
 // blocked waits until a session of this database waits for a lock.
-func (b *bench) blocked() error {
+func (b *bench) blocked() error { return b.blockedMany(1) }
+
+func (b *bench) blockedMany(n int) error {
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(2 * time.Millisecond) {
-		if value[bool](b, b.s.pool, `select exists (select from pg_locks l join pg_stat_activity a using (pid)
-			where not l.granted and a.datname = current_database())`) {
+		if value[int](b, b.s.pool, `select count(distinct pid) from pg_locks l join pg_stat_activity a using (pid)
+			where not l.granted and a.datname = current_database()`) >= n {
 			return nil
 		}
 	}
-	return errors.New("nobody waits for a lock")
+	return fmt.Errorf("not %d sessions wait for a lock", n)
 }
