@@ -109,12 +109,14 @@ var finishTraps = []trap{
 		})
 	}},
 	{"Promoted jobs are claimed in the order of their due times", func(b *bench) error {
-		eleven, ten := b.enqueue(1, stint.In(11*time.Millisecond)), b.enqueue(1, stint.In(time.Millisecond))
-		time.Sleep(15 * time.Millisecond)
-		_, err := b.s.Promote(b.Context(), past, 10)
+		k := stint.Declaration{Name: "k"}
+		enqueued, err := stint.NewClient(b.s).EnqueueMany(b.Context(), []stint.NewJob{k.Job(nil, stint.In(11*time.Millisecond)), k.Job(nil, stint.In(10*time.Millisecond))})
 		b.must(err)
-		if got := ids(b.join().Claim(normal, 10)); !slices.Equal(got, append(ten, eleven...)) {
-			return fmt.Errorf("the one due at 11 is %v, the one due at 10 %v, and claimed were %v", eleven, ten, got)
+		time.Sleep(15 * time.Millisecond)
+		_, err = b.s.Promote(b.Context(), past, 10)
+		b.must(err)
+		if got := ids(b.join().Claim(normal, 10)); !slices.Equal(got, []stint.ID{enqueued[1], enqueued[0]}) {
+			return fmt.Errorf("of %v the second was due first, and claimed were %v", enqueued, got)
 		}
 		return nil
 	}},
