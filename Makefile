@@ -94,6 +94,10 @@ arch: ## check who imports whom
 model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
 	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
 
+.PHONY: mutants
+mutants: postgres ## take the mends of known traps out of the sources, one at a time: a test must notice each
+	$(GO) test -count=1 -timeout 30m ./internal/mutants -mutants $(ARGS)
+
 .PHONY: spin
 spin: ## make sure that Spin, which searches the model, is installed
 	@command -v spin >/dev/null || { \

@@ -1,0 +1,130 @@
+package mutants
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// page lists all traps, for people.
+const page = "docs/design/traps.md"
+
+var (
+	quoted = regexp.MustCompile("`([^`]+)`")
+	listed = regexp.MustCompile("(sql|go|suite|model): (`[^`]+`(?:, `[^`]+`)*)")
+)
+
+// TestThePageOfTrapsIsTrue makes sure that what the page names exists, and
+// that no trap is without a check or a mutant.
+func TestThePageOfTrapsIsTrue(t *testing.T) {
+	checks := names{}
+	for _, pkg := range []string{".", "engine", "postgres", "sqlite", "storetest"} {
+		maps.Copy(checks, testsOf(t, pkg))
+	}
+	known := map[string]names{
+		"go": {}, "sql": namesIn(t, "postgres/mutants_test.go"), "model": namesIn(t, "internal/model/suite_test.go"), "suite": {},
+	}
+	known["suite"].read(t, filepath.Join(root, "storetest/mutants_test.go"))
+	for _, m := range mutants {
+		known["go"][m.name] = true
+	}
+	shown := map[string]names{"go": {}, "sql": {}, "model": {}, "suite": {}}
+	for _, row := range traps(t) {
+		trap, check, fails := row[0], row[1], row[2]
+		if strings.HasPrefix(check, "*not yet*") {
+			continue
+		}
+		for _, q := range quoted.FindAllStringSubmatch(check, -1) {
+			if !checks[q[1]] {
+				t.Errorf("%s: there is no test %q", trap, q[1])
+			}
+		}
+		n := 0
+		for _, list := range listed.FindAllStringSubmatch(fails, -1) {
+			for _, q := range quoted.FindAllStringSubmatch(list[2], -1) {
+				if n++; !known[list[1]][q[1]] {
+					t.Errorf("%s: there is no mutant of the kind %q named %q", trap, list[1], q[1])
+				}
+				shown[list[1]][q[1]] = true
+			}
+		}
+		if len(quoted.FindAllString(check, -1)) == 0 || n == 0 || n != len(quoted.FindAllString(fails, -1)) {
+			t.Errorf("%s: it needs a check and a mutant, and each mutant its kind: %s", trap, fails)
+		}
+	}
+	for _, kind := range []string{"go", "sql"} {
+		for _, name := range slices.Sorted(maps.Keys(known[kind])) {
+			if !shown[kind][name] {
+				t.Errorf("%s does not name the mutant %q", page, name)
+			}
+		}
+	}
+}
+
+// traps are the rows of the page's tables: trap, check, and the mutants that it
+// fails for.
+func traps(t *testing.T) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]string
+	within := false
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			within = false
+		case cells[0] == "trap":
+			within = true
+		case !within, strings.HasPrefix(line, "|---"), strings.HasPrefix(cells[0], "**"):
+		case len(cells) != 3:
+			t.Errorf("%d cells, want 3: %s", len(cells), line)
+		default:
+			rows = append(rows, cells)
+		}
+	}
+	if len(rows) < 40 {
+		t.Errorf("%s has only %d traps", page, len(rows))
+	}
+	return rows
+}
+
+// namesIn are the values of the field "name" in a file's literals.
+func namesIn(t *testing.T, file string) names {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := names{}
+	ast.Inspect(f, func(node ast.Node) bool {
+		field, ok := node.(*ast.KeyValueExpr)
+		if !ok {
+			return true
+		}
+		key, isName := field.Key.(*ast.Ident)
+		value, isText := field.Value.(*ast.BasicLit)
+		if isName && isText && key.Name == "name" {
+			word, err := strconv.Unquote(value.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[word] = true
+		}
+		return true
+	})
+	return all
+}

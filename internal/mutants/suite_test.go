@@ -1,0 +1,274 @@
+package mutants
+
+// mutants are the mends that live in Go, or in a schema that has no mutants of
+// its own, each taken out.
+var mutants = []mutant{
+	// Enqueueing.
+	{
+		name: "policies are stored in the caller's transaction", file: "postgres/policies.go",
+		old: `		if tx.Handle == nil && !s.policies.has(id) {`,
+		new: `		if tx.Handle != nil {
+			insert := statement{s.sql.in("insert into stint.policies (id, body) values ($1, $2) on conflict do nothing"), []any{id, string(text)}}
+			if err := runIn(ctx, tx, []statement{insert}, nil); err != nil {
+				return d, err
+			}
+		} else if !s.policies.has(id) {`,
+		test: "postgres TestNoTrapIsOpen/*/Producers of a new lane and policy do not wait for each other's commits",
+	},
+	{
+		name: "policies take a second connection", file: "postgres/policies.go",
+		old: `tx.Handle == nil && !s.policies.has(id)`, new: `!s.policies.has(id)`,
+		test: "postgres TestNoTrapIsOpen/*/A caller's transaction needs no connection of the pool",
+	},
+	{
+		name: "SQLite promotes by id", file: "sqlite/waiting.go",
+		old: "where due between ? and ? order by due, job limit ?", new: "where due between ? and ? order by job limit ?",
+		test: "sqlite TestPromotionDrawsPositionsInTheOrderOfDueTimes",
+	},
+
+	// Claiming.
+	{
+		name: "a claim has the isolation of its session", file: "postgres/pipeline.go",
+		old: "	if explicit {\n		p.send(beginSQL)", new: "	if false {\n		p.send(beginSQL)",
+		test: "postgres TestConformance/*/odd/Claim/A claim keeps its serial and nonce, and counts the lane's claims",
+	},
+
+	// Finishing.
+	{
+		name: "a flush keeps its own order", file: "postgres/finish.go",
+		old: `return cmp.Compare(a.Pos, b.Pos)`, new: `return 0 * cmp.Compare(a.Pos, b.Pos)`,
+		test: "postgres TestNoTrapIsOpen/*/Two flushes of the same outcomes never wait crosswise",
+	},
+	{
+		name: "claims that are not named are believed", file: "postgres/finish.go",
+		old: `if !known[x.Nonce] {`, new: `if false && !known[x.Nonce] {`,
+		test: "postgres TestNoTrapIsOpen/*/An outcome whose claim is not named is refused",
+	},
+	{
+		name: "SQLite accepts an outcome once or fails", file: "sqlite/finish.go",
+		old: "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)\n\ton conflict do nothing`", new: "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`",
+		test: "sqlite TestConformance/Finish/Repeating a batch changes nothing and counts nothing",
+	},
+	{
+		name: "a batch of unknown fate is left alone", file: "engine/finish.go",
+		old: "		if s.fenced() {\n			return\n		}\n		// A stop ends", new: "		if true {\n			return\n		}\n		// A stop ends",
+		test: "engine TestABatchOfUnknownFateIsRepeatedUntilItIsKnown",
+	},
+	{
+		name: "NUL passes for JSON", file: "storable.go",
+		old: `case r == 0:`, new: `case false:`,
+		test: ". TestJSONThatADatabaseRefusesIsRefusedBefore",
+	},
+	{
+		name: "any depth passes for JSON", file: "storable.go",
+		old: `if depth++; depth > maxDepth {`, new: `if depth++; false {`,
+		test: ". TestJSONThatADatabaseRefusesIsRefusedBefore",
+	},
+	{
+		name: "a handler's words are taken as they are", file: "engine/perform.go",
+		old: `stint.CleanText(o.done.Error.Message, maxError)`, new: `o.done.Error.Message`,
+		test: "engine TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly/postgres",
+	},
+	{
+		name: "a value that is refused is an error like any other", file: "postgres/errors.go",
+		old: `case strings.HasPrefix(pg.Code, "22"), strings`, new: `case strings`,
+		test: "postgres TestConformance/*/plain/Poison/A value that the store refuses is told as such, and the batch without it works",
+	},
+	{
+		name: "a batch with a poison is tried again whole", file: "engine/finish.go",
+		old: `errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:`, new: `errors.Is(err, stint.ErrUnstorable) && len(batch) > maxFlush:`,
+		test: "engine TestAnOutcomeThatTheDatabaseRefusesCountsWithoutItsWordsAndHoldsUpNoOther",
+	},
+	{
+		name: "a poison is tried again as it is", file: "engine/finish.go",
+		old: `strip(&batch[0].done)`, new: `_ = strip`,
+		test: "engine TestAnOutcomeThatTheDatabaseRefusesCountsWithoutItsWordsAndHoldsUpNoOther",
+	},
+
+	// Completing in the handler's transaction.
+	{
+		name: "completing leaves the commit, and so the fence, to the handler", file: "postgres/complete.go",
+		old: `err = h.Commit(ctx)`, new: `_ = h`,
+		test: "postgres TestConformance/*/plain/Complete/The outcome and what the handler wrote become true together",
+	},
+	{
+		name: "an entry in doubt is recorded with the others", file: "engine/finish.go",
+		old: `if t.fate != unknown || t.drop {`, new: `if true {`,
+		test: "engine TestAnEntryWhoseCommitIsInDoubtHoldsUpNoOther",
+	},
+	{
+		name: "a commit of unknown fate is no doubt", file: "engine/complete.go",
+		old: `a.fate = unknown`, new: `a.fate = open`,
+		test: "engine TestAnEntryWhoseCommitIsInDoubtHoldsUpNoOther",
+	},
+
+	// What an engine holds.
+	{
+		name: "an engine does not ask what it holds", file: "engine/beat.go",
+		old: `for _, c := range claims {`, new: `for _, c := range claims[:0] {`,
+		test: "engine TestAClaimThatCommitsLongAfterItsAnswerWasLostIsHandedBack",
+	},
+	{
+		name: "an engine asks once after an error", file: "engine/beat.go",
+		old: `const doubtful = time.Minute`, new: `const doubtful = time.Duration(0)`,
+		test: "engine TestAClaimThatCommitsLongAfterItsAnswerWasLostIsHandedBack",
+	},
+	{
+		name: "a request is known when it was answered", file: "engine/hand.go",
+		old: `h.claims[h.last] = nil`, new: `_ = h.claims`,
+		test: "engine TestAClaimThatCommitsLongAfterItsAnswerWasLostIsHandedBack",
+	},
+	{
+		name: "what was asked for is strange until it was answered", file: "engine/hand.go",
+		old: `_, known := h.claims[serial]`, new: `known := h.claims[serial] != nil`,
+		test: "engine TestAClaimWhoseAnswerIsOnItsWayIsNotHandedBack",
+	},
+	{
+		name: "an engine whose claim is gone goes on", file: "engine/finish.go",
+		old: `case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrClaimGone):`, new: `case errors.Is(err, stint.ErrBuried):`,
+		test: "engine TestAnEngineWhoseClaimIsGoneJoinsAnew",
+	},
+	{
+		name: "the timeline is not compared", file: "postgres/roster.go",
+		old: `case err == nil && !same:`, new: `case false:`,
+		test: "postgres TestNoTrapIsOpen/*/An engine of before a failover is told that it was buried",
+	},
+
+	// Burial.
+	{
+		name: "a burial has one snapshot", file: "postgres/store.go",
+		old: "const beginIdleSQL = beginSQL + `", new: "const beginIdleSQL = `begin isolation level repeatable read read write",
+		test: "postgres TestNoTrapIsOpen/*/A burial that waited for another one knows what was claimed meanwhile",
+	},
+	{
+		name: "a burial takes no lock", file: "postgres/bury.go",
+		old: `if err := lockEngine(ctx, tx, b.Engine); err != nil {`, new: `if err := error(nil); err != nil {`,
+		test: "postgres TestNoTrapIsOpen/*/A burial does not miss a claim in flight",
+	},
+	{
+		name: "a burial believes the bound of the last beat", file: "postgres/bury.go",
+		old: `n, _ := s.sweep(ctx, d, judge)`, new: `n := 0`,
+		test: "postgres TestNoTrapIsOpen/*/What a beat believes of its claims does not bound a burial",
+	},
+	{
+		name: "what a burial left below the bound is nobody's", file: "postgres/bury.go",
+		old: `for _, d := range left {`, new: `for _, d := range left[:0] {`,
+		test: "postgres TestWhatACutShortBurialLeftIsSweptUp",
+	},
+	{
+		name: "a beat is believed at first sight", file: "engine/watch.go",
+		old: `case time.Since(seen.since) < e.TimeToLive:`, new: `case false:`,
+		test: "engine TestAnEngineIsBuriedWhenItsBeatWasSeenUnchangedForATimeToLive/and not because its clock or ours was put forward",
+	},
+	{
+		name: "what was not watched counts as silence", file: "engine/watch.go",
+		old: `clear(seen) //`, new: `//`,
+		test: "engine TestAnEngineIsBuriedWhenItsBeatWasSeenUnchangedForATimeToLive/and not because everybody was cut off for a while",
+	},
+	{
+		name: "nobody ends what blocks a burial", file: "engine/watch.go",
+		old: `if !ok || time.Since(seen.blocked) < e.TimeToLive {`, new: `if ok || time.Since(seen.blocked) < e.TimeToLive {`,
+		test: "engine TestAnEngineIsBuriedWhenItsBeatWasSeenUnchangedForATimeToLive/and what blocks the burial for another one is ended",
+	},
+	{
+		name: "what blocks a burial is ended at once", file: "engine/watch.go",
+		old: `if !ok || time.Since(seen.blocked) < e.TimeToLive {`, new: `if !ok {`,
+		test: "engine TestAnEngineIsBuriedWhenItsBeatWasSeenUnchangedForATimeToLive/and what blocks the burial for another one is ended",
+	},
+	{
+		name: "sessions are counted and not ended", file: "postgres/evict.go",
+		old: `count(*) filter (where pg_terminate_backend(l.pid))`, new: `count(*)`,
+		test: "postgres TestNoTrapIsOpen/*/A burial is not kept waiting by a beat in the middle of its transaction, and can end it",
+	},
+	{
+		name: "burials in progress are ended too", file: "postgres/evict.go",
+		old: ` and l.mode = 'ShareLock'`, new: ``,
+		test: "postgres TestConformance/*/plain/Optional/A burial in progress is not evicted, however long it takes",
+	},
+	{
+		name: "a beat holds its row without the lock", file: "postgres/roster.go",
+		old: `from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint)) fence`, new: `from stint.engines e`,
+		test: "postgres TestNoTrapIsOpen/*/A burial is not kept waiting by a beat in the middle of its transaction, and can end it",
+	},
+	{
+		name: "sessions have no time-outs", file: "postgres/work.go",
+		old: `return limitSession(ctx, conn, ttl)`, new: `return nil`,
+		test: "postgres TestNoTrapIsOpen/*/What a frozen client left in the middle ends well within the time to live",
+	},
+
+	// Cancelling.
+	{
+		name: "only what stands in the log is marked", file: "postgres/cancel.go",
+		old: `where exists (select from stint.entries e where e.pos = j.id)`, new: `where not exists (select from stint.waiting w where w.job = j.id)`,
+		test: "postgres TestNoTrapIsOpen/*/A job that is cancelled while it is promoted does not run",
+	},
+	{
+		name: "SQLite's claims do not look for cancellations", file: "sqlite/entry.go",
+		old: `if !cancels {`, new: `if cancels || true {`,
+		test: "sqlite TestConformance/CancelRace/A job that is cancelled while it is promoted does not run",
+	},
+
+	// Waking up.
+	{
+		name: "a ring while nobody sleeps is lost", file: "engine/bell.go",
+		old: `&bell{make(chan struct{}, 1)}`, new: `&bell{make(chan struct{})}`,
+		test: "engine TestARingBetweenALookAndTheSleepIsNotLost",
+	},
+	{
+		name: "a listener does not ring when it has begun", file: "postgres/listen.go",
+		old: "	ring()\n	for {", new: "	for {",
+		test: "postgres TestNoTrapIsOpen/*/Who begins to listen looks for what came before",
+	},
+	{
+		name: "an engine sleeps when it has said so", file: "engine/idle.go",
+		old: `case !i.told && i.tell(ctx, true):`, new: `case !i.told && i.tell(ctx, true) && false:`,
+		test: "engine TestNothingIsMissedBetweenTheLastLookAndTheSleep",
+	},
+	{
+		name: "each enqueue rings by itself", file: "postgres/notify.go",
+		old: `n.under.Add(1) == 1 &&`, new: `n.under.Add(1) > 0 ||`,
+		test: "postgres TestManyEnqueuesAtOnceRingFewTimesAndAlwaysBehindTheLast",
+	},
+	{
+		name: "a lone enqueue rings though nobody sleeps", file: "postgres/notify.go",
+		old: ` && !n.busy.Load()`, new: ``,
+		test: "postgres TestNobodyIsRungForReadyJobsWhileNobodySleeps",
+	},
+	{
+		name: "nothing is owed", file: "postgres/notify.go",
+		old: `n.owed.Or(owedToSleepers)`, new: `n.owed.Or(0)`,
+		test: "postgres TestAnEnqueueThatIsFollowedByNothingHasRungWhenTheStoreIsClosed",
+	},
+	{
+		name: "what is owed is paid before the commit", file: "postgres/enqueue.go",
+		old: `defer s.notifier.end(`, new: `s.notifier.end(`,
+		test: "postgres TestNoTrapIsOpen/*/A ring behind an enqueue comes behind its commit",
+	},
+	{
+		name: "callers' transactions share a ring", file: "postgres/enqueue.go",
+		old: `if ring && tx.Handle == nil {`, new: `if ring {`,
+		test: "postgres TestNoTrapIsOpen/*/A caller's transaction rings when it commits, whatever else is under way",
+	},
+	{
+		name: "a quiet enqueue rings all the same", file: "postgres/enqueue.go",
+		old: `ring := !tx.Quiet`, new: `ring := true`,
+		test: "postgres TestConformance/*/plain/Tx/A prepared transaction decides later, also for a quiet enqueue",
+	},
+
+	// A restored database, and SQLite's positions.
+	{
+		name: "claimed entries get the number of the rebase", file: "postgres/rebase.go",
+		old: `update stint.entries e set xid = '3' from`, new: `update stint.entries e set xid = pg_current_xact_id() from`,
+		test: "postgres TestARestoredLogLosesNothingAndRunsNothingAgain/into a server that is behind",
+	},
+	{
+		name: "the fate of numbers to come is asked for", file: "postgres/rebase.go",
+		old: `e.xid >= pg_snapshot_xmin(pg_current_snapshot()) and `, new: `pg_xact_status(e.xid) is distinct from 'committed' and `,
+		test: "postgres TestARestoredLogLosesNothingAndRunsNothingAgain/into a server that is behind",
+	},
+	{
+		name: "SQLite's positions are plain row numbers", file: "sqlite/schema/0001.sql",
+		old: `integer primary key autoincrement,`, new: `integer primary key,`,
+		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
+	},
+}
