@@ -107,7 +107,8 @@ type EngineInfo struct {
 
 // Beat is what an engine says of itself each time.
 type Beat struct {
-	// Running are the entries that its slots work on now.
+	// Running are the entries that its slots work on now, and of those that
+	// must run at most once also what has ended and is not yet recorded.
 	Running []Position
 
 	// Low is a promise: every claim of this engine with a lower serial

@@ -126,7 +126,7 @@ func (s *session) sendBeat(ctx context.Context, until time.Time) error {
 	limit, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	low := s.held.low()
-	orders, err := s.store.Beat(limit, s.token, stint.Beat{Running: s.slots.positions(), Low: low})
+	orders, err := s.store.Beat(limit, s.token, stint.Beat{Running: s.held.begun(s.slots.positions()), Low: low})
 	if err != nil {
 		return err
 	}
@@ -142,23 +142,27 @@ func (s *session) sendBeat(ctx context.Context, until time.Time) error {
 		if !s.held.strange(c.Serial) {
 			continue
 		}
-		if err := s.giveBack(limit, c); err != nil {
+		n, err := s.giveBack(limit, c)
+		if err != nil {
 			s.trouble(ctx, "hand back a claim", err)
 			continue
 		}
 		s.held.settled(c.Serial)
-		s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: len(c.Positions)})
+		if n > 0 {
+			s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
+		}
 	}
 	s.held.forget(time.Now().Add(-doubtful))
 	return nil
 }
 
-// giveBack returns entries that the engine never began. Should one of them
-// have an outcome by now, that stands.
-func (s *session) giveBack(ctx context.Context, c stint.Claim) error {
+// giveBack returns entries that the engine never began, and tells how many. An
+// outcome that one of them has by now stands: the engine knows nothing of a
+// claim either that it was done with between the store's answer and now.
+func (s *session) giveBack(ctx context.Context, c stint.Claim) (int, error) {
 	entries, err := s.store.Fetch(ctx, c.Positions)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	now := time.Now()
 	done := make([]stint.Execution, len(entries))
@@ -166,8 +170,7 @@ func (s *session) giveBack(ctx context.Context, c stint.Claim) error {
 		done[i] = stint.Conclude(&entries[i], stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, s.clock.at(now), 0)
 		done[i].Nonce, done[i].Ended = c.Nonce, now
 	}
-	_, err = s.store.Finish(ctx, s.token, []stint.ClaimRef{c.ClaimRef}, done)
-	return err
+	return s.store.Finish(ctx, s.token, []stint.ClaimRef{c.ClaimRef}, done)
 }
 
 // positions lists what the slots work on.

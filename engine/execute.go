@@ -71,6 +71,9 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	default:
 	}
 	s.slots[slot].Store(int64(e.Pos))
+	if e.MaxLosses == 0 {
+		s.held.begins(e.Pos)
+	}
 	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() {
 		return true
 	}

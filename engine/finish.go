@@ -132,7 +132,7 @@ func (s *session) recorded(batch []outcome) {
 		if t.drop {
 			continue
 		}
-		s.held.recorded(t.claim, 1)
+		s.held.recorded(t.claim, t.entry.Pos)
 		if s.config.OnEvent != nil && t.done.Slot > 0 {
 			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &t.entry.Job, Execution: &t.done})
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -38,9 +39,15 @@ type hand struct {
 	claims map[int64]*held     // by serial; nil while the request is on its way or its fate unknown
 	doubt  map[int64]time.Time // requests whose fate is unknown, and since when
 	busy   int                 // entries claimed and not yet ended
+
+	// once are the entries that must run at most once and have begun, or are
+	// about to: beats announce them until their outcomes are in the store.
+	once map[stint.Position]bool
 }
 
-func newHand() *hand { return &hand{claims: map[int64]*held{}, doubt: map[int64]time.Time{}} }
+func newHand() *hand {
+	return &hand{claims: map[int64]*held{}, doubt: map[int64]time.Time{}, once: map[stint.Position]bool{}}
+}
 
 // request numbers a claim that is about to be sent.
 func (h *hand) request() int64 {
@@ -118,13 +125,33 @@ func (h *hand) ended(n int) {
 	h.busy -= n
 }
 
-// recorded notes that entries of a claim have outcomes in the store.
-func (h *hand) recorded(k *held, n int) {
+// recorded notes that an entry of a claim has an outcome in the store.
+func (h *hand) recorded(k *held, pos stint.Position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if k.open -= n; k.open <= 0 {
+	delete(h.once, pos)
+	if k.open--; k.open <= 0 {
 		delete(h.claims, k.serial)
 	}
+}
+
+// begins notes that an entry which must run at most once is about to begin.
+func (h *hand) begins(pos stint.Position) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.once[pos] = true
+}
+
+// begun adds to what the slots work on what must run at most once, and whose
+// slot may be free again: an heir that did not know it would run it again.
+func (h *hand) begun(slots []stint.Position) []stint.Position {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := slices.DeleteFunc(slots, func(pos stint.Position) bool { return h.once[pos] })
+	for pos := range h.once {
+		all = append(all, pos)
+	}
+	return all
 }
 
 // size is how many entries are claimed and have not ended.

@@ -1,0 +1,115 @@
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+)
+
+// stuck is a store that records nothing before it is let go.
+type stuck struct {
+	store
+	goOn chan struct{}
+}
+
+func (f stuck) Finish(ctx context.Context, token stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	select {
+	case <-f.goOn:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	return f.store.Finish(ctx, token, claims, done)
+}
+
+// An attempt has begun for ever, though its slot is free again: what became
+// of it must not be forgotten by a beat that comes before its outcome is
+// recorded.
+func TestWhatRunsAtMostOnceStaysAnnouncedUntilItIsRecorded(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		f := stuck{s, make(chan struct{})}
+		mux := stint.NewMux()
+		var runs atomic.Int32
+		handle(mux, "once", func(context.Context, *stint.Job) error { runs.Add(1); return nil })
+		id := enqueue(t, s, "once", `{}`, stint.MaxLosses(0))
+		start(t, f, mux, engine.Config{Slots: 1, TimeToLive: time.Second})
+		eventually(t, "it has run", func() bool { return runs.Load() == 1 })
+		var last stint.EngineInfo
+		for beats := 0; beats < 3; {
+			roster, err := s.Engines(t.Context())
+			if err != nil || len(roster) != 1 {
+				t.Fatal(roster, err)
+			}
+			if !roster[0].Beat.Equal(last.Beat) {
+				beats++
+			}
+			last = roster[0]
+			time.Sleep(10 * time.Millisecond)
+		}
+		if _, err := engine.Bury(t.Context(), s, last.Token, "it died"); err != nil {
+			t.Fatal(err)
+		}
+		close(f.goOn)
+		var job *stint.JobInfo
+		eventually(t, "it has ended", func() bool {
+			var err error
+			job, err = s.Job(t.Context(), id)
+			return err == nil && job.State.Final()
+		})
+		if job.State != stint.Failed || job.Reason != stint.ReasonLost || runs.Load() != 1 {
+			t.Errorf("it is %s (%s) after %d runs", job.State, job.Reason, runs.Load())
+		}
+	})
+}
+
+// late is a store that tells what an engine holds when that is no longer so.
+type late struct {
+	store
+	told     chan struct{} // closed when it was asked while something was held
+	recorded chan struct{}
+	beats    *atomic.Int32
+}
+
+func (f late) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+	f.beats.Add(1)
+	return f.store.Beat(ctx, token, b)
+}
+
+func (f late) Held(ctx context.Context, token stint.Token, serial int64) ([]stint.Claim, error) {
+	claims, err := f.store.Held(ctx, token, serial)
+	if len(claims) > 0 {
+		close(f.told)
+		<-f.recorded
+	}
+	return claims, err
+}
+
+func TestWhatWasRecordedMeanwhileIsNotSaidToBeReturned(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		f := late{s, make(chan struct{}), make(chan struct{}), new(atomic.Int32)}
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { <-f.told; return nil })
+		var returned atomic.Int32
+		enqueue(t, s, "work", `{}`)
+		stop := start(t, f, mux, engine.Config{TimeToLive: time.Second, OnEvent: func(e stint.Event) {
+			switch e.Type {
+			case stint.EventEnded:
+				close(f.recorded)
+			case stint.EventReturned:
+				returned.Add(int32(e.Count))
+			}
+		}})
+		<-f.recorded
+		beats := f.beats.Load()
+		eventually(t, "it beats again", func() bool { return f.beats.Load() > beats })
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if n := returned.Load(); n > 0 {
+			t.Errorf("it said that it returned %d jobs", n)
+		}
+	})
+}
