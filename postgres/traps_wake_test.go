@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -45,6 +46,25 @@ var wakeTraps = []trap{
 	{"Who begins to listen looks for what came before", func(b *bench) error {
 		if !rings(b.hear()) {
 			return errors.New("no ring")
+		}
+		return nil
+	}},
+	{"Enqueues beside others leave the ring to what comes behind them", func(b *bench) error {
+		heard := b.hear()
+		rings(heard)
+		b.s.notifier.send = func(context.Context, bool) (bool, error) { return true, nil }
+		b.s.notifier.begin()
+		for range 5 {
+			b.enqueue(1)
+		}
+		// What was sent before this is heard before it.
+		exec(b, b.s, b.s.sql.notify)
+		if !rings(heard) {
+			return errors.New("no ring")
+		}
+		time.Sleep(50 * time.Millisecond)
+		if n := len(heard); n > 0 {
+			return fmt.Errorf("%d of 5 rang by themselves", n)
 		}
 		return nil
 	}},
