@@ -88,8 +88,6 @@ tidy: ## check that go mod tidy has nothing to change
 arch: ## check who imports whom
 	$(GO) test ./internal/arch
 
-# Nobody runs what is built for other platforms, so the compiler need not optimise it; that halves the time. This machine's
-# own platform is built as everywhere else, from the same cache.
 .PHONY: model
 model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
 	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
@@ -107,6 +105,8 @@ spin: ## make sure that Spin, which searches the model, is installed
 		{ echo 'spin cannot be installed: apt-get install spin'; exit 1; }; }
 	@command -v gcc >/dev/null || { echo 'gcc is not installed; Spin needs it: apt-get install gcc'; exit 1; }
 
+# Nobody runs what is built for other platforms, so the compiler need not optimise it; that halves the time. This machine's
+# own platform is built as everywhere else, from the same cache.
 .PHONY: cross
 cross: ## build and vet for every platform that stint supports
 	@set -e; own="$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)"; for platform in $(PLATFORMS); do \

@@ -16,7 +16,8 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	keep   bool // it goes on when the engine is fenced
 
-	mu sync.Mutex // guards what the handler's own completion changes
+	mu   sync.Mutex // guards what the handler's own completion changes
+	over bool       // the handler has returned; what it left running comes too late
 	outcome
 }
 

@@ -55,6 +55,9 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.over {
+		return ErrNoAttempt
+	}
 	if a.fate != open {
 		return errors.New("engine: the job was completed before")
 	}

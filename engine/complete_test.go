@@ -16,6 +16,19 @@ import (
 	"github.com/stint-go/stint/storetest"
 )
 
+func TestWhatAHandlerLeftRunningCompletesNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		left := make(chan context.Context, 1)
+		handle(mux, "k", func(ctx context.Context, _ *stint.Job) error { left <- ctx; return nil })
+		start(t, s, mux, engine.Config{})
+		until(t, s, enqueue(t, s, "k", `{}`), stint.Completed)
+		if err := engine.CompleteTx(<-left, stint.Tx{}, nil); !errors.Is(err, engine.ErrNoAttempt) {
+			t.Errorf("the error is %v, want ErrNoAttempt", err)
+		}
+	})
+}
+
 func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 	ctx := t.Context()
 	pool, err := pgxpool.New(ctx, pgtest.New(t))

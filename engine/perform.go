@@ -34,6 +34,7 @@ func (s *session) perform(t task, slot int) (outcome, stint.Ending) {
 	result, err := call(ctx, s.mux.Handler(e.Kind), &job)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.over = true
 	if a.fate == completed && err != nil {
 		s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Job: &e.Job, Doing: "return from a handler that had completed its job", Err: err})
 	}

@@ -109,12 +109,8 @@ var _ stint.Sleeper = (*Store)(nil)
 // Asleep implements [stint.Sleeper]. A ring asks behind the commits that it is
 // for: so either it sees this, or the engine's next look sees them.
 func (s *Store) Asleep(ctx context.Context, engine stint.Token, asleep bool) error {
-	tag, err := s.work().Exec(ctx, s.sql.in(`update stint.beats set asleep = $2 where token = $1`), engine, asleep)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = stint.ErrBuried
-	}
-	if err != nil {
-		return fmt.Errorf("say whether the engine sleeps: %w", translate(err))
+	if err := s.mark(ctx, `update stint.beats set asleep = $2 where token = $1 returning true`, engine, asleep); err != nil {
+		return fmt.Errorf("say whether the engine sleeps: %w", err)
 	}
 	return nil
 }

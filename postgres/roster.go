@@ -124,14 +124,26 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 
 // Drain implements [stint.Roster].
 func (s *Store) Drain(ctx context.Context, engine stint.Token) error {
-	asked, err := s.pool.Exec(ctx, s.sql.in(`update stint.beats set drain = true where token = $1`), engine)
-	if err == nil && asked.RowsAffected() == 0 {
-		err = stint.ErrBuried
-	}
-	if err != nil {
-		return fmt.Errorf("drain engine %d: %w", engine, translate(err))
+	if err := s.mark(ctx, `update stint.beats set drain = true where token = $1 returning true`, engine); err != nil {
+		return fmt.Errorf("drain engine %d: %w", engine, err)
 	}
 	return nil
+}
+
+// mark changes what is noted beside an engine's beat. Read committed, as every
+// write of that row: under a stricter isolation it would fail beside a beat.
+func (s *Store) mark(ctx context.Context, text string, args ...any) error {
+	found := false
+	err := s.once(ctx, func(row pgx.Row) error {
+		if err := row.Scan(&found); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return nil
+	}, s.sql.in(text), args...)
+	if err == nil && !found {
+		err = stint.ErrBuried
+	}
+	return err
 }
 
 // heldSQL finds an engine's claims with entries that have no outcome. The
