@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
@@ -29,7 +31,26 @@ func TestMain(m *testing.M) {
 	// Tests that run under nohup are told to ignore HUP, and so is whatever they
 	// start; a signal that is listened to is not passed on like that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": main})
+	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program})
+}
+
+// program is main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
+// handler leaves a file named as the variable says, and if that is "forever"
+// never ends, whatever it is told.
+func program() {
+	if how := os.Getenv("STINT_TEST_DEAF"); how != "" {
+		kind := stint.Declaration{Name: "deaf"}
+		builtin = append(builtin, builtinKind{kind, func(m *stint.Mux, _ kindOptions) {
+			m.Add(kind, func(context.Context, *stint.Job) (json.RawMessage, error) {
+				err := os.WriteFile(how, nil, 0o600)
+				for how == "forever" {
+					time.Sleep(time.Hour)
+				}
+				return nil, err
+			})
+		}})
+	}
+	main()
 }
 
 // Each script is a session of somebody who uses the program. Beside testscript's
