@@ -3,7 +3,11 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -13,6 +17,7 @@ import (
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -27,6 +32,81 @@ func TestWhatAHandlerLeftRunningCompletesNothing(t *testing.T) {
 			t.Errorf("the error is %v, want ErrNoAttempt", err)
 		}
 	})
+}
+
+// recording is a store that completes without a transaction, and notes what is
+// recorded besides.
+type recording struct {
+	*sqlite.Store
+	answer error // to a completion, which it makes in any case
+
+	mu      sync.Mutex
+	batches [][]stint.Outcome
+}
+
+func (r *recording) FinishTx(ctx context.Context, _ stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+	_, err := r.Store.Finish(ctx, engine, []stint.ClaimRef{claim}, []stint.Execution{x})
+	return errors.Join(r.answer, err)
+}
+
+func (r *recording) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	r.mu.Lock()
+	var batch []stint.Outcome
+	for i := range done {
+		batch = append(batch, done[i].Outcome)
+	}
+	r.batches = append(r.batches, batch)
+	r.mu.Unlock()
+	return r.Store.Finish(ctx, engine, claims, done)
+}
+
+func TestAHandlerThatEndsItsGoroutineHasCompletedItsJobAllTheSame(t *testing.T) {
+	for _, c := range []struct {
+		answer error
+		alone  int // how many batches, each of one outcome, record it besides
+	}{{nil, 0}, {stint.ErrCommitUnknown, 2}} {
+		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			r := &recording{Store: s, answer: c.answer}
+			mux := stint.NewMux()
+			handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+				if err := engine.CompleteTx(ctx, stint.Tx{}, nil); !errors.Is(err, c.answer) {
+					t.Errorf("completing gives %v, want %v", err, c.answer)
+				}
+				runtime.Goexit()
+				return nil
+			})
+			var mu sync.Mutex
+			var ends []stint.Outcome
+			heard := 0
+			stop := start(t, r, mux, engine.Config{Slots: 2, OnEvent: func(ev stint.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case ev.Type == stint.EventEnded:
+					ends = append(ends, ev.Execution.Outcome)
+				case ev.Type == stint.EventTrouble:
+					heard++
+				}
+			}})
+			ids := []stint.ID{enqueue(t, s, "k", `{}`), enqueue(t, s, "k", `{}`)}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			for _, id := range ids {
+				if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || len(job.Executions) != 1 {
+					t.Errorf("after %v it is %+v, error %v", c.answer, job, err)
+				}
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if len(r.batches) != c.alone || len(slices.Concat(r.batches...)) != c.alone {
+				t.Errorf("after %v the batches are %v", c.answer, r.batches)
+			}
+			if want := c.answer == nil; (heard == 2) != want || slices.Contains(ends, stint.OutcomeFailed) == want {
+				t.Errorf("after %v the events tell of %v, and %d times of trouble", c.answer, ends, heard)
+			}
+		})
+	}
 }
 
 func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {

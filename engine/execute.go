@@ -31,6 +31,7 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 	}
 	all.Go(func() {
 		var current task
+		var o outcome
 		var began time.Time
 		over := true
 		defer func() {
@@ -39,7 +40,7 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 			}
 			end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
 			s.slots[i].Store(0)
-			s.pass(s.conclude(outcome{task: current}, end, began, i+1), ended)
+			s.pass(s.conclude(o, end, began, i+1), ended)
 			s.slot(all, i, in, ended)
 		}()
 		for in.next(&current) {
@@ -52,8 +53,8 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 				s.pass(s.giveUp(current), ended)
 				continue
 			}
-			over, began = false, time.Now()
-			o, end := s.perform(current, i)
+			over, began, o = false, time.Now(), outcome{task: current}
+			end := s.perform(&o, i)
 			over = true
 			s.slots[i].Store(0)
 			s.pass(s.conclude(o, end, began, i+1), ended)

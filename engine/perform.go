@@ -18,27 +18,41 @@ const (
 	maxStack  = 4 << 10
 )
 
-// perform calls the handler and says how that ended.
-func (s *session) perform(t task, slot int) (outcome, stint.Ending) {
-	e := t.entry
+// perform calls the handler and says how that ended. What the handler's own
+// completion came to stands in o when it is over, also when the handler ended
+// its goroutine, so that perform does not return.
+func (s *session) perform(o *outcome, slot int) stint.Ending {
+	e := o.entry
 	if s.config.OnEvent != nil {
 		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
 	}
-	a := &attempt{s: s, outcome: outcome{task: t}, slot: slot + 1, began: time.Now(), keep: s.mux.Declaration(e.Kind).Keep}
+	a := &attempt{s: s, outcome: *o, slot: slot + 1, began: time.Now(), keep: s.mux.Declaration(e.Kind).Keep}
 	ctx, end := a.context()
 	defer end()
 	s.attempts.add(a)
 	defer s.attempts.remove(a)
 	// The handler gets a job of its own: what it does to it changes nothing.
 	job := e.Job
-	result, err := call(ctx, s.mux.Handler(e.Kind), &job)
+	err := errGoexit
+	defer func() { *o = a.end(err) }()
+	var result json.RawMessage
+	result, err = call(ctx, s.mux.Handler(e.Kind), &job)
+	return ending(ctx, result, err)
+}
+
+// end is called when the handler is over, and says what it completed itself.
+func (a *attempt) end(err error) outcome {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.over = true
-	if a.fate == completed && err != nil {
-		s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Job: &e.Job, Doing: "return from a handler that had completed its job", Err: err})
+	o := a.outcome
+	a.mu.Unlock()
+	if o.fate == completed && err != nil {
+		a.s.emit(stint.Event{
+			Type: stint.EventTrouble, Engine: a.s.token, Job: &o.entry.Job,
+			Doing: "return from a handler that had completed its job", Err: err,
+		})
 	}
-	return a.outcome, ending(ctx, result, err)
+	return o
 }
 
 // errGoexit is how an attempt ends whose handler ended its goroutine.
