@@ -40,6 +40,14 @@ type Undecided struct {
 	Took  time.Duration // how long that ran
 }
 
+// Of returns the failure with all that the entry which failed knows of its job,
+// but for what may have changed with the failure. Stores use it.
+func (u Undecided) Of(j Job) Undecided {
+	j.Attempt, j.Losses, j.Queue, j.Priority = u.Attempt, u.Losses, u.Queue, u.Priority
+	u.Job = j
+	return u
+}
+
 // Conclude asks the retry function, and says what to record for [Decider]. The
 // error is a [retry.UnknownFuncError] when it is not among these functions. The
 // wait counts from now: the failure was not judged before.

@@ -29,7 +29,8 @@ as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cance
 -- or with a final one: a later one (e, with l), or b itself (with x). Its
 -- contents are those that the newest refers to (c). All of it is joined by
 -- keys: a search by id and the newest first walk the primary key, and counts
--- may hash.
+-- may hash. A job is faulty only while it has not ended; one that is undecided
+-- waits for the retry function of that name to give it a date.
 create view stint.jobs as
 select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, j.reason,
        j.created, j.due,
@@ -40,7 +41,8 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, 
        c.timeout, coalesce(c.max_losses, 3) as max_losses,
        case when j.waits then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
        case when j.waits then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
-       j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun
+       j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
+       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided
 from (
   select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source,
          case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
@@ -50,10 +52,12 @@ from (
               then 'running' when k.job is null then 'available' else 'cancelled' end as state,
          coalesce(w.queue, e.queue, b.queue) as queue, coalesce(w.priority, e.priority, b.priority) as priority,
          coalesce(w.attempt, e.attempt, b.attempt) as attempt, coalesce(w.losses, e.losses, b.losses) as losses,
-         coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end, k.why) as reason,
+         coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end, k.why,
+                  case when w.job is null then case v.outcome when 1 then 'done' when 6 then 'cancelled' end end) as reason,
          coalesce(w.due, e.due, e.created, b.due, b.created) as due,
          case when w.job is null then v.pos end as pos,
          coalesce(w.body, e.body, b.pos) as contents, w.job is not null as waits,
+         coalesce(w.faulty, e.faulty, false) as faulty, w.undecided,
          case when e.pos is null then x.started else l.started end as started,
          case when e.pos is null then x.finished else l.finished end as finished,
          case when e.pos is null then x.result else l.result end as result,
