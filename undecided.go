@@ -24,11 +24,11 @@ type Decider interface {
 	// engine stands in the roster ([ErrBuried] otherwise). Each execution is
 	// for a job, at its attempt, that waits undecided; one that was decided or
 	// cancelled meanwhile, or is being, is left alone. So many may call it at
-	// once, and it is safe to repeat. It returns how many it recorded.
+	// once, and it is safe to repeat. It returns the jobs that it decided about.
 	//
 	// The execution gets a position of its own, in a lane that nobody claims:
 	// who decided, when and what is part of the job's history.
-	Decide(ctx context.Context, engine Token, done []Execution) (int, error)
+	Decide(ctx context.Context, engine Token, done []Execution) ([]ID, error)
 }
 
 // Undecided is a failure that waits for a retry function. The job is as its

@@ -74,8 +74,8 @@ func (s *Store) undecided(ctx context.Context, tx pgx.Tx, funcs []string, after 
 
 // Decide implements [stint.Decider]. Whoever takes a waiting row decides: the
 // rows that another transaction has are passed over.
-func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) (int, error) {
-	decided := 0
+func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
+	var decided []stint.ID
 	err := s.transactWork(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.sql.in(`select stint.fence($1)`), engine); err != nil {
 			return err
@@ -95,16 +95,17 @@ func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Exe
 			return err
 		}
 		mine := slices.DeleteFunc(slices.Clone(done), func(x stint.Execution) bool { return places[x.Job] == 0 })
-		if decided = len(mine); decided == 0 {
+		if decided = nil; len(mine) == 0 {
 			return nil
 		}
 		for i := range mine {
+			decided = append(decided, mine[i].Job)
 			mine[i].Pos, mine[i].Nonce, mine[i].Ended = places[mine[i].Job], 0, time.Time{} // now
 		}
 		return s.recordIn(ctx, tx, engine, mine)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("decide about %d failures: %w", len(done), err)
+		return nil, fmt.Errorf("decide about %d failures: %w", len(done), err)
 	}
 	return decided, nil
 }

@@ -65,10 +65,10 @@ const leftUndecidedSQL = `select ` + waitColumns + ` from stint_waiting where jo
 
 // Decide implements [stint.Decider]. Nobody else writes meanwhile, so a row
 // that is there is for this call to decide.
-func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) (int, error) {
-	decided := 0
+func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
+	var decided []stint.ID
 	err := s.write(ctx, func(c *conn) (wake bool, err error) {
-		decided = 0
+		decided = nil
 		if err := c.fence(engine); err != nil {
 			return false, err
 		}
@@ -82,14 +82,14 @@ func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Exe
 				return false, fmt.Errorf("job %d: %w", x.Job, err)
 			}
 			if added {
-				decided++
+				decided = append(decided, x.Job)
 				wake = wake || x.Next != nil
 			}
 		}
 		return wake, nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("decide about %d failures: %w", len(done), err)
+		return nil, fmt.Errorf("decide about %d failures: %w", len(done), err)
 	}
 	return decided, nil
 }

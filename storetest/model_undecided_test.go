@@ -42,19 +42,19 @@ func (m *model) Undecided(_ context.Context, funcs []string, after stint.ID, lim
 	return all, nil
 }
 
-func (m *model) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) (int, error) {
+func (m *model) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.engine(engine) == nil && !m.is("decides for the buried") {
-		return 0, stint.ErrBuried
+		return nil, stint.ErrBuried
 	}
-	decided := 0
+	var decided []stint.ID
 	for _, x := range done {
 		if m.decide(engine, x) || m.is("counts what was decided before") {
-			decided++
+			decided = append(decided, x.Job)
 		}
 	}
 	m.ring()

@@ -83,8 +83,8 @@ var undecidedTests = []test{
 		w := t.join("k")
 		w.Leave()
 		for _, engine := range []*Worker{w, NewWorker(t, t.Store, "k")} {
-			if n, err := t.Store.Decide(t.ctx, engine.Info.Token, done); !errors.Is(err, stint.ErrBuried) || n != 0 {
-				t.Errorf("it decided %d, error %v, want ErrBuried", n, err)
+			if ids, err := t.Store.Decide(t.ctx, engine.Info.Token, done); !errors.Is(err, stint.ErrBuried) || ids != nil {
+				t.Errorf("it decided %v, error %v, want ErrBuried", ids, err)
 			}
 		}
 		t.state(id, stint.Retrying)
@@ -113,7 +113,7 @@ var undecidedTests = []test{
 				slices.Reverse(done)
 			}
 			got, err := t.Store.Decide(t.ctx, w.Info.Token, done)
-			sum.Add(int64(got))
+			sum.Add(int64(len(got)))
 			return err
 		})
 		if err := errors.Join(errs...); err != nil || sum.Load() != n {
@@ -154,13 +154,13 @@ var undecidedTests = []test{
 		t.state(other[0], stint.Available)
 		t.state(other[1], stint.Scheduled)
 	}},
-	{"A contract that was interrupted decided nothing", func(t *T) {
+	{"A call whose context has ended decides nothing", func(t *T) {
 		id := t.undecided("f")[0]
 		w := t.join("k")
 		ctx, cancel := context.WithCancel(t.ctx)
 		cancel()
-		if n, err := t.Store.Decide(ctx, w.Info.Token, t.decisions(retry.Final("enough"))); err == nil || n != 0 {
-			t.Errorf("it decided %d, error %v", n, err)
+		if ids, err := t.Store.Decide(ctx, w.Info.Token, t.decisions(retry.Final("enough"))); err == nil || ids != nil {
+			t.Errorf("it decided %v, error %v", ids, err)
 		}
 		t.state(id, stint.Retrying)
 	}},
@@ -206,8 +206,14 @@ func (t *T) decisions(d retry.Decision) []stint.Execution {
 // decided records decisions and checks how many were new.
 func (t *T) decided(w *Worker, want int, done ...stint.Execution) {
 	t.Helper()
-	if n, err := t.Store.Decide(t.ctx, w.Info.Token, done); err != nil || n != want {
-		t.Errorf("%d were decided, error %v, want %d", n, err, want)
+	ids, err := t.Store.Decide(t.ctx, w.Info.Token, done)
+	if err != nil || len(ids) != want || !distinct(ids) {
+		t.Errorf("decided were %v, error %v, want %d", ids, err, want)
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(done, func(x stint.Execution) bool { return x.Job == id }) {
+			t.Errorf("job %d was decided, and nobody asked", id)
+		}
 	}
 }
 
