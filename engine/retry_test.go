@@ -190,7 +190,7 @@ func TestAnEngineWithoutTheFunctionLeavesTheDecision(t *testing.T) {
 			}
 		}
 
-		// This one has the function and does not know the kind.
+		// This one has the function, and knows neither the kind nor the queue.
 		deciding := stint.NewMux()
 		var asked atomic.Int32
 		deciding.RetryFunc("printing", func(cause error, f retry.Failure) retry.Decision {
@@ -204,12 +204,7 @@ func TestAnEngineWithoutTheFunctionLeavesTheDecision(t *testing.T) {
 			return retry.Again(0)
 		})
 		deciding.RetryFunc("another", func(error, retry.Failure) retry.Decision { panic("not asked") })
-		var ended atomic.Int32
-		start(t, s, deciding, engine.Config{Instance: "deciding", OnEvent: func(e stint.Event) {
-			if e.Type == stint.EventEnded && e.Execution.Final {
-				ended.Add(1)
-			}
-		}})
+		start(t, s, deciding, engine.Config{Instance: "deciding", Queues: []string{"elsewhere"}})
 		job := until(t, s, again, stint.Completed)
 		if len(job.Executions) != 3 || job.Executions[1].Instance != "deciding" || job.Executions[1].Reason != "decided by the retry function printing" ||
 			job.Executions[2].Attempt != 2 {
