@@ -258,3 +258,25 @@ func countSQLite(t *testing.T, file, sql string) int {
 	}
 	return q.ColumnInt(0)
 }
+
+func TestAFailureIsShownWhole(t *testing.T) {
+	var out strings.Builder
+	a := &app{out: &out}
+	a.showJob(&stint.JobInfo{
+		ID: 7, Kind: "print", State: stint.Failed, Reason: "error not retriable", Retry: "none", Executions: []stint.ExecutionInfo{{
+			Attempt: 1, Outcome: stint.OutcomeFailed, Final: true, Reason: "error not retriable", Recoverable: new(false),
+			Error: &stint.Failure{
+				Class: "panic", Classes: []string{"panic", "no_paper"}, Message: "panic: no paper", Note: "odd",
+				Stack: "goroutine 1 [running]:\nmain.go:1",
+			},
+		}},
+	}, time.Now())
+	for _, want := range []string{
+		"job 7 failed: error not retriable\n", "attempt 1 failed: error not retriable\n", "  error        panic: no paper\n",
+		"  class        panic, no_paper\n", "  note         odd\n", "  recoverable  no\n", "  goroutine 1 [running]:\n  main.go:1\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not show %q:\n%s", want, out.String())
+		}
+	}
+}
