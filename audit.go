@@ -58,7 +58,7 @@ type LedgerExecution struct {
 type LedgerWait struct {
 	Job     ID
 	Attempt int
-	Due     time.Time
+	Due     time.Time // zero while a retry function is to decide it
 	Why     State
 }
 

@@ -40,11 +40,8 @@ func (j NewJob) Check(l Limits) error {
 		return err
 	}
 	if j.Queue != "" {
-		if err := CheckName("queue", j.Queue); err != nil {
+		if err := CheckQueue(j.Queue); err != nil {
 			return err
-		}
-		if j.Queue == "*" {
-			return Invalid("queue", `"*" means every queue and names none`)
 		}
 	}
 	if j.Priority < MinPriority || j.Priority > MaxPriority {
@@ -116,6 +113,15 @@ func (j NewJob) checkLabels() error {
 		return CheckName("source", j.Source)
 	}
 	return nil
+}
+
+// CheckQueue reports what is wrong with the name of a queue that a job is to
+// be in.
+func CheckQueue(name string) error {
+	if name == "*" {
+		return Invalid("queue", `"*" means every queue and names none`)
+	}
+	return CheckName("queue", name)
 }
 
 // CheckName reports what is wrong with the name of a queue, kind, tag, urn or

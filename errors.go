@@ -3,8 +3,6 @@ package stint
 import (
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"time"
 )
 
@@ -134,49 +132,4 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
-}
-
-// Classes names what an error is, for policies that choose by it: the type of
-// the error that everything else was wrapped around.
-func Classes(err error) []string {
-	if err == nil {
-		return nil
-	}
-	return []string{className(err)}
-}
-
-func className(err error) string {
-	if _, ok := errors.AsType[*PanicError](err); ok {
-		return "panic"
-	}
-	switch {
-	case errors.Is(err, ErrTimeout):
-		return "timeout"
-	case errors.Is(err, ErrCancelled):
-		return "cancelled"
-	}
-	for {
-		next := unwrap(err)
-		if next == nil {
-			return strings.TrimPrefix(reflect.TypeOf(err).String(), "*")
-		}
-		err = next
-	}
-}
-
-// unwrap goes one step in; of several errors joined it follows the first.
-func unwrap(err error) error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range many.Unwrap() {
-			if e != nil {
-				return e
-			}
-		}
-		return nil
-	}
-	return errors.Unwrap(err)
-}
-
-func describe(err error, stack string) *Failure {
-	return &Failure{Class: className(err), Message: err.Error(), Stack: stack}
 }

@@ -11,7 +11,7 @@ const (
 	EventLeft     EventType = "left"     // it left cleanly
 	EventBuried   EventType = "buried"   // it found that it was buried
 	EventStarted  EventType = "started"  // an attempt began
-	EventEnded    EventType = "ended"    // an attempt ended and is recorded
+	EventEnded    EventType = "ended"    // an attempt ended and is recorded, or a retry function ended a job that waited for it
 	EventReturned EventType = "returned" // entries were handed back unstarted
 	EventBurial   EventType = "burial"   // it buried another engine and took over what that held
 	EventTrouble  EventType = "trouble"  // something failed and will be tried again

@@ -2,7 +2,12 @@ package stint_test
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"net"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -58,6 +63,97 @@ func ExampleConclude() {
 	x := stint.Conclude(entry, stint.Ending{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("no paper")}, time.Now(), 0)
 	fmt.Println(x.Outcome, x.Error.Message, "→", x.Next.Why, "in", x.Next.Delay, "as attempt", x.Next.Attempt)
 	// Output: failed no paper → retrying in 1m0s as attempt 3
+}
+
+// Classes name errors for policies and people, once for the whole program.
+var (
+	noRows   = stint.ErrorClass("no_rows", sql.ErrNoRows)
+	network  = stint.ErrorClassOf[*net.OpError]("network")
+	deadlock = stint.ErrorClassOf("deadlock", func(e *sqlError) bool { return e.Code == "40P01" })
+)
+
+func ExampleErrorClass() {
+	fmt.Println(stint.Classes(fmt.Errorf("load customer 42: %w", sql.ErrNoRows)))
+
+	policy := retry.Default().Except(noRows) // it will not come
+	fmt.Println(policy)
+	// Output:
+	// [no_rows]
+	// exponential:10:1m,except=no_rows
+}
+
+func ExampleErrorClassOf() {
+	fmt.Println(stint.Classes(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded})[0] == network)
+	fmt.Println(stint.Classes(&sqlError{"40P01"})[0] == deadlock)
+	fmt.Println(stint.Classes(&sqlError{"23505"}))
+
+	policy := retry.ByError(
+		retry.On(deadlock, retry.Fixed(5, 0)),
+		retry.On(network, retry.Exponential(8, time.Second)),
+		retry.Otherwise(retry.None()),
+	)
+	fmt.Println(policy.Validate())
+	// Output:
+	// true
+	// true
+	// [stint_test.sqlError]
+	// <nil>
+}
+
+// sqlError stands for a driver's error.
+type sqlError struct{ Code string }
+
+func (e *sqlError) Error() string { return "SQL state " + e.Code }
+
+// A function of the program decides about failures.
+func ExampleMux_RetryFunc() {
+	quota := errors.New("quota used up")
+	mux := stint.NewMux()
+	mux.RetryFunc("quota", func(cause error, f retry.Failure) retry.Decision {
+		switch {
+		case errors.Is(cause, quota):
+			midnight := f.Now.Truncate(24 * time.Hour).Add(24 * time.Hour)
+			return retry.At(midnight).To("bulk")
+		case f.Charged > 5:
+			return retry.Final("customer left")
+		}
+		return retry.Again(time.Minute)
+	})
+	report := stint.NewKind[string]("report", stint.Retry(retry.Function("quota").Deadline(72*time.Hour)))
+
+	// What an engine does with it:
+	now := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC)
+	entry := &stint.Entry{Job: stint.Job{Kind: "report", Queue: "default", Attempt: 1, Due: now, Retry: report.Declaration().Retry}}
+	x := stint.ConcludeWith(mux.RetryFuncs(), entry, stint.Ending{Outcome: stint.OutcomeFailed, Err: quota}, now, 0)
+	fmt.Println(x.Next.Why, "in", x.Next.Delay, "in queue", x.Next.Queue)
+	// And where the function is not at hand:
+	x = stint.Conclude(entry, stint.Ending{Outcome: stint.OutcomeFailed, Err: quota}, now, 0)
+	fmt.Println(x.Next.Why, "when", x.Next.Func, "has decided")
+	// Output:
+	// retrying in 2h0m0s in queue bulk
+	// retrying when quota has decided
+}
+
+// A failure that an engine left is judged later, by one that has the function.
+func ExampleUndecided_Conclude() {
+	var funcs retry.Registry
+	err := funcs.Register("quota", func(_ error, f retry.Failure) retry.Decision {
+		if slices.Contains(f.Classes, "no_rows") {
+			return retry.Final("customer left")
+		}
+		return retry.Again(time.Minute)
+	})
+	if err != nil {
+		panic(err)
+	}
+	u := stint.Undecided{
+		Job:   stint.Job{ID: 7, Kind: "report", Queue: "default", Attempt: 2, Retry: retry.Function("quota")},
+		Func:  "quota",
+		Error: stint.Failure{Class: "no_rows", Message: "load customer 42: sql: no rows in result set"},
+	}
+	x, err := u.Conclude(&funcs, time.Now(), 0)
+	fmt.Println(x.Job, x.Outcome, x.Final, x.Reason, err)
+	// Output: 7 failed true customer left <nil>
 }
 
 // printer stands for a store.

@@ -60,6 +60,7 @@ type Execution struct {
 type Successor struct {
 	Wait     bool
 	Delay    time.Duration // of a wait, from the moment that the attempt ended
+	Func     string        // of a wait without a date: the retry function that is to decide
 	Why      State         // what the job shows while it waits: Scheduled or Retrying
 	Part     Part          // of the lane, when it does not wait
 	Kind     string
@@ -68,11 +69,30 @@ type Successor struct {
 	Attempt  int
 	Losses   int
 	Suspect  int
+	Faulty   bool // whether so much has failed that people should look at it
 }
 
 // Failure is an error as it is stored and shown.
 type Failure struct {
-	Class   string `json:"class"`
-	Message string `json:"message"`
-	Stack   string `json:"stack,omitempty"`
+	Class   string   `json:"class"`             // see [ErrorClass]
+	Classes []string `json:"classes,omitempty"` // all of them, where there are several
+	Message string   `json:"message"`
+	Stack   string   `json:"stack,omitempty"`
+
+	// Recoverable says whether an attempt that fails like this can be tried
+	// again: not when the error forbids it or a filter of the policy does. That
+	// no retry is left is another matter.
+	Recoverable bool `json:"recoverable"`
+
+	// Note says what was odd about what followed, such as a panic in the
+	// function that decided it.
+	Note string `json:"note,omitempty"`
+}
+
+// classes are all classes of the error.
+func (f *Failure) classes() []string {
+	if f.Classes != nil {
+		return f.Classes
+	}
+	return []string{f.Class}
 }

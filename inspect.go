@@ -29,22 +29,33 @@ type Filter struct {
 	Queue  string
 	Tag    string
 	URN    string
-	Before ID  // only jobs with a lower ID: the way to the next page
-	Limit  int // how many at most; 0 means 100
+	Faulty bool // only jobs that count as faulty: see [JobInfo]
+	Before ID   // only jobs with a lower ID: the way to the next page
+	Limit  int  // how many at most; 0 means 100
 }
 
 // JobInfo is a job as people see it.
 type JobInfo struct {
-	ID        ID              `json:"id"`
-	Kind      string          `json:"kind"`
-	State     State           `json:"state"`
-	Begun     bool            `json:"begun,omitempty"` // running, and its engine announced it
-	Queue     string          `json:"queue"`
-	Priority  int             `json:"priority"`
-	Args      json.RawMessage `json:"args"`
-	Attempt   int             `json:"attempt"` // the current or last one; the first while none began
-	Losses    int             `json:"losses,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
+	ID       ID              `json:"id"`
+	Kind     string          `json:"kind"`
+	State    State           `json:"state"`
+	Begun    bool            `json:"begun,omitempty"` // running, and its engine announced it
+	Queue    string          `json:"queue"`
+	Priority int             `json:"priority"`
+	Args     json.RawMessage `json:"args"`
+	Attempt  int             `json:"attempt"` // the current or last one; the first while none began
+	Losses   int             `json:"losses,omitempty"`
+	Reason   string          `json:"reason,omitempty"` // of a final state: never empty
+
+	// Faulty says of a job that has not ended that it failed as often as its
+	// policy bears before somebody should look: see [retry.Policy.Faulty].
+	Faulty bool `json:"faulty,omitempty"`
+
+	// Undecided names the retry function that is to say when the job runs
+	// again, and whether at all. It waits, without a date, for an engine that
+	// has this function.
+	Undecided string `json:"undecided,omitempty"`
+
 	Tags      []string        `json:"tags,omitempty"`
 	URN       string          `json:"urn,omitempty"`
 	Source    string          `json:"source,omitempty"`
@@ -60,7 +71,8 @@ type JobInfo struct {
 	Executions []ExecutionInfo `json:"executions,omitempty"`
 }
 
-// ExecutionInfo is one attempt as people see it.
+// ExecutionInfo is one attempt as people see it. Stores make it of what they
+// keep, and then call its method Derive.
 type ExecutionInfo struct {
 	Attempt  int             `json:"attempt"`
 	Outcome  Outcome         `json:"outcome"`
@@ -75,4 +87,34 @@ type ExecutionInfo struct {
 	Slot     int             `json:"slot"`
 	Result   json.RawMessage `json:"result,omitempty"`
 	Error    *Failure        `json:"error,omitempty"`
+
+	// Recoverable is what [Failure] says; of a cancelled attempt it is false.
+	// Nil when nothing failed.
+	Recoverable *bool `json:"recoverable,omitempty"`
+}
+
+// Derive fills in what is not stored because the outcome says it all.
+func (x *ExecutionInfo) Derive() {
+	if x.Final {
+		x.Reason = FinalReason(x.Outcome, x.Reason)
+	}
+	switch {
+	case x.Outcome == OutcomeCancelled:
+		x.Recoverable = new(false)
+	case x.Error != nil:
+		x.Recoverable = &x.Error.Recoverable
+	}
+}
+
+// FinalReason is why a job ended, for people: what was stored with its last
+// execution, or else what its outcome means.
+func FinalReason(outcome Outcome, stored string) string {
+	switch {
+	case stored != "":
+		return stored
+	case outcome == OutcomeCompleted:
+		return ReasonDone
+	default:
+		return outcome.String()
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/stint-go/stint/retry"
 )
 
 // Handler performs the jobs of one kind. What it returns beside an error is
@@ -20,7 +22,8 @@ type Handler func(ctx context.Context, job *Job) (json.RawMessage, error)
 // Mux knows the handler of each kind. Fill it before an engine starts; after
 // that it must not change. The zero value is not ready: use [NewMux].
 type Mux struct {
-	kinds map[string]muxEntry
+	kinds   map[string]muxEntry
+	retries retry.Registry
 }
 
 type muxEntry struct {
@@ -45,6 +48,19 @@ func (m *Mux) Add(d Declaration, h Handler) {
 	}
 	m.kinds[d.Name] = muxEntry{d, h}
 }
+
+// RetryFunc makes f decide about failures under policies made by
+// [retry.Function] with that name: policies are stored, functions cannot be. An
+// engine without the function leaves the decision to one that has it, and the
+// job waits for that. Like [Mux.Add] it panics when the name is taken or wrong.
+func (m *Mux) RetryFunc(name string, f retry.Func) {
+	if err := m.retries.Register(name, f); err != nil {
+		panic("stint: " + err.Error())
+	}
+}
+
+// RetryFuncs are the retry functions.
+func (m *Mux) RetryFuncs() *retry.Registry { return &m.retries }
 
 // Handler is the handler of a kind, or nil.
 func (m *Mux) Handler(kind string) Handler { return m.kinds[kind].handler }

@@ -62,6 +62,7 @@ type Ending struct {
 	Outcome Outcome
 	Err     error           // the handler's error, for failed and lost
 	Result  json.RawMessage // what it returned; nil for nothing
+	Took    time.Duration   // how long it ran, for policies that look at that; 0 when it never began
 	Snooze  time.Duration   // how long, for snoozed
 	Part    Part            // the lane's part to go back to, for returned
 	Suspect int             // the suspicion that the entry is under from now on, for returned and lost

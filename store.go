@@ -16,6 +16,7 @@ type Store interface {
 	Finisher
 	Roster
 	Promoter
+	Decider
 }
 
 // Clock is a store with a clock of its own, which is then the one that decides

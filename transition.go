@@ -2,15 +2,19 @@ package stint
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint/retry"
 )
 
-// Reasons of a final attempt, beside those that retry policies give.
+// Reasons of a final attempt, beside those that retry policies give. Done and
+// cancelled are not stored, since the outcome says as much: see [FinalReason].
 const (
-	ReasonLost    = "lost"
-	ReasonExpired = "expired"
+	ReasonDone      = "done"
+	ReasonLost      = "lost"
+	ReasonCancelled = "cancelled"
+	ReasonExpired   = "expired"
 )
 
 // DefaultMaxLosses is how often a job may be lost with its engine before it
@@ -21,7 +25,15 @@ const DefaultMaxLosses = 3
 // it is the last, its successor. It is pure: equal arguments give equal
 // answers, whoever asks. Chance is a number in [0, 1) that spreads the waits
 // of policies with jitter. The caller fills in who ran it and when.
+//
+// It has no retry functions: a failure about which one is to decide is left
+// undecided, for somebody who has it. See [ConcludeWith].
 func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
+	return ConcludeWith(nil, e, end, now, chance)
+}
+
+// ConcludeWith is [Conclude] where retry functions are at hand.
+func ConcludeWith(funcs *retry.Registry, e *Entry, end Ending, now time.Time, chance float64) Execution {
 	x := Execution{
 		Pos:     e.Pos,
 		Job:     e.ID,
@@ -39,19 +51,17 @@ func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
 	}
 	switch end.Outcome {
 	case OutcomeFailed:
-		d := e.Retry.Decide(failureOf(e, end, now, chance))
-		x.Final = !d.Retry
-		if d.Note != "" {
-			x.Reason = d.Note
+		d, err := funcs.Decide(e.Retry, failureOf(e, end, now, chance), end.Err)
+		if unknown, ok := errors.AsType[*retry.UnknownFuncError](err); ok {
+			d, next.Func = retry.Again(0), unknown.Name
+			d.Note = "left to an engine that has the retry function " + unknown.Name
 		}
-		if x.Final {
-			x.Reason = d.Reason
-			break
-		}
-		next.Wait, next.Why, next.Delay = true, Retrying, d.Wait
+		x.Final, x.Reason = !d.Retry, d.Reason
+		next.retry(&d)
 		next.Attempt = e.Attempt + 1
-		if d.Queue != "" {
-			next.Queue = d.Queue
+		if x.Error != nil {
+			x.Error.Recoverable = d.Retry || d.Reason != retry.ReasonNotRetriable
+			x.Error.Note = strings.Trim(end.Note+"; "+d.Note, "; ")
 		}
 	case OutcomeSnoozed:
 		next.Wait, next.Why, next.Delay = true, Scheduled, max(0, end.Snooze)
@@ -59,6 +69,9 @@ func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
 		next.Part, next.Suspect = end.Part, max(e.Suspect, end.Suspect)
 	case OutcomeLost:
 		d := e.Retry.Decide(failureOf(e, end, now, chance))
+		if x.Error != nil {
+			x.Error.Recoverable = true
+		}
 		next.Losses = e.Losses + 1
 		switch {
 		case next.Losses >= e.MaxLosses:
@@ -74,14 +87,29 @@ func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
 		x.Final = true
 	}
 	if !x.Final {
+		next.Faulty = e.Retry.IsFaulty(next.Attempt - 1)
 		x.Next = &next
 	}
 	return x
 }
 
+// retry plans the next attempt as a policy decided, and adds to the decision's
+// note what cannot be.
+func (s *Successor) retry(d *retry.Decision) {
+	s.Wait, s.Why, s.Delay = true, Retrying, d.Wait
+	if d.Queue == "" {
+		return
+	}
+	if err := CheckQueue(d.Queue); err != nil {
+		d.Note = strings.TrimPrefix(d.Note+"; it stays in its queue: "+err.Error(), "; ")
+		return
+	}
+	s.Queue = d.Queue
+}
+
 // failureOf tells a policy about an attempt in plain data.
 func failureOf(e *Entry, end Ending, now time.Time, chance float64) retry.Failure {
-	return retry.Failure{
+	f := retry.Failure{
 		Charged: e.Attempt,
 		Classes: Classes(end.Err),
 		Lost:    end.Outcome == OutcomeLost,
@@ -89,6 +117,11 @@ func failureOf(e *Entry, end Ending, now time.Time, chance float64) retry.Failur
 		Due:     e.Due,
 		Created: e.Created,
 		Now:     now,
+		Took:    end.Took,
 		Rand:    chance,
 	}
+	if end.Err != nil {
+		f.Message = message(end.Err)
+	}
+	return f
 }

@@ -3,7 +3,6 @@ package stint
 import (
 	"errors"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
@@ -44,13 +43,33 @@ func TestConcludeSaysWhatFollowsAnAttempt(t *testing.T) {
 		{"failed once under the default", entry(nil), Ending{Outcome: OutcomeFailed, Err: boom},
 			verdict{Next: next(func(s *Successor) { s.Wait, s.Why, s.Delay, s.Attempt = true, Retrying, time.Minute, 2 })}},
 		{"failed for the tenth time", entry(func(e *Entry) { e.Attempt = 10 }), Ending{Outcome: OutcomeFailed, Err: boom},
-			verdict{Next: next(func(s *Successor) { s.Wait, s.Why, s.Delay, s.Attempt = true, Retrying, 512*time.Minute, 11 })}},
+			verdict{Next: next(func(s *Successor) {
+				s.Wait, s.Why, s.Delay, s.Attempt, s.Faulty = true, Retrying, 512*time.Minute, 11, true
+			})}},
 		{"failed for the last time", entry(func(e *Entry) { e.Attempt = 11 }), Ending{Outcome: OutcomeFailed, Err: boom},
 			verdict{Final: true, Reason: "retries exhausted"}},
 		{"failed without a policy", entry(func(e *Entry) { e.Retry = retry.None() }), Ending{Outcome: OutcomeFailed, Err: boom},
 			verdict{Final: true, Reason: "policy gave no date"}},
 		{"failed for good", entry(nil), Ending{Outcome: OutcomeFailed, Err: fmt.Errorf("x: %w", NoRetry(boom))},
 			verdict{Final: true, Reason: "error not retriable"}},
+		{"failed as often as the policy bears",
+			entry(func(e *Entry) { e.Retry, e.Attempt = retry.Forever(time.Second).Faulty(3), 3 }), Ending{Outcome: OutcomeFailed, Err: boom},
+			verdict{Next: next(func(s *Successor) { s.Wait, s.Why, s.Delay, s.Attempt, s.Faulty = true, Retrying, time.Second, 4, true })}},
+		{"snoozed while it was faulty",
+			entry(func(e *Entry) { e.Retry, e.Attempt = retry.Fixed(1, 0), 2 }), Ending{Outcome: OutcomeSnoozed},
+			verdict{Next: next(func(s *Successor) { s.Wait, s.Why, s.Attempt, s.Faulty = true, Scheduled, 2, true })}},
+		{"lost, so that one more try is left",
+			entry(func(e *Entry) { e.Retry = retry.Fixed(1, time.Hour) }), Ending{Outcome: OutcomeLost, Err: retry.ErrLost},
+			verdict{Next: next(func(s *Successor) { s.Part, s.Attempt, s.Losses, s.Faulty = PartFront, 2, 1, true })}},
+		{"failed under a function that is not here",
+			entry(func(e *Entry) { e.Retry = retry.Function("billing") }), Ending{Outcome: OutcomeFailed, Err: boom},
+			verdict{Next: next(func(s *Successor) { s.Wait, s.Why, s.Func, s.Attempt = true, Retrying, "billing", 2 })}},
+		{"failed for good under a function that is not here",
+			entry(func(e *Entry) { e.Retry = retry.Function("billing") }), Ending{Outcome: OutcomeFailed, Err: NoRetry(boom)},
+			verdict{Final: true, Reason: "error not retriable"}},
+		{"lost under a function that is not here",
+			entry(func(e *Entry) { e.Retry = retry.Function("billing") }), Ending{Outcome: OutcomeLost, Err: retry.ErrLost},
+			verdict{Next: next(func(s *Successor) { s.Part, s.Attempt, s.Losses = PartFront, 2, 1 })}},
 		{"snoozed", entry(nil), Ending{Outcome: OutcomeSnoozed, Snooze: time.Hour},
 			verdict{Next: next(func(s *Successor) { s.Wait, s.Why, s.Delay = true, Scheduled, time.Hour })}},
 		{"returned to the front", entry(nil), Ending{Outcome: OutcomeReturned, Part: PartFront, Suspect: 1},
@@ -83,23 +102,159 @@ func TestConcludeSaysWhatFollowsAnAttempt(t *testing.T) {
 	}
 }
 
-func TestErrorsAreNamedByWhatIsInside(t *testing.T) {
+func TestAFunctionSeesAllOfTheAttempt(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cause := fmt.Errorf("page 3: %w", errPaper)
+	e := &Entry{Job: Job{
+		ID: 5, Kind: "k", Queue: "q", Attempt: 4, Retry: retry.Function("see"),
+		Created: now.Add(-2 * time.Hour), Due: now.Add(-time.Hour),
+	}}
+	want := retry.Failure{
+		Charged: 4, Classes: []string{"no_paper", "stationery"}, Message: "page 3: no paper",
+		Created: e.Created, Due: e.Due, Now: now, Took: 3 * time.Second, Rand: 0.25,
+	}
+	var funcs retry.Registry
+	err := funcs.Register("see", func(err error, f retry.Failure) retry.Decision {
+		if err != cause {
+			t.Errorf("the cause is %v", err)
+		}
+		if diff := cmp.Diff(want, f); diff != "" {
+			t.Errorf("the failure (-want +got):\n%s", diff)
+		}
+		return retry.At(now.Add(time.Hour)).To("bulk")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := ConcludeWith(&funcs, e, Ending{Outcome: OutcomeFailed, Err: cause, Took: 3 * time.Second}, now, 0.25)
+	if x.Next == nil || x.Next.Delay != time.Hour || x.Next.Queue != "bulk" || x.Next.Func != "" || x.Next.Attempt != 5 {
+		t.Errorf("its successor is %+v", x.Next)
+	}
+}
+
+func TestTheAnswersOfAFunctionAreRecorded(t *testing.T) {
+	e := &Entry{Job: Job{ID: 5, Kind: "k", Queue: "q", Attempt: 11, Retry: retry.Function("f")}}
 	for _, c := range []struct {
-		err  error
-		want string
+		name         string
+		f            retry.Func
+		reason, note string
+		recoverable  bool
+		queue        string // of the next attempt; empty when there is none
 	}{
-		{io.EOF, "errors.errorString"},
-		{fmt.Errorf("a: %w", fmt.Errorf("b: %w", &InvalidError{})), "stint.InvalidError"},
-		{errors.Join(nil, &InvalidError{}, io.EOF), "stint.InvalidError"},
-		{NoRetry(&InvalidError{}), "stint.InvalidError"},
-		{&PanicError{Value: io.EOF}, "panic"},
-		{fmt.Errorf("%w: %w", ErrTimeout, io.EOF), "timeout"},
+		{"a reason of its own", func(error, retry.Failure) retry.Decision { return retry.Final("customer left") }, "customer left", "", true, ""},
+		{"not retriable", func(error, retry.Failure) retry.Decision { return retry.Final(retry.ReasonNotRetriable) }, "error not retriable", "", false, ""},
+		{"a panic", func(error, retry.Failure) retry.Decision { panic("oh") },
+			"retries exhausted", "decided by the default policy: retry function f panicked: oh", true, ""},
+		{"no queue at all", func(error, retry.Failure) retry.Decision { return retry.Again(1).To("*") },
+			"", `it stays in its queue: queue: "*" means every queue and names none`, true, "q"},
+		{"a wrong queue", func(error, retry.Failure) retry.Decision { return retry.Again(1).To(" a") },
+			"", `it stays in its queue: queue: " a" has space at an end`, true, "q"},
 	} {
-		if got := Classes(c.err); len(got) != 1 || got[0] != c.want {
-			t.Errorf("%v has the classes %v, want %s", c.err, got, c.want)
+		var funcs retry.Registry
+		if err := funcs.Register("f", c.f); err != nil {
+			t.Fatal(err)
+		}
+		x := ConcludeWith(&funcs, e, Ending{Outcome: OutcomeFailed, Err: errPaper}, time.Now(), 0)
+		queue := ""
+		if x.Next != nil {
+			queue = x.Next.Queue
+		}
+		if x.Reason != c.reason || x.Error.Note != c.note || x.Error.Recoverable != c.recoverable || queue != c.queue || x.Final != (queue == "") {
+			t.Errorf("%s: reason %q, %+v, queue %q", c.name, x.Reason, x.Error, queue)
 		}
 	}
-	if Classes(nil) != nil {
-		t.Error("no error has classes")
+}
+
+func TestAFailureIsRecoverableUnlessItsNatureForbidsARetry(t *testing.T) {
+	for _, c := range []struct {
+		policy  retry.Policy
+		attempt int
+		err     error
+		want    bool
+	}{
+		{retry.Default(), 1, errPaper, true},
+		{retry.Default(), 11, errPaper, true}, // exhausted, which is another matter
+		{retry.None(), 1, errPaper, true},
+		{retry.Default(), 1, NoRetry(errPaper), false},
+		{retry.Default(), 11, NoRetry(errPaper), false},
+		{retry.Default().Except("no_paper"), 1, errPaper, false},
+		{retry.Default().Only("timeout"), 11, errPaper, false},
+		{retry.ByError(retry.On("timeout", retry.Default())), 1, errPaper, false},
+		{retry.ByError(retry.On("stationery", retry.None())), 1, errPaper, true},
+	} {
+		e := &Entry{Job: Job{ID: 5, Kind: "k", Queue: "q", Attempt: c.attempt, Retry: c.policy}}
+		x := Conclude(e, Ending{Outcome: OutcomeFailed, Err: c.err}, time.Now(), 0)
+		if x.Error.Recoverable != c.want {
+			t.Errorf("attempt %d under %v failed with %v: recoverable %v", c.attempt, c.policy, c.err, x.Error.Recoverable)
+		}
+	}
+	for outcome, want := range map[Outcome]*bool{OutcomeCancelled: new(false), OutcomeCompleted: nil, OutcomeReturned: nil, OutcomeExpired: nil} {
+		x := ExecutionInfo{Outcome: outcome}
+		if x.Derive(); (x.Recoverable == nil) != (want == nil) || want != nil && *x.Recoverable != *want {
+			t.Errorf("%v: recoverable %v", outcome, x.Recoverable)
+		}
+	}
+}
+
+func TestEveryFinalStateHasItsReason(t *testing.T) {
+	for _, c := range []struct {
+		outcome      Outcome
+		stored, want string
+	}{
+		{OutcomeCompleted, "", "done"}, {OutcomeCancelled, "", "cancelled"}, {OutcomeCancelled, "sold out", "sold out"},
+		{OutcomeFailed, "retries exhausted", "retries exhausted"}, {OutcomeLost, "lost", "lost"}, {OutcomeExpired, "expired", "expired"},
+	} {
+		x := ExecutionInfo{Outcome: c.outcome, Final: true, Reason: c.stored}
+		if x.Derive(); x.Reason != c.want {
+			t.Errorf("%v shows %q, want %q", c.outcome, x.Reason, c.want)
+		}
+	}
+	x := ExecutionInfo{Outcome: OutcomeFailed}
+	if x.Derive(); x.Reason != "" {
+		t.Errorf("a failure that is not the end has the reason %q", x.Reason)
+	}
+}
+
+func TestAnUndecidedFailureIsJudgedByWhatWasKeptOfIt(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	u := &Undecided{
+		Job: Job{ID: 5, Kind: "k", Queue: "q", Priority: 3, Attempt: 3, Losses: 1, Created: now.Add(-time.Hour), Due: now.Add(-time.Minute),
+			Retry: retry.ByError(retry.On("no_paper", retry.Function("f")), retry.Otherwise(retry.None())).Faulty(2)},
+		Func: "f", Took: time.Second,
+		Error: Failure{Class: "panic", Classes: []string{"panic", "no_paper"}, Message: "no paper", Stack: "main.go:1"},
+	}
+	if _, err := u.Conclude(nil, now, 0); !errors.Is(err, retry.ErrUnknownFunc) {
+		t.Errorf("without the function: %v", err)
+	}
+	var answer retry.Decision
+	var funcs retry.Registry
+	want := retry.Failure{
+		Charged: 2, Classes: []string{"panic", "no_paper"}, Message: "no paper", Created: u.Created, Due: u.Due, Now: now, Took: time.Second, Rand: 0.5,
+	}
+	err := funcs.Register("f", func(cause error, f retry.Failure) retry.Decision {
+		if diff := cmp.Diff(want, f); diff != "" || cause.Error() != "no paper" {
+			t.Errorf("the cause is %v, the failure (-want +got):\n%s", cause, diff)
+		}
+		return answer
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure := &Failure{Class: "panic", Classes: []string{"panic", "no_paper"}, Message: "no paper", Recoverable: true}
+	for _, c := range []struct {
+		answer retry.Decision
+		want   Execution
+	}{
+		{retry.Again(time.Hour).To("bulk"), Execution{
+			Job: 5, Attempt: 3, Outcome: OutcomeReturned, Reason: "decided by the retry function f", Error: failure,
+			Next: &Successor{Wait: true, Why: Retrying, Delay: time.Hour, Kind: "k", Queue: "bulk", Priority: 3, Attempt: 3, Losses: 1, Faulty: true},
+		}},
+		{retry.Final("customer left"), Execution{Job: 5, Attempt: 3, Outcome: OutcomeFailed, Final: true, Reason: "customer left", Error: failure}},
+	} {
+		answer = c.answer
+		x, err := u.Conclude(&funcs, now, 0.5)
+		if diff := cmp.Diff(c.want, x); diff != "" || err != nil {
+			t.Errorf("%+v: error %v (-want +got):\n%s", c.answer, err, diff)
+		}
 	}
 }

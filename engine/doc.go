@@ -16,7 +16,8 @@
 //
 // Beside the stages run the signals and chores: beat says that the engine
 // lives, listen rings the bell when the store has news, promote moves jobs
-// whose time has come.
+// whose time has come, decide asks this program's retry functions about
+// failures of engines that do not have them.
 //
 // # Two contexts
 //

@@ -144,7 +144,7 @@ func (s *session) recorded(batch []outcome) {
 func strip(x *stint.Execution) {
 	x.Result, x.Reason = nil, "the database refused what the handler left"
 	if x.Error != nil {
-		x.Error = &stint.Failure{Class: "unstorable", Message: "the database refused the error's text"}
+		x.Error = &stint.Failure{Class: "unstorable", Message: "the database refused the error's text", Recoverable: x.Error.Recoverable}
 	}
 }
 

@@ -105,15 +105,24 @@ func (s *session) conclude(o outcome, end stint.Ending, began time.Time, slot in
 	}
 	clean(&end)
 	now := time.Now()
-	o.done = stint.Conclude(o.entry, end, s.clock.at(now), random01())
+	if !began.IsZero() {
+		end.Took = now.Sub(began)
+	}
+	o.done = stint.ConcludeWith(s.mux.RetryFuncs(), o.entry, end, s.clock.at(now), random01())
 	o.done.Nonce, o.done.Slot = o.claim.ref.Nonce, slot
 	o.done.Started, o.done.Ended = began, now
-	if o.done.Error != nil {
-		o.done.Error.Message = stint.CleanText(o.done.Error.Message, maxError)
-		o.done.Error.Stack = stint.CleanHead(o.done.Error.Stack, maxStack)
-	}
-	o.done.Reason = stint.CleanText(o.done.Reason, maxError)
+	storable(&o.done)
 	return o
+}
+
+// storable cuts and cleans the texts of an execution.
+func storable(x *stint.Execution) {
+	if x.Error != nil {
+		x.Error.Message = stint.CleanText(x.Error.Message, maxError)
+		x.Error.Stack = stint.CleanHead(x.Error.Stack, maxStack)
+		x.Error.Note = stint.CleanText(x.Error.Note, maxError)
+	}
+	x.Reason = stint.CleanText(x.Reason, maxError)
 }
 
 // clean takes out a result that no store could keep: the work is done all the

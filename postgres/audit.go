@@ -38,6 +38,7 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 			x     stint.LedgerExecution
 			w     stint.LedgerWait
 			j     stint.LedgerJob
+			due   *time.Time
 			token stint.Token
 			ended time.Time
 		)
@@ -52,7 +53,8 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 				func() { l.Claims = append(l.Claims, c); c.Positions = nil }},
 			{auditSQL.executions, []any{&x.Pos, &x.Job, &x.Attempt, &x.Nonce, &x.Engine, &x.Outcome, &x.Final, &x.Started, &x.Finished},
 				func() { l.Executions = append(l.Executions, x) }},
-			{auditSQL.waiting, []any{&w.Job, &w.Attempt, &w.Due, &w.Why}, func() { l.Waiting = append(l.Waiting, w) }},
+			{auditSQL.waiting, []any{&w.Job, &w.Attempt, &due, &w.Why},
+				func() { w.Due = deref(due); l.Waiting = append(l.Waiting, w) }},
 			{auditSQL.jobs, []any{&j.ID, &j.State}, func() { l.Jobs = append(l.Jobs, j) }},
 			{auditSQL.engines, []any{&token}, func() { l.Engines = append(l.Engines, token) }},
 			{auditSQL.buried, []any{&token, &ended}, func() { l.Buried[token] = ended }},

@@ -16,7 +16,7 @@ import (
 )
 
 const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`
+  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)`
 
 // Finish implements [stint.Finisher]: one message to its commit.
 func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
@@ -155,6 +155,9 @@ type successors struct {
 	why, queue, kind           []*string
 	priority, losses, suspects []int16
 	attempt                    []int32
+	undecided                  []*string
+	faulty                     []bool
+	any                        bool // something is undecided or faulty, which is rare
 }
 
 func (c *successors) add(x *stint.Execution) {
@@ -172,16 +175,28 @@ func (c *successors) add(x *stint.Execution) {
 	c.losses = append(c.losses, int16(s.Losses))
 	c.suspects = append(c.suspects, int16(s.Suspect))
 	c.attempt = append(c.attempt, int32(s.Attempt))
+	if c.faulty = append(c.faulty, s.Faulty); s.Func == "" {
+		c.undecided = append(c.undecided, nil)
+	} else {
+		c.undecided = append(c.undecided, &s.Func)
+	}
+	c.any = c.any || s.Faulty || s.Func != ""
 }
 
 func (c *successors) params() []param {
 	if len(c.pos) == 0 {
 		none := func(oid uint32) param { return param{oid, nil} }
 		i8, i4, i2, text := int8array([]int64{}).oid, int4array(nil).oid, int2array(nil).oid, textarray(nil).oid
-		return []param{none(i8), none(i8), none(i8), none(text), none(text), none(i2), none(text), none(i4), none(i2), none(i2)}
+		return []param{none(i8), none(i8), none(i8), none(text), none(text), none(i2), none(text), none(i4), none(i2), none(i2),
+			none(text), none(boolarray(nil).oid)}
+	}
+	undecided, faulty := textarray(nil), param{boolarray(nil).oid, nil}
+	if c.any {
+		undecided, faulty = textarray(c.undecided), boolarray(c.faulty)
 	}
 	return []param{
 		int8array(c.pos), int8array(c.lane), int8array(c.delay), textarray(c.why), textarray(c.queue),
 		int2array(c.priority), textarray(c.kind), int4array(c.attempt), int2array(c.losses), int2array(c.suspects),
+		undecided, faulty,
 	}
 }

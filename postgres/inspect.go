@@ -16,7 +16,8 @@ import (
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished`
+  j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished,
+  j.faulty, j.undecided`
 
 // Job implements [stint.Inspector]. The job and its executions are one
 // statement, so they tell of one moment.
@@ -59,6 +60,7 @@ func decodeExecutions(text []byte) ([]stint.ExecutionInfo, error) {
 		if string(list[i].Result) == "null" {
 			list[i].Result = nil
 		}
+		list[i].Derive()
 	}
 	return list, err
 }
@@ -71,14 +73,16 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 		args, metadata, retry []byte
 		timeout               *int64
 		started, finished     *time.Time
+		undecided             *string
 	)
 	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
-		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished}, more...)...)
+		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished,
+		&j.Faulty, &undecided}, more...)...)
 	if err != nil {
 		return nil, err
 	}
 	j.Args, j.Metadata = args, metadata
-	j.Reason, j.URN, j.Source = deref(reason), deref(urn), deref(source)
+	j.Reason, j.URN, j.Source, j.Undecided = deref(reason), deref(urn), deref(source), deref(undecided)
 	j.Timeout = time.Duration(deref(timeout)) * time.Millisecond
 	j.Started, j.Finished = deref(started), deref(finished)
 	j.Retry, err = policyName(retry)
@@ -125,6 +129,10 @@ func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, erro
 	if f.Tag != "" {
 		// An array, read first: planned as a join it may come last.
 		add("j.id = any (array(select t.job from stint.job_tags t where t.tag = $%d))", f.Tag)
+	}
+	if f.Faulty {
+		where = append(where, `j.faulty and j.id = any (array(
+			select w.job from stint.waiting w where w.faulty union all select e.job from stint.entries e where e.faulty))`)
 	}
 	if f.Before != 0 {
 		add("j.id < $%d", f.Before)

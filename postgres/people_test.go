@@ -264,3 +264,40 @@ func TestASecondStartTakesNoLockThatStopsWork(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A policy that the program cannot read would be the default one without a
+// word: SQL refuses what Go refuses, and nothing else.
+func TestSQLRefusesThePoliciesThatGoRefuses(t *testing.T) {
+	s := newStore(t)
+	for _, text := range []string{
+		`"none"`, `"default"`, `"fixed:2:10s"`, `"forever:1h30m"`, `"exponential:10:1m,jitter=0.1,max=1h,deadline=1d"`, `"function:a b:c"`,
+		`"exponential-within:1025s:1s"`, `"timetable:5m=1m,1h=5m"`, `"timetable:5m=1m,jitter=1"`, `"fixed:2:1.5s,only=timeout|no rows,except=a"`, `"forever:1s,faulty=3"`,
+		`{"policy":"none"}`, `{"policy":"default","jitter":0.5}`, `{"policy":"fixed","retries":0,"wait":"0s"}`, `{"policy":"forever","wait":"30s","faulty":1}`,
+		`{"policy":"exponential","retries":10,"first":"1m","only":["timeout"],"except":["*net.OpError"],"jitter":1,"max":"1h","deadline":"1d"}`,
+		`{"policy":"timetable","rows":[{"younger":"5m","wait":"1m"},{"younger":"1h","wait":"5m"}]}`, `{"policy":"function","name":"billing"}`,
+		`{"policy":"by_error","cases":[{"class":"a","then":"none"},{"class":"b","then":{"policy":"fixed","retries":1,"wait":"1s"}}],"else":"default"}`,
+
+		`3`, `true`, `[]`, `{}`, `""`, `"sometimes"`, `"fixed"`, `"fixed:2"`, `"fixed:2:10"`, `"fixed:-1:1s"`, `"none:1"`, `"fixed:1:1s,jitter"`, `"fixed:1:1s,wait=1s"`,
+		`"none,"`, `"function:"`, `"timetable:5m"`, `"fixed:1:1s,only="`, `"fixed:1:1s,only=errors.errorString"`, `"fixed:1:1s,except=a|*fmt.wrapError"`, `"none,faulty=0"`,
+		`{"policy":"sometimes"}`, `{"policy":3}`, `{"policy":null}`, `{"policy":"none","wait":"1s"}`, `{"policy":"fixed","retries":3}`,
+		`{"policy":"fixed","retries":"3","wait":"1s"}`, `{"policy":"fixed","retries":1.5,"wait":"1s"}`, `{"policy":"fixed","retries":-1,"wait":"1s"}`,
+		`{"policy":"fixed","retries":3,"wait":60}`, `{"policy":"fixed","retries":3,"wait":"60"}`, `{"policy":"fixed","retries":3,"wait":"-1s"}`,
+		`{"policy":"fixed","retries":2147483648,"wait":"1s"}`, `{"policy":"timetable","rows":[]}`, `{"policy":"timetable","rows":[{"younger":"1m"}]}`,
+		`{"policy":"timetable","rows":[{"younger":"1m","wait":"1m","x":1}]}`, `{"policy":"timetable","rows":[3]}`, `{"policy":"by_error","cases":[]}`,
+		`{"policy":"by_error","cases":[{"then":"none"}]}`, `{"policy":"by_error","cases":[{"class":"a","then":"nothing"}]}`,
+		`{"policy":"by_error","cases":[{"class":"errors.errorString","then":"none"}]}`, `{"policy":"by_error","cases":[{"class":"a","then":"none"}],"else":null}`,
+		`{"policy":"none","only":[]}`, `{"policy":"none","only":"a"}`, `{"policy":"none","except":["a",""]}`, `{"policy":"none","only":["errors.errorString"]}`,
+		`{"policy":"none","jitter":2}`, `{"policy":"none","jitter":"0.1"}`, `{"policy":"none","max":"x"}`, `{"policy":"none","faulty":0}`, `{"policy":"function","name":""}`,
+	} {
+		var p retry.Policy
+		refused := json.Unmarshal([]byte(text), &p) != nil
+		problem := value[*string](t, s.pool, `select stint.policy_problem($1)`, text)
+		if refused != (problem != nil) {
+			t.Errorf("Go refuses %s: %v; in SQL the problem is %v", text, refused, deref(problem))
+		}
+		_, err := s.pool.Exec(t.Context(), `select stint.enqueue('k', retry => $1)`, text)
+		if refused != (err != nil) {
+			t.Errorf("Go refuses %s: %v; an enqueue gives %v", text, refused, err)
+		}
+	}
+}

@@ -62,6 +62,45 @@ func checkName(what, name string) string {
 	return ""
 }
 
+// opaque are types that tell nothing of an error: what makes errors of a text
+// or around another error gives this type to all of them, so a policy for one
+// of these classes would be about whatever happens to go wrong.
+var opaque = map[string]string{
+	"errors.errorString":  "errors.New makes",
+	"errors.joinError":    "errors.Join makes",
+	"errors.fundamental":  "errors.New and errors.Errorf make",
+	"errors.withStack":    "errors.WithStack makes",
+	"errors.withMessage":  "errors.WithMessage makes",
+	"fmt.errorString":     "fmt.Errorf makes",
+	"fmt.wrapError":       "fmt.Errorf makes",
+	"fmt.wrapErrors":      "fmt.Errorf makes",
+	"xerrors.errorString": "xerrors.New makes",
+	"xerrors.noWrapError": "xerrors.Errorf makes",
+	"xerrors.wrapError":   "xerrors.Errorf makes",
+}
+
+// checkClass guards the classes that policies choose by.
+func checkClass(what, class string) string {
+	if bad := checkName(what, class); bad != "" {
+		return bad
+	}
+	if makes, ok := opaque[strings.TrimPrefix(class, "*")]; ok {
+		return fmt.Sprintf("%s %q is the type of every error that %s; declare a class for those that you mean, "+
+			`as in stint.ErrorClass("no_rows", sql.ErrNoRows)`, what, class, makes)
+	}
+	return ""
+}
+
+// CheckClass reports what is wrong with the name of an error class, as an error
+// that wraps [ErrInvalid], or nil. The types of errors.New, fmt.Errorf and the
+// like are refused: every error of a text would be of that class.
+func CheckClass(class string) error {
+	if bad := checkClass("class", class); bad != "" {
+		return invalid(bad)
+	}
+	return nil
+}
+
 // weighed refuses a policy that has grown too large or too deep. Everything
 // inside it was weighed before, so the walk is short.
 func (p Policy) weighed() Policy {

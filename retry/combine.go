@@ -74,7 +74,7 @@ func ByError(cases ...Case) Policy {
 	var r rule = unmatched{}
 	for i, c := range slices.Backward(cases) {
 		last := i == len(cases)-1
-		switch bad := checkName("class", c.class); {
+		switch bad := checkClass("class", c.class); {
 		case c.then.bad != "":
 			return Policy{bad: fmt.Sprintf("by_error: cases[%d]: %s", i, c.then.bad)}
 		case c.rest && last && i > 0:
@@ -93,6 +93,10 @@ func ByError(cases ...Case) Policy {
 // Only returns the policy for errors that have at least one of the classes;
 // others are final, for [ReasonNotRetriable]. Like every modifier it takes the
 // place of an earlier one of its name.
+//
+// A class is a name that the program declared for some errors, or else the type
+// of the innermost error, such as "net.OpError". The type of errors.New is none:
+// see [CheckClass].
 func (p Policy) Only(names ...string) Policy {
 	set, bad := newClasses(names)
 	if bad != "" {
@@ -145,6 +149,57 @@ func (p Policy) Deadline(d time.Duration) Policy {
 	return p
 }
 
+// Faulty returns the policy with the number of charged attempts after which a
+// job counts as faulty: something is wrong with it that people should look at
+// before it has failed for good. Without it that is when one more try is left,
+// so never for a policy without an end or without a retry; of the cases of
+// ByError the most patient counts.
+func (p Policy) Faulty(attempts int) Policy {
+	if attempts < 1 || attempts > MaxRetries {
+		return p.refused(fmt.Sprintf("faulty is %d; it must be between 1 and %d", attempts, MaxRetries))
+	}
+	p.faulty = attempts
+	return p
+}
+
+// IsFaulty reports whether a job counts as faulty after so many charged
+// attempts, as long as it has not ended.
+func (p Policy) IsFaulty(charged int) bool {
+	n, ok := p.threshold()
+	return ok && n > 0 && charged >= n
+}
+
+func (p Policy) threshold() (n int, ok bool) {
+	if p.faulty > 0 {
+		return p.faulty, true
+	}
+	switch r := p.which().(type) {
+	case on:
+		return mostPatient(r)
+	default:
+		return r.retries()
+	}
+}
+
+func mostPatient(r rule) (n int, ok bool) {
+	for {
+		var m int
+		switch v := r.(type) {
+		case on:
+			m, ok = v.then.threshold()
+			r = v.rest
+		case otherwise:
+			m, ok = v.then.threshold()
+			return max(n, m), ok
+		default: // unmatched: final at once
+			return n, true
+		}
+		if n = max(n, m); !ok {
+			return 0, false
+		}
+	}
+}
+
 // refused notes a mistake, unless there was one before it: the first is the
 // cause, the rest may follow from it.
 func (p Policy) refused(bad string) Policy {
@@ -161,7 +216,7 @@ func newClasses(names []string) (set classes, bad string) {
 		return "", "it names no class"
 	}
 	for i, name := range names {
-		if bad := checkName(fmt.Sprintf("classes[%d]", i), name); bad != "" {
+		if bad := checkClass(fmt.Sprintf("classes[%d]", i), name); bad != "" {
 			return "", bad
 		}
 	}

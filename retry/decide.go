@@ -28,6 +28,9 @@ type Failure struct {
 	// its innermost type.
 	Classes []string
 
+	// Message is the text of the error.
+	Message string
+
 	// NoRetry says that the error itself forbids a retry.
 	NoRetry bool
 
@@ -37,7 +40,7 @@ type Failure struct {
 
 	Created time.Time     // when the job was enqueued
 	Due     time.Time     // when it was first due; ages count from here
-	Now     time.Time     // when it failed; waits count from here
+	Now     time.Time     // when it failed, or when that is judged if it had to wait; waits count from here
 	Took    time.Duration // how long the attempt ran
 
 	// Rand is the chance that jitter needs, drawn anew for each failure from
@@ -65,6 +68,10 @@ type Decision struct {
 	Wait   time.Duration // from Failure.Now; 0 to MaxWait
 	Reason string        // why it is final; empty when it is retried
 
+	// Date is another way to say how long: until then. It takes the place of
+	// Wait when it is set. What Decide returns has none.
+	Date time.Time
+
 	// Queue is where it runs again, when a function sends it elsewhere.
 	Queue string
 
@@ -73,9 +80,12 @@ type Decision struct {
 	Note string
 }
 
-// Again decides for another attempt after the wait. For one at a date, wait
-// for date.Sub(failure.Now).
+// Again decides for another attempt after the wait.
 func Again(wait time.Duration) Decision { return Decision{Retry: true, Wait: wait} }
+
+// At decides for another attempt at a date by the store's clock; one that is
+// over means at once.
+func At(date time.Time) Decision { return Decision{Retry: true, Date: date} }
 
 // Final decides against another attempt, and why.
 func Final(reason string) Decision { return Decision{Reason: reason} }

@@ -137,5 +137,8 @@ func (o *object) modified(p Policy) Policy {
 	if o.has("deadline") {
 		p = p.Deadline(o.duration("deadline"))
 	}
+	if o.has("faulty") {
+		p = p.Faulty(o.number("faulty"))
+	}
 	return p
 }

@@ -22,6 +22,7 @@ type wire struct {
 	Jitter   float64    `json:"jitter,omitempty"`
 	Max      string     `json:"max,omitempty"`
 	Deadline string     `json:"deadline,omitempty"`
+	Faulty   int        `json:"faulty,omitempty"`
 }
 
 type wireRow struct {
@@ -72,7 +73,7 @@ func (p Policy) String() string {
 func (p Policy) wire() *wire {
 	w := new(wire)
 	p.which().wire(w)
-	w.Only, w.Except, w.Jitter = p.only.names(), p.except.names(), p.jitter
+	w.Only, w.Except, w.Jitter, w.Faulty = p.only.names(), p.except.names(), p.jitter, p.faulty
 	if p.max > 0 {
 		w.Max = FormatDuration(p.max)
 	}
@@ -102,6 +103,9 @@ func (p Policy) text() (text string, ok bool) {
 	}
 	if p.deadline > 0 {
 		add("deadline", FormatDuration(p.deadline))
+	}
+	if p.faulty > 0 {
+		add("faulty", strconv.Itoa(p.faulty))
 	}
 	return text, true
 }

@@ -108,3 +108,29 @@ func ExamplePolicy_Validate() {
 	fmt.Println(policy.Validate())
 	// Output: invalid retry policy: fixed: wait is -1s; it must not be negative
 }
+
+func ExamplePolicy_Faulty() {
+	policy := retry.Forever(time.Minute).Faulty(3)
+	fmt.Println(policy, policy.IsFaulty(2), policy.IsFaulty(3))
+	// Output: forever:1m,faulty=3 false true
+}
+
+// A predicate and a delay are enough for many functions.
+func ExampleWhen() {
+	errBusy := errors.New("busy")
+	var registry retry.Registry
+	err := registry.Register("busy", retry.When(
+		func(cause error) bool { return errors.Is(cause, errBusy) },
+		func(n int) time.Duration { return time.Duration(n) * time.Second },
+	))
+	if err != nil {
+		panic(err)
+	}
+	d, _ := registry.Decide(retry.Function("busy"), retry.Failure{Charged: 3}, errBusy)
+	fmt.Println(d.Retry, d.Wait)
+	d, _ = registry.Decide(retry.Function("busy"), retry.Failure{Charged: 3}, errors.New("broken"))
+	fmt.Println(d.Retry, d.Reason)
+	// Output:
+	// true 3s
+	// false error not retriable
+}

@@ -40,9 +40,9 @@
 //	{"policy":"function","name":"billing"}
 //
 // and each may have "only" and "except" (arrays of classes), "jitter" (0 to
-// 1), "max" and "deadline" (durations):
+// 1), "max" and "deadline" (durations), and "faulty" (a number of attempts):
 //
-//	{"policy":"exponential","retries":10,"first":"1m","only":["timeout"],"jitter":0.1,"max":"1h","deadline":"1d"}
+//	{"policy":"exponential","retries":10,"first":"1m","only":["timeout"],"jitter":0.1,"max":"1h","deadline":"1d","faulty":3}
 //
 // Wherever an object may stand, so may a string with the text form of [Parse]:
 // "exponential:10:1m,jitter=0.1". Encoding always gives the object, with its
@@ -77,6 +77,7 @@ type Policy struct {
 	only, except  classes
 	max, deadline time.Duration // 0: none
 	jitter        float64
+	faulty        int // attempts after which the job counts as faulty; 0: when one more is left
 
 	// The first mistake made while building. It is text rather than an error so
 	// that == neither panics nor compares pointers.

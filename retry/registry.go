@@ -3,6 +3,7 @@ package retry
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,14 +15,50 @@ import (
 // not have. The decision belongs to a process that has it.
 var ErrUnknownFunc = errors.New("unknown retry function")
 
+// UnknownFuncError is an [ErrUnknownFunc] with the name of the function.
+type UnknownFuncError struct{ Name string }
+
+// Error names the function.
+func (e *UnknownFuncError) Error() string { return fmt.Sprintf("%v %q", ErrUnknownFunc, e.Name) }
+
+// Is makes it match [ErrUnknownFunc].
+func (e *UnknownFuncError) Is(target error) bool { return target == ErrUnknownFunc }
+
 // Func decides about an error in code: for what a policy of data cannot say. It
-// sees the error, and in the failure the number of attempts, how long this one
-// took and when the job was created. It answers with [Again], perhaps To
-// another queue, or with [Final].
+// sees the error, and in the failure its classes and its text, the number of
+// attempts, how long this one took, and when the job was created and due. It
+// answers with [Again] or [At], perhaps To another queue, or with [Final].
+//
+// The cause is the error itself where the process that decides is the one that
+// saw it, and otherwise a [Told]: never nil.
 //
 // It is called by many goroutines at once. It is not asked about lost attempts,
-// nor about errors that only, except or the error itself rule out.
+// nor about errors that only, except or the error itself rule out. Should it
+// panic, the default policy decides.
 type Func func(cause error, f Failure) Decision
+
+// Told is an error that another process saw: its text is all that is left of
+// it. What is to be recognised there has a declared class, and that stands in
+// the failure.
+type Told string
+
+// Error is the text of the error that it was.
+func (e Told) Error() string { return string(e) }
+
+// When makes a Func of two questions: is the error retriable at all, and if so,
+// how long to wait after the n-th charged attempt. A negative wait is none:
+// then the failure is final, for [ReasonNoDate].
+func When(retriable func(cause error) bool, wait func(n int) time.Duration) Func {
+	return func(cause error, f Failure) Decision {
+		if !retriable(cause) {
+			return Final(ReasonNotRetriable)
+		}
+		if d := wait(f.count()); d >= 0 {
+			return Again(d)
+		}
+		return Final(ReasonNoDate)
+	}
+}
 
 // Registry holds the functions of a process by name. The zero Registry is empty
 // and ready; all methods may be called concurrently, and those that only look
@@ -52,16 +89,29 @@ func (r *Registry) Register(name string, fn Func) error {
 	return nil
 }
 
-// Decide is [Policy.Decide] with functions asked. Its only error wraps
-// ErrUnknownFunc, and only when this failure's decision is that function's. A
+// Names lists the functions by name.
+func (r *Registry) Names() []string {
+	if r == nil {
+		return nil
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Sorted(maps.Keys(r.funcs))
+}
+
+// Decide is [Policy.Decide] with functions asked. Its only error is an
+// [UnknownFuncError], and only when this failure's decision is that function's. A
 // function that panics counts as the default policy, and the Note says so.
 func (r *Registry) Decide(p Policy, f Failure, cause error) (Decision, error) {
 	return p.decide(f, func(name string, f Failure) (Decision, error) {
 		fn := r.find(name)
 		if fn == nil {
-			return Decision{}, fmt.Errorf("%w %q", ErrUnknownFunc, name)
+			return Decision{}, &UnknownFuncError{name}
 		}
 		f.Classes = slices.Clone(f.Classes) // the function may keep or change it
+		if cause == nil {
+			cause = Told(f.Message)
+		}
 		return call(name, fn, f, cause), nil
 	})
 }
@@ -82,13 +132,16 @@ func call(name string, fn Func, f Failure, cause error) (d Decision) {
 			d.Note = clean(fmt.Sprintf("decided by the default policy: retry function %s panicked: %v", name, v))
 		}
 	}()
-	return tidy(fn(cause, f))
+	return tidy(fn(cause, f), f)
 }
 
 // tidy makes a function's answer one that can be stored. A text that a database
 // refuses would otherwise lose the outcome of the job.
-func tidy(d Decision) Decision {
+func tidy(d Decision, f Failure) Decision {
 	d.Note = clean(d.Note)
+	if !d.Date.IsZero() {
+		d.Wait, d.Date = d.Date.Sub(f.Now), time.Time{}
+	}
 	if !d.Retry {
 		reason := clean(d.Reason)
 		if reason == "" {

@@ -119,3 +119,69 @@ func TestANameIsRegisteredOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestAFunctionMayAnswerWithADate(t *testing.T) {
+	f := retry.Failure{Charged: 1, Now: due}
+	for _, tt := range []struct {
+		date time.Time
+		p    retry.Policy
+		want retry.Decision
+	}{
+		{due.Add(90 * time.Minute), retry.Function("f"), retry.Again(90 * time.Minute)},
+		{due.Add(-time.Hour), retry.Function("f"), retry.Again(0)},
+		{due.AddDate(500, 0, 0), retry.Function("f"), retry.Again(retry.MaxWait)},
+		{due.Add(time.Hour), retry.Function("f").MaxDelay(time.Minute), retry.Again(time.Minute)},
+	} {
+		fn := func(error, retry.Failure) retry.Decision { return retry.At(tt.date) }
+		if got := decideWith(t, fn, tt.p, f, io.EOF); got != tt.want {
+			t.Errorf("at %v: %+v, want %+v", tt.date, got, tt.want)
+		}
+	}
+}
+
+func TestWhenIsAPredicateAndADelay(t *testing.T) {
+	fn := retry.When(
+		func(cause error) bool { return errors.Is(cause, io.EOF) },
+		func(n int) time.Duration {
+			if n > 3 {
+				return -1
+			}
+			return time.Duration(n) * time.Second
+		})
+	p := retry.Function("f")
+	for n, want := range map[int]retry.Decision{1: retry.Again(time.Second), 3: retry.Again(3 * time.Second), 4: retry.Final(retry.ReasonNoDate)} {
+		if got := decideWith(t, fn, p, retry.Failure{Charged: n}, io.EOF); got != want {
+			t.Errorf("after %d attempts: %+v, want %+v", n, got, want)
+		}
+	}
+	if got := decideWith(t, fn, p, retry.Failure{Charged: 1}, io.ErrNoProgress); got != retry.Final(retry.ReasonNotRetriable) {
+		t.Errorf("of another error: %+v", got)
+	}
+}
+
+func TestWhatAnotherProcessSawIsToldByItsText(t *testing.T) {
+	fn := func(cause error, f retry.Failure) retry.Decision {
+		if cause != retry.Told("no paper") || f.Message != "no paper" {
+			t.Errorf("the cause is %#v, the message %q", cause, f.Message)
+		}
+		return retry.Again(0)
+	}
+	decideWith(t, fn, retry.Function("f"), retry.Failure{Charged: 1, Message: "no paper"}, nil)
+}
+
+func TestAnUnknownFunctionIsNamed(t *testing.T) {
+	var r retry.Registry
+	_, err := r.Decide(retry.Function("billing"), retry.Failure{}, io.EOF)
+	if unknown, ok := errors.AsType[*retry.UnknownFuncError](err); !ok || unknown.Name != "billing" || !errors.Is(err, retry.ErrUnknownFunc) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := r.Register("b", retry.When(nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Register("a", retry.When(nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Names(); len(got) != 2 || got[0] != "a" || (*retry.Registry)(nil).Names() != nil {
+		t.Errorf("the names are %v", got)
+	}
+}

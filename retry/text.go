@@ -20,7 +20,7 @@ import (
 //	function:NAME                         function:billing
 //
 // followed by any of jitter=FRACTION, max=DURATION, deadline=DURATION,
-// only=CLASS|CLASS… and except=CLASS|CLASS…, each after a comma:
+// faulty=ATTEMPTS, only=CLASS|CLASS… and except=CLASS|CLASS…, each after a comma:
 //
 //	exponential:10:1m,jitter=0.1,max=1h,deadline=1d,only=timeout|dns
 //
@@ -141,12 +141,14 @@ func (p Policy) parseOption(key, value string) Policy {
 		p = p.MaxDelay(r.duration(value))
 	case "deadline":
 		p = p.Deadline(r.duration(value))
+	case "faulty":
+		p = p.Faulty(r.attempts(value))
 	case "only":
 		p = p.Only(strings.Split(value, "|")...)
 	case "except":
 		p = p.Except(strings.Split(value, "|")...)
 	default:
-		return p.refused(fmt.Sprintf("there is no option %q; there are jitter, max, deadline, only and except", key))
+		return p.refused(fmt.Sprintf("there is no option %q; there are jitter, max, deadline, faulty, only and except", key))
 	}
 	return r.or(p)
 }
@@ -159,6 +161,14 @@ func (r *reader) number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		r.bad = cmp.Or(r.bad, fmt.Sprintf("retries %q is not a whole number up to %d", s, MaxRetries))
+	}
+	return n
+}
+
+func (r *reader) attempts(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		r.bad = cmp.Or(r.bad, fmt.Sprintf("faulty %q is not a number of attempts; write for example faulty=3", s))
 	}
 	return n
 }

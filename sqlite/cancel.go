@@ -141,7 +141,7 @@ func (c *conn) cancelMarked(limit int) error {
 
 const (
 	waitOfSQL = `
-	select job, due, body, attempt, priority, losses, suspect, queue, kind from stint_waiting where job = ?`
+	select ` + waitColumns + ` from stint_waiting where job = ?`
 
 	// A job that was never ready has its contents in the lane that nobody
 	// claims, and no attempt.

@@ -17,6 +17,7 @@ type newEntry struct {
 	attempt, priority       int
 	losses, suspect         int
 	maxLosses               *int // nil is null
+	faulty                  bool // false is null
 	queue, kind             string
 	args, metadata          json.RawMessage
 	tags, urn, source       string
@@ -24,8 +25,8 @@ type newEntry struct {
 
 const appendSQL = `
 insert into stint_entries (lane, created, job, body, due, policy, timeout, attempt, priority, losses, suspect,
-  max_losses, queue, kind, args, tags, urn, source, metadata)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  max_losses, queue, kind, args, tags, urn, source, metadata, faulty)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) {
@@ -52,6 +53,7 @@ func (c *conn) append(e *newEntry) (int64, error) {
 	s.textOr(17, e.urn)
 	s.textOr(18, e.source)
 	s.raw(19, e.metadata)
+	s.intOr(20, flag(e.faulty))
 	if err := s.run(); err != nil {
 		return 0, err
 	}
@@ -61,6 +63,8 @@ func (c *conn) append(e *newEntry) (int64, error) {
 // newWait is a row of waiting on its way.
 type newWait struct {
 	job, due, body    int64
+	undecided         string // the retry function that is to decide; then there is no due time
+	faulty            bool
 	why               stint.State
 	attempt, priority int
 	losses, suspect   int
@@ -68,11 +72,26 @@ type newWait struct {
 }
 
 const waitSQL = `
-insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 func (w *newWait) args() []any {
-	return []any{w.job, w.due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind}
+	var due, faulty any = w.due, nil
+	if w.undecided != "" {
+		due = nil
+	}
+	if w.faulty {
+		faulty = 1
+	}
+	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty}
+}
+
+// flag is how a rare truth is stored: as 1, or not at all.
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // fetchSQL reads one entry with its contents, which a later entry of a job

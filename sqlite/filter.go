@@ -76,6 +76,10 @@ func jobsQuery(f stint.Filter) (text string, args []any) {
 	if f.URN != "" {
 		add("j.id in (select ifnull(job, pos) from stint_entries where urn = ?)", f.URN)
 	}
+	if f.Faulty {
+		where = append(where, "j.faulty", `j.id in (select job from stint_waiting indexed by stint_waiting_faulty where faulty is not null
+			union all select job from stint_entries indexed by stint_entries_faulty where faulty is not null)`)
+	}
 	if f.Before != 0 {
 		add("j.id < ?", int64(f.Before))
 	}
@@ -85,7 +89,7 @@ func jobsQuery(f stint.Filter) (text string, args []any) {
 		return "select " + jobColumns + " from stint_jobs" + page, args
 	}
 	// What waits is found without a look at the log.
-	ids := "select j.id from (select job as id, why as state, kind, queue from stint_waiting" +
+	ids := "select j.id from (select job as id, why as state, kind, queue, faulty is not null as faulty from stint_waiting" +
 		" where job not in (select job from stint_cancellations))" + page
 	return "select " + jobColumns + " from stint_jobs j where j.id in (" + ids + ") order by j.id desc", args
 }

@@ -172,7 +172,7 @@ func (c *conn) succeed(x *stint.Execution, finished, now int64) error {
 		w := newWait{
 			job: job, due: finished + ceilMicros(next.Delay), body: body, why: next.Why,
 			attempt: next.Attempt, priority: next.Priority, losses: next.Losses, suspect: next.Suspect,
-			queue: next.Queue, kind: next.Kind,
+			queue: next.Queue, kind: next.Kind, undecided: next.Func, faulty: next.Faulty,
 		}
 		_, err := c.exec(waitSQL, w.args()...)
 		return err
@@ -180,7 +180,7 @@ func (c *conn) succeed(x *stint.Execution, finished, now int64) error {
 	_, err = c.append(&newEntry{
 		lane: stint.LaneOf(next.Queue, next.Priority, next.Part, next.Kind).ID, created: now, job: job, body: body,
 		attempt: next.Attempt, priority: next.Priority, losses: next.Losses, suspect: next.Suspect,
-		queue: next.Queue, kind: next.Kind,
+		queue: next.Queue, kind: next.Kind, faulty: next.Faulty,
 	})
 	return err
 }

@@ -11,7 +11,8 @@ import (
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished, j.max_losses`
+  j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished, j.max_losses,
+  j.faulty, j.undecided`
 
 const jobSQL = `select ` + jobColumns + ` from stint_jobs j where j.id = ?`
 
@@ -57,6 +58,7 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 		Reason: q.ColumnText(9), URN: q.ColumnText(11), Source: q.ColumnText(12), Metadata: q.json(13),
 		Timeout: time.Duration(q.ColumnInt64(15)) * time.Microsecond,
 		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19), MaxLosses: q.maxLosses(20),
+		Faulty: q.ColumnInt64(21) != 0, Undecided: q.ColumnText(22),
 	}
 	policy, err := s.policies.read(c, q.ColumnInt64(14))
 	if err != nil {
@@ -76,13 +78,14 @@ func scanExecution(q *stmt) (x stint.ExecutionInfo, err error) {
 	if text := q.json(12); text != nil {
 		err = json.Unmarshal(text, &x.Error)
 	}
+	x.Derive()
 	return x, err
 }
 
 // countsSQL counts without looking at every job: the history is counted page
 // by page, and only what is not an ordinary success row by row. Running is
-// what is left of the log. (Executions in lane -1 are of jobs that ended
-// before they were ready.)
+// what is left of the log. (Executions in lane -1, which nobody claims, are of
+// jobs that ended, or were decided about, while they waited.)
 const countsSQL = `
 with rare (outcome, final, n) as (
   select outcome, final, count(*) from stint_executions where outcome <> 1 group by outcome, final
@@ -91,8 +94,7 @@ with rare (outcome, final, n) as (
          (select count(*) from stint_entries where lane >= 0) as entries,
          (select count(*) from (` + frontiersSQL + `) f cross join stint_entries e indexed by stint_entries_lane
             on e.lane = f.lane and e.pos > f.frontier) as available,
-         (select count(*) from stint_executions x indexed by stint_executions_rare cross join stint_entries e on e.pos = x.pos
-            where x.outcome <> 1 and x.outcome in (6, 7) and e.lane = -1) as unready
+         (select count(*) from stint_executions indexed by stint_executions_unclaimed where nonce = 0) as unready
 ), marked as (
   select 'available' as state from stint_cancellations m cross join stint_entries e
   where e.pos in (select m.job union all select l.pos from stint_entries l where l.job = m.job) and e.lane >= 0

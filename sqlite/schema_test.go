@@ -14,6 +14,7 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 		entry = `insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind, args, metadata, tags) values `
 		exec  = `insert into stint_executions (pos, attempt, nonce, engine, slot, started, finished, outcome, final, result) values `
 		wait  = `insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind) values `
+		odd   = `insert into stint_waiting (job, due, undecided, faulty, body, why, attempt, priority, losses, suspect, queue, kind) values `
 		mark  = `insert into stint_cancellations (job, at, why) values `
 		claim = `insert into stint_claims (lane, n, nonce, engine, serial, start, frontier, taken) values `
 	)
@@ -47,6 +48,12 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 		{wait + `(1, 5, 1, 'scheduled', 1, 0, 0, 0, 'q', 'k')`, true},
 		{wait + `(1, 5, 1, 'retrying', 1, 0, 0, 0, 'q', 'k')`, false}, // waits twice
 		{wait + `(2, 5, 1, 'bored', 1, 0, 0, 0, 'q', 'k')`, false},
+		{odd + `(5, null, 'f', 1, 1, 'retrying', 2, 0, 0, 0, 'q', 'k'), (6, 5, null, 1, 1, 'scheduled', 2, 0, 0, 0, 'q', 'k')`, true},
+		{odd + `(7, null, null, null, 1, 'retrying', 2, 0, 0, 0, 'q', 'k')`, false}, // no date, and nobody to decide it
+		{odd + `(7, 5, 'f', null, 1, 'retrying', 2, 0, 0, 0, 'q', 'k')`, false},     // a date, and somebody to decide it
+		{odd + `(7, null, 'f', null, 1, 'scheduled', 2, 0, 0, 0, 'q', 'k')`, false}, // undecided without a failure
+		{odd + `(7, null, '', null, 1, 'retrying', 2, 0, 0, 0, 'q', 'k')`, false},   // by nobody
+		{odd + `(7, 5, null, 0, 1, 'retrying', 2, 0, 0, 0, 'q', 'k')`, false},       // faulty is said or not
 		{mark + `(1, 5, null), (2, 5, 'because')`, true},
 		{mark + `(1, 6, 'again')`, false},
 		{mark + `(3, 5, '')`, false},
@@ -67,14 +74,14 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 	s := open(t, Memory)
 	for _, f := range []stint.Filter{
 		{}, {Before: 10}, {State: stint.Completed}, {State: stint.Available}, {State: stint.Running}, {State: stint.Failed}, {State: stint.Cancelled},
-		{State: stint.Retrying}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
+		{State: stint.Retrying}, {Faulty: true}, {Faulty: true, State: stint.Retrying}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
 	} {
 		text, args := jobsQuery(f)
 		plan := plan(t, s, text, args...)
 		if strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("the list for %+v sorts all that there is:\n%s", f, plan)
 		}
-		if rare := f.State != "" && f.State != stint.Completed || f.Tag+f.URN != ""; rare && strings.Contains(plan, "SCAN e\n") {
+		if rare := f.State != "" && f.State != stint.Completed || f.Tag+f.URN != "" || f.Faulty; rare && strings.Contains(plan, "SCAN e\n") {
 			t.Errorf("the list for %+v reads the whole log:\n%s", f, plan)
 		}
 	}

@@ -12,8 +12,10 @@ const (
 	nextDueSQL = `select due from stint_waiting where due >= ? order by due, job limit 1`
 
 	dueSQL = `
-	select job, due, body, attempt, priority, losses, suspect, queue, kind from stint_waiting
+	select ` + waitColumns + ` from stint_waiting
 	where due between ? and ? order by due, job limit ?`
+
+	waitColumns = `job, due, body, attempt, priority, losses, suspect, queue, kind, faulty`
 
 	promotedSQL = `delete from stint_waiting where job = ?`
 )
@@ -83,6 +85,7 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		_, err := c.append(&newEntry{
 			lane: lanes.normal(w.queue, w.priority), created: now, job: w.job, body: w.body, due: w.due,
 			attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind,
+			faulty: w.faulty,
 		})
 		if err != nil {
 			return nil, err
@@ -94,7 +97,7 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 func scanWait(q *stmt) newWait {
 	return newWait{
 		job: q.ColumnInt64(0), due: q.ColumnInt64(1), body: q.ColumnInt64(2), attempt: q.ColumnInt(3), priority: q.ColumnInt(4),
-		losses: q.ColumnInt(5), suspect: q.ColumnInt(6), queue: q.name(7), kind: q.name(8),
+		losses: q.ColumnInt(5), suspect: q.ColumnInt(6), queue: q.name(7), kind: q.name(8), faulty: q.ColumnInt64(9) != 0,
 	}
 }
 

@@ -147,7 +147,7 @@ func cancelRunning(t *T) {
 		state  stint.State
 		reason string
 	}{
-		{completed, stint.Completed, ""},
+		{completed, stint.Completed, stint.ReasonDone},
 		{stint.Ending{Outcome: stint.OutcomeFailed, Err: failure}, stint.Cancelled, "why"},
 		{stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, "no retry"},
 		{stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled, "why"},

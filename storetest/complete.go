@@ -146,7 +146,7 @@ var completeTests = []test{
 		c := t.working(nil)
 		t.cancels(map[stint.ID]stint.Cancellation{c.id: stint.CancelAsked}, "too late")
 		t.must(c.finish(t.beginToFinish()))
-		if info := t.info(c.id); info.State != stint.Completed || info.Reason != "" {
+		if info := t.info(c.id); info.State != stint.Completed || info.Reason != stint.ReasonDone {
 			t.Errorf("it is %s, reason %q", info.State, info.Reason)
 		}
 		t.ended(c.id)

@@ -20,11 +20,16 @@ func Facts(l *stint.Ledger) *check.Facts {
 			Pos: int64(e.Pos), Job: int64(e.Job), Lane: int64(e.Lane), Attempt: e.Attempt, Behind: e.Behind,
 		})
 	}
+	unclaimed := map[stint.Position]bool{}
+	for _, e := range l.Entries {
+		unclaimed[e.Pos] = e.Lane == stint.NoLane
+	}
 	for _, x := range l.Executions {
+		decided := x.Outcome == stint.OutcomeFailed && x.Final && unclaimed[x.Pos]
 		f.Executions = append(f.Executions, check.Execution{
 			Pos: int64(x.Pos), Job: int64(x.Job), Attempt: x.Attempt, Outcome: x.Outcome.String(), Final: x.Final,
-			Charged: x.Outcome == stint.OutcomeFailed || x.Outcome == stint.OutcomeLost,
-			Engine:  int64(x.Engine), Nonce: int64(x.Nonce), Started: x.Started, Finished: x.Finished,
+			Charged: (x.Outcome == stint.OutcomeFailed || x.Outcome == stint.OutcomeLost) && !decided, Decided: decided,
+			Engine: int64(x.Engine), Nonce: int64(x.Nonce), Started: x.Started, Finished: x.Finished,
 		})
 	}
 	for _, c := range l.Claims {

@@ -19,7 +19,11 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	var last stint.Position
 	for _, r := range rows {
 		if r.wait != nil {
-			i.State, i.Attempt, i.Losses = r.wait.Why, r.wait.Attempt, r.next.Losses
+			i.State, i.Attempt, i.Losses, i.Queue, i.Priority = r.wait.Why, r.wait.Attempt, r.next.Losses, r.next.Queue, r.next.Priority
+			i.Faulty, i.Undecided = r.next.Faulty, r.next.Func
+			if r.next.Func == "" {
+				i.Due = r.due
+			}
 			continue
 		}
 		if x := d.done[r.entry.Pos]; x != nil {
@@ -28,15 +32,19 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 				Attempt: x.Attempt, Outcome: x.Outcome, Final: x.Final, Reason: x.Reason, Started: x.started, Finished: x.finished,
 				Engine: x.engine, Instance: e.Instance, Host: e.Host, PID: e.PID, Slot: x.Slot, Result: x.Result, Error: x.Error,
 			})
+			if !d.is("says nothing of a success") {
+				i.Executions[len(i.Executions)-1].Derive()
+			}
 			if r.entry.Pos > last {
 				last, i.Started, i.Finished = r.entry.Pos, x.started, x.finished
 			}
 			if x.Final {
-				i.State, i.Reason, i.Attempt = x.Outcome.State(), x.Reason, x.Attempt
+				i.State, i.Reason, i.Attempt = x.Outcome.State(), i.Executions[len(i.Executions)-1].Reason, x.Attempt
+				i.Faulty = r.faulty && d.is("shows the ended as faulty")
 			}
 			continue
 		}
-		i.State, i.Attempt, i.Losses = stint.Available, r.entry.Attempt, r.entry.Losses
+		i.State, i.Attempt, i.Losses, i.Faulty = stint.Available, r.entry.Attempt, r.entry.Losses, r.faulty
 		if r.taken {
 			i.State = stint.Running
 			for _, e := range d.engines {
@@ -48,7 +56,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	if cancelled && !i.State.Final() {
 		i.Reason = why
 		if i.State != stint.Running && !d.is("shows the cancelled as they were") {
-			i.State = stint.Cancelled
+			i.State, i.Faulty = stint.Cancelled, false
 		}
 	}
 	return i
@@ -85,7 +93,8 @@ func (m *model) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error)
 	for _, j := range m.all() {
 		is := func(want, have string) bool { return want == "" || want == have }
 		if is(string(f.State), string(j.State)) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) &&
-			(f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) {
+			(f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) &&
+			(!f.Faulty || j.Faulty || m.is("filters by faulty in vain")) {
 			j.Executions = nil
 			found = append(found, j)
 		}

@@ -182,7 +182,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (stint.P
 	if m.is("promotes early") {
 		now = now.Add(time.Minute)
 	}
-	waits := m.visible(func(r *row) bool { return r.wait != nil })
+	waits := m.visible(func(r *row) bool { return r.wait != nil && (r.next.Func == "" || m.is("promotes the undecided")) })
 	slices.SortStableFunc(waits, func(a, b *row) int { return a.due.Compare(b.due) })
 	if m.is("promotes in the order of ids") {
 		slices.SortFunc(waits, func(a, b *row) int { return cmp.Compare(a.id, b.id) })

@@ -66,17 +66,18 @@ type database struct {
 // row is one of three things: a job, an entry or a wait. It is invisible
 // while its transaction is open.
 type row struct {
-	tx    *modelTx
-	num   int64
-	job   *stint.NewJob // of a job
-	entry *stint.Entry  // of an entry
-	wait  *stint.LedgerWait
-	next  stint.Successor // of a wait
-	id    stint.ID
-	made  time.Time
-	due   time.Time
-	lane  stint.LaneID
-	taken bool
+	tx     *modelTx
+	num    int64
+	job    *stint.NewJob // of a job
+	entry  *stint.Entry  // of an entry
+	wait   *stint.LedgerWait
+	next   stint.Successor // of a wait
+	faulty bool            // of an entry
+	id     stint.ID
+	made   time.Time
+	due    time.Time
+	lane   stint.LaneID
+	taken  bool
 }
 
 type record struct {
@@ -196,6 +197,7 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 		},
 		Pos: stint.Position(pos), Ready: now, Suspect: s.Suspect,
 	}
+	faulty := s.Faulty && !d.is("forgets what is faulty when it is ready")
 	if d.is("forgets the suspicion") {
 		e.Suspect = 0
 	}
@@ -209,7 +211,7 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	if d.is("has no front lane") && part == stint.PartFront {
 		part = stint.PartNormal
 	}
-	r := &row{tx: tx, num: pos, entry: e, id: job.id, made: now, lane: stint.LaneOf(s.Queue, s.Priority, part, j.Kind).ID}
+	r := &row{tx: tx, num: pos, entry: e, faulty: faulty, id: job.id, made: now, lane: stint.LaneOf(s.Queue, s.Priority, part, j.Kind).ID}
 	d.rows = append(d.rows, r)
 }
 
@@ -222,6 +224,9 @@ func (d *database) maxLosses(j *stint.NewJob) int {
 }
 
 func (d *database) wait(tx *modelTx, job *row, due time.Time, s stint.Successor) {
+	if s.Func != "" {
+		due = time.Time{}
+	}
 	w := &stint.LedgerWait{Job: job.id, Attempt: s.Attempt, Due: due, Why: s.Why}
 	d.rows = append(d.rows, &row{tx: tx, num: d.seq, wait: w, next: s, id: job.id, due: due})
 }

@@ -102,6 +102,7 @@ func finishRoundTrips(t *T) {
 			Engine: w.Info.Token, Instance: w.Info.Instance, Host: w.Info.Host, PID: w.Info.PID, Slot: want.Slot,
 			Result: want.Result, Error: want.Error,
 		}
+		shown.Derive()
 		if diff := cmp.Diff(shown, got, sameJob...); diff != "" {
 			t.Errorf("execution (-want +got):\n%s", diff)
 		}

@@ -13,22 +13,23 @@ import (
 
 // Keys of the attributes of log lines. Searches and alerts are built on them.
 const (
-	keyInstance = "instance"
-	keyJob      = "job"
-	keyKind     = "kind"
-	keyQueue    = "queue"
-	keyAttempt  = "attempt"
-	keySlot     = "slot"
-	keyOutcome  = "outcome"
-	keyTook     = "took"
-	keyReason   = "reason"
-	keyClass    = "error_class"
-	keyError    = "error"
-	keyNext     = "next"
-	keyCount    = "count"
-	keyBegun    = "begun"
-	keyBuried   = "buried"
-	keyMissing  = "suppressed"
+	keyInstance  = "instance"
+	keyJob       = "job"
+	keyKind      = "kind"
+	keyQueue     = "queue"
+	keyAttempt   = "attempt"
+	keySlot      = "slot"
+	keyOutcome   = "outcome"
+	keyTook      = "took"
+	keyReason    = "reason"
+	keyClass     = "error_class"
+	keyError     = "error"
+	keyNext      = "next"
+	keyUndecided = "undecided"
+	keyCount     = "count"
+	keyBegun     = "begun"
+	keyBuried    = "buried"
+	keyMissing   = "suppressed"
 )
 
 // troubleEvery bounds lines about one kind of trouble: a database that is down
@@ -142,7 +143,11 @@ func ended(e stint.Event) []slog.Attr {
 	if x.Error != nil {
 		attrs = append(attrs, slog.String(keyClass, x.Error.Class), slog.String(keyError, x.Error.Message))
 	}
-	if x.Next != nil && x.Next.Wait {
+	switch {
+	case x.Next == nil || !x.Next.Wait:
+	case x.Next.Func != "":
+		attrs = append(attrs, slog.String(keyUndecided, x.Next.Func))
+	default:
 		attrs = append(attrs, slog.Duration(keyNext, x.Next.Delay.Round(time.Millisecond)))
 	}
 	return attrs

@@ -35,7 +35,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.tags, "tag", nil, "a label to find it by; may be given many times")
 	flags.StringVar(&f.urn, "urn", "", "a name for the thing that it is about")
 	flags.StringVar(&f.source, "source", "", "where it comes from")
-	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, timetable:5m=1m,1h=5m; what the kind says, otherwise exponential:10:1m")
+	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, timetable:5m=1m,1h=5m, function:name; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
 	durationFlag(flags, &f.timeout, "timeout", 0, "bound each attempt; otherwise what the kind says, or nothing")
 	flags.IntVar(&f.losses, "max-losses", stint.DefaultMaxLosses, "how often it may be lost with an engine that died while it ran; 0 is at most once")
 	flags.StringVar(&f.metadata, "metadata", "", "a JSON object that travels beside the arguments")

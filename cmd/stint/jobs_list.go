@@ -17,6 +17,7 @@ listed when it fits all of them. What is left over is reached by --before with t
 last id shown.`
 
 const jobsListExample = `  stint jobs list --state failed --kind sh
+  stint jobs list --faulty
   stint jobs list --tag customer:42 --json`
 
 func (a *app) jobsListCommand() *cobra.Command {
@@ -66,6 +67,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 	flags.StringVar(&filter.Queue, "queue", "", "only jobs of this queue")
 	flags.StringVar(&filter.Tag, "tag", "", "only jobs with this tag")
 	flags.StringVar(&filter.URN, "urn", "", "only jobs about this thing")
+	flags.BoolVar(&filter.Faulty, "faulty", false, "only jobs that failed so often that one should look at them before they have failed for good")
 	flags.IntVar(&filter.Limit, "limit", 50, "how many at most")
 	flags.Int64Var(&before, "before", 0, "only jobs with a lower id: the way to the next page")
 	return cmd
@@ -91,19 +93,35 @@ func (a *app) listJobs(jobs []stint.JobInfo, filter stint.Filter) {
 
 // situation is the one thing about a job's state that people ask next.
 func situation(j stint.JobInfo, now time.Time) string {
+	faulty := func(s string) string {
+		if j.Faulty {
+			return strings.TrimPrefix(s+", faulty", ", ")
+		}
+		return s
+	}
 	switch {
-	case j.State.Final() && j.Reason != "":
-		return ago(j.Finished, now) + ", " + visible(j.Reason)
+	case j.State.Final() && why(j) != "":
+		return ago(j.Finished, now) + ", " + visible(why(j))
 	case j.State.Final():
 		return ago(j.Finished, now)
+	case j.Undecided != "":
+		return faulty("waits for an engine with the retry function " + visible(j.Undecided))
 	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
-		return "due " + ago(j.Due, now)
+		return faulty("due " + ago(j.Due, now))
 	case j.State == stint.Available:
-		return "waits for an engine"
+		return faulty("waits for an engine")
 	case j.State == stint.Running && !j.Begun:
-		return "taken by an engine"
+		return faulty("taken by an engine")
 	}
-	return ""
+	return faulty("")
+}
+
+// why is a job's reason, where that tells more than its state.
+func why(j stint.JobInfo) string {
+	if j.Reason == stint.ReasonDone || j.Reason == stint.ReasonCancelled {
+		return ""
+	}
+	return j.Reason
 }
 
 // ranOn is where an attempt took place.

@@ -72,7 +72,7 @@ func (a *app) showJob(j *stint.JobInfo, now time.Time) {
 		field("losses", fmt.Sprint(j.Losses))
 	}
 	field("created", moment(j.Created)+" ("+ago(j.Created, now)+")")
-	if !j.Due.Equal(j.Created) {
+	if j.Undecided == "" && !j.Due.Equal(j.Created) {
 		field("due", moment(j.Due)+" ("+ago(j.Due, now)+")")
 	}
 	t.Render()
@@ -84,8 +84,8 @@ func (a *app) showJob(j *stint.JobInfo, now time.Time) {
 // stateInWords says a state with what follows from it.
 func stateInWords(j *stint.JobInfo, now time.Time) string {
 	reason := ""
-	if j.Reason != "" {
-		reason = ": " + visible(j.Reason)
+	if w := why(*j); w != "" {
+		reason = ": " + visible(w)
 	}
 	switch s := situation(*j, now); {
 	case j.State == stint.Cancelled:
@@ -101,7 +101,7 @@ func stateInWords(j *stint.JobInfo, now time.Time) string {
 
 func (a *app) showExecution(kind string, x stint.ExecutionInfo) {
 	outcome := x.Outcome.String()
-	if x.Reason != "" && !strings.Contains(outcome, x.Reason) {
+	if x.Reason != "" && x.Reason != stint.ReasonDone && !strings.Contains(outcome, x.Reason) {
 		outcome += ": " + visible(x.Reason)
 	}
 	fmt.Fprintf(a.out, "\nattempt %d %s\n\n", x.Attempt, outcome)
@@ -117,9 +117,19 @@ func (a *app) showExecution(kind string, x stint.ExecutionInfo) {
 	for _, line := range summary {
 		t.AppendRow([]any{"  " + line[0], line[1]})
 	}
+	if x.Recoverable != nil && !*x.Recoverable && x.Outcome == stint.OutcomeFailed {
+		t.AppendRow([]any{"  recoverable", "no"})
+	}
 	if x.Error != nil {
 		t.AppendRow([]any{"  error", visible(strings.TrimRight(x.Error.Message, "\n"))})
-		t.AppendRow([]any{"  class", visible(x.Error.Class)})
+		classes := x.Error.Class
+		if len(x.Error.Classes) > 1 {
+			classes = strings.Join(x.Error.Classes, ", ")
+		}
+		t.AppendRow([]any{"  class", visible(classes)})
+		if x.Error.Note != "" {
+			t.AppendRow([]any{"  note", visible(x.Error.Note)})
+		}
 	}
 	t.Render()
 	if body != "" {

@@ -107,14 +107,17 @@ func progress(j *stint.JobInfo, _ time.Time) string {
 	case stint.Running:
 		return fmt.Sprintf("is running, attempt %d", j.Attempt)
 	case stint.Retrying:
+		if j.Undecided != "" {
+			return fmt.Sprintf("waits for an engine with the retry function %s%s", visible(j.Undecided), last)
+		}
 		return fmt.Sprintf("waits for attempt %d at %s%s", j.Attempt, j.Due.Local().Format("15:04:05.000"), last)
 	case stint.Scheduled:
 		return "is scheduled for " + moment(j.Due)
 	case stint.Completed:
 		return fmt.Sprintf("completed with attempt %d", j.Attempt)
 	case stint.Failed, stint.Cancelled:
-		if j.Reason != "" {
-			last = " (" + visible(j.Reason) + ")" + last
+		if w := why(*j); w != "" {
+			last = " (" + visible(w) + ")" + last
 		}
 		return string(j.State) + last
 	}

@@ -91,7 +91,7 @@ func (c *checker) unfinished(e *Entry, by *Claim) {
 // and chores write on behalf of an engine comes after its end, so only the
 // outcomes that it alone can know are held against it.
 func (c *checker) recorded(x *Execution, by *Claim) {
-	own := byEngine(x.Outcome)
+	own := byEngine(x.Outcome) && !(x.Decided && x.Final)
 	switch {
 	case by == nil && (own || x.Nonce != 0):
 		c.report.broken(RuleClaim, x.Job, "entry %d was %s under a claim that does not hold it", x.Pos, x.Outcome)

@@ -63,6 +63,7 @@ type Execution struct {
 	Outcome  string // a name of an outcome
 	Final    bool
 	Charged  bool  // against the retry policy
+	Decided  bool  // nobody ran it: it ended a job that waited, undecided, to be tried again
 	Engine   int64 // who ran it, or had it in hand
 	Nonce    int64 // of the claim; 0 when none took the entry
 	Started  time.Time

@@ -175,6 +175,22 @@ func (p *process) Promote(ctx context.Context, from time.Time, limit int) (stint
 	return done, err
 }
 
+// Undecided implements [stint.Decider].
+func (p *process) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
+	all, _, err := call(ctx, p, opPromote, func(ctx context.Context) ([]stint.Undecided, error) {
+		return p.store.Undecided(ctx, funcs, after, limit)
+	})
+	return all, err
+}
+
+// Decide implements [stint.Decider].
+func (p *process) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
+	ids, _, err := call(ctx, p, opPromote, func(ctx context.Context) ([]stint.ID, error) {
+		return p.store.Decide(ctx, engine, done)
+	})
+	return ids, err
+}
+
 // Now implements [stint.Clock].
 func (p *process) Now(ctx context.Context) (time.Time, error) {
 	t, _, err := call(ctx, p, opNow, func(context.Context) (time.Time, error) { return time.Now(), nil })

@@ -48,6 +48,7 @@ create table stint.entries (
   losses   smallint    not null default 0 check (losses >= 0),
   suspect  smallint    not null default 0 check (suspect >= 0),
   max_losses smallint  check (max_losses >= 0), -- null for the default
+  faulty   boolean     check (faulty),           -- of a job that failed so often that people should look; else null
   queue    text        not null check (queue <> '' and octet_length(queue) <= 255),
   kind     text        not null check (kind <> '' and octet_length(kind) <= 255),
   args     jsonb,
@@ -66,6 +67,9 @@ create table stint.entries (
 create index entries_lane on stint.entries (lane, xid, pos);
 -- The entries of a job beyond its first; jobs that run once are not in it.
 create index entries_job on stint.entries (job, pos) where job is not null;
+
+-- Entries of faulty jobs, which are few.
+create index entries_faulty on stint.entries (job) where faulty;
 
 -- Jobs by what they are about, for those that say so.
 create index entries_urn on stint.entries (urn, pos) where urn is not null;
@@ -133,7 +137,9 @@ create index executions_finished on stint.executions using brin (finished);
 -- Jobs that wait for a time. The only table with churn.
 create table stint.waiting (
   job      bigint      primary key,
-  due      timestamptz not null,
+  due      timestamptz,          -- null while the next is not
+  undecided text       check (undecided <> ''), -- the retry function that is to say when it is due, if at all
+  faulty   boolean     check (faulty),
   body     bigint      not null,
   why      text        not null check (why in ('scheduled', 'retrying')),
   attempt  integer     not null check (attempt >= 1),
@@ -141,9 +147,14 @@ create table stint.waiting (
   losses   smallint    not null default 0,
   suspect  smallint    not null default 0,
   queue    text        not null,
-  kind     text        not null
+  kind     text        not null,
+  check ((due is null) = (undecided is not null)),
+  check (undecided is null or why = 'retrying')
 );
 create index waiting_due on stint.waiting (due, job);
+-- What waits for a retry function, and what people should look at: both rare.
+create index waiting_undecided on stint.waiting (job, undecided) where undecided is not null;
+create index waiting_faulty on stint.waiting (job) where faulty;
 
 -- Jobs that somebody cancelled and that have no final outcome yet. The marker
 -- is committed before anything else happens, and whoever moves a job looks at it.

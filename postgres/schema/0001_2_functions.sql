@@ -284,7 +284,8 @@ create function stint.finish(p_engine bigint,
   x_started bigint[], x_ended bigint[], x_outcome smallint[], x_final boolean[],
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
-  s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[])
+  s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
+  s_undecided text[] default null, s_faulty boolean[] default null)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -299,7 +300,8 @@ begin
     raise exception 'a claim of engine % is gone', p_engine using errcode = 'ST003';
   end if;
   return stint.record(p_engine, x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final,
-    x_reason, x_result, x_error, s_pos, s_lane, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect);
+    x_reason, x_result, x_error, s_pos, s_lane, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect,
+    s_undecided, s_faulty);
 end
 $$;
 
@@ -313,7 +315,8 @@ create function stint.record(p_engine bigint,
   x_started bigint[], x_ended bigint[], x_outcome smallint[], x_final boolean[],
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
-  s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[])
+  s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
+  s_undecided text[] default null, s_faulty boolean[] default null)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -361,19 +364,19 @@ begin
     select coalesce(array_agg(d), '{}') into done from unnest(done) as d where d <> all (lasts);
   end if;
   -- Only what was recorded now has a successor: it is written with it.
-  insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind)
-    select coalesce(e.job, e.pos), clock + s.delay * interval '1 microsecond', coalesce(e.body, e.pos),
-           s.why, s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind
-    from unnest(s_pos, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect)
-      as s(pos, delay, why, queue, priority, kind, attempt, losses, suspect)
+  insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty)
+    select coalesce(e.job, e.pos), case when s.undecided is null then clock + s.delay * interval '1 microsecond' end, coalesce(e.body, e.pos),
+           s.why, s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, s.undecided, nullif(s.faulty, false)
+    from unnest(s_pos, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect, s_undecided, s_faulty)
+      as s(pos, delay, why, queue, priority, kind, attempt, losses, suspect, undecided, faulty)
     join stint.entries e on e.pos = s.pos
     where s.why is not null and (whole or s.pos = any (done));
   get diagnostics waits = row_count;
-  insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind)
+  insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty)
     select s.lane, coalesce(e.job, e.pos), coalesce(e.body, e.pos),
-           s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind
-    from unnest(s_pos, s_lane, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect)
-      with ordinality as s(pos, lane, why, queue, priority, kind, attempt, losses, suspect, i)
+           s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, nullif(s.faulty, false)
+    from unnest(s_pos, s_lane, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect, s_faulty)
+      with ordinality as s(pos, lane, why, queue, priority, kind, attempt, losses, suspect, faulty, i)
     join stint.entries e on e.pos = s.pos
     where s.why is null and (whole or s.pos = any (done))
     order by s.i;
@@ -385,6 +388,30 @@ begin
   -- What waits may be due before anything that engines know of.
   perform pg_notify('stint', '');
   return written;
+end
+$$;
+
+-- Put jobs that wait for a decision where it can be recorded: each gets an entry
+-- in the lane that nobody claims, behind its attempts. Jobs that somebody is
+-- deciding about, or cancelling, are passed over.
+create function stint.take_undecided(p_jobs bigint[], p_attempts integer[])
+returns table (job bigint, pos bigint) language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+    with mine as materialized (
+      select w.job from unnest(p_jobs, p_attempts) as d(job, attempt)
+      join stint.waiting w on w.job = d.job and w.attempt = d.attempt and w.undecided is not null
+      order by w.job for update of w skip locked
+    ), gone as (
+      delete from stint.waiting w using mine where w.job = mine.job returning w.*
+    )
+    insert into stint.entries as e (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty)
+    select -1, g.job, g.body, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty
+    from gone g order by g.job
+    returning e.job, e.pos;
 end
 $$;
 
@@ -407,8 +434,8 @@ begin
        and not exists (select from stint.executions x where x.job = w.job or x.pos = w.job) then
       at := w.job;
     else
-      insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind)
-        values (-1, w.job, w.body, w.attempt, w.priority, w.losses, w.queue, w.kind) returning pos into at;
+      insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind, faulty)
+        values (-1, w.job, w.body, w.attempt, w.priority, w.losses, w.queue, w.kind, w.faulty) returning pos into at;
     end if;
     insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
       values (at, 0, 0, clock, clock, nullif(w.job, at), w.attempt, 0, 6, true, stint.why_cancelled(w.job));
@@ -484,8 +511,8 @@ begin
   ), gone as (
     delete from stint.waiting w using due where w.job = due.job returning w.*
   ), added as (
-    insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind)
-    select stint.lane(g.queue, g.priority, 'normal'), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind
+    insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind, faulty)
+    select stint.lane(g.queue, g.priority, 'normal'), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty
     from gone g order by g.due, g.job
     returning due
   )

@@ -29,7 +29,8 @@ as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cance
 -- or with a final one: a later one (e, with l), or b itself (with x). Its
 -- contents are those that the newest refers to (c). All of it is joined by
 -- keys: a search by id and the newest first walk the primary key, and counts
--- may hash.
+-- may hash. A job is faulty only while it has not ended; one that is undecided
+-- waits for the retry function of that name to give it a date.
 create view stint.jobs as
 select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, j.reason,
        j.created, j.due,
@@ -40,7 +41,8 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, 
        c.timeout, coalesce(c.max_losses, 3) as max_losses,
        case when j.waits then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
        case when j.waits then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
-       j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun
+       j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
+       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided
 from (
   select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source,
          case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
@@ -50,10 +52,12 @@ from (
               then 'running' when k.job is null then 'available' else 'cancelled' end as state,
          coalesce(w.queue, e.queue, b.queue) as queue, coalesce(w.priority, e.priority, b.priority) as priority,
          coalesce(w.attempt, e.attempt, b.attempt) as attempt, coalesce(w.losses, e.losses, b.losses) as losses,
-         coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end, k.why) as reason,
+         coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end, k.why,
+                  case when w.job is null then case v.outcome when 1 then 'done' when 6 then 'cancelled' end end) as reason,
          coalesce(w.due, e.due, e.created, b.due, b.created) as due,
          case when w.job is null then v.pos end as pos,
          coalesce(w.body, e.body, b.pos) as contents, w.job is not null as waits,
+         coalesce(w.faulty, e.faulty, false) as faulty, w.undecided,
          case when e.pos is null then x.started else l.started end as started,
          case when e.pos is null then x.finished else l.finished end as finished,
          case when e.pos is null then x.result else l.result end as result,
@@ -71,6 +75,100 @@ from (
     and (w.job is not null or e.pos is not null or x.final or x.pos is null and b.lane >= 0)
 ) j
 left join stint.entries c on c.pos = j.contents;
+
+-- What is wrong with a retry policy, null when nothing is. A policy that the
+-- program could not read would be the default one without a word, so this is
+-- as strict, but for the sizes and the order of durations.
+create function stint.policy_problem(p jsonb, depth integer default 1) returns text language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  span  constant text := '([0-9]+([.][0-9]+)?(w|d|h|m|s|ms|us|ns))+';
+  names constant text := '[^,|[:cntrl:]]+([|][^,|[:cntrl:]]+)*';
+  name  text;
+  has   text[];
+  field text;
+  v     jsonb;
+  item  jsonb;
+  bad   text;
+begin
+  if jsonb_typeof(p) = 'string' then
+    if p #>> '{}' !~ ('^(none|default|fixed:[0-9]{1,10}:' || span || '|forever:' || span || '|exponential:[0-9]{1,10}:' || span ||
+        '|exponential-within:' || span || ':' || span || '|function:[^,[:cntrl:]]+|timetable:' || span || '=' || span || '(,' || span || '=' || span || ')*)' ||
+        '(,(jitter=[0-9.eE+-]+|max=' || span || '|deadline=' || span || '|faulty=[1-9][0-9]{0,9}|only=' || names || '|except=' || names || '))*$') then
+      return 'as text it is like fixed:2:10s or exponential:10:1m,jitter=0.1,max=1h';
+    end if;
+    for field in select unnest(string_to_array(m[2], '|')) from regexp_matches(p #>> '{}', ',(only|except)=([^,]*)', 'g') m loop
+      bad := coalesce(bad, stint.class_problem(to_jsonb(field)));
+    end loop;
+    return bad;
+  elsif jsonb_typeof(p) <> 'object' then
+    return 'it is a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}, or a JSON string such as "fixed:2:10s"';
+  elsif depth > 5 then
+    return 'policies are nested deeper than 5';
+  end if;
+  name := case when jsonb_typeof(p -> 'policy') = 'string' then p ->> 'policy' end;
+  has := case name when 'none' then '{}' when 'default' then '{}' when 'fixed' then '{retries,wait}' when 'forever' then '{wait}'
+                   when 'exponential' then '{retries,first}' when 'timetable' then '{rows}' when 'function' then '{name}'
+                   when 'by_error' then '{cases}' end;
+  if has is null then
+    return 'policy is one of none, default, fixed, forever, exponential, timetable, by_error and function';
+  end if;
+  foreach field in array has loop
+    if not p ? field then
+      return name || ' needs ' || field;
+    end if;
+  end loop;
+  has := has || '{policy,only,except,jitter,max,deadline,faulty}' || case name when 'by_error' then '{else}'::text[] end;
+  for field, v in select * from jsonb_each(p) loop
+    if field <> all (has) then
+      return name || ' has no ' || field;
+    end if;
+    bad := case
+      when field in ('wait', 'first', 'max', 'deadline') and (jsonb_typeof(v) <> 'string' or v #>> '{}' !~ ('^' || span || '$'))
+        then 'is a duration such as "90s"'
+      when field in ('retries', 'faulty', 'jitter') and jsonb_typeof(v) <> 'number' then 'is a number'
+      when field in ('retries', 'faulty') and (v::numeric <> trunc(v::numeric) or v::numeric > 2147483647
+                                               or v::numeric < case field when 'faulty' then 1 else 0 end) then 'is a whole number'
+      when field = 'jitter' and v::numeric not between 0 and 1 then 'is between 0 and 1'
+      when field = 'name' and (jsonb_typeof(v) <> 'string' or v #>> '{}' !~ '^[^[:cntrl:]]{1,255}$') then 'is the name of a function'
+      when field in ('only', 'except', 'rows', 'cases') and (jsonb_typeof(v) <> 'array' or v = '[]') then 'is an array of some'
+    end;
+    if bad is not null then
+      return field || ' ' || bad;
+    end if;
+    if field = 'else' then
+      bad := stint.policy_problem(v, depth + 1);
+    elsif field in ('only', 'except', 'rows', 'cases') then
+      for item in select * from jsonb_array_elements(v) loop
+        bad := coalesce(bad, case
+          when field in ('only', 'except') then stint.class_problem(item)
+          when jsonb_typeof(item) <> 'object' then 'want an object'
+          when field = 'rows' and item - '{younger,wait}'::text[] = '{}' and item ->> 'younger' ~ ('^' || span || '$') and item ->> 'wait' ~ ('^' || span || '$') then null
+          when field = 'rows' then 'a row has the durations younger and wait'
+          when item - '{class,then}'::text[] <> '{}' or not item ?& '{class,then}' then 'a case has class and then'
+          else coalesce(stint.class_problem(item -> 'class'), stint.policy_problem(item -> 'then', depth + 1)) end);
+      end loop;
+    end if;
+    if bad is not null then
+      return field || ': ' || bad;
+    end if;
+  end loop;
+  return null;
+end
+$$;
+
+-- The same of a class of errors. The types of errors.New and the like are
+-- none, since every error of a text would be of that class.
+create function stint.class_problem(class jsonb) returns text language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when jsonb_typeof(class) <> 'string' or class #>> '{}' !~ '^[^[:cntrl:]]+$' or octet_length(class #>> '{}') > 255
+              then 'a class is a name'
+              when ltrim(class #>> '{}', '*') in ('errors.errorString', 'errors.joinError', 'errors.fundamental', 'errors.withStack', 'errors.withMessage',
+                'fmt.errorString', 'fmt.wrapError', 'fmt.wrapErrors', 'xerrors.errorString', 'xerrors.noWrapError', 'xerrors.wrapError')
+              then (class #>> '{}') || ' is the type of every error of a text; declare a class for those that you mean' end
+$$;
 
 -- Enqueue one job from any language, in the caller's own transaction:
 --
@@ -128,13 +226,8 @@ begin
     raise exception 'stint.enqueue: metadata must be a JSON object' using errcode = '22023';
   elsif octet_length(enqueue.metadata::text) > 65536 then
     raise exception 'stint.enqueue: metadata of % bytes is more than 65536', octet_length(enqueue.metadata::text) using errcode = '22023';
-  elsif enqueue.retry is not null and not coalesce(case jsonb_typeof(enqueue.retry)
-                       when 'object' then enqueue.retry ->> 'policy'
-                       when 'string' then split_part(split_part(enqueue.retry #>> '{}', ',', 1), ':', 1)
-                       when 'null' then 'default' else '' end
-                     in ('none', 'default', 'fixed', 'forever', 'exponential', 'exponential-within', 'exponential_within',
-                         'timetable', 'function', 'by_error'), false) then
-    raise exception 'stint.enqueue: % is no retry policy', enqueue.retry using errcode = '22023',
+  elsif jsonb_typeof(enqueue.retry) <> 'null' and stint.policy_problem(enqueue.retry) is not null then
+    raise exception 'stint.enqueue: % is no retry policy: %', enqueue.retry, stint.policy_problem(enqueue.retry) using errcode = '22023',
       hint = 'It is a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}, or a JSON string such as "fixed:2:10s".';
   elsif cardinality(labels) > 50 then
     raise exception 'stint.enqueue: % tags are more than 50', cardinality(labels) using errcode = '22023';

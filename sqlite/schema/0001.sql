@@ -41,6 +41,7 @@ create table stint_entries (
   losses   integer not null check (losses >= 0),
   suspect  integer not null check (suspect >= 0),
   max_losses integer check (max_losses >= 0), -- null for the default
+  faulty   integer check (faulty = 1), -- of a job that failed so often that people should look; else null
   queue    text not null check (queue <> ''),
   kind     text not null check (kind <> ''),
   args     text check (json_valid(args)),
@@ -58,6 +59,8 @@ create table stint_entries (
 create index stint_entries_lane on stint_entries (lane);
 -- The entries of a job beyond its first; jobs that run once are not in it.
 create index stint_entries_job on stint_entries (job) where job is not null;
+-- Entries of faulty jobs, which are few.
+create index stint_entries_faulty on stint_entries (job) where faulty is not null;
 -- Jobs about one thing, for people; jobs that name none are not in it.
 create index stint_entries_urn on stint_entries (urn) where urn is not null;
 
@@ -113,11 +116,16 @@ create table stint_executions (
 create index stint_executions_job on stint_executions (job) where job is not null;
 -- What is rare and asked for: attempts that did not complete their job.
 create index stint_executions_rare on stint_executions (outcome, final) where outcome <> 1;
+-- What nobody had claimed: jobs that were cancelled or decided about while
+-- they waited.
+create index stint_executions_unclaimed on stint_executions (pos) where nonce = 0;
 
 -- Jobs that wait for a time. The only table with churn.
 create table stint_waiting (
   job      integer primary key,
-  due      integer not null,
+  due      integer,              -- null while the next is not
+  undecided text check (undecided <> ''), -- the retry function that is to say when it is due, if at all
+  faulty   integer check (faulty = 1),
   body     integer not null,
   why      text not null check (why in ('scheduled', 'retrying')),
   attempt  integer not null check (attempt >= 1),
@@ -125,10 +133,15 @@ create table stint_waiting (
   losses   integer not null check (losses >= 0),
   suspect  integer not null check (suspect >= 0),
   queue    text not null check (queue <> ''),
-  kind     text not null check (kind <> '')
+  kind     text not null check (kind <> ''),
+  check ((due is null) = (undecided is not null)),
+  check (undecided is null or why = 'retrying')
 ) strict;
 -- Promotion reads what is due, in the order of its due times.
 create index stint_waiting_due on stint_waiting (due);
+-- What waits for a retry function, and what people should look at: both rare.
+create index stint_waiting_undecided on stint_waiting (job, undecided) where undecided is not null;
+create index stint_waiting_faulty on stint_waiting (job) where faulty is not null;
 
 -- Jobs that somebody cancelled and that have no final outcome yet. Whoever
 -- moves a job looks here, so a program in any language cancels one by
@@ -198,8 +211,9 @@ create view stint_jobs as
   select w.job as id, w.kind,
          cast(case when w.job in (select c.job from stint_cancellations c) then 'cancelled' else w.why end as text) as state, 0 as begun, w.queue, w.priority, b.args,
          w.attempt, w.losses, cast((select c.why from stint_cancellations c where c.job = w.job) as text) as reason,
-         cast(b.created as integer) as created, cast(w.due as integer) as due,
-         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error
+         cast(b.created as integer) as created, cast(ifnull(w.due, ifnull(b.due, b.created)) as integer) as due,
+         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
+         w.faulty is not null and w.job not in (select c.job from stint_cancellations c) as faulty, cast(w.undecided as text) as undecided
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_executions l
@@ -211,9 +225,11 @@ union all
                    when e.pos in (select c.job from stint_cancellations c) then 'cancelled' else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
          e.queue, e.priority, e.args, e.attempt, e.losses,
-         cast(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.pos)) as text),
+         cast(ifnull(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.pos)),
+                     case x.outcome when 1 then 'done' when 6 then 'cancelled' end) as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
-         x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error
+         x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error,
+         0, cast(null as text)
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
@@ -224,9 +240,12 @@ union all
                    when e.job in (select c.job from stint_cancellations c) then 'cancelled' else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
          e.queue, e.priority, b.args, e.attempt, e.losses,
-         cast(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.job)) as text),
+         cast(ifnull(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.job)),
+                     case x.outcome when 1 then 'done' when 6 then 'cancelled' end) as text),
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
-         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error
+         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
+         e.faulty is not null and x.pos is null and not (e.job in (select c.job from stint_cancellations c)
+           and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)), cast(null as text)
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos

@@ -1,0 +1,318 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// undecidedTests are about failures that wait for a retry function.
+var undecidedTests = []test{
+	{"What is undecided shows as retrying, without a date, and is never promoted", func(t *T) {
+		id := t.undecided("f")[0]
+		t.promoteAll(0)
+		p, err := t.Store.Promote(t.ctx, time.Time{}, 10)
+		t.must(err)
+		info := t.info(id)
+		if p.Next >= 0 || info.State != stint.Retrying || info.Undecided != "f" || info.Attempt != 2 || !info.Due.Equal(info.Created) {
+			t.Errorf("the next is due in %v; it shows as %s, undecided %q, attempt %d, due %v after it was created",
+				p.Next, info.State, info.Undecided, info.Attempt, info.Due.Sub(info.Created))
+		}
+		if x := info.Executions[0]; x.Final || x.Error == nil || x.Error.Message != "no paper" {
+			t.Errorf("its failure shows as %+v", x)
+		}
+		counts, err := t.Store.Counts(t.ctx)
+		t.must(err)
+		if got := t.list(stint.Filter{State: stint.Retrying}); !slices.Equal(got, []stint.ID{id}) || counts[stint.Retrying] != 1 {
+			t.Errorf("as retrying are listed %v, counted %d", got, counts[stint.Retrying])
+		}
+	}},
+	{"A failure is told to whoever has the function, whole", undecidedWhole},
+	{"Only failures for these functions are told, in the order of their IDs, page by page", func(t *T) {
+		ids := t.undecided("f", "g", "f", "h", "f")
+		want := []stint.ID{ids[0], ids[2], ids[3], ids[4]}
+		var got []stint.ID
+		for after := stint.ID(0); ; after = got[len(got)-1] {
+			page, err := t.Store.Undecided(t.ctx, []string{"f", "h", "x"}, after, 3)
+			t.must(err)
+			for _, u := range page {
+				got = append(got, u.ID)
+			}
+			if len(page) < 3 {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("told were %v, want %v", got, want)
+		}
+		for _, names := range [][]string{nil, {"x"}} {
+			if page, err := t.Store.Undecided(t.ctx, names, 0, 10); err != nil || len(page) != 0 {
+				t.Errorf("for %v %d are told, error %v", names, len(page), err)
+			}
+		}
+	}},
+	{"A decision for another attempt gives it its date", decideAgain},
+	{"A decision against another attempt ends the job", decideFinal},
+	{"A decision for one attempt says nothing about a later one", func(t *T) {
+		id := t.undecided("f")[0]
+		w := t.join("k")
+		stale := t.decisions(retry.Again(0))
+		t.decided(w, 1, stale...)
+		t.promoteAll(1)
+		w.Finish(failure, w.ClaimAll()...)
+		t.decided(w, 0, stale...)
+		if info := t.info(id); info.Undecided != "f" || info.Attempt != 3 {
+			t.Errorf("it is %s, undecided %q, attempt %d", info.State, info.Undecided, info.Attempt)
+		}
+		t.decided(w, 1, t.decisions(retry.Final("enough"))...)
+		t.state(id, stint.Failed)
+	}},
+	{"Who is not in the roster decides nothing", func(t *T) {
+		id := t.undecided("f")[0]
+		done := t.decisions(retry.Final("enough"))
+		w := t.join("k")
+		w.Leave()
+		for _, engine := range []*Worker{w, NewWorker(t, t.Store, "k")} {
+			if ids, err := t.Store.Decide(t.ctx, engine.Info.Token, done); !errors.Is(err, stint.ErrBuried) || ids != nil {
+				t.Errorf("it decided %v, error %v, want ErrBuried", ids, err)
+			}
+		}
+		t.state(id, stint.Retrying)
+	}},
+	{"What was decided is decided once, whoever repeats it", func(t *T) {
+		t.undecided("f", "f", "f")
+		w := t.join("k")
+		done := t.decisions(retry.Again(time.Hour))
+		t.decided(w, 2, done[:2]...)
+		t.decided(w, 1, done...)
+		t.decided(w, 0, done...)
+		if l := t.ledger(); len(l.Executions) != 6 || len(l.Waiting) != 3 {
+			t.Errorf("there are %d executions and %d waits, want 6 and 3", len(l.Executions), len(l.Waiting))
+		}
+		t.decided(w, 0)
+	}},
+	{"Of many that decide at once, one does", func(t *T) {
+		const n = 20
+		t.undecided(slices.Repeat([]string{"f"}, n)...)
+		again, final := t.decisions(retry.Again(time.Hour)), t.decisions(retry.Final("enough"))
+		var sum atomic.Int64
+		errs := atOnce(6, func(i int) error {
+			w := t.join("k")
+			done := slices.Clone([][]stint.Execution{again, final}[i%2])
+			if i%3 == 0 {
+				slices.Reverse(done)
+			}
+			got, err := t.Store.Decide(t.ctx, w.Info.Token, done)
+			sum.Add(int64(len(got)))
+			return err
+		})
+		if err := errors.Join(errs...); err != nil || sum.Load() != n {
+			t.Errorf("%d were decided, error %v, want %d", sum.Load(), err, n)
+		}
+		if l := t.ledger(); len(l.Executions) != 2*n {
+			t.Errorf("there are %d executions, want %d", len(l.Executions), 2*n)
+		}
+	}},
+	{"A job that is cancelled while it is undecided stays cancelled", func(t *T) {
+		ids := t.undecided("f", "f")
+		w := t.join("k")
+		again, final := t.decisions(retry.Again(0))[:1], t.decisions(retry.Final("enough"))[1:]
+		t.cancel("not needed", ids...)
+		for _, id := range ids {
+			if info := t.info(id); info.State != stint.Cancelled || info.Reason != "not needed" {
+				t.Errorf("it is %s, %q", info.State, info.Reason)
+			}
+		}
+		t.decided(w, 0, append(again, final...)...)
+		t.promoteAll(0)
+		if got := w.ClaimAll(); len(got) != 0 {
+			t.Errorf("%d of the cancelled are claimed", len(got))
+		}
+	}},
+	{"Deciding a batch with a stranger's job leaves that alone", func(t *T) {
+		id := t.undecided("f")[0]
+		w := t.join("k")
+		other := t.enqueue(job("k"), job("k", stint.In(time.Hour)))
+		var done []stint.Execution
+		for _, at := range append(other, 1<<60) {
+			x := t.decisions(retry.Final("enough"))[0]
+			x.Job = at
+			done = append(done, x)
+		}
+		t.decided(w, 1, append(done, t.decisions(retry.Final("enough"))...)...)
+		t.state(id, stint.Failed)
+		t.state(other[0], stint.Available)
+		t.state(other[1], stint.Scheduled)
+	}},
+	{"A call whose context has ended decides nothing", func(t *T) {
+		id := t.undecided("f")[0]
+		w := t.join("k")
+		ctx, cancel := context.WithCancel(t.ctx)
+		cancel()
+		if ids, err := t.Store.Decide(ctx, w.Info.Token, t.decisions(retry.Final("enough"))); err == nil || ids != nil {
+			t.Errorf("it decided %v, error %v", ids, err)
+		}
+		t.state(id, stint.Retrying)
+	}},
+}
+
+// failure is how the attempts of these tests end.
+var failure = stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no paper"), Stack: "main.go:1"}
+
+// undecided enqueues jobs, each with a retry function, and fails them at an
+// engine that has none.
+func (t *T) undecided(funcs ...string) []stint.ID {
+	t.Helper()
+	var batch []stint.NewJob
+	for _, name := range funcs {
+		batch = append(batch, job("k", stint.Retry(retry.Function(name).Faulty(1))))
+	}
+	ids := t.enqueue(batch...)
+	w := t.join("k")
+	w.Finish(failure, w.ClaimAll()...)
+	w.Leave()
+	return ids
+}
+
+// decisions has each undecided failure decided in one way.
+func (t *T) decisions(d retry.Decision) []stint.Execution {
+	t.Helper()
+	var funcs retry.Registry
+	names := []string{"f", "g", "h"}
+	for _, name := range names {
+		t.must(funcs.Register(name, func(error, retry.Failure) retry.Decision { return d }))
+	}
+	all, err := t.Store.Undecided(t.ctx, names, 0, 1000)
+	t.must(err)
+	var done []stint.Execution
+	for _, u := range all {
+		x, err := u.Conclude(&funcs, time.Now(), 0.5)
+		t.must(err)
+		done = append(done, x)
+	}
+	return done
+}
+
+// decided records decisions and checks how many were new.
+func (t *T) decided(w *Worker, want int, done ...stint.Execution) {
+	t.Helper()
+	ids, err := t.Store.Decide(t.ctx, w.Info.Token, done)
+	if err != nil || len(ids) != want || !distinct(ids) {
+		t.Errorf("decided were %v, error %v, want %d", ids, err, want)
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(done, func(x stint.Execution) bool { return x.Job == id }) {
+			t.Errorf("job %d was decided, and nobody asked", id)
+		}
+	}
+}
+
+func undecidedWhole(t *T) {
+	j := rich()
+	j.Delay, j.Retry = 0, retry.Function("f").Deadline(time.Hour)
+	w := t.join(j.Kind)
+	t.enqueue(j)
+	first := w.One()
+	for attempt := 1; attempt <= 3; attempt++ {
+		e := first
+		if attempt > 1 {
+			e = w.One()
+		}
+		x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("attempt %d", attempt), Stack: "main.go:1"})
+		x.Error.Classes = []string{x.Error.Class, "another"}
+		x.Ended = time.Now()
+		x.Started = x.Ended.Add(-3 * time.Second)
+		if attempt == 2 {
+			x.Next.Queue, x.Next.Priority, x.Next.Losses = "elsewhere", 7, 1
+		}
+		if _, err := w.TryFinish(t.ctx, x); err != nil {
+			t.Fatal(err)
+		}
+		all, err := t.Store.Undecided(t.ctx, []string{"f"}, 0, 10)
+		t.must(err)
+		want := stint.Undecided{Job: first.Job, Func: "f", Error: *x.Error}
+		want.Attempt, want.Queue, want.Priority, want.Losses = attempt+1, x.Next.Queue, x.Next.Priority, x.Next.Losses
+		if len(all) != 1 {
+			t.Fatalf("%d are told, want 1", len(all))
+		}
+		if diff := cmp.Diff(want, all[0], append(sameJob, cmpopts.IgnoreFields(stint.Undecided{}, "Took"))...); diff != "" {
+			t.Errorf("attempt %d (-want +got):\n%s", attempt, diff)
+		}
+		if took := all[0].Took; took < 3*time.Second-time.Millisecond || took > 3*time.Second+time.Millisecond {
+			t.Errorf("an attempt of 3s is told as %v long", took)
+		}
+		t.decided(w, 1, t.decisions(retry.Again(0))...)
+		t.promoteAll(1)
+	}
+	w.Complete(w.One())
+}
+
+func decideAgain(t *T) {
+	id := t.undecided("f")[0]
+	w := t.join("k")
+	before := t.now()
+	t.decided(w, 1, t.decisions(retry.Decision{Retry: true, Wait: time.Hour, Queue: "bulk", Note: "odd"})...)
+	after := t.now()
+	info := t.info(id)
+	if info.State != stint.Retrying || info.Undecided != "" || info.Queue != "bulk" || info.Attempt != 2 || !info.Faulty {
+		t.Errorf("it is %s, undecided %q, in queue %s, attempt %d, faulty %v", info.State, info.Undecided, info.Queue, info.Attempt, info.Faulty)
+	}
+	const slack = 10 * time.Millisecond
+	if info.Due.Before(before.Add(time.Hour-slack)) || info.Due.After(after.Add(time.Hour+slack)) {
+		t.Errorf("an hour after the decision is %v, decided between %v and %v", info.Due, before, after)
+	}
+	if len(info.Executions) != 2 {
+		t.Fatalf("it has %d executions, want the failure and the decision", len(info.Executions))
+	}
+	x := info.Executions[1]
+	if x.Outcome != stint.OutcomeReturned || x.Final || x.Slot != 0 || x.Attempt != 2 || x.Engine != w.Info.Token ||
+		x.Reason != "decided by the retry function f" || x.Error == nil || x.Error.Message != "no paper" || x.Error.Note != "odd" {
+		text, _ := json.Marshal(x)
+		t.Errorf("the decision is recorded as %s", text)
+	}
+	counts, err := t.Store.Counts(t.ctx)
+	t.must(err)
+	if counts[stint.Running] != 0 || counts[stint.Retrying] != 1 || counts[stint.Completed] != 0 {
+		t.Errorf("the counts are %v", counts)
+	}
+	// And its date is a date like any other.
+	id = t.undecided("g")[0]
+	t.decided(w, 1, t.decisions(retry.Again(0))...)
+	t.promoteAll(1)
+	if e := w.One(); e.ID != id || e.Attempt != 2 {
+		t.Errorf("claimed job %d, attempt %d", e.ID, e.Attempt)
+	} else {
+		w.Complete(e)
+	}
+}
+
+func decideFinal(t *T) {
+	id := t.undecided("f")[0]
+	w := t.join("k")
+	t.decided(w, 1, t.decisions(retry.Final("customer left"))...)
+	info := t.info(id)
+	if info.State != stint.Failed || info.Reason != "customer left" || info.Undecided != "" || info.Faulty || len(info.Executions) != 2 {
+		t.Fatalf("it is %s (%s), undecided %q, faulty %v, with %d executions", info.State, info.Reason, info.Undecided, info.Faulty, len(info.Executions))
+	}
+	if x := info.Executions[1]; x.Outcome != stint.OutcomeFailed || !x.Final || x.Engine != w.Info.Token || x.Error == nil || x.Error.Message != "no paper" {
+		t.Errorf("the decision is recorded as %+v", x)
+	}
+	counts, err := t.Store.Counts(t.ctx)
+	t.must(err)
+	if counts[stint.Running] != 0 || counts[stint.Retrying] != 0 || counts[stint.Failed] != 1 {
+		t.Errorf("the counts are %v", counts)
+	}
+	if got := t.list(stint.Filter{State: stint.Failed}); !slices.Equal(got, []stint.ID{id}) {
+		t.Errorf("as failed are listed %v", got)
+	}
+}

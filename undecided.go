@@ -1,0 +1,76 @@
+package stint
+
+import (
+	"context"
+	"time"
+
+	"github.com/stint-go/stint/retry"
+)
+
+// Decider keeps failures about which a retry function is to decide that the
+// engine at hand does not have. Such a job waits as retrying, but without a
+// date: it is not promoted, so it never runs before the decision, and it is not
+// lost, since whoever has the function finds it here.
+//
+//	failed ──▶ waiting, no date ──Undecided──▶ an engine that has the function
+//	              ▲                                      │
+//	              └──── waiting until a date ◀──Decide───┴──▶ final
+type Decider interface {
+	// Undecided reads up to limit of the jobs that wait for one of these retry
+	// functions, by the order of their IDs from the one after it on.
+	Undecided(ctx context.Context, funcs []string, after ID, limit int) ([]Undecided, error)
+
+	// Decide records what was decided, all or nothing, durably, while the
+	// engine stands in the roster ([ErrBuried] otherwise). Each execution is
+	// for a job, at its attempt, that waits undecided; one that was decided or
+	// cancelled meanwhile, or is being, is left alone. So many may call it at
+	// once, and it is safe to repeat. It returns the jobs that it decided about.
+	//
+	// The execution gets a position of its own, in a lane that nobody claims:
+	// who decided, when and what is part of the job's history.
+	Decide(ctx context.Context, engine Token, done []Execution) ([]ID, error)
+}
+
+// Undecided is a failure that waits for a retry function. The job is as its
+// next attempt would see it.
+type Undecided struct {
+	Job
+	Func  string        // who is to decide
+	Error Failure       // how the last attempt failed
+	Took  time.Duration // how long that ran
+}
+
+// Of returns the failure with all that the entry which failed knows of its job,
+// but for what may have changed with the failure. Stores use it.
+func (u Undecided) Of(j Job) Undecided {
+	j.Attempt, j.Losses, j.Queue, j.Priority = u.Attempt, u.Losses, u.Queue, u.Priority
+	u.Job = j
+	return u
+}
+
+// Conclude asks the retry function, and says what to record for [Decider]. The
+// error is a [retry.UnknownFuncError] when it is not among these functions. The
+// wait counts from now: the failure was not judged before.
+func (u *Undecided) Conclude(funcs *retry.Registry, now time.Time, chance float64) (Execution, error) {
+	d, err := funcs.Decide(u.Retry, retry.Failure{
+		Charged: u.Attempt - 1, Classes: u.Error.classes(), Message: u.Error.Message,
+		Created: u.Created, Due: u.Due, Now: now, Took: u.Took, Rand: chance,
+	}, nil)
+	if err != nil {
+		return Execution{}, err
+	}
+	next := Successor{
+		Kind: u.Kind, Queue: u.Queue, Priority: u.Priority, Attempt: u.Attempt, Losses: u.Losses,
+		Faulty: u.Retry.IsFaulty(u.Attempt - 1),
+	}
+	next.retry(&d)
+	x := Execution{
+		Job: u.ID, Attempt: u.Attempt, Outcome: OutcomeReturned, Reason: "decided by the retry function " + u.Func, Next: &next,
+		Error: &Failure{Class: u.Error.Class, Classes: u.Error.Classes, Message: u.Error.Message, Note: d.Note, Recoverable: true},
+	}
+	if !d.Retry {
+		x.Outcome, x.Final, x.Reason, x.Next = OutcomeFailed, true, d.Reason, nil
+		x.Error.Recoverable = d.Reason != retry.ReasonNotRetriable
+	}
+	return x, nil
+}
