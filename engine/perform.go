@@ -21,36 +21,45 @@ const (
 // perform calls the handler and says how that ended.
 func (s *session) perform(t task, slot int) (outcome, stint.Ending) {
 	e := t.entry
+	began := time.Now()
+	e.Started = s.clock.at(began)
 	if s.config.OnEvent != nil {
 		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
 	}
-	a := &attempt{s: s, outcome: outcome{task: t}, slot: slot + 1, began: time.Now(), keep: s.mux.Declaration(e.Kind).Keep}
-	ctx, end := a.context()
+	a := &attempt{s: s, job: e.Job, outcome: outcome{task: t}, slot: slot + 1, began: began, keep: s.mux.Declaration(e.Kind).Keep}
+	a.Job, a.Client, a.Inspector = &a.job, s.client, s.inspector
+	end := a.open()
 	defer end()
 	s.attempts.add(a)
 	defer s.attempts.remove(a)
-	// The handler gets a job of its own: what it does to it changes nothing.
-	job := e.Job
-	result, err := call(ctx, s.mux.Handler(e.Kind), &job)
+	result, err := a.call(s.mux.Handler(e.Kind))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.fate == completed && err != nil {
 		s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Job: &e.Job, Doing: "return from a handler that had completed its job", Err: err})
 	}
-	return a.outcome, ending(ctx, result, err)
+	return a.outcome, ending(a, result, err)
 }
 
 // errGoexit is how an attempt ends whose handler ended its goroutine.
 var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
-// call runs the handler and turns a panic into an error.
-func call(ctx context.Context, h stint.Handler, job *stint.Job) (result json.RawMessage, err error) {
+// call runs the handler and turns a panic into an error. What the handler set
+// takes the place of what it returns, but not of its panic.
+func (a *attempt) call(h stint.Handler) (result json.RawMessage, err error) {
+	returned := false
 	defer func() {
+		if returned {
+			return
+		}
+		_, _ = a.Settle(nil, nil)
 		if v := recover(); v != nil {
-			err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
+			result, err = nil, &stint.PanicError{Value: v, Stack: string(debug.Stack())}
 		}
 	}()
-	return h(ctx, job)
+	result, err = h(a, &a.job)
+	returned = true
+	return a.Settle(result, err)
 }
 
 // ending classifies what a handler returned. An error counts as the stop's
