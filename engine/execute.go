@@ -49,7 +49,9 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 				continue
 			}
 			if !s.reserveHooks(current.entry) {
+				s.held.occupied(1)
 				s.pass(s.giveUp(current), ended)
+				s.awaitHookRoom()
 				continue
 			}
 			if !s.mayBegin(current.entry, i) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -27,6 +28,7 @@ func (s *session) perform(t task, slot int) (outcome, stint.Ending) {
 		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
 	}
 	a := &attempt{s: s, job: e.Job, outcome: outcome{task: t}, slot: slot + 1, began: began, keep: s.mux.Declaration(e.Kind).Keep}
+	a.job.Tags = slices.Clone(e.Tags)
 	a.Job, a.Client, a.Inspector = &a.job, s.client, s.inspector
 	end := a.open()
 	defer end()
