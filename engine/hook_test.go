@@ -313,12 +313,21 @@ func TestHooksThatHangKeepJobsFromBeginningButNotFromOtherEngines(t *testing.T) 
 		if counts, err := s.Counts(t.Context()); err != nil || counts[stint.Completed] != 1100 {
 			t.Errorf("of 1100 jobs the store counts %v, %v", counts, err)
 		}
-		close(release)
-		if err := errors.Join(stop(), stopOther()); err != nil {
+		if err := stopOther(); err != nil {
 			t.Fatal(err)
 		}
-		if called.Load() != 1004 {
-			t.Errorf("%d hooks were called", called.Load())
+		// Once they go on, so does the engine, and all places are free again.
+		close(release)
+		if _, err := stint.NewClient(s).EnqueueMany(t.Context(), slices.Repeat([]stint.NewJob{{Kind: "hooked"}}, 1100)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if began.Load() != 2104 || called.Load() != 2104 {
+			t.Errorf("%d jobs began and %d hooks were called, want 2104", began.Load(), called.Load())
 		}
 	})
 }
@@ -413,6 +422,30 @@ func TestListenersHearStartedEndedAndFailed(t *testing.T) {
 			if got := j.of(id); got != want {
 				t.Errorf("\ngot  %s\nwant %s", got, want)
 			}
+		}
+	})
+}
+
+func TestAttemptsThatNoHookIsForHoldUpNobody(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		var began atomic.Int32
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { began.Add(1); return nil })
+		mux.Hook(stint.Hooks{AfterFailure: func(context.Context, *stint.Job, *stint.Execution) error {
+			t.Error("nothing failed")
+			return nil
+		}})
+		if _, err := stint.NewClient(s).EnqueueMany(t.Context(), slices.Repeat([]stint.NewJob{{Kind: "work"}}, 1100)); err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, s, mux, engine.Config{Slots: 4})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if began.Load() != 1100 {
+			t.Errorf("%d jobs began of 1100", began.Load())
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
 		}
 	})
 }
