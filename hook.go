@@ -7,7 +7,7 @@ import "context"
 // how the attempt ended, whether that was final, and otherwise what comes next.
 // Neither job nor execution are to be written to.
 //
-// The context ends after a minute, or when the engine stops and its grace is
+// The context ends after a minute, or two seconds after the grace of a stop is
 // over. It leads to a client ([ClientFrom]) and to the job.
 //
 // An error or a panic is told as an event ([EventTrouble]) and has no other

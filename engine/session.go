@@ -61,7 +61,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), capacity: newBell(),
 		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots),
-		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()), hooks: newHooks(e.mux, e.config.Slots),
+		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
