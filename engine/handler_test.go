@@ -50,7 +50,7 @@ func TestMiddlewareIsPartOfTheAttempt(t *testing.T) {
 		if job := until(t, s, fails, stint.Failed); job.Reason != retry.ReasonNotRetriable {
 			t.Errorf("the reason is %q", job.Reason)
 		}
-		if x := until(t, s, panics, stint.Failed).Executions[0]; x.Error.Class != "panic" || x.Error.Message != "panic: in the middle" || !strings.Contains(x.Error.Stack, "attempt_test") {
+		if x := until(t, s, panics, stint.Failed).Executions[0]; x.Error.Class != "panic" || x.Error.Message != "panic: in the middle" || !strings.Contains(x.Error.Stack, "TestMiddlewareIsPartOfTheAttempt") {
 			t.Errorf("the error is %+v", x.Error)
 		}
 	})

@@ -119,7 +119,7 @@ func TestWhatAHookLearnsIsRecordedAlready(t *testing.T) {
 				job.Kind, job.Tags, x.Outcome, x.Error.Message, x.Final, next, len(info.Executions) >= x.Attempt)
 			return nil
 		}})
-		start(t, s, mux, engine.Config{})
+		start(t, s, mux, engine.Config{Slots: 1}) // and so one hook at a time
 		enqueue(t, s, "fails", `{}`, stint.Tag("a"), stint.Retry(retry.Fixed(1, time.Millisecond)))
 		for _, want := range []string{
 			`fails [a], failed "no paper" final false next attempt 2 in 1ms, recorded true`,

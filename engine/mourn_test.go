@@ -36,7 +36,7 @@ func TestTheHooksOfALostAttemptAreCalledByTheEngineThatBuries(t *testing.T) {
 		if h, ok := s.(stint.Holder); ok {
 			h.Release(dead)
 		}
-		stop := start(t, s, mux, engine.Config{OnEvent: func(ev stint.Event) {
+		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: func(ev stint.Event) {
 			if ev.Job != nil {
 				events.note(ev.Job.ID, "%s", ev.Type)
 			}
