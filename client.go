@@ -4,13 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
-// Client enqueues jobs. It may be used from many goroutines at once.
+// Client enqueues jobs. It may be used from many goroutines at once. A nil
+// one refuses every job with [ErrNoAttempt]: see [ClientFrom].
 type Client struct {
 	store  Enqueuer
 	tx     Tx
 	limits Limits
+	groups []*Group
+
+	middleware []EnqueueMiddleware
+	through    EnqueueFunc // the middleware with put inside; nil without any
 }
 
 // NewClient returns a client of a store, with the default [Limits].
@@ -19,6 +25,9 @@ func NewClient(store Enqueuer) *Client { return &Client{store: store} }
 // With returns a client that enqueues in the caller's transaction: the jobs
 // exist if and when that commits.
 func (c *Client) With(tx Tx) *Client {
+	if c == nil {
+		return nil
+	}
 	d := *c
 	d.tx = tx
 	return &d
@@ -26,8 +35,24 @@ func (c *Client) With(tx Tx) *Client {
 
 // Limit returns a client that refuses what is larger than the limits.
 func (c *Client) Limit(l Limits) *Client {
+	if c == nil {
+		return nil
+	}
 	d := *c
 	d.limits = l
+	d.chain()
+	return &d
+}
+
+// Declare returns a client that knows the groups: it refuses jobs of
+// operations that they do not have.
+func (c *Client) Declare(groups ...*Group) *Client {
+	if c == nil {
+		return nil
+	}
+	d := *c
+	d.groups = slices.Concat(c.groups, groups)
+	d.chain()
 	return &d
 }
 
@@ -45,13 +70,23 @@ func (c *Client) Enqueue(ctx context.Context, job NewJob) (ID, error) {
 // EnqueueMany stores all of the jobs or none of them, and returns their IDs in
 // the same order. It is the fast way to store many.
 func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) ([]ID, error) {
-	if len(jobs) == 0 {
+	switch {
+	case c == nil:
+		return nil, ErrNoAttempt
+	case len(jobs) == 0:
 		return nil, nil
+	case c.through != nil:
+		return c.pass(ctx, jobs)
 	}
+	return c.put(ctx, c.tx, jobs)
+}
+
+// put fills in, checks and stores.
+func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]ID, error) {
 	ready := make([]NewJob, len(jobs))
 	for i, job := range jobs {
 		job.fill()
-		if err := job.Check(c.limits); err != nil {
+		if err := c.check(job); err != nil {
 			if len(jobs) > 1 {
 				return nil, fmt.Errorf("job %d (%s): %w", i, job.Kind, err)
 			}
@@ -59,7 +94,14 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) ([]ID, error) {
 		}
 		ready[i] = job
 	}
-	return c.store.Enqueue(ctx, c.tx, ready)
+	return c.store.Enqueue(ctx, tx, ready)
+}
+
+func (c *Client) check(job NewJob) error {
+	if err := job.Check(c.limits); err != nil {
+		return err
+	}
+	return checkOperation(c.groups, job.Kind)
 }
 
 var noArgs = json.RawMessage("{}")

@@ -50,6 +50,20 @@
 //	worker, err := engine.New(store, mux, engine.Config{Slots: 50})
 //	err = worker.Run(ctx)
 //
+// # Around a handler
+//
+// Everything below is said of the whole [Mux] or of one kind's [Registration],
+// which [Handle], [HandleResult], [HandleNew] and [Mux.Add] return.
+//
+//	enqueue ─▶ EnqueueMiddleware ─▶ store ─▶ … ─▶ Middleware ─▶ handler ─▶ recorded ─▶ Hooks
+//	           may change, refuse                 is part of the attempt    true by then
+//
+// A handler's context leads to a client ([ClientFrom]), to the job ([JobFrom])
+// and to the run before this one ([Previous]); [Job.Last] says whether there
+// can be another. What is set by [SetResult] and [SetError] counts instead of
+// what is returned. [HandleNew] makes a fresh handler for each run, and a
+// [Group] is a kind with several operations.
+//
 // # What is promised
 //
 // A job that was enqueued ends in exactly one final state, whatever is killed

@@ -12,21 +12,26 @@ const (
 	EventBuried   EventType = "buried"   // it found that it was buried
 	EventStarted  EventType = "started"  // an attempt began
 	EventEnded    EventType = "ended"    // an attempt ended and is recorded, or a retry function ended a job that waited for it
+	EventFailed   EventType = "failed"   // and with it the job failed for good
 	EventReturned EventType = "returned" // entries were handed back unstarted
 	EventBurial   EventType = "burial"   // it buried another engine and took over what that held
-	EventTrouble  EventType = "trouble"  // something failed and will be tried again
+	EventTrouble  EventType = "trouble"  // something failed, and will be tried again unless it is about a job
 )
 
 // Event is one thing that an engine did or met. Engines neither log nor
 // count; whoever wants either makes it of these.
+//
+// The events of one attempt come in the order started, ended, failed. A job
+// that failed because its engine was lost is told as failed by the engine that
+// buried the other, without ended; its execution has no times.
 type Event struct {
 	Type     EventType
 	Time     time.Time
 	Engine   Token
 	Instance string
 
-	Job       *Job        // of started and ended; not to be written to
-	Execution *Execution  // of ended
+	Job       *Job        // of started, ended and failed, and of trouble with a job; not to be written to
+	Execution *Execution  // of ended and failed, and of trouble with a hook; not to be written to
 	Count     int         // of returned and burial: how many entries
 	Begun     int         // of burial: how many of these had begun
 	Other     *EngineInfo // of burial: the engine that was buried

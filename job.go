@@ -97,6 +97,7 @@ type Job struct {
 
 	Created time.Time // when it was enqueued, by the store's clock
 	Due     time.Time // when it was first due, by the store's clock
+	Started time.Time // when this attempt began, by the store's clock
 }
 
 // Entry is one appearance of a job in the log of ready work: what an engine

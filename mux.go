@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/stint-go/stint/retry"
 )
@@ -14,29 +16,50 @@ import (
 // Handler performs the jobs of one kind. What it returns beside an error is
 // kept with the execution, also when the attempt failed; nil is nothing. The
 // context is cancelled, with a cause, when the attempt must end: see
-// [ErrTimeout], [ErrStopping], [ErrFenced].
+// [ErrTimeout], [ErrStopping], [ErrFenced]. It also leads to the job's engine:
+// see [ClientFrom], [JobFrom], [Previous] and [SetResult].
 //
 // A handler is called from many goroutines at once.
 type Handler func(ctx context.Context, job *Job) (json.RawMessage, error)
 
-// Mux knows the handler of each kind. Fill it before an engine starts; after
-// that it must not change. The zero value is not ready: use [NewMux].
+// Mux knows the handler of each kind, and the [Middleware] and [Hooks] around
+// it. Fill it before an engine starts; after that it must not change. The zero
+// value is not ready: use [NewMux].
 type Mux struct {
-	kinds   map[string]muxEntry
-	retries retry.Registry
+	kinds      map[string]*Registration
+	middleware []Middleware
+	hooks      []Hooks
+	retries    retry.Registry
+
+	mu   sync.Mutex // held while a kind is put together
+	used atomic.Bool
 }
 
-type muxEntry struct {
-	decl    Declaration
+// Registration is the place of one kind in a [Mux]: what is added to it holds
+// for the jobs of this kind.
+type Registration struct {
+	mux        *Mux
+	decl       Declaration
+	handler    Handler
+	middleware []Middleware
+	hooks      []Hooks
+
+	ready atomic.Pointer[assembly]
+}
+
+// assembly is a kind put together: its handler inside all of the middleware,
+// and all hooks. It is made once, when the kind is first asked for.
+type assembly struct {
 	handler Handler
+	hooks   []Hooks
 }
 
 // NewMux returns a Mux that knows no kind.
-func NewMux() *Mux { return &Mux{kinds: map[string]muxEntry{}} }
+func NewMux() *Mux { return &Mux{kinds: map[string]*Registration{}} }
 
 // Add registers the handler of a kind. Like [net/http.ServeMux] it panics
 // when the kind is already there or the declaration is wrong.
-func (m *Mux) Add(d Declaration, h Handler) {
+func (m *Mux) Add(d Declaration, h Handler) *Registration {
 	if err := d.Check(); err != nil {
 		panic(fmt.Sprintf("stint: kind %q: %v", d.Name, err))
 	}
@@ -46,7 +69,9 @@ func (m *Mux) Add(d Declaration, h Handler) {
 	if _, twice := m.kinds[d.Name]; twice {
 		panic(fmt.Sprintf("stint: kind %q has a handler already", d.Name))
 	}
-	m.kinds[d.Name] = muxEntry{d, h}
+	r := &Registration{mux: m, decl: d, handler: h}
+	m.kinds[d.Name] = r
+	return r
 }
 
 // RetryFunc makes f decide about failures under policies made by
@@ -62,11 +87,32 @@ func (m *Mux) RetryFunc(name string, f retry.Func) {
 // RetryFuncs are the retry functions.
 func (m *Mux) RetryFuncs() *retry.Registry { return &m.retries }
 
-// Handler is the handler of a kind, or nil.
-func (m *Mux) Handler(kind string) Handler { return m.kinds[kind].handler }
+// Handler is the handler of a kind inside its middleware, or nil.
+func (m *Mux) Handler(kind string) Handler {
+	r := m.kinds[kind]
+	if r == nil {
+		return nil
+	}
+	return r.assembled().handler
+}
+
+// Hooks are the hooks of a kind in the order of their adding, the mux's own
+// first. They are not to be written to.
+func (m *Mux) Hooks(kind string) []Hooks {
+	r := m.kinds[kind]
+	if r == nil {
+		return nil
+	}
+	return r.assembled().hooks
+}
 
 // Declaration is what was declared of a kind; the zero one if nothing was.
-func (m *Mux) Declaration(kind string) Declaration { return m.kinds[kind].decl }
+func (m *Mux) Declaration(kind string) Declaration {
+	if r := m.kinds[kind]; r != nil {
+		return r.decl
+	}
+	return Declaration{}
+}
 
 // Declarations lists the kinds by name.
 func (m *Mux) Declarations() []Declaration {
@@ -77,10 +123,32 @@ func (m *Mux) Declarations() []Declaration {
 	return all
 }
 
+func (r *Registration) assembled() *assembly {
+	if a := r.ready.Load(); a != nil {
+		return a
+	}
+	r.mux.mu.Lock()
+	defer r.mux.mu.Unlock()
+	if a := r.ready.Load(); a != nil {
+		return a
+	}
+	r.mux.used.Store(true)
+	a := &assembly{handler: r.wrap(), hooks: slices.Concat(r.mux.hooks, r.hooks)}
+	r.ready.Store(a)
+	return a
+}
+
+// mustBeUnused keeps what is added too late from being ignored in silence.
+func (m *Mux) mustBeUnused(adding string) {
+	if m.used.Load() {
+		panic("stint: the mux is in use already: " + adding + " belong there before an engine runs")
+	}
+}
+
 // Handle registers a function for a kind. Arguments that do not decode into A
 // fail the attempt before the function is called.
-func Handle[A any](m *Mux, k Kind[A], f func(ctx context.Context, job *Job, args A) error) {
-	m.Add(k.decl, func(ctx context.Context, job *Job) (json.RawMessage, error) {
+func Handle[A any](m *Mux, k Kind[A], f func(ctx context.Context, job *Job, args A) error) *Registration {
+	return m.Add(k.decl, func(ctx context.Context, job *Job) (json.RawMessage, error) {
 		args, err := decode[A](job.Args)
 		if err != nil {
 			return nil, err
@@ -91,8 +159,8 @@ func Handle[A any](m *Mux, k Kind[A], f func(ctx context.Context, job *Job, args
 
 // HandleResult registers a function that returns a result. The result of a
 // failed attempt is not kept.
-func HandleResult[A, R any](m *Mux, k ResultKind[A, R], f func(ctx context.Context, job *Job, args A) (R, error)) {
-	m.Add(k.decl, func(ctx context.Context, job *Job) (json.RawMessage, error) {
+func HandleResult[A, R any](m *Mux, k ResultKind[A, R], f func(ctx context.Context, job *Job, args A) (R, error)) *Registration {
+	return m.Add(k.decl, func(ctx context.Context, job *Job) (json.RawMessage, error) {
 		args, err := decode[A](job.Args)
 		if err != nil {
 			return nil, err

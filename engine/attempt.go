@@ -8,9 +8,13 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// attempt is one run of a handler while it goes on.
+// attempt is one run of a handler while it goes on, and the handler's context.
 type attempt struct {
+	context.Context // ends with the work, the timeout, or when somebody cancels the job
+	stint.Attempt   // what the context leads to
+
 	s      *session
+	job    stint.Job // the handler's own: what it does to it changes nothing
 	slot   int
 	began  time.Time
 	cancel context.CancelCauseFunc
@@ -86,9 +90,9 @@ func (l *attempts) heedless() int {
 	return n
 }
 
-// context is what the handler gets: it ends with the work, with the job's
-// timeout, or when somebody cancels the job.
-func (a *attempt) context() (context.Context, context.CancelFunc) {
+// open makes the attempt a context that the handler can be given, until the
+// function returned is called.
+func (a *attempt) open() context.CancelFunc {
 	parent := a.s.work
 	if a.keep {
 		parent = a.s.kept
@@ -101,5 +105,14 @@ func (a *attempt) context() (context.Context, context.CancelFunc) {
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, stint.ErrTimeout)
 		end = func() { stop(); cancel(nil) }
 	}
-	return context.WithValue(ctx, attemptKey{}, a), end
+	a.Context = stint.WithAttempt(ctx, &a.Attempt)
+	return end
+}
+
+// Value lets [CompleteTx] find the attempt.
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
 }

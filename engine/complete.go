@@ -13,7 +13,7 @@ import (
 // Errors of [CompleteTx].
 var (
 	// ErrNoAttempt says that a context does not come from an engine's handler.
-	ErrNoAttempt = errors.New("engine: the context is not a running handler's")
+	ErrNoAttempt = stint.ErrNoAttempt
 
 	// ErrNoTx says that the store cannot record an outcome in a transaction
 	// of the handler's.

@@ -148,6 +148,12 @@ func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 		}
 		return errors.New("too late to matter")
 	}))
+	handle(mux, "sets", work(func(ctx context.Context, tx stint.Tx, _ *stint.Job) error {
+		if err := stint.SetError(ctx, errors.New("it was not so"), false); err != nil {
+			return err
+		}
+		return engine.CompleteTx(ctx, tx, "done")
+	}))
 	began, buried := make(chan struct{}), make(chan struct{})
 	handle(mux, "late", work(func(ctx context.Context, tx stint.Tx, job *stint.Job) error {
 		if job.Attempt == 1 {
@@ -167,6 +173,9 @@ func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 	}
 	if job := until(t, s, enqueue(t, s, "errs", `{}`), stint.Completed); len(job.Executions) != 1 {
 		t.Errorf("%d executions", len(job.Executions))
+	}
+	if x := until(t, s, enqueue(t, s, "sets", `{}`), stint.Completed).Executions[0]; string(x.Result) != `"done"` || x.Error != nil {
+		t.Errorf("what was set beside the completion: %+v", x)
 	}
 	if job := until(t, s, enqueue(t, s, "outside", `{}`, stint.Retry(retry.None())), stint.Failed); job.Executions[0].Error.Message != engine.ErrNoAttempt.Error() {
 		t.Errorf("outside of a handler: %+v", job.Executions[0].Error)
@@ -191,7 +200,7 @@ func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 		t.Errorf("the executions are %+v", job.Executions)
 	}
 	var n int
-	if err := pool.QueryRow(ctx, `select count(*) from done`).Scan(&n); err != nil || n != 3 {
-		t.Errorf("%d rows of work, %v; want 3", n, err)
+	if err := pool.QueryRow(ctx, `select count(*) from done`).Scan(&n); err != nil || n != 4 {
+		t.Errorf("%d rows of work, %v; want 4", n, err)
 	}
 }

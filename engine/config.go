@@ -46,6 +46,10 @@ type Config struct {
 	// Version is shown in the roster: the version of the program.
 	Version string
 
+	// Client is what handlers and hooks enqueue with ([stint.ClientFrom]): by
+	// default a plain one of the engine's store.
+	Client *stint.Client
+
 	// OnEvent is told everything that the engine does. It is called from
 	// many goroutines and holds up the work while it runs.
 	OnEvent func(stint.Event)

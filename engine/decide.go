@@ -74,6 +74,7 @@ func (s *session) decidePage(ctx context.Context, funcs *retry.Registry, names [
 		if x := &done[i]; x.Final && slices.Contains(decided, x.Job) {
 			at := slices.IndexFunc(page, func(u stint.Undecided) bool { return u.ID == x.Job })
 			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &page[at].Job, Execution: x})
+			s.emitFailed(&page[at].Job, x)
 		}
 	}
 	return last, more, err

@@ -14,6 +14,12 @@
 // stop, claim returns; execute lets its slots finish, hands back what they had
 // not begun, and returns; finish writes what is left, and returns.
 //
+// What is recorded may have hooks ([stint.Hooks]). They are called beside the
+// stages, by as many goroutines as there are slots, so that the last stage
+// waits for none. What bounds them is that a job of a kind with hooks begins
+// only while fewer than a thousand recorded attempts wait for theirs. A stop waits
+// for the last hooks within the grace, after the engine has left the roster.
+//
 // Beside the stages run the signals and chores: beat says that the engine
 // lives, listen rings the bell when the store has news, promote moves jobs
 // whose time has come, decide asks this program's retry functions about
@@ -23,7 +29,9 @@
 //
 // The context given to [Engine.Run] stops claiming. The work has another one,
 // which ends when the grace is over, or at once when the engine finds that it
-// lost its place in the roster; its cause says which.
+// lost its place in the roster; its cause says which. A handler's context is of
+// that one, and leads to a client of the engine's store, to the job and to its
+// previous run: [stint.ClientFrom], [stint.JobFrom], [stint.Previous].
 //
 // # Sessions
 //

@@ -18,10 +18,12 @@ var ErrStillRunning = errors.New("engine: handlers are still running")
 // Engine works on a store's jobs. Make one with [New]; it may be run again
 // after [Engine.Run] returned.
 type Engine struct {
-	store   stint.Store
-	mux     *stint.Mux
-	config  Config
-	running atomic.Bool
+	store     stint.Store
+	inspector stint.Inspector // the store, where it is one
+	client    *stint.Client   // for handlers
+	mux       *stint.Mux
+	config    Config
+	running   atomic.Bool
 }
 
 // New makes an engine for the kinds of the mux. It does not touch the store.
@@ -30,7 +32,12 @@ func New(store stint.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	return &Engine{store: store, mux: mux, config: c}, nil
+	e := &Engine{store: store, mux: mux, config: c, client: c.Client}
+	if e.client == nil {
+		e.client = stint.NewClient(store)
+	}
+	e.inspector, _ = store.(stint.Inspector)
+	return e, nil
 }
 
 // Run works until ctx ends, then stops gracefully: it takes no more jobs,
@@ -47,6 +54,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		return errors.New("engine: it is running already")
 	}
 	defer e.running.Store(false)
+	for _, d := range e.mux.Declarations() {
+		e.mux.Handler(d.Name) // middleware that panics when it is put together does so here
+	}
 	if e.config.StrictInstance {
 		if err := e.checkName(ctx); err != nil {
 			return err

@@ -110,10 +110,15 @@ func until(t *testing.T, s stint.Inspector, id stint.ID, state stint.State) *sti
 	return job
 }
 
-func handle(mux *stint.Mux, kind string, f func(ctx context.Context, job *stint.Job) error) {
-	mux.Add(stint.Declaration{Name: kind}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+func handle(mux *stint.Mux, kind string, f func(ctx context.Context, job *stint.Job) error) *stint.Registration {
+	return mux.Add(stint.Declaration{Name: kind}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
 		return nil, f(ctx, job)
 	})
+}
+
+// nothing makes a handler of a function that leaves no result.
+func nothing(f func(job *stint.Job) error) stint.Handler {
+	return func(_ context.Context, job *stint.Job) (json.RawMessage, error) { return nil, f(job) }
 }
 
 func TestAJobRunsAndItsResultIsKept(t *testing.T) {

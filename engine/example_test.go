@@ -68,6 +68,49 @@ func Example_outcomes() {
 	})
 }
 
+// Hooks are called when the outcome of an attempt is recorded.
+func Example_hooks() {
+	ctx, stop := context.WithCancel(context.Background())
+	store, err := sqlite.Open(ctx, filepath.Join(tempDir(), "jobs.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	mux := stint.NewMux()
+	once := stint.NewKind[Invoice]("once", stint.Retry(retry.None()))
+	stint.Handle(mux, once, func(context.Context, *stint.Job, Invoice) error {
+		return errors.New("no paper")
+	}).Hook(stint.Hooks{
+		AfterFailure: func(_ context.Context, job *stint.Job, x *stint.Execution) error {
+			fmt.Println("attempt", x.Attempt, x.Outcome, "for", x.Error.Message)
+			return nil
+		},
+		AfterLastFailure: func(_ context.Context, job *stint.Job, x *stint.Execution) error {
+			fmt.Println(job.Kind, "has failed for good:", x.Reason)
+			return nil
+		},
+		Finally: func(context.Context, *stint.Job, *stint.Execution) error {
+			fmt.Println("finally")
+			stop() // enough for an example
+			return nil
+		},
+	})
+	if _, err := once.Enqueue(ctx, stint.NewClient(store), Invoice{42}); err != nil {
+		log.Fatal(err)
+	}
+	worker, err := engine.New(store, mux, engine.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := worker.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// attempt 1 failed for no paper
+	// once has failed for good: policy gave no date
+	// finally
+}
+
 // Events are how an engine is watched: it neither logs nor counts by itself.
 func Example_events() {
 	var store stint.Store
@@ -77,8 +120,10 @@ func Example_events() {
 			switch ev.Type {
 			case stint.EventEnded:
 				log.Println(ev.Job.Kind, ev.Job.ID, ev.Execution.Outcome, ev.Execution.Ended.Sub(ev.Execution.Started))
+			case stint.EventFailed:
+				log.Println(ev.Job.Kind, ev.Job.ID, "has failed for good:", ev.Execution.Reason, ev.Job.Tags)
 			case stint.EventTrouble:
-				log.Println("trying again:", ev.Doing, ev.Err)
+				log.Println("cannot", ev.Doing, ev.Err)
 			}
 		},
 	})

@@ -49,7 +49,14 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 				s.pass(s.conclude(outcome{task: current}, stint.Ending{Outcome: stint.OutcomeCancelled}, time.Time{}, 0), ended)
 				continue
 			}
+			if !s.reserveHooks(current.entry) {
+				s.held.occupied(1)
+				s.pass(s.giveUp(current), ended)
+				s.awaitHookRoom()
+				continue
+			}
 			if !s.mayBegin(current.entry, i) {
+				s.hooks.release(current.entry.Kind)
 				s.pass(s.giveUp(current), ended)
 				continue
 			}

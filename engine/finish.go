@@ -133,9 +133,27 @@ func (s *session) recorded(batch []outcome) {
 			continue
 		}
 		s.held.recorded(t.claim, t.entry.Pos)
-		if s.config.OnEvent != nil && t.done.Slot > 0 {
+		s.told(t)
+	}
+}
+
+// told emits the events of a recorded attempt, and has its hooks called.
+func (s *session) told(t *outcome) {
+	if s.config.OnEvent != nil {
+		if t.done.Slot > 0 {
 			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &t.entry.Job, Execution: &t.done})
 		}
+		s.emitFailed(&t.entry.Job, &t.done)
+	}
+	if t.done.Slot > 0 {
+		s.callHooks(&t.entry.Job, &t.done, true)
+	}
+}
+
+// emitFailed tells of a job that failed for good.
+func (s *session) emitFailed(job *stint.Job, x *stint.Execution) {
+	if x.Final && x.Outcome.State() == stint.Failed {
+		s.emit(stint.Event{Type: stint.EventFailed, Engine: s.token, Job: job, Execution: x})
 	}
 }
 

@@ -118,6 +118,10 @@ func (h *hand) forget(before time.Time) {
 	}
 }
 
+// occupied notes that room is taken by something else than an entry, until it
+// ended.
+func (h *hand) occupied(n int) { h.ended(-n) }
+
 // ended notes that an entry no longer takes room in the engine.
 func (h *hand) ended(n int) {
 	h.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -23,21 +24,23 @@ const (
 // its goroutine, so that perform does not return.
 func (s *session) perform(o *outcome, slot int) stint.Ending {
 	e := o.entry
+	began := time.Now()
+	e.Started = s.clock.at(began)
 	if s.config.OnEvent != nil {
 		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
 	}
-	a := &attempt{s: s, outcome: *o, slot: slot + 1, began: time.Now(), keep: s.mux.Declaration(e.Kind).Keep}
-	ctx, end := a.context()
-	defer end()
+	a := &attempt{s: s, job: e.Job, outcome: *o, slot: slot + 1, began: began, keep: s.mux.Declaration(e.Kind).Keep}
+	a.job.Tags = slices.Clone(e.Tags)
+	a.Job, a.Client, a.Inspector = &a.job, s.client, s.inspector
+	closed := a.open()
+	defer closed()
 	s.attempts.add(a)
 	defer s.attempts.remove(a)
-	// The handler gets a job of its own: what it does to it changes nothing.
-	job := e.Job
 	err := errGoexit
 	defer func() { *o = a.end(err) }()
 	var result json.RawMessage
-	result, err = call(ctx, s.mux.Handler(e.Kind), &job)
-	return ending(ctx, result, err)
+	result, err = a.call(s.mux.Handler(e.Kind))
+	return ending(a, result, err)
 }
 
 // end is called when the handler is over, and says what it completed itself.
@@ -58,14 +61,22 @@ func (a *attempt) end(err error) outcome {
 // errGoexit is how an attempt ends whose handler ended its goroutine.
 var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
-// call runs the handler and turns a panic into an error.
-func call(ctx context.Context, h stint.Handler, job *stint.Job) (result json.RawMessage, err error) {
+// call runs the handler and turns a panic into an error. What the handler set
+// takes the place of what it returns, but not of its panic.
+func (a *attempt) call(h stint.Handler) (result json.RawMessage, err error) {
+	returned := false
 	defer func() {
+		if returned {
+			return
+		}
+		_, _ = a.Settle(nil, nil)
 		if v := recover(); v != nil {
-			err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
+			result, err = nil, &stint.PanicError{Value: v, Stack: string(debug.Stack())}
 		}
 	}()
-	return h(ctx, job)
+	result, err = h(a, &a.job)
+	returned = true
+	return a.Settle(result, err)
 }
 
 // ending classifies what a handler returned. An error counts as the stop's

@@ -49,6 +49,7 @@ type session struct {
 	held     *hand // what is claimed and not yet recorded
 	pace     *pace
 	clock    clock
+	hooks    *hooks
 }
 
 // longestJoin bounds joining, whose connection may go silent as any other.
@@ -61,7 +62,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), capacity: newBell(),
 		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots),
-		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()),
+		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
@@ -140,6 +141,7 @@ func (s *session) run(ctx context.Context) error {
 		err := s.leave()
 		endSignals()
 		side.Wait()
+		s.awaitHooks()
 		return err
 	}
 	endSignals()

@@ -97,17 +97,20 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 		s.trouble(ctx, "see what "+e.Instance+" held", err)
 		return
 	}
-	began := 0
+	began, lost := 0, casualties{}
 	n, err := s.store.Bury(ctx, stint.Burial{Engine: e.Token, Unless: unless, Why: "stopped beating"}, func(entry *stint.Entry, begun bool) stint.Execution {
 		if begun {
 			began++
 		}
-		return stint.Conclude(entry, scene.judge(entry, begun), s.clock.at(time.Now()), random01())
+		x := stint.Conclude(entry, scene.judge(entry, begun), s.clock.at(time.Now()), random01())
+		lost.note(entry, x)
+		return x
 	})
 	switch {
 	case err == nil:
 		s.emit(stint.Event{Type: stint.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began})
 		s.bell.ring()
+		s.mourn(lost)
 	case errors.Is(err, stint.ErrBurialBlocked):
 		s.unblock(ctx, e, seen)
 	case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrAlive):
@@ -126,8 +129,11 @@ func (s *session) sweep(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestBurial)
 	defer cancel()
+	lost := casualties{}
 	n, err := sweeper.Sweep(ctx, func(e *stint.Entry, begun bool) stint.Execution {
-		return stint.Conclude(e, scene{}.judge(e, begun), s.clock.at(time.Now()), random01())
+		x := stint.Conclude(e, scene{}.judge(e, begun), s.clock.at(time.Now()), random01())
+		lost.note(e, x)
+		return x
 	})
 	if err != nil {
 		s.trouble(ctx, "sweep up behind burials", err)
@@ -135,6 +141,7 @@ func (s *session) sweep(ctx context.Context) {
 	if n > 0 {
 		s.emit(stint.Event{Type: stint.EventBurial, Engine: s.token, Count: n})
 		s.bell.ring()
+		s.mourn(lost)
 	}
 }
 

@@ -147,7 +147,12 @@ func knows(known []stint.Declaration, kind string) error {
 	}
 	slices.Sort(names)
 	err := usagef("no engine ever declared the kind %q", kind)
+	// A kind with operations is a prefix of theirs.
+	group, _, _ := strings.Cut(kind, ".")
+	operations := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, group+".") })
 	switch {
+	case len(operations) > 0:
+		return withHint(err, "the operations of %s are %s; --force enqueues it all the same", group, strings.Join(operations, ", "))
 	case slices.Contains(builtin.names(), kind):
 		return withHint(err, "on a shared database built-in kinds are switched on: stint work --kinds %s (or give --force)", kind)
 	case len(names) == 0:

@@ -46,7 +46,7 @@ func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
 
 // eventLog turns an engine's events into log lines:
 //
-//	error  a job failed for good, the engine lost its place in the roster
+//	error  a job failed for good, here or with an engine that died; the engine lost its place in the roster
 //	warn   an attempt failed and is tried again, trouble
 //	info   the engine joined, left, handed jobs back
 //	debug  an attempt began; one succeeded, unless that was asked for at info
@@ -98,13 +98,24 @@ func (l *eventLog) on(e stint.Event) {
 		if l.log.Enabled(context.Background(), level) {
 			log(level, message, ended(e)...)
 		}
+	case stint.EventFailed:
+		// An attempt that ended here was told of by that.
+		if e.Execution.Slot == 0 {
+			log(slog.LevelError, "job failed", ended(e)...)
+		}
 	case stint.EventTrouble:
 		if say, unsaid := l.due(e.Doing, e.Time); say {
 			attrs := []slog.Attr{slog.String(keyError, oneLine(fmt.Sprint(e.Err)))}
 			if unsaid > 0 {
 				attrs = append(attrs, slog.Int(keyMissing, unsaid))
 			}
-			log(slog.LevelWarn, "cannot "+e.Doing+", trying again", attrs...)
+			message := "cannot " + e.Doing
+			if e.Job != nil {
+				attrs = append(attrs, slog.Int64(keyJob, int64(e.Job.ID)), slog.String(keyKind, e.Job.Kind))
+			} else {
+				message += ", trying again"
+			}
+			log(slog.LevelWarn, message, attrs...)
 		}
 	}
 }

@@ -1,0 +1,106 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/stint-go/stint/retry"
+)
+
+// ErrNoAttempt says that a context does not come from a handler that runs.
+var ErrNoAttempt = errors.New("stint: the context is not a running handler's")
+
+// Attempt is one run of a handler while it goes on: what its context leads to.
+// Engines make one for each, and so may the test of a handler:
+//
+//	a := &stint.Attempt{Job: job, Client: client}
+//	result, err := a.Settle(handler(stint.WithAttempt(ctx, a), job))
+type Attempt struct {
+	Job       *Job
+	Client    *Client   // nil for none
+	Inspector Inspector // nil when the store shows nothing
+
+	mu     sync.Mutex // guards what the handler set
+	over   bool
+	set    bool
+	result json.RawMessage
+	err    error
+}
+
+type attemptKey struct{}
+
+// WithAttempt returns the context of a handler.
+func WithAttempt(ctx context.Context, a *Attempt) context.Context {
+	return context.WithValue(ctx, attemptKey{}, a)
+}
+
+func attemptFrom(ctx context.Context) *Attempt {
+	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+	return a
+}
+
+// ClientFrom is a client of the store that the running handler's job came
+// from, the one of the engine's configuration if that has one. Outside of
+// handlers, middleware and hooks it is nil, which refuses every job with
+// [ErrNoAttempt].
+//
+// What it enqueues is stored at once, also when the attempt fails later. To
+// have it depend on the work, use a transaction: ClientFrom(ctx).With(tx).
+func ClientFrom(ctx context.Context) *Client {
+	if a := attemptFrom(ctx); a != nil {
+		return a.Client
+	}
+	return nil
+}
+
+// JobFrom is the job that the context's handler runs, for code that the job is
+// not passed to; nil outside of handlers, middleware and hooks.
+func JobFrom(ctx context.Context) *Job {
+	if a := attemptFrom(ctx); a != nil {
+		return a.Job
+	}
+	return nil
+}
+
+// Previous asks the store for the run before this one of the job: when it
+// was, what it came to, with which error. It is nil when nobody ran the job
+// before. Runs that were not charged count here (snoozed, ended by a stop), and
+// so does one that was lost with its engine; being handed back unstarted does
+// not.
+//
+// The error matches [errors.ErrUnsupported] when the store is no [Inspector].
+func Previous(ctx context.Context) (*ExecutionInfo, error) {
+	a := attemptFrom(ctx)
+	switch {
+	case a == nil:
+		return nil, ErrNoAttempt
+	case a.Inspector == nil:
+		return nil, fmt.Errorf("stint: the store does not show executions: %w", errors.ErrUnsupported)
+	}
+	job, err := a.Inspector.Job(ctx, a.Job.ID)
+	if err != nil {
+		return nil, fmt.Errorf("look for the previous run: %w", err)
+	}
+	for _, x := range slices.Backward(job.Executions) {
+		if x.Slot > 0 || x.Outcome == OutcomeLost {
+			return &x, nil
+		}
+	}
+	return nil, nil
+}
+
+// Last reports whether this attempt is certainly the last that the job's
+// retry policy allows: should it fail, the job has failed, whatever the error
+// is. It is judged as of the attempt's start.
+//
+// Otherwise there may be another attempt, and whether there is depends on the
+// error ([NoRetry], policies that choose by it), on a function, or on how long
+// this one takes. That a job is lost with its engine is no failure in this
+// sense: see [NewJob.MaxLosses].
+func (j *Job) Last() bool {
+	return j.Retry.Last(retry.Failure{Charged: j.Attempt, Due: j.Due, Created: j.Created, Now: j.Started})
+}

@@ -1,0 +1,52 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/retry"
+)
+
+func TestListenersHearStartedEndedAndFailed(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var j journal
+		mux := stint.NewMux()
+		handle(mux, "fine", func(context.Context, *stint.Job) error { return nil })
+		handle(mux, "fails", func(_ context.Context, job *stint.Job) error {
+			job.Tags[0], job.Queue = "spoilt", "spoilt" // its own, and nobody else's
+			return errors.New("no")
+		})
+		handle(mux, "cancels", func(context.Context, *stint.Job) error { return stint.Cancel("no") })
+		stop := start(t, s, mux, engine.Config{OnEvent: func(ev stint.Event) {
+			switch ev.Type {
+			case stint.EventStarted:
+				j.note(ev.Job.ID, "started %d %v", ev.Job.Attempt, ev.Job.Started.IsZero())
+			case stint.EventEnded:
+				j.note(ev.Job.ID, "ended %d %v", ev.Job.Attempt, ev.Execution.Outcome)
+			case stint.EventFailed:
+				j.note(ev.Job.ID, "failed %d: %s, queue %s, tags %v, args %s", ev.Job.Attempt, ev.Execution.Reason, ev.Job.Queue, ev.Job.Tags, ev.Job.Args)
+			}
+		}})
+		want := map[stint.ID]string{
+			enqueue(t, s, "fine", `{}`):    "started 1 false, ended 1 completed",
+			enqueue(t, s, "cancels", `{}`): "started 1 false, ended 1 cancelled",
+			enqueue(t, s, "fails", `[1]`, stint.Retry(retry.Fixed(1, 0)), stint.Tag("x", "y"), stint.Queue("q")): "started 1 false, ended 1 failed, " +
+				"started 2 false, ended 2 failed, failed 2: retries exhausted, queue q, tags [x y], args [1]",
+		}
+		for id, want := range want {
+			eventually(t, fmt.Sprintf("job %d is told of", id), func() bool { return len(j.of(id)) >= len(want) })
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range want {
+			if got := j.of(id); got != want {
+				t.Errorf("\ngot  %s\nwant %s", got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+)
+
+func TestTheHooksOfALostAttemptAreCalledByTheEngineThatBuries(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		ctx := t.Context()
+		var j journal
+		var events journal
+		mux := stint.NewMux()
+		mux.Hook(j.hooks(""))
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		fatal, spared := enqueue(t, s, "work", `{}`, stint.MaxLosses(1), stint.Tag("a")), enqueue(t, s, "work", `{}`)
+
+		// An engine that announces both as running, and is heard of no more.
+		const dead stint.Token = 4711
+		if err := s.Join(ctx, stint.EngineInfo{Token: dead, Instance: "dead", Slots: 2, TimeToLive: time.Second}, nil); err != nil {
+			t.Fatal(err)
+		}
+		lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "")
+		c, err := s.Claim(ctx, stint.ClaimRequest{Engine: dead, Serial: 1, Nonce: 1, Lane: lane.ID, Max: 10, Wait: true})
+		if err != nil || len(c.Positions) != 2 {
+			t.Fatal(c, err)
+		}
+		if _, err := s.Beat(ctx, dead, stint.Beat{Running: c.Positions}); err != nil {
+			t.Fatal(err)
+		}
+		if h, ok := s.(stint.Holder); ok {
+			h.Release(dead)
+		}
+		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: func(ev stint.Event) {
+			if ev.Job != nil {
+				events.note(ev.Job.ID, "%s", ev.Type)
+			}
+			if ev.Type == stint.EventFailed {
+				events.note(ev.Job.ID, "%v %v %s", ev.Job.Tags, ev.Execution.Outcome, ev.Execution.Reason)
+			}
+		}})
+		until(t, s, spared, stint.Completed)
+		until(t, s, fatal, stint.Failed)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := j.of(fatal), "failure 1, last 1, finally 1"; got != want {
+			t.Errorf("of the job that is lost for good: %s, want %s", got, want)
+		}
+		if got := j.of(spared); !strings.HasPrefix(got, "failure 1, finally 1") || !strings.HasSuffix(got, "success 2, finally 2") {
+			t.Errorf("of the job that runs again: %s", got)
+		}
+		if got, want := events.of(fatal), "failed, [a] lost lost"; got != want {
+			t.Errorf("the events of the first are %s, want %s", got, want)
+		}
+		if got, want := events.of(spared), "started, ended"; got != want {
+			t.Errorf("the events of the second are %s, want %s", got, want)
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package stint_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// Middleware wraps the handlers of all kinds, or of one.
+func ExampleMux_Use() {
+	mux := stint.NewMux()
+	mux.Use(func(next stint.Handler) stint.Handler {
+		return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+			fmt.Println("begin", job.Kind)
+			result, err := next(ctx, job)
+			fmt.Println("end", job.Kind, err)
+			return result, err
+		}
+	})
+	onlyByDay := func(next stint.Handler) stint.Handler {
+		return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+			if job.Started.Hour() < 8 {
+				return nil, stint.Snooze(time.Hour)
+			}
+			return next(ctx, job)
+		}
+	}
+	stint.Handle(mux, stint.NewKind[string]("call"), func(_ context.Context, _ *stint.Job, who string) error {
+		fmt.Println("calling", who)
+		return nil
+	}).Use(onlyByDay)
+
+	run(mux, "call", `"Ada"`) // as an engine would
+	// Output:
+	// begin call
+	// end call stint: run again in 1h0m0s
+	// stint: run again in 1h0m0s
+}
+
+// Hooks are called after an attempt, once its outcome is recorded.
+func ExampleRegistration_Hook() {
+	mux := stint.NewMux()
+	charge := stint.NewKind[int]("charge", stint.Retry(retry.Fixed(5, time.Minute)))
+	stint.Handle(mux, charge, func(_ context.Context, _ *stint.Job, cents int) error {
+		return errors.New("the card was refused")
+	}).Hook(stint.Hooks{
+		AfterLastFailure: func(ctx context.Context, job *stint.Job, x *stint.Execution) error {
+			return tell("job %d failed after %d attempts: %s", job.ID, x.Attempt, x.Error.Message)
+		},
+	})
+}
+
+// A client's middleware may change jobs before they are stored, refuse them,
+// and see what came of it.
+func ExampleClient_Use() {
+	client := stint.NewClient(printer{}).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+			for i := range jobs {
+				if parent := stint.JobFrom(ctx); parent != nil {
+					stint.Source("job " + parent.ID.String())(&jobs[i])
+				}
+			}
+			ids, err := next(ctx, tx, jobs)
+			fmt.Println("stored", ids, err)
+			return ids, err
+		}
+	})
+	_, _ = client.Enqueue(context.Background(), stint.NewJob{Kind: "report"})
+	// Output:
+	// report {}
+	// stored [1] <nil>
+}
+
+// A handler reaches a client by its context.
+func ExampleClientFrom() {
+	thumbnail := stint.NewKind[string]("thumbnail")
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[[]string]("import"), func(ctx context.Context, _ *stint.Job, files []string) error {
+		for _, file := range files {
+			if _, err := thumbnail.Enqueue(ctx, stint.ClientFrom(ctx), file); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	run(mux, "import", `["a.png"]`)
+	// Output: thumbnail "a.png"
+}
+
+// The previous run says what went wrong.
+func ExamplePrevious() {
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[string]("fetch"), func(ctx context.Context, job *stint.Job, url string) error {
+		before, err := stint.Previous(ctx)
+		if err != nil {
+			return err
+		}
+		patience := time.Second
+		if before != nil && before.Outcome == stint.OutcomeFailed && before.Error.Class == "timeout" {
+			patience = 10 * time.Second
+		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return fetch(ctx, url)
+	})
+}
+
+// A handler knows when there will be no other attempt.
+func ExampleJob_Last() {
+	for attempt := 1; attempt <= 3; attempt++ {
+		job := &stint.Job{Attempt: attempt, Retry: retry.Fixed(2, time.Minute)}
+		fmt.Println(attempt, job.Last())
+	}
+	// Output:
+	// 1 false
+	// 2 false
+	// 3 true
+}
+
+// A result that is set counts instead of what the handler returns.
+func ExampleSetResult() {
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[int]("count"), func(ctx context.Context, _ *stint.Job, n int) error {
+		return stint.SetResult(ctx, map[string]int{"counted": n})
+	})
+	run(mux, "count", `3`)
+	// Output: {"counted":3} <nil>
+}
+
+// An error that is set says by itself whether it is retriable.
+func ExampleSetError() {
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[string]("parse"), func(ctx context.Context, _ *stint.Job, text string) error {
+		if text == "" {
+			return stint.SetError(ctx, errors.New("there is nothing to parse"), false)
+		}
+		return nil
+	})
+	run(mux, "parse", `""`)
+	// Output: there is nothing to parse
+}
+
+// letter is made anew for each run: what it gathers in its fields is its own.
+type letter struct {
+	print func(...any) (int, error)
+	lines []any
+}
+
+func (l *letter) Run(_ context.Context, _ *stint.Job, name string) error {
+	l.lines = append(l.lines, "Dear "+name)
+	_, err := l.print(l.lines...)
+	return err
+}
+
+// Each run gets a fresh handler, built with what it depends on.
+func ExampleHandleNew() {
+	mux := stint.NewMux()
+	stint.HandleNew(mux, stint.NewKind[string]("letter"), func(context.Context, *stint.Job) (*letter, error) {
+		return &letter{print: fmt.Println}, nil
+	})
+	run(mux, "letter", `"Ada"`)
+	run(mux, "letter", `"Grace"`)
+	// Output:
+	// Dear Ada
+	// Dear Grace
+}
+
+// A group is a kind with several operations.
+func ExampleNewGroup() {
+	invoice := stint.NewGroup("invoice", stint.Queue("accounting"))
+	send := stint.NewOperation[string](invoice, "send", stint.Timeout(time.Minute))
+	void := stint.NewOperation[int](invoice, "void")
+
+	client := stint.NewClient(printer{}).Declare(invoice)
+	ctx := context.Background()
+	_, _ = send.Enqueue(ctx, client, "ada@example.com")
+	_, _ = void.Enqueue(ctx, client, 7)
+	_, err := client.Enqueue(ctx, stint.NewJob{Kind: "invoice.sent"})
+	fmt.Println(err)
+	// Output:
+	// invoice.send "ada@example.com"
+	// invoice.void 7
+	// kind: "invoice.sent" is no operation of invoice, which has: send, void
+}
+
+// The test of a handler gives it the context that an engine would.
+func ExampleAttempt() {
+	handler := func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+		_, err := stint.ClientFrom(ctx).Enqueue(ctx, stint.NewJob{Kind: "next"})
+		return nil, err
+	}
+	job := &stint.Job{ID: 1, Kind: "first", Attempt: 1}
+	a := &stint.Attempt{Job: job, Client: stint.NewClient(printer{})}
+	_, err := a.Settle(handler(stint.WithAttempt(context.Background(), a), job))
+	fmt.Println(err)
+	// Output:
+	// next {}
+	// <nil>
+}
+
+// run stands for an engine, and prints what a job came to if it came to
+// something.
+func run(mux *stint.Mux, kind, args string) {
+	job := &stint.Job{ID: 1, Kind: kind, Args: json.RawMessage(args), Attempt: 1}
+	a := &stint.Attempt{Job: job, Client: stint.NewClient(printer{})}
+	result, err := a.Settle(mux.Handler(kind)(stint.WithAttempt(context.Background(), a), job))
+	if result != nil {
+		fmt.Println(string(result), err)
+	} else if err != nil {
+		fmt.Println(err)
+	}
+}
+
+func tell(format string, args ...any) error { _, err := fmt.Printf(format+"\n", args...); return err }
+
+func fetch(context.Context, string) error { return nil }

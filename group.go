@@ -1,0 +1,156 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Group is a kind with several named operations. The operation "send" of the
+// group "invoice" is the kind "invoice.send": it has its own arguments, its own
+// handler and, beside what the group says, its own defaults. Operations are
+// declared by [NewOperation].
+//
+// An operation that nobody declared is refused where the declaration is
+// known: by the group's own methods, by a client that knows the group
+// ([Client.Declare]), and by the command line, which knows what engines
+// declared. Elsewhere, as in SQL, any kind is taken, and waits visibly for an
+// engine that handles it.
+type Group struct {
+	name     string
+	defaults []Option
+
+	mu         sync.RWMutex
+	operations []Declaration // by name
+}
+
+// NewGroup declares a group. The options are the defaults of the jobs of all of
+// its operations. Like [NewKind] it panics when one can never be right.
+func NewGroup(name string, defaults ...Option) *Group {
+	NewKind[struct{}](name, defaults...)
+	return &Group{name: name, defaults: defaults}
+}
+
+// NewOperation declares an operation of a group: the kind "group.operation".
+// The options are the defaults of its jobs, and win over the group's. It panics
+// when the operation was declared already, or can never be right; its name has
+// no dots.
+func NewOperation[A any](g *Group, operation string, defaults ...Option) Kind[A] {
+	if operation == "" || strings.Contains(operation, ".") {
+		panic(fmt.Sprintf("stint: group %q: %q is no name for an operation", g.name, operation))
+	}
+	k := NewKind[A](g.name+"."+operation, slices.Concat(g.defaults, defaults)...)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i, twice := g.search(k.decl.Name)
+	if twice {
+		panic(fmt.Sprintf("stint: group %q has the operation %q already", g.name, operation))
+	}
+	g.operations = slices.Insert(g.operations, i, k.decl)
+	return k
+}
+
+// NewResultOperation declares an operation with a result. It is otherwise
+// [NewOperation].
+func NewResultOperation[A, R any](g *Group, operation string, defaults ...Option) ResultKind[A, R] {
+	return ResultKind[A, R]{NewOperation[A](g, operation, defaults...)}
+}
+
+// Name is the group's name.
+func (g *Group) Name() string { return g.name }
+
+// Operations lists the names of the group's operations.
+func (g *Group) Operations() []string {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	names := make([]string, len(g.operations))
+	for i, d := range g.operations {
+		names[i] = strings.TrimPrefix(d.Name, g.name+".")
+	}
+	return names
+}
+
+// New makes a job of an operation that is chosen by its name when the program
+// runs. One that the group does not have is an [InvalidError]. Whether the
+// arguments are those of the operation is seen when it runs: where the
+// operation is known beforehand, [Kind.New] lets the compiler see to it.
+func (g *Group) New(operation string, args any, opts ...Option) (NewJob, error) {
+	kind := g.name + "." + operation
+	g.mu.RLock()
+	i, found := g.search(kind)
+	var d Declaration
+	if found {
+		d = g.operations[i]
+	}
+	g.mu.RUnlock()
+	if !found {
+		return NewJob{}, g.unknown(kind)
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return NewJob{}, fmt.Errorf("encode the arguments of %s: %w", kind, err)
+	}
+	return d.Job(raw, opts...), nil
+}
+
+// Enqueue stores one job of an operation that is chosen by its name, as
+// [Group.New] makes it, and returns its ID.
+func (g *Group) Enqueue(ctx context.Context, c *Client, operation string, args any, opts ...Option) (ID, error) {
+	job, err := g.New(operation, args, opts...)
+	if err != nil {
+		return 0, err
+	}
+	return c.Enqueue(ctx, job)
+}
+
+func (g *Group) search(kind string) (int, bool) {
+	return slices.BinarySearchFunc(g.operations, kind, func(d Declaration, kind string) int { return strings.Compare(d.Name, kind) })
+}
+
+func (g *Group) has(kind string) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	_, found := g.search(kind)
+	return found
+}
+
+// claims tells whether a kind has the form of the group's operations, or is the
+// group itself, which no job can be of.
+func (g *Group) claims(kind string) bool {
+	rest, ok := strings.CutPrefix(kind, g.name)
+	return ok && (rest == "" || rest[0] == '.')
+}
+
+func (g *Group) unknown(kind string) error {
+	have := strings.Join(g.Operations(), ", ")
+	if have == "" {
+		have = "none"
+	}
+	if kind == g.name {
+		return Invalid("kind", "%q is a group: name one of its operations (%s)", kind, have)
+	}
+	return Invalid("kind", "%q is no operation of %s, which has: %s", kind, g.name, have)
+}
+
+// checkOperation refuses an operation that none of the groups has.
+func checkOperation(groups []*Group, kind string) error {
+	var of *Group
+	for _, g := range groups {
+		if g.claims(kind) {
+			if g.has(kind) {
+				return nil
+			}
+			// Of groups within groups the inner one knows best.
+			if of == nil || len(g.name) > len(of.name) {
+				of = g
+			}
+		}
+	}
+	if of == nil {
+		return nil
+	}
+	return of.unknown(kind)
+}

@@ -1,0 +1,132 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Middleware wraps the execution of jobs: it is given the handler and returns
+// one that is called in its place. What it does before and after next is up to
+// it: measure, open a span, put values into the context, replace the error,
+// refuse to call next at all.
+//
+//	mux.Use(func(next stint.Handler) stint.Handler {
+//		return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+//			defer measure(job.Kind, time.Now())
+//			return next(ctx, job)
+//		}
+//	})
+//
+// Middleware is part of the attempt: its time counts towards the timeout, its
+// panic is the handler's panic, and what it returns is what the handler
+// returned. It sees what a handler set by [SetResult] or [SetError] as though
+// that had been returned, and may set something else.
+//
+// It is given each kind's handler once, when an engine starts or the kind is
+// first asked for.
+type Middleware func(next Handler) Handler
+
+// Use wraps the handlers of every kind, also of those that are added later.
+// What was added first is outermost. It panics once an engine runs.
+func (m *Mux) Use(mw ...Middleware) {
+	m.mustBeUnused("middleware")
+	m.middleware = append(m.middleware, mw...)
+}
+
+// Use wraps the handler of this kind, inside of what the whole mux has. What
+// was added first is outermost. It panics once an engine runs.
+func (r *Registration) Use(mw ...Middleware) *Registration {
+	r.mux.mustBeUnused("middleware")
+	r.middleware = append(r.middleware, mw...)
+	return r
+}
+
+// wrap puts the handler into its middleware.
+func (r *Registration) wrap() Handler {
+	all := slices.Concat(r.mux.middleware, r.middleware)
+	if len(all) == 0 {
+		return r.handler
+	}
+	h := settled(r.handler)
+	for _, mw := range slices.Backward(all) {
+		if h = mw(h); h == nil {
+			panic(fmt.Sprintf("stint: kind %q: a middleware returned nil", r.decl.Name))
+		}
+	}
+	return h
+}
+
+// settled lets middleware see what a handler set as though it had been
+// returned. A panic leaves nothing of it, for a middleware may recover.
+func settled(h Handler) Handler {
+	return func(ctx context.Context, job *Job) (json.RawMessage, error) {
+		a := attemptFrom(ctx)
+		if a == nil {
+			return h(ctx, job)
+		}
+		returned := false
+		defer func() {
+			if !returned {
+				_, _ = a.settle(nil, nil, false)
+			}
+		}()
+		result, err := h(ctx, job)
+		returned = true
+		return a.settle(result, err, false)
+	}
+}
+
+// EnqueueFunc stores jobs, all or none, and returns their IDs in the same
+// order. The zero [Tx] is no transaction.
+type EnqueueFunc func(ctx context.Context, tx Tx, jobs []NewJob) ([]ID, error)
+
+// EnqueueMiddleware wraps enqueuing: it is given the function that stores jobs
+// and returns one that is called in its place. Before next it may change the
+// jobs, which are the client's copies, or refuse them with an error; after it,
+// it sees the IDs or the error. What it changed is checked as what anybody
+// says of a job, and nothing is stored of a batch that has something wrong.
+//
+// It answers with one ID for each job that it was given. With a transaction
+// of the caller's the jobs do not exist before that commits, however well the
+// call went.
+type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc
+
+// Use returns a client whose jobs go through the middleware. What was added
+// first is outermost. Only this client's jobs do: a client without it, and
+// the function for SQL, store jobs past it.
+func (c *Client) Use(mw ...EnqueueMiddleware) *Client {
+	if c == nil {
+		return nil
+	}
+	d := *c
+	d.middleware = slices.Concat(c.middleware, mw)
+	d.chain()
+	return &d
+}
+
+// chain puts the storing into the middleware.
+func (c *Client) chain() {
+	c.through = nil
+	if len(c.middleware) == 0 {
+		return
+	}
+	plain := *c
+	next := EnqueueFunc(plain.put)
+	for _, mw := range slices.Backward(c.middleware) {
+		if next = mw(next); next == nil {
+			panic("stint: an enqueue middleware returned nil")
+		}
+	}
+	c.through = next
+}
+
+// pass enqueues through the middleware.
+func (c *Client) pass(ctx context.Context, jobs []NewJob) ([]ID, error) {
+	ids, err := c.through(ctx, c.tx, slices.Clone(jobs))
+	if err == nil && len(ids) != len(jobs) {
+		err = fmt.Errorf("stint: an enqueue middleware answered with %d ids for %d jobs", len(ids), len(jobs))
+	}
+	return ids, err
+}
