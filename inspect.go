@@ -57,6 +57,8 @@ type JobInfo struct {
 	Started   time.Time       `json:"started,omitzero"`  // of the last execution
 	Finished  time.Time       `json:"finished,omitzero"` // of the last execution
 
+	Provenance Provenance `json:"provenance,omitzero"`
+
 	Executions []ExecutionInfo `json:"executions,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished`
+  j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished, j.recovered`
 
 // Job implements [stint.Inspector]. The job and its executions are one
 // statement, so they tell of one moment.
@@ -71,9 +71,10 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 		args, metadata, retry []byte
 		timeout               *int64
 		started, finished     *time.Time
+		recovered             *stint.ID
 	)
 	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
-		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished}, more...)...)
+		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished, &recovered}, more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +82,7 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 	j.Reason, j.URN, j.Source = deref(reason), deref(urn), deref(source)
 	j.Timeout = time.Duration(deref(timeout)) * time.Millisecond
 	j.Started, j.Finished = deref(started), deref(finished)
+	j.Provenance.Recovered = deref(recovered)
 	j.Retry, err = policyName(retry)
 	return &j, err
 }

@@ -74,10 +74,14 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 	var orders stint.Orders
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		stands := false
-		err := c.query(beatSQL, []any{micro(time.Now()), b.Low, arrayOf(b.Running), int64(engine)}, func(q *stmt) error {
+		now := time.Now()
+		err := c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine)}, func(q *stmt) error {
 			stands, orders.Drain = true, q.ColumnInt64(0) != 0
 			return nil
 		})
+		if err == nil {
+			_, err = c.exec(settledSQL, int64(engine), b.Low, micro(now.Add(-time.Minute)))
+		}
 		if err == nil && !stands {
 			err = stint.ErrBuried
 		}

@@ -177,6 +177,9 @@ func (d *database) mayRecord(engine stint.Token, claims []stint.ClaimRef) error 
 
 // record writes one execution and what follows it, unless it is there.
 func (d *database) record(engine stint.Token, x stint.Execution) bool {
+	if d.deleted[x.Pos] && !d.is("brings back the deleted") {
+		return false
+	}
 	if d.done[x.Pos] != nil {
 		if d.is("repeats successors") && x.Next != nil {
 			d.follow(x, time.Now())
@@ -199,7 +202,7 @@ func (d *database) record(engine stint.Token, x stint.Execution) bool {
 	if x.Final && !d.is("keeps the marks of what ended") {
 		delete(d.cancelled, x.Job)
 	}
-	if x.Next != nil {
+	if x.Next != nil && !d.deleted[x.Pos] {
 		d.follow(x, ended)
 	}
 	return true

@@ -15,11 +15,12 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
 		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
+		Provenance: stint.Provenance{Recovered: job.from},
 	}
 	var last stint.Position
 	for _, r := range rows {
 		if r.wait != nil {
-			i.State, i.Attempt, i.Losses = r.wait.Why, r.wait.Attempt, r.next.Losses
+			i.State, i.Attempt, i.Losses, i.Due = r.wait.Why, r.wait.Attempt, r.next.Losses, r.due
 			continue
 		}
 		if x := d.done[r.entry.Pos]; x != nil {
@@ -37,6 +38,9 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			continue
 		}
 		i.State, i.Attempt, i.Losses = stint.Available, r.entry.Attempt, r.entry.Losses
+		if r.num != int64(job.id) {
+			i.Due = r.entry.Ready
+		}
 		if r.taken {
 			i.State = stint.Running
 			for _, e := range d.engines {

@@ -60,6 +60,7 @@ type database struct {
 	kinds     map[string]stint.Declaration
 	held      map[stint.Token]bool
 	cancelled map[stint.ID]string // and why; until the job is final
+	deleted   map[stint.Position]bool
 	bells     map[int]func()
 }
 
@@ -73,6 +74,7 @@ type row struct {
 	wait  *stint.LedgerWait
 	next  stint.Successor // of a wait
 	id    stint.ID
+	from  stint.ID // of a job: what it recovers
 	made  time.Time
 	due   time.Time
 	lane  stint.LaneID
@@ -100,6 +102,7 @@ func (d *database) reset() {
 	d.kinds = map[string]stint.Declaration{}
 	d.held = map[stint.Token]bool{}
 	d.cancelled = map[stint.ID]string{}
+	d.deleted = map[stint.Position]bool{}
 	d.bells = map[int]func(){}
 }
 
@@ -192,7 +195,7 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 		Job: stint.Job{
 			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
 			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
-			Created: job.made, Due: job.due,
+			Created: job.made, Due: job.due, Provenance: stint.Provenance{Recovered: job.from},
 		},
 		Pos: stint.Position(pos), Ready: now, Suspect: s.Suspect,
 	}
