@@ -40,11 +40,8 @@ func (j NewJob) Check(l Limits) error {
 		return err
 	}
 	if j.Queue != "" {
-		if err := CheckName("queue", j.Queue); err != nil {
+		if err := CheckQueue(j.Queue); err != nil {
 			return err
-		}
-		if j.Queue == "*" {
-			return Invalid("queue", `"*" means every queue and names none`)
 		}
 	}
 	if j.Priority < MinPriority || j.Priority > MaxPriority {

@@ -62,6 +62,7 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 }
 
 // mayBegin tells whether an entry may be run now: not when the engine stops;
+// nor when its queue was paused;
 // a suspect, or what must run at most once, not before a beat has announced
 // it; and none when the engine may have been buried since its last beat.
 func (s *session) mayBegin(e *stint.Entry, slot int) bool {
@@ -69,6 +70,9 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	case <-s.stopping:
 		return false
 	default:
+	}
+	if s.pauses.has(e.Queue) {
+		return false
 	}
 	s.slots[slot].Store(int64(e.Pos))
 	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() {

@@ -20,6 +20,7 @@ func (s *session) listen(ctx context.Context) {
 			wait.reset()
 			s.waitbell.ring()
 			s.cancelbell.ring()
+			s.pausebell.ring()
 			s.bell.ring() // last, so that it is the first to run
 		})
 		s.hears.Store(false)

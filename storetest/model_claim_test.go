@@ -61,7 +61,9 @@ func (m *model) Look(_ context.Context, known stint.KnownLanes) ([]stint.Sight, 
 		seen[r.lane] = true
 		if open := m.open(r.lane); len(open) > 0 {
 			e := open[0].entry
-			sights = append(sights, stint.Sight{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind})
+			_, paused := m.paused[m.exactly(e.Queue)]
+			paused = paused && (r.lane == stint.LaneOf(e.Queue, 0, stint.PartNormal, "").ID || !m.is("pauses the usual lane only"))
+			sights = append(sights, stint.Sight{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, Paused: paused})
 		}
 		if m.is("looks at one lane only") && len(sights) == 1 {
 			break

@@ -61,6 +61,7 @@ type database struct {
 	held      map[stint.Token]bool
 	cancelled map[stint.ID]string // and why; until the job is final
 	deleted   map[stint.Position]bool
+	paused    map[string]stint.QueueInfo
 	bells     map[int]func()
 }
 
@@ -103,6 +104,7 @@ func (d *database) reset() {
 	d.held = map[stint.Token]bool{}
 	d.cancelled = map[stint.ID]string{}
 	d.deleted = map[stint.Position]bool{}
+	d.paused = map[string]stint.QueueInfo{}
 	d.bells = map[int]func(){}
 }
 

@@ -104,6 +104,15 @@ var mutants = []struct{ fault, group string }{
 	{"holds the deleted", "Delete"},
 	{"starts lanes again", "Delete"},
 
+	{"takes names for others", "Pause"},
+	{"pauses whatever it is told", "Pause"},
+	{"pauses anew", "Pause"},
+	{"pauses the usual lane only", "Pause"},
+	{"does not ring for pauses", "Pause"},
+	{"does not ring for resumptions", "Pause"},
+	{"always resumes", "Pause"},
+	{"lists queues with jobs only", "Pause"},
+
 	{"completes for the buried", "Complete"},
 	{"completes without a claim", "Complete"},
 	{"completes what has an outcome", "Complete"},

@@ -157,6 +157,14 @@ create table stint.cancellations (
   why text
 );
 
+-- Queues that are paused.
+create table stint.queues (
+  queue  text primary key check (queue not in ('', '*') and octet_length(queue) <= 255),
+  paused timestamptz not null default clock_timestamp(),
+  by     text,
+  why    text
+);
+
 -- Engines of which something was deleted while they stood in the roster: one
 -- whose answer was lost may record it once more, and must not bring it back.
 -- An engine is here until its beats say that nothing is left to repeat.

@@ -163,6 +163,42 @@ end
 $$;
 comment on function stint.enqueue is 'Enqueue one job; it exists if and when the transaction commits.';
 
+-- Pause a queue from any language: nothing of it is begun from the moment that
+-- the transaction commits. The answer is whether it was not paused before.
+create function stint.pause(queue text, by text default session_user, why text default null) returns boolean language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pause.queue is null or pause.queue in ('', '*') or octet_length(pause.queue) > 255
+     or pause.queue ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
+    raise exception 'stint.pause: % is no name of a queue', coalesce(quote_literal(pause.queue), 'null') using errcode = '22023';
+  end if;
+  insert into stint.queues as q (queue, by, why) values (pause.queue, nullif(pause.by, ''), nullif(pause.why, '')) on conflict do nothing;
+  if not found then
+    return false;
+  end if;
+  perform pg_notify('stint', '');
+  return true;
+end
+$$;
+comment on function stint.pause is 'Pause a queue: nothing of it is begun until it is resumed.';
+
+-- Let the jobs of a queue begin again, whether it was paused or not; the
+-- answer tells.
+create function stint.resume(queue text) returns boolean language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from stint.queues q where q.queue = resume.queue;
+  if not found then
+    return false;
+  end if;
+  perform pg_notify('stint', '');
+  return true;
+end
+$$;
+comment on function stint.resume is 'Let the jobs of a paused queue begin again.';
+
 -- Cancel one job from any language: it is not begun any more, or asked to stop
 -- if it runs. It counts from the moment that the transaction commits. The
 -- answer says what the job is now; not found is null.

@@ -145,6 +145,15 @@ create table stint_cancellations (
   why text check (why <> '')
 ) strict;
 
+-- Queues that are paused. A program in any language pauses one by inserting its
+-- name, and resumes it by deleting that.
+create table stint_queues (
+  queue  text primary key check (queue not in ('', '*')),
+  paused integer not null,
+  by     text check (by <> ''),
+  why    text check (why <> '')
+) strict, without rowid;
+
 -- Engines of which something was deleted while they stood in the roster: one
 -- whose answer was lost may record it once more, and must not bring it back.
 -- An engine is here until its beats say that nothing is left to repeat.
