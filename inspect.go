@@ -22,17 +22,6 @@ type Inspector interface {
 	Kinds(ctx context.Context) ([]Declaration, error)
 }
 
-// Filter chooses jobs; a zero field does not restrict.
-type Filter struct {
-	State  State
-	Kind   string
-	Queue  string
-	Tag    string
-	URN    string
-	Before ID  // only jobs with a lower ID: the way to the next page
-	Limit  int // how many at most; 0 means 100
-}
-
 // JobInfo is a job as people see it.
 type JobInfo struct {
 	ID        ID              `json:"id"`

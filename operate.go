@@ -29,6 +29,10 @@ type Operator interface {
 	// job that has not is left alone. An engine that repeats what it recorded
 	// of a deleted job, because the answer was lost, does not bring it back.
 	Delete(ctx context.Context, ids []ID) (map[ID]Deletion, error)
+
+	// Find lists the IDs of jobs as [Inspector.Jobs] does the jobs. Those who
+	// mean all that a filter chooses go through it with [Selected].
+	Find(ctx context.Context, f Filter) ([]ID, error)
 }
 
 // Again says when jobs run again, and which; the zero value is now, and all.

@@ -1,12 +1,10 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -103,65 +101,6 @@ func deref[T any](p *T) (v T) {
 	}
 	return v
 }
-
-// Jobs implements [stint.Inspector].
-func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
-	var where []string
-	var args []any
-	add := func(condition string, value any) {
-		args = append(args, value)
-		where = append(where, fmt.Sprintf(condition, len(args)))
-	}
-	if f.State != "" {
-		add("j.state = $%d", string(f.State))
-	}
-	if f.Kind != "" {
-		add("j.kind = $%d", f.Kind)
-	}
-	if f.Queue != "" {
-		add("j.queue = $%d", f.Queue)
-	}
-	if f.URN != "" {
-		add("j.urn = $%d", f.URN)
-	}
-	if f.Tag != "" {
-		// An array, read first: planned as a join it may come last.
-		add("j.id = any (array(select t.job from stint.job_tags t where t.tag = $%d))", f.Tag)
-	}
-	if f.Before != 0 {
-		add("j.id < $%d", f.Before)
-	}
-	text := "select " + jobColumns + " from stint.jobs j"
-	if len(where) > 0 {
-		text += " where " + strings.Join(where, " and ")
-	}
-	add("", nil)
-	args[len(args)-1] = cmp.Or(f.Limit, 100)
-	text += fmt.Sprintf(" order by j.id desc limit $%d", len(args))
-	var list []stint.JobInfo
-	batch := &pgx.Batch{}
-	batch.Queue(pageSQL)
-	batch.Queue(s.sql.in(text), args...).Query(func(rows pgx.Rows) (err error) {
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.JobInfo, error) {
-			job, err := scanJob(row)
-			if err != nil {
-				return stint.JobInfo{}, err
-			}
-			return *job, nil
-		})
-		return err
-	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("list jobs: %w", translate(err))
-	}
-	return list, nil
-}
-
-// pageSQL lets a page of jobs be found by keys only. Without fresh statistics
-// the planner would hash the whole log for 50 rows of it. It holds for the
-// transaction that it is sent in, together with the query.
-const pageSQL = `select set_config(name, 'off', true)
-from unnest('{enable_hashjoin,enable_mergejoin,enable_seqscan,enable_bitmapscan,jit}'::text[]) as name`
 
 // Counts implements [stint.Inspector].
 func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {

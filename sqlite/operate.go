@@ -166,7 +166,7 @@ const (
 
 	eraseTagsSQL = `
 	delete from stint_job_tags where job = ?1
-	and tag in (select t.value from stint_entries e, json_each(e.tags) t where e.pos = ?1)`
+	and tag in (select r.value from stint_entries e, json_each(e.tags) r where e.pos = ?1)`
 
 	forgetSQL  = `delete from stint_deletions where engine = ?`
 	settledSQL = `delete from stint_deletions where engine = ? and serial < ? and at < ?`

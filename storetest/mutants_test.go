@@ -154,6 +154,12 @@ var mutants = []struct{ fault, group string }{
 	{"repeats successors", "Interrupted"},
 
 	{"miscounts", "Inspect"},
+	{"finds in the order of ids", "Inspect"},
+	{"ends spans with their end", "Inspect"},
+	{"knows one state only", "Inspect"},
+	{"has no source", "Inspect"},
+	{"looks at the last attempt only", "Inspect"},
+	{"excludes crashes", "Inspect"},
 	{"works on any schema", "Migrate"},
 }
 

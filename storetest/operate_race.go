@@ -171,13 +171,13 @@ var operateRaceTests = []test{
 				t.Errorf("%d jobs run, want none or %d", len(anew), len(ids))
 			}
 			w.Complete(anew...)
-			all := t.list(stint.Filter{State: stint.Completed, Limit: 1000})
+			all := t.list(stint.Filter{States: []stint.State{stint.Completed}, Limit: 1000})
 			short(func(ctx context.Context) error {
 				_, err := t.operator().Delete(ctx, all)
 				return err
 			})
 			t.settled(func() string { return fmt.Sprint(t.list(stint.Filter{Limit: 1000})) })
-			if left := t.list(stint.Filter{State: stint.Completed, Limit: 1000}); len(left) != 0 && len(left) != len(all) {
+			if left := t.list(stint.Filter{States: []stint.State{stint.Completed}, Limit: 1000}); len(left) != 0 && len(left) != len(all) {
 				t.Errorf("%d jobs are left, want none or %d", len(left), len(all))
 			}
 			t.must(errOf(t.operator().Delete(t.ctx, all)))

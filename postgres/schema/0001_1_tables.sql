@@ -129,8 +129,9 @@ create table stint.executions (
   check (finished >= started)
 );
 create index executions_job on stint.executions (job, pos) where job is not null;
--- What is rare and asked for: attempts that did not succeed.
-create index executions_trouble on stint.executions (finished) where outcome <> 1;
+-- What is rare and asked for: attempts that did not succeed, in the order in
+-- which their jobs are listed.
+create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
 -- Time ranges of a table that is appended to in order of time.
 create index executions_finished on stint.executions using brin (finished);
 

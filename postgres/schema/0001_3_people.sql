@@ -33,13 +33,13 @@ as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cance
 create view stint.jobs as
 select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, j.reason,
        j.created, j.due,
-       -- of a job that waits, the last attempt: looked up for those alone, and only when asked for
-       case when j.waits then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
-       case when j.waits then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
+       -- of a job between two attempts, the last one: looked up for those alone, and only when asked for
+       case when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
+       case when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
        c.timeout, coalesce(c.max_losses, 3) as max_losses,
-       case when j.waits then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
-       case when j.waits then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
+       case when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
+       case when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun, j.recovered
 from (
   select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source,
@@ -53,7 +53,7 @@ from (
          coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end, k.why) as reason,
          coalesce(w.due, e.due, e.created, b.due, b.created) as due,
          case when w.job is null then v.pos end as pos,
-         coalesce(w.body, e.body, b.pos) as contents, w.job is not null as waits,
+         coalesce(w.body, e.body, b.pos) as contents, w.job is not null or e.pos is not null and l.pos is null as again,
          case when e.pos is null then x.started else l.started end as started,
          case when e.pos is null then x.finished else l.finished end as finished,
          case when e.pos is null then x.result else l.result end as result,
