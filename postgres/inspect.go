@@ -125,7 +125,7 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 
 // Kinds implements [stint.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select kind, queue, priority, timeout, tags, retry, max_losses from stint.kinds order by kind`))
+	rows, err := s.pool.Query(ctx, s.sql.in(`select kind, queue, priority, timeout, tags, retry, max_losses, declared from stint.kinds order by kind`))
 	if err != nil {
 		return nil, fmt.Errorf("list kinds: %w", translate(err))
 	}
@@ -135,7 +135,7 @@ func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
 			timeout *int64
 			policy  []byte
 		)
-		if err := row.Scan(&d.Name, &d.Queue, &d.Priority, &timeout, &d.Tags, &policy, &d.MaxLosses); err != nil {
+		if err := row.Scan(&d.Name, &d.Queue, &d.Priority, &timeout, &d.Tags, &policy, &d.MaxLosses, &d.Declared); err != nil {
 			return d, err
 		}
 		d.Timeout = time.Duration(deref(timeout)) * time.Millisecond

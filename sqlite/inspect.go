@@ -126,7 +126,7 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 	return counts, nil
 }
 
-const kindsSQL = `select name, queue, priority, timeout, tags, retry, max_losses from stint_kinds order by name`
+const kindsSQL = `select name, queue, priority, timeout, tags, retry, max_losses, declared from stint_kinds order by name`
 
 // Kinds implements [stint.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
@@ -136,7 +136,7 @@ func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
 		return c.query(kindsSQL, nil, func(q *stmt) (err error) {
 			d := stint.Declaration{
 				Name: q.ColumnText(0), Queue: q.ColumnText(1), Priority: q.ColumnInt(2),
-				Timeout: time.Duration(q.ColumnInt64(3)) * time.Microsecond,
+				Timeout: time.Duration(q.ColumnInt64(3)) * time.Microsecond, Declared: q.time(7),
 			}
 			if d.Tags, err = list[string](q, 4); err != nil {
 				return err

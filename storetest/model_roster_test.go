@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -33,6 +34,11 @@ func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declar
 	}
 	m.held[e.Token], m.mine[e.Token] = true, true
 	for _, k := range kinds {
+		old := m.kinds[k.Name]
+		k.Declared = old.Declared
+		if !reflect.DeepEqual(old, k) || m.is("declares anew") {
+			k.Declared = time.Now()
+		}
 		m.kinds[k.Name] = k
 	}
 	return nil

@@ -129,6 +129,7 @@ var mutants = []struct{ fault, group string }{
 	{"never lets go", "Hold"},
 	{"never lets go", "Bury"},
 
+	{"declares anew", "Roster"},
 	{"drains everybody", "Roster"},
 	{"drains the buried", "Roster"},
 	{"says once to drain", "Roster"},

@@ -209,7 +209,8 @@ create table stint_kinds (
   timeout  integer not null check (timeout >= 0),
   max_losses integer check (max_losses >= 0), -- null for the default
   tags     text not null check (json_valid(tags)),
-  retry    text not null check (json_valid(retry))
+  retry    text not null check (json_valid(retry)),
+  declared integer not null -- what it says now
 ) strict, without rowid;
 
 -- What people query: one row per job, with its state. A job waits, or it has
