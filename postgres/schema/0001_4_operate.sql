@@ -7,7 +7,7 @@ create function stint.take_turn() returns void language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
+  if current_setting('transaction_isolation') is distinct from 'read committed' then
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
   end if;
   perform pg_advisory_xact_lock('stint.entries'::regclass::oid::integer, 1);
