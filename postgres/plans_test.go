@@ -102,7 +102,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			}{
 				{"frontier", 30, `select * from stint.frontier($1)`, []any{normal}},
 				{"sight", 60, `select * from stint.sight($1)`, []any{normal}},
-				{"look", 120, `select * from stint.look($1, $2)`, []any{[]int64{int64(normal)}, []bool{false}}},
+				{"look", 120, s.sql.look, []any{[]int64{int64(normal)}, []bool{false}}},
 				{"claim", 250, `select * from stint.claim($1, 1000000, 1, $2, 10, true, false)`, []any{w.Info.Token, normal}},
 				{"fetch", 100, s.sql.fetch, []any{[]int64{int64(id), int64(id) + 1, int64(id) + 5}}},
 				{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},

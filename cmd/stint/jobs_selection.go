@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -105,9 +106,7 @@ func (a *app) toNamed(ctx context.Context, db *database, v verb, ids []stint.ID)
 		if err != nil {
 			return err
 		}
-		for id, f := range got {
-			fates[id] = f
-		}
+		maps.Copy(fates, got)
 	}
 	if a.json {
 		if err := a.printFates(fates); err != nil {

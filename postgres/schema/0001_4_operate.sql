@@ -60,7 +60,7 @@ begin
   end if;
   foreach this in array p_jobs loop
     answer := null;
-    while answer is null loop
+    for try in 1 .. 100 loop
       runs := this;
       -- A row that is being promoted is waited for: it is gone then, and its
       -- job in the log. One that is marked is about to end.
@@ -98,8 +98,13 @@ begin
           end if;
         else
           -- It was put to wait between the two statements.
+          continue;
       end case;
+      exit;
     end loop;
+    if answer is null then
+      raise exception 'job % cannot be run again: it stays %', this, shown;
+    end if;
     answers := answers || answer;
     ids := ids || runs;
   end loop;
