@@ -14,7 +14,7 @@ import (
 // operateRaceTests change what becomes of jobs while somebody else does.
 var operateRaceTests = []test{
 	{"A job that is made ready while it is promoted is ready once", func(t *T) {
-		t.rounds(func(rng *rand.Rand, other Store) {
+		t.rounds(rounds, func(rng *rand.Rand, other Store) {
 			id := t.enqueue(job("k", stint.In(time.Millisecond)))[0]
 			time.Sleep(3 * time.Millisecond)
 			answer := stint.Retried{}
@@ -35,7 +35,7 @@ var operateRaceTests = []test{
 		})
 	}},
 	{"A job that is made ready while it is cancelled does not run", func(t *T) {
-		t.rounds(func(rng *rand.Rand, other Store) {
+		t.rounds(rounds, func(rng *rand.Rand, other Store) {
 			id := t.enqueue(job("k", stint.In(time.Hour)))[0]
 			var answer stint.Retried
 			var cancelled stint.Cancellation
@@ -68,7 +68,7 @@ var operateRaceTests = []test{
 		})
 	}},
 	{"A job that is made ready while its failure is recorded runs once more", func(t *T) {
-		t.rounds(func(rng *rand.Rand, other Store) {
+		t.rounds(rounds, func(rng *rand.Rand, other Store) {
 			id := t.enqueue(job("k"))[0]
 			w := t.join("k")
 			x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
@@ -95,7 +95,7 @@ var operateRaceTests = []test{
 		})
 	}},
 	{"Those who recover and delete the same jobs at once agree on them", func(t *T) {
-		t.rounds(func(rng *rand.Rand, other Store) {
+		t.rounds(rounds, func(rng *rand.Rand, other Store) {
 			ids := t.enqueue(jobs(4, "k")...)
 			w := t.join("k")
 			w.Complete(w.ClaimAll()...)
@@ -151,7 +151,7 @@ var operateRaceTests = []test{
 		w.Complete(got...)
 	}},
 	{"A call that is cut off has done all or nothing", func(t *T) {
-		t.rounds(func(rng *rand.Rand, other Store) {
+		t.rounds(rounds/5, func(rng *rand.Rand, other Store) {
 			ids := t.enqueue(append(jobs(5, "k"), jobs(5, "k", stint.In(time.Hour))...)...)
 			w := t.join("k")
 			w.Complete(w.ClaimAll()...)
@@ -190,11 +190,11 @@ var operateRaceTests = []test{
 func errOf[V any](_ V, err error) error { return err }
 
 // rounds runs a race again and again.
-func (t *T) rounds(run func(rng *rand.Rand, other Store)) {
+func (t *T) rounds(n int, run func(rng *rand.Rand, other Store)) {
 	t.Helper()
 	t.operator()
 	rng, other := NewSeed(t).Rand("race"), t.again()
-	for i := range rounds {
+	for i := range n {
 		run(rng, other)
 		if t.Failed() {
 			t.Fatalf("in round %d", i+1)

@@ -17,7 +17,7 @@ $$;
 -- Do an ended job again, as a new one with a copy of its contents: a
 -- reference would keep the old one from being deleted.
 create function stint.recover(p_job bigint, p_at timestamptz) returns bigint language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   c  stint.entries;
@@ -43,7 +43,7 @@ $$;
 create function stint.again(p_jobs bigint[], p_at timestamptz, p_delay bigint, p_once boolean,
   out answers text[], out ids bigint[])
 language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   at     timestamptz;
@@ -116,7 +116,7 @@ $$;
 -- newest of a lane is its frontier, and an outcome names the claim that it
 -- comes from. What is behind a frontier is never looked at again.
 create function stint.erase(p_jobs bigint[]) returns text[] language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   gone bigint[];
