@@ -115,8 +115,8 @@ func (j NewJob) checkLabels() error {
 	return nil
 }
 
-// CheckQueue reports what is wrong with the name of a queue that a job is to
-// be in.
+// CheckQueue reports what is wrong with the name of one queue, such as a job is
+// to be in: see [CheckName]. "*" means every queue and names none.
 func CheckQueue(name string) error {
 	if name == "*" {
 		return Invalid("queue", `"*" means every queue and names none`)

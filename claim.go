@@ -39,13 +39,15 @@ type KnownLanes struct {
 
 // Sight is one lane that has work, with what its first entry tells about it.
 // Settle says that nothing is there to take, but that much had to be stepped
-// over to know it: a claim with Settle spares the next look the way.
+// over to know it: a claim with Settle spares the next look the way. Paused
+// says that somebody paused the queue (see [Pauser]): it is not to be claimed.
 type Sight struct {
 	Lane     LaneID
 	Queue    string
 	Priority int
 	Kind     string
 	Settle   bool
+	Paused   bool
 }
 
 // Nonce is a random number that tells one claim from any other, also from

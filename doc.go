@@ -75,7 +75,7 @@
 // # The contract of a store
 //
 // A store is a set of small roles: [Enqueuer], [Claimer], [Finisher], [Roster],
-// [Promoter]; for people [Inspector], [Migrator], [Auditor]; and, where a
+// [Promoter]; for people [Inspector], [Canceller], [Operator], [Pauser], [Migrator], [Auditor]; and, where a
 // database can call, [Listener]. Client, engine and command line meet in the
 // store and nowhere else, which is what makes one process and a fleet of
 // machines the same program.

@@ -167,3 +167,31 @@ func (printer) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]st
 	}
 	return ids, nil
 }
+
+// What failed last night runs again: each job once, in batches that keep
+// nobody waiting.
+func ExampleSelected() {
+	rerun := func(ctx context.Context, store stint.Operator) (n int, err error) {
+		failed := stint.Filter{
+			States:   []stint.State{stint.Failed},
+			Kind:     "send_invoice",
+			Finished: stint.Span{From: time.Now().Add(-12 * time.Hour)},
+		}
+		for ids, err := range stint.Selected(ctx, store, failed, 500) {
+			if err != nil {
+				return n, err
+			}
+			answers, err := store.Retry(ctx, ids, stint.Again{Once: true})
+			if err != nil {
+				return n, err
+			}
+			for _, a := range answers {
+				if a.Answer.Done() {
+					n++
+				}
+			}
+		}
+		return n, nil
+	}
+	_ = rerun
+}

@@ -22,18 +22,6 @@ type Inspector interface {
 	Kinds(ctx context.Context) ([]Declaration, error)
 }
 
-// Filter chooses jobs; a zero field does not restrict.
-type Filter struct {
-	State  State
-	Kind   string
-	Queue  string
-	Tag    string
-	URN    string
-	Faulty bool // only jobs that count as faulty: see [JobInfo]
-	Before ID   // only jobs with a lower ID: the way to the next page
-	Limit  int  // how many at most; 0 means 100
-}
-
 // JobInfo is a job as people see it.
 type JobInfo struct {
 	ID       ID              `json:"id"`
@@ -67,6 +55,8 @@ type JobInfo struct {
 	Due       time.Time       `json:"due"`
 	Started   time.Time       `json:"started,omitzero"`  // of the last execution
 	Finished  time.Time       `json:"finished,omitzero"` // of the last execution
+
+	Provenance Provenance `json:"provenance,omitzero"`
 
 	Executions []ExecutionInfo `json:"executions,omitempty"`
 }

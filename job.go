@@ -95,6 +95,8 @@ type Job struct {
 	Source   string
 	Metadata json.RawMessage
 
+	Provenance Provenance // what made it, when no producer did
+
 	Created time.Time // when it was enqueued, by the store's clock
 	Due     time.Time // when it was first due, by the store's clock
 	Started time.Time // when this attempt began, by the store's clock

@@ -24,6 +24,10 @@ type Declaration struct {
 
 	MaxLosses *int `json:"max_losses,omitempty"`
 
+	// Declared is when an engine last declared something new about the kind,
+	// as the store tells; zero elsewhere.
+	Declared time.Time `json:"declared,omitzero"`
+
 	// Keep lets handlers of this kind go on when their engine finds that it
 	// was buried, instead of being cancelled: for work of which two
 	// overlapping runs are harmless. What such a run comes to is not

@@ -39,7 +39,7 @@ func (s *session) claim(ctx context.Context, in inputs) {
 			s.capacity.wait(ctx, time.Second)
 			continue
 		}
-		if rang && known.first(recent) {
+		if rang && known.first(recent) && !s.pauses.has(recent.Queue) {
 			// Most rings are for the lane that had work before: a claim that
 			// finds it saves the look, half of the way to the start of a job.
 			rang = false
@@ -61,7 +61,7 @@ func (s *session) claim(ctx context.Context, in inputs) {
 			}
 			trying.reset()
 			turn++
-			list = known.targets(sights, turn)
+			list = known.targets(s.unpaused(sights), turn)
 		}
 		if len(list) == 0 {
 			rang = idle.wait(ctx)

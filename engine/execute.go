@@ -69,14 +69,18 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 	})
 }
 
-// mayBegin tells whether an entry may be run now: not when the engine stops;
-// a suspect, or what must run at most once, not before a beat has announced
-// it; and none when the engine may have been buried since its last beat.
+// mayBegin tells whether an entry may be run now: not when the engine stops,
+// nor when its queue was paused; a suspect, or what must run at most once, not
+// before a beat has announced it; and none when the engine may have been buried
+// since its last beat.
 func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	select {
 	case <-s.stopping:
 		return false
 	default:
+	}
+	if s.pauses.has(e.Queue) {
+		return false
 	}
 	s.slots[slot].Store(int64(e.Pos))
 	if e.MaxLosses == 0 {

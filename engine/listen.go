@@ -21,6 +21,7 @@ func (s *session) listen(ctx context.Context) {
 			s.waitbell.ring()
 			s.cancelbell.ring()
 			s.decidebell.ring()
+			s.pausebell.ring()
 			s.bell.ring() // last, so that it is the first to run
 		})
 		s.hears.Store(false)

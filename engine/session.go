@@ -38,6 +38,7 @@ type session struct {
 	waitbell   *bell            // news for the promoter
 	cancelbell *bell            // somebody may have cancelled something
 	decidebell *bell            // there may be failures to decide about
+	pausebell  *bell            // somebody may have paused or resumed a queue
 	capacity   *bell            // a slot came free
 	hears      atomic.Bool      // whether the store rings
 	asks       chan chan<- bool // who waits for the next beat
@@ -45,6 +46,7 @@ type session struct {
 	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
 	begun    atomic.Int64 // tasks that reached a slot
 	slots    slots
+	pauses   pauses
 	attempts *attempts
 	held     *hand // what is claimed and not yet recorded
 	pace     *pace
@@ -60,7 +62,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	s := &session{
 		Engine: e, token: stint.Token(random63()), me: self(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
-		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), capacity: newBell(),
+		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), pausebell: newBell(), capacity: newBell(),
 		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots),
 		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
@@ -108,6 +110,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.watch(signals) })
 	side.Go(func() { s.heed(signals) })
 	side.Go(func() { s.decide(signals) })
+	side.Go(func() { s.mind(signals) })
 
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()

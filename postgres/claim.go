@@ -14,7 +14,10 @@ import (
 	"github.com/stint-go/stint"
 )
 
-const lookSQL = `select lane, queue, priority, kind, settle from stint.look($1, $2)`
+// lookSQL asks for paused queues only where there is work.
+const lookSQL = `
+select l.lane, l.queue, l.priority, l.kind, l.settle, exists (select from stint.queues q where q.queue = l.queue)
+from stint.look($1, $2) l`
 
 // Look implements [stint.Claimer].
 func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
@@ -44,7 +47,7 @@ func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight
 			queue, kind *string
 			priority    *int16
 		)
-		err := row.Scan(&sight.Lane, &queue, &priority, &kind, &sight.Settle)
+		err := row.Scan(&sight.Lane, &queue, &priority, &kind, &sight.Settle, &sight.Paused)
 		if queue != nil {
 			sight.Queue, sight.Priority, sight.Kind = *queue, int(*priority), *kind
 		}

@@ -24,7 +24,7 @@ type entryReader struct {
 // entryColumns are the columns of stint.fetch. Statements that are prepared
 // name them, so that one which a later schema adds does not end them.
 const entryColumns = `pos, job, queue, priority, kind, attempt, losses, suspect, ready, created, due, timeout, policy,
-  retry, args, metadata, tags, urn, source, max_losses, cancelled`
+  retry, args, metadata, tags, urn, source, max_losses, recovered, cancelled`
 
 const (
 	colPos = iota
@@ -47,6 +47,7 @@ const (
 	colURN
 	colSource
 	colMaxLosses
+	colRecovered
 	colCancelled
 )
 
@@ -72,7 +73,8 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 				URN:      string(v[colURN]),
 				Source:   string(v[colSource]),
 
-				MaxLosses: stint.DefaultMaxLosses,
+				MaxLosses:  stint.DefaultMaxLosses,
+				Provenance: stint.Provenance{Recovered: stint.ID(int64of(v[colRecovered]))},
 			},
 			Cancelled: len(v[colCancelled]) == 1 && v[colCancelled][0] == 1,
 		}

@@ -1,12 +1,10 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +15,7 @@ import (
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
   j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished,
-  j.faulty, j.undecided`
+  j.faulty, j.undecided, j.recovered`
 
 // Job implements [stint.Inspector]. The job and its executions are one
 // statement, so they tell of one moment.
@@ -74,10 +72,11 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 		timeout               *int64
 		started, finished     *time.Time
 		undecided             *string
+		recovered             *stint.ID
 	)
 	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
 		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished,
-		&j.Faulty, &undecided}, more...)...)
+		&j.Faulty, &undecided, &recovered}, more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +84,7 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 	j.Reason, j.URN, j.Source, j.Undecided = deref(reason), deref(urn), deref(source), deref(undecided)
 	j.Timeout = time.Duration(deref(timeout)) * time.Millisecond
 	j.Started, j.Finished = deref(started), deref(finished)
+	j.Provenance.Recovered = deref(recovered)
 	j.Retry, err = policyName(retry)
 	return &j, err
 }
@@ -105,69 +105,6 @@ func deref[T any](p *T) (v T) {
 	}
 	return v
 }
-
-// Jobs implements [stint.Inspector].
-func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
-	var where []string
-	var args []any
-	add := func(condition string, value any) {
-		args = append(args, value)
-		where = append(where, fmt.Sprintf(condition, len(args)))
-	}
-	if f.State != "" {
-		add("j.state = $%d", string(f.State))
-	}
-	if f.Kind != "" {
-		add("j.kind = $%d", f.Kind)
-	}
-	if f.Queue != "" {
-		add("j.queue = $%d", f.Queue)
-	}
-	if f.URN != "" {
-		add("j.urn = $%d", f.URN)
-	}
-	if f.Tag != "" {
-		// An array, read first: planned as a join it may come last.
-		add("j.id = any (array(select t.job from stint.job_tags t where t.tag = $%d))", f.Tag)
-	}
-	if f.Faulty {
-		where = append(where, `j.faulty and j.id = any (array(
-			select w.job from stint.waiting w where w.faulty union all select e.job from stint.entries e where e.faulty))`)
-	}
-	if f.Before != 0 {
-		add("j.id < $%d", f.Before)
-	}
-	text := "select " + jobColumns + " from stint.jobs j"
-	if len(where) > 0 {
-		text += " where " + strings.Join(where, " and ")
-	}
-	add("", nil)
-	args[len(args)-1] = cmp.Or(f.Limit, 100)
-	text += fmt.Sprintf(" order by j.id desc limit $%d", len(args))
-	var list []stint.JobInfo
-	batch := &pgx.Batch{}
-	batch.Queue(pageSQL)
-	batch.Queue(s.sql.in(text), args...).Query(func(rows pgx.Rows) (err error) {
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.JobInfo, error) {
-			job, err := scanJob(row)
-			if err != nil {
-				return stint.JobInfo{}, err
-			}
-			return *job, nil
-		})
-		return err
-	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("list jobs: %w", translate(err))
-	}
-	return list, nil
-}
-
-// pageSQL lets a page of jobs be found by keys only. Without fresh statistics
-// the planner would hash the whole log for 50 rows of it. It holds for the
-// transaction that it is sent in, together with the query.
-const pageSQL = `select set_config(name, 'off', true)
-from unnest('{enable_hashjoin,enable_mergejoin,enable_seqscan,enable_bitmapscan,jit}'::text[]) as name`
 
 // Counts implements [stint.Inspector].
 func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
@@ -192,7 +129,7 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 
 // Kinds implements [stint.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select kind, queue, priority, timeout, tags, retry, max_losses from stint.kinds order by kind`))
+	rows, err := s.pool.Query(ctx, s.sql.in(`select kind, queue, priority, timeout, tags, retry, max_losses, declared from stint.kinds order by kind`))
 	if err != nil {
 		return nil, fmt.Errorf("list kinds: %w", translate(err))
 	}
@@ -202,7 +139,7 @@ func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
 			timeout *int64
 			policy  []byte
 		)
-		if err := row.Scan(&d.Name, &d.Queue, &d.Priority, &timeout, &d.Tags, &policy, &d.MaxLosses); err != nil {
+		if err := row.Scan(&d.Name, &d.Queue, &d.Priority, &timeout, &d.Tags, &policy, &d.MaxLosses, &d.Declared); err != nil {
 			return d, err
 		}
 		d.Timeout = time.Duration(deref(timeout)) * time.Millisecond

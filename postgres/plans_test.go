@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,7 +102,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			}{
 				{"frontier", 30, `select * from stint.frontier($1)`, []any{normal}},
 				{"sight", 60, `select * from stint.sight($1)`, []any{normal}},
-				{"look", 120, `select * from stint.look($1, $2)`, []any{[]int64{int64(normal)}, []bool{false}}},
+				{"look", 120, s.sql.look, []any{[]int64{int64(normal)}, []bool{false}}},
 				{"claim", 250, `select * from stint.claim($1, 1000000, 1, $2, 10, true, false)`, []any{w.Info.Token, normal}},
 				{"fetch", 100, s.sql.fetch, []any{[]int64{int64(id), int64(id) + 1, int64(id) + 5}}},
 				{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},
@@ -118,13 +119,26 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 		for _, q := range []string{
 			`order by id desc limit 50`,
 			`where id < 77777777 order by id desc limit 50`,
-			`where id = any (array(select t.job from stint.job_tags t where t.tag = 't')) order by id desc limit 20`,
-			`where urn = 'urn:5' order by id desc limit 50`,
 		} {
 			start := time.Now()
 			got := cost(t, conn, pageSQL, "select * from stint.jobs j "+q)
 			if t.Logf("statistics %v: %s: %d blocks, %v", statistics, q, got, time.Since(start)); got > 30_000 {
 				t.Errorf("statistics %v: %s asks for %d blocks", statistics, q, got)
+			}
+		}
+		state := func(all ...stint.State) []stint.State { return all }
+		for _, f := range []stint.Filter{
+			{Limit: 50}, {Tag: "t", Limit: 20}, {URN: "urn:5"}, {Tag: "t", URN: "urn:5"},
+			{States: state(stint.Failed), Limit: 20}, {States: state(stint.Failed), Before: id, Kind: "k", Limit: 20},
+			{States: state(stint.Scheduled), Limit: 20}, {States: state(stint.Retrying)}, {States: state(stint.Cancelled)},
+			{States: state(stint.Failed, stint.Cancelled, stint.Retrying), Limit: 20}, {States: state(stint.Scheduled, stint.Retrying), Limit: 20},
+			{Outcome: stint.OutcomeLost}, {Class: "c"}, {Error: "e", Outcome: stint.OutcomeFailed}, {Outcome: stint.OutcomeFailed, Limit: 20},
+		} {
+			text, args := jobsQuery(jobColumns, f)
+			start := time.Now()
+			got := cost(t, conn, pageSQL, text, args...)
+			if t.Logf("statistics %v: %s %v: %d blocks, %v", statistics, text[strings.Index(text, " from "):], args, got, time.Since(start)); got > 8_000 {
+				t.Errorf("statistics %v: %+v asks for %d blocks", statistics, f, got)
 			}
 		}
 	}

@@ -87,6 +87,9 @@ func inlinePolicy(p retry.Policy) (*string, error) {
 }
 
 const beatSQL = `
+with settled as (
+  delete from stint.deletions d where d.engine = $1 and d.serial < $2 and d.at < clock_timestamp() - interval '1 minute'
+)
 update stint.beats b set beat = clock_timestamp(), low = greatest(b.low, $2), running = $3
 from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint)) fence
 where b.token = $1 and e.token = b.token
@@ -153,6 +156,7 @@ select c.lane, c.n, c.nonce, c.serial, p.pos
 from stint.claims c cross join lateral unnest(c.positions) with ordinality as p(pos, i)
 where c.engine = $1 and c.serial >= $2 and c.serial < $3
   and not exists (select from stint.executions x where x.pos = p.pos)
+  and exists (select from stint.entries e where e.pos = p.pos) -- of a deleted job nothing is there
 order by c.serial, p.i`
 
 // Held implements [stint.Roster].

@@ -167,6 +167,10 @@ func (s *Store) transactWork(ctx context.Context, f func(tx pgx.Tx) error) error
 // to scan unless that is nil. Everything is one message: nothing can be cut
 // off while a lock is held.
 func (s *Store) once(ctx context.Context, scan func(pgx.Row) error, text string, args ...any) error {
+	return s.onceOn(ctx, s.work(), scan, text, args...)
+}
+
+func (s *Store) onceOn(ctx context.Context, pool *pgxpool.Pool, scan func(pgx.Row) error, text string, args ...any) error {
 	batch := &pgx.Batch{}
 	explicit := s.explicit.Load()
 	if explicit {
@@ -179,7 +183,7 @@ func (s *Store) once(ctx context.Context, scan func(pgx.Row) error, text string,
 	if explicit {
 		batch.Queue(commitSQL)
 	}
-	return translate(s.work().SendBatch(ctx, batch).Close())
+	return translate(pool.SendBatch(ctx, batch).Close())
 }
 
 // errIsolation is what the schema's functions answer in a transaction that is

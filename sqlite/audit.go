@@ -28,6 +28,7 @@ const (
 	auditWaitingSQL = `select job, attempt, due, why from stint_waiting order by job`
 	auditJobsSQL    = `select id, state from stint_jobs order by id`
 	auditEnginesSQL = `select token from stint_engines order by token`
+	auditDeletedSQL = `select deleted from stint_meta`
 	auditBuriedSQL  = `select token, ended from stint_engine_history where ended is not null`
 )
 
@@ -36,6 +37,7 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 	var l *stint.Ledger
 	err := s.read(ctx, func(c *conn) error {
 		l = &stint.Ledger{Buried: map[stint.Token]time.Time{}}
+		missing := int64(0)
 		for _, part := range []struct {
 			text string
 			add  func(*stmt) error
@@ -47,7 +49,13 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 				})
 				return nil
 			}},
-			{auditClaimsSQL, func(q *stmt) error { return c.auditClaim(l, q) }},
+			{auditClaimsSQL, func(q *stmt) error { return c.auditClaim(l, q, &missing) }},
+			{auditDeletedSQL, func(q *stmt) error {
+				if deleted := q.ColumnInt64(0); deleted != missing {
+					return fmt.Errorf("%d entries that claims took are not there, and %d were deleted", missing, deleted)
+				}
+				return nil
+			}},
 			{auditExecutionsSQL, func(q *stmt) error {
 				l.Executions = append(l.Executions, stint.LedgerExecution{
 					Pos: stint.Position(q.ColumnInt64(0)), Job: stint.ID(q.ColumnInt64(1)), Attempt: q.ColumnInt(2),
@@ -88,20 +96,23 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 }
 
 // auditClaim adds a claim with the entries of its interval. That they are as
-// many as were taken is what could go wrong with an interval.
-func (c *conn) auditClaim(l *stint.Ledger, q *stmt) error {
+// many as were taken, but for those that were deleted since, is what could go
+// wrong with an interval.
+func (c *conn) auditClaim(l *stint.Ledger, q *stmt, missing *int64) error {
 	claim := stint.LedgerClaim{
 		ClaimRef: stint.ClaimRef{Lane: stint.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: stint.Nonce(q.ColumnInt64(2))},
 		Engine:   stint.Token(q.ColumnInt64(3)), Serial: q.ColumnInt64(4),
 	}
-	start, frontier, taken := q.ColumnInt64(5), q.ColumnInt64(6), q.ColumnInt(7)
+	start, frontier, taken := q.ColumnInt64(5), q.ColumnInt64(6), q.ColumnInt64(7)
 	err := c.query(auditPositionsSQL, []any{int64(claim.Lane), start, frontier}, func(q *stmt) error {
 		claim.Positions = append(claim.Positions, stint.Position(q.ColumnInt64(0)))
 		return nil
 	})
-	if err == nil && len(claim.Positions) != taken {
-		err = fmt.Errorf("claim %d of lane %d took %d entries, and its interval has %d", claim.N, claim.Lane, taken, len(claim.Positions))
+	found := int64(len(claim.Positions))
+	if err == nil && found > taken {
+		err = fmt.Errorf("claim %d of lane %d took %d entries, and its interval has %d", claim.N, claim.Lane, taken, found)
 	}
+	*missing += taken - found
 	l.Claims = append(l.Claims, claim)
 	return err
 }

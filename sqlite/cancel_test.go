@@ -40,7 +40,7 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	if err != nil || counts[stint.Cancelled] != 2 || counts[stint.Scheduled] != 1 || counts[stint.Available] != 0 || counts[stint.Completed] != 1 {
 		t.Errorf("the counts are %v, error %v", counts, err)
 	}
-	if list, err := s.Jobs(t.Context(), stint.Filter{State: stint.Scheduled, Limit: 1}); err != nil || len(list) != 1 || list[0].ID != ids[1] {
+	if list, err := s.Jobs(t.Context(), stint.Filter{States: []stint.State{stint.Scheduled}, Limit: 1}); err != nil || len(list) != 1 || list[0].ID != ids[1] {
 		t.Errorf("scheduled are %+v, error %v", list, err)
 	}
 	// Promotion ends what waits, long before it is due.

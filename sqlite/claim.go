@@ -15,7 +15,7 @@ with recursive lanes (lane) as (
   union all
   select (select min(e.lane) from stint_entries e where e.lane > l.lane) from lanes l where l.lane is not null
 )
-select e.lane, e.queue, e.priority, e.kind
+select e.lane, e.queue, e.priority, e.kind, e.queue in (select q.queue from stint_queues q)
 from lanes l cross join stint_entries e
 where l.lane is not null
   and l.lane not in (select value from json_each(?))
@@ -34,6 +34,7 @@ func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight
 		return c.query(lookSQL, []any{arrayOf(known.Foreign)}, func(q *stmt) error {
 			sights = append(sights, stint.Sight{
 				Lane: stint.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
+				Paused: q.ColumnInt64(4) != 0,
 			})
 			return nil
 		})

@@ -114,7 +114,7 @@ func dueAt(j *stint.NewJob, now int64) int64 {
 	if j.RunAt.IsZero() {
 		return 0
 	}
-	return micro(j.RunAt.Add(time.Microsecond - 1))
+	return ceilMicro(j.RunAt)
 }
 
 // laneCache spares the hash of a lane that was just asked for.

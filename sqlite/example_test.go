@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	_ "github.com/ncruces/go-sqlite3/driver" // or any other driver for SQLite
 
@@ -101,4 +102,88 @@ func ExampleTx() {
 		fmt.Println(job.Kind, string(job.Args))
 	}
 	// Output: send_invoice {"customer": 42}
+}
+
+// A job that was cancelled is done after all, and the old one is not needed
+// any more.
+func ExampleStore_Retry() {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	id, err := stint.NewClient(store).Enqueue(ctx, stint.NewJob{Kind: "send_invoice", Delay: time.Hour})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := store.Cancel(ctx, []stint.ID{id}, "the customer left"); err != nil {
+		log.Fatal(err)
+	}
+
+	answers, err := store.Retry(ctx, []stint.ID{id}, stint.Again{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answers[id].Answer, "as", answers[id].ID)
+	job, err := store.Job(ctx, answers[id].ID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(job.Kind, job.State, "of job", job.Provenance.Recovered)
+
+	deleted, err := store.Delete(ctx, []stint.ID{id, job.ID})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(deleted[id], deleted[job.ID])
+	// Output:
+	// recovered as 2
+	// send_invoice available of job 1
+	// deleted too early
+}
+
+// Nothing of a paused queue begins.
+func ExampleStore_Pause() {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	for _, queue := range []string{"mail", "reports"} {
+		if _, err := stint.NewClient(store).Enqueue(ctx, stint.NewJob{Kind: "k", Queue: queue}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if _, err := store.Pause(ctx, "mail", "anna", "the server is down"); err != nil {
+		log.Fatal(err)
+	}
+	queues, err := store.Queues(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, q := range queues {
+		fmt.Println(q.Name, "available:", q.Counts[stint.Available], "paused:", !q.Paused.IsZero(), q.Why)
+	}
+	// Output:
+	// mail available: 1 paused: true the server is down
+	// reports available: 1 paused: false
+}
+
+// What went wrong is found by any attempt of a job, crashes included.
+func ExampleStore_Jobs() {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	jobs, err := store.Jobs(ctx, stint.Filter{
+		Outcome: stint.OutcomeLost,
+		States:  []stint.State{stint.Failed, stint.Retrying, stint.Available},
+		Created: stint.Span{From: time.Now().Add(-24 * time.Hour)},
+	})
+	fmt.Println(len(jobs), err)
+	// Output: 0 <nil>
 }

@@ -10,10 +10,11 @@ import (
 )
 
 // Jobs implements [stint.Inspector]. A page costs what it shows and what it
-// has to pass over; the filters by tag, by urn and by every state but completed
-// look only at jobs that may fit, so that a long history costs them nothing.
+// has to pass over; the filters by tag, by urn, by faulty, by what went wrong and by
+// every state but completed look only at jobs that may fit, so that a long
+// history costs them nothing.
 func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
-	text, args := jobsQuery(f)
+	text, args := jobsQuery(jobColumns, f)
 	var jobs []stint.JobInfo
 	err := s.read(ctx, func(c *conn) error {
 		jobs = nil
@@ -28,8 +29,27 @@ func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, erro
 	return jobs, nil
 }
 
+// Find implements [stint.Operator].
+func (s *Store) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
+	text, args := jobsQuery("j.id", f)
+	var ids []stint.ID
+	err := s.read(ctx, func(c *conn) error {
+		ids = nil
+		return c.query(text, args, func(q *stmt) error {
+			ids = append(ids, stint.ID(q.ColumnInt64(0)))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find jobs: %w", err)
+	}
+	return ids, nil
+}
+
 // mayBe finds the jobs that may be in a state.
 var mayBe = map[stint.State]string{
+	stint.Scheduled: `select job from stint_waiting where why = 'scheduled'`,
+	stint.Retrying:  `select job from stint_waiting where why = 'retrying'`,
 	stint.Available: `select ifnull(e.job, e.pos) from (` + frontiersSQL + `) f
 		cross join stint_entries e indexed by stint_entries_lane on e.lane = f.lane and e.pos > f.frontier`,
 	stint.Running: `select ifnull(e.job, e.pos) from stint_beats b
@@ -53,16 +73,14 @@ with recursive lanes (lane) as (
 select l.lane, ifnull((select c.frontier from stint_claims c where c.lane = l.lane order by c.n desc limit 1), 0) as frontier
 from lanes l where l.lane is not null`
 
-func jobsQuery(f stint.Filter) (text string, args []any) {
+// jobsQuery lists jobs by falling ID.
+func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	where := []string{"true"}
-	add := func(condition string, value any) {
-		where, args = append(where, condition), append(args, value)
+	add := func(condition string, values ...any) {
+		where, args = append(where, condition), append(args, values...)
 	}
-	if f.State != "" {
-		add("j.state = ?", string(f.State))
-	}
-	if ids, ok := mayBe[f.State]; ok {
-		where = append(where, "j.id in ("+ids+")")
+	if len(f.States) > 0 {
+		add("j.state in (select value from json_each(?))", arrayOf(f.States))
 	}
 	if f.Kind != "" {
 		add("j.kind = ?", f.Kind)
@@ -83,13 +101,77 @@ func jobsQuery(f stint.Filter) (text string, args []any) {
 	if f.Before != 0 {
 		add("j.id < ?", int64(f.Before))
 	}
-	args = append(args, max(0, cmp.Or(f.Limit, 100)))
-	page := " j where " + strings.Join(where, " and ") + " order by j.id desc limit ?"
-	if f.State != stint.Scheduled && f.State != stint.Retrying && f.State != stint.Blocked {
-		return "select " + jobColumns + " from stint_jobs" + page, args
+	waits := len(f.States) > 0
+	for _, state := range f.States {
+		waits = waits && (state == stint.Scheduled || state == stint.Retrying || state == stint.Blocked)
 	}
-	// What waits is found without a look at the log.
-	ids := "select j.id from (select job as id, why as state, kind, queue, faulty is not null as faulty from stint_waiting" +
-		" where job not in (select job from stint_cancellations))" + page
-	return "select " + jobColumns + " from stint_jobs j where j.id in (" + ids + ") order by j.id desc", args
+	limit := max(0, cmp.Or(f.Limit, 100))
+	if waits && shallow(f) {
+		// What waits is found without a look at the log.
+		ids := "select j.id from (select job as id, why as state, kind, queue, faulty is not null as faulty from stint_waiting" +
+			" where job not in (select job from stint_cancellations)) j where " + strings.Join(where, " and ") + " order by j.id desc limit ?"
+		return "select " + columns + " from stint_jobs j where j.id in (" + ids + ") order by j.id desc", append(args, limit)
+	}
+	if f.Source != "" {
+		add("j.source = ?", f.Source)
+	}
+	between := func(column string, span stint.Span) {
+		if !span.From.IsZero() {
+			add("j."+column+" >= ?", ceilMicro(span.From))
+		}
+		if !span.To.IsZero() {
+			add("j."+column+" < ?", ceilMicro(span.To))
+		}
+	}
+	between("created", f.Created)
+	between("due", f.Due)
+	between("finished", f.Finished)
+	if f.Outcome == stint.OutcomeCompleted {
+		add("j.state = 'completed'") // the last attempt of its job
+	}
+	if trouble, values := attempts(f); trouble != "" {
+		add("j.id in ("+trouble+")", values...)
+	} else if ids := candidates(f.States); ids != "" {
+		add("j.id in (" + ids + ")")
+	}
+	return "select " + columns + " from stint_jobs j where " + strings.Join(where, " and ") + " order by j.id desc limit ?", append(args, limit)
+}
+
+// shallow tells whether a filter asks for nothing that a waiting row does not
+// tell.
+func shallow(f stint.Filter) bool {
+	return f.Source == "" && f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == ""
+}
+
+// candidates finds the jobs that may be in one of the states, where that is
+// less than all.
+func candidates(states []stint.State) string {
+	var parts []string
+	for _, state := range states {
+		ids, ok := mayBe[state]
+		if !ok {
+			return ""
+		}
+		parts = append(parts, "select * from ("+ids+")")
+	}
+	return strings.Join(parts, " union all ")
+}
+
+// attempts finds the jobs with an attempt that did not complete them and ended
+// in a certain way.
+func attempts(f stint.Filter) (text string, args []any) {
+	add := func(condition string, value any) { text, args = text+" and "+condition, append(args, value) }
+	if f.Outcome != 0 && f.Outcome != stint.OutcomeCompleted {
+		add("outcome = ?", int(f.Outcome))
+	}
+	if f.Class != "" {
+		add("? in (select error ->> '$.class' union all select value from json_each(error, '$.classes'))", f.Class)
+	}
+	if f.Error != "" {
+		add("instr(error ->> '$.message', ?) > 0", f.Error)
+	}
+	if text == "" {
+		return "", nil
+	}
+	return "select ifnull(job, pos) from stint_executions indexed by stint_executions_rare where outcome <> 1" + text, args
 }

@@ -62,18 +62,28 @@ type recorder struct {
 	engine  stint.Token
 	now     time.Time
 	cancels bool // somebody has cancelled something
+	deleted bool // something of the engine's was deleted that it may repeat
 }
 
 // recorder makes one. Nearly always nobody has cancelled anything; then no
 // outcome is compared with the markers.
 func (c *conn) recorder(engine stint.Token, now time.Time) (*recorder, error) {
 	cancels, err := c.found(anyCancelledSQL)
-	return &recorder{conn: c, engine: engine, now: now, cancels: cancels}, err
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := c.found(repeatsSQL, int64(engine))
+	return &recorder{conn: c, engine: engine, now: now, cancels: cancels, deleted: deleted}, err
 }
 
 // record appends one execution and its successor, unless it is there already.
 // Of a job that somebody cancelled it is the last one, and the marker goes.
 func (r *recorder) record(x *stint.Execution) (added bool, err error) {
+	if r.deleted {
+		if exists, err := r.found(entryAtSQL, int64(x.Pos)); err != nil || !exists {
+			return false, err
+		}
+	}
 	if r.cancels {
 		if x, err = r.heed(x); err != nil {
 			return false, err

@@ -18,9 +18,11 @@ const (
 	enterSQL     = `insert into stint_engines (token, locked) values (?, ?)`
 	firstBeatSQL = `insert into stint_beats (token, beat, low, running) values (?, ?, 0, '[]')`
 	declareSQL   = `
-	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry) values (?, ?, ?, ?, ?, ?, ?)
+	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry, declared) values (?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (name) do update set queue = excluded.queue, priority = excluded.priority,
-	  timeout = excluded.timeout, max_losses = excluded.max_losses, tags = excluded.tags, retry = excluded.retry`
+	  timeout = excluded.timeout, max_losses = excluded.max_losses, tags = excluded.tags, retry = excluded.retry, declared = excluded.declared
+	where (queue, priority, timeout, max_losses, tags, retry)
+	   is not (excluded.queue, excluded.priority, excluded.timeout, excluded.max_losses, excluded.tags, excluded.retry)`
 )
 
 // Join implements [stint.Roster]. The engine's place is locked before anybody
@@ -48,7 +50,7 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 			if err != nil {
 				return false, err
 			}
-			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy))
+			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy), now)
 			if err != nil {
 				return false, err
 			}
@@ -74,10 +76,14 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 	var orders stint.Orders
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		stands := false
-		err := c.query(beatSQL, []any{micro(time.Now()), b.Low, arrayOf(b.Running), int64(engine)}, func(q *stmt) error {
+		now := time.Now()
+		err := c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine)}, func(q *stmt) error {
 			stands, orders.Drain = true, q.ColumnInt64(0) != 0
 			return nil
 		})
+		if err == nil {
+			_, err = c.exec(settledSQL, int64(engine), b.Low, micro(now.Add(-time.Minute)))
+		}
 		if err == nil && !stands {
 			err = stint.ErrBuried
 		}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -72,21 +73,28 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 
 func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 	s := open(t, Memory)
+	state := func(all ...stint.State) []stint.State { return all }
 	for _, f := range []stint.Filter{
-		{}, {Before: 10}, {State: stint.Completed}, {State: stint.Available}, {State: stint.Running}, {State: stint.Failed}, {State: stint.Cancelled},
-		{State: stint.Retrying}, {Faulty: true}, {Faulty: true, State: stint.Retrying}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
+		{}, {Before: 10}, {States: state(stint.Completed)}, {States: state(stint.Available)}, {States: state(stint.Running)},
+		{States: state(stint.Failed)}, {States: state(stint.Cancelled)}, {States: state(stint.Failed, stint.Cancelled, stint.Retrying)},
+		{States: state(stint.Retrying)}, {States: state(stint.Scheduled, stint.Retrying), Source: "s"}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
+		{Faulty: true}, {Faulty: true, States: state(stint.Retrying)}, {Faulty: true, States: state(stint.Retrying), Source: "s"},
+		{Outcome: stint.OutcomeLost}, {Class: "c", Kind: "k"}, {Error: "e", States: state(stint.Completed)},
+		{Source: "s", Finished: stint.Span{From: time.Now()}},
 	} {
-		text, args := jobsQuery(f)
+		text, args := jobsQuery(jobColumns, f)
 		plan := plan(t, s, text, args...)
 		if strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("the list for %+v sorts all that there is:\n%s", f, plan)
 		}
-		if rare := f.State != "" && f.State != stint.Completed || f.Tag+f.URN != "" || f.Faulty; rare && strings.Contains(plan, "SCAN e\n") {
+		rare := len(f.States) > 0 && f.States[0] != stint.Completed || f.Tag+f.URN+f.Class+f.Error != "" || f.Outcome != 0 || f.Faulty
+		if rare && strings.Contains(plan, "SCAN e\n") {
 			t.Errorf("the list for %+v reads the whole log:\n%s", f, plan)
 		}
 	}
 	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL,
-		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "never": neverReadySQL, "cancelling": cancellingSQL} {
+		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "never": neverReadySQL, "cancelling": cancellingSQL,
+		"contents": contentsSQL, "recovered": recoveredSQL, "tags": eraseTagsSQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&
 				!strings.HasPrefix(line, "SCAN b\n") && !strings.HasPrefix(line, "SCAN r") {

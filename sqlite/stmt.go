@@ -214,6 +214,8 @@ func arrayOf[T any](v []T) string {
 // turns waits, which may become longer and never shorter.
 func micro(t time.Time) int64 { return t.UnixMicro() }
 
+func ceilMicro(t time.Time) int64 { return micro(t.Add(time.Microsecond - 1)) }
+
 func ceilMicros(d time.Duration) int64 { return (d + time.Microsecond - 1).Microseconds() }
 
 func fromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }

@@ -213,7 +213,7 @@ func (t *T) recount() {
 	for _, state := range []stint.State{
 		stint.Scheduled, stint.Retrying, stint.Available, stint.Running, stint.Completed, stint.Failed, stint.Cancelled,
 	} {
-		if n := len(t.list(stint.Filter{State: state, Limit: 10_000})); int64(n) != listed[state] {
+		if n := len(t.list(stint.Filter{States: []stint.State{state}, Limit: 10_000})); int64(n) != listed[state] {
 			t.Errorf("the filter by %s shows %d jobs, want %d", state, n, listed[state])
 		}
 	}

@@ -33,9 +33,9 @@ var faultyTests = []test{
 		}{
 			{stint.Filter{Faulty: true}, faulty},
 			{stint.Filter{Faulty: true, Queue: "p"}, faulty[2:]},
-			{stint.Filter{Faulty: true, State: stint.Retrying}, faulty},
-			{stint.Filter{Faulty: true, State: stint.Available}, []stint.ID{}},
-			{stint.Filter{Faulty: true, State: stint.Failed}, []stint.ID{}},
+			{stint.Filter{Faulty: true, States: []stint.State{stint.Retrying}}, faulty},
+			{stint.Filter{Faulty: true, States: []stint.State{stint.Available}}, []stint.ID{}},
+			{stint.Filter{Faulty: true, States: []stint.State{stint.Failed}}, []stint.ID{}},
 			{stint.Filter{Faulty: true, Limit: 1, Before: faulty[0]}, faulty[1:2]},
 		} {
 			if got := t.list(c.f); !slices.Equal(got, c.want) {

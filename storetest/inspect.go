@@ -1,7 +1,10 @@
 package storetest
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 )
 
 var inspectTests = []test{
@@ -60,6 +64,9 @@ var inspectTests = []test{
 		}
 	}},
 	{"A filter shows what it says, alone and together", filters},
+	{"A filter by what went wrong shows each job of which an attempt ended so, crashes included", troubles},
+	{"A filter by a time shows what happened in it, from its begin and before its end", spans},
+	{"Those who go through a selection meet each job once, whatever they do to it", selections},
 	{"Counts are those of a recount, in every mixture of states", func(t *T) {
 		t.oneOfEach()
 		counts, err := t.Store.Counts(t.ctx)
@@ -158,7 +165,7 @@ func wholeLife(t *T) {
 			t.Errorf("it shows as %s, attempt %d, %d executions; want %s, %d, %d",
 				j.State, j.Attempt, len(j.Executions), state, attempt, executions)
 		}
-		if got := t.list(stint.Filter{State: state}); !slices.Equal(got, []stint.ID{id}) {
+		if got := t.list(stint.Filter{States: []stint.State{state}}); !slices.Equal(got, []stint.ID{id}) {
 			t.Errorf("the filter by %s shows %v", state, got)
 		}
 	}
@@ -217,9 +224,9 @@ func (t *T) oneOfEach() map[stint.State]stint.ID {
 
 func filters(t *T) {
 	a := t.enqueue(
-		job("a", stint.Queue("p"), stint.Tag("x", "y"), stint.URN("urn:1")),
+		job("a", stint.Queue("p"), stint.Tag("x", "y"), stint.URN("urn:1"), stint.Source("cron")),
 		job("a", stint.Queue("q"), stint.Tag("x"), stint.URN("urn:2")),
-		job("b", stint.Queue("p"), stint.Tag("y y"), stint.URN("urn:1")),
+		job("b", stint.Queue("p"), stint.Tag("y y"), stint.URN("urn:1"), stint.Source("cron")),
 		job("b", stint.Queue("p"), stint.Tag("x"), stint.In(time.Hour)),
 	)
 	w := t.join("a", "b")
@@ -234,23 +241,164 @@ func filters(t *T) {
 		{stint.Filter{Tag: "y y"}, []int{2}},
 		{stint.Filter{Tag: "y"}, []int{0}},
 		{stint.Filter{URN: "urn:1"}, []int{2, 0}},
-		{stint.Filter{State: stint.Completed}, []int{1}},
-		{stint.Filter{State: stint.Scheduled}, []int{3}},
-		{stint.Filter{State: stint.Failed}, nil},
+		{stint.Filter{States: []stint.State{stint.Completed}}, []int{1}},
+		{stint.Filter{States: []stint.State{stint.Scheduled}}, []int{3}},
+		{stint.Filter{States: []stint.State{stint.Failed}}, nil},
 		{stint.Filter{Kind: "none"}, nil},
 		{stint.Filter{Tag: "%"}, nil},
+		{stint.Filter{States: []stint.State{stint.Completed, stint.Scheduled}}, []int{3, 1}},
+		{stint.Filter{States: []stint.State{stint.Scheduled, stint.Retrying}, Tag: "x"}, []int{3}},
+		{stint.Filter{States: []stint.State{stint.Scheduled, stint.Retrying, stint.Failed, stint.Cancelled}}, []int{3}},
+		{stint.Filter{States: stint.States}, []int{3, 2, 1, 0}},
+		{stint.Filter{Source: "cron"}, []int{2, 0}},
+		{stint.Filter{Source: "cron", Kind: "b", Queue: "p"}, []int{2}},
+		{stint.Filter{Source: "cro"}, nil},
+		{stint.Filter{Outcome: stint.OutcomeCompleted}, []int{1}},
 		{stint.Filter{Kind: "a", Queue: "p"}, []int{0}},
-		{stint.Filter{Kind: "b", Tag: "x", State: stint.Scheduled}, []int{3}},
-		{stint.Filter{Kind: "a", Tag: "x", State: stint.Scheduled}, nil},
+		{stint.Filter{Kind: "b", Tag: "x", States: []stint.State{stint.Scheduled}}, []int{3}},
+		{stint.Filter{Kind: "a", Tag: "x", States: []stint.State{stint.Scheduled}}, nil},
 		{stint.Filter{Before: a[2]}, []int{1, 0}},
 		{stint.Filter{Queue: "p", Before: a[3], Limit: 1}, []int{2}},
 	} {
-		want := []stint.ID{}
+		var want []stint.ID
 		for _, i := range c.want {
 			want = append(want, a[i])
 		}
-		if got := t.list(c.f); !slices.Equal(got, want) {
-			t.Errorf("%+v shows %v, want %v", c.f, got, want)
+		t.shows(c.f, want...)
+	}
+}
+
+// shows checks what a filter shows, and what it finds.
+func (t *T) shows(f stint.Filter, want ...stint.ID) {
+	t.Helper()
+	if got := t.list(f); !slices.Equal(got, want) {
+		t.Errorf("%+v shows %v, want %v", f, got, want)
+	}
+	if o, ok := t.Store.(stint.Operator); ok {
+		if got, err := o.Find(t.ctx, f); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%+v finds %v, error %v, want %v", f, got, err, want)
 		}
 	}
+}
+
+// troubles has attempts end in every way that is not success.
+func troubles(t *T) {
+	ids := t.enqueue(jobs(7, "k", stint.Retry(retry.Forever(time.Millisecond)))...)
+	w := t.join("k")
+	e := w.ClaimAll()
+	no, odd := errors.New("no paper"), fmt.Errorf("wrapped: %w", io.ErrUnexpectedEOF)
+	w.Complete(e[0])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: no}, e[1])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(odd)}, e[2])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled, Err: no}, e[3])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeExpired}, e[4])
+	lost := w.Conclude(e[5], stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
+	lost.Final, lost.Next, lost.Reason = true, nil, stint.ReasonLost
+	_, err := w.TryFinish(t.ctx, lost)
+	t.must(err)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, e[6])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: no}, w.One())
+	t.due()
+	t.promoteAll(2)
+	for _, again := range w.ClaimAll() {
+		if again.ID == ids[6] {
+			w.Complete(again)
+		} else {
+			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, again)
+		}
+	}
+	class := t.info(ids[2]).Executions[0].Error.Class
+	failed := []stint.State{stint.Failed}
+	t.shows(stint.Filter{Outcome: stint.OutcomeLost}, ids[6], ids[5])
+	t.shows(stint.Filter{Outcome: stint.OutcomeLost, States: failed}, ids[5])
+	t.shows(stint.Filter{Outcome: stint.OutcomeExpired}, ids[4])
+	t.shows(stint.Filter{Outcome: stint.OutcomeFailed}, ids[6], ids[2], ids[1])
+	t.shows(stint.Filter{Outcome: stint.OutcomeFailed, Before: ids[6], Limit: 1}, ids[2])
+	t.shows(stint.Filter{Outcome: stint.OutcomeReturned}, ids[1])
+	t.shows(stint.Filter{Outcome: stint.OutcomeCompleted}, ids[6], ids[0])
+	t.shows(stint.Filter{States: failed}, ids[5], ids[4], ids[2])
+	t.shows(stint.Filter{Error: "paper"}, ids[6], ids[3], ids[1])
+	t.shows(stint.Filter{Error: "paper", Kind: "k", States: []stint.State{stint.Available, stint.Completed}}, ids[6], ids[1])
+	t.shows(stint.Filter{Error: "Paper"})
+	t.shows(stint.Filter{Error: "%"})
+	t.shows(stint.Filter{Error: retry.ErrLost.Error()}, ids[6], ids[5])
+	t.shows(stint.Filter{Class: class, Error: "wrapped: "}, ids[2])
+	t.shows(stint.Filter{Class: class, Outcome: stint.OutcomeCancelled}, ids[3])
+	t.shows(stint.Filter{Class: "none"})
+	several := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: no})
+	several.Error.Classes = []string{several.Error.Class, "stationery"}
+	_, err = w.TryFinish(t.ctx, several)
+	t.must(err)
+	t.shows(stint.Filter{Class: "stationery"}, ids[1])
+	w.Leave()
+}
+
+// spans bring jobs into one time or another.
+func spans(t *T) {
+	ids := t.enqueue(jobs(2, "k")...)
+	w := t.join("k")
+	w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
+	time.Sleep(3 * time.Millisecond)
+	ids = append(ids, t.enqueue(job("k", stint.In(time.Hour)))...)
+	a, b, c := t.info(ids[0]), t.info(ids[1]), t.info(ids[2])
+	span := func(from, to time.Time) stint.Span { return stint.Span{From: from, To: to} }
+	later := c.Due.Add(time.Hour)
+	t.shows(stint.Filter{Created: span(a.Created, c.Created)}, ids[1], ids[0])
+	t.shows(stint.Filter{Created: span(c.Created, time.Time{})}, ids[2])
+	t.shows(stint.Filter{Created: span(time.Time{}, a.Created)})
+	t.shows(stint.Filter{Due: span(c.Due, later)}, ids[2])
+	t.shows(stint.Filter{Due: span(c.Created, c.Due)})
+	t.shows(stint.Filter{Due: span(b.Due, c.Due), States: []stint.State{stint.Available}}, ids[1])
+	t.shows(stint.Filter{Finished: span(a.Finished, time.Time{})}, ids[0])
+	t.shows(stint.Filter{Finished: span(time.Time{}, a.Finished)})
+	t.shows(stint.Filter{Finished: span(time.Time{}, later), Kind: "k"}, ids[0])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
+	if between := t.info(ids[1]); between.Finished.IsZero() || between.Started.IsZero() {
+		t.Errorf("between two attempts it shows %v to %v", between.Started, between.Finished)
+	}
+	t.shows(stint.Filter{Finished: span(c.Created, later)}, ids[1])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+	t.shows(stint.Filter{Finished: span(c.Created, later), States: []stint.State{stint.Retrying}}, ids[1])
+}
+
+func selections(t *T) {
+	o := t.operator()
+	ids := t.enqueue(append(jobs(12, "k", stint.In(time.Hour)), jobs(3, "other", stint.In(time.Hour))...)...)
+	slices.Reverse(ids)
+	f := stint.Filter{Kind: "k", States: []stint.State{stint.Scheduled}}
+	for _, c := range []struct{ size, limit, want int }{{5, 0, 12}, {12, 0, 12}, {1, 0, 12}, {5, 7, 7}, {5, 5, 5}, {50, 3, 3}} {
+		f.Limit = c.limit
+		var got []stint.ID
+		for batch, err := range stint.Selected(t.ctx, o, f, c.size) {
+			t.must(err)
+			if len(batch) == 0 || len(batch) > c.size {
+				t.Errorf("a batch of %d, want up to %d", len(batch), c.size)
+			}
+			got = append(got, batch...)
+		}
+		if !slices.Equal(got, ids[3:3+c.want]) {
+			t.Errorf("in batches of %d, up to %d: %v, want %v", c.size, c.limit, got, ids[3:3+c.want])
+		}
+	}
+	f.Limit = 0
+	n := 0
+	for batch, err := range stint.Selected(t.ctx, o, f, 5) {
+		t.must(err)
+		t.cancel("", batch...)
+		t.retry(stint.Again{}, batch...) // of the same kind, but enqueued meanwhile
+		t.must(errOf(t.Store.(stint.Operator).Delete(t.ctx, batch)))
+		n += len(batch)
+	}
+	if left := t.list(f); n != 12 || len(left) != 0 {
+		t.Errorf("%d were met, and %v are left", n, left)
+	}
+	ended, cancel := context.WithCancel(t.ctx)
+	cancel()
+	for _, err := range stint.Selected(ended, o, stint.Filter{}, 5) {
+		if err == nil {
+			t.Error("a batch came though the context has ended")
+		}
+	}
+	w := t.join("k")
+	w.Complete(w.ClaimAll()...)
 }

@@ -61,7 +61,9 @@ func (m *model) Look(_ context.Context, known stint.KnownLanes) ([]stint.Sight, 
 		seen[r.lane] = true
 		if open := m.open(r.lane); len(open) > 0 {
 			e := open[0].entry
-			sights = append(sights, stint.Sight{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind})
+			_, paused := m.paused[m.exactly(e.Queue)]
+			paused = paused && (r.lane == stint.LaneOf(e.Queue, 0, stint.PartNormal, "").ID || !m.is("pauses the usual lane only"))
+			sights = append(sights, stint.Sight{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, Paused: paused})
 		}
 		if m.is("looks at one lane only") && len(sights) == 1 {
 			break
@@ -177,6 +179,9 @@ func (d *database) mayRecord(engine stint.Token, claims []stint.ClaimRef) error 
 
 // record writes one execution and what follows it, unless it is there.
 func (d *database) record(engine stint.Token, x stint.Execution) bool {
+	if d.deleted[x.Pos] && !d.is("brings back the deleted") {
+		return false
+	}
 	if d.done[x.Pos] != nil {
 		if d.is("repeats successors") && x.Next != nil {
 			d.follow(x, time.Now())
@@ -199,7 +204,7 @@ func (d *database) record(engine stint.Token, x stint.Execution) bool {
 	if x.Final && !d.is("keeps the marks of what ended") {
 		delete(d.cancelled, x.Job)
 	}
-	if x.Next != nil {
+	if x.Next != nil && !d.deleted[x.Pos] {
 		d.follow(x, ended)
 	}
 	return true

@@ -5,6 +5,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -15,6 +17,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
 		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
+		Provenance: stint.Provenance{Recovered: job.from},
 	}
 	var last stint.Position
 	for _, r := range rows {
@@ -45,6 +48,9 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			continue
 		}
 		i.State, i.Attempt, i.Losses, i.Faulty = stint.Available, r.entry.Attempt, r.entry.Losses, r.faulty
+		if r.num != int64(job.id) {
+			i.Due = r.entry.Ready
+		}
 		if r.taken {
 			i.State = stint.Running
 			for _, e := range d.engines {
@@ -91,15 +97,60 @@ func (m *model) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error)
 	defer m.mu.Unlock()
 	var found []stint.JobInfo
 	for _, j := range m.all() {
-		is := func(want, have string) bool { return want == "" || want == have }
-		if is(string(f.State), string(j.State)) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) &&
-			(f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) &&
-			(!f.Faulty || j.Faulty || m.is("filters by faulty in vain")) {
+		if m.fits(f, j) {
 			j.Executions = nil
 			found = append(found, j)
 		}
 	}
 	return found[:min(len(found), cmp.Or(f.Limit, 100))], nil
+}
+
+func (m *model) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	jobs, err := m.Jobs(ctx, f)
+	var ids []stint.ID
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	if m.is("finds in the order of ids") {
+		slices.Reverse(ids)
+	}
+	return ids, err
+}
+
+func (d *database) fits(f stint.Filter, j stint.JobInfo) bool {
+	is := func(want, have string) bool { return want == "" || want == have }
+	if d.is("ends spans with their end") && !f.Created.To.IsZero() {
+		f.Created.To = f.Created.To.Add(time.Hour)
+	}
+	if d.is("knows one state only") && len(f.States) > 0 {
+		f.States = f.States[:1]
+	}
+	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) &&
+		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) &&
+		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Executions)
+}
+
+// went tells whether an attempt ended as the filter says.
+func (d *database) went(f stint.Filter, attempts []stint.ExecutionInfo) bool {
+	if f.Outcome == 0 && f.Class == "" && f.Error == "" {
+		return true
+	}
+	if d.is("looks at the last attempt only") && len(attempts) > 0 {
+		attempts = attempts[len(attempts)-1:]
+	}
+	return slices.ContainsFunc(attempts, func(x stint.ExecutionInfo) bool {
+		var e stint.Failure
+		if x.Error != nil {
+			e = *x.Error
+		}
+		if x.Outcome == stint.OutcomeLost && d.is("excludes crashes") {
+			return false
+		}
+		return (f.Outcome == 0 || f.Outcome == x.Outcome) && (f.Class == "" || f.Class == e.Class || slices.Contains(e.Classes, f.Class) && !d.is("knows one class only")) && strings.Contains(e.Message, f.Error)
+	})
 }
 
 func (m *model) Counts(context.Context) (map[stint.State]int64, error) {

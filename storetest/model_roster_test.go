@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -33,6 +34,11 @@ func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declar
 	}
 	m.held[e.Token], m.mine[e.Token] = true, true
 	for _, k := range kinds {
+		old := m.kinds[k.Name]
+		k.Declared = old.Declared
+		if !reflect.DeepEqual(old, k) || m.is("declares anew") {
+			k.Declared = time.Now()
+		}
 		m.kinds[k.Name] = k
 	}
 	return nil
@@ -81,7 +87,7 @@ func (d *database) unfinished(c stint.LedgerClaim) []stint.Position {
 	if d.is("forgets part of what is held") && len(c.Positions) > 2 {
 		c.Positions = c.Positions[:2]
 	}
-	return slices.DeleteFunc(slices.Clone(c.Positions), func(p stint.Position) bool { return d.done[p] != nil })
+	return slices.DeleteFunc(slices.Clone(c.Positions), func(p stint.Position) bool { return d.done[p] != nil || d.deleted[p] && !d.is("holds the deleted") })
 }
 
 func (m *model) Held(_ context.Context, token stint.Token, serial int64) ([]stint.Claim, error) {
@@ -130,6 +136,10 @@ func (m *model) Bury(ctx context.Context, b stint.Burial, judge func(*stint.Entr
 		}
 		for _, pos := range m.unfinished(c) {
 			i := slices.IndexFunc(m.rows, func(r *row) bool { return r.entry != nil && r.entry.Pos == pos })
+			if i < 0 {
+				n++
+				continue
+			}
 			begun := slices.Contains(e.Running, pos) || m.is("announces everything")
 			e := m.read(m.rows[i])
 			x := judge(&e, begun)

@@ -60,6 +60,8 @@ type database struct {
 	kinds     map[string]stint.Declaration
 	held      map[stint.Token]bool
 	cancelled map[stint.ID]string // and why; until the job is final
+	deleted   map[stint.Position]bool
+	paused    map[string]stint.QueueInfo
 	bells     map[int]func()
 }
 
@@ -74,6 +76,7 @@ type row struct {
 	next   stint.Successor // of a wait
 	faulty bool            // of an entry
 	id     stint.ID
+	from   stint.ID // of a job: what it recovers
 	made   time.Time
 	due    time.Time
 	lane   stint.LaneID
@@ -101,6 +104,8 @@ func (d *database) reset() {
 	d.kinds = map[string]stint.Declaration{}
 	d.held = map[stint.Token]bool{}
 	d.cancelled = map[stint.ID]string{}
+	d.deleted = map[stint.Position]bool{}
+	d.paused = map[string]stint.QueueInfo{}
 	d.bells = map[int]func(){}
 }
 
@@ -193,7 +198,7 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 		Job: stint.Job{
 			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
 			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
-			Created: job.made, Due: job.due,
+			Created: job.made, Due: job.due, Provenance: stint.Provenance{Recovered: job.from},
 		},
 		Pos: stint.Position(pos), Ready: now, Suspect: s.Suspect,
 	}

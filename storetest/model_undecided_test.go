@@ -30,6 +30,9 @@ func (m *model) Undecided(_ context.Context, funcs []string, after stint.ID, lim
 			}
 		}
 		x := m.done[last.entry.Pos]
+		if x == nil {
+			continue // it is undecided and ready: what a fault makes of it
+		}
 		u.Took = x.finished.Sub(x.started)
 		if x.Error != nil && !m.is("forgets what failed") {
 			u.Error = *x.Error

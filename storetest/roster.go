@@ -143,13 +143,21 @@ var rosterTests = []test{
 		c := stint.Declaration{Name: "a"}
 		w := NewWorker(t, t.Store)
 		t.must(t.Store.Join(t.ctx, w.Info, []stint.Declaration{{Name: "b", Queue: "old"}, c}))
+		before := t.now()
 		w = NewWorker(t, t.Store)
-		t.must(t.Store.Join(t.ctx, w.Info, []stint.Declaration{a}))
+		t.must(t.Store.Join(t.ctx, w.Info, []stint.Declaration{a, c}))
 		got, err := t.again().Kinds(t.ctx)
 		t.must(err)
 		if diff := cmp.Diff([]string{"a", "b"}, names(got)); diff != "" {
 			t.Fatalf("kinds (-want +got):\n%s", diff)
 		}
+		if at := got[1].Declared; at.Before(before) || at.After(t.now()) {
+			t.Errorf("kind b was declared %v, before %v or after now", at, before)
+		}
+		if at := got[0].Declared; at.IsZero() || at.After(before) {
+			t.Errorf("kind a was declared %v, though nothing about it was new after %v", at, before)
+		}
+		got[1].Declared = time.Time{}
 		if diff := cmp.Diff(a, got[1], sameJob...); diff != "" {
 			t.Errorf("kind b (-want +got):\n%s", diff)
 		}

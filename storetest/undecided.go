@@ -33,7 +33,7 @@ var undecidedTests = []test{
 		}
 		counts, err := t.Store.Counts(t.ctx)
 		t.must(err)
-		if got := t.list(stint.Filter{State: stint.Retrying}); !slices.Equal(got, []stint.ID{id}) || counts[stint.Retrying] != 1 {
+		if got := t.list(stint.Filter{States: []stint.State{stint.Retrying}}); !slices.Equal(got, []stint.ID{id}) || counts[stint.Retrying] != 1 {
 			t.Errorf("as retrying are listed %v, counted %d", got, counts[stint.Retrying])
 		}
 	}},
@@ -312,7 +312,7 @@ func decideFinal(t *T) {
 	if counts[stint.Running] != 0 || counts[stint.Retrying] != 0 || counts[stint.Failed] != 1 {
 		t.Errorf("the counts are %v", counts)
 	}
-	if got := t.list(stint.Filter{State: stint.Failed}); !slices.Equal(got, []stint.ID{id}) {
+	if got := t.list(stint.Filter{States: []stint.State{stint.Failed}}); !slices.Equal(got, []stint.ID{id}) {
 		t.Errorf("as failed are listed %v", got)
 	}
 }

@@ -31,6 +31,9 @@ type databaseFlags struct {
 type roles interface {
 	stint.Store
 	stint.Inspector
+	stint.Canceller
+	stint.Operator
+	stint.Pauser
 	stint.Migrator
 }
 

@@ -18,9 +18,10 @@ func (a *app) enginesCommand() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:     "engines",
 		Aliases: []string{"engine"},
-		Short:   "List engines, drain and bury them",
+		Short:   "List and show engines, drain and bury them",
 	},
 		a.enginesListCommand(),
+		a.enginesShowCommand(),
 		a.enginesDrainCommand(),
 		a.enginesBuryCommand(),
 	)
@@ -81,7 +82,7 @@ func (a *app) enginesDrainCommand() *cobra.Command {
 		Long:  enginesDrainLong,
 		Args:  cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
-		return a.eachEngine(ctx, args, func(db *database, e stint.EngineInfo) error {
+		return a.eachEngine(ctx, changing, args, func(db *database, e stint.EngineInfo) error {
 			if err := db.Drain(ctx, e.Token); err != nil {
 				return err
 			}
@@ -103,7 +104,7 @@ func (a *app) enginesBuryCommand() *cobra.Command {
 		Long:  enginesBuryLong,
 		Args:  cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
-		return a.eachEngine(ctx, args, func(db *database, e stint.EngineInfo) error {
+		return a.eachEngine(ctx, changing, args, func(db *database, e stint.EngineInfo) error {
 			n, err := engine.Bury(ctx, db.roles, e.Token, "buried by hand")
 			if errors.Is(err, stint.ErrBurialBlocked) {
 				return withHint(err, "a write of the engine is under way; try again")
@@ -118,8 +119,8 @@ func (a *app) enginesBuryCommand() *cobra.Command {
 
 // eachEngine does something to each engine that is named by token or by
 // instance, once it is known that all of them are there.
-func (a *app) eachEngine(ctx context.Context, names []string, do func(db *database, e stint.EngineInfo) error) error {
-	db, err := a.open(ctx, changing)
+func (a *app) eachEngine(ctx context.Context, how access, names []string, do func(db *database, e stint.EngineInfo) error) error {
+	db, err := a.open(ctx, how)
 	if err != nil {
 		return err
 	}

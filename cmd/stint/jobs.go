@@ -12,12 +12,14 @@ func (a *app) jobsCommand() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:     "jobs",
 		Aliases: []string{"job"},
-		Short:   "List, show, watch and cancel jobs",
+		Short:   "List, show and watch jobs, cancel, retry and delete them",
 	},
 		a.jobsListCommand(),
 		a.jobsShowCommand(),
 		a.jobsWatchCommand(),
 		a.jobsCancelCommand(),
+		a.jobsRetryCommand(),
+		a.jobsDeleteCommand(),
 	)
 }
 

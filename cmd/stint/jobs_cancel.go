@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -14,61 +12,43 @@ const jobsCancelLong = `Cancel ends jobs that are not wanted any more. One that 
 not run. One that runs is asked to stop: its handler's context is cancelled, and
 it is cancelled when the handler ends with an error. It is not retried.
 
-The exit code is 1 when a job was not there or had ended already.`
+` + selectionHelp + `
+Without --state they choose among the jobs that have not ended.
+
+The exit code is 1 when a job that was named was not there or had ended already.`
 
 func (a *app) jobsCancelCommand() *cobra.Command {
 	var why string
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "cancel ID...",
-		Short:   "Cancel jobs, also running ones",
-		Long:    jobsCancelLong,
-		Example: `  stint jobs cancel 42 43 --why "the customer left"`,
-		Args:    cobra.MinimumNArgs(1),
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
-		ids, err := jobIDs(args)
-		if err != nil {
-			return err
-		}
-		db, err := a.open(ctx, changing)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		canceller, ok := db.roles.(stint.Canceller)
-		if !ok {
-			return errors.New("this database cannot cancel jobs")
-		}
-		answers, err := canceller.Cancel(ctx, ids, why)
-		if err != nil {
-			return err
-		}
-		return a.tellCancelled(ids, answers)
-	}))
+	cmd := a.onJobs(&cobra.Command{
+		Use:   "cancel [ID]...",
+		Short: "Cancel jobs, also running ones",
+		Long:  jobsCancelLong,
+		Example: `  stint jobs cancel 42 43 --why "the customer left"
+  stint jobs cancel --tag customer:42 --dry-run`,
+		Args: cobra.ArbitraryArgs,
+	}, verb{
+		name:   "cancel",
+		states: []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running},
+		do: func(ctx context.Context, db *database, ids []stint.ID, _ bool) (map[stint.ID]fate, error) {
+			answers, err := db.Cancel(ctx, ids, why)
+			fates := make(map[stint.ID]fate, len(answers))
+			for id, answer := range answers {
+				fates[id] = cancelled(answer)
+			}
+			return fates, err
+		},
+	})
 	cmd.Flags().StringVar(&why, "why", "", "the reason that is kept with the job")
 	return cmd
 }
 
-func (a *app) tellCancelled(ids []stint.ID, answers map[stint.ID]stint.Cancellation) error {
-	if a.json {
-		if err := a.printJSON(answers); err != nil {
-			return err
-		}
-	}
-	failed := 0
-	for _, id := range ids {
-		text := map[stint.Cancellation]string{
-			stint.CancelledNow: "is cancelled", stint.CancelAsked: "is running, and was asked to stop",
-			stint.CancelTooLate: "had ended already", stint.CancelOfNothing: "does not exist",
-		}[answers[id]]
-		if answers[id] == stint.CancelTooLate || answers[id] == stint.CancelOfNothing {
-			failed++
-		}
-		if !a.json {
-			fmt.Fprintf(a.out, "job %d %s\n", id, text)
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d jobs could not be cancelled", failed, len(ids))
-	}
-	return nil
+func cancelled(answer stint.Cancellation) fate {
+	f := map[stint.Cancellation]fate{
+		stint.CancelledNow:    {text: "is cancelled", sum: "cancelled"},
+		stint.CancelAsked:     {text: "is running, and was asked to stop", sum: "asked to stop"},
+		stint.CancelTooLate:   {text: "had ended already", sum: "had ended meanwhile", failed: true},
+		stint.CancelOfNothing: {text: "does not exist", sum: "gone meanwhile", failed: true},
+	}[answer]
+	f.answer = answer
+	return f
 }

@@ -14,17 +14,24 @@ import (
 
 const jobsListLong = `List shows jobs, the newest first. Filters narrow it down together: a job is
 listed when it fits all of them. What is left over is reached by --before with the
-last id shown.`
+last id shown. ` + timesHelp + `
 
-const jobsListExample = `  stint jobs list --state failed --kind sh
+Filters by tag, urn, outcome, error, faulty, and the states scheduled, retrying, failed
+and cancelled look only at jobs that may fit; with others alone, the search goes
+through all jobs until it has found enough.`
+
+const jobsListExample = `  stint jobs list --state failed,retrying --kind sh
   stint jobs list --faulty
-  stint jobs list --tag customer:42 --json`
+  stint jobs list --tag customer:42 --json
+  stint jobs list --outcome lost --finished-after 12h
+  stint jobs watch $(stint jobs list --tag batch --ids)`
 
 func (a *app) jobsListCommand() *cobra.Command {
 	var (
-		filter stint.Filter
-		state  string
-		before int64
+		filters filterFlags
+		limit   int
+		before  int64
+		ids     bool
 	)
 	cmd := a.withJSON(a.does(&cobra.Command{
 		Use:     "list",
@@ -34,18 +41,28 @@ func (a *app) jobsListCommand() *cobra.Command {
 		Example: jobsListExample,
 		Args:    arguments(0),
 	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		if filter.Limit < 1 {
-			return usagef("--limit: %d is too few", filter.Limit)
+		if limit < 1 {
+			return usagef("--limit: %d is too few", limit)
 		}
 		if cmd.Flags().Changed("before") && before < 1 {
 			return usagef("--before: %d is not the id of a job", before)
 		}
-		filter.State, filter.Before = stint.State(state), stint.ID(before)
+		if err := filters.check(cmd); err != nil {
+			return err
+		}
 		db, err := a.open(ctx, looking)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
+		filter, err := filters.chosen(ctx, db)
+		if err != nil {
+			return err
+		}
+		filter.Before, filter.Limit = stint.ID(before), limit
+		if ids {
+			return a.listIDs(ctx, db, filter)
+		}
 		jobs, err := db.Jobs(ctx, filter)
 		if err != nil {
 			return err
@@ -57,20 +74,20 @@ func (a *app) jobsListCommand() *cobra.Command {
 		return nil
 	}))
 	flags := cmd.Flags()
-	flags.SortFlags = false
-	var states []string
-	for _, s := range stint.States {
-		states = append(states, string(s))
-	}
-	choiceFlag(flags, &state, "state", "", "only jobs in this state", states...)
-	flags.StringVar(&filter.Kind, "kind", "", "only jobs of this kind")
-	flags.StringVar(&filter.Queue, "queue", "", "only jobs of this queue")
-	flags.StringVar(&filter.Tag, "tag", "", "only jobs with this tag")
-	flags.StringVar(&filter.URN, "urn", "", "only jobs about this thing")
-	flags.BoolVar(&filter.Faulty, "faulty", false, "only jobs that failed so often that one should look at them before they have failed for good")
-	flags.IntVar(&filter.Limit, "limit", 50, "how many at most")
+	filters.add(flags)
+	flags.IntVar(&limit, "limit", 50, "how many at most")
 	flags.Int64Var(&before, "before", 0, "only jobs with a lower id: the way to the next page")
+	flags.BoolVar(&ids, "ids", false, "print their ids only, one on each line")
+	cmd.MarkFlagsMutuallyExclusive("ids", "json")
 	return cmd
+}
+
+func (a *app) listIDs(ctx context.Context, db *database, filter stint.Filter) error {
+	ids, err := db.Find(ctx, filter)
+	for _, id := range ids {
+		fmt.Fprintln(a.out, id)
+	}
+	return err
 }
 
 func (a *app) listJobs(jobs []stint.JobInfo, filter stint.Filter) {

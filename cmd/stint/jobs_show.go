@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,12 +42,16 @@ object with a list of executions.`,
 		if a.json {
 			return a.printJSON(job)
 		}
-		a.showJob(job, time.Now())
+		paused, err := db.Paused(ctx)
+		if err != nil {
+			return err
+		}
+		a.showJob(job, slices.Contains(paused, job.Queue), time.Now())
 		return nil
 	}))
 }
 
-func (a *app) showJob(j *stint.JobInfo, now time.Time) {
+func (a *app) showJob(j *stint.JobInfo, paused bool, now time.Time) {
 	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, stateInWords(j, now))
 	t := newTable(a.out)
 	field := func(name, value string) {
@@ -56,13 +61,20 @@ func (a *app) showJob(j *stint.JobInfo, now time.Time) {
 	}
 	field("kind", visible(j.Kind))
 	field("args", cut(visible(string(j.Args)), 2000))
-	field("queue", visible(j.Queue))
+	if queue := visible(j.Queue); paused && !j.State.Final() {
+		field("queue", queue+" (paused)")
+	} else {
+		field("queue", queue)
+	}
 	if j.Priority != 0 {
 		field("priority", fmt.Sprint(j.Priority))
 	}
 	field("tags", visible(strings.Join(j.Tags, ", ")))
 	field("urn", visible(j.URN))
 	field("source", visible(j.Source))
+	if j.Provenance.Recovered != 0 {
+		field("provenance", fmt.Sprintf("recovered from job %d", j.Provenance.Recovered))
+	}
 	field("metadata", cut(visible(string(j.Metadata)), 2000))
 	field("retry", j.Retry)
 	if j.Timeout > 0 {

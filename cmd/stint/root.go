@@ -38,6 +38,8 @@ func (a *app) rootCommand() *cobra.Command {
 		a.shCommand(),
 		a.httpCommand(),
 		a.jobsCommand(),
+		a.queuesCommand(),
+		a.kindsCommand(),
 		a.enginesCommand(),
 		a.migrateCommand(),
 		a.benchCommand(),

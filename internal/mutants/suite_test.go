@@ -66,7 +66,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a handler's words are taken as they are", file: "engine/perform.go",
-		old: `stint.CleanText(o.done.Error.Message, maxError)`, new: `o.done.Error.Message`,
+		old: `stint.CleanText(x.Error.Message, maxError)`, new: `x.Error.Message`,
 		test: "engine TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly/postgres",
 	},
 	{

@@ -57,6 +57,7 @@ create table stint.entries (
   urn      text,
   source   text,
   metadata jsonb,
+  recovered bigint check (recovered < pos), -- the job that had ended and that this one does again
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (body is null or job is not null),
   primary key (pos)
@@ -73,6 +74,9 @@ create index entries_faulty on stint.entries (job) where faulty;
 
 -- Jobs by what they are about, for those that say so.
 create index entries_urn on stint.entries (urn, pos) where urn is not null;
+
+-- What a job was recovered as, if it was.
+create index entries_recovered on stint.entries (recovered, pos) where recovered is not null;
 
 -- Tags, only for jobs that have some: no index of the hot tables pays for them.
 create table stint.job_tags (
@@ -129,8 +133,9 @@ create table stint.executions (
   check (finished >= started)
 );
 create index executions_job on stint.executions (job, pos) where job is not null;
--- What is rare and asked for: attempts that did not succeed.
-create index executions_trouble on stint.executions (finished) where outcome <> 1;
+-- What is rare and asked for: attempts that did not succeed, in the order in
+-- which their jobs are listed.
+create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
 -- Time ranges of a table that is appended to in order of time.
 create index executions_finished on stint.executions using brin (finished);
 
@@ -162,6 +167,23 @@ create table stint.cancellations (
   job bigint primary key,
   at  timestamptz not null default clock_timestamp(),
   why text
+);
+
+-- Queues that are paused.
+create table stint.queues (
+  queue  text primary key check (queue not in ('', '*') and octet_length(queue) <= 255),
+  paused timestamptz not null default clock_timestamp(),
+  by     text,
+  why    text
+);
+
+-- Engines of which something was deleted while they stood in the roster: one
+-- whose answer was lost may record it once more, and must not bring it back.
+-- An engine is here until its beats say that nothing is left to repeat.
+create table stint.deletions (
+  engine bigint primary key,
+  serial bigint not null, -- of the last claim that it had made by then
+  at     timestamptz not null default clock_timestamp()
 );
 
 -- The roster. A row is inserted when an engine joins and deleted by its

@@ -254,7 +254,7 @@ $$;
 create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
-  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, max_losses smallint, cancelled boolean)
+  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, max_losses smallint, recovered bigint, cancelled boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -268,6 +268,7 @@ begin
            coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
            coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
            coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.max_losses, e.max_losses),
+           coalesce(b.recovered, e.recovered),
            any_cancelled and exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos))
     from unnest(p_at) with ordinality as a(pos, i)
     join stint.entries e on e.pos = a.pos
@@ -352,6 +353,14 @@ begin
     returning x.pos
   )
   select array_agg(i.pos), count(*) into done, written from inserted i;
+  -- A repetition of what was deleted meanwhile met no conflict. Asked behind
+  -- the insertion: by then it can be seen that something was deleted.
+  if written > 0 and exists (select from stint.deletions d where d.engine = p_engine) then
+    delete from stint.executions x
+      where x.pos = any (done) and not exists (select from stint.entries e where e.pos = x.pos);
+    select array_agg(d), count(*) into done, written
+      from unnest(done) as d where exists (select from stint.entries e where e.pos = d);
+  end if;
   if written > 0 and exists (select from stint.cancellations) then
     delete from stint.cancellations c using stint.executions x
       where x.pos = any (done) and x.final and c.job = coalesce(x.job, x.pos);
@@ -501,7 +510,8 @@ begin
       select w.job from stint.waiting w join stint.cancellations c using (job) order by w.job limit p_limit));
     delete from stint.cancellations c
       where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
-         or exists (select from stint.executions x where x.job = c.job and x.final);
+         or exists (select from stint.executions x where x.job = c.job and x.final)
+         or not exists (select from stint.entries e where e.pos = c.job);
   end if;
   with due as materialized (
     select w.job from stint.waiting w

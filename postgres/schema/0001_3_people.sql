@@ -34,15 +34,15 @@ as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cance
 create view stint.jobs as
 select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, j.reason,
        j.created, j.due,
-       -- of a job that waits, the last attempt: looked up for those alone, and only when asked for
-       case when j.waits then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
-       case when j.waits then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
+       -- of a job between two attempts, the last one: looked up for those alone, and only when asked for
+       case when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
+       case when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
        c.timeout, coalesce(c.max_losses, 3) as max_losses,
-       case when j.waits then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
-       case when j.waits then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
+       case when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
+       case when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
-       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided
+       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered
 from (
   select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source,
          case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
@@ -56,12 +56,12 @@ from (
                   case when w.job is null then case v.outcome when 1 then 'done' when 6 then 'cancelled' end end) as reason,
          coalesce(w.due, e.due, e.created, b.due, b.created) as due,
          case when w.job is null then v.pos end as pos,
-         coalesce(w.body, e.body, b.pos) as contents, w.job is not null as waits,
+         coalesce(w.body, e.body, b.pos) as contents, w.job is not null or e.pos is not null and l.pos is null as again,
          coalesce(w.faulty, e.faulty, false) as faulty, w.undecided,
          case when e.pos is null then x.started else l.started end as started,
          case when e.pos is null then x.finished else l.finished end as finished,
          case when e.pos is null then x.result else l.result end as result,
-         case when e.pos is null then x.error else l.error end as error
+         case when e.pos is null then x.error else l.error end as error, b.recovered
   from stint.entries b
   left join stint.waiting w on w.job = b.pos
   left join stint.cancellations k on k.job = b.pos
@@ -255,6 +255,42 @@ begin
 end
 $$;
 comment on function stint.enqueue is 'Enqueue one job; it exists if and when the transaction commits.';
+
+-- Pause a queue from any language: nothing of it is begun from the moment that
+-- the transaction commits. The answer is whether it was not paused before.
+create function stint.pause(queue text, by text default session_user, why text default null) returns boolean language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pause.queue is null or pause.queue in ('', '*') or octet_length(pause.queue) > 255
+     or pause.queue ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
+    raise exception 'stint.pause: % is no name of a queue', coalesce(quote_literal(pause.queue), 'null') using errcode = '22023';
+  end if;
+  insert into stint.queues as q (queue, by, why) values (pause.queue, nullif(pause.by, ''), nullif(pause.why, '')) on conflict do nothing;
+  if not found then
+    return false;
+  end if;
+  perform pg_notify('stint', '');
+  return true;
+end
+$$;
+comment on function stint.pause is 'Pause a queue: nothing of it is begun until it is resumed.';
+
+-- Let the jobs of a queue begin again, whether it was paused or not; the
+-- answer tells.
+create function stint.resume(queue text) returns boolean language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from stint.queues q where q.queue = resume.queue;
+  if not found then
+    return false;
+  end if;
+  perform pg_notify('stint', '');
+  return true;
+end
+$$;
+comment on function stint.resume is 'Let the jobs of a paused queue begin again.';
 
 -- Cancel one job from any language: it is not begun any more, or asked to stop
 -- if it runs. It counts from the moment that the transaction commits. The

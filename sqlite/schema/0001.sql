@@ -11,7 +11,8 @@ create table stint_meta (
   one      integer primary key check (one = 1),
   version  integer not null,  -- of the schema
   oldest   integer not null,  -- the oldest program's version that may still work on it
-  identity integer not null
+  identity integer not null,
+  deleted  integer not null default 0 -- entries that claims took and that were deleted with their jobs
 ) strict;
 
 -- Retry policies as data, stored once each under a hash of their text.
@@ -49,6 +50,7 @@ create table stint_entries (
   urn      text check (urn <> ''),
   source   text check (source <> ''),
   metadata text check (json_valid(metadata) and json_type(metadata) = 'object'),
+  recovered integer check (recovered < pos), -- the job that had ended and that this one does again
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (job <> pos),
   check (body is null or job is not null)
@@ -63,6 +65,9 @@ create index stint_entries_job on stint_entries (job) where job is not null;
 create index stint_entries_faulty on stint_entries (job) where faulty is not null;
 -- Jobs about one thing, for people; jobs that name none are not in it.
 create index stint_entries_urn on stint_entries (urn) where urn is not null;
+
+-- What a job was recovered as, if it was.
+create index stint_entries_recovered on stint_entries (recovered) where recovered is not null;
 
 -- Tags, only for jobs that have some: no index of the hot tables pays for them.
 create table stint_job_tags (
@@ -153,6 +158,24 @@ create table stint_cancellations (
   why text check (why <> '')
 ) strict;
 
+-- Queues that are paused. A program in any language pauses one by inserting its
+-- name, and resumes it by deleting that.
+create table stint_queues (
+  queue  text primary key check (queue not in ('', '*')),
+  paused integer not null,
+  by     text check (by <> ''),
+  why    text check (why <> '')
+) strict, without rowid;
+
+-- Engines of which something was deleted while they stood in the roster: one
+-- whose answer was lost may record it once more, and must not bring it back.
+-- An engine is here until its beats say that nothing is left to repeat.
+create table stint_deletions (
+  engine integer primary key,
+  serial integer not null,       -- of the last claim that it had made by then
+  at     integer not null
+) strict;
+
 -- The roster. A row is inserted when an engine joins and deleted by its
 -- burial, never updated: it is the fence of everything that the engine writes.
 -- What is known of the engine stands in its history, which stays, so that
@@ -199,7 +222,8 @@ create table stint_kinds (
   timeout  integer not null check (timeout >= 0),
   max_losses integer check (max_losses >= 0), -- null for the default
   tags     text not null check (json_valid(tags)),
-  retry    text not null check (json_valid(retry))
+  retry    text not null check (json_valid(retry)),
+  declared integer not null -- what it says now
 ) strict, without rowid;
 
 -- What people query: one row per job, with its state. A job waits, or it has
@@ -213,7 +237,8 @@ create view stint_jobs as
          w.attempt, w.losses, cast((select c.why from stint_cancellations c where c.job = w.job) as text) as reason,
          cast(b.created as integer) as created, cast(ifnull(w.due, ifnull(b.due, b.created)) as integer) as due,
          l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
-         w.faulty is not null and w.job not in (select c.job from stint_cancellations c) as faulty, cast(w.undecided as text) as undecided
+         w.faulty is not null and w.job not in (select c.job from stint_cancellations c) as faulty, cast(w.undecided as text) as undecided,
+         b.recovered
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_executions l
@@ -229,7 +254,7 @@ union all
                      case x.outcome when 1 then 'done' when 6 then 'cancelled' end) as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error,
-         0, cast(null as text)
+         0, cast(null as text), e.recovered
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
@@ -245,7 +270,8 @@ union all
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
          l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
          e.faulty is not null and x.pos is null and not (e.job in (select c.job from stint_cancellations c)
-           and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)), cast(null as text)
+           and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)), cast(null as text),
+         b.recovered
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos

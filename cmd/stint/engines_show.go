@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+const enginesShowLong = `Show prints what is known of engines, with the jobs that each holds: those that it
+runs, and those that it took and has not begun. What an engine that is stuck
+holds is freed by stint engines bury, and ended by stint jobs cancel.`
+
+// heldJob is a job in an engine's hand.
+type heldJob struct {
+	ID      stint.ID  `json:"id"`
+	Kind    string    `json:"kind"`
+	Queue   string    `json:"queue"`
+	Attempt int       `json:"attempt"`
+	Begun   bool      `json:"begun"` // its engine announced it
+	Ready   time.Time `json:"ready"`
+}
+
+type shownEngine struct {
+	stint.EngineInfo
+	Holds []heldJob `json:"holds"`
+}
+
+func (a *app) enginesShowCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:   "show TOKEN|INSTANCE...",
+		Short: "Show engines with the jobs that they hold",
+		Long:  enginesShowLong,
+		Args:  cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.eachEngine(ctx, looking, args, func(db *database, e stint.EngineInfo) error {
+			jobs, err := heldBy(ctx, db, e)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(shownEngine{e, jobs})
+			}
+			a.showEngine(e, jobs)
+			return nil
+		})
+	}))
+}
+
+// heldBy lists what an engine claimed and has not ended.
+func heldBy(ctx context.Context, db *database, e stint.EngineInfo) ([]heldJob, error) {
+	claims, err := db.Held(ctx, e.Token, 0)
+	if err != nil {
+		return nil, err
+	}
+	var at []stint.Position
+	for _, c := range claims {
+		at = append(at, c.Positions...)
+	}
+	entries, err := db.Fetch(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	jobs := []heldJob{}
+	for _, entry := range entries {
+		jobs = append(jobs, heldJob{
+			ID: entry.ID, Kind: entry.Kind, Queue: entry.Queue, Attempt: entry.Attempt, Begun: slices.Contains(e.Running, entry.Pos), Ready: entry.Ready,
+		})
+	}
+	return jobs, nil
+}
+
+func (a *app) showEngine(e stint.EngineInfo, jobs []heldJob) {
+	now := time.Now()
+	fmt.Fprintf(a.out, "engine %s (%d)\n\n", visible(e.Instance), e.Token)
+	t := newTable(a.out)
+	queues := visible(strings.Join(e.Queues, ", "))
+	if queues == "" {
+		queues = "*"
+	}
+	for _, row := range [][2]string{
+		{"on", fmt.Sprintf("%s, pid %d", visible(e.Host), e.PID)}, {"version", visible(e.Version)},
+		{"queues", queues}, {"kinds", visible(strings.Join(e.Kinds, ", "))}, {"slots", fmt.Sprint(e.Slots)},
+		{"joined", moment(e.Joined) + " (" + ago(e.Joined, now) + ")"},
+		{"last beat", ago(e.Beat, now) + ", buried after " + retry.FormatDuration(e.TimeToLive) + " without one"},
+	} {
+		t.AppendRow([]any{"  " + row[0], row[1]})
+	}
+	t.Render()
+	if len(jobs) == 0 {
+		fmt.Fprintln(a.out, "\nit holds no jobs")
+		return
+	}
+	fmt.Fprintf(a.out, "\nit holds %s\n\n", counted(len(jobs), "job"))
+	t = newTable(a.out, "id", "kind", "queue", "attempt", "ready", "")
+	for _, j := range jobs {
+		state := "taken"
+		if j.Begun {
+			state = "running"
+		}
+		t.AppendRow([]any{j.ID, visible(j.Kind), visible(j.Queue), j.Attempt, ago(j.Ready, now), state})
+	}
+	t.Render()
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+)
+
+const jobsDeleteLong = `Delete removes jobs that have ended, with all of their attempts. Others are left
+alone; cancel them first. What is deleted cannot be brought back.
+
+` + selectionHelp + `
+Without --state they choose among the jobs that have ended.
+
+The exit code is 1 when a job that was named was not there or has not ended.`
+
+func (a *app) jobsDeleteCommand() *cobra.Command {
+	return a.onJobs(&cobra.Command{
+		Use:     "delete [ID]...",
+		Aliases: []string{"rm"},
+		Short:   "Delete jobs that have ended",
+		Long:    jobsDeleteLong,
+		Example: `  stint jobs delete 42
+  stint jobs delete --state completed --finished-before 30d --dry-run`,
+		Args: cobra.ArbitraryArgs,
+	}, verb{
+		name:   "delete",
+		states: []stint.State{stint.Completed, stint.Failed, stint.Cancelled},
+		do: func(ctx context.Context, db *database, ids []stint.ID, _ bool) (map[stint.ID]fate, error) {
+			answers, err := db.Delete(ctx, ids)
+			fates := make(map[stint.ID]fate, len(answers))
+			for id, answer := range answers {
+				fates[id] = deleted(answer)
+			}
+			return fates, err
+		},
+	})
+}
+
+func deleted(answer stint.Deletion) fate {
+	f := map[stint.Deletion]fate{
+		stint.DeletedNow:      {text: "is deleted", sum: "deleted"},
+		stint.DeleteTooEarly:  {text: "has not ended", sum: "left, since they have not ended", failed: true},
+		stint.DeleteOfNothing: {text: "does not exist", sum: "gone meanwhile", failed: true},
+	}[answer]
+	f.answer = answer
+	return f
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+func (a *app) kindsCommand() *cobra.Command {
+	return a.group(&cobra.Command{
+		Use:     "kinds",
+		Aliases: []string{"kind"},
+		Short:   "List the kinds of jobs that engines know",
+	},
+		a.kindsListCommand(),
+	)
+}
+
+func (a *app) kindsListCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the kinds that engines declared, with the defaults of their jobs",
+		Long: `List shows the kinds that engines declared when they joined, whether they run now
+or not, with what their jobs get when nothing else is said.`,
+		Args: arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, looking)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		kinds, err := db.Kinds(ctx)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(append([]stint.Declaration{}, kinds...))
+		}
+		a.listKinds(kinds)
+		return nil
+	}))
+}
+
+func (a *app) listKinds(kinds []stint.Declaration) {
+	if len(kinds) == 0 {
+		a.note("no engine ever declared a kind")
+		return
+	}
+	now := time.Now()
+	t := newTable(a.out, "kind", "queue", "priority", "retry", "timeout", "tags", "declared")
+	for _, k := range kinds {
+		queue, timeout := k.Queue, ""
+		if queue == "" {
+			queue = stint.DefaultQueue
+		}
+		if k.Timeout > 0 {
+			timeout = retry.FormatDuration(k.Timeout)
+		}
+		t.AppendRow([]any{visible(k.Name), visible(queue), k.Priority, k.Retry, timeout, visible(strings.Join(k.Tags, " ")), ago(k.Declared, now)})
+	}
+	t.Render()
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+)
+
+func (a *app) queuesCommand() *cobra.Command {
+	return a.group(&cobra.Command{
+		Use:     "queues",
+		Aliases: []string{"queue"},
+		Short:   "List queues, pause and resume them",
+	},
+		a.queuesListCommand(),
+		a.queuesPauseCommand(),
+		a.queuesResumeCommand(),
+	)
+}
+
+func (a *app) queuesListCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the queues with how many jobs are in each state",
+		Long: `List shows the queues that have jobs and those that are paused. It counts every
+job that there is, so on a long history it takes a while.`,
+		Args: arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, looking)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		queues, err := db.Queues(ctx)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(append([]stint.QueueInfo{}, queues...))
+		}
+		a.listQueues(queues)
+		return nil
+	}))
+}
+
+func (a *app) listQueues(queues []stint.QueueInfo) {
+	if len(queues) == 0 {
+		a.note("no queues")
+		return
+	}
+	head := []any{"queue"}
+	var shown []stint.State
+	for _, state := range stint.States {
+		used := state != stint.Blocked
+		for _, q := range queues {
+			used = used || q.Counts[state] > 0
+		}
+		if used {
+			head, shown = append(head, string(state)), append(shown, state)
+		}
+	}
+	now := time.Now()
+	t := newTable(a.out, append(head, "paused")...)
+	for _, q := range queues {
+		row := []any{visible(q.Name)}
+		for _, state := range shown {
+			row = append(row, count(q.Counts[state]))
+		}
+		t.AppendRow(append(row, pausedInWords(q, now)))
+	}
+	t.Render()
+}
+
+// pausedInWords says since when a queue is paused, by whom and why; nothing
+// when it is not.
+func pausedInWords(q stint.QueueInfo, now time.Time) string {
+	if q.Paused.IsZero() {
+		return ""
+	}
+	text := "paused " + ago(q.Paused, now)
+	if q.By != "" {
+		text += " by " + visible(q.By)
+	}
+	if q.Why != "" {
+		text += ": " + visible(q.Why)
+	}
+	return text
+}
+
+const queuesPauseLong = `Pause keeps the jobs of queues from beginning, on every engine and at once. What
+runs goes on. Jobs may be enqueued as ever; they wait until the queue is resumed.`
+
+func (a *app) queuesPauseCommand() *cobra.Command {
+	var why, by string
+	cmd := a.does(&cobra.Command{
+		Use:     "pause QUEUE...",
+		Short:   "Let nothing of queues begin",
+		Long:    queuesPauseLong,
+		Example: `  stint queues pause mail --why "the mail server is down"`,
+		Args:    cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.eachQueue(ctx, args, func(db *database, queue string) (string, error) {
+			changed, err := db.Pause(ctx, queue, by, why)
+			if changed {
+				return "is paused", err
+			}
+			return "was paused already", err
+		})
+	})
+	cmd.Flags().StringVar(&why, "why", "", "the reason that is kept with the queue")
+	cmd.Flags().StringVar(&by, "by", whoami(), "who pauses it")
+	return cmd
+}
+
+func (a *app) queuesResumeCommand() *cobra.Command {
+	return a.does(&cobra.Command{
+		Use:   "resume QUEUE...",
+		Short: "Let the jobs of paused queues begin again",
+		Args:  cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.eachQueue(ctx, args, func(db *database, queue string) (string, error) {
+			changed, err := db.Resume(ctx, queue)
+			if changed {
+				return "is resumed", err
+			}
+			return "was not paused", err
+		})
+	})
+}
+
+// eachQueue does something to each queue, once it is known that all of the
+// names are right.
+func (a *app) eachQueue(ctx context.Context, names []string, do func(db *database, queue string) (string, error)) error {
+	for _, name := range names {
+		if err := stint.CheckQueue(name); err != nil {
+			return err
+		}
+	}
+	db, err := a.open(ctx, changing)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, name := range names {
+		came, err := do(db, name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "queue %s %s\n", visible(name), came)
+	}
+	return nil
+}
+
+// whoami is user@host, as far as the system tells.
+func whoami() string {
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}

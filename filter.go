@@ -1,0 +1,92 @@
+package stint
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Filter chooses jobs: those that fit all of its fields. A zero field does not
+// restrict.
+//
+// What it costs to find them depends on the fields. By tag, by URN, by Faulty,
+// by what went wrong (Outcome, Class, Error) and by the states scheduled,
+// retrying, failed and cancelled a store looks only at jobs that may fit, so
+// that a long history costs nothing. With none of these it goes through all jobs, from the
+// newest on, until Limit is reached.
+type Filter struct {
+	States []State // any of these
+	Kind   string
+	Queue  string // where the job is, or was last
+	Tag    string
+	URN    string
+	Source string
+	Faulty bool // only jobs that count as faulty: see [JobInfo]
+
+	Created  Span // when it was enqueued
+	Due      Span // when it became ready or is to
+	Finished Span // when its last attempt ended
+
+	// The next three are about one attempt of the job, be it the last one or
+	// not: one that ended so. A job that was lost with its engine is found by
+	// [OutcomeLost] whatever became of it, and by the class and the text of
+	// the error that stands for that.
+	Outcome Outcome
+	Class   string // one of the error's: see [Failure]
+	Error   string // part of the error's message, upper and lower case told apart
+
+	Before ID  // only jobs with a lower ID: the way to the next page
+	Limit  int // how many at most; 0 means 100
+}
+
+// Span is the time from one instant up to another, exclusively. A zero end is
+// open.
+type Span struct{ From, To time.Time }
+
+// IsZero reports whether the span is all of time.
+func (s Span) IsZero() bool { return s.From.IsZero() && s.To.IsZero() }
+
+// Holds reports whether the span holds an instant. The zero time, which stands
+// for something that has not happened, is in none but all of time.
+func (s Span) Holds(t time.Time) bool {
+	return s.IsZero() || !t.IsZero() && !t.Before(s.From) && (s.To.IsZero() || t.Before(s.To))
+}
+
+// All reports whether the filter chooses every job.
+func (f Filter) All() bool {
+	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && !f.Faulty &&
+		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Before == 0
+}
+
+// Is reports whether one of the filter's states is s; without any, each is.
+func (f Filter) Is(s State) bool { return len(f.States) == 0 || slices.Contains(f.States, s) }
+
+// Selected goes through the jobs that a filter chooses, by falling ID, in
+// batches of at most size. Each batch is looked up when it is asked for, so
+// what is done to one may change what the next ones hold, but no job comes
+// twice, and jobs that are enqueued meanwhile do not come. Limit bounds all of
+// them together; 0 is no bound.
+func Selected(ctx context.Context, o Operator, f Filter, size int) iter.Seq2[[]ID, error] {
+	return func(yield func([]ID, error) bool) {
+		left := f.Limit
+		for {
+			f.Limit = size
+			if left > 0 {
+				f.Limit = min(size, left)
+			}
+			ids, err := o.Find(ctx, f)
+			if err != nil || len(ids) == 0 {
+				if err != nil {
+					yield(nil, err)
+				}
+				return
+			}
+			if !yield(ids, nil) || len(ids) < f.Limit || left > 0 && left == len(ids) {
+				return
+			}
+			left = max(0, left-len(ids))
+			f.Before = ids[len(ids)-1]
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+)
+
+// Jobs implements [stint.Inspector].
+func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+	text, args := jobsQuery(jobColumns, f)
+	list, err := page(ctx, s, text, args, func(row pgx.CollectableRow) (stint.JobInfo, error) {
+		job, err := scanJob(row)
+		if err != nil {
+			return stint.JobInfo{}, err
+		}
+		return *job, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return list, nil
+}
+
+// Find implements [stint.Operator].
+func (s *Store) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
+	text, args := jobsQuery("j.id", f)
+	list, err := page(ctx, s, text, args, pgx.RowTo[stint.ID])
+	if err != nil {
+		return nil, fmt.Errorf("find jobs: %w", err)
+	}
+	return list, nil
+}
+
+func page[V any](ctx context.Context, s *Store, text string, args []any, scan pgx.RowToFunc[V]) (list []V, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(pageSQL)
+	batch.Queue(s.sql.in(text), args...).Query(func(rows pgx.Rows) (err error) {
+		list, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	return list, translate(s.pool.SendBatch(ctx, batch).Close())
+}
+
+// pageSQL lets a page of jobs be found by keys only. Without fresh statistics
+// the planner would hash the whole log for 50 rows of it. It holds for the
+// transaction that it is sent in, together with the query.
+const pageSQL = `select set_config(name, 'off', true)
+from unnest('{enable_hashjoin,enable_mergejoin,enable_seqscan,enable_bitmapscan,jit}'::text[]) as name`
+
+// mayBe finds the jobs that may be in a state, where that is less than all, in
+// the order of an index. Each is in it once.
+var mayBe = map[stint.State]string{
+	stint.Scheduled: `select w.job as id from stint.waiting w where w.why = 'scheduled'`,
+	stint.Retrying:  `select w.job as id from stint.waiting w where w.why = 'retrying'`,
+	stint.Failed:    `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome in (2, 5, 7)`,
+	stint.Cancelled: `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome = 6
+		union all select k.job as id from stint.cancellations k
+		  where not exists (select from stint.executions x where x.pos = k.job and x.final and x.job is null)
+		    and not exists (select from stint.executions x where x.job = k.job and x.final)`,
+}
+
+// jobsQuery lists jobs by falling ID. Where the filter names something that is
+// rare, it starts from there and looks the jobs up; otherwise it walks them
+// from the newest on.
+func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
+	var where []string
+	value := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	add := func(condition string, v any) { where = append(where, fmt.Sprintf(condition, value(v))) }
+	equal := func(column, v string) {
+		if v != "" {
+			add("j."+column+" = %s", v)
+		}
+	}
+	between := func(column string, span stint.Span) {
+		if !span.From.IsZero() {
+			add("j."+column+" >= %s", span.From)
+		}
+		if !span.To.IsZero() {
+			add("j."+column+" < %s", span.To)
+		}
+	}
+	if len(f.States) > 0 {
+		add("j.state = any (%s)", f.States)
+	}
+	equal("kind", f.Kind)
+	equal("queue", f.Queue)
+	equal("urn", f.URN)
+	equal("source", f.Source)
+	if f.Faulty {
+		where = append(where, "j.faulty")
+	}
+	between("created", f.Created)
+	between("due", f.Due)
+	between("finished", f.Finished)
+	if f.Outcome == stint.OutcomeCompleted {
+		where = append(where, "j.state = 'completed'") // the last attempt of its job
+	}
+	if f.Tag != "" {
+		// An array, read first: planned as a join it may come last.
+		add("j.id = any (array(select t.job from stint.job_tags t where t.tag = %s))", f.Tag)
+	}
+	if f.Before != 0 {
+		add("j.id < %s", f.Before)
+	}
+	from, id := "stint.jobs j", "j.id"
+	if rare := rare(f, value); rare != "" {
+		// Offset 0 keeps the planner from turning it round, which it does
+		// without statistics: then it walks all jobs in search of a few.
+		from = "(select r.id from (" + rare + ") r order by r.id desc offset 0) f" +
+			" cross join lateral (select * from stint.jobs j where j.id = f.id offset 0) j"
+		id = "f.id"
+	}
+	text = "select " + columns + " from " + from
+	if len(where) > 0 {
+		text += " where " + strings.Join(where, " and ")
+	}
+	return text + " order by " + id + " desc limit " + value(cmp.Or(f.Limit, 100)), args
+}
+
+// rare is the query of the jobs that may fit, each once, or nothing where these
+// could be all.
+func rare(f stint.Filter, value func(v any) string) string {
+	if trouble := attempts(f, value); trouble != "" {
+		if f.Before != 0 {
+			trouble += " and coalesce(x.job, x.pos) < " + value(f.Before)
+		}
+		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1" + trouble
+	}
+	if f.Faulty {
+		// A job has been faulty in several places, and it may have ended since.
+		faulty := "select w.job as id from stint.waiting w where w.faulty union select e.job from stint.entries e where e.faulty"
+		if f.Before != 0 {
+			faulty = "select r.id from (" + faulty + ") r where r.id < " + value(f.Before)
+		}
+		return faulty
+	}
+	if f.Tag != "" || f.URN != "" || len(f.States) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, state := range slices.Compact(slices.Sorted(slices.Values(f.States))) {
+		part, ok := mayBe[state]
+		if !ok {
+			return ""
+		}
+		parts = append(parts, part)
+	}
+	rare := strings.Join(parts, " union all ")
+	if f.Before != 0 {
+		rare = "select r.id from (" + rare + ") r where r.id < " + value(f.Before)
+	}
+	return rare
+}
+
+// attempts are conditions on an execution that did not complete its job.
+func attempts(f stint.Filter, value func(v any) string) (conditions string) {
+	if f.Outcome != 0 && f.Outcome != stint.OutcomeCompleted {
+		conditions += " and x.outcome = " + value(int16(f.Outcome))
+	}
+	if f.Class != "" {
+		class := value(f.Class)
+		conditions += " and (x.error ->> 'class' = " + class + " or x.error -> 'classes' ? " + class + ")"
+	}
+	if f.Error != "" {
+		conditions += " and strpos(x.error ->> 'message', " + value(f.Error) + ") > 0"
+	}
+	return conditions
+}

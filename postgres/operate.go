@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+)
+
+var _ stint.Operator = (*Store)(nil)
+
+// Retry implements [stint.Operator]. It is one call of a function, and so one
+// message to its commit.
+func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (map[stint.ID]stint.Retried, error) {
+	if err := again.Check(); err != nil {
+		return nil, err
+	}
+	var at *time.Time
+	if !again.At.IsZero() {
+		at = &again.At
+	}
+	var (
+		texts  []stint.Retrial
+		runs   []stint.ID
+		sorted = distinct(ids)
+	)
+	if len(ids) == 0 {
+		return map[stint.ID]stint.Retried{}, nil
+	}
+	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&texts, &runs) },
+		`select answers, ids from stint.again($1, $2, $3, $4)`, sorted, at, again.In.Microseconds(), again.Once)
+	if err != nil {
+		return nil, fmt.Errorf("retry %d jobs: %w", len(ids), err)
+	}
+	answers := make(map[stint.ID]stint.Retried, len(sorted))
+	for i, id := range sorted {
+		answers[id] = stint.Retried{Answer: texts[i], ID: runs[i]}
+	}
+	return answers, nil
+}
+
+// Delete implements [stint.Operator].
+func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.Deletion, error) {
+	if len(ids) == 0 {
+		return map[stint.ID]stint.Deletion{}, nil
+	}
+	var texts []stint.Deletion
+	sorted := distinct(ids)
+	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&texts) }, `select stint.erase($1)`, sorted)
+	if err != nil {
+		return nil, fmt.Errorf("delete %d jobs: %w", len(ids), err)
+	}
+	answers := make(map[stint.ID]stint.Deletion, len(sorted))
+	for i, id := range sorted {
+		answers[id] = texts[i]
+	}
+	return answers, nil
+}
+
+// operate calls a function of people's, on the program's connections: what
+// engines have must not wait for it.
+func (s *Store) operate(ctx context.Context, scan func(pgx.Row) error, text string, args ...any) error {
+	_, err := retryExplicit(s, func() (struct{}, error) {
+		return struct{}{}, s.onceOn(ctx, s.pool, scan, s.sql.in(text), args...)
+	})
+	return err
+}
+
+func distinct(ids []stint.ID) []stint.ID {
+	return slices.Compact(slices.Sorted(slices.Values(ids)))
+}

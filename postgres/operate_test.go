@@ -1,0 +1,222 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
+)
+
+// blocked waits until somebody waits for a lock.
+func blocked(t *testing.T, s *Store) {
+	t.Helper()
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(2 * time.Millisecond) {
+		if value[bool](t, s.pool, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`) {
+			return
+		}
+	}
+	t.Error("nobody waits for a lock")
+}
+
+// A job that is told to run now while its promotion is under way is not looked
+// for in the log before that has ended.
+func TestRunningNowWaitsForThePromotionUnderWay(t *testing.T) {
+	for _, commit := range []bool{true, false} {
+		s := verified(t)
+		b := &bench{t, s, nil}
+		id := b.enqueue(1, stint.In(time.Millisecond))[0]
+		time.Sleep(5 * time.Millisecond)
+		tx := begin(t, s)
+		if n := value[int](t, tx, `select moved from stint.promote('-infinity', 10)`); n != 1 {
+			t.Fatalf("%d jobs were promoted", n)
+		}
+		answer := make(chan stint.Retried, 1)
+		go func() {
+			got, err := s.Retry(t.Context(), []stint.ID{id}, stint.Again{})
+			if err != nil {
+				t.Error(err)
+			}
+			answer <- got[id]
+		}()
+		blocked(t, s)
+		want := stint.RetryReady
+		if commit {
+			want = stint.RetryAvailable
+			must(t, tx.Commit(t.Context()))
+		} else {
+			must(t, tx.Rollback(t.Context()))
+		}
+		if got := <-answer; got.Answer != want {
+			t.Errorf("the promotion committed: %v; the answer is %q, want %q", commit, got.Answer, want)
+		}
+		w := b.join()
+		w.Complete(w.One())
+	}
+}
+
+// An engine whose answer was lost repeats its outcome at the very moment that
+// the job is deleted: the repetition waits for the deletion, and then no row is
+// there any more that it would be in conflict with.
+func TestAnOutcomeThatIsRepeatedBesideADeletionIsNotRecorded(t *testing.T) {
+	for _, commit := range []bool{true, false} {
+		s := verified(t)
+		b := &bench{t, s, nil}
+		id := b.enqueue(1)[0]
+		w := b.join()
+		x := w.Conclude(w.One(), completed)
+		if _, err := w.TryFinish(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		tx := begin(t, s)
+		if got := value[[]string](t, tx, `select stint.erase($1)`, []int64{int64(id)}); got[0] != "deleted" {
+			t.Fatalf("the answer is %v", got)
+		}
+		done := make(chan error, 1)
+		go func() {
+			n, err := w.TryFinish(t.Context(), x)
+			if n != 0 {
+				t.Errorf("the repetition recorded %d", n)
+			}
+			done <- err
+		}()
+		blocked(t, s)
+		if commit {
+			must(t, tx.Commit(t.Context()))
+		} else {
+			must(t, tx.Rollback(t.Context()))
+		}
+		must(t, <-done)
+		if _, err := s.Job(t.Context(), id); errors.Is(err, stint.ErrNotFound) != commit {
+			t.Errorf("the deletion committed: %v; the job is shown with %v", commit, err)
+		}
+	}
+}
+
+func TestTheNoteOfADeletionGoesWhenNothingIsLeftToRepeat(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	ids := b.enqueue(2)
+	w := b.join()
+	w.Complete(w.ClaimAll()...)
+	if _, err := s.Delete(t.Context(), ids[:1]); err != nil {
+		t.Fatal(err)
+	}
+	notes := func() int { return value[int](t, s.pool, `select count(*) from stint.deletions`) }
+	beat := func(low int64) {
+		if _, err := s.Beat(t.Context(), w.Info.Token, stint.Beat{Low: low}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		age  string
+		low  int64
+		want int
+	}{{"0 s", 1, 1}, {"0 s", 100, 1}, {"1 h", 1, 1}, {"1 h", 100, 0}} {
+		exec(t, s, `update stint.deletions set at = clock_timestamp() - $1::interval`, step.age)
+		beat(step.low)
+		if got := notes(); got != step.want {
+			t.Errorf("after %s, with %d as the bound: %d notes, want %d", step.age, step.low, got, step.want)
+		}
+	}
+	// Of those who left there is none, and another deletion forgets theirs.
+	exec(t, s, `insert into stint.deletions (engine, serial) values (1, 1)`)
+	w.Leave()
+	if _, err := s.Delete(t.Context(), ids[1:]); err != nil || notes() != 0 {
+		t.Errorf("%d notes are left, error %v", notes(), err)
+	}
+}
+
+func TestASweepFindsNothingOfWhatWasDeleted(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	ids := b.enqueue(3)
+	w := b.join()
+	w.Complete(w.ClaimAll()...)
+	if _, err := s.Delete(t.Context(), ids); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s, `update stint.beats set low = 100`)
+	must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
+		_, err := s.condemn(t.Context(), tx, stint.Burial{Engine: w.Info.Token})
+		return err
+	}))
+	exec(t, s, `update stint.engine_history set ended = clock_timestamp() - interval '1 min'`)
+	if n, err := s.Sweep(t.Context(), storetest.Judge); err != nil || n != 0 {
+		t.Errorf("it swept up %d, error %v", n, err)
+	}
+}
+
+// A marker that somebody set by SQL and that came too late for a job that was
+// deleted since must not stay for ever: each claim would ask about it.
+func TestAMarkerOfADeletedJobIsTidiedUp(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	id := b.enqueue(1)[0]
+	tx := begin(t, s)
+	if got := value[string](t, tx, `select stint.cancel($1)`, id); got != "cancelled" {
+		t.Fatalf("the answer is %q", got)
+	}
+	w := b.join()
+	w.Complete(w.One())
+	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != stint.DeletedNow {
+		t.Fatalf("%v, error %v", got, err)
+	}
+	must(t, tx.Commit(t.Context()))
+	if _, err := s.Promote(t.Context(), past, 1); err != nil {
+		t.Fatal(err)
+	}
+	if n := value[int](t, s.pool, `select count(*) from stint.cancellations`); n != 0 {
+		t.Errorf("%d markers are left", n)
+	}
+}
+
+// U24: programs in other languages pause queues too.
+func TestSQLPausesAndResumesAQueue(t *testing.T) {
+	s := verified(t)
+	rung := make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error)
+	go func() { over <- s.Listen(ctx, func() { rung <- struct{}{} }) }()
+	<-rung
+	conn := connect(t, s)
+	for _, step := range []struct {
+		sql  string
+		want bool
+	}{
+		{`select stint.pause('mail', why => 'the server is down')`, true}, {`select stint.pause('mail')`, false},
+		{`select stint.resume('mail')`, true}, {`select stint.resume('mail')`, false},
+		{`select stint.pause('mail', '')`, true},
+	} {
+		if got := value[bool](t, conn, step.sql); got != step.want {
+			t.Errorf("%s gives %v", step.sql, got)
+		}
+		if !step.want {
+			continue
+		}
+		select {
+		case <-rung:
+		case <-time.After(patience):
+			t.Errorf("%s did not ring", step.sql)
+		}
+	}
+	cancel()
+	must(t, <-over)
+	for _, name := range []string{`''`, `'*'`, `null`, `' a'`, `E'a\nb'`, `repeat('q', 256)`} {
+		_, err := conn.Exec(t.Context(), `select stint.pause(`+name+`)`)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "22023" || !strings.Contains(pg.Message, "is no name of a queue") {
+			t.Errorf("pausing %s gives %v", name, err)
+		}
+	}
+	queues, err := s.Queues(t.Context())
+	if err != nil || len(queues) != 1 || queues[0].Name != "mail" || queues[0].By != "" || queues[0].Paused.IsZero() {
+		t.Errorf("the queues are %+v, error %v", queues, err)
+	}
+}

@@ -1,0 +1,151 @@
+-- stint: what people do to jobs.
+
+-- Those who change what becomes of jobs take turns, so that no job is
+-- recovered while it is deleted. A key of its own: engines and lanes are locked
+-- by single numbers, and two schemas need not wait for each other.
+create function stint.take_turn() returns void language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('transaction_isolation') is distinct from 'read committed' then
+    raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
+  end if;
+  perform pg_advisory_xact_lock('stint.entries'::regclass::oid::integer, 1);
+end
+$$;
+
+-- Do an ended job again, as a new one with a copy of its contents: a
+-- reference would keep the old one from being deleted.
+create function stint.recover(p_job bigint, p_at timestamptz) returns bigint language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+declare
+  c  stint.entries;
+  id bigint;
+begin
+  select e.* into c from stint.entries e
+    where e.pos = coalesce((select l.body from stint.entries l where l.job = p_job order by l.pos desc limit 1), p_job);
+  insert into stint.entries (lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered)
+    values (case when p_at is null then stint.lane(c.queue, c.priority, 'normal') else -1 end, p_at, c.policy, c.retry, c.timeout,
+            c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, p_job)
+    returning pos into id;
+  if p_at is not null then
+    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
+      values (id, p_at, id, 'scheduled', 1, c.priority, c.queue, c.kind);
+  end if;
+  insert into stint.job_tags (tag, job) select t, id from unnest(c.tags) as t;
+  return id;
+end
+$$;
+
+-- Have jobs run again, at a time or after so many microseconds, or now. For
+-- each there is an answer, and the job that runs.
+create function stint.again(p_jobs bigint[], p_at timestamptz, p_delay bigint, p_once boolean,
+  out answers text[], out ids bigint[])
+language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+declare
+  at     timestamptz;
+  this   bigint;
+  w      stint.waiting;
+  shown  text;
+  answer text;
+  runs   bigint;
+begin
+  perform stint.take_turn();
+  at := coalesce(p_at, clock_timestamp() + p_delay * interval '1 microsecond');
+  if at <= clock_timestamp() then
+    at := null;
+  end if;
+  foreach this in array p_jobs loop
+    answer := null;
+    for try in 1 .. 100 loop
+      runs := this;
+      -- A row that is being promoted is waited for: it is gone then, and its
+      -- job in the log. One that is marked is about to end. What waits for a
+      -- retry function has its time now, and is not judged any more.
+      if at is null then
+        delete from stint.waiting d where d.job = this
+          and not exists (select from stint.cancellations c where c.job = this) returning d.* into w;
+      else
+        update stint.waiting u set due = at, undecided = null where u.job = this
+          and not exists (select from stint.cancellations c where c.job = this) returning u.* into w;
+      end if;
+      if found and at is null then
+        insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty)
+          values (stint.lane(w.queue, w.priority, 'normal'), w.job, w.body, w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, w.faulty);
+      end if;
+      if found then
+        answer := case when at is null then 'ready' else 'scheduled' end;
+        exit;
+      end if;
+      -- A statement of its own: it sees what the one before waited for.
+      select j.state into shown from stint.jobs j where j.id = this;
+      case
+        when shown is null then
+          answer := 'not found'; runs := 0;
+        when shown in ('available', 'running') then
+          answer := shown;
+        when shown in ('completed', 'failed', 'cancelled') then
+          answer := 'recovered'; runs := null;
+          if p_once then
+            select e.pos into runs from stint.entries e where e.recovered = this order by e.pos desc limit 1;
+          end if;
+          if runs is null then
+            runs := stint.recover(this, at);
+          else
+            answer := 'recovered before';
+          end if;
+        else
+          -- It was put to wait between the two statements.
+          continue;
+      end case;
+      exit;
+    end loop;
+    if answer is null then
+      raise exception 'job % cannot be run again: it stays %', this, shown;
+    end if;
+    answers := answers || answer;
+    ids := ids || runs;
+  end loop;
+  perform pg_notify('stint', '');
+end
+$$;
+
+-- Delete jobs that have ended; for each there is an answer. Claims stay: the
+-- newest of a lane is its frontier, and an outcome names the claim that it
+-- comes from. What is behind a frontier is never looked at again.
+create function stint.erase(p_jobs bigint[]) returns text[] language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+declare
+  gone bigint[];
+begin
+  perform stint.take_turn();
+  select coalesce(array_agg(j order by j), '{}') into gone from unnest(p_jobs) as j
+    where exists (select from stint.executions x where x.pos = j and x.job is null and x.final)
+       or exists (select from stint.executions x where x.job = j and x.final);
+  delete from stint.deletions d where not exists (select from stint.engines e where e.token = d.engine);
+  insert into stint.deletions (engine, serial)
+    select o.engine, (select coalesce(max(c.serial), 0) from stint.claims c where c.engine = o.engine)
+    from (select x.engine from stint.executions x where x.pos = any (gone)
+          union select x.engine from stint.executions x where x.job = any (gone)) o
+    where exists (select from stint.engines e where e.token = o.engine)
+    order by o.engine
+    on conflict (engine) do update set serial = excluded.serial, at = excluded.at;
+  delete from stint.job_tags t
+    using (select e.pos, unnest(e.tags) as tag from stint.entries e where e.pos = any (gone)) l
+    where t.tag = l.tag and t.job = l.pos;
+  delete from stint.executions x where x.pos = any (gone);
+  delete from stint.executions x where x.job = any (gone);
+  delete from stint.cancellations c where c.job = any (gone);
+  delete from stint.entries e where e.job = any (gone);
+  delete from stint.entries e where e.pos = any (gone);
+  return (
+    select array_agg(case when j = any (gone) then 'deleted'
+                          when exists (select from stint.entries e where e.pos = j and e.job is null) then 'too early'
+                          else 'not found' end order by i)
+    from unnest(p_jobs) with ordinality as a(j, i));
+end
+$$;

@@ -1,0 +1,160 @@
+package storetest_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+func (m *model) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (map[stint.ID]stint.Retried, error) {
+	if err := ctx.Err(); err != nil && !m.is("operates without a context") {
+		return nil, err
+	}
+	if err := again.Check(); err != nil && !m.is("takes any time") {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	due := now.Add(again.In)
+	if !again.At.IsZero() {
+		due = again.At
+	}
+	answers := map[stint.ID]stint.Retried{}
+	for _, id := range ids {
+		if _, twice := answers[id]; !twice || m.is("recovers as often as it is told") {
+			answers[id] = m.retry(id, now, due, again.Once)
+		}
+	}
+	if !m.is("does not ring for what runs again") {
+		m.ring()
+	}
+	return answers, nil
+}
+
+func (d *database) retry(id stint.ID, now, due time.Time, once bool) stint.Retried {
+	jobs := d.visible(func(r *row) bool { return r.job != nil && r.id == id })
+	if len(jobs) == 0 {
+		return stint.Retried{Answer: stint.RetryOfNothing}
+	}
+	job := jobs[0]
+	rows := d.visible(func(r *row) bool { return r.id == id && r.job == nil })
+	state := d.show(job, rows).State
+	switch {
+	case state == stint.Available:
+		return stint.Retried{Answer: stint.RetryAvailable, ID: id}
+	case state == stint.Running && !d.is("recovers what runs"):
+		return stint.Retried{Answer: stint.RetryRunning, ID: id}
+	case !state.Final() && state != stint.Running:
+		return d.hurry(job, rows, now, due)
+	}
+	for _, r := range d.rows {
+		if once && r.job != nil && r.from == id && !d.is("recovers twice") {
+			return stint.Retried{Answer: stint.RetryRecoveredBefore, ID: r.id}
+		}
+	}
+	if d.is("recovers what it has not") {
+		return stint.Retried{Answer: stint.RetryRecovered, ID: 1 << 50}
+	}
+	return stint.Retried{Answer: stint.RetryRecovered, ID: d.recover(job, now, due)}
+}
+
+// hurry has a job that waits become ready now or at another time.
+func (d *database) hurry(job *row, rows []*row, now, due time.Time) stint.Retried {
+	wait := rows[slices.IndexFunc(rows, func(r *row) bool { return r.wait != nil })]
+	if due.After(now) && !d.is("runs now whatever the time") {
+		wait.due, wait.wait.Due = due, due
+		if !d.is("leaves undecided what has a time") {
+			wait.next.Func = ""
+		}
+		return stint.Retried{Answer: stint.RetryScheduled, ID: job.id}
+	}
+	if !d.is("leaves waiting what it made ready") {
+		d.rows = slices.DeleteFunc(d.rows, func(o *row) bool { return o == wait })
+	}
+	if d.is("charges for running now") {
+		wait.next.Attempt++
+	}
+	wait.next.Part = stint.PartNormal
+	d.append(nil, job, d.draw(), now, wait.next)
+	return stint.Retried{Answer: stint.RetryReady, ID: job.id}
+}
+
+func (d *database) recover(old *row, now, due time.Time) stint.ID {
+	j := *old.job
+	if d.is("recovers without the labels") {
+		j.Tags, j.URN = nil, ""
+	}
+	num := d.draw()
+	from := old.id
+	if d.is("forgets the provenance") {
+		from = 0
+	}
+	job := &row{num: num, job: &j, id: stint.ID(num), made: now, due: now, from: from}
+	d.rows = append(d.rows, job)
+	next := stint.Successor{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: stint.PartNormal, Why: stint.Scheduled}
+	if due.After(now) && !d.is("runs now whatever the time") {
+		job.due = due
+		d.wait(nil, job, due, next)
+	} else {
+		d.append(nil, job, num, now, next)
+	}
+	if d.is("recovers in place of the old") {
+		d.erase(old.id)
+	}
+	return job.id
+}
+
+func (m *model) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.Deletion, error) {
+	if err := ctx.Err(); err != nil && !m.is("operates without a context") {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	answers := map[stint.ID]stint.Deletion{}
+	for _, id := range ids {
+		if _, twice := answers[id]; twice {
+			continue
+		}
+		jobs := m.visible(func(r *row) bool { return r.job != nil && r.id == id })
+		final := false
+		for _, x := range m.done {
+			final = final || x.Job == id && x.Final
+		}
+		rows := m.visible(func(r *row) bool { return r.id == id && r.job == nil })
+		switch {
+		case len(jobs) == 0:
+			answers[id] = stint.DeleteOfNothing
+		case !final && !(m.is("deletes what only shows as ended") && m.show(jobs[0], rows).State.Final()):
+			answers[id] = stint.DeleteTooEarly
+		default:
+			answers[id] = stint.DeletedNow
+			m.erase(id)
+		}
+	}
+	return answers, nil
+}
+
+func (d *database) erase(id stint.ID) {
+	if d.is("deletes the history only") {
+		for pos, x := range d.done {
+			if x.Job == id && !x.Final {
+				delete(d.done, pos)
+			}
+		}
+		return
+	}
+	for _, r := range d.rows {
+		if r.id == id && r.entry != nil {
+			delete(d.done, r.entry.Pos)
+			d.deleted[r.entry.Pos] = true
+		}
+	}
+	d.rows = slices.DeleteFunc(d.rows, func(r *row) bool { return r.id == id })
+	delete(d.cancelled, id)
+	if d.is("starts lanes again") {
+		d.seq = 0
+	}
+}
