@@ -16,6 +16,9 @@ import (
 // kinds are the types of jobs; not every engine knows all of them.
 var kinds = []string{"alpha", "beta", "gamma"}
 
+// kept is one more, whose handlers go on when their engine was buried.
+const kept = "kept"
+
 // args are what a job is told to do.
 type args struct {
 	Key   string        `json:"key"`             // its name in the history
@@ -27,6 +30,11 @@ type args struct {
 	Naps  int           `json:"naps,omitempty"`  // how often it snoozes
 	Last  string        `json:"last,omitempty"`  // how it ends at last: as done, or one of these
 	Grant int           `json:"grant,omitempty"` // attempts that its policy grants; 0: it tries once, and again only when lost
+	Tx    bool          `json:"tx,omitempty"`    // its handler completes it in a transaction of its own
+	Early bool          `json:"early,omitempty"` // that is open while it works
+	Blind bool          `json:"blind,omitempty"` // it does not heed its cancellation while it commits
+	Shrug bool          `json:"shrug,omitempty"` // should that fail, it returns no error all the same
+	Then  string        `json:"then,omitempty"`  // should it succeed, it returns this
 }
 
 // The ways in which a job can fail, but for an error, and end, but for success.
@@ -41,9 +49,19 @@ const (
 // endless is more attempts than any job needs.
 const endless = 1 << 20
 
-// draw makes a job. Most are quick and do what they should; a fleet in which
-// everything is odd would hardly move.
-func draw(d dice, key string) stint.NewJob {
+// draw makes a job, and says whether its client will think better of it.
+func draw(seed Seed, key string) (job stint.NewJob, h *whim) {
+	job, a := drawPlain(roll(seed.N, key, 0), key)
+	if !seed.Plain {
+		h = twist(roll(seed.N, key, 1), &job, &a)
+	}
+	job.Args, _ = json.Marshal(a)
+	return job, h
+}
+
+// drawPlain makes a job. Most are quick and do what they should; a fleet in
+// which everything is odd would hardly move.
+func drawPlain(d dice, key string) (stint.NewJob, args) {
 	a := args{Key: key}
 	if d.chance(40) {
 		a.Work = d.between(0, 300*time.Millisecond)
@@ -94,13 +112,13 @@ func draw(d dice, key string) stint.NewJob {
 		job.Timeout = d.between(time.Second, 4*time.Second)
 		job.Retry, a.Grant = retry.Fixed(2, time.Second), 3 // it may time out each time
 	}
-	job.Args, _ = json.Marshal(a)
-	return job
+	return job, a
 }
 
 var (
 	errTold   = errors.New("told to fail")
 	errGoexit = errors.New("told to end the goroutine")
+	errPanic  = errors.New("told to panic")
 )
 
 // perform is the handler of every kind.
@@ -118,24 +136,50 @@ func (p *process) perform(ctx context.Context, job *stint.Job) (json.RawMessage,
 	start := check.Run{Job: int64(job.ID), Pos: int64(h.pos), Engine: int64(h.engine), Attempt: job.Attempt}
 	p.log(func(w *check.Writer) { run = w.Start(start) })
 	p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d starts", job.Attempt)
-	p.work(ctx, a)
+	p.w.mayBegin(p, job.ID, h)
+	p.w.begins(a)
+	starts := time.Now()
+	e := &effect{job: job.ID, pos: h.pos, process: p.name, n: p.nextEffect()}
+	defer e.rollback()
+	var hindered error
+	if a.Early {
+		hindered = e.begin(ctx, p.w.handlers)
+	}
+	if hindered == nil {
+		p.work(ctx, a)
+	}
 	if job.Attempt <= a.Kill {
 		p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d kills", job.Attempt)
 		p.kill()
 	}
 	alive := p.awake()
-	if a.Deaf && ctx.Err() != nil {
-		// Deaf all the while, not only since somebody spoke.
-		p.w.disturb(check.Disturbance{Does: check.Deafens, Process: p.name, From: began, To: check.Now()})
+	deafens := func(is bool) {
+		if is && ctx.Err() != nil {
+			// Deaf all the while, not only since somebody spoke.
+			p.w.disturb(check.Disturbance{Does: check.Deafens, Process: p.name, From: began, To: check.Now()})
+		}
 	}
+	deafens(a.Deaf)
 	if !alive {
 		return nil, errGone
 	}
+	p.mustHaveHeard(ctx, job, starts)
 	how, err := p.end(ctx, a, job)
+	switch {
+	case hindered != nil:
+		how, err = p.failed(ctx, hindered)
+	case how == check.OK && a.Tx:
+		how, err = p.complete(ctx, a, e)
+		deafens(a.Blind)
+		if how == check.Open {
+			return nil, err
+		}
+	}
 	p.log(func(*check.Writer) { run.End(how, fmt.Sprint(err)) })
 	p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d ends: %s, %v", job.Attempt, how, err)
+	p.w.ends(a)
 	switch {
-	case how == check.Panic:
+	case errors.Is(err, errPanic):
 		panic("told to panic")
 	case errors.Is(err, errGoexit):
 		runtime.Goexit()
@@ -171,7 +215,7 @@ func (p *process) end(ctx context.Context, a args, job *stint.Job) (check.How, e
 	case p.w.nap(a):
 		return check.Snooze, stint.Snooze(time.Duration(a.Naps) * 400 * time.Millisecond)
 	case job.Attempt <= a.Fail && a.By == byPanic:
-		return check.Panic, nil
+		return check.Panic, errPanic
 	case job.Attempt <= a.Fail && a.By == byGoexit:
 		return check.Error, errGoexit
 	case job.Attempt <= a.Fail:
