@@ -89,10 +89,25 @@ func (p *process) Finish(ctx context.Context, engine stint.Token, claims []stint
 		p.w.note(p.name, jobs, "finish, engine %x: %v, %d new, %v", engine, what, n, err)
 		return n, err
 	})
+	if err == nil {
+		p.recorded(done)
+	}
 	if p.w.bug.hides(opFinish, err) {
 		return n, nil
 	}
 	return n, err
+}
+
+// recorded notes that no completion of these is in doubt any more. A beat whose
+// answer was under way meanwhile may hand them back, which changes nothing.
+func (p *process) recorded(done []stint.Execution) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range done {
+		if at := done[i].Pos; p.commit[at] == inDoubt {
+			p.commit[at] = made
+		}
+	}
 }
 
 // Join implements [stint.Roster]. All engines live in one process, which is

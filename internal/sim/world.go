@@ -21,7 +21,7 @@ import (
 // How long things take, in fake time.
 const (
 	troubled = 2 * time.Minute  // of trouble
-	drained  = 2 * time.Minute  // after it, within which everything must be done
+	drained  = 5 * time.Minute  // after it, within which everything must be done, though one engine with one slot may have to do it
 	limit    = 20 * time.Minute // a livelock would spin through centuries
 )
 
