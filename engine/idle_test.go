@@ -63,7 +63,10 @@ func TestNothingIsMissedBetweenTheLastLookAndTheSleep(t *testing.T) {
 		d.before = func() { id = enqueue(t, s, "k", `{}`) }
 		d.mu.Unlock()
 		time.Sleep(7 * time.Second)
-		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed {
+		d.mu.Lock()
+		late := id
+		d.mu.Unlock()
+		if job, err := s.Job(t.Context(), late); err != nil || job.State != stint.Completed {
 			t.Errorf("it is %v, error %v", job, err)
 		}
 		if err := stop(); err != nil {
