@@ -32,6 +32,13 @@ type effect struct {
 	begun *sql.Tx
 }
 
+func (p *process) newEffect(job stint.ID, at stint.Position) *effect {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.effects++
+	return &effect{job: job, pos: at, process: p.name, n: p.effects}
+}
+
 // begin has a handler begin its transaction before it works.
 func (e *effect) begin(ctx context.Context, db *sql.DB) (err error) {
 	if e.begun, err = db.BeginTx(ctx, nil); err == nil {

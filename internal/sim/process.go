@@ -185,13 +185,6 @@ func (p *process) count(o op) int {
 	return p.ops[o]
 }
 
-func (p *process) nextEffect() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.effects++
-	return p.effects
-}
-
 func (p *process) joined(token stint.Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -49,11 +49,11 @@ func work(t *testing.T) {
 			continue
 		}
 		failures++
-		file := filepath.Join(os.TempDir(), fmt.Sprintf("stint-sim-%d.txt", seed.N))
+		file := filepath.Join(os.TempDir(), fmt.Sprintf("stint-sim-%v.txt", seed))
 		if err := os.WriteFile(file, []byte(v.Trace()), 0o644); err != nil {
 			t.Error(err)
 		}
-		t.Errorf("seed %v:\n  %s\n%v\n%sreplay it with: make sim SEED='%v'\neverything that happened is in %s",
+		t.Errorf("seed %v:\n  %s\n%v\n%sreplay it with: make sim SEED=%v\neverything that happened is in %s",
 			seed, strings.Join(v.Violations, "\n  "), v.Report, v.Story(), seed, file)
 	}
 }
@@ -77,13 +77,13 @@ func remembered(t *testing.T) []Seed {
 // parse reads a seed at the beginning of a line.
 func parse(t *testing.T, line string) Seed {
 	t.Helper()
-	word, rest, _ := strings.Cut(line, " ")
-	n, err := strconv.ParseUint(word, 10, 64)
+	word, _, _ := strings.Cut(line, " ")
+	digits, plain := strings.CutSuffix(word, "-plain")
+	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
 		t.Fatalf("%q is no seed: %v", line, err)
 	}
-	what, _, _ := strings.Cut(rest, " ")
-	return Seed{N: n, Plain: what == "plain"}
+	return Seed{N: n, Plain: plain}
 }
 
 // setting reads a variable of the environment.

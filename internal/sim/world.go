@@ -85,7 +85,7 @@ type Seed struct {
 // String is how the seed is written.
 func (s Seed) String() string {
 	if s.Plain {
-		return fmt.Sprint(s.N, " plain")
+		return fmt.Sprintf("%d-plain", s.N)
 	}
 	return fmt.Sprint(s.N)
 }
