@@ -133,8 +133,9 @@ func (w *world) regret(d dice, engine stint.Token) {
 	if d.chance(20) {
 		after = d.between(0, time.Second)
 	}
+	own := roll(w.seed.N, client.name+"regrets", int(entries[0].ID)) // d goes on beside it
 	w.strays.Go(func() {
 		time.Sleep(after)
-		client.cancelSome(d, entries[0].ID, []stint.ID{entries[0].ID})
+		client.cancelSome(own, entries[0].ID, []stint.ID{entries[0].ID})
 	})
 }
