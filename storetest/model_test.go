@@ -59,7 +59,8 @@ type database struct {
 	buried    map[stint.Token]time.Time
 	kinds     map[string]stint.Declaration
 	held      map[stint.Token]bool
-	cancelled map[stint.ID]string // and why; until the job is final
+	beats     map[stint.Token]int64 // the number of the last
+	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
 }
 
@@ -98,7 +99,7 @@ func (d *database) reset() {
 	d.history = map[stint.Token]stint.EngineInfo{}
 	d.buried = map[stint.Token]time.Time{}
 	d.kinds = map[string]stint.Declaration{}
-	d.held = map[stint.Token]bool{}
+	d.held, d.beats = map[stint.Token]bool{}, map[stint.Token]int64{}
 	d.cancelled = map[stint.ID]string{}
 	d.bells = map[int]func(){}
 }
