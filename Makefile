@@ -44,7 +44,7 @@ fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
 .PHONY: sim
 sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulation (SEED=42 REPEAT=10)
 	STINT_SIM_SEEDS=$(SEEDS) STINT_SIM_FROM=$(FROM) STINT_SIM_SEED=$(SEED) STINT_SIM_REPEAT=$(REPEAT) \
-		$(GO) test -count 1 -timeout 0 -run TestSeeds -v ./internal/sim
+		$(GO) test -count 1 -timeout 0 -run '^TestSeeds$$' -v ./internal/sim
 
 .PHONY: chaos
 chaos: postgres ## do to real processes and a real PostgreSQL what production does (MINUTES=30 SEED=42)

@@ -107,6 +107,11 @@ type EngineInfo struct {
 
 // Beat is what an engine says of itself each time.
 type Beat struct {
+	// Number counts an engine's beats. One that arrives behind a later one,
+	// because its request was held up and tried again, is a sign of life and
+	// changes nothing of what the later one said.
+	Number int64
+
 	// Running are the entries that its slots work on now, and of those that
 	// must run at most once also what has ended and is not yet recorded.
 	Running []Position

@@ -21,7 +21,7 @@ func (s *session) beats(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last, failing := s.beat, false
-	for {
+	for number := int64(1); ; number++ {
 		var asked []chan<- bool
 		select {
 		case <-tick.C:
@@ -37,7 +37,7 @@ func (s *session) beats(ctx context.Context) {
 		}
 		// Not all of the time that is left: a connection that went silent
 		// must leave some to try another one.
-		err := s.sendBeat(ctx, sent.Add(end.Sub(sent)*2/3))
+		err := s.sendBeat(ctx, number, sent.Add(end.Sub(sent)*2/3))
 		for _, ask := range asked {
 			ask <- err == nil
 		}
@@ -122,11 +122,12 @@ func (s *session) moreAsks(asked []chan<- bool) []chan<- bool {
 // sendBeat announces what runs, and then compares what the store says that
 // this engine holds with what it knows: a claim whose answer was lost is
 // handed back, every time, until nothing strange is left.
-func (s *session) sendBeat(ctx context.Context, until time.Time) error {
+func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) error {
 	limit, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	low := s.held.low()
-	orders, err := s.store.Beat(limit, s.token, stint.Beat{Running: s.held.begun(s.slots.positions()), Low: low})
+	beat := stint.Beat{Number: number, Running: s.held.begun(s.slots.positions()), Low: low}
+	orders, err := s.store.Beat(limit, s.token, beat)
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,45 @@ func TestWhatRunsAtMostOnceStaysAnnouncedUntilItIsRecorded(t *testing.T) {
 	})
 }
 
+// overtaken is a store that a beat reaches again behind the one that
+// announces the first job, as when its request was held up on the way.
+type overtaken struct {
+	store
+	before atomic.Pointer[stint.Beat]
+	done   atomic.Bool
+}
+
+func (f *overtaken) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+	orders, err := f.store.Beat(ctx, token, b)
+	switch {
+	case err != nil:
+	case len(b.Running) == 0:
+		f.before.Store(&b)
+	case f.done.CompareAndSwap(false, true):
+		_, err = f.store.Beat(ctx, token, *f.before.Load())
+	}
+	return orders, err
+}
+
+func TestABeatThatArrivesLateTakesNothingBack(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		f := &overtaken{store: s}
+		mux := stint.NewMux()
+		announced := make(chan bool, 1)
+		handle(mux, "once", func(ctx context.Context, _ *stint.Job) error {
+			roster, err := s.Engines(ctx)
+			announced <- err == nil && len(roster) == 1 && len(roster[0].Running) == 1
+			return err
+		})
+		start(t, f, mux, engine.Config{TimeToLive: time.Second})
+		eventually(t, "it has beaten", func() bool { return f.before.Load() != nil })
+		enqueue(t, s, "once", `{}`, stint.MaxLosses(0))
+		if !<-announced {
+			t.Error("what runs at most once began, and is not announced")
+		}
+	})
+}
+
 // late is a store that tells what an engine holds when that is no longer so.
 type late struct {
 	store

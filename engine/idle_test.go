@@ -15,29 +15,33 @@ import (
 // drowsy is a store that rings for nobody who did not say that he sleeps.
 type drowsy struct {
 	*sqlite.Store
-	before func() // what happens before it hears that somebody sleeps
+	bell chan struct{}
 
-	mu   sync.Mutex
-	said []bool
-	ring func()
+	mu     sync.Mutex
+	before func() // what happens before it hears that somebody sleeps
+	said   []bool
 }
 
+func newDrowsy(s *sqlite.Store) *drowsy { return &drowsy{Store: s, bell: make(chan struct{})} }
+
 func (d *drowsy) Listen(ctx context.Context, ring func()) error {
-	d.mu.Lock()
-	d.ring = ring
-	d.mu.Unlock()
-	ring()
-	<-ctx.Done()
-	return nil
+	for {
+		ring()
+		select {
+		case <-d.bell:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 func (d *drowsy) Asleep(_ context.Context, _ stint.Token, asleep bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.before != nil {
 		d.before()
 		d.before = nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.said = append(d.said, asleep)
 	return nil
 }
@@ -45,7 +49,7 @@ func (d *drowsy) Asleep(_ context.Context, _ stint.Token, asleep bool) error {
 func TestNothingIsMissedBetweenTheLastLookAndTheSleep(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		var id stint.ID
-		d := &drowsy{Store: s}
+		d := newDrowsy(s)
 		mux := stint.NewMux()
 		handle(mux, "k", func(context.Context, *stint.Job) error { time.Sleep(100 * time.Millisecond); return nil })
 		stop := start(t, d, mux, engine.Config{Poll: 10 * time.Minute, Slots: 1})
@@ -53,11 +57,16 @@ func TestNothingIsMissedBetweenTheLastLookAndTheSleep(t *testing.T) {
 		for range 50 {
 			enqueue(t, s, "k", `{}`)
 		}
-		d.ring()
+		d.bell <- struct{}{}
 		time.Sleep(3 * time.Second) // it is awake, and has said so
+		d.mu.Lock()
 		d.before = func() { id = enqueue(t, s, "k", `{}`) }
+		d.mu.Unlock()
 		time.Sleep(7 * time.Second)
-		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed {
+		d.mu.Lock()
+		late := id
+		d.mu.Unlock()
+		if job, err := s.Job(t.Context(), late); err != nil || job.State != stint.Completed {
 			t.Errorf("it is %v, error %v", job, err)
 		}
 		if err := stop(); err != nil {
@@ -68,7 +77,7 @@ func TestNothingIsMissedBetweenTheLastLookAndTheSleep(t *testing.T) {
 
 func TestAnEngineSaysOnceThatItSleepsAndOnceThatItHasNotForLong(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
-		d := &drowsy{Store: s}
+		d := newDrowsy(s)
 		mux := stint.NewMux()
 		handle(mux, "k", func(context.Context, *stint.Job) error { time.Sleep(100 * time.Millisecond); return nil })
 		stop := start(t, d, mux, engine.Config{Slots: 1})
@@ -76,7 +85,7 @@ func TestAnEngineSaysOnceThatItSleepsAndOnceThatItHasNotForLong(t *testing.T) {
 		for range 100 { // ten seconds
 			enqueue(t, s, "k", `{}`)
 		}
-		d.ring()
+		d.bell <- struct{}{}
 		time.Sleep(30 * time.Second)
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -90,7 +90,9 @@ const beatSQL = `
 with settled as (
   delete from stint.deletions d where d.engine = $1 and d.serial < $2 and d.at < clock_timestamp() - interval '1 minute'
 )
-update stint.beats b set beat = clock_timestamp(), low = greatest(b.low, $2), running = $3
+update stint.beats b
+set beat = clock_timestamp(), low = greatest(b.low, $2), number = greatest(b.number, $4),
+    running = case when $4 >= b.number then $3 else b.running end
 from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint)) fence
 where b.token = $1 and e.token = b.token
 returning true, b.drain, b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
@@ -112,7 +114,7 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 		}
 		return err
 	}
-	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, running)
+	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, running, b.Number)
 	switch {
 	case err == nil && !found:
 		err = stint.ErrBuried

@@ -67,7 +67,11 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 }
 
 const (
-	beatSQL  = `update stint_beats set beat = ?, low = ?, running = ? where token = ? returning drain`
+	beatSQL = `
+	update stint_beats
+	set beat = ?1, low = max(low, ?2), number = max(number, ?5),
+	    running = case when ?5 >= number then ?3 else running end
+	where token = ?4 returning drain`
 	drainSQL = `update stint_beats set drain = 1 where token = ?`
 )
 
@@ -77,7 +81,7 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		stands := false
 		now := time.Now()
-		err := c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine)}, func(q *stmt) error {
+		err := c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine), b.Number}, func(q *stmt) error {
 			stands, orders.Drain = true, q.ColumnInt64(0) != 0
 			return nil
 		})

@@ -60,7 +60,10 @@ func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.
 	if m.is("holds again with a beat") {
 		m.held[token] = true
 	}
-	e.Beat, e.Running = time.Now(), slices.Clone(b.Running)
+	e.Beat = time.Now()
+	if b.Number >= m.beats[token] || m.is("believes the beat that came last") {
+		e.Running, m.beats[token] = slices.Clone(b.Running), b.Number
+	}
 	orders := stint.Orders{Drain: e.Draining || m.is("drains everybody")}
 	if m.is("says once to drain") {
 		e.Draining = false

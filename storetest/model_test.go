@@ -59,9 +59,10 @@ type database struct {
 	buried    map[stint.Token]time.Time
 	kinds     map[string]stint.Declaration
 	held      map[stint.Token]bool
-	cancelled map[stint.ID]string // and why; until the job is final
 	deleted   map[stint.Position]bool
 	paused    map[string]stint.QueueInfo
+	beats     map[stint.Token]int64 // the number of the last
+	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
 }
 
@@ -102,7 +103,7 @@ func (d *database) reset() {
 	d.history = map[stint.Token]stint.EngineInfo{}
 	d.buried = map[stint.Token]time.Time{}
 	d.kinds = map[string]stint.Declaration{}
-	d.held = map[stint.Token]bool{}
+	d.held, d.beats = map[stint.Token]bool{}, map[stint.Token]int64{}
 	d.cancelled = map[stint.ID]string{}
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}

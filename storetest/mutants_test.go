@@ -151,6 +151,7 @@ var mutants = []struct{ fault, group string }{
 	{"drains the buried", "Roster"},
 	{"says once to drain", "Roster"},
 	{"resurrects at a beat", "Roster"},
+	{"believes the beat that came last", "Roster"},
 	{"resurrects at a beat", "Bury"},
 	{"forgets part of what is held", "Roster"},
 	{"forgets part of what is held", "Bury"},

@@ -63,6 +63,23 @@ var rosterTests = []test{
 			t.Errorf("running %v after a beat without any", e.Running)
 		}
 	}},
+	{"A beat that arrives behind a later one changes nothing of what that said", func(t *T) {
+		t.enqueue(jobs(2, "k")...)
+		w := t.join("k")
+		p := positions(w.ClaimAll())
+		for _, b := range []stint.Beat{{Number: 1}, {Number: 3, Running: p}, {Number: 2, Running: p[:1]}} {
+			_, err := t.Store.Beat(t.ctx, w.Info.Token, b)
+			t.must(err)
+		}
+		if e := t.engine(w); !slices.Equal(e.Running, p) {
+			t.Errorf("running %v, want %v as the third beat said", e.Running, p)
+		}
+		_, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 4, Running: p[1:]})
+		t.must(err)
+		if e := t.engine(w); !slices.Equal(e.Running, p[1:]) {
+			t.Errorf("running %v, want %v as the fourth beat said", e.Running, p[1:])
+		}
+	}},
 	{"A beat brings nobody back", func(t *T) {
 		never, w := NewWorker(t, t.Store), t.join("k")
 		w.Leave()

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -157,7 +158,10 @@ var waitingTests = []test{
 				if err != nil || p.Moved == 0 && p.Next < 0 {
 					return err
 				}
-				if moved[i] += p.Moved; p.Moved == 0 {
+				if moved[i] += p.Moved; moved[i] > n {
+					return fmt.Errorf("one promoter moved %d, there are %d", moved[i], n)
+				}
+				if p.Moved == 0 {
 					time.Sleep(time.Millisecond) // the others have what is due in hand
 				}
 			}

@@ -1,11 +1,11 @@
 // Package chaos runs stint as a fleet of real processes on a real database,
 // does to them what production does, and has the outcome judged.
 //
-//	test process ── starts, kills, freezes ──▶ worker processes: engine + logged handlers
-//	     │                                           │
-//	     │                                         proxies ── cut, stall, halve, mute
-//	     │                                           │
-//	     ├── producers ── proxy ──▶ database ◀───────┘
+//	test process ── starts, stops, kills, freezes ──▶ worker processes: engine + logged handlers
+//	     │                                                  │
+//	     │                                                proxies ── cut, stall, halve, mute
+//	     │                                                  │
+//	     ├── producers ── proxy ──▶ database ◀──────────────┘
 //	     │                           │ restarted, away, sessions ended
 //	     └── history ────────────────┴── audit ──▶ check.Compare
 //
@@ -15,6 +15,7 @@
 // inside just this claim. [Mixed] does everything at once, as a seed says.
 //
 // What is judged beside the history: work resumes in time, burials were
-// deserved ([Fleet.Burials]), no engine gives up by itself ([Fleet.Keep]), and
-// a job that completes in a transaction has its effect exactly once.
+// deserved ([Fleet.Burials]), no engine gives up by itself ([Fleet.Keep]), one
+// that leaves in good order leaves nothing behind, and a job that completes in
+// a transaction has its effect exactly once.
 package chaos

@@ -18,9 +18,10 @@ type Fleet struct {
 	Dir     string // of the history
 	History *check.Writer
 
-	mu     sync.Mutex
-	done   []check.Disturbance
-	harmed map[string][]span // by process
+	mu      sync.Mutex
+	done    []check.Disturbance
+	harmed  map[string][]span // by process
+	workers []string          // all that were ever started
 }
 
 // span is a time during which a process stood still; without an end it was

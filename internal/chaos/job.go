@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -30,6 +31,9 @@ type Args struct {
 	Nap  bool   `json:"nap,omitempty"`  // snooze once, at the first attempt
 	Exit bool   `json:"exit,omitempty"` // end the process, each time
 	Tx   bool   `json:"tx,omitempty"`   // leave an effect in a transaction that completes the job
+	Hang string `json:"hang,omitempty"` // on the worker of this name: go on until cancelled or let go
+	Deaf string `json:"deaf,omitempty"` // on the worker of this name: go on, cancelled or not
+	Lock bool   `json:"lock,omitempty"` // let nobody else run it before this process is gone
 }
 
 // retries is the policy of the workload: more than any job is told to fail.
@@ -59,7 +63,7 @@ func complete(ctx context.Context, pool *pgxpool.Pool, job *stint.Job) error {
 }
 
 // handler logs the start and the end of each attempt around its work.
-func handler(w *check.Writer, pool *pgxpool.Pool, engines *sync.Map) stint.Handler {
+func (w *Worker) handler(history *check.Writer, pool *pgxpool.Pool, engines *sync.Map) stint.Handler {
 	return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
 		var args Args
 		if err := json.Unmarshal(job.Args, &args); err != nil {
@@ -67,20 +71,24 @@ func handler(w *check.Writer, pool *pgxpool.Pool, engines *sync.Map) stint.Handl
 		}
 		who, _ := engines.LoadAndDelete(job.ID)
 		token, _ := who.(stint.Token)
-		run := w.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
+		run := history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
 		if args.Exit {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 		how, cause := check.Panic, error(nil)
 		defer func() { run.End(how, fmt.Sprint(cause)) }()
-		if args.Work > 0 {
-			select {
-			case <-time.After(time.Duration(args.Work) * time.Millisecond):
-			case <-ctx.Done():
-				how, cause = check.Cancelled, context.Cause(ctx)
-				return nil, cause
+		if args.Lock {
+			lock, err := w.lock(job)
+			if err != nil {
+				how, cause = check.Error, err
+				return nil, stint.NoRetry(err)
 			}
+			defer lock.Close()
+		}
+		if cause = w.busy(ctx, &args); cause != nil {
+			how = check.Cancelled
+			return nil, cause
 		}
 		switch {
 		case args.Nap && job.Attempt == 1 && job.Created.Equal(job.Due) && time.Since(job.Created) < 300*time.Millisecond:
@@ -103,4 +111,55 @@ func handler(w *check.Writer, pool *pgxpool.Pool, engines *sync.Map) stint.Handl
 		how = check.OK
 		return nil, nil
 	}
+}
+
+// busy does a job's work, or returns why that was cancelled.
+func (w *Worker) busy(ctx context.Context, args *Args) error {
+	work := time.Duration(args.Work)*time.Millisecond + w.Drag
+	switch w.Name {
+	case args.Deaf:
+		time.Sleep(Forever)
+	case args.Hang:
+		work = 20 * time.Millisecond
+		for _, err := os.Stat(w.path(letGo)); err != nil && ctx.Err() == nil; _, err = os.Stat(w.path(letGo)) {
+			time.Sleep(work)
+		}
+	}
+	if work == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(work):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// letGo is the file that says that no job need hang any more.
+const letGo = "let-go"
+
+// LetGo has the jobs that hang come to their end.
+func (f *Fleet) LetGo() {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(f.Dir), letGo), nil, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// path is that of a file which all workers share.
+func (w *Worker) path(name string) string { return filepath.Join(filepath.Dir(w.History), name) }
+
+// lock takes a job's lock, or fails if another run has it. It is the kernel's,
+// and goes with the process and not before: so a run that gets it after one
+// that never ended is beside no living process's.
+func (w *Worker) lock(job *stint.Job) (*os.File, error) {
+	f, err := os.OpenFile(w.path(fmt.Sprintf("job-%d.lock", job.ID)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another run of job %d still goes on: %w", job.ID, err)
+	}
+	return f, nil
 }

@@ -5,6 +5,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,8 +62,19 @@ func checkEffects(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 // Judge compares the history with the database and fails the test at any
-// violation. Every process must have ended, or idle.
+// violation. Every process must have ended, or idle, and every job be final.
 func (f *Fleet) Judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Pool) *check.Report {
+	f.t.Helper()
+	return f.judge(ctx, store, pool, check.Options{Drained: true})
+}
+
+// JudgeAmid does the same while there is work left that nobody does.
+func (f *Fleet) JudgeAmid(ctx context.Context, store stint.Auditor, pool *pgxpool.Pool) *check.Report {
+	f.t.Helper()
+	return f.judge(ctx, store, pool, check.Options{})
+}
+
+func (f *Fleet) judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Pool, options check.Options) *check.Report {
 	f.t.Helper()
 	ledger, err := store.Audit(ctx)
 	if err != nil {
@@ -76,10 +88,11 @@ func (f *Fleet) Judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Po
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	options.CompleteTx, options.Clean = true, f.left()
 	f.mu.Lock()
-	disturbed := f.done
+	options.Disturbances = f.done
 	f.mu.Unlock()
-	report := check.Compare(history, all, check.Options{Drained: true, CompleteTx: true, Disturbances: disturbed})
+	report := check.Compare(history, all, options)
 	if err := report.Err(); err != nil {
 		f.t.Errorf("%v\n%v", err, report)
 		for _, v := range report.Violations {
@@ -90,6 +103,22 @@ func (f *Fleet) Judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Po
 		f.t.Error(err)
 	}
 	return report
+}
+
+// left lists the engines that left in good order.
+func (f *Fleet) left() []int64 {
+	f.mu.Lock()
+	workers := slices.Clone(f.workers)
+	f.mu.Unlock()
+	var all []int64
+	for _, name := range workers {
+		for _, e := range f.Events(name) {
+			if e.Type == stint.EventLeft {
+				all = append(all, int64(e.Engine))
+			}
+		}
+	}
+	return all
 }
 
 // tell says all that both accounts know of a job.

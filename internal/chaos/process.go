@@ -23,6 +23,7 @@ type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has
 	err   error         // how; to be read behind ended
+	gone  check.Instant // when that was noticed; likewise
 
 	retired atomic.Bool // told to stop
 
@@ -59,8 +60,12 @@ func (f *Fleet) start(w Worker) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{Worker: w, fleet: f, cmd: cmd, ended: make(chan struct{})}
+	f.mu.Lock()
+	f.workers = append(f.workers, w.Name)
+	f.mu.Unlock()
 	go func() {
 		p.err = cmd.Wait()
+		p.gone = check.Now()
 		close(p.ended)
 	}()
 	f.t.Cleanup(func() {
@@ -90,12 +95,33 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Retire tells the worker to stop, and does not wait for it. Should it be cut
-// off then, so that it cannot leave the roster, others bury it rightly.
+// Retire tells the worker to stop, unless it was told before, and does not
+// wait for it.
 func (p *Process) Retire() {
+	if !p.retired.Load() {
+		p.Signal(syscall.SIGTERM)
+	}
+}
+
+// Signal tells the worker to stop, and at once if it was told before. Should
+// it not leave the roster then, others bury it rightly.
+func (p *Process) Signal(s syscall.Signal) {
 	p.retired.Store(true)
 	p.fleet.harm(p.Name, time.Now(), time.Time{})
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(s)
+}
+
+// Exit waits for the end of a worker that was told to stop. It returns the
+// exit code, -1 if a signal ended it, and an instant when it was gone.
+func (p *Process) Exit(within time.Duration) (code int, gone check.Instant) {
+	p.fleet.t.Helper()
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.ExitCode(), p.gone
+	case <-time.After(within):
+		p.fleet.t.Fatalf("%s does not end within %v", p.Name, within)
+		return
+	}
 }
 
 // Kill ends it as the kernel does when memory runs out. It stands still by the

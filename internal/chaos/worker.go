@@ -5,6 +5,7 @@ package chaos
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -32,10 +33,12 @@ type Worker struct {
 	TimeToLive time.Duration
 	Grace      time.Duration
 	Poll       time.Duration
+	Drag       time.Duration // what each job takes here beside its work
 }
 
 // Main turns this process into a worker when it was started as one, and
-// otherwise returns. Test binaries call it first.
+// otherwise returns. Test binaries call it first. Signals and exit codes are
+// those of the command.
 func Main() {
 	text := os.Getenv(workerEnv)
 	if text == "" {
@@ -44,15 +47,36 @@ func Main() {
 	var w Worker
 	err := json.Unmarshal([]byte(text), &w)
 	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		err = w.run(ctx)
-		stop()
+		err = w.run(untilSignal())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, w.Name+":", err)
-		os.Exit(1)
 	}
-	os.Exit(0)
+	switch {
+	case err == nil:
+		os.Exit(0)
+	case errors.Is(err, engine.ErrStillRunning):
+		os.Exit(exitStillRunning)
+	}
+	os.Exit(1)
+}
+
+// exitStillRunning is the exit code of a stop that left handlers behind.
+const exitStillRunning = 3
+
+// untilSignal returns a context that ends at the first signal. The second one
+// waits for nothing.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(exitStillRunning)
+	}()
+	return ctx
 }
 
 func (w *Worker) run(ctx context.Context) error {
@@ -74,7 +98,7 @@ func (w *Worker) run(ctx context.Context) error {
 	log := logEvents(os.Stderr)
 	var engines sync.Map // the token under which each job was started last: sessions come and go
 	mux := stint.NewMux()
-	mux.Add(Kind.Declaration(), handler(history, pool, &engines))
+	mux.Add(Kind.Declaration(), w.handler(history, pool, &engines))
 	e, err := engine.New(store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll,
 		OnEvent: func(ev stint.Event) {

@@ -15,8 +15,8 @@ type Options struct {
 	// Strangers allows jobs that nobody logged, such as those of schedules.
 	Strangers bool
 
-	// CompleteTx says that handlers may record their own success in a
-	// transaction, so that it counts whatever happens to them afterwards.
+	// CompleteTx says that handlers of all jobs may record their own success
+	// in a transaction, so that it counts whatever happens to them afterwards.
 	CompleteTx bool
 
 	// Clean are the engines that stopped in good order.

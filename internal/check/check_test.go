@@ -71,6 +71,21 @@ func TestOptionsAllowWhatTheyName(t *testing.T) {
 			w.run("plain").How = Error
 			w.opt.CompleteTx = true
 		}},
+		{"a success recorded by the handler of one job", func(w *world) {
+			w.run("plain").How = Error
+			w.row("plain").CompletesItself = true
+		}},
+		{"a handler that knows that it recorded its success", func(w *world) {
+			w.run("plain").How = Recorded
+		}},
+		{"a handler that goes on when its engine was buried", func(w *world) {
+			w.run("frozen").End += Instant(time.Minute)
+			w.row("frozen").Kept = true
+		}},
+		{"a success that a buried engine could not record of a job that was cancelled", func(w *world) {
+			w.job("too slow", Committed, StateAvailable).claimed(2).runs(2, OK).ends(2, OutcomeCancelled, true)
+			w.f.Buried[2] = w.wall(w.tick())
+		}},
 		{"a longer bound", func(w *world) {
 			w.run("frozen").End += Instant(time.Minute)
 			w.opt.Bound = 2 * time.Minute

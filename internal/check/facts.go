@@ -31,6 +31,14 @@ type Job struct {
 
 	// LossesMax is how many executions may be lost. 0 when not known.
 	LossesMax int
+
+	// CompletesItself says that its handler may record its success in a
+	// transaction of its own, as [Options].CompleteTx says of all jobs.
+	CompletesItself bool
+
+	// Kept says that its handler may go on, for as long as it likes, when its
+	// engine was buried.
+	Kept bool
 }
 
 // The states of a job, named as everywhere.

@@ -60,6 +60,7 @@ const (
 	Panic     How = "panic"     // it panicked
 	Snooze    How = "snooze"    // it asked to be run later
 	Cancelled How = "cancelled" // it gave up because its context was cancelled
+	Recorded  How = "recorded"  // it recorded its success itself, and was told that this was done
 )
 
 // Run is one run of a handler.

@@ -16,7 +16,13 @@ func (c *checker) lost(s *story, x *Execution) {
 // cutShort checks that a run whose end was not recorded was cut short by
 // something that happened to its process.
 func (c *checker) cutShort(s *story, r *Run, x *Execution) {
-	if x == nil || x.Outcome != OutcomeLost && (x.Outcome != OutcomeReturned || r.How == Cancelled) {
+	switch {
+	case x == nil:
+		return
+	case x.Outcome == OutcomeLost:
+	case x.Outcome == OutcomeReturned && r.How != Cancelled:
+	case x.Outcome == OutcomeCancelled && !says(r.How, x):
+	default:
 		return
 	}
 	at, buried := c.buried(r, r.Engine)
@@ -156,7 +162,7 @@ func (c *checker) unexplained(s *story, i, k int, end Instant) string {
 		if d.Does == Kills || d.From > b.Start || !d.hits(c.history, a) {
 			continue
 		}
-		if end <= d.allows(b.Start, c.opt.Bound) {
+		if end <= d.allows(b.Start, c.opt.Bound) || s.jobs[0].Kept && end < forever {
 			return ""
 		}
 		why = "its process was " + string(d.Does) + ", but it went on for longer than the bound"

@@ -90,7 +90,7 @@ func (p *part) end(rec *record) error {
 		return fmt.Errorf("run %d ends twice", rec.N)
 	}
 	// One of the constants, so that no run holds on to a string of its own.
-	for _, how := range [...]How{OK, Error, Panic, Snooze, Cancelled} {
+	for _, how := range [...]How{OK, Error, Panic, Snooze, Cancelled, Recorded} {
 		if string(how) == rec.How {
 			r.How = how
 		}

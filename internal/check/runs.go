@@ -75,7 +75,7 @@ func (c *checker) suits(s *story, k int, r *Run) int {
 		return 0
 	case says(r.How, s.done[k]):
 		return 3
-	case c.mayEnd(r.How, s.done[k]):
+	case c.mayEnd(s, r.How, s.done[k]):
 		return 2
 	}
 	return 1
@@ -107,8 +107,8 @@ func (c *checker) run(s *story, i int) {
 	if r.Attempt != e.Attempt {
 		c.report.broken(RuleAttempt, s.id, "%s ran entry %d as attempt %d, but it is attempt %d", c.process(r), e.Pos, r.Attempt, e.Attempt)
 	}
-	if !c.mayEnd(r.How, x) {
-		c.report.broken(RuleOutcome, s.id, "the handler of entry %d on %s ended %q, but was recorded as %s", e.Pos, c.process(r), r.How, x.Outcome)
+	if !c.mayEnd(s, r.How, x) {
+		c.report.broken(RuleOutcome, s.id, "the handler of entry %d on %s ended %q, but was recorded as %s", e.Pos, c.process(r), r.How, outcome(x))
 		return
 	}
 	c.cutShort(s, r, x)
@@ -121,7 +121,7 @@ func says(how How, x *Execution) bool {
 	}
 	switch x.Outcome {
 	case OutcomeCompleted:
-		return how == OK
+		return how == OK || how == Recorded
 	case OutcomeFailed:
 		return how == Error || how == Panic || how == Cancelled
 	case OutcomeSnoozed:
@@ -131,27 +131,41 @@ func says(how How, x *Execution) bool {
 	case OutcomeLost:
 		return how == Open
 	}
-	return x.Outcome == OutcomeCancelled
+	return x.Outcome == OutcomeCancelled && how != OK && how != Recorded && how != Open
 }
 
 // mayEnd reports whether an outcome is possible for what a handler said. What
 // an engine knew and could not record any more is returned or lost by its
-// burial, whatever it was.
-func (c *checker) mayEnd(how How, x *Execution) bool {
-	if x == nil || says(how, x) {
+// burial, whatever it was, or cancelled if somebody had cancelled the job. What
+// the handler recorded itself stands.
+func (c *checker) mayEnd(s *story, how How, x *Execution) bool {
+	switch {
+	case x == nil:
+		return how != Recorded
+	case says(how, x):
 		return true
+	case how == Recorded:
+		return false
 	}
 	switch x.Outcome {
 	case OutcomeCompleted:
-		return c.opt.CompleteTx
+		return c.opt.CompleteTx || s.jobs[0].CompletesItself
 	case OutcomeLost:
 		return true
-	case OutcomeReturned:
+	case OutcomeReturned, OutcomeCancelled:
 		engine := c.engineOf(x)
 		_, buried := c.facts.Buried[engine]
 		return buried && !c.clean[engine]
 	}
 	return false
+}
+
+// outcome is what was recorded, in a word.
+func outcome(x *Execution) string {
+	if x == nil {
+		return "nothing"
+	}
+	return x.Outcome
 }
 
 // engineOf is who had the entry of an execution in hand.

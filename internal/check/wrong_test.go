@@ -193,6 +193,26 @@ var wrong = []struct {
 		w.opt.Clean = []int64{2}
 		drop(w, "crashed", "unsaid")
 	}},
+	{RuleOutcome, "a success that was recorded as cancelled", func(w *world) {
+		w.job("unheard", Committed, StateAvailable).does(1, OK, OutcomeCancelled, true)
+	}},
+	{RuleOutcome, "a cancellation that was recorded before the handler ended", func(w *world) {
+		w.job("unheard", Committed, StateAvailable).does(1, Open, OutcomeCancelled, true)
+	}},
+	{RuleOutcome, "a success that the handler recorded, and that is not there", func(w *world) {
+		w.run("hopeless").How = Recorded
+	}},
+	{RuleOutcome, "a success that the handler recorded, and that was lost with its engine", func(w *world) {
+		w.row("unsaid").CompletesItself = true
+		w.run("unsaid").How = Recorded
+	}},
+	{RuleOutcome, "a success that the handler recorded, of an entry without an outcome", func(w *world) {
+		w.run("ending").How = Recorded
+	}},
+	{RuleOutcome, "a failure that was recorded as a success, beside a job that completes itself", func(w *world) {
+		w.row("hopeless").CompletesItself = true
+		w.run("plain").How = Error
+	}},
 	{RuleOutcome, "an outcome recorded before the handler ended", func(w *world) {
 		r := w.run("plain")
 		r.How, r.End = Open, 0
@@ -222,6 +242,12 @@ var wrong = []struct {
 		w.opt.Disturbances = slices.DeleteFunc(w.opt.Disturbances, func(d Disturbance) bool { return d.Does == Kills })
 		w.h.Processes[1].Stopped = w.run("crashed").Start
 	}},
+	{RuleLoss, "a cancelled job that lost its success to nothing that happened", func(w *world) {
+		w.opt.Disturbances = slices.DeleteFunc(w.opt.Disturbances, func(d Disturbance) bool { return d.Does == Kills })
+		drop(w, "crashed", "unsaid")
+		w.job("too slow", Committed, StateAvailable).claimed(2).runs(2, OK).ends(2, OutcomeCancelled, true)
+		w.f.Buried[2] = w.wall(w.tick())
+	}},
 	{RuleLoss, "a loss before anything happened", func(w *world) {
 		w.job("too early", Committed, StateAvailable).claimed(2).runs(2, OK).ends(2, OutcomeLost, false).again()
 		drop(w, "crashed", "unsaid")
@@ -238,6 +264,11 @@ var wrong = []struct {
 	}},
 	{RuleOverlap, "a process that is not known to have died", func(w *world) {
 		w.opt.Disturbances[0].Does = CutsOff
+	}},
+	{RuleOverlap, "a kept handler that never ends", func(w *world) {
+		w.row("frozen").Kept = true
+		r := w.run("frozen")
+		r.How, r.End = Open, 0
 	}},
 	{RuleOverlap, "a stale start after the rerun", func(w *world) {
 		r := w.run("frozen")

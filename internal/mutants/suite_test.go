@@ -109,6 +109,11 @@ var mutants = []mutant{
 		test: "engine TestAClaimThatCommitsLongAfterItsAnswerWasLostIsHandedBack",
 	},
 	{
+		name: "beats are not numbered", file: "engine/beat.go",
+		old: `Beat{Number: number,`, new: `Beat{Number: min(number, 1),`,
+		test: "engine TestABeatThatArrivesLateTakesNothingBack",
+	},
+	{
 		name: "an engine asks once after an error", file: "engine/beat.go",
 		old: `const doubtful = time.Minute`, new: `const doubtful = time.Duration(0)`,
 		test: "engine TestAClaimThatCommitsLongAfterItsAnswerWasLostIsHandedBack",

@@ -14,6 +14,11 @@ const swallowed = 15 * time.Second
 // run more than once, and after call has returned, so it must keep nothing of
 // its caller's but what never changes.
 func call[T any](ctx context.Context, p *process, o op, apply func(ctx context.Context) (T, error)) (T, fate, error) {
+	return callWith(ctx, p, o, func(ctx context.Context, _ fate) (T, error) { return apply(ctx) })
+}
+
+// callWith is call for what is not always done in the same way.
+func callWith[T any](ctx context.Context, p *process, o op, apply func(ctx context.Context, f fate) (T, error)) (T, fate, error) {
 	var none T
 	if !p.awake() {
 		return none, fate{}, errGone
@@ -31,7 +36,7 @@ func call[T any](ctx context.Context, p *process, o op, apply func(ctx context.C
 	if f.fault != fine {
 		p.w.note(p.name, nil, "%v %d: %s", o, f.n, f.fault)
 	}
-	if err := p.send(ctx, f, o, func() { _, _ = apply(context.WithoutCancel(ctx)) }); err != nil {
+	if err := p.send(ctx, f, o, func() { _, _ = apply(context.WithoutCancel(ctx), f) }); err != nil {
 		return none, f, err
 	}
 	switch f.fault {
@@ -43,9 +48,9 @@ func call[T any](ctx context.Context, p *process, o op, apply func(ctx context.C
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx) // it was sent by a thawed process
 	}
-	answer, err := apply(ctx)
+	answer, err := apply(ctx, f)
 	if f.fault == twice {
-		answer, err = apply(ctx)
+		answer, err = apply(ctx, f)
 	}
 	if how, _ := p.line(); how == silent || how == oneWay {
 		err := p.swallow(ctx)
@@ -94,7 +99,7 @@ func (p *process) hold(f fate, o op) error {
 		return nil
 	}
 	evicted := func() bool { return false }
-	if f.open && (o == opClaim || o == opFinish) {
+	if f.open && o.fenced() {
 		evicted = p.w.open.begin(p.engine())
 	}
 	if alive := p.awake(); evicted() {
@@ -113,8 +118,13 @@ func (p *process) isAwake() bool {
 }
 
 // travels tells whether a request can arrive without its caller: not one that
-// has to ask it something on the way.
-func (o op) travels() bool { return o != opBury }
+// has to ask it something on the way, nor the end of a transaction that is the
+// caller's own.
+func (o op) travels() bool { return o != opBury && o != opSweep && o != opCommit }
+
+// fenced tells whether a request holds the fence of its engine while it is
+// under way.
+func (o op) fenced() bool { return o == opClaim || o == opFinish || o == opComplete || o == opCommit }
 
 // pass lets an answer travel back, and returns it, or why it did not come.
 func (p *process) pass(ctx context.Context, d time.Duration, answer error) error {

@@ -15,6 +15,12 @@
 // engines are stopped, and package check compares what handlers and producers
 // wrote down with what the database says.
 //
+// Of the jobs, clients cancel every sixth: while it waits, when it is promoted,
+// while it runs or its end is recorded, when it is over, and around the burial
+// of its engine. Some handlers heed that and some do not. Every eighth job is
+// completed by its handler, in a transaction that leaves a row beside the
+// outcome. Jobs of one kind go on when their engine was buried.
+//
 // # The trouble
 //
 // A machine starts one [process] after the other, as a supervisor does. A
@@ -29,6 +35,45 @@
 // does passes one of these. Its timers go on, as they do for a real process
 // that wakes up and finds them all due.
 //
+// # Cancellations
+//
+// The world knows when a marker was committed, whatever its client was told.
+// From then on no engine may begin an attempt that it had not read by then,
+// nothing may follow the attempt that was under way, and only that one may end
+// the job otherwise. An engine that hears well must tell a handler within a
+// quarter of its time to live and a second. Answers must be true, the first
+// reason must stand, no marker may be left in the end, and at any moment the
+// counts that people see must be those of the jobs.
+//
+// # Transactions of handlers
+//
+// Most begin when their commit arrives, so that nobody waits for them: so a
+// commit can take seconds, arrive when its handler has given up or its process
+// is dead, and meet its engine's burial, as on a server. A fifth are open while
+// their handler works, as SQLite has it: from begin to commit everybody else who
+// writes waits, beats included, and for as long as the process is frozen. Such
+// a commit ends with its caller, for there is no connection on which it could
+// go on alone. What the commit came to and what the handler wrote must agree
+// with each other and with what the handler was told; a handler may return
+// anything after that.
+//
+// Waiting for SQLite's lock passes fake time, since the driver sleeps. But
+// nothing may hold a mutex while a call is under way that another goroutine of
+// the bubble wants, or time stands still: an engine holds that of an attempt
+// while it completes, so handlers complete on their own goroutine.
+//
+// # What is played
+//
+// SQLite has neither sessions to evict nor burials that are cut short. Both are
+// played: a transaction that is held by a frozen process blocks the burial of
+// its engine until it is evicted; and now and then a burial leaves some of the
+// claims behind, which a sweep must find, as where an engine believed that it
+// had done with them. The sweep is written down here, as that of PostgreSQL
+// works. Not played are a store's knowledge of who lives (its locks are
+// released, so that beats decide), orders to drain, and the failover of a
+// server. Cancelled jobs that are not begun yet may still begin when an engine
+// had read them before.
+//
 // # Replay
 //
 // What is enqueued, what each job does, what happens to the machines and when,
@@ -39,6 +84,10 @@
 // certainly, fails the same way: the test repeats a seed that it is given by
 // hand (STINT_SIM_REPEAT). Seeds that found a bug are kept in
 // testdata/seeds.txt and run each time.
+//
+// What is added to the workload later has dice of its own, and is left out of
+// the plain seeds that were kept from before ([Seed]): so they still mean what
+// they say.
 //
 // # Proof
 //

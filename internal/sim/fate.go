@@ -27,11 +27,17 @@ const (
 	opNow
 	opEvict
 	opListen
+	opCancel
+	opCancelling
+	opComplete // a transaction that begins when its commit arrives
+	opCommit   // one that is open for longer
+	opSweep
 	ops
 )
 
 var opNames = [ops]string{
 	"enqueue", "look", "claim", "fetch", "finish", "join", "beat", "held", "bury", "engines", "promote", "now", "evict", "listen",
+	"cancel", "cancelling", "complete", "commit", "sweep",
 }
 
 func (o op) String() string { return opNames[o] }
@@ -63,7 +69,7 @@ const (
 	fine    fault = ""
 	refused fault = "refused"     // it fails and was not done
 	lost    fault = "answer lost" // it was done and fails
-	half    fault = "half"        // a claim that was made and could not be read
+	half    fault = "half"        // a claim that was made and could not be read; of a cancellation, the marker only
 	twice   fault = "twice"       // it was done twice
 	busy    fault = "busy"        // another claim of the lane is under way
 )
@@ -100,10 +106,14 @@ func fateOf(d dice, o op, weather int) fate {
 	if d.chance(weather) {
 		f.fault = []fault{refused, lost, half, twice, busy}[d.IntN(5)]
 	}
+	if o == opComplete && d.chance(15) {
+		f.before = d.between(0, 8*time.Second) // nobody waits for it but its handler
+	}
 	// What cannot happen to this kind of call becomes something that can.
 	switch {
-	case f.fault == twice && (o == opEnqueue || o == opClaim || o == opJoin || o == opBury):
+	case f.fault == twice && (o == opEnqueue || o == opClaim || o == opJoin || o == opBury || o == opComplete || o == opCommit):
 		f.fault = lost // nothing repeats these but their callers
+	case f.fault == half && o == opCancel:
 	case (f.fault == half || f.fault == busy) && o != opClaim:
 		f.fault = refused
 	}

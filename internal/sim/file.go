@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -34,6 +35,16 @@ var template = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := db.Exec(effectsSQL); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if err := db.Close(); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path)

@@ -3,18 +3,27 @@ package sim
 import "github.com/stint-go/stint"
 
 // holding is the entry of a job that the process got last, and the engine
-// that claimed it: what a handler is not told.
+// that claimed it: what a handler is not told. It was read after the instant
+// read, as the world counts.
 type holding struct {
 	pos    stint.Position
 	engine stint.Token
+	read   int64
+}
+
+// reading is what was read from the store after an instant.
+type reading[T any] struct {
+	what  T
+	after int64
 }
 
 // claimed notes what the process gets to see of a claim.
-func (p *process) claimed(engine stint.Token, c stint.Claim) {
+func (p *process) claimed(engine stint.Token, r reading[stint.Claim]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c := r.what
 	for i := range c.Entries {
-		p.inHand[c.Entries[i].ID] = holding{c.Entries[i].Pos, engine}
+		p.inHand[c.Entries[i].ID] = holding{c.Entries[i].Pos, engine, r.after}
 	}
 	if len(c.Entries) == 0 {
 		for _, pos := range c.Positions {
@@ -24,13 +33,14 @@ func (p *process) claimed(engine stint.Token, c stint.Claim) {
 }
 
 // fetched notes what it reads later.
-func (p *process) fetched(entries []stint.Entry) {
+func (p *process) fetched(r reading[[]stint.Entry]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	entries := r.what
 	for i := range entries {
 		pos := entries[i].Pos
 		if engine, ok := p.unread[pos]; ok {
-			p.inHand[entries[i].ID] = holding{pos, engine}
+			p.inHand[entries[i].ID] = holding{pos, engine, r.after}
 			delete(p.unread, pos)
 		}
 	}

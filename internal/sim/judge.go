@@ -3,41 +3,27 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/storetest"
 )
 
-// drain waits until every job is final. That it comes to that is the promise:
-// with all engines well, nothing stays behind.
-func (w *world) drain(ctx context.Context) {
-	for until := time.Now().Add(drained); ; time.Sleep(500 * time.Millisecond) {
-		counts, err := w.real.Counts(ctx)
-		if err != nil {
-			w.wrong("count the jobs: %v", err)
-			return
-		}
-		open := int64(0)
-		for state, n := range counts {
-			if !state.Final() {
-				open += n
-			}
-		}
-		if open == 0 {
-			return
-		}
-		if time.Now().After(until) {
-			w.wrong("%v after the trouble %d jobs are not done: %v", drained, open, counts)
-			return
-		}
-	}
+// judging compares what was written down with what the database says.
+type judging struct {
+	*Verdict
+	ledger     *stint.Ledger
+	told       map[stint.ID]told
+	executions map[stint.Position]*stint.LedgerExecution
 }
 
-// judge compares what was written down with what the database says.
+// told is a job as people see it, and what it was told to do.
+type told struct {
+	args
+	info stint.JobInfo
+}
+
 func (w *world) judge(ctx context.Context) (*Verdict, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,87 +32,105 @@ func (w *world) judge(ctx context.Context) (*Verdict, error) {
 			return nil, err
 		}
 	}
-	ledger, err := w.real.Audit(ctx)
-	if err != nil {
+	j := &judging{Verdict: &Verdict{trace: &w.trace, Violations: w.violations}}
+	var err error
+	if j.ledger, err = w.real.Audit(ctx); err != nil {
 		return nil, err
 	}
-	facts := storetest.Facts(ledger)
-	told, err := w.told(ctx)
-	if err != nil {
+	if j.told, err = w.told(ctx); err != nil {
 		return nil, err
 	}
+	j.executions = make(map[stint.Position]*stint.LedgerExecution, len(j.ledger.Executions))
+	for i := range j.ledger.Executions {
+		x := &j.ledger.Executions[i]
+		j.executions[x.Pos] = x
+	}
+	if err := j.compare(w); err != nil {
+		return nil, err
+	}
+	j.checkEnds(w.cancels)
+	j.checkCancellations(w.cancels)
+	if err := j.checkEffects(ctx, w); err != nil {
+		return nil, err
+	}
+	return j.Verdict, nil
+}
+
+// wrong notes a violation, of a job's.
+func (j *judging) wrong(job stint.ID, format string, args ...any) {
+	j.Violations = append(j.Violations, fmt.Sprintf("job %d: %s", job, fmt.Sprintf(format, args...)))
+	j.suspects = append(j.suspects, int64(job))
+}
+
+// compare has package check compare the two accounts.
+func (j *judging) compare(w *world) error {
+	facts := storetest.Facts(j.ledger)
 	for i := range facts.Jobs {
-		j := &facts.Jobs[i]
-		a := told[j.ID]
-		j.Key, j.ChargedMax, j.LossesMax = a.Key, a.Grant, stint.DefaultMaxLosses
+		job := &facts.Jobs[i]
+		t := j.told[stint.ID(job.ID)]
+		job.Key, job.ChargedMax, job.LossesMax = t.Key, t.Grant, stint.DefaultMaxLosses
+		job.CompletesItself, job.Kept = t.Tx, t.info.Kind == kept
 	}
 	history, err := check.Read(w.historyDir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	v := &Verdict{trace: &w.trace}
-	v.Report = check.Compare(history, facts, check.Options{Drained: true, Clean: w.clean, Disturbances: w.disturbed})
-	v.Violations = append(v.Violations, w.violations...)
-	for _, broken := range v.Report.Violations {
-		v.Violations = append(v.Violations, broken.String())
+	j.Report = check.Compare(history, facts, check.Options{Drained: true, Clean: w.clean, Disturbances: w.disturbed})
+	for _, broken := range j.Report.Violations {
+		j.Violations = append(j.Violations, broken.String())
 		if broken.Job != 0 {
-			v.suspects = append(v.suspects, broken.Job)
-		}
-	}
-	for i := range ledger.Executions {
-		x := &ledger.Executions[i]
-		if err := fair(told[int64(x.Job)], x, ledger); err != nil {
-			v.Violations = append(v.Violations, fmt.Sprintf("job %d: %v", x.Job, err))
-			v.suspects = append(v.suspects, int64(x.Job))
-		}
-	}
-	return v, nil
-}
-
-// told reads what each job was told to do.
-func (w *world) told(ctx context.Context) (map[int64]args, error) {
-	list, err := w.real.Jobs(ctx, stint.Filter{Limit: 100 * jobs})
-	if err != nil {
-		return nil, err
-	}
-	told := make(map[int64]args, len(list))
-	for i := range list {
-		var a args
-		if err := json.Unmarshal(list[i].Args, &a); err != nil {
-			return nil, err
-		}
-		told[int64(list[i].ID)] = a
-	}
-	return told, nil
-}
-
-// fair checks that a job which ended badly had to: that it was not given up
-// while its policy granted another attempt.
-func fair(a args, x *stint.LedgerExecution, l *stint.Ledger) error {
-	if !x.Final {
-		return nil
-	}
-	switch x.Outcome {
-	case stint.OutcomeCancelled:
-		if a.Last != lastCancel {
-			return errors.New("it was cancelled, and nobody asked for that")
-		}
-	case stint.OutcomeLost:
-		if n := losses(l, x.Job); n < stint.DefaultMaxLosses && (a.Grant == 0 || x.Attempt < a.Grant) {
-			return fmt.Errorf("it was given up as lost after %d losses and %d attempts", n, x.Attempt)
-		}
-	case stint.OutcomeFailed:
-		if a.Last != lastGiveUp && x.Attempt < a.Grant {
-			return fmt.Errorf("it failed for good at attempt %d of %d", x.Attempt, a.Grant)
+			j.suspects = append(j.suspects, broken.Job)
 		}
 	}
 	return nil
 }
 
-func losses(l *stint.Ledger, job stint.ID) int {
+// told reads what each job was told to do.
+func (w *world) told(ctx context.Context) (map[stint.ID]told, error) {
+	list, err := w.real.Jobs(ctx, stint.Filter{Limit: 100 * jobs})
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[stint.ID]told, len(list))
+	for i := range list {
+		t := told{info: list[i]}
+		if err := json.Unmarshal(t.info.Args, &t.args); err != nil {
+			return nil, err
+		}
+		all[t.info.ID] = t
+	}
+	return all, nil
+}
+
+// checkEnds checks that a job which ended badly had to: that it was not given
+// up while its policy granted another attempt, nor cancelled unasked.
+func (j *judging) checkEnds(cancels *cancellations) {
+	for _, x := range j.executions {
+		if !x.Final {
+			continue
+		}
+		a := j.told[x.Job].args
+		switch x.Outcome {
+		case stint.OutcomeCancelled:
+			if _, asked := cancels.of(x.Job); !asked && a.Last != lastCancel {
+				j.wrong(x.Job, "it was cancelled, and nobody asked for that")
+			}
+		case stint.OutcomeLost:
+			if n := j.losses(x.Job); n < stint.DefaultMaxLosses && (a.Grant == 0 || x.Attempt < a.Grant) {
+				j.wrong(x.Job, "it was given up as lost after %d losses and %d attempts", n, x.Attempt)
+			}
+		case stint.OutcomeFailed:
+			if a.Last != lastGiveUp && x.Attempt < a.Grant {
+				j.wrong(x.Job, "it failed for good at attempt %d of %d", x.Attempt, a.Grant)
+			}
+		}
+	}
+}
+
+func (j *judging) losses(job stint.ID) int {
 	n := 0
-	for i := range l.Executions {
-		if x := &l.Executions[i]; x.Job == job && x.Outcome == stint.OutcomeLost {
+	for _, x := range j.executions {
+		if x.Job == job && x.Outcome == stint.OutcomeLost {
 			n++
 		}
 	}

@@ -24,7 +24,7 @@ func (p *process) Listen(ctx context.Context, ring func()) error {
 		timer := time.AfterFunc(10*f.lag, stop)
 		defer timer.Stop()
 	}
-	d := roll(p.w.seed, p.name+"ring", f.n)
+	d := roll(p.w.seed.N, p.name+"ring", f.n)
 	heard := make(chan struct{}, 1)
 	done := make(chan error, 1)
 	go func() {
@@ -75,5 +75,13 @@ func (p *process) hear(ctx context.Context, d dice, ring func()) error {
 	return nil
 }
 
-// deaf hides a store's ability to call: its engine polls.
-type deaf struct{ stint.Store }
+// deaf hides a store's ability to call, and what else SQLite's lacks: its
+// engine polls.
+type deaf struct {
+	stint.Store
+	stint.Canceller
+	stint.TxFinisher
+	stint.Sweeper
+}
+
+func deafen(p *process) deaf { return deaf{p, p, p, p} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -22,24 +23,26 @@ type machine struct {
 }
 
 func (w *world) newMachine(number int) *machine {
-	d := roll(w.seed, "machine", number)
+	d := roll(w.seed.N, "machine", number)
 	m := &machine{w: w, number: number, dice: d, kinds: kinds, deaf: d.chance(20)}
 	m.config = engine.Config{
 		Slots:      1 + d.IntN(8),
 		TimeToLive: []time.Duration{2 * time.Second, 4 * time.Second, 6 * time.Second}[d.IntN(3)],
 		Grace:      d.between(100*time.Millisecond, 5*time.Second),
 	}
-	if number == 0 {
-		return m // somebody can do everything
-	}
-	m.kinds = nil
-	for _, kind := range kinds {
-		if d.chance(70) {
-			m.kinds = append(m.kinds, kind)
+	if number > 0 { // the first can do everything
+		m.kinds = nil
+		for _, kind := range kinds {
+			if d.chance(70) {
+				m.kinds = append(m.kinds, kind)
+			}
+		}
+		if d.chance(30) {
+			m.config.Queues = []string{stint.DefaultQueue}
 		}
 	}
-	if d.chance(30) {
-		m.config.Queues = []string{stint.DefaultQueue}
+	if !w.seed.Plain && (number == 0 || roll(w.seed.N, "machine keeps", number).chance(70)) {
+		m.kinds = append(slices.Clone(m.kinds), kept)
 	}
 	return m
 }
@@ -80,7 +83,7 @@ func (m *machine) start(n int) (*life, error) {
 	}
 	mux := stint.NewMux()
 	for _, kind := range m.kinds {
-		mux.Add(stint.Declaration{Name: kind, Queue: stint.DefaultQueue}, p.perform)
+		mux.Add(stint.Declaration{Name: kind, Queue: stint.DefaultQueue, Keep: kind == kept}, p.perform)
 	}
 	c := m.config
 	c.Instance = p.name
@@ -90,14 +93,14 @@ func (m *machine) start(n int) (*life, error) {
 	c.OnEvent = p.event
 	var s stint.Store = p
 	if m.deaf {
-		s = deaf{p}
+		s = deafen(p)
 	}
 	e, err := engine.New(s, mux, c)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p.stop = stop
+	p.stop, p.ttl = stop, c.TimeToLive
 	l := &life{process: p, ended: make(chan error, 1)}
 	m.w.note(p.name, nil, "STARTED with %d slots, %v to live, kinds %v, weather %d", c.Slots, c.TimeToLive, m.kinds, weather)
 	go func() { l.ended <- e.Run(ctx) }()

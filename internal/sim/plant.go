@@ -2,12 +2,13 @@ package sim
 
 import (
 	"context"
-	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/sqlite"
 )
 
 // Bug is a fault to plant between the calls of the processes and the store.
@@ -30,6 +31,20 @@ var Bugs = []Bug{
 	bugLow,      // a beat that promises too much
 	bugMurder,   // a watch that buries the living
 	bugForgiven, // a burial that charges nobody, however often
+
+	bugUnmarked, // a cancellation whose marker is dropped
+	bugTooSoon,  // one that claims to have come in time when it did not
+	bugSilent,   // a store that tells no engine whom to stop
+	bugHandsOut, // one that hands out the cancelled like any other
+	bugRetries,  // one that tries the cancelled again
+
+	bugHollow,  // a completion that is acknowledged and was not made
+	bugRepeats, // one that is made twice
+	bugSplit,   // one that commits what the handler wrote by itself
+	bugCertain, // one of unknown fate that is told to have failed
+
+	bugUnswept, // a sweep that is skipped
+	bugSweeps,  // one that takes from the living too
 }
 
 const (
@@ -44,32 +59,54 @@ const (
 	bugLow      Bug = "promises too much"
 	bugMurder   Bug = "buries the living"
 	bugForgiven Bug = "charges nobody"
+
+	bugUnmarked Bug = "drops the marker"
+	bugTooSoon  Bug = "is never too late"
+	bugSilent   Bug = "tells nobody to stop"
+	bugHandsOut Bug = "hands out the cancelled"
+	bugRetries  Bug = "tries the cancelled again"
+
+	bugHollow  Bug = "acknowledges and does not complete"
+	bugRepeats Bug = "completes twice"
+	bugSplit   Bug = "commits before it completes"
+	bugCertain Bug = "takes the unknown for a failure"
+
+	bugUnswept Bug = "sweeps nothing"
+	bugSweeps  Bug = "sweeps the living"
 )
 
 // planted is the real store with a bug.
 type planted struct {
-	*sqlite.Store
+	*ground
 	bug Bug
-	db  *sql.DB
 }
 
-func plant(bug Bug, real *sqlite.Store, db *sql.DB) store {
+func plant(bug Bug, ground *ground) store {
 	if bug == NoBug {
-		return real
+		return ground
 	}
-	return &planted{real, bug, db}
+	return &planted{ground, bug}
 }
+
+// exec changes the database. That it cannot must not be taken for the store's
+// answer: then the bug would not be there at all.
+func (s *planted) exec(text string, args ...any) {
+	if _, err := s.db.Exec(text, args...); err != nil && !errors.Is(err, sqlite3.BUSY) {
+		panic(fmt.Sprintf("sim: the bug %q cannot be planted: %v", s.bug, err))
+	}
+}
+
+// standSQL puts an engine into the roster.
+const standSQL = `insert into stint_engines (token, locked) values (?, 0) on conflict (token) do nothing`
 
 func (s *planted) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
 	c, err := s.Store.Claim(ctx, req)
 	if s.bug == bugFence && errors.Is(err, stint.ErrBuried) {
-		if _, err := s.db.Exec(`insert into stint_engines (token) values (?)`, int64(req.Engine)); err != nil {
-			return c, err
-		}
+		s.exec(standSQL, int64(req.Engine))
 		c, err = s.Store.Claim(ctx, req)
-		_, end := s.db.Exec(`delete from stint_engines where token = ?`, int64(req.Engine))
-		err = errors.Join(err, end)
+		s.exec(`delete from stint_engines where token = ?`, int64(req.Engine))
 	}
+	c.Entries = s.welcome(c.Entries)
 	return c, err
 }
 
@@ -90,7 +127,7 @@ func (s *planted) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.
 		return x
 	})
 	if s.bug == bugGhost && err == nil {
-		_, err = s.db.Exec(`insert into stint_engines (token) values (?)`, int64(b.Engine))
+		s.exec(standSQL, int64(b.Engine))
 	}
 	return n, err
 }
@@ -122,7 +159,7 @@ func (s *planted) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (s
 func (s *planted) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
 	p, err := s.Store.Promote(ctx, from, limit)
 	if s.bug == bugPromote && err == nil && p.Moved == 0 && p.Next > 0 && p.Next < 20*time.Millisecond {
-		_, err = s.db.Exec(`delete from stint_waiting where job = (select job from stint_waiting order by due limit 1)`)
+		s.exec(`delete from stint_waiting where job = (select job from stint_waiting order by due limit 1)`)
 	}
 	return p, err
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"sync"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
@@ -18,6 +19,7 @@ type process struct {
 	history *check.Writer
 	gone    chan struct{} // closed when it is killed
 	stop    func()        // tells its engine to stop; nil when it has none
+	ttl     time.Duration // of its engine
 
 	mu     sync.Mutex // guards what follows; held by no one who waits
 	thaw   chan struct{}
@@ -28,6 +30,11 @@ type process struct {
 	token  stint.Token // under which it joined last
 	inHand map[stint.ID]holding
 	unread map[stint.Position]stint.Token // claimed and not yet read
+
+	effects int // that its handlers began
+	commit  map[stint.Position]commitment
+	uneasy  time.Time // when something happened to it last that may keep it from hearing
+	asking  time.Time // since when it has been asking who was cancelled; zero when it is not
 }
 
 // cut is a way of being cut off.
@@ -47,7 +54,7 @@ func (w *world) newProcess(name string, weather int) (*process, error) {
 	}
 	w.keepLog(history)
 	return &process{w: w, name: name, store: w.store, weather: weather, history: history, gone: make(chan struct{}),
-		inHand: map[stint.ID]holding{}, unread: map[stint.Position]stint.Token{}}, nil
+		inHand: map[stint.ID]holding{}, unread: map[stint.Position]stint.Token{}, commit: map[stint.Position]commitment{}}, nil
 }
 
 // awake returns when the process is not frozen; false says that it is dead.
@@ -112,6 +119,7 @@ func (p *process) freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.thaw, p.frozen = make(chan struct{}), check.Now()
+	p.uneasy = time.Now()
 	p.w.note(p.name, nil, "FROZEN")
 }
 
@@ -125,12 +133,14 @@ func (p *process) unfreeze() {
 	p.w.note(p.name, nil, "THAWED")
 	close(p.thaw)
 	p.thaw = nil
+	p.uneasy = time.Now()
 }
 
 func (p *process) cutOff(how cut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut, p.heal = how, make(chan struct{})
+	p.uneasy = time.Now()
 	p.w.disturb(check.Disturbance{Does: check.CutsOff, Process: p.name, From: check.Now()})
 	p.w.note(p.name, nil, "CUT OFF, %s", how)
 }
@@ -142,6 +152,7 @@ func (p *process) reconnect() {
 		p.w.note(p.name, nil, "CONNECTED AGAIN")
 		close(p.heal)
 		p.cut, p.heal = connected, nil
+		p.uneasy = time.Now()
 	}
 }
 
@@ -162,9 +173,16 @@ func (p *process) fate(o op) fate {
 	if p.w.over.Load() {
 		weather = -1
 	}
-	f := fateOf(roll(p.w.seed, p.name+o.String(), n), o, weather)
+	f := fateOf(roll(p.w.seed.N, p.name+o.String(), n), o, weather)
 	f.n = n
 	return f
+}
+
+// count is how many calls of a kind there were.
+func (p *process) count(o op) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ops[o]
 }
 
 func (p *process) joined(token stint.Token) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -15,6 +16,8 @@ import (
 // produce enqueues n jobs over a time, in batches, in transactions of its
 // own too, and logs what became of each.
 func (p *process) produce(d dice, db *sql.DB, n int, over time.Duration) {
+	var second sync.WaitGroup // thoughts
+	defer second.Wait()
 	pause := 3 * over / time.Duration(n) // a batch has nearly three jobs
 	for number := 0; number < n; {
 		time.Sleep(d.between(0, 2*pause))
@@ -23,10 +26,12 @@ func (p *process) produce(d dice, db *sql.DB, n int, over time.Duration) {
 			size = 1 + d.IntN(9)
 		}
 		size = min(size, n-number)
-		keys, jobs := make([]string, size), make([]stint.NewJob, size)
+		keys, jobs, whims := make([]string, size), make([]stint.NewJob, size), make([]*whim, size)
 		for i := range jobs {
 			keys[i] = fmt.Sprintf("%s-%d", p.name, number+i)
-			jobs[i] = draw(roll(p.w.seed, keys[i], 0), keys[i])
+			if jobs[i], whims[i] = draw(p.w.seed, keys[i]); whims[i] != nil {
+				p.w.expect(keys[i], whims[i])
+			}
 		}
 		number += size
 		if !p.awake() {
@@ -45,6 +50,15 @@ func (p *process) produce(d dice, db *sql.DB, n int, over time.Duration) {
 				intent.Committed(numbers(ids)...)
 			}
 		})
+		for i, id := range ids {
+			if h := whims[i]; h != nil && err == nil {
+				second.Go(func() {
+					if h.comes(p.w, jobs[i].Delay) {
+						p.cancelSome(h.dice, id, ids)
+					}
+				})
+			}
+		}
 	}
 }
 

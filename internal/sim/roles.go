@@ -13,15 +13,17 @@ import (
 type store interface {
 	stint.Store
 	stint.Listener
+	stint.Canceller
+	stint.TxFinisher
+	stint.Sweeper
 }
 
-// A process is the store that its engine sees, with every optional role. That
-// SQLite lacks some of them does not matter: they are simulated.
+// A process is the store that its engine sees, with nearly every optional role.
+// That SQLite lacks some of them does not matter: they are simulated.
 var (
-	_ stint.Store    = (*process)(nil)
-	_ stint.Listener = (*process)(nil)
-	_ stint.Clock    = (*process)(nil)
-	_ stint.Evicter  = (*process)(nil)
+	_ store         = (*process)(nil)
+	_ stint.Clock   = (*process)(nil)
+	_ stint.Evicter = (*process)(nil)
 )
 
 // Enqueue implements [stint.Enqueuer].
@@ -48,31 +50,35 @@ func (p *process) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sig
 
 // Claim implements [stint.Claimer].
 func (p *process) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
-	c, f, err := call(ctx, p, opClaim, func(ctx context.Context) (stint.Claim, error) {
+	r, f, err := call(ctx, p, opClaim, func(ctx context.Context) (reading[stint.Claim], error) {
+		after := p.w.tick()
 		c, err := p.store.Claim(ctx, req)
 		if len(c.Positions) > 0 || err != nil {
 			p.w.note(p.name, jobsOf(c.Entries), "claim %d of %x, engine %x: entries %v, %v", req.Serial, req.Lane, req.Engine, c.Positions, err)
 		}
-		return c, err
+		return reading[stint.Claim]{c, after}, err
 	})
-	if f.fault == half && err == nil && len(c.Positions) > 0 {
-		c.Entries, err = nil, errLost
+	if f.fault == half && err == nil && len(r.what.Positions) > 0 {
+		r.what.Entries, err = nil, errLost
 	}
-	p.claimed(req.Engine, c)
-	return c, err
+	p.claimed(req.Engine, r)
+	return r.what, err
 }
 
 // Fetch implements [stint.Claimer].
 func (p *process) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
-	entries, _, err := call(ctx, p, opFetch, func(ctx context.Context) ([]stint.Entry, error) {
-		return p.store.Fetch(ctx, at)
+	r, _, err := call(ctx, p, opFetch, func(ctx context.Context) (reading[[]stint.Entry], error) {
+		after := p.w.tick()
+		entries, err := p.store.Fetch(ctx, at)
+		return reading[[]stint.Entry]{entries, after}, err
 	})
-	p.fetched(entries)
-	return entries, err
+	p.fetched(r)
+	return r.what, err
 }
 
 // Finish implements [stint.Finisher].
 func (p *process) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	p.mayRecord(done)
 	n, _, err := call(ctx, p, opFinish, func(ctx context.Context) (int, error) {
 		n, err := p.store.Finish(ctx, engine, claims, done)
 		jobs := make([]int64, len(done))
@@ -83,10 +89,25 @@ func (p *process) Finish(ctx context.Context, engine stint.Token, claims []stint
 		p.w.note(p.name, jobs, "finish, engine %x: %v, %d new, %v", engine, what, n, err)
 		return n, err
 	})
+	if err == nil {
+		p.recorded(done)
+	}
 	if p.w.bug.hides(opFinish, err) {
 		return n, nil
 	}
 	return n, err
+}
+
+// recorded notes that no completion of these is in doubt any more. A beat whose
+// answer was under way meanwhile may hand them back, which changes nothing.
+func (p *process) recorded(done []stint.Execution) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range done {
+		if at := done[i].Pos; p.commit[at] == inDoubt {
+			p.commit[at] = made
+		}
+	}
 }
 
 // Join implements [stint.Roster]. All engines live in one process, which is
@@ -141,11 +162,13 @@ func (p *process) Drain(ctx context.Context, engine stint.Token) error {
 
 // Bury implements [stint.Roster].
 func (p *process) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	cutShort := p.beforeBurial(b.Engine)
 	n, _, err := call(ctx, p, opBury, func(ctx context.Context) (int, error) {
 		if p.w.open.block(b.Engine) {
 			p.w.note(p.name, nil, "bury engine %x: blocked", b.Engine)
 			return 0, stint.ErrBurialBlocked
 		}
+		cutShort(ctx)
 		var jobs []int64
 		n, err := p.store.Bury(ctx, b, func(e *stint.Entry, begun bool) stint.Execution {
 			jobs = append(jobs, int64(e.ID))

@@ -18,10 +18,10 @@ func TestSeeds(t *testing.T) {
 		work(t)
 		return
 	}
-	var seeds []uint64
-	if seed := setting(t, "STINT_SIM_SEED", 0); seed != 0 {
+	var seeds []Seed
+	if text := os.Getenv("STINT_SIM_SEED"); text != "" {
 		for range setting(t, "STINT_SIM_REPEAT", 10) {
-			seeds = append(seeds, seed)
+			seeds = append(seeds, parse(t, text))
 		}
 	} else {
 		seeds = remembered(t)
@@ -31,7 +31,7 @@ func TestSeeds(t *testing.T) {
 		}
 		from := setting(t, "STINT_SIM_FROM", 1)
 		for i := range setting(t, "STINT_SIM_SEEDS", usual) {
-			seeds = append(seeds, from+i)
+			seeds = append(seeds, Seed{N: from + i})
 		}
 	}
 	employ(t, seeds)
@@ -42,45 +42,48 @@ func work(t *testing.T) {
 	lines := bufio.NewScanner(os.Stdin)
 	failures := 0
 	for lines.Scan() && failures < 3 {
-		seed, err := strconv.ParseUint(lines.Text(), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Printf("%s%d\n", beginning, seed)
+		seed := parse(t, lines.Text())
+		fmt.Printf("%s%v\n", beginning, seed)
 		v := Run(t, seed, NoBug)
 		if len(v.Violations) == 0 {
 			continue
 		}
 		failures++
-		file := filepath.Join(os.TempDir(), fmt.Sprintf("stint-sim-%d.txt", seed))
+		file := filepath.Join(os.TempDir(), fmt.Sprintf("stint-sim-%v.txt", seed))
 		if err := os.WriteFile(file, []byte(v.Trace()), 0o644); err != nil {
 			t.Error(err)
 		}
-		t.Errorf("seed %d:\n  %s\n%v\n%sreplay it with: make sim SEED=%d\neverything that happened is in %s",
+		t.Errorf("seed %v:\n  %s\n%v\n%sreplay it with: make sim SEED=%v\neverything that happened is in %s",
 			seed, strings.Join(v.Violations, "\n  "), v.Report, v.Story(), seed, file)
 	}
 }
 
 // remembered are the seeds that found a bug.
-func remembered(t *testing.T) []uint64 {
+func remembered(t *testing.T) []Seed {
 	t.Helper()
 	text, err := os.ReadFile("testdata/seeds.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seeds []uint64
+	var seeds []Seed
 	for line := range strings.Lines(string(text)) {
-		word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if word == "" || word == "#" {
-			continue
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			seeds = append(seeds, parse(t, line))
 		}
-		seed, err := strconv.ParseUint(word, 10, 64)
-		if err != nil {
-			t.Fatalf("testdata/seeds.txt: %v", err)
-		}
-		seeds = append(seeds, seed)
 	}
 	return seeds
+}
+
+// parse reads a seed at the beginning of a line.
+func parse(t *testing.T, line string) Seed {
+	t.Helper()
+	word, _, _ := strings.Cut(line, " ")
+	digits, plain := strings.CutSuffix(word, "-plain")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		t.Fatalf("%q is no seed: %v", line, err)
+	}
+	return Seed{N: n, Plain: plain}
 }
 
 // setting reads a variable of the environment.

@@ -22,7 +22,7 @@ const beginning = "begin seed "
 // employ has seeds run by as many workers as there are processors. A worker
 // is this binary as a process of its own with one processor and without
 // preemption: there, least is left to chance.
-func employ(t *testing.T, seeds []uint64) {
+func employ(t *testing.T, seeds []Seed) {
 	t.Helper()
 	began := time.Now()
 	n := min(runtime.NumCPU(), len(seeds))

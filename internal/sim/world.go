@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"os"
@@ -20,7 +21,7 @@ import (
 // How long things take, in fake time.
 const (
 	troubled = 2 * time.Minute  // of trouble
-	drained  = 2 * time.Minute  // after it, within which everything must be done
+	drained  = 5 * time.Minute  // after it, within which everything must be done, though one engine with one slot may have to do it
 	limit    = 20 * time.Minute // a livelock would spin through centuries
 )
 
@@ -30,22 +31,29 @@ const jobs = 200
 // world is everything of one seed.
 type world struct {
 	trace
-	seed       uint64
+	seed       Seed
 	bug        Bug
 	real       *sqlite.Store
-	store      store // the real one, with the planted bug
+	ground     *ground // the real one, with what it lacks
+	store      store   // and with the planted bug
+	handlers   *sql.DB // for the transactions of handlers
+	clients    []*process
 	historyDir string
 	open       transactions
 	strays     sync.WaitGroup // calls that arrive late
 	over       atomic.Bool    // the trouble is
 	calm       chan struct{}  // closed when it is
 	done       chan struct{}  // closed when all jobs are
+	ticks      atomic.Int64
+	cancels    *cancellations
 
 	mu         sync.Mutex // guards what follows
 	logs       []*check.Writer
 	disturbed  []check.Disturbance
 	clean      []int64
 	naps       map[string]int
+	whims      map[string]*whim
+	effects    []*effect
 	violations []string
 }
 
@@ -66,8 +74,24 @@ func (v *Verdict) Story() string {
 // Trace tells everything that happened.
 func (v *Verdict) Trace() string { return v.trace.tell(nil, math.MaxInt) }
 
+// Seed is where everything that is left to chance comes from. A plain one has
+// no twists: seeds that were kept from before there were any mean what they
+// meant then.
+type Seed struct {
+	N     uint64
+	Plain bool
+}
+
+// String is how the seed is written.
+func (s Seed) String() string {
+	if s.Plain {
+		return fmt.Sprintf("%d-plain", s.N)
+	}
+	return fmt.Sprint(s.N)
+}
+
 // Run runs a seed with a bug planted, or none, in a bubble of its own.
-func Run(t *testing.T, seed uint64, bug Bug) *Verdict {
+func Run(t *testing.T, seed Seed, bug Bug) *Verdict {
 	t.Helper()
 	dir, err := os.MkdirTemp(fast(), "stint-sim-")
 	if err != nil {
@@ -80,17 +104,17 @@ func Run(t *testing.T, seed uint64, bug Bug) *Verdict {
 	}
 	var v *Verdict
 	synctest.Test(t, func(t *testing.T) {
-		watch := time.AfterFunc(limit, func() { panic(fmt.Sprintf("sim: seed %d: the bubble's time is over", seed)) })
+		watch := time.AfterFunc(limit, func() { panic(fmt.Sprintf("sim: seed %v: the bubble's time is over", seed)) })
 		defer watch.Stop()
 		v, err = run(t.Context(), seed, bug, dir, path)
 	})
 	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
+		t.Fatalf("seed %v: %v", seed, err)
 	}
 	return v
 }
 
-func run(ctx context.Context, seed uint64, bug Bug, dir, path string) (*Verdict, error) {
+func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, error) {
 	real, err := sqlite.Open(ctx, path, sqlite.Config{Poll: -1, Readers: 1, Busy: time.Minute})
 	if err != nil {
 		return nil, err
@@ -101,24 +125,34 @@ func run(ctx context.Context, seed uint64, bug Bug, dir, path string) (*Verdict,
 		return nil, err
 	}
 	defer db.Close()
-	w := &world{
-		trace: trace{began: time.Now()}, seed: seed, bug: bug, real: real, store: plant(bug, real, db), historyDir: dir,
-		calm: make(chan struct{}), done: make(chan struct{}), naps: map[string]int{},
+	handlers, err := openDatabase(path)
+	if err != nil {
+		return nil, err
 	}
-	d := roll(seed, "world", 0)
+	defer handlers.Close()
+	ground := &ground{Store: real, db: db}
+	w := &world{
+		trace: trace{began: time.Now()}, seed: seed, bug: bug, real: real, ground: ground, store: plant(bug, ground), handlers: handlers,
+		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(),
+		naps: map[string]int{}, whims: map[string]*whim{},
+	}
+	d := roll(seed.N, "world", 0)
 	var producers, machines sync.WaitGroup
 	for i := range 2 {
 		p, err := w.newProcess(fmt.Sprintf("client-%d", i), weathers[d.IntN(len(weathers))])
 		if err != nil {
 			return nil, err
 		}
-		producers.Go(func() { p.produce(roll(seed, p.name, 0), db, jobs/2, troubled*3/4) })
+		w.clients = append(w.clients, p)
+	}
+	for _, p := range w.clients {
+		producers.Go(func() { p.produce(roll(seed.N, p.name, 0), db, jobs/2, troubled*3/4) })
 	}
 	for i := range 3 + d.IntN(4) {
 		m := w.newMachine(i)
 		machines.Go(m.keep)
 	}
-	time.Sleep(troubled)
+	w.observe(ctx, roll(seed.N, "observer", 0), troubled)
 	w.over.Store(true)
 	close(w.calm)
 	producers.Wait()
@@ -127,8 +161,12 @@ func run(ctx context.Context, seed uint64, bug Bug, dir, path string) (*Verdict,
 	close(w.done)
 	machines.Wait()
 	w.strays.Wait()
+	w.look(ctx)
 	return w.judge(ctx)
 }
+
+// tick counts what happens, for what happens at one instant of fake time.
+func (w *world) tick() int64 { return w.ticks.Add(1) }
 
 // nap tells whether a job snoozes this time.
 func (w *world) nap(a args) bool {

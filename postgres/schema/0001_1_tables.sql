@@ -223,6 +223,7 @@ create index engine_history_unswept on stint.engine_history (ended) where not sw
 create table stint.beats (
   token   bigint primary key,
   beat    timestamptz not null default clock_timestamp(),
+  number  bigint      not null default 0,    -- of the beat that said the following
   low     bigint      not null default 0,    -- no claim with a lower serial is unfinished
   running bigint[]    not null default '{}', -- what the slots work on
   drain   boolean     not null default false, -- asked to take no more and leave

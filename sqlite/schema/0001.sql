@@ -208,6 +208,7 @@ create table stint_engine_history (
 create table stint_beats (
   token   integer primary key,
   beat    integer not null,
+  number  integer not null default 0, -- of the beat that said the following
   low     integer not null,      -- no claim with a lower serial is unfinished
   running text not null check (json_valid(running)), -- what the slots work on
   drain   integer not null default 0 check (drain in (0, 1)) -- asked to take no more and leave

@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// ground is the store under all processes, with what others than SQLite's do
+// besides, and what programs in other languages do to it.
+type ground struct {
+	*sqlite.Store
+	db *sql.DB
+
+	mu  sync.Mutex
+	cut []stint.Token // whose burials were cut short
+}
+
+// write runs do in a transaction of its own.
+func (g *ground) write(ctx context.Context, do func(tx *sql.Tx) error) error {
+	tx, err := g.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// count reads a number.
+func (g *ground) count(ctx context.Context, query string) (n int, err error) {
+	err = g.db.QueryRowContext(ctx, query).Scan(&n)
+	return n, err
+}
+
+// states counts the jobs that people see.
+func (g *ground) states(ctx context.Context) (map[stint.State]int64, error) {
+	rows, err := g.db.QueryContext(ctx, `select state, count(*) from stint_jobs group by state`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[stint.State]int64{}
+	for rows.Next() {
+		var state stint.State
+		var n int64
+		if err := rows.Scan(&state, &n); err != nil {
+			return nil, err
+		}
+		all[state] = n
+	}
+	return all, rows.Err()
+}
+
+const (
+	markSQL  = `insert into stint_cancellations (job, at, why) values (?, 1, ?) on conflict do nothing`
+	openSQL  = `select count(*) from stint_jobs where id = ?1 and not exists (` + finalSQL + `)`
+	finalSQL = `select 1 from stint_executions x where (x.pos = ?1 and x.job is null or x.job = ?1) and x.final = 1`
+)
+
+// mark cancels jobs as a program without a client does, and tells which of
+// them had not ended: there the markers stand.
+func (g *ground) mark(ctx context.Context, ids []stint.ID, why string) (stand []stint.ID, err error) {
+	err = g.write(ctx, func(tx *sql.Tx) error {
+		for _, id := range ids {
+			if _, err := tx.ExecContext(ctx, markSQL, int64(id), why); err != nil {
+				return err
+			}
+			open := 0
+			if err := tx.QueryRowContext(ctx, openSQL, int64(id)).Scan(&open); err != nil {
+				return err
+			}
+			if open > 0 {
+				stand = append(stand, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return stand, nil
+}

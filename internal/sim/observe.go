@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// observe passes a while, and now and then looks.
+func (w *world) observe(ctx context.Context, d dice, long time.Duration) {
+	end := time.After(long)
+	for {
+		select {
+		case <-time.After(d.between(0, long/3)):
+			w.look(ctx)
+		case <-end:
+			return
+		}
+	}
+}
+
+// look checks that the numbers which people see are those of the jobs that they
+// see, unless something happens between the two.
+func (w *world) look(ctx context.Context) {
+	before, err := w.real.Counts(ctx)
+	if err != nil {
+		w.wrong("count the jobs: %v", err)
+		return
+	}
+	shown, err := w.ground.states(ctx)
+	if err != nil {
+		w.wrong("see the jobs: %v", err)
+		return
+	}
+	after, err := w.real.Counts(ctx)
+	if err != nil || !maps.Equal(before, after) {
+		return
+	}
+	for _, state := range stint.States {
+		if before[state] != shown[state] {
+			w.wrong("%d jobs are counted as %s, and %d are shown", before[state], state, shown[state])
+		}
+	}
+}
+
+// drain waits until every job is final and no cancellation is left to be
+// heeded. That it comes to that is the promise: with all engines well, nothing
+// stays behind.
+func (w *world) drain(ctx context.Context) {
+	for until := time.Now().Add(drained); ; time.Sleep(500 * time.Millisecond) {
+		counts, err := w.real.Counts(ctx)
+		if err != nil {
+			w.wrong("count the jobs: %v", err)
+			return
+		}
+		open := int64(0)
+		for state, n := range counts {
+			if !state.Final() {
+				open += n
+			}
+		}
+		marks := 0
+		if open == 0 {
+			if marks, err = w.ground.count(ctx, `select count(*) from stint_cancellations`); err != nil {
+				w.wrong("count the cancellations: %v", err)
+				return
+			}
+		}
+		if open == 0 && marks == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			w.wrong("%v after the trouble %d jobs are not done (%v) and %d cancellations are left", drained, open, counts, marks)
+			return
+		}
+	}
+}

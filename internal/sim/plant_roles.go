@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/stint-go/stint"
+)
+
+func (s *planted) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
+	answers, err := s.ground.Cancel(ctx, ids, why)
+	for id, answer := range answers {
+		switch {
+		case s.bug == bugUnmarked:
+			s.exec(unmarkSQL, int64(id))
+		case s.bug == bugTooSoon && answer == stint.CancelTooLate:
+			answers[id] = stint.CancelledNow
+		}
+	}
+	return answers, err
+}
+
+func (s *planted) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, error) {
+	if s.bug == bugSilent {
+		return nil, nil
+	}
+	return s.ground.Cancelling(ctx, ids)
+}
+
+func (s *planted) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+	entries, err := s.ground.Fetch(ctx, at)
+	return s.welcome(entries), err
+}
+
+func (s *planted) welcome(entries []stint.Entry) []stint.Entry {
+	for i := range entries {
+		entries[i].Cancelled = entries[i].Cancelled && s.bug != bugHandsOut
+	}
+	return entries
+}
+
+func (s *planted) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	for i := range done {
+		if s.bug == bugRetries && done[i].Next != nil {
+			s.exec(unmarkSQL, int64(done[i].Job))
+		}
+	}
+	return s.ground.Finish(ctx, engine, claims, done)
+}
+
+func (s *planted) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+	own := tx.Handle.(*sql.Tx)
+	switch s.bug {
+	case bugHollow:
+		return own.Rollback()
+	case bugSplit:
+		if err := own.Commit(); err != nil {
+			return err
+		}
+		_, err := s.ground.Finish(ctx, engine, []stint.ClaimRef{claim}, []stint.Execution{x})
+		return err
+	}
+	err := s.ground.FinishTx(ctx, tx, engine, claim, x)
+	if s.bug == bugRepeats && err == nil {
+		s.exec(`insert into sim_effects select * from sim_effects where pos = ?`, int64(x.Pos))
+	}
+	return err
+}
+
+func (s *planted) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	switch s.bug {
+	case bugUnswept:
+		return 0, nil
+	case bugSweeps:
+		return s.sweep(ctx, judge, heldSQL)
+	}
+	return s.ground.Sweep(ctx, judge)
+}
