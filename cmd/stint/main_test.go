@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -52,7 +53,11 @@ func TestScripts(t *testing.T) {
 		if r.URL.Path != "/ok" {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
+		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "answer to %s %s\n", r.Method, r.URL.Path)
+		if len(body) > 0 {
+			fmt.Fprintf(w, "got %s\n", body)
+		}
 	}))
 	t.Cleanup(web.Close)
 	testscript.Run(t, testscript.Params{
