@@ -17,10 +17,11 @@ import (
 const workLong = `Work runs an engine: it takes jobs from the database and performs them until it
 is told to stop.
 
-The program itself can perform the built-in kinds sh and http. On a local SQLite
+The program itself can perform the built-in kinds sh, http and steps. On a local SQLite
 file they are on. On a shared PostgreSQL database they are switched on by --kinds,
 since whoever may enqueue there could then run commands here. Kinds of your own
-are Go functions in a program of your own.
+are Go functions in a program of your own. The kinds of stint demo are performed
+with --demo only: some of them are there to do harm.
 
 Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
 --grace, then cancel and return them; exit code 0, or 3 when handlers are still
@@ -36,6 +37,7 @@ const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queue
 // engineFlags are an engine's.
 type engineFlags struct {
 	queues, kinds []string
+	demo          bool
 	slots         int
 	instance      string
 	strict        bool
@@ -50,7 +52,8 @@ type engineFlags struct {
 func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.Var(listValue{&f.queues, "queues"}, "queues", "the queues to work on, separated by commas (default all)")
-	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http (default both on an SQLite file, none on PostgreSQL)")
+	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http,steps (default all on an SQLite file, none on PostgreSQL)")
+	flags.BoolVar(&f.demo, "demo", false, "perform the demo kinds as well: see stint demo")
 	flags.IntVar(&f.slots, "slots", 0, "how many jobs run at once (default 4 for each processor)")
 	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
 	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
@@ -111,12 +114,15 @@ func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (
 	if f.kinds == nil && local {
 		f.kinds = builtin.names()
 	}
-	if f.kinds == nil {
-		return nil, withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http")
+	if f.kinds == nil && !f.demo {
+		return nil, withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
 	}
 	mux, err := builtin.mux(f.kinds, kindOptions{private: f.httpPrivate || local})
 	if err != nil {
 		return nil, err
+	}
+	if f.demo {
+		addDemoKinds(mux)
 	}
 	// With no store yet, this finds what is wrong with the settings before
 	// anything is created.
