@@ -22,12 +22,20 @@ func (b *bell) ring() {
 
 // wait sleeps until a ring, the time is over, or ctx ends; it reports whether
 // it rang.
-func (b *bell) wait(ctx context.Context, d time.Duration) bool {
+func (b *bell) wait(ctx context.Context, d time.Duration) bool { return b.waitBeside(ctx, d, nil) }
+
+// waitBeside does the same, and returns when another bell rings first.
+func (b *bell) waitBeside(ctx context.Context, d time.Duration, other *bell) bool {
+	var beside chan struct{}
+	if other != nil {
+		beside = other.c
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-b.c:
 		return true
+	case <-beside:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

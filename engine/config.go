@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -18,8 +19,15 @@ type Config struct {
 	// Queues are the queues to work on. None, or "*", means every queue.
 	Queues []string
 
-	// Slots is how many jobs run at once: by default four for each processor.
+	// Slots is how many jobs run at once, of whichever queue: by default four
+	// for each processor.
 	Slots int
+
+	// QueueSlots gives queues slots of their own, in place of Slots: so many
+	// jobs of a queue run at once, however many wait in the others. "*" stands
+	// for all queues that are not named, which share its slots. Without it the
+	// engine works on the named queues only.
+	QueueSlots map[string]int
 
 	// Instance names the engine in the roster and on every execution: by
 	// default the host's name and a random suffix.
@@ -66,6 +74,10 @@ func (c Config) fill() (Config, error) {
 			}
 		}
 	}
+	c, err := c.fillSlots()
+	if err != nil {
+		return c, err
+	}
 	if slices.Contains(c.Queues, "*") {
 		c.Queues = nil
 	}
@@ -86,6 +98,47 @@ func (c Config) fill() (Config, error) {
 		c.Instance = hostname() + "-" + suffix()
 	} else if err := stint.CheckName("instance", c.Instance); err != nil {
 		return c, err
+	}
+	return c, nil
+}
+
+// fillSlots works out how many slots there are in all, and for which queues.
+func (c Config) fillSlots() (Config, error) {
+	if len(c.QueueSlots) == 0 {
+		return c, nil
+	}
+	if c.Slots != 0 {
+		return c, stint.Invalid("slots", "they are a number for all queues or one for each, not both")
+	}
+	c.QueueSlots = maps.Clone(c.QueueSlots)
+	var named []string
+	for _, queue := range slices.Sorted(maps.Keys(c.QueueSlots)) {
+		n := c.QueueSlots[queue]
+		if n < 1 || n > maxSlots {
+			return c, stint.Invalid("slots", "%d of the queue %s is not between 1 and %d", n, queue, maxSlots)
+		}
+		if queue != "*" {
+			if err := stint.CheckName("slots", queue); err != nil {
+				return c, err
+			}
+			named = append(named, queue)
+		}
+		c.Slots += n
+	}
+	_, rest := c.QueueSlots["*"]
+	if c.Queues == nil && !rest {
+		c.Queues = named
+	}
+	every := len(c.Queues) == 0 || slices.Contains(c.Queues, "*")
+	for _, queue := range c.Queues {
+		if !rest && c.QueueSlots[queue] == 0 {
+			return c, stint.Invalid("slots", "there are none for the queue %s", queue)
+		}
+	}
+	for _, queue := range named {
+		if !every && !slices.Contains(c.Queues, queue) {
+			return c, stint.Invalid("slots", "the queue %s is not one to work on", queue)
+		}
 	}
 	return c, nil
 }

@@ -14,6 +14,10 @@
 // stop, claim returns; execute lets its slots finish, hands back what they had
 // not begun, and returns; finish writes what is left, and returns.
 //
+// The slots are one pool, or one for each queue that has slots of its own. Pools
+// meet in the claim stage, which asks only for lanes whose queue has room, and
+// in the finish stage.
+//
 // Beside the stages run the signals and chores: beat says that the engine
 // lives, listen rings the bell when the store has news, promote moves jobs
 // whose time has come.

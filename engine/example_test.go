@@ -48,6 +48,20 @@ func Example() {
 	// stopped: <nil>
 }
 
+// Queues with slots of their own do not wait for each other.
+func Example_slots() {
+	var store stint.Store
+	_, err := engine.New(store, stint.NewMux(), engine.Config{
+		QueueSlots: map[string]int{
+			"mail":    4,
+			"reports": 1,  // one at a time
+			"*":       20, // all other queues together
+		},
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
 // A handler says with its error what becomes of the job.
 func Example_outcomes() {
 	mux := stint.NewMux()

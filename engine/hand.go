@@ -11,6 +11,7 @@ import (
 type task struct {
 	entry *stint.Entry
 	claim *held
+	pool  *pool // whose slots it is for
 }
 
 // outcome is the task behind the execute stage, with what came of it.
@@ -37,7 +38,6 @@ type hand struct {
 	last   int64               // the last serial number given out
 	claims map[int64]*held     // by serial; nil while the request is on its way or its fate unknown
 	doubt  map[int64]time.Time // requests whose fate is unknown, and since when
-	busy   int                 // entries claimed and not yet ended
 }
 
 func newHand() *hand { return &hand{claims: map[int64]*held{}, doubt: map[int64]time.Time{}} }
@@ -61,7 +61,6 @@ func (h *hand) took(c stint.Claim) *held {
 	}
 	k := &held{ref: c.ClaimRef, serial: c.Serial, open: len(c.Positions)}
 	h.claims[c.Serial] = k
-	h.busy += k.open
 	return k
 }
 
@@ -111,13 +110,6 @@ func (h *hand) forget(before time.Time) {
 	}
 }
 
-// ended notes that an entry no longer takes room in the engine.
-func (h *hand) ended(n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.busy -= n
-}
-
 // recorded notes that entries of a claim have outcomes in the store.
 func (h *hand) recorded(k *held, n int) {
 	h.mu.Lock()
@@ -125,13 +117,6 @@ func (h *hand) recorded(k *held, n int) {
 	if k.open -= n; k.open <= 0 {
 		delete(h.claims, k.serial)
 	}
-}
-
-// size is how many entries are claimed and have not ended.
-func (h *hand) size() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.busy
 }
 
 // low is the bound that beats promise: no claim with a lower number is open

@@ -32,10 +32,11 @@ func (i *idle) over(ctx context.Context) {
 	}
 }
 
-// wait sleeps, and reports whether it was rung. An engine that has not yet
+// wait sleeps, and reports whether it was rung; the other bell, if there is
+// one, ends it too. An engine that has not yet
 // told its store that it sleeps does that instead, and has to look once more:
 // for what was enqueued before, nobody may have rung.
-func (i *idle) wait(ctx context.Context) (rang bool) {
+func (i *idle) wait(ctx context.Context, other *bell) (rang bool) {
 	defer func() { i.slept = time.Now() }()
 	d := cmp.Or(i.s.config.Poll, DefaultPoll)
 	switch {
@@ -46,7 +47,7 @@ func (i *idle) wait(ctx context.Context) (rang bool) {
 	case !i.told && i.tell(ctx, true):
 		return false
 	}
-	if rang = i.s.bell.wait(ctx, d); rang {
+	if rang = i.s.bell.waitBeside(ctx, d, other); rang {
 		i.next = 0
 	}
 	return rang

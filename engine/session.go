@@ -42,11 +42,11 @@ type session struct {
 	asks       chan chan<- bool // who waits for the next beat
 
 	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
-	begun    atomic.Int64 // tasks that reached a slot
 	slots    slots
+	pools    pools
+	solo     chan struct{} // holds one while an entry is run that is to be run alone
 	attempts *attempts
 	held     *hand // what is claimed and not yet recorded
-	pace     *pace
 	clock    clock
 }
 
@@ -59,9 +59,10 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		Engine: e, token: stint.Token(random63()), me: self(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), capacity: newBell(),
-		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots),
-		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()),
+		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots), solo: make(chan struct{}, 1),
+		attempts: newAttempts(), held: newHand(),
 	}
+	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	decls := e.mux.Declarations()
@@ -124,11 +125,10 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}()
 
-	in := newInputs(s.config.Slots)
-	ended := make(chan outcome, readyRoom)
+	ended := make(chan outcome, maxPrefetch)
 	var stages sync.WaitGroup
-	stages.Go(func() { defer in.close(); s.claim(claiming, in) })
-	stages.Go(func() { defer close(ended); s.execute(in, ended) })
+	stages.Go(func() { defer s.pools.close(); s.claim(claiming) })
+	stages.Go(func() { defer close(ended); s.execute(ended) })
 	stages.Go(func() { s.finish(ended) })
 
 	all := make(chan struct{})

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,6 +94,70 @@ func (l listValue) String() string {
 		return ""
 	}
 	return strings.Join(*l.names, ",")
+}
+
+// slotsValue is a flag that reads a number, or one for each of some queues.
+type slotsValue struct {
+	all  int
+	each map[string]int
+}
+
+func (s *slotsValue) Set(text string) error {
+	*s = slotsValue{}
+	if !strings.Contains(text, "=") {
+		n, err := parseSlots(text)
+		s.all = n
+		return err
+	}
+	s.each = map[string]int{}
+	for part := range strings.SplitSeq(text, ",") {
+		i := strings.LastIndexByte(part, '=')
+		if i < 0 {
+			return fmt.Errorf("%q has no number; write for example mail=4,default=20", part)
+		}
+		queue := strings.TrimSpace(part[:i])
+		if queue != "*" {
+			if err := stint.CheckName("queue", queue); err != nil {
+				return err
+			}
+		}
+		if _, twice := s.each[queue]; twice {
+			return fmt.Errorf("the queue %s is there twice", queue)
+		}
+		n, err := parseSlots(part[i+1:])
+		if err != nil {
+			return err
+		}
+		s.each[queue] = n
+	}
+	return nil
+}
+
+func parseSlots(text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number; write 50, or mail=4,default=20", text)
+	}
+	if n < 1 {
+		return 0, fmt.Errorf("%d is too few", n)
+	}
+	return n, nil
+}
+
+func (s *slotsValue) Type() string { return "slots" }
+
+func (s *slotsValue) String() string {
+	if s.each == nil {
+		if s.all == 0 {
+			return ""
+		}
+		return strconv.Itoa(s.all)
+	}
+	var parts []string
+	for _, queue := range slices.Sorted(maps.Keys(s.each)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", queue, s.each[queue]))
+	}
+	return strings.Join(parts, ",")
 }
 
 // choiceValue is a flag that is one of a few words.

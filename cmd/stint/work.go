@@ -32,13 +32,14 @@ Log lines go to standard error. At the level info they tell of failures, trouble
 and the engine's own life; debug adds a line for each job that starts or succeeds.`
 
 const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queues mail,default --slots 50
+  stint work --slots mail=4,reports=1,*=20
   STINT_DB=postgres://app@db/shop STINT_KINDS=http stint work --log-format json`
 
 // engineFlags are an engine's.
 type engineFlags struct {
 	queues, kinds []string
 	demo          bool
-	slots         int
+	slots         slotsValue
 	instance      string
 	strict        bool
 	grace         time.Duration
@@ -54,7 +55,7 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.Var(listValue{&f.queues, "queues"}, "queues", "the queues to work on, separated by commas (default all)")
 	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http,steps (default all on an SQLite file, none on PostgreSQL)")
 	flags.BoolVar(&f.demo, "demo", false, "perform the demo kinds as well: see stint demo")
-	flags.IntVar(&f.slots, "slots", 0, "how many jobs run at once (default 4 for each processor)")
+	flags.Var(&f.slots, "slots", "how many jobs run at once: 50, or of each queue: mail=4,default=20; *=8 is for all queues that are not named (default 4 for each processor)")
 	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
 	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
 	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
@@ -100,8 +101,6 @@ type prepared struct {
 // prepare checks what was asked for and opens the database, in this order.
 func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (*prepared, error) {
 	switch {
-	case f.slots < 0, f.slots == 0 && cmd.Flags().Changed("slots"):
-		return nil, usagef("--slots: %d is too few", f.slots)
 	case f.instance == "" && cmd.Flags().Changed("instance"):
 		return nil, usagef("--instance: the name is empty")
 	case f.instance == "" && f.strict:
@@ -142,7 +141,7 @@ func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (
 
 func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
 	return engine.Config{
-		Queues: f.queues, Slots: f.slots, Instance: f.instance, StrictInstance: f.strict, Grace: f.grace,
+		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict, Grace: f.grace,
 		TimeToLive: f.timeToLive, Poll: f.poll, Version: version(), OnEvent: onEvent,
 	}
 }
