@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -92,13 +93,37 @@ func (a *attempt) context() (context.Context, context.CancelFunc) {
 	if a.keep {
 		parent = a.s.kept
 	}
+	if a.caller != nil {
+		parent = beside{parent, a.caller}
+	}
 	ctx, cancel := context.WithCancelCause(parent)
 	a.cancel = cancel
 	end := func() { cancel(nil) }
+	if a.caller != nil {
+		forget := context.AfterFunc(a.caller, func() {
+			cancel(fmt.Errorf("%w: the caller gave up: %w", stint.ErrStopping, context.Cause(a.caller)))
+		})
+		end = func() { forget(); cancel(nil) }
+	}
 	if timeout := a.entry.Timeout; timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, stint.ErrTimeout)
-		end = func() { stop(); cancel(nil) }
+		all := end
+		end = func() { stop(); all() }
 	}
 	return context.WithValue(ctx, attemptKey{}, a), end
+}
+
+// beside is a context with the values of another one as well.
+type beside struct {
+	context.Context
+	values context.Context
+}
+
+// Value asks both, its own first: cancellation is found by values.
+func (b beside) Value(key any) any {
+	if v := b.Context.Value(key); v != nil {
+		return v
+	}
+	return b.values.Value(key)
 }

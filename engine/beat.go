@@ -126,7 +126,7 @@ func (s *session) sendBeat(ctx context.Context, until time.Time) error {
 	limit, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	low := s.held.low()
-	orders, err := s.store.Beat(limit, s.token, stint.Beat{Running: s.slots.positions(), Low: low})
+	orders, err := s.store.Beat(limit, s.token, stint.Beat{Running: s.busy(), Low: low})
 	if err != nil {
 		return err
 	}
@@ -168,6 +168,11 @@ func (s *session) giveBack(ctx context.Context, c stint.Claim) error {
 	}
 	_, err = s.store.Finish(ctx, s.token, []stint.ClaimRef{c.ClaimRef}, done)
 	return err
+}
+
+// busy lists what is being worked on.
+func (s *session) busy() []stint.Position {
+	return append(s.slots.positions(), s.guests.positions()...)
 }
 
 // positions lists what the slots work on.

@@ -22,6 +22,13 @@
 // lives, listen rings the bell when the store has news, promote moves jobs
 // whose time has come.
 //
+// # Guests
+//
+// [Engine.RunNow] performs a job that was enqueued in the caller's hands. It
+// skips the first stage and has no slot, but it is announced, performed and
+// recorded like any other: as a guest of the session that the engine works in,
+// or of one that is entered for it alone.
+//
 // # Two contexts
 //
 // The context given to [Engine.Run] stops claiming. The work has another one,

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 type task struct {
 	entry *stint.Entry
 	claim *held
-	pool  *pool // whose slots it is for
+	pool  *pool // whose slots it is for; nil for a guest's
+
+	caller context.Context // of a guest's: who waits for it
 }
 
 // outcome is the task behind the execute stage, with what came of it.
@@ -20,6 +23,8 @@ type outcome struct {
 	done stint.Execution
 	fate fate // what the handler's own completion came to
 	drop bool // the engine was fenced: nothing may be recorded
+
+	answer chan<- error // of a guest's: who wants to know whether it is recorded; has room
 }
 
 // held is one claim of this session with how many of its entries have no

@@ -44,6 +44,8 @@ type session struct {
 	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
 	slots    slots
 	pools    pools
+	guests   guests
+	ended    chan outcome  // to the last stage
 	solo     chan struct{} // holds one while an entry is run that is to be run alone
 	attempts *attempts
 	held     *hand // what is claimed and not yet recorded
@@ -60,7 +62,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), capacity: newBell(),
 		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots), solo: make(chan struct{}, 1),
-		attempts: newAttempts(), held: newHand(),
+		attempts: newAttempts(), held: newHand(), ended: make(chan outcome, maxPrefetch),
 	}
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
@@ -125,11 +127,13 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}()
 
-	ended := make(chan outcome, maxPrefetch)
+	s.guests.first = len(s.slots)
+	s.current.Store(s)
+	defer s.current.CompareAndSwap(s, nil)
 	var stages sync.WaitGroup
 	stages.Go(func() { defer s.pools.close(); s.claim(claiming) })
-	stages.Go(func() { defer close(ended); s.execute(ended) })
-	stages.Go(func() { s.finish(ended) })
+	stages.Go(func() { defer close(s.ended); s.execute(s.ended); s.guests.shut() })
+	stages.Go(func() { s.finish(s.ended) })
 
 	all := make(chan struct{})
 	go func() { stages.Wait(); close(all) }()
@@ -144,7 +148,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Wait()
 	switch {
 	case stuck:
-		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.slots.positions()))
+		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.busy()))
 	default:
 		return stint.ErrBuried
 	}
