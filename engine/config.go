@@ -47,9 +47,15 @@ type Config struct {
 	TimeToLive time.Duration
 
 	// Poll is how often the store is asked when nothing was heard: by
-	// default every second where the store can call, and otherwise between
-	// 20 and 500 milliseconds, the longer the longer nothing came.
+	// default every second. Where the store cannot call, it is the longest
+	// wait, unless PollTo is set.
 	Poll time.Duration
+
+	// PollFrom and PollTo are for times when the store cannot call: so soon
+	// behind the last job the engine asks for more, and each time that there
+	// is none it waits twice as long, up to the second. By default they are
+	// 20 and 500 milliseconds.
+	PollFrom, PollTo time.Duration
 
 	// Version is shown in the roster: the version of the program.
 	Version string
@@ -64,6 +70,8 @@ const (
 	DefaultGrace      = 30 * time.Second
 	DefaultTimeToLive = 6 * time.Second
 	DefaultPoll       = time.Second
+	DefaultPollFrom   = 20 * time.Millisecond
+	DefaultPollTo     = 500 * time.Millisecond
 )
 
 func (c Config) fill() (Config, error) {
@@ -91,8 +99,9 @@ func (c Config) fill() (Config, error) {
 		return c, &stint.InvalidError{Field: "grace", Problem: "it is negative"}
 	case c.TimeToLive < time.Second:
 		return c, &stint.InvalidError{Field: "time to live", Problem: "it is shorter than a second"}
-	case c.Poll < 0:
-		return c, &stint.InvalidError{Field: "poll", Problem: "it is negative"}
+	}
+	if err := c.fillPolls(); err != nil {
+		return c, err
 	}
 	if c.Instance == "" {
 		c.Instance = hostname() + "-" + suffix()
@@ -100,6 +109,30 @@ func (c Config) fill() (Config, error) {
 		return c, err
 	}
 	return c, nil
+}
+
+// fillPolls works out how long an engine waits that hears nothing. A bound that
+// was set moves the default of another one out of its way.
+func (c *Config) fillPolls() error {
+	if c.Poll < 0 || c.PollFrom < 0 || c.PollTo < 0 {
+		return stint.Invalid("poll", "it is negative")
+	}
+	for _, d := range []time.Duration{c.Poll, c.PollFrom, c.PollTo} {
+		if d > 0 && d < time.Millisecond {
+			return stint.Invalid("poll", "%v is shorter than a millisecond", d)
+		}
+	}
+	if c.PollTo == 0 {
+		c.PollTo = max(cmp.Or(c.Poll, DefaultPollTo), c.PollFrom)
+	}
+	if c.PollFrom == 0 {
+		c.PollFrom = min(DefaultPollFrom, c.PollTo)
+	}
+	c.Poll = cmp.Or(c.Poll, DefaultPoll)
+	if c.PollFrom > c.PollTo {
+		return stint.Invalid("poll", "from %v to %v is nothing", c.PollFrom, c.PollTo)
+	}
+	return nil
 }
 
 // fillSlots works out how many slots there are in all, and for which queues.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -38,11 +37,11 @@ func (i *idle) over(ctx context.Context) {
 // for what was enqueued before, nobody may have rung.
 func (i *idle) wait(ctx context.Context, other *bell) (rang bool) {
 	defer func() { i.slept = time.Now() }()
-	d := cmp.Or(i.s.config.Poll, DefaultPoll)
+	d := i.s.config.Poll
 	switch {
 	case !i.s.hears.Load():
 		// Nobody calls: look often at first, then less.
-		i.next = min(max(2*i.next, 20*time.Millisecond), cmp.Or(i.s.config.Poll, 500*time.Millisecond))
+		i.next = min(max(2*i.next, i.s.config.PollFrom), i.s.config.PollTo)
 		d = i.next
 	case !i.told && i.tell(ctx, true):
 		return false

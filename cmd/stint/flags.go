@@ -160,6 +160,48 @@ func (s *slotsValue) String() string {
 	return strings.Join(parts, ",")
 }
 
+// pollValue is a flag that reads a time, or two with dots between them.
+type pollValue struct{ every, from, to time.Duration }
+
+func (p *pollValue) Set(text string) (err error) {
+	*p = pollValue{}
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		p.every, err = parsePoll(text)
+		return err
+	}
+	if p.from, err = parsePoll(first); err != nil {
+		return err
+	}
+	if p.to, err = parsePoll(last); err != nil {
+		return err
+	}
+	if p.from > p.to {
+		return fmt.Errorf("%q ends before it begins", text)
+	}
+	return nil
+}
+
+func parsePoll(text string) (time.Duration, error) {
+	d, err := retry.ParseDuration(text)
+	if err == nil && d < time.Millisecond {
+		err = fmt.Errorf("%q is shorter than a millisecond", text)
+	}
+	return d, err
+}
+
+func (p *pollValue) Type() string { return "time" }
+
+func (p *pollValue) String() string {
+	switch {
+	case p.every > 0:
+		return retry.FormatDuration(p.every)
+	case p.to > 0:
+		return retry.FormatDuration(p.from) + ".." + retry.FormatDuration(p.to)
+	}
+	return ""
+}
+
 // choiceValue is a flag that is one of a few words.
 type choiceValue struct {
 	value   *string

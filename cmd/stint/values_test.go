@@ -100,6 +100,24 @@ func TestSlotsAreANumberOrOneForEachQueue(t *testing.T) {
 	}
 }
 
+func TestPollsAreATimeOrARange(t *testing.T) {
+	for text, want := range map[string]pollValue{
+		"2s":         {every: 2 * time.Second},
+		"20ms..1m":   {from: 20 * time.Millisecond, to: time.Minute},
+		"50ms..50ms": {from: 50 * time.Millisecond, to: 50 * time.Millisecond},
+		"5":          {},
+		"..1s":       {},
+		"2s..1s":     {},
+		"1us":        {},
+		"1s..2s..3s": {},
+	} {
+		var got pollValue
+		if err := got.Set(text); (err != nil) != (want == pollValue{}) || err == nil && (got != want || got.String() != text) {
+			t.Errorf("%q: got %+v, shown as %s, %v", text, got, &got, err)
+		}
+	}
+}
+
 func TestFiguresAreShort(t *testing.T) {
 	for want, got := range map[string]string{
 		"1,234,567":       count(1234567),

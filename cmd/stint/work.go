@@ -44,7 +44,7 @@ type engineFlags struct {
 	strict        bool
 	grace         time.Duration
 	timeToLive    time.Duration
-	poll          time.Duration
+	poll          pollValue
 	httpPrivate   bool
 	logLevel      string
 	logFormat     string
@@ -60,7 +60,7 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
 	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
 	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long a silent engine counts as dead")
-	durationFlag(flags, &f.poll, "poll", 0, "how often to look for work when nothing was heard (default 1s with notifications, 20ms to 500ms without)")
+	flags.Var(&f.poll, "poll", "how often to look for work when nothing was heard: 2s, or 20ms..5s for where nobody notifies, the longer the longer nothing came (default 1s with notifications, 20ms..500ms without)")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
 	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
@@ -142,7 +142,7 @@ func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (
 func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
 	return engine.Config{
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict, Grace: f.grace,
-		TimeToLive: f.timeToLive, Poll: f.poll, Version: version(), OnEvent: onEvent,
+		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to, Version: version(), OnEvent: onEvent,
 	}
 }
 
