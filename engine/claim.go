@@ -64,7 +64,7 @@ func (s *session) claim(ctx context.Context) {
 			list = known.targets(sights, turn)
 		}
 		if len(list) == 0 {
-			rang = idle.wait(ctx, nil)
+			rang = idle.wait(ctx, nil) == s.bell
 			continue
 		}
 		rest, tried, err := s.claimFrom(ctx, list)
@@ -80,8 +80,11 @@ func (s *session) claim(ctx context.Context) {
 		// There is work for queues that are full, and none for the others.
 		if len(s.pools.all) == 1 {
 			s.capacity.wait(ctx, time.Second)
-		} else if rang = idle.wait(ctx, s.capacity); rang {
-			list = nil
+			continue
+		}
+		woken := idle.wait(ctx, s.capacity)
+		if rang = woken == s.bell; woken != s.capacity {
+			list = nil // what was seen may not be all any more
 		}
 	}
 }

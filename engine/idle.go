@@ -31,11 +31,11 @@ func (i *idle) over(ctx context.Context) {
 	}
 }
 
-// wait sleeps, and reports whether it was rung; the other bell, if there is
-// one, ends it too. An engine that has not yet
+// wait sleeps, and returns the bell that it was woken by: the session's, or
+// another one, if there is one. An engine that has not yet
 // told its store that it sleeps does that instead, and has to look once more:
 // for what was enqueued before, nobody may have rung.
-func (i *idle) wait(ctx context.Context, other *bell) (rang bool) {
+func (i *idle) wait(ctx context.Context, other *bell) (rang *bell) {
 	defer func() { i.slept = time.Now() }()
 	d := i.s.config.Poll
 	switch {
@@ -44,9 +44,9 @@ func (i *idle) wait(ctx context.Context, other *bell) (rang bool) {
 		i.next = min(max(2*i.next, i.s.config.PollFrom), i.s.config.PollTo)
 		d = i.next
 	case !i.told && i.tell(ctx, true):
-		return false
+		return nil
 	}
-	if rang = i.s.bell.waitBeside(ctx, d, other); rang {
+	if rang = i.s.bell.waitBeside(ctx, d, other); rang == i.s.bell {
 		i.next = 0
 	}
 	return rang

@@ -207,10 +207,12 @@ func TestAHandlerThatEndsItsGoroutineDoesNotEndTheCallers(t *testing.T) {
 }
 
 func TestACallerThatGivesUpLeavesTheJobToTheQueueUncharged(t *testing.T) {
-	began := make(chan struct{}, 10)
+	type began struct{}
 	fill := func(mux *stint.Mux) {
 		handle(mux, "long", func(ctx context.Context, job *stint.Job) error {
-			began <- struct{}{}
+			if c, ok := ctx.Value(began{}).(chan struct{}); ok {
+				close(c)
+			}
 			if string(job.Args) == `"stubborn"` {
 				<-ctx.Done()
 				return nil
@@ -220,8 +222,9 @@ func TestACallerThatGivesUpLeavesTheJobToTheQueueUncharged(t *testing.T) {
 		})
 	}
 	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		go func() { <-began; cancel(errors.New("the browser was closed")) }()
+		begin := make(chan struct{})
+		ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), began{}, begin))
+		go func() { <-begin; cancel(errors.New("the browser was closed")) }()
 		x, err := e.RunNow(ctx, newJob("long", `{}`))
 		if err != nil || x.Outcome != stint.OutcomeReturned || x.Final {
 			t.Fatalf("the execution is %+v, %v", x, err)
@@ -237,7 +240,6 @@ func TestACallerThatGivesUpLeavesTheJobToTheQueueUncharged(t *testing.T) {
 		if err != nil || x.Outcome != stint.OutcomeCompleted {
 			t.Errorf("the execution is %+v, %v", x, err)
 		}
-		<-began
 	})
 }
 
@@ -294,22 +296,26 @@ func TestEventsOfARunNowAreThoseOfAnyRun(t *testing.T) {
 }
 
 func TestCancellingReachesAJobThatIsRunNow(t *testing.T) {
-	began := make(chan stint.ID, 1)
+	type began struct{}
 	fill := func(mux *stint.Mux) {
 		handle(mux, "long", func(ctx context.Context, job *stint.Job) error {
-			began <- job.ID
+			ctx.Value(began{}).(chan stint.ID) <- job.ID
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
 	}
 	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		begin := make(chan stint.ID, 1)
 		go func() {
-			id := <-began
+			id := <-begin
 			if _, err := s.(stint.Canceller).Cancel(t.Context(), []stint.ID{id}, "not needed"); err != nil {
 				t.Error(err)
 			}
 		}()
-		x := runNow(t, e, newJob("long", `{}`))
+		x, err := e.RunNow(context.WithValue(t.Context(), began{}, begin), newJob("long", `{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if job := info(t, s, x.Job); x.Outcome != stint.OutcomeCancelled || job.State != stint.Cancelled || job.Reason != "not needed" {
 			t.Errorf("the execution is %+v, the job %s: %s", x, job.State, job.Reason)
 		}
