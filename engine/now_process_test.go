@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
@@ -35,7 +34,7 @@ func doomed(database string) {
 			select {}
 		})
 		var e *engine.Engine
-		if e, err = engine.New(s, mux, engine.Config{Instance: "doomed", TimeToLive: time.Second}); err == nil {
+		if e, err = engine.New(s, mux, engine.Config{Instance: "doomed"}); err == nil {
 			_, err = e.RunNow(ctx, newJob("work", `{}`))
 		}
 	}
