@@ -22,6 +22,18 @@ type Client struct {
 // NewClient returns a client of a store, with the default [Limits].
 func NewClient(store Enqueuer) *Client { return &Client{store: store} }
 
+// Over returns a client like this one, with its limits and middleware, of
+// another store.
+func (c *Client) Over(store Enqueuer) *Client {
+	if c == nil {
+		return nil
+	}
+	d := *c
+	d.store = store
+	d.chain()
+	return &d
+}
+
 // With returns a client that enqueues in the caller's transaction: the jobs
 // exist if and when that commits.
 func (c *Client) With(tx Tx) *Client {

@@ -73,3 +73,13 @@ func TestATextThatWasCutLosesHalfACharacterOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestArgumentsThatCheckNothingAreStrictAndExactAllTheSame(t *testing.T) {
+	if _, err := stint.DecodeStrict[struct{ A int }](json.RawMessage(`{"b": 1}`)); err == nil {
+		t.Error("an unknown field was ignored")
+	}
+	args, err := stint.DecodeStrict[map[string]any](json.RawMessage(`{"n": 12345678901234567890}`))
+	if n, ok := args["n"].(json.Number); err != nil || !ok || n != "12345678901234567890" {
+		t.Errorf("got %v, %v", args, err)
+	}
+}

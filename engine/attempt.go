@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -97,13 +98,23 @@ func (a *attempt) open() context.CancelFunc {
 	if a.keep {
 		parent = a.s.kept
 	}
+	if a.caller != nil {
+		parent = beside{parent, a.caller}
+	}
 	ctx, cancel := context.WithCancelCause(parent)
 	a.cancel = cancel
 	end := func() { cancel(nil) }
+	if a.caller != nil {
+		forget := context.AfterFunc(a.caller, func() {
+			cancel(fmt.Errorf("%w: the caller gave up: %w", stint.ErrStopping, context.Cause(a.caller)))
+		})
+		end = func() { forget(); cancel(nil) }
+	}
 	if timeout := a.entry.Timeout; timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, stint.ErrTimeout)
-		end = func() { stop(); cancel(nil) }
+		all := end
+		end = func() { stop(); all() }
 	}
 	a.Context = stint.WithAttempt(ctx, &a.Attempt)
 	return end
@@ -115,4 +126,18 @@ func (a *attempt) Value(key any) any {
 		return a
 	}
 	return a.Context.Value(key)
+}
+
+// beside is a context with the values of another one as well.
+type beside struct {
+	context.Context
+	values context.Context
+}
+
+// Value asks both, its own first: cancellation is found by values.
+func (b beside) Value(key any) any {
+	if v := b.Context.Value(key); v != nil {
+		return v
+	}
+	return b.values.Value(key)
 }

@@ -126,7 +126,7 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	limit, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	low := s.held.low()
-	beat := stint.Beat{Number: number, Running: s.held.begun(s.slots.positions()), Low: low}
+	beat := stint.Beat{Number: number, Running: s.held.begun(s.busy()), Low: low}
 	orders, err := s.store.Beat(limit, s.token, beat)
 	if err != nil {
 		return err
@@ -172,6 +172,11 @@ func (s *session) giveBack(ctx context.Context, c stint.Claim) (int, error) {
 		done[i].Nonce, done[i].Ended = c.Nonce, now
 	}
 	return s.store.Finish(ctx, s.token, []stint.ClaimRef{c.ClaimRef}, done)
+}
+
+// busy lists what is being worked on.
+func (s *session) busy() []stint.Position {
+	return append(s.slots.positions(), s.guests.positions()...)
 }
 
 // positions lists what the slots work on.

@@ -22,16 +22,26 @@ func (b *bell) ring() {
 
 // wait sleeps until a ring, the time is over, or ctx ends; it reports whether
 // it rang.
-func (b *bell) wait(ctx context.Context, d time.Duration) bool {
+func (b *bell) wait(ctx context.Context, d time.Duration) bool { return b.waitBeside(ctx, d, nil) == b }
+
+// waitBeside does the same beside another bell, which may be nil, and returns
+// the one that rang.
+func (b *bell) waitBeside(ctx context.Context, d time.Duration, other *bell) *bell {
+	var beside chan struct{}
+	if other != nil {
+		beside = other.c
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-b.c:
-		return true
+		return b
+	case <-beside:
+		return other
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return false
+	return nil
 }
 
 // backoff spaces out what is tried again, from 50 ms to 2 s, with jitter so

@@ -3,16 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
 )
 
 const (
-	// readyRoom is how many tasks the channels hold; more than is ever
-	// prefetched, so that the claim stage does not wait on its own output.
-	readyRoom = maxPrefetch + 1
-
 	// maxClaim bounds one claim, so that its transaction stays short.
 	maxClaim = 2000
 
@@ -22,7 +19,7 @@ const (
 )
 
 // claim is the first stage. It takes work while there is room for it.
-func (s *session) claim(ctx context.Context, in inputs) {
+func (s *session) claim(ctx context.Context) {
 	var (
 		known  = newLanes(s.mux, s.config.Queues)
 		trying = newBackoff()
@@ -34,16 +31,19 @@ func (s *session) claim(ctx context.Context, in inputs) {
 		rang   bool   // woken from idleness by the bell
 	)
 	for ctx.Err() == nil {
-		room := s.room(time.Now())
-		if room <= 0 {
+		if !s.pools.roomy(time.Now()) {
 			s.capacity.wait(ctx, time.Second)
 			continue
 		}
+		room := 0
 		if rang && known.first(recent) && !s.pauses.has(recent.Queue) {
+			room = s.pools.room(recent.Lane, time.Now())
+		}
+		if room > 0 {
 			// Most rings are for the lane that had work before: a claim that
 			// finds it saves the look, half of the way to the start of a job.
 			rang = false
-			if _, err := s.claimLane(ctx, recent, room, false, in); err != nil && !errors.Is(err, stint.ErrLaneBusy) {
+			if _, err := s.claimLane(ctx, recent, room, false); err != nil && !errors.Is(err, stint.ErrLaneBusy) {
 				s.trouble(ctx, "claim", err)
 				trying.sleep(ctx)
 			}
@@ -64,63 +64,66 @@ func (s *session) claim(ctx context.Context, in inputs) {
 			list = known.targets(s.unpaused(sights), turn)
 		}
 		if len(list) == 0 {
-			rang = idle.wait(ctx)
+			rang = idle.wait(ctx, nil) == s.bell
 			continue
 		}
-		idle.over(ctx)
-		recent, rang = list[0], false
-		var err error
-		list, err = s.claimFrom(ctx, list, room, in)
+		rest, tried, err := s.claimFrom(ctx, list)
 		if err != nil {
 			s.trouble(ctx, "claim", err)
 			trying.sleep(ctx)
 		}
+		if tried {
+			idle.over(ctx)
+			recent, rang, list = list[0], false, rest
+			continue
+		}
+		// There is work for queues that are full, and none for the others.
+		if len(s.pools.all) == 1 {
+			s.capacity.wait(ctx, time.Second)
+			continue
+		}
+		woken := idle.wait(ctx, s.capacity)
+		if rang = woken == s.bell; woken != s.capacity {
+			list = nil // what was seen may not be all any more
+		}
 	}
 }
 
-// room is how many more entries the engine has use for. Claims are worth
-// their round trip when they bring half of the prefetch.
-func (s *session) room(now time.Time) int {
-	prefetch := s.pace.prefetch(now)
-	room := s.config.Slots + prefetch - s.held.size()
-	if room < prefetch/2 {
-		return 0
-	}
-	return min(room, maxClaim)
-}
-
-// claimFrom claims from the first lane that lets it, and returns the lanes
-// that may have more. Lanes that another engine is claiming are left for the
-// end: it waits for one only when there is nothing else.
-func (s *session) claimFrom(ctx context.Context, list []target, room int, in inputs) ([]target, error) {
-	var busy []target
+// claimFrom claims from the first lane that has room and lets it, and returns
+// the lanes that may have more; tried says that there was one with room. Lanes
+// that another engine is claiming are left for the end: it waits for one only
+// when there is nothing else.
+func (s *session) claimFrom(ctx context.Context, list []target) (rest []target, tried bool, err error) {
+	var busy, full []target
 	for i, lane := range list {
-		got, err := s.claimLane(ctx, lane, room, false, in)
+		room := s.pools.room(lane.Lane, time.Now())
+		if room <= 0 {
+			full = append(full, lane)
+			continue
+		}
+		tried = true
+		got, err := s.claimLane(ctx, lane, room, false)
 		switch {
 		case errors.Is(err, stint.ErrLaneBusy):
 			busy = append(busy, lane)
-			continue
 		case err != nil:
-			return nil, err
-		case got < room:
+			return nil, true, err
+		case got == room:
+			return slices.Concat(full, busy, list[i:]), true, nil
+		case got > 0:
 			// The lane is empty; the next ones may have work.
-			if room -= got; got == 0 {
-				continue
-			}
-			return append(busy, list[i+1:]...), nil
-		default:
-			return append(busy, list[i:]...), nil
+			return slices.Concat(full, busy, list[i+1:]), true, nil
 		}
 	}
 	if len(busy) == 0 {
-		return nil, nil
+		return full, tried, nil
 	}
-	_, err := s.claimLane(ctx, busy[0], room, true, in)
-	return busy[1:], err
+	_, err = s.claimLane(ctx, busy[0], s.pools.room(busy[0].Lane, time.Now()), true)
+	return append(full, busy[1:]...), true, err
 }
 
 // claimLane makes one claim and sends on what it brought.
-func (s *session) claimLane(ctx context.Context, lane target, room int, wait bool, in inputs) (int, error) {
+func (s *session) claimLane(ctx context.Context, lane target, room int, wait bool) (int, error) {
 	req := stint.ClaimRequest{
 		Engine: s.token, Serial: s.held.request(), Nonce: stint.Nonce(random63()),
 		Lane: lane.ID, Max: room, Wait: wait, Settle: lane.settle,
@@ -147,13 +150,16 @@ func (s *session) claimLane(ctx context.Context, lane target, room int, wait boo
 		c.Entries, err = s.fetch(c.Positions)
 		if err != nil {
 			s.held.unknown(req.Serial)
-			s.held.ended(len(c.Positions))
 			return 0, err
 		}
 	}
 	for i := range c.Entries {
 		e := &c.Entries[i]
-		in.send(task{entry: e, claim: claim}, s.mux.Handler(e.Kind) != nil)
+		p, known := s.pools.of(e.Queue), s.mux.Handler(e.Kind) != nil
+		if p == nil { // of a lane that did not tell its queue
+			p, known = s.pools.all[0], false
+		}
+		p.take(task{entry: e, claim: claim}, known)
 	}
 	return len(c.Positions), nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -18,8 +19,15 @@ type Config struct {
 	// Queues are the queues to work on. None, or "*", means every queue.
 	Queues []string
 
-	// Slots is how many jobs run at once: by default four for each processor.
+	// Slots is how many jobs run at once, of whichever queue: by default four
+	// for each processor.
 	Slots int
+
+	// QueueSlots gives queues slots of their own, in place of Slots: so many
+	// jobs of a queue run at once, however many wait in the others. "*" stands
+	// for all queues that are not named, which share its slots. Without it the
+	// engine works on the named queues only.
+	QueueSlots map[string]int
 
 	// Instance names the engine in the roster and on every execution: by
 	// default the host's name and a random suffix.
@@ -39,9 +47,15 @@ type Config struct {
 	TimeToLive time.Duration
 
 	// Poll is how often the store is asked when nothing was heard: by
-	// default every second where the store can call, and otherwise between
-	// 20 and 500 milliseconds, the longer the longer nothing came.
+	// default every second. Where the store cannot call, it is the longest
+	// wait, unless PollTo is set.
 	Poll time.Duration
+
+	// PollFrom and PollTo are for times when the store cannot call: so soon
+	// behind the last job the engine asks for more, and each time that there
+	// is none it waits twice as long, up to the second. By default they are
+	// 20 and 500 milliseconds.
+	PollFrom, PollTo time.Duration
 
 	// Version is shown in the roster: the version of the program.
 	Version string
@@ -60,6 +74,8 @@ const (
 	DefaultGrace      = 30 * time.Second
 	DefaultTimeToLive = 6 * time.Second
 	DefaultPoll       = time.Second
+	DefaultPollFrom   = 20 * time.Millisecond
+	DefaultPollTo     = 500 * time.Millisecond
 )
 
 func (c Config) fill() (Config, error) {
@@ -69,6 +85,10 @@ func (c Config) fill() (Config, error) {
 				return c, err
 			}
 		}
+	}
+	c, err := c.fillSlots()
+	if err != nil {
+		return c, err
 	}
 	if slices.Contains(c.Queues, "*") {
 		c.Queues = nil
@@ -83,13 +103,79 @@ func (c Config) fill() (Config, error) {
 		return c, &stint.InvalidError{Field: "grace", Problem: "it is negative"}
 	case c.TimeToLive < time.Second:
 		return c, &stint.InvalidError{Field: "time to live", Problem: "it is shorter than a second"}
-	case c.Poll < 0:
-		return c, &stint.InvalidError{Field: "poll", Problem: "it is negative"}
+	}
+	if err := c.fillPolls(); err != nil {
+		return c, err
 	}
 	if c.Instance == "" {
 		c.Instance = hostname() + "-" + suffix()
 	} else if err := stint.CheckName("instance", c.Instance); err != nil {
 		return c, err
+	}
+	return c, nil
+}
+
+// fillPolls works out how long an engine waits that hears nothing. A bound that
+// was set moves the default of another one out of its way.
+func (c *Config) fillPolls() error {
+	if c.Poll < 0 || c.PollFrom < 0 || c.PollTo < 0 {
+		return stint.Invalid("poll", "it is negative")
+	}
+	for _, d := range []time.Duration{c.Poll, c.PollFrom, c.PollTo} {
+		if d > 0 && d < time.Millisecond {
+			return stint.Invalid("poll", "%v is shorter than a millisecond", d)
+		}
+	}
+	if c.PollTo == 0 {
+		c.PollTo = max(cmp.Or(c.Poll, DefaultPollTo), c.PollFrom)
+	}
+	if c.PollFrom == 0 {
+		c.PollFrom = min(DefaultPollFrom, c.PollTo)
+	}
+	c.Poll = cmp.Or(c.Poll, DefaultPoll)
+	if c.PollFrom > c.PollTo {
+		return stint.Invalid("poll", "from %v to %v is nothing", c.PollFrom, c.PollTo)
+	}
+	return nil
+}
+
+// fillSlots works out how many slots there are in all, and for which queues.
+func (c Config) fillSlots() (Config, error) {
+	if len(c.QueueSlots) == 0 {
+		return c, nil
+	}
+	if c.Slots != 0 {
+		return c, stint.Invalid("slots", "they are a number for all queues or one for each, not both")
+	}
+	c.QueueSlots = maps.Clone(c.QueueSlots)
+	var named []string
+	for _, queue := range slices.Sorted(maps.Keys(c.QueueSlots)) {
+		n := c.QueueSlots[queue]
+		if n < 1 || n > maxSlots {
+			return c, stint.Invalid("slots", "%d of the queue %s is not between 1 and %d", n, queue, maxSlots)
+		}
+		if queue != "*" {
+			if err := stint.CheckName("slots", queue); err != nil {
+				return c, err
+			}
+			named = append(named, queue)
+		}
+		c.Slots += n
+	}
+	_, rest := c.QueueSlots["*"]
+	if c.Queues == nil && !rest {
+		c.Queues = named
+	}
+	every := len(c.Queues) == 0 || slices.Contains(c.Queues, "*")
+	for _, queue := range c.Queues {
+		if !rest && c.QueueSlots[queue] == 0 {
+			return c, stint.Invalid("slots", "there are none for the queue %s", queue)
+		}
+	}
+	for _, queue := range named {
+		if !every && !slices.Contains(c.Queues, queue) {
+			return c, stint.Invalid("slots", "the queue %s is not one to work on", queue)
+		}
 	}
 	return c, nil
 }

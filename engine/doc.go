@@ -20,10 +20,21 @@
 // only while fewer than a thousand recorded attempts wait for theirs. A stop waits
 // for the last hooks within the grace, after the engine has left the roster.
 //
+// The slots are one pool, or one for each queue that has slots of its own. Pools
+// meet in the claim stage, which asks only for lanes whose queue has room, and
+// in the finish stage.
+//
 // Beside the stages run the signals and chores: beat says that the engine
 // lives, listen rings the bell when the store has news, promote moves jobs
 // whose time has come, decide asks this program's retry functions about
 // failures of engines that do not have them.
+//
+// # Guests
+//
+// [Engine.RunNow] performs a job that was enqueued in the caller's hands. It
+// skips the first stage and has no slot, but it is announced, performed and
+// recorded like any other: as a guest of the session that the engine works in,
+// or of one that is entered for it alone.
 //
 // # Two contexts
 //

@@ -24,6 +24,7 @@ type Engine struct {
 	mux       *stint.Mux
 	config    Config
 	running   atomic.Bool
+	current   atomic.Pointer[session] // while it runs: who takes in guests
 }
 
 // New makes an engine for the kinds of the mux. It does not touch the store.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -21,7 +22,12 @@ import (
 	"github.com/stint-go/stint/storetest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if database := os.Getenv(doomedEnv); database != "" {
+		doomed(database)
+	}
+	pgtest.Main(m)
+}
 
 type store interface {
 	stint.Store

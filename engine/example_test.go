@@ -48,6 +48,62 @@ func Example() {
 	// stopped: <nil>
 }
 
+// Whoever wants to see a job done runs it at once; the background takes over
+// when that fails.
+func ExampleEngine_RunNow() {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, filepath.Join(tempDir(), "jobs.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	mux := stint.NewMux()
+	stint.Handle(mux, SendInvoice, func(ctx context.Context, job *stint.Job, in Invoice) error {
+		if in.Customer == 13 {
+			return errors.New("the mail server is away")
+		}
+		return nil
+	})
+	worker, err := engine.New(store, mux, engine.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, customer := range []int64{42, 13} {
+		job, err := SendInvoice.New(Invoice{customer})
+		if err != nil {
+			log.Fatal(err)
+		}
+		x, err := worker.RunNow(ctx, job)
+		switch {
+		case err != nil:
+			log.Fatal(err) // not run, or not recorded
+		case x.Outcome == stint.OutcomeCompleted:
+			fmt.Println("sent")
+		case x.Final:
+			fmt.Println("it will never be sent:", x.Error.Message)
+		default:
+			fmt.Println("it will be sent later:", x.Error.Message)
+		}
+	}
+	// Output:
+	// sent
+	// it will be sent later: the mail server is away
+}
+
+// Queues with slots of their own do not wait for each other.
+func Example_slots() {
+	var store stint.Store
+	_, err := engine.New(store, stint.NewMux(), engine.Config{
+		QueueSlots: map[string]int{
+			"mail":    4,
+			"reports": 1,  // one at a time
+			"*":       20, // all other queues together
+		},
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
 // A handler says with its error what becomes of the job.
 func Example_outcomes() {
 	mux := stint.NewMux()

@@ -7,15 +7,17 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// execute is the second stage: slots that run handlers, and a steward that
-// hands back what is not to be run here. It returns when both of its inputs
-// are closed and everything has ended.
-func (s *session) execute(in inputs, ended chan<- outcome) {
+// execute is the second stage: in each pool slots that run handlers, and a
+// steward that hands back what is not to be run here. It returns when all of
+// its inputs are closed and everything has ended.
+func (s *session) execute(ended chan<- outcome) {
 	var all sync.WaitGroup
-	for i := range s.slots {
-		s.slot(&all, i, in, ended)
+	for _, p := range s.pools.all {
+		for i := range p.slots {
+			s.slot(&all, p, i, ended)
+		}
+		all.Go(func() { s.steward(p, ended) })
 	}
-	all.Go(func() { s.steward(in, ended) })
 	all.Wait()
 }
 
@@ -23,10 +25,11 @@ func (s *session) execute(in inputs, ended chan<- outcome) {
 // (runtime.Goexit, as a test's FailNow does) takes the slot's with it: its
 // attempt failed, and the slot goes on in a new one.
 //
-// The first slot is the only one that runs the entries that are to be run
-// alone: at most one at a time.
-func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outcome) {
-	if i > 0 {
+// The first slot of a pool is the only one that runs the entries that are to be
+// run alone, and of these slots one at a time.
+func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outcome) {
+	in, i := p.inputs, p.first+nth
+	if nth > 0 {
 		in.alone = nil
 	}
 	all.Go(func() {
@@ -39,20 +42,22 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 				return
 			}
 			end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
-			s.slots[i].Store(0)
+			s.free(current.entry, i)
 			s.pass(s.conclude(o, end, began, i+1), ended)
-			s.slot(all, i, in, ended)
+			s.slot(all, p, nth, ended)
 		}()
 		for in.next(&current) {
-			s.begun.Add(1)
+			p.begun.Add(1)
 			if current.entry.Cancelled {
 				s.pass(s.conclude(outcome{task: current}, stint.Ending{Outcome: stint.OutcomeCancelled}, time.Time{}, 0), ended)
 				continue
 			}
 			if !s.reserveHooks(current.entry) {
-				s.held.occupied(1)
+				p.busy.Add(1)
 				s.pass(s.giveUp(current), ended)
 				s.awaitHookRoom()
+				p.busy.Add(-1)
+				s.capacity.ring()
 				continue
 			}
 			if !s.mayBegin(current.entry, i) {
@@ -63,7 +68,7 @@ func (s *session) slot(all *sync.WaitGroup, i int, in inputs, ended chan<- outco
 			over, began, o = false, time.Now(), outcome{task: current}
 			end := s.perform(&o, i)
 			over = true
-			s.slots[i].Store(0)
+			s.free(current.entry, i)
 			s.pass(s.conclude(o, end, began, i+1), ended)
 		}
 	})
@@ -82,6 +87,13 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	if s.pauses.has(e.Queue) {
 		return false
 	}
+	if e.Suspect >= alone {
+		select {
+		case s.solo <- struct{}{}:
+		case <-s.stopping:
+			return false
+		}
+	}
 	s.slots[slot].Store(int64(e.Pos))
 	if e.MaxLosses == 0 {
 		s.held.begins(e.Pos)
@@ -89,15 +101,22 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() {
 		return true
 	}
-	s.slots[slot].Store(0)
+	s.free(e, slot)
 	return false
+}
+
+// free says that a slot works on nothing any more.
+func (s *session) free(e *stint.Entry, slot int) {
+	s.slots[slot].Store(0)
+	if e.Suspect >= alone {
+		<-s.solo
+	}
 }
 
 // pass sends an outcome on to the last stage.
 func (s *session) pass(o outcome, ended chan<- outcome) {
 	ended <- o
-	s.held.ended(1)
-	s.pace.add(1)
+	o.pool.ended()
 	s.capacity.ring()
 }
 

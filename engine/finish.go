@@ -68,6 +68,7 @@ func (s *session) flush(batch []outcome) {
 		case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrClaimGone):
 			// Whatever we hold is somebody else's, or will be.
 			s.fence()
+			forgo(batch)
 			return
 		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
 			s.flush(batch[:len(batch)/2])
@@ -80,6 +81,7 @@ func (s *session) flush(batch []outcome) {
 		}
 		s.trouble(s.work, fmt.Sprintf("record %d outcomes", len(batch)), err)
 		if s.fenced() {
+			forgo(batch)
 			return
 		}
 		// A stop ends the work's context, but not what is left to write.
@@ -130,10 +132,14 @@ func (s *session) recorded(batch []outcome) {
 	for i := range batch {
 		t := &batch[i]
 		if t.drop {
+			forgo(batch[i : i+1])
 			continue
 		}
 		s.held.recorded(t.claim, t.entry.Pos)
 		s.told(t)
+		if t.answer != nil {
+			t.answer <- nil
+		}
 	}
 }
 
@@ -154,6 +160,15 @@ func (s *session) told(t *outcome) {
 func (s *session) emitFailed(job *stint.Job, x *stint.Execution) {
 	if x.Final && x.Outcome.State() == stint.Failed {
 		s.emit(stint.Event{Type: stint.EventFailed, Engine: s.token, Job: job, Execution: x})
+	}
+}
+
+// forgo tells those who wait for a batch that it will not be recorded.
+func forgo(batch []outcome) {
+	for _, t := range batch {
+		if t.answer != nil {
+			t.answer <- stint.ErrBuried
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,9 @@ import (
 type task struct {
 	entry *stint.Entry
 	claim *held
+	pool  *pool // whose slots it is for; nil for a guest's
+
+	caller context.Context // of a guest's: who waits for it
 }
 
 // outcome is the task behind the execute stage, with what came of it.
@@ -20,6 +24,8 @@ type outcome struct {
 	done stint.Execution
 	fate fate // what the handler's own completion came to
 	drop bool // the engine was fenced: nothing may be recorded
+
+	answer chan<- error // of a guest's: who wants to know whether it is recorded; has room
 }
 
 // held is one claim of this session with how many of its entries have no
@@ -38,7 +44,6 @@ type hand struct {
 	last   int64               // the last serial number given out
 	claims map[int64]*held     // by serial; nil while the request is on its way or its fate unknown
 	doubt  map[int64]time.Time // requests whose fate is unknown, and since when
-	busy   int                 // entries claimed and not yet ended
 
 	// once are the entries that must run at most once and have begun, or are
 	// about to: beats announce them until their outcomes are in the store.
@@ -68,7 +73,6 @@ func (h *hand) took(c stint.Claim) *held {
 	}
 	k := &held{ref: c.ClaimRef, serial: c.Serial, open: len(c.Positions)}
 	h.claims[c.Serial] = k
-	h.busy += k.open
 	return k
 }
 
@@ -118,17 +122,6 @@ func (h *hand) forget(before time.Time) {
 	}
 }
 
-// occupied notes that room is taken by something else than an entry, until it
-// ended.
-func (h *hand) occupied(n int) { h.ended(-n) }
-
-// ended notes that an entry no longer takes room in the engine.
-func (h *hand) ended(n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.busy -= n
-}
-
 // recorded notes that an entry of a claim has an outcome in the store.
 func (h *hand) recorded(k *held, pos stint.Position) {
 	h.mu.Lock()
@@ -156,13 +149,6 @@ func (h *hand) begun(slots []stint.Position) []stint.Position {
 		all = append(all, pos)
 	}
 	return all
-}
-
-// size is how many entries are claimed and have not ended.
-func (h *hand) size() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.busy
 }
 
 // low is the bound that beats promise: no claim with a lower number is open

@@ -88,17 +88,13 @@ func (s *session) reserveHooks(e *stint.Entry) bool {
 	return false
 }
 
-// awaitHookRoom keeps a slot, and the room of the entry that it handed back,
-// until there is a place again. Otherwise the engine would claim that entry
-// anew, and perhaps always before the others.
+// awaitHookRoom waits until there is a place again.
 func (s *session) awaitHookRoom() {
 	select {
 	case s.hooks.places <- struct{}{}:
 		<-s.hooks.places
 	case <-s.stopping:
 	}
-	s.held.ended(1)
-	s.capacity.ring()
 }
 
 // release gives a place back.

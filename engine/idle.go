@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -32,21 +31,22 @@ func (i *idle) over(ctx context.Context) {
 	}
 }
 
-// wait sleeps, and reports whether it was rung. An engine that has not yet
+// wait sleeps, and returns the bell that it was woken by: the session's, or
+// another one, if there is one. An engine that has not yet
 // told its store that it sleeps does that instead, and has to look once more:
 // for what was enqueued before, nobody may have rung.
-func (i *idle) wait(ctx context.Context) (rang bool) {
+func (i *idle) wait(ctx context.Context, other *bell) (rang *bell) {
 	defer func() { i.slept = time.Now() }()
-	d := cmp.Or(i.s.config.Poll, DefaultPoll)
+	d := i.s.config.Poll
 	switch {
 	case !i.s.hears.Load():
 		// Nobody calls: look often at first, then less.
-		i.next = min(max(2*i.next, 20*time.Millisecond), cmp.Or(i.s.config.Poll, 500*time.Millisecond))
+		i.next = min(max(2*i.next, i.s.config.PollFrom), i.s.config.PollTo)
 		d = i.next
 	case !i.told && i.tell(ctx, true):
-		return false
+		return nil
 	}
-	if rang = i.s.bell.wait(ctx, d); rang {
+	if rang = i.s.bell.waitBeside(ctx, d, other); rang == i.s.bell {
 		i.next = 0
 	}
 	return rang

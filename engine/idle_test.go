@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -94,4 +95,79 @@ func TestAnEngineSaysOnceThatItSleepsAndOnceThatItHasNotForLong(t *testing.T) {
 			t.Errorf("it said %v", d.said)
 		}
 	})
+}
+
+// looks counts looks, and when they came.
+type looks struct {
+	*sqlite.Store
+	mu sync.Mutex
+	at []time.Time
+}
+
+func (l *looks) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+	l.mu.Lock()
+	l.at = append(l.at, time.Now())
+	l.mu.Unlock()
+	return l.Store.Look(ctx, known)
+}
+
+// gaps are the times between looks, in milliseconds.
+func (l *looks) gaps() []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var gaps []int64
+	for i := range len(l.at) - 1 {
+		gaps = append(gaps, l.at[i+1].Sub(l.at[i]).Round(time.Millisecond).Milliseconds())
+	}
+	l.at = nil
+	return gaps
+}
+
+func TestWhereNobodyRingsAnIdleEngineWaitsLongerAndLongerAndBeginsAnewWithWork(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		config engine.Config
+		want   []int64
+	}{
+		{engine.Config{}, []int64{20, 40, 80, 160, 320, 500, 500}},
+		{engine.Config{Poll: 100 * ms}, []int64{20, 40, 80, 100, 100}},
+		{engine.Config{Poll: 5 * ms}, []int64{5, 5, 5}},
+		{engine.Config{PollFrom: 300 * ms, PollTo: time.Second}, []int64{300, 600, 1000, 1000}},
+		{engine.Config{PollFrom: 2 * time.Second}, []int64{2000, 2000}},
+		{engine.Config{PollTo: 10 * ms}, []int64{10, 10}},
+		{engine.Config{Poll: time.Minute, PollTo: 30 * ms}, []int64{20, 30, 30}},
+	} {
+		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			l := &looks{Store: s}
+			mux := stint.NewMux()
+			handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+			stop := start(t, silent{l}, mux, c.config)
+			time.Sleep(10 * time.Second)
+			if gaps := l.gaps(); !slices.Equal(gaps[:len(c.want)], c.want) {
+				t.Errorf("%+v: it waited %v ms, want %v", c.config, gaps[:len(c.want)], c.want)
+			}
+			enqueue(t, s, "k", `{}`)
+			time.Sleep(10 * time.Second)
+			gaps := l.gaps()
+			// The look that found the job is followed by one that finds no more.
+			i := slices.Index(gaps, 0) + 1
+			if i < 1 || !slices.Equal(gaps[i:i+len(c.want)], c.want) {
+				t.Errorf("%+v: behind a job it waited %v ms, want %v", c.config, gaps, c.want)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestPollsThatMakeNoSenseAreRefused(t *testing.T) {
+	for _, c := range []engine.Config{
+		{Poll: -1}, {PollFrom: -1}, {PollTo: -1}, {Poll: time.Microsecond}, {PollTo: time.Microsecond},
+		{PollFrom: time.Second, PollTo: time.Millisecond},
+	} {
+		if _, err := engine.New(nil, stint.NewMux(), c); !errors.Is(err, stint.ErrInvalid) {
+			t.Errorf("%+v: the error is %v", c, err)
+		}
+	}
 }

@@ -7,10 +7,10 @@ type inputs struct {
 	foreign chan task // of kinds that this engine does not know
 }
 
-func newInputs(slots int) inputs {
-	return inputs{
-		ready: make(chan task, readyRoom+slots), alone: make(chan task, readyRoom+slots), foreign: make(chan task, readyRoom+slots),
-	}
+// newInputs makes them with room for more than is ever claimed, so that the
+// claim stage does not wait on its own output.
+func newInputs(room int) inputs {
+	return inputs{ready: make(chan task, room), alone: make(chan task, room), foreign: make(chan task, room)}
 }
 
 // send puts a task where it belongs. There is always room.

@@ -13,6 +13,9 @@ const prefetchTime = 25 * time.Millisecond
 // maxPrefetch bounds the memory for it.
 const maxPrefetch = 5000
 
+// leastPrefetch is what of that bound each pool has at least.
+const leastPrefetch = 100
+
 // pace measures how fast jobs end.
 type pace struct {
 	mu    sync.Mutex

@@ -44,12 +44,14 @@ type session struct {
 	asks       chan chan<- bool // who waits for the next beat
 
 	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
-	begun    atomic.Int64 // tasks that reached a slot
 	slots    slots
 	pauses   pauses
+	pools    pools
+	guests   guests
+	ended    chan outcome  // to the last stage
+	solo     chan struct{} // holds one while an entry is run that is to be run alone
 	attempts *attempts
 	held     *hand // what is claimed and not yet recorded
-	pace     *pace
 	clock    clock
 	hooks    *hooks
 }
@@ -63,9 +65,10 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		Engine: e, token: stint.Token(random63()), me: self(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), pausebell: newBell(), capacity: newBell(),
-		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots),
-		attempts: newAttempts(), held: newHand(), pace: newPace(time.Now()), hooks: newHooks(ctx, e.mux, e.config.Slots),
+		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots), solo: make(chan struct{}, 1),
+		attempts: newAttempts(), held: newHand(), ended: make(chan outcome, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
+	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	decls := e.mux.Declarations()
@@ -130,12 +133,13 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}()
 
-	in := newInputs(s.config.Slots)
-	ended := make(chan outcome, readyRoom)
+	s.guests.first = len(s.slots)
+	s.current.Store(s)
+	defer s.current.CompareAndSwap(s, nil)
 	var stages sync.WaitGroup
-	stages.Go(func() { defer in.close(); s.claim(claiming, in) })
-	stages.Go(func() { defer close(ended); s.execute(in, ended) })
-	stages.Go(func() { s.finish(ended) })
+	stages.Go(func() { defer s.pools.close(); s.claim(claiming) })
+	stages.Go(func() { defer close(s.ended); s.execute(s.ended); s.guests.shut() })
+	stages.Go(func() { s.finish(s.ended) })
 
 	all := make(chan struct{})
 	go func() { stages.Wait(); close(all) }()
@@ -151,7 +155,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Wait()
 	switch {
 	case stuck:
-		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.slots.positions()))
+		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.busy()))
 	default:
 		return stint.ErrBuried
 	}

@@ -10,9 +10,10 @@ import (
 // to others.
 const stale = time.Second
 
-// steward hands back entries of kinds that this engine does not know, and
-// prefetched entries that found no slot in a while: others may have one.
-func (s *session) steward(in inputs, ended chan<- outcome) {
+// steward hands back entries of a pool that this engine cannot run, and
+// prefetched ones that found no slot in a while: others may have one.
+func (s *session) steward(p *pool, ended chan<- outcome) {
+	in := p.inputs
 	tick := time.NewTicker(stale / 2)
 	defer tick.Stop()
 	var seen int64
@@ -30,15 +31,19 @@ func (s *session) steward(in inputs, ended chan<- outcome) {
 				}
 				return
 			}
-			s.pass(s.conclude(outcome{task: t}, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, time.Time{}, 0), ended)
+			end := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind}
+			if s.mux.Handler(t.entry.Kind) != nil {
+				end.Part = stint.PartFront // it is the queue that is not for this engine
+			}
+			s.pass(s.conclude(outcome{task: t}, end, time.Time{}, 0), ended)
 		case <-tick.C:
-			if now := s.begun.Load(); now != seen || len(in.ready) == 0 {
+			if now := p.begun.Load(); now != seen || len(in.ready) == 0 {
 				seen, quiet = now, 0
 				continue
 			}
 			// Entries wait, and no slot has begun anything for two ticks.
 			if quiet++; quiet >= 2 {
-				s.pace.slow()
+				p.pace.slow()
 				s.returnReady(in.ready, ended)
 			}
 		}

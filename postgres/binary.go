@@ -24,6 +24,18 @@ func int4s(v int32) param {
 	return param{pgtype.Int4OID, binary.BigEndian.AppendUint32(nil, uint32(v))}
 }
 
+func int2s(v int16) param {
+	return param{pgtype.Int2OID, binary.BigEndian.AppendUint16(nil, uint16(v))}
+}
+
+// texts is a text; an empty one is null.
+func texts(v string) param {
+	if v == "" {
+		return param{oid: pgtype.TextOID}
+	}
+	return param{pgtype.TextOID, []byte(v)}
+}
+
 func bools(v bool) param {
 	if v {
 		return param{pgtype.BoolOID, []byte{1}}

@@ -21,6 +21,7 @@ type statements struct {
 	look, claim, taken, fetch     string
 	finish, record                string
 	promote                       string
+	nowFence, nowLock, now        string
 }
 
 func (q *statements) load(schema string) {
@@ -30,6 +31,7 @@ func (q *statements) load(schema string) {
 		oneSQL: &q.one, plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify, ringSQL: &q.ring,
 		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
 		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote,
+		nowFenceSQL: &q.nowFence, nowLockSQL: &q.nowLock, nowSQL: &q.now,
 	} {
 		*into = q.in(text)
 	}

@@ -23,7 +23,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	}
 	ids := make([]stint.ID, len(jobs))
 	err := s.write(ctx, func(c *conn) (bool, error) {
-		return true, storeJobs(ctx, (*direct)(c), jobs, ids)
+		return true, storeJobs(ctx, (*direct)(c), jobs, ids, (&laneCache{}).normal)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
@@ -49,12 +49,12 @@ func (d *direct) run(text string, args ...any) error {
 }
 
 // storeJobs appends jobs and puts their IDs into ids. A job that is not due
-// gets its contents into the lane that nobody claims, and a waiting row.
-func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, ids []stint.ID) error {
+// gets its contents into the lane that nobody claims, and a waiting row; for
+// the others, lane says where they go.
+func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, ids []stint.ID, lane func(queue string, priority int) stint.LaneID) error {
 	// The clock is read under the write lock, so that times rise with
 	// positions, and a delay does not include the wait for the lock.
 	var (
-		lanes   = laneCache{}
 		stored  = map[retry.Policy]int64{retry.Default(): 0}
 		created = micro(time.Now())
 	)
@@ -76,7 +76,7 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, ids []stint
 			stored[j.Retry] = policy
 		}
 		e := newEntry{
-			lane: lanes.normal(j.Queue, j.Priority), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
+			lane: lane(j.Queue, j.Priority), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
 			attempt: 1, priority: j.Priority, maxLosses: j.MaxLosses, queue: j.Queue, kind: j.Kind,
 			args: j.Args, metadata: j.Metadata, urn: j.URN, source: j.Source,
 		}

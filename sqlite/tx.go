@@ -42,7 +42,7 @@ func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 	p := &inTx{ctx: ctx, tx: h, named: s.named}
 	defer p.close()
 	ids := make([]stint.ID, len(jobs))
-	if err := storeJobs(ctx, p, jobs, ids); err != nil {
+	if err := storeJobs(ctx, p, jobs, ids, (&laneCache{}).normal); err != nil {
 		return nil, fmt.Errorf("enqueue %d jobs in a transaction: %w", len(jobs), translate(err))
 	}
 	return ids, nil

@@ -31,7 +31,7 @@ import (
 
 // Store is what a store offers for the suite to prove. One that is also a
 // [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.TxFinisher], [stint.Holder],
-// [stint.Clock] or [stint.Evicter] has that proven too.
+// [stint.Clock], [stint.Immediate] or [stint.Evicter] has that proven too.
 type Store interface {
 	stint.Store
 	stint.Inspector
@@ -105,7 +105,7 @@ func Run(t *testing.T, h Harness) {
 		{"Look", lookTests}, {"Claim", claimTests}, {"Late", lateTests},
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
 		{"Losses", lossesTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
-		{"Cancel", cancelTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
+		{"Now", nowTests}, {"Cancel", cancelTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
 		{"Pause", pauseTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},

@@ -20,12 +20,18 @@ const enqueueLong = `Enqueue stores one job and prints its id. The arguments are
 
 The kind must be one that an engine declared at some time, so that a misspelt
 name does not wait for ever; --force enqueues it all the same. On a local SQLite
-file the built-in kinds sh and http are always known.
+file the built-in kinds sh, http and steps are always known.
+
+A job of the kind steps is a list of sh and http jobs that run one after the other,
+in one job. Each gets what the one before came to: sh on standard input, unless it
+has one of its own, and http as the JSON body of a POST, PUT or PATCH without a body.
 
 What is not said is what the kind's declaration says.`
 
 const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
   stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --in 1h
+  stint enqueue steps '{"steps": [{"do": "sh", "args": {"argv": ["du", "-s", "/home"]}},
+      {"do": "http", "args": {"method": "POST", "url": "https://example.com/usage"}}]}'
   jq -c .order order.json | stint enqueue import_order - --queue imports --priority -10`
 
 func (a *app) enqueueCommand() *cobra.Command {
@@ -80,6 +86,11 @@ func (a *app) jsonArgument(args []string) (json.RawMessage, error) {
 func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option) error {
 	if err := (stint.Declaration{Name: kind}).Job(args, opts...).Check(stint.Limits{}); err != nil {
 		return hintInput(err)
+	}
+	if !force {
+		if err := checkSteps(kind, args); err != nil {
+			return err
+		}
 	}
 	how := creating
 	if a.db.isPostgres() && !force {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,6 +94,112 @@ func (l listValue) String() string {
 		return ""
 	}
 	return strings.Join(*l.names, ",")
+}
+
+// slotsValue is a flag that reads a number, or one for each of some queues.
+type slotsValue struct {
+	all  int
+	each map[string]int
+}
+
+func (s *slotsValue) Set(text string) error {
+	*s = slotsValue{}
+	if !strings.Contains(text, "=") {
+		n, err := parseSlots(text)
+		s.all = n
+		return err
+	}
+	s.each = map[string]int{}
+	for part := range strings.SplitSeq(text, ",") {
+		i := strings.LastIndexByte(part, '=')
+		if i < 0 {
+			return fmt.Errorf("%q has no number; write for example mail=4,default=20", part)
+		}
+		queue := strings.TrimSpace(part[:i])
+		if queue != "*" {
+			if err := stint.CheckName("queue", queue); err != nil {
+				return err
+			}
+		}
+		if _, twice := s.each[queue]; twice {
+			return fmt.Errorf("the queue %s is there twice", queue)
+		}
+		n, err := parseSlots(part[i+1:])
+		if err != nil {
+			return err
+		}
+		s.each[queue] = n
+	}
+	return nil
+}
+
+func parseSlots(text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number; write 50, or mail=4,default=20", text)
+	}
+	if n < 1 {
+		return 0, fmt.Errorf("%d is too few", n)
+	}
+	return n, nil
+}
+
+func (s *slotsValue) Type() string { return "slots" }
+
+func (s *slotsValue) String() string {
+	if s.each == nil {
+		if s.all == 0 {
+			return ""
+		}
+		return strconv.Itoa(s.all)
+	}
+	var parts []string
+	for _, queue := range slices.Sorted(maps.Keys(s.each)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", queue, s.each[queue]))
+	}
+	return strings.Join(parts, ",")
+}
+
+// pollValue is a flag that reads a time, or two with dots between them.
+type pollValue struct{ every, from, to time.Duration }
+
+func (p *pollValue) Set(text string) (err error) {
+	*p = pollValue{}
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		p.every, err = parsePoll(text)
+		return err
+	}
+	if p.from, err = parsePoll(first); err != nil {
+		return err
+	}
+	if p.to, err = parsePoll(last); err != nil {
+		return err
+	}
+	if p.from > p.to {
+		return fmt.Errorf("%q ends before it begins", text)
+	}
+	return nil
+}
+
+func parsePoll(text string) (time.Duration, error) {
+	d, err := retry.ParseDuration(text)
+	if err == nil && d < time.Millisecond {
+		err = fmt.Errorf("%q is shorter than a millisecond", text)
+	}
+	return d, err
+}
+
+func (p *pollValue) Type() string { return "time" }
+
+func (p *pollValue) String() string {
+	switch {
+	case p.every > 0:
+		return retry.FormatDuration(p.every)
+	case p.to > 0:
+		return retry.FormatDuration(p.from) + ".." + retry.FormatDuration(p.to)
+	}
+	return ""
 }
 
 // choiceValue is a flag that is one of a few words.

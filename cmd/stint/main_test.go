@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -40,15 +41,15 @@ func TestMain(m *testing.M) {
 func program() {
 	if how := os.Getenv("STINT_TEST_DEAF"); how != "" {
 		kind := stint.Declaration{Name: "deaf"}
-		builtin = append(builtin, builtinKind{kind, func(m *stint.Mux, _ kindOptions) {
-			m.Add(kind, func(context.Context, *stint.Job) (json.RawMessage, error) {
+		builtin = append(builtin, builtinKind{kind, func(kindOptions) stint.Handler {
+			return func(context.Context, *stint.Job) (json.RawMessage, error) {
 				err := os.WriteFile(how, nil, 0o600)
 				for how == "forever" {
 					time.Sleep(time.Hour)
 				}
 				return nil, err
-			})
-		}})
+			}
+		}, nil})
 	}
 	main()
 }
@@ -73,7 +74,11 @@ func TestScripts(t *testing.T) {
 		if r.URL.Path != "/ok" {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
+		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "answer to %s %s\n", r.Method, r.URL.Path)
+		if len(body) > 0 {
+			fmt.Fprintf(w, "got %s\n", body)
+		}
 	}))
 	t.Cleanup(web.Close)
 	testscript.Run(t, testscript.Params{

@@ -120,6 +120,15 @@ func counted[N int | int64](n N, thing string) string {
 	return count(n) + " " + thing
 }
 
+// listed reads names as people say them: a, b and c.
+func listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
 // indent puts every line of a text behind a margin.
 func indent(s, margin string) string {
 	s = strings.TrimRight(visible(s), "\n")

@@ -43,6 +43,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.enginesCommand(),
 		a.migrateCommand(),
 		a.benchCommand(),
+		a.demoCommand(),
 		a.versionCommand(),
 	)
 	// A command that only holds others can be run, to find misspelt names, but

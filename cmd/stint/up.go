@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -46,7 +46,11 @@ func (a *app) upCommand() *cobra.Command {
 		if created {
 			verb = "Created and working on"
 		}
-		fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), strings.Join(p.kinds, " and "))
+		kinds := p.kinds
+		if p.demo {
+			kinds = append(slices.Clone(kinds), "demo.*")
+		}
+		fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), listed(kinds))
 		fmt.Fprintf(a.out, upNext, a.sameDatabase())
 		return a.runEngine(ctx, p, slog.LevelInfo)
 	})

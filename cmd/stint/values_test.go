@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,49 @@ func TestDatabasesAreToldApartByTheirNames(t *testing.T) {
 	} {
 		if got := (databaseFlags{url: text}).withDefaults(); got != want {
 			t.Errorf("%s became %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestSlotsAreANumberOrOneForEachQueue(t *testing.T) {
+	for text, want := range map[string]slotsValue{
+		"50":                {all: 50},
+		"mail=4,default=20": {each: map[string]int{"mail": 4, "default": 20}},
+		"*=3, mail = 1":     {each: map[string]int{"*": 3, "mail": 1}},
+		"shop=a=2":          {each: map[string]int{"shop=a": 2}},
+		"0":                 {},
+		"many":              {},
+		"-1":                {},
+		"mail=4,":           {},
+		"mail=x":            {},
+		"mail=1,mail=1":     {},
+		"a\nb=1":            {},
+	} {
+		var got slotsValue
+		err := got.Set(text)
+		if wrong := want.all == 0 && want.each == nil; wrong != (err != nil) || !wrong && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
+	}
+	if text := (&slotsValue{each: map[string]int{"b": 2, "a": 1}}).String(); text != "a=1,b=2" {
+		t.Errorf("it is shown as %s", text)
+	}
+}
+
+func TestPollsAreATimeOrARange(t *testing.T) {
+	for text, want := range map[string]pollValue{
+		"2s":         {every: 2 * time.Second},
+		"20ms..1m":   {from: 20 * time.Millisecond, to: time.Minute},
+		"50ms..50ms": {from: 50 * time.Millisecond, to: 50 * time.Millisecond},
+		"5":          {},
+		"..1s":       {},
+		"2s..1s":     {},
+		"1us":        {},
+		"1s..2s..3s": {},
+	} {
+		var got pollValue
+		if err := got.Set(text); (err != nil) != (want == pollValue{}) || err == nil && (got != want || got.String() != text) {
+			t.Errorf("%q: got %+v, shown as %s, %v", text, got, &got, err)
 		}
 	}
 }

@@ -17,10 +17,11 @@ import (
 const workLong = `Work runs an engine: it takes jobs from the database and performs them until it
 is told to stop.
 
-The program itself can perform the built-in kinds sh and http. On a local SQLite
+The program itself can perform the built-in kinds sh, http and steps. On a local SQLite
 file they are on. On a shared PostgreSQL database they are switched on by --kinds,
 since whoever may enqueue there could then run commands here. Kinds of your own
-are Go functions in a program of your own.
+are Go functions in a program of your own. The kinds of stint demo are performed
+with --demo only: some of them are there to do harm.
 
 Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
 --grace, then cancel and return them; exit code 0, or 3 when handlers are still
@@ -31,17 +32,19 @@ Log lines go to standard error. At the level info they tell of failures, trouble
 and the engine's own life; debug adds a line for each job that starts or succeeds.`
 
 const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queues mail,default --slots 50
+  stint work --slots mail=4,reports=1,*=20
   STINT_DB=postgres://app@db/shop STINT_KINDS=http stint work --log-format json`
 
 // engineFlags are an engine's.
 type engineFlags struct {
 	queues, kinds []string
-	slots         int
+	demo          bool
+	slots         slotsValue
 	instance      string
 	strict        bool
 	grace         time.Duration
 	timeToLive    time.Duration
-	poll          time.Duration
+	poll          pollValue
 	httpPrivate   bool
 	logLevel      string
 	logFormat     string
@@ -50,13 +53,14 @@ type engineFlags struct {
 func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.Var(listValue{&f.queues, "queues"}, "queues", "the queues to work on, separated by commas (default all)")
-	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http (default both on an SQLite file, none on PostgreSQL)")
-	flags.IntVar(&f.slots, "slots", 0, "how many jobs run at once (default 4 for each processor)")
+	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http,steps (default all on an SQLite file, none on PostgreSQL)")
+	flags.BoolVar(&f.demo, "demo", false, "perform the demo kinds as well: see stint demo")
+	flags.Var(&f.slots, "slots", "how many jobs run at once: 50, or of each queue: mail=4,default=20; *=8 is for all queues that are not named (default 4 for each processor)")
 	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
 	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
 	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
 	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long a silent engine counts as dead")
-	durationFlag(flags, &f.poll, "poll", 0, "how often to look for work when nothing was heard (default 1s with notifications, 20ms to 500ms without)")
+	flags.Var(&f.poll, "poll", "how often to look for work when nothing was heard: 2s, or 20ms..5s for where nobody notifies, the longer the longer nothing came (default 1s with notifications, 20ms..500ms without)")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
 	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
@@ -97,8 +101,6 @@ type prepared struct {
 // prepare checks what was asked for and opens the database, in this order.
 func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (*prepared, error) {
 	switch {
-	case f.slots < 0, f.slots == 0 && cmd.Flags().Changed("slots"):
-		return nil, usagef("--slots: %d is too few", f.slots)
 	case f.instance == "" && cmd.Flags().Changed("instance"):
 		return nil, usagef("--instance: the name is empty")
 	case f.instance == "" && f.strict:
@@ -111,12 +113,15 @@ func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (
 	if f.kinds == nil && local {
 		f.kinds = builtin.names()
 	}
-	if f.kinds == nil {
-		return nil, withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http")
+	if f.kinds == nil && !f.demo {
+		return nil, withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
 	}
 	mux, err := builtin.mux(f.kinds, kindOptions{private: f.httpPrivate || local})
 	if err != nil {
 		return nil, err
+	}
+	if f.demo {
+		addDemoKinds(mux)
 	}
 	// With no store yet, this finds what is wrong with the settings before
 	// anything is created.
@@ -136,8 +141,8 @@ func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (
 
 func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
 	return engine.Config{
-		Queues: f.queues, Slots: f.slots, Instance: f.instance, StrictInstance: f.strict, Grace: f.grace,
-		TimeToLive: f.timeToLive, Poll: f.poll, Version: version(), OnEvent: onEvent,
+		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict, Grace: f.grace,
+		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to, Version: version(), OnEvent: onEvent,
 	}
 }
 

@@ -131,6 +131,26 @@ func importsOf(tree fs.FS, name string) ([]Import, error) {
 	return imports, nil
 }
 
+// Reach returns the packages of the module that a program links which imports some of them, these included.
+func Reach(imports []Import, from ...string) []string {
+	arrows := map[string][]string{}
+	for _, i := range imports {
+		if target, ok := inModule(i.Path); ok {
+			arrows[i.Package] = append(arrows[i.Package], target)
+		}
+	}
+	reached := slices.Clone(from)
+	for n := 0; n < len(reached); n++ {
+		for _, target := range arrows[reached[n]] {
+			if !slices.Contains(reached, target) {
+				reached = append(reached, target)
+			}
+		}
+	}
+	slices.Sort(reached)
+	return reached
+}
+
 // inModule returns the package of this module that an import path names, if it names one.
 func inModule(importPath string) (string, bool) {
 	if importPath == module {

@@ -116,3 +116,46 @@ func TestASourceThatCannotBeReadIsAnError(t *testing.T) {
 		t.Error("half a source was taken for a whole one")
 	}
 }
+
+// machinery is what performs jobs. Who only enqueues them must not pay for it.
+var machinery = []string{"engine", "shelljob", "httpjob", "stepjob", "admin", "observe"}
+
+func TestAProgramThatOnlyEnqueuesLinksNeitherEngineNorHandlers(t *testing.T) {
+	imports, err := Imports(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, store := range []string{"postgres", "sqlite"} {
+		reached := Reach(imports, ".", store)
+		for _, pkg := range reached {
+			if slices.Contains(machinery, pkg) {
+				t.Errorf("a program that imports stint and %s links %s", store, pkg)
+			}
+		}
+		if !slices.Contains(reached, "retry") {
+			t.Errorf("of what stint and %s import only %v was seen", store, reached)
+		}
+	}
+}
+
+func TestAnArrowToTheMachineryIsFoundHoweverFarItGoesRound(t *testing.T) {
+	tree := fstest.MapFS{
+		"job.go":               source("fmt", module+"/retry"),
+		"retry/policy.go":      source("time"),
+		"retry/policy_test.go": source(module + "/shelljob"), // not linked
+		"sqlite/open.go":       source(module, module+"/internal/files"),
+		"internal/files/a.go":  source(module + "/internal/other"),
+		"internal/other/a.go":  source(module+"/engine", module+"/internal/files"), // a circle ends
+		"engine/engine.go":     source(module),
+	}
+	imports, err := Imports(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := Reach(imports, ".", "sqlite"), []string{".", "engine", "internal/files", "internal/other", "retry", "sqlite"}; !slices.Equal(got, want) {
+		t.Errorf("reached %v, want %v", got, want)
+	}
+	if got := Reach(imports, "."); !slices.Equal(got, []string{".", "retry"}) {
+		t.Errorf("from the root alone %v is reached", got)
+	}
+}

@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// ErrNoImmediate says that the store cannot enqueue a job that is claimed
+// already, which [Engine.RunNow] needs.
+var ErrNoImmediate = errors.New("engine: the store enqueues no job that is claimed already")
+
+// RunNow enqueues a job and performs it at once, in this process: for work that
+// a caller wants to see done, and that the background takes over when that
+// does not succeed. It returns when the handler has returned and its outcome
+// is recorded.
+//
+// The execution says how the attempt ended. One that is not final left the job
+// in the queue: after an error that is to be retried with one attempt used, and
+// due when its policy says. Hooks and events fire, and the timeout, a panic and
+// [CompleteTx] count, as in any attempt.
+//
+// An error means that the job was not run, or not recorded. When the execution
+// beside it names no job, the job was not enqueued, as far as is known: like
+// every enqueue it may have been when the connection broke meanwhile. When it
+// does, the job is in the store and engines see to it; [stint.ErrBuried] then
+// says that others took it over while it ran here.
+//
+// When ctx ends, the handler's context is cancelled too. Unless the handler
+// completes its job all the same, the job goes back to the queue, uncharged, for
+// engines to run at once: that nobody waits any more says nothing about the job.
+// The handler gets the values of ctx.
+//
+// # Who answers for it
+//
+// The job is in an engine's hands from its first moment. While [Engine.Run]
+// works, that is this engine, with all that it does for its jobs; else the call
+// joins the roster for its own duration, beats, and leaves. Either way the job is
+// announced before it begins. So if the process dies in the middle, the burial
+// charges the attempt, and the job runs again elsewhere, first in line. A program
+// that runs many jobs in this way runs the engine too: joining costs two
+// transactions each time.
+func (e *Engine) RunNow(ctx context.Context, job stint.NewJob) (stint.Execution, error) {
+	x, err := e.runNow(ctx, job)
+	if err != nil {
+		return x, fmt.Errorf("run a job of the kind %s now: %w", job.Kind, err)
+	}
+	return x, nil
+}
+
+func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (stint.Execution, error) {
+	store, ok := e.store.(stint.Immediate)
+	switch {
+	case !ok:
+		return stint.Execution{}, ErrNoImmediate
+	case e.mux.Handler(job.Kind) == nil:
+		return stint.Execution{}, stint.Invalid("kind", "this engine has no handler for %q", job.Kind)
+	case job.Delay != 0 || !job.RunAt.IsZero():
+		return stint.Execution{}, stint.Invalid("at", "a job that is run now waits for no time")
+	case ctx.Err() != nil:
+		return stint.Execution{}, context.Cause(ctx)
+	}
+	if s := e.current.Load(); s != nil && s.guests.enter(s.stopping) {
+		return s.host(ctx, store, job)
+	}
+	s, err := e.joinAlone(ctx)
+	if err != nil {
+		return stint.Execution{}, err
+	}
+	leave := s.workAlone()
+	x, err := s.host(ctx, store, job)
+	if left := leave(); err == nil && !errors.Is(left, stint.ErrBuried) {
+		// Buried behind the record of its only job: it had nothing to lose.
+		err = left
+	}
+	return x, err
+}
+
+// joinAlone enters the roster for one job.
+func (e *Engine) joinAlone(ctx context.Context) (*session, error) {
+	c := e.config
+	c.Slots, c.QueueSlots = 1, nil
+	return (&Engine{store: e.store, inspector: e.inspector, client: e.client, mux: e.mux, config: c}).join(ctx)
+}
+
+// workAlone does for a session's only job what a running engine does for all of
+// its own: it beats, hears of cancellations, and records. The function that it
+// returns ends that and leaves the roster.
+func (s *session) workAlone() (leave func() error) {
+	s.emit(stint.Event{Type: stint.EventJoined, Engine: s.token})
+	signals, endSignals := context.WithCancel(context.WithoutCancel(s.work))
+	var side, stages sync.WaitGroup
+	side.Go(func() { s.beats(signals) })
+	side.Go(func() { s.heed(signals) })
+	stages.Go(func() { s.finish(s.ended) })
+	s.guests.enter(s.stopping)
+	return func() (err error) {
+		s.guests.shut()
+		close(s.ended)
+		stages.Wait()
+		if s.fenced() {
+			s.emit(stint.Event{Type: stint.EventBuried, Engine: s.token})
+			err = stint.ErrBuried
+		} else {
+			err = s.leave()
+		}
+		endSignals()
+		side.Wait()
+		s.awaitHooks()
+		s.letGo()
+		s.cancelKept(nil)
+		s.cancel(nil)
+		return err
+	}
+}
+
+// host takes a guest's job through all of its stages. The guest has entered, and
+// leaves here, when only the record is left to be written.
+func (s *session) host(ctx context.Context, store stint.Immediate, job stint.NewJob) (stint.Execution, error) {
+	t, err := s.takeNow(ctx, store, job)
+	if err != nil {
+		s.guests.leave()
+		return stint.Execution{}, err
+	}
+	answer := make(chan error, 1)
+	o := s.performNow(t)
+	o.answer = answer
+	s.ended <- o
+	s.guests.leave()
+	x := o.done
+	x.Pos, x.Job = t.entry.Pos, t.entry.ID // also of one that was dropped
+	return x, <-answer
+}
+
+// takeNow enqueues the job in the session's hands.
+func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.NewJob) (task, error) {
+	var c stint.Claim
+	var claim *held
+	serial := int64(0)
+	// Through the engine's client, which fills in and checks what there is to a
+	// job, and has middleware.
+	client := s.client.Over(enqueuer(func(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		if len(jobs) != 1 || serial != 0 {
+			return nil, errNotOne
+		}
+		serial = s.held.request()
+		// Not ctx: the fate of what is cut in the middle would be unknown.
+		limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
+		defer cancel()
+		var err error
+		c, err = store.EnqueueClaimed(limit, jobs[0], stint.ClaimRequest{Engine: s.token, Serial: serial, Nonce: stint.Nonce(random63())})
+		if len(c.Positions) == 0 {
+			return nil, err
+		}
+		claim = s.held.took(c)
+		if err != nil { // it is ours, but we have not seen it
+			c.Entries, err = s.fetch(c.Positions)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []stint.ID{c.Entries[0].ID}, nil
+	}))
+	_, err := client.Enqueue(ctx, job)
+	if err == nil && claim == nil {
+		err = errNotOne
+	}
+	switch {
+	case err == nil:
+		return task{entry: &c.Entries[0], claim: claim, caller: ctx}, nil
+	case serial == 0: // it did not come so far
+	case errors.Is(err, stint.ErrBuried):
+		s.fence()
+	case errors.Is(err, stint.ErrInvalid), errors.Is(err, stint.ErrUnstorable):
+		s.held.nothing(serial)
+	default:
+		s.held.unknown(serial) // the next beat compares, or the burial at the end
+	}
+	return task{}, err
+}
+
+// errNotOne says that what is to be run is not one job any more.
+var errNotOne = errors.New("an enqueue middleware did not pass on exactly one job")
+
+// enqueuer makes a function an [stint.Enqueuer].
+type enqueuer func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error)
+
+// Enqueue implements [stint.Enqueuer].
+func (f enqueuer) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+	return f(ctx, tx, jobs)
+}
+
+// performNow announces a task, runs it, and says what came of it.
+func (s *session) performNow(t task) outcome {
+	seat := s.guests.sit(t.entry.Pos)
+	defer s.guests.rise(seat)
+	slot := min(seat, lastSlot)
+	if !s.reserveHooks(t.entry) {
+		return s.giveUp(t)
+	}
+	if t.entry.MaxLosses == 0 {
+		s.held.begins(t.entry.Pos)
+	}
+	if !s.announce() || s.expired() {
+		s.hooks.release(t.entry.Kind)
+		return s.giveUp(t)
+	}
+	began := time.Now()
+	o, end := outcome{task: t}, stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
+	// A goroutine of its own, since a handler may end the one it runs in.
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		end = s.perform(&o, slot)
+	}()
+	<-over
+	if err := context.Cause(t.caller); err != nil && end.Outcome == stint.OutcomeReturned {
+		end.Note = "the caller gave up: " + err.Error()
+	}
+	return s.conclude(o, end, began, slot+1)
+}
+
+// lastSlot is the last one that an execution has room to name, counted from 0.
+const lastSlot = 1<<15 - 2
+
+// guests are the runs of a session that callers brought along. They have seats
+// behind the slots that work: numbers that none of these has.
+type guests struct {
+	first int // the first seat
+
+	mu    sync.Mutex
+	over  bool                   // no more may enter
+	seats map[int]stint.Position // what they work on
+	here  sync.WaitGroup
+}
+
+// enter lets a guest in, unless the session takes no more work.
+func (g *guests) enter(stopping <-chan struct{}) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-stopping:
+		return false
+	default:
+	}
+	if !g.over {
+		g.here.Add(1)
+	}
+	return !g.over
+}
+
+func (g *guests) leave() { g.here.Done() }
+
+// shut lets nobody in any more, and waits until all have left.
+func (g *guests) shut() {
+	g.mu.Lock()
+	g.over = true
+	g.mu.Unlock()
+	g.here.Wait()
+}
+
+// sit takes the first seat that is free, and says what is worked on there.
+func (g *guests) sit(pos stint.Position) (seat int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.seats == nil {
+		g.seats = map[int]stint.Position{}
+	}
+	seat = g.first
+	for g.seats[seat] != 0 {
+		seat++
+	}
+	g.seats[seat] = pos
+	return seat
+}
+
+func (g *guests) rise(seat int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.seats, seat)
+}
+
+// positions lists what guests work on.
+func (g *guests) positions() []stint.Position {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := make([]stint.Position, 0, len(g.seats))
+	for _, pos := range g.seats {
+		list = append(list, pos)
+	}
+	return list
+}

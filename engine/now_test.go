@@ -1,0 +1,512 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/retry"
+)
+
+func newEngine(t *testing.T, s stint.Store, mux *stint.Mux, c engine.Config) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(s, mux, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newJob(kind, args string, opts ...stint.Option) stint.NewJob {
+	return stint.Declaration{Name: kind}.Job(json.RawMessage(args), opts...)
+}
+
+// runs works with an engine until the test ends, and returns when it has
+// joined.
+func runs(t *testing.T, e *engine.Engine, s stint.Roster) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	stop = sync.OnceValue(func() error { cancel(); return <-done })
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("the engine stopped with %v", err)
+		}
+	})
+	eventually(t, "the engine has joined", func() bool {
+		roster, err := s.Engines(t.Context())
+		return err == nil && len(roster) == 1
+	})
+	time.Sleep(10 * time.Millisecond) // and takes in guests
+	return stop
+}
+
+// onEachNow runs a test of RunNow on both stores: by an engine that does not
+// run, so that the call joins by itself, and by one that does.
+func onEachNow(t *testing.T, fill func(mux *stint.Mux), f func(t *testing.T, s store, e *engine.Engine)) {
+	t.Run("alone", func(t *testing.T) {
+		onEach(t, func(t *testing.T, s store) {
+			mux := stint.NewMux()
+			fill(mux)
+			f(t, s, newEngine(t, s, mux, engine.Config{Instance: "caller"}))
+			if roster, err := s.Engines(t.Context()); err != nil || len(roster) != 0 {
+				t.Errorf("the roster still has %v, %v", roster, err)
+			}
+		})
+	})
+	t.Run("beside", func(t *testing.T) {
+		onEach(t, func(t *testing.T, s store) {
+			mux := stint.NewMux()
+			fill(mux)
+			// It works on another queue: what comes back is looked at first.
+			e := newEngine(t, s, mux, engine.Config{Instance: "caller", Queues: []string{"other"}, Slots: 2})
+			runs(t, e, s)
+			f(t, s, e)
+			if roster, err := s.Engines(t.Context()); err != nil || len(roster) != 1 {
+				t.Errorf("the roster has %v, %v; want the engine only", roster, err)
+			}
+		})
+	})
+}
+
+func runNow(t *testing.T, e *engine.Engine, job stint.NewJob) stint.Execution {
+	t.Helper()
+	x, err := e.RunNow(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func info(t *testing.T, s stint.Inspector, id stint.ID) *stint.JobInfo {
+	t.Helper()
+	job, err := s.Job(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func TestRunNowHasRunAndRecordedTheJobWhenItReturns(t *testing.T) {
+	type key struct{}
+	fill := func(mux *stint.Mux) {
+		mux.Add(stint.Declaration{Name: "echo"}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+			return fmt.Appendf(nil, `{"id": %d, "attempt": %d, "args": %s, "value": %q}`, job.ID, job.Attempt, job.Args, ctx.Value(key{})), nil
+		})
+	}
+	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		ctx := context.WithValue(t.Context(), key{}, "of the caller")
+		x, err := e.RunNow(ctx, newJob("echo", `{"n":1}`, stint.Tag("a"), stint.Queue("mail")))
+		if err != nil || !x.Final || x.Outcome != stint.OutcomeCompleted {
+			t.Fatalf("the execution is %+v, %v", x, err)
+		}
+		job := info(t, s, x.Job)
+		if job.State != stint.Completed || job.Queue != "mail" || len(job.Tags) != 1 || len(job.Executions) != 1 {
+			t.Errorf("the job is %+v", job)
+		}
+		var result struct {
+			ID, Attempt int64
+			Args        struct{ N int }
+			Value       string
+		}
+		kept := job.Executions[0]
+		if err := json.Unmarshal(kept.Result, &result); err != nil || result.ID != int64(x.Job) || result.Attempt != 1 || result.Args.N != 1 || result.Value != "of the caller" {
+			t.Errorf("the result is %s, %v", kept.Result, err)
+		}
+		if kept.Instance != "caller" || kept.Slot < 1 || kept.Started.Before(job.Created) || kept.Finished.Before(kept.Started) {
+			t.Errorf("what is recorded is %+v", kept)
+		}
+	})
+}
+
+func TestWhatFailsNowIsInTheQueueWithOneAttemptUsed(t *testing.T) {
+	fill := func(mux *stint.Mux) {
+		handle(mux, "fails", func(_ context.Context, job *stint.Job) error {
+			if job.Attempt == 1 {
+				return errors.New("the mail server is away")
+			}
+			return nil
+		})
+	}
+	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		x := runNow(t, e, newJob("fails", `{}`, stint.Retry(retry.Fixed(3, time.Hour))))
+		if x.Final || x.Outcome != stint.OutcomeFailed || x.Error.Message != "the mail server is away" || x.Next == nil || x.Next.Delay != time.Hour {
+			t.Errorf("the execution is %+v", x)
+		}
+		job := info(t, s, x.Job)
+		if job.State != stint.Retrying || job.Attempt != 2 || len(job.Executions) != 1 || job.Due.Sub(job.Executions[0].Finished).Round(time.Millisecond) != time.Hour {
+			t.Errorf("the job is %+v", job)
+		}
+		// The background takes over when its time has come.
+		soon := runNow(t, e, newJob("fails", `{}`, stint.Retry(retry.Fixed(3, 10*time.Millisecond))))
+		mux := stint.NewMux()
+		fill(mux)
+		stop := start(t, s, mux, engine.Config{})
+		job = until(t, s, soon.Job, stint.Completed)
+		if len(job.Executions) != 2 || job.Executions[1].Attempt != 2 {
+			t.Errorf("the executions are %+v", job.Executions)
+		}
+		_ = stop()
+	})
+}
+
+func TestFailuresOfEachKindEndARunNowAsTheyEndAnyAttempt(t *testing.T) {
+	fill := func(mux *stint.Mux) {
+		handle(mux, "final", func(context.Context, *stint.Job) error { return stint.NoRetry(errors.New("no such customer")) })
+		handle(mux, "panics", func(context.Context, *stint.Job) error { panic("oh") })
+		handle(mux, "slow", func(ctx context.Context, _ *stint.Job) error { <-ctx.Done(); return ctx.Err() })
+		handle(mux, "naps", func(context.Context, *stint.Job) error { return stint.Snooze(time.Hour) })
+		handle(mux, "gone", func(context.Context, *stint.Job) error { return stint.Cancel("the customer left") })
+	}
+	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		for _, c := range []struct {
+			kind  string
+			opts  []stint.Option
+			state stint.State
+			class string
+		}{
+			{"final", nil, stint.Failed, "errors.errorString"},
+			{"panics", nil, stint.Retrying, "panic"},
+			{"panics", []stint.Option{stint.Retry(retry.None())}, stint.Failed, "panic"},
+			{"slow", []stint.Option{stint.Timeout(20 * time.Millisecond)}, stint.Retrying, "timeout"},
+			{"naps", nil, stint.Scheduled, ""},
+			{"gone", nil, stint.Cancelled, ""},
+		} {
+			x := runNow(t, e, newJob(c.kind, `{}`, c.opts...))
+			job := info(t, s, x.Job)
+			if job.State != c.state || x.Final != c.state.Final() || len(job.Executions) != 1 {
+				t.Errorf("%s: the job is %s, the execution %+v", c.kind, job.State, x)
+			}
+			if got := job.Executions[0].Error; c.class != "" && (got == nil || got.Class != c.class || c.class == "panic" && got.Stack == "") {
+				t.Errorf("%s: the error is %+v", c.kind, got)
+			}
+		}
+	})
+}
+
+func TestAHandlerThatEndsItsGoroutineDoesNotEndTheCallers(t *testing.T) {
+	fill := func(mux *stint.Mux) {
+		handle(mux, "exits", func(context.Context, *stint.Job) error { runtime.Goexit(); return nil })
+	}
+	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		x := runNow(t, e, newJob("exits", `{}`))
+		if x.Outcome != stint.OutcomeFailed || !strings.Contains(x.Error.Message, "Goexit") || info(t, s, x.Job).State != stint.Retrying {
+			t.Errorf("the execution is %+v", x)
+		}
+	})
+}
+
+func TestACallerThatGivesUpLeavesTheJobToTheQueueUncharged(t *testing.T) {
+	type began struct{}
+	fill := func(mux *stint.Mux) {
+		handle(mux, "long", func(ctx context.Context, job *stint.Job) error {
+			if c, ok := ctx.Value(began{}).(chan struct{}); ok {
+				close(c)
+			}
+			if string(job.Args) == `"stubborn"` {
+				<-ctx.Done()
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}
+	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		begin := make(chan struct{})
+		ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), began{}, begin))
+		go func() { <-begin; cancel(errors.New("the browser was closed")) }()
+		x, err := e.RunNow(ctx, newJob("long", `{}`))
+		if err != nil || x.Outcome != stint.OutcomeReturned || x.Final {
+			t.Fatalf("the execution is %+v, %v", x, err)
+		}
+		job := info(t, s, x.Job)
+		if job.State != stint.Available || job.Attempt != 1 || job.Executions[0].Reason != "the caller gave up: the browser was closed" {
+			t.Errorf("the job is %+v", job)
+		}
+		// What completes all the same has completed.
+		again := make(chan struct{})
+		late, cancelLate := context.WithCancel(context.WithValue(t.Context(), began{}, again))
+		go func() { <-again; cancelLate() }()
+		x, err = e.RunNow(late, newJob("long", `"stubborn"`))
+		if err != nil || x.Outcome != stint.OutcomeCompleted {
+			t.Errorf("the execution is %+v, %v", x, err)
+		}
+	})
+}
+
+func TestNobodyElseTakesAJobThatIsRunNow(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var here, there atomic.Int32
+		mux, other := stint.NewMux(), stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { here.Add(1); return nil })
+		handle(other, "work", func(context.Context, *stint.Job) error { there.Add(1); return nil })
+		start(t, s, other, engine.Config{})
+		e := newEngine(t, s, mux, engine.Config{})
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 10 {
+					if x, err := e.RunNow(t.Context(), newJob("work", `{}`)); err != nil || x.Outcome != stint.OutcomeCompleted {
+						t.Errorf("the execution is %+v, %v", x, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if here.Load() != 40 || there.Load() != 0 {
+			t.Errorf("%d ran here and %d there", here.Load(), there.Load())
+		}
+		enqueue(t, s, "work", `{}`) // the other engine is well
+		eventually(t, "a usual job has run", func() bool { return there.Load() == 1 })
+	})
+}
+
+func TestEventsOfARunNowAreThoseOfAnyRun(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		var mu sync.Mutex
+		var seen []string
+		e := newEngine(t, s, mux, engine.Config{OnEvent: func(ev stint.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			text := string(ev.Type)
+			if ev.Execution != nil {
+				text += " " + ev.Execution.Outcome.String()
+			}
+			if ev.Job != nil {
+				text += " " + ev.Job.Kind
+			}
+			seen = append(seen, text)
+		}})
+		runNow(t, e, newJob("work", `{}`))
+		if got, want := strings.Join(seen, ", "), "joined, started work, ended completed work, left"; got != want {
+			t.Errorf("the events are %s; want %s", got, want)
+		}
+	})
+}
+
+func TestCancellingReachesAJobThatIsRunNow(t *testing.T) {
+	type began struct{}
+	fill := func(mux *stint.Mux) {
+		handle(mux, "long", func(ctx context.Context, job *stint.Job) error {
+			ctx.Value(began{}).(chan stint.ID) <- job.ID
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+	}
+	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		begin := make(chan stint.ID, 1)
+		go func() {
+			id := <-begin
+			if _, err := s.(stint.Canceller).Cancel(t.Context(), []stint.ID{id}, "not needed"); err != nil {
+				t.Error(err)
+			}
+		}()
+		x, err := e.RunNow(context.WithValue(t.Context(), began{}, begin), newJob("long", `{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job := info(t, s, x.Job); x.Outcome != stint.OutcomeCancelled || job.State != stint.Cancelled || job.Reason != "not needed" {
+			t.Errorf("the execution is %+v, the job %s: %s", x, job.State, job.Reason)
+		}
+	})
+}
+
+func TestAnEngineThatStopsWaitsForWhatIsRunNow(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		began, release := make(chan struct{}), make(chan struct{})
+		mux := stint.NewMux()
+		handle(mux, "long", func(context.Context, *stint.Job) error { close(began); <-release; return nil })
+		handle(mux, "quick", func(context.Context, *stint.Job) error { return nil })
+		e := newEngine(t, s, mux, engine.Config{Slots: 1})
+		stop := runs(t, e, s)
+		result := make(chan stint.Execution, 1)
+		go func() {
+			x, err := e.RunNow(t.Context(), newJob("long", `{}`))
+			if err != nil {
+				t.Error(err)
+			}
+			result <- x
+		}()
+		<-began
+		stopped := make(chan error, 1)
+		go func() { stopped <- stop() }()
+		select {
+		case err := <-stopped:
+			t.Fatalf("it stopped with %v while a job ran", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		// It takes no more guests; whoever comes is on his own.
+		if x := runNow(t, e, newJob("quick", `{}`)); x.Outcome != stint.OutcomeCompleted {
+			t.Errorf("the execution is %+v", x)
+		}
+		close(release)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		if x := <-result; x.Outcome != stint.OutcomeCompleted || x.Slot != 2 {
+			t.Errorf("the execution is %+v, want one behind the only slot", x)
+		}
+	})
+}
+
+func TestAfterTheGraceWhatIsRunNowIsCancelledAndReturned(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		began := make(chan struct{})
+		mux := stint.NewMux()
+		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error { close(began); <-ctx.Done(); return ctx.Err() })
+		e := newEngine(t, s, mux, engine.Config{Grace: 50 * time.Millisecond})
+		stop := runs(t, e, s)
+		go func() { <-began; _ = stop() }()
+		x := runNow(t, e, newJob("long", `{}`))
+		if x.Outcome != stint.OutcomeReturned || x.Reason != "the engine stopped" {
+			t.Errorf("the execution is %+v", x)
+		}
+	})
+}
+
+func TestWhatCannotBeRunNowIsNotEnqueued(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { t.Error("it ran"); return nil })
+		e := newEngine(t, s, mux, engine.Config{})
+		over, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("too late"))
+		for want, call := range map[string]func() (stint.Execution, error){
+			`no handler for "other"`: func() (stint.Execution, error) { return e.RunNow(t.Context(), newJob("other", `{}`)) },
+			"waits for no time": func() (stint.Execution, error) {
+				return e.RunNow(t.Context(), newJob("work", `{}`, stint.In(time.Hour)))
+			},
+			"malformed JSON": func() (stint.Execution, error) { return e.RunNow(t.Context(), newJob("work", `{`)) },
+			"too late":       func() (stint.Execution, error) { return e.RunNow(over, newJob("work", `{}`)) },
+			engine.ErrNoImmediate.Error(): func() (stint.Execution, error) {
+				return newEngine(t, silent{s}, mux, engine.Config{}).RunNow(t.Context(), newJob("work", `{}`))
+			},
+		} {
+			if x, err := call(); err == nil || !strings.Contains(err.Error(), want) || x.Job != 0 {
+				t.Errorf("%+v, %v; want %s", x, err, want)
+			}
+		}
+		if counts, err := s.Counts(t.Context()); err != nil || len(counts) != 0 && counts[stint.Available]+counts[stint.Running] != 0 {
+			t.Errorf("counts are %v, %v", counts, err)
+		}
+	})
+}
+
+// stiff is the store of a process that freezes: nothing of its beats arrives
+// any more, nobody vouches for it, and what it records comes too late.
+type stiff struct {
+	store
+	stint.Immediate
+	froze atomic.Bool
+	thaw  chan struct{}
+}
+
+func (f *stiff) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+	err := f.store.Join(ctx, e, kinds)
+	if h, ok := f.store.(stint.Holder); ok {
+		h.Release(e.Token)
+	}
+	return err
+}
+
+func (f *stiff) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+	if f.froze.Load() {
+		<-f.thaw
+	}
+	return f.store.Beat(ctx, token, b)
+}
+
+func TestAProcessThatFreezesInTheMiddleIsBuriedAndItsJobRunsElsewhereCharged(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		f := &stiff{store: s, Immediate: s.(stint.Immediate), thaw: make(chan struct{})}
+		began, release := make(chan stint.ID, 1), make(chan struct{})
+		mux, other := stint.NewMux(), stint.NewMux()
+		handle(mux, "work", func(_ context.Context, job *stint.Job) error {
+			f.froze.Store(true)
+			began <- job.ID
+			<-release
+			return nil
+		})
+		handle(other, "work", func(context.Context, *stint.Job) error { return nil })
+		result := make(chan error, 1)
+		e := newEngine(t, f, mux, engine.Config{Instance: "frozen", TimeToLive: 2 * time.Second})
+		go func() {
+			x, err := e.RunNow(t.Context(), newJob("work", `{}`))
+			if x.Job == 0 {
+				err = fmt.Errorf("the execution names no job, %v", err)
+			}
+			result <- err
+		}()
+		id := <-began
+		start(t, s, other, engine.Config{Instance: "other"})
+		job := until(t, s, id, stint.Completed)
+		if len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeLost || job.Executions[0].Instance != "frozen" ||
+			job.Executions[1].Attempt != 2 || job.Executions[1].Instance != "other" || job.Losses != 1 {
+			t.Errorf("the executions are %+v", job.Executions)
+		}
+		close(f.thaw)
+		close(release)
+		if err := <-result; !errors.Is(err, stint.ErrBuried) {
+			t.Errorf("the late one is told %v, want ErrBuried", err)
+		}
+		if job := info(t, s, id); len(job.Executions) != 2 {
+			t.Errorf("it was recorded all the same: %+v", job.Executions)
+		}
+	})
+}
+
+// cutOff is a store whose answer to an enqueue is lost after the work was done.
+type cutOff struct {
+	store
+	lose atomic.Bool
+}
+
+func (d *cutOff) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stint.ClaimRequest) (stint.Claim, error) {
+	c, err := d.store.(stint.Immediate).EnqueueClaimed(ctx, job, req)
+	if err == nil && d.lose.Load() {
+		return stint.Claim{}, errLost
+	}
+	return c, err
+}
+
+func TestAJobWhoseEnqueueWasNotAnsweredRunsOnceInTheBackground(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		for _, running := range []bool{false, true} {
+			d := &cutOff{store: s}
+			d.lose.Store(true)
+			var runsHere atomic.Int32
+			mux := stint.NewMux()
+			handle(mux, "work", func(context.Context, *stint.Job) error { runsHere.Add(1); return nil })
+			e := newEngine(t, d, mux, engine.Config{TimeToLive: time.Second})
+			stop := func() error { return nil }
+			if running {
+				stop = runs(t, e, s)
+			}
+			if x, err := e.RunNow(t.Context(), newJob("work", `{}`)); !errors.Is(err, errLost) || x.Job != 0 {
+				t.Errorf("the answer is %+v, %v", x, err)
+			}
+			if !running {
+				stop = start(t, s, mux, engine.Config{})
+			}
+			eventually(t, "it has run", func() bool {
+				counts, err := s.Counts(t.Context())
+				return err == nil && counts[stint.Available]+counts[stint.Running] == 0
+			})
+			if err := stop(); err != nil || runsHere.Load() != 1 {
+				t.Errorf("it ran %d times, %v", runsHere.Load(), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// pool is the slots that some queues share, and what was claimed for them.
+// Pools have nothing in common but the stages before and behind them, so a
+// queue that is full holds up no other.
+type pool struct {
+	inputs
+	first int   // the number of its first slot, from 0
+	slots slots // a part of the session's
+
+	ahead int          // the most entries to hold beyond the slots
+	busy  atomic.Int64 // entries claimed for it that have not ended
+	begun atomic.Int64 // tasks that reached a slot
+	pace  *pace
+}
+
+// pools are all of an engine's: one, or one for each queue that has slots of
+// its own and one for the rest.
+type pools struct {
+	all  []*pool
+	own  map[string]*pool
+	rest *pool // of queues without slots of their own; nil when there are none to work on
+}
+
+// newPools divides the slots.
+func newPools(c Config, all slots) pools {
+	if len(c.QueueSlots) == 0 {
+		p := newPool(0, all, maxPrefetch)
+		return pools{all: []*pool{p}, rest: p}
+	}
+	l := pools{own: map[string]*pool{}}
+	first, ahead := 0, max(leastPrefetch, maxPrefetch/len(c.QueueSlots))
+	for _, queue := range slices.Sorted(maps.Keys(c.QueueSlots)) {
+		n := c.QueueSlots[queue]
+		p := newPool(first, all[first:first+n], ahead)
+		first += n
+		l.all = append(l.all, p)
+		if queue == "*" {
+			l.rest = p
+		} else {
+			l.own[queue] = p
+		}
+	}
+	return l
+}
+
+func newPool(first int, slots slots, ahead int) *pool {
+	return &pool{inputs: newInputs(ahead + 1 + len(slots)), first: first, slots: slots, ahead: ahead, pace: newPace(time.Now())}
+}
+
+// of is the pool of a queue; nil when the engine has no slots for it.
+func (l pools) of(queue string) *pool {
+	if p, ok := l.own[queue]; ok {
+		return p
+	}
+	return l.rest
+}
+
+// roomy tells whether any pool has use for more.
+func (l pools) roomy(now time.Time) bool {
+	for _, p := range l.all {
+		if p.room(now) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// room is how many more entries of a lane the engine has use for. A lane that
+// has yet to tell its queue may be anybody's.
+func (l pools) room(lane stint.Lane, now time.Time) int {
+	if lane.Queue != "" {
+		return l.of(lane.Queue).room(now)
+	}
+	room := maxClaim
+	for _, p := range l.all {
+		room = min(room, p.room(now))
+	}
+	return room
+}
+
+func (l pools) close() {
+	for _, p := range l.all {
+		p.close()
+	}
+}
+
+// room is how many more entries the pool has use for. Claims are worth their
+// round trip when they bring half of the prefetch.
+func (p *pool) room(now time.Time) int {
+	prefetch := min(p.ahead, p.pace.prefetch(now))
+	room := len(p.slots) + prefetch - int(p.busy.Load())
+	if room < prefetch/2 {
+		return 0
+	}
+	return min(room, maxClaim)
+}
+
+// take puts a task where it belongs.
+func (p *pool) take(t task, known bool) {
+	t.pool = p
+	p.busy.Add(1)
+	p.send(t, known)
+}
+
+// ended notes that a task no longer takes room.
+func (p *pool) ended() {
+	p.busy.Add(-1)
+	p.pace.add(1)
+}

@@ -1,0 +1,203 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// nowTests are about jobs that are enqueued in somebody's hands.
+var nowTests = []test{
+	{"A job that is enqueued claimed is running from its first moment, and no other claim takes it", func(t *T) {
+		immediate(t)
+		w, other := t.join("k"), t.join("k")
+		ring := t.enqueue(job("k"))
+		c := w.now(t, job("k"))
+		t.state(c.Entries[0].ID, stint.Running)
+		if sights, err := t.Store.Look(t.ctx, stint.KnownLanes{}); err != nil || len(sights) != 1 {
+			t.Errorf("a look shows %v, %v; want the other job's lane only", sights, err)
+		}
+		if rest := other.ClaimAll(); len(rest) != 1 || rest[0].ID != ring[0] {
+			t.Errorf("another engine claims %v, want job %d only", rest, ring[0])
+		}
+		if got, err := other.TryClaim(t.ctx, stint.ClaimRequest{Lane: stint.NowLane, Max: 10, Wait: true}); err != nil || len(got.Positions) != 0 {
+			t.Errorf("from its very lane another engine takes %v, %v", got.Positions, err)
+		}
+		w.Complete(c.Entries...)
+		t.state(c.Entries[0].ID, stint.Completed)
+	}},
+	{"It has everything that was said of it", func(t *T) {
+		immediate(t)
+		w, losses := t.join("k"), 7
+		said := stint.NewJob{
+			Kind: "k", Args: json.RawMessage(`{"n": 12345678901234567890}`), Queue: "mail", Priority: -3,
+			Retry: retry.Fixed(3, time.Minute), Timeout: 5 * time.Second, MaxLosses: &losses,
+			Tags: []string{"b", `a "quoted"`}, URN: "urn:x", Source: "test", Metadata: json.RawMessage(`{"m": 1}`),
+		}
+		claimed := w.now(t, said).Entries[0]
+		t.enqueue(said)
+		usual := w.One()
+		for _, e := range []*stint.Entry{&claimed, &usual} {
+			if e.Ready.IsZero() || e.Created.IsZero() || e.Due.IsZero() || int64(e.ID) != int64(e.Pos) {
+				t.Errorf("the entry is %+v", e)
+			}
+			e.ID, e.Pos, e.Ready, e.Created, e.Due = 0, 0, time.Time{}, time.Time{}, time.Time{}
+			slices.Sort(e.Tags)
+		}
+		if a, b := fmt.Sprintf("%+v", claimed), fmt.Sprintf("%+v", usual); a != b {
+			t.Errorf("it is\n%s\nand as any other job\n%s", a, b)
+		}
+		plain := w.now(t, job("k")).Entries[0]
+		if plain.Queue != stint.DefaultQueue || string(plain.Args) != "{}" || plain.Timeout != 0 || plain.Retry != retry.Default() || plain.Tags != nil {
+			t.Errorf("without anything said it is %+v", plain)
+		}
+		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Tag: "b", Limit: 10}); err != nil || len(found) != 2 {
+			t.Errorf("by its tag %d jobs are found, %v; want both", len(found), err)
+		}
+	}},
+	{"A failure puts it into its own queue, like any other job", func(t *T) {
+		immediate(t)
+		w := t.join("k")
+		e := w.now(t, job("k", stint.Queue("mail"), stint.Priority(-1), stint.Retry(retry.Fixed(1, time.Hour)))).Entries[0]
+		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
+		j := t.info(e.ID)
+		if j.State != stint.Retrying || j.Attempt != 2 || j.Queue != "mail" || j.Priority != -1 || len(j.Executions) != 1 {
+			t.Errorf("it is %+v", j)
+		}
+	}},
+	{"The burial of its engine hands it on", func(t *T) {
+		immediate(t)
+		for _, begun := range []bool{false, true} {
+			w := t.join("k")
+			e := w.now(t, job("k", stint.Queue("mail"))).Entries[0]
+			if begun {
+				w.Beat(e.Pos)
+			}
+			if claims, err := t.Store.Held(t.ctx, w.Info.Token, 0); err != nil || len(claims) != 1 || !slices.Equal(claims[0].Positions, []stint.Position{e.Pos}) {
+				t.Errorf("the engine holds %v, %v", claims, err)
+			}
+			if n := w.Leave(); n != 1 {
+				t.Errorf("its burial concluded %d entries", n)
+			}
+			again := t.join("k")
+			got := again.One()
+			charged := got.Attempt == 2 && got.Losses == 1
+			if got.ID != e.ID || charged != begun {
+				t.Errorf("begun %v: what comes back is %+v", begun, got)
+			}
+			if lane := stint.LaneOf("mail", 0, stint.PartFront, "").ID; again.taken[got.Pos].Lane != lane {
+				t.Errorf("it came back in the lane %d, want the front of its queue", again.taken[got.Pos].Lane)
+			}
+			again.Complete(got)
+		}
+	}},
+	{"An engine that is not in the roster enqueues nothing", func(t *T) {
+		s := immediate(t)
+		w := t.join("k")
+		w.Leave()
+		for _, w := range []*Worker{w, NewWorker(t, t.Store)} {
+			_, err := s.EnqueueClaimed(t.ctx, filled(job("k", stint.Tag("a"))), stint.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})
+			if !errors.Is(err, stint.ErrBuried) {
+				t.Errorf("the error is %v, want ErrBuried", err)
+			}
+		}
+		if counts, err := t.Store.Counts(t.ctx); err != nil || counts[stint.Running] != 0 || counts[stint.Available] != 0 {
+			t.Errorf("counts are %v, %v", counts, err)
+		}
+	}},
+	{"Many at once from many engines each get their own job", func(t *T) {
+		immediate(t)
+		const engines, each = 8, 10
+		workers := make([]*Worker, engines)
+		for i := range workers {
+			workers[i] = t.join("k")
+		}
+		entries := make([][]stint.Entry, engines)
+		errs := atOnce(engines, func(i int) error {
+			for n := range each {
+				urn := fmt.Sprintf("urn:%d:%d", i, n)
+				c, err := workers[i].tryNow(t, job("k", stint.URN(urn)))
+				if err != nil {
+					return err
+				}
+				if len(c.Entries) != 1 || c.Entries[0].URN != urn {
+					return fmt.Errorf("engine %d got %+v, want %s", i, c.Entries, urn)
+				}
+				entries[i] = append(entries[i], c.Entries...)
+			}
+			return nil
+		})
+		t.must(errors.Join(errs...))
+		Verify(t, t.Store) // each entry is in exactly one claim, and behind the frontier
+		for i, w := range workers {
+			w.Complete(entries[i]...)
+		}
+	}},
+	{"Jobs that others enqueue meanwhile are stepped over by none of it", func(t *T) {
+		immediate(t)
+		w := t.join("k")
+		tx := t.begin()
+		var late stint.ID
+		if !t.SingleWriter {
+			ids, err := stint.NewClient(t.Store).With(tx.Tx()).EnqueueMany(t.ctx, jobs(1, "k"))
+			t.must(err)
+			late = ids[0]
+		}
+		w.Complete(w.now(t, job("k")).Entries...)
+		t.must(tx.Commit())
+		if t.SingleWriter {
+			late = t.enqueue(job("k"))[0]
+		}
+		w.Complete(w.now(t, job("k")).Entries...)
+		if e := w.One(); e.ID != late {
+			t.Errorf("job %d was claimed, want %d", e.ID, late)
+		}
+	}},
+}
+
+func immediate(t *T) stint.Immediate {
+	t.Helper()
+	s, ok := t.Store.(stint.Immediate)
+	if !ok {
+		t.Skip("the store enqueues no job that is claimed already")
+	}
+	return s
+}
+
+// now enqueues a job in the worker's hands.
+func (w *Worker) now(t *T, job stint.NewJob) stint.Claim {
+	t.Helper()
+	c, err := w.tryNow(t, job)
+	t.must(err)
+	if len(c.Positions) != 1 || len(c.Entries) != 1 {
+		t.Fatalf("the claim is %+v, want one entry", c)
+	}
+	return c
+}
+
+func (w *Worker) tryNow(t *T, job stint.NewJob) (stint.Claim, error) {
+	w.serial++
+	req := stint.ClaimRequest{Engine: w.Info.Token, Serial: w.serial, Nonce: stint.Nonce(rand.Int64())}
+	c, err := immediate(t).EnqueueClaimed(t.ctx, filled(job), req)
+	for _, pos := range c.Positions {
+		w.taken[pos] = c.ClaimRef
+	}
+	return c, err
+}
+
+// filled is a job as a client hands it on.
+func filled(job stint.NewJob) stint.NewJob {
+	if job.Queue == "" {
+		job.Queue = stint.DefaultQueue
+	}
+	if job.Args == nil {
+		job.Args = json.RawMessage(`{}`)
+	}
+	return job
+}
