@@ -51,7 +51,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a batch of unknown fate is left alone", file: "engine/finish.go",
-		old: "		if s.fenced() {\n			return\n		}\n		// A stop ends", new: "		if true {\n			return\n		}\n		// A stop ends",
+		old: "		if s.fenced() {\n			forgo", new: "		if true {\n			forgo",
 		test: "engine TestABatchOfUnknownFateIsRepeatedUntilItIsKnown",
 	},
 	{
