@@ -32,7 +32,10 @@ type Hook func(ctx context.Context, job *Job, x *Execution) error
 //
 // Hooks are called by the engine that recorded the outcome, beside its slots.
 // After an attempt that was lost with its engine that is the engine that
-// buried the other, when it handles the kind as well. The hooks of one attempt
+// buried the other, when it handles the kind as well. And when a failure turns
+// out to be the last only later, since the engine at hand did not have the
+// function that a policy names, AfterLastFailure is called by the engine that
+// decides, when it handles the kind. The hooks of one attempt
 // are called one after the other, those of different attempts side by side. When
 // hooks cannot keep up, the engine begins jobs of kinds that have some more
 // slowly.

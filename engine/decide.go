@@ -75,6 +75,8 @@ func (s *session) decidePage(ctx context.Context, funcs *retry.Registry, names [
 			at := slices.IndexFunc(page, func(u stint.Undecided) bool { return u.ID == x.Job })
 			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &page[at].Job, Execution: x})
 			s.emitFailed(&page[at].Job, x)
+			// The others were called when the failure was recorded.
+			s.callHooksOf([]moment{afterLastFailure}, &page[at].Job, x, false)
 		}
 	}
 	return last, more, err

@@ -20,32 +20,49 @@ type hookCall struct {
 	hook stint.Hook
 }
 
-// callsAfter lists the hooks to call after an execution, in their order.
-func callsAfter(all []stint.Hooks, x *stint.Execution) (calls []hookCall) {
-	add := func(name string, which func(stint.Hooks) stint.Hook) {
-		for _, h := range all {
-			if hook := which(h); hook != nil {
-				calls = append(calls, hookCall{name, hook})
-			}
-		}
-	}
+// moment is one of those that hooks are for.
+type moment struct {
+	name string
+	of   func(stint.Hooks) stint.Hook
+}
+
+var (
+	afterSuccess     = moment{"after-success", func(h stint.Hooks) stint.Hook { return h.AfterSuccess }}
+	afterFailure     = moment{"after-failure", func(h stint.Hooks) stint.Hook { return h.AfterFailure }}
+	afterLastFailure = moment{"after-last-failure", func(h stint.Hooks) stint.Hook { return h.AfterLastFailure }}
+	finally          = moment{"finally", func(h stint.Hooks) stint.Hook { return h.Finally }}
+)
+
+// momentsOf lists what an execution is, in the order of its hooks.
+func momentsOf(x *stint.Execution) (all []moment) {
 	switch x.Outcome {
 	case stint.OutcomeCompleted:
-		add("after-success", func(h stint.Hooks) stint.Hook { return h.AfterSuccess })
+		all = append(all, afterSuccess)
 	case stint.OutcomeFailed, stint.OutcomeLost, stint.OutcomeExpired:
-		add("after-failure", func(h stint.Hooks) stint.Hook { return h.AfterFailure })
+		all = append(all, afterFailure)
 		if x.Final {
-			add("after-last-failure", func(h stint.Hooks) stint.Hook { return h.AfterLastFailure })
+			all = append(all, afterLastFailure)
 		}
 	}
-	add("finally", func(h stint.Hooks) stint.Hook { return h.Finally })
-	return calls
+	return append(all, finally)
 }
 
 // callHooks has the hooks of a recorded attempt called, and returns at once.
 func (s *session) callHooks(job *stint.Job, x *stint.Execution, place bool) {
+	s.callHooksOf(momentsOf(x), job, x, place)
+}
+
+// callHooksOf does it for some of the moments.
+func (s *session) callHooksOf(moments []moment, job *stint.Job, x *stint.Execution, place bool) {
 	h := s.hooks
-	calls := callsAfter(h.kinds[job.Kind], x)
+	var calls []hookCall
+	for _, m := range moments {
+		for _, one := range h.kinds[job.Kind] {
+			if hook := m.of(one); hook != nil {
+				calls = append(calls, hookCall{m.name, hook})
+			}
+		}
+	}
 	if len(calls) == 0 {
 		if place {
 			h.release(job.Kind)

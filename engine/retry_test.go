@@ -239,8 +239,11 @@ func TestADecisionElsewhereMayBeTheEnd(t *testing.T) {
 			}
 			return retry.Final("customer left")
 		})
+		var hooks journal
+		mux.Hook(hooks.hooks(""))
+		handle(mux, "print", func(context.Context, *stint.Job) error { return nil })
 		ends := make(chan stint.Event, 10)
-		start(t, s, mux, engine.Config{OnEvent: func(e stint.Event) {
+		stop = start(t, s, mux, engine.Config{OnEvent: func(e stint.Event) {
 			if e.Type == stint.EventEnded {
 				ends <- e
 			}
@@ -257,6 +260,12 @@ func TestADecisionElsewhereMayBeTheEnd(t *testing.T) {
 		if note := job.Executions[1].Error.Note; note != "decided by the default policy: retry function f panicked: oh" ||
 			job.Due.Sub(job.Finished).Round(time.Second) != time.Minute {
 			t.Errorf("it is due %v after the decision; noted is %q", job.Due.Sub(job.Finished), note)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got := hooks.of(final); got != "last 2" || hooks.of(panics) != "" {
+			t.Errorf("hooks called by who decided: %q, and %q of what goes on", got, hooks.of(panics))
 		}
 	})
 }
