@@ -35,6 +35,8 @@ var ErrNoImmediate = errors.New("engine: the store enqueues no job that is claim
 // engines to run at once: that nobody waits any more says nothing about the job.
 // The handler gets the values of ctx.
 //
+// The caller decides when it runs: neither slots nor a paused queue hold it up.
+//
 // # Who answers for it
 //
 // The job is in an engine's hands from its first moment. While [Engine.Run]
