@@ -190,15 +190,23 @@ func TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly(t *testing.T) {
 func TestAttemptsAreBoundedByTheirTimeout(t *testing.T) {
 	onEach(t, func(t *testing.T, s store) {
 		mux := stint.NewMux()
-		handle(mux, "slow", func(ctx context.Context, _ *stint.Job) error {
+		handle(mux, "slow", func(ctx context.Context, job *stint.Job) error {
 			<-ctx.Done()
+			if string(job.Args) == `"cause"` {
+				return context.Cause(ctx)
+			}
 			return ctx.Err()
 		})
 		start(t, s, mux, engine.Config{})
-		id := enqueue(t, s, "slow", `{}`, stint.Timeout(30*time.Millisecond), stint.Retry(retry.None()))
-		x := until(t, s, id, stint.Failed).Executions[0]
-		if took := x.Finished.Sub(x.Started); took < 30*time.Millisecond || x.Error.Message != "stint: the attempt timed out: context deadline exceeded" {
-			t.Errorf("after %v: %+v", took, x.Error)
+		for args, want := range map[string]string{
+			`"error"`: "stint: the attempt timed out: context deadline exceeded",
+			`"cause"`: "stint: the attempt timed out",
+		} {
+			id := enqueue(t, s, "slow", args, stint.Timeout(30*time.Millisecond), stint.Retry(retry.None()))
+			x := until(t, s, id, stint.Failed).Executions[0]
+			if took := x.Finished.Sub(x.Started); took < 30*time.Millisecond || x.Error.Message != want || x.Error.Class != "timeout" {
+				t.Errorf("after %v: %+v", took, x.Error)
+			}
 		}
 	})
 }

@@ -95,7 +95,7 @@ func ending(ctx context.Context, result json.RawMessage, err error) stint.Ending
 		return end
 	case errors.Is(cause, stint.ErrCancelled):
 		return stint.Ending{Outcome: stint.OutcomeCancelled, Err: err, Result: result}
-	case errors.Is(cause, stint.ErrTimeout):
+	case errors.Is(cause, stint.ErrTimeout) && !errors.Is(err, stint.ErrTimeout):
 		err = fmt.Errorf("%w: %w", stint.ErrTimeout, err)
 	}
 	end.Outcome, end.Err = stint.OutcomeFailed, err
