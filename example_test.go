@@ -63,11 +63,11 @@ func ExampleConclude() {
 // printer stands for a store.
 type printer struct{}
 
-func (printer) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
-	var ids []stint.ID
+func (printer) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+	receipts := make([]stint.Receipt, len(jobs))
 	for i, j := range jobs {
 		fmt.Println(j.Kind, string(j.Args))
-		ids = append(ids, stint.ID(i+1))
+		receipts[i].ID = stint.ID(i + 1)
 	}
-	return ids, nil
+	return receipts, nil
 }

@@ -29,33 +29,44 @@ type Filter struct {
 	Queue  string
 	Tag    string
 	URN    string
+	Source string
+
+	// Correlation shows the jobs that come from each other: those that were
+	// given this one, and the job of this ID when it was given none.
+	Correlation string
+
 	Before ID  // only jobs with a lower ID: the way to the next page
 	Limit  int // how many at most; 0 means 100
 }
 
 // JobInfo is a job as people see it.
 type JobInfo struct {
-	ID        ID              `json:"id"`
-	Kind      string          `json:"kind"`
-	State     State           `json:"state"`
-	Begun     bool            `json:"begun,omitempty"` // running, and its engine announced it
-	Queue     string          `json:"queue"`
-	Priority  int             `json:"priority"`
-	Args      json.RawMessage `json:"args"`
-	Attempt   int             `json:"attempt"` // the current or last one; the first while none began
-	Losses    int             `json:"losses,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Tags      []string        `json:"tags,omitempty"`
-	URN       string          `json:"urn,omitempty"`
-	Source    string          `json:"source,omitempty"`
-	Metadata  json.RawMessage `json:"metadata,omitempty"`
-	Retry     string          `json:"retry"` // in the text form of package retry
-	Timeout   time.Duration   `json:"timeout,omitempty"`
-	MaxLosses int             `json:"max_losses"`
-	Created   time.Time       `json:"created"`
-	Due       time.Time       `json:"due"`
-	Started   time.Time       `json:"started,omitzero"`  // of the last execution
-	Finished  time.Time       `json:"finished,omitzero"` // of the last execution
+	ID       ID              `json:"id"`
+	Kind     string          `json:"kind"`
+	State    State           `json:"state"`
+	Begun    bool            `json:"begun,omitempty"` // running, and its engine announced it
+	Queue    string          `json:"queue"`
+	Priority int             `json:"priority"`
+	Args     json.RawMessage `json:"args"`
+	Attempt  int             `json:"attempt"` // the current or last one; the first while none began
+	Losses   int             `json:"losses,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Tags     []string        `json:"tags,omitempty"`
+	URN      string          `json:"urn,omitempty"`
+	Source   string          `json:"source,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+
+	// Correlation is the same of all jobs that come from each other: what
+	// their producer said, or else the first one's ID. It is never empty.
+	Correlation string `json:"correlation"`
+
+	Retry     string        `json:"retry"` // in the text form of package retry
+	Timeout   time.Duration `json:"timeout,omitempty"`
+	MaxLosses int           `json:"max_losses"`
+	Created   time.Time     `json:"created"`
+	Due       time.Time     `json:"due"`
+	Started   time.Time     `json:"started,omitzero"`  // of the last execution
+	Finished  time.Time     `json:"finished,omitzero"` // of the last execution
 
 	Executions []ExecutionInfo `json:"executions,omitempty"`
 }

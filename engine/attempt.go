@@ -87,7 +87,8 @@ func (l *attempts) heedless() int {
 }
 
 // context is what the handler gets: it ends with the work, with the job's
-// timeout, or when somebody cancels the job.
+// timeout, or when somebody cancels the job, and what is enqueued with it
+// belongs to the job.
 func (a *attempt) context() (context.Context, context.CancelFunc) {
 	parent := a.s.work
 	if a.keep {
@@ -101,5 +102,6 @@ func (a *attempt) context() (context.Context, context.CancelFunc) {
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, stint.ErrTimeout)
 		end = func() { stop(); cancel(nil) }
 	}
+	ctx = stint.WithCorrelation(ctx, a.entry.Correlation)
 	return context.WithValue(ctx, attemptKey{}, a), end
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished`
+  j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished, j.correlation`
 
 // Job implements [stint.Inspector]. The job and its executions are one
 // statement, so they tell of one moment.
@@ -73,7 +74,7 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 		started, finished     *time.Time
 	)
 	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
-		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished}, more...)...)
+		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished, &j.Correlation}, more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +122,14 @@ func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, erro
 	}
 	if f.URN != "" {
 		add("j.urn = $%d", f.URN)
+	}
+	if f.Source != "" {
+		add("j.source = $%d", f.Source)
+	}
+	if f.Correlation != "" {
+		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // 0 is nobody's
+		args = append(args, id)
+		add(`j.correlation = $%[1]d and j.id = any (array(select e.pos from stint.entries e where e.correlation = $%[1]d) || $`+strconv.Itoa(len(args))+`::bigint)`, f.Correlation)
 	}
 	if f.Tag != "" {
 		// An array, read first: planned as a join it may come last.

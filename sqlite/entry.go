@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -20,12 +21,13 @@ type newEntry struct {
 	queue, kind             string
 	args, metadata          json.RawMessage
 	tags, urn, source       string
+	correlation             string
 }
 
 const appendSQL = `
 insert into stint_entries (lane, created, job, body, due, policy, timeout, attempt, priority, losses, suspect,
-  max_losses, queue, kind, args, tags, urn, source, metadata)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  max_losses, queue, kind, args, tags, urn, source, metadata, correlation)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) {
@@ -52,6 +54,7 @@ func (c *conn) append(e *newEntry) (int64, error) {
 	s.textOr(17, e.urn)
 	s.textOr(18, e.source)
 	s.raw(19, e.metadata)
+	s.textOr(20, e.correlation)
 	if err := s.run(); err != nil {
 		return 0, err
 	}
@@ -80,7 +83,7 @@ func (w *newWait) args() []any {
 const fetchSQL = `
 select e.pos, ifnull(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
        ifnull(e.due, e.created), b.created, case when e.body is null then ifnull(e.due, e.created) else ifnull(b.due, b.created) end,
-       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses
+       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses, b.correlation
 from stint_entries e
 join stint_entries b on b.pos = ifnull(e.body, e.pos)
 where e.pos = ?`
@@ -139,6 +142,7 @@ func (s *Store) scanEntry(c *conn, q *stmt, e *stint.Entry) (err error) {
 	e.URN = q.ColumnText(16)
 	e.Source = q.ColumnText(17)
 	e.MaxLosses = q.maxLosses(18)
+	e.Correlation = cmp.Or(q.ColumnText(19), e.ID.String())
 	e.Tags, err = list[string](q, 15)
 	return err
 }

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/stint-go/stint"
 )
 
 // Jobs implements [stint.Inspector]. A page costs what it shows and what it
-// has to pass over; the filters by tag, by urn and by every state but completed
+// has to pass over; the filters by tag, by urn, by correlation id and by every state but completed
 // look only at jobs that may fit, so that a long history costs them nothing.
 func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
 	text, args := jobsQuery(f)
@@ -53,6 +54,11 @@ with recursive lanes (lane) as (
 select l.lane, ifnull((select c.frontier from stint_claims c where c.lane = l.lane order by c.n desc limit 1), 0) as frontier
 from lanes l where l.lane is not null`
 
+const correlatedSQL = `
+select pos from stint_entries where correlation = ?
+union all
+select pos from stint_entries where pos = ? and job is null and correlation is null and cast(pos as text) = ?`
+
 func jobsQuery(f stint.Filter) (text string, args []any) {
 	where := []string{"true"}
 	add := func(condition string, value any) {
@@ -75,6 +81,14 @@ func jobsQuery(f stint.Filter) (text string, args []any) {
 	}
 	if f.URN != "" {
 		add("j.id in (select ifnull(job, pos) from stint_entries where urn = ?)", f.URN)
+	}
+	if f.Source != "" {
+		add("(select b.source from stint_entries b where b.pos = j.id) = ?", f.Source)
+	}
+	if f.Correlation != "" {
+		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // 0 is nobody's
+		where = append(where, "j.id in ("+correlatedSQL+")")
+		args = append(args, f.Correlation, id, f.Correlation)
 	}
 	if f.Before != 0 {
 		add("j.id < ?", int64(f.Before))

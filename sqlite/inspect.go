@@ -11,7 +11,7 @@ import (
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished, j.max_losses`
+  j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished, j.max_losses, j.correlation`
 
 const jobSQL = `select ` + jobColumns + ` from stint_jobs j where j.id = ?`
 
@@ -57,6 +57,7 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 		Reason: q.ColumnText(9), URN: q.ColumnText(11), Source: q.ColumnText(12), Metadata: q.json(13),
 		Timeout: time.Duration(q.ColumnInt64(15)) * time.Microsecond,
 		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19), MaxLosses: q.maxLosses(20),
+		Correlation: q.ColumnText(21),
 	}
 	policy, err := s.policies.read(c, q.ColumnInt64(14))
 	if err != nil {

@@ -15,6 +15,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
 		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
+		Correlation: d.correlation(job),
 	}
 	var last stint.Position
 	for _, r := range rows {
@@ -84,7 +85,7 @@ func (m *model) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error)
 	var found []stint.JobInfo
 	for _, j := range m.all() {
 		is := func(want, have string) bool { return want == "" || want == have }
-		if is(string(f.State), string(j.State)) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) &&
+		if is(string(f.State), string(j.State)) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Source, j.Source) && is(f.Correlation, j.Correlation) &&
 			(f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) {
 			j.Executions = nil
 			found = append(found, j)

@@ -17,7 +17,8 @@ listed when it fits all of them. What is left over is reached by --before with t
 last id shown.`
 
 const jobsListExample = `  stint jobs list --state failed --kind sh
-  stint jobs list --tag customer:42 --json`
+  stint jobs list --tag customer:42 --json
+  stint jobs list --correlation 12`
 
 func (a *app) jobsListCommand() *cobra.Command {
 	var (
@@ -66,6 +67,8 @@ func (a *app) jobsListCommand() *cobra.Command {
 	flags.StringVar(&filter.Queue, "queue", "", "only jobs of this queue")
 	flags.StringVar(&filter.Tag, "tag", "", "only jobs with this tag")
 	flags.StringVar(&filter.URN, "urn", "", "only jobs about this thing")
+	flags.StringVar(&filter.Source, "source", "", "only jobs from there")
+	flags.StringVar(&filter.Correlation, "correlation", "", "only jobs that come from each other: an id that they were given, or the first one's own")
 	flags.IntVar(&filter.Limit, "limit", 50, "how many at most")
 	flags.Int64Var(&before, "before", 0, "only jobs with a lower id: the way to the next page")
 	return cmd

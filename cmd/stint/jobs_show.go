@@ -63,6 +63,9 @@ func (a *app) showJob(j *stint.JobInfo, now time.Time) {
 	field("tags", visible(strings.Join(j.Tags, ", ")))
 	field("urn", visible(j.URN))
 	field("source", visible(j.Source))
+	if j.Correlation != j.ID.String() {
+		field("correlation", visible(j.Correlation))
+	}
 	field("metadata", cut(visible(string(j.Metadata)), 2000))
 	field("retry", j.Retry)
 	if j.Timeout > 0 {

@@ -48,6 +48,7 @@ create table stint_entries (
   urn      text check (urn <> ''),
   source   text check (source <> ''),
   metadata text check (json_valid(metadata) and json_type(metadata) = 'object'),
+  correlation text check (correlation <> ''), -- null when it is the job's id
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (job <> pos),
   check (body is null or job is not null)
@@ -61,12 +62,26 @@ create index stint_entries_job on stint_entries (job) where job is not null;
 -- Jobs about one thing, for people; jobs that name none are not in it.
 create index stint_entries_urn on stint_entries (urn) where urn is not null;
 
+-- Jobs that come from each other, but for the first of those that were given no id.
+create index stint_entries_correlation on stint_entries (correlation) where correlation is not null;
+
 -- Tags, only for jobs that have some: no index of the hot tables pays for them.
 create table stint_job_tags (
   tag text not null,
   job integer not null,
   primary key (tag, job)
 ) strict, without rowid;
+
+-- Idempotency keys: which job was enqueued under each, and a hash of its kind
+-- and arguments. They stand apart from the log, so that jobs without one pay
+-- nothing, and outlive their job.
+create table stint_idempotency (
+  key         text primary key check (key <> ''),
+  job         integer not null,
+  fingerprint text not null,
+  expires     integer not null   -- when to look whether it may be forgotten
+) strict, without rowid;
+create index stint_idempotency_expires on stint_idempotency (expires);
 
 -- What was taken, by whom, and how far the lane has been read: the entries of
 -- the lane after start and up to frontier. The newest row of a lane is all of
@@ -199,7 +214,8 @@ create view stint_jobs as
          cast(case when w.job in (select c.job from stint_cancellations c) then 'cancelled' else w.why end as text) as state, 0 as begun, w.queue, w.priority, b.args,
          w.attempt, w.losses, cast((select c.why from stint_cancellations c where c.job = w.job) as text) as reason,
          cast(b.created as integer) as created, cast(w.due as integer) as due,
-         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error
+         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
+         cast(ifnull(b.correlation, w.job) as text) as correlation
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_executions l
@@ -213,7 +229,8 @@ union all
          e.queue, e.priority, e.args, e.attempt, e.losses,
          cast(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.pos)) as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
-         x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error
+         x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error,
+         cast(ifnull(e.correlation, e.pos) as text)
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
@@ -226,7 +243,8 @@ union all
          e.queue, e.priority, b.args, e.attempt, e.losses,
          cast(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.job)) as text),
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
-         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error
+         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
+         cast(ifnull(b.correlation, e.job) as text)
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos
