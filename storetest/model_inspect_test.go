@@ -85,7 +85,9 @@ func (m *model) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error)
 	var found []stint.JobInfo
 	for _, j := range m.all() {
 		is := func(want, have string) bool { return want == "" || want == have }
-		if is(string(f.State), string(j.State)) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Source, j.Source) && is(f.Correlation, j.Correlation) &&
+		if is(string(f.State), string(j.State)) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) &&
+			(is(f.Source, j.Source) || m.is("ignores the source in filters")) && is(f.Correlation, j.Correlation) &&
+			(f.Correlation != j.ID.String() || !m.is("leaves out the first of a correlation")) &&
 			(f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) {
 			j.Executions = nil
 			found = append(found, j)

@@ -12,10 +12,20 @@ import (
 // keyRow is who has a key, whether that is committed or not.
 func (d *database) keyRow(key string) *row {
 	i := slices.IndexFunc(d.rows, func(r *row) bool { return key != "" && r.key == key })
-	if i < 0 {
+	if i < 0 || d.is("forgets a key when its job ends") && d.ended(d.rows[i].holder) {
 		return nil
 	}
 	return d.rows[i]
+}
+
+// ended tells whether a job has its final outcome.
+func (d *database) ended(id stint.ID) bool {
+	for _, x := range d.done {
+		if x.Job == id && x.Final {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitKeys waits until no transaction but this one has taken one of the keys
@@ -23,7 +33,7 @@ func (d *database) keyRow(key string) *row {
 func (d *database) awaitKeys(ctx context.Context, in *modelTx, jobs []stint.NewJob) error {
 	taken := func(j stint.NewJob) bool {
 		k := d.keyRow(j.IdempotencyKey)
-		return k != nil && k.tx != nil && k.tx != in
+		return k != nil && k.tx != nil && k.tx != in && !k.tx.ended
 	}
 	for slices.ContainsFunc(jobs, taken) && !d.is("believes keys that are not committed") {
 		d.mu.Unlock()

@@ -153,8 +153,18 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	if m.installed == 0 {
 		return nil, stint.ErrSchema
 	}
-	if conflict := m.keyConflict(jobs); conflict != nil {
-		return nil, conflict
+	conflict := m.keyConflict(jobs)
+	if conflict != nil {
+		if m.is("keeps the keys of what it refuses") {
+			for _, j := range jobs {
+				if m.keyRow(j.IdempotencyKey) == nil {
+					m.takeKey(in, &j, 1)
+				}
+			}
+		}
+		if !m.is("stores what stands beside a conflict") {
+			return nil, conflict
+		}
 	}
 	var receipts []stint.Receipt
 	for _, j := range jobs {
@@ -196,6 +206,9 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	if in == nil || m.is("rings too early") {
 		m.ring()
 	}
+	if conflict != nil {
+		return nil, conflict
+	}
 	return receipts, nil
 }
 
@@ -216,6 +229,9 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	}
 	if d.is("forgets arguments of later entries") && pos != int64(job.id) {
 		e.Args = nil
+	}
+	if d.is("forgets correlation ids later") && pos != int64(job.id) {
+		e.Correlation = job.id.String()
 	}
 	if d.is("forgets the bound of losses later") && pos != int64(job.id) {
 		e.MaxLosses = stint.DefaultMaxLosses
