@@ -129,6 +129,10 @@ func TestSQLSaysWhatAJobBelongsTo(t *testing.T) {
 	if !slices.Equal(shown, []string{root.String(), root.String()}) {
 		t.Errorf("the view shows %q", shown)
 	}
+	bare := value[stint.ID](t, s.pool, `select stint.enqueue('k', tags => '{}', metadata => 'null')`)
+	if !value[bool](t, s.pool, `select tags is null and metadata is null and correlation is null from stint.entries where pos = $1`, bare) {
+		t.Error("what is empty is stored")
+	}
 	if j, err := s.Job(t.Context(), child); err != nil || string(j.Metadata) != `{"m": 1}` {
 		t.Errorf("the child is %+v, error %v", j, err)
 	}

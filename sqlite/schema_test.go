@@ -67,19 +67,20 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 	s := open(t, Memory)
 	for _, f := range []stint.Filter{
 		{}, {Before: 10}, {State: stint.Completed}, {State: stint.Available}, {State: stint.Running}, {State: stint.Failed}, {State: stint.Cancelled},
-		{State: stint.Retrying}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
+		{State: stint.Retrying}, {Tag: "t"}, {URN: "u"}, {Correlation: "5"}, {Correlation: "5", State: stint.Scheduled}, {Source: "s"}, {Kind: "k", Queue: "q"},
 	} {
 		text, args := jobsQuery(f)
 		plan := plan(t, s, text, args...)
 		if strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("the list for %+v sorts all that there is:\n%s", f, plan)
 		}
-		if rare := f.State != "" && f.State != stint.Completed || f.Tag+f.URN != ""; rare && strings.Contains(plan, "SCAN e\n") {
+		if rare := f.State != "" && f.State != stint.Completed || f.Tag+f.URN+f.Correlation != ""; rare && strings.Contains(plan, "SCAN e\n") {
 			t.Errorf("the list for %+v reads the whole log:\n%s", f, plan)
 		}
 	}
 	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL,
-		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "never": neverReadySQL, "cancelling": cancellingSQL} {
+		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "never": neverReadySQL, "cancelling": cancellingSQL,
+		"holder": holderSQL, "old key": oldKeySQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&
 				!strings.HasPrefix(line, "SCAN b\n") && !strings.HasPrefix(line, "SCAN r") {

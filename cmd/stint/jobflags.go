@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,9 @@ func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
 				return nil, err
 			}
 		}
+	}
+	if given("metadata") && strings.TrimSpace(f.metadata) == "" {
+		return nil, usagef("--metadata: it is empty")
 	}
 	add("queue", stint.Queue(f.queue))
 	add("priority", stint.Priority(f.priority))
