@@ -138,19 +138,19 @@ func TestEnqueueMiddlewareMayChangeRefuseAndSeeWhatCameOfIt(t *testing.T) {
 	var k kept
 	var log []string
 	tag := func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			log = append(log, "tag")
 			for i := range jobs {
 				stint.Tag("audited")(&jobs[i])
 			}
-			ids, err := next(ctx, tx, jobs)
-			log = append(log, fmt.Sprintf("tagged %d, %v", len(ids), err))
-			return ids, err
+			receipts, err := next(ctx, tx, jobs)
+			log = append(log, fmt.Sprintf("tagged %d, %v", len(receipts), err))
+			return receipts, err
 		}
 	}
 	closed := errors.New("we are closed")
 	guard := func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			if slices.ContainsFunc(jobs, func(j stint.NewJob) bool { return j.Queue == "closed" }) {
 				return nil, closed
 			}
@@ -186,7 +186,7 @@ func TestEnqueueMiddlewareMayChangeRefuseAndSeeWhatCameOfIt(t *testing.T) {
 func TestWhatEnqueueMiddlewareChangedIsChecked(t *testing.T) {
 	var k kept
 	client := stint.NewClient(&k).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			jobs[1].Queue = "*"
 			return next(ctx, tx, jobs)
 		}
@@ -200,7 +200,7 @@ func TestWhatEnqueueMiddlewareChangedIsChecked(t *testing.T) {
 func TestEnqueueMiddlewareAnswersForEachJob(t *testing.T) {
 	var k kept
 	client := stint.NewClient(&k).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			return nil, nil // as though there had been none
 		}
 	})

@@ -27,6 +27,8 @@ func grow(t testing.TB, s *Store, engine stint.Token, n int) {
 		from generate_series(1, $2::int) i`, int64(normal), n)
 	exec(t, s, `insert into stint.job_tags (tag, job) select 't', pos from stint.entries where tags is not null`)
 	exec(t, s, `
+		insert into stint.idempotency (key, job, fingerprint, expires) select 'key ' || i, i, '', now() + interval '1 day' from generate_series(1, $1::int) i`, n)
+	exec(t, s, `
 		insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
 		select $1::bigint, i, i, case when i > greatest(1, ($2 - $2 / 50) / 500) then $3::bigint else 1 end, i,
 		       (select xid from stint.entries limit 1), i * 500,
@@ -108,6 +110,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 				{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},
 				{"finish", 400, `select stint.finish($1, '{}', '{}', '{}', $2, null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
 				   null, null, null, null, null, null, null, null, null, null, null, null, null)`, []any{w.Info.Token, []int64{int64(id), int64(n) + 7}}},
+				{"take keys", 200, `select * from stint.take_keys('{key 5,new}', '{"",a}', '{1,2}')`, nil},
 				{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},
 			} {
 				// The first run reads the catalogue as well.

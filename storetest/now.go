@@ -38,7 +38,7 @@ var nowTests = []test{
 		said := stint.NewJob{
 			Kind: "k", Args: json.RawMessage(`{"n": 12345678901234567890}`), Queue: "mail", Priority: -3,
 			Retry: retry.Fixed(3, time.Minute), Timeout: 5 * time.Second, MaxLosses: &losses,
-			Tags: []string{"b", `a "quoted"`}, URN: "urn:x", Source: "test", Metadata: json.RawMessage(`{"m": 1}`),
+			Tags: []string{"b", `a "quoted"`}, URN: "urn:x", Source: "test", Metadata: json.RawMessage(`{"m": 1}`), Correlation: "order 7",
 		}
 		claimed := w.now(t, said).Entries[0]
 		t.enqueue(said)
@@ -54,11 +54,17 @@ var nowTests = []test{
 			t.Errorf("it is\n%s\nand as any other job\n%s", a, b)
 		}
 		plain := w.now(t, job("k")).Entries[0]
+		if plain.Correlation != plain.ID.String() {
+			t.Errorf("without anything said it belongs to %q, want itself", plain.Correlation)
+		}
 		if plain.Queue != stint.DefaultQueue || string(plain.Args) != "{}" || plain.Timeout != 0 || plain.Retry != retry.Default() || plain.Tags != nil {
 			t.Errorf("without anything said it is %+v", plain)
 		}
 		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Tag: "b", Limit: 10}); err != nil || len(found) != 2 {
 			t.Errorf("by its tag %d jobs are found, %v; want both", len(found), err)
+		}
+		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Correlation: "order 7"}); err != nil || len(found) != 2 {
+			t.Errorf("by its correlation id %d jobs are found, %v; want both", len(found), err)
 		}
 	}},
 	{"A failure puts it into its own queue, like any other job", func(t *T) {
