@@ -14,11 +14,13 @@ import (
 
 const jobsListLong = `List shows jobs, the newest first. Filters narrow it down together: a job is
 listed when it fits all of them. What is left over is reached by --before with the
-last id shown. ` + timesHelp + `
+last id shown.
 
-Filters by tag, urn, correlation, outcome, error, faulty, and the states scheduled, retrying,
-failed and cancelled look only at jobs that may fit; with others alone, the search goes
-through all jobs until it has found enough.`
+` + timesHelp + `
+
+Filters by tag, urn, correlation, outcome, error, faulty, and the states scheduled,
+retrying, failed and cancelled look only at jobs that may fit; with others alone, the
+search goes through all jobs until it has found enough.`
 
 const jobsListExample = `  stint jobs list --state failed,retrying --kind sh
   stint jobs list --faulty
