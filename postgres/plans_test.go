@@ -22,8 +22,9 @@ func grow(t testing.TB, s *Store, engine stint.Token, n int) {
 		exec(t, s, "alter table stint."+table+" set (autovacuum_enabled = off)")
 	}
 	exec(t, s, `
-		insert into stint.entries (lane, queue, kind, args, urn, tags)
-		select $1, 'default', case when i % 10 = 0 then 'rare' else 'k' end, '{}', 'urn:' || i, case when i % 1000 = 0 then '{t}'::text[] end
+		insert into stint.entries (lane, queue, kind, args, urn, tags, correlation)
+		select $1, 'default', case when i % 10 = 0 then 'rare' else 'k' end, '{}', 'urn:' || i, case when i % 1000 = 0 then '{t}'::text[] end,
+		       case when i % 3 = 0 then (i / 100)::text end
 		from generate_series(1, $2::int) i`, int64(normal), n)
 	exec(t, s, `insert into stint.job_tags (tag, job) select 't', pos from stint.entries where tags is not null`)
 	exec(t, s, `
@@ -132,6 +133,8 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 		state := func(all ...stint.State) []stint.State { return all }
 		for _, f := range []stint.Filter{
 			{Limit: 50}, {Tag: "t", Limit: 20}, {URN: "urn:5"}, {Tag: "t", URN: "urn:5"},
+			{Correlation: "5"}, {Correlation: id.String(), Limit: 20}, {Correlation: "5", States: state(stint.Completed, stint.Failed)},
+			{Correlation: "5", States: state(stint.Scheduled), Source: "s", Before: id},
 			{States: state(stint.Failed), Limit: 20}, {States: state(stint.Failed), Before: id, Kind: "k", Limit: 20},
 			{States: state(stint.Scheduled), Limit: 20}, {States: state(stint.Retrying)}, {States: state(stint.Cancelled)},
 			{States: state(stint.Failed, stint.Cancelled, stint.Retrying), Limit: 20}, {States: state(stint.Scheduled, stint.Retrying), Limit: 20},
