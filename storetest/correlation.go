@@ -54,6 +54,33 @@ var correlationTests = []test{
 		}
 	}},
 	{"Jobs that come from each other are found together, the first among them", correlated},
+	{"A recovered job belongs with the one that it does again", func(t *T) {
+		ids := t.enqueue(job("k"), job("k", stint.Correlation("order 7")))
+		want := []string{ids[0].String(), "order 7"}
+		w := t.join("k")
+		w.Complete(w.ClaimAll()...)
+		again := []stint.Again{{}, {In: 10 * time.Millisecond}}
+		latest, all := slices.Clone(ids), [][]stint.ID{{ids[0]}, {ids[1]}}
+		for round := range 2 {
+			for i, id := range latest {
+				latest[i] = t.recovers(id, again[(i+round)%2])
+				all[i] = append([]stint.ID{latest[i]}, all[i]...)
+			}
+			time.Sleep(20 * time.Millisecond)
+			t.promoteAll(1)
+			for _, e := range w.ClaimAll() {
+				if i := slices.Index(latest, e.ID); i < 0 || e.Correlation != want[i] {
+					t.Errorf("job %d runs with the correlation id %q, of %v want %q", e.ID, e.Correlation, latest, want)
+				}
+				w.Complete(e)
+			}
+		}
+		for i := range ids {
+			if got := t.list(stint.Filter{Correlation: want[i]}); !slices.Equal(got, all[i]) {
+				t.Errorf("%q shows %v, want %v", want[i], got, all[i])
+			}
+		}
+	}},
 	{"Jobs are found by their source", func(t *T) {
 		a := t.enqueue(
 			job("a", stint.Source("cron")), job("a", stint.Source("web")), job("a"),

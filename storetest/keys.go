@@ -254,6 +254,33 @@ var keysTests = []test{
 		t.must(tx.Commit())
 	}},
 	{"Of many producers at once one stores the job", oneOfMany},
+	{"A recovered job leaves the key to the one that it does again", func(t *T) {
+		a := job("k", stint.IdempotencyKey("a"))
+		first := t.keyed(a)[0].ID
+		w := t.join("k")
+		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
+		anew := t.recovers(first, stint.Again{})
+		for range 2 {
+			if r := t.keyed(a)[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
+				t.Errorf("beside job %d, which is %s, it is answered with %+v; want a duplicate of job %d", anew, t.info(anew).State, r, first)
+			}
+			w.Complete(w.ClaimAll()...)
+		}
+		t.jobs(first, anew)
+	}},
+	{"The key of a deleted job is remembered", func(t *T) {
+		a := job("k", stint.IdempotencyKey("a"))
+		first := t.keyed(a)[0].ID
+		w := t.join("k")
+		w.Complete(w.One())
+		t.deletes(map[stint.ID]stint.Deletion{first: stint.DeletedNow})
+		t.promoteAll(0) // which also forgets what is old
+		if r := t.keyed(a)[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
+			t.Errorf("it is answered with %+v, want a duplicate of job %d", r, first)
+		}
+		t.conflict(stint.Tx{}, first, job("other", stint.IdempotencyKey("a")))
+		t.jobs()
+	}},
 }
 
 func oneOfMany(t *T) {
