@@ -255,6 +255,16 @@ var mutants = []mutant{
 		replace: []string{"on conflict do nothing returning key)", "on conflict (key) do update set expires = excluded.expires returning key)"},
 	},
 	{
+		name: "a claim at once takes its own end for the frontier", trap: "A claim that was outrun while it took its key does not move the frontier back",
+		store: func(q *statements) {
+			q.now = strings.Replace(q.now, "greatest(f.xid, e.xid), case when f.xid > e.xid then f.pos else e.pos end", "e.xid, e.pos", 1)
+		},
+	},
+	{
+		name: "a claim at once fences before it takes its key", trap: "Who waits for a key holds up neither the lane nor a burial",
+		replace: []string{"  select t.job, t.same into k\n", "  perform stint.fence(token) from stint.engines;\n  select t.job, t.same into k\n"},
+	},
+	{
 		name: "keys are forgotten by their age", trap: "A key is remembered for as long as its job is kept",
 		replace: []string{"case when exists (select from stint.entries e where e.pos = o.job) then", "case when false then"},
 	},

@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/storetest"
 )
 
 var keyTraps = []trap{
@@ -79,6 +81,55 @@ var keyTraps = []trap{
 			return err
 		})
 	}},
+	{"A claim that was outrun while it took its key does not move the frontier back", func(b *bench) error {
+		slow, fast := b.join(), b.join()
+		gate := begin(b, b.s)
+		_, err := gate.Exec(b.Context(), `select pg_advisory_xact_lock($1)`, slow.Info.Token)
+		b.must(err)
+		answer := make(chan error, 1)
+		go func() { answer <- b.now(slow, stint.IdempotencyKey("a")) }()
+		// It has taken its key, and with that its transaction number.
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		b.must(b.now(fast))
+		b.must(gate.Rollback(b.Context()))
+		b.must(<-answer)
+		if n := value[int](b, b.s.pool, `select count(*) from stint.jobs where state <> 'running'`); n != 0 {
+			return fmt.Errorf("%d of the jobs are not running", n)
+		}
+		return nil
+	}},
+	{"Who waits for a key holds up neither the lane nor a burial", func(b *bench) error {
+		tx := begin(b, b.s)
+		b.enqueueIn(Tx(tx), 1, stint.IdempotencyKey("a"))
+		w, other := b.join(), b.join()
+		answer := make(chan error, 1)
+		go func() { answer <- b.now(w, stint.IdempotencyKey("a")) }()
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		err := b.soon("another claim", func(ctx context.Context) error {
+			_, err := b.s.EnqueueClaimed(ctx, b.job(), b.request(other))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = b.soon("a burial", func(ctx context.Context) error {
+			free := false
+			conn := connect(b, b.s)
+			if err := conn.QueryRow(ctx, `select pg_try_advisory_xact_lock($1)`, w.Info.Token).Scan(&free); err != nil || free {
+				return err
+			}
+			return errors.New("its engine is held")
+		})
+		if err != nil {
+			return err
+		}
+		b.must(tx.Rollback(b.Context()))
+		return <-answer
+	}},
 	{"A key is remembered for as long as its job is kept", func(b *bench) error {
 		w := b.join()
 		ended := b.enqueue(2, stint.Queue("q"))
@@ -105,6 +156,21 @@ var keyTraps = []trap{
 		}
 		return nil
 	}},
+}
+
+// now enqueues a job in a worker's hands.
+func (b *bench) now(w *storetest.Worker, opts ...stint.Option) error {
+	_, err := b.s.EnqueueClaimed(b.Context(), b.job(opts...), b.request(w))
+	return err
+}
+
+// job is one as a client hands it on.
+func (b *bench) job(opts ...stint.Option) stint.NewJob {
+	return stint.Declaration{Name: "k", Queue: stint.DefaultQueue}.Job([]byte(`{}`), opts...)
+}
+
+func (b *bench) request(w *storetest.Worker) stint.ClaimRequest {
+	return stint.ClaimRequest{Engine: w.Info.Token, Serial: 1_000_000, Nonce: 1}
 }
 
 // said is what a producer was told.

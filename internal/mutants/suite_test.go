@@ -38,6 +38,11 @@ var mutants = []mutant{
 		test: "sqlite TestConformance/Keys/Other arguments or another kind under a key are refused, and nothing of the batch is stored",
 	},
 	{
+		name: "SQLite claims a duplicate", file: "sqlite/now.go",
+		old: `	if receipts[0].Duplicate {`, new: `	if false {`,
+		test: "sqlite TestConformance/Now/Of one key only the first is claimed, whoever stored it",
+	},
+	{
 		name: "SQLite promotes by id", file: "sqlite/waiting.go",
 		old: "where due between ? and ? order by due, job limit ?", new: "where due between ? and ? order by job limit ?",
 		test: "sqlite TestPromotionDrawsPositionsInTheOrderOfDueTimes",
