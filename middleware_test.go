@@ -208,3 +208,22 @@ func TestEnqueueMiddlewareAnswersForEachJob(t *testing.T) {
 		t.Errorf("a job that was not stored has the id %d", id)
 	}
 }
+
+func TestEnqueueMiddlewareSeesWhatIsADuplicate(t *testing.T) {
+	var seen []stint.Receipt
+	client := stint.NewClient(&memory{}).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+			receipts, err := next(ctx, tx, jobs)
+			seen = append(seen, receipts...)
+			return receipts, err
+		}
+	})
+	for range 2 {
+		if id, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "k", IdempotencyKey: "a"}); err != nil || id != 1 {
+			t.Errorf("answered with job %d, %v", id, err)
+		}
+	}
+	if want := []stint.Receipt{{ID: 1}, {ID: 1, Duplicate: true}}; !slices.Equal(seen, want) {
+		t.Errorf("it saw %+v, want %+v", seen, want)
+	}
+}

@@ -7,8 +7,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/postgres"
 )
 
 // A chain of jobs, each enqueued by the one before, by whatever client.
@@ -63,6 +67,106 @@ func TestWhatAHandlerEnqueuesBelongsToItsJob(t *testing.T) {
 		}
 		if found, err := s.Jobs(t.Context(), stint.Filter{Correlation: "another"}); err != nil || len(found) != 2 {
 			t.Errorf("%d jobs were given an id of their own, error %v; want 2", len(found), err)
+		}
+	})
+}
+
+// By whatever way a job reaches the store while another one runs, it belongs to
+// that one: by the context's client, run at once, from a hook.
+func TestEveryWayToEnqueueFromAHandlerHandsTheCorrelationOn(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var guest *engine.Engine
+		mux := stint.NewMux()
+		root := handle(mux, "root", func(ctx context.Context, job *stint.Job) error {
+			if _, err := stint.ClientFrom(ctx).Enqueue(ctx, stint.NewJob{Kind: "context"}); err != nil {
+				return err
+			}
+			_, err := guest.RunNow(ctx, stint.NewJob{Kind: "now"})
+			return err
+		})
+		root.Hook(stint.Hooks{AfterSuccess: func(ctx context.Context, _ *stint.Job, _ *stint.Execution) error {
+			_, err := stint.ClientFrom(ctx).Enqueue(ctx, stint.NewJob{Kind: "hook"})
+			return err
+		}})
+		handle(mux, "now", func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.ClientFrom(ctx).Enqueue(ctx, stint.NewJob{Kind: "of now"})
+			return err
+		})
+		for _, kind := range []string{"context", "of now", "hook"} {
+			handle(mux, kind, func(context.Context, *stint.Job) error { return nil })
+		}
+		guest = newEngine(t, s, mux, engine.Config{})
+		start(t, s, mux, engine.Config{})
+		for _, opt := range [][]stint.Option{nil, {stint.Correlation("order 7")}} {
+			id := enqueue(t, s, "root", `{}`, opt...)
+			want := info(t, s, id).Correlation
+			if (want == "order 7") != (opt != nil) {
+				t.Errorf("job %d has the correlation id %q", id, want)
+			}
+			var kinds []string
+			eventually(t, "all are there", func() bool {
+				found, err := s.Jobs(t.Context(), stint.Filter{Correlation: want, States: []stint.State{stint.Completed}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				kinds = nil
+				for _, j := range found {
+					kinds = append(kinds, j.Kind)
+				}
+				return len(kinds) >= 5
+			})
+			slices.Sort(kinds)
+			if !slices.Equal(kinds, []string{"context", "hook", "now", "of now", "root"}) {
+				t.Errorf("%q is found as %q", want, kinds)
+			}
+		}
+	})
+}
+
+func TestWhatAHandlerEnqueuesInItsTransactionBelongsToItsJob(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s, err := postgres.New(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	mux := stint.NewMux()
+	handle(mux, "parent", func(ctx context.Context, _ *stint.Job) error {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback(context.WithoutCancel(ctx))
+		if _, err := stint.ClientFrom(ctx).With(postgres.Tx(tx)).Enqueue(ctx, stint.NewJob{Kind: "child", Queue: "nobody's"}); err != nil {
+			return err
+		}
+		return engine.CompleteTx(ctx, postgres.Tx(tx), nil)
+	})
+	start(t, s, mux, engine.Config{Queues: []string{stint.DefaultQueue}})
+	parent := enqueue(t, s, "parent", `{}`)
+	until(t, s, parent, stint.Completed)
+	found, err := s.Jobs(t.Context(), stint.Filter{Correlation: parent.String()})
+	if err != nil || len(found) != 2 || found[0].Kind != "child" {
+		t.Errorf("what belongs to the job is %+v, error %v; want it and its child", found, err)
+	}
+}
+
+func TestWhatACallerEnqueuesToRunNowBelongsToItsRequest(t *testing.T) {
+	seen := make(chan string, 1)
+	fill := func(mux *stint.Mux) {
+		handle(mux, "work", func(_ context.Context, job *stint.Job) error { seen <- job.Correlation; return nil })
+	}
+	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		x, err := e.RunNow(stint.WithCorrelation(t.Context(), "request 9"), newJob("work", `{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, shown := <-seen, info(t, s, x.Job).Correlation; got != "request 9" || shown != "request 9" {
+			t.Errorf("the handler saw the correlation id %q, and people see %q", got, shown)
 		}
 	})
 }
