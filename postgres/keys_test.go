@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -135,5 +136,34 @@ func TestSQLSaysWhatAJobBelongsTo(t *testing.T) {
 	}
 	if j, err := s.Job(t.Context(), child); err != nil || string(j.Metadata) != `{"m": 1}` {
 		t.Errorf("the child is %+v, error %v", j, err)
+	}
+}
+
+// Keys are looked up, taken and indexed for those that have some.
+func TestJobsWithoutKeysPayNothingForThem(t *testing.T) {
+	s := newStore(t)
+	job := func(opts ...stint.Option) stint.NewJob {
+		return stint.Declaration{Name: "k", Queue: "q"}.Job([]byte(`{}`), opts...)
+	}
+	for _, c := range []struct {
+		jobs  []stint.NewJob
+		keyed bool
+	}{
+		{[]stint.NewJob{job()}, false},
+		{[]stint.NewJob{job(), job(stint.Correlation("a"))}, false},
+		{[]stint.NewJob{job(stint.In(time.Hour), stint.Tag("t")), job()}, false},
+		{[]stint.NewJob{job(stint.IdempotencyKey("a"))}, true},
+		{[]stint.NewJob{job(), job(stint.IdempotencyKey("a"))}, true},
+	} {
+		stmts, columns := s.enqueueStatements(c.jobs, dictionary{}, false)
+		if keyed := strings.Contains(stmts[0].text, "take_keys"); len(stmts) != 1 || keyed != c.keyed || (columns == keyedColumns) != c.keyed {
+			t.Errorf("%+v are enqueued by %d statements, the first\n%s", c.jobs, len(stmts), stmts[0].text)
+		}
+	}
+	full := value[[]string](t, s.pool, `
+		select array_agg(i.indexrelid::regclass::text order by i.indexrelid::regclass::text) from pg_index i
+		where i.indrelid = 'stint.entries'::regclass and i.indpred is null`)
+	if want := []string{"stint.entries_lane", "stint.entries_pkey"}; !slices.Equal(full, want) {
+		t.Errorf("every job is in the indexes %q, want %q", full, want)
 	}
 }
