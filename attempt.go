@@ -33,8 +33,12 @@ type Attempt struct {
 
 type attemptKey struct{}
 
-// WithAttempt returns the context of a handler.
+// WithAttempt returns the context of a handler. What is enqueued with it
+// inherits the correlation id of the attempt's job, if that has one.
 func WithAttempt(ctx context.Context, a *Attempt) context.Context {
+	if a != nil && a.Job != nil && a.Job.Correlation != "" {
+		ctx = WithCorrelation(ctx, a.Job.Correlation)
+	}
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 

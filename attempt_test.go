@@ -61,3 +61,25 @@ func TestLastIsJudgedAsOfTheStartOfTheAttempt(t *testing.T) {
 		}
 	}
 }
+
+// So a handler's test sees what an engine does.
+func TestWhatIsEnqueuedInAnAttemptBelongsToItsJob(t *testing.T) {
+	var k kept
+	ctx := stint.WithCorrelation(t.Context(), "of the caller")
+	for _, c := range []struct {
+		attempt *stint.Attempt
+		want    string
+	}{
+		{&stint.Attempt{Job: &stint.Job{ID: 7, Correlation: "order 7"}, Client: stint.NewClient(&k)}, "order 7"},
+		{&stint.Attempt{Job: &stint.Job{ID: 7}, Client: stint.NewClient(&k)}, "of the caller"},
+		{&stint.Attempt{Client: stint.NewClient(&k)}, "of the caller"},
+	} {
+		within := stint.WithAttempt(ctx, c.attempt)
+		if _, err := stint.ClientFrom(within).With(stint.Tx{Handle: 1}).Enqueue(within, stint.NewJob{Kind: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.jobs[len(k.jobs)-1].Correlation; got != c.want {
+			t.Errorf("of %+v it has the correlation id %q, want %q", c.attempt.Job, got, c.want)
+		}
+	}
+}

@@ -16,7 +16,7 @@ const DefaultQueue = "default"
 const (
 	MinPriority = -100
 	MaxPriority = 100
-	MaxName     = 255 // bytes of a queue, kind, tag, urn or source
+	MaxName     = 255 // bytes of a queue, kind, tag, urn, source, correlation or idempotency key
 	MaxTags     = 50  // on one job
 )
 
@@ -104,13 +104,15 @@ func (j NewJob) checkLabels() error {
 			return Invalid("tags", "%q is there twice", tag)
 		}
 	}
-	if j.URN != "" {
-		if err := CheckName("urn", j.URN); err != nil {
+	for _, label := range [...]struct{ field, name string }{
+		{"urn", j.URN}, {"source", j.Source}, {"correlation", j.Correlation}, {"idempotency key", j.IdempotencyKey},
+	} {
+		if label.name == "" {
+			continue
+		}
+		if err := CheckName(label.field, label.name); err != nil {
 			return err
 		}
-	}
-	if j.Source != "" {
-		return CheckName("source", j.Source)
 	}
 	return nil
 }
@@ -124,8 +126,8 @@ func CheckQueue(name string) error {
 	return CheckName("queue", name)
 }
 
-// CheckName reports what is wrong with the name of a queue, kind, tag, urn or
-// source: it is 1 to 255 bytes of UTF-8 without control characters and without
+// CheckName reports what is wrong with the name of a queue, kind, tag, urn,
+// source, correlation or idempotency key: it is 1 to 255 bytes of UTF-8 without control characters and without
 // space at its ends.
 func CheckName(field, name string) error {
 	switch {

@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,20 +69,44 @@ func (c *Client) Declare(groups ...*Group) *Client {
 	return &d
 }
 
-// Enqueue stores one job and returns its ID. An error that matches
-// [ErrInvalid] says what about the job can never be right; nothing is stored
-// then.
+// Enqueue stores one job and returns its ID; of one that was enqueued under the
+// same [IdempotencyKey] before, that one's. An error that matches [ErrInvalid]
+// says what about the job can never be right; nothing is stored then.
+//
+// A job that a handler enqueues with its context inherits the correlation id of
+// the handler's job: see [WithCorrelation].
 func (c *Client) Enqueue(ctx context.Context, job NewJob) (ID, error) {
-	ids, err := c.EnqueueMany(ctx, []NewJob{job})
+	r, err := c.EnqueueReceipt(ctx, job)
+	return r.ID, err
+}
+
+// EnqueueReceipt is [Client.Enqueue] with an answer that tells a new job from a
+// duplicate.
+func (c *Client) EnqueueReceipt(ctx context.Context, job NewJob) (Receipt, error) {
+	receipts, err := c.EnqueueReceipts(ctx, []NewJob{job})
 	if err != nil {
-		return 0, err
+		return Receipt{}, err
 	}
-	return ids[0], nil
+	return receipts[0], nil
 }
 
 // EnqueueMany stores all of the jobs or none of them, and returns their IDs in
 // the same order. It is the fast way to store many.
 func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) ([]ID, error) {
+	receipts, err := c.EnqueueReceipts(ctx, jobs)
+	if err != nil || receipts == nil {
+		return nil, err
+	}
+	ids := make([]ID, len(receipts))
+	for i, r := range receipts {
+		ids[i] = r.ID
+	}
+	return ids, nil
+}
+
+// EnqueueReceipts is [Client.EnqueueMany] with answers that tell new jobs from
+// duplicates.
+func (c *Client) EnqueueReceipts(ctx context.Context, jobs []NewJob) ([]Receipt, error) {
 	switch {
 	case c == nil:
 		return nil, ErrNoAttempt
@@ -94,10 +119,12 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) ([]ID, error) {
 }
 
 // put fills in, checks and stores.
-func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]ID, error) {
+func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error) {
+	correlation := correlationFrom(ctx)
 	ready := make([]NewJob, len(jobs))
 	for i, job := range jobs {
 		job.fill()
+		job.Correlation = cmp.Or(job.Correlation, correlation)
 		if err := c.check(job); err != nil {
 			if len(jobs) > 1 {
 				return nil, fmt.Errorf("job %d (%s): %w", i, job.Kind, err)

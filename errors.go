@@ -38,6 +38,12 @@ var (
 	// ErrSchema says that the installed schema is missing, too old or too new.
 	ErrSchema = errors.New("stint: the schema does not fit")
 
+	// ErrKeyConflict matches every [KeyConflictError].
+	ErrKeyConflict = errors.New("stint: the idempotency key stands for another job")
+
+	// ErrDuplicate matches every [DuplicateError].
+	ErrDuplicate = errors.New("stint: a job was enqueued under the idempotency key before")
+
 	// ErrInvalid matches every error about an input that can never be right.
 	ErrInvalid = errors.New("stint: invalid")
 )

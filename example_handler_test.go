@@ -59,21 +59,23 @@ func ExampleRegistration_Hook() {
 // and see what came of it.
 func ExampleClient_Use() {
 	client := stint.NewClient(printer{}).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			for i := range jobs {
 				if parent := stint.JobFrom(ctx); parent != nil {
 					stint.Source("job " + parent.ID.String())(&jobs[i])
 				}
 			}
-			ids, err := next(ctx, tx, jobs)
-			fmt.Println("stored", ids, err)
-			return ids, err
+			receipts, err := next(ctx, tx, jobs)
+			for _, r := range receipts {
+				fmt.Printf("job %d, a duplicate: %t\n", r.ID, r.Duplicate)
+			}
+			return receipts, err
 		}
 	})
 	_, _ = client.Enqueue(context.Background(), stint.NewJob{Kind: "report"})
 	// Output:
 	// report {}
-	// stored [1] <nil>
+	// job 1, a duplicate: false
 }
 
 // A handler reaches a client by its context.

@@ -10,7 +10,8 @@ import (
 // Filter chooses jobs: those that fit all of its fields. A zero field does not
 // restrict.
 //
-// What it costs to find them depends on the fields. By tag, by URN, by Faulty,
+// What it costs to find them depends on the fields. By tag, by URN, by
+// Correlation, by Faulty,
 // by what went wrong (Outcome, Class, Error) and by the states scheduled,
 // retrying, failed and cancelled a store looks only at jobs that may fit, so
 // that a long history costs nothing. With none of these it goes through all jobs, from the
@@ -23,6 +24,10 @@ type Filter struct {
 	URN    string
 	Source string
 	Faulty bool // only jobs that count as faulty: see [JobInfo]
+
+	// Correlation shows the jobs that come from each other: those that were
+	// given this one, and the job of this ID when it was given none.
+	Correlation string
 
 	Created  Span // when it was enqueued
 	Due      Span // when it became ready or is to
@@ -55,7 +60,7 @@ func (s Span) Holds(t time.Time) bool {
 
 // All reports whether the filter chooses every job.
 func (f Filter) All() bool {
-	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && !f.Faulty &&
+	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && !f.Faulty &&
 		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Before == 0
 }
 

@@ -44,17 +44,22 @@ type JobInfo struct {
 	// has this function.
 	Undecided string `json:"undecided,omitempty"`
 
-	Tags      []string        `json:"tags,omitempty"`
-	URN       string          `json:"urn,omitempty"`
-	Source    string          `json:"source,omitempty"`
-	Metadata  json.RawMessage `json:"metadata,omitempty"`
-	Retry     string          `json:"retry"` // in the text form of package retry
-	Timeout   time.Duration   `json:"timeout,omitempty"`
-	MaxLosses int             `json:"max_losses"`
-	Created   time.Time       `json:"created"`
-	Due       time.Time       `json:"due"`
-	Started   time.Time       `json:"started,omitzero"`  // of the last execution
-	Finished  time.Time       `json:"finished,omitzero"` // of the last execution
+	Tags     []string        `json:"tags,omitempty"`
+	URN      string          `json:"urn,omitempty"`
+	Source   string          `json:"source,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+
+	// Correlation is the same of all jobs that come from each other: what
+	// their producer said, or else the first one's ID. It is never empty.
+	Correlation string `json:"correlation"`
+
+	Retry     string        `json:"retry"` // in the text form of package retry
+	Timeout   time.Duration `json:"timeout,omitempty"`
+	MaxLosses int           `json:"max_losses"`
+	Created   time.Time     `json:"created"`
+	Due       time.Time     `json:"due"`
+	Started   time.Time     `json:"started,omitzero"`  // of the last execution
+	Finished  time.Time     `json:"finished,omitzero"` // of the last execution
 
 	Provenance Provenance `json:"provenance,omitzero"`
 

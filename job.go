@@ -72,6 +72,15 @@ type NewJob struct {
 	// Metadata is context that travels beside the arguments: a JSON object,
 	// or nil for none.
 	Metadata json.RawMessage
+
+	// Correlation names what the job belongs to together with others. Empty
+	// means that of the job whose handler enqueues this one, or else the job's
+	// own ID. See [WithCorrelation].
+	Correlation string
+
+	// IdempotencyKey makes repetitions of an enqueue harmless: see the option
+	// [IdempotencyKey]. Empty means none.
+	IdempotencyKey string
 }
 
 // Job is one job as its handler sees it: what was enqueued, and which attempt
@@ -94,6 +103,10 @@ type Job struct {
 	URN      string
 	Source   string
 	Metadata json.RawMessage
+
+	// Correlation is the same of all jobs that come from each other: what
+	// their producer said, or else the first one's ID. It is never empty.
+	Correlation string
 
 	Provenance Provenance // what made it, when no producer did
 

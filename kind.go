@@ -67,8 +67,11 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	for _, opt := range defaults {
 		opt(&job)
 	}
-	if job.Delay != 0 || !job.RunAt.IsZero() || job.Args != nil {
-		panic(fmt.Sprintf("stint: kind %q: a time and arguments belong to a job, not to a kind", name))
+	if job.Delay != 0 || !job.RunAt.IsZero() || job.Args != nil || job.IdempotencyKey != "" || job.Correlation != "" {
+		panic(fmt.Sprintf("stint: kind %q: a time, arguments, a key and a correlation id belong to a job, not to a kind", name))
+	}
+	if job.URN != "" || job.Source != "" || job.Metadata != nil {
+		panic(fmt.Sprintf("stint: kind %q: a urn, a source and metadata are not kept for a kind; say them of its jobs", name))
 	}
 	d := Declaration{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
@@ -106,6 +109,16 @@ func (k Kind[A]) Enqueue(ctx context.Context, c *Client, args A, opts ...Option)
 		return 0, err
 	}
 	return c.Enqueue(ctx, job)
+}
+
+// EnqueueReceipt is [Kind.Enqueue] with an answer that tells a new job from a
+// duplicate.
+func (k Kind[A]) EnqueueReceipt(ctx context.Context, c *Client, args A, opts ...Option) (Receipt, error) {
+	job, err := k.New(args, opts...)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return c.EnqueueReceipt(ctx, job)
 }
 
 // ResultKind is a kind whose handler returns a result of type R, kept with

@@ -78,17 +78,17 @@ func settled(h Handler) Handler {
 	}
 }
 
-// EnqueueFunc stores jobs, all or none, and returns their IDs in the same
+// EnqueueFunc stores jobs, all or none, and returns their receipts in the same
 // order. The zero [Tx] is no transaction.
-type EnqueueFunc func(ctx context.Context, tx Tx, jobs []NewJob) ([]ID, error)
+type EnqueueFunc func(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error)
 
 // EnqueueMiddleware wraps enqueuing: it is given the function that stores jobs
 // and returns one that is called in its place. Before next it may change the
 // jobs, which are the client's copies, or refuse them with an error; after it,
-// it sees the IDs or the error. What it changed is checked as what anybody
+// it sees the receipts, which tell new jobs from duplicates, or the error. What it changed is checked as what anybody
 // says of a job, and nothing is stored of a batch that has something wrong.
 //
-// It answers with one ID for each job that it was given. With a transaction
+// It answers with one receipt for each job that it was given. With a transaction
 // of the caller's the jobs do not exist before that commits, however well the
 // call went.
 type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc
@@ -123,10 +123,10 @@ func (c *Client) chain() {
 }
 
 // pass enqueues through the middleware.
-func (c *Client) pass(ctx context.Context, jobs []NewJob) ([]ID, error) {
-	ids, err := c.through(ctx, c.tx, slices.Clone(jobs))
-	if err == nil && len(ids) != len(jobs) {
-		err = fmt.Errorf("stint: an enqueue middleware answered with %d ids for %d jobs", len(ids), len(jobs))
+func (c *Client) pass(ctx context.Context, jobs []NewJob) ([]Receipt, error) {
+	receipts, err := c.through(ctx, c.tx, slices.Clone(jobs))
+	if err == nil && len(receipts) != len(jobs) {
+		err = fmt.Errorf("stint: an enqueue middleware answered with %d receipts for %d jobs", len(receipts), len(jobs))
 	}
-	return ids, err
+	return receipts, err
 }

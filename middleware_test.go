@@ -138,19 +138,19 @@ func TestEnqueueMiddlewareMayChangeRefuseAndSeeWhatCameOfIt(t *testing.T) {
 	var k kept
 	var log []string
 	tag := func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			log = append(log, "tag")
 			for i := range jobs {
 				stint.Tag("audited")(&jobs[i])
 			}
-			ids, err := next(ctx, tx, jobs)
-			log = append(log, fmt.Sprintf("tagged %d, %v", len(ids), err))
-			return ids, err
+			receipts, err := next(ctx, tx, jobs)
+			log = append(log, fmt.Sprintf("tagged %d, %v", len(receipts), err))
+			return receipts, err
 		}
 	}
 	closed := errors.New("we are closed")
 	guard := func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			if slices.ContainsFunc(jobs, func(j stint.NewJob) bool { return j.Queue == "closed" }) {
 				return nil, closed
 			}
@@ -186,7 +186,7 @@ func TestEnqueueMiddlewareMayChangeRefuseAndSeeWhatCameOfIt(t *testing.T) {
 func TestWhatEnqueueMiddlewareChangedIsChecked(t *testing.T) {
 	var k kept
 	client := stint.NewClient(&k).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			jobs[1].Queue = "*"
 			return next(ctx, tx, jobs)
 		}
@@ -200,11 +200,30 @@ func TestWhatEnqueueMiddlewareChangedIsChecked(t *testing.T) {
 func TestEnqueueMiddlewareAnswersForEachJob(t *testing.T) {
 	var k kept
 	client := stint.NewClient(&k).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
-		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 			return nil, nil // as though there had been none
 		}
 	})
 	if id, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "a"}); err == nil {
 		t.Errorf("a job that was not stored has the id %d", id)
+	}
+}
+
+func TestEnqueueMiddlewareSeesWhatIsADuplicate(t *testing.T) {
+	var seen []stint.Receipt
+	client := stint.NewClient(&memory{}).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+			receipts, err := next(ctx, tx, jobs)
+			seen = append(seen, receipts...)
+			return receipts, err
+		}
+	})
+	for range 2 {
+		if id, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "k", IdempotencyKey: "a"}); err != nil || id != 1 {
+			t.Errorf("answered with job %d, %v", id, err)
+		}
+	}
+	if want := []stint.Receipt{{ID: 1}, {ID: 1, Duplicate: true}}; !slices.Equal(seen, want) {
+		t.Errorf("it saw %+v, want %+v", seen, want)
 	}
 }

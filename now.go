@@ -10,11 +10,12 @@ type Immediate interface {
 	// exists and another claim could take it, and none at which it is
 	// nobody's. It is durable when it returns. The request says who asks; its
 	// Lane is [NowLane], whatever it says, and nobody is waited for longer
-	// than another of these takes. The claim holds the one entry, whose
+	// than another of these takes, but for who is taking the job's key. The claim holds the one entry, whose
 	// position is the job's ID.
 	//
 	// The answer is [ErrBuried] when the engine is not in the roster: nothing
-	// was stored. Other errors are those of [Claimer.Claim]. What holds of
+	// was stored. Nor was it when a job was enqueued under the idempotency key
+	// before, which is a [DuplicateError], or a [KeyConflictError]. Other errors are those of [Claimer.Claim]. What holds of
 	// jobs in [Enqueuer.Enqueue] holds here, but that a RunAt or Delay is not
 	// looked at, and that nobody is woken.
 	EnqueueClaimed(ctx context.Context, job NewJob, req ClaimRequest) (Claim, error)

@@ -17,16 +17,18 @@ type Operator interface {
 	// waits is ready when it returns, or becomes due at the time that again
 	// names instead of its own; nothing is charged. A job that ended is
 	// recovered: a new job with everything that was said of the old one, its
-	// first attempt ahead of it, and the old one as its [Provenance]. The old
-	// one stays what it was. A job that is ready or runs is left alone.
+	// first attempt ahead of it, its correlation id, and the old one as its
+	// [Provenance]. The old one stays what it was, and keeps its idempotency
+	// key. A job that is ready or runs is left alone.
 	//
 	// After an error that leaves a commit unknown (a connection that broke
 	// meanwhile) the jobs may have been recovered; to ask again with Once
 	// recovers none of them twice.
 	Retry(ctx context.Context, ids []ID, again Again) (map[ID]Retried, error)
 
-	// Delete removes jobs that have ended, with all that is known of them. A
-	// job that has not is left alone. An engine that repeats what it recorded
+	// Delete removes jobs that have ended, with all that is known of them but
+	// their idempotency keys, which are remembered for as long as they would
+	// have been. A job that has not ended is left alone. An engine that repeats what it recorded
 	// of a deleted job, because the answer was lost, does not bring it back.
 	Delete(ctx context.Context, ids []ID) (map[ID]Deletion, error)
 

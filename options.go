@@ -59,5 +59,32 @@ func URN(urn string) Option { return func(j *NewJob) { j.URN = urn } }
 // Source says where the job came from.
 func Source(s string) Option { return func(j *NewJob) { j.Source = s } }
 
+// Correlation names what the job belongs to together with others. Jobs that
+// its handler enqueues inherit it: see [WithCorrelation].
+func Correlation(id string) Option { return func(j *NewJob) { j.Correlation = id } }
+
+// IdempotencyKey makes repetitions harmless: of all enqueues under one key only
+// the first stores a job, and the others are answered with its ID (see
+// [Receipt]). So a producer that does not know whether its enqueue arrived
+// enqueues again.
+//
+//	client.Enqueue(ctx, job, …)         // the connection breaks
+//	client.Enqueue(ctx, job, …)         // the same job, stored once
+//
+// A key stands for a kind and its arguments, compared as JSON values: under the
+// same key another kind or other arguments are refused, as a
+// [KeyConflictError]. The rest (queue, times, tags) is what the first said.
+//
+// Keys are shared by all kinds and queues of a database, so begin them with what
+// they are about: "invoice:42:reminder". They are 1 to 255 bytes, as names are. A
+// key is remembered for at least a day, and for as long as its job is kept
+// after it ended: five days.
+//
+// In a caller's transaction the key is taken when that commits. Until it ends, others
+// who enqueue under the same key wait for it. Two transactions that take the same
+// two keys in opposite order wait for each other; PostgreSQL notices after
+// a second and ends one with an error.
+func IdempotencyKey(key string) Option { return func(j *NewJob) { j.IdempotencyKey = key } }
+
 // Metadata attaches a JSON object beside the arguments.
 func Metadata(object json.RawMessage) Option { return func(j *NewJob) { j.Metadata = object } }

@@ -17,9 +17,9 @@ import (
 // kept is an enqueuer that only remembers: the client's part, without a store.
 type kept struct{ jobs []stint.NewJob }
 
-func (k *kept) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+func (k *kept) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	k.jobs = append(k.jobs, jobs...)
-	return make([]stint.ID, len(jobs)), nil
+	return make([]stint.Receipt, len(jobs)), nil
 }
 
 func TestWhatIsSaidOfTheJobWinsOverTheKind(t *testing.T) {

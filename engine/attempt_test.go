@@ -35,7 +35,7 @@ func TestAHandlerEnqueuesWithTheClientOfItsContext(t *testing.T) {
 		handle(mux, "parent_hook", func(context.Context, *stint.Job) error { return nil })
 		// The client of the configuration is the one that they get.
 		client := stint.NewClient(s).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
-			return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+			return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 				stint.URN(fmt.Sprintf("parent:%d", stint.JobFrom(ctx).ID))(&jobs[0])
 				return next(ctx, tx, jobs)
 			}

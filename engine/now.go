@@ -30,6 +30,10 @@ var ErrNoImmediate = errors.New("engine: the store enqueues no job that is claim
 // does, the job is in the store and engines see to it; [stint.ErrBuried] then
 // says that others took it over while it ran here.
 //
+// Of a job with an idempotency key under which one was enqueued before, nothing
+// is run, whether that one has run yet or not. The error is a
+// [stint.DuplicateError], and the execution names the first job.
+//
 // When ctx ends, the handler's context is cancelled too. Unless the handler
 // completes its job all the same, the job goes back to the queue, uncharged, for
 // engines to run at once: that nobody waits any more says nothing about the job.
@@ -126,7 +130,11 @@ func (s *session) host(ctx context.Context, store stint.Immediate, job stint.New
 	t, err := s.takeNow(ctx, store, job)
 	if err != nil {
 		s.guests.leave()
-		return stint.Execution{}, err
+		var x stint.Execution
+		if first, ok := errors.AsType[*stint.DuplicateError](err); ok {
+			x.Job = first.ID
+		}
+		return x, err
 	}
 	answer := make(chan error, 1)
 	o := s.performNow(t)
@@ -142,10 +150,11 @@ func (s *session) host(ctx context.Context, store stint.Immediate, job stint.New
 func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.NewJob) (task, error) {
 	var c stint.Claim
 	var claim *held
+	var first *stint.DuplicateError
 	serial := int64(0)
 	// Through the engine's client, which fills in and checks what there is to a
 	// job, and has middleware.
-	client := s.client.Over(enqueuer(func(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+	client := s.client.Over(enqueuer(func(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 		if len(jobs) != 1 || serial != 0 {
 			return nil, errNotOne
 		}
@@ -155,6 +164,10 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 		defer cancel()
 		var err error
 		c, err = store.EnqueueClaimed(limit, jobs[0], stint.ClaimRequest{Engine: s.token, Serial: serial, Nonce: stint.Nonce(random63())})
+		if errors.As(err, &first) {
+			s.held.nothing(serial)
+			return []stint.Receipt{{ID: first.ID, Duplicate: true}}, nil
+		}
 		if len(c.Positions) == 0 {
 			return nil, err
 		}
@@ -165,19 +178,25 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 		if err != nil {
 			return nil, err
 		}
-		return []stint.ID{c.Entries[0].ID}, nil
+		return []stint.Receipt{{ID: c.Entries[0].ID}}, nil
 	}))
-	_, err := client.Enqueue(ctx, job)
-	if err == nil && claim == nil {
+	receipt, err := client.EnqueueReceipt(ctx, job)
+	switch {
+	case err != nil || claim != nil:
+	case first != nil:
+		return task{}, first
+	case receipt.Duplicate: // says the middleware
+		return task{}, &stint.DuplicateError{Key: job.IdempotencyKey, ID: receipt.ID}
+	default:
 		err = errNotOne
 	}
 	switch {
 	case err == nil:
 		return task{entry: &c.Entries[0], claim: claim, caller: ctx}, nil
-	case serial == 0: // it did not come so far
+	case serial == 0, first != nil: // it did not come so far, or took nothing
 	case errors.Is(err, stint.ErrBuried):
 		s.fence()
-	case errors.Is(err, stint.ErrInvalid), errors.Is(err, stint.ErrUnstorable):
+	case errors.Is(err, stint.ErrInvalid), errors.Is(err, stint.ErrUnstorable), errors.Is(err, stint.ErrKeyConflict):
 		s.held.nothing(serial)
 	default:
 		s.held.unknown(serial) // the next beat compares, or the burial at the end
@@ -189,10 +208,10 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 var errNotOne = errors.New("an enqueue middleware did not pass on exactly one job")
 
 // enqueuer makes a function an [stint.Enqueuer].
-type enqueuer func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error)
+type enqueuer func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error)
 
 // Enqueue implements [stint.Enqueuer].
-func (f enqueuer) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+func (f enqueuer) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	return f(ctx, tx, jobs)
 }
 

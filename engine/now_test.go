@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -400,6 +401,74 @@ func TestWhatCannotBeRunNowIsNotEnqueued(t *testing.T) {
 		}
 		if counts, err := s.Counts(t.Context()); err != nil || len(counts) != 0 && counts[stint.Available]+counts[stint.Running] != 0 {
 			t.Errorf("counts are %v, %v", counts, err)
+		}
+	})
+}
+
+// A caller that does not know whether its RunNow arrived calls again.
+func TestOfAKeyOnlyTheFirstIsRunNow(t *testing.T) {
+	var ran atomic.Int64
+	fill := func(mux *stint.Mux) {
+		mux.Add(stint.Declaration{Name: "work"}, func(context.Context, *stint.Job) (json.RawMessage, error) {
+			ran.Add(1)
+			return nil, nil
+		})
+		handle(mux, "other", func(context.Context, *stint.Job) error { ran.Add(1); return nil })
+	}
+	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+		ran.Store(0)
+		job := newJob("work", `{"n":1}`, stint.IdempotencyKey("a"))
+		first := runNow(t, e, job).Job
+		for range 2 {
+			x, err := e.RunNow(t.Context(), job)
+			var dup *stint.DuplicateError
+			if !errors.As(err, &dup) || dup.ID != first || dup.Key != "a" || !errors.Is(err, stint.ErrDuplicate) || x.Job != first || x.Final {
+				t.Errorf("the repetition is answered with %+v, %v; want a duplicate of job %d", x, err, first)
+			}
+		}
+		for _, wrong := range []stint.NewJob{newJob("work", `{"n":2}`, stint.IdempotencyKey("a")), newJob("other", `{"n":1}`, stint.IdempotencyKey("a"))} {
+			if x, err := e.RunNow(t.Context(), wrong); !errors.Is(err, stint.ErrKeyConflict) || x.Job != 0 {
+				t.Errorf("something else under the key is answered with %+v, %v", x, err)
+			}
+		}
+		// One that waits in the queue is not run either, but is left to it.
+		waiting := enqueue(t, s, "work", `{}`, stint.IdempotencyKey("b"), stint.Queue("nobody's"))
+		if x, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.IdempotencyKey("b"))); !errors.Is(err, stint.ErrDuplicate) || x.Job != waiting {
+			t.Errorf("what waits is answered with %+v, %v; want a duplicate of job %d", x, err, waiting)
+		}
+		if state := info(t, s, waiting).State; ran.Load() != 1 || state != stint.Available {
+			t.Errorf("%d jobs have run, and job %d is %s", ran.Load(), waiting, state)
+		}
+		if r, err := stint.NewClient(s).EnqueueReceipt(t.Context(), job); err != nil || r != (stint.Receipt{ID: first, Duplicate: true}) {
+			t.Errorf("an enqueue is answered with %+v, %v; want a duplicate of job %d", r, err, first)
+		}
+	})
+}
+
+func TestMiddlewareSeesDuplicatesOfWhatIsRunNow(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var seen []stint.Receipt
+		client := stint.NewClient(s).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
+			return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+				if jobs[0].URN == "known" { // to the middleware
+					return []stint.Receipt{{ID: 77, Duplicate: true}}, nil
+				}
+				receipts, err := next(ctx, tx, jobs)
+				seen = append(seen, receipts...)
+				return receipts, err
+			}
+		})
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		e := newEngine(t, s, mux, engine.Config{Client: client})
+		job := newJob("work", `{}`, stint.IdempotencyKey("a"))
+		first := runNow(t, e, job).Job
+		_, err := e.RunNow(t.Context(), job)
+		if want := []stint.Receipt{{ID: first}, {ID: first, Duplicate: true}}; !errors.Is(err, stint.ErrDuplicate) || !slices.Equal(seen, want) {
+			t.Errorf("it saw %+v, want %+v; the caller saw %v", seen, want, err)
+		}
+		if x, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.URN("known"))); !errors.Is(err, stint.ErrDuplicate) || x.Job != 77 {
+			t.Errorf("what the middleware calls a duplicate is answered with %+v, %v", x, err)
 		}
 	})
 }

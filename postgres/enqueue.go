@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,30 +15,30 @@ import (
 // statement: most enqueues of most programs, and half of the way to a job's
 // start on an idle engine.
 const oneSQL = `
-insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses)
+insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, correlation)
 select $1::bigint, $2::text, $3::smallint, $4::text, $5::text::jsonb, p.id, case when p.id is null then $7::text::jsonb end,
-       $8::bigint, $9::text, $10::text, $11::text::jsonb, $12::smallint
+       $8::bigint, $9::text, $10::text, $11::text::jsonb, $12::smallint, $14::text
 from (select $6::bigint as id) j left join stint.policies p on p.id = j.id
 returning pos, case when $13::boolean then pg_notify('stint', '') is null end`
 
 // plainSQL appends jobs of the default policy that are ready at once: most of
 // them, and each is its own first entry.
 const plainSQL = `
-insert into stint.entries (lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses)
-select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, j.timeout, j.urn, j.source, j.metadata::jsonb, j.max_losses
-from unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::smallint[])
-  with ordinality as j(lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses, i)
+insert into stint.entries (lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses, correlation)
+select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, j.timeout, j.urn, j.source, j.metadata::jsonb, j.max_losses, j.correlation
+from unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::smallint[], $11::text[])
+  with ordinality as j(lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses, correlation, i)
 order by j.i
 returning pos`
 
 // enqueueSQL is the same with policies.
 const enqueueSQL = `
 with ` + dictSQL + `
-insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses)
-select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, d.ids[j.policy], d.bodies[j.policy], j.timeout, j.urn, j.source, j.metadata::jsonb, j.max_losses
+insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, correlation)
+select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, d.ids[j.policy], d.bodies[j.policy], j.timeout, j.urn, j.source, j.metadata::jsonb, j.max_losses, j.correlation
 from dict d, unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
-            $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[])
-  with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, i)
+            $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[])
+  with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, i)
 order by j.i
 returning pos`
 
@@ -54,31 +55,56 @@ const dictSQL = `dict as materialized (
 // The materialised CTE fixes ids and due times once for all parts.
 const scheduleSQL = `
 with ` + dictSQL + `, job as materialized (
-  select j.*, d.ids[j.policy] as known, d.bodies[j.policy] as retry, nextval('stint.positions') as id,
-         c.now as created,
-         case when j.at > c.now then j.at when j.delay > 0 then c.now + j.delay * interval '1 microsecond' end as due
-  from dict d, unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
-              $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::timestamptz[], $15::bigint[], $16::text[])
-    with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, at, delay, tags, i),
-    (select clock_timestamp() as now) c
+  select ` + draftSQL + `
+  from dict d, unnest(` + columnsSQL + `) with ordinality as j(` + columnNames + `, i), (select clock_timestamp() as now) c
   order by j.i
-), body as (
-  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses)
+), ` + storeSQL + `
+select id from job order by i`
+
+// keyedSQL is the same for jobs of which some have idempotency keys. It takes
+// the keys first; what is not the first of its key is not stored, and nothing
+// is when a key stands for something else.
+const keyedSQL = `
+with ` + dictSQL + `, draft as materialized (
+  select ` + draftSQL + `, case when j.key is not null then stint.fingerprint(j.kind, j.args::jsonb) end as fingerprint
+  from dict d, unnest(` + columnsSQL + `, $18::text[]) with ordinality as j(` + columnNames + `, key, i), (select clock_timestamp() as now) c
+  order by j.i
+), taken as materialized (
+  select t.* from (
+    select array_agg(key order by i) as keys, array_agg(fingerprint order by i) as fingerprints, array_agg(id order by i) as ids
+    from draft where key is not null) k, stint.take_keys(k.keys, k.fingerprints, k.ids) as t
+), job as materialized (
+  select d.* from draft d left join taken t using (key)
+  where coalesce(t.job = d.id, true) and not exists (select from taken where not same)
+), ` + storeSQL + `
+select coalesce(t.job, d.id), coalesce(t.job <> d.id, false), coalesce(t.same, true), coalesce(t.fresh, false)
+from draft d left join taken t using (key) order by d.i`
+
+const columnNames = `lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, at, delay, tags`
+
+const columnsSQL = `$3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
+    $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::timestamptz[], $16::bigint[], $17::text[]`
+
+const draftSQL = `j.*, d.ids[j.policy] as known, d.bodies[j.policy] as retry, nextval('stint.positions') as id, c.now as created,
+         case when j.at > c.now then j.at when j.delay > 0 then c.now + j.delay * interval '1 microsecond' end as due`
+
+// storeSQL stores the rows of job.
+const storeSQL = `body as (
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation)
   select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, known, retry,
-         timeout, tags::text[], urn, source, metadata::jsonb, max_losses
+         timeout, tags::text[], urn, source, metadata::jsonb, max_losses, correlation
   from job order by i
 ), wait as (
   insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
   select id, due, id, 'scheduled', 1, priority, queue, kind from job where due is not null
 ), label as (
   insert into stint.job_tags (tag, job) select unnest(tags::text[]), id from job
-)
-select id from job order by i`
+)`
 
 const notifySQL = `select pg_notify('stint', '')`
 
 // Enqueue implements [stint.Enqueuer].
-func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	if len(jobs) == 0 {
 		return nil, nil
 	}
@@ -93,36 +119,77 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		// job is due does not say so.
 		defer s.notifier.end(ring, slices.ContainsFunc(jobs, scheduled))
 	}
+	a := answer{jobs: jobs, receipts: make([]stint.Receipt, 0, len(jobs))}
 	stmts, columns := s.enqueueStatements(jobs, known, ring)
-	var id int64
-	into := []any{&id, new(any)}[:columns]
-	ids := make([]stint.ID, 0, len(jobs))
-	scan := func(row func(...any) error) error {
-		err := row(into...)
-		ids = append(ids, stint.ID(id))
-		return err
-	}
-	if tx.Handle != nil {
+	switch scan := a.reader(columns); {
+	case tx.Handle != nil:
 		err = runIn(ctx, tx, stmts, scan)
-	} else {
+	case columns == keyedColumns:
+		err = runCommitted(ctx, s.pool, stmts, scan)
+	default:
 		err = runBatch(ctx, s.pool, stmts, scan)
 	}
-	if err != nil {
+	if err = cmp.Or(err, a.conflict); err != nil {
 		return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
 	}
-	return ids, nil
+	return a.receipts, nil
 }
 
-// enqueueStatements are what enqueues jobs and rings if asked. The first answers
-// with ids, in the first of its columns.
+// answer collects what the statements say of each job.
+type answer struct {
+	jobs     []stint.NewJob
+	receipts []stint.Receipt
+	conflict error // of the first key that stands for something else
+}
+
+// reader reads rows that begin with an id, or those of keyedSQL.
+func (a *answer) reader(columns int) func(row func(...any) error) error {
+	if columns == keyedColumns {
+		return a.scanKeyed
+	}
+	var id int64
+	into := []any{&id, new(any)}[:columns]
+	return func(row func(...any) error) error {
+		err := row(into...)
+		a.receipts = append(a.receipts, stint.Receipt{ID: stint.ID(id)})
+		return err
+	}
+}
+
+// keyedColumns is how many columns keyedSQL answers with; others have fewer.
+const keyedColumns = 4
+
+// scanKeyed reads what keyedSQL answers.
+func (a *answer) scanKeyed(row func(...any) error) error {
+	var r stint.Receipt
+	var same, fresh bool
+	if err := row((*int64)(&r.ID), &r.Duplicate, &same, &fresh); err != nil {
+		return err
+	}
+	if !same && a.conflict == nil {
+		conflict := &stint.KeyConflictError{Key: a.jobs[len(a.receipts)].IdempotencyKey, ID: r.ID}
+		if fresh {
+			conflict.ID = 0
+		}
+		a.conflict = conflict
+	}
+	a.receipts = append(a.receipts, r)
+	return nil
+}
+
+// enqueueStatements are what enqueues jobs and rings if asked. The first
+// answers for each job, in so many columns.
 func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bool) (stmts []statement, columns int) {
-	if j := jobs[0]; len(jobs) == 1 && !scheduled(j) && len(j.Tags) == 0 {
+	if j := jobs[0]; len(jobs) == 1 && !scheduled(j) && len(j.Tags) == 0 && j.IdempotencyKey == "" {
 		return []statement{{s.sql.one, oneArgs(j, known, ring)}}, 2
 	}
 	text, args := s.enqueueArgs(jobs, known)
 	stmts = []statement{{text, args}}
 	if ring {
 		stmts = append(stmts, statement{s.sql.notify, nil})
+	}
+	if text == s.sql.keyed {
+		return stmts, keyedColumns
 	}
 	return stmts, 1
 }
@@ -133,7 +200,7 @@ func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
 // oneArgs are what oneSQL takes. What nobody said is null.
 func oneArgs(j stint.NewJob, known dictionary, ring bool) []any {
 	args := []any{int64(stint.LaneOf(j.Queue, j.Priority, stint.PartNormal, "").ID), j.Queue, int16(j.Priority), j.Kind,
-		string(j.Args), nil, nil, nil, orNull(j.URN), orNull(j.Source), orNull(string(j.Metadata)), nil, ring}
+		string(j.Args), nil, nil, nil, orNull(j.URN), orNull(j.Source), orNull(string(j.Metadata)), nil, ring, orNull(j.Correlation)}
 	if known.ids != nil {
 		args[5], args[6] = known.ids[0], known.bodies[0]
 	}
@@ -162,7 +229,7 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 	var policy sparse[int32]
 	var timeout, delay sparse[int64]
 	var losses sparse[int16]
-	var urn, source, metadata, tags sparse[string]
+	var urn, source, metadata, correlation, tags, keys sparse[string]
 	var at sparse[time.Time]
 	lanes := map[laneKey]int64{}
 	for i, j := range jobs {
@@ -194,17 +261,24 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 		urn.setText(n, i, j.URN)
 		source.setText(n, i, j.Source)
 		metadata.setText(n, i, string(j.Metadata))
+		correlation.setText(n, i, j.Correlation)
+		keys.setText(n, i, j.IdempotencyKey)
 	}
-	if policy.column == nil && at.column == nil && delay.column == nil && tags.column == nil {
+	plain := at.column == nil && delay.column == nil && tags.column == nil && keys.column == nil
+	if plain && policy.column == nil {
 		return s.sql.plain, []any{lane, queue, priority, kind, args,
-			timeout.column, urn.column, source.column, metadata.column, losses.column}
+			timeout.column, urn.column, source.column, metadata.column, losses.column, correlation.column}
 	}
 	columns := []any{known.ids, known.bodies, lane, queue, priority, kind, args, policy.column,
-		timeout.column, urn.column, source.column, metadata.column, losses.column}
-	if at.column == nil && delay.column == nil && tags.column == nil {
+		timeout.column, urn.column, source.column, metadata.column, losses.column, correlation.column}
+	if plain {
 		return s.sql.enqueue, columns
 	}
-	return s.sql.schedule, append(columns, at.column, delay.column, tags.column)
+	columns = append(columns, at.column, delay.column, tags.column)
+	if keys.column == nil {
+		return s.sql.schedule, columns
+	}
+	return s.sql.keyed, append(columns, keys.column)
 }
 
 type laneKey struct {

@@ -24,7 +24,7 @@ type entryReader struct {
 // entryColumns are the columns of stint.fetch. Statements that are prepared
 // name them, so that one which a later schema adds does not end them.
 const entryColumns = `pos, job, queue, priority, kind, attempt, losses, suspect, ready, created, due, timeout, policy,
-  retry, args, metadata, tags, urn, source, max_losses, recovered, cancelled`
+  retry, args, metadata, tags, urn, source, correlation, max_losses, recovered, cancelled`
 
 const (
 	colPos = iota
@@ -46,6 +46,7 @@ const (
 	colTags
 	colURN
 	colSource
+	colCorrelation
 	colMaxLosses
 	colRecovered
 	colCancelled
@@ -80,6 +81,9 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 		}
 		if v[colMaxLosses] != nil {
 			e.MaxLosses = int(int16of(v[colMaxLosses]))
+		}
+		if e.Correlation = string(v[colCorrelation]); e.Correlation == "" {
+			e.Correlation = e.ID.String()
 		}
 		array(v[colTags], func(tag []byte) { e.Tags = append(e.Tags, string(tag)) })
 		if v[colRetry] != nil {

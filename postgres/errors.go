@@ -29,6 +29,10 @@ func translate(err error) error {
 		return fmt.Errorf("%w: %w", stint.ErrClaimGone, err)
 	case pg.Code == "ST004":
 		return fmt.Errorf("%w: %w", errWritten, err)
+	case pg.Code == "ST005":
+		return fmt.Errorf("%w: %w", stint.ErrKeyConflict, err)
+	case pg.Code == "ST006":
+		return fmt.Errorf("%w: %w", stint.ErrDuplicate, err)
 	case pg.Code == "42P01", pg.Code == "3F000", pg.Code == "42883":
 		return fmt.Errorf("%w: is it installed? %w", stint.ErrSchema, err)
 	case strings.HasPrefix(pg.Code, "22"), strings.HasPrefix(pg.Code, "54"):

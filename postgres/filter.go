@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -109,6 +110,12 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 		// An array, read first: planned as a join it may come last.
 		add("j.id = any (array(select t.job from stint.job_tags t where t.tag = %s))", f.Tag)
 	}
+	if f.Correlation != "" {
+		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // 0 is nobody's
+		correlation := value(f.Correlation)
+		where = append(where, "j.correlation = "+correlation, "j.id = any (array(select e.pos from stint.entries e where e.correlation = "+
+			correlation+") || "+value(id)+"::bigint)")
+	}
 	if f.Before != 0 {
 		add("j.id < %s", f.Before)
 	}
@@ -144,7 +151,7 @@ func rare(f stint.Filter, value func(v any) string) string {
 		}
 		return faulty
 	}
-	if f.Tag != "" || f.URN != "" || len(f.States) == 0 {
+	if f.Tag != "" || f.URN != "" || f.Correlation != "" || len(f.States) == 0 {
 		return ""
 	}
 	var parts []string

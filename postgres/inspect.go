@@ -15,7 +15,7 @@ import (
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
   j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished,
-  j.faulty, j.undecided, j.recovered`
+  j.faulty, j.undecided, j.recovered, j.correlation`
 
 // Job implements [stint.Inspector]. The job and its executions are one
 // statement, so they tell of one moment.
@@ -76,7 +76,7 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 	)
 	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
 		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished,
-		&j.Faulty, &undecided, &recovered}, more...)...)
+		&j.Faulty, &undecided, &recovered, &j.Correlation}, more...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -228,4 +228,48 @@ var mutants = []mutant{
 				" c left join stint.fetch(c.positions) f on true"
 		},
 	},
+	{
+		name: "the holder of a key is read in the statement that waited for it", trap: "A key whose first holder commits meanwhile is answered with that job",
+		store: func(q *statements) {
+			before, rest, _ := strings.Cut(q.keyed, "taken as materialized (")
+			_, after, _ := strings.Cut(rest, "), job as materialized")
+			q.keyed = before + `added as (
+				insert into stint.idempotency (key, job, fingerprint, expires)
+				select key, id, fingerprint, now() + interval '1 day' from draft order by key on conflict do nothing returning key, job
+			), taken as materialized (
+				select key, job, true as fresh, true as same from added
+				union all select o.key, o.job, false, true from stint.idempotency o join draft using (key)
+			), job as materialized` + after
+		},
+	},
+	{
+		name: "a key that is not found is given up", trap: "A key that is forgotten while somebody asks for it is taken anew",
+		replace: []string{"    exit when not missing;", "    exit;"},
+	},
+	{
+		name: "keys are taken in the order of the batch", trap: "Batches with the same keys in another order do not wait for each other crosswise",
+		replace: []string{"select distinct on (a.key) a.key, a.job", "select a.key, a.job", "order by a.key, a.i\n", "order by a.i\n"},
+	},
+	{
+		name: "a repetition touches the key", trap: "Nobody waits for a transaction that only repeated a key",
+		replace: []string{"on conflict do nothing returning key)", "on conflict (key) do update set expires = excluded.expires returning key)"},
+	},
+	{
+		name: "a claim at once takes its own end for the frontier", trap: "A claim that was outrun while it took its key does not move the frontier back",
+		store: func(q *statements) {
+			q.now = strings.Replace(q.now, "greatest(f.xid, e.xid), case when f.xid > e.xid then f.pos else e.pos end", "e.xid, e.pos", 1)
+		},
+	},
+	{
+		name: "a claim at once fences before it takes its key", trap: "Who waits for a key holds up neither the lane nor a burial",
+		replace: []string{"  select t.job, t.same into k\n", "  perform stint.fence(token) from stint.engines;\n  select t.job, t.same into k\n"},
+	},
+	{
+		name: "keys are forgotten by their age", trap: "A key is remembered for as long as its job is kept",
+		replace: []string{"case when exists (select from stint.entries e where e.pos = o.job) then", "case when false then"},
+	},
+	{
+		name: "keys are kept for ever", trap: "A key is remembered for as long as its job is kept",
+		replace: []string{"    perform stint.forget(p_limit);", "    null;"},
+	},
 }

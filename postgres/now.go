@@ -2,10 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
 )
@@ -14,25 +18,37 @@ var _ stint.Immediate = (*Store)(nil)
 
 const (
 	// nowFenceSQL and nowLockSQL come in this order, as in any claim, and
-	// before anything is written: so transaction numbers rise in the lane in
-	// the order of its claims, and each frontier lies behind the one before.
+	// before anything of the lane is written: so transaction numbers rise in it
+	// in the order of its claims, and each frontier lies behind the one before.
 	nowFenceSQL = `select stint.fence($1)`
 	nowLockSQL  = `select pg_advisory_xact_lock($1 # ('stint.entries'::regclass::oid::bigint << 24))`
 
+	// nowKeySQL takes an idempotency key, or fails. It comes before them all: who
+	// waits for a key must hold up neither the burial of its engine nor the
+	// lane. So a transaction with a key may have got its number long before it
+	// comes to the lane.
+	nowKeySQL = `select stint.take_key($1, $2, $3::text::jsonb, $4)`
+
+	// nowWaitSQL bounds the wait for a key, for a client that may be gone when
+	// it is over.
+	nowWaitSQL = `select set_config('lock_timeout', $1, true)`
+
 	// nowSQL appends a job and the claim that takes it. Its snapshot is younger
-	// than the lane's lock.
+	// than the lane's lock. The frontier never moves back: nothing in this lane
+	// waits to be claimed, so it may lie behind what is appended later.
 	nowSQL = `
 with entry as (
-  insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, tags)
+  insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, tags, correlation, pos)
   select $1, $2, $3, $4, $5::text::jsonb, p.id, case when p.id is null then $7::text::jsonb end,
-         $8, $9, $10, $11::text::jsonb, $12, $13
+         $8, $9, $10, $11::text::jsonb, $12, $13, $14, coalesce($15, nextval('stint.positions'))
   from (select $6::bigint as id) j left join stint.policies p on p.id = j.id
   returning xid, pos
 ), label as (
   insert into stint.job_tags (tag, job) select unnest($13::text[]), pos from entry
 )
 insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
-select $1, (stint.frontier($1)).n + 1, $16, $14, $15, e.xid, e.pos, array[e.pos] from entry e
+select $1, f.n + 1, $18, $16, $17, greatest(f.xid, e.xid), case when f.xid > e.xid then f.pos else e.pos end, array[e.pos]
+from entry e, stint.frontier($1) f
 returning n, positions`
 
 	// nowLazySQL leaves the wait for the disk to the transaction behind this
@@ -57,29 +73,35 @@ func (s *Store) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stint.
 
 func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dictionary, req stint.ClaimRequest) (stint.Claim, error) {
 	claim := stint.Claim{ClaimRef: stint.ClaimRef{Lane: stint.NowLane, Nonce: req.Nonce}, Serial: req.Serial}
-	select {
-	case s.claiming <- struct{}{}:
-		defer func() { <-s.claiming }()
-	case <-ctx.Done():
-		return claim, ctx.Err()
-	}
-	conn, err := s.work().Acquire(ctx)
+	conn, release, err := s.acquireNow(ctx, job)
 	if err != nil {
 		return claim, err
 	}
-	defer conn.Release()
-	q := &s.sql
-	p, err := s.pipeline(ctx, conn.Conn(), q.nowFence, q.nowLock, q.now, nowLazySQL, q.taken)
+	defer release()
+	q, keyed := &s.sql, job.IdempotencyKey != ""
+	id := param{oid: pgtype.Int8OID}
+	all := []string{q.nowFence, q.nowLock, q.now, nowLazySQL, q.taken}
+	if keyed {
+		var drawn int64
+		if err := conn.QueryRow(ctx, s.sql.in(`select nextval('stint.positions')`)).Scan(&drawn); err != nil {
+			return claim, translate(err)
+		}
+		id, all = int8s(drawn), append(all, q.nowKey, nowWaitSQL)
+	}
+	p, err := s.pipeline(ctx, conn.Conn(), all...)
 	if err != nil {
 		return claim, err
 	}
-	explicit := s.explicit.Load()
+	explicit := keyed || s.explicit.Load()
 	if explicit {
 		p.send(beginSQL)
 	}
+	if keyed {
+		p.sendKey(ctx, q, job, id)
+	}
 	p.send(q.nowFence, int8s(int64(req.Engine)))
 	p.send(q.nowLock, int8s(int64(stint.NowLane)))
-	p.send(q.now, append(nowParams(job, known), int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)))...)
+	p.send(q.now, append(nowParams(job, known), id, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)))...)
 	p.send(nowLazySQL)
 	if explicit {
 		p.send(commitSQL)
@@ -101,7 +123,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 	})
 	if err != nil {
 		p.Close()
-		return stint.Claim{}, translate(err)
+		return stint.Claim{}, ofKey(translate(err), job)
 	}
 	var read entryReader
 	err = p.part(func(rr *pgconn.ResultReader) error {
@@ -116,6 +138,51 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 		claim.Entries, err = s.entries(ctx, conn, &read)
 	}
 	return claim, translate(err)
+}
+
+// acquireNow is a connection for a claim; for a job with a key, which may have
+// to wait for somebody's transaction, one of the program's.
+func (s *Store) acquireNow(ctx context.Context, job stint.NewJob) (conn *pgxpool.Conn, release func(), err error) {
+	if job.IdempotencyKey != "" {
+		if conn, err = s.pool.Acquire(ctx); err != nil {
+			return nil, nil, err
+		}
+		return conn, conn.Release, nil
+	}
+	select {
+	case s.claiming <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if conn, err = s.work().Acquire(ctx); err != nil {
+		<-s.claiming
+		return nil, nil, err
+	}
+	return conn, func() { conn.Release(); <-s.claiming }, nil
+}
+
+// sendKey sends what takes the job's key.
+func (p pipeline) sendKey(ctx context.Context, q *statements, job stint.NewJob, id param) {
+	if deadline, ok := ctx.Deadline(); ok {
+		p.send(nowWaitSQL, texts(fmt.Sprint(max(1, time.Until(deadline).Milliseconds()))))
+	}
+	p.send(q.nowKey, texts(job.IdempotencyKey), texts(job.Kind), texts(string(job.Args)), id)
+}
+
+// ofKey says what is known of the job that has a key.
+func ofKey(err error, job stint.NewJob) error {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return err
+	}
+	id, _ := strconv.ParseInt(pg.Detail, 10, 64)
+	switch pg.Code {
+	case "ST005":
+		return &stint.KeyConflictError{Key: job.IdempotencyKey, ID: stint.ID(id)}
+	case "ST006":
+		return &stint.DuplicateError{Key: job.IdempotencyKey, ID: stint.ID(id)}
+	}
+	return err
 }
 
 // nowParams are what nowSQL takes of the job. What nobody said is null.
@@ -140,5 +207,5 @@ func nowParams(j stint.NewJob, known dictionary) []param {
 		tags = textarray(column)
 	}
 	return []param{int8s(int64(stint.NowLane)), texts(j.Queue), int2s(int16(j.Priority)), texts(j.Kind), texts(string(j.Args)), policy, body,
-		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, tags}
+		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, tags, texts(j.Correlation)}
 }

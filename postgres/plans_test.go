@@ -22,10 +22,13 @@ func grow(t testing.TB, s *Store, engine stint.Token, n int) {
 		exec(t, s, "alter table stint."+table+" set (autovacuum_enabled = off)")
 	}
 	exec(t, s, `
-		insert into stint.entries (lane, queue, kind, args, urn, tags)
-		select $1, 'default', case when i % 10 = 0 then 'rare' else 'k' end, '{}', 'urn:' || i, case when i % 1000 = 0 then '{t}'::text[] end
+		insert into stint.entries (lane, queue, kind, args, urn, tags, correlation)
+		select $1, 'default', case when i % 10 = 0 then 'rare' else 'k' end, '{}', 'urn:' || i, case when i % 1000 = 0 then '{t}'::text[] end,
+		       case when i % 3 = 0 then (i / 100)::text end
 		from generate_series(1, $2::int) i`, int64(normal), n)
 	exec(t, s, `insert into stint.job_tags (tag, job) select 't', pos from stint.entries where tags is not null`)
+	exec(t, s, `
+		insert into stint.idempotency (key, job, fingerprint, expires) select 'key ' || i, i, '', now() + interval '1 day' from generate_series(1, $1::int) i`, n)
 	exec(t, s, `
 		insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
 		select $1::bigint, i, i, case when i > greatest(1, ($2 - $2 / 50) / 500) then $3::bigint else 1 end, i,
@@ -108,6 +111,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 				{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},
 				{"finish", 400, `select stint.finish($1, '{}', '{}', '{}', $2, null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
 				   null, null, null, null, null, null, null, null, null, null, null, null, null)`, []any{w.Info.Token, []int64{int64(id), int64(n) + 7}}},
+				{"take keys", 200, `select * from stint.take_keys('{key 5,new}', '{"",a}', '{1,2}')`, nil},
 				{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},
 			} {
 				// The first run reads the catalogue as well.
@@ -129,6 +133,8 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 		state := func(all ...stint.State) []stint.State { return all }
 		for _, f := range []stint.Filter{
 			{Limit: 50}, {Tag: "t", Limit: 20}, {URN: "urn:5"}, {Tag: "t", URN: "urn:5"},
+			{Correlation: "5"}, {Correlation: id.String(), Limit: 20}, {Correlation: "5", States: state(stint.Completed, stint.Failed)},
+			{Correlation: "5", States: state(stint.Scheduled), Source: "s", Before: id},
 			{States: state(stint.Failed), Limit: 20}, {States: state(stint.Failed), Before: id, Kind: "k", Limit: 20},
 			{States: state(stint.Scheduled), Limit: 20}, {States: state(stint.Retrying)}, {States: state(stint.Cancelled)},
 			{States: state(stint.Failed, stint.Cancelled, stint.Retrying), Limit: 20}, {States: state(stint.Scheduled, stint.Retrying), Limit: 20},

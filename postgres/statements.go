@@ -16,22 +16,22 @@ type statements struct {
 	schema  string // quoted
 	channel string
 
-	one, plain, enqueue, schedule string
-	notify, ring                  string
-	look, claim, taken, fetch     string
-	finish, record                string
-	promote                       string
-	nowFence, nowLock, now        string
+	one, plain, enqueue, schedule, keyed string
+	notify, ring                         string
+	look, claim, taken, fetch            string
+	finish, record                       string
+	promote                              string
+	nowFence, nowLock, nowKey, now       string
 }
 
 func (q *statements) load(schema string) {
 	q.schema = pgx.Identifier{schema}.Sanitize()
 	q.channel = schema
 	for text, into := range map[string]*string{
-		oneSQL: &q.one, plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, notifySQL: &q.notify, ringSQL: &q.ring,
+		oneSQL: &q.one, plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, keyedSQL: &q.keyed, notifySQL: &q.notify, ringSQL: &q.ring,
 		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
 		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote,
-		nowFenceSQL: &q.nowFence, nowLockSQL: &q.nowLock, nowSQL: &q.now,
+		nowFenceSQL: &q.nowFence, nowLockSQL: &q.nowLock, nowKeySQL: &q.nowKey, nowSQL: &q.now,
 	} {
 		*into = q.in(text)
 	}

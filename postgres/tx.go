@@ -58,6 +58,21 @@ type batcher interface {
 // runBatch is one round trip.
 func runBatch(ctx context.Context, b batcher, stmts []statement, scan func(row func(...any) error) error) error {
 	batch := &pgx.Batch{}
+	queue(batch, stmts, scan)
+	return translate(b.SendBatch(ctx, batch).Close())
+}
+
+// runCommitted is the same in a transaction that is read committed, whatever
+// the session's default is.
+func runCommitted(ctx context.Context, b batcher, stmts []statement, scan func(row func(...any) error) error) error {
+	batch := &pgx.Batch{}
+	batch.Queue(beginSQL)
+	queue(batch, stmts, scan)
+	batch.Queue(commitSQL)
+	return translate(b.SendBatch(ctx, batch).Close())
+}
+
+func queue(batch *pgx.Batch, stmts []statement, scan func(row func(...any) error) error) {
 	for i, s := range stmts {
 		q := batch.Queue(s.text, s.args...)
 		if i == 0 {
@@ -71,7 +86,6 @@ func runBatch(ctx context.Context, b batcher, stmts []statement, scan func(row f
 			})
 		}
 	}
-	return translate(b.SendBatch(ctx, batch).Close())
 }
 
 // runSQL passes arrays as text, which every driver can send.

@@ -1,6 +1,7 @@
 package shelljob
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"slices"
@@ -11,8 +12,9 @@ import (
 )
 
 // environ is a command's environment; of a name that is there twice the last
-// one counts. STINT_JOB, STINT_ATTEMPT and STINT_QUEUE tell the command who
-// it is, so nothing may replace them.
+// one counts. STINT_JOB, STINT_ATTEMPT, STINT_QUEUE and STINT_CORRELATION tell the
+// command who it is, so nothing may replace them. By the last, what it enqueues
+// with the command stint belongs to the job.
 func (c Config) environ(job *stint.Job, extra map[string]string) []string {
 	allowed := c.Env
 	if allowed == nil {
@@ -32,6 +34,7 @@ func (c Config) environ(job *stint.Job, extra map[string]string) []string {
 		"STINT_JOB="+job.ID.String(),
 		"STINT_ATTEMPT="+strconv.Itoa(job.Attempt),
 		"STINT_QUEUE="+job.Queue,
+		"STINT_CORRELATION="+cmp.Or(job.Correlation, job.ID.String()),
 	)
 }
 

@@ -14,7 +14,7 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
 	jobs := someJobs(5)
 	jobs[0].Delay, jobs[1].Delay = time.Hour, time.Hour
-	ids, err := s.Enqueue(t.Context(), stint.Tx{}, jobs)
+	ids, err := stint.NewClient(s).EnqueueMany(t.Context(), jobs)
 	if err != nil {
 		t.Fatal(err)
 	}

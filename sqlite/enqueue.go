@@ -14,21 +14,21 @@ const tagSQL = `insert into stint_job_tags (tag, job) values (?, ?)`
 // Enqueue implements [stint.Enqueuer]. A batch is one transaction, and nobody
 // else writes meanwhile: a million jobs at once would hold up the beats of
 // engines for seconds, ten batches of a hundred thousand do not.
-func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	if len(jobs) == 0 {
 		return nil, nil
 	}
 	if tx.Handle != nil {
 		return s.enqueueIn(ctx, tx, jobs)
 	}
-	ids := make([]stint.ID, len(jobs))
+	receipts := make([]stint.Receipt, len(jobs))
 	err := s.write(ctx, func(c *conn) (bool, error) {
-		return true, storeJobs(ctx, (*direct)(c), jobs, ids, (&laneCache{}).normal)
+		return true, storeJobs(ctx, (*direct)(c), jobs, receipts, (&laneCache{}).normal)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
 	}
-	return ids, nil
+	return receipts, nil
 }
 
 // appender is what storing jobs needs of a connection: the store's own, or
@@ -36,6 +36,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 type appender interface {
 	append(e *newEntry) (pos int64, err error)
 	run(text string, args ...any) error
+	holder(key string) (keyHolder, error)
 }
 
 // direct is the store's own connection.
@@ -48,10 +49,22 @@ func (d *direct) run(text string, args ...any) error {
 	return err
 }
 
-// storeJobs appends jobs and puts their IDs into ids. A job that is not due
+func (d *direct) holder(key string) (h keyHolder, err error) {
+	err = (*conn)(d).query(holderSQL, []any{key}, func(q *stmt) error {
+		h = keyHolder{job: stint.ID(q.ColumnInt64(0)), fingerprint: q.ColumnText(1)}
+		return nil
+	})
+	return h, err
+}
+
+// storeJobs appends jobs and says what came of them. A job that is not due
 // gets its contents into the lane that nobody claims, and a waiting row; for
 // the others, lane says where they go.
-func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, ids []stint.ID, lane func(queue string, priority int) stint.LaneID) error {
+func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []stint.Receipt, lane func(queue string, priority int) stint.LaneID) error {
+	keys, err := holders(a, jobs)
+	if err != nil {
+		return err
+	}
 	// The clock is read under the write lock, so that times rise with
 	// positions, and a delay does not include the wait for the lock.
 	var (
@@ -63,6 +76,13 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, ids []stint
 			return ctx.Err()
 		}
 		j := &jobs[i]
+		receipts[i] = stint.Receipt{}
+		if j.IdempotencyKey != "" {
+			if h := keys[j.IdempotencyKey]; h.job != 0 {
+				receipts[i] = stint.Receipt{ID: h.job, Duplicate: true}
+				continue
+			}
+		}
 		policy, ok := stored[j.Retry]
 		if !ok {
 			var text string
@@ -79,6 +99,7 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, ids []stint
 			lane: lane(j.Queue, j.Priority), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
 			attempt: 1, priority: j.Priority, maxLosses: j.MaxLosses, queue: j.Queue, kind: j.Kind,
 			args: j.Args, metadata: j.Metadata, urn: j.URN, source: j.Source,
+			correlation: j.Correlation,
 		}
 		if len(j.Tags) > 0 {
 			e.tags = arrayOf(j.Tags)
@@ -90,7 +111,15 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, ids []stint
 		if err != nil {
 			return err
 		}
-		ids[i] = stint.ID(id)
+		receipts[i].ID = stint.ID(id)
+		if j.IdempotencyKey != "" {
+			h := keys[j.IdempotencyKey]
+			h.job = stint.ID(id)
+			keys[j.IdempotencyKey] = h
+			if err := a.run(takeKeySQL, j.IdempotencyKey, id, h.fingerprint, created+minKeyAge.Microseconds()); err != nil {
+				return err
+			}
+		}
 		if e.due != 0 {
 			w := newWait{job: id, due: e.due, body: id, why: stint.Scheduled, attempt: 1, priority: e.priority, queue: e.queue, kind: e.kind}
 			if err := a.run(waitSQL, w.args()...); err != nil {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -21,13 +22,14 @@ type newEntry struct {
 	queue, kind             string
 	args, metadata          json.RawMessage
 	tags, urn, source       string
+	correlation             string
 	recovered               int64
 }
 
 const appendSQL = `
 insert into stint_entries (lane, created, job, body, due, policy, timeout, attempt, priority, losses, suspect,
-  max_losses, queue, kind, args, tags, urn, source, metadata, faulty, recovered)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  max_losses, queue, kind, args, tags, urn, source, metadata, faulty, recovered, correlation)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) {
@@ -56,6 +58,7 @@ func (c *conn) append(e *newEntry) (int64, error) {
 	s.raw(19, e.metadata)
 	s.intOr(20, flag(e.faulty))
 	s.intOr(21, e.recovered)
+	s.textOr(22, e.correlation)
 	if err := s.run(); err != nil {
 		return 0, err
 	}
@@ -101,7 +104,7 @@ func flag(b bool) int64 {
 const fetchSQL = `
 select e.pos, ifnull(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
        ifnull(e.due, e.created), b.created, case when e.body is null then ifnull(e.due, e.created) else ifnull(b.due, b.created) end,
-       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses, b.recovered
+       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses, b.recovered, b.correlation
 from stint_entries e
 join stint_entries b on b.pos = ifnull(e.body, e.pos)
 where e.pos = ?`
@@ -161,6 +164,7 @@ func (s *Store) scanEntry(c *conn, q *stmt, e *stint.Entry) (err error) {
 	e.Source = q.ColumnText(17)
 	e.MaxLosses = q.maxLosses(18)
 	e.Provenance.Recovered = stint.ID(q.ColumnInt64(19))
+	e.Correlation = cmp.Or(q.ColumnText(20), e.ID.String())
 	e.Tags, err = list[string](q, 15)
 	return err
 }

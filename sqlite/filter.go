@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/stint-go/stint"
 )
 
 // Jobs implements [stint.Inspector]. A page costs what it shows and what it
-// has to pass over; the filters by tag, by urn, by faulty, by what went wrong and by
-// every state but completed look only at jobs that may fit, so that a long
-// history costs them nothing.
+// has to pass over; the filters by tag, by urn, by correlation id, by faulty, by what
+// went wrong and by every state but completed look only at jobs that may fit, so
+// that a long history costs them nothing.
 func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
 	text, args := jobsQuery(jobColumns, f)
 	var jobs []stint.JobInfo
@@ -73,6 +74,11 @@ with recursive lanes (lane) as (
 select l.lane, ifnull((select c.frontier from stint_claims c where c.lane = l.lane order by c.n desc limit 1), 0) as frontier
 from lanes l where l.lane is not null`
 
+const correlatedSQL = `
+select pos from stint_entries where correlation = ?
+union all
+select pos from stint_entries where pos = ? and job is null and correlation is null and cast(pos as text) = ?`
+
 // jobsQuery lists jobs by falling ID.
 func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	where := []string{"true"}
@@ -93,6 +99,10 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	}
 	if f.URN != "" {
 		add("j.id in (select ifnull(job, pos) from stint_entries where urn = ?)", f.URN)
+	}
+	if f.Correlation != "" {
+		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // 0 is nobody's
+		add("j.id in ("+correlatedSQL+")", f.Correlation, id, f.Correlation)
 	}
 	if f.Faulty {
 		where = append(where, "j.faulty", `j.id in (select job from stint_waiting indexed by stint_waiting_faulty where faulty is not null

@@ -29,10 +29,13 @@ func (c *conn) enqueueClaimed(ctx context.Context, job stint.NewJob, req stint.C
 		return err
 	}
 	job.Delay, job.RunAt = 0, time.Time{}
-	var ids [1]stint.ID
+	var receipts [1]stint.Receipt
 	now := func(string, int) stint.LaneID { return stint.NowLane }
-	if err := storeJobs(ctx, (*direct)(c), []stint.NewJob{job}, ids[:], now); err != nil {
+	if err := storeJobs(ctx, (*direct)(c), []stint.NewJob{job}, receipts[:], now); err != nil {
 		return err
+	}
+	if receipts[0].Duplicate {
+		return &stint.DuplicateError{Key: job.IdempotencyKey, ID: receipts[0].ID}
 	}
 	err := c.query(newestClaimSQL, []any{int64(stint.NowLane)}, func(q *stmt) error {
 		claim.N = q.ColumnInt64(0)
@@ -42,7 +45,7 @@ func (c *conn) enqueueClaimed(ctx context.Context, job stint.NewJob, req stint.C
 		return err
 	}
 	claim.N++
-	pos := int64(ids[0])
+	pos := int64(receipts[0].ID)
 	claim.Positions = []stint.Position{stint.Position(pos)}
 	_, err = c.exec(claimSQL, int64(stint.NowLane), claim.N, int64(req.Nonce), int64(req.Engine), req.Serial, pos-1, pos, 1)
 	return err

@@ -22,11 +22,12 @@ const (
 	where c.pos = ifnull((select e.body from stint_entries e where e.job = ?1 order by e.pos desc limit 1), ?1)`
 
 	// The new job has a copy: a reference would keep the old one from being
-	// deleted.
+	// deleted. The two come from each other; the key stays the old one's.
 	recoverSQL = `
 	insert into stint_entries (lane, created, due, policy, timeout, attempt, priority, losses, suspect, max_losses,
-	  queue, kind, args, tags, urn, source, metadata, recovered)
-	select ?1, ?2, ?3, policy, timeout, 1, priority, 0, 0, max_losses, queue, kind, args, tags, urn, source, metadata, ?4
+	  queue, kind, args, tags, urn, source, metadata, recovered, correlation)
+	select ?1, ?2, ?3, policy, timeout, 1, priority, 0, 0, max_losses, queue, kind, args, tags, urn, source, metadata, ?4,
+	  ifnull(correlation, cast(?4 as text))
 	from stint_entries where pos = ?5`
 )
 

@@ -78,6 +78,7 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 		{}, {Before: 10}, {States: state(stint.Completed)}, {States: state(stint.Available)}, {States: state(stint.Running)},
 		{States: state(stint.Failed)}, {States: state(stint.Cancelled)}, {States: state(stint.Failed, stint.Cancelled, stint.Retrying)},
 		{States: state(stint.Retrying)}, {States: state(stint.Scheduled, stint.Retrying), Source: "s"}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
+		{Correlation: "5"}, {Correlation: "5", States: state(stint.Scheduled)}, {Correlation: "5", States: state(stint.Completed), Source: "s"},
 		{Faulty: true}, {Faulty: true, States: state(stint.Retrying)}, {Faulty: true, States: state(stint.Retrying), Source: "s"},
 		{Outcome: stint.OutcomeLost}, {Class: "c", Kind: "k"}, {Error: "e", States: state(stint.Completed)},
 		{Source: "s", Finished: stint.Span{From: time.Now()}},
@@ -87,14 +88,14 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 		if strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("the list for %+v sorts all that there is:\n%s", f, plan)
 		}
-		rare := len(f.States) > 0 && f.States[0] != stint.Completed || f.Tag+f.URN+f.Class+f.Error != "" || f.Outcome != 0 || f.Faulty
+		rare := len(f.States) > 0 && f.States[0] != stint.Completed || f.Tag+f.URN+f.Correlation+f.Class+f.Error != "" || f.Outcome != 0 || f.Faulty
 		if rare && strings.Contains(plan, "SCAN e\n") {
 			t.Errorf("the list for %+v reads the whole log:\n%s", f, plan)
 		}
 	}
 	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL,
 		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "never": neverReadySQL, "cancelling": cancellingSQL,
-		"contents": contentsSQL, "recovered": recoveredSQL, "tags": eraseTagsSQL} {
+		"contents": contentsSQL, "recovered": recoveredSQL, "tags": eraseTagsSQL, "holder": holderSQL, "old key": oldKeySQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&
 				!strings.HasPrefix(line, "SCAN b\n") && !strings.HasPrefix(line, "SCAN r") {

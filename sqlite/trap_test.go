@@ -24,7 +24,7 @@ func TestPositionsAreNotReusedWhenHistoryIsDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.Enqueue(t.Context(), stint.Tx{}, someJobs(2))
+	ids, err := stint.NewClient(s).EnqueueMany(t.Context(), someJobs(2))
 	if err != nil || ids[0] != 11 {
 		t.Fatalf("the ids are %v, error %v; want 11 and 12", ids, err)
 	}
@@ -39,7 +39,7 @@ func TestPromotionDrawsPositionsInTheOrderOfDueTimes(t *testing.T) {
 	at := time.Now().Add(20 * time.Millisecond)
 	jobs := someJobs(3)
 	jobs[0].RunAt, jobs[1].RunAt, jobs[2].RunAt = at.Add(2*time.Millisecond), at.Add(time.Millisecond), at
-	ids, err := s.Enqueue(t.Context(), stint.Tx{}, jobs)
+	ids, err := stint.NewClient(s).EnqueueMany(t.Context(), jobs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ const identitySQL = `select identity from stint_meta`
 const otherDatabaseSQL = `update stint_meta set one = 1 where identity <> ?`
 
 // enqueueIn stores jobs in a caller's transaction.
-func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	h, err := handle(tx)
 	if err != nil {
 		return nil, err
@@ -41,11 +41,11 @@ func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 	}
 	p := &inTx{ctx: ctx, tx: h, named: s.named}
 	defer p.close()
-	ids := make([]stint.ID, len(jobs))
-	if err := storeJobs(ctx, p, jobs, ids, (&laneCache{}).normal); err != nil {
+	receipts := make([]stint.Receipt, len(jobs))
+	if err := storeJobs(ctx, p, jobs, receipts, (&laneCache{}).normal); err != nil {
 		return nil, fmt.Errorf("enqueue %d jobs in a transaction: %w", len(jobs), translate(err))
 	}
-	return ids, nil
+	return receipts, nil
 }
 
 // sameDatabase refuses a transaction on another file that has stint's tables
@@ -93,7 +93,7 @@ func (p *inTx) append(e *newEntry) (int64, error) {
 	r, err := p.insert.ExecContext(p.ctx, int64(e.lane), e.created, nilInt(e.job), nilInt(e.body), nilInt(e.due),
 		nilInt(e.policy), nilInt(e.timeout), e.attempt, e.priority, e.losses, e.suspect, e.maxLosses, e.queue, e.kind,
 		nilText(string(e.args)), nilText(e.tags), nilText(e.urn), nilText(e.source), nilText(string(e.metadata)), nilInt(flag(e.faulty)),
-		nilInt(e.recovered))
+		nilInt(e.recovered), nilText(e.correlation))
 	if err != nil {
 		return 0, err
 	}
@@ -103,6 +103,14 @@ func (p *inTx) append(e *newEntry) (int64, error) {
 func (p *inTx) run(text string, args ...any) error {
 	_, err := p.tx.ExecContext(p.ctx, p.named(text), args...)
 	return err
+}
+
+func (p *inTx) holder(key string) (h keyHolder, err error) {
+	err = p.tx.QueryRowContext(p.ctx, p.named(holderSQL), key).Scan(&h.job, &h.fingerprint)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return h, err
 }
 
 func (p *inTx) close() {

@@ -60,7 +60,7 @@ func TestATransactionElsewhereIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, err := c.store.Enqueue(t.Context(), Tx(tx), someJobs(1))
+		ids, err := stint.NewClient(c.store).With(Tx(tx)).EnqueueMany(t.Context(), someJobs(1))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("a transaction %s gives ids %v, error %v", c.name, ids, err)
 		}

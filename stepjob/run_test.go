@@ -290,3 +290,36 @@ func TestOperationsThatCanNeverBeRightPanic(t *testing.T) {
 		}()
 	}
 }
+
+// enqueued keeps what was enqueued.
+type enqueued struct{ jobs []stint.NewJob }
+
+func (e *enqueued) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+	e.jobs = append(e.jobs, jobs...)
+	return make([]stint.Receipt, len(jobs)), nil
+}
+
+func TestWhatAStepEnqueuesBelongsToTheJobOfAllSteps(t *testing.T) {
+	var store enqueued
+	ops := NewOperations()
+	ops.Add("enqueue", Func(func(ctx context.Context, in Input, _ struct{}) (string, error) {
+		_, err := stint.ClientFrom(ctx).Enqueue(ctx, stint.NewJob{Kind: "child"})
+		return in.Job.Correlation, err
+	}))
+	mux := stint.NewMux()
+	Register(mux, ops)
+	job := &stint.Job{ID: 42, Kind: "steps", Attempt: 1, Correlation: "order 7", Args: json.RawMessage(`{"steps":[{"do":"enqueue"},{"do":"enqueue"}]}`)}
+	ctx := stint.WithAttempt(t.Context(), &stint.Attempt{Job: job, Client: stint.NewClient(&store)})
+	raw, err := mux.Handler("steps")(ctx, job)
+	if err != nil || strings.Count(string(raw), `"order 7"`) != 2 {
+		t.Errorf("the steps came to %s, %v", raw, err)
+	}
+	for _, j := range store.jobs {
+		if j.Correlation != "order 7" {
+			t.Errorf("a step enqueued a job of %q", j.Correlation)
+		}
+	}
+	if len(store.jobs) != 2 {
+		t.Errorf("%d jobs were enqueued", len(store.jobs))
+	}
+}

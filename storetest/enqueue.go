@@ -33,7 +33,7 @@ var enqueueTests = []test{
 		e := t.join("k").One()
 		want := stint.Job{
 			ID: id, Kind: "k", Args: json.RawMessage("{}"), Queue: stint.DefaultQueue, Attempt: 1,
-			MaxLosses: stint.DefaultMaxLosses, Created: e.Created, Due: e.Created,
+			MaxLosses: stint.DefaultMaxLosses, Correlation: id.String(), Created: e.Created, Due: e.Created,
 		}
 		if diff := cmp.Diff(want, e.Job, sameJob...); diff != "" {
 			t.Errorf("claimed job (-want +got):\n%s", diff)
@@ -150,6 +150,17 @@ func rich() stint.NewJob {
 		URN:       "urn:example:invoice:42",
 		Source:    "cron@host, 'x'",
 		Metadata:  json.RawMessage(`{"trace":"00-abc","big":18446744073709551617}`),
+
+		Correlation: "order 42, 'ünïcode'",
+	}
+}
+
+// richJob is what is claimed of it.
+func richJob(want stint.NewJob, e stint.Entry) stint.Job {
+	return stint.Job{
+		ID: e.ID, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
+		MaxLosses: *want.MaxLosses, Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
+		Metadata: want.Metadata, Correlation: want.Correlation, Created: e.Created, Due: e.Due,
 	}
 }
 
@@ -162,12 +173,7 @@ func everythingRoundTrips(t *T) {
 		t.Fatalf("lane %+v has no entry", l)
 	}
 	e := entries[0]
-	job := stint.Job{
-		ID: id, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
-		MaxLosses: 7, Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
-		Metadata: want.Metadata, Created: e.Created, Due: e.Created,
-	}
-	if diff := cmp.Diff(job, e.Job, sameJob...); diff != "" {
+	if diff := cmp.Diff(richJob(want, e), e.Job, sameJob...); diff != "" || e.ID != id || !e.Due.Equal(e.Created) {
 		t.Errorf("claimed job (-want +got):\n%s", diff)
 	}
 	info := *t.info(id)
@@ -175,6 +181,7 @@ func everythingRoundTrips(t *T) {
 		ID: id, Kind: want.Kind, State: stint.Running, Queue: want.Queue, Priority: want.Priority, Args: want.Args,
 		Attempt: 1, Tags: want.Tags, URN: want.URN, Source: want.Source, Metadata: want.Metadata,
 		MaxLosses: 7, Retry: want.Retry.String(), Timeout: want.Timeout, Created: e.Created, Due: e.Due,
+		Correlation: want.Correlation,
 	}
 	if diff := cmp.Diff(shown, info, sameJob...); diff != "" {
 		t.Errorf("what people see (-want +got):\n%s", diff)

@@ -17,7 +17,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
 		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
-		Provenance: stint.Provenance{Recovered: job.from},
+		Provenance: stint.Provenance{Recovered: job.from}, Correlation: d.correlation(job),
 	}
 	var last stint.Position
 	for _, r := range rows {
@@ -128,7 +128,10 @@ func (d *database) fits(f stint.Filter, j stint.JobInfo) bool {
 	if d.is("knows one state only") && len(f.States) > 0 {
 		f.States = f.States[:1]
 	}
-	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) &&
+	if f.Correlation == j.ID.String() && d.is("leaves out the first of a correlation") {
+		return false
+	}
+	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) &&
 		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) &&
 		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Executions)
 }

@@ -87,7 +87,13 @@ func (d *database) recover(old *row, now, due time.Time) stint.ID {
 	if d.is("recovers without the labels") {
 		j.Tags, j.URN = nil, ""
 	}
+	if !d.is("recovers without the correlation id") {
+		j.Correlation = d.correlation(old)
+	}
 	num := d.draw()
+	if d.is("recovers with the key") && j.IdempotencyKey != "" {
+		d.keyRow(j.IdempotencyKey).holder = stint.ID(num)
+	}
 	from := old.id
 	if d.is("forgets the provenance") {
 		from = 0
@@ -154,6 +160,9 @@ func (d *database) erase(id stint.ID) {
 	}
 	d.rows = slices.DeleteFunc(d.rows, func(r *row) bool { return r.id == id })
 	delete(d.cancelled, id)
+	if d.is("forgets the keys of what it deletes") {
+		d.rows = slices.DeleteFunc(d.rows, func(r *row) bool { return r.key != "" && r.holder == id })
+	}
 	if d.is("starts lanes again") {
 		d.seq = 0
 	}

@@ -51,7 +51,7 @@ type database struct {
 	installed int
 	oldest    int
 	seq       int64
-	rows      []*row // jobs, entries and waits, in the order of their numbers
+	rows      []*row // jobs, entries, waits and keys, in the order of their numbers
 	claims    []stint.LedgerClaim
 	done      map[stint.Position]*record
 	engines   []*stint.EngineInfo
@@ -66,7 +66,7 @@ type database struct {
 	bells     map[int]func()
 }
 
-// row is one of three things: a job, an entry or a wait. It is invisible
+// row is one of four things: a job, an entry, a wait or a key. It is invisible
 // while its transaction is open.
 type row struct {
 	tx     *modelTx
@@ -76,6 +76,9 @@ type row struct {
 	wait   *stint.LedgerWait
 	next   stint.Successor // of a wait
 	faulty bool            // of an entry
+	key    string          // of a key
+	asked  [32]byte        // of a key: the fingerprint of its job
+	holder stint.ID        // of a key
 	id     stint.ID
 	from   stint.ID // of a job: what it recovers
 	made   time.Time
@@ -141,21 +144,41 @@ func (d *database) jobRow(id stint.ID) *row {
 	return nil
 }
 
-func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
+func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	if err := ctx.Err(); err != nil && !m.is("ignores contexts") {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in, _ := tx.Handle.(*modelTx)
+	if err := m.awaitKeys(ctx, in, jobs); err != nil {
+		return nil, err
+	}
 	if tx.Handle != nil && in == nil && !m.is("takes any transaction") {
 		return nil, errors.New("not a transaction of the model")
 	}
 	if m.installed == 0 {
 		return nil, stint.ErrSchema
 	}
-	var ids []stint.ID
+	conflict := m.keyConflict(jobs)
+	if conflict != nil {
+		if m.is("keeps the keys of what it refuses") {
+			for _, j := range jobs {
+				if m.keyRow(j.IdempotencyKey) == nil {
+					m.takeKey(in, &j, 1)
+				}
+			}
+		}
+		if !m.is("stores what stands beside a conflict") {
+			return nil, conflict
+		}
+	}
+	var receipts []stint.Receipt
 	for _, j := range jobs {
+		if k := m.keyRow(j.IdempotencyKey); k != nil && !m.is("forgets keys") {
+			receipts = append(receipts, stint.Receipt{ID: k.holder, Duplicate: !m.is("calls duplicates new")})
+			continue
+		}
 		now := time.Now()
 		if m.is("counts delays from the begin") && in != nil {
 			now = in.begun
@@ -170,7 +193,8 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 			j.Args = rounded(j.Args)
 		}
 		num := m.draw()
-		ids = append(ids, stint.ID(num))
+		receipts = append(receipts, stint.Receipt{ID: stint.ID(num)})
+		m.takeKey(in, &j, stint.ID(num))
 		job := &row{tx: in, num: num, job: &j, id: stint.ID(num), made: now, due: due}
 		m.rows = append(m.rows, job)
 		next := stint.Successor{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: stint.PartNormal, Why: stint.Scheduled}
@@ -179,17 +203,20 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		} else {
 			m.append(in, job, num, now, next)
 		}
-		if m.is("stores half of a batch") && len(ids) > 1 {
+		if m.is("stores half of a batch") && len(receipts) > 1 {
 			break
 		}
 	}
 	if m.is("answers ids in falling order") {
-		slices.Reverse(ids)
+		slices.Reverse(receipts)
 	}
 	if in == nil || m.is("rings too early") {
 		m.ring()
 	}
-	return ids, nil
+	if conflict != nil {
+		return nil, conflict
+	}
+	return receipts, nil
 }
 
 // append puts an entry into the log.
@@ -199,7 +226,8 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 		Job: stint.Job{
 			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
 			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
-			Created: job.made, Due: job.due, Provenance: stint.Provenance{Recovered: job.from},
+			Correlation: d.correlation(job), Provenance: stint.Provenance{Recovered: job.from},
+			Created: job.made, Due: job.due,
 		},
 		Pos: stint.Position(pos), Ready: now, Suspect: s.Suspect,
 	}
@@ -209,6 +237,9 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	}
 	if d.is("forgets arguments of later entries") && pos != int64(job.id) {
 		e.Args = nil
+	}
+	if d.is("forgets correlation ids later") && pos != int64(job.id) {
+		e.Correlation = job.id.String()
 	}
 	if d.is("forgets the bound of losses later") && pos != int64(job.id) {
 		e.MaxLosses = stint.DefaultMaxLosses
@@ -284,7 +315,7 @@ func (x *modelTx) Rollback() error {
 // back takes back what the transaction wrote, but for the first n rows.
 func (x *modelTx) back(n int) {
 	x.db.rows = slices.DeleteFunc(x.db.rows, func(r *row) bool {
-		if r.tx != x || r.wait != nil && x.db.is("keeps waits that were rolled back") {
+		if r.tx != x || r.wait != nil && x.db.is("keeps waits that were rolled back") || r.key != "" && x.db.is("keeps keys that were rolled back") {
 			return false
 		}
 		n--

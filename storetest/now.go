@@ -38,7 +38,7 @@ var nowTests = []test{
 		said := stint.NewJob{
 			Kind: "k", Args: json.RawMessage(`{"n": 12345678901234567890}`), Queue: "mail", Priority: -3,
 			Retry: retry.Fixed(3, time.Minute), Timeout: 5 * time.Second, MaxLosses: &losses,
-			Tags: []string{"b", `a "quoted"`}, URN: "urn:x", Source: "test", Metadata: json.RawMessage(`{"m": 1}`),
+			Tags: []string{"b", `a "quoted"`}, URN: "urn:x", Source: "test", Metadata: json.RawMessage(`{"m": 1}`), Correlation: "order 7",
 		}
 		claimed := w.now(t, said).Entries[0]
 		t.enqueue(said)
@@ -54,11 +54,17 @@ var nowTests = []test{
 			t.Errorf("it is\n%s\nand as any other job\n%s", a, b)
 		}
 		plain := w.now(t, job("k")).Entries[0]
+		if plain.Correlation != plain.ID.String() {
+			t.Errorf("without anything said it belongs to %q, want itself", plain.Correlation)
+		}
 		if plain.Queue != stint.DefaultQueue || string(plain.Args) != "{}" || plain.Timeout != 0 || plain.Retry != retry.Default() || plain.Tags != nil {
 			t.Errorf("without anything said it is %+v", plain)
 		}
 		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Tag: "b", Limit: 10}); err != nil || len(found) != 2 {
 			t.Errorf("by its tag %d jobs are found, %v; want both", len(found), err)
+		}
+		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Correlation: "order 7"}); err != nil || len(found) != 2 {
+			t.Errorf("by its correlation id %d jobs are found, %v; want both", len(found), err)
 		}
 	}},
 	{"A failure puts it into its own queue, like any other job", func(t *T) {
@@ -109,6 +115,95 @@ var nowTests = []test{
 		}
 		if counts, err := t.Store.Counts(t.ctx); err != nil || counts[stint.Running] != 0 || counts[stint.Available] != 0 {
 			t.Errorf("counts are %v, %v", counts, err)
+		}
+	}},
+	{"Of one key only the first is claimed, whoever stored it", func(t *T) {
+		immediate(t)
+		w := t.join("k")
+		usual, now := job("k", stint.IdempotencyKey("usual")), job("k", stint.IdempotencyKey("now"))
+		e := w.now(t, now).Entries[0]
+		first := []stint.ID{t.keyed(usual)[0].ID, e.ID}
+		w.Complete(e)
+		for i, again := range []stint.NewJob{usual, now} {
+			c, err := w.tryNow(t, again)
+			var dup *stint.DuplicateError
+			if !errors.As(err, &dup) || dup.ID != first[i] || dup.Key != again.IdempotencyKey || !errors.Is(err, stint.ErrDuplicate) || len(c.Positions) != 0 {
+				t.Errorf("it is answered with %+v, error %v; want a duplicate of job %d", c, err, first[i])
+			}
+			if r := t.keyed(again)[0]; r != (stint.Receipt{ID: first[i], Duplicate: true}) {
+				t.Errorf("as usual it is answered with %+v, want a duplicate of job %d", r, first[i])
+			}
+			again.Kind = "other"
+			c, err = w.tryNow(t, again)
+			var conflict *stint.KeyConflictError
+			if !errors.As(err, &conflict) || conflict.ID != first[i] || conflict.Key != again.IdempotencyKey || len(c.Positions) != 0 {
+				t.Errorf("of another kind it is answered with %+v, error %v; want a conflict with job %d", c, err, first[i])
+			}
+		}
+		if claims, err := t.Store.Held(t.ctx, w.Info.Token, 0); err != nil || len(claims) != 0 {
+			t.Errorf("the engine holds %v, %v", claims, err)
+		}
+		t.jobs(first...)
+	}},
+	{"An engine that is not in the roster takes no key", func(t *T) {
+		immediate(t)
+		w, a := t.join("k"), job("k", stint.IdempotencyKey("a"))
+		w.Leave()
+		if c, err := w.tryNow(t, a); !errors.Is(err, stint.ErrBuried) {
+			t.Errorf("it is answered with %+v, error %v; want ErrBuried", c, err)
+		}
+		if r := t.keyed(a)[0]; r.Duplicate {
+			t.Errorf("the key is taken, by job %d", r.ID)
+		}
+	}},
+	{"Who claims under a key that is being taken waits, and no other claim does", func(t *T) {
+		immediate(t)
+		if t.SingleWriter {
+			t.Skip("nobody else writes meanwhile")
+		}
+		for _, commit := range []bool{true, false} {
+			a := job("k", stint.IdempotencyKey(fmt.Sprint("decided:", commit)))
+			w, other := t.join("k"), t.join("k")
+			tx := t.begin()
+			first := t.keyedIn(tx, a)[0].ID
+			type answer struct {
+				c   stint.Claim
+				err error
+			}
+			came := make(chan answer, 1)
+			go func() {
+				c, err := w.tryNow(t, a)
+				came <- answer{c, err}
+			}()
+			time.Sleep(30 * time.Millisecond)
+			other.Complete(other.now(t, job("k")).Entries...)
+			beside := t.enqueue(job("k"))
+			if got := other.ClaimAll(); len(got) != 1 || got[0].ID != beside[0] {
+				t.Errorf("beside, %v were claimed, want job %d", got, beside[0])
+			} else {
+				other.Complete(got...)
+			}
+			select {
+			case got := <-came:
+				t.Errorf("beside an open transaction it is answered with %+v", got)
+				came <- got
+			default:
+			}
+			if commit {
+				t.must(tx.Commit())
+			} else {
+				t.must(tx.Rollback())
+			}
+			got := <-came
+			var dup *stint.DuplicateError
+			switch {
+			case commit && (!errors.As(got.err, &dup) || dup.ID != first):
+				t.Errorf("after the commit it is answered with %+v, want a duplicate of job %d", got, first)
+			case !commit && (got.err != nil || len(got.c.Entries) != 1):
+				t.Errorf("after the rollback it is answered with %+v, want a claim", got)
+			}
+			w.Complete(got.c.Entries...)
+			w.Complete(w.ClaimAll()...)
 		}
 	}},
 	{"Many at once from many engines each get their own job", func(t *T) {

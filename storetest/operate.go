@@ -246,7 +246,7 @@ func recovered(t *T) {
 	for i, end := range ends {
 		want := rich()
 		if i%2 == 1 {
-			want.Delay = time.Millisecond
+			want.Delay, want.Correlation = time.Millisecond, ""
 		}
 		old := t.enqueue(want)[0]
 		t.due()
@@ -261,6 +261,9 @@ func recovered(t *T) {
 		got := t.info(anew)
 		if got.Created.Before(before.Finished) || got.Due.Before(got.Created) {
 			t.Errorf("the new job was created %v and is due %v; the old one ended %v", got.Created, got.Due, before.Finished)
+		}
+		if i%2 == 1 {
+			before.Correlation = old.String()
 		}
 		what := cmpopts.IgnoreFields(stint.JobInfo{}, "ID", "State", "Reason", "Created", "Due", "Started", "Finished", "Executions", "Provenance")
 		if diff := cmp.Diff(before, got, append(sameJob, what)...); diff != "" {

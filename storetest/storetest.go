@@ -101,7 +101,7 @@ type Preparer interface {
 // Run proves a store.
 func Run(t *testing.T, h Harness) {
 	for _, g := range []group{
-		{"Enqueue", enqueueTests}, {"Tx", txTests}, {"Beside", besideTests},
+		{"Enqueue", enqueueTests}, {"Tx", txTests}, {"Keys", keysTests}, {"Correlation", correlationTests}, {"Beside", besideTests},
 		{"Look", lookTests}, {"Claim", claimTests}, {"Late", lateTests},
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
 		{"Losses", lossesTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},

@@ -26,10 +26,16 @@ A job of the kind steps is a list of sh and http jobs that run one after the oth
 in one job. Each gets what the one before came to: sh on standard input, unless it
 has one of its own, and http as the JSON body of a POST, PUT or PATCH without a body.
 
-What is not said is what the kind's declaration says.`
+What is not said is what the kind's declaration says.
+
+With --idempotency-key a command that may have failed half-way can be given again:
+the first stores the job, and a repetition prints its id and says "duplicate" on
+standard error. The same key with another kind or other arguments is an error. Keys
+are shared by the whole database, and remembered for as long as the job is kept.`
 
 const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
   stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --in 1h
+  stint enqueue close_books --idempotency-key "books $(date +%Y-%m)"
   stint enqueue steps '{"steps": [{"do": "sh", "args": {"argv": ["du", "-s", "/home"]}},
       {"do": "http", "args": {"method": "POST", "url": "https://example.com/usage"}}]}'
   jq -c .order order.json | stint enqueue import_order - --queue imports --priority -10`
@@ -111,14 +117,14 @@ func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, fo
 	if err != nil {
 		return err
 	}
-	id, err := stint.NewClient(db).Enqueue(ctx, declared.Job(args, opts...))
+	receipt, err := stint.NewClient(db).EnqueueReceipt(ctx, declared.Job(args, opts...))
 	if err != nil {
 		return hintInput(err)
 	}
 	if created {
 		a.note("created %s", a.db.url)
 	}
-	if err := a.printID(id); err != nil {
+	if err := a.printReceipt(receipt); err != nil {
 		return err
 	}
 	a.noteIfIdle(ctx, db)
@@ -174,6 +180,10 @@ func knows(known []stint.Declaration, kind string) error {
 
 // hintInput adds advice to what is wrong with a job.
 func hintInput(err error) error {
+	var conflict *stint.KeyConflictError
+	if errors.As(err, &conflict) {
+		return withHint(err, "see what it stands for: stint jobs show %d", conflict.ID)
+	}
 	var invalid *stint.InvalidError
 	if errors.As(err, &invalid) && invalid.Field == "args" && strings.HasPrefix(invalid.Problem, "malformed JSON") {
 		return withHint(err, `quote the whole value for the shell: '{"name": "value"}'`)
@@ -181,11 +191,16 @@ func hintInput(err error) error {
 	return err
 }
 
-func (a *app) printID(id stint.ID) error {
+// printReceipt prints the id. That it is another job's is said beside it, so
+// that a script which wants the id gets that alone.
+func (a *app) printReceipt(r stint.Receipt) error {
 	if a.json {
-		return a.printJSON(map[string]stint.ID{"id": id})
+		return a.printJSON(r)
 	}
-	_, err := fmt.Fprintln(a.out, id)
+	if r.Duplicate {
+		a.note("duplicate")
+	}
+	_, err := fmt.Fprintln(a.out, r.ID)
 	return err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,8 @@ type jobFlags struct {
 	tags     []string
 	urn      string
 	source   string
+	key      string
+	correl   string
 	retry    retryValue
 	timeout  time.Duration
 	losses   int
@@ -35,6 +38,9 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.tags, "tag", nil, "a label to find it by; may be given many times")
 	flags.StringVar(&f.urn, "urn", "", "a name for the thing that it is about")
 	flags.StringVar(&f.source, "source", "", "where it comes from")
+	flags.StringVar(&f.correl, "correlation", "", "an id that it shares with others, and with what it enqueues; its own id unless given")
+	orEnv(flags, "STINT_CORRELATION", "correlation") // which sh jobs have
+	flags.StringVar(&f.key, "idempotency-key", "", "store it only if nothing was stored under this key before; a repetition prints the first id")
 	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, timetable:5m=1m,1h=5m, function:name; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
 	durationFlag(flags, &f.timeout, "timeout", 0, "bound each attempt; otherwise what the kind says, or nothing")
 	flags.IntVar(&f.losses, "max-losses", stint.DefaultMaxLosses, "how often it may be lost with an engine that died while it ran; 0 is at most once")
@@ -56,12 +62,16 @@ func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
 	}
 	// An empty name is a mistake, most often of a variable in a script. It
 	// must not mean the default.
-	for _, flag := range []struct{ name, value string }{{"queue", f.queue}, {"urn", f.urn}, {"source", f.source}} {
+	for _, flag := range []struct{ name, value string }{{"queue", f.queue}, {"urn", f.urn}, {"source", f.source},
+		{"correlation", f.correl}, {"idempotency-key", f.key}} {
 		if given(flag.name) {
 			if err := stint.CheckName(flag.name, flag.value); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if given("metadata") && strings.TrimSpace(f.metadata) == "" {
+		return nil, usagef("--metadata: it is empty")
 	}
 	add("queue", stint.Queue(f.queue))
 	add("priority", stint.Priority(f.priority))
@@ -70,6 +80,10 @@ func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
 	add("tag", stint.Tag(f.tags...))
 	add("urn", stint.URN(f.urn))
 	add("source", stint.Source(f.source))
+	if f.correl != "" {
+		opts = append(opts, stint.Correlation(f.correl))
+	}
+	add("idempotency-key", stint.IdempotencyKey(f.key))
 	add("retry", stint.Retry(f.retry.policy))
 	add("timeout", stint.Timeout(f.timeout))
 	add("max-losses", stint.MaxLosses(f.losses))

@@ -14,15 +14,18 @@ import (
 
 const jobsListLong = `List shows jobs, the newest first. Filters narrow it down together: a job is
 listed when it fits all of them. What is left over is reached by --before with the
-last id shown. ` + timesHelp + `
+last id shown.
 
-Filters by tag, urn, outcome, error, faulty, and the states scheduled, retrying, failed
-and cancelled look only at jobs that may fit; with others alone, the search goes
-through all jobs until it has found enough.`
+` + timesHelp + `
+
+Filters by tag, urn, correlation, outcome, error, faulty, and the states scheduled,
+retrying, failed and cancelled look only at jobs that may fit; with others alone, the
+search goes through all jobs until it has found enough.`
 
 const jobsListExample = `  stint jobs list --state failed,retrying --kind sh
   stint jobs list --faulty
   stint jobs list --tag customer:42 --json
+  stint jobs list --correlation 12
   stint jobs list --outcome lost --finished-after 12h
   stint jobs watch $(stint jobs list --tag batch --ids)`
 

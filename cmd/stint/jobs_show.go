@@ -72,6 +72,9 @@ func (a *app) showJob(j *stint.JobInfo, paused bool, now time.Time) {
 	field("tags", visible(strings.Join(j.Tags, ", ")))
 	field("urn", visible(j.URN))
 	field("source", visible(j.Source))
+	if j.Correlation != j.ID.String() {
+		field("correlation", visible(j.Correlation))
+	}
 	if j.Provenance.Recovered != 0 {
 		field("provenance", fmt.Sprintf("recovered from job %d", j.Provenance.Recovered))
 	}

@@ -21,6 +21,28 @@ var mutants = []mutant{
 		test: "postgres TestNoTrapIsOpen/*/A caller's transaction needs no connection of the pool",
 	},
 	{
+		name: "keys are taken under the isolation of the session", file: "postgres/enqueue.go",
+		old: `err = runCommitted(ctx, s.pool, stmts, scan)`, new: `err = runBatch(ctx, s.pool, stmts, scan)`,
+		test: "postgres TestConformance/*/odd/Keys/Of many producers at once one stores the job",
+	},
+	{
+		name: "SQLite forgets keys by their age", file: "sqlite/keys.go",
+		old: `		case q.isNull(2):
+			later[key] = now + keptFor.Microseconds()`, new: `		case q.isNull(2):
+			later[key] = 0`,
+		test: "sqlite TestAKeyIsRememberedForAsLongAsItsJobIsKept",
+	},
+	{
+		name: "SQLite believes whoever has the key", file: "sqlite/keys.go",
+		old: `			return nil, &stint.KeyConflictError{Key: key, ID: h.job}`, new: `			continue`,
+		test: "sqlite TestConformance/Keys/Other arguments or another kind under a key are refused, and nothing of the batch is stored",
+	},
+	{
+		name: "SQLite claims a duplicate", file: "sqlite/now.go",
+		old: `	if receipts[0].Duplicate {`, new: `	if false {`,
+		test: "sqlite TestConformance/Now/Of one key only the first is claimed, whoever stored it",
+	},
+	{
 		name: "SQLite promotes by id", file: "sqlite/waiting.go",
 		old: "where due between ? and ? order by due, job limit ?", new: "where due between ? and ? order by job limit ?",
 		test: "sqlite TestPromotionDrawsPositionsInTheOrderOfDueTimes",

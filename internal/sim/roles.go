@@ -27,17 +27,25 @@ var (
 )
 
 // Enqueue implements [stint.Enqueuer].
-func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.ID, error) {
-	store := func(ctx context.Context) ([]stint.ID, error) {
-		ids, err := p.store.Enqueue(ctx, tx, jobs)
-		p.w.note(p.name, numbers(ids), "enqueue: %v", err)
-		return ids, err
+func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+	store := func(ctx context.Context) ([]stint.Receipt, error) {
+		receipts, err := p.store.Enqueue(ctx, tx, jobs)
+		p.w.note(p.name, numbers(ids(receipts)), "enqueue: %v", err)
+		return receipts, err
 	}
-	ids, _, err := call(ctx, p, opEnqueue, store)
+	receipts, _, err := call(ctx, p, opEnqueue, store)
 	if p.w.bug == bugEnqueue && errors.Is(err, errLost) {
 		return store(ctx)
 	}
-	return ids, err
+	return receipts, err
+}
+
+func ids(receipts []stint.Receipt) []stint.ID {
+	all := make([]stint.ID, len(receipts))
+	for i, r := range receipts {
+		all[i] = r.ID
+	}
+	return all
 }
 
 // Look implements [stint.Claimer].

@@ -57,6 +57,7 @@ create table stint.entries (
   urn      text,
   source   text,
   metadata jsonb,
+  correlation text,              -- null when it is the job's id
   recovered bigint check (recovered < pos), -- the job that had ended and that this one does again
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (body is null or job is not null),
@@ -75,6 +76,9 @@ create index entries_faulty on stint.entries (job) where faulty;
 -- Jobs by what they are about, for those that say so.
 create index entries_urn on stint.entries (urn, pos) where urn is not null;
 
+-- Jobs that come from each other, but for the first of those that were given no id.
+create index entries_correlation on stint.entries (correlation, pos) where correlation is not null;
+
 -- What a job was recovered as, if it was.
 create index entries_recovered on stint.entries (recovered, pos) where recovered is not null;
 
@@ -84,6 +88,18 @@ create table stint.job_tags (
   job bigint not null,
   primary key (tag, job)
 );
+
+-- Idempotency keys: which job was enqueued under each, and a hash of its kind
+-- and arguments. They stand apart from the log, so that jobs without one pay
+-- nothing, and outlive their job. A row is never updated by a producer:
+-- others with that key would wait for a stranger's transaction.
+create table stint.idempotency (
+  key         text   collate "C" primary key,
+  job         bigint not null,
+  fingerprint bytea  not null,
+  expires     timestamptz not null -- when to look whether it may be forgotten
+);
+create index idempotency_expires on stint.idempotency (expires);
 
 -- What was taken, by whom, and how far the lane has been read. The newest row
 -- of a lane is all of the lane's state. The key makes a stale frontier a

@@ -254,7 +254,7 @@ $$;
 create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
-  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, max_losses smallint, recovered bigint, cancelled boolean)
+  retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, correlation text, max_losses smallint, recovered bigint, cancelled boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -267,7 +267,7 @@ begin
            case when b.pos is null then coalesce(e.due, e.created) else coalesce(b.due, b.created) end,
            coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
            coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
-           coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.max_losses, e.max_losses),
+           coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
            coalesce(b.recovered, e.recovered),
            any_cancelled and exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos))
     from unnest(p_at) with ordinality as a(pos, i)
@@ -492,6 +492,96 @@ as $$
     null, null, null, null, null, null, null, null, null, null)
 $$;
 
+-- What an idempotency key stands for: a hash of a kind and its arguments. The
+-- text of jsonb is the same for equal values.
+create function stint.fingerprint(kind text, args jsonb) returns bytea language sql stable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$ select sha256(convert_to(fingerprint.kind || chr(10) || fingerprint.args::text, 'UTF8')) $$;
+
+-- Take idempotency keys for jobs that are about to be stored, the first of
+-- each key in a batch. Of every key the answer is the job that has it now,
+-- whether that is one of these, and whether all that was asked for under it is
+-- the same in kind and arguments. If anything is not, none is taken.
+create function stint.take_keys(p_keys text[], p_fingerprints bytea[], p_jobs bigint[])
+returns table (key text, job bigint, fresh boolean, same boolean) language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  taken   text[] := '{}';
+  more    text[];
+  missing boolean;
+  clash   boolean;
+begin
+  loop
+    -- In the order of the keys: in any other, two batches would take each
+    -- other's. A key that somebody is taking in a transaction is waited for.
+    with added as (
+      insert into stint.idempotency (key, job, fingerprint, expires)
+        select distinct on (a.key) a.key, a.job, a.fingerprint, clock_timestamp() + interval '24 hours'
+        from (select k collate "C" as key, f as fingerprint, j as job, i
+              from unnest(p_keys, p_fingerprints, p_jobs) with ordinality as u(k, f, j, i)) a
+        order by a.key, a.i
+        on conflict do nothing returning key)
+      select array_agg(n.key) into more from added n;
+    taken := taken || more;
+    -- In a statement of its own: what committed while that one waited is not
+    -- in its snapshot. A key that was forgotten meanwhile is in neither.
+    select coalesce(bool_or(k.key is null), false), coalesce(bool_or(k.fingerprint <> a.fingerprint), false) into missing, clash
+      from unnest(p_keys, p_fingerprints) as a(key, fingerprint) left join stint.idempotency k on k.key = a.key;
+    exit when not missing;
+  end loop;
+  return query
+    select k.key, k.job, k.key = any (taken), bool_and(k.fingerprint = a.fingerprint)
+    from unnest(p_keys, p_fingerprints) as a(key, fingerprint) join stint.idempotency k on k.key = a.key
+    group by k.key, k.job;
+  if clash then
+    delete from stint.idempotency k where k.key = any (taken);
+  end if;
+end
+$$;
+
+-- Take an idempotency key for one job that is to be claimed as it is appended,
+-- or fail: the detail of the error is the job that has it.
+create function stint.take_key(p_key text, p_kind text, p_args jsonb, p_job bigint) returns void language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  k record;
+begin
+  select t.job, t.same into k
+    from stint.take_keys(array[p_key], array[stint.fingerprint(p_kind, p_args)], array[p_job]) as t;
+  if not k.same then
+    raise exception 'job % has the idempotency key %, with another kind or other arguments', k.job, quote_literal(p_key)
+      using errcode = 'ST005', detail = k.job::text;
+  elsif k.job <> p_job then
+    raise exception 'job % was enqueued under the idempotency key % before', k.job, quote_literal(p_key)
+      using errcode = 'ST006', detail = k.job::text;
+  end if;
+end
+$$;
+
+-- Forget idempotency keys: of jobs that ended five days ago, which is how long
+-- jobs are kept, and of jobs that are gone. Others are looked at again when
+-- that can be so. Rows that somebody else looks at are passed over.
+create function stint.forget(p_limit integer) returns void language sql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+as $$
+  with old as materialized (
+    select k.key, k.job from stint.idempotency k where k.expires <= clock_timestamp()
+    order by k.expires limit p_limit for update skip locked
+  ), kept as materialized (
+    select o.key, case when exists (select from stint.entries e where e.pos = o.job) then
+             coalesce((select x.finished from stint.executions x where x.pos = o.job and x.job is null and x.final),
+                      (select max(x.finished) from stint.executions x where x.job = o.job and x.final),
+                      clock_timestamp()) + interval '5 days' end as until
+    from old o
+  ), gone as (
+    delete from stint.idempotency k using kept t where k.key = t.key and coalesce(t.until <= clock_timestamp(), true)
+  )
+  update stint.idempotency k set expires = t.until from kept t where k.key = t.key and t.until > clock_timestamp()
+$$;
+
 -- Move due jobs to the log in order of their due times, each with a fresh
 -- position: reusing the id as position ran a job due at 11 before one due at
 -- 10. Rows that somebody else is moving are passed over.
@@ -512,6 +602,9 @@ begin
       where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
          or exists (select from stint.executions x where x.job = c.job and x.final)
          or not exists (select from stint.entries e where e.pos = c.job);
+  end if;
+  if exists (select from stint.idempotency k where k.expires <= clock) then
+    perform stint.forget(p_limit);
   end if;
   with due as materialized (
     select w.job from stint.waiting w

@@ -42,9 +42,10 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, 
        case when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
        case when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
-       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered
+       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered,
+       coalesce(j.correlation, j.id::text) as correlation
 from (
-  select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source,
+  select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source, b.correlation,
          case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
               when v.outcome is not null then case v.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
               when (v.xid, v.pos) <= (f.xid, f.pos)
@@ -175,13 +176,17 @@ $$;
 --   select stint.enqueue('send_invoice', '{"customer": 42}', delay => '1 hour');
 --
 -- What is left out is what an engine declared for the kind. The answer is the
--- job's id. Engines are woken when the transaction commits; quiet leaves them
+-- job's id; of a repetition under an idempotency key the first job's, with a
+-- notice that says so. Another kind or other arguments under that key are an
+-- error (ST005). Two transactions that take the same two keys crosswise wait for
+-- each other until the server ends one with an error. Engines are woken when the transaction commits; quiet leaves them
 -- to their next poll, for transactions that are to be prepared.
 create function stint.enqueue(
   kind text, args jsonb default '{}', queue text default null, priority integer default null,
   run_at timestamptz default null, delay interval default null, retry jsonb default null,
   timeout interval default null, tags text[] default null, urn text default null,
-  source text default null, metadata jsonb default null, quiet boolean default false)
+  source text default null, metadata jsonb default null, quiet boolean default false,
+  idempotency_key text default null, correlation text default null)
 returns bigint language plpgsql
 set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
@@ -197,15 +202,17 @@ declare
   t      bigint;
   labels text[];
   policy bigint;
+  first  record;
 begin
   select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses into k from stint.kinds d where d.kind = enqueue.kind;
   q := coalesce(enqueue.queue, k.queue, 'default');
   p := coalesce(enqueue.priority, k.priority, 0);
   t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
   select array_agg(distinct l order by l) into labels from unnest(k.tags || enqueue.tags) as l;
-  foreach name in array array[enqueue.kind, q, coalesce(enqueue.urn, 'urn'), coalesce(enqueue.source, 'source')] || labels loop
+  foreach name in array array[enqueue.kind, q, coalesce(enqueue.urn, 'urn'), coalesce(enqueue.source, 'source'),
+                           coalesce(enqueue.idempotency_key, 'key'), coalesce(enqueue.correlation, 'correlation')] || labels loop
     if name is null or name = '' or octet_length(name) > 255 or name ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
-      raise exception 'stint.enqueue: % is no name for a kind, queue, tag, urn or source', coalesce(quote_literal(name), 'null')
+      raise exception 'stint.enqueue: % is no name for a kind, queue, tag, urn, source, idempotency key or correlation id', coalesce(quote_literal(name), 'null')
         using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
     end if;
   end loop;
@@ -232,17 +239,29 @@ begin
   elsif cardinality(labels) > 50 then
     raise exception 'stint.enqueue: % tags are more than 50', cardinality(labels) using errcode = '22023';
   end if;
+
+  id := nextval('stint.positions');
+  if enqueue.idempotency_key is not null then
+    select t.job, t.same into first from stint.take_keys(array[enqueue.idempotency_key],
+      array[stint.fingerprint(enqueue.kind, coalesce(nullif(enqueue.args, 'null'), '{}'))], array[id]) as t;
+    if not first.same then
+      raise exception 'stint.enqueue: job % has the idempotency key %, with another kind or other arguments', first.job, quote_literal(enqueue.idempotency_key)
+        using errcode = 'ST005';
+    elsif first.job <> id then
+      raise notice 'stint.enqueue: a duplicate of job %, which has the idempotency key %', first.job, quote_literal(enqueue.idempotency_key);
+      return first.job;
+    end if;
+  end if;
   k.retry := coalesce(nullif(enqueue.retry, 'null'), k.retry);
   select s.id into policy from stint.policies s where s.body = k.retry limit 1;
 
   if at <= clock then
     at := null;
   end if;
-  insert into stint.entries (created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses)
-    values (clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation)
+    values (id, clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
             coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
-            labels, enqueue.urn, enqueue.source, nullif(enqueue.metadata, 'null'), k.max_losses)
-    returning pos into id;
+            labels, enqueue.urn, enqueue.source, nullif(enqueue.metadata, 'null'), k.max_losses, enqueue.correlation);
   if at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
       values (id, at, id, 'scheduled', 1, p, q, enqueue.kind);

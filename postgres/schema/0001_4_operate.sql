@@ -15,7 +15,8 @@ end
 $$;
 
 -- Do an ended job again, as a new one with a copy of its contents: a
--- reference would keep the old one from being deleted.
+-- reference would keep the old one from being deleted. The two come from each
+-- other, so they share a correlation id; an idempotency key stays the old one's.
 create function stint.recover(p_job bigint, p_at timestamptz) returns bigint language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -25,9 +26,10 @@ declare
 begin
   select e.* into c from stint.entries e
     where e.pos = coalesce((select l.body from stint.entries l where l.job = p_job order by l.pos desc limit 1), p_job);
-  insert into stint.entries (lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered)
+  insert into stint.entries (lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation)
     values (case when p_at is null then stint.lane(c.queue, c.priority, 'normal') else -1 end, p_at, c.policy, c.retry, c.timeout,
-            c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, p_job)
+            c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, p_job,
+            coalesce(c.correlation, p_job::text))
     returning pos into id;
   if p_at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)

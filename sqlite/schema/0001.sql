@@ -50,6 +50,7 @@ create table stint_entries (
   urn      text check (urn <> ''),
   source   text check (source <> ''),
   metadata text check (json_valid(metadata) and json_type(metadata) = 'object'),
+  correlation text check (correlation <> ''), -- null when it is the job's id
   recovered integer check (recovered < pos), -- the job that had ended and that this one does again
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (job <> pos),
@@ -66,6 +67,9 @@ create index stint_entries_faulty on stint_entries (job) where faulty is not nul
 -- Jobs about one thing, for people; jobs that name none are not in it.
 create index stint_entries_urn on stint_entries (urn) where urn is not null;
 
+-- Jobs that come from each other, but for the first of those that were given no id.
+create index stint_entries_correlation on stint_entries (correlation) where correlation is not null;
+
 -- What a job was recovered as, if it was.
 create index stint_entries_recovered on stint_entries (recovered) where recovered is not null;
 
@@ -75,6 +79,17 @@ create table stint_job_tags (
   job integer not null,
   primary key (tag, job)
 ) strict, without rowid;
+
+-- Idempotency keys: which job was enqueued under each, and a hash of its kind
+-- and arguments. They stand apart from the log, so that jobs without one pay
+-- nothing, and outlive their job.
+create table stint_idempotency (
+  key         text primary key check (key <> ''),
+  job         integer not null,
+  fingerprint text not null,
+  expires     integer not null   -- when to look whether it may be forgotten
+) strict, without rowid;
+create index stint_idempotency_expires on stint_idempotency (expires);
 
 -- What was taken, by whom, and how far the lane has been read: the entries of
 -- the lane after start and up to frontier. The newest row of a lane is all of
@@ -239,7 +254,7 @@ create view stint_jobs as
          cast(b.created as integer) as created, cast(ifnull(w.due, ifnull(b.due, b.created)) as integer) as due,
          l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
          w.faulty is not null and w.job not in (select c.job from stint_cancellations c) as faulty, cast(w.undecided as text) as undecided,
-         b.recovered
+         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_executions l
@@ -255,7 +270,7 @@ union all
                      case x.outcome when 1 then 'done' when 6 then 'cancelled' end) as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error,
-         0, cast(null as text), e.recovered
+         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text)
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
@@ -272,7 +287,7 @@ union all
          l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
          e.faulty is not null and x.pos is null and not (e.job in (select c.job from stint_cancellations c)
            and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)), cast(null as text),
-         b.recovered
+         b.recovered, cast(ifnull(b.correlation, e.job) as text)
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos
