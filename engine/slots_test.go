@@ -237,3 +237,22 @@ func TestSlotsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestTheStarIsEveryQueue(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		for _, queues := range [][]string{nil, {"*"}, {"mail", "*"}} {
+			mux := stint.NewMux()
+			handle(mux, "any", func(context.Context, *stint.Job) error { return nil })
+			stop := start(t, s, mux, engine.Config{Queues: queues})
+			for _, queue := range []string{"mail", "default", "a queue of its own"} {
+				until(t, s, enqueue(t, s, "any", `{}`, stint.Queue(queue)), stint.Completed)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := engine.New(s, stint.NewMux(), engine.Config{Queues: []string{"a\nb"}}); err == nil || !strings.Contains(err.Error(), `queues: "a\nb" has a control character`) {
+			t.Errorf("the error of a bad name is %v", err)
+		}
+	})
+}

@@ -38,7 +38,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 	}
 	ring()
 	for {
-		wait, cancel := context.WithTimeout(ctx, keepAlive)
+		wait, cancel := context.WithTimeout(ctx, s.keepAlive)
 		_, err := conn.WaitForNotification(wait)
 		cancel()
 		switch {
@@ -48,7 +48,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 			return nil
 		case errors.Is(err, context.DeadlineExceeded):
 			// A peer that was cut off does not answer, and nothing else tells.
-			ask, cancel := context.WithTimeout(ctx, keepAlive/3)
+			ask, cancel := context.WithTimeout(ctx, s.keepAlive/3)
 			err := conn.Ping(ask)
 			cancel()
 			if err != nil {

@@ -58,6 +58,8 @@ type Store struct {
 	starting sync.Mutex                   // held while the engines' pool is opened
 	working  atomic.Pointer[pgxpool.Pool] // nil until an engine joined
 	claiming chan struct{}                // room for claims among its connections
+
+	keepAlive time.Duration // of the listening connection
 }
 
 var (
@@ -104,7 +106,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 	if !schemaName.MatchString(c.Schema) {
 		return nil, &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Schema)}
 	}
-	s := &Store{pool: pool, schema: c.Schema, config: c, claiming: make(chan struct{}, claimConns)}
+	s := &Store{pool: pool, schema: c.Schema, config: c, keepAlive: keepAlive, claiming: make(chan struct{}, claimConns)}
 	s.prepares = pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	s.sql.load(c.Schema)
 	s.notifier.send = s.ring

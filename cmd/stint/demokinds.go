@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -23,20 +24,24 @@ var demoKinds = []struct {
 	{demoDeclaration("demo.fail_no_retry"), stint.StrictHandler(demoFailNoRetry)},
 	{demoDeclaration("demo.exit"), stint.StrictHandler(demoExit)},
 	{demoDeclaration("demo.memory"), stint.StrictHandler(demoMemory)},
-	{demoDeclaration("demo.build"), stint.StrictHandler(demoBuild)},
 }
+
+// demoBuild is performed by what is constructed for each run: see newDemoWorker.
+var demoBuild = demoKind("demo.build")
 
 // demoQueue keeps sample load apart from work, where somebody looks.
 const demoQueue = "demo"
 
-// demoDeclaration is a demo kind's: it fails for good within seconds, while
-// somebody still looks on.
-func demoDeclaration(name string) stint.Declaration {
-	return stint.NewKind[any](name, stint.Queue(demoQueue), stint.Retry(retry.Fixed(2, 2*time.Second)), stint.Tag("demo")).Declaration()
+// demoKind is a demo kind: it fails for good within seconds, while somebody
+// still looks on.
+func demoKind(name string) stint.Kind[any] {
+	return stint.NewKind[any](name, stint.Queue(demoQueue), stint.Retry(retry.Fixed(2, 2*time.Second)), stint.Tag("demo"))
 }
 
+func demoDeclaration(name string) stint.Declaration { return demoKind(name).Declaration() }
+
 func demoDeclarations() []stint.Declaration {
-	var all []stint.Declaration
+	all := []stint.Declaration{demoBuild.Declaration()}
 	for _, k := range demoKinds {
 		all = append(all, k.declaration)
 	}
@@ -47,6 +52,7 @@ func addDemoKinds(m *stint.Mux) {
 	for _, k := range demoKinds {
 		m.Add(k.declaration, k.handler)
 	}
+	stint.HandleNew(m, demoBuild, newDemoWorker)
 }
 
 // demoTime is a duration in arguments: "250ms", "2s".
@@ -209,21 +215,18 @@ func (a buildArgs) Check() error {
 // demoWorker is what demo.build never gets.
 type demoWorker struct{}
 
-func (*demoWorker) work(context.Context) error { return nil }
+// Run implements [stint.Runner].
+func (*demoWorker) Run(context.Context, *stint.Job, any) error { return nil }
 
-// newDemoWorker is a constructor that each run calls, and that fails.
-func newDemoWorker(how string) (*demoWorker, error) {
-	if how == "panic" {
-		panic("demo.build: the constructor panics")
+// newDemoWorker is a constructor that each run calls, and that fails before
+// anything could begin to work.
+func newDemoWorker(_ context.Context, job *stint.Job) (*demoWorker, error) {
+	args, err := stint.DecodeStrict[buildArgs](job.Args)
+	switch {
+	case err != nil:
+		return nil, stint.NoRetry(err)
+	case args.How == "panic":
+		panic("there is no power")
 	}
-	return nil, fmt.Errorf("demo.build: the constructor fails")
-}
-
-// demoBuild fails before it could begin to work.
-func demoBuild(ctx context.Context, _ *stint.Job, args buildArgs) (*nothing, error) {
-	w, err := newDemoWorker(args.How)
-	if err != nil {
-		return nil, err
-	}
-	return nil, w.work(ctx)
+	return nil, errors.New("there is no oil")
 }

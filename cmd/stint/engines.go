@@ -111,7 +111,7 @@ func (a *app) enginesBuryCommand() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "engine %s (%d) is buried; %d jobs that it held go back to the front of their queues\n", visible(e.Instance), e.Token, n)
+			fmt.Fprintf(a.out, "engine %s (%d) is buried; %s that it held went back to the front of the queue\n", visible(e.Instance), e.Token, counted(n, "job"))
 			return nil
 		})
 	})

@@ -73,7 +73,11 @@ func (a *app) jobsListCommand() *cobra.Command {
 		if a.json {
 			return a.printJSON(append([]stint.JobInfo{}, jobs...)) // [] rather than null
 		}
-		a.listJobs(jobs, filter)
+		engines, err := crewFor(ctx, db, jobs...)
+		if err != nil {
+			return err
+		}
+		a.listJobs(jobs, engines, filter)
 		return nil
 	}))
 	flags := cmd.Flags()
@@ -93,7 +97,7 @@ func (a *app) listIDs(ctx context.Context, db *database, filter stint.Filter) er
 	return err
 }
 
-func (a *app) listJobs(jobs []stint.JobInfo, filter stint.Filter) {
+func (a *app) listJobs(jobs []stint.JobInfo, engines crew, filter stint.Filter) {
 	if len(jobs) == 0 {
 		a.note("no jobs")
 		return
@@ -102,7 +106,7 @@ func (a *app) listJobs(jobs []stint.JobInfo, filter stint.Filter) {
 	t := newTable(a.out, "id", "state", "kind", "queue", "attempt", "created", "detail", "tags")
 	for _, j := range jobs {
 		t.AppendRow([]any{
-			j.ID, j.State, visible(j.Kind), visible(j.Queue), j.Attempt, ago(j.Created, now), situation(j, now), visible(strings.Join(j.Tags, " ")),
+			j.ID, j.State, visible(j.Kind), visible(j.Queue), j.Attempt, ago(j.Created, now), situation(j, engines, now), visible(strings.Join(j.Tags, " ")),
 		})
 	}
 	t.Render()
@@ -112,7 +116,7 @@ func (a *app) listJobs(jobs []stint.JobInfo, filter stint.Filter) {
 }
 
 // situation is the one thing about a job's state that people ask next.
-func situation(j stint.JobInfo, now time.Time) string {
+func situation(j stint.JobInfo, engines crew, now time.Time) string {
 	faulty := func(s string) string {
 		if j.Faulty {
 			return strings.TrimPrefix(s+", faulty", ", ")
@@ -129,7 +133,7 @@ func situation(j stint.JobInfo, now time.Time) string {
 	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
 		return faulty("due " + ago(j.Due, now))
 	case j.State == stint.Available:
-		return faulty("waits for an engine")
+		return faulty(engines.waitsFor(j))
 	case j.State == stint.Running && !j.Begun:
 		return faulty("taken by an engine")
 	}

@@ -206,6 +206,10 @@ func (a *app) tellSelected(ctx context.Context, db *database, v verb, filter sti
 	if err != nil {
 		return err
 	}
+	engines, err := crewFor(ctx, db, jobs...)
+	if err != nil {
+		return err
+	}
 	s.First = append([]stint.JobInfo{}, jobs...)
 	if a.json {
 		return a.printJSON(s)
@@ -214,7 +218,7 @@ func (a *app) tellSelected(ctx context.Context, db *database, v verb, filter sti
 	if s.Matched > 0 {
 		fmt.Fprintln(a.out)
 		few.Limit = 0 // nothing is to be said of further pages
-		a.listJobs(jobs, few)
+		a.listJobs(jobs, engines, few)
 	}
 	if more := s.Matched - len(jobs); more > 0 {
 		fmt.Fprintf(a.out, "and %s more\n", count(more))

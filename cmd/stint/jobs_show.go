@@ -46,13 +46,17 @@ object with a list of executions.`,
 		if err != nil {
 			return err
 		}
-		a.showJob(job, slices.Contains(paused, job.Queue), time.Now())
+		engines, err := crewFor(ctx, db, *job)
+		if err != nil {
+			return err
+		}
+		a.showJob(job, engines, slices.Contains(paused, job.Queue), time.Now())
 		return nil
 	}))
 }
 
-func (a *app) showJob(j *stint.JobInfo, paused bool, now time.Time) {
-	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, stateInWords(j, now))
+func (a *app) showJob(j *stint.JobInfo, engines crew, paused bool, now time.Time) {
+	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, stateInWords(j, engines, now))
 	t := newTable(a.out)
 	field := func(name, value string) {
 		if value != "" {
@@ -97,12 +101,12 @@ func (a *app) showJob(j *stint.JobInfo, paused bool, now time.Time) {
 }
 
 // stateInWords says a state with what follows from it.
-func stateInWords(j *stint.JobInfo, now time.Time) string {
+func stateInWords(j *stint.JobInfo, engines crew, now time.Time) string {
 	reason := ""
 	if w := why(*j); w != "" {
 		reason = ": " + visible(w)
 	}
-	switch s := situation(*j, now); {
+	switch s := situation(*j, engines, now); {
 	case j.State == stint.Cancelled:
 		return "is cancelled" + reason
 	case j.State.Final():

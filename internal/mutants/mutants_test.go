@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stint-go/stint/internal/pages"
 )
 
 var runAll = flag.Bool("mutants", false, "build and run each mutant, instead of only looking whether it fits")
@@ -68,7 +70,7 @@ func (m mutant) source() ([]byte, error) {
 }
 
 func TestEachMutantFitsItsSourceAndNamesItsTest(t *testing.T) {
-	known := map[string]names{}
+	known := map[string]pages.Names{}
 	seen := map[string]bool{}
 	for _, m := range mutants {
 		if seen[m.name] {
@@ -82,11 +84,11 @@ func TestEachMutantFitsItsSourceAndNamesItsTest(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}
-		if known[m.pkg()] == nil {
+		if known[m.pkg()].Funcs == nil {
 			known[m.pkg()] = testsOf(t, m.pkg())
 		}
 		for i, part := range m.path() {
-			if part != "*" && !known[m.pkg()][part] || i == 0 && !strings.HasPrefix(part, "Test") {
+			if part != "*" && !known[m.pkg()].Has(part) || i == 0 && !strings.HasPrefix(part, "Test") {
 				t.Errorf("%s: package %s has no test %q", m.name, m.pkg(), part)
 			}
 		}

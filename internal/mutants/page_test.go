@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stint-go/stint/internal/pages"
 )
 
 // page lists all traps, for people.
@@ -22,17 +24,41 @@ var (
 	listed = regexp.MustCompile("(sql|go|suite|model): (`[^`]+`(?:, `[^`]+`)*)")
 )
 
+// names are words that stand in sources.
+type names = map[string]bool
+
+// testsOf are what a package's tests and their parts may be called.
+func testsOf(t *testing.T, pkg string) pages.Names {
+	t.Helper()
+	n, err := pages.TestsOf(root, pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// wordsIn are the string literals of a file.
+func wordsIn(t *testing.T, file string) names {
+	t.Helper()
+	n, err := pages.NamesIn(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.Words
+}
+
 // TestThePageOfTrapsIsTrue makes sure that what the page names exists, and
 // that no trap is without a check or a mutant.
 func TestThePageOfTrapsIsTrue(t *testing.T) {
 	checks := names{}
 	for _, pkg := range []string{".", "engine", "postgres", "sqlite", "storetest"} {
-		maps.Copy(checks, testsOf(t, pkg))
+		known := testsOf(t, pkg)
+		maps.Copy(checks, known.Funcs)
+		maps.Copy(checks, known.Words)
 	}
 	known := map[string]names{
-		"go": {}, "sql": namesIn(t, "postgres/mutants_test.go"), "model": namesIn(t, "internal/model/suite_test.go"), "suite": {},
+		"go": {}, "sql": namesIn(t, "postgres/mutants_test.go"), "model": namesIn(t, "internal/model/suite_test.go"), "suite": wordsIn(t, "storetest/mutants_test.go"),
 	}
-	known["suite"].read(t, filepath.Join(root, "storetest/mutants_test.go"))
 	for _, m := range mutants {
 		known["go"][m.name] = true
 	}
@@ -77,23 +103,10 @@ func traps(t *testing.T) [][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows [][]string
-	within := false
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		switch {
-		case !strings.HasPrefix(line, "|"):
-			within = false
-		case cells[0] == "trap":
-			within = true
-		case !within, strings.HasPrefix(line, "|---"), strings.HasPrefix(cells[0], "**"):
-		case len(cells) != 3:
-			t.Errorf("%d cells, want 3: %s", len(cells), line)
-		default:
-			rows = append(rows, cells)
+	rows := pages.Rows(string(text), "trap")
+	for _, row := range rows {
+		if len(row) != 3 {
+			t.Fatalf("%d cells, want 3: %s", len(row), strings.Join(row, " | "))
 		}
 	}
 	if len(rows) < 40 {

@@ -1,0 +1,53 @@
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+)
+
+// The beat is no business of the slots: it goes on while all of them work, so
+// nobody buries the engine and runs its jobs a second time.
+func TestAJobLongerThanTheTimeToLiveRunsOnceWhileItsEngineBeats(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		const ttl = time.Second
+		var began atomic.Int32
+		for range 2 { // whoever has it, the other one watches
+			mux := stint.NewMux()
+			handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
+				began.Add(1)
+				select {
+				case <-time.After(5 * ttl / 2):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})
+			start(t, s, mux, engine.Config{Slots: 1, TimeToLive: ttl})
+		}
+		id := enqueue(t, s, "long", `{}`)
+		beats := map[time.Time]bool{}
+		eventually(t, "it has ended", func() bool {
+			roster, err := s.Engines(t.Context())
+			if err != nil || len(roster) != 2 {
+				return false
+			}
+			for _, e := range roster {
+				if len(e.Running) == 1 {
+					beats[e.Beat] = true
+				}
+			}
+			return info(t, s, id).State.Final()
+		})
+		if job := info(t, s, id); began.Load() != 1 || job.State != stint.Completed || len(job.Executions) != 1 {
+			t.Errorf("it began %d times and is %s after %d executions", began.Load(), job.State, len(job.Executions))
+		}
+		if len(beats) < 4 {
+			t.Errorf("its engine beat %d times while it ran", len(beats))
+		}
+	})
+}

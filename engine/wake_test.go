@@ -1,0 +1,101 @@
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/sqlite"
+)
+
+func TestAnIdleEngineBeginsAJobLongBeforeItsNextPoll(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		start(t, s, mux, engine.Config{Poll: time.Hour})
+		for range 5 {
+			time.Sleep(50 * time.Millisecond) // it is idle
+			job := until(t, s, enqueue(t, s, "work", `{}`), stint.Completed)
+			if wait := job.Started.Sub(job.Created); wait > 5*time.Second {
+				t.Errorf("it waited %v", wait)
+			}
+		}
+	})
+}
+
+// counted counts what an engine asks for.
+type counted struct {
+	*drowsy
+	looks, claims, positions atomic.Int32
+}
+
+func (c *counted) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+	c.looks.Add(1)
+	return c.drowsy.Look(ctx, known)
+}
+
+func (c *counted) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	c.claims.Add(1)
+	got, err := c.drowsy.Claim(ctx, req)
+	c.positions.Add(int32(len(got.Positions)))
+	return got, err
+}
+
+// However many slots are idle, a ring makes one stage look, and the slots that
+// get nothing sleep on.
+func TestOneJobDoesNotWakeEverySlot(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		c := &counted{drowsy: newDrowsy(s)}
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+		stop := start(t, c, mux, engine.Config{Poll: time.Hour, Slots: 500})
+		time.Sleep(time.Second)
+		looks, claims := c.looks.Load(), c.claims.Load()
+		enqueue(t, s, "k", `{}`)
+		c.bell <- struct{}{}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if c.positions.Load() != 1 {
+			t.Errorf("%d jobs were claimed", c.positions.Load())
+		}
+		if looks, claims = c.looks.Load()-looks, c.claims.Load()-claims; looks > 3 || claims > 2 {
+			t.Errorf("one job took %d looks and %d claims", looks, claims)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestABulkEnqueueWakesAsManyEnginesAsItHasWorkFor(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		const engines, slots = 3, 4
+		var running atomic.Int32
+		release := make(chan struct{})
+		for range engines {
+			mux := stint.NewMux()
+			handle(mux, "work", func(context.Context, *stint.Job) error {
+				running.Add(1)
+				<-release
+				return nil
+			})
+			start(t, s, mux, engine.Config{Slots: slots, Poll: time.Hour})
+		}
+		eventually(t, "all have joined", func() bool {
+			roster, err := s.Engines(t.Context())
+			return err == nil && len(roster) == engines
+		})
+		time.Sleep(100 * time.Millisecond) // and are idle
+		fill(t, s, "work", engines*slots, stint.DefaultQueue)
+		eventually(t, "all of them run at once", func() bool { return running.Load() == engines*slots })
+		close(release)
+		eventually(t, "all have ended", func() bool {
+			counts, err := s.Counts(t.Context())
+			return err == nil && counts[stint.Completed] == engines*slots
+		})
+	})
+}

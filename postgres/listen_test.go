@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-go/stint"
+)
+
+// U58: people see who listens, and it is a connection of its own.
+func TestListeningIsAConnectionOfItsOwnWithAName(t *testing.T) {
+	s := newStore(t)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	rung := make(chan struct{}, 100)
+	const listening = `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'stint listen'`
+	if n := value[int](t, s.pool, listening); n != 0 {
+		t.Errorf("%d listen before anybody does", n)
+	}
+	go func() { over <- s.Listen(ctx, func() { rung <- struct{}{} }) }()
+	<-rung
+	if n := value[int](t, s.pool, listening); n != 1 {
+		t.Errorf("%d listen, want one", n)
+	}
+	if n := s.pool.Stat().AcquiredConns(); n != 0 {
+		t.Errorf("%d connections of the pool are in use", n)
+	}
+	stop()
+	must(t, <-over)
+}
+
+// A peer that was cut off without a word is noticed by asking.
+func TestWhoListensOnAConnectionThatWentSilentIsTold(t *testing.T) {
+	s := newStore(t)
+	quiet, silence := context.WithCancel(t.Context())
+	config, err := pgxpool.ParseConfig(s.url())
+	must(t, err)
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		server, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return silenced(t, quiet, server), nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	cut, err := New(t.Context(), pool)
+	must(t, err)
+	t.Cleanup(cut.Close)
+	cut.keepAlive = 100 * time.Millisecond
+	over := make(chan error, 1)
+	rung := make(chan struct{}, 100)
+	go func() { over <- cut.Listen(t.Context(), func() { rung <- struct{}{} }) }()
+	<-rung
+	select {
+	case err := <-over:
+		t.Fatalf("a connection on which nothing is said, and that is well, ended with %v", err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	silence()
+	select {
+	case err := <-over:
+		if err == nil {
+			t.Error("it ended without an error")
+		}
+	case <-time.After(patience):
+		t.Error("it goes on listening to nobody")
+	}
+}
+
+// silenced passes on what both sides say until the context ends; from then on
+// what is said is lost, and nobody is told.
+func silenced(t *testing.T, until context.Context, server net.Conn) net.Conn {
+	client, inner := net.Pipe()
+	var ends sync.WaitGroup
+	pass := func(to io.Writer, from io.Reader) {
+		b := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(b)
+			if err != nil {
+				return
+			}
+			if until.Err() == nil {
+				if _, err := to.Write(b[:n]); err != nil {
+					return
+				}
+			}
+		}
+	}
+	ends.Go(func() { pass(server, inner); server.Close() })
+	ends.Go(func() { pass(inner, server); inner.Close() })
+	t.Cleanup(func() { inner.Close(); server.Close(); ends.Wait() })
+	return client
+}
+
+// U115: two installations in one database know nothing of each other, and do
+// not wake each other either.
+func TestSchemasShareADatabaseAndNothingElse(t *testing.T) {
+	s := newStore(t)
+	other := openStore(t, s.url(), Config{Schema: "other"})
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	rung := make(chan struct{}, 100)
+	go func() { over <- other.Listen(ctx, func() { rung <- struct{}{} }) }()
+	<-rung
+	b := &bench{t, s, nil}
+	w := b.join()
+	b.enqueue(3)
+	b.enqueue(2, stint.In(time.Hour))
+	w.Complete(w.ClaimAll()...)
+	s.notifier.wait()
+	select {
+	case <-rung:
+		t.Error("the other one was rung")
+	case <-time.After(100 * time.Millisecond):
+	}
+	counts, err := other.Counts(t.Context())
+	must(t, err)
+	for state, n := range counts {
+		if n != 0 {
+			t.Errorf("the other one has %d %s", n, state)
+		}
+	}
+	engines, err := other.Engines(t.Context())
+	if err != nil || len(engines) != 0 {
+		t.Errorf("the other one has the engines %v, %v", engines, err)
+	}
+	theirs := &bench{t, other, nil}
+	v := theirs.join()
+	theirs.enqueue(1)
+	v.Complete(v.One())
+	v.Leave()
+	if !rings(rung) {
+		t.Error("it was not rung for its own")
+	}
+	must(t, other.Uninstall(t.Context()))
+	if n, err := s.Counts(t.Context()); err != nil || n[stint.Completed] != 3 || n[stint.Scheduled] != 2 {
+		t.Errorf("what is left is %v, %v", n, err)
+	}
+	w.Leave()
+	stop()
+	<-over
+}
