@@ -7,26 +7,37 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// crew are the engines of the roster: who may come to perform a job.
-type crew []stint.EngineInfo
-
-// crewFor looks for those that jobs wait for; nobody where none does.
-func crewFor(ctx context.Context, db *database, jobs ...stint.JobInfo) (crew, error) {
-	if !slices.ContainsFunc(jobs, func(j stint.JobInfo) bool { return j.State == stint.Available }) {
-		return nil, nil
-	}
-	return db.Engines(ctx)
+// crew is who may come to perform a job: the engines of the roster, but for
+// queues that are paused.
+type crew struct {
+	engines []stint.EngineInfo
+	paused  []string
 }
 
-// waitsFor says for which engine an available job waits: any that has time, or
-// one that is not there.
+// crewFor looks for what jobs wait for that have not ended; it has nobody where
+// all have.
+func crewFor(ctx context.Context, db *database, jobs ...stint.JobInfo) (c crew, err error) {
+	if !slices.ContainsFunc(jobs, func(j stint.JobInfo) bool { return !j.State.Final() }) {
+		return c, nil
+	}
+	if c.paused, err = db.Paused(ctx); err != nil {
+		return c, err
+	}
+	c.engines, err = db.Engines(ctx)
+	return c, err
+}
+
+// waitsFor says what an available job waits for: any engine that has time, one
+// that is not there, or its queue.
 func (c crew) waitsFor(j stint.JobInfo) string {
-	able := slices.DeleteFunc(slices.Clone(c), func(e stint.EngineInfo) bool { return !slices.Contains(e.Kinds, j.Kind) })
+	able := slices.DeleteFunc(slices.Clone(c.engines), func(e stint.EngineInfo) bool { return !slices.Contains(e.Kinds, j.Kind) })
 	willing := slices.ContainsFunc(able, func(e stint.EngineInfo) bool {
 		return len(e.Queues) == 0 || slices.Contains(e.Queues, "*") || slices.Contains(e.Queues, j.Queue)
 	})
 	switch {
-	case len(c) == 0 || willing:
+	case slices.Contains(c.paused, j.Queue):
+		return "its queue is paused"
+	case len(c.engines) == 0 || willing:
 		return "waits for an engine"
 	case len(able) == 0:
 		return "waits for an engine that performs " + visible(j.Kind)

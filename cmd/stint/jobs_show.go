@@ -42,20 +42,16 @@ object with a list of executions.`,
 		if a.json {
 			return a.printJSON(job)
 		}
-		paused, err := db.Paused(ctx)
-		if err != nil {
-			return err
-		}
 		engines, err := crewFor(ctx, db, *job)
 		if err != nil {
 			return err
 		}
-		a.showJob(job, engines, slices.Contains(paused, job.Queue), time.Now())
+		a.showJob(job, engines, time.Now())
 		return nil
 	}))
 }
 
-func (a *app) showJob(j *stint.JobInfo, engines crew, paused bool, now time.Time) {
+func (a *app) showJob(j *stint.JobInfo, engines crew, now time.Time) {
 	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, stateInWords(j, engines, now))
 	t := newTable(a.out)
 	field := func(name, value string) {
@@ -65,7 +61,7 @@ func (a *app) showJob(j *stint.JobInfo, engines crew, paused bool, now time.Time
 	}
 	field("kind", visible(j.Kind))
 	field("args", cut(visible(string(j.Args)), 2000))
-	if queue := visible(j.Queue); paused && !j.State.Final() {
+	if queue := visible(j.Queue); slices.Contains(engines.paused, j.Queue) {
 		field("queue", queue+" (paused)")
 	} else {
 		field("queue", queue)

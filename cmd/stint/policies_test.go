@@ -270,7 +270,7 @@ func TestAFailureIsShownWhole(t *testing.T) {
 				Stack: "goroutine 1 [running]:\nmain.go:1",
 			},
 		}},
-	}, nil, false, time.Now())
+	}, crew{}, time.Now())
 	for _, want := range []string{
 		"job 7 failed: error not retriable\n", "attempt 1 failed: error not retriable\n", "  error        panic: no paper\n",
 		"  class        panic, no_paper\n", "  note         odd\n", "  recoverable  no\n", "  goroutine 1 [running]:\n  main.go:1\n",
