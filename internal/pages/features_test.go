@@ -34,18 +34,16 @@ var (
 )
 
 // problems are what is wrong with a page: a feature that is missing, there
-// twice, or there and said not to be yet; one without a test; a test that does
-// not exist.
+// twice, or there and said not to be yet; one without a test, or a mistake
+// without one; a test that does not exist.
 func problems(text string) (found []string) {
 	complain := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	times := map[string]int{}
-	for _, row := range Rows(text, "#") {
-		if len(row) != 5 {
-			complain("%s has %d cells, want 5", row[0], len(row))
-			continue
+	proven := func(row []string, cells int) {
+		if len(row) != cells {
+			complain("%s has %d cells, want %d", row[0], len(row), cells)
+			return
 		}
-		times[row[0]]++
-		tests := quoted.FindAllStringSubmatch(row[4], -1)
+		tests := quoted.FindAllStringSubmatch(row[cells-1], -1)
 		if len(tests) == 0 {
 			complain("%s has no test", row[0])
 		}
@@ -54,6 +52,14 @@ func problems(text string) (found []string) {
 				complain("%s: %v", row[0], err)
 			}
 		}
+	}
+	times := map[string]int{}
+	for _, row := range Rows(text, "#") {
+		times[row[0]]++
+		proven(row, 5)
+	}
+	for _, row := range Rows(text, "mistake") {
+		proven(row, 3)
 	}
 	missing := map[string]bool{}
 	for _, line := range later.FindAllStringSubmatch(text, -1) {
@@ -137,18 +143,19 @@ func TestABrokenPageIsFound(t *testing.T) {
 		"a row is there twice":       {head + good + good + rest, "U1 is there 2 times"},
 		"a row is said to be later":  {head + good + row("U2", "`stint ExampleNewKind`") + rest, "U2 is there, and said not to be"},
 		"a row has no test":          {head + row("U1", "tested by hand") + rest, "U1 has no test"},
-		"a row has too few cells":    {head + good + "| U2 | f | w | h |\n" + strings.Replace(rest, "U2–", "U3–", 1), "U2 has 4 cells, want 5, U2 is missing"},
+		"a row has too few cells":    {head + good + "| U2 | f | w | h |\n" + strings.Replace(rest, "U2–", "U3–", 1), "U2 has 4 cells, want 5"},
 		"a row nobody asked for":     {head + good + row("U121", "`stint ExampleNewKind`") + rest, "there is no feature U121"},
 		"a test that exists no more": {head + row("U1", "`engine TestThatExistsNoMore`") + rest, `U1: package engine has no test "TestThatExistsNoMore"`},
 		"a test of another package":  {head + row("U1", "`engine TestABrokenPageIsFound`") + rest, `U1: package engine has no test "TestABrokenPageIsFound"`},
 		"a part that nobody calls so": {head + row("U1", "`storetest Who is in the roster claims nothing`") + rest,
 			`U1: package storetest has no test "Who is in the roster claims nothing"`},
-		"a word that is no test":           {head + row("U1", "`internal/pages nothing`") + rest, `U1: package internal/pages has no test "nothing"`},
-		"a package without a test":         {head + row("U1", "`TestABrokenPageIsFound`") + rest, `U1: "TestABrokenPageIsFound" is not a package and a test`},
-		"a package that exists no more":    {head + row("U1", "`nowhere TestABrokenPageIsFound`") + rest, "U1: package nowhere has no tests"},
-		"a script that exists no more":     {head + row("U1", "`cmd/stint none.txtar`") + rest, "U1: stat ../../cmd/stint/testdata/script/none.txtar: no such file or directory"},
-		"something later that is no more":  {head + good + strings.Replace(rest, "B14", "B15", 1), "there is no feature B15 that could be missing"},
-		"nothing is said of what is later": {head + good + strings.Replace(rest, "U2–U120", "U2–U119", 1), "U120 is missing"},
+		"a word that is no test":            {head + row("U1", "`internal/pages nothing`") + rest, `U1: package internal/pages has no test "nothing"`},
+		"a package without a test":          {head + row("U1", "`TestABrokenPageIsFound`") + rest, `U1: "TestABrokenPageIsFound" is not a package and a test`},
+		"a package that exists no more":     {head + row("U1", "`nowhere TestABrokenPageIsFound`") + rest, "U1: package nowhere has no tests"},
+		"a script that exists no more":      {head + row("U1", "`cmd/stint none.txtar`") + rest, "U1: stat ../../cmd/stint/testdata/script/none.txtar: no such file or directory"},
+		"something later that is no more":   {head + good + strings.Replace(rest, "B14", "B15", 1), "there is no feature B15 that could be missing"},
+		"a mistake that nothing keeps away": {head + good + rest + "\n| mistake | instead | proven by |\n|---|---|---|\n| m | i | |\n", "m has no test"},
+		"nothing is said of what is later":  {head + good + strings.Replace(rest, "U2–U120", "U2–U119", 1), "U120 is missing"},
 	} {
 		if got := strings.Join(problems(c.page), ", "); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
