@@ -123,6 +123,9 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 	})
 	if err != nil {
 		p.Close()
+		if conn.Conn().PgConn().TxStatus() == 'E' {
+			_, _ = conn.Exec(ctx, "rollback") // else the pool would give the connection up
+		}
 		return stint.Claim{}, ofKey(translate(err), job)
 	}
 	var read entryReader
@@ -164,7 +167,8 @@ func (s *Store) acquireNow(ctx context.Context, job stint.NewJob) (conn *pgxpool
 // sendKey sends what takes the job's key.
 func (p pipeline) sendKey(ctx context.Context, q *statements, job stint.NewJob, id param) {
 	if deadline, ok := ctx.Deadline(); ok {
-		p.send(nowWaitSQL, texts(fmt.Sprint(max(1, time.Until(deadline).Milliseconds()))))
+		// A little less, so that the server's answer arrives.
+		p.send(nowWaitSQL, texts(fmt.Sprint(max(1, time.Until(deadline).Milliseconds()*9/10))))
 	}
 	p.send(q.nowKey, texts(job.IdempotencyKey), texts(job.Kind), texts(string(job.Args)), id)
 }

@@ -301,3 +301,21 @@ func TestSQLRefusesThePoliciesThatGoRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestSQLFindsJobsByTheirArguments(t *testing.T) {
+	s := newStore(t)
+	client := stint.NewClient(s)
+	one, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "k", Args: []byte(`{"customer": 42, "new": true}`)})
+	must(t, err)
+	two := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"customer": 42}', delay => '1 hour')`)
+	bare, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "k"})
+	must(t, err)
+	value[stint.ID](t, s.pool, `select stint.enqueue('k', null)`)
+	found := value[[]stint.ID](t, s.pool, `select array_agg(id order by id) from stint.jobs where args->>'customer' = '42'`)
+	if want := []stint.ID{one, two}; !slices.Equal(found, want) {
+		t.Errorf("by their customer jobs %v are found, want %v", found, want)
+	}
+	if n := value[int](t, s.pool, `select count(*) from stint.jobs where args = '{}' and id >= $1`, bare); n != 2 {
+		t.Errorf("%d of the two jobs without arguments have an empty object for them", n)
+	}
+}
