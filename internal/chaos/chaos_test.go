@@ -106,14 +106,20 @@ func jobs(t *testing.T, small int) int {
 	return n
 }
 
-func TestTwoWorkersDoEachJobOfFourClientsOnce(t *testing.T) {
+func TestWorkersDoEachJobOfManyClientsOnce(t *testing.T) {
+	t.Run("two workers, four clients", func(t *testing.T) { workOff(t, 2, 20, 4, jobs(t, 8000)) })
+	t.Run("five workers, one client", func(t *testing.T) { workOff(t, 5, 10, 1, jobs(t, 1000)) })
+}
+
+func workOff(t *testing.T, workers, slots, clients, n int) {
 	w := newWorld(t, pgtest.New(t))
-	n := jobs(t, 8000)
-	one := w.Start(chaos.Worker{Name: "worker-1", DB: w.url, Slots: 20})
-	two := w.Start(chaos.Worker{Name: "worker-2", DB: w.url, Slots: 20})
-	w.produce(t.Context(), 4, n)
+	var all []*chaos.Process
+	for i := range workers {
+		all = append(all, w.Start(chaos.Worker{Name: fmt.Sprintf("worker-%d", i+1), DB: w.url, Slots: slots}))
+	}
+	w.produce(t.Context(), clients, n)
 	w.Drain(t.Context(), w.store, time.Minute+time.Duration(n)*time.Millisecond)
-	for _, p := range []*chaos.Process{one, two} {
+	for _, p := range all {
 		if err := p.Stop(); err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}

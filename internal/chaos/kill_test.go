@@ -10,6 +10,7 @@ import (
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/retry"
 )
 
 // enqueue logs and stores jobs made by args, numbered from a first one.
@@ -203,9 +204,27 @@ func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
 }
 
 func TestAJobThatKillsItsProcessEndsAfterItsBudgetAndNoBystanderIsChargedTwice(t *testing.T) {
-	t.Parallel()
+	for _, c := range []struct {
+		policy retry.Policy
+		runs   int
+		reason string
+	}{
+		{retry.Default(), stint.DefaultMaxLosses, stint.ReasonLost},
+		{retry.None(), stint.DefaultMaxLosses, stint.ReasonLost},
+		{retry.Fixed(1, time.Hour), 2, retry.ReasonExhausted},
+	} {
+		t.Run(c.policy.String(), func(t *testing.T) {
+			t.Parallel()
+			killItsProcess(t, c.policy, c.runs, c.reason)
+		})
+	}
+}
+
+// killItsProcess has a job of the policy end its process each time, and sees
+// that it has run that often and that those beside it pay little for it.
+func killItsProcess(t *testing.T, policy retry.Policy, runs int, reason string) {
 	w := newWorld(t, pgtest.New(t))
-	killer := w.enqueue("killer", 0, 1, func(int) chaos.Args { return chaos.Args{Exit: true} })[0]
+	killer := w.enqueue("killer", 0, 1, func(int) chaos.Args { return chaos.Args{Exit: true} }, stint.Retry(policy))[0]
 	bystanders := w.enqueue("bystander", 0, 30, func(int) chaos.Args { return chaos.Args{Work: 400} })
 	keeper := w.Keep(chaos.Worker{Name: "victim", DB: w.url, Slots: 40, TimeToLive: 2 * time.Second})
 	w.Drain(t.Context(), w.store, 2*time.Minute)
@@ -214,8 +233,14 @@ func TestAJobThatKillsItsProcessEndsAfterItsBudgetAndNoBystanderIsChargedTwice(t
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job.State != stint.Failed || job.Reason != stint.ReasonLost || job.Attempt != stint.DefaultMaxLosses {
-		t.Errorf("the killer is %s (%s) at attempt %d", job.State, job.Reason, job.Attempt)
+	lost := 0
+	for _, x := range job.Executions {
+		if x.Outcome == stint.OutcomeLost {
+			lost++
+		}
+	}
+	if job.State != stint.Failed || job.Reason != reason || lost != runs {
+		t.Errorf("the killer is %s (%s) after %d runs, want %d (%s)", job.State, job.Reason, lost, runs, reason)
 	}
 	for _, id := range bystanders {
 		job, err := w.store.Job(t.Context(), id)
