@@ -24,17 +24,10 @@ func TestOfTwoTransactionsThatTakeKeysCrosswiseOneGoesOn(t *testing.T) {
 	x := b.receipts(Tx(one), "z")
 	must(t, b.blocked())
 	y := b.receipts(Tx(two), "a")
-	// The server ends either; the other waits until that one is rolled back.
-	var failed, left said
-	rest := two
-	select {
-	case failed = <-x:
-		must(t, one.Rollback(t.Context()))
-		left = <-y
-	case failed = <-y:
-		rest = one
-		must(t, two.Rollback(t.Context()))
-		left = <-x
+	// The server ends either, and with it the other's wait.
+	failed, left, rest := <-x, <-y, two
+	if failed.err == nil {
+		failed, left, rest = left, failed, one
 	}
 	var pg *pgconn.PgError
 	if !errors.As(failed.err, &pg) || pg.Code != "40P01" {
