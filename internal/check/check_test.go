@@ -86,6 +86,13 @@ func TestOptionsAllowWhatTheyName(t *testing.T) {
 			w.job("too slow", Committed, StateAvailable).claimed(2).runs(2, OK).ends(2, OutcomeCancelled, true)
 			w.f.Buried[2] = w.wall(w.tick())
 		}},
+		{"a job that is done again", func(w *world) {
+			w.again("plain", "plain")
+		}},
+		{"a job that is done again and was deleted since", func(w *world) {
+			w.again("plain", "plain")
+			drop(w, "plain")
+		}},
 		{"a longer bound", func(w *world) {
 			w.run("frozen").End += Instant(time.Minute)
 			w.opt.Bound = 2 * time.Minute
