@@ -67,6 +67,7 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 	x := stint.Conclude(a.entry, stint.Ending{Outcome: stint.OutcomeCompleted, Result: raw}, a.s.clock.at(time.Now()), 0)
 	x.Nonce, x.Slot, x.Started, x.Ended = a.claim.ref.Nonce, a.slot, a.began, time.Now()
 	a.fate = unknown
+	a.commit = &x
 	err := store.FinishTx(ctx, tx, a.s.token, a.claim.ref, x)
 	switch {
 	case err == nil:

@@ -102,9 +102,42 @@ func TestAHandlerThatEndsItsGoroutineHasCompletedItsJobAllTheSame(t *testing.T) 
 			if len(r.batches) != c.alone || len(slices.Concat(r.batches...)) != c.alone {
 				t.Errorf("after %v the batches are %v", c.answer, r.batches)
 			}
-			if want := c.answer == nil; (heard == 2) != want || slices.Contains(ends, stint.OutcomeFailed) == want {
+			if want := c.answer == nil; (heard == 2) != want || slices.Contains(ends, stint.OutcomeFailed) {
 				t.Errorf("after %v the events tell of %v, and %d times of trouble", c.answer, ends, heard)
 			}
+		})
+	}
+}
+
+// mute is a store that completes and does not say so, nor the first time that
+// something is recorded after that.
+type mute struct {
+	*recording
+	loses bool
+}
+
+func (m *mute) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	n, err := m.recording.Finish(ctx, engine, claims, done)
+	if m.loses && len(m.batches) == 1 {
+		return 0, errors.New("the answer is lost")
+	}
+	return n, err
+}
+
+func TestARunNowWhoseCompletionWasInDoubtAnswersWhatIsRecorded(t *testing.T) {
+	for _, loses := range []bool{false, true} {
+		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			mux := stint.NewMux()
+			handle(mux, "k", func(ctx context.Context, _ *stint.Job) error { return engine.CompleteTx(ctx, stint.Tx{}, nil) })
+			m := &mute{&recording{Store: s, answer: stint.ErrCommitUnknown}, loses}
+			x, err := newEngine(t, m, mux, engine.Config{}).RunNow(t.Context(), newJob("k", `{}`))
+			switch {
+			case loses && !errors.Is(err, stint.ErrCommitUnknown):
+				t.Errorf("when nobody knows, the error is %v, want ErrCommitUnknown", err)
+			case !loses && (err != nil || x.Outcome != stint.OutcomeCompleted || !x.Final):
+				t.Errorf("it was %s, final %v, error %v; want completed", x.Outcome, x.Final, err)
+			}
+			isNow(t, s, x.Job, stint.Completed)
 		})
 	}
 }

@@ -58,11 +58,14 @@ func (s *session) gather(batch []outcome, first outcome, ended <-chan outcome) [
 // fenced. A commit whose fate is unknown is simply repeated.
 func (s *session) flush(batch []outcome) {
 	wait := newBackoff()
-	stripped := false
+	stripped, repeats := false, false
 	for {
-		err := s.record(batch)
+		n, err := s.record(batch)
 		switch {
 		case err == nil:
+			if n == 0 && len(batch) == 1 && batch[0].fate == unknown && !batch[0].drop {
+				batch[0].settle(repeats)
+			}
 			s.recorded(batch)
 			return
 		case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrClaimGone):
@@ -79,6 +82,7 @@ func (s *session) flush(batch []outcome) {
 			stripped = true
 			continue
 		}
+		repeats = true
 		s.trouble(s.work, fmt.Sprintf("record %d outcomes", len(batch)), err)
 		if s.fenced() {
 			forgo(batch)
@@ -91,9 +95,18 @@ func (s *session) flush(batch []outcome) {
 	}
 }
 
-func (s *session) record(batch []outcome) error {
+// settle says what stands of an attempt whose handler may have completed it, and
+// of which nothing new was recorded: its completion had arrived. But if that was
+// tried before, it may as well have been recorded then.
+func (o *outcome) settle(repeats bool) {
+	if o.vague = repeats; !repeats {
+		o.done, o.fate = *o.commit, completed
+	}
+}
+
+func (s *session) record(batch []outcome) (int, error) {
 	if s.fenced() {
-		return stint.ErrBuried
+		return 0, stint.ErrBuried
 	}
 	done := make([]stint.Execution, 0, len(batch))
 	claims := make([]stint.ClaimRef, 0, 8)
@@ -112,7 +125,7 @@ func (s *session) record(batch []outcome) error {
 		last = t.claim
 	}
 	if len(done) == 0 {
-		return nil
+		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 	defer cancel()
@@ -123,8 +136,7 @@ func (s *session) record(batch []outcome) error {
 			cancel()
 		}
 	})()
-	_, err := s.store.Finish(ctx, s.token, claims, done)
-	return err
+	return s.store.Finish(ctx, s.token, claims, done)
 }
 
 // recorded tells everybody that a batch is in the store.
@@ -138,7 +150,11 @@ func (s *session) recorded(batch []outcome) {
 		s.held.recorded(t.claim, t.entry.Pos)
 		s.told(t)
 		if t.answer != nil {
-			t.answer <- nil
+			r := receipt{done: t.done}
+			if t.vague {
+				r.err = stint.ErrCommitUnknown
+			}
+			t.answer <- r
 		}
 	}
 }
@@ -167,7 +183,7 @@ func (s *session) emitFailed(job *stint.Job, x *stint.Execution) {
 func forgo(batch []outcome) {
 	for _, t := range batch {
 		if t.answer != nil {
-			t.answer <- stint.ErrBuried
+			t.answer <- receipt{t.done, stint.ErrBuried}
 		}
 	}
 }

@@ -25,7 +25,18 @@ type outcome struct {
 	fate fate // what the handler's own completion came to
 	drop bool // the engine was fenced: nothing may be recorded
 
-	answer chan<- error // of a guest's: who wants to know whether it is recorded; has room
+	// What the handler's own completion recorded, if that arrived: while fate
+	// is unknown. A record that changes nothing tells that it did.
+	commit *stint.Execution
+	vague  bool // it did or it did not: nobody knows any more
+
+	answer chan<- receipt // of a guest's: who wants to know what is recorded; has room
+}
+
+// receipt says what is recorded of an attempt, or why nobody knows.
+type receipt struct {
+	done stint.Execution
+	err  error
 }
 
 // held is one claim of this session with how many of its entries have no

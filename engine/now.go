@@ -28,7 +28,8 @@ var ErrNoImmediate = errors.New("engine: the store enqueues no job that is claim
 // beside it names no job, the job was not enqueued, as far as is known: like
 // every enqueue it may have been when the connection broke meanwhile. When it
 // does, the job is in the store and engines see to it; [stint.ErrBuried] then
-// says that others took it over while it ran here.
+// says that others took it over while it ran here, and [stint.ErrCommitUnknown]
+// that its handler may have completed it, and nobody knows.
 //
 // Of a job with an idempotency key under which one was enqueued before, nothing
 // is run, whether that one has run yet or not. The error is a
@@ -136,14 +137,14 @@ func (s *session) host(ctx context.Context, store stint.Immediate, job stint.New
 		}
 		return x, err
 	}
-	answer := make(chan error, 1)
+	answer := make(chan receipt, 1)
 	o := s.performNow(t)
 	o.answer = answer
 	s.ended <- o
 	s.guests.leave()
-	x := o.done
-	x.Pos, x.Job = t.entry.Pos, t.entry.ID // also of one that was dropped
-	return x, <-answer
+	r := <-answer
+	r.done.Pos, r.done.Job = t.entry.Pos, t.entry.ID // also of one that was dropped
+	return r.done, r.err
 }
 
 // takeNow enqueues the job in the session's hands.

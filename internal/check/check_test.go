@@ -86,6 +86,18 @@ func TestOptionsAllowWhatTheyName(t *testing.T) {
 			w.job("too slow", Committed, StateAvailable).claimed(2).runs(2, OK).ends(2, OutcomeCancelled, true)
 			w.f.Buried[2] = w.wall(w.tick())
 		}},
+		{"a failure about which somebody else decided that it is the last", func(w *world) {
+			w.job("judged", Committed, StateAvailable).does(1, Error, OutcomeFailed, false).again().ends(2, OutcomeFailed, true)
+			x := &w.f.Executions[len(w.f.Executions)-1]
+			x.Decided, x.Charged, x.Nonce = true, false, 0
+		}},
+		{"a job that is done again", func(w *world) {
+			w.again("plain", "plain")
+		}},
+		{"a job that is done again and was deleted since", func(w *world) {
+			w.again("plain", "plain")
+			drop(w, "plain")
+		}},
 		{"a longer bound", func(w *world) {
 			w.run("frozen").End += Instant(time.Minute)
 			w.opt.Bound = 2 * time.Minute

@@ -1,5 +1,10 @@
 package check
 
+import (
+	"cmp"
+	"slices"
+)
+
 // promise is what the history says of a key that was not committed for
 // certain, and how many jobs have it. A key is meant to be used once; one
 // that was tried again after a rollback is still judged rightly.
@@ -28,15 +33,22 @@ func (c *checker) expect(others []Enqueue) {
 }
 
 // origin checks where the job came from: that a committed enqueue became it,
-// and that it came from an enqueue.
+// and that it came from an enqueue or from a job that had ended.
 func (c *checker) origin(s *story) {
 	if len(s.enqueues) == 0 {
-		if len(s.jobs) > 0 {
+		switch {
+		case len(s.jobs) == 0:
+		case s.jobs[0].Recovers != 0:
+			c.recovered(&s.jobs[0])
+		default:
 			c.stray(&s.jobs[0])
 		}
 		return
 	}
 	e := &s.enqueues[0]
+	if len(s.jobs) > 0 && s.jobs[0].Recovers != 0 {
+		c.report.broken(RuleRecovered, s.id, "it was enqueued as %q, and is said to do job %d again", e.Key, s.jobs[0].Recovers)
+	}
 	if n := len(s.enqueues); n > 1 {
 		c.report.broken(RuleIdentity, s.id, "its id was the answer to %d enqueues, of %q and %q", n, e.Key, s.enqueues[1].Key)
 		return
@@ -65,6 +77,22 @@ func (c *checker) stray(job *Job) {
 		c.report.broken(RuleStranger, job.ID, "%q is there again, more often than it was enqueued", job.Key)
 	case !c.opt.Strangers:
 		c.report.broken(RuleStranger, job.ID, "nobody enqueued it (key %q)", job.Key)
+	}
+}
+
+// recovered judges a job that does another one again. That may have been
+// deleted since, and then nothing is known of it.
+func (c *checker) recovered(job *Job) {
+	all := c.facts.Jobs
+	i, found := slices.BinarySearchFunc(all, job.Recovers, func(j Job, id int64) int { return cmp.Compare(j.ID, id) })
+	switch {
+	case job.Recovers >= job.ID:
+		c.report.broken(RuleRecovered, job.ID, "it does job %d again, which came later", job.Recovers)
+	case !found:
+	case !all[i].Final:
+		c.report.broken(RuleRecovered, job.ID, "it does job %d again, which has not ended: that is %s", job.Recovers, all[i].State)
+	case all[i].Key != job.Key:
+		c.report.broken(RuleRecovered, job.ID, "it does job %d again, and is %q instead of %q", job.Recovers, job.Key, all[i].Key)
 	}
 }
 

@@ -36,6 +36,10 @@ type Job struct {
 	// transaction of its own, as [Options].CompleteTx says of all jobs.
 	CompletesItself bool
 
+	// Recovers is the job that had ended and that this one does again: no
+	// producer enqueued it. 0 when it does none.
+	Recovers int64
+
 	// Kept says that its handler may go on, for as long as it likes, when its
 	// engine was buried.
 	Kept bool

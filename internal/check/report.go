@@ -15,6 +15,7 @@ const (
 	RuleRolledBack Rule = "rolled back" // no enqueue that was rolled back is a job
 	RuleStranger   Rule = "stranger"    // every job was enqueued by somebody
 	RuleIdentity   Rule = "identity"    // ids and positions are unique, and lead to the same job everywhere
+	RuleRecovered  Rule = "recovered"   // a job that does another one again came after it, and that one had ended
 	RuleDrained    Rule = "drained"     // after a drain every job is final
 )
 
@@ -44,7 +45,7 @@ const (
 
 // Rules lists every rule.
 var Rules = []Rule{
-	RuleCommitted, RuleRolledBack, RuleStranger, RuleIdentity, RuleDrained,
+	RuleCommitted, RuleRolledBack, RuleStranger, RuleIdentity, RuleRecovered, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
 	RuleClaim, RuleRoster, RuleBuried, RuleClean,
 	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap,

@@ -24,7 +24,7 @@ func (c *checker) handlers(s *story) {
 		if x == nil {
 			continue
 		}
-		if byEngine(x.Outcome) && !slices.Contains(s.of, i) {
+		if byEngine(x.Outcome) && !x.Decided && !slices.Contains(s.of, i) {
 			c.report.broken(RuleOutcome, s.id, "entry %d was %s, but no handler ran for it", x.Pos, x.Outcome)
 		}
 		if x.Outcome == OutcomeLost {

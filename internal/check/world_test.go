@@ -56,6 +56,17 @@ func (w *world) job(key string, fate Fate, state string) *life {
 	return l
 }
 
+// again recovers a job, as one that has a key.
+func (w *world) again(old, key string) *Job {
+	id, named := w.key[old], w.key[key]
+	w.job(key, Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
+	w.key[key] = named
+	w.h.Enqueues = w.h.Enqueues[:len(w.h.Enqueues)-1]
+	j := &w.f.Jobs[len(w.f.Jobs)-1]
+	j.Recovers = id
+	return j
+}
+
 // life leads one job through its places.
 type life struct {
 	w       *world

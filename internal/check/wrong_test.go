@@ -39,6 +39,18 @@ var wrong = []struct {
 	{RuleIdentity, "an id that leads to another job", func(w *world) {
 		w.row("plain").Key = "other"
 	}},
+	{RuleRecovered, "a job that does one again that has not ended", func(w *world) {
+		w.again("ready", "ready")
+	}},
+	{RuleRecovered, "a job that does a later one again", func(w *world) {
+		w.again("plain", "plain").Recovers = 998
+	}},
+	{RuleRecovered, "a job that does another than it says", func(w *world) {
+		w.again("plain", "retried")
+	}},
+	{RuleRecovered, "an enqueued job that is said to do another one again", func(w *world) {
+		w.row("retried").Recovers = w.key["plain"]
+	}},
 	{RuleDrained, "a job that is left", func(w *world) {
 		w.opt.Drained = true
 		drop(w, "scheduled", "retrying", "running", "ending", "marked")

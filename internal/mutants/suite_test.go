@@ -123,6 +123,11 @@ var mutants = []mutant{
 		old: `a.fate = unknown`, new: `a.fate = open`,
 		test: "engine TestAnEntryWhoseCommitIsInDoubtHoldsUpNoOther",
 	},
+	{
+		name: "what a handler returned is told of a completion in doubt", file: "engine/finish.go",
+		old: `if n == 0 && len(batch) == 1`, new: `if n < 0 && len(batch) == 1`,
+		test: "engine TestARunNowWhoseCompletionWasInDoubtAnswersWhatIsRecorded",
+	},
 
 	// What an engine holds.
 	{

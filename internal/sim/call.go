@@ -124,7 +124,9 @@ func (o op) travels() bool { return o != opBury && o != opSweep && o != opCommit
 
 // fenced tells whether a request holds the fence of its engine while it is
 // under way.
-func (o op) fenced() bool { return o == opClaim || o == opFinish || o == opComplete || o == opCommit }
+func (o op) fenced() bool {
+	return o == opClaim || o == opFinish || o == opComplete || o == opCommit || o == opImmediate || o == opDecide
+}
 
 // pass lets an answer travel back, and returns it, or why it did not come.
 func (p *process) pass(ctx context.Context, d time.Duration, answer error) error {

@@ -33,13 +33,13 @@ func (p *process) Cancel(ctx context.Context, ids []stint.ID, why string) (map[s
 // cancelled before and has not ended.
 func (p *process) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, error) {
 	began := time.Now()
-	p.wonders(began)
+	p.wonders(opCancelling, began)
 	r, _, err := call(ctx, p, opCancelling, func(ctx context.Context) (reading[[]stint.ID], error) {
 		after := p.w.tick()
 		gone, err := p.store.Cancelling(ctx, ids)
 		return reading[[]stint.ID]{gone, after}, err
 	})
-	p.wonders(time.Time{})
+	p.wonders(opCancelling, time.Time{})
 	if err != nil || time.Since(began) > patience {
 		p.unease()
 		return r.what, err

@@ -2,8 +2,9 @@
 // and does to them what networks, kernels and operators do.
 //
 //	                    ┌ producer ─ process ┐
+//	                    ├ people ─── process │
 //	seed ──▶ machines ──┤ engine ─── process ├─ fate of each call ─▶ planted bug ─▶ SQLite file
-//	                    └ engine ─── process ┘                                         │
+//	                    └ caller ─── process ┘                                         │
 //	                           │                                                       │
 //	                        history ───────────────▶ check.Compare ◀──────────────── audit
 //
@@ -44,6 +45,39 @@
 // quarter of its time to live and a second. Answers must be true, the first
 // reason must stand, no marker may be left in the end, and at any moment the
 // counts that people see must be those of the jobs.
+//
+// # People
+//
+// An operator has jobs run again, does ended ones again as new ones and deletes
+// some; clients do so too, of every twelfth job and often at the very moment
+// that it ends. What is deleted the database sets aside, as a part of the
+// deletion: so the judge asks of it all that it asks of other jobs, and it must
+// have ended; and nothing may be left of it, whatever an engine repeats. A job
+// that does another one again names it, once for each time that somebody was
+// told so; and who was told of a time before which a job does not run was told
+// the truth.
+//
+// A porter pauses queues and resumes them. From the moment that an engine has
+// heard that a queue is paused, nothing of it reaches a handler there, but for
+// what had to be announced first, which may take its time to live; and unless
+// something keeps it from hearing, it has heard within a quarter of that and a
+// second: that is how often it asks, and what its question may take. In every
+// fifth seed one queue stays paused after the trouble, until all else is done.
+//
+// # Callers
+//
+// Some processes run jobs of their own ([engine.Engine.RunNow]) beside their
+// engines, and at a desk there are only these. What was brought along runs
+// where it was enqueued, or nowhere the first time; it is charged when it dies
+// with its process; and what its caller was told is what is recorded. No pause
+// and no slots hold it up. All others never run more at once than there are
+// slots, in some engines a few for each queue.
+//
+// # Decisions
+//
+// Some jobs ask a retry function, and only some engines have it. What fails
+// where it is missing is followed by a decision, made once, or by what people
+// want, and never by an attempt.
 //
 // # Transactions of handlers
 //
@@ -86,8 +120,7 @@
 // testdata/seeds.txt and run each time.
 //
 // What is added to the workload later has dice of its own, and is left out of
-// the plain seeds that were kept from before ([Seed]): so they still mean what
-// they say.
+// the seeds that were kept from before ([Age]): so they still mean what they say.
 //
 // # Proof
 //

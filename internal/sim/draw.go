@@ -30,6 +30,7 @@ type args struct {
 	Blind bool          `json:"blind,omitempty"` // it does not heed its cancellation while it commits
 	Shrug bool          `json:"shrug,omitempty"` // should that fail, it returns no error all the same
 	Then  string        `json:"then,omitempty"`  // should it succeed, it returns this
+	Asks  bool          `json:"asks,omitempty"`  // its policy asks a retry function, and counts no losses
 }
 
 // The ways in which a job can fail, but for an error, and end, but for success.
@@ -44,11 +45,14 @@ const (
 // endless is more attempts than any job needs.
 const endless = 1 << 20
 
-// draw makes a job, and says whether its client will think better of it.
+// draw makes a job, and says whether people will do something about it.
 func draw(seed Seed, key string) (job stint.NewJob, h *whim) {
 	job, a := drawPlain(roll(seed.N, key, 0), key)
-	if !seed.Plain {
+	if seed.Age < Plain {
 		h = twist(roll(seed.N, key, 1), &job, &a)
+	}
+	if seed.Age < Twisted {
+		h = twistMore(roll(seed.N, key, 2), &job, &a, h)
 	}
 	job.Args, _ = json.Marshal(a)
 	return job, h
@@ -133,6 +137,24 @@ func twist(d dice, job *stint.NewJob, a *args) *whim {
 		job.Kind = kept
 		if d.chance(50) {
 			a.Work = d.between(time.Second, 8*time.Second)
+		}
+	}
+	return h
+}
+
+// twistMore makes it odder still, likewise.
+func twistMore(d dice, job *stint.NewJob, a *args, h *whim) *whim {
+	if d.chance(8) {
+		job.Retry, a.Grant, a.Asks = retry.Function(judgement), bears, true
+		if d.chance(70) {
+			a.Fail = 1 + d.IntN(4)
+		}
+	}
+	if h == nil && d.chance(8) {
+		h = newWhim(d)
+		h.does = []wish{itAgain, itGone, itGone}[d.IntN(3)]
+		if h.does == itGone && d.chance(60) {
+			h.when = whenEnded
 		}
 	}
 	return h

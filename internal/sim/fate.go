@@ -32,12 +32,21 @@ const (
 	opComplete // a transaction that begins when its commit arrives
 	opCommit   // one that is open for longer
 	opSweep
+	opRetry
+	opDelete
+	opFind
+	opPause // and resume
+	opPaused
+	opImmediate
+	opUndecided
+	opDecide
 	ops
 )
 
 var opNames = [ops]string{
 	"enqueue", "look", "claim", "fetch", "finish", "join", "beat", "held", "bury", "engines", "promote", "now", "evict", "listen",
 	"cancel", "cancelling", "complete", "commit", "sweep",
+	"retry", "delete", "find", "pause", "paused", "immediate", "undecided", "decide",
 }
 
 func (o op) String() string { return opNames[o] }
@@ -111,13 +120,19 @@ func fateOf(d dice, o op, weather int) fate {
 	}
 	// What cannot happen to this kind of call becomes something that can.
 	switch {
-	case f.fault == twice && (o == opEnqueue || o == opClaim || o == opJoin || o == opBury || o == opComplete || o == opCommit):
-		f.fault = lost // nothing repeats these but their callers
-	case f.fault == half && o == opCancel:
+	case f.fault == twice && once[o]:
+		f.fault = lost
+	case f.fault == half && (o == opCancel || o == opImmediate):
 	case (f.fault == half || f.fault == busy) && o != opClaim:
 		f.fault = refused
 	}
 	return f
+}
+
+// once are the calls that nothing repeats but their callers.
+var once = [ops]bool{
+	opEnqueue: true, opClaim: true, opJoin: true, opBury: true, opComplete: true, opCommit: true,
+	opRetry: true, opDelete: true, opPause: true, opImmediate: true,
 }
 
 // What calls answer that went wrong.

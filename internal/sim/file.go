@@ -41,8 +41,10 @@ var template = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := db.Exec(effectsSQL); err != nil {
-		return nil, errors.Join(err, db.Close())
+	for _, text := range append(asideSQL, effectsSQL) {
+		if _, err := db.Exec(text); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
 	}
 	if err := db.Close(); err != nil {
 		return nil, err

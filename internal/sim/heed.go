@@ -42,16 +42,17 @@ func (p *process) mustHaveHeard(ctx context.Context, job *stint.Job, began time.
 	if began.After(since) {
 		since = began
 	}
-	if late := time.Since(since); late > p.ttl/4+time.Second && !p.distracted(since) {
+	if late := time.Since(since); late > p.ttl/4+time.Second && !p.distracted(opCancelling, since) {
 		p.w.wrong("job %d: for %v nobody told its handler on %s that it is cancelled", job.ID, late, p.name)
 	}
 }
 
-// distracted tells whether anything kept the process from hearing since.
-func (p *process) distracted(since time.Time) bool {
+// distracted tells whether anything kept the process from hearing since, as it
+// would by asking.
+func (p *process) distracted(by op, since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.uneasy.Before(since) || !p.asking.IsZero() && time.Since(p.asking) > patience
+	return !p.uneasy.Before(since) || !p.asking[by].IsZero() && time.Since(p.asking[by]) > patience
 }
 
 func (p *process) unease() {
@@ -60,11 +61,11 @@ func (p *process) unease() {
 	p.uneasy = time.Now()
 }
 
-// wonders notes since when the process has been asking who was cancelled.
-func (p *process) wonders(since time.Time) {
+// wonders notes since when the process has been asking.
+func (p *process) wonders(what op, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asking = since
+	p.asking[what] = since
 }
 
 // checkAnswers checks that what was cancelled at once shows so, or as claimed by
@@ -76,7 +77,9 @@ func (w *world) checkAnswers(ctx context.Context, answers map[stint.ID]stint.Can
 		}
 		job, err := w.real.Job(context.WithoutCancel(ctx), id)
 		if err != nil {
-			w.wrong("job %d: somebody was told that it is %s, and nobody sees it: %v", id, answer, err)
+			if !w.operations.deleting(id) {
+				w.wrong("job %d: somebody was told that it is %s, and nobody sees it: %v", id, answer, err)
+			}
 			continue
 		}
 		n := len(job.Executions)
@@ -100,7 +103,7 @@ func (w *world) checkCancelling(ctx context.Context, asked []stint.ID, r reading
 			w.wrong("job %d is said to be cancelled, and nobody asked for that", id)
 		case named || c.stands == 0 || c.stands > r.after:
 		default:
-			if job, err := w.real.Job(context.WithoutCancel(ctx), id); err != nil || !job.State.Final() {
+			if job, err := w.real.Job(context.WithoutCancel(ctx), id); err != nil && !w.operations.deleting(id) || err == nil && !job.State.Final() {
 				w.wrong("job %d was cancelled %v ago, and its engine is not told (%v)", id, time.Since(c.at), err)
 			}
 		}
@@ -110,7 +113,7 @@ func (w *world) checkCancelling(ctx context.Context, asked []stint.ID, r reading
 // checkCancellations checks how cancelled jobs ended: as cancelled, unless an
 // attempt that was under way ended it otherwise; never by another attempt. And
 // that clients were told the truth.
-func (j *judging) checkCancellations(l *cancellations) {
+func (j *judging) checkCancellations(l *cancellations, people *operations) {
 	ends := map[stint.ID]*stint.LedgerExecution{}
 	for _, x := range j.executions {
 		if x.Final {
@@ -137,6 +140,9 @@ func (j *judging) checkCancellations(l *cancellations) {
 		}
 	}
 	for id, at := range l.absent {
+		if since := people.of(id).deleting; j.gone[id] && !since.After(at) {
+			continue
+		}
 		if t, there := j.told[id]; there && t.info.Created.Before(at) {
 			j.wrong(id, "somebody was told that there is no such job")
 		}

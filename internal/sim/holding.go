@@ -9,6 +9,9 @@ type holding struct {
 	pos    stint.Position
 	engine stint.Token
 	read   int64
+
+	announced bool // a beat says so before it begins
+	guest     bool // a caller brought it along
 }
 
 // reading is what was read from the store after an instant.
@@ -17,17 +20,24 @@ type reading[T any] struct {
 	after int64
 }
 
+// gets notes what was read of the entry.
+func (h *holding) gets(e *stint.Entry, after int64) {
+	h.pos, h.read, h.announced = e.Pos, after, e.Suspect > 0 || e.MaxLosses == 0
+}
+
 // claimed notes what the process gets to see of a claim.
 func (p *process) claimed(engine stint.Token, r reading[stint.Claim]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := r.what
+	h := holding{engine: engine, guest: c.Lane == stint.NowLane}
 	for i := range c.Entries {
-		p.inHand[c.Entries[i].ID] = holding{c.Entries[i].Pos, engine, r.after}
+		h.gets(&c.Entries[i], r.after)
+		p.inHand[c.Entries[i].ID] = h
 	}
 	if len(c.Entries) == 0 {
 		for _, pos := range c.Positions {
-			p.unread[pos] = engine
+			p.unread[pos] = h
 		}
 	}
 }
@@ -39,8 +49,9 @@ func (p *process) fetched(r reading[[]stint.Entry]) {
 	entries := r.what
 	for i := range entries {
 		pos := entries[i].Pos
-		if engine, ok := p.unread[pos]; ok {
-			p.inHand[entries[i].ID] = holding{pos, engine, r.after}
+		if h, ok := p.unread[pos]; ok {
+			h.gets(&entries[i], r.after)
+			p.inHand[entries[i].ID] = h
 			delete(p.unread, pos)
 		}
 	}

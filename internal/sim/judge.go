@@ -16,6 +16,8 @@ type judging struct {
 	ledger     *stint.Ledger
 	told       map[stint.ID]told
 	executions map[stint.Position]*stint.LedgerExecution
+	lanes      map[stint.Position]stint.LaneID
+	gone       map[stint.ID]bool // deleted
 }
 
 // told is a job as people see it, and what it was told to do.
@@ -40,6 +42,13 @@ func (w *world) judge(ctx context.Context) (*Verdict, error) {
 	if j.told, err = w.told(ctx); err != nil {
 		return nil, err
 	}
+	if err := j.restore(ctx, w.ground); err != nil {
+		return nil, err
+	}
+	j.lanes = make(map[stint.Position]stint.LaneID, len(j.ledger.Entries))
+	for _, e := range j.ledger.Entries {
+		j.lanes[e.Pos] = e.Lane
+	}
 	j.executions = make(map[stint.Position]*stint.LedgerExecution, len(j.ledger.Executions))
 	for i := range j.ledger.Executions {
 		x := &j.ledger.Executions[i]
@@ -49,7 +58,11 @@ func (w *world) judge(ctx context.Context) (*Verdict, error) {
 		return nil, err
 	}
 	j.checkEnds(w.cancels)
-	j.checkCancellations(w.cancels)
+	j.checkCancellations(w.cancels, w.operations)
+	j.checkOperations(w.operations)
+	j.checkDecisions(w)
+	j.checkVisits(w)
+	j.checkAnswersNow(w)
 	if err := j.checkEffects(ctx, w); err != nil {
 		return nil, err
 	}
@@ -69,7 +82,10 @@ func (j *judging) compare(w *world) error {
 		job := &facts.Jobs[i]
 		t := j.told[stint.ID(job.ID)]
 		job.Key, job.ChargedMax, job.LossesMax = t.Key, t.Grant, stint.DefaultMaxLosses
-		job.CompletesItself, job.Kept = t.Tx, t.info.Kind == kept
+		if t.Asks {
+			job.ChargedMax += stint.DefaultMaxLosses // which the function is not asked about
+		}
+		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Provenance.Recovered)
 	}
 	history, err := check.Read(w.historyDir)
 	if err != nil {
@@ -120,8 +136,8 @@ func (j *judging) checkEnds(cancels *cancellations) {
 				j.wrong(x.Job, "it was given up as lost after %d losses and %d attempts", n, x.Attempt)
 			}
 		case stint.OutcomeFailed:
-			if a.Last != lastGiveUp && x.Attempt < a.Grant {
-				j.wrong(x.Job, "it failed for good at attempt %d of %d", x.Attempt, a.Grant)
+			if n := j.charges(x); a.Last != lastGiveUp && n < a.Grant {
+				j.wrong(x.Job, "it failed for good after %d attempts of %d", n, a.Grant)
 			}
 		}
 	}

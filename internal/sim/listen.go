@@ -3,8 +3,6 @@ package sim
 import (
 	"context"
 	"time"
-
-	"github.com/stint-go/stint"
 )
 
 // Listen implements [stint.Listener]. Signals come late, in twos, without
@@ -74,14 +72,3 @@ func (p *process) hear(ctx context.Context, d dice, ring func()) error {
 	ring()
 	return nil
 }
-
-// deaf hides a store's ability to call, and what else SQLite's lacks: its
-// engine polls.
-type deaf struct {
-	stint.Store
-	stint.Canceller
-	stint.TxFinisher
-	stint.Sweeper
-}
-
-func deafen(p *process) deaf { return deaf{p, p, p, p} }

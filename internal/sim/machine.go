@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -20,6 +21,8 @@ type machine struct {
 	config engine.Config
 	kinds  []string
 	deaf   bool // its engines cannot listen
+	judges bool // they have the retry function
+	desk   bool // they do nothing but what callers bring
 }
 
 func (w *world) newMachine(number int) *machine {
@@ -41,8 +44,12 @@ func (w *world) newMachine(number int) *machine {
 			m.config.Queues = []string{stint.DefaultQueue}
 		}
 	}
-	if !w.seed.Plain && (number == 0 || roll(w.seed.N, "machine keeps", number).chance(70)) {
+	if w.seed.Age < Plain && (number == 0 || roll(w.seed.N, "machine keeps", number).chance(70)) {
 		m.kinds = append(slices.Clone(m.kinds), kept)
+	}
+	if w.seed.Age < Twisted {
+		m.config = poolsOf(roll(w.seed.N, "machine pools", number), m.config)
+		m.judges = number == 0 || roll(w.seed.N, "machine judges", number).chance(40)
 	}
 	return m
 }
@@ -50,7 +57,8 @@ func (w *world) newMachine(number int) *machine {
 // life is one running engine.
 type life struct {
 	*process
-	ended chan error
+	ended   chan error
+	callers sync.WaitGroup
 }
 
 // keep runs one engine after the other until the world says that it is time
@@ -62,7 +70,9 @@ func (m *machine) keep() {
 			m.w.wrong("machine %d: %v", m.number, err)
 			return
 		}
-		if m.trouble(l) {
+		last := m.trouble(l)
+		l.callers.Wait()
+		if last {
 			return
 		}
 		timer := time.NewTimer(m.dice.between(0, 8*time.Second))
@@ -81,30 +91,35 @@ func (m *machine) start(n int) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := stint.NewMux()
-	for _, kind := range m.kinds {
-		mux.Add(stint.Declaration{Name: kind, Queue: stint.DefaultQueue, Keep: kind == kept}, p.perform)
-	}
 	c := m.config
 	c.Instance = p.name
 	if m.dice.chance(50) {
 		c.Instance = fmt.Sprintf("m%d", m.number) // the same in each life
 	}
 	c.OnEvent = p.event
-	var s stint.Store = p
-	if m.deaf {
-		s = deafen(p)
-	}
-	e, err := engine.New(s, mux, c)
+	c.QueueSlots = crowd(m.w.bug, c.QueueSlots)
+	e, err := engine.New(p.seen(m.deaf), m.mux(p), c)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p.stop, p.ttl = stop, c.TimeToLive
+	p.stop, p.ttl, p.slots, p.pools = stop, c.TimeToLive, m.config.Slots, m.config.QueueSlots
 	l := &life{process: p, ended: make(chan error, 1)}
-	m.w.note(p.name, nil, "STARTED with %d slots, %v to live, kinds %v, weather %d", c.Slots, c.TimeToLive, m.kinds, weather)
-	go func() { l.ended <- e.Run(ctx) }()
+	m.w.note(p.name, nil, "STARTED with %d slots %v, %v to live, kinds %v, weather %d", c.Slots, c.QueueSlots, c.TimeToLive, m.kinds, weather)
+	m.work(ctx, l, e)
 	return l, nil
+}
+
+// mux is what its engines can do.
+func (m *machine) mux(p *process) *stint.Mux {
+	mux := stint.NewMux()
+	for _, kind := range m.kinds {
+		mux.Add(stint.Declaration{Name: kind, Queue: stint.DefaultQueue, Keep: kind == kept}, p.perform)
+	}
+	if m.judges {
+		mux.RetryFunc(judgement, decides)
+	}
+	return mux
 }
 
 // event is told what the engine does, and holds it up while it is frozen.

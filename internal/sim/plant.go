@@ -45,6 +45,27 @@ var Bugs = []Bug{
 
 	bugUnswept, // a sweep that is skipped
 	bugSweeps,  // one that takes from the living too
+
+	bugEarly,   // a job that runs again before the time that was named
+	bugCharges, // one that is charged for being run again
+	bugOrphans, // one that does another again and does not name it
+	bugErases,  // a deletion of what has not ended
+	bugLingers, // one that is acknowledged and was not made
+	bugRelapse, // one whose engine may bring the job back
+
+	bugOpen,     // a pause that is acknowledged and was not made
+	bugShut,     // a resumption likewise
+	bugHushed,   // a store that tells no engine of paused queues
+	bugHeedless, // an engine that knows of them and goes on
+	bugCrowds,   // an engine with more slots for a queue than it was given
+
+	bugEager,   // a job that is performed at once and claimed by nobody
+	bugHides,   // one that no beat announces
+	bugForgets, // one whose failure is acknowledged and not recorded
+
+	bugPuts,  // a store that puts decisions off for ever
+	bugHasty, // one that waits for none
+	bugRules, // one that lets everybody decide
 }
 
 const (
@@ -73,6 +94,27 @@ const (
 
 	bugUnswept Bug = "sweeps nothing"
 	bugSweeps  Bug = "sweeps the living"
+
+	bugEarly   Bug = "runs again too early"
+	bugCharges Bug = "charges for running again"
+	bugOrphans Bug = "forgets what is done again"
+	bugErases  Bug = "deletes the unfinished"
+	bugLingers Bug = "deletes nothing"
+	bugRelapse Bug = "brings the deleted back"
+
+	bugOpen     Bug = "pauses nothing"
+	bugShut     Bug = "resumes nothing"
+	bugHushed   Bug = "tells nobody of pauses"
+	bugHeedless Bug = "begins what is paused"
+	bugCrowds   Bug = "crowds the slots"
+
+	bugEager   Bug = "hands out what nobody claimed"
+	bugHides   Bug = "announces no guests"
+	bugForgets Bug = "forgets what guests came to"
+
+	bugPuts  Bug = "decides nothing"
+	bugHasty Bug = "waits for no decision"
+	bugRules Bug = "decides twice"
 )
 
 // planted is the real store with a bug.
@@ -150,8 +192,11 @@ func (s *planted) Held(ctx context.Context, engine stint.Token, serial int64) ([
 }
 
 func (s *planted) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
-	if s.bug == bugLow {
+	switch s.bug {
+	case bugLow:
 		b.Low++
+	case bugHides:
+		b = s.unannounced(b)
 	}
 	return s.Store.Beat(ctx, engine, b)
 }

@@ -45,6 +45,12 @@ func (s *planted) Finish(ctx context.Context, engine stint.Token, claims []stint
 			s.exec(unmarkSQL, int64(done[i].Job))
 		}
 	}
+	switch s.bug {
+	case bugHasty:
+		done = hasty(done)
+	case bugForgets:
+		done = forgets(claims, done)
+	}
 	return s.ground.Finish(ctx, engine, claims, done)
 }
 

@@ -18,8 +18,12 @@ type process struct {
 	weather int
 	history *check.Writer
 	gone    chan struct{} // closed when it is killed
-	stop    func()        // tells its engine to stop; nil when it has none
-	ttl     time.Duration // of its engine
+
+	// Of its engine, if it has one.
+	stop  func() // tells it to stop
+	ttl   time.Duration
+	slots int
+	pools map[string]int
 
 	mu     sync.Mutex // guards what follows; held by no one who waits
 	thaw   chan struct{}
@@ -29,12 +33,16 @@ type process struct {
 	ops    [ops]int
 	token  stint.Token // under which it joined last
 	inHand map[stint.ID]holding
-	unread map[stint.Position]stint.Token // claimed and not yet read
+	unread map[stint.Position]holding // claimed and not yet read
 
 	effects int // that its handlers began
 	commit  map[stint.Position]commitment
-	uneasy  time.Time // when something happened to it last that may keep it from hearing
-	asking  time.Time // since when it has been asking who was cancelled; zero when it is not
+	uneasy  time.Time      // when something happened to it last that may keep it from hearing
+	asking  [ops]time.Time // since when it has been asking this; zero when it is not
+
+	since   time.Time            // when its engine joined
+	paused  map[string]time.Time // the queues that its engine knows to be paused, and since when
+	running map[pool]int         // how many run
 }
 
 // cut is a way of being cut off.
@@ -54,7 +62,8 @@ func (w *world) newProcess(name string, weather int) (*process, error) {
 	}
 	w.keepLog(history)
 	return &process{w: w, name: name, store: w.store, weather: weather, history: history, gone: make(chan struct{}),
-		inHand: map[stint.ID]holding{}, unread: map[stint.Position]stint.Token{}, commit: map[stint.Position]commitment{}}, nil
+		inHand: map[stint.ID]holding{}, unread: map[stint.Position]holding{}, commit: map[stint.Position]commitment{},
+		running: map[pool]int{}}, nil
 }
 
 // awake returns when the process is not frozen; false says that it is dead.
@@ -188,7 +197,7 @@ func (p *process) count(o op) int {
 func (p *process) joined(token stint.Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.token = token
+	p.token, p.since, p.paused = token, time.Now(), nil
 }
 
 func (p *process) engine() stint.Token {

@@ -54,7 +54,7 @@ func (p *process) produce(d dice, db *sql.DB, n int, over time.Duration) {
 			if h := whims[i]; h != nil && err == nil {
 				second.Go(func() {
 					if h.comes(p.w, jobs[i].Delay) {
-						p.cancelSome(h.dice, id, ids)
+						h.comeTrue(p, id, ids)
 					}
 				})
 			}

@@ -16,6 +16,9 @@ type store interface {
 	stint.Canceller
 	stint.TxFinisher
 	stint.Sweeper
+	stint.Operator
+	stint.Pauser
+	stint.Immediate
 }
 
 // A process is the store that its engine sees, with nearly every optional role.
@@ -25,6 +28,46 @@ var (
 	_ stint.Clock   = (*process)(nil)
 	_ stint.Evicter = (*process)(nil)
 )
+
+// The roles that an engine gets to see: those that it always does, those that
+// SQLite's store lacks, without which its engine polls, and those that old seeds
+// knew nothing of.
+type (
+	common interface {
+		stint.Store
+		stint.Canceller
+		stint.TxFinisher
+		stint.Sweeper
+	}
+	voice interface {
+		stint.Listener
+		stint.Clock
+		stint.Evicter
+	}
+	later interface {
+		stint.Pauser
+		stint.Immediate
+	}
+)
+
+// seen is the process as its engine sees it.
+func (p *process) seen(deaf bool) stint.Store {
+	switch old := p.w.seed.Age > Young; {
+	case old && deaf:
+		return struct{ common }{p}
+	case old:
+		return struct {
+			common
+			voice
+		}{p, p}
+	case deaf:
+		return struct {
+			common
+			later
+		}{p, p}
+	}
+	return p
+}
 
 // Enqueue implements [stint.Enqueuer].
 func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
@@ -87,6 +130,7 @@ func (p *process) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry
 // Finish implements [stint.Finisher].
 func (p *process) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
 	p.mayRecord(done)
+	p.w.leaves(done)
 	n, _, err := call(ctx, p, opFinish, func(ctx context.Context) (int, error) {
 		n, err := p.store.Finish(ctx, engine, claims, done)
 		jobs := make([]int64, len(done))
@@ -130,6 +174,7 @@ func (p *process) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.De
 		p.w.note(p.name, nil, "join as engine %x: %v", e.Token, err)
 		return none{}, err
 	})
+	p.joined(e.Token)
 	return err
 }
 
@@ -204,22 +249,6 @@ func (p *process) Promote(ctx context.Context, from time.Time, limit int) (stint
 		return done, err
 	})
 	return done, err
-}
-
-// Undecided implements [stint.Decider].
-func (p *process) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
-	all, _, err := call(ctx, p, opPromote, func(ctx context.Context) ([]stint.Undecided, error) {
-		return p.store.Undecided(ctx, funcs, after, limit)
-	})
-	return all, err
-}
-
-// Decide implements [stint.Decider].
-func (p *process) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
-	ids, _, err := call(ctx, p, opPromote, func(ctx context.Context) ([]stint.ID, error) {
-		return p.store.Decide(ctx, engine, done)
-	})
-	return ids, err
 }
 
 // Now implements [stint.Clock].

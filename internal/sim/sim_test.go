@@ -78,12 +78,18 @@ func remembered(t *testing.T) []Seed {
 func parse(t *testing.T, line string) Seed {
 	t.Helper()
 	word, _, _ := strings.Cut(line, " ")
-	digits, plain := strings.CutSuffix(word, "-plain")
+	digits, _, _ := strings.Cut(word, "-")
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
 		t.Fatalf("%q is no seed: %v", line, err)
 	}
-	return Seed{N: n, Plain: plain}
+	for age := range ages {
+		if s := (Seed{N: n, Age: age}); s.String() == word {
+			return s
+		}
+	}
+	t.Fatalf("%q is no seed", line)
+	return Seed{}
 }
 
 // setting reads a variable of the environment.

@@ -16,7 +16,7 @@ import (
 // behind it. The function that it returns has the burial cut short, or not.
 func (p *process) beforeBurial(engine stint.Token) (cutShort func(context.Context)) {
 	n := p.count(opBury)
-	if p.w.over.Load() || p.w.seed.Plain {
+	if p.w.over.Load() || p.w.seed.Age == Plain {
 		return func(context.Context) {}
 	}
 	d := roll(p.w.seed.N, p.name+"burial", n)
@@ -66,6 +66,13 @@ func (g *ground) cutShort(ctx context.Context, engine stint.Token, chance dice) 
 	n := 1 + chance.IntN(len(claims))
 	_, err = g.db.ExecContext(ctx, `update stint_beats set low = max(low, ?) where token = ?`, claims[n-1].Serial+1, int64(engine))
 	return n, err
+}
+
+// wasCut tells whether a burial of the engine was cut short.
+func (g *ground) wasCut(engine stint.Token) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.cut, engine)
 }
 
 // leftSQL finds what an engine claimed that is in no roster any more, and what

@@ -12,12 +12,34 @@ import (
 // whim is one job that its client thinks better of at a moment of its life.
 type whim struct {
 	when  moment
+	does  wish
 	dice  dice
 	begun chan struct{} // an attempt of the job begins
 	ended chan struct{} // and ends
 }
 
-// moment is when a client cancels its job.
+// wish is what a client wants of its job by then.
+type wish int
+
+const (
+	itCancelled wish = iota
+	itAgain
+	itGone
+)
+
+// comeTrue does what the client wants, of others too if it is careless.
+func (h *whim) comeTrue(p *process, job stint.ID, others []stint.ID) {
+	switch h.does {
+	case itCancelled:
+		p.cancelSome(h.dice, job, others)
+	case itAgain:
+		p.againSome(h.dice, []stint.ID{job})
+	case itGone:
+		p.tidy(h.dice, job)
+	}
+}
+
+// moment is when a client thinks so.
 type moment int
 
 const (

@@ -24,16 +24,20 @@ func (p *process) perform(ctx context.Context, job *stint.Job) (json.RawMessage,
 	if err := json.Unmarshal(job.Args, &a); err != nil {
 		return nil, err
 	}
-	began := check.Now()
+	began, reached := check.Now(), time.Now()
 	if !p.awake() {
 		return nil, errGone
 	}
 	h := p.holding(job.ID)
+	defer p.takesSlot(job, h)()
+	defer p.visits(job.ID, h)()
 	start := check.Run{Job: int64(job.ID), Pos: int64(h.pos), Engine: int64(h.engine), Attempt: job.Attempt}
 	var run check.Running
 	p.log(func(w *check.Writer) { run = w.Start(start) })
 	p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d starts", job.Attempt)
 	p.w.mayBegin(p, job.ID, h)
+	p.w.mayBeginYet(p, job.ID, h)
+	p.w.mayBeginIn(p, job, h, reached)
 	p.w.begins(a)
 	how, err := p.try(ctx, a, job, h.pos, began)
 	if how == check.Open {

@@ -46,6 +46,8 @@ type world struct {
 	done       chan struct{}  // closed when all jobs are
 	ticks      atomic.Int64
 	cancels    *cancellations
+	operations *operations
+	pauses     *pauses
 
 	mu         sync.Mutex // guards what follows
 	logs       []*check.Writer
@@ -54,6 +56,10 @@ type world struct {
 	naps       map[string]int
 	whims      map[string]*whim
 	effects    []*effect
+	undecided  map[stint.Position]bool // failures that were left to others to decide about
+	decisions  map[doubt]int           // how often each was decided
+	guests     map[stint.Position]*visit
+	answers    []answer
 	violations []string
 }
 
@@ -73,22 +79,6 @@ func (v *Verdict) Story() string {
 
 // Trace tells everything that happened.
 func (v *Verdict) Trace() string { return v.trace.tell(nil, math.MaxInt) }
-
-// Seed is where everything that is left to chance comes from. A plain one has
-// no twists: seeds that were kept from before there were any mean what they
-// meant then.
-type Seed struct {
-	N     uint64
-	Plain bool
-}
-
-// String is how the seed is written.
-func (s Seed) String() string {
-	if s.Plain {
-		return fmt.Sprintf("%d-plain", s.N)
-	}
-	return fmt.Sprint(s.N)
-}
 
 // Run runs a seed with a bug planted, or none, in a bubble of its own.
 func Run(t *testing.T, seed Seed, bug Bug) *Verdict {
@@ -133,8 +123,9 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 	ground := &ground{Store: real, db: db}
 	w := &world{
 		trace: trace{began: time.Now()}, seed: seed, bug: bug, real: real, ground: ground, store: plant(bug, ground), handlers: handlers,
-		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(),
+		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(), operations: newOperations(), pauses: newPauses(),
 		naps: map[string]int{}, whims: map[string]*whim{},
+		undecided: map[stint.Position]bool{}, decisions: map[doubt]int{}, guests: map[stint.Position]*visit{},
 	}
 	d := roll(seed.N, "world", 0)
 	var producers, machines sync.WaitGroup
@@ -152,12 +143,20 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 		m := w.newMachine(i)
 		machines.Go(m.keep)
 	}
+	if m := w.newDesk(); m != nil {
+		machines.Go(m.keep)
+	}
+	people, err := w.hire()
+	if err != nil {
+		return nil, err
+	}
 	w.observe(ctx, roll(seed.N, "observer", 0), troubled)
 	w.over.Store(true)
 	close(w.calm)
 	producers.Wait()
+	people.busy.Wait()
 	time.Sleep(2 * maxLate) // an enqueue that was given up may still arrive
-	w.drain(ctx)
+	w.finish(ctx, people)
 	close(w.done)
 	machines.Wait()
 	w.strays.Wait()

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// asideSQL has the database set aside what is deleted of jobs, as a part of
+// the deletion. So the judge can ask of a deleted job all that it asks of
+// others, for which it must have ended, and know what was left of it.
+var asideSQL = []string{
+	`create table sim_gone_entries (pos integer primary key, job integer, lane integer, attempt integer, losses integer,
+	   created integer, kind text, args text, recovered integer)`,
+	`create trigger sim_entry_goes before delete on stint_entries begin
+	   insert into sim_gone_entries values (old.pos, ifnull(old.job, old.pos), old.lane, old.attempt, old.losses,
+	     old.created, old.kind, old.args, old.recovered);
+	 end`,
+	`create table sim_gone_executions (pos integer, job integer, attempt integer, nonce integer, engine integer,
+	   outcome integer, final integer, started integer, finished integer, reason text)`,
+	`create trigger sim_execution_goes before delete on stint_executions begin
+	   insert into sim_gone_executions values (old.pos, ifnull(old.job, old.pos), old.attempt, old.nonce, old.engine,
+	     old.outcome, old.final, old.started, old.finished, old.reason);
+	 end`,
+}
+
+const (
+	// As an audit reads them: what nobody could claim and has no outcome is no
+	// entry.
+	goneEntriesSQL = `
+	select e.pos, e.job, e.lane, e.attempt, e.losses,
+	       e.pos <= ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)
+	from sim_gone_entries e
+	where e.lane >= 0 or exists (select 1 from sim_gone_executions x where x.pos = e.pos)`
+
+	goneClaimsSQL = `
+	select c.lane, c.n, e.pos from sim_gone_entries e join stint_claims c on c.lane = e.lane and e.pos > c.start and e.pos <= c.frontier`
+
+	goneExecutionsSQL = `
+	select pos, job, attempt, nonce, engine, outcome, final, started, finished, ifnull(reason, '') from sim_gone_executions`
+
+	goneJobsSQL = `select pos, created, kind, args, ifnull(recovered, 0) from sim_gone_entries where pos = job`
+)
+
+// each reads rows.
+func (g *ground) each(ctx context.Context, query string, row func(rows *sql.Rows) error) error {
+	rows, err := g.db.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// restore adds to the ledger what was deleted, but for what is there still,
+// which is wrong.
+func (j *judging) restore(ctx context.Context, g *ground) error {
+	j.gone = map[stint.ID]bool{}
+	err := g.each(ctx, goneJobsSQL, func(rows *sql.Rows) error {
+		var t told
+		var created int64
+		var text string
+		if err := rows.Scan(&t.info.ID, &created, &t.info.Kind, &text, &t.info.Provenance.Recovered); err != nil {
+			return err
+		}
+		t.info.Created = time.UnixMicro(created)
+		j.gone[t.info.ID] = true
+		if _, there := j.told[t.info.ID]; there {
+			j.wrong(t.info.ID, "it was deleted, and people see it")
+		}
+		err := json.Unmarshal([]byte(text), &t.args)
+		j.told[t.info.ID] = t
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	j.checkRemains()
+	return j.restoreRows(ctx, g)
+}
+
+// checkRemains checks that nothing is left of what was deleted.
+func (j *judging) checkRemains() {
+	for _, e := range j.ledger.Entries {
+		if j.gone[e.Job] {
+			j.wrong(e.Job, "it was deleted, and its entry %d is there", e.Pos)
+		}
+	}
+	for _, x := range j.ledger.Executions {
+		if j.gone[x.Job] {
+			j.wrong(x.Job, "it was deleted, and an execution at %d is there", x.Pos)
+		}
+	}
+	for _, w := range j.ledger.Waiting {
+		if j.gone[w.Job] {
+			j.wrong(w.Job, "it was deleted, and waits")
+		}
+	}
+}
+
+func (j *judging) restoreRows(ctx context.Context, g *ground) error {
+	l := j.ledger
+	err := g.each(ctx, goneEntriesSQL, func(rows *sql.Rows) error {
+		var e stint.LedgerEntry
+		err := rows.Scan(&e.Pos, &e.Job, &e.Lane, &e.Attempt, &e.Losses, &e.Behind)
+		l.Entries = append(l.Entries, e)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = g.each(ctx, goneClaimsSQL, func(rows *sql.Rows) error {
+		var ref stint.ClaimRef
+		var pos stint.Position
+		err := rows.Scan(&ref.Lane, &ref.N, &pos)
+		i := slices.IndexFunc(l.Claims, func(c stint.LedgerClaim) bool { return c.Lane == ref.Lane && c.N == ref.N })
+		l.Claims[i].Positions = append(l.Claims[i].Positions, pos)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ended := map[stint.ID]stint.State{}
+	err = g.each(ctx, goneExecutionsSQL, func(rows *sql.Rows) error {
+		var x stint.LedgerExecution
+		var started, finished int64
+		var reason string
+		err := rows.Scan(&x.Pos, &x.Job, &x.Attempt, &x.Nonce, &x.Engine, &x.Outcome, &x.Final, &started, &finished, &reason)
+		x.Started, x.Finished = time.UnixMicro(started), time.UnixMicro(finished)
+		l.Executions = append(l.Executions, x)
+		if x.Final {
+			t := j.told[x.Job]
+			t.info.Reason = stint.FinalReason(x.Outcome, reason)
+			j.told[x.Job] = t
+			ended[x.Job] = x.Outcome.State()
+		}
+		return err
+	})
+	slices.SortFunc(l.Entries, func(a, b stint.LedgerEntry) int { return cmp.Compare(a.Pos, b.Pos) })
+	for id := range j.gone {
+		l.Jobs = append(l.Jobs, stint.LedgerJob{ID: id, State: ended[id]})
+	}
+	return err
+}
