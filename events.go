@@ -21,7 +21,8 @@ const (
 // Event is one thing that an engine did or met. Engines neither log nor
 // count; whoever wants either makes it of these.
 //
-// The events of one attempt come in the order started, ended, failed. A job
+// The events of one attempt come in the order started, ended, failed, and those
+// of a job attempt by attempt, as far as one engine makes them. A job
 // that failed because its engine was lost is told as failed by the engine that
 // buried the other, without ended; its execution has no times.
 type Event struct {

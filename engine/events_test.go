@@ -5,11 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
 )
+
+// tardy is a store whose answers to what is not final come late.
+type tardy struct{ store }
+
+func (s tardy) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	n, err := s.store.Finish(ctx, engine, claims, done)
+	if !done[0].Final {
+		time.Sleep(100 * time.Millisecond) // for the next attempt to begin
+	}
+	return n, err
+}
+
+func TestListenersHearOfAnEndBeforeTheNextStart(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var j journal
+		mux := stint.NewMux()
+		handle(mux, "fails", func(context.Context, *stint.Job) error { return errors.New("no") })
+		stop := start(t, tardy{s}, mux, engine.Config{Slots: 2, OnEvent: func(ev stint.Event) {
+			if ev.Type == stint.EventStarted || ev.Type == stint.EventEnded {
+				j.note(ev.Job.ID, "%s %d", ev.Type, ev.Job.Attempt)
+			}
+		}})
+		id := enqueue(t, s, "fails", `{}`, stint.Retry(retry.Fixed(2, 0)))
+		until(t, s, id, stint.Failed)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := j.of(id), "started 1, ended 1, started 2, ended 2, started 3, ended 3"; got != want {
+			t.Errorf("\ngot  %s\nwant %s", got, want)
+		}
+	})
+}
 
 func TestListenersHearStartedEndedAndFailed(t *testing.T) {
 	onEach(t, func(t *testing.T, s store) {

@@ -118,6 +118,9 @@ func (s *session) record(batch []outcome) (int, error) {
 			continue
 		}
 		done = append(done, t.done)
+		if !t.done.Final && s.config.OnEvent != nil {
+			s.untold.expect(t.entry.ID)
+		}
 		if t.claim != last && !seen[t.claim] {
 			claims = append(claims, t.claim.ref)
 			seen[t.claim] = true
@@ -166,6 +169,7 @@ func (s *session) told(t *outcome) {
 			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &t.entry.Job, Execution: &t.done})
 		}
 		s.emitFailed(&t.entry.Job, &t.done)
+		s.untold.told(t.entry.ID)
 	}
 	if t.done.Slot > 0 {
 		s.callHooks(&t.entry.Job, &t.done, true)

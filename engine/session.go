@@ -54,6 +54,7 @@ type session struct {
 	held     *hand // what is claimed and not yet recorded
 	clock    clock
 	hooks    *hooks
+	untold   untold
 }
 
 // longestJoin bounds joining, whose connection may go silent as any other.

@@ -112,7 +112,7 @@ func (s *planted) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stin
 		return stint.Claim{}, err
 	}
 	c := stint.Claim{ClaimRef: stint.ClaimRef{Lane: stint.NowLane, N: req.Serial, Nonce: req.Nonce}, Serial: req.Serial}
-	c.Positions = []stint.Position{stint.Position(ids[0])}
+	c.Positions = []stint.Position{stint.Position(ids[0].ID)}
 	c.Entries, err = s.ground.Fetch(ctx, c.Positions)
 	return c, err
 }
