@@ -48,7 +48,8 @@ var ErrNoImmediate = errors.New("engine: the store enqueues no job that is claim
 // works, that is this engine, with all that it does for its jobs; else the call
 // joins the roster for its own duration, beats, and leaves. Either way the job is
 // announced before it begins. So if the process dies in the middle, the burial
-// charges the attempt, and the job runs again elsewhere, first in line. A program
+// charges the attempt, unless it finds another job that killed the process, and
+// the job runs again elsewhere, first in line. A program
 // that runs many jobs in this way runs the engine too: joining costs two
 // transactions each time.
 func (e *Engine) RunNow(ctx context.Context, job stint.NewJob) (stint.Execution, error) {

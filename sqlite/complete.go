@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,7 +13,12 @@ import (
 
 var _ stint.TxFinisher = (*Store)(nil)
 
-const recordedSQL = `select 1 from stint_executions where pos = ? and nonce = ? and engine = ?`
+const (
+	recordedSQL = `select 1 from stint_executions where pos = ? and nonce = ? and engine = ?`
+
+	// What was deleted, and may be recorded again by an engine.
+	erasedSQL = `select 1 from stint_deletions d where d.engine = ?1 and not exists (select 1 from stint_entries e where e.pos = ?2)`
+)
 
 // FinishTx implements [stint.TxFinisher].
 //
@@ -73,11 +79,18 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine stint.Token, cl
 		return translate(err)
 	}
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, errors.New("the attempt has an outcome already"))
+		return errors.Join(err, errConcluded)
+	}
+	if erased, err := found(erasedSQL, int64(engine), int64(x.Pos)); err != nil || erased {
+		return cmp.Or(err, errConcluded)
 	}
 	_, err = tx.ExecContext(ctx, s.named(clearSQL), int64(x.Job))
 	return translate(err)
 }
+
+// errConcluded says that a completion comes too late, also if what ended the
+// attempt was deleted since.
+var errConcluded = errors.New("the attempt has an outcome already")
 
 // commit commits the caller's transaction. When that gives an error, the file
 // knows better than any driver whether it happened.

@@ -127,6 +127,14 @@ var completeTests = []test{
 			c.w.Leave()
 		}
 	}},
+	{"A job that ended and was deleted is not brought back, and nothing of the transaction stays", func(t *T) {
+		c := t.working(nil)
+		tx := t.beginToFinish()
+		c.w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, c.e)
+		t.deletes(map[stint.ID]stint.Deletion{c.id: stint.DeletedNow})
+		c.refused(tx, nil, t.enqueueIn(tx, job("next"))[0])
+		t.gone(c.id)
+	}},
 	{"What was completed in a transaction is not recorded again", func(t *T) {
 		c := t.working(nil)
 		t.must(c.finish(t.beginToFinish()))

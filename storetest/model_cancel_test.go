@@ -124,6 +124,8 @@ func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine stint.Token, cla
 		err = nil
 	case err == nil && m.done[x.Pos] != nil && !m.is("completes what has an outcome"):
 		err = errors.New("it has an outcome")
+	case err == nil && m.deleted[x.Pos] && !m.is("completes what was deleted"):
+		err = errors.New("it had an outcome")
 	}
 	if err != nil {
 		if !m.is("keeps what could not complete") {

@@ -151,6 +151,7 @@ var mutants = []struct{ fault, group string }{
 	{"completes for the buried", "Complete"},
 	{"completes without a claim", "Complete"},
 	{"completes what has an outcome", "Complete"},
+	{"completes what was deleted", "Complete"},
 	{"completes and leaves the rest open", "Complete"},
 	{"keeps what could not complete", "Complete"},
 	{"loses results of transactions", "Complete"},

@@ -235,6 +235,11 @@ var mutants = []mutant{
 		test: "postgres TestNoTrapIsOpen/*/A job that is cancelled while it is promoted does not run",
 	},
 	{
+		name: "SQLite completes what was deleted", file: "sqlite/complete.go",
+		old: `err != nil || erased {`, new: `err != nil || erased && false {`,
+		test: "sqlite TestConformance/Complete/A job that ended and was deleted is not brought back, and nothing of the transaction stays",
+	},
+	{
 		name: "SQLite's claims do not look for cancellations", file: "sqlite/entry.go",
 		old: `if !cancels {`, new: `if cancels || true {`,
 		test: "sqlite TestConformance/CancelRace/A job that is cancelled while it is promoted does not run",

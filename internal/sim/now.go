@@ -109,20 +109,20 @@ func (j *judging) checkVisits(w *world) {
 		if x == nil || !buried || x.Outcome != stint.OutcomeReturned || !v.ended.IsZero() && !v.ended.After(at) {
 			continue
 		}
-		if !w.ground.wasCut(v.engine) && !j.charged(v.engine, at) {
+		if !w.ground.wasCut(v.engine) && !w.culprits[v.engine] {
 			j.wrong(v.job, "entry %d ran in its caller's process when that was buried, and was not charged", pos)
 		}
 	}
 }
 
-// charged tells whether a burial charged anybody.
-func (j *judging) charged(engine stint.Token, at time.Time) bool {
-	for _, x := range j.executions {
-		if x.Engine == engine && x.Outcome == stint.OutcomeLost && x.Finished.Equal(at) {
-			return true
-		}
+// finds notes what somebody sees who buries an engine: what ran there alone,
+// because it had been suspected twice, killed it.
+func (w *world) finds(engine stint.Token, e *stint.Entry, begun bool) {
+	if begun && e.Suspect > 1 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.culprits[engine] = true
 	}
-	return false
 }
 
 // checkAnswersNow checks that what callers were told is what was recorded,

@@ -225,6 +225,7 @@ func (p *process) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.
 		var jobs []int64
 		n, err := p.store.Bury(ctx, b, func(e *stint.Entry, begun bool) stint.Execution {
 			jobs = append(jobs, int64(e.ID))
+			p.w.finds(b.Engine, e, begun)
 			return judge(e, begun)
 		})
 		p.w.note(p.name, jobs, "bury engine %x (%s): %d, %v", b.Engine, b.Why, n, err)

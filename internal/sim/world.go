@@ -59,6 +59,7 @@ type world struct {
 	undecided  map[stint.Position]bool // failures that were left to others to decide about
 	decisions  map[doubt]int           // how often each was decided
 	guests     map[stint.Position]*visit
+	culprits   map[stint.Token]bool // engines that died of what they ran alone
 	answers    []answer
 	violations []string
 }
@@ -125,7 +126,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 		trace: trace{began: time.Now()}, seed: seed, bug: bug, real: real, ground: ground, store: plant(bug, ground), handlers: handlers,
 		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(), operations: newOperations(), pauses: newPauses(),
 		naps: map[string]int{}, whims: map[string]*whim{},
-		undecided: map[stint.Position]bool{}, decisions: map[doubt]int{}, guests: map[stint.Position]*visit{},
+		undecided: map[stint.Position]bool{}, decisions: map[doubt]int{}, guests: map[stint.Position]*visit{}, culprits: map[stint.Token]bool{},
 	}
 	d := roll(seed.N, "world", 0)
 	var producers, machines sync.WaitGroup
