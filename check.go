@@ -89,6 +89,26 @@ func (j NewJob) checkTimes() error {
 	case !j.RunAt.IsZero() && (j.RunAt.Year() < 1900 || j.RunAt.Year() > 9000):
 		return Invalid("at", "the year %d is out of range", j.RunAt.Year())
 	}
+	return j.checkStart()
+}
+
+// checkStart judges when the job is to begin at the latest. Whether that lies
+// before the end of a delay, only the store can tell.
+func (j NewJob) checkStart() error {
+	switch {
+	case j.StartWithin < 0:
+		return Invalid("start within", "%v is negative", j.StartWithin)
+	case j.StartWithin > 0 && j.StartWithin < time.Millisecond:
+		return Invalid("start within", "%v is shorter than a millisecond", j.StartWithin)
+	case j.StartWithin > maxWait:
+		return Invalid("start within", "%v is more than a hundred years", j.StartWithin)
+	case j.StartWithin > 0 && !j.StartBy.IsZero():
+		return Invalid("start by", "a job begins by an instant or within a time, not both")
+	case !j.StartBy.IsZero() && (j.StartBy.Year() < 1900 || j.StartBy.Year() > 9000):
+		return Invalid("start by", "the year %d is out of range", j.StartBy.Year())
+	case !j.StartBy.IsZero() && j.RunAt.After(j.StartBy):
+		return Invalid("start by", "the job is due only after that")
+	}
 	return nil
 }
 

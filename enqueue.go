@@ -22,6 +22,10 @@ type Enqueuer interface {
 	// taken one of the keys, and then until it ends: whether the job exists
 	// is not known before.
 	//
+	// A job that is due only after the instant by which it is to begin is refused
+	// as [ErrInvalid], with the batch. In a caller's transaction that may be the
+	// end of it, as any error of a statement is in PostgreSQL.
+	//
 	// After an error that leaves a commit unknown (a connection that broke
 	// meanwhile) the jobs may have been stored.
 	Enqueue(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error)

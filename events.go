@@ -24,7 +24,8 @@ const (
 // The events of one attempt come in the order started, ended, failed, and those
 // of a job attempt by attempt, as far as one engine makes them. A job
 // that failed because its engine was lost is told as failed by the engine that
-// buried the other, without ended; its execution has no times.
+// buried the other, without ended; its execution has no times. One that expired
+// did not begin, and is told as failed only.
 type Event struct {
 	Type     EventType
 	Time     time.Time

@@ -85,6 +85,25 @@ func ExampleClient_EnqueueReceipts() {
 
 // What is enqueued for a request belongs together, and so does all that comes
 // of it: the context of a handler hands the id on.
+func ExampleStartWithin() {
+	// A code to sign in with is of no use later: whoever waits asks for another.
+	signIn := stint.NewKind[string]("send_sign_in_code", stint.StartWithin(5*time.Minute))
+	job, err := signIn.New("+43 1 23456")
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(job.Kind, "begins within", job.StartWithin)
+
+	// Each attempt counts, so a retry that would come too late is not waited for.
+	now := time.Now()
+	e := &stint.Entry{Job: stint.Job{ID: 1, Attempt: 1, Retry: retry.Fixed(3, 10*time.Minute), StartBy: now.Add(5 * time.Minute)}}
+	x := stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no signal")}, now, 0)
+	fmt.Println("final:", x.Final, x.Reason)
+	// Output:
+	// send_sign_in_code begins within 5m0s
+	// final: true expired
+}
+
 func ExampleWithCorrelation() {
 	store := &memory{}
 	client := stint.NewClient(store)

@@ -30,6 +30,9 @@ type Hook func(ctx context.Context, job *Job, x *Execution) error
 // telling people and counters. What must happen is done in the handler, or is
 // a job that it enqueues in the transaction of its own work.
 //
+// A job that expired did not begin. Its hooks are called all the same, with an
+// execution that has no start.
+//
 // Hooks are called by the engine that recorded the outcome, beside its slots.
 // After an attempt that was lost with its engine that is the engine that
 // buried the other, when it handles the kind as well. And when a failure turns

@@ -55,6 +55,7 @@ type JobInfo struct {
 
 	Retry     string        `json:"retry"` // in the text form of package retry
 	Timeout   time.Duration `json:"timeout,omitempty"`
+	StartBy   time.Time     `json:"start_by,omitzero"` // the instant after which no attempt begins
 	MaxLosses int           `json:"max_losses"`
 	Created   time.Time     `json:"created"`
 	Due       time.Time     `json:"due"`

@@ -54,6 +54,17 @@ type NewJob struct {
 	// Timeout bounds each attempt. Zero means no bound.
 	Timeout time.Duration
 
+	// StartBy is the instant after which no attempt begins, retries included: a
+	// job that did not begin by then, or would only be tried again behind it,
+	// has failed for good, with the reason [ReasonExpired]. What runs by then
+	// is not cut. The zero time means no bound; the store's clock decides.
+	StartBy time.Time
+
+	// StartWithin is the same counted from when the job is due by the store's
+	// clock: from the enqueue, unless RunAt or Delay say otherwise. Zero means
+	// no bound. At most one of StartBy and StartWithin may be set.
+	StartWithin time.Duration
+
 	// MaxLosses is how often the job may be lost with an engine that died
 	// while it ran: with the last of these it has failed. Nil means
 	// [DefaultMaxLosses]. Zero means at most once: it is announced before it
@@ -99,6 +110,7 @@ type Job struct {
 
 	Retry    retry.Policy
 	Timeout  time.Duration
+	StartBy  time.Time // the instant after which no attempt begins, by the store's clock; zero for none
 	Tags     []string
 	URN      string
 	Source   string
@@ -126,6 +138,10 @@ type Entry struct {
 	// Cancelled says that somebody cancelled the job: it is not to be begun.
 	Cancelled bool
 }
+
+// ExpiredAt reports whether it is too late at an instant to begin an attempt of
+// the job: see [NewJob.StartBy].
+func (j *Job) ExpiredAt(t time.Time) bool { return !j.StartBy.IsZero() && t.After(j.StartBy) }
 
 // State says where a job is in its life, as people see it. It is derived from
 // the log, never stored.

@@ -24,6 +24,10 @@ type Declaration struct {
 
 	MaxLosses *int `json:"max_losses,omitempty"`
 
+	// StartWithin is how long after they are due jobs may begin: see
+	// [NewJob.StartWithin].
+	StartWithin time.Duration `json:"start_within,omitempty"`
+
 	// Declared is when an engine last declared something new about the kind,
 	// as the store tells; zero elsewhere.
 	Declared time.Time `json:"declared,omitzero"`
@@ -40,6 +44,7 @@ func (d Declaration) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
 		Retry: d.Retry, Timeout: d.Timeout, MaxLosses: d.MaxLosses, Tags: slices.Clone(d.Tags),
+		StartWithin: d.StartWithin,
 	}
 	for _, opt := range opts {
 		opt(&job)
@@ -67,7 +72,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	for _, opt := range defaults {
 		opt(&job)
 	}
-	if job.Delay != 0 || !job.RunAt.IsZero() || job.Args != nil || job.IdempotencyKey != "" || job.Correlation != "" {
+	if job.Delay != 0 || !job.RunAt.IsZero() || !job.StartBy.IsZero() || job.Args != nil || job.IdempotencyKey != "" || job.Correlation != "" {
 		panic(fmt.Sprintf("stint: kind %q: a time, arguments, a key and a correlation id belong to a job, not to a kind", name))
 	}
 	if job.URN != "" || job.Source != "" || job.Metadata != nil {
@@ -76,6 +81,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	d := Declaration{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
 		Retry: job.Retry, Timeout: job.Timeout, MaxLosses: job.MaxLosses, Tags: job.Tags,
+		StartWithin: job.StartWithin,
 	}
 	if err := d.Check(); err != nil {
 		panic(fmt.Sprintf("stint: kind %q: %v", name, err))

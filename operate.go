@@ -21,6 +21,10 @@ type Operator interface {
 	// [Provenance]. The old one stays what it was, and keeps its idempotency
 	// key. A job that is ready or runs is left alone.
 	//
+	// A job that waits keeps its StartBy, also when it is put off behind it. One
+	// that is recovered has none: the old one's is over, or will soon be, and
+	// whoever asks for the job again wants it done.
+	//
 	// After an error that leaves a commit unknown (a connection that broke
 	// meanwhile) the jobs may have been recovered; to ask again with Once
 	// recovers none of them twice.

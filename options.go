@@ -38,6 +38,24 @@ func Retry(p retry.Policy) Option { return func(j *NewJob) { j.Retry = p } }
 // with [ErrTimeout].
 func Timeout(d time.Duration) Option { return func(j *NewJob) { j.Timeout = d } }
 
+// StartBy is the instant of the store's clock by which the job is to begin. Each
+// attempt that would begin later, a retry too, is not begun: the job has failed
+// for good then, as expired. What runs is not cut, for which there is [Timeout].
+//
+// An engine finds out when it comes to the job. So one that nobody comes to, as
+// its queue is paused or no engine runs, is shown as available or scheduled until
+// then. One in the past expires a job at once. The zero time means no bound.
+func StartBy(t time.Time) Option {
+	return func(j *NewJob) { j.StartBy, j.StartWithin = t, 0 }
+}
+
+// StartWithin is [StartBy] counted by the store's clock from when the job is
+// due: from the enqueue, or from the date that [In] or [At] give it. Zero means
+// no bound. Of a kind it holds for each job that does not say its own.
+func StartWithin(d time.Duration) Option {
+	return func(j *NewJob) { j.StartBy, j.StartWithin = time.Time{}, d }
+}
+
 // MaxLosses is how often the job may be lost with an engine that died while
 // it ran, by default [DefaultMaxLosses]. Zero means at most once.
 func MaxLosses(n int) Option { return func(j *NewJob) { j.MaxLosses = &n } }

@@ -18,7 +18,7 @@ const (
 	OutcomeReturned  Outcome = 4 // handed back unstarted, or ended by a stop; not charged
 	OutcomeLost      Outcome = 5 // its engine died while it ran; charged
 	OutcomeCancelled Outcome = 6 // somebody cancelled the job
-	OutcomeExpired   Outcome = 7 // it was not started in time
+	OutcomeExpired   Outcome = 7 // it did not begin in time: see [NewJob.StartBy]
 )
 
 var outcomeNames = [...]string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired"}

@@ -42,6 +42,29 @@ func TestWhatIsSaidOfTheJobWinsOverTheKind(t *testing.T) {
 	}
 }
 
+func TestWhenToBeginIsSaidOnceAndLast(t *testing.T) {
+	kind, by := stint.NewKind[int]("k", stint.StartWithin(time.Minute)), time.Now().Add(time.Hour)
+	for _, c := range []struct {
+		opts []stint.Option
+		want stint.NewJob
+	}{
+		{nil, stint.NewJob{StartWithin: time.Minute}},
+		{[]stint.Option{stint.StartWithin(time.Hour), stint.In(time.Hour)}, stint.NewJob{StartWithin: time.Hour}},
+		{[]stint.Option{stint.StartBy(by), stint.At(by)}, stint.NewJob{StartBy: by}},
+		{[]stint.Option{stint.StartBy(by), stint.StartWithin(time.Hour)}, stint.NewJob{StartWithin: time.Hour}},
+		{[]stint.Option{stint.StartBy(time.Time{})}, stint.NewJob{}},
+		{[]stint.Option{stint.StartWithin(0)}, stint.NewJob{}},
+	} {
+		var k kept
+		if _, err := kind.Enqueue(t.Context(), stint.NewClient(&k), 1, c.opts...); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.jobs[0]; !got.StartBy.Equal(c.want.StartBy) || got.StartWithin != c.want.StartWithin {
+			t.Errorf("it is to begin by %v, within %v; want %v and %v", got.StartBy, got.StartWithin, c.want.StartBy, c.want.StartWithin)
+		}
+	}
+}
+
 func TestAJobWithoutArgumentsHasAnEmptyObject(t *testing.T) {
 	var k kept
 	client := stint.NewClient(&k)
@@ -60,21 +83,27 @@ func TestAJobWithoutArgumentsHasAnEmptyObject(t *testing.T) {
 func TestBadInputSaysWhatAndWhereAndStoresNothing(t *testing.T) {
 	long := strings.Repeat("x", 256)
 	for want, job := range map[string]stint.NewJob{
-		"kind: the name is empty":                                       {},
-		`kind: "a\nb" has a control character at byte 1`:                {Kind: "a\nb"},
-		"queue: the name has 256 bytes, more than 255":                  {Kind: "k", Queue: long},
-		`queue: "*" means every queue and names none`:                   {Kind: "k", Queue: "*"},
-		`queue: " q" has space at an end`:                               {Kind: "k", Queue: " q"},
-		"queue: \"\\xff\" is not UTF-8":                                 {Kind: "k", Queue: "\xff"},
-		"priority: 101 is outside -100 to 100":                          {Kind: "k", Priority: 101},
-		"in: -1s is negative":                                           {Kind: "k", Delay: -time.Second},
-		"at: a job has a delay or an instant, not both":                 {Kind: "k", Delay: time.Second, RunAt: time.Now()},
-		"timeout: 1µs is shorter than a millisecond":                    {Kind: "k", Timeout: time.Microsecond},
-		"args: 1048578 bytes are more than the limit of 1048576":        {Kind: "k", Args: json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)},
-		"metadata: it must be a JSON object":                            {Kind: "k", Metadata: json.RawMessage("[]")},
-		`tags: "a" is there twice`:                                      {Kind: "k", Tags: []string{"a", "a"}},
-		"tags: 51 are more than 50":                                     {Kind: "k", Tags: make([]string, 51)},
-		"retry: invalid retry policy: a negative number of retries: -1": {Kind: "k", Retry: retry.Fixed(-1, 0)},
+		"kind: the name is empty":                                         {},
+		`kind: "a\nb" has a control character at byte 1`:                  {Kind: "a\nb"},
+		"queue: the name has 256 bytes, more than 255":                    {Kind: "k", Queue: long},
+		`queue: "*" means every queue and names none`:                     {Kind: "k", Queue: "*"},
+		`queue: " q" has space at an end`:                                 {Kind: "k", Queue: " q"},
+		"queue: \"\\xff\" is not UTF-8":                                   {Kind: "k", Queue: "\xff"},
+		"priority: 101 is outside -100 to 100":                            {Kind: "k", Priority: 101},
+		"in: -1s is negative":                                             {Kind: "k", Delay: -time.Second},
+		"at: a job has a delay or an instant, not both":                   {Kind: "k", Delay: time.Second, RunAt: time.Now()},
+		"timeout: 1µs is shorter than a millisecond":                      {Kind: "k", Timeout: time.Microsecond},
+		"start within: -1s is negative":                                   {Kind: "k", StartWithin: -time.Second},
+		"start within: 1µs is shorter than a millisecond":                 {Kind: "k", StartWithin: time.Microsecond},
+		"start within: 876001h0m0s is more than a hundred years":          {Kind: "k", StartWithin: 876001 * time.Hour},
+		"start by: a job begins by an instant or within a time, not both": {Kind: "k", StartWithin: time.Second, StartBy: time.Now()},
+		"start by: the year 9001 is out of range":                         {Kind: "k", StartBy: time.Date(9001, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"start by: the job is due only after that":                        {Kind: "k", RunAt: time.Unix(1e9, 1), StartBy: time.Unix(1e9, 0)},
+		"args: 1048578 bytes are more than the limit of 1048576":          {Kind: "k", Args: json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)},
+		"metadata: it must be a JSON object":                              {Kind: "k", Metadata: json.RawMessage("[]")},
+		`tags: "a" is there twice`:                                        {Kind: "k", Tags: []string{"a", "a"}},
+		"tags: 51 are more than 50":                                       {Kind: "k", Tags: make([]string, 51)},
+		"retry: invalid retry policy: a negative number of retries: -1":   {Kind: "k", Retry: retry.Fixed(-1, 0)},
 	} {
 		var k kept
 		_, err := stint.NewClient(&k).Enqueue(t.Context(), job)
@@ -105,6 +134,7 @@ func TestDeclarationsThatCanNeverBeRightPanic(t *testing.T) {
 	}
 	mustPanic("an empty name", func() { stint.NewKind[int]("") })
 	mustPanic("a kind with a delay", func() { stint.NewKind[int]("k", stint.In(time.Second)) })
+	mustPanic("a kind with an instant to begin by", func() { stint.NewKind[int]("k", stint.StartBy(time.Now())) })
 	mustPanic("a kind with a bad policy", func() { stint.NewKind[int]("k", stint.Retry(retry.Forever(0))) })
 	mux := stint.NewMux()
 	h := func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil }

@@ -26,6 +26,11 @@ const DefaultMaxLosses = 3
 // answers, whoever asks. Chance is a number in [0, 1) that spreads the waits
 // of policies with jitter. The caller fills in who ran it and when.
 //
+// A retry that is due only after the job's StartBy would wait in vain: the
+// failure is final then, with the reason [ReasonExpired]. So is a loss when it is
+// too late to begin again. A snooze is not: its attempt did begin in time, and
+// it is judged when its date has come, as is what was returned.
+//
 // It has no retry functions: a failure about which one is to decide is left
 // undecided, for somebody who has it. See [ConcludeWith].
 func Conclude(e *Entry, end Ending, now time.Time, chance float64) Execution {
@@ -63,6 +68,9 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Ending, now time.Time, ch
 			x.Error.Recoverable = d.Retry || d.Reason != retry.ReasonNotRetriable
 			x.Error.Note = strings.Trim(end.Note+"; "+d.Note, "; ")
 		}
+		if !x.Final && next.Func == "" && e.ExpiredAt(now.Add(next.Delay)) {
+			x.Final, x.Reason = true, ReasonExpired
+		}
 	case OutcomeSnoozed:
 		next.Wait, next.Why, next.Delay = true, Scheduled, max(0, end.Snooze)
 	case OutcomeReturned:
@@ -78,6 +86,8 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Ending, now time.Time, ch
 			x.Final, x.Reason = true, ReasonLost
 		case !d.Retry:
 			x.Final, x.Reason = true, d.Reason
+		case e.ExpiredAt(now):
+			x.Final, x.Reason = true, ReasonExpired
 		default:
 			next.Part, next.Attempt, next.Suspect = PartFront, e.Attempt+1, max(e.Suspect, end.Suspect)
 		}

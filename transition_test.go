@@ -102,6 +102,59 @@ func TestConcludeSaysWhatFollowsAnAttempt(t *testing.T) {
 	}
 }
 
+func TestARetryBehindTheInstantToBeginByIsNotWaitedFor(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const never = -1
+	boom := errors.New("boom")
+	for _, c := range []struct {
+		name   string
+		policy retry.Policy
+		left   time.Duration // to begin
+		end    Ending
+		reason string // empty when it is not final
+	}{
+		{"in time", retry.Fixed(1, time.Minute), time.Minute, Ending{Outcome: OutcomeFailed, Err: boom}, ""},
+		{"too late", retry.Fixed(1, time.Minute), time.Minute - 1, Ending{Outcome: OutcomeFailed, Err: boom}, ReasonExpired},
+		{"at once, when it is too late", retry.Fixed(1, 0), -2, Ending{Outcome: OutcomeFailed, Err: boom}, ReasonExpired},
+		{"none is left", retry.Fixed(0, 0), -2, Ending{Outcome: OutcomeFailed, Err: boom}, retry.ReasonExhausted},
+		{"the error forbids one", retry.Fixed(1, time.Minute), -2, Ending{Outcome: OutcomeFailed, Err: NoRetry(boom)}, retry.ReasonNotRetriable},
+		{"somebody else is to decide", retry.Function("f"), -2, Ending{Outcome: OutcomeFailed, Err: boom}, ""},
+		{"no bound", retry.Fixed(1, time.Hour), never, Ending{Outcome: OutcomeFailed, Err: boom}, ""},
+		{"lost in time", retry.Fixed(1, time.Hour), time.Second, Ending{Outcome: OutcomeLost, Err: retry.ErrLost}, ""},
+		{"lost too late", retry.Fixed(1, 0), -2, Ending{Outcome: OutcomeLost, Err: retry.ErrLost}, ReasonExpired},
+		{"snoozed", retry.Fixed(1, 0), time.Second, Ending{Outcome: OutcomeSnoozed, Snooze: time.Hour}, ""},
+		{"returned", retry.Fixed(1, 0), -2, Ending{Outcome: OutcomeReturned}, ""},
+		{"completed", retry.Fixed(1, 0), -2, Ending{Outcome: OutcomeCompleted}, ReasonDone},
+	} {
+		e := &Entry{Pos: 7, Job: Job{ID: 5, Kind: "k", Queue: "q", Attempt: 1, MaxLosses: 3, Retry: c.policy}}
+		if c.left != never {
+			e.StartBy = now.Add(c.left)
+		}
+		x := Conclude(e, c.end, now, 0)
+		got := ""
+		if x.Final {
+			got = FinalReason(x.Outcome, x.Reason)
+		}
+		if got != c.reason || x.Outcome != c.end.Outcome || x.Final != (x.Next == nil) {
+			t.Errorf("%s: the outcome is %v, the reason %q, what follows %+v; want %q", c.name, x.Outcome, got, x.Next, c.reason)
+		}
+		if x.Reason == ReasonExpired && !x.Error.Recoverable {
+			t.Errorf("%s: it is not recoverable, though only time was wanting", c.name)
+		}
+	}
+	var funcs retry.Registry
+	if err := funcs.Register("f", func(error, retry.Failure) retry.Decision { return retry.Again(time.Minute) }); err != nil {
+		t.Fatal(err)
+	}
+	for left, final := range map[time.Duration]bool{time.Minute: false, time.Minute - 1: true} {
+		u := &Undecided{Func: "f", Job: Job{ID: 5, Attempt: 2, Retry: retry.Function("f"), StartBy: now.Add(left)}}
+		x, err := u.Conclude(&funcs, now, 0)
+		if err != nil || x.Final != final || (x.Next == nil) != final || final && (x.Outcome != OutcomeFailed || x.Reason != ReasonExpired) {
+			t.Errorf("decided with %v left: %+v, %v", left, x, err)
+		}
+	}
+}
+
 func TestAFunctionSeesAllOfTheAttempt(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cause := fmt.Errorf("page 3: %w", errPaper)

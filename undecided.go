@@ -71,6 +71,8 @@ func (u *Undecided) Conclude(funcs *retry.Registry, now time.Time, chance float6
 	if !d.Retry {
 		x.Outcome, x.Final, x.Reason, x.Next = OutcomeFailed, true, d.Reason, nil
 		x.Error.Recoverable = d.Reason != retry.ReasonNotRetriable
+	} else if u.ExpiredAt(now.Add(next.Delay)) {
+		x.Outcome, x.Final, x.Reason, x.Next = OutcomeFailed, true, ReasonExpired, nil
 	}
 	return x, nil
 }

@@ -171,7 +171,7 @@ func (s *session) told(t *outcome) {
 		s.emitFailed(&t.entry.Job, &t.done)
 		s.untold.told(t.entry.ID)
 	}
-	if t.done.Slot > 0 {
+	if t.done.Slot > 0 || t.done.Outcome == stint.OutcomeExpired {
 		s.callHooks(&t.entry.Job, &t.done, true)
 	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"math"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -26,6 +27,11 @@ func int4s(v int32) param {
 
 func int2s(v int16) param {
 	return param{pgtype.Int2OID, binary.BigEndian.AppendUint16(nil, uint16(v))}
+}
+
+// timestamps is a timestamptz.
+func timestamps(t time.Time) param {
+	return param{pgtype.TimestamptzOID, binary.BigEndian.AppendUint64(nil, uint64(t.UnixMicro()-epoch))}
 }
 
 // texts is a text; an empty one is null.

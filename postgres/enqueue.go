@@ -50,8 +50,8 @@ const dictSQL = `dict as materialized (
   left join stint.policies p on p.id = d.id
 )`
 
-// scheduleSQL stores jobs of which some have a time or tags. What is not yet
-// due gets its contents into the lane that nobody claims, and a waiting row.
+// scheduleSQL stores jobs of which some have a time, one to begin by, or tags.
+// What is not yet due gets its contents into the lane that nobody claims, and a waiting row.
 // The materialised CTE fixes ids and due times once for all parts.
 const scheduleSQL = `
 with ` + dictSQL + `, job as materialized (
@@ -67,7 +67,7 @@ select id from job order by i`
 const keyedSQL = `
 with ` + dictSQL + `, draft as materialized (
   select ` + draftSQL + `, case when j.key is not null then stint.fingerprint(j.kind, j.args::jsonb) end as fingerprint
-  from dict d, unnest(` + columnsSQL + `, $18::text[]) with ordinality as j(` + columnNames + `, key, i), (select clock_timestamp() as now) c
+  from dict d, unnest(` + columnsSQL + `, $20::text[]) with ordinality as j(` + columnNames + `, key, i), (select clock_timestamp() as now) c
   order by j.i
 ), taken as materialized (
   select t.* from (
@@ -80,19 +80,21 @@ with ` + dictSQL + `, draft as materialized (
 select coalesce(t.job, d.id), coalesce(t.job <> d.id, false), coalesce(t.same, true), coalesce(t.fresh, false)
 from draft d left join taken t using (key) order by d.i`
 
-const columnNames = `lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, at, delay, tags`
+const columnNames = `lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, at, delay, tags, start_by, start_within`
 
 const columnsSQL = `$3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
-    $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::timestamptz[], $16::bigint[], $17::text[]`
+    $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::timestamptz[], $16::bigint[], $17::text[],
+    $18::timestamptz[], $19::bigint[]`
 
 const draftSQL = `j.*, d.ids[j.policy] as known, d.bodies[j.policy] as retry, nextval('stint.positions') as id, c.now as created,
          case when j.at > c.now then j.at when j.delay > 0 then c.now + j.delay * interval '1 microsecond' end as due`
 
 // storeSQL stores the rows of job.
 const storeSQL = `body as (
-  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation)
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by)
   select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, known, retry,
-         timeout, tags::text[], urn, source, metadata::jsonb, max_losses, correlation
+         timeout, tags::text[], urn, source, metadata::jsonb, max_losses, correlation,
+         coalesce(start_by, coalesce(due, created) + start_within * interval '1 microsecond')
   from job order by i
 ), wait as (
   insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
@@ -180,7 +182,7 @@ func (a *answer) scanKeyed(row func(...any) error) error {
 // enqueueStatements are what enqueues jobs and rings if asked. The first
 // answers for each job, in so many columns.
 func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bool) (stmts []statement, columns int) {
-	if j := jobs[0]; len(jobs) == 1 && !scheduled(j) && len(j.Tags) == 0 && j.IdempotencyKey == "" {
+	if j := jobs[0]; len(jobs) == 1 && !scheduled(j) && !hasBound(j) && len(j.Tags) == 0 && j.IdempotencyKey == "" {
 		return []statement{{s.sql.one, oneArgs(j, known, ring)}}, 2
 	}
 	text, args := s.enqueueArgs(jobs, known)
@@ -196,6 +198,9 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bo
 
 // scheduled tells whether a job may have to wait for its time.
 func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
+
+// hasBound tells whether a job is to begin by some time.
+func hasBound(j stint.NewJob) bool { return j.StartWithin > 0 || !j.StartBy.IsZero() }
 
 // oneArgs are what oneSQL takes. What nobody said is null.
 func oneArgs(j stint.NewJob, known dictionary, ring bool) []any {
@@ -227,10 +232,10 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 	lane, queue, priority := make([]int64, n), make([]string, n), make([]int16, n)
 	kind, args := make([]string, n), make([]string, n)
 	var policy sparse[int32]
-	var timeout, delay sparse[int64]
+	var timeout, delay, startWithin sparse[int64]
 	var losses sparse[int16]
 	var urn, source, metadata, correlation, tags, keys sparse[string]
-	var at sparse[time.Time]
+	var at, startBy sparse[time.Time]
 	lanes := map[laneKey]int64{}
 	for i, j := range jobs {
 		key := laneKey{j.Queue, j.Priority}
@@ -255,6 +260,12 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 		if !j.RunAt.IsZero() {
 			at.set(n, i, j.RunAt)
 		}
+		if j.StartWithin > 0 {
+			startWithin.set(n, i, j.StartWithin.Microseconds())
+		}
+		if !j.StartBy.IsZero() {
+			startBy.set(n, i, j.StartBy)
+		}
 		if len(j.Tags) > 0 {
 			tags.set(n, i, arrayText(j.Tags))
 		}
@@ -264,7 +275,8 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 		correlation.setText(n, i, j.Correlation)
 		keys.setText(n, i, j.IdempotencyKey)
 	}
-	plain := at.column == nil && delay.column == nil && tags.column == nil && keys.column == nil
+	plain := at.column == nil && delay.column == nil && tags.column == nil && keys.column == nil &&
+		startBy.column == nil && startWithin.column == nil
 	if plain && policy.column == nil {
 		return s.sql.plain, []any{lane, queue, priority, kind, args,
 			timeout.column, urn.column, source.column, metadata.column, losses.column, correlation.column}
@@ -274,7 +286,7 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 	if plain {
 		return s.sql.enqueue, columns
 	}
-	columns = append(columns, at.column, delay.column, tags.column)
+	columns = append(columns, at.column, delay.column, tags.column, startBy.column, startWithin.column)
 	if keys.column == nil {
 		return s.sql.schedule, columns
 	}

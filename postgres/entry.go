@@ -24,7 +24,7 @@ type entryReader struct {
 // entryColumns are the columns of stint.fetch. Statements that are prepared
 // name them, so that one which a later schema adds does not end them.
 const entryColumns = `pos, job, queue, priority, kind, attempt, losses, suspect, ready, created, due, timeout, policy,
-  retry, args, metadata, tags, urn, source, correlation, max_losses, recovered, cancelled`
+  retry, args, metadata, tags, urn, source, correlation, max_losses, start_by, recovered, cancelled`
 
 const (
 	colPos = iota
@@ -48,6 +48,7 @@ const (
 	colSource
 	colCorrelation
 	colMaxLosses
+	colStartBy
 	colRecovered
 	colCancelled
 )
@@ -69,6 +70,7 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 				Created:  timeOf(v[colCreated]),
 				Due:      timeOf(v[colDue]),
 				Timeout:  time.Duration(int64of(v[colTimeout])) * time.Millisecond,
+				StartBy:  timeOf(v[colStartBy]),
 				Args:     jsonOf(v[colArgs]),
 				Metadata: jsonOf(v[colMetadata]),
 				URN:      string(v[colURN]),

@@ -14,7 +14,7 @@ import (
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.retry, j.timeout, j.max_losses, j.created, j.due, j.started, j.finished,
+  j.urn, j.source, j.metadata, j.retry, j.timeout, j.start_by, j.max_losses, j.created, j.due, j.started, j.finished,
   j.faulty, j.undecided, j.recovered, j.correlation`
 
 // Job implements [stint.Inspector]. The job and its executions are one
@@ -71,11 +71,12 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 		args, metadata, retry []byte
 		timeout               *int64
 		started, finished     *time.Time
+		startBy               *time.Time
 		undecided             *string
 		recovered             *stint.ID
 	)
 	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
-		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &j.MaxLosses, &j.Created, &j.Due, &started, &finished,
+		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &startBy, &j.MaxLosses, &j.Created, &j.Due, &started, &finished,
 		&j.Faulty, &undecided, &recovered, &j.Correlation}, more...)...)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 	j.Args, j.Metadata = args, metadata
 	j.Reason, j.URN, j.Source, j.Undecided = deref(reason), deref(urn), deref(source), deref(undecided)
 	j.Timeout = time.Duration(deref(timeout)) * time.Millisecond
-	j.Started, j.Finished = deref(started), deref(finished)
+	j.Started, j.Finished, j.StartBy = deref(started), deref(finished), deref(startBy)
 	j.Provenance.Recovered = deref(recovered)
 	j.Retry, err = policyName(retry)
 	return &j, err
@@ -129,7 +130,7 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 
 // Kinds implements [stint.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select kind, queue, priority, timeout, tags, retry, max_losses, declared from stint.kinds order by kind`))
+	rows, err := s.pool.Query(ctx, s.sql.in(`select kind, queue, priority, timeout, tags, retry, max_losses, start_within, declared from stint.kinds order by kind`))
 	if err != nil {
 		return nil, fmt.Errorf("list kinds: %w", translate(err))
 	}
@@ -137,12 +138,14 @@ func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
 		var (
 			d       stint.Declaration
 			timeout *int64
+			within  *int64
 			policy  []byte
 		)
-		if err := row.Scan(&d.Name, &d.Queue, &d.Priority, &timeout, &d.Tags, &policy, &d.MaxLosses, &d.Declared); err != nil {
+		if err := row.Scan(&d.Name, &d.Queue, &d.Priority, &timeout, &d.Tags, &policy, &d.MaxLosses, &within, &d.Declared); err != nil {
 			return d, err
 		}
 		d.Timeout = time.Duration(deref(timeout)) * time.Millisecond
+		d.StartWithin = time.Duration(deref(within)) * time.Millisecond
 		if policy != nil {
 			return d, json.Unmarshal(policy, &d.Retry)
 		}

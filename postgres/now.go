@@ -38,16 +38,17 @@ const (
 	// waits to be claimed, so it may lie behind what is appended later.
 	nowSQL = `
 with entry as (
-  insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, tags, correlation, pos)
+  insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, tags, correlation, start_by, pos)
   select $1, $2, $3, $4, $5::text::jsonb, p.id, case when p.id is null then $7::text::jsonb end,
-         $8, $9, $10, $11::text::jsonb, $12, $13, $14, coalesce($15, nextval('stint.positions'))
+         $8, $9, $10, $11::text::jsonb, $12, $13, $14, coalesce($15::timestamptz, clock_timestamp() + $16::bigint * interval '1 microsecond'),
+         coalesce($17, nextval('stint.positions'))
   from (select $6::bigint as id) j left join stint.policies p on p.id = j.id
   returning xid, pos
 ), label as (
   insert into stint.job_tags (tag, job) select unnest($13::text[]), pos from entry
 )
 insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
-select $1, f.n + 1, $18, $16, $17, greatest(f.xid, e.xid), case when f.xid > e.xid then f.pos else e.pos end, array[e.pos]
+select $1, f.n + 1, $20, $18, $19, greatest(f.xid, e.xid), case when f.xid > e.xid then f.pos else e.pos end, array[e.pos]
 from entry e, stint.frontier($1) f
 returning n, positions`
 
@@ -202,6 +203,13 @@ func nowParams(j stint.NewJob, known dictionary) []param {
 	if j.MaxLosses != nil {
 		losses = int2s(int16(*j.MaxLosses))
 	}
+	by, within := param{oid: pgtype.TimestamptzOID}, param{oid: pgtype.Int8OID}
+	if !j.StartBy.IsZero() {
+		by = timestamps(j.StartBy)
+	}
+	if j.StartWithin > 0 {
+		within = int8s(j.StartWithin.Microseconds())
+	}
 	tags := textarray(nil)
 	if len(j.Tags) > 0 {
 		column := make([]*string, len(j.Tags))
@@ -211,5 +219,5 @@ func nowParams(j stint.NewJob, known dictionary) []param {
 		tags = textarray(column)
 	}
 	return []param{int8s(int64(stint.NowLane)), texts(j.Queue), int2s(int16(j.Priority)), texts(j.Kind), texts(string(j.Args)), policy, body,
-		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, tags, texts(j.Correlation)}
+		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, tags, texts(j.Correlation), by, within}
 }

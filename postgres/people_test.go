@@ -83,21 +83,58 @@ func TestSQLEnqueuesWithTheKindsDefaults(t *testing.T) {
 	w.Leave()
 }
 
+func TestSQLSaysByWhenAJobIsToBegin(t *testing.T) {
+	s := verified(t)
+	w := storetest.NewWorker(t, s, "code")
+	must(t, s.Join(t.Context(), w.Info, []stint.Declaration{{Name: "code", StartWithin: 90 * time.Second}}))
+	for args, want := range map[string]time.Duration{
+		`'code'`:                          90 * time.Second,
+		`'code', delay => '1 h'`:          90 * time.Second,
+		`'code', run_at => '-infinity'`:   90 * time.Second,
+		`'code', start_within => '5 min'`: 5 * time.Minute,
+		`'code', run_at => '2090-01-01', start_by => '2090-01-02'`: 24 * time.Hour,
+		`'code', run_at => '2090-01-01', start_by => '2090-01-01'`: 0,
+		`'other', delay => '1 h', start_within => '1 us'`:          time.Microsecond,
+	} {
+		j, err := s.Job(t.Context(), value[stint.ID](t, s.pool, `select stint.enqueue(`+args+`)`))
+		if must(t, err); j.StartBy.Sub(j.Due) != want {
+			t.Errorf("%s is to begin %v after it is due, want %v", args, j.StartBy.Sub(j.Due), want)
+		}
+	}
+	past, err := s.Job(t.Context(), value[stint.ID](t, s.pool, `select stint.enqueue('code', start_by => '2001-01-01Z')`))
+	if must(t, err); past.State != stint.Available || past.StartBy.Year() != 2001 {
+		t.Errorf("it is %s, to begin by %v", past.State, past.StartBy)
+	}
+	none, err := s.Job(t.Context(), value[stint.ID](t, s.pool, `select stint.enqueue('other')`))
+	if must(t, err); !none.StartBy.IsZero() {
+		t.Errorf("it is to begin by %v, want no bound", none.StartBy)
+	}
+	w.Leave()
+}
+
 func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 	s := newStore(t)
 	for args, want := range map[string]string{
 		`''`: "is no name", `'a b '`: "is no name", `E'a\x07'`: "is no name", `null`: "is no name", `repeat('x', 256)`: "is no name",
-		`'k', queue => '*'`:                    "means every queue",
-		`'k', priority => 101`:                 "outside -100 to 100",
-		`'k', run_at => now(), delay => '1 s'`: "not both",
-		`'k', run_at => 'infinity'`:            "too late",
-		`'k', delay => '10000 years'`:          "too late",
-		`'k', timeout => '0 s'`:                "timeout must be positive",
-		`'k', to_jsonb(repeat('x', 1048577))`:  "more than 1048576",
-		`'k', metadata => '3'`:                 "must be a JSON object",
-		`'k', retry => '3'`:                    "no retry policy",
-		`'k', retry => '"sometimes"'`:          "no retry policy",
-		`'k', retry => '{"retries": 3}'`:       "no retry policy",
+		`'k', queue => '*'`:                                                "means every queue",
+		`'k', priority => 101`:                                             "outside -100 to 100",
+		`'k', run_at => now(), delay => '1 s'`:                             "not both",
+		`'k', run_at => 'infinity'`:                                        "too late",
+		`'k', delay => '10000 years'`:                                      "too late",
+		`'k', timeout => '0 s'`:                                            "timeout must be positive",
+		`'k', start_by => now(), start_within => '1 s'`:                    "not both",
+		`'k', start_within => '0 s'`:                                       "start_within must be positive",
+		`'k', start_within => '-1 s'`:                                      "start_within must be positive",
+		`'k', start_by => 'infinity'`:                                      "no time for a job to begin by",
+		`'k', start_by => '-infinity'`:                                     "no time for a job to begin by",
+		`'k', start_within => '10000 years'`:                               "no time for a job to begin by",
+		`'k', delay => '1 h', start_by => now()`:                           "only after the time to begin by",
+		`'k', run_at => '2001-01-02', start_by => '2001-01-01'`:            "only after the time to begin by",
+		`'k', to_jsonb(repeat('x', 1048577))`:                              "more than 1048576",
+		`'k', metadata => '3'`:                                             "must be a JSON object",
+		`'k', retry => '3'`:                                                "no retry policy",
+		`'k', retry => '"sometimes"'`:                                      "no retry policy",
+		`'k', retry => '{"retries": 3}'`:                                   "no retry policy",
 		`'k', tags => array(select i::text from generate_series(1, 51) i)`: "more than 50",
 	} {
 		_, err := s.pool.Exec(t.Context(), "select stint.enqueue("+args+")")

@@ -42,14 +42,15 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 			}
 			// Written only when it changed: engines of many machines join at once.
 			batch.Queue(s.sql.in(`
-				insert into stint.kinds as k (kind, queue, priority, timeout, tags, retry, max_losses)
-				values ($1, $2, $3, $4, coalesce($5::text[], '{}'), $6, $7)
+				insert into stint.kinds as k (kind, queue, priority, timeout, tags, retry, max_losses, start_within)
+				values ($1, $2, $3, $4, coalesce($5::text[], '{}'), $6, $7, $8)
 				on conflict (kind) do update
 				set queue = excluded.queue, priority = excluded.priority, timeout = excluded.timeout,
-				    tags = excluded.tags, retry = excluded.retry, max_losses = excluded.max_losses, declared = excluded.declared
-				where (k.queue, k.priority, k.timeout, k.tags, k.retry, k.max_losses)
-				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry, excluded.max_losses)`),
-				k.Name, queueOf(k), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses)
+				    tags = excluded.tags, retry = excluded.retry, max_losses = excluded.max_losses,
+				    start_within = excluded.start_within, declared = excluded.declared
+				where (k.queue, k.priority, k.timeout, k.tags, k.retry, k.max_losses, k.start_within)
+				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry, excluded.max_losses, excluded.start_within)`),
+				k.Name, queueOf(k), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses, millis(k.StartWithin))
 		}
 		return tx.SendBatch(ctx, batch).Close()
 	})

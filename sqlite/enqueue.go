@@ -71,6 +71,9 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		stored  = map[retry.Policy]int64{retry.Default(): 0}
 		created = micro(time.Now())
 	)
+	if err := checkStarts(jobs, keys, created); err != nil {
+		return err
+	}
 	for i := range jobs {
 		if i%1000 == 999 && ctx.Err() != nil {
 			return ctx.Err()
@@ -107,6 +110,7 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		if at := dueAt(j, created); at > created {
 			e.due, e.lane = at, stint.NoLane
 		}
+		e.startBy = startBy(j, max(created, e.due))
 		id, err := a.append(&e)
 		if err != nil {
 			return err
@@ -135,6 +139,18 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 	return nil
 }
 
+// checkStarts refuses jobs whose delay ends only after they are to begin, before
+// anything is written.
+func checkStarts(jobs []stint.NewJob, keys map[string]keyHolder, now int64) error {
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Delay > 0 && !j.StartBy.IsZero() && dueAt(j, now) > startBy(j, 0) && keys[j.IdempotencyKey].job == 0 {
+			return stint.Invalid("start by", "the job is due only after that")
+		}
+	}
+	return nil
+}
+
 // dueAt is when a job is to become ready, rounded up: never before its time.
 func dueAt(j *stint.NewJob, now int64) int64 {
 	if j.Delay > 0 {
@@ -144,6 +160,19 @@ func dueAt(j *stint.NewJob, now int64) int64 {
 		return 0
 	}
 	return ceilMicro(j.RunAt)
+}
+
+// startBy is when a job that is due at some time is to begin at the latest,
+// rounded as dueAt is; zero for no bound.
+func startBy(j *stint.NewJob, due int64) int64 {
+	switch {
+	case j.StartWithin > 0:
+		return due + ceilMicros(j.StartWithin)
+	case j.StartBy.IsZero():
+		return 0
+	default:
+		return ceilMicro(j.StartBy)
+	}
 }
 
 // laneCache spares the hash of a lane that was just asked for.

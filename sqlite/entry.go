@@ -9,8 +9,8 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// newEntry is a row of the log on its way. Zero in job, body, due, policy and
-// timeout is null, as is empty text.
+// newEntry is a row of the log on its way. Zero in job, body, due, policy,
+// timeout and startBy is null, as is empty text.
 type newEntry struct {
 	lane                    stint.LaneID
 	created, job, body, due int64
@@ -23,13 +23,13 @@ type newEntry struct {
 	args, metadata          json.RawMessage
 	tags, urn, source       string
 	correlation             string
-	recovered               int64
+	recovered, startBy      int64
 }
 
 const appendSQL = `
 insert into stint_entries (lane, created, job, body, due, policy, timeout, attempt, priority, losses, suspect,
-  max_losses, queue, kind, args, tags, urn, source, metadata, faulty, recovered, correlation)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  max_losses, queue, kind, args, tags, urn, source, metadata, faulty, recovered, correlation, start_by)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) {
@@ -59,6 +59,7 @@ func (c *conn) append(e *newEntry) (int64, error) {
 	s.intOr(20, flag(e.faulty))
 	s.intOr(21, e.recovered)
 	s.textOr(22, e.correlation)
+	s.intOr(23, e.startBy)
 	if err := s.run(); err != nil {
 		return 0, err
 	}
@@ -104,7 +105,7 @@ func flag(b bool) int64 {
 const fetchSQL = `
 select e.pos, ifnull(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
        ifnull(e.due, e.created), b.created, case when e.body is null then ifnull(e.due, e.created) else ifnull(b.due, b.created) end,
-       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses, b.recovered, b.correlation
+       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses, b.recovered, b.correlation, b.start_by
 from stint_entries e
 join stint_entries b on b.pos = ifnull(e.body, e.pos)
 where e.pos = ?`
@@ -165,6 +166,7 @@ func (s *Store) scanEntry(c *conn, q *stmt, e *stint.Entry) (err error) {
 	e.MaxLosses = q.maxLosses(18)
 	e.Provenance.Recovered = stint.ID(q.ColumnInt64(19))
 	e.Correlation = cmp.Or(q.ColumnText(20), e.ID.String())
+	e.StartBy = q.time(21)
 	e.Tags, err = list[string](q, 15)
 	return err
 }

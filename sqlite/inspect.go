@@ -12,7 +12,7 @@ import (
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
   j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished, j.max_losses,
-  j.faulty, j.undecided, j.recovered, j.correlation`
+  j.faulty, j.undecided, j.recovered, j.correlation, j.start_by`
 
 const jobSQL = `select ` + jobColumns + ` from stint_jobs j where j.id = ?`
 
@@ -60,7 +60,7 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19), MaxLosses: q.maxLosses(20),
 		Faulty: q.ColumnInt64(21) != 0, Undecided: q.ColumnText(22),
 		Provenance:  stint.Provenance{Recovered: stint.ID(q.ColumnInt64(23))},
-		Correlation: q.ColumnText(24),
+		Correlation: q.ColumnText(24), StartBy: q.time(25),
 	}
 	policy, err := s.policies.read(c, q.ColumnInt64(14))
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 	return counts, nil
 }
 
-const kindsSQL = `select name, queue, priority, timeout, tags, retry, max_losses, declared from stint_kinds order by name`
+const kindsSQL = `select name, queue, priority, timeout, tags, retry, max_losses, declared, start_within from stint_kinds order by name`
 
 // Kinds implements [stint.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
@@ -140,6 +140,7 @@ func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
 			d := stint.Declaration{
 				Name: q.ColumnText(0), Queue: q.ColumnText(1), Priority: q.ColumnInt(2),
 				Timeout: time.Duration(q.ColumnInt64(3)) * time.Microsecond, Declared: q.time(7),
+				StartWithin: time.Duration(q.ColumnInt64(8)) * time.Microsecond,
 			}
 			if d.Tags, err = list[string](q, 4); err != nil {
 				return err

@@ -22,7 +22,8 @@ const (
 	where c.pos = ifnull((select e.body from stint_entries e where e.job = ?1 order by e.pos desc limit 1), ?1)`
 
 	// The new job has a copy: a reference would keep the old one from being
-	// deleted. The two come from each other; the key stays the old one's.
+	// deleted. The two come from each other; the key stays the old one's, and so
+	// does the instant to begin by, which is over.
 	recoverSQL = `
 	insert into stint_entries (lane, created, due, policy, timeout, attempt, priority, losses, suspect, max_losses,
 	  queue, kind, args, tags, urn, source, metadata, recovered, correlation)

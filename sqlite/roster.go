@@ -18,11 +18,12 @@ const (
 	enterSQL     = `insert into stint_engines (token, locked) values (?, ?)`
 	firstBeatSQL = `insert into stint_beats (token, beat, low, running) values (?, ?, 0, '[]')`
 	declareSQL   = `
-	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry, declared) values (?, ?, ?, ?, ?, ?, ?, ?)
+	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry, start_within, declared) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (name) do update set queue = excluded.queue, priority = excluded.priority,
-	  timeout = excluded.timeout, max_losses = excluded.max_losses, tags = excluded.tags, retry = excluded.retry, declared = excluded.declared
-	where (queue, priority, timeout, max_losses, tags, retry)
-	   is not (excluded.queue, excluded.priority, excluded.timeout, excluded.max_losses, excluded.tags, excluded.retry)`
+	  timeout = excluded.timeout, max_losses = excluded.max_losses, tags = excluded.tags, retry = excluded.retry,
+	  start_within = excluded.start_within, declared = excluded.declared
+	where (queue, priority, timeout, max_losses, tags, retry, start_within)
+	   is not (excluded.queue, excluded.priority, excluded.timeout, excluded.max_losses, excluded.tags, excluded.retry, excluded.start_within)`
 )
 
 // Join implements [stint.Roster]. The engine's place is locked before anybody
@@ -50,7 +51,7 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 			if err != nil {
 				return false, err
 			}
-			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy), now)
+			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy), d.StartWithin.Microseconds(), now)
 			if err != nil {
 				return false, err
 			}

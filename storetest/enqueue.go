@@ -150,6 +150,7 @@ func rich() stint.NewJob {
 		URN:       "urn:example:invoice:42",
 		Source:    "cron@host, 'x'",
 		Metadata:  json.RawMessage(`{"trace":"00-abc","big":18446744073709551617}`),
+		StartBy:   time.Date(2345, 6, 7, 8, 9, 10, 987654000, time.FixedZone("there", 7200)),
 
 		Correlation: "order 42, 'ünïcode'",
 	}
@@ -160,7 +161,7 @@ func richJob(want stint.NewJob, e stint.Entry) stint.Job {
 	return stint.Job{
 		ID: e.ID, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
 		MaxLosses: *want.MaxLosses, Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
-		Metadata: want.Metadata, Correlation: want.Correlation, Created: e.Created, Due: e.Due,
+		Metadata: want.Metadata, StartBy: want.StartBy, Correlation: want.Correlation, Created: e.Created, Due: e.Due,
 	}
 }
 
@@ -181,7 +182,7 @@ func everythingRoundTrips(t *T) {
 		ID: id, Kind: want.Kind, State: stint.Running, Queue: want.Queue, Priority: want.Priority, Args: want.Args,
 		Attempt: 1, Tags: want.Tags, URN: want.URN, Source: want.Source, Metadata: want.Metadata,
 		MaxLosses: 7, Retry: want.Retry.String(), Timeout: want.Timeout, Created: e.Created, Due: e.Due,
-		Correlation: want.Correlation,
+		Correlation: want.Correlation, StartBy: want.StartBy,
 	}
 	if diff := cmp.Diff(shown, info, sameJob...); diff != "" {
 		t.Errorf("what people see (-want +got):\n%s", diff)

@@ -195,7 +195,10 @@ func (d *database) record(engine stint.Token, x stint.Execution) bool {
 	if !x.Ended.IsZero() && !d.is("records the time of the flush") {
 		ended = now.Add(-time.Since(x.Ended))
 	}
-	started := ended.Add(-x.Ended.Sub(x.Started))
+	started := ended
+	if !x.Started.IsZero() {
+		started = ended.Add(-x.Ended.Sub(x.Started))
+	}
 	if d.is("loses results") {
 		x.Result = nil
 	}

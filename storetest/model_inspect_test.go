@@ -16,7 +16,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	j := job.job
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
-		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
+		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, StartBy: j.StartBy, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
 		Provenance: stint.Provenance{Recovered: job.from}, Correlation: d.correlation(job),
 	}
 	var last stint.Position

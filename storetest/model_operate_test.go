@@ -90,6 +90,9 @@ func (d *database) recover(old *row, now, due time.Time) stint.ID {
 	if !d.is("recovers without the correlation id") {
 		j.Correlation = d.correlation(old)
 	}
+	if !d.is("recovers with the time to begin by") {
+		j.StartBy = time.Time{}
+	}
 	num := d.draw()
 	if d.is("recovers with the key") && j.IdempotencyKey != "" {
 		d.keyRow(j.IdempotencyKey).holder = stint.ID(num)

@@ -173,6 +173,9 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 			return nil, conflict
 		}
 	}
+	if err := m.checkStarts(jobs); err != nil {
+		return nil, err
+	}
 	var receipts []stint.Receipt
 	for _, j := range jobs {
 		if k := m.keyRow(j.IdempotencyKey); k != nil && !m.is("forgets keys") {
@@ -189,6 +192,7 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		} else if j.RunAt.After(now) {
 			due = j.RunAt
 		}
+		j.StartBy, j.StartWithin = m.startBy(&j, now, due), 0
 		if m.is("rounds numbers") {
 			j.Args = rounded(j.Args)
 		}
@@ -225,7 +229,7 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	e := &stint.Entry{
 		Job: stint.Job{
 			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
-			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
+			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, StartBy: j.StartBy, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
 			Correlation: d.correlation(job), Provenance: stint.Provenance{Recovered: job.from},
 			Created: job.made, Due: job.due,
 		},
@@ -240,6 +244,9 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	}
 	if d.is("forgets correlation ids later") && pos != int64(job.id) {
 		e.Correlation = job.id.String()
+	}
+	if d.is("forgets when to begin later") && pos != int64(job.id) {
+		e.StartBy = time.Time{}
 	}
 	if d.is("forgets the bound of losses later") && pos != int64(job.id) {
 		e.MaxLosses = stint.DefaultMaxLosses
@@ -258,6 +265,30 @@ func (d *database) maxLosses(j *stint.NewJob) int {
 		return stint.DefaultMaxLosses
 	}
 	return *j.MaxLosses
+}
+
+// checkStarts refuses jobs that are due only after they are to begin.
+func (d *database) checkStarts(jobs []stint.NewJob) error {
+	for _, j := range jobs {
+		if !j.StartBy.IsZero() && time.Now().Add(j.Delay).After(j.StartBy) && j.Delay > 0 && !d.is("takes what is due too late") {
+			return stint.Invalid("start by", "the job is due only after that")
+		}
+	}
+	return nil
+}
+
+// startBy is when a job is to begin at the latest.
+func (d *database) startBy(j *stint.NewJob, now, due time.Time) time.Time {
+	switch {
+	case d.is("forgets when to begin"):
+		return time.Time{}
+	case j.StartWithin == 0:
+		return j.StartBy
+	case d.is("counts from the enqueue when to begin"):
+		return now.Add(j.StartWithin)
+	default:
+		return due.Add(j.StartWithin)
+	}
 }
 
 func (d *database) wait(tx *modelTx, job *row, due time.Time, s stint.Successor) {

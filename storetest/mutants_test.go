@@ -82,6 +82,14 @@ var mutants = []struct{ fault, group string }{
 	{"takes no losses for the default", "Losses"},
 	{"forgets the bound of losses later", "Losses"},
 
+	{"forgets when to begin", "Expiry"},
+	{"forgets when to begin", "Enqueue"},
+	{"forgets when to begin later", "Expiry"},
+	{"counts from the enqueue when to begin", "Expiry"},
+	{"takes what is due too late", "Expiry"},
+	{"recovers with the time to begin by", "Expiry"},
+	{"recovers with the time to begin by", "Retry"},
+
 	{"forgets what is faulty when it is ready", "Faulty"},
 	{"shows the ended as faulty", "Faulty"},
 	{"filters by faulty in vain", "Faulty"},

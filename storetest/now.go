@@ -39,6 +39,7 @@ var nowTests = []test{
 			Kind: "k", Args: json.RawMessage(`{"n": 12345678901234567890}`), Queue: "mail", Priority: -3,
 			Retry: retry.Fixed(3, time.Minute), Timeout: 5 * time.Second, MaxLosses: &losses,
 			Tags: []string{"b", `a "quoted"`}, URN: "urn:x", Source: "test", Metadata: json.RawMessage(`{"m": 1}`), Correlation: "order 7",
+			StartBy: time.Date(2345, 6, 7, 8, 9, 10, 0, time.UTC),
 		}
 		claimed := w.now(t, said).Entries[0]
 		t.enqueue(said)

@@ -104,7 +104,7 @@ func Run(t *testing.T, h Harness) {
 		{"Enqueue", enqueueTests}, {"Tx", txTests}, {"Keys", keysTests}, {"Correlation", correlationTests}, {"Beside", besideTests},
 		{"Look", lookTests}, {"Claim", claimTests}, {"Late", lateTests},
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
-		{"Losses", lossesTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
+		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
 		{"Now", nowTests}, {"Cancel", cancelTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
 		{"Pause", pauseTests},

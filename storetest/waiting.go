@@ -67,7 +67,7 @@ var waitingTests = []test{
 		job := stint.Job{
 			ID: id, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
 			MaxLosses: 7, Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
-			Metadata: want.Metadata, Correlation: want.Correlation, Created: before.Created, Due: before.Due,
+			Metadata: want.Metadata, StartBy: want.StartBy, Correlation: want.Correlation, Created: before.Created, Due: before.Due,
 		}
 		if diff := cmp.Diff(job, e.Job, sameJob...); diff != "" {
 			t.Errorf("claimed job (-want +got):\n%s", diff)

@@ -43,6 +43,7 @@ create table stint.entries (
   due      timestamptz,          -- when it was to become ready; null when that was when it was created
   policy   bigint,               -- null, as is retry, for the default policy
   timeout  bigint check (timeout > 0), -- milliseconds for each attempt
+  start_by timestamptz,          -- after it no attempt begins; null for no bound
   attempt  integer     not null default 1 check (attempt >= 1),
   priority smallint    not null default 0 check (priority between -100 and 100),
   losses   smallint    not null default 0 check (losses >= 0),
@@ -61,6 +62,7 @@ create table stint.entries (
   recovered bigint check (recovered < pos), -- the job that had ended and that this one does again
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (body is null or job is not null),
+  constraint entries_start_by check (start_by >= due), -- else it could never begin
   primary key (pos)
 );
 
@@ -255,6 +257,7 @@ create table stint.kinds (
   queue    text     not null,
   priority smallint not null,
   timeout  bigint,
+  start_within bigint check (start_within > 0), -- milliseconds
   tags     text[]   not null,
   retry    jsonb,
   max_losses smallint check (max_losses >= 0), -- null for the default

@@ -38,7 +38,7 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, 
        case when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
        case when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
-       c.timeout, coalesce(c.max_losses, 3) as max_losses,
+       c.timeout, c.start_by, coalesce(c.max_losses, 3) as max_losses,
        case when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
        case when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
@@ -175,7 +175,8 @@ $$;
 --
 --   select stint.enqueue('send_invoice', '{"customer": 42}', delay => '1 hour');
 --
--- What is left out is what an engine declared for the kind. The answer is the
+-- What is left out is what an engine declared for the kind. A job that has not
+-- begun by start_by, or within so long after it is due, expires. The answer is the
 -- job's id; of a repetition under an idempotency key the first job's, with a
 -- notice that says so. Another kind or other arguments under that key are an
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
@@ -186,7 +187,8 @@ create function stint.enqueue(
   run_at timestamptz default null, delay interval default null, retry jsonb default null,
   timeout interval default null, tags text[] default null, urn text default null,
   source text default null, metadata jsonb default null, quiet boolean default false,
-  idempotency_key text default null, correlation text default null)
+  idempotency_key text default null, correlation text default null,
+  start_by timestamptz default null, start_within interval default null)
 returns bigint language plpgsql
 set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
@@ -195,6 +197,7 @@ declare
   k      record;
   clock  timestamptz := clock_timestamp(); -- a delay counts from now: the start of a long transaction is long past
   at     timestamptz;
+  bound  timestamptz;
   id     bigint;
   name   text;
   q      text;
@@ -204,7 +207,7 @@ declare
   policy bigint;
   first  record;
 begin
-  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses into k from stint.kinds d where d.kind = enqueue.kind;
+  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within into k from stint.kinds d where d.kind = enqueue.kind;
   q := coalesce(enqueue.queue, k.queue, 'default');
   p := coalesce(enqueue.priority, k.priority, 0);
   t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
@@ -217,6 +220,8 @@ begin
     end if;
   end loop;
   at := coalesce(enqueue.run_at, clock + enqueue.delay);
+  bound := coalesce(enqueue.start_by,
+    greatest(at, clock) + coalesce(enqueue.start_within, k.start_within * interval '1 millisecond'));
   if q = '*' then
     raise exception 'stint.enqueue: "*" means every queue and names none' using errcode = '22023';
   elsif p not between -100 and 100 then
@@ -225,6 +230,14 @@ begin
     raise exception 'stint.enqueue: a job has run_at or delay, not both' using errcode = '22023';
   elsif at > timestamptz '9000-01-01 00:00:00+00' then -- infinity as well
     raise exception 'stint.enqueue: % is too late for a job to wait for', at using errcode = '22023';
+  elsif enqueue.start_by is not null and enqueue.start_within is not null then
+    raise exception 'stint.enqueue: a job has start_by or start_within, not both' using errcode = '22023';
+  elsif enqueue.start_within <= interval '0' then
+    raise exception 'stint.enqueue: start_within must be positive' using errcode = '22023';
+  elsif bound not between timestamptz '1900-01-01 00:00:00+00' and timestamptz '9100-01-01 00:00:00+00' then
+    raise exception 'stint.enqueue: % is no time for a job to begin by', bound using errcode = '22023';
+  elsif bound < at then
+    raise exception 'stint.enqueue: the job is due at %, only after the time to begin by, %', at, bound using errcode = '22023';
   elsif t <= 0 then
     raise exception 'stint.enqueue: timeout must be positive' using errcode = '22023';
   elsif octet_length(enqueue.args::text) > 1048576 then
@@ -258,10 +271,10 @@ begin
   if at <= clock then
     at := null;
   end if;
-  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation)
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by)
     values (id, clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
             coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
-            labels, enqueue.urn, enqueue.source, nullif(enqueue.metadata, 'null'), k.max_losses, enqueue.correlation);
+            labels, enqueue.urn, enqueue.source, nullif(enqueue.metadata, 'null'), k.max_losses, enqueue.correlation, bound);
   if at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
       values (id, at, id, 'scheduled', 1, p, q, enqueue.kind);

@@ -16,7 +16,8 @@ $$;
 
 -- Do an ended job again, as a new one with a copy of its contents: a
 -- reference would keep the old one from being deleted. The two come from each
--- other, so they share a correlation id; an idempotency key stays the old one's.
+-- other, so they share a correlation id; an idempotency key stays the old one's,
+-- and so does the instant to begin by, which is over.
 create function stint.recover(p_job bigint, p_at timestamptz) returns bigint language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$

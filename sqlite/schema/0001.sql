@@ -37,6 +37,7 @@ create table stint_entries (
   due      integer,              -- when it was to become ready; null when that was when it was created
   policy   integer,              -- null for the default policy
   timeout  integer check (timeout > 0),
+  start_by integer,              -- after it no attempt begins; null for no bound
   attempt  integer not null check (attempt >= 1),
   priority integer not null check (priority between -100 and 100),
   losses   integer not null check (losses >= 0),
@@ -54,7 +55,8 @@ create table stint_entries (
   recovered integer check (recovered < pos), -- the job that had ended and that this one does again
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (job <> pos),
-  check (body is null or job is not null)
+  check (body is null or job is not null),
+  check (start_by >= due) -- else it could never begin
 ) strict;
 
 -- Claims read a lane in this order; every SQLite index ends with the rowid,
@@ -236,6 +238,7 @@ create table stint_kinds (
   queue    text not null,
   priority integer not null check (priority between -100 and 100),
   timeout  integer not null check (timeout >= 0),
+  start_within integer not null default 0 check (start_within >= 0),
   max_losses integer check (max_losses >= 0), -- null for the default
   tags     text not null check (json_valid(tags)),
   retry    text not null check (json_valid(retry)),
@@ -254,7 +257,7 @@ create view stint_jobs as
          cast(b.created as integer) as created, cast(ifnull(w.due, ifnull(b.due, b.created)) as integer) as due,
          l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
          w.faulty is not null and w.job not in (select c.job from stint_cancellations c) as faulty, cast(w.undecided as text) as undecided,
-         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation
+         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_executions l
@@ -270,7 +273,7 @@ union all
                      case x.outcome when 1 then 'done' when 6 then 'cancelled' end) as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error,
-         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text)
+         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
@@ -287,7 +290,7 @@ union all
          l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
          e.faulty is not null and x.pos is null and not (e.job in (select c.job from stint_cancellations c)
            and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)), cast(null as text),
-         b.recovered, cast(ifnull(b.correlation, e.job) as text)
+         b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos

@@ -1,0 +1,209 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// expiryTests are about the instant by which a job is to begin. That it is not
+// begun later is the engine's affair; a store keeps the instant.
+var expiryTests = []test{
+	{"The instant to begin by is there on every later attempt, and none is none", func(t *T) {
+		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
+		for _, opt := range []stint.Option{stint.StartBy(by), stint.StartWithin(time.Hour), stint.StartBy(time.Time{})} {
+			for _, delay := range []time.Duration{0, time.Millisecond} {
+				t.keepsStartBy(job("k", opt, stint.In(delay)))
+			}
+		}
+	}},
+	{"A time to begin within counts from when the job is due", func(t *T) {
+		const within = 90*time.Minute + 7*time.Microsecond
+		opt, now := stint.StartWithin(within), t.clock()
+		jobs := []stint.NewJob{
+			job("k", opt), job("k", opt, stint.In(time.Hour)), job("k", opt, stint.At(now.Add(2*time.Hour))),
+			job("k", opt, stint.At(now.Add(-time.Hour))), job("k", opt, stint.IdempotencyKey("a")), job("k", opt, stint.Tag("a"), stint.In(time.Hour)),
+		}
+		tx := t.begin()
+		time.Sleep(20 * time.Millisecond)
+		ids := append(t.enqueue(jobs[:4]...), t.enqueueIn(tx, jobs...)...)
+		t.must(tx.Commit())
+		for _, id := range ids {
+			j := t.info(id)
+			if got := j.StartBy.Sub(j.Due); got != within {
+				t.Errorf("job %d, due %v after it was made, is to begin within %v, want %v", id, j.Due.Sub(j.Created), got, within)
+			}
+		}
+	}},
+	{"Jobs of one batch differ in when they are to begin", func(t *T) {
+		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
+		opts := [][]stint.Option{
+			nil, {stint.StartBy(by)}, {stint.Retry(retry.None())}, {stint.StartBy(by.Add(time.Hour)), stint.Tag("a")},
+			{stint.StartBy(by.Add(-24 * time.Hour))}, nil,
+		}
+		want := []time.Time{{}, by, {}, by.Add(time.Hour), by.Add(-24 * time.Hour), {}}
+		var batch []stint.NewJob
+		for _, opt := range opts {
+			batch = append(batch, job("k", opt...))
+		}
+		ids := t.enqueue(batch...)
+		entries := t.join("k").ClaimAll()
+		if len(entries) != len(ids) {
+			t.Fatalf("%d were claimed, want %d: too late or not, they are ready", len(entries), len(ids))
+		}
+		for i, e := range entries {
+			if e.ID != ids[i] || !e.StartBy.Equal(want[i]) || !t.info(e.ID).StartBy.Equal(want[i]) {
+				t.Errorf("job %d is to begin by %v, and people see %v; want %v", e.ID, e.StartBy, t.info(e.ID).StartBy, want[i])
+			}
+		}
+	}},
+	{"A job that is due only after it is to begin is refused with its batch", func(t *T) {
+		by := t.clock().Add(time.Hour)
+		late := job("k", stint.In(2*time.Hour), stint.StartBy(by))
+		for _, batch := range [][]stint.NewJob{{late}, {job("k"), late, job("k")}, {job("k", stint.IdempotencyKey("a")), late}} {
+			tx := t.begin()
+			for _, in := range []stint.Tx{{}, tx.Tx()} {
+				_, err := stint.NewClient(t.Store).With(in).EnqueueMany(t.ctx, batch)
+				if !errors.Is(err, stint.ErrInvalid) {
+					t.Errorf("%d jobs, in a transaction %v: the error is %v, want ErrInvalid", len(batch), in.Handle != nil, err)
+				}
+			}
+			t.must(tx.Rollback())
+		}
+		if l := t.ledger(); len(l.Jobs) != 0 {
+			t.Errorf("%d jobs were stored", len(l.Jobs))
+		}
+		id := t.enqueue(job("k", stint.In(time.Minute), stint.StartBy(by)))[0]
+		t.state(id, stint.Scheduled)
+	}},
+	{"One that waits keeps it whenever it is to run, and one that is recovered has none", func(t *T) {
+		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
+		ids := t.enqueue(job("k", stint.In(time.Minute), stint.StartBy(by)), job("k", stint.In(time.Minute), stint.StartBy(by)))
+		t.retry(stint.Again{}, ids[0])
+		t.retry(stint.Again{In: 2 * time.Hour}, ids[1])
+		for _, id := range ids {
+			if got := t.info(id).StartBy; !got.Equal(by) {
+				t.Errorf("job %d, which waited, is to begin by %v, want %v", id, got, by)
+			}
+		}
+		w := t.join("k")
+		e := w.One()
+		if !e.StartBy.Equal(by) {
+			t.Errorf("an engine gets %v, want %v", e.StartBy, by)
+		}
+		w.Finish(stint.Ending{Outcome: stint.OutcomeExpired}, e)
+		for _, again := range []stint.Again{{}, {In: time.Hour}} {
+			if got := t.info(t.recovers(e.ID, again)).StartBy; !got.IsZero() {
+				t.Errorf("recovered it is to begin by %v, want no bound", got)
+			}
+		}
+		if got := w.One().StartBy; !got.IsZero() {
+			t.Errorf("recovered it comes to an engine with %v, want no bound", got)
+		}
+		if got := t.info(e.ID).StartBy; !got.Equal(by) {
+			t.Errorf("the old job was to begin by %v, want %v", got, by)
+		}
+	}},
+	{"What expired has failed, and did not begin", func(t *T) {
+		id := t.enqueue(job("k", stint.StartBy(t.clock().Add(-time.Hour))))[0]
+		w := t.join("k")
+		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeExpired})
+		x.Slot, x.Started = 0, time.Time{}
+		_, err := w.TryFinish(t.ctx, x)
+		t.must(err)
+		j := t.info(id)
+		if j.State != stint.Failed || j.Reason != stint.ReasonExpired || j.Attempt != 1 || j.Losses != 0 || len(j.Executions) != 1 {
+			t.Fatalf("it is %+v", j)
+		}
+		if x := j.Executions[0]; x.Outcome != stint.OutcomeExpired || !x.Final || x.Slot != 0 || !x.Started.Equal(x.Finished) || x.Recoverable != nil {
+			t.Errorf("its execution is %+v", x)
+		}
+	}},
+	{"What is lost when it is too late to begin again has expired", func(t *T) {
+		ids := t.enqueue(job("k", stint.StartWithin(20*time.Millisecond)), job("k", stint.StartWithin(time.Hour)))
+		w := t.join("k")
+		entries := w.ClaimAll()
+		w.Beat(entries[0].Pos, entries[1].Pos)
+		time.Sleep(40 * time.Millisecond)
+		w.Leave()
+		if j := t.info(ids[0]); j.State != stint.Failed || j.Reason != stint.ReasonExpired || j.Executions[0].Outcome != stint.OutcomeLost {
+			t.Errorf("it is %s (%s)", j.State, j.Reason)
+		}
+		t.state(ids[1], stint.Available)
+	}},
+	{"Those who decide about a failure learn of it", func(t *T) {
+		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
+		t.enqueue(job("k", stint.StartBy(by), stint.Retry(retry.Function("f"))))
+		w := t.join("k")
+		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+		page, err := t.Store.Undecided(t.ctx, []string{"f"}, 0, 10)
+		t.must(err)
+		if len(page) != 1 || !page[0].StartBy.Equal(by) {
+			t.Errorf("told is %+v, want one to begin by %v", page, by)
+		}
+	}},
+	{"It holds for what is claimed at once", func(t *T) {
+		immediate(t)
+		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
+		w := t.join("k")
+		e := w.now(t, job("k", stint.StartBy(by))).Entries[0]
+		if !e.StartBy.Equal(by) || !t.info(e.ID).StartBy.Equal(by) {
+			t.Errorf("it is to begin by %v, want %v", e.StartBy, by)
+		}
+		e = w.now(t, job("k", stint.StartWithin(time.Hour))).Entries[0]
+		if got := e.StartBy.Sub(e.Due); got.Round(time.Second) != time.Hour {
+			t.Errorf("it is to begin %v after it was due, want an hour", got)
+		}
+		if e = w.now(t, job("k")).Entries[0]; !e.StartBy.IsZero() {
+			t.Errorf("it is to begin by %v, want no bound", e.StartBy)
+		}
+	}},
+}
+
+// keepsStartBy brings a job back in every way there is.
+func (t *T) keepsStartBy(j stint.NewJob) {
+	t.Helper()
+	id := t.enqueue(j)[0]
+	want := j.StartBy
+	if j.StartWithin > 0 {
+		want = t.info(id).Due.Add(j.StartWithin)
+	}
+	w := t.join("k")
+	failed := stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
+	for i, end := range []stint.Ending{
+		{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
+		{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, failed, {Outcome: stint.OutcomeSnoozed}, completed,
+	} {
+		if i == 0 && j.Delay > 0 || i == 2 || i == 4 || i == 5 {
+			t.due()
+			t.promoteAll(1)
+		}
+		e := w.One()
+		if info := t.info(id); !e.StartBy.Equal(want) || !info.StartBy.Equal(want) {
+			t.Errorf("appearance %d: it is to begin by %v, and people see %v; want %v", i+1, e.StartBy, info.StartBy, want)
+		}
+		x := w.Conclude(e, end)
+		if x.Next != nil {
+			x.Next.Delay = 0
+		}
+		_, err := w.TryFinish(t.ctx, x)
+		t.must(err)
+		if got := t.info(id).StartBy; !got.Equal(want) {
+			t.Errorf("after appearance %d people see that it is to begin by %v, want %v", i+1, got, want)
+		}
+	}
+}
+
+// clock is the store's, read without a trace.
+func (t *T) clock() time.Time {
+	t.Helper()
+	c, ok := t.Store.(stint.Clock)
+	if !ok {
+		return time.Now()
+	}
+	now, err := c.Now(t.ctx)
+	t.must(err)
+	return now
+}
