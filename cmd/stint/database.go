@@ -75,17 +75,19 @@ func (f databaseFlags) isPostgres() bool {
 // check finds what can never be a database, before anything is touched.
 func (f databaseFlags) check() error {
 	if f.isPostgres() {
-		_, err := pgconn.ParseConfig(f.url)
-		return err
+		if _, err := pgconn.ParseConfig(f.url); err != nil {
+			return settingf("db", "%w", err)
+		}
+		return nil
 	}
 	switch {
 	case f.url == "":
-		return withHint(usagef("--db is empty"), "name an SQLite file or a PostgreSQL URL, or leave --db out for %s", defaultFile)
+		return withHint(settingf("db", "it is empty"), "name an SQLite file or a PostgreSQL URL, or leave --db out for %s", defaultFile)
 	case scheme.MatchString(f.url):
-		return withHint(usagef("--db: stint knows no database of the kind %q", scheme.FindStringSubmatch(f.url)[1]),
+		return withHint(settingf("db", "stint knows no database of the kind %q", scheme.FindStringSubmatch(f.url)[1]),
 			"write a path for SQLite, or postgres://user@host/name")
 	case strings.ContainsRune(f.url, 0):
-		return usagef("--db: the path holds a NUL character")
+		return settingf("db", "the path holds a NUL character")
 	case f.schemaGiven:
 		return usagef("--schema is for PostgreSQL, and %s is an SQLite file", f.url)
 	}
