@@ -19,6 +19,7 @@ type app struct {
 
 	outTerminal, errTerminal bool
 
+	config  string            // the file of settings, if there is one
 	origins map[string]origin // of flags that have not their default
 	db      databaseFlags
 	json    bool
@@ -59,7 +60,7 @@ func (a *app) run(args []string) int {
 type action func(ctx context.Context, cmd *cobra.Command, args []string) error
 
 // does gives a command its action. Flags that were not given are looked for in
-// the environment first.
+// the environment and in a file first.
 func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := a.readSettings(cmd.Flags()); err != nil {

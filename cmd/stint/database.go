@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/postgres"
@@ -24,6 +25,16 @@ const defaultFile = "stint.db"
 type databaseFlags struct {
 	url, schema string
 	schemaGiven bool
+}
+
+func (f *databaseFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
+	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
+	for _, name := range []string{"db", "schema"} {
+		orEnv(flags, variableOf(name), name)
+		orFile(flags, name, name)
+	}
 }
 
 // roles are everything that a command may want of a database. The value behind

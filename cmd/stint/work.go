@@ -29,6 +29,8 @@ Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
 running after that. A second TERM or INT exits at once with 3. QUIT prints every
 goroutine and dies.
 
+Flags can stand in the environment, or in a file: see stint config.
+
 Log lines go to standard error. At the level info they tell of failures, trouble
 and the engine's own life; debug adds a line for each job that starts or succeeds.`
 
@@ -65,9 +67,16 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
 	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
-	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll", "log-level", "log-format"} {
+	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll"} {
 		orEnv(flags, variableOf(name), name)
+		orFile(flags, "work."+name, name)
 	}
+	for _, name := range []string{"log-level", "log-format"} {
+		orEnv(flags, variableOf(name), name)
+		orFile(flags, name, name)
+	}
+	orFile(flags, "work.demo", "demo")
+	orFile(flags, "kinds.http.private", "http-private")
 }
 
 func (a *app) workCommand() *cobra.Command {
