@@ -29,7 +29,7 @@ Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
 running after that. A second TERM or INT exits at once with 3. QUIT prints every
 goroutine and dies.
 
-Flags can stand in the environment, or in a file: see stint config.
+Flags can stand in a file, and most in the environment: see stint config --help.
 
 Log lines go to standard error. At the level info they tell of failures, trouble
 and the engine's own life; debug adds a line for each job that starts or succeeds.`
