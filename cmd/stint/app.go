@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // app is one run of the program: the world that it lives in, and what every
@@ -20,6 +19,8 @@ type app struct {
 
 	outTerminal, errTerminal bool
 
+	config  string            // the file of settings, if there is one
+	origins map[string]origin // of flags that have not their default
 	db      databaseFlags
 	json    bool
 	started bool // a command began: what fails from here on is not its use
@@ -50,7 +51,7 @@ func (a *app) run(args []string) int {
 	if !a.started {
 		err = asUsage(err, cmd)
 	}
-	err = a.explain(err)
+	err = a.explain(a.placed(err))
 	a.report(err)
 	return exitCode(err)
 }
@@ -59,10 +60,10 @@ func (a *app) run(args []string) int {
 type action func(ctx context.Context, cmd *cobra.Command, args []string) error
 
 // does gives a command its action. Flags that were not given are looked for in
-// the environment first.
+// the environment and in a file first.
 func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := a.readEnvironment(cmd.Flags()); err != nil {
+		if err := a.readSettings(cmd.Flags()); err != nil {
 			return err
 		}
 		a.db.schemaGiven = cmd.Flags().Changed("schema")
@@ -94,35 +95,6 @@ func (a *app) group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Comman
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(members...)
 	return cmd
-}
-
-// envAnnotation marks a flag with the environment variable that stands in for
-// it.
-const envAnnotation = "stint_env"
-
-// orEnv lets an environment variable stand in for a flag that is not given.
-func orEnv(flags *pflag.FlagSet, variable string, names ...string) {
-	for _, name := range names {
-		f := flags.Lookup(name)
-		f.Usage += " (env " + variable + ")"
-		f.Annotations = map[string][]string{envAnnotation: {variable}}
-	}
-}
-
-// readEnvironment sets the flags that were not given and have a variable. An
-// empty variable counts as none.
-func (a *app) readEnvironment(flags *pflag.FlagSet) error {
-	var first error
-	flags.VisitAll(func(f *pflag.Flag) {
-		variable := f.Annotations[envAnnotation]
-		if first != nil || f.Changed || len(variable) == 0 || a.env(variable[0]) == "" {
-			return
-		}
-		if err := f.Value.Set(a.env(variable[0])); err != nil {
-			first = usagef("%s in the environment: %v", variable[0], err)
-		}
-	})
-	return first
 }
 
 // note tells people something beside the data.

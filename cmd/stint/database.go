@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/postgres"
@@ -24,6 +25,16 @@ const defaultFile = "stint.db"
 type databaseFlags struct {
 	url, schema string
 	schemaGiven bool
+}
+
+func (f *databaseFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
+	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
+	for _, name := range []string{"db", "schema"} {
+		orEnv(flags, variableOf(name), name)
+		orFile(flags, name, name)
+	}
 }
 
 // roles are everything that a command may want of a database. The value behind
@@ -75,17 +86,19 @@ func (f databaseFlags) isPostgres() bool {
 // check finds what can never be a database, before anything is touched.
 func (f databaseFlags) check() error {
 	if f.isPostgres() {
-		_, err := pgconn.ParseConfig(f.url)
-		return err
+		if _, err := pgconn.ParseConfig(f.url); err != nil {
+			return settingf("db", "%w", err)
+		}
+		return nil
 	}
 	switch {
 	case f.url == "":
-		return withHint(usagef("--db is empty"), "name an SQLite file or a PostgreSQL URL, or leave --db out for %s", defaultFile)
+		return withHint(settingf("db", "it is empty"), "name an SQLite file or a PostgreSQL URL, or leave --db out for %s", defaultFile)
 	case scheme.MatchString(f.url):
-		return withHint(usagef("--db: stint knows no database of the kind %q", scheme.FindStringSubmatch(f.url)[1]),
+		return withHint(settingf("db", "stint knows no database of the kind %q", scheme.FindStringSubmatch(f.url)[1]),
 			"write a path for SQLite, or postgres://user@host/name")
 	case strings.ContainsRune(f.url, 0):
-		return usagef("--db: the path holds a NUL character")
+		return settingf("db", "the path holds a NUL character")
 	case f.schemaGiven:
 		return usagef("--schema is for PostgreSQL, and %s is an SQLite file", f.url)
 	}

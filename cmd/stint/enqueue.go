@@ -219,10 +219,14 @@ func (a *app) noteIfIdle(ctx context.Context, db *database) {
 	}
 }
 
-// sameDatabase is the flag by which another command finds this one's database.
+// sameDatabase is the flag, if one is needed, by which another command finds this one's database.
 func (a *app) sameDatabase() string {
-	switch {
-	case a.db.url == defaultFile, a.env("STINT_DB") == a.db.url:
+	switch db := a.origins["db"]; {
+	case db.file && a.origins["config"].from == "STINT_CONFIG":
+		return ""
+	case db.file:
+		return " --config " + shellQuote(a.config)
+	case a.db.url == defaultFile && a.config == "", a.env("STINT_DB") == a.db.url:
 		return ""
 	case a.db.isPostgres():
 		return " --db …" // it may hold a password

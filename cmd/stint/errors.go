@@ -72,9 +72,9 @@ func asUsage(err error, cmd *cobra.Command) error {
 	case errors.As(err, &usage):
 		return err
 	case errors.As(err, &invalid) && errors.As(err, &number):
-		return usagef("--%s: %q is not a number that fits", invalid.GetFlag().Name, number.Num)
+		return settingf(invalid.GetFlag().Name, "%q is not a number that fits", number.Num)
 	case errors.As(err, &invalid):
-		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+		return &usageError{&settingError{flag: invalid.GetFlag().Name, err: invalid.Unwrap()}}
 	}
 	return withHint(&usageError{err}, "%s --help explains its use", cmd.CommandPath())
 }

@@ -65,7 +65,10 @@ func (a *app) explainPostgres(err error) error {
 		connect   *pgconn.ConnectError
 	)
 	if errors.As(err, &malformed) {
-		return withHint(&usageError{malformed}, `write for example postgres://user:password@host:5432/name or "host=… user=… dbname=…"`)
+		if setting := (*settingError)(nil); !errors.As(err, &setting) {
+			err = &usageError{malformed}
+		}
+		return withHint(err, `write for example postgres://user:password@host:5432/name or "host=… user=… dbname=…"`)
 	}
 	c, parseErr := pgconn.ParseConfig(a.db.url)
 	if parseErr != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,8 +76,16 @@ type listValue struct {
 }
 
 func (l listValue) Set(text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		name = strings.TrimSpace(name)
+	names := strings.Split(text, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return l.SetList(names)
+}
+
+// SetList adds names as they are.
+func (l listValue) SetList(names []string) error {
+	for _, name := range names {
 		if err := stint.CheckName(l.field, name); err != nil {
 			return err
 		}
@@ -109,27 +118,39 @@ func (s *slotsValue) Set(text string) error {
 		s.all = n
 		return err
 	}
-	s.each = map[string]int{}
 	for part := range strings.SplitSeq(text, ",") {
 		i := strings.LastIndexByte(part, '=')
 		if i < 0 {
 			return fmt.Errorf("%q has no number; write for example mail=4,default=20", part)
 		}
-		queue := strings.TrimSpace(part[:i])
-		if queue != "*" {
-			if err := stint.CheckName("queue", queue); err != nil {
-				return err
-			}
-		}
-		if _, twice := s.each[queue]; twice {
-			return fmt.Errorf("the queue %s is there twice", queue)
-		}
 		n, err := parseSlots(part[i+1:])
 		if err != nil {
 			return err
 		}
-		s.each[queue] = n
+		if err := s.SetPart(strings.TrimSpace(part[:i]), int64(n)); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// SetPart adds the slots of a queue.
+func (s *slotsValue) SetPart(queue string, n int64) error {
+	if queue != "*" {
+		if err := stint.CheckName("queue", queue); err != nil {
+			return err
+		}
+	}
+	if _, twice := s.each[queue]; twice {
+		return fmt.Errorf("the queue %s is there twice", queue)
+	}
+	if n < 1 {
+		return fmt.Errorf("%d is too few", n)
+	}
+	if s.each == nil {
+		s.each = map[string]int{}
+	}
+	s.each[queue] = int(min(n, math.MaxInt32)) // where numbers are small, it stays too many
 	return nil
 }
 

@@ -53,13 +53,13 @@ func (b builtinKinds) declarations() []stint.Declaration {
 func (b builtinKinds) mux(chosen []string, o kindOptions) (*stint.Mux, error) {
 	for _, name := range chosen {
 		if !slices.Contains(b.names(), name) {
-			return nil, withHint(usagef("--kinds: %q is not a built-in kind", name),
+			return nil, withHint(settingf("kinds", "%q is not a built-in kind", name),
 				"built in are %s; kinds of your own are Go functions in a program of your own", strings.Join(b.names(), ", "))
 		}
 	}
 	o.steps = b.operations(chosen, o)
 	if len(o.steps.Names()) == 0 && slices.Contains(chosen, stepjob.Kind.Declaration().Name) {
-		return nil, withHint(usagef("--kinds: steps has nothing to do"), "its steps are jobs of the other built-in kinds: --kinds sh,steps")
+		return nil, withHint(settingf("kinds", "steps has nothing to do"), "its steps are jobs of the other built-in kinds: --kinds sh,steps")
 	}
 	m := stint.NewMux()
 	for _, k := range b {

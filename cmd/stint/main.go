@@ -11,6 +11,9 @@
 //	         │ streams, environment         ├─▶ flags    values that check themselves
 //	         └ explain: error ─▶ hint       └─▶ database every role of a store, for either kind
 //
+// A flag that was not given is set from the environment or from a file of
+// settings before its command begins; the flag's value reads all three.
+//
 // Each subcommand is a file with a constructor that takes the [app]: everything
 // it touches of the world outside. Commands return errors; only the app prints
 // them, with a hint where one helps, and turns them into an exit code.

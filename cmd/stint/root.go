@@ -17,7 +17,8 @@ Begin with
 
 The database is chosen by --db or STINT_DB: a path is an SQLite file,
 postgres://user@host/name or "host=… dbname=…" is PostgreSQL. Flags win over
-the environment. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
+the environment, and that wins over the file of --config or STINT_CONFIG, if one is
+given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
 3 stopped while handlers were still running.`
@@ -42,6 +43,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.kindsCommand(),
 		a.enginesCommand(),
 		a.migrateCommand(),
+		a.configCommand(),
 		a.benchCommand(),
 		a.demoCommand(),
 		a.versionCommand(),
@@ -57,9 +59,9 @@ func (a *app) rootCommand() *cobra.Command {
 	cobra.EnableCommandSorting = false
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
-	flags.StringVar(&a.db.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
-	flags.StringVar(&a.db.schema, "schema", "stint", "the schema within a PostgreSQL database")
-	orEnv(flags, "STINT_DB", "db")
-	orEnv(flags, "STINT_SCHEMA", "schema")
+	a.db.add(flags)
+	flags.StringVar(&a.config, "config", "", "a TOML file with settings: see stint config")
+	orEnv(flags, "STINT_CONFIG", "config")
+	_ = root.MarkPersistentFlagFilename("config", "toml")
 	return root
 }

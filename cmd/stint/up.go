@@ -35,9 +35,9 @@ func (a *app) upCommand() *cobra.Command {
 		Long:    upLong,
 		Example: upExample,
 		Args:    arguments(0),
-	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		created := a.db.absent()
-		p, err := a.prepare(ctx, cmd, &flags)
+		p, err := a.prepare(ctx, &flags)
 		if err != nil {
 			return err
 		}

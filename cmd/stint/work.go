@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
 --grace, then cancel and return them; exit code 0, or 3 when handlers are still
 running after that. A second TERM or INT exits at once with 3. QUIT prints every
 goroutine and dies.
+
+Flags can stand in a file, and most in the environment: see stint config --help.
 
 Log lines go to standard error. At the level info they tell of failures, trouble
 and the engine's own life; debug adds a line for each job that starts or succeeds.`
@@ -64,9 +67,16 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
 	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
-	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll", "log-level", "log-format"} {
-		orEnv(flags, "STINT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_")), name)
+	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll"} {
+		orEnv(flags, variableOf(name), name)
+		orFile(flags, "work."+name, name)
 	}
+	for _, name := range []string{"log-level", "log-format"} {
+		orEnv(flags, variableOf(name), name)
+		orFile(flags, name, name)
+	}
+	orFile(flags, "work.demo", "demo")
+	orFile(flags, "kinds.http.private", "http-private")
 }
 
 func (a *app) workCommand() *cobra.Command {
@@ -77,8 +87,8 @@ func (a *app) workCommand() *cobra.Command {
 		Long:    workLong,
 		Example: workExample,
 		Args:    arguments(0),
-	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		e, err := a.prepare(ctx, cmd, &flags)
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		e, err := a.prepare(ctx, &flags)
 		if err != nil {
 			return err
 		}
@@ -98,35 +108,45 @@ type prepared struct {
 	level slog.Level
 }
 
-// prepare checks what was asked for and opens the database, in this order.
-func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (*prepared, error) {
+// check finds what is wrong with the settings of an engine while nothing has
+// been created yet, and settles what they leave open.
+func (a *app) check(f *engineFlags) (*stint.Mux, error) {
+	_, named := a.origins["instance"]
 	switch {
-	case f.instance == "" && cmd.Flags().Changed("instance"):
-		return nil, usagef("--instance: the name is empty")
+	case f.instance == "" && named:
+		return nil, settingf("instance", "the name is empty")
 	case f.instance == "" && f.strict:
-		return nil, withHint(usagef("--strict-instance needs a name to be strict about"), "give the engine one by --instance")
-	}
-	if f.grace == 0 {
-		f.grace = time.Nanosecond // the engine takes 0 for its default, and here it was asked for
+		return nil, withHint(settingf("strict-instance", "it needs a name to be strict about"), "give the engine one by --instance")
 	}
 	local := !a.db.isPostgres()
 	if f.kinds == nil && local {
 		f.kinds = builtin.names()
 	}
-	if f.kinds == nil && !f.demo {
-		return nil, withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
-	}
-	mux, err := builtin.mux(f.kinds, kindOptions{private: f.httpPrivate || local})
+	f.httpPrivate = f.httpPrivate || local
+	mux, err := builtin.mux(f.kinds, kindOptions{private: f.httpPrivate})
 	if err != nil {
 		return nil, err
 	}
 	if f.demo {
 		addDemoKinds(mux)
 	}
-	// With no store yet, this finds what is wrong with the settings before
-	// anything is created.
-	if _, err := engine.New(nil, mux, f.config(nil)); err != nil {
+	_, err = engine.New(nil, mux, f.config(nil))
+	var invalid *stint.InvalidError
+	if errors.As(err, &invalid) {
+		flag := strings.ReplaceAll(invalid.Field, " ", "-")
+		return nil, settingf(flag, "%s", invalid.Problem)
+	}
+	return mux, err
+}
+
+// prepare checks what was asked for and opens the database, in this order.
+func (a *app) prepare(ctx context.Context, f *engineFlags) (*prepared, error) {
+	mux, err := a.check(f)
+	if err != nil {
 		return nil, err
+	}
+	if f.kinds == nil && !f.demo {
+		return nil, withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
 	}
 	db, err := a.open(ctx, creating)
 	if err != nil {
@@ -134,14 +154,15 @@ func (a *app) prepare(ctx context.Context, cmd *cobra.Command, f *engineFlags) (
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cmp.Or(f.logLevel, "info"))); err != nil {
-		return nil, usagef("--log-level: %v", err)
+		return nil, settingf("log-level", "%w", err)
 	}
 	return &prepared{engineFlags: f, db: db, mux: mux, log: newLogger(a.err, level, f.logFormat), level: level}, nil
 }
 
 func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
 	return engine.Config{
-		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict, Grace: f.grace,
+		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
+		Grace:      max(f.grace, 1), // the engine takes 0 for its default, and here it was asked for
 		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to, Version: version(), OnEvent: onEvent,
 	}
 }

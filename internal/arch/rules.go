@@ -67,6 +67,13 @@ var drivers = []string{
 	"modernc.org/sqlite",
 }
 
+// forPrograms are what only a program needs that people start and set up.
+var forPrograms = []string{
+	"github.com/spf13",
+	"github.com/jedib0t/go-pretty",
+	"github.com/pelletier/go-toml",
+}
+
 // stores are the packages up to rank 2 that reach a database.
 var stores = []string{"postgres", "sqlite", "internal/pgtest"}
 
@@ -80,7 +87,7 @@ func rank(pkg string) (int, bool) {
 }
 
 // A rule returns why it does not allow an import by a package that has a rank, or nothing.
-var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, testsStayOut}
+var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, programsKeepTheirOwn, testsStayOut}
 
 func lowerRanksOnly(i Import) string {
 	target, ok := inModule(i.Path)
@@ -113,6 +120,14 @@ func driversInStoresOnly(i Import) string {
 		return ""
 	}
 	return fmt.Sprintf("%s imports %s: only a store knows its driver", i.Package, i.Path)
+}
+
+// programsKeepTheirOwn spares whoever imports a package what the command line is made of.
+func programsKeepTheirOwn(i Import) string {
+	if from, _ := rank(i.Package); from > 3 || !within(i.Path, forPrograms...) {
+		return ""
+	}
+	return fmt.Sprintf("%s imports %s, which is for programs", i.Package, i.Path)
 }
 
 func testsStayOut(i Import) string {

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-go/stint/retry"
+)
+
+const configLong = `Config prints the settings that work would run with, given the same flags, and
+where each comes from. What is wrong with them it says as work would, and touches
+no database.
+
+A setting is a flag, an environment variable, a key in a file, or its default: the
+first of these that is there. The file is the one that --config or STINT_CONFIG
+names; none is looked for, so that no directory decides what an engine does. It is
+TOML, and its keys are flags:
+
+  db = "postgres://app@db/shop"
+  log-format = "json"
+
+  [work]                         # of work and of up
+  queues = ["mail", "default"]   # lists are arrays
+  kinds = ["sh", "http"]
+  slots = {mail = 4, "*" = 8}    # or a number
+  grace = "90s"                  # what has a unit is in quotes
+
+  [kinds.http]
+  private = true                 # --http-private
+
+Paths count from where stint is run, as those of flags do. A file is checked whole
+by every command that reads it: a key or a value that is wrong ends it with code 2.
+Passwords are not printed.`
+
+const configExample = `  stint config --config /etc/stint.toml
+  STINT_SLOTS=20 stint config --config /etc/stint.toml --json`
+
+// shownSetting is a setting for people and for --json.
+type shownSetting struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"`
+	From    string `json:"from"`
+}
+
+func (a *app) configCommand() *cobra.Command {
+	var flags engineFlags
+	cmd := a.withJSON(a.does(&cobra.Command{
+		Use:     "config",
+		Short:   "Print the settings, and where each comes from",
+		Long:    configLong,
+		Example: configExample,
+		Args:    arguments(0),
+	}, func(_ context.Context, cmd *cobra.Command, _ []string) error {
+		if err := a.db.check(); err != nil {
+			return err
+		}
+		if _, err := a.check(&flags); err != nil {
+			return err
+		}
+		shown := a.effective(cmd.Flags())
+		if a.json {
+			return a.printJSON(shown)
+		}
+		t := newTable(a.out, "setting", "value", "from")
+		for _, s := range shown {
+			value := visible(s.Value)
+			if value == "" {
+				value = "-"
+			}
+			t.AppendRow([]any{s.Setting, value, visible(s.From)})
+		}
+		t.Render()
+		return nil
+	}))
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+// effective lists what a file may hold, as it stands now.
+func (a *app) effective(flags *pflag.FlagSet) []shownSetting {
+	var shown []shownSetting
+	allSettings().VisitAll(func(known *pflag.Flag) {
+		f := flags.Lookup(known.Name)
+		s := shownSetting{marked(f, fileMark), withoutPassword(f.Value.String()), "default"}
+		if d, ok := f.Value.(*durationValue); ok {
+			s.Value = retry.FormatDuration(time.Duration(*d)) // also 0
+		}
+		if o, given := a.origins[f.Name]; given {
+			s.From = o.from
+		}
+		shown = append(shown, s)
+	})
+	return shown
+}
+
+// passwords are those in the addresses of databases, of either form.
+var passwords = regexp.MustCompile(`(?i)(^\w+://[^/?#]*?:)[^/?#]*(@)|(password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&]+)`)
+
+// withoutPassword hides the password of an address, also of one that is
+// malformed.
+func withoutPassword(s string) string {
+	return passwords.ReplaceAllString(s, "${1}${3}***${2}")
+}
