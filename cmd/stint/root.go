@@ -23,6 +23,10 @@ given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
 3 stopped while handlers were still running.`
 
+// Commands are listed in the order in which they are met. Cobra has that for the
+// whole process.
+func init() { cobra.EnableCommandSorting = false }
+
 // rootCommand wires the whole command line.
 func (a *app) rootCommand() *cobra.Command {
 	root := a.group(&cobra.Command{
@@ -56,7 +60,6 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	cobra.EnableCommandSorting = false
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	a.db.add(flags)
