@@ -29,46 +29,6 @@ var (
 	_ stint.Evicter = (*process)(nil)
 )
 
-// The roles that an engine gets to see: those that it always does, those that
-// SQLite's store lacks, without which its engine polls, and those that old seeds
-// knew nothing of.
-type (
-	common interface {
-		stint.Store
-		stint.Canceller
-		stint.TxFinisher
-		stint.Sweeper
-	}
-	voice interface {
-		stint.Listener
-		stint.Clock
-		stint.Evicter
-	}
-	later interface {
-		stint.Pauser
-		stint.Immediate
-	}
-)
-
-// seen is the process as its engine sees it.
-func (p *process) seen(deaf bool) stint.Store {
-	switch old := p.w.seed.Age > Young; {
-	case old && deaf:
-		return struct{ common }{p}
-	case old:
-		return struct {
-			common
-			voice
-		}{p, p}
-	case deaf:
-		return struct {
-			common
-			later
-		}{p, p}
-	}
-	return p
-}
-
 // Enqueue implements [stint.Enqueuer].
 func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	store := func(ctx context.Context) ([]stint.Receipt, error) {
