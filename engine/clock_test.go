@@ -50,8 +50,10 @@ func worksOnTime(t *testing.T, url string, off time.Duration) {
 		return nil
 	})
 	const wait = 300 * time.Millisecond
-	now, in := enqueue(t, s, "work", `{}`), enqueue(t, s, "work", `{}`, stint.In(wait))
-	at := enqueue(t, s, "work", `{}`, stint.At(real.Add(wait)))
+	hour := stint.StartWithin(time.Hour)
+	now, in := enqueue(t, s, "work", `{}`, hour), enqueue(t, s, "work", `{}`, stint.In(wait), hour)
+	late := enqueue(t, s, "work", `{}`, stint.StartBy(real.Add(-time.Second)))
+	at := enqueue(t, s, "work", `{}`, stint.At(real.Add(wait)), stint.StartBy(real.Add(time.Hour)))
 	day := enqueue(t, s, "work", `{}`, stint.In(24*time.Hour))
 	fails := enqueue(t, s, "fails", `{}`, stint.Retry(retry.Timetable(retry.Row{Younger: time.Minute, Wait: wait})))
 	// A listener, who waits for the server all the time, would stop the time in here.
@@ -76,6 +78,9 @@ func worksOnTime(t *testing.T, url string, off time.Duration) {
 		if early := job.Due.Sub(job.Created); id != now && (early < 0 || early > time.Minute) {
 			t.Errorf("job %d was due %v after it was made", id, early)
 		}
+	}
+	if job := untilHere(t, s, late); job.Reason != stint.ReasonExpired {
+		t.Errorf("what was to begin a second ago is %s: %s", job.State, job.Reason)
 	}
 	if job, err := s.Job(t.Context(), day); err != nil || job.State != stint.Scheduled {
 		t.Errorf("what is due tomorrow is %v, %v", job, err)

@@ -61,8 +61,7 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outco
 				continue
 			}
 			if !s.mayBegin(current.entry, i) {
-				s.hooks.release(current.entry.Kind)
-				s.pass(s.giveUp(current), ended)
+				s.pass(s.notBegun(current), ended)
 				continue
 			}
 			over, began, o = false, time.Now(), outcome{task: current}
@@ -75,7 +74,7 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outco
 }
 
 // mayBegin tells whether an entry may be run now: not when the engine stops,
-// nor when its queue was paused; a suspect, or what must run at most once, not
+// nor when its queue was paused, nor behind the instant by which it was to begin; a suspect, or what must run at most once, not
 // before a beat has announced it; and none when the engine may have been buried
 // since its last beat.
 func (s *session) mayBegin(e *stint.Entry, slot int) bool {
@@ -84,7 +83,7 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 		return false
 	default:
 	}
-	if s.pauses.has(e.Queue) {
+	if s.pauses.has(e.Queue) || s.tooLate(e) {
 		return false
 	}
 	if e.Suspect >= alone {
@@ -98,7 +97,7 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	if e.MaxLosses == 0 {
 		s.held.begins(e.Pos)
 	}
-	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() {
+	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() && !s.tooLate(e) {
 		return true
 	}
 	s.free(e, slot)
@@ -118,6 +117,21 @@ func (s *session) pass(o outcome, ended chan<- outcome) {
 	ended <- o
 	o.pool.ended()
 	s.capacity.ring()
+}
+
+// tooLate tells whether an entry was to begin before now, by the store's clock.
+func (s *session) tooLate(e *stint.Entry) bool {
+	return !e.StartBy.IsZero() && e.ExpiredAt(s.clock.at(time.Now()))
+}
+
+// notBegun says what comes of an entry that has a place for its hooks and may
+// not be run: it has expired, or goes back.
+func (s *session) notBegun(t task) outcome {
+	if s.tooLate(t.entry) {
+		return s.conclude(outcome{task: t}, stint.Ending{Outcome: stint.OutcomeExpired}, time.Time{}, 0)
+	}
+	s.hooks.release(t.entry.Kind)
+	return s.giveUp(t)
 }
 
 // giveUp hands an entry back that was not begun.

@@ -151,7 +151,7 @@ func (s *session) told(t *outcome) {
 		}
 		s.emitFailed(&t.entry.Job, &t.done)
 	}
-	if t.done.Slot > 0 {
+	if t.done.Slot > 0 || t.done.Outcome == stint.OutcomeExpired {
 		s.callHooks(&t.entry.Job, &t.done, true)
 	}
 }

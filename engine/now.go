@@ -223,12 +223,14 @@ func (s *session) performNow(t task) outcome {
 	if !s.reserveHooks(t.entry) {
 		return s.giveUp(t)
 	}
+	if s.tooLate(t.entry) {
+		return s.notBegun(t)
+	}
 	if t.entry.MaxLosses == 0 {
 		s.held.begins(t.entry.Pos)
 	}
-	if !s.announce() || s.expired() {
-		s.hooks.release(t.entry.Kind)
-		return s.giveUp(t)
+	if !s.announce() || s.expired() || s.tooLate(t.entry) {
+		return s.notBegun(t)
 	}
 	began := time.Now()
 	o, end := outcome{task: t}, stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
