@@ -24,6 +24,8 @@ type jobFlags struct {
 	correl   string
 	retry    retryValue
 	timeout  time.Duration
+	startBy  instantValue
+	within   time.Duration
 	losses   int
 	metadata string
 	force    bool
@@ -43,6 +45,8 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.key, "idempotency-key", "", "store it only if nothing was stored under this key before; a repetition prints the first id")
 	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, timetable:5m=1m,1h=5m, function:name; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
 	durationFlag(flags, &f.timeout, "timeout", 0, "bound each attempt; otherwise what the kind says, or nothing")
+	flags.Var(&f.startBy, "start-by", "do not begin it after that, nor try it again: it has failed then, as expired; a time as for --at")
+	durationFlag(flags, &f.within, "start-within", 0, "the same, counted from when it is due by the database's clock; otherwise what the kind says, or no bound")
 	flags.IntVar(&f.losses, "max-losses", stint.DefaultMaxLosses, "how often it may be lost with an engine that died while it ran; 0 is at most once")
 	flags.StringVar(&f.metadata, "metadata", "", "a JSON object that travels beside the arguments")
 	flags.BoolVar(&f.force, "force", false, "enqueue even if no engine ever declared the kind")
@@ -53,6 +57,9 @@ func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
 	given := cmd.Flags().Changed
 	if given("in") && given("at") {
 		return nil, usagef("--in and --at exclude each other")
+	}
+	if given("start-by") && given("start-within") {
+		return nil, usagef("--start-by and --start-within exclude each other")
 	}
 	var opts []stint.Option
 	add := func(name string, opt stint.Option) {
@@ -86,6 +93,8 @@ func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
 	add("idempotency-key", stint.IdempotencyKey(f.key))
 	add("retry", stint.Retry(f.retry.policy))
 	add("timeout", stint.Timeout(f.timeout))
+	add("start-by", stint.StartBy(f.startBy.time))
+	add("start-within", stint.StartWithin(f.within))
 	add("max-losses", stint.MaxLosses(f.losses))
 	add("metadata", stint.Metadata(json.RawMessage(f.metadata)))
 	return opts, nil

@@ -94,6 +94,9 @@ func (a *app) showJob(j *stint.JobInfo, engines crew, paused bool, now time.Time
 	if j.Undecided == "" && !j.Due.Equal(j.Created) {
 		field("due", moment(j.Due)+" ("+ago(j.Due, now)+")")
 	}
+	if !j.StartBy.IsZero() {
+		field("start by", moment(j.StartBy)+" ("+ago(j.StartBy, now)+")")
+	}
 	t.Render()
 	for _, x := range j.Executions {
 		a.showExecution(j.Kind, x)
@@ -125,7 +128,7 @@ func (a *app) showExecution(kind string, x stint.ExecutionInfo) {
 	}
 	fmt.Fprintf(a.out, "\nattempt %d %s\n\n", x.Attempt, outcome)
 	t := newTable(a.out)
-	if !x.Started.IsZero() {
+	if x.Slot > 0 || x.Outcome == stint.OutcomeLost {
 		t.AppendRow([]any{"  started", moment(x.Started)})
 		t.AppendRow([]any{"  took", took(max(0, x.Finished.Sub(x.Started)))})
 	} else {
