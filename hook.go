@@ -31,7 +31,7 @@ type Hook func(ctx context.Context, job *Job, x *Execution) error
 // a job that it enqueues in the transaction of its own work.
 //
 // A job that expired did not begin. Its hooks are called all the same, with an
-// execution that has no times.
+// execution that has no start.
 //
 // Hooks are called by the engine that recorded the outcome, beside its slots.
 // After an attempt that was lost with its engine that is the engine that

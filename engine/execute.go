@@ -74,7 +74,8 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outco
 }
 
 // mayBegin tells whether an entry may be run now: not when the engine stops,
-// nor when its queue was paused, nor behind the instant by which it was to begin; a suspect, or what must run at most once, not
+// nor when its queue was paused, nor when it is too late to begin, which may be
+// while it waits here; a suspect, or what must run at most once, not
 // before a beat has announced it; and none when the engine may have been buried
 // since its last beat.
 func (s *session) mayBegin(e *stint.Entry, slot int) bool {

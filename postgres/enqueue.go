@@ -50,8 +50,8 @@ const dictSQL = `dict as materialized (
   left join stint.policies p on p.id = d.id
 )`
 
-// scheduleSQL stores jobs of which some have a time, one to begin by, or tags. What is not yet
-// due gets its contents into the lane that nobody claims, and a waiting row.
+// scheduleSQL stores jobs of which some have a time, one to begin by, or tags.
+// What is not yet due gets its contents into the lane that nobody claims, and a waiting row.
 // The materialised CTE fixes ids and due times once for all parts.
 const scheduleSQL = `
 with ` + dictSQL + `, job as materialized (

@@ -36,7 +36,8 @@ func translate(err error) error {
 	case pg.Code == "42P01", pg.Code == "3F000", pg.Code == "42883":
 		return fmt.Errorf("%w: is it installed? %w", stint.ErrSchema, err)
 	case pg.ConstraintName == "entries_start_by":
-		return fmt.Errorf("%w: %w", stint.Invalid("start by", "the job is due only after that"), err)
+		// In the same words as SQLite: the server's would show the whole row.
+		return stint.Invalid("start by", "the job is due only after that")
 	case strings.HasPrefix(pg.Code, "22"), strings.HasPrefix(pg.Code, "54"):
 		// Data exceptions and program limits: the same value will be refused
 		// each time.

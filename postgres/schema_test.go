@@ -16,6 +16,7 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 	s := newStore(t)
 	const (
 		entry = `insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind, args) values `
+		bound = `insert into stint.entries (lane, queue, kind, args, due, start_by) values `
 		exec  = `insert into stint.executions (pos, attempt, nonce, engine, slot, started, finished, outcome, final) values `
 		wait  = `insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind) values `
 		claim = `insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions) values `
@@ -36,6 +37,8 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 		{entry + `(-2, null, null, 1, 0, 0, 'q', 'k', '{}')`, refused},  // lane
 		{entry + `(1, null, null, 1, 0, 0, '', 'k', '{}')`, refused},    // no queue
 		{entry + `(1, null, null, 1, 0, 0, 'q', '', '{}')`, refused},    // no kind
+		{bound + `(1, 'q', 'k', '{}', ` + times + `)`, ""},
+		{bound + `(1, 'q', 'k', '{}', ` + late + `, ` + early + `)`, refused}, // to begin before it is due
 		{exec + `(1, 1, 1, 1, 1, ` + times + `, 1, true)`, ""},
 		{exec + `(1, 1, 1, 1, 1, ` + times + `, 1, true)`, twice},
 		{exec + `(2, 1, 1, 1, 1, ` + times + `, 1, false)`, refused}, // completed is final

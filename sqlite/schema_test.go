@@ -13,6 +13,7 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 	s := open(t, Memory)
 	const (
 		entry = `insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind, args, metadata, tags) values `
+		bound = `insert into stint_entries (lane, created, due, start_by, attempt, priority, losses, suspect, queue, kind, args) values `
 		exec  = `insert into stint_executions (pos, attempt, nonce, engine, slot, started, finished, outcome, final, result) values `
 		wait  = `insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind) values `
 		odd   = `insert into stint_waiting (job, due, undecided, faulty, body, why, attempt, priority, losses, suspect, queue, kind) values `
@@ -34,6 +35,8 @@ func TestImpossibleStatesCannotBeStored(t *testing.T) {
 		{entry + `(1, 1, null, null, 1, 101, 0, 0, 'q', 'k', '{}', null, null)`, false}, // priority
 		{entry + `(-2, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, false},  // lane
 		{entry + `('x', 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, false}, // type
+		{bound + `(-1, 1, 5, 5, 1, 0, 0, 0, 'q', 'k', '{}')`, true},
+		{bound + `(-1, 1, 5, 4, 1, 0, 0, 0, 'q', 'k', '{}')`, false}, // to begin before it is due
 		{exec + `(1, 1, 1, 1, 1, 5, 6, 1, 1, null)`, true},
 		{exec + `(1, 1, 1, 1, 1, 5, 6, 1, 1, null)`, false}, // twice
 		{exec + `(2, 1, 1, 1, 1, 5, 6, 1, 0, null)`, false}, // completed is final
