@@ -81,18 +81,18 @@ func TestAJobThatIsTooLateIsNotBegun(t *testing.T) {
 }
 
 func TestAJobThatBeganInTimeIsNotCut(t *testing.T) {
-	inBubble(t, 24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := stint.NewMux()
 		handle(mux, "long", func(ctx context.Context, job *stint.Job) error {
 			if _, bounded := ctx.Deadline(); bounded {
 				return errors.New("its context ends")
 			}
-			time.Sleep(3 * time.Hour)
+			time.Sleep(90 * time.Second)
 			return ctx.Err()
 		})
 		stop := start(t, s, mux, engine.Config{})
 		id := enqueue(t, s, "long", `{}`, stint.StartWithin(time.Second))
-		time.Sleep(4 * time.Hour)
+		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if job := info(t, s, id); job.State != stint.Completed || len(job.Executions) != 1 {
 			t.Errorf("it is %s (%s)", job.State, job.Reason)
@@ -104,14 +104,14 @@ func TestAJobThatBeganInTimeIsNotCut(t *testing.T) {
 }
 
 func TestARetryThatWouldComeTooLateIsNotWaitedFor(t *testing.T) {
-	inBubble(t, 24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		var j journal
 		mux := stint.NewMux()
 		handle(mux, "fails", func(context.Context, *stint.Job) error { return errors.New("no") })
 		mux.Hook(j.hooks(""))
 		stop := start(t, s, mux, engine.Config{})
-		id := enqueue(t, s, "fails", `{}`, stint.Retry(retry.Fixed(9, 10*time.Minute)), stint.StartWithin(25*time.Minute))
-		time.Sleep(21 * time.Minute)
+		id := enqueue(t, s, "fails", `{}`, stint.Retry(retry.Fixed(9, 10*time.Second)), stint.StartWithin(25*time.Second))
+		time.Sleep(21 * time.Second)
 		synctest.Wait()
 		job := info(t, s, id)
 		if job.State != stint.Failed || job.Reason != stint.ReasonExpired || len(job.Executions) != 3 {
@@ -130,17 +130,17 @@ func TestARetryThatWouldComeTooLateIsNotWaitedFor(t *testing.T) {
 }
 
 func TestWhatNobodyCameToInTimeExpiresWhenSomebodyDoes(t *testing.T) {
-	inBubble(t, 240*time.Hour, func(t *testing.T, s *sqlite.Store) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		var j journal
 		mux := stint.NewMux()
 		handle(mux, "work", func(_ context.Context, job *stint.Job) error { j.note(job.ID, "ran"); return nil })
-		handle(mux, "naps", func(_ context.Context, job *stint.Job) error { return stint.Snooze(time.Hour) })
-		within := stint.StartWithin(30 * time.Minute)
-		ready, due := enqueue(t, s, "work", `{}`, within), enqueue(t, s, "work", `{}`, within, stint.In(time.Hour))
-		later := enqueue(t, s, "work", `{}`, within, stint.In(2*time.Hour-10*time.Minute))
+		handle(mux, "naps", func(_ context.Context, job *stint.Job) error { return stint.Snooze(time.Minute) })
+		within := stint.StartWithin(30 * time.Second)
+		ready, due := enqueue(t, s, "work", `{}`, within), enqueue(t, s, "work", `{}`, within, stint.In(time.Minute))
+		later := enqueue(t, s, "work", `{}`, within, stint.In(110*time.Second))
 		pause(t, s, "still")
-		still := enqueue(t, s, "work", `{}`, stint.StartWithin(150*time.Minute), stint.Queue("still"))
-		time.Sleep(2 * time.Hour)
+		still := enqueue(t, s, "work", `{}`, stint.StartWithin(150*time.Second), stint.Queue("still"))
+		time.Sleep(2 * time.Minute)
 		for id, state := range map[stint.ID]stint.State{ready: stint.Available, due: stint.Scheduled} {
 			if job := info(t, s, id); job.State != state {
 				t.Errorf("before anybody came job %d is %s, want %s", id, job.State, state)
@@ -148,19 +148,19 @@ func TestWhatNobodyCameToInTimeExpiresWhenSomebodyDoes(t *testing.T) {
 		}
 		stop := start(t, s, mux, engine.Config{})
 		naps := enqueue(t, s, "naps", `{}`, within)
-		time.Sleep(40 * time.Minute)
+		time.Sleep(40 * time.Second)
 		if job := info(t, s, still); job.State != stint.Available {
 			t.Errorf("in the paused queue it is %s", job.State)
 		}
 		resume(t, s, "still")
-		time.Sleep(30 * time.Minute)
+		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		expired(t, s, ready)
 		expired(t, s, due)
 		expired(t, s, still)
 		expired(t, s, naps, stint.OutcomeSnoozed)
 		if job := info(t, s, later); job.State != stint.Completed {
-			t.Errorf("what was due 10 minutes ago is %s (%s)", job.State, job.Reason)
+			t.Errorf("what was due 10 seconds before an engine came is %s (%s)", job.State, job.Reason)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)

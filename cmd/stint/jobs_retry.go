@@ -13,7 +13,8 @@ import (
 const jobsRetryLong = `Retry has jobs run again. One that waits is ready at once, or at the time of --in
 or --at; nothing is charged. One that ended is recovered: a new job with the same
 arguments and its first attempt ahead of it, which names the old one as where it
-comes from. The old one stays what it was.
+comes from. The old one stays what it was. If it was to begin by some time, the new
+one is not; one that waits still is, and expires when that is over.
 
 ` + selectionHelp + `
 Without --state they choose the jobs that are failed or retrying. What was
