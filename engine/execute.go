@@ -60,6 +60,7 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outco
 				s.capacity.ring()
 				continue
 			}
+			s.untold.await(current.entry.ID, s.work.Done())
 			if !s.mayBegin(current.entry, i) {
 				s.pass(s.notBegun(current), ended)
 				continue
