@@ -98,7 +98,8 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	if e.MaxLosses == 0 {
 		s.held.begins(e.Pos)
 	}
-	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() {
+	// Whatever it had to wait for, its queue may have been paused meanwhile.
+	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() && !s.pauses.has(e.Queue) {
 		return true
 	}
 	s.free(e, slot)
