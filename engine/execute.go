@@ -85,7 +85,7 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 		return false
 	default:
 	}
-	if s.pauses.has(e.Queue) || s.tooLate(e) {
+	if !s.welcome(e) {
 		return false
 	}
 	if e.Suspect >= alone {
@@ -99,12 +99,17 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	if e.MaxLosses == 0 {
 		s.held.begins(e.Pos)
 	}
-	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() && !s.tooLate(e) {
+	// While it waited that may have become untrue.
+	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() && s.welcome(e) {
 		return true
 	}
 	s.free(e, slot)
 	return false
 }
+
+// welcome tells whether nobody is against it that an entry begins now: its queue
+// is not paused, and it is not too late.
+func (s *session) welcome(e *stint.Entry) bool { return !s.pauses.has(e.Queue) && !s.tooLate(e) }
 
 // free says that a slot works on nothing any more.
 func (s *session) free(e *stint.Entry, slot int) {

@@ -58,10 +58,10 @@
 // the truth.
 //
 // A porter pauses queues and resumes them. From the moment that an engine has
-// heard that a queue is paused, nothing of it reaches a handler there, but for
-// what had to be announced first, which may take its time to live; and unless
-// something keeps it from hearing, it has heard within a quarter of that and a
-// second: that is how often it asks, and what its question may take. In every
+// heard that a queue is paused, nothing of it reaches a handler there; and
+// unless something keeps it from hearing, it has heard within a quarter of its
+// time to live and a second: that is how often it asks, and what its question
+// may take. In every
 // fifth seed one queue stays paused after the trouble, until all else is done.
 //
 // # Callers

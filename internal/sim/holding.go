@@ -10,8 +10,7 @@ type holding struct {
 	engine stint.Token
 	read   int64
 
-	announced bool // a beat says so before it begins
-	guest     bool // a caller brought it along
+	guest bool // a caller brought it along
 }
 
 // reading is what was read from the store after an instant.
@@ -22,7 +21,7 @@ type reading[T any] struct {
 
 // gets notes what was read of the entry.
 func (h *holding) gets(e *stint.Entry, after int64) {
-	h.pos, h.read, h.announced = e.Pos, after, e.Suspect > 0 || e.MaxLosses == 0
+	h.pos, h.read = e.Pos, after
 }
 
 // claimed notes what the process gets to see of a claim.

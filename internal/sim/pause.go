@@ -124,18 +124,13 @@ func (p *process) knows(queue string) (since, joined time.Time) {
 
 // mayBeginIn checks that an attempt may begin in a queue: not when its engine
 // knows that it is paused, nor long after that, when it should. Reached is when
-// the attempt came to its handler. What is announced first may have been under
-// way, and what a caller brought is the caller's affair.
+// the attempt came to its handler. What a caller brought is the caller's affair.
 func (w *world) mayBeginIn(p *process, job *stint.Job, h holding, reached time.Time) {
 	if h.guest {
 		return
 	}
-	slack := time.Duration(0)
-	if h.announced {
-		slack = p.ttl
-	}
 	known, joined := p.knows(job.Queue)
-	if late := reached.Sub(known); !known.IsZero() && late > slack {
+	if late := reached.Sub(known); !known.IsZero() && late > 0 {
 		w.wrong("job %d: %s began it %v after it had learnt that the queue %s is paused", job.ID, p.name, late, job.Queue)
 	}
 	since := w.pauses.of(job.Queue)
@@ -145,7 +140,7 @@ func (w *world) mayBeginIn(p *process, job *stint.Job, h holding, reached time.T
 	if joined.After(since) {
 		since = joined
 	}
-	if late := reached.Sub(since); late > slack+p.ttl/4+time.Second && !p.distracted(opPaused, since) {
+	if late := reached.Sub(since); late > p.ttl/4+time.Second && !p.distracted(opPaused, since) {
 		w.wrong("job %d: %s began it, and its queue %s had been paused for %v", job.ID, p.name, job.Queue, late)
 	}
 }
