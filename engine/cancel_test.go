@@ -24,11 +24,12 @@ func cancelJob(t *testing.T, s store, id stint.ID) stint.Cancellation {
 func TestARunningJobIsCancelledFromAnywhere(t *testing.T) {
 	onEach(t, func(t *testing.T, s store) {
 		mux := stint.NewMux()
-		began, cause := make(chan struct{}), make(chan error, 1)
+		began, cause, answered := make(chan struct{}), make(chan error, 1), make(chan struct{})
 		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
 			close(began)
 			<-ctx.Done()
 			cause <- context.Cause(ctx)
+			<-answered // or it may be over when the store looks
 			return ctx.Err()
 		})
 		start(t, s, mux, engine.Config{})
@@ -38,6 +39,7 @@ func TestARunningJobIsCancelledFromAnywhere(t *testing.T) {
 		if got := cancelJob(t, s, id); got != stint.CancelAsked {
 			t.Errorf("cancelling answers %q", got)
 		}
+		close(answered)
 		if err := <-cause; !errors.Is(err, stint.ErrCancelled) {
 			t.Errorf("the cause is %v", err)
 		}

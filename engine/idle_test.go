@@ -142,7 +142,7 @@ func TestWhereNobodyRingsAnIdleEngineWaitsLongerAndLongerAndBeginsAnewWithWork(t
 			mux := stint.NewMux()
 			handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
 			stop := start(t, silent{l}, mux, c.config)
-			time.Sleep(10 * time.Second)
+			time.Sleep(10*time.Second + ms/2) // between two looks of each
 			if gaps := l.gaps(); !slices.Equal(gaps[:len(c.want)], c.want) {
 				t.Errorf("%+v: it waited %v ms, want %v", c.config, gaps[:len(c.want)], c.want)
 			}
