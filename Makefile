@@ -17,6 +17,10 @@ space := $(empty) $(empty)
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# A program with the race detector sleeps for a second before it exits, in case
+# that somebody else still reports a race. The tests run hundreds of programs.
+test: export GORACE ?= atexit_sleep_ms=20
+
 .PHONY: test
 test: postgres ## run all tests with the race detector, on the newest PostgreSQL found
 	$(GO) test -race ./...

@@ -88,6 +88,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("WEB", web.URL)
 			e.Setenv("TZ", "UTC")
+			e.Setenv("GORACE", os.Getenv("GORACE")) // how long the program sleeps at its end
 			e.Values[testingTB] = e.T()
 			return nil
 		},
