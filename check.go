@@ -147,8 +147,8 @@ func CheckQueue(name string) error {
 }
 
 // CheckName reports what is wrong with the name of a queue, kind, tag, urn,
-// source, correlation or idempotency key: it is 1 to 255 bytes of UTF-8 without control characters and without
-// space at its ends.
+// source, correlation or idempotency key: it is 1 to 255 bytes of UTF-8 without
+// control characters and without space at its ends.
 func CheckName(field, name string) error {
 	switch {
 	case name == "":

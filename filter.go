@@ -10,12 +10,11 @@ import (
 // Filter chooses jobs: those that fit all of its fields. A zero field does not
 // restrict.
 //
-// What it costs to find them depends on the fields. By tag, by URN, by
-// Correlation, by Faulty,
-// by what went wrong (Outcome, Class, Error) and by the states scheduled,
-// retrying, failed and cancelled a store looks only at jobs that may fit, so
-// that a long history costs nothing. With none of these it goes through all jobs, from the
-// newest on, until Limit is reached.
+// What it costs to find them depends on the fields. By Tag, URN, Correlation and
+// Faulty, by what went wrong (Outcome, Class, Error) and by the states scheduled,
+// retrying, failed and cancelled a store looks only at jobs that may fit, so that
+// a long history costs nothing. With none of these it goes through all jobs, from
+// the newest on, until Limit is reached.
 type Filter struct {
 	States []State // any of these
 	Kind   string

@@ -53,11 +53,7 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outco
 				continue
 			}
 			if !s.reserveHooks(current.entry) {
-				p.busy.Add(1)
-				s.pass(s.giveUp(current), ended)
-				s.awaitHookRoom()
-				p.busy.Add(-1)
-				s.capacity.ring()
+				s.giveUpForHooks(current, ended)
 				continue
 			}
 			s.untold.await(current.entry.ID, s.work.Done())
@@ -74,11 +70,10 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outco
 	})
 }
 
-// mayBegin tells whether an entry may be run now: not when the engine stops,
-// nor when its queue was paused, nor when it is too late to begin, which may be
-// while it waits here; a suspect, or what must run at most once, not
-// before a beat has announced it; and none when the engine may have been buried
-// since its last beat.
+// mayBegin tells whether an entry may be run now: not when the engine stops, nor
+// when its queue was paused, nor when it is too late to begin; a suspect, or what
+// must run at most once, not before a beat has announced it; and none when the
+// engine may have been buried since its last beat.
 func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	select {
 	case <-s.stopping:
@@ -99,7 +94,7 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	if e.MaxLosses == 0 {
 		s.held.begins(e.Pos)
 	}
-	// While it waited that may have become untrue.
+	// While it waited, here or for the beat, all of that may have changed.
 	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() && s.welcome(e) {
 		return true
 	}
@@ -139,6 +134,17 @@ func (s *session) notBegun(t task) outcome {
 	}
 	s.hooks.release(t.entry.Kind)
 	return s.giveUp(t)
+}
+
+// giveUpForHooks hands an entry back that has no place for its hooks, and keeps
+// its slot and its room in the pool until there is one again. Otherwise the
+// engine would claim that entry anew, and perhaps always before the others.
+func (s *session) giveUpForHooks(t task, ended chan<- outcome) {
+	t.pool.busy.Add(1)
+	s.pass(s.giveUp(t), ended)
+	s.awaitHookRoom()
+	t.pool.busy.Add(-1)
+	s.capacity.ring()
 }
 
 // giveUp hands an entry back that was not begun.

@@ -93,10 +93,7 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	if len(f.States) > 0 {
 		add("j.state = any (%s)", f.States)
 	}
-	equal("kind", f.Kind)
 	equal("queue", f.Queue)
-	equal("urn", f.URN)
-	equal("source", f.Source)
 	if f.Faulty {
 		where = append(where, "j.faulty")
 	}
@@ -120,18 +117,39 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 		add("j.id < %s", f.Before)
 	}
 	from, id := "stint.jobs j", "j.id"
-	if rare := rare(f, value); rare != "" {
+	rare := rare(f, value)
+	own := entered(f, value)
+	switch {
+	case rare != "":
+		// What never changes is asked of the job's entry alone: where nothing
+		// fits, every job that may is looked at, and the view costs more.
+		if len(own) > 0 {
+			rare = "select r.id from (" + rare + ") r where (select " + strings.Join(own, " and ") + " from stint.entries j where j.pos = r.id)"
+		}
 		// Offset 0 keeps the planner from turning it round, which it does
 		// without statistics: then it walks all jobs in search of a few.
 		from = "(select r.id from (" + rare + ") r order by r.id desc offset 0) f" +
 			" cross join lateral (select * from stint.jobs j where j.id = f.id offset 0) j"
 		id = "f.id"
+	default:
+		where = append(where, own...)
 	}
 	text = "select " + columns + " from " + from
 	if len(where) > 0 {
 		text += " where " + strings.Join(where, " and ")
 	}
 	return text + " order by " + id + " desc limit " + value(cmp.Or(f.Limit, 100)), args
+}
+
+// entered are conditions on what a job's entry says for ever, which the view
+// shows under the same names.
+func entered(f stint.Filter, value func(v any) string) (conditions []string) {
+	for _, c := range [...]struct{ column, want string }{{"kind", f.Kind}, {"urn", f.URN}, {"source", f.Source}} {
+		if c.want != "" {
+			conditions = append(conditions, "j."+c.column+" = "+value(c.want))
+		}
+	}
+	return conditions
 }
 
 // rare is the query of the jobs that may fit, each once, or nothing where these

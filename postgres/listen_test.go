@@ -13,26 +13,31 @@ import (
 	"github.com/stint-go/stint"
 )
 
+// listening begins to listen to a store. The rings come until stop is called.
+func listening(t *testing.T, s *Store) (rung <-chan struct{}, stop func()) {
+	t.Helper()
+	rings, over := make(chan struct{}, 100), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { over <- s.Listen(ctx, func() { rings <- struct{}{} }) }()
+	<-rings // it has begun
+	return rings, func() { t.Helper(); cancel(); must(t, <-over) }
+}
+
 // U58: people see who listens, and it is a connection of its own.
 func TestListeningIsAConnectionOfItsOwnWithAName(t *testing.T) {
 	s := newStore(t)
-	ctx, stop := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	rung := make(chan struct{}, 100)
-	const listening = `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'stint listen'`
-	if n := value[int](t, s.pool, listening); n != 0 {
+	const listeners = `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'stint listen'`
+	if n := value[int](t, s.pool, listeners); n != 0 {
 		t.Errorf("%d listen before anybody does", n)
 	}
-	go func() { over <- s.Listen(ctx, func() { rung <- struct{}{} }) }()
-	<-rung
-	if n := value[int](t, s.pool, listening); n != 1 {
+	_, stop := listening(t, s)
+	if n := value[int](t, s.pool, listeners); n != 1 {
 		t.Errorf("%d listen, want one", n)
 	}
 	if n := s.pool.Stat().AcquiredConns(); n != 0 {
 		t.Errorf("%d connections of the pool are in use", n)
 	}
 	stop()
-	must(t, <-over)
 }
 
 // A peer that was cut off without a word is noticed by asking.

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -180,11 +179,7 @@ func TestAMarkerOfADeletedJobIsTidiedUp(t *testing.T) {
 // U24: programs in other languages pause queues too.
 func TestSQLPausesAndResumesAQueue(t *testing.T) {
 	s := verified(t)
-	rung := make(chan struct{}, 100)
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error)
-	go func() { over <- s.Listen(ctx, func() { rung <- struct{}{} }) }()
-	<-rung
+	rung, stop := listening(t, s)
 	conn := connect(t, s)
 	for _, step := range []struct {
 		sql  string
@@ -206,8 +201,7 @@ func TestSQLPausesAndResumesAQueue(t *testing.T) {
 			t.Errorf("%s did not ring", step.sql)
 		}
 	}
-	cancel()
-	must(t, <-over)
+	stop()
 	for _, name := range []string{`''`, `'*'`, `null`, `' a'`, `E'a\nb'`, `repeat('q', 256)`} {
 		_, err := conn.Exec(t.Context(), `select stint.pause(`+name+`)`)
 		var pg *pgconn.PgError

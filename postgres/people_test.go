@@ -194,11 +194,7 @@ func TestAnUnprivilegedOwnerCanInstallAndWork(t *testing.T) {
 
 func TestSQLEnqueuesWithTheCallersTransaction(t *testing.T) {
 	s := verified(t)
-	rung := make(chan struct{}, 100)
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error)
-	go func() { over <- s.Listen(ctx, func() { rung <- struct{}{} }) }()
-	<-rung
+	rung, stop := listening(t, s)
 	gone, quiet, loud := begin(t, s), begin(t, s), begin(t, s)
 	value[int64](t, gone, `select stint.enqueue('k')`)
 	must(t, gone.Rollback(t.Context()))
@@ -222,8 +218,7 @@ func TestSQLEnqueuesWithTheCallersTransaction(t *testing.T) {
 	if n := value[int](t, s.pool, `select count(*) from stint.jobs where state = 'available'`); n != 2 {
 		t.Errorf("%d jobs are available, want 2", n)
 	}
-	cancel()
-	must(t, <-over)
+	stop()
 }
 
 // TestTheCountsOfStatesAddUpAtAnyMoment reads the view while jobs move through
@@ -336,23 +331,5 @@ func TestSQLRefusesThePoliciesThatGoRefuses(t *testing.T) {
 		if refused != (err != nil) {
 			t.Errorf("Go refuses %s: %v; an enqueue gives %v", text, refused, err)
 		}
-	}
-}
-
-func TestSQLFindsJobsByTheirArguments(t *testing.T) {
-	s := newStore(t)
-	client := stint.NewClient(s)
-	one, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "k", Args: []byte(`{"customer": 42, "new": true}`)})
-	must(t, err)
-	two := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"customer": 42}', delay => '1 hour')`)
-	bare, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "k"})
-	must(t, err)
-	value[stint.ID](t, s.pool, `select stint.enqueue('k', null)`)
-	found := value[[]stint.ID](t, s.pool, `select array_agg(id order by id) from stint.jobs where args->>'customer' = '42'`)
-	if want := []stint.ID{one, two}; !slices.Equal(found, want) {
-		t.Errorf("by their customer jobs %v are found, want %v", found, want)
-	}
-	if n := value[int](t, s.pool, `select count(*) from stint.jobs where args = '{}' and id >= $1`, bare); n != 2 {
-		t.Errorf("%d of the two jobs without arguments have an empty object for them", n)
 	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,6 +93,13 @@ func TestArgumentsAreFoundBySQLAndAreNeverNull(t *testing.T) {
 	}
 	if n := value[string](t, s.pool, `select args->>'n' from stint.jobs where id = $1`, fails); n != "9007199254740993" {
 		t.Errorf("the number became %s", n)
+	}
+	both := []stint.ID{
+		enqueue(`{"customer": 42, "new": true}`),
+		value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"customer": 42}', delay => '1 hour')`),
+	}
+	if got := value[[]stint.ID](t, s.pool, `select array_agg(id order by id) from stint.jobs where args->>'customer' = '42'`); !slices.Equal(got, both) {
+		t.Errorf("by a number jobs %v are found, want %v", got, both)
 	}
 	enqueue(``)
 	enqueue(`null`, stint.In(time.Hour))

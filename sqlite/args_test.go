@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,6 +46,10 @@ func TestArgumentsAreFoundBySQLAndAreNeverNull(t *testing.T) {
 		if got := ids(`args ->> 'customer' = '` + key + `'`); len(got) != 1 || got[0] != id {
 			t.Errorf("%s finds jobs %v, want %d", key, got, id)
 		}
+	}
+	both := []stint.ID{enqueue(`{"customer": 42, "new": true}`), enqueue(`{"customer": 42}`, stint.In(time.Hour))}
+	if got := ids(`args ->> 'customer' = 42 order by id`); !slices.Equal(got, both) {
+		t.Errorf("by a number jobs %v are found, want %v", got, both)
 	}
 	enqueue(``)
 	enqueue(`null`, stint.In(time.Hour))

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,30 +122,4 @@ func plan(t *testing.T, s *Store, text string, args ...any) string {
 		t.Fatal(err)
 	}
 	return steps.String()
-}
-
-func TestSQLFindsJobsByTheirArguments(t *testing.T) {
-	s := open(t, Memory)
-	ids, err := stint.NewClient(s).EnqueueMany(t.Context(), []stint.NewJob{
-		{Kind: "k", Args: []byte(`{"customer": 42, "new": true}`)}, {Kind: "k", Args: []byte(`{"customer": 42}`), Delay: time.Hour}, {Kind: "k"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text, want := range map[string][]stint.ID{
-		`select id from stint_jobs where args->>'customer' = 42 order by id`: ids[:2],
-		`select id from stint_jobs where args = '{}'`:                        ids[2:],
-		`select id from stint_jobs where args is null`:                       nil,
-	} {
-		var found []stint.ID
-		err := s.read(t.Context(), func(c *conn) error {
-			return c.query(text, nil, func(q *stmt) error {
-				found = append(found, stint.ID(q.ColumnInt64(0)))
-				return nil
-			})
-		})
-		if err != nil || !slices.Equal(found, want) {
-			t.Errorf("%s finds %v, error %v; want %v", text, found, err, want)
-		}
-	}
 }

@@ -79,6 +79,28 @@ func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// lists makes a command the one that lists all there is of something: as a table,
+// or with --json as it is found.
+func lists[T any](a *app, cmd *cobra.Command, find func(*database, context.Context) ([]T, error), show func([]T)) *cobra.Command {
+	cmd.Use, cmd.Aliases, cmd.Args = "list", []string{"ls"}, arguments(0)
+	return a.withJSON(a.does(cmd, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, looking)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		all, err := find(db, ctx)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(append([]T{}, all...)) // [] rather than null
+		}
+		show(all)
+		return nil
+	}))
+}
+
 // group is a command that only holds others.
 func (a *app) group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = 2

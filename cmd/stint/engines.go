@@ -28,27 +28,9 @@ func (a *app) enginesCommand() *cobra.Command {
 }
 
 func (a *app) enginesListCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List the engines of the roster, the oldest first",
-		Args:    arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, looking)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		engines, err := db.Engines(ctx)
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(append([]stint.EngineInfo{}, engines...))
-		}
-		a.listEngines(engines)
-		return nil
-	}))
+	return lists(a, &cobra.Command{
+		Short: "List the engines of the roster, the oldest first",
+	}, (*database).Engines, a.listEngines)
 }
 
 func (a *app) listEngines(engines []stint.EngineInfo) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -22,29 +21,11 @@ func (a *app) kindsCommand() *cobra.Command {
 }
 
 func (a *app) kindsListCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List the kinds that engines declared, with the defaults of their jobs",
+	return lists(a, &cobra.Command{
+		Short: "List the kinds that engines declared, with the defaults of their jobs",
 		Long: `List shows the kinds that engines declared when they joined, whether they run now
 or not, with what their jobs get when nothing else is said.`,
-		Args: arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, looking)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		kinds, err := db.Kinds(ctx)
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(append([]stint.Declaration{}, kinds...))
-		}
-		a.listKinds(kinds)
-		return nil
-	}))
+	}, (*database).Kinds, a.listKinds)
 }
 
 func (a *app) listKinds(kinds []stint.Declaration) {

@@ -25,29 +25,11 @@ func (a *app) queuesCommand() *cobra.Command {
 }
 
 func (a *app) queuesListCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List the queues with how many jobs are in each state",
+	return lists(a, &cobra.Command{
+		Short: "List the queues with how many jobs are in each state",
 		Long: `List shows the queues that have jobs and those that are paused. It counts every
 job that there is, so on a long history it takes a while.`,
-		Args: arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, looking)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		queues, err := db.Queues(ctx)
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(append([]stint.QueueInfo{}, queues...))
-		}
-		a.listQueues(queues)
-		return nil
-	}))
+	}, (*database).Queues, a.listQueues)
 }
 
 func (a *app) listQueues(queues []stint.QueueInfo) {
