@@ -109,3 +109,26 @@ func TestACallerWhoGivesUpLeavesWhatIsReadyToOthersUncharged(t *testing.T) {
 		}
 	})
 }
+
+func TestHooksHaveEndedBeforeTheNextReadyJobBegins(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var got []string
+		mux := stint.NewMux()
+		handle(mux, "note", func(_ context.Context, job *stint.Job) error {
+			got = append(got, "job "+string(job.Args))
+			return nil
+		}).Hook(stint.Hooks{Finally: func(_ context.Context, job *stint.Job, _ *stint.Execution) error {
+			time.Sleep(30 * time.Millisecond)
+			got = append(got, "hook "+string(job.Args))
+			return nil
+		}})
+		enqueue(t, s, "note", `1`)
+		enqueue(t, s, "note", `2`)
+		if _, err := newEngine(t, s, mux, engine.Config{}).RunReady(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"job 1", "hook 1", "job 2", "hook 2"}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
+}

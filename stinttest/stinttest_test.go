@@ -380,3 +380,35 @@ func TestADrainOnAFileReachesTransactionsOfTheHandlers(t *testing.T) {
 	}
 	wantText(t, r.String(), "after  job  kind   attempt  outcome    took", "oh", "mail")
 }
+
+func TestWhatIsOverdueRunsInTheOrderOfItsTimeToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mux := stint.NewMux()
+		stint.Handle(mux, chore, func(context.Context, *stint.Job, note) error { return nil })
+		w := stinttest.New(t, mux)
+		enqueue(t, w.Client(), chore, "second", stint.In(2*time.Hour), stint.Priority(-1))
+		enqueue(t, w.Client(), chore, "first", stint.In(time.Hour))
+		time.Sleep(3 * time.Hour)
+		same(t, "the runs", told(w.Drain()), []string{"first 0s completed", "second 0s completed"})
+	})
+}
+
+func TestAJobThatIsPutOffRunsAtItsNewTime(t *testing.T) {
+	everywhere(t, func(t *testing.T, on func(*stint.Mux, ...engine.Config) *stinttest.Worker) {
+		var w *stinttest.Worker
+		var later stint.ID
+		mux := stint.NewMux()
+		stint.Handle(mux, chore, func(ctx context.Context, job *stint.Job, in note) error {
+			if in.Text != "puts off" {
+				return nil
+			}
+			_, err := w.Store().Retry(ctx, []stint.ID{later}, stint.Again{In: 4 * time.Hour})
+			return err
+		})
+		w = on(mux)
+		later = enqueue(t, w.Client(), chore, "put off", stint.In(3*time.Hour))
+		enqueue(t, w.Client(), chore, "between", stint.In(5*time.Hour))
+		enqueue(t, w.Client(), chore, "puts off", stint.In(2*time.Hour))
+		same(t, "the runs", told(w.Drain()), []string{"puts off 2h0m0s completed", "between 5h0m0s completed", "put off 6h0m0s completed"})
+	})
+}
