@@ -12,7 +12,7 @@ func TestARightHistoryIsClean(t *testing.T) {
 	w := busyWorld()
 	w.opt.Drained = true
 	want := &Report{
-		Jobs: 12, Final: 12, Enqueues: 14, Runs: 17, OpenRuns: 1,
+		Jobs: 12, Final: 12, Deleted: 2, Enqueues: 16, Runs: 19, OpenRuns: 1,
 		RolledBack: 1, UnknownCommitted: 1, UnknownAbsent: 1, Overlaps: 1,
 		Reruns: map[string]int{ReasonRetry: 2, ReasonSnooze: 1, ReasonReturn: 1, ReasonCrash: 2, ReasonCutOff: 1},
 	}
