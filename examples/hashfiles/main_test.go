@@ -55,15 +55,16 @@ func hashfiles(t *testing.T, args ...string) (string, error) {
 }
 
 func databases(t *testing.T, f func(t *testing.T, db string)) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { f(t, filepath.Join(t.TempDir(), "hash.db")) })
 	t.Run("postgres", func(t *testing.T) { f(t, pgtest.New(t)) })
 }
 
 func TestEveryFileIsHashedOnceAndTheCountsAddUp(t *testing.T) {
 	databases(t, func(t *testing.T, db string) {
-		root := tree(t, 300, 100)
+		root := tree(t, 100, 100)
 		out, err := hashfiles(t, "--db", db, root)
-		if err != nil || !strings.Contains(out, "0 were hashed before") || !strings.Contains(out, "300 files = 300 jobs completed + 0 failed; 300 hashes of") {
+		if err != nil || !strings.Contains(out, "0 were hashed before") || !strings.Contains(out, "100 files = 100 jobs completed + 0 failed; 100 hashes of") {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		changed := filepath.Join(root, "d1", "e1", "file 1.bin")
@@ -71,7 +72,7 @@ func TestEveryFileIsHashedOnceAndTheCountsAddUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := hashfiles(t, "--db", db, root)
-		if err != nil || !strings.Contains(again, "299 were hashed before") || !strings.Contains(again, "300 files = 300 jobs completed") {
+		if err != nil || !strings.Contains(again, "99 were hashed before") || !strings.Contains(again, "100 files = 100 jobs completed") {
 			t.Fatalf("%v\n%s", err, again)
 		}
 	})
@@ -79,7 +80,7 @@ func TestEveryFileIsHashedOnceAndTheCountsAddUp(t *testing.T) {
 
 func TestARunThatWasKilledIsFinishedByTheNextOneWithoutDoingAnythingTwice(t *testing.T) {
 	databases(t, func(t *testing.T, db string) {
-		const files = 60
+		const files = 40
 		root := tree(t, files, 2<<20)
 		store, closeStore, err := open(t.Context(), db)
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -88,69 +90,93 @@ const batch = 1000
 // enqueue makes a job of each file, all in a few transactions. Those that an
 // earlier run has made are found by their keys.
 func (s *scan) enqueue(ctx context.Context, store Store) error {
+	states, err := s.states(ctx, store)
+	if err != nil {
+		return err
+	}
 	client := stint.NewClient(store)
-	var jobs []stint.NewJob
-	var of []*file
-	flush := func() error {
+	for files := range slices.Chunk(s.files, batch) {
+		var jobs []stint.NewJob
+		var of []*file
+		for i := range files {
+			f := &files[i]
+			if f.err != nil {
+				continue
+			}
+			job, err := hashFile.New(f.File, stint.IdempotencyKey(f.key), stint.Tag(s.tag()))
+			if err != nil {
+				return err
+			}
+			jobs, of = append(jobs, job), append(of, f)
+		}
 		receipts, err := client.EnqueueReceipts(ctx, jobs)
 		if err != nil {
 			return fmt.Errorf("enqueue %d files: %w", len(jobs), err)
 		}
 		for i, r := range receipts {
-			if of[i].job = r.ID; !r.Duplicate {
-				continue
-			}
-			if err := s.resume(ctx, store, of[i]); err != nil {
-				return err
+			of[i].job = r.ID
+			if r.Duplicate {
+				if err := s.resume(ctx, store, of[i], states); err != nil {
+					return err
+				}
 			}
 		}
-		jobs, of = nil, nil
-		return nil
 	}
-	for i := range s.files {
-		f := &s.files[i]
-		if f.err != nil {
-			continue
-		}
-		job, err := hashFile.New(f.File, stint.IdempotencyKey(f.key), stint.Tag(s.tag()))
+	return nil
+}
+
+// states lists the jobs of earlier runs.
+func (s *scan) states(ctx context.Context, store Store) (map[stint.ID]stint.State, error) {
+	all := map[stint.ID]stint.State{}
+	filter := stint.Filter{Tag: s.tag(), Limit: batch}
+	for {
+		page, err := store.Jobs(ctx, filter)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("look for what was done before: %w", err)
 		}
-		if jobs, of = append(jobs, job), append(of, f); len(jobs) == batch {
-			if err := flush(); err != nil {
-				return err
-			}
+		for _, job := range page {
+			all[job.ID] = job.State
 		}
+		if len(page) < batch {
+			return all, nil
+		}
+		filter.Before = page[len(page)-1].ID
 	}
-	return flush()
 }
 
 // resume looks at the job of an earlier run: one that failed is done again, under
 // another id.
-func (s *scan) resume(ctx context.Context, store Store, f *file) error {
+func (s *scan) resume(ctx context.Context, store Store, f *file, states map[stint.ID]stint.State) error {
 	for {
-		job, err := store.Job(ctx, f.job)
+		state, there := states[f.job]
+		if !there { // somebody else enqueued it since, or it was deleted
+			switch job, err := store.Job(ctx, f.job); {
+			case errors.Is(err, stint.ErrNotFound):
+				f.err = fmt.Errorf("its job %d was deleted, and the key is remembered", f.job)
+				return nil
+			case err != nil:
+				return fmt.Errorf("look at job %d: %w", f.job, err)
+			default:
+				state = job.State
+			}
+		}
 		switch {
-		case errors.Is(err, stint.ErrNotFound):
-			f.err = fmt.Errorf("its job %d was deleted, and the key is remembered", f.job)
-			return nil
-		case err != nil:
-			return err
-		case job.State == stint.Completed:
+		case state == stint.Completed:
 			s.before++
 			return nil
-		case !job.State.Final():
+		case !state.Final():
 			return nil
 		}
 		answers, err := store.Retry(ctx, []stint.ID{f.job}, stint.Again{Once: true})
 		if err != nil {
 			return fmt.Errorf("do job %d again: %w", f.job, err)
 		}
-		again := answers[f.job].ID
-		if again == 0 || again == f.job {
+		a := answers[f.job]
+		if a.Answer != stint.RetryRecoveredBefore {
+			f.job = cmp.Or(a.ID, f.job)
 			return nil
 		}
-		f.job = again // which may have failed as well, in a run before this one
+		f.job = a.ID // which a run before this one made, and may have failed as well
 	}
 }
 
