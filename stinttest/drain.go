@@ -102,7 +102,7 @@ func (w *Worker) ready(ctx context.Context, d *drain) error {
 		if err != nil {
 			return err
 		}
-		shift := now.Sub(time.Now())
+		shift := time.Until(now)
 		n, err := w.engine.RunReady(ctx, func(job *stint.Job, x stint.Execution) bool {
 			return d.note(job, x, shift)
 		})
