@@ -23,8 +23,8 @@ type Fleet struct {
 	done      []check.Disturbance
 	harmed    map[string][]span // by process
 	deleted   []check.Deletion
-	cancelled map[int64]bool // that somebody asked to be cancelled
-	workers   []string       // all that were ever started
+	cancelled map[int64]check.Instant // that somebody asked to be cancelled: when it was said to be, or 0
+	workers   []string                // all that were ever started
 }
 
 // span is a time during which a process stood still; without an end it was
@@ -44,7 +44,7 @@ func NewFleet(t testing.TB) *Fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}, cancelled: map[int64]bool{}}
+	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}, cancelled: map[int64]check.Instant{}}
 }
 
 // Disturb notes what the test does, for the judge.
@@ -66,7 +66,16 @@ func (f *Fleet) Cancels(jobs ...stint.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range jobs {
-		f.cancelled[int64(id)] = true
+		f.cancelled[int64(id)] += 0
+	}
+}
+
+// Cancelled notes that a job was cancelled, as the database said: it is over.
+func (f *Fleet) Cancelled(job stint.ID, at check.Instant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cancelled[int64(job)] == 0 {
+		f.cancelled[int64(job)] = at
 	}
 }
 

@@ -116,7 +116,7 @@ func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *ch
 	if err := checkEffects(ctx, g, gone); err != nil {
 		f.t.Error(err)
 	}
-	f.checkCancelled(all)
+	f.checkCancelled(history, all)
 	return report
 }
 
@@ -162,14 +162,25 @@ func (f *Fleet) tell(job int64, history *check.History, facts *check.Facts) {
 	}
 }
 
-// checkCancelled makes sure that what was cancelled was asked for.
-func (f *Fleet) checkCancelled(facts *check.Facts) {
+// checkCancelled makes sure that what was cancelled was asked for, and that what
+// was said to be cancelled stayed so and did not begin again.
+func (f *Fleet) checkCancelled(history *check.History, facts *check.Facts) {
 	f.t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, x := range facts.Executions {
-		if x.Outcome == check.OutcomeCancelled && !f.cancelled[x.Job] {
+		if _, asked := f.cancelled[x.Job]; x.Outcome == check.OutcomeCancelled && !asked {
 			f.t.Errorf("job %d was cancelled, and nobody asked for that", x.Job)
+		}
+	}
+	for _, j := range facts.Jobs {
+		if f.cancelled[j.ID] != 0 && j.State != check.StateCancelled {
+			f.t.Errorf("job %d was said to be cancelled, and is %s", j.ID, j.State)
+		}
+	}
+	for _, r := range history.Runs {
+		if at := f.cancelled[r.Job]; at != 0 && r.Start > at {
+			f.t.Errorf("job %d was said to be cancelled, and began %v later on %s", r.Job, r.Start.Sub(at), history.Processes[r.Process].Name)
 		}
 	}
 }

@@ -55,6 +55,12 @@ func (p *People) cancel(ctx context.Context, dice *rand.Rand) string {
 	}
 	p.Fleet.Cancels(ids...)
 	answers, err := p.Store.Cancel(ctx, ids, "a test's whim")
+	told := check.Now()
+	for id, a := range answers {
+		if a == stint.CancelledNow {
+			p.Fleet.Cancelled(id, told)
+		}
+	}
 	return p.say("cancel", ids, answers, err)
 }
 
