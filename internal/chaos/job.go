@@ -69,10 +69,11 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 		}
 		who, _ := engines.LoadAndDelete(job.ID)
 		token, _ := who.(stint.Token)
-		run := history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
+		run := w.end.before(func() check.Running {
+			return history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
+		})
 		if args.Exit {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
+			w.end.now()
 		}
 		how, cause := check.Panic, error(nil)
 		defer func() { run.End(how, fmt.Sprint(cause)) }()

@@ -54,10 +54,9 @@ func (k *Keeper) watch(w Worker) {
 		if p.cmd.ProcessState.Exited() && !p.retired.Load() && Count(f.Events(p.Name), stint.EventJoined) > 0 {
 			f.t.Errorf("%s ended by itself: %v", p.Name, p.err)
 		}
-		f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: check.Now()})
-		// On SQLite the kernel shows others at once that it is gone, and they may
-		// have buried it by now.
-		f.harm(p.Name, time.Now().Add(-time.Second), time.Time{})
+		at, gone := f.wentAt(p.Name)
+		f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: gone})
+		f.harm(p.Name, at, time.Time{})
 		time.Sleep(100 * time.Millisecond)
 		next, err := f.start(k.life(w))
 		if err != nil {

@@ -31,6 +31,8 @@ type Worker struct {
 	Grace      time.Duration
 	Poll       time.Duration
 	Drag       time.Duration // what each job takes here beside its work
+
+	end *end
 }
 
 // Main turns this process into a worker when it was started as one, and
@@ -87,7 +89,9 @@ func (w *Worker) run(ctx context.Context) error {
 		return err
 	}
 	defer ground.Close()
-	log := logEvents(os.Stderr)
+	lines := logLines(os.Stderr)
+	log := logEvents(lines)
+	w.end = &end{log: lines}
 	var engines sync.Map // the token under which each job was started last: sessions come and go
 	mux := stint.NewMux()
 	mux.Add(Kind.Declaration(), w.handler(history, ground, &engines))
