@@ -62,7 +62,7 @@ func endure(t *testing.T, db string) {
 	m := &chaos.Mixed{
 		T: t, Fleet: fleet, Rand: dice, TTL: ttl, Rest: 100 * time.Millisecond,
 		People:   &chaos.People{Fleet: fleet, Store: ground.Store},
-		Producer: &chaos.Producer{Name: "producer", Ground: ground, History: fleet.History, Mixed: true, Varied: true, Slow: true, Rand: dice},
+		Producer: &chaos.Producer{Name: "producer", Ground: ground, History: fleet.History, Mixed: true, Varied: true, Deadly: true, Slow: true, Rand: dice},
 	}
 	for i := range workers {
 		m.Workers = append(m.Workers, chaos.Kept{Keeper: fleet.Keep(chaos.Worker{

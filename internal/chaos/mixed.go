@@ -29,7 +29,7 @@ type Mixed struct {
 	Rand    *rand.Rand
 	Workers []Kept
 	TTL     time.Duration // of the workers
-	Rest    time.Duration // between two acts, at most; 800 ms if it is 0
+	Rest    time.Duration // between two acts, at most; 550 ms if it is 0
 
 	Server  *pgtest.Server
 	Admin   *pgxpool.Pool // past all proxies
@@ -101,7 +101,7 @@ func (m *Mixed) Run(ctx context.Context, long time.Duration) {
 			possible = append(possible, slices.Repeat([]trouble{t}, t.weight)...)
 		}
 	}
-	rest := cmp.Or(m.Rest, 800*time.Millisecond)
+	rest := cmp.Or(m.Rest, 550*time.Millisecond)
 	for time.Since(m.began) < long && !m.T.Failed() {
 		m.dice = rand.New(rand.NewPCG(m.Rand.Uint64(), m.Rand.Uint64()))
 		time.Sleep(time.Duration(m.dice.Int64N(int64(rest))))

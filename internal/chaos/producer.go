@@ -21,6 +21,7 @@ type Producer struct {
 	Rand    *rand.Rand
 	Mixed   bool // jobs that fail, panic, snooze, wait and take time; otherwise all are quick
 	Varied  bool // of the mixed jobs some have policies, bounds, keys and labels of their own
+	Deadly  bool // and a few end their process each time
 
 	Slow bool // some of the mixed jobs take a second or two
 	// Pause is how long it rests between transactions on average.
@@ -131,7 +132,7 @@ func (p *Producer) job(key string) (stint.NewJob, error) {
 		var more []stint.Option
 		more, args.Grant = p.variety(key)
 		options = append(options, more...)
-		args.Exit = p.Rand.IntN(60) == 0
+		args.Exit = p.Deadly && p.Rand.IntN(60) == 0
 	}
 	return Kind.New(args, options...)
 }
