@@ -28,6 +28,17 @@ func TestARightHistoryIsClean(t *testing.T) {
 	}
 }
 
+// The handler cannot know its position, and both entries are attempt 1 of the
+// same engine.
+func TestARunThatSnoozedIsNotTakenForTheEntryThatWasCancelledUnbegun(t *testing.T) {
+	w := newWorld()
+	w.job("snoozed", Committed, StateAvailable).does(1, Snooze, OutcomeSnoozed, false).again().claimed(1).ends(1, OutcomeCancelled, true)
+	w.run("snoozed").Pos = 0
+	if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnUnfinishedHistoryIsClean(t *testing.T) {
 	w := idleWorld()
 	got := Compare(&w.h, &w.f, w.opt)
