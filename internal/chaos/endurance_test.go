@@ -71,7 +71,7 @@ func endure(t *testing.T, db string) {
 	}
 	m.Run(t.Context(), endurance(t))
 	calm := time.Now()
-	fleet.Drain(t.Context(), ground.Store, time.Minute)
+	fleet.Drain(t.Context(), ground.Store, 2*time.Minute)
 	t.Logf("everything was done %v after the trouble ended", time.Since(calm))
 	lives := 0
 	for _, w := range m.Workers {
