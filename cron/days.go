@@ -129,12 +129,27 @@ func nearestWeekday(n, length, first int) int {
 
 // ofWeek returns the days by their weekday.
 func (d days) ofWeek(length, first int) set {
+	if d.week == span(0, 6) {
+		return span(1, length)
+	}
 	var s set
-	for n := 1; n <= length; n++ {
-		weekday := (first + n - 1) % 7
-		if d.week.has(weekday) || d.nth[(n+6)/7].has(weekday) || n > length-7 && d.lastOf.has(weekday) {
-			s |= 1 << n
+	for weekday := range 7 {
+		offset := (weekday - first + 7) % 7
+		all := every7th << offset & span(1, length)
+		if d.week.has(weekday) {
+			s |= all
+		}
+		for n := 1; n < len(d.nth); n++ {
+			if d.nth[n].has(weekday) {
+				s |= all & span(7*n-6, 7*n)
+			}
+		}
+		if d.lastOf.has(weekday) {
+			s |= all & span(length-6, length)
 		}
 	}
 	return s
 }
+
+// every7th is the 1st, 8th, … of a month.
+const every7th set = 1<<1 | 1<<8 | 1<<15 | 1<<22 | 1<<29

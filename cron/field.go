@@ -2,24 +2,9 @@ package cron
 
 import (
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 )
-
-// A set has bit n for the value n of a field.
-type set uint64
-
-func (s set) has(n int) bool { return s>>n&1 != 0 }
-
-// from returns the smallest value of at least n.
-func (s set) from(n int) (int, bool) {
-	rest := s >> n << n
-	return bits.TrailingZeros64(uint64(rest)), rest != 0
-}
-
-// span is the set of all values from low to high.
-func span(low, high int) set { return set(1)<<(high+1) - set(1)<<low }
 
 // field says what one of the five may hold.
 type field struct {
