@@ -70,13 +70,13 @@ func (f field) item(item string) (low, high, step int, err error) {
 	first, last, ranged := strings.Cut(base, "-")
 	switch {
 	case base == "*":
-		low, high = f.low, f.high
+		low, high = f.low, f.top()
 	case ranged:
 		low, high, err = f.ends(first, last)
 	default:
 		low, err = f.value(base)
 		if high = low; stepped {
-			high = f.high
+			high = max(low, f.top())
 		}
 	}
 	if err != nil {
@@ -106,7 +106,8 @@ func (f field) ends(first, last string) (low, high int, err error) {
 	return low, high, nil
 }
 
-// top is the highest value without a second name.
+// top is the highest value, Sunday counted once: every second day from Monday on
+// is not Sunday too.
 func (f field) top() int {
 	if f.high == 7 {
 		return 6
@@ -135,9 +136,9 @@ func (f field) step(text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n < 1 || n > f.high {
+	if n < 1 || n > f.top() {
 		// A larger one would leave the first value alone: surely a slip.
-		return 0, f.wrong("the step %s is not between 1 and %d", text, f.high)
+		return 0, f.wrong("the step %s is not between 1 and %d", text, f.top())
 	}
 	return n, nil
 }

@@ -141,9 +141,9 @@ func (m *matching) onDate(d date) bool {
 	if !holds(month, d.month, 1, 12) {
 		return false
 	}
-	byMonth, byWeek := holds(dayOfMonth, d.day, 1, 31), holds(dayOfWeek, d.weekday, 0, 7)
+	byMonth, byWeek := holds(dayOfMonth, d.day, 1, 31), holds(dayOfWeek, d.weekday, 0, 6)
 	if d.weekday == 0 {
-		byWeek = byWeek || holds(dayOfWeek, 7, 0, 7)
+		byWeek = byWeek || holds(dayOfWeek, 7, 0, 6)
 	}
 	for item := range strings.SplitSeq(dayOfMonth, ",") {
 		byMonth = byMonth || countedInMonth(item, d)

@@ -221,7 +221,8 @@ func (r Recurrence) Words() string {
 
 // storable refuses times that JSON and databases cannot hold.
 func storable(t time.Time, ok bool) (time.Time, bool) {
-	if !ok || t.UTC().Year() > maxYear || t.Year() > maxYear {
+	utc := t.UTC().Year()
+	if !ok || utc < 1 || utc > maxYear || t.Year() > maxYear {
 		return time.Time{}, false
 	}
 	return t, true

@@ -32,8 +32,7 @@ func Parse(text string) (Recurrence, error) {
 		return Recurrence{}, invalidf("the text has %d bytes; the longest has %d", len(text), maxText)
 	}
 	if name, ok := strings.CutPrefix(strings.TrimSpace(text), functionPrefix); ok {
-		r := Function(name)
-		return r, r.Validate()
+		return valid(Function(name))
 	}
 	// Fields, not Split: between the fields of a crontab is any space.
 	words := strings.Fields(strings.ToUpper(text))
@@ -68,7 +67,11 @@ func parseEvery(args []string) (Recurrence, error) {
 	if err != nil {
 		return Recurrence{}, invalidf("interval: %v", err)
 	}
-	r := Every(d)
+	return valid(Every(d))
+}
+
+// valid makes a mistake in what was built one of the text.
+func valid(r Recurrence) (Recurrence, error) {
 	if err := r.Validate(); err != nil {
 		return Recurrence{}, err
 	}

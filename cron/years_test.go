@@ -64,6 +64,7 @@ var expressions = []expression{
 	{"0 3 1,15 * MON", true},
 	{"0 3 */2 * 3", true},
 	{"0 3 * 2-11/3 */2", true},
+	{"0 3 31 * 1/2", true},
 	{"30 0 L * *", true},
 	{"15 2 LW,15W,1W,31W 3,4,10,11 *", true},
 	{"30 2 * 3,10 0L,0#2", true},
@@ -153,6 +154,7 @@ func askBetween(t *testing.T, zone *time.Location, r cron.Recurrence, from, to t
 		if i == len(want) {
 			if ok && next.Before(to) {
 				t.Errorf("%s, %s: after %s comes %s, want none before %s", zone, r, at.In(zone), next, to.In(zone))
+				return
 			}
 			continue
 		}

@@ -1,6 +1,32 @@
 package cron
 
-import "time"
+import (
+	"sync"
+	"time"
+)
+
+// zones are those that were asked for, by name. The time package reads a file
+// each time.
+var zones sync.Map // of *time.Location by string
+
+// Zone returns the time zone of a name in the IANA database, such as
+// Europe/Berlin; none is UTC. "Local" is refused, for it is another zone on
+// another machine. An error wraps [ErrInvalid]: the name is wrong, or this machine
+// has no such database and the program does not import time/tzdata.
+func Zone(name string) (*time.Location, error) {
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil
+	}
+	if name == "Local" {
+		return nil, invalid("the time zone Local is another one on each machine; name one, such as Europe/Berlin")
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, invalidf("the time zone %q is not in this machine's database; write for example Europe/Berlin or UTC", name)
+	}
+	zones.Store(name, zone) // as many as there are zones, at most
+	return zone, nil
+}
 
 // period is a time during which a zone's clock runs evenly. All its numbers are
 // seconds: from and until count since 1970, from inclusive, until exclusive, and
