@@ -218,3 +218,15 @@ func TestACronExpressionGoesOnAfterTheLaterOfTwo(t *testing.T) {
 		}
 	}
 }
+
+// On this day time.ZoneBounds says that the period of the clock has ended.
+func TestTheLastDayOfALeapYearIsFollowedByOthers(t *testing.T) {
+	for _, year := range []int{2024, 2096} {
+		after := time.Date(year, 12, 31, 12, 0, 0, 0, time.UTC)
+		next, ok := cron.MustParse("0 12 1 7 *").Next(after, mustZone(t, "America/New_York"))
+		want := fmt.Sprintf("%d-07-01T12:00:00-04:00", year+1)
+		if got := next.Format(time.RFC3339); !ok || got != want {
+			t.Errorf("after %s comes %s, want %s", after, got, want)
+		}
+	}
+}
