@@ -50,7 +50,7 @@ func (d *days) specialDay(item string) (known bool, err error) {
 		}
 		d.nearest |= 1 << n
 	case item != "" && item[0] == 'L':
-		return true, dayField.wrong("%q is not known; there are L, the last day, and LW, the last from Monday to Friday", item)
+		return true, dayField.wrong(" %q is not known; there are L, the last day, and LW, the last from Monday to Friday", item)
 	default:
 		return false, nil
 	}
@@ -62,9 +62,9 @@ func (d *days) specialWeekday(item string) (known bool, err error) {
 	name, number, isNth := strings.Cut(name, "#")
 	switch {
 	case item == "L":
-		return true, weekdayField.wrong("L needs a day: 5L or FRIL is the last Friday of the month")
+		return true, weekdayField.wrong(": L needs a day: 5L or FRIL is the last Friday of the month")
 	case isLast && isNth:
-		return true, weekdayField.wrong("%q is not known; write 5L or 5#3", item)
+		return true, weekdayField.wrong(" %q is not known; write 5L or 5#3", item)
 	case !isLast && !isNth:
 		return false, nil
 	}
@@ -78,7 +78,7 @@ func (d *days) specialWeekday(item string) (known bool, err error) {
 		return true, nil
 	}
 	if len(number) != 1 || number < "1" || number > "5" {
-		return true, weekdayField.wrong("%s: a month has from 1 to 5 of a weekday, not %q", item, number)
+		return true, weekdayField.wrong(" %s: a month has from 1 to 5 of a weekday, not %q", item, number)
 	}
 	d.nth[number[0]-'0'] |= 1 << weekday
 	return true, nil

@@ -64,7 +64,7 @@ func (f field) parse(text string, special func(item string) (known bool, err err
 // item reads one item of a list: a star, a value or a range, perhaps with a step.
 func (f field) item(item string) (low, high, step int, err error) {
 	if item == "" {
-		return 0, 0, 0, f.wrong("a value is missing beside a comma")
+		return 0, 0, 0, f.wrong(": a value is missing beside a comma")
 	}
 	base, after, stepped := strings.Cut(item, "/")
 	first, last, ranged := strings.Cut(base, "-")
@@ -101,7 +101,7 @@ func (f field) ends(first, last string) (low, high int, err error) {
 		high = 7 // FRI-SUN ends the week
 	}
 	if low > high {
-		return 0, 0, f.wrong("the range %s-%s goes backwards; write it as two, %s-%d,%d-%s", first, last, first, f.top(), f.low, last)
+		return 0, 0, f.wrong(": the range %s-%s goes backwards; write it as two, %s-%d,%d-%s", first, last, first, f.top(), f.low, last)
 	}
 	return low, high, nil
 }
@@ -126,7 +126,7 @@ func (f field) value(text string) (int, error) {
 		return 0, err
 	}
 	if n < f.low || n > f.high {
-		return 0, f.wrong("%s is not between %d and %d", text, f.low, f.high)
+		return 0, f.wrong(" %s is not between %d and %d", text, f.low, f.high)
 	}
 	return n, nil
 }
@@ -138,7 +138,7 @@ func (f field) step(text string) (int, error) {
 	}
 	if n < 1 || n > f.top() {
 		// A larger one would leave the first value alone: surely a slip.
-		return 0, f.wrong("the step %s is not between 1 and %d", text, f.top())
+		return 0, f.wrong(": the step %s is not between 1 and %d", text, f.top())
 	}
 	return n, nil
 }
@@ -146,11 +146,11 @@ func (f field) step(text string) (int, error) {
 // number reads digits alone: Atoi would take a sign.
 func (f field) number(text string) (int, error) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
-		return 0, f.wrong("%q is not %s", text, f.wants())
+		return 0, f.wrong(" %q is not %s", text, f.wants())
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, f.wrong("%s is not between %d and %d", text, f.low, f.high)
+		return 0, f.wrong(" %s is not between %d and %d", text, f.low, f.high)
 	}
 	return n, nil
 }
@@ -162,6 +162,7 @@ func (f field) wants() string {
 	return fmt.Sprintf("a number or a name such as %s", f.names[1])
 }
 
+// wrong goes on after the field's name.
 func (f field) wrong(format string, args ...any) error {
-	return invalid(f.name + " " + fmt.Sprintf(format, args...))
+	return invalid(f.name + fmt.Sprintf(format, args...))
 }
