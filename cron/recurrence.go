@@ -73,17 +73,7 @@ package cron
 
 import (
 	"cmp"
-	"fmt"
 	"time"
-
-	"github.com/stint-go/stint/internal/duration"
-)
-
-// Limits of an interval. More often than a second is no matter for a schedule,
-// and the longest still leads to a date that every database and encoding has.
-const (
-	MinInterval = time.Second
-	MaxInterval = 100 * 365 * 24 * time.Hour
 )
 
 // Recurrence says when something happens again and again. It is a plain value,
@@ -105,31 +95,6 @@ type rule interface {
 	resume(last, now time.Time, zone *time.Location) (time.Time, bool)
 	text() string
 	words() string
-}
-
-// Every is the interval d: so much time from one occurrence to the next. It is
-// at least a second, at most 100 years, and whole milliseconds, for databases
-// round what is finer. A mistake is in the Recurrence: see [Recurrence.Validate].
-func Every(d time.Duration) Recurrence {
-	switch {
-	case d < MinInterval:
-		return Recurrence{bad: "the interval " + duration.Format(d) + " is too short; the shortest is " + duration.Format(MinInterval)}
-	case d > MaxInterval:
-		return Recurrence{bad: "the interval " + duration.Format(d) + " is too long; the longest is " + duration.Format(MaxInterval)}
-	case d%time.Millisecond != 0:
-		return Recurrence{bad: "the interval " + duration.Format(d) + " is not a whole number of milliseconds"}
-	}
-	return Recurrence{rule: interval{d}}
-}
-
-// Function asks the function registered under name in the process that needs the
-// next time (see [Registry]): functions cannot be stored, their names can. A
-// mistake is in the Recurrence: see [Recurrence.Validate].
-func Function(name string) Recurrence {
-	if bad := checkName(name); bad != "" {
-		return Recurrence{bad: bad}
-	}
-	return Recurrence{rule: function{name}}
 }
 
 // IsZero tells whether it is the zero value, which never happens. A Recurrence
@@ -189,12 +154,6 @@ func Upcoming(r Recurrence, after time.Time, zone *time.Location, n int) []time.
 	return times
 }
 
-// Func returns the name of the function that is to be asked, if it is one.
-func (r Recurrence) Func() (name string, ok bool) {
-	f, ok := r.rule.(function)
-	return f.name, ok
-}
-
 // String returns the text form that Parse reads, in upper case, with single
 // spaces, and without synonyms. It is empty for the zero value.
 func (r Recurrence) String() string {
@@ -230,37 +189,3 @@ func storable(t time.Time, ok bool) (time.Time, bool) {
 
 // maxYear is the last one that has four digits.
 const maxYear = 9999
-
-// interval is Every.
-type interval struct{ d time.Duration }
-
-func (i interval) next(after time.Time, zone *time.Location) (time.Time, bool) {
-	return after.Round(0).Add(i.d).In(zone), true
-}
-
-func (i interval) resume(last, now time.Time, zone *time.Location) (time.Time, bool) {
-	last = last.Round(0)
-	if now.Before(last) {
-		return i.next(last, zone)
-	}
-	// Not Sub alone, which ends at 292 years: the remainder is what counts.
-	late := now.Round(0).Sub(last)
-	for ; late == maxDuration; late = now.Round(0).Sub(last) {
-		last = last.Add(maxDuration / i.d * i.d)
-	}
-	return i.next(last.Add(late/i.d*i.d), zone)
-}
-
-const maxDuration time.Duration = 1<<63 - 1
-
-func (i interval) text() string { return "every " + duration.Format(i.d) }
-
-// function is Function.
-type function struct{ name string }
-
-func (function) next(time.Time, *time.Location) (time.Time, bool) { return time.Time{}, false }
-func (function) resume(time.Time, time.Time, *time.Location) (time.Time, bool) {
-	return time.Time{}, false
-}
-func (f function) text() string  { return functionPrefix + f.name }
-func (f function) words() string { return fmt.Sprintf("as the function %s says", f.name) }

@@ -5,34 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/stint-go/stint/internal/duration"
 )
-
-// words counts in the largest unit that leaves nothing. A day of an interval has
-// 24 hours, which is not what people call every day.
-func (i interval) words() string {
-	for _, unit := range []struct {
-		name  string
-		size  time.Duration
-		least time.Duration // how many there are before it is used
-	}{
-		{"week", 7 * 24 * time.Hour, 2},
-		{"day", 24 * time.Hour, 2},
-		{"hour", time.Hour, 1},
-		{"minute", time.Minute, 1},
-		{"second", time.Second, 1},
-	} {
-		switch n := i.d / unit.size; {
-		case i.d%unit.size != 0 || n < unit.least:
-		case n == 1:
-			return "every " + unit.name
-		default:
-			return fmt.Sprintf("every %d %ss", n, unit.name)
-		}
-	}
-	return "every " + duration.Format(i.d)
-}
 
 func (c calendar) words() string {
 	clock, perDay := c.clockWords()

@@ -341,7 +341,7 @@ var mutants = []mutant{
 		test: "cron TestTheLastDayOfALeapYearIsFollowedByOthers",
 	},
 	{
-		name: "an interval begins anew when it goes on", file: "cron/recurrence.go",
+		name: "an interval begins anew when it goes on", file: "cron/interval.go",
 		old: `return i.next(last.Add(late/i.d*i.d), zone)`, new: `return i.next(now, zone)`,
 		test: "cron TestAnIntervalKeepsItsBeat",
 	},
