@@ -10,9 +10,9 @@
 // compared with ==, written as text or JSON, stored beside a schedule, and
 // asked for its next time by whichever machine happens to need it:
 //
-//	                       ┌──────────── recurrence ────────────┐
+//	                       ┌───────────── recurrence ─────────────┐
 //	after, time zone ─────▶│ floating calendar ▶ the zone's clock │─────▶ the next time,
-//	                       └────────────────────────────────────┘        or never again
+//	                       └──────────────────────────────────────┘        or never again
 //
 // The time zone is no part of it. One recurrence means local times, and the
 // zone is said when it is asked, so that the same text serves everywhere.
@@ -25,15 +25,15 @@
 //
 // A field is a list, separated by commas, of
 //
-//   - every value, also written ?
-//     */15   every 15th value, counted from the lowest
-//     5      one value
-//     8-17   a range; 8-17/2 is every second value of it
-//     5/15   every 15th value from 5 on
-//     L      day of month: the last one; LW the last weekday, Monday to Friday
-//     15W    day of month: the weekday nearest the 15th, within its month
-//     5L     day of week: the last Friday of the month
-//     2#3    day of week: the third Tuesday of the month
+//	5      one value
+//	8-17   a range; 8-17/2 is every second value of it
+//	*      every value, also written ?
+//	*/15   every 15th value, counted from the lowest
+//	5/15   every 15th value from 5 on
+//	L      day of month: the last one; LW the last weekday, Monday to Friday
+//	15W    day of month: the weekday nearest the 15th, within its month
+//	5L     day of week: the last Friday of the month
+//	2#3    day of week: the third Tuesday of the month
 //
 // Names and macros are read in either case: @hourly, @daily (also @midnight),
 // @weekly, @monthly, @yearly (also @annually). "every 90s", also written
