@@ -34,6 +34,7 @@ func endurance(t *testing.T) time.Duration {
 // up, and what the handlers wrote down agrees with the database. The log of a
 // failure is the sequence; STINT_CHAOS_SEED=… draws it again.
 func TestEnduranceNoSequenceOfActsAndKillsLosesOrDoublesAJob(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		endure(t, filepath.Join(t.TempDir(), "jobs.db"))

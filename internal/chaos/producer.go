@@ -132,7 +132,7 @@ func (p *Producer) job(key string) (stint.NewJob, error) {
 		var more []stint.Option
 		more, args.Grant = p.variety(key)
 		options = append(options, more...)
-		args.Exit = p.Deadly && p.Rand.IntN(60) == 0
+		args.Exit = p.Deadly && p.Rand.IntN(150) == 0
 	}
 	return Kind.New(args, options...)
 }
