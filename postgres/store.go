@@ -111,9 +111,9 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 
 // newSteps is New with a schema that tests may choose.
 func newSteps(ctx context.Context, pool *pgxpool.Pool, c Config, all []steps.Step) (*Store, error) {
-	c.Schema = cmp.Or(c.Schema, "stint")
-	if !schemaName.MatchString(c.Schema) {
-		return nil, &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Schema)}
+	var err error
+	if c.Schema, err = schemaOr(c.Schema); err != nil {
+		return nil, err
 	}
 	s := &Store{pool: pool, schema: c.Schema, config: c, keepAlive: keepAlive, claiming: make(chan struct{}, claimConns),
 		steps: all, pace: unhurried}
@@ -134,7 +134,19 @@ func newSteps(ctx context.Context, pool *pgxpool.Pool, c Config, all []steps.Ste
 	return s, nil
 }
 
+// defaultSchema is the schema of those who name none.
+const defaultSchema = "stint"
+
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+
+// schemaOr is the schema of a name, which needs no quotes beyond reserved words.
+func schemaOr(name string) (string, error) {
+	name = cmp.Or(name, defaultSchema)
+	if !schemaName.MatchString(name) {
+		return "", &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", name)}
+	}
+	return name, nil
+}
 
 // Close releases the store's own connections: all of a store made by [Open],
 // and the engines' of one made by [New].

@@ -67,6 +67,9 @@ func (s *Store) alone(ctx context.Context, version int, f func(tx pgx.Tx) error)
 			if info, err := s.installed(ctx, tx); err != nil || info.Installed != version {
 				return err
 			}
+			if err := s.actForOwner(ctx, tx.Conn(), "set local role "); err != nil {
+				return err
+			}
 			return f(tx)
 		}))
 	})
@@ -104,6 +107,9 @@ func (s *Store) online(ctx context.Context, step steps.Step) error {
 		where p.name in ('statement_timeout', 'transaction_timeout', 'lock_timeout')`); err != nil {
 		return err
 	}
+	if err := s.actForOwner(ctx, conn, "set role "); err != nil {
+		return err
+	}
 	for _, statement := range step.Statements() {
 		if err := s.dropInvalid(ctx, conn, steps.Builds(statement)); err != nil {
 			return err
@@ -113,6 +119,22 @@ func (s *Store) online(ctx context.Context, step steps.Step) error {
 		}
 	}
 	return execMany(ctx, conn, s.sql.in(step.Record(metaTable)))
+}
+
+// actForOwner becomes the owner of a schema that is there, where the session's
+// role is a member of it: what is made belongs to the same role, whoever of its
+// members makes it.
+func (s *Store) actForOwner(ctx context.Context, conn *pgx.Conn, become string) error {
+	var owner string
+	err := conn.QueryRow(ctx, `
+		select r.rolname from pg_catalog.pg_namespace n join pg_catalog.pg_roles r on r.oid = n.nspowner
+		where n.nspname = $1 and r.rolname <> current_user and pg_has_role(current_user, r.oid, 'member')`, s.schema).Scan(&owner)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return execMany(ctx, conn, become+pgx.Identifier{owner}.Sanitize())
 }
 
 // dropInvalid drops what is left of an index whose building was cut off. It

@@ -106,6 +106,9 @@ func later(version int, text string) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
+	if !strings.HasSuffix(strings.TrimSpace(text), ";") {
+		return Step{}, fmt.Errorf("its last statement does not end with a semicolon")
+	}
 	s := Step{Version: version, Online: m[1] == "online", Oldest: oldest, Text: text[len(m[0]):]}
 	for _, statement := range s.Statements() {
 		if s.Online && !online.MatchString(statement) {

@@ -84,8 +84,9 @@ func TestAStepThatCannotBeIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"alter table t add c text;":                                          "its first line is not",
 		"-- step: sometimes, oldest 1\n":                                     "its first line is not",
-		"-- step: transactional, oldest 3\n":                                 "its oldest, 3, is not between 1 and 2",
-		"-- step: transactional, oldest 0\n":                                 "its oldest, 0, is not between 1 and 2",
+		"-- step: transactional, oldest 1\nselect 1":                         "does not end with a semicolon",
+		"-- step: transactional, oldest 3\n;":                                "its oldest, 3, is not between 1 and 2",
+		"-- step: transactional, oldest 0\n;":                                "its oldest, 0, is not between 1 and 2",
 		"-- step: online, oldest 1\ncreate index concurrently t_c on t (c);": "if not exists",
 		"-- step: online, oldest 1\nalter table t add c text;":               "an online step has",
 	} {

@@ -1,10 +1,11 @@
 -- stint: what people and programs in other languages use.
 
 -- The newest frontier of every lane: lanes are found by stepping through the
--- primary key. Stable: it sees what the statement that calls it sees.
+-- primary key. Stable: it sees what the statement that calls it sees. With the
+-- owner's rights, for those who read the view of jobs and no claims.
 create function stint.frontiers()
 returns table (lane bigint, n bigint, xid xid8, pos bigint, pending_xid xid8[], pending_pos bigint[])
-language plpgsql stable rows 20
+language plpgsql stable rows 20 security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 as $$
 declare
@@ -20,6 +21,8 @@ begin
   end loop;
 end
 $$;
+
+revoke execute on function stint.frontiers from public;
 
 create function stint.outcome_name(outcome smallint) returns text language sql immutable strict parallel safe
 as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cancelled', 'expired'])[outcome] $$;
@@ -181,7 +184,8 @@ $$;
 -- notice that says so. Another kind or other arguments under that key are an
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
 -- each other until the server ends one with an error. Engines are woken when the transaction commits; quiet leaves them
--- to their next poll, for transactions that are to be prepared.
+-- to their next poll, for transactions that are to be prepared. With the owner's
+-- rights: who may call this and no more can enqueue, and reads and changes nothing.
 create function stint.enqueue(
   kind text, args jsonb default '{}', queue text default null, priority integer default null,
   run_at timestamptz default null, delay interval default null, retry jsonb default null,
@@ -189,7 +193,7 @@ create function stint.enqueue(
   source text default null, metadata jsonb default null, quiet boolean default false,
   idempotency_key text default null, correlation text default null,
   start_by timestamptz default null, start_within interval default null)
-returns bigint language plpgsql
+returns bigint language plpgsql security definer
 set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
 #variable_conflict use_column
@@ -286,6 +290,7 @@ begin
   return id;
 end
 $$;
+revoke execute on function stint.enqueue from public;
 comment on function stint.enqueue is 'Enqueue one job; it exists if and when the transaction commits.';
 
 -- Pause a queue from any language: nothing of it is begun from the moment that
