@@ -96,6 +96,10 @@ arch: ## check who imports whom
 model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
 	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
 
+.PHONY: schema-page
+schema-page: postgres ## write docs/schema.md from the installed schemas and the comments of their files
+	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
+
 .PHONY: mutants
 mutants: postgres ## take the mends of known traps out of the sources, one at a time: a test must notice each
 	$(GO) test -count=1 -timeout 30m ./internal/mutants -mutants $(ARGS)

@@ -307,6 +307,7 @@ begin
 end
 $$;
 
+-- What was said when a job was cancelled.
 create function stint.why_cancelled(p_job bigint) returns text language sql stable
 set search_path = pg_catalog, pg_temp
 as $$ select c.why from stint.cancellations c where c.job = p_job $$;

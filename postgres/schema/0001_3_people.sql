@@ -24,6 +24,7 @@ $$;
 
 revoke execute on function stint.frontiers from public;
 
+-- The name of an outcome, as people know it.
 create function stint.outcome_name(outcome smallint) returns text language sql immutable strict parallel safe
 as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cancelled', 'expired'])[outcome] $$;
 
@@ -79,6 +80,23 @@ from (
     and (w.job is not null or e.pos is not null or x.final or x.pos is null and b.lane >= 0)
 ) j
 left join stint.entries c on c.pos = j.contents;
+comment on column stint.jobs.id         is 'the job''s id';
+comment on column stint.jobs.state      is 'scheduled, retrying, available, running, completed, failed or cancelled';
+comment on column stint.jobs.args       is 'what to do it with; never null';
+comment on column stint.jobs.attempt    is 'the number of the attempt that it is at, from 1';
+comment on column stint.jobs.reason     is 'why it ended, or is to end';
+comment on column stint.jobs.created    is 'when it was enqueued';
+comment on column stint.jobs.due        is 'when it is or was to become ready';
+comment on column stint.jobs.started    is 'when its last attempt that is recorded began';
+comment on column stint.jobs.finished   is 'when that ended';
+comment on column stint.jobs.retry      is 'its retry policy; null for the default';
+comment on column stint.jobs.max_losses is 'how many engines may die with it before it fails';
+comment on column stint.jobs.result     is 'what the last attempt that is recorded returned';
+comment on column stint.jobs.error      is 'what went wrong in it: class, message and stack';
+comment on column stint.jobs.pos        is 'of its newest entry in the log; null while it waits';
+comment on column stint.jobs.begun      is 'whether an engine has announced that it runs';
+comment on column stint.jobs.correlation is 'what it shares with the jobs that it comes from and that come from it';
+comment on column stint.jobs.faulty     is 'whether it failed so often that people should look';
 
 -- What is wrong with a retry policy, null when nothing is. A policy that the
 -- program could not read would be the default one without a word, so this is
