@@ -388,3 +388,30 @@ func TestInstallingAndUpgradingLeadToTheSameSchema(t *testing.T) {
 		t.Errorf("installed, the schema has version %d, the index is %s", v, indexIs(t, installed))
 	}
 }
+
+// What an engine that lost its place cannot get again, it need not ask for
+// until somebody stops it.
+func TestAnEngineThatIsTooOldToJoinAgainSaysSoAndEnds(t *testing.T) {
+	s := newStore(t)
+	mux := stint.NewMux()
+	mux.Add(stint.Declaration{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
+	joined := make(chan struct{}, 1)
+	e, err := engine.New(s, mux, engine.Config{TimeToLive: time.Second, OnEvent: func(ev stint.Event) {
+		if ev.Type == stint.EventJoined {
+			joined <- struct{}{}
+		}
+	}})
+	must(t, err)
+	ran := make(chan error, 1)
+	go func() { ran <- e.Run(t.Context()) }()
+	<-joined
+	must(t, execMany(t.Context(), connect(t, s), `delete from stint.engines; delete from stint.beats; update stint.meta set version = 99, oldest = 99`))
+	select {
+	case err := <-ran:
+		if !errors.Is(err, stint.ErrSchema) {
+			t.Errorf("its Run returned %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it goes on trying to join")
+	}
+}

@@ -346,6 +346,11 @@ var mutants = []mutant{
 		test: "sqlite TestConformance/Migrate/An engine whose program the schema leaves behind is asked to drain, and does not join again",
 	},
 	{
+		name: "an engine that is too old goes on trying to join", file: "engine/engine.go",
+		old: `(!joined || errors.Is(err, stint.ErrSchema))`, new: `!joined`,
+		test: "postgres TestAnEngineThatIsTooOldToJoinAgainSaysSoAndEnds",
+	},
+	{
 		name: "opening upgrades what holds jobs", file: "postgres/migrate.go",
 		old: `holds := s.config.NoInstall
 	if !holds {`, new: `holds := s.config.NoInstall
