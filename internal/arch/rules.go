@@ -41,6 +41,8 @@ var ranks = map[string]int{
 	"internal/pages":        0,
 	"internal/steps":        0,
 	"internal/schemapage":   0,
+
+	"internal/duration": -1,
 }
 
 // owners are packages that may import one package of their own rank, because they are a part of it.
