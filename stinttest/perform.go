@@ -23,9 +23,12 @@ func Perform[A any](w *Worker, kind stint.Kind[A], args A, options ...stint.Opti
 	if err != nil {
 		w.t.Fatalf("stinttest: %v", err)
 	}
-	// What was stored of it, which is more than was said.
-	seen := stint.Job{ID: x.Job, Kind: job.Kind, Args: job.Args, Queue: job.Queue, Priority: job.Priority, Attempt: x.Attempt, Tags: job.Tags}
-	return runOf(&seen, x)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun.ID != x.Job { // it expired before it could begin
+		return runOf(&stint.Job{ID: x.Job, Kind: job.Kind, Args: job.Args, Queue: job.Queue, Attempt: x.Attempt}, x)
+	}
+	return runOf(&w.begun, x)
 }
 
 // PerformResult is [Perform] for a kind with a result, which it decodes. The

@@ -2,6 +2,7 @@ package stinttest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,9 @@ type Worker struct {
 	engine *engine.Engine
 	config engine.Config
 	time   timeline
+
+	mu    sync.Mutex // guards begun: events come from the engine's goroutines
+	begun stint.Job  // the last one
 }
 
 // New makes a worker with an SQLite database in memory, which is gone when the
@@ -84,10 +88,16 @@ func (w *Worker) Client() *stint.Client { return w.client }
 // Store is the worker's store, to look at.
 func (w *Worker) Store() Store { return w.store }
 
-// hear logs what went wrong beside the jobs, such as in a hook.
+// hear logs what went wrong beside the jobs, such as in a hook, and remembers
+// what began.
 func (w *Worker) hear(e stint.Event) {
-	if e.Type == stint.EventTrouble {
+	switch e.Type {
+	case stint.EventTrouble:
 		w.t.Logf("stinttest: %s: %v", e.Doing, e.Err)
+	case stint.EventStarted:
+		w.mu.Lock()
+		w.begun = *e.Job
+		w.mu.Unlock()
 	}
 	if w.config.OnEvent != nil {
 		w.config.OnEvent(e)

@@ -344,7 +344,7 @@ func TestOneHandlerIsPerformedAtOnce(t *testing.T) {
 		stint.Handle(mux, mail, func(context.Context, *stint.Job, note) error { return errors.New("bounced") })
 		w := on(mux)
 		four, run := stinttest.PerformResult(w, double, 2)
-		if four != 4 || run.Err() != nil || !run.Final {
+		if four != 4 || run.Err() != nil || !run.Final || run.Job.Created.IsZero() || string(run.Job.Args) != "2" {
 			t.Errorf("twice two is %d, %v", four, run)
 		}
 		run = stinttest.Perform(w, mail, note{"x"})
