@@ -61,6 +61,7 @@ type database struct {
 	held      map[stint.Token]bool
 	deleted   map[stint.Position]bool
 	paused    map[string]stint.QueueInfo
+	leases    map[string]stint.Lease
 	beats     map[stint.Token]int64 // the number of the last
 	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
@@ -110,6 +111,7 @@ func (d *database) reset() {
 	d.cancelled = map[stint.ID]string{}
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}
+	d.leases = map[string]stint.Lease{}
 	d.bells = map[int]func(){}
 }
 

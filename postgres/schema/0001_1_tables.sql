@@ -263,3 +263,19 @@ create table stint.kinds (
   max_losses smallint check (max_losses >= 0), -- null for the default
   declared timestamptz not null default clock_timestamp()
 );
+
+-- Who does what one engine does for all of them. A holder that is not in the
+-- roster holds nothing, and neither does one whose time is over.
+create table stint.leases (
+  name     text primary key check (name <> '' and octet_length(name) <= 255),
+  engine   bigint,              -- null while nobody has it
+  acquired timestamptz,
+  renewed  timestamptz,
+  expires  timestamptz,
+  deposed       bigint,         -- whom somebody took it from
+  deposed_at    timestamptz,
+  deposed_until timestamptz,    -- before that he does not get it again
+  deposed_by    text,
+  deposed_why   text,
+  check (engine is null or acquired is not null and renewed < expires)
+);

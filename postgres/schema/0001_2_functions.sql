@@ -3,7 +3,7 @@
 -- the planner would plan anew for each array's length, which costs an idle
 -- engine as much as the work. Errors of the class ST are stint's own: ST001
 -- wrong isolation, ST002 buried, ST003 a claim is gone, ST004 a claim behind
--- other writes.
+-- other writes, ST020 a lease is not held.
 
 -- The lane of a queue, priority and part. The program computes the same.
 create function stint.lane(queue text, priority integer, part text, kind text default '')

@@ -245,6 +245,22 @@ create table stint_kinds (
   declared integer not null -- what it says now
 ) strict, without rowid;
 
+-- Who does what one engine does for all of them. A holder that is not in the
+-- roster holds nothing, and neither does one whose time is over.
+create table stint_leases (
+  name     text primary key check (name <> ''),
+  engine   integer,              -- null while nobody has it
+  acquired integer,
+  renewed  integer,
+  expires  integer,
+  deposed       integer,         -- whom somebody took it from
+  deposed_at    integer,
+  deposed_until integer,         -- before that he does not get it again
+  deposed_by    text check (deposed_by <> ''),
+  deposed_why   text check (deposed_why <> ''),
+  check (engine is null or acquired is not null and renewed < expires)
+) strict, without rowid;
+
 -- What people query: one row per job, with its state. A job waits, or it has
 -- an entry without an execution, or one with a final execution; never two of
 -- these. One that somebody cancelled shows so at once, unless it runs. The three arms are each in the order of ids, so that a page of a list
