@@ -266,10 +266,10 @@ var mutants = []mutant{
 	},
 	{
 		name: "keys are forgotten by their age", trap: "A key is remembered for as long as its job is kept",
-		replace: []string{"case when exists (select from stint.entries e where e.pos = o.job) then", "case when false then"},
+		replace: []string{"select k.key, case when e.pos is not null then", "select k.key, case when false then"},
 	},
 	{
 		name: "keys are kept for ever", trap: "A key is remembered for as long as its job is kept",
-		replace: []string{"    perform stint.forget(p_limit);", "    null;"},
+		replace: []string{"where k.key = t.key and coalesce(t.until <= clock, true) returning 1", "where false returning 1"},
 	},
 }

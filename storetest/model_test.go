@@ -62,6 +62,8 @@ type database struct {
 	deleted   map[stint.Position]bool
 	paused    map[string]stint.QueueInfo
 	leases    map[string]stint.Lease
+	lows      map[stint.Token]int64 // the bound of open claims, by the last beat
+	numbers   map[stint.LaneID]int64
 	beats     map[stint.Token]int64 // the number of the last
 	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
@@ -112,6 +114,8 @@ func (d *database) reset() {
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}
 	d.leases = map[string]stint.Lease{}
+	d.lows = map[stint.Token]int64{}
+	d.numbers = map[stint.LaneID]int64{}
 	d.bells = map[int]func(){}
 }
 

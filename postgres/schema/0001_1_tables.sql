@@ -154,6 +154,9 @@ create index executions_job on stint.executions (job, pos) where job is not null
 -- What is rare and asked for: attempts that did not succeed, in the order in
 -- which their jobs are listed.
 create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
+-- What nobody had claimed: jobs that were cancelled or decided about while they
+-- waited. Retention asks whether an engine decided anything that is left.
+create index executions_unclaimed on stint.executions (engine) where nonce = 0;
 -- Time ranges of a table that is appended to in order of time.
 create index executions_finished on stint.executions using brin (finished);
 

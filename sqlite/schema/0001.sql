@@ -139,8 +139,8 @@ create index stint_executions_job on stint_executions (job) where job is not nul
 -- What is rare and asked for: attempts that did not complete their job.
 create index stint_executions_rare on stint_executions (outcome, final) where outcome <> 1;
 -- What nobody had claimed: jobs that were cancelled or decided about while
--- they waited.
-create index stint_executions_unclaimed on stint_executions (pos) where nonce = 0;
+-- they waited. Retention asks whether an engine decided anything that is left.
+create index stint_executions_unclaimed on stint_executions (engine) where nonce = 0;
 
 -- Jobs that wait for a time. The only table with churn.
 create table stint_waiting (
