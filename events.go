@@ -17,6 +17,7 @@ const (
 	EventBurial        EventType = "burial"         // it buried another engine and took over what that held
 	EventLeaseAcquired EventType = "lease acquired" // it is the one that does what the lease is for
 	EventLeaseLost     EventType = "lease lost"     // it is not any more: it gave the lease back, could not renew it in time, or was deposed
+	EventRetained      EventType = "retained"       // it deleted jobs that ended long ago
 	EventTrouble       EventType = "trouble"        // something failed, and will be tried again unless it is about a job
 )
 
@@ -36,7 +37,7 @@ type Event struct {
 
 	Job       *Job        // of started, ended and failed, and of trouble with a job; not to be written to
 	Execution *Execution  // of ended and failed, and of trouble with a hook; not to be written to
-	Count     int         // of returned and burial: how many entries
+	Count     int         // of returned and burial: how many entries; of retained: how many jobs
 	Begun     int         // of burial: how many of these had begun
 	Other     *EngineInfo // of burial: the engine that was buried
 	Doing     string      // of trouble: what was tried

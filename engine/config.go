@@ -57,6 +57,11 @@ type Config struct {
 	// 20 and 500 milliseconds.
 	PollFrom, PollTo time.Duration
 
+	// Retention says how long jobs are kept after they ended: by default five
+	// days. Of several engines it is that of the one that holds the lease for it,
+	// so they are best given the same.
+	Retention stint.Retention
+
 	// LeaseFor is for how long this engine takes what one engine does for all
 	// of them, such as the retention of old jobs; it renews the lease at a third
 	// of it. When it dies, another engine takes over after that time, or
@@ -126,6 +131,9 @@ func (c Config) fill() (Config, error) {
 		return c, err
 	}
 	if err := c.fillLeases(); err != nil {
+		return c, err
+	}
+	if err := c.Retention.Check(); err != nil {
 		return c, err
 	}
 	if c.Instance == "" {

@@ -18,7 +18,9 @@ type duty struct {
 }
 
 // duties are those of every engine.
-var duties = []duty{}
+var duties = []duty{
+	{stint.LeaseRetention, (*session).retain},
+}
 
 // lead does the duties whose leases this engine gets, until ctx ends.
 func (s *session) lead(ctx context.Context) {

@@ -50,7 +50,7 @@ func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
 //
 //	error  a job failed for good, here or with an engine that died; the engine lost its place in the roster
 //	warn   an attempt failed and is tried again, trouble
-//	info   the engine joined, left, handed jobs back, got or lost a lease
+//	info   the engine joined, left, handed jobs back, got or lost a lease, deleted old jobs
 //	debug  an attempt began; one succeeded, unless that was asked for at info
 type eventLog struct {
 	log       *slog.Logger
@@ -113,6 +113,8 @@ func (l *eventLog) on(e stint.Event) {
 			level = slog.LevelInfo
 		}
 		log(level, "engine does not hold a lease any more", slog.String(keyLease, e.Lease), slog.String(keyReason, oneLine(fmt.Sprint(e.Err))))
+	case stint.EventRetained:
+		log(slog.LevelInfo, "deleted jobs that ended long ago", slog.Int(keyCount, e.Count))
 	case stint.EventTrouble:
 		if say, unsaid := l.due(e.Doing, e.Time); say {
 			attrs := []slog.Attr{slog.String(keyError, oneLine(fmt.Sprint(e.Err)))}
