@@ -66,6 +66,11 @@ type RetainStep struct {
 	Limit int        // how many rows to look at, at most
 	Keep  Retention
 	Under Tenure // the lease under which that is done, if it is
+
+	// Age confines the part of jobs to those that are kept for exactly so long;
+	// zero means all. Whoever remembers where the last pass for each age came to
+	// need not look at the same jobs again and again.
+	Age time.Duration
 }
 
 // RetainMark is how far one part has come. What it holds is the store's
@@ -81,6 +86,7 @@ type Retained struct {
 	Deleted int        // how many jobs, claims, keys or engines
 	Next    RetainMark // where the next step begins
 	More    bool       // whether there is more to look at now; if not, what is behind Next is too young
+	Young   RetainMark // where the first job is that is yet too young, if one was met; a later pass begins there
 }
 
 // Kept says how long jobs are kept after they ended, by how they ended. A time
@@ -128,15 +134,22 @@ func (r Retention) Of(queue string, state State) time.Duration {
 // finalStates are those that a job ends in.
 var finalStates = []State{Completed, Failed, Cancelled}
 
-// Shortest is the shortest time that anything is kept for.
-func (r Retention) Shortest() time.Duration {
-	shortest := Forever
-	for _, queue := range append(slices.Collect(maps.Keys(r.Queues)), "") {
-		for _, state := range finalStates {
-			shortest = min(shortest, r.Of(queue, state))
+// Ages are the times that jobs are kept for, the shortest first, each once and
+// without [Forever].
+func (r Retention) Ages() []time.Duration {
+	var ages []time.Duration
+	for _, rule := range r.Rules() {
+		if rule.Age != Forever {
+			ages = append(ages, rule.Age)
 		}
 	}
-	return shortest
+	slices.Sort(ages)
+	return slices.Compact(ages)
+}
+
+// Shortest is the first of [Retention.Ages], or [Forever].
+func (r Retention) Shortest() time.Duration {
+	return append(r.Ages(), Forever)[0]
 }
 
 // MinRetention is the shortest time that [Retention.Check] lets jobs be kept for:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -17,8 +18,13 @@ const (
 	retainEvery = time.Minute
 
 	// retainWhole is how often everything is gone through from the beginning, for
-	// what ended late, and for all that jobs leave behind.
+	// what ended late, and for all that jobs leave behind; less often where that
+	// takes long.
 	retainWhole = time.Hour
+
+	// retainShare is the least number of times that the pauses between whole
+	// passes are longer than they are.
+	retainShare = 20
 
 	// retainPatience bounds one step: far longer than it takes.
 	retainPatience = time.Minute
@@ -34,69 +40,88 @@ func (s *session) retain(ctx context.Context) {
 	if s.config.Retention.Shortest() == stint.Forever {
 		return
 	}
-	r := &retaining{session: s, store: store}
-	// The shortest of all times is waited for: what is kept for seconds is not
-	// to stay for minutes.
+	r := &retaining{session: s, store: store, from: map[time.Duration]stint.RetainMark{}}
+	// What is kept for seconds is not to stay for minutes.
 	every := min(retainEvery, max(s.config.Retention.Shortest()/2, stint.MinRetention))
-	var whole time.Time // when everything was gone through last
-	for ctx.Err() == nil {
-		parts := stint.RetainParts[:1]
-		if began := time.Now(); began.Sub(whole) >= retainWhole {
-			parts, whole, r.from = stint.RetainParts, began, stint.RetainMark{}
+	for whole := time.Now(); ctx.Err() == nil; pause(ctx, every) {
+		var err error
+		if began := time.Now(); !began.Before(whole) {
+			if err = r.whole(ctx); err == nil {
+				whole = time.Now().Add(max(retainWhole, retainShare*time.Since(began)))
+			}
+		} else {
+			err = r.fresh(ctx)
 		}
-		if err := r.pass(ctx, parts); errors.Is(err, stint.ErrNotHeld) {
+		r.tell()
+		if errors.Is(err, stint.ErrNotHeld) {
 			return // the campaign finds out by itself
 		} else if err != nil {
 			s.trouble(ctx, "delete old jobs", err)
 		}
-		pause(ctx, every)
 	}
 }
 
 // retaining goes through the store again and again.
 type retaining struct {
 	*session
-	store stint.Retainer
-	from  stint.RetainMark // where the jobs begin that were too young
+	store   stint.Retainer
+	from    map[time.Duration]stint.RetainMark // for each age, where the jobs begin that were too young
+	deleted int                                // how many jobs, since that was told
 }
 
-// pass goes through some parts, with pauses as long as the steps before them, so
-// that others get their turn. It tells how much was deleted.
-func (r *retaining) pass(ctx context.Context, parts []stint.RetainPart) error {
-	deleted := map[stint.RetainPart]int{}
-	defer func() {
-		if jobs := deleted[stint.RetainJobs]; jobs > 0 {
-			r.emit(stint.Event{Type: stint.EventRetained, Engine: r.token, Count: jobs})
+// fresh deletes the jobs that have grown old since the last pass.
+func (r *retaining) fresh(ctx context.Context) error {
+	for _, age := range r.config.Retention.Ages() {
+		young, err := r.pass(ctx, stint.RetainStep{Part: stint.RetainJobs, Age: age, From: r.from[age]})
+		if err != nil {
+			return err
 		}
-	}()
-	for _, part := range parts {
-		step := stint.RetainStep{
-			Part: part, Limit: retainBatch, Keep: r.config.Retention,
-			Under: stint.Tenure{Lease: stint.LeaseRetention, Engine: r.token},
-		}
-		if part == stint.RetainJobs {
-			step.From = r.from
-		}
-		for more := true; more; {
-			began := time.Now()
-			limit, cancel := context.WithTimeout(ctx, retainPatience)
-			done, err := r.store.Retain(limit, step)
-			cancel()
-			if err != nil {
-				return err
-			}
-			deleted[part] += done.Deleted
-			step.From, more = done.Next, done.More
-			if part == stint.RetainJobs {
-				r.from = done.Next
-			}
-			if more {
-				pause(ctx, time.Since(began))
-			}
-			if ctx.Err() != nil {
-				return nil
-			}
+		r.from[age] = young
+	}
+	return nil
+}
+
+// whole goes through everything.
+func (r *retaining) whole(ctx context.Context) error {
+	for _, part := range stint.RetainParts {
+		if _, err := r.pass(ctx, stint.RetainStep{Part: part}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// pass does one step after the other, with pauses as long as the steps before
+// them, so that others get their turn. It returns where the first job is that is
+// yet too young.
+func (r *retaining) pass(ctx context.Context, step stint.RetainStep) (young stint.RetainMark, err error) {
+	step.Limit, step.Keep = retainBatch, r.config.Retention
+	step.Under = stint.Tenure{Lease: stint.LeaseRetention, Engine: r.token}
+	for {
+		began := time.Now()
+		limit, cancel := context.WithTimeout(ctx, retainPatience)
+		done, err := r.store.Retain(limit, step)
+		cancel()
+		if err != nil {
+			return young, err
+		}
+		if step.Part == stint.RetainJobs {
+			r.deleted += done.Deleted
+		}
+		young = cmp.Or(young, done.Young)
+		if step.From = done.Next; !done.More {
+			return cmp.Or(young, done.Next), nil
+		}
+		if pause(ctx, time.Since(began)); ctx.Err() != nil {
+			return young, ctx.Err()
+		}
+	}
+}
+
+// tell tells how much was deleted.
+func (r *retaining) tell() {
+	if r.deleted > 0 {
+		r.emit(stint.Event{Type: stint.EventRetained, Engine: r.token, Count: r.deleted})
+		r.deleted = 0
+	}
 }

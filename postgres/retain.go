@@ -44,8 +44,18 @@ func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 	var err error
 	switch r.Part {
 	case stint.RetainJobs:
-		err = call(`select deleted, next, more from stint.retain_jobs($1, $2, $3, $4, $5, $6, $7, $8)`,
-			[]any{&done.Deleted, &done.Next.Pos, &done.More}, r.From.Pos, limit, shortest, queues, outcomes, ages)
+		var (
+			only  *int64
+			young *stint.Position
+		)
+		if r.Age > 0 {
+			only = new(min(r.Age, longest).Microseconds())
+		}
+		err = call(`select deleted, next, more, young from stint.retain_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			[]any{&done.Deleted, &done.Next.Pos, &done.More, &young}, r.From.Pos, limit, shortest, only, queues, outcomes, ages)
+		if young != nil {
+			done.Young = stint.RetainMark{Pos: *young, N: 1} // never the zero mark, which is none
+		}
 	case stint.RetainClaims:
 		err = call(`select deleted, lane, n, more from stint.retain_claims($1, $2, $3, $4, $5, $6)`,
 			[]any{&done.Deleted, &done.Next.Lane, &done.Next.N, &done.More}, r.From.Lane, r.From.N, limit, shortest)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -104,22 +105,28 @@ func (t *retainer) before(d time.Duration) int64 {
 func stateOf(q *stmt, col int) stint.State { return stint.Outcome(q.ColumnInt(col)).State() }
 
 // jobs goes up to the first execution of an entry that was appended too lately
-// for anything behind it to be old.
+// for anything behind it to be old. One that is recorded when its position was
+// passed is found by a later pass from the beginning.
 func (t *retainer) jobs(c *conn) error {
-	seen, young := 0, false
-	horizon := t.before(t.Keep.Shortest())
+	seen, done := 0, false
+	horizon := t.before(cmp.Or(t.Age, t.Keep.Shortest()))
 	err := c.query(retainPageSQL, []any{int64(t.From.Pos), t.Limit}, func(q *stmt) error {
-		if young = young || q.ColumnInt64(6) > horizon; young {
+		if done = done || q.ColumnInt64(6) > horizon; done {
 			return nil
 		}
 		seen++
-		t.done.Next.Pos = stint.Position(q.ColumnInt64(0))
-		job, now := stint.ID(q.ColumnInt64(1)), micro(t.now)
-		if q.ColumnInt64(3) != 0 && q.ColumnInt64(4) <= t.before(t.Keep.Of(q.name(5), stateOf(q, 2))) {
+		pos, job, now := stint.Position(q.ColumnInt64(0)), stint.ID(q.ColumnInt64(1)), micro(t.now)
+		t.done.Next.Pos = pos
+		age := t.Keep.Of(q.name(5), stateOf(q, 2))
+		switch final := q.ColumnInt64(3) != 0; {
+		case !final, age == stint.Forever, t.Age != 0 && age != t.Age:
+		case q.ColumnInt64(4) <= t.before(age):
 			t.dropping(func(c *conn) error {
 				_, err := c.erase(job, now)
 				return err
 			})
+		case t.done.Young == (stint.RetainMark{}):
+			t.done.Young = stint.RetainMark{Pos: pos - 1, N: 1} // never the zero mark, which is none
 		}
 		return nil
 	})

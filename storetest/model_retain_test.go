@@ -74,7 +74,13 @@ func (d *database) retainJobs(r stint.RetainStep) (done stint.Retained) {
 		ended := x.Final || d.is("deletes what is to be tried again")
 		missed := x.Outcome == stint.OutcomeLost && d.is("keeps what was lost") || x.Outcome == stint.OutcomeExpired && d.is("keeps what expired") ||
 			x.Nonce == 0 && d.is("keeps what nobody claimed")
-		if !ended || missed || age == stint.Forever || time.Since(since) < age {
+		if !ended || missed || age == stint.Forever || r.Age != 0 && age != r.Age && !d.is("retains for every age") {
+			continue
+		}
+		if time.Since(since) < age {
+			if done.Young == (stint.RetainMark{}) && !d.is("passes over the young") {
+				done.Young = stint.RetainMark{Pos: pos - 1, N: 1}
+			}
 			continue
 		}
 		done.Deleted++

@@ -172,6 +172,8 @@ var mutants = []struct{ fault, group string }{
 
 	{"retains without the lease", "Retain"},
 	{"deletes without a limit", "Retain"},
+	{"retains for every age", "Retain"},
+	{"passes over the young", "Retain"},
 	{"has one time for all queues", "Retain"},
 	{"has one time for all states", "Retain"},
 	{"counts age from the enqueue", "Retain"},

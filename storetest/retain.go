@@ -166,6 +166,39 @@ var retainTests = []test{
 		t.retain(atOnceKept)
 		t.gone(first)
 	}},
+	{"A step may be about one age only, and says where the first job is that is yet too young", func(t *T) {
+		w := t.join("k")
+		keep := stint.Retention{Kept: stint.Kept{All: time.Microsecond}, Queues: map[string]stint.Kept{"long": {All: 200 * time.Millisecond}, "ever": {All: stint.Forever}}}
+		var ids []stint.ID
+		for _, queue := range []string{"ever", "long", "short", "long", "short"} {
+			ids = append(ids, t.enqueue(job("k", stint.Queue(queue)))...)
+		}
+		entries := w.ClaimAll()
+		time.Sleep(250 * time.Millisecond) // it was appended long ago, and ends now
+		slices.SortFunc(entries, func(a, b stint.Entry) int { return int(a.Pos - b.Pos) })
+		w.Complete(entries...)
+		ended := t.clock()
+		time.Sleep(2 * time.Millisecond)
+		long := stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: keep, Age: 200 * time.Millisecond}
+		done := t.step(long)
+		if t.clock().Sub(ended) > 150*time.Millisecond {
+			t.Skip("the machine is too slow for this one")
+		}
+		if first := entries[1].Pos; done.Deleted != 0 || done.More || done.Next.Pos != entries[4].Pos || done.Young.Pos >= first || done.Young.Pos < entries[0].Pos {
+			t.Errorf("the first step says %+v, want nothing deleted and the mark in front of position %d", done, first)
+		}
+		other := t.step(stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: keep, Age: time.Microsecond})
+		if other.Deleted != 2 || other.Young != (stint.RetainMark{}) {
+			t.Errorf("a step for another age says %+v, want two deleted and nobody too young", other)
+		}
+		time.Sleep(200 * time.Millisecond)
+		long.From = done.Young
+		if done = t.step(long); done.Deleted != 2 {
+			t.Errorf("the next step says %+v, want two deleted", done)
+		}
+		t.gone(ids[1:]...)
+		t.state(ids[0], stint.Completed)
+	}},
 	{"A lane goes on where it was when all of it is gone", func(t *T) {
 		last := stint.ID(0)
 		for range 3 {

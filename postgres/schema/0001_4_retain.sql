@@ -24,17 +24,20 @@ as $$
   order by r.queue = '' limit 1
 $$;
 
--- Delete jobs that ended long ago. Executions are gone through by position,
--- which is about the order of time, up to the first that is of an entry which
--- was appended too lately for anything behind it to be old. What was appended early
--- and ends late stays behind: a later pass from the beginning finds it.
-create function stint.retain_jobs(p_lease text, p_engine bigint, p_from bigint, p_limit integer, p_shortest bigint,
-  r_queue text[], r_outcome smallint[], r_age bigint[], out deleted integer, out next bigint, out more boolean)
+-- Delete jobs that ended long ago: those that are kept for p_only, or all.
+-- Executions are gone through by position, which is about the order of time, up
+-- to the first of an entry that was appended too lately for anything behind it
+-- to be old. Young is in front of the first job that is to go later, null if there is
+-- none. An execution that is recorded when its position was passed is found by a
+-- later pass from the beginning.
+create function stint.retain_jobs(p_lease text, p_engine bigint, p_from bigint, p_limit integer, p_shortest bigint, p_only bigint,
+  r_queue text[], r_outcome smallint[], r_age bigint[], out deleted integer, out next bigint, out more boolean, out young bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   clock timestamptz;
+  only  interval := p_only * interval '1 microsecond';
   r     record;
   seen  integer := 0;
   gone  bigint[] := '{}';
@@ -48,11 +51,14 @@ begin
     from (select * from stint.executions y where y.pos > p_from order by y.pos limit p_limit) x
     join stint.entries e on e.pos = x.pos order by x.pos
   loop
-    exit when r.created > clock - p_shortest * interval '1 microsecond';
+    exit when r.created > clock - coalesce(only, p_shortest * interval '1 microsecond');
     next := r.pos;
     seen := seen + 1;
+    continue when r.age is null or r.age <> only;
     if r.finished <= clock - r.age then
       gone := gone || r.job;
+    elsif young is null then
+      young := r.pos - 1;
     end if;
   end loop;
   more := seen = p_limit;
