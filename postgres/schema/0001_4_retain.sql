@@ -37,7 +37,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmap
 as $$
 declare
   clock timestamptz;
-  only  interval := p_only * interval '1 microsecond';
+  wanted interval := p_only * interval '1 microsecond';
   r     record;
   seen  integer := 0;
   gone  bigint[] := '{}';
@@ -51,10 +51,10 @@ begin
     from (select * from stint.executions y where y.pos > p_from order by y.pos limit p_limit) x
     join stint.entries e on e.pos = x.pos order by x.pos
   loop
-    exit when r.created > clock - coalesce(only, p_shortest * interval '1 microsecond');
+    exit when r.created > clock - coalesce(wanted, p_shortest * interval '1 microsecond');
     next := r.pos;
     seen := seen + 1;
-    continue when r.age is null or r.age <> only;
+    continue when r.age is null or r.age <> wanted;
     if r.finished <= clock - r.age then
       gone := gone || r.job;
     elsif young is null then
