@@ -23,6 +23,7 @@ func TestJobsAreDeletedWhenTheyAreOld(t *testing.T) {
 		mux := stint.NewMux()
 		handle(mux, "ok", func(context.Context, *stint.Job) error { return nil })
 		handle(mux, "no", func(context.Context, *stint.Job) error { return stint.NoRetry(errors.New("no")) })
+		handle(mux, "slow", func(context.Context, *stint.Job) error { time.Sleep(3 * day); return nil })
 		handle(mux, "late", func(context.Context, *stint.Job) error { return nil })
 		var deleted atomic.Int32
 		stop := start(t, struct {
@@ -45,6 +46,7 @@ func TestJobsAreDeletedWhenTheyAreOld(t *testing.T) {
 			id       stint.ID
 			from, to time.Duration // there at the first, gone at the second
 		}{
+			"slow":               {enqueue(t, s, "slow", `{}`), 6 * day, 24 * day},
 			"completed":          {enqueue(t, s, "ok", `{}`), 4 * day, 6 * day},
 			"failed":             {enqueue(t, s, "no", `{}`), 29 * day, 31 * day},
 			"completed, short":   {enqueue(t, s, "ok", `{}`, stint.Queue("short")), day / 2, 3 * day},

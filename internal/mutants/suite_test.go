@@ -325,8 +325,8 @@ var mutants = []mutant{
 		test: "sqlite TestConformance/Retain/A lane goes on where it was when all of it is gone",
 	},
 	{
-		name: "a lease is believed in for ever", file: "engine/lead.go",
-		old: `if !sent.Before(until) {`, new: `if false {`,
+		name: "a lease is believed in for longer than it is held", file: "engine/lead.go",
+		old: `until, due = sent.Add(c.config.LeaseFor), sent.Add`, new: `until, due = sent.Add(3*c.config.LeaseFor), sent.Add`,
 		test: "engine TestAnEngineThatCannotRenewItsLeaseStopsBeforeAnotherBegins/fails",
 	},
 	{

@@ -282,15 +282,15 @@ create table stint.kinds (
 -- Who does what one engine does for all of them. A holder that is not in the
 -- roster holds nothing, and neither does one whose time is over.
 create table stint.leases (
-  name     text primary key check (name <> '' and octet_length(name) <= 255),
+  name     text primary key check (name <> '' and octet_length(name) <= 255), -- what it is for
   engine   bigint,              -- null while nobody has it
-  acquired timestamptz,
-  renewed  timestamptz,
-  expires  timestamptz,
+  acquired timestamptz,         -- since when the engine has it without a gap
+  renewed  timestamptz,         -- when it was asked for last
+  expires  timestamptz,         -- until when the engine has it
   deposed       bigint,         -- whom somebody took it from
-  deposed_at    timestamptz,
+  deposed_at    timestamptz,    -- when that was
   deposed_until timestamptz,    -- before that he does not get it again
-  deposed_by    text,
-  deposed_why   text,
+  deposed_by    text,           -- who did it
+  deposed_why   text,           -- the reason that was given
   check (engine is null or acquired is not null and renewed < expires)
 );

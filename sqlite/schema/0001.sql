@@ -250,16 +250,16 @@ create table stint_kinds (
 -- Who does what one engine does for all of them. A holder that is not in the
 -- roster holds nothing, and neither does one whose time is over.
 create table stint_leases (
-  name     text primary key check (name <> ''),
+  name     text primary key check (name <> ''), -- what it is for
   engine   integer,              -- null while nobody has it
-  acquired integer,
-  renewed  integer,
-  expires  integer,
+  acquired integer,              -- since when the engine has it without a gap
+  renewed  integer,              -- when it was asked for last
+  expires  integer,              -- until when the engine has it
   deposed       integer,         -- whom somebody took it from
-  deposed_at    integer,
+  deposed_at    integer,         -- when that was
   deposed_until integer,         -- before that he does not get it again
-  deposed_by    text check (deposed_by <> ''),
-  deposed_why   text check (deposed_why <> ''),
+  deposed_by    text check (deposed_by <> ''),  -- who did it
+  deposed_why   text check (deposed_why <> ''), -- the reason that was given
   check (engine is null or acquired is not null and renewed < expires)
 ) strict, without rowid;
 
