@@ -29,6 +29,10 @@
 // whose time has come, decide asks this program's retry functions about
 // failures of engines that do not have them.
 //
+// What one engine does for all is led by the one that holds the lease for it
+// ([stint.Leaser]); the others ask for it now and then. An engine that stops
+// gives its leases back at once.
+//
 // # Guests
 //
 // [Engine.RunNow] performs a job that was enqueued in the caller's hands. It

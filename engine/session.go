@@ -39,6 +39,7 @@ type session struct {
 	cancelbell *bell            // somebody may have cancelled something
 	decidebell *bell            // there may be failures to decide about
 	pausebell  *bell            // somebody may have paused or resumed a queue
+	leasebells []*bell          // of each duty: its lease may be free
 	capacity   *bell            // a slot came free
 	hears      atomic.Bool      // whether the store rings
 	asks       chan chan<- bool // who waits for the next beat
@@ -68,6 +69,9 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), pausebell: newBell(), capacity: newBell(),
 		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots), solo: make(chan struct{}, 1),
 		attempts: newAttempts(), held: newHand(), ended: make(chan outcome, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
+	}
+	for range e.duties {
+		s.leasebells = append(s.leasebells, newBell())
 	}
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
@@ -107,7 +111,9 @@ func (s *session) run(ctx context.Context) error {
 	// while the last jobs run.
 	signals, endSignals := context.WithCancel(context.WithoutCancel(ctx))
 	defer endSignals()
-	var side sync.WaitGroup
+	claiming, stopClaiming := context.WithCancel(ctx)
+	defer stopClaiming()
+	var side, leads sync.WaitGroup
 	side.Go(func() { s.beats(signals) })
 	side.Go(func() { s.listen(signals) })
 	side.Go(func() { s.promote(signals) })
@@ -115,9 +121,9 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.heed(signals) })
 	side.Go(func() { s.decide(signals) })
 	side.Go(func() { s.mind(signals) })
+	// What an engine leads it gives to others as soon as it is told to stop.
+	leads.Go(func() { s.lead(claiming) })
 
-	claiming, stopClaiming := context.WithCancel(ctx)
-	defer stopClaiming()
 	go func() {
 		select {
 		case <-ctx.Done():
@@ -145,6 +151,7 @@ func (s *session) run(ctx context.Context) error {
 	all := make(chan struct{})
 	go func() { stages.Wait(); close(all) }()
 	stuck := !s.await(all)
+	leads.Wait()
 	if !stuck && !s.fenced() {
 		err := s.leave()
 		endSignals()

@@ -45,6 +45,7 @@ type roles interface {
 	stint.Canceller
 	stint.Operator
 	stint.Pauser
+	stint.Leaser
 	stint.Migrator
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,6 +31,7 @@ const (
 	keyBegun     = "begun"
 	keyBuried    = "buried"
 	keyMissing   = "suppressed"
+	keyLease     = "lease"
 )
 
 // troubleEvery bounds lines about one kind of trouble: a database that is down
@@ -48,7 +50,7 @@ func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
 //
 //	error  a job failed for good, here or with an engine that died; the engine lost its place in the roster
 //	warn   an attempt failed and is tried again, trouble
-//	info   the engine joined, left, handed jobs back
+//	info   the engine joined, left, handed jobs back, got or lost a lease, deleted old jobs
 //	debug  an attempt began; one succeeded, unless that was asked for at info
 type eventLog struct {
 	log       *slog.Logger
@@ -103,6 +105,16 @@ func (l *eventLog) on(e stint.Event) {
 		if e.Execution.Slot == 0 {
 			log(slog.LevelError, "job failed", ended(e)...)
 		}
+	case stint.EventLeaseAcquired:
+		log(slog.LevelInfo, "engine acquired a lease", slog.String(keyLease, e.Lease))
+	case stint.EventLeaseLost:
+		level := slog.LevelWarn
+		if errors.Is(e.Err, stint.ErrStopping) {
+			level = slog.LevelInfo
+		}
+		log(level, "engine does not hold a lease any more", slog.String(keyLease, e.Lease), slog.String(keyReason, oneLine(fmt.Sprint(e.Err))))
+	case stint.EventRetained:
+		log(slog.LevelInfo, "deleted jobs that ended long ago", slog.Int(keyCount, e.Count))
 	case stint.EventTrouble:
 		if say, unsaid := l.due(e.Doing, e.Time); say {
 			attrs := []slog.Attr{slog.String(keyError, oneLine(fmt.Sprint(e.Err)))}

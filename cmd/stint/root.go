@@ -46,6 +46,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.queuesCommand(),
 		a.kindsCommand(),
 		a.enginesCommand(),
+		a.leasesCommand(),
 		a.migrateCommand(),
 		a.configCommand(),
 		a.benchCommand(),

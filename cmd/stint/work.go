@@ -48,6 +48,9 @@ type engineFlags struct {
 	grace         time.Duration
 	timeToLive    time.Duration
 	poll          pollValue
+	lease         time.Duration
+	leaseWait     pollValue
+	retention     retentionValue
 	httpPrivate   bool
 	logLevel      string
 	logFormat     string
@@ -64,13 +67,17 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
 	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long a silent engine counts as dead")
 	flags.Var(&f.poll, "poll", "how often to look for work when nothing was heard: 2s, or 20ms..5s for where nobody notifies, the longer the longer nothing came (default 1s with notifications, 20ms..500ms without)")
+	flags.Var(&f.retention, "retention", "how long jobs are kept after they ended: 5d, or forever; failed=30d of a state, mail:1h or mail:completed=1h of a queue; separated by commas, or given again (default 5d)")
+	durationFlag(flags, &f.lease, "lease", engine.DefaultLeaseFor, "for how long the engine takes what one engine does for all; it is renewed at a third of it")
+	flags.Var(&f.leaseWait, "lease-wait", "how long to wait before asking again for a lease that another engine holds: 3s, or 3s..1m to wait twice as long each time (default a fifth of --lease)")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
 	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
-	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll"} {
+	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll", "lease", "lease-wait", "retention"} {
 		orEnv(flags, variableOf(name), name)
 		orFile(flags, "work."+name, name)
 	}
+	orFile(flags, "retention", "retention")
 	for _, name := range []string{"log-level", "log-format"} {
 		orEnv(flags, variableOf(name), name)
 		orFile(flags, name, name)
@@ -163,7 +170,10 @@ func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
 	return engine.Config{
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
 		Grace:      max(f.grace, 1), // the engine takes 0 for its default, and here it was asked for
-		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to, Version: version(), OnEvent: onEvent,
+		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to,
+		Retention: f.retention.Retention,
+		LeaseFor:  max(f.lease, 1), LeaseWait: cmp.Or(f.leaseWait.every, f.leaseWait.from), LeaseWaitMax: f.leaseWait.to,
+		Version: version(), OnEvent: onEvent,
 	}
 }
 

@@ -27,9 +27,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "SQLite forgets keys by their age", file: "sqlite/keys.go",
-		old: `		case q.isNull(2):
-			later[key] = now + keptFor.Microseconds()`, new: `		case q.isNull(2):
-			later[key] = 0`,
+		old: `key, until := q.ColumnText(0), later`, new: `key, until := q.ColumnText(0), 0*later`,
 		test: "sqlite TestAKeyIsRememberedForAsLongAsItsJobIsKept",
 	},
 	{
@@ -307,6 +305,40 @@ var mutants = []mutant{
 		name: "SQLite's positions are plain row numbers", file: "sqlite/schema/0001.sql",
 		old: `integer primary key autoincrement,`, new: `integer primary key,`,
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
+	},
+
+	// Leases and retention.
+	{
+		name: "SQLite retains for whoever asks", file: "sqlite/retain.go",
+		old: `	if err := c.under(t.Under); err != nil {`, new: `	if err := error(nil); err != nil {`,
+		test: "sqlite TestConformance/Retain/Under a lease it is done by its holder only",
+	},
+	{
+		name: "SQLite deletes claims that engines may name", file: "sqlite/retain.go",
+		old: `where b.token = c.engine and b.low <= c.serial)`, new: `where false)`,
+		test: "sqlite TestConformance/Retain/An outcome that is repeated does not bring back what was deleted, and its claim is there",
+	},
+	{
+		name: "SQLite deletes the newest claims", file: "sqlite/retain.go",
+		old: `	       not exists (select 1 from stint_claims o where o.lane = c.lane and o.n > c.n)
+	       or exists`, new: `	       exists`,
+		test: "sqlite TestConformance/Retain/A lane goes on where it was when all of it is gone",
+	},
+	{
+		name: "a lease is believed in for longer than it is held", file: "engine/lead.go",
+		old: `until, due = sent.Add(c.config.LeaseFor), sent.Add`, new: `until, due = sent.Add(3*c.config.LeaseFor), sent.Add`,
+		test: "engine TestAnEngineThatCannotRenewItsLeaseStopsBeforeAnotherBegins/fails",
+	},
+	{
+		name: "a lease is kept behind a stop", file: "engine/lead.go",
+		old: `		c.resign(ctx)
+	}`, new: `	}`,
+		test: "engine TestOneEngineLeadsAndAnotherTakesOverAtOnceWhenItStops/sqlite",
+	},
+	{
+		name: "retention passes what is too young", file: "engine/retain.go",
+		old: `return cmp.Or(young, done.Next), nil`, new: `return done.Next, nil`,
+		test: "engine TestJobsAreDeletedWhenTheyAreOld",
 	},
 
 	// Migrations.

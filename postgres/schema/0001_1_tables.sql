@@ -164,6 +164,9 @@ create index executions_job on stint.executions (job, pos) where job is not null
 -- What is rare and asked for: attempts that did not succeed, in the order in
 -- which their jobs are listed.
 create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
+-- What nobody had claimed: jobs that were cancelled or decided about while they
+-- waited. Retention asks whether an engine decided anything that is left.
+create index executions_unclaimed on stint.executions (engine) where nonce = 0;
 -- Time ranges of a table that is appended to in order of time.
 create index executions_finished on stint.executions using brin (finished);
 
@@ -274,4 +277,20 @@ create table stint.kinds (
   retry    jsonb, -- its policy; null for the default
   max_losses smallint check (max_losses >= 0), -- null for the default
   declared timestamptz not null default clock_timestamp() -- when it was declared so
+);
+
+-- Who does what one engine does for all of them. A holder that is not in the
+-- roster holds nothing, and neither does one whose time is over.
+create table stint.leases (
+  name     text primary key check (name <> '' and octet_length(name) <= 255), -- what it is for
+  engine   bigint,              -- null while nobody has it
+  acquired timestamptz,         -- since when the engine has it without a gap
+  renewed  timestamptz,         -- when it was asked for last
+  expires  timestamptz,         -- until when the engine has it
+  deposed       bigint,         -- whom somebody took it from
+  deposed_at    timestamptz,    -- when that was
+  deposed_until timestamptz,    -- before that he does not get it again
+  deposed_by    text,           -- who did it
+  deposed_why   text,           -- the reason that was given
+  check (engine is null or acquired is not null and renewed < expires)
 );

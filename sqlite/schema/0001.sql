@@ -140,8 +140,8 @@ create index stint_executions_job on stint_executions (job) where job is not nul
 -- What is rare and asked for: attempts that did not complete their job.
 create index stint_executions_rare on stint_executions (outcome, final) where outcome <> 1;
 -- What nobody had claimed: jobs that were cancelled or decided about while
--- they waited.
-create index stint_executions_unclaimed on stint_executions (pos) where nonce = 0;
+-- they waited. Retention asks whether an engine decided anything that is left.
+create index stint_executions_unclaimed on stint_executions (engine) where nonce = 0;
 
 -- Jobs that wait for a time. The only table with churn.
 create table stint_waiting (
@@ -245,6 +245,22 @@ create table stint_kinds (
   tags     text not null check (json_valid(tags)),
   retry    text not null check (json_valid(retry)), -- its policy
   declared integer not null -- what it says now
+) strict, without rowid;
+
+-- Who does what one engine does for all of them. A holder that is not in the
+-- roster holds nothing, and neither does one whose time is over.
+create table stint_leases (
+  name     text primary key check (name <> ''), -- what it is for
+  engine   integer,              -- null while nobody has it
+  acquired integer,              -- since when the engine has it without a gap
+  renewed  integer,              -- when it was asked for last
+  expires  integer,              -- until when the engine has it
+  deposed       integer,         -- whom somebody took it from
+  deposed_at    integer,         -- when that was
+  deposed_until integer,         -- before that he does not get it again
+  deposed_by    text check (deposed_by <> ''),  -- who did it
+  deposed_why   text check (deposed_why <> ''), -- the reason that was given
+  check (engine is null or acquired is not null and renewed < expires)
 ) strict, without rowid;
 
 -- What people query: one row per job, with its state. A job waits, or it has
