@@ -18,6 +18,7 @@ const keepAlive = 15 * time.Second
 func (s *Store) Listen(ctx context.Context, ring func()) error {
 	config := s.pool.Config().ConnConfig.Copy()
 	config.RuntimeParams["application_name"] = "stint listen"
+	s.traceAsWell(config)
 	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
 		if err := before(ctx, config); err != nil {
 			return listenError(ctx, err)
