@@ -24,7 +24,11 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 			return listenError(ctx, err)
 		}
 	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	// A server that is down may swallow what is sent to it, and then nothing
+	// else says that nobody listens.
+	limit, cancel := context.WithTimeout(ctx, s.keepAlive)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(limit, config)
 	if err != nil {
 		return listenError(ctx, err)
 	}
@@ -34,7 +38,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 		defer cancel()
 		conn.Close(bye)
 	}()
-	if _, err := conn.Exec(ctx, "listen "+s.sql.schema); err != nil {
+	if _, err := conn.Exec(limit, "listen "+s.sql.schema); err != nil {
 		return listenError(ctx, err)
 	}
 	ring()
