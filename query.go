@@ -9,7 +9,7 @@ type Query struct {
 	Text string        // as it was sent, with placeholders
 	Took time.Duration // until its last row was read, or until it failed
 	Rows int64         // that it returned or changed, as far as the database tells
-	Err  error         // what it failed with
+	Err  error         // what it failed with; databases may quote values in it
 }
 
 // TellTo calls a function with the query. One that panics has failed at
