@@ -108,7 +108,7 @@ func (s *stage) one(name string) tracetest.SpanStub {
 func attribute(span tracetest.SpanStub, key string) string {
 	for _, a := range span.Attributes {
 		if string(a.Key) == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
