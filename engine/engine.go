@@ -51,9 +51,11 @@ func New(store stint.Store, mux *stint.Mux, config Config) (*Engine, error) {
 //
 // An engine that loses its place in the roster cancels its handlers with
 // [stint.ErrFenced] and joins anew. When it cannot join at first, Run returns
-// the error; later on it tries again until ctx ends. An engine that was told to
-// leave by [Engine.Drain], or that has reached Config.MemoryLimit, stops in the
-// same way but for the grace: what runs may take its time.
+// the error; later on it tries again until ctx ends, unless the schema was
+// upgraded to one that is not for this program ([stint.ErrSchema]). An engine
+// that was told to leave by [Engine.Drain], or that has reached
+// Config.MemoryLimit, stops in the same way but for the grace: what runs may
+// take its time.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return errors.New("engine: it is running already")
@@ -78,7 +80,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		switch {
 		case err != nil && asked.Err() != nil:
 			return drainedBy(asked)
-		case err != nil && !joined:
+		case err != nil && (!joined || errors.Is(err, stint.ErrSchema)):
 			return fmt.Errorf("engine: %w", err)
 		case err != nil:
 			e.emit(stint.Event{Type: stint.EventTrouble, Doing: "join the roster", Err: err})

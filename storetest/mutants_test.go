@@ -207,6 +207,9 @@ var mutants = []struct{ fault, group string }{
 	{"knows one class only", "Inspect"},
 	{"looks at the last attempt only", "Inspect"},
 	{"excludes crashes", "Inspect"},
+	{"lets any program join", "Migrate"},
+	{"keeps engines that are too old", "Migrate"},
+	{"drains at every upgrade", "Migrate"},
 	{"works on any schema", "Migrate"},
 }
 
