@@ -30,7 +30,9 @@ func (s *session) claim(ctx context.Context) {
 		recent target // the lane that last had work
 		rang   bool   // woken from idleness by the bell
 	)
+	defer s.vitals.claims.stop()
 	for ctx.Err() == nil {
+		s.vitals.claims.turn()
 		if !s.pools.roomy(time.Now()) {
 			s.capacity.wait(ctx, time.Second)
 			continue

@@ -79,6 +79,12 @@ type Config struct {
 	// this. By default it does not grow.
 	LeaseWaitMax time.Duration
 
+	// MemoryLimit ends an engine whose process has grown: above so many bytes
+	// of resident memory it takes no more jobs, lets those that run end, and
+	// leaves the roster; Run returns a [MemoryError], and the program should
+	// exit, to be started anew. By default there is none.
+	MemoryLimit int64
+
 	// Version is shown in the roster: the version of the program.
 	Version string
 
@@ -87,7 +93,8 @@ type Config struct {
 	Client *stint.Client
 
 	// OnEvent is told everything that the engine does. It is called from
-	// many goroutines and holds up the work while it runs.
+	// many goroutines and holds up the work while it runs. One that panics is
+	// told so, as trouble, and does no other harm.
 	OnEvent func(stint.Event)
 }
 
@@ -124,6 +131,8 @@ func (c Config) fill() (Config, error) {
 		return c, &stint.InvalidError{Field: "slots", Problem: fmt.Sprintf("%d is not between 1 and %d", c.Slots, maxSlots)}
 	case c.Grace < 0:
 		return c, &stint.InvalidError{Field: "grace", Problem: "it is negative"}
+	case c.MemoryLimit < 0:
+		return c, &stint.InvalidError{Field: "memory limit", Problem: "it is negative"}
 	case c.TimeToLive < time.Second:
 		return c, &stint.InvalidError{Field: "time to live", Problem: "it is shorter than a second"}
 	}

@@ -76,6 +76,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
+	e.vitals.beats.turn()
 	decls := e.mux.Declarations()
 	info := stint.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
@@ -105,6 +106,8 @@ func (s *session) run(ctx context.Context) error {
 			s.cancelKept(nil)
 		}
 	}()
+	s.vitals.joined(s)
+	defer s.vitals.left()
 	s.emit(stint.Event{Type: stint.EventJoined, Engine: s.token})
 
 	// Signals and chores end with the stages, not before: the beat must go on
@@ -128,6 +131,7 @@ func (s *session) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-s.draining:
+			s.tellDraining(ctx)
 		case <-s.work.Done(): // fenced
 		}
 		stopClaiming()
@@ -166,6 +170,13 @@ func (s *session) run(ctx context.Context) error {
 		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.busy()))
 	default:
 		return stint.ErrBuried
+	}
+}
+
+// tellDraining says that the engine was told to leave, and not to stop.
+func (s *session) tellDraining(ctx context.Context) {
+	if _, asked, _ := s.vitals.look(); ctx.Err() == nil {
+		s.emit(stint.Event{Type: stint.EventDraining, Engine: s.token, Err: drainedBy(asked)})
 	}
 }
 

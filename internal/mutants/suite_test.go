@@ -290,6 +290,39 @@ var mutants = []mutant{
 		test: "postgres TestConformance/*/plain/Tx/A prepared transaction decides later, also for a quiet enqueue",
 	},
 
+	// What is beside the work, and must not stop it.
+	{
+		name: "who begins to listen waits as long as the network does", file: "postgres/listen.go",
+		old: `limit, cancel := context.WithTimeout(ctx, s.keepAlive)`, new: `limit, cancel := context.WithCancel(ctx)`,
+		test: "postgres TestWhoBeginsToListenWhileTheServerDoesNotAnswerIsToldAndMayStopAtOnce",
+	},
+	{
+		name: "who joins waits as long as the network does", file: "engine/session.go",
+		old: `limit, cancel := context.WithTimeout(ctx, longestJoin)`, new: `limit, cancel := context.WithCancel(ctx)`,
+		test: "engine TestAStartNeverHangsWhileTheDatabaseIsDown",
+	},
+	{
+		name: "who looks for his name waits as long as the network does", file: "engine/strict.go",
+		old: `ctx, cancel := context.WithTimeout(ctx, longestJoin)`, new: `ctx, cancel := context.WithCancel(ctx)`,
+		test: "engine TestAStartNeverHangsWhileTheDatabaseIsDown",
+	},
+	{
+		name: "of a listener's panic nobody is told", file: "engine/engine.go",
+		old: `if err := e.tell(ev); err != nil {`, new: `if err := e.tell(ev); err != nil && false {`,
+		test: "engine TestAListenerToEventsThatPanicsHarmsNoJobAndIsTold",
+	},
+	{
+		name: "a listener's panic is the others'", file: "observe/fan.go",
+		old: `if v := recover(); v != nil {`, new: `if v := any(nil); v != nil {`,
+		test: "observe TestAListenerThatPanicsKeepsNothingFromTheOthersAndIsTold",
+	},
+	{
+		name: "what hears of statements may panic", file: "query.go",
+		old: `	defer func() { _ = recover() }()
+`, new: ``,
+		test: "sqlite TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments",
+	},
+
 	// A restored database, and SQLite's positions.
 	{
 		name: "claimed entries get the number of the rebase", file: "postgres/rebase.go",
