@@ -32,6 +32,7 @@ func (s *session) claim(ctx context.Context) {
 	)
 	for ctx.Err() == nil {
 		if !s.pools.roomy(time.Now()) {
+			s.meters.noRoom()
 			s.capacity.wait(ctx, time.Second)
 			continue
 		}
@@ -64,6 +65,7 @@ func (s *session) claim(ctx context.Context) {
 			list = known.targets(s.unpaused(sights), turn)
 		}
 		if len(list) == 0 {
+			s.primed = false
 			rang = idle.wait(ctx, nil) == s.bell
 			continue
 		}
@@ -78,6 +80,7 @@ func (s *session) claim(ctx context.Context) {
 			continue
 		}
 		// There is work for queues that are full, and none for the others.
+		s.meters.noRoom()
 		if len(s.pools.all) == 1 {
 			s.capacity.wait(ctx, time.Second)
 			continue
@@ -101,7 +104,10 @@ func (s *session) claimFrom(ctx context.Context, list []target) (rest []target, 
 			full = append(full, lane)
 			continue
 		}
-		tried = true
+		if tried = true; s.primed {
+			waiting := s.pools.waiting()
+			s.meters.prefetch.with(func(p *prefetching) { p.more(waiting) })
+		}
 		got, err := s.claimLane(ctx, lane, room, false)
 		switch {
 		case errors.Is(err, stint.ErrLaneBusy):
@@ -132,7 +138,11 @@ func (s *session) claimLane(ctx context.Context, lane target, room int, wait boo
 	// be unknown. What it brings after a stop is returned unstarted.
 	limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
 	defer cancel()
+	began := time.Now()
 	c, err := s.store.Claim(limit, req)
+	if err == nil || len(c.Positions) > 0 {
+		s.meters.asked(began, len(c.Positions))
+	}
 	switch {
 	case errors.Is(err, stint.ErrLaneBusy):
 		s.held.nothing(req.Serial)
@@ -161,6 +171,10 @@ func (s *session) claimLane(ctx context.Context, lane target, room int, wait boo
 		}
 		p.take(task{entry: e, claim: claim}, known)
 	}
+	s.meters.got(len(c.Entries), 0)
+	waiting := s.pools.waiting()
+	s.primed = s.primed || waiting > 0
+	s.meters.prefetch.with(func(p *prefetching) { p.filled(waiting, len(c.Entries) == room) })
 	return len(c.Positions), nil
 }
 

@@ -23,6 +23,7 @@ type Engine struct {
 	client    *stint.Client   // for handlers
 	mux       *stint.Mux
 	config    Config
+	meters    *meters
 	running   atomic.Bool
 	current   atomic.Pointer[session] // while it runs: who takes in guests
 }
@@ -33,7 +34,7 @@ func New(store stint.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	e := &Engine{store: store, mux: mux, config: c, client: c.Client}
+	e := &Engine{store: store, mux: mux, config: c, client: c.Client, meters: newMeters()}
 	if e.client == nil {
 		e.client = stint.NewClient(store)
 	}
@@ -77,6 +78,9 @@ func (e *Engine) Run(ctx context.Context) error {
 				return nil
 			}
 			continue
+		}
+		if !joined {
+			defer e.report(ctx)()
 		}
 		joined = true
 		err = s.run(ctx)

@@ -64,6 +64,7 @@ type database struct {
 	beats     map[stint.Token]int64 // the number of the last
 	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
+	metrics   []stint.Metrics // the newest last
 }
 
 // row is one of four things: a job, an entry, a wait or a key. It is invisible
@@ -110,6 +111,7 @@ func (d *database) reset() {
 	d.cancelled = map[stint.ID]string{}
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}
+	d.metrics = nil
 	d.bells = map[int]func(){}
 }
 

@@ -207,6 +207,11 @@ var mutants = []struct{ fault, group string }{
 	{"knows one class only", "Inspect"},
 	{"looks at the last attempt only", "Inspect"},
 	{"excludes crashes", "Inspect"},
+	{"keeps the first figures", "Metrics"},
+	{"knows engines by their names", "Metrics"},
+	{"lists the oldest figures first", "Metrics"},
+	{"takes an engine's clock for its own", "Metrics"},
+
 	{"works on any schema", "Migrate"},
 }
 

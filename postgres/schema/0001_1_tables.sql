@@ -263,3 +263,16 @@ create table stint.kinds (
   max_losses smallint check (max_losses >= 0), -- null for the default
   declared timestamptz not null default clock_timestamp()
 );
+
+-- What engines count, the newest figures of each. An engine is known by its
+-- name and by when it began to count: it may have stood in the roster under
+-- several tokens meanwhile, the last of which is here. No index holds what
+-- is written every few seconds, so the row stays where it is.
+create table stint.metrics (
+  instance text        not null,
+  since    timestamptz not null,
+  engine   bigint      not null,
+  at       timestamptz not null default clock_timestamp(),
+  figures  jsonb       not null,
+  primary key (instance, since)
+) with (fillfactor = 50);

@@ -245,6 +245,18 @@ create table stint_kinds (
   declared integer not null -- what it says now
 ) strict, without rowid;
 
+-- What engines count, the newest figures of each. An engine is known by its
+-- name and by when it began to count: it may have stood in the roster under
+-- several tokens meanwhile, the last of which is here.
+create table stint_metrics (
+  instance text not null,
+  since    integer not null,
+  engine   integer not null,
+  at       integer not null,
+  figures  text not null check (json_valid(figures)),
+  primary key (instance, since)
+) strict, without rowid;
+
 -- What people query: one row per job, with its state. A job waits, or it has
 -- an entry without an execution, or one with a final execution; never two of
 -- these. One that somebody cancelled shows so at once, unless it runs. The three arms are each in the order of ids, so that a page of a list
