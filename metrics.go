@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -123,4 +124,22 @@ func (d *Durations) Add(took time.Duration) {
 	}
 	d.Count++
 	d.Last, d.Longest, d.Total = took, max(d.Longest, took), d.Total+took
+}
+
+// merge adds others. Which was the last only the caller knows.
+func (d *Durations) merge(o Durations) {
+	if o.Count > 0 && (d.Count == 0 || o.Fastest < d.Fastest) {
+		d.Fastest = o.Fastest
+	}
+	d.Count += o.Count
+	d.Longest, d.Total = max(d.Longest, o.Longest), d.Total+o.Total
+}
+
+// MarshalJSON adds the mean.
+func (d Durations) MarshalJSON() ([]byte, error) {
+	type plain Durations
+	return json.Marshal(struct {
+		plain
+		Mean time.Duration `json:"mean"`
+	}{plain(d), d.Mean()})
 }

@@ -117,6 +117,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.heed(signals) })
 	side.Go(func() { s.decide(signals) })
 	side.Go(func() { s.mind(signals) })
+	side.Go(func() { s.sumUp(signals) })
 
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()

@@ -65,6 +65,7 @@ type database struct {
 	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
 	metrics   []stint.Metrics // the newest last
+	gone      []modelAttempt  // of jobs that were deleted
 }
 
 // row is one of four things: a job, an entry, a wait or a key. It is invisible
@@ -111,7 +112,7 @@ func (d *database) reset() {
 	d.cancelled = map[stint.ID]string{}
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}
-	d.metrics = nil
+	d.metrics, d.gone = nil, nil
 	d.bells = map[int]func(){}
 }
 

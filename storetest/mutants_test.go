@@ -212,6 +212,29 @@ var mutants = []struct{ fault, group string }{
 	{"lists the oldest figures first", "Metrics"},
 	{"takes an engine's clock for its own", "Metrics"},
 
+	{"takes the postponed for queued", "Analytics"},
+	{"queues the cancelled", "Analytics"},
+	{"analyzes any tag", "Analytics"},
+	{"sees no zombies", "Analytics"},
+	{"takes all time for a minute", "Analytics"},
+	{"counts what did not begin", "Analytics"},
+	{"measures from the enqueue", "Analytics"},
+	{"takes the rank below", "Analytics"},
+	{"takes the mean for the median", "Analytics"},
+	{"groups by anything", "Analytics"},
+	{"groups the first tag", "Analytics"},
+	{"leaves out who says nothing", "Analytics"},
+	{"looks at the first key only", "Analytics"},
+	{"counts what was not tried again", "Analytics"},
+	{"looks how long the last attempt took", "Analytics"},
+
+	{"sums up twice", "Stats"},
+	{"forgets the attempts of what it deletes", "Stats"},
+	{"counts what did not begin", "Stats"},
+	{"takes the lost for short", "Stats"},
+	{"bounds statistics by the minute", "Stats"},
+	{"measures from the enqueue", "Stats"},
+
 	{"works on any schema", "Migrate"},
 }
 

@@ -154,8 +154,11 @@ create index executions_job on stint.executions (job, pos) where job is not null
 -- What is rare and asked for: attempts that did not succeed, in the order in
 -- which their jobs are listed.
 create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
--- Time ranges of a table that is appended to in order of time.
-create index executions_finished on stint.executions using brin (finished);
+-- Time ranges of a table that is appended to in order of time. Without
+-- autosummarize all that came since the last vacuum would be read for each.
+create index executions_finished on stint.executions using brin (finished) with (autosummarize = on);
+-- Attempts that took long: they are few, for a slot has time for few of them.
+create index executions_long on stint.executions (coalesce(job, pos)) where finished - started > interval '5 seconds';
 
 -- Jobs that wait for a time. The only table with churn.
 create table stint.waiting (
@@ -276,3 +279,32 @@ create table stint.metrics (
   figures  jsonb       not null,
   primary key (instance, since)
 ) with (fillfactor = 50);
+
+-- How attempts went, by the hour in which they ended: of each kind, in each
+-- queue, with each outcome. It holds the attempts that ended before
+-- summed.until, and those that were deleted. Durations are microseconds.
+create table stint.stats (
+  hour    timestamptz not null,
+  kind    text        not null,
+  queue   text        not null,
+  outcome smallint    not null,
+  n       bigint      not null, -- attempts that began
+  ran     bigint      not null, -- those of them that were not lost; the following is about these
+  total   bigint      not null,
+  fastest bigint,
+  longest bigint,
+  last    bigint,               -- the one that ended last,
+  last_at timestamptz,          -- and when
+  waited  bigint      not null, -- from when they were due to their starts
+  primary key (hour, kind, queue, outcome)
+) with (fillfactor = 80);
+
+-- How far the sums go, and how far they are to go next: once no transaction is
+-- left that began before the one that said so.
+create table stint.summed (
+  one   boolean     primary key default true check (one),
+  until timestamptz not null default clock_timestamp() - interval '1 hour',
+  aim   timestamptz,
+  xid   xid8
+);
+insert into stint.summed default values;

@@ -138,6 +138,8 @@ create table stint_executions (
 create index stint_executions_job on stint_executions (job) where job is not null;
 -- What is rare and asked for: attempts that did not complete their job.
 create index stint_executions_rare on stint_executions (outcome, final) where outcome <> 1;
+-- Attempts that took long: they are few, for a slot has time for few of them.
+create index stint_executions_long on stint_executions (job) where finished - started > 5000000;
 -- What nobody had claimed: jobs that were cancelled or decided about while
 -- they waited.
 create index stint_executions_unclaimed on stint_executions (pos) where nonce = 0;
@@ -256,6 +258,36 @@ create table stint_metrics (
   figures  text not null check (json_valid(figures)),
   primary key (instance, since)
 ) strict, without rowid;
+
+-- How attempts went, by the hour in which they ended: of each kind, in each
+-- queue, with each outcome. Durations are microseconds.
+create table stint_stats (
+  hour    integer not null,
+  kind    text    not null,
+  queue   text    not null,
+  outcome integer not null,
+  n       integer not null,      -- attempts that began
+  ran     integer not null,      -- those of them that were not lost; the following is about these
+  total   integer not null,
+  fastest integer,
+  longest integer,
+  last    integer,               -- the one that ended last,
+  last_at integer,               -- and when
+  waited  integer not null,      -- from when they were due to their starts
+  primary key (hour, kind, queue, outcome)
+) strict, without rowid;
+
+-- How far the sums go. With one writer at a time, what is recorded behind such a
+-- mark is what was claimed behind it, or was claimed and had no outcome then: so
+-- it is found without a look at the rest, and without an index of when
+-- attempts ended. The last marks are kept, for those who ask about the last
+-- minute.
+create table stint_marks (
+  n     integer primary key autoincrement,
+  at    integer not null,
+  lanes text not null check (json_valid(lanes)), -- the frontier of each, by its number
+  open  text not null check (json_valid(open))   -- positions that were claimed and had no outcome
+) strict;
 
 -- What people query: one row per job, with its state. A job waits, or it has
 -- an entry without an execution, or one with a final execution; never two of
