@@ -50,8 +50,10 @@ var analyticsTests = []test{
 		entries := w.ClaimAll()
 		w.Complete(entries[0])
 		w.Release()
-		for t.analyze(stint.AnalyticsFilter{}).Zombies == 0 {
-			time.Sleep(5 * time.Millisecond)
+		for until := time.Now().Add(10 * w.Info.TimeToLive); t.analyze(stint.AnalyticsFilter{}).Zombies == 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatal("it has no zombies")
+			}
 		}
 		if a := t.analyze(stint.AnalyticsFilter{Queue: stint.DefaultQueue, Kind: "k"}); a.Zombies != 2 || a.Running != 0 || a.Queued != 0 {
 			t.Errorf("it says %+v", a)

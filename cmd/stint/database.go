@@ -46,6 +46,9 @@ type roles interface {
 	stint.Operator
 	stint.Pauser
 	stint.Migrator
+	stint.Analyst
+	stint.Statistician
+	stint.MetricsKeeper
 }
 
 // database is an open one. Hand the roles on, not the database: what else they

@@ -46,6 +46,8 @@ func (a *app) rootCommand() *cobra.Command {
 		a.queuesCommand(),
 		a.kindsCommand(),
 		a.enginesCommand(),
+		a.analyticsCommand(),
+		a.statsCommand(),
 		a.migrateCommand(),
 		a.configCommand(),
 		a.benchCommand(),

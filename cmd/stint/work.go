@@ -49,6 +49,7 @@ type engineFlags struct {
 	timeToLive    time.Duration
 	poll          pollValue
 	httpPrivate   bool
+	metricsEvery  everyValue
 	logLevel      string
 	logFormat     string
 }
@@ -64,10 +65,12 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
 	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long a silent engine counts as dead")
 	flags.Var(&f.poll, "poll", "how often to look for work when nothing was heard: 2s, or 20ms..5s for where nobody notifies, the longer the longer nothing came (default 1s with notifications, 20ms..500ms without)")
+	f.metricsEvery.every = engine.DefaultMetricsEvery
+	flags.Var(&f.metricsEvery, "metrics-every", "how often to keep what the engine counted: 1m, or off")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
 	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
-	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll"} {
+	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll", "metrics-every"} {
 		orEnv(flags, variableOf(name), name)
 		orFile(flags, "work."+name, name)
 	}
@@ -163,7 +166,7 @@ func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
 	return engine.Config{
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
 		Grace:      max(f.grace, 1), // the engine takes 0 for its default, and here it was asked for
-		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to, Version: version(), OnEvent: onEvent,
+		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to, MetricsEvery: f.metricsEvery.every, Version: version(), OnEvent: onEvent,
 	}
 }
 
