@@ -54,7 +54,7 @@ from (
 ) o
 join stint.claims c on c.engine = o.token and c.serial >= o.low
 cross join lateral unnest(c.positions) as p(pos)
-join stint.entries e on e.pos = p.pos
+cross join lateral (select * from stint.entries e where e.pos = p.pos offset 0) e -- never the other way round: all entries, in search of a kind
 where not exists (select from stint.executions x where x.pos = p.pos);
 
 -- Attempts that began. Those that were lost with their engine have no times of
@@ -64,14 +64,16 @@ create view stint.attempts as
 select x.pos, coalesce(x.job, x.pos) as job, e.kind, e.queue, x.attempt, x.outcome, x.slot > 0 as ran, x.started, x.finished,
        case when x.slot > 0 then (extract(epoch from x.finished - x.started) * 1000000)::bigint end as took, -- microseconds
        case when x.slot > 0 then greatest(0, (extract(epoch from x.started - coalesce(e.due, e.created)) * 1000000)::bigint) end as waited
-from stint.executions x join stint.entries e on e.pos = x.pos
+from stint.executions x
+cross join lateral (select * from stint.entries e where e.pos = x.pos offset 0) e -- as above
 where x.slot > 0 or x.outcome = 5;
 
 -- How the work goes, all together or of one queue, kind or tag, now or at an
 -- instant: what is due and not claimed, not yet due, running, and held by engines
 -- that are dead; and of the attempts that ended in the minute before, how many,
 -- how late they started, and how long they took. A percentile is the smallest
--- that so many percent do not exceed.
+-- that so many percent do not exceed. (Tags are asked for by a value and not by
+-- exists: as a join that may be planned the wrong way round.)
 create function stint.analytics(queue text default null, kind text default null, tag text default null, at timestamptz default null,
   out moment timestamptz, out queued bigint, out postponed bigint, out running bigint, out zombies bigint, out ended bigint,
   out latency_mean interval, out latency_p50 interval, out latency_p95 interval, out latency_p99 interval,
@@ -88,12 +90,12 @@ begin
     into queued, postponed
     from stint.unclaimed u
     where (analytics.queue is null or u.queue = analytics.queue) and (analytics.kind is null or u.kind = analytics.kind)
-      and (analytics.tag is null or exists (select from stint.job_tags t where t.tag = analytics.tag and t.job = u.job));
+      and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = u.job));
   select count(*) filter (where not c.zombie), count(*) filter (where c.zombie)
     into running, zombies
     from stint.claimed c
     where (analytics.queue is null or c.queue = analytics.queue) and (analytics.kind is null or c.kind = analytics.kind)
-      and (analytics.tag is null or exists (select from stint.job_tags t where t.tag = analytics.tag and t.job = c.job));
+      and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = c.job));
   select count(*) as n, sum(a.waited)::bigint / nullif(count(*), 0) as waited, sum(a.took)::bigint / nullif(count(*), 0) as took,
          percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.waited) as waits,
          percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.took) as takes
@@ -101,7 +103,7 @@ begin
     from stint.attempts a
     where a.finished > moment - interval '1 minute' and a.finished <= moment and a.ran
       and (analytics.queue is null or a.queue = analytics.queue) and (analytics.kind is null or a.kind = analytics.kind)
-      and (analytics.tag is null or exists (select from stint.job_tags t where t.tag = analytics.tag and t.job = a.job));
+      and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = a.job));
   ended := spans.n;
   latency_mean := spans.waited * us; latency_p50 := spans.waits[1] * us; latency_p95 := spans.waits[2] * us; latency_p99 := spans.waits[3] * us;
   execution_mean := spans.took * us; execution_p50 := spans.takes[1] * us; execution_p95 := spans.takes[2] * us; execution_p99 := spans.takes[3] * us;
@@ -129,7 +131,7 @@ as $$
     select t from unnest(coalesce(nullif(b.tags, '{}'), array[null])) as t where due_by.field = 'tag') v
   where u.due <= coalesce(due_by.at, clock_timestamp())
     and (due_by.queue is null or u.queue = due_by.queue) and (due_by.kind is null or u.kind = due_by.kind)
-    and (due_by.tag is null or exists (select from stint.job_tags t where t.tag = due_by.tag and t.job = u.job))
+    and (due_by.tag is null or (select true from stint.job_tags t where t.tag = due_by.tag and t.job = u.job))
   group by v.value
 $$;
 
