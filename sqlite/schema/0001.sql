@@ -283,7 +283,7 @@ create table stint_stats (
 -- attempts ended. The last marks are kept, for those who ask about the last
 -- minute.
 create table stint_marks (
-  n     integer primary key autoincrement,
+  n     integer primary key,
   at    integer not null,
   lanes text not null check (json_valid(lanes)), -- the frontier of each, by its number
   open  text not null check (json_valid(open))   -- positions that were claimed and had no outcome
