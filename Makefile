@@ -30,11 +30,11 @@ test-short: postgres ## run the tests without the race detector, leaving out tho
 	$(GO) test -short ./...
 
 .PHONY: conformance
-conformance: ## run the conformance suite and the plans at a million rows on the oldest and the newest PostgreSQL (MAJORS="13 18")
+conformance: ## run the conformance suite, the plans at a million rows, roles and the schema page on the oldest and the newest PostgreSQL (MAJORS="13 18")
 	$(GO) run ./internal/pgtest/fetch $(MAJORS)
 	@# A pattern that matches nothing passes, so make sure that it matches.
 	@$(GO) test -list Conformance ./postgres/... | grep -q '^Test' || { echo 'no test of ./postgres/... is named Conformance'; exit 1; }
-	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -run 'Conformance|HotStatements' ./postgres/...
+	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -run 'Conformance|HotStatements|EachRole|SchemaPage' ./postgres/... ./internal/schemapage
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
@@ -44,6 +44,10 @@ fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
 		done; \
 	done
+
+.PHONY: cron
+cron: ## hold every recurrence of twenty years in all the zones that are odd against the slow oracle (three minutes)
+	STINT_CRON_YEARS=1 $(GO) test -count 1 -timeout 0 -run 'OracleSays$$' -v ./cron
 
 .PHONY: sim
 sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulation (SEED=42 REPEAT=10)
@@ -95,6 +99,10 @@ arch: ## check who imports whom
 .PHONY: model
 model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
 	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
+
+.PHONY: schema-page
+schema-page: postgres ## write docs/schema.md from the installed schemas and the comments of their files
+	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
 
 .PHONY: mutants
 mutants: postgres ## take the mends of known traps out of the sources, one at a time: a test must notice each

@@ -50,7 +50,8 @@ func New(store stint.Store, mux *stint.Mux, config Config) (*Engine, error) {
 //
 // An engine that loses its place in the roster cancels its handlers with
 // [stint.ErrFenced] and joins anew. When it cannot join at first, Run returns
-// the error; later on it tries again until ctx ends.
+// the error; later on it tries again until ctx ends, unless the schema was
+// upgraded to one that is not for this program ([stint.ErrSchema]).
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return errors.New("engine: it is running already")
@@ -70,7 +71,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil
-		case err != nil && !joined:
+		case err != nil && (!joined || errors.Is(err, stint.ErrSchema)):
 			return fmt.Errorf("engine: %w", err)
 		case err != nil:
 			e.emit(stint.Event{Type: stint.EventTrouble, Doing: "join the roster", Err: err})

@@ -16,23 +16,11 @@ const keepAlive = 15 * time.Second
 // Listen implements [stint.Listener] on a connection of its own, which shows
 // as "stint listen" in pg_stat_activity.
 func (s *Store) Listen(ctx context.Context, ring func()) error {
-	config := s.pool.Config().ConnConfig.Copy()
-	config.RuntimeParams["application_name"] = "stint listen"
-	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
-		if err := before(ctx, config); err != nil {
-			return listenError(ctx, err)
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := s.dial(ctx, "stint listen")
 	if err != nil {
 		return listenError(ctx, err)
 	}
-	defer func() {
-		// The caller's context may have ended already.
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		conn.Close(bye)
-	}()
+	defer hangUp(ctx, conn)
 	if _, err := conn.Exec(ctx, "listen "+s.sql.schema); err != nil {
 		return listenError(ctx, err)
 	}
@@ -58,6 +46,25 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 			return listenError(ctx, err)
 		}
 	}
+}
+
+// dial opens a connection beside the pool, with its settings.
+func (s *Store) dial(ctx context.Context, name string) (*pgx.Conn, error) {
+	config := s.pool.Config().ConnConfig.Copy()
+	config.RuntimeParams["application_name"] = name
+	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
+		if err := before(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// hangUp closes a connection. The caller's context may have ended already.
+func hangUp(ctx context.Context, conn *pgx.Conn) {
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(bye)
 }
 
 func listenError(ctx context.Context, err error) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 )
 
 // Config says where in the database stint lives and what opening may do. The
@@ -60,6 +61,9 @@ type Store struct {
 	claiming chan struct{}                // room for claims among its connections
 
 	keepAlive time.Duration // of the listening connection
+
+	steps []steps.Step // of the schema, oldest first
+	pace  pace         // at which steps wait for their locks
 }
 
 var (
@@ -102,11 +106,17 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 	if len(config) > 0 {
 		c = config[0]
 	}
-	c.Schema = cmp.Or(c.Schema, "stint")
-	if !schemaName.MatchString(c.Schema) {
-		return nil, &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Schema)}
+	return newSteps(ctx, pool, c, steps.Must(schemaFiles))
+}
+
+// newSteps is New with a schema that tests may choose.
+func newSteps(ctx context.Context, pool *pgxpool.Pool, c Config, all []steps.Step) (*Store, error) {
+	var err error
+	if c.Schema, err = schemaOr(c.Schema); err != nil {
+		return nil, err
 	}
-	s := &Store{pool: pool, schema: c.Schema, config: c, keepAlive: keepAlive, claiming: make(chan struct{}, claimConns)}
+	s := &Store{pool: pool, schema: c.Schema, config: c, keepAlive: keepAlive, claiming: make(chan struct{}, claimConns),
+		steps: all, pace: unhurried}
 	s.prepares = pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	s.sql.load(c.Schema)
 	s.notifier.send = s.ring
@@ -124,7 +134,19 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 	return s, nil
 }
 
+// defaultSchema is the schema of those who name none.
+const defaultSchema = "stint"
+
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+
+// schemaOr is the schema of a name, which needs no quotes beyond reserved words.
+func schemaOr(name string) (string, error) {
+	name = cmp.Or(name, defaultSchema)
+	if !schemaName.MatchString(name) {
+		return "", &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", name)}
+	}
+	return name, nil
+}
 
 // Close releases the store's own connections: all of a store made by [Open],
 // and the engines' of one made by [New].

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 )
 
 // Config says how a file is opened. The zero value is right for most.
@@ -56,10 +57,10 @@ const Memory = ":memory:"
 type Store struct {
 	path     string
 	config   Config
-	steps    []string // of the schema, oldest first
-	writer   *writer  // nil when read-only
-	readers  *readers // nil in memory
-	changed  signal   // rung after every commit that may give engines work
+	steps    []steps.Step // of the schema, oldest first
+	writer   *writer      // nil when read-only
+	readers  *readers     // nil in memory
+	changed  signal       // rung after every commit that may give engines work
 	policies policies
 	places   places
 

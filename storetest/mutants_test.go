@@ -235,6 +235,9 @@ var mutants = []struct{ fault, group string }{
 	{"bounds statistics by the minute", "Stats"},
 	{"measures from the enqueue", "Stats"},
 
+	{"lets any program join", "Migrate"},
+	{"keeps engines that are too old", "Migrate"},
+	{"drains at every upgrade", "Migrate"},
 	{"works on any schema", "Migrate"},
 }
 

@@ -39,6 +39,10 @@ var ranks = map[string]int{
 	"internal/model":        0,
 	"internal/mutants":      0,
 	"internal/pages":        0,
+	"internal/steps":        0,
+	"internal/schemapage":   0,
+
+	"internal/duration": -1,
 }
 
 // owners are packages that may import one package of their own rank, because they are a part of it.
@@ -48,7 +52,7 @@ var owners = map[string]string{
 
 // forTests are the packages that exist for tests. They may import what only tests need, and no program may import them.
 var forTests = []string{
-	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/mutants", "internal/pages", "internal/sim", "internal/chaos",
+	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
 }
 
 // testModules are what only tests need.

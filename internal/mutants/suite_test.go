@@ -309,13 +309,13 @@ var mutants = []mutant{
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
 	},
 	{
-		name: "a writer of metrics may panic", file: "engine/report.go",
-		old: `err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}`, new: `debug.Stack(); panic(v)`,
+		name: "a panic of a writer of metrics counts as a write", file: "engine/report.go",
+		old: `err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}`, new: `debug.Stack()`,
 		test: "engine TestAWriterThatFailsPanicsOrHangsHoldsUpNothing",
 	},
 	{
 		name: "a stop waits for a writer of metrics that hangs", file: "engine/report.go",
-		old: `case <-late.C:`, new: `case <-make(chan bool):`,
+		old: `late := time.NewTimer(lastReport)`, new: `late := time.NewTimer(time.Minute)`,
 		test: "engine TestAWriterThatFailsPanicsOrHangsHoldsUpNothing",
 	},
 	{
@@ -353,5 +353,95 @@ var mutants = []mutant{
 		}
 		s.trouble(`,
 		test: "engine TestAttemptsOfAJobAreRecordedInTheirOrder",
+	},
+	// Migrations.
+	{
+		name: "a step waits for its locks as long as it takes", file: "postgres/upgrade.go",
+		old: `begin := beginLongSQL + fmt.Sprintf("; set local lock_timeout = %d", s.pace.lock.Milliseconds())`, new: `begin := beginLongSQL`,
+		test: "postgres TestWorkGoesOnWhileASchemaIsUpgraded",
+	},
+	{
+		name: "upgraders wait in line", file: "postgres/upgrade.go",
+		old: "`select pg_try_advisory_xact_lock($1)`", new: "`select pg_advisory_xact_lock($1) is not null`",
+		test: "postgres TestManyUpgradersDoEachStepOnce",
+	},
+	{
+		name: "what was there before the lock is believed", file: "postgres/upgrade.go",
+		old: `err != nil || info.Installed != version {`, new: `err != nil || info.Installed > len(s.steps) {`,
+		test: "postgres TestManyUpgradersDoEachStepOnce",
+	},
+	{
+		name: "an index that was cut off is taken for built", file: "postgres/upgrade.go",
+		old: `if err != nil || !invalid {`, new: `if err != nil || invalid || !invalid {`,
+		test: "postgres TestAnUpgradeThatWasCutOffGoesOn",
+	},
+	{
+		name: "an engine whose program is too old works on", file: "postgres/roster.go",
+		old: `b.drain or (select m.oldest > $5 from stint.meta m)`, new: `b.drain or (select m.oldest > $5 and false from stint.meta m)`,
+		test: "postgres TestWorkGoesOnWhileASchemaIsUpgraded",
+	},
+	{
+		name: "an engine joins whatever the schema has become", file: "postgres/roster.go",
+		old: `cmp.Or(tx.SendBatch(ctx, batch).Close(), s.tooNew(info))`, new: `cmp.Or(tx.SendBatch(ctx, batch).Close(), nil)`,
+		test: "postgres TestConformance/*/plain/Migrate/An engine whose program the schema leaves behind is asked to drain, and does not join again",
+	},
+	{
+		name: "SQLite's engines join whatever the schema has become", file: "sqlite/roster.go",
+		old: `s.fits(info)); err != nil`, new: `s.fits(stint.SchemaInfo{Known: info.Known})); err != nil`,
+		test: "sqlite TestConformance/Migrate/An engine whose program the schema leaves behind is asked to drain, and does not join again",
+	},
+	{
+		name: "an engine that is too old goes on trying to join", file: "engine/engine.go",
+		old: `(!joined || errors.Is(err, stint.ErrSchema))`, new: `!joined`,
+		test: "postgres TestAnEngineThatIsTooOldToJoinAgainSaysSoAndEnds",
+	},
+	{
+		name: "opening upgrades what holds jobs", file: "postgres/migrate.go",
+		old: `holds := s.config.NoInstall
+	if !holds {`, new: `holds := s.config.NoInstall
+	if s.config.SkipCheck {`,
+		test: "postgres TestOpeningUpgradesWhatHoldsNoJobsOrWhenAsked",
+	},
+
+	// Recurring times.
+	{
+		name: "a gap is passed over", file: "cron/next.go",
+		old: `if c.wildcard && (p.first() < from || p.first() > match) {`, new: `if c.wildcard && p.first() < from || p.first() > match {`,
+		test: "cron TestEveryChangeOfTwentyYearsIsAsTheOracleSays",
+	},
+	{
+		name: "what a gap has is found where it would be", file: "cron/next.go",
+		old: `max(match-p.offset, p.from)`, new: `match-p.offset`,
+		test: "cron TestTheOddestChangesAreAsTheOracleSays",
+	},
+	{
+		name: "what was shown is forgotten", file: "cron/next.go",
+		old: `from = shown(after.Unix(), zone)`, new: `from = p.first()`,
+		test: "cron TestEveryChangeOfTwentyYearsIsAsTheOracleSays",
+	},
+	{
+		name: "a repeat is not noticed", file: "cron/next.go",
+		old: `if c.wildcard && (p.first() < from || p.first() > match) {`, new: `if c.wildcard && p.first() > match {`,
+		test: "cron TestEveryChangeOfTwentyYearsIsAsTheOracleSays",
+	},
+	{
+		name: "a repeat is an hour long", file: "cron/next.go",
+		old: `second-farthest`, new: `second-3600`,
+		test: "cron TestTheOddestChangesAreAsTheOracleSays",
+	},
+	{
+		name: "a leap year's last day ends all changes", file: "cron/zone.go",
+		old: `p.until += secondsPerDay`, new: `p.until = endless`,
+		test: "cron TestTheLastDayOfALeapYearIsFollowedByOthers",
+	},
+	{
+		name: "an interval begins anew when it goes on", file: "cron/interval.go",
+		old: `return i.next(last.Add(late/i.d*i.d), zone)`, new: `return i.next(now, zone)`,
+		test: "cron TestAnIntervalKeepsItsBeat",
+	},
+	{
+		name: "a function's time is believed", file: "cron/registry.go",
+		old: `if !next.After(after) {`, new: `if false {`,
+		test: "cron TestAFunctionThatMisbehavesIsAnErrorAndNoTime",
 	},
 }

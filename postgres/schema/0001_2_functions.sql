@@ -307,6 +307,7 @@ begin
 end
 $$;
 
+-- What was said when a job was cancelled.
 create function stint.why_cancelled(p_job bigint) returns text language sql stable
 set search_path = pg_catalog, pg_temp
 as $$ select c.why from stint.cancellations c where c.job = p_job $$;
@@ -509,9 +510,11 @@ as $$ select sha256(convert_to(fingerprint.kind || chr(10) || fingerprint.args::
 -- Take idempotency keys for jobs that are about to be stored, the first of
 -- each key in a batch. Of every key the answer is the job that has it now,
 -- whether that is one of these, and whether all that was asked for under it is
--- the same in kind and arguments. If anything is not, none is taken.
+-- the same in kind and arguments. If anything is not, none is taken. With the
+-- owner's rights: to give back a key is to delete a row, and who may only
+-- enqueue deletes no other.
 create function stint.take_keys(p_keys text[], p_fingerprints bytea[], p_jobs bigint[])
-returns table (key text, job bigint, fresh boolean, same boolean) language plpgsql
+returns table (key text, job bigint, fresh boolean, same boolean) language plpgsql security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
@@ -548,6 +551,7 @@ begin
   end if;
 end
 $$;
+revoke execute on function stint.take_keys from public;
 
 -- Take an idempotency key for one job that is to be claimed as it is appended,
 -- or fail: the detail of the error is the job that has it.

@@ -68,6 +68,12 @@ from stint.executions x
 cross join lateral (select * from stint.entries e where e.pos = x.pos offset 0) e -- as above
 where x.slot > 0 or x.outcome = 5;
 
+comment on column stint.unclaimed.contents is 'the entry with the job''s contents';
+comment on column stint.claimed.zombie     is 'whether its engine is dead';
+comment on column stint.attempts.ran       is 'whether it was not lost with its engine';
+comment on column stint.attempts.took      is 'from its start to its end, in microseconds; null when it was lost';
+comment on column stint.attempts.waited    is 'from when it was due to its start, in microseconds; null when it was lost';
+
 -- How the work goes, all together or of one queue, kind or tag, now or at an
 -- instant: what is due and not claimed, not yet due, running, and held by engines
 -- that are dead; and of the attempts that ended in the minute before, how many,
@@ -272,3 +278,28 @@ select kind, sum(n)::bigint as attempts, coalesce(sum(n) filter (where outcome =
        max(last_at) as last_at
 from stint.stats_hours
 group by kind;
+
+comment on column stint.stats_hours.hour       is 'its beginning';
+comment on column stint.stats_hours.kind       is 'what was done';
+comment on column stint.stats_hours.queue      is 'where it was';
+comment on column stint.stats_hours.outcome    is 'how the attempts ended: see executions';
+comment on column stint.stats_hours.n          is 'attempts that began';
+comment on column stint.stats_hours.ran        is 'those of them that were not lost; the following is about these';
+comment on column stint.stats_hours.total      is 'how long they took, all together, in microseconds';
+comment on column stint.stats_hours.fastest    is 'how long the fastest took';
+comment on column stint.stats_hours.longest    is 'how long the longest took';
+comment on column stint.stats_hours.last       is 'how long the one took that ended last';
+comment on column stint.stats_hours.last_at    is 'when that one ended';
+comment on column stint.stats_hours.waited     is 'from when they were due to their starts, all together';
+comment on column stint.kind_stats.kind        is 'what was done';
+comment on column stint.kind_stats.attempts    is 'how many began';
+comment on column stint.kind_stats.succeeded   is 'how many completed their job';
+comment on column stint.kind_stats.failed      is 'how many failed, whether the job was tried again or not';
+comment on column stint.kind_stats.lost        is 'how many were lost with their engine';
+comment on column stint.kind_stats.last        is 'how long the one took that ended last, in microseconds';
+comment on column stint.kind_stats.mean        is 'how long they took on average';
+comment on column stint.kind_stats.fastest     is 'how long the fastest took';
+comment on column stint.kind_stats.longest     is 'how long the longest took';
+comment on column stint.kind_stats.total       is 'how long they took, all together';
+comment on column stint.kind_stats.latency     is 'how long they were due before they started, on average';
+comment on column stint.kind_stats.last_at     is 'when the last one ended';
