@@ -152,6 +152,7 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 		}
 		s.held.settled(c.Serial)
 		if n > 0 {
+			s.meters.got(n, n)
 			s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
 		}
 	}

@@ -25,6 +25,7 @@ type Engine struct {
 	mux       *stint.Mux
 	config    Config
 	duties    []duty
+	meters    *meters
 	running   atomic.Bool
 	current   atomic.Pointer[session] // while it runs: who takes in guests
 	vitals    vitals
@@ -36,7 +37,7 @@ func New(store stint.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	e := &Engine{store: store, mux: mux, config: c, client: c.Client, duties: duties}
+	e := &Engine{store: store, mux: mux, config: c, client: c.Client, duties: duties, meters: newMeters()}
 	if e.client == nil {
 		e.client = stint.NewClient(store)
 	}
@@ -89,6 +90,9 @@ func (e *Engine) Run(ctx context.Context) error {
 				return drainedBy(asked)
 			}
 			continue
+		}
+		if !joined {
+			defer e.report(ctx)()
 		}
 		joined = true
 		forget := context.AfterFunc(asked, s.drain)

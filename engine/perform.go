@@ -24,6 +24,8 @@ const (
 // its goroutine, so that perform does not return.
 func (s *session) perform(o *outcome, slot int) stint.Ending {
 	e := o.entry
+	s.meters.running.Add(1)
+	defer s.meters.running.Add(-1)
 	began := time.Now()
 	e.Started = s.clock.at(began)
 	if s.config.OnEvent != nil {

@@ -45,6 +45,7 @@ type session struct {
 	asks       chan chan<- bool // who waits for the next beat
 
 	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
+	primed   bool         // of the claim stage: something waited for slots since it last had nothing to claim
 	slots    slots
 	pauses   pauses
 	pools    pools
@@ -89,6 +90,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	if err := e.store.Join(limit, info, decls); err != nil {
 		return nil, err
 	}
+	e.meters.engine.Store(int64(s.token))
 	s.clock.sample(limit, e.store)
 	// The work outlives the caller's context by the grace.
 	s.work, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -124,6 +126,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.heed(signals) })
 	side.Go(func() { s.decide(signals) })
 	side.Go(func() { s.mind(signals) })
+	side.Go(func() { s.sumUp(signals) })
 	// What an engine leads it gives to others as soon as it is told to stop.
 	leads.Go(func() { s.lead(claiming) })
 
@@ -238,6 +241,7 @@ func (s *session) leave() error {
 		switch {
 		case err == nil:
 			if n > 0 {
+				s.meters.got(n, n) // of claims whose answers were lost
 				s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
 			}
 			s.emit(stint.Event{Type: stint.EventLeft, Engine: s.token})

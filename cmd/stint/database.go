@@ -50,6 +50,9 @@ type roles interface {
 	stint.Pauser
 	stint.Leaser
 	stint.Migrator
+	stint.Analyst
+	stint.Statistician
+	stint.MetricsKeeper
 }
 
 // database is an open one. Hand the roles on, not the database: what else they

@@ -48,6 +48,8 @@ func (a *app) rootCommand() *cobra.Command {
 		a.kindsCommand(),
 		a.enginesCommand(),
 		a.leasesCommand(),
+		a.analyticsCommand(),
+		a.statsCommand(),
 		a.migrateCommand(),
 		a.configCommand(),
 		a.benchCommand(),

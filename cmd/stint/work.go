@@ -69,6 +69,7 @@ type engineFlags struct {
 	health        healthValue
 	memory        sizeValue
 	wait          waitValue
+	metricsEvery  everyValue
 	logLevel      string
 	logFormat     string
 }
@@ -87,6 +88,8 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.retention, "retention", "how long jobs are kept after they ended: 5d, or forever; failed=30d of a state, mail:1h or mail:completed=1h of a queue; separated by commas, or given again (default 5d)")
 	durationFlag(flags, &f.lease, "lease", engine.DefaultLeaseFor, "for how long the engine takes what one engine does for all; it is renewed at a third of it")
 	flags.Var(&f.leaseWait, "lease-wait", "how long to wait before asking again for a lease that another engine holds: 3s, or 3s..1m to wait twice as long each time (default a fifth of --lease)")
+	f.metricsEvery.every = engine.DefaultMetricsEvery
+	flags.Var(&f.metricsEvery, "metrics-every", "how often to keep what the engine counted: 1m, or off")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	flags.Var(&f.health, "health", "serve /healthz, /readyz and /metrics at this address: 127.0.0.1:9070 for this machine alone, :9070 for all")
 	flags.Var(&f.memory, "memory-limit", "take no more jobs when the process has grown beyond so much, let those that run end, and exit with code 4: 512MiB (default none)")
@@ -95,7 +98,7 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
 	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
 	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll",
-		"lease", "lease-wait", "retention", "health", "memory-limit", "wait-for-database"} {
+		"lease", "lease-wait", "retention", "health", "memory-limit", "wait-for-database", "metrics-every"} {
 		orEnv(flags, variableOf(name), name)
 		orFile(flags, "work."+name, name)
 	}
@@ -159,7 +162,7 @@ func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
 		Grace:      max(f.grace, 1), // the engine takes 0 for its default, and here it was asked for
 		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to,
-		Retention: f.retention.Retention, MemoryLimit: int64(f.memory),
+		Retention: f.retention.Retention, MemoryLimit: int64(f.memory), MetricsEvery: f.metricsEvery.every,
 		LeaseFor: max(f.lease, 1), LeaseWait: cmp.Or(f.leaseWait.every, f.leaseWait.from), LeaseWaitMax: f.leaseWait.to,
 		Version: version(), OnEvent: onEvent,
 	}

@@ -374,6 +374,53 @@ var mutants = []mutant{
 		test: "engine TestJobsAreDeletedWhenTheyAreOld",
 	},
 
+	// Figures.
+	{
+		name: "a panic of a writer of metrics counts as a write", file: "engine/report.go",
+		old: `err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}`, new: `debug.Stack()`,
+		test: "engine TestAWriterThatFailsPanicsOrHangsHoldsUpNothing",
+	},
+	{
+		name: "a stop waits for a writer of metrics that hangs", file: "engine/report.go",
+		old: `late := time.NewTimer(lastReport)`, new: `late := time.NewTimer(time.Minute)`,
+		test: "engine TestAWriterThatFailsPanicsOrHangsHoldsUpNothing",
+	},
+	{
+		name: "failures are not counted", file: "engine/metrics.go",
+		old: `e.workers.Failed++`, new: ``,
+		test: "engine TestEveryCounterMoves",
+	},
+	{
+		name: "counters begin anew with each session", file: "engine/session.go",
+		old: `e.meters.engine.Store(int64(s.token))`, new: `e.meters = newMeters(); e.meters.engine.Store(int64(s.token))`,
+		test: "engine TestCountersGoOnWhenAnEngineJoinsAnewOrRunsAgain",
+	},
+	{
+		name: "the last figures are not written", file: "engine/report.go",
+		old: `limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReport)`, new: `limit, cancel := context.WithTimeout(ctx, lastReport)`,
+		test: "engine TestEveryCounterMoves",
+	},
+	{
+		name: "SQLite forgets the attempts of what it deletes", file: "sqlite/operate.go",
+		old: `if err := c.sumGone(id, summed); err != nil {`, new: `if err := error(nil); err != nil {`,
+		test: "sqlite TestConformance/Stats/Whatever happens meanwhile, the sums are those of the executions, also of deleted ones",
+	},
+	{
+		name: "SQLite's marks forget what is claimed", file: "sqlite/marks.go",
+		old: `	m.open = arrayOf(open)`, new: `	m.open = "[]"`,
+		test: "sqlite TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark",
+	},
+	{
+		name: "a flush that failed is over", file: "engine/finish.go",
+		old: `		repeats = true
+		s.trouble(`, new: `		repeats = true
+		if len(batch) > 1 {
+			s.recorded(batch[:1])
+			batch = batch[1:]
+		}
+		s.trouble(`,
+		test: "engine TestAttemptsOfAJobAreRecordedInTheirOrder",
+	},
 	// Migrations.
 	{
 		name: "a step waits for its locks as long as it takes", file: "postgres/upgrade.go",
