@@ -62,14 +62,26 @@ func (b *book) there() (all []written) {
 // delete deletes jobs, and remembers their attempts.
 func (b *book) delete(ids ...stint.ID) {
 	b.t.Helper()
+	b.losing(func() {
+		_, err := b.t.operator().Delete(b.t.ctx, ids)
+		b.t.must(err)
+	})
+}
+
+// retain deletes what is old.
+func (b *book) retain(keep stint.Retention) {
+	b.t.Helper()
+	b.losing(func() { b.t.retain(keep) })
+}
+
+// losing notes the attempts of jobs that are not there any more afterwards.
+func (b *book) losing(loses func()) {
+	b.t.Helper()
 	before := b.there()
-	_, err := b.t.operator().Delete(b.t.ctx, ids)
-	b.t.must(err)
+	loses()
 	for _, x := range before {
-		if slices.Contains(ids, x.Job) {
-			if _, err := b.t.Store.Job(b.t.ctx, x.Job); err != nil {
-				b.gone = append(b.gone, x)
-			}
+		if _, err := b.t.Store.Job(b.t.ctx, x.Job); err != nil {
+			b.gone = append(b.gone, x)
 		}
 	}
 }

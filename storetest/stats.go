@@ -111,6 +111,8 @@ func statsStorm(t *T) {
 			}
 			held = held[n:]
 			b.finish(w, done...)
+		case what == 7 && rnd.IntN(2) == 0:
+			b.retain(atOnceKept)
 		case what == 7:
 			var ids []stint.ID
 			for _, id := range t.list(stint.Filter{States: []stint.State{stint.Completed, stint.Failed, stint.Cancelled}}) {
