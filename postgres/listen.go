@@ -16,14 +16,7 @@ const keepAlive = 15 * time.Second
 // Listen implements [stint.Listener] on a connection of its own, which shows
 // as "stint listen" in pg_stat_activity.
 func (s *Store) Listen(ctx context.Context, ring func()) error {
-	config := s.pool.Config().ConnConfig.Copy()
-	config.RuntimeParams["application_name"] = "stint listen"
-	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
-		if err := before(ctx, config); err != nil {
-			return listenError(ctx, err)
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := s.listener(ctx)
 	if err != nil {
 		return listenError(ctx, err)
 	}
@@ -58,6 +51,18 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 			return listenError(ctx, err)
 		}
 	}
+}
+
+// listener connects to listen, with the program's settings for connections.
+func (s *Store) listener(ctx context.Context) (*pgx.Conn, error) {
+	config := s.pool.Config().ConnConfig.Copy()
+	config.RuntimeParams["application_name"] = "stint listen"
+	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
+		if err := before(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, config)
 }
 
 func listenError(ctx context.Context, err error) error {
