@@ -125,7 +125,10 @@ func (d *diagnosis) schema(ctx context.Context) bool {
 	defer cancel()
 	info, err := d.store.Schema(ctx)
 	if err != nil {
-		d.notLookedAt("the schema's version", err)
+		d.find(Finding{
+			Severity: SeverityProblem, Code: "schema_unreadable", Subject: "the schema",
+			Problem: "its version cannot be read: " + err.Error(), Remedy: "if a right is missing, grant it; otherwise see whether this is stint's database",
+		})
 		return false
 	}
 	f := Finding{

@@ -64,6 +64,7 @@ const (
 	creating                 // it is created or, a local file, upgraded
 	migrating                // it must be there, whatever its schema is
 	installing               // the same, and a local file is created
+	examining                // it must be there, and is left as it is, whatever its schema is
 )
 
 // connectTimeout keeps a command from waiting minutes for an address that
@@ -149,7 +150,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 		return nil, withHint(errors.New("there is no database file "+f.url), "stint up creates it; --db or STINT_DB names another one")
 	}
 	s, err := sqlite.Open(ctx, f.url, sqlite.Config{
-		Upgrade: how == creating, NoInstall: !mayCreate, SkipCheck: how >= migrating, ReadOnly: how == looking,
+		Upgrade: how == creating, NoInstall: !mayCreate, SkipCheck: how >= migrating, ReadOnly: how == looking || how == examining,
 	})
 	if err != nil {
 		return nil, err

@@ -47,6 +47,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.kindsCommand(),
 		a.enginesCommand(),
 		a.migrateCommand(),
+		a.doctorCommand(),
 		a.configCommand(),
 		a.benchCommand(),
 		a.demoCommand(),
