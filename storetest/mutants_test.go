@@ -208,6 +208,13 @@ var mutants = []struct{ fault, group string }{
 	{"looks at the last attempt only", "Inspect"},
 	{"excludes crashes", "Inspect"},
 	{"works on any schema", "Migrate"},
+
+	{"tells of what was taken as ready", "Doctor"},
+	{"passes over what is late", "Doctor"},
+	{"passes over who paused", "Doctor"},
+	{"counts doubts from the enqueue", "Doctor"},
+	{"counts what the living hold", "Doctor"},
+	{"changes what it looks at", "Doctor"},
 }
 
 // A test that cannot fail is worse than none, so each fault must be found by

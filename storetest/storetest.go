@@ -31,7 +31,7 @@ import (
 
 // Store is what a store offers for the suite to prove. One that is also a
 // [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.TxFinisher], [stint.Holder],
-// [stint.Clock], [stint.Immediate] or [stint.Evicter] has that proven too.
+// [stint.Clock], [stint.Immediate], [stint.Evicter] or [stint.Examiner] has that proven too.
 type Store interface {
 	stint.Store
 	stint.Inspector
@@ -110,7 +110,7 @@ func Run(t *testing.T, h Harness) {
 		{"Pause", pauseTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests},
-		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests},
+		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests}, {"Doctor", doctorTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {
 		t.Run(g.name, func(t *testing.T) {
