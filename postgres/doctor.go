@@ -122,7 +122,7 @@ func (x *examination) notLookedAt(about string, err error) {
 		switch refused.Code {
 		case "42501": // insufficient privilege
 			f.Severity = stint.SeverityNote
-			f.Remedy = fmt.Sprintf("look as another role, or: grant pg_monitor to %s; and grant select on all tables in schema %s to %[1]s",
+			f.Remedy = fmt.Sprintf("look as another role, or: grant pg_monitor to %s; grant select on all tables in schema %s to %[1]s",
 				pgx.Identifier{x.role}.Sanitize(), x.sql.schema)
 		case "57014": // query cancelled
 			f.Problem = fmt.Sprintf("it took longer than %v to look at", x.normal.look)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
@@ -50,6 +48,3 @@ func TestTheManifestIsWhatAFreshInstallationHas(t *testing.T) {
 		}
 	})
 }
-
-var _ = fmt.Sprint
-var _ stint.Finding

@@ -62,7 +62,7 @@ func (x *examination) server(ctx context.Context, tx pgx.Tx) error {
 
 // reset is how a setting of a role or database is taken back.
 func (x *examination) reset(setting string) string {
-	return fmt.Sprintf("alter role %s reset %s, and alter database … reset %[2]s, whichever it was set for (\\drds in psql shows that)", pgx.Identifier{x.role}.Sanitize(), setting)
+	return fmt.Sprintf("alter role %s reset %s, or the same of the database, where \\drds in psql lists it; or leave it out of the URL", pgx.Identifier{x.role}.Sanitize(), setting)
 }
 
 // wraparound looks how near the server is to taking no more writes.
