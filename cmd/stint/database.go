@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/pflag"
@@ -53,6 +54,14 @@ type roles interface {
 type database struct {
 	roles
 	Close func()
+}
+
+// now is the time by the clock that decides: the database's, where it has one.
+func (db *database) now(ctx context.Context) (time.Time, error) {
+	if c, ok := db.roles.(stint.Clock); ok {
+		return c.Now(ctx)
+	}
+	return time.Now(), nil
 }
 
 // access says what opening a database may do to it.
