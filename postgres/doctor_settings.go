@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,15 +23,9 @@ type ailment struct {
 	remedy   string // %s is how it is taken back for the role
 }
 
+// is is one of some values.
 func is(values ...string) func(string) bool {
-	return func(value string) bool {
-		for _, v := range values {
-			if v == value {
-				return true
-			}
-		}
-		return false
-	}
+	return func(value string) bool { return slices.Contains(values, value) }
 }
 
 // shorter is of settings in milliseconds, of which 0 is none.
@@ -93,21 +89,11 @@ func (x *examination) settings(ctx context.Context, tx pgx.Tx) error {
 		}
 		f := stint.Finding{
 			Severity: a.severity, Code: a.code, Subject: a.setting,
-			Problem: fill(a.problem, value), Remedy: fill(a.remedy, x.reset(a.setting)), Figures: map[string]any{"value": value},
+			Problem: strings.Replace(a.problem, "%s", value, 1), Remedy: strings.Replace(a.remedy, "%s", x.reset(a.setting), 1), Figures: map[string]any{"value": value},
 		}
 		x.find(f)
 	}
 	return x.synchronous(ctx, tx, values)
-}
-
-// fill puts a value into a text that has room for one.
-func fill(text, value string) string {
-	for i := 0; i+1 < len(text); i++ {
-		if text[i:i+2] == "%s" {
-			return text[:i] + value + text[i+2:]
-		}
-	}
-	return text
 }
 
 // synchronous sees whether commits wait for a standby that is not there.
