@@ -45,6 +45,10 @@ fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
 		done; \
 	done
 
+.PHONY: cron
+cron: ## hold every recurrence of twenty years in all the zones that are odd against the slow oracle (three minutes)
+	STINT_CRON_YEARS=1 $(GO) test -count 1 -timeout 0 -run 'OracleSays$$' -v ./cron
+
 .PHONY: sim
 sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulation (SEED=42 REPEAT=10)
 	STINT_SIM_SEEDS=$(SEEDS) STINT_SIM_FROM=$(FROM) STINT_SIM_SEED=$(SEED) STINT_SIM_REPEAT=$(REPEAT) \

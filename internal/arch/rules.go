@@ -39,6 +39,8 @@ var ranks = map[string]int{
 	"internal/model":        0,
 	"internal/mutants":      0,
 	"internal/pages":        0,
+
+	"internal/duration": -1,
 }
 
 // owners are packages that may import one package of their own rank, because they are a part of it.

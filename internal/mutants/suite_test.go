@@ -308,4 +308,46 @@ var mutants = []mutant{
 		old: `integer primary key autoincrement,`, new: `integer primary key,`,
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
 	},
+
+	// Recurring times.
+	{
+		name: "a gap is passed over", file: "cron/next.go",
+		old: `if c.wildcard && (p.first() < from || p.first() > match) {`, new: `if c.wildcard && p.first() < from || p.first() > match {`,
+		test: "cron TestEveryChangeOfTwentyYearsIsAsTheOracleSays",
+	},
+	{
+		name: "what a gap has is found where it would be", file: "cron/next.go",
+		old: `max(match-p.offset, p.from)`, new: `match-p.offset`,
+		test: "cron TestTheOddestChangesAreAsTheOracleSays",
+	},
+	{
+		name: "what was shown is forgotten", file: "cron/next.go",
+		old: `from = shown(after.Unix(), zone)`, new: `from = p.first()`,
+		test: "cron TestEveryChangeOfTwentyYearsIsAsTheOracleSays",
+	},
+	{
+		name: "a repeat is not noticed", file: "cron/next.go",
+		old: `if c.wildcard && (p.first() < from || p.first() > match) {`, new: `if c.wildcard && p.first() > match {`,
+		test: "cron TestEveryChangeOfTwentyYearsIsAsTheOracleSays",
+	},
+	{
+		name: "a repeat is an hour long", file: "cron/next.go",
+		old: `second-farthest`, new: `second-3600`,
+		test: "cron TestTheOddestChangesAreAsTheOracleSays",
+	},
+	{
+		name: "a leap year's last day ends all changes", file: "cron/zone.go",
+		old: `p.until += secondsPerDay`, new: `p.until = endless`,
+		test: "cron TestTheLastDayOfALeapYearIsFollowedByOthers",
+	},
+	{
+		name: "an interval begins anew when it goes on", file: "cron/interval.go",
+		old: `return i.next(last.Add(late/i.d*i.d), zone)`, new: `return i.next(now, zone)`,
+		test: "cron TestAnIntervalKeepsItsBeat",
+	},
+	{
+		name: "a function's time is believed", file: "cron/registry.go",
+		old: `if !next.After(after) {`, new: `if false {`,
+		test: "cron TestAFunctionThatMisbehavesIsAnErrorAndNoTime",
+	},
 }

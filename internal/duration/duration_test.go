@@ -1,4 +1,4 @@
-package retry_test
+package duration_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/internal/duration"
 )
 
 func TestDurationsAreReadAndWritten(t *testing.T) {
@@ -30,15 +30,15 @@ func TestDurationsAreReadAndWritten(t *testing.T) {
 		{"1s1us1ns", time.Second + time.Microsecond + 1, "1s1us1ns"},
 		{"9223372036854775807ns", math.MaxInt64, "106751d23h47m16s854ms775us807ns"},
 	} {
-		got, err := retry.ParseDuration(tt.text)
+		got, err := duration.Parse(tt.text)
 		if err != nil || got != tt.want {
 			t.Errorf("%s is %v, %v; want %v", tt.text, got, err, tt.want)
 		}
-		if s := retry.FormatDuration(tt.want); s != tt.back {
+		if s := duration.Format(tt.want); s != tt.back {
 			t.Errorf("%v is written %s, want %s", tt.want, s, tt.back)
 		}
 	}
-	if s := retry.FormatDuration(math.MinInt64); s != "-106751d23h47m16s854ms775us808ns" {
+	if s := duration.Format(math.MinInt64); s != "-106751d23h47m16s854ms775us808ns" {
 		t.Errorf("the most negative duration is written %s", s)
 	}
 }
@@ -65,7 +65,7 @@ func TestDurationMistakesCarryAHint(t *testing.T) {
 		{"15250.9w", "is too long"},
 		{"99999999999999999999s", "is too long"},
 	} {
-		if _, err := retry.ParseDuration(tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := duration.Parse(tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q gives %v, want an error that says %s", tt.text, err, tt.want)
 		}
 	}
@@ -76,12 +76,12 @@ func FuzzDuration(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d, err := retry.ParseDuration(text)
+		d, err := duration.Parse(text)
 		if err != nil {
 			return
 		}
-		if back, err := retry.ParseDuration(retry.FormatDuration(d)); d < 0 || err != nil || back != d {
-			t.Fatalf("%q is %v, written %s, read %v, %v", text, d, retry.FormatDuration(d), back, err)
+		if back, err := duration.Parse(duration.Format(d)); d < 0 || err != nil || back != d {
+			t.Fatalf("%q is %v, written %s, read %v, %v", text, d, duration.Format(d), back, err)
 		}
 	})
 }
