@@ -161,7 +161,7 @@ func TestASlowConnectionIsNoDifferenceOfClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for slow, found := range map[time.Duration]int{250 * time.Millisecond: 0, 20 * time.Millisecond: 1} {
 			p := working()
-			p.ahead, p.slow = 2100*time.Millisecond, slow
+			p.ahead, p.slow = 2200*time.Millisecond, slow
 			if all := diagnose(t, p); len(all) != found {
 				t.Errorf("with answers after %v, found is %v", slow, all)
 			}
