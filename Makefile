@@ -30,11 +30,11 @@ test-short: postgres ## run the tests without the race detector, leaving out tho
 	$(GO) test -short ./...
 
 .PHONY: conformance
-conformance: ## run the conformance suite and the plans at a million rows on the oldest and the newest PostgreSQL (MAJORS="13 18")
+conformance: ## run the conformance suite, the plans at a million rows, roles and the schema page on the oldest and the newest PostgreSQL (MAJORS="13 18")
 	$(GO) run ./internal/pgtest/fetch $(MAJORS)
 	@# A pattern that matches nothing passes, so make sure that it matches.
 	@$(GO) test -list Conformance ./postgres/... | grep -q '^Test' || { echo 'no test of ./postgres/... is named Conformance'; exit 1; }
-	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -run 'Conformance|HotStatements' ./postgres/...
+	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -run 'Conformance|HotStatements|EachRole|SchemaPage' ./postgres/... ./internal/schemapage
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
@@ -58,6 +58,11 @@ sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulati
 chaos: postgres ## do to real processes and a real PostgreSQL what production does (MINUTES=30 SEED=42)
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) \
 		$(GO) test -count 1 -timeout 0 -run 'Mixed|Outage|ImmediateRestarts' -v ./internal/chaos
+
+.PHONY: endurance
+endurance: postgres ## do at random what programs and people do, with kills, on PostgreSQL and SQLite (MINUTES=5 SEED=42)
+	STINT_ENDURANCE_MINUTES=$(or $(MINUTES),5) STINT_CHAOS_SEED=$(SEED) \
+		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/chaos
 
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
@@ -99,6 +104,10 @@ arch: ## check who imports whom
 .PHONY: model
 model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
 	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
+
+.PHONY: schema-page
+schema-page: postgres ## write docs/schema.md from the installed schemas and the comments of their files
+	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
 
 .PHONY: mutants
 mutants: postgres ## take the mends of known traps out of the sources, one at a time: a test must notice each

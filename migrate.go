@@ -2,21 +2,26 @@ package stint
 
 import "context"
 
-// Migrator changes a store's schema. Many processes may call it at once; each
-// step is done by one of them, once.
+// Migrator changes a store's schema, in steps. Many processes may call it at
+// once; each step is done by one of them, once, and what was cut off is done
+// again. Work goes on meanwhile, by programs that the schema allows: an engine
+// of one that it does not allow any more is asked to drain by its next beat.
 type Migrator interface {
 	// Schema tells which version is installed (0 for none) and which one
 	// this program knows.
 	Schema(ctx context.Context) (SchemaInfo, error)
 
 	// Migrate installs the schema or brings it up to this program's version.
+	// After an error the steps that were done stay, and another call goes on
+	// behind them. [ErrSchema] when the schema is too new for this program.
 	Migrate(ctx context.Context) (SchemaInfo, error)
 
 	// Uninstall removes the schema with everything in it.
 	Uninstall(ctx context.Context) error
 
-	// PrintSchema is the text of every step after the given version, for
-	// teams that run their own tool.
+	// PrintSchema is the text of every step after the given version, 0 for
+	// all, with how each is to be run: for teams that run their own tool. An
+	// error when the program knows no such version.
 	PrintSchema(from int) (string, error)
 }
 

@@ -12,12 +12,15 @@ type Token int64
 
 // Roster is the list of running engines.
 type Roster interface {
-	// Join enters an engine. Its token must be fresh and random.
+	// Join enters an engine. Its token must be fresh and random. [ErrSchema]
+	// when the schema is not for this program any more: it may have been
+	// upgraded since the store was opened.
 	Join(ctx context.Context, e EngineInfo, kinds []Declaration) error
 
 	// Beat says that an engine is alive, and returns what it is asked to do.
 	// It never brings one back: [ErrBuried] tells an engine that it was
-	// buried, or that the server it joined at is another one now.
+	// buried, or that the server it joined at is another one now. One whose
+	// program the schema does not allow any more is asked to drain.
 	Beat(ctx context.Context, engine Token, b Beat) (Orders, error)
 
 	// Drain asks an engine to take no more jobs and to leave when those that

@@ -21,8 +21,10 @@ func (s *session) beats(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last, failing := s.beat, false
+	defer s.vitals.beats.stop()
 	for number := int64(1); ; number++ {
 		var asked []chan<- bool
+		s.vitals.beats.turn()
 		select {
 		case <-tick.C:
 		case ask := <-s.asks:

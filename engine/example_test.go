@@ -185,6 +185,20 @@ func Example_events() {
 	})
 }
 
+// Jobs that ended are deleted after five days, unless somebody says otherwise.
+func Example_retention() {
+	var store stint.Store
+	_, _ = engine.New(store, stint.NewMux(), engine.Config{
+		Retention: stint.Retention{
+			Kept: stint.Kept{Failed: 30 * 24 * time.Hour}, // people may want to see these
+			Queues: map[string]stint.Kept{
+				"mail":  {Completed: time.Hour},
+				"audit": {All: stint.Forever},
+			},
+		},
+	})
+}
+
 func tempDir() string {
 	dir, err := os.MkdirTemp("", "stint")
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *session) flush(batch []outcome) {
 			continue
 		}
 		repeats = true
-		s.trouble(s.work, fmt.Sprintf("record %d outcomes", len(batch)), err)
+		s.trouble(s.work, "record outcomes", fmt.Errorf("%d of them: %w", len(batch), err))
 		if s.fenced() {
 			forgo(batch)
 			return

@@ -138,14 +138,23 @@ func (s *session) host(ctx context.Context, store stint.Immediate, job stint.New
 		}
 		return x, err
 	}
-	answer := make(chan receipt, 1)
 	o := s.performNow(t)
+	answer := s.submit(o)
+	s.guests.leave()
+	return answer()
+}
+
+// submit sends an outcome on to the last stage. The function that it returns
+// waits until that is recorded, and says as what.
+func (s *session) submit(o outcome) func() (stint.Execution, error) {
+	answer := make(chan receipt, 1)
 	o.answer = answer
 	s.ended <- o
-	s.guests.leave()
-	r := <-answer
-	r.done.Pos, r.done.Job = t.entry.Pos, t.entry.ID // also of one that was dropped
-	return r.done, r.err
+	return func() (stint.Execution, error) {
+		r := <-answer
+		r.done.Pos, r.done.Job = o.entry.Pos, o.entry.ID // also of one that was dropped
+		return r.done, r.err
+	}
 }
 
 // takeNow enqueues the job in the session's hands.

@@ -78,7 +78,7 @@ func (s *Store) examine(ctx context.Context, n norms) (stint.Signs, error) {
 	x := &examination{Store: s, normal: n}
 	info, _ := s.Schema(ctx) // whoever cannot read it says so
 	for _, q := range questions {
-		if q.tables && info.Installed != knownVersion {
+		if q.tables && (info.Installed == 0 || info.Installed != info.Known) {
 			continue
 		}
 		if err := x.put(ctx, q); err != nil {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -135,15 +134,11 @@ func (x *examination) listening(ctx context.Context) {
 }
 
 func (x *examination) hears(ctx context.Context) (bool, error) {
-	conn, err := x.listener(ctx)
+	conn, err := x.dial(ctx, "stint doctor")
 	if err != nil {
 		return false, err
 	}
-	defer func() {
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		conn.Close(bye)
-	}()
+	defer hangUp(ctx, conn)
 	var channel string
 	err = x.pool.QueryRow(ctx, `select 'stint_doctor_' || replace(gen_random_uuid()::text, '-', '')`).Scan(&channel)
 	if err != nil {

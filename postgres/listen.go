@@ -16,17 +16,16 @@ const keepAlive = 15 * time.Second
 // Listen implements [stint.Listener] on a connection of its own, which shows
 // as "stint listen" in pg_stat_activity.
 func (s *Store) Listen(ctx context.Context, ring func()) error {
-	conn, err := s.listener(ctx)
+	// A server that is down may swallow what is sent to it, and then nothing
+	// else says that nobody listens.
+	limit, cancel := context.WithTimeout(ctx, s.keepAlive)
+	defer cancel()
+	conn, err := s.dial(limit, "stint listen")
 	if err != nil {
 		return listenError(ctx, err)
 	}
-	defer func() {
-		// The caller's context may have ended already.
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		conn.Close(bye)
-	}()
-	if _, err := conn.Exec(ctx, "listen "+s.sql.schema); err != nil {
+	defer hangUp(ctx, conn)
+	if _, err := conn.Exec(limit, "listen "+s.sql.schema); err != nil {
 		return listenError(ctx, err)
 	}
 	ring()
@@ -53,16 +52,24 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 	}
 }
 
-// listener connects to listen, with the program's settings for connections.
-func (s *Store) listener(ctx context.Context) (*pgx.Conn, error) {
+// dial opens a connection beside the pool, with its settings.
+func (s *Store) dial(ctx context.Context, name string) (*pgx.Conn, error) {
 	config := s.pool.Config().ConnConfig.Copy()
-	config.RuntimeParams["application_name"] = "stint listen"
+	config.RuntimeParams["application_name"] = name
+	s.traceAsWell(config)
 	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
 		if err := before(ctx, config); err != nil {
 			return nil, err
 		}
 	}
 	return pgx.ConnectConfig(ctx, config)
+}
+
+// hangUp closes a connection. The caller's context may have ended already.
+func hangUp(ctx context.Context, conn *pgx.Conn) {
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(bye)
 }
 
 func listenError(ctx context.Context, err error) error {

@@ -4,22 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 )
-
-// knownVersion is the schema version that this program works on.
-const knownVersion = 1
-
-// migrateLock is the advisory lock under which schemas are changed, so that
-// ten programs that start at once install one.
-const migrateLock = 0x7374696e74 // "stint"
 
 // Schema implements [stint.Migrator].
 func (s *Store) Schema(ctx context.Context) (stint.SchemaInfo, error) {
@@ -33,7 +23,7 @@ func (s *Store) Schema(ctx context.Context) (stint.SchemaInfo, error) {
 func (s *Store) installed(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (stint.SchemaInfo, error) {
-	info := stint.SchemaInfo{Where: s.schema, Known: knownVersion}
+	info := stint.SchemaInfo{Where: s.schema, Known: len(s.steps)}
 	// Read from the catalogue: to_regclass answers from a cache that takes no
 	// news while this session waits for the installer's advisory lock, and said
 	// that nothing was there when everything was.
@@ -58,63 +48,83 @@ func (s *Store) ready(ctx context.Context) error {
 	switch {
 	case info.Installed == 0 && s.config.NoInstall:
 		return fmt.Errorf("%w: there is none in schema %q of this database; run the migration first", stint.ErrSchema, s.schema)
-	case info.Installed == 0:
-		if _, err := s.Migrate(ctx); err != nil {
-			return err
-		}
-	case info.Oldest > knownVersion:
+	case info.Oldest > info.Known:
 		return s.tooNew(info)
-	case info.Installed < knownVersion && s.config.Upgrade:
+	case info.Installed < info.Known:
+		if err := s.mayChange(ctx, info); err != nil {
+			return err
+		}
 		if _, err := s.Migrate(ctx); err != nil {
 			return err
 		}
-	case info.Installed < knownVersion:
-		return fmt.Errorf("%w: schema %q has version %d, this program needs %d; run the migration",
-			stint.ErrSchema, s.schema, info.Installed, knownVersion)
 	}
 	return s.rebaseIfMoved(ctx)
 }
 
+// mayChange tells whether opening brings the schema to this program's version.
+// Never without being asked when it holds jobs: others work on them.
+func (s *Store) mayChange(ctx context.Context, info stint.SchemaInfo) error {
+	if info.Installed == 0 || s.config.Upgrade {
+		return nil
+	}
+	holds := s.config.NoInstall
+	if !holds {
+		if err := s.pool.QueryRow(ctx, s.sql.in(`select exists (select from stint.entries)`)).Scan(&holds); err != nil {
+			return fmt.Errorf("look whether the schema holds jobs: %w", translate(err))
+		}
+	}
+	if !holds {
+		return nil
+	}
+	return fmt.Errorf("%w: schema %q has version %d, this program needs %d; run the migration",
+		stint.ErrSchema, s.schema, info.Installed, info.Known)
+}
+
 // tooNew is the error of a schema that refuses this program, or nil.
 func (s *Store) tooNew(info stint.SchemaInfo) error {
-	if info.Oldest <= knownVersion {
+	if info.Oldest <= info.Known {
 		return nil
 	}
 	return fmt.Errorf("%w: schema %q has version %d and needs programs of version %d or newer; this one knows version %d",
-		stint.ErrSchema, s.schema, info.Installed, info.Oldest, knownVersion)
+		stint.ErrSchema, s.schema, info.Installed, info.Oldest, info.Known)
 }
 
 // Migrate implements [stint.Migrator]. The first installation is one
-// transaction.
+// transaction; an upgrade goes on while engines and producers work. A step that
+// finds what it changes locked gives way after two seconds and tries again, for
+// five minutes. An online step needs a connection of its own from here to the
+// server: a pooler that shares sessions among transactions cannot hold its lock.
 func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
-	var info stint.SchemaInfo
-	err := s.transact(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, migrateLock)
+	for {
+		info, err := s.Schema(ctx)
 		if err != nil {
-			return err
+			return info, err
 		}
-		info, err = s.installed(ctx, tx)
-		if err != nil || info.Installed >= knownVersion {
-			return errors.Join(err, s.tooNew(info))
+		switch {
+		case info.Installed >= info.Known:
+			return info, s.tooNew(info)
+		case info.Installed == 0:
+			if err = s.install(ctx); err != nil {
+				return info, fmt.Errorf("install schema %q: %w", s.schema, err)
+			}
+		default:
+			step := s.steps[info.Installed]
+			if err = s.upgrade(ctx, step); err != nil {
+				return info, fmt.Errorf("upgrade schema %q to version %d: %w", s.schema, step.Version, err)
+			}
 		}
+	}
+}
+
+// install brings an empty database to the newest version, in one transaction:
+// whoever sees the schema sees all of it.
+func (s *Store) install(ctx context.Context) error {
+	return s.alone(ctx, 0, func(tx pgx.Tx) error {
 		if err := checkServer(ctx, tx); err != nil {
 			return err
 		}
-		text, err := s.PrintSchema(info.Installed)
-		if err != nil {
-			return err
-		}
-		// The simple protocol takes many statements at once.
-		if _, err := tx.Conn().PgConn().Exec(ctx, text).ReadAll(); err != nil {
-			return err
-		}
-		info, err = s.installed(ctx, tx)
-		return err
+		return execMany(ctx, tx.Conn(), s.sql.in(steps.Install(s.steps, metaTable)))
 	})
-	if err != nil {
-		return info, fmt.Errorf("install schema %q: %w", s.schema, err)
-	}
-	return info, nil
 }
 
 // checkServer refuses servers whose transaction numbers wrap (the log needs
@@ -136,20 +146,23 @@ func checkServer(ctx context.Context, tx pgx.Tx) error {
 
 // Uninstall implements [stint.Migrator].
 func (s *Store) Uninstall(ctx context.Context) error {
-	err := s.transact(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, migrateLock); err != nil {
-			return err
-		}
-		info, err := s.installed(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if info.Installed == 0 {
-			return errors.New("it is not installed")
-		}
-		_, err = tx.Exec(ctx, "drop schema "+s.sql.schema+" cascade")
+	info, err := s.Schema(ctx)
+	switch {
+	case err != nil:
 		return err
-	})
+	case info.Installed == 0:
+		err = errors.New("it is not installed")
+	default:
+		gone := false
+		err = s.alone(ctx, info.Installed, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "drop schema "+s.sql.schema+" cascade")
+			gone = err == nil
+			return err
+		})
+		if err == nil && !gone {
+			err = errors.New("somebody else changed it meanwhile")
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("remove schema %q: %w", s.schema, err)
 	}
@@ -158,26 +171,6 @@ func (s *Store) Uninstall(ctx context.Context) error {
 
 // PrintSchema implements [stint.Migrator].
 func (s *Store) PrintSchema(from int) (string, error) {
-	names, err := fs.Glob(schemaFiles, "schema/*.sql")
-	if err != nil {
-		return "", err
-	}
-	slices.Sort(names) // version, then the order in which the parts build on each other
-	var b strings.Builder
-	for _, name := range names {
-		version, err := strconv.Atoi(strings.TrimPrefix(name, "schema/")[:4])
-		if err != nil {
-			return "", fmt.Errorf("schema file %s has no version", name)
-		}
-		if version <= from {
-			continue
-		}
-		text, err := schemaFiles.ReadFile(name)
-		if err != nil {
-			return "", err
-		}
-		b.WriteString(s.sql.in(string(text)))
-		b.WriteString("\n")
-	}
-	return b.String(), nil
+	text, err := steps.Print(s.steps, metaTable, from)
+	return s.sql.in(text), err
 }

@@ -67,6 +67,13 @@ func cost(t testing.TB, conn *pgx.Conn, before, sql string, args ...any) int {
 	return plans[0].Plan.Hit + plans[0].Plan.Read
 }
 
+// A step of retention, with how long jobs are kept in microseconds.
+const (
+	retainJobs   = `select * from stint.retain_jobs('', 0, $1, $2, $3::bigint, null, '{"","",""}', '{1,2,6}', array[$3::bigint, $3, $3])`
+	retainClaims = `select * from stint.retain_claims('', 0, 0, $1, $2, $3)`
+	week         = int64(7 * 24 * time.Hour / time.Microsecond)
+)
+
 // TestHotStatementsCostTheSameWhateverTheSize counts blocks, not time, with
 // and without statistics.
 func TestHotStatementsCostTheSameWhateverTheSize(t *testing.T) {
@@ -112,10 +119,23 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 				{"finish", 400, `select stint.finish($1, '{}', '{}', '{}', $2, null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
 				   null, null, null, null, null, null, null, null, null, null, null, null, null)`, []any{w.Info.Token, []int64{int64(id), int64(n) + 7}}},
 				{"take keys", 200, `select * from stint.take_keys('{key 5,new}', '{"",a}', '{1,2}')`, nil},
+				{"retain young jobs", 3_500, retainJobs, []any{0, 500, week}},
+				{"retain old jobs", 20_000, retainJobs, []any{0, 500, 1}},
+				{"retain old jobs in the middle", 20_000, retainJobs, []any{int64(id), 500, 1}},
+				{"retain young claims", 100, retainClaims, []any{0, 500, week}},
+				{"retain old claims", 9_000, retainClaims, []any{0, 500, 1}},
+				{"retain keys", 100, `select * from stint.retain_keys('', 0, 500, $1, '{""}', '{1}', '{1}')`, []any{week}},
+				{"retain engines", 100, `select * from stint.retain_engines('', 0, 0, 500, $1)`, []any{week}},
+				{"acquire", 100, `select stint.acquire('x', $1, 1000000)`, []any{w.Info.Token}},
 				{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},
 			} {
 				// The first run reads the catalogue as well.
-				if got := cost(t, conn, "", q.sql, q.args...); got > q.limit && run > 0 {
+				began := time.Now()
+				got := cost(t, conn, "", q.sql, q.args...)
+				if run == 6 {
+					t.Logf("statistics %v: %s: %d blocks, %v", statistics, q.name, got, time.Since(began))
+				}
+				if got > q.limit && run > 0 {
 					t.Errorf("statistics %v: %s asks for %d blocks, more than %d", statistics, q.name, got, q.limit)
 				}
 			}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,8 +23,12 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 	if err := s.startWork(ctx, e.TimeToLive); err != nil {
 		return fmt.Errorf("join the roster: %w", err)
 	}
+	info := stint.SchemaInfo{Known: len(s.steps)}
 	err := s.transactWork(ctx, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
+		batch.Queue(s.sql.in(`select version, oldest from stint.meta`)).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&info.Installed, &info.Oldest)
+		})
 		batch.Queue(s.sql.in(`
 			insert into stint.engines (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl)
 			values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::text[], '{}'), coalesce($9::text[], '{}'), $10, $11)`),
@@ -52,7 +57,7 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry, excluded.max_losses, excluded.start_within)`),
 				k.Name, queueOf(k), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses, millis(k.StartWithin))
 		}
-		return tx.SendBatch(ctx, batch).Close()
+		return cmp.Or(tx.SendBatch(ctx, batch).Close(), s.tooNew(info))
 	})
 	if err != nil {
 		return fmt.Errorf("join the roster: %w", err)
@@ -96,11 +101,12 @@ set beat = clock_timestamp(), low = greatest(b.low, $2), number = greatest(b.num
     running = case when $4 >= b.number then $3 else b.running end
 from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint)) fence
 where b.token = $1 and e.token = b.token
-returning true, b.drain, b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+returning true, b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
 
 // Beat implements [stint.Roster]. It updates and never inserts: an upsert
 // would bring back the buried. It takes the engine's lock as every write of an
 // engine does, so that a burial which it keeps waiting knows, and can end it.
+// An engine of a program that the schema has left behind is asked to leave.
 func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
 	running := b.Running
 	if running == nil {
@@ -115,7 +121,7 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 		}
 		return err
 	}
-	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, running, b.Number)
+	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, running, b.Number, len(s.steps))
 	switch {
 	case err == nil && !found:
 		err = stint.ErrBuried

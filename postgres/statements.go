@@ -44,7 +44,8 @@ func (q *statements) in(text string) string {
 	}
 	return strings.NewReplacer(
 		"stint.", q.schema+".",
-		"schema if not exists stint;", "schema if not exists "+q.schema+";",
+		"create schema stint;", "create schema "+q.schema+";",
+		"nspname = 'stint'", "nspname = '"+q.channel+"'",
 		"pg_notify('stint'", "pg_notify('"+q.channel+"'",
 	).Replace(text)
 }

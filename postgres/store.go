@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 )
 
 // Config says where in the database stint lives and what opening may do. The
@@ -30,6 +31,14 @@ type Config struct {
 	// NoInstall leaves the database as it is: opening fails with
 	// [stint.ErrSchema] when the schema is missing.
 	NoInstall bool
+
+	// OnQuery is told every statement that the store ran, how long that took and
+	// what came of it, but for the steps of the schema: see [stint.Query]. It is
+	// called from many goroutines, after each statement, and holds up whoever
+	// ran it. Of a store made by [New] it sees what engines run, and of others
+	// only what the program's own pool does not see: set a tracer there. A
+	// tracer that the pool has already is kept. Nil costs nothing.
+	OnQuery func(stint.Query)
 
 	// SkipCheck opens without looking at the schema at all, for programs that
 	// migrate. Other methods may fail until that was done.
@@ -60,6 +69,9 @@ type Store struct {
 	claiming chan struct{}                // room for claims among its connections
 
 	keepAlive time.Duration // of the listening connection
+
+	steps []steps.Step // of the schema, oldest first
+	pace  pace         // at which steps wait for their locks
 }
 
 var (
@@ -81,6 +93,9 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "stint")
+	if len(config) > 0 {
+		traceQueries(pc.ConnConfig, config[0].OnQuery)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, err
@@ -102,11 +117,17 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 	if len(config) > 0 {
 		c = config[0]
 	}
-	c.Schema = cmp.Or(c.Schema, "stint")
-	if !schemaName.MatchString(c.Schema) {
-		return nil, &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Schema)}
+	return newSteps(ctx, pool, c, steps.Must(schemaFiles))
+}
+
+// newSteps is New with a schema that tests may choose.
+func newSteps(ctx context.Context, pool *pgxpool.Pool, c Config, all []steps.Step) (*Store, error) {
+	var err error
+	if c.Schema, err = schemaOr(c.Schema); err != nil {
+		return nil, err
 	}
-	s := &Store{pool: pool, schema: c.Schema, config: c, keepAlive: keepAlive, claiming: make(chan struct{}, claimConns)}
+	s := &Store{pool: pool, schema: c.Schema, config: c, keepAlive: keepAlive, claiming: make(chan struct{}, claimConns),
+		steps: all, pace: unhurried}
 	s.prepares = pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	s.sql.load(c.Schema)
 	s.notifier.send = s.ring
@@ -124,7 +145,19 @@ func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, err
 	return s, nil
 }
 
+// defaultSchema is the schema of those who name none.
+const defaultSchema = "stint"
+
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+
+// schemaOr is the schema of a name, which needs no quotes beyond reserved words.
+func schemaOr(name string) (string, error) {
+	name = cmp.Or(name, defaultSchema)
+	if !schemaName.MatchString(name) {
+		return "", &stint.InvalidError{Field: "schema", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", name)}
+	}
+	return name, nil
+}
 
 // Close releases the store's own connections: all of a store made by [Open],
 // and the engines' of one made by [New].

@@ -7,6 +7,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 )
 
 // object is something in the schema, with the text that made it.
@@ -36,10 +37,8 @@ func (s *Store) fresh() ([]object, error) {
 	}
 	c := &conn{db: db, named: s.named, stmts: map[string]*stmt{}}
 	defer c.close()
-	for _, step := range s.steps {
-		if err := db.Exec(s.named(step)); err != nil {
-			return nil, err
-		}
+	if err := db.Exec(s.named(steps.Install(s.steps, metaTable))); err != nil {
+		return nil, err
 	}
 	return c.objects()
 }

@@ -5,34 +5,23 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 )
 
 //go:embed schema/*.sql
 var schemaFiles embed.FS
 
-// schemaSteps is the text of each version's step; the first is version 1.
-// Each step leaves its version in the table meta.
-func schemaSteps() []string {
-	names, err := fs.Glob(schemaFiles, "schema/*.sql")
-	if err != nil {
-		panic(err) // the pattern is a constant
-	}
-	steps := make([]string, len(names))
-	for i, name := range names { // sorted by name, which is the version
-		text, err := schemaFiles.ReadFile(name)
-		if err != nil {
-			panic(err)
-		}
-		steps[i] = string(text)
-	}
-	return steps
-}
+// schemaSteps are the steps of the program's own schema. None is online: SQLite
+// has one writer, and nobody reads what it has not committed.
+func schemaSteps() []steps.Step { return steps.Must(schemaFiles) }
+
+// metaTable is where the version stands.
+const metaTable = "stint_meta"
 
 const (
 	metaThereSQL = `select 1 from sqlite_schema where type = 'table' and name = ?`
@@ -104,26 +93,37 @@ func (s *Store) fits(info stint.SchemaInfo) error {
 	return nil
 }
 
-// Migrate implements [stint.Migrator]. All steps that are missing are one
-// transaction.
+// Migrate implements [stint.Migrator]. The first installation is one
+// transaction; an upgrade is one for each step, during which others wait to
+// write.
 func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
-	var info stint.SchemaInfo
-	err := s.write(ctx, func(c *conn) (_ bool, err error) {
-		if info, err = s.installed(c); err != nil || info.Installed >= info.Known {
-			return false, errors.Join(err, s.fits(info))
-		}
-		for _, step := range s.steps[info.Installed:] {
-			if err := c.db.Exec(s.named(step)); err != nil {
+	for {
+		var info stint.SchemaInfo
+		before := 0
+		err := s.write(ctx, func(c *conn) (_ bool, err error) {
+			if info, err = s.installed(c); err != nil || info.Installed >= info.Known {
+				return false, errors.Join(err, s.fits(info))
+			}
+			before = info.Installed
+			text := steps.Install(s.steps, metaTable)
+			if before > 0 {
+				text = s.steps[before].AtOnce() + "\n" + s.steps[before].Record(metaTable)
+			}
+			if err := c.db.Exec(s.named(text)); err != nil {
 				return false, err
 			}
+			info, err = s.installed(c)
+			return false, err
+		})
+		switch {
+		case err != nil && before > 0:
+			return info, fmt.Errorf("upgrade the schema to version %d: %w", before+1, err)
+		case err != nil:
+			return info, fmt.Errorf("install the schema: %w", err)
+		case info.Installed >= info.Known:
+			return info, nil
 		}
-		info, err = s.installed(c)
-		return false, err
-	})
-	if err != nil {
-		return info, fmt.Errorf("install the schema: %w", err)
 	}
-	return info, nil
 }
 
 // created finds what a step creates. Indexes go with their tables.
@@ -133,7 +133,7 @@ var created = regexp.MustCompile(`(?m)^create (table|view) (stint_\w+)`)
 // name: another prefix may begin with this one.
 func (s *Store) Uninstall(ctx context.Context) error {
 	var drops []string
-	for _, object := range created.FindAllStringSubmatch(strings.Join(s.steps, "\n"), -1) {
+	for _, object := range created.FindAllStringSubmatch(steps.Install(s.steps, metaTable), -1) {
 		drops = append(drops, s.named("drop "+object[1]+" if exists "+object[2]))
 	}
 	slices.Reverse(drops) // views look at tables
@@ -153,10 +153,8 @@ func (s *Store) Uninstall(ctx context.Context) error {
 	return nil
 }
 
-// PrintSchema implements [stint.Migrator]. Run the text in one transaction.
+// PrintSchema implements [stint.Migrator].
 func (s *Store) PrintSchema(from int) (string, error) {
-	if from < 0 || from > len(s.steps) {
-		return "", fmt.Errorf("there is no version %d: this program knows 1 to %d", from, len(s.steps))
-	}
-	return s.named(strings.Join(s.steps[from:], "\n")), nil
+	text, err := steps.Print(s.steps, metaTable, from)
+	return s.named(text), err
 }

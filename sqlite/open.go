@@ -16,6 +16,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 )
 
 // Open opens a file, creating it and the schema when there is none. Any number
@@ -32,7 +33,7 @@ func Open(ctx context.Context, path string, config ...Config) (*Store, error) {
 }
 
 // openSteps opens with a schema that tests may choose.
-func openSteps(ctx context.Context, path string, c Config, steps []string) (*Store, error) {
+func openSteps(ctx context.Context, path string, c Config, all []steps.Step) (*Store, error) {
 	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
 	c.Busy = cmp.Or(c.Busy, 10*time.Second)
 	c.Poll = cmp.Or(c.Poll, 10*time.Millisecond)
@@ -40,7 +41,7 @@ func openSteps(ctx context.Context, path string, c Config, steps []string) (*Sto
 	if !prefixForm.MatchString(c.Prefix) || strings.HasPrefix(c.Prefix, "sqlite_") {
 		return nil, &stint.InvalidError{Field: "prefix", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Prefix)}
 	}
-	s := &Store{path: path, config: c, steps: steps, closed: make(chan struct{})}
+	s := &Store{path: path, config: c, steps: all, closed: make(chan struct{})}
 	if err := s.open(ctx); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -119,7 +120,7 @@ func (s *Store) connect(ctx context.Context, writes bool) (*conn, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	c := &conn{db: db, named: s.named, stmts: map[string]*stmt{}}
+	c := &conn{db: db, named: s.named, tell: s.config.OnQuery, stmts: map[string]*stmt{}}
 	if err := c.settle(ctx, s.config, writes); err != nil {
 		_ = c.close()
 		return nil, translate(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -70,8 +71,7 @@ func write(t *testing.T, path, text string) {
 }
 
 func TestOpeningNeverUpgradesJobsUnasked(t *testing.T) {
-	step := `create table stint_later (x integer) strict; update stint_meta set version = 2, oldest = 2;`
-	newer := append(schemaSteps(), step)
+	newer := append(schemaSteps(), steps.Step{Version: 2, Oldest: 2, Text: `create table stint_later (x integer) strict;`})
 	dir := t.TempDir()
 	path := filepath.Join(dir, "jobs.db")
 	old, err := Open(t.Context(), path)

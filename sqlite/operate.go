@@ -153,13 +153,17 @@ const (
 	isJobSQL = `select 1 from stint_entries where pos = ? and job is null`
 
 	// Engines that may repeat what they recorded of a job, with the last claim
-	// that each has made.
+	// that each has made. One that has been told that everything is recorded of
+	// all of its claims repeats nothing; a request that was cut off may go on for a
+	// moment.
 	rememberSQL = `
 	insert into stint_deletions (engine, serial, at)
-	select o.engine, ifnull((select max(c.serial) from stint_claims c where c.engine = o.engine), 0), ?2
-	from (select engine from stint_executions where pos = ?1
-	      union select engine from stint_executions where job = ?1) o
-	where o.engine in (select token from stint_engines)
+	select b.token, ifnull((select max(c.serial) from stint_claims c where c.engine = b.token), 0), ?2
+	from (select engine, finished from stint_executions where pos = ?1
+	      union select engine, finished from stint_executions where job = ?1) o
+	join stint_beats b on b.token = o.engine
+	where o.finished > ?2 - 600000000
+	   or b.low <= ifnull((select max(c.serial) from stint_claims c where c.engine = b.token), 0)
 	on conflict (engine) do update set serial = excluded.serial, at = excluded.at`
 
 	countDeletedSQL = `

@@ -34,8 +34,12 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 		locked = 1
 	}
 	err := s.write(ctx, func(c *conn) (bool, error) {
+		info, err := s.installed(c)
+		if err = errors.Join(err, s.fits(info)); err != nil {
+			return false, err
+		}
 		now, token := micro(time.Now()), int64(e.Token)
-		_, err := c.exec(enterHistorySQL, token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version,
+		_, err = c.exec(enterHistorySQL, token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version,
 			arrayOf(e.Queues), arrayOf(e.Kinds), e.Slots, e.TimeToLive.Microseconds(), now)
 		if err != nil {
 			return false, err
@@ -72,17 +76,18 @@ const (
 	update stint_beats
 	set beat = ?1, low = max(low, ?2), number = max(number, ?5),
 	    running = case when ?5 >= number then ?3 else running end
-	where token = ?4 returning drain`
+	where token = ?4 returning drain or ?6 < (select oldest from stint_meta)`
 	drainSQL = `update stint_beats set drain = 1 where token = ?`
 )
 
-// Beat implements [stint.Roster].
+// Beat implements [stint.Roster]. An engine of a program that the schema has
+// left behind is asked to leave.
 func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
 	var orders stint.Orders
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		stands := false
 		now := time.Now()
-		err := c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine), b.Number}, func(q *stmt) error {
+		err := c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine), b.Number, len(s.steps)}, func(q *stmt) error {
 			stands, orders.Drain = true, q.ColumnInt64(0) != 0
 			return nil
 		})

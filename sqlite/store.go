@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/steps"
 )
 
 // Config says how a file is opened. The zero value is right for most.
@@ -42,6 +43,13 @@ type Config struct {
 	// file that only this process writes.
 	Poll time.Duration
 
+	// OnQuery is told every statement that the store ran, how long that took and
+	// what came of it, but for the steps of the schema: see [stint.Query]. It is
+	// called after each statement, often in the middle of a transaction, and
+	// holds up whoever ran it: it must not use the store. Statements in a
+	// caller's transaction are the caller's to see. Nil costs nothing.
+	OnQuery func(stint.Query)
+
 	// Readers is how many connections read at once, by default 4.
 	Readers int
 }
@@ -56,10 +64,10 @@ const Memory = ":memory:"
 type Store struct {
 	path     string
 	config   Config
-	steps    []string // of the schema, oldest first
-	writer   *writer  // nil when read-only
-	readers  *readers // nil in memory
-	changed  signal   // rung after every commit that may give engines work
+	steps    []steps.Step // of the schema, oldest first
+	writer   *writer      // nil when read-only
+	readers  *readers     // nil in memory
+	changed  signal       // rung after every commit that may give engines work
 	policies policies
 	places   places
 

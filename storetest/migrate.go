@@ -107,6 +107,36 @@ var migrateTests = []test{
 		w.Complete(w.ClaimAll()...)
 		t.state(id, stint.Completed)
 	}},
+	{"An engine whose program the schema leaves behind is asked to drain, and does not join again", func(t *T) {
+		if t.SetSchema == nil {
+			t.Skip("the harness cannot set a version")
+		}
+		known, err := t.Store.Schema(t.ctx)
+		t.must(err)
+		w := t.join("k")
+		id := t.enqueue(job("k"))[0]
+		entries := w.ClaimAll()
+		t.must(t.SetSchema(t.T, t.Store, known.Known+1, known.Known))
+		if orders, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 1}); err != nil || orders.Drain {
+			t.Errorf("a schema that allows it orders %+v, error %v", orders, err)
+		}
+		t.must(t.SetSchema(t.T, t.Store, known.Known+2, known.Known+1))
+		if orders, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 2}); err != nil || !orders.Drain {
+			t.Errorf("a schema that does not orders %+v, error %v", orders, err)
+		}
+		again := w.Info
+		again.Token++
+		if err := t.Store.Join(t.ctx, again, nil); !errors.Is(err, stint.ErrSchema) {
+			t.Errorf("joining again gives %v, want ErrSchema", err)
+		}
+		// What it has in hand it may still record.
+		w.Complete(entries...)
+		t.must(t.SetSchema(t.T, t.Store, known.Installed, known.Oldest))
+		t.state(id, stint.Completed)
+		if got, err := t.Store.Engines(t.ctx); err != nil || len(got) != 1 {
+			t.Errorf("the roster has %d engines, error %v", len(got), err)
+		}
+	}},
 	{"The schema can be printed, from each version on", func(t *T) {
 		known, err := t.Store.Schema(t.ctx)
 		t.must(err)

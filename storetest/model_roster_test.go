@@ -26,6 +26,9 @@ func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declar
 	if _, known := m.history[e.Token]; known {
 		return errors.New("the token is not fresh")
 	}
+	if m.oldest > 1 && !m.is("lets any program join") {
+		return stint.ErrSchema
+	}
 	e.Joined, e.Beat = time.Now(), time.Now()
 	m.engines = append(m.engines, &e)
 	m.history[e.Token] = e
@@ -61,10 +64,12 @@ func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.
 		m.held[token] = true
 	}
 	e.Beat = time.Now()
+	m.lows[token] = max(m.lows[token], b.Low)
 	if b.Number >= m.beats[token] || m.is("believes the beat that came last") {
 		e.Running, m.beats[token] = slices.Clone(b.Running), b.Number
 	}
-	orders := stint.Orders{Drain: e.Draining || m.is("drains everybody")}
+	tooOld := m.oldest > 1 && !m.is("keeps engines that are too old") || m.installed > 1 && m.is("drains at every upgrade")
+	orders := stint.Orders{Drain: e.Draining || tooOld || m.is("drains everybody")}
 	if m.is("says once to drain") {
 		e.Draining = false
 	}

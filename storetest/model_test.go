@@ -61,6 +61,9 @@ type database struct {
 	held      map[stint.Token]bool
 	deleted   map[stint.Position]bool
 	paused    map[string]stint.QueueInfo
+	leases    map[string]stint.Lease
+	lows      map[stint.Token]int64 // the bound of open claims, by the last beat
+	numbers   map[stint.LaneID]int64
 	beats     map[stint.Token]int64 // the number of the last
 	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
@@ -110,6 +113,9 @@ func (d *database) reset() {
 	d.cancelled = map[stint.ID]string{}
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}
+	d.leases = map[string]stint.Lease{}
+	d.lows = map[stint.Token]int64{}
+	d.numbers = map[stint.LaneID]int64{}
 	d.bells = map[int]func(){}
 }
 

@@ -24,6 +24,8 @@ func (a *app) explain(err error) error {
 		return a.explainSchema(err)
 	case errors.Is(err, engine.ErrStillRunning):
 		return withHint(err, "their jobs run again elsewhere once this engine counts as dead; handlers should end when their context does")
+	case isMemory(err):
+		return withHint(err, "what ran has ended and is recorded; whoever started this engine should start it again (exit code %d)", exitMemory)
 	case a.db.isPostgres():
 		return a.explainPostgres(err)
 	case errors.Is(err, os.ErrPermission):
@@ -99,7 +101,7 @@ func explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server stri
 	case "3D000":
 		return withHint(fmt.Errorf("there is no database %q on %s", c.Database, server), "create it with createdb %s, or check the name in --db or STINT_DB", c.Database)
 	case "42501":
-		return withHint(fmt.Errorf("the user %q may not do this: %s", c.User, pg.Message), "grant it what it needs, or install the schema as another user with stint migrate up")
+		return withHint(fmt.Errorf("the user %q may not do this: %s", c.User, pg.Message), "stint migrate roles prints a script that gives each role its rights; who owns the schema installs it with stint migrate up")
 	case "53300":
 		return withHint(fmt.Errorf("%s has no connection left: %s", server, pg.Message), "an engine uses up to %s; add pool_max_conns=4 to the URL, or raise max_connections", engineConnections)
 	case "57P03":

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
 )
 
@@ -17,12 +18,14 @@ func (a *app) migrateCommand() *cobra.Command {
 		Short: "Install, upgrade, print or remove the schema",
 		Long: `Engines install the schema into a database that has none, and upgrade a local
 file; a shared database that holds jobs is upgraded only by migrate up. Engines of
-the version before go on working meanwhile.`,
+the version before go on working meanwhile, and those that the new schema leaves
+behind finish what they run and stop.`,
 	},
 		a.migrateStatusCommand(),
 		a.migrateUpCommand(),
 		a.migrateDownCommand(),
 		a.migratePrintCommand(),
+		a.migrateRolesCommand(),
 	)
 }
 
@@ -49,7 +52,11 @@ func (a *app) migrateUpCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
 		Use:   "up",
 		Short: "Install the schema, or bring it up to this program's version",
-		Args:  arguments(0),
+		Long: `Up goes step by step, and work goes on meanwhile: a step that finds what it
+changes locked gives way after two seconds and tries again, for five minutes.
+What was cut off is continued when it is called again. Several may be called at
+once. Connect to PostgreSQL itself and not to a pooler.`,
+		Args: arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		db, err := a.open(ctx, installing)
 		if err != nil {
@@ -137,8 +144,9 @@ func (a *app) migratePrintCommand() *cobra.Command {
 	cmd := a.does(&cobra.Command{
 		Use:   "print",
 		Short: "Print the schema, for teams that run their own tool",
-		Long: `Print writes the SQL of every step after --from to standard output. It changes
-nothing.`,
+		Long: `Print writes the SQL of every step after --from to standard output, and says of
+each whether it is to be run as one transaction or statement by statement. It
+changes nothing.`,
 		Args: arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		if from < 0 {
@@ -167,6 +175,30 @@ nothing.`,
 	})
 	cmd.Flags().IntVar(&from, "from", 0, "the version that is installed already")
 	return cmd
+}
+
+func (a *app) migrateRolesCommand() *cobra.Command {
+	return a.does(&cobra.Command{
+		Use:   "roles",
+		Short: "Print a script that gives PostgreSQL roles their rights",
+		Long: `Roles writes a script to standard output that makes five roles and gives each
+what it needs: stint_owner installs and upgrades, stint_engine works,
+stint_producer and stint_caller only enqueue, stint_viewer only reads. Run it
+with psql before the schema is installed, and again after each upgrade:
+
+  stint migrate roles | psql "$ADMIN_URL"`,
+		Args: arguments(0),
+	}, func(context.Context, *cobra.Command, []string) error {
+		if !a.db.isPostgres() && a.db.url != defaultFile {
+			return withHint(usagef("%s is an SQLite file, which has no roles", a.db.url), "its permissions are those of the file and its directory")
+		}
+		text, err := postgres.Roles(a.db.schema)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(a.out, text)
+		return err
+	})
 }
 
 func (a *app) printSchema(info stint.SchemaInfo) error {

@@ -24,6 +24,7 @@ var ranks = map[string]int{
 	"storetest": 2,
 	"admin":     2,
 	"observe":   2,
+	"observe/*": 2,
 	"shelljob":  2,
 	"httpjob":   2,
 	"stepjob":   2,
@@ -39,6 +40,8 @@ var ranks = map[string]int{
 	"internal/model":        0,
 	"internal/mutants":      0,
 	"internal/pages":        0,
+	"internal/steps":        0,
+	"internal/schemapage":   0,
 
 	"internal/duration": -1,
 }
@@ -50,7 +53,7 @@ var owners = map[string]string{
 
 // forTests are the packages that exist for tests. They may import what only tests need, and no program may import them.
 var forTests = []string{
-	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/mutants", "internal/pages", "internal/sim", "internal/chaos",
+	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
 }
 
 // testModules are what only tests need.
@@ -76,6 +79,14 @@ var forPrograms = []string{
 	"github.com/pelletier/go-toml",
 }
 
+// watching are what metrics and traces are made with. Each leaf below observe has its own, so that a program pays for
+// what it imports.
+var watching = map[string]string{
+	"github.com/prometheus": "observe/prom",
+	"go.opentelemetry.io":   "observe/spans",
+	"net/http":              "observe/probes",
+}
+
 // stores are the packages up to rank 2 that reach a database.
 var stores = []string{"postgres", "sqlite", "internal/pgtest"}
 
@@ -89,7 +100,7 @@ func rank(pkg string) (int, bool) {
 }
 
 // A rule returns why it does not allow an import by a package that has a rank, or nothing.
-var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, programsKeepTheirOwn, testsStayOut}
+var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, watchingInLeavesOnly, programsKeepTheirOwn, testsStayOut}
 
 func lowerRanksOnly(i Import) string {
 	target, ok := inModule(i.Path)
@@ -122,6 +133,17 @@ func driversInStoresOnly(i Import) string {
 		return ""
 	}
 	return fmt.Sprintf("%s imports %s: only a store knows its driver", i.Package, i.Path)
+}
+
+// watchingInLeavesOnly spares whoever wants lines of a log, or nothing, what metrics and traces are made with.
+func watchingInLeavesOnly(i Import) string {
+	from, _ := rank(i.Package)
+	for made, leaf := range watching {
+		if from <= 2 && i.Package != leaf && within(i.Path, made) && (made != "net/http" || within(i.Package, "observe")) {
+			return fmt.Sprintf("%s imports %s, which is for %s", i.Package, i.Path, leaf)
+		}
+	}
+	return ""
 }
 
 // programsKeepTheirOwn spares whoever imports a package what the command line is made of.

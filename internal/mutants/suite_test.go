@@ -27,9 +27,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "SQLite forgets keys by their age", file: "sqlite/keys.go",
-		old: `		case q.isNull(2):
-			later[key] = now + keptFor.Microseconds()`, new: `		case q.isNull(2):
-			later[key] = 0`,
+		old: `key, until := q.ColumnText(0), later`, new: `key, until := q.ColumnText(0), 0*later`,
 		test: "sqlite TestAKeyIsRememberedForAsLongAsItsJobIsKept",
 	},
 	{
@@ -292,6 +290,39 @@ var mutants = []mutant{
 		test: "postgres TestConformance/*/plain/Tx/A prepared transaction decides later, also for a quiet enqueue",
 	},
 
+	// What is beside the work, and must not stop it.
+	{
+		name: "who begins to listen waits as long as the network does", file: "postgres/listen.go",
+		old: `limit, cancel := context.WithTimeout(ctx, s.keepAlive)`, new: `limit, cancel := context.WithCancel(ctx)`,
+		test: "postgres TestWhoBeginsToListenWhileTheServerDoesNotAnswerIsToldAndMayStopAtOnce",
+	},
+	{
+		name: "who joins waits as long as the network does", file: "engine/session.go",
+		old: `limit, cancel := context.WithTimeout(ctx, longestJoin)`, new: `limit, cancel := context.WithCancel(ctx)`,
+		test: "engine TestAStartNeverHangsWhileTheDatabaseIsDown",
+	},
+	{
+		name: "who looks for his name waits as long as the network does", file: "engine/strict.go",
+		old: `ctx, cancel := context.WithTimeout(ctx, longestJoin)`, new: `ctx, cancel := context.WithCancel(ctx)`,
+		test: "engine TestAStartNeverHangsWhileTheDatabaseIsDown",
+	},
+	{
+		name: "of a listener's panic nobody is told", file: "engine/engine.go",
+		old: `if err := e.tell(ev); err != nil {`, new: `if err := e.tell(ev); err != nil && false {`,
+		test: "engine TestAListenerToEventsThatPanicsHarmsNoJobAndIsTold",
+	},
+	{
+		name: "a listener's panic is the others'", file: "observe/fan.go",
+		old: `if v := recover(); v != nil {`, new: `if v := any(nil); v != nil {`,
+		test: "observe TestAListenerThatPanicsKeepsNothingFromTheOthersAndIsTold",
+	},
+	{
+		name: "what hears of statements may panic", file: "query.go",
+		old: `	defer func() { _ = recover() }()
+`, new: ``,
+		test: "sqlite TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments",
+	},
+
 	// A restored database, and SQLite's positions.
 	{
 		name: "claimed entries get the number of the rebase", file: "postgres/rebase.go",
@@ -307,6 +338,89 @@ var mutants = []mutant{
 		name: "SQLite's positions are plain row numbers", file: "sqlite/schema/0001.sql",
 		old: `integer primary key autoincrement,`, new: `integer primary key,`,
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
+	},
+
+	// Leases and retention.
+	{
+		name: "SQLite retains for whoever asks", file: "sqlite/retain.go",
+		old: `	if err := c.under(t.Under); err != nil {`, new: `	if err := error(nil); err != nil {`,
+		test: "sqlite TestConformance/Retain/Under a lease it is done by its holder only",
+	},
+	{
+		name: "SQLite deletes claims that engines may name", file: "sqlite/retain.go",
+		old: `where b.token = c.engine and b.low <= c.serial)`, new: `where false)`,
+		test: "sqlite TestConformance/Retain/An outcome that is repeated does not bring back what was deleted, and its claim is there",
+	},
+	{
+		name: "SQLite deletes the newest claims", file: "sqlite/retain.go",
+		old: `	       not exists (select 1 from stint_claims o where o.lane = c.lane and o.n > c.n)
+	       or exists`, new: `	       exists`,
+		test: "sqlite TestConformance/Retain/A lane goes on where it was when all of it is gone",
+	},
+	{
+		name: "a lease is believed in for longer than it is held", file: "engine/lead.go",
+		old: `until, due = sent.Add(c.config.LeaseFor), sent.Add`, new: `until, due = sent.Add(3*c.config.LeaseFor), sent.Add`,
+		test: "engine TestAnEngineThatCannotRenewItsLeaseStopsBeforeAnotherBegins/fails",
+	},
+	{
+		name: "a lease is kept behind a stop", file: "engine/lead.go",
+		old: `		c.resign(ctx)
+	}`, new: `	}`,
+		test: "engine TestOneEngineLeadsAndAnotherTakesOverAtOnceWhenItStops/sqlite",
+	},
+	{
+		name: "retention passes what is too young", file: "engine/retain.go",
+		old: `return cmp.Or(young, done.Next), nil`, new: `return done.Next, nil`,
+		test: "engine TestJobsAreDeletedWhenTheyAreOld",
+	},
+
+	// Migrations.
+	{
+		name: "a step waits for its locks as long as it takes", file: "postgres/upgrade.go",
+		old: `begin := beginLongSQL + fmt.Sprintf("; set local lock_timeout = %d", s.pace.lock.Milliseconds())`, new: `begin := beginLongSQL`,
+		test: "postgres TestWorkGoesOnWhileASchemaIsUpgraded",
+	},
+	{
+		name: "upgraders wait in line", file: "postgres/upgrade.go",
+		old: "`select pg_try_advisory_xact_lock($1)`", new: "`select pg_advisory_xact_lock($1) is not null`",
+		test: "postgres TestManyUpgradersDoEachStepOnce",
+	},
+	{
+		name: "what was there before the lock is believed", file: "postgres/upgrade.go",
+		old: `err != nil || info.Installed != version {`, new: `err != nil || info.Installed > len(s.steps) {`,
+		test: "postgres TestManyUpgradersDoEachStepOnce",
+	},
+	{
+		name: "an index that was cut off is taken for built", file: "postgres/upgrade.go",
+		old: `if err != nil || !invalid {`, new: `if err != nil || invalid || !invalid {`,
+		test: "postgres TestAnUpgradeThatWasCutOffGoesOn",
+	},
+	{
+		name: "an engine whose program is too old works on", file: "postgres/roster.go",
+		old: `b.drain or (select m.oldest > $5 from stint.meta m)`, new: `b.drain or (select m.oldest > $5 and false from stint.meta m)`,
+		test: "postgres TestWorkGoesOnWhileASchemaIsUpgraded",
+	},
+	{
+		name: "an engine joins whatever the schema has become", file: "postgres/roster.go",
+		old: `cmp.Or(tx.SendBatch(ctx, batch).Close(), s.tooNew(info))`, new: `cmp.Or(tx.SendBatch(ctx, batch).Close(), nil)`,
+		test: "postgres TestConformance/*/plain/Migrate/An engine whose program the schema leaves behind is asked to drain, and does not join again",
+	},
+	{
+		name: "SQLite's engines join whatever the schema has become", file: "sqlite/roster.go",
+		old: `s.fits(info)); err != nil`, new: `s.fits(stint.SchemaInfo{Known: info.Known})); err != nil`,
+		test: "sqlite TestConformance/Migrate/An engine whose program the schema leaves behind is asked to drain, and does not join again",
+	},
+	{
+		name: "an engine that is too old goes on trying to join", file: "engine/engine.go",
+		old: `(!joined || errors.Is(err, stint.ErrSchema))`, new: `!joined`,
+		test: "postgres TestAnEngineThatIsTooOldToJoinAgainSaysSoAndEnds",
+	},
+	{
+		name: "opening upgrades what holds jobs", file: "postgres/migrate.go",
+		old: `holds := s.config.NoInstall
+	if !holds {`, new: `holds := s.config.NoInstall
+	if s.config.SkipCheck {`,
+		test: "postgres TestOpeningUpgradesWhatHoldsNoJobsOrWhenAsked",
 	},
 
 	// Recurring times.

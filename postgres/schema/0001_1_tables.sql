@@ -5,24 +5,32 @@
 -- only ever appended to: no claim steps over dead rows, vacuum has nothing to
 -- do there, and a transaction that pins the horizon slows nothing.
 
-create schema if not exists stint;
+-- Looked for first: "if not exists" asks for the right to create schemas even
+-- where somebody else has made this one for its owner.
+do $$
+begin
+  if not exists (select from pg_catalog.pg_namespace where nspname = 'stint') then
+    create schema stint;
+  end if;
+end
+$$;
 
 -- What this schema is. The identity tells a restored copy from the original,
 -- in whose transaction numbers the log is written.
 create table stint.meta (
-  one               boolean primary key default true check (one),
+  one               boolean primary key default true check (one), -- there is one row
   version           integer not null,  -- of the schema
   oldest            integer not null,  -- the oldest program's version that may still work on it
-  system_identifier bigint  not null,
-  entries_oid       oid     not null,
-  installed         timestamptz not null default clock_timestamp()
+  system_identifier bigint  not null, -- of the cluster in whose transaction numbers the log is written
+  entries_oid       oid     not null, -- of the table entries there: another cluster, or a restored copy, has another
+  installed         timestamptz not null default clock_timestamp() -- when
 );
 
 -- Retry policies, stored once each under a hash of their text: a policy on
 -- every row cost 66 bytes of WAL a job.
 create table stint.policies (
-  id   bigint primary key,
-  body jsonb  not null
+  id   bigint primary key, -- the first 63 bits of the SHA-256 of its JSON
+  body jsonb  not null -- the policy
 );
 -- Found by body where SQL enqueues; of programs that make up policies there can be many.
 create index policies_body on stint.policies using hash (body);
@@ -34,30 +42,30 @@ create sequence stint.positions as bigint;
 -- not ready yet has its contents there, under its id, and a later entry or
 -- waiting row refers to them by body.
 create table stint.entries (
-  pos      bigint      not null default nextval('stint.positions'),
-  lane     bigint      not null check (lane >= -1),
+  pos      bigint      not null default nextval('stint.positions'), -- where it stands in the log; of a job's first entry, the job's id
+  lane     bigint      not null check (lane >= -1), -- of its queue and priority, or -1
   xid      xid8        not null default pg_current_xact_id(), -- of the top-level transaction: claims proceed in its order
-  created  timestamptz not null default clock_timestamp(),
+  created  timestamptz not null default clock_timestamp(), -- when it was appended
   job      bigint,               -- null when pos is the job's id
   body     bigint,               -- the entry that holds the contents; null when it is this one
   due      timestamptz,          -- when it was to become ready; null when that was when it was created
   policy   bigint,               -- null, as is retry, for the default policy
   timeout  bigint check (timeout > 0), -- milliseconds for each attempt
   start_by timestamptz,          -- after it no attempt begins; null for no bound
-  attempt  integer     not null default 1 check (attempt >= 1),
-  priority smallint    not null default 0 check (priority between -100 and 100),
-  losses   smallint    not null default 0 check (losses >= 0),
-  suspect  smallint    not null default 0 check (suspect >= 0),
+  attempt  integer     not null default 1 check (attempt >= 1), -- the number of the attempt that it is for
+  priority smallint    not null default 0 check (priority between -100 and 100), -- lower is sooner
+  losses   smallint    not null default 0 check (losses >= 0), -- how many engines died with the job
+  suspect  smallint    not null default 0 check (suspect >= 0), -- 0; 1 when its last engine died and it may be why; 2 when a second one did
   max_losses smallint  check (max_losses >= 0), -- null for the default
   faulty   boolean     check (faulty),           -- of a job that failed so often that people should look; else null
-  queue    text        not null check (queue <> '' and octet_length(queue) <= 255),
-  kind     text        not null check (kind <> '' and octet_length(kind) <= 255),
-  args     jsonb,
+  queue    text        not null check (queue <> '' and octet_length(queue) <= 255), -- engines choose among these
+  kind     text        not null check (kind <> '' and octet_length(kind) <= 255), -- what is to be done
+  args     jsonb, -- what to do it with; null when body has it
   retry    jsonb,                -- a policy that was not in policies when the job came
-  tags     text[],
-  urn      text,
-  source   text,
-  metadata jsonb,
+  tags     text[], -- to find jobs by; null for none
+  urn      text, -- what the job is about
+  source   text, -- where it came from
+  metadata jsonb, -- an object of the producer's own
   correlation text,              -- null when it is the job's id
   recovered bigint check (recovered < pos), -- the job that had ended and that this one does again
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
@@ -86,8 +94,8 @@ create index entries_recovered on stint.entries (recovered, pos) where recovered
 
 -- Tags, only for jobs that have some: no index of the hot tables pays for them.
 create table stint.job_tags (
-  tag text   not null,
-  job bigint not null,
+  tag text   not null, -- as in entries.tags
+  job bigint not null, -- its id
   primary key (tag, job)
 );
 
@@ -96,29 +104,30 @@ create table stint.job_tags (
 -- nothing, and outlive their job. A row is never updated by a producer:
 -- others with that key would wait for a stranger's transaction.
 create table stint.idempotency (
-  key         text   collate "C" primary key,
-  job         bigint not null,
-  fingerprint bytea  not null,
+  key         text   collate "C" primary key, -- as the producer chose it
+  job         bigint not null, -- that was stored under it
+  fingerprint bytea  not null, -- SHA-256 of its kind and arguments
   expires     timestamptz not null -- when to look whether it may be forgotten
 );
+-- What is to be looked at next.
 create index idempotency_expires on stint.idempotency (expires);
 
 -- What was taken, by whom, and how far the lane has been read. The newest row
 -- of a lane is all of the lane's state. The key makes a stale frontier a
 -- unique violation and never a second claim.
 create table stint.claims (
-  lane        bigint   not null,
-  n           bigint   not null,
-  nonce       bigint   not null,
-  engine      bigint   not null,
+  lane        bigint   not null, -- that was claimed from
+  n           bigint   not null, -- one more than the claim before in this lane
+  nonce       bigint   not null, -- random: with it an outcome proves which claim it comes from
+  engine      bigint   not null, -- the token of who took it
   serial      bigint   not null,  -- the engine's own number of the request
-  made        timestamptz not null default clock_timestamp(),
-  xid         xid8     not null,  -- the frontier: everything visible at or before (xid, pos) is claimed,
-  pos         bigint   not null,
-  pending_n   bigint,             -- but for what was in progress: the claim of this lane that lists it, null for
-  pending_xid xid8[],             -- this one; each transaction with the last position taken of it
-  pending_pos bigint[],
-  positions   bigint[] not null,
+  made        timestamptz not null default clock_timestamp(), -- when
+  xid         xid8     not null,  -- the frontier: everything visible at or before (xid, pos) is claimed, but for what is pending
+  pos         bigint   not null, -- see xid
+  pending_n   bigint,             -- the claim of this lane that lists what was in progress at the frontier; null for this one, or none
+  pending_xid xid8[], -- each transaction of those
+  pending_pos bigint[], -- the last position taken of each
+  positions   bigint[] not null, -- what was taken, in this order
   primary key (lane, n),
   check (cardinality(pending_xid) = cardinality(pending_pos))
 );
@@ -132,48 +141,53 @@ create index claims_engine on stint.claims (engine, serial);
 -- The outcome of each attempt: history, acknowledgement of its entry, and the
 -- job's final state at once.
 create table stint.executions (
-  pos      bigint      not null,
+  pos      bigint      not null, -- of the entry
   nonce    bigint      not null,  -- of the claim; 0 when nobody had claimed it
-  engine   bigint      not null,
-  started  timestamptz not null,
-  finished timestamptz not null,
+  engine   bigint      not null, -- the token of who ran it; 0 for nobody
+  started  timestamptz not null, -- when the attempt began, by the server's clock
+  finished timestamptz not null, -- when it ended
   job      bigint,                -- null when pos is the job's id
-  attempt  integer     not null check (attempt >= 1),
+  attempt  integer     not null check (attempt >= 1), -- as the entry says
   slot     smallint    not null check (slot >= 0), -- 0 when it never began
-  outcome  smallint    not null check (outcome between 1 and 7),
-  final    boolean     not null,
-  reason   text,
-  result   jsonb,
-  error    jsonb,
+  outcome  smallint    not null check (outcome between 1 and 7), -- 1 completed, 2 failed, 3 snoozed, 4 returned, 5 lost, 6 cancelled, 7 expired
+  final    boolean     not null, -- whether the job ended with it
+  reason   text, -- why it ended, for people
+  result   jsonb, -- what the handler returned
+  error    jsonb, -- class, message and stack
   primary key (pos),  -- the last line: no outcome is accepted twice
   check (case outcome when 1 then final when 3 then not final when 4 then not final
                       when 6 then final when 7 then final else true end),
   check (finished >= started)
 );
+-- The attempts of a job beyond its first entry's.
 create index executions_job on stint.executions (job, pos) where job is not null;
 -- What is rare and asked for: attempts that did not succeed, in the order in
 -- which their jobs are listed.
 create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
+-- What nobody had claimed: jobs that were cancelled or decided about while they
+-- waited. Retention asks whether an engine decided anything that is left.
+create index executions_unclaimed on stint.executions (engine) where nonce = 0;
 -- Time ranges of a table that is appended to in order of time.
 create index executions_finished on stint.executions using brin (finished);
 
 -- Jobs that wait for a time. The only table with churn.
 create table stint.waiting (
-  job      bigint      primary key,
+  job      bigint      primary key, -- its id
   due      timestamptz,          -- null while the next is not
   undecided text       check (undecided <> ''), -- the retry function that is to say when it is due, if at all
-  faulty   boolean     check (faulty),
-  body     bigint      not null,
-  why      text        not null check (why in ('scheduled', 'retrying')),
-  attempt  integer     not null check (attempt >= 1),
-  priority smallint    not null check (priority between -100 and 100),
-  losses   smallint    not null default 0,
-  suspect  smallint    not null default 0,
-  queue    text        not null,
-  kind     text        not null,
+  faulty   boolean     check (faulty), -- as in entries
+  body     bigint      not null, -- the entry that holds the contents
+  why      text        not null check (why in ('scheduled', 'retrying')), -- scheduled or retrying
+  attempt  integer     not null check (attempt >= 1), -- these are for its next entry
+  priority smallint    not null check (priority between -100 and 100), -- as in entries
+  losses   smallint    not null default 0, -- as in entries
+  suspect  smallint    not null default 0, -- as in entries
+  queue    text        not null, -- as in entries
+  kind     text        not null, -- as in entries
   check ((due is null) = (undecided is not null)),
   check (undecided is null or why = 'retrying')
 );
+-- Promotion reads what is due, in the order of its due times.
 create index waiting_due on stint.waiting (due, job);
 -- What waits for a retry function, and what people should look at: both rare.
 create index waiting_undecided on stint.waiting (job, undecided) where undecided is not null;
@@ -182,65 +196,66 @@ create index waiting_faulty on stint.waiting (job) where faulty;
 -- Jobs that somebody cancelled and that have no final outcome yet. The marker
 -- is committed before anything else happens, and whoever moves a job looks at it.
 create table stint.cancellations (
-  job bigint primary key,
-  at  timestamptz not null default clock_timestamp(),
-  why text
+  job bigint primary key, -- its id
+  at  timestamptz not null default clock_timestamp(), -- when
+  why text -- as whoever did it said
 );
 
 -- Queues that are paused.
 create table stint.queues (
-  queue  text primary key check (queue not in ('', '*') and octet_length(queue) <= 255),
-  paused timestamptz not null default clock_timestamp(),
-  by     text,
-  why    text
+  queue  text primary key check (queue not in ('', '*') and octet_length(queue) <= 255), -- its name
+  paused timestamptz not null default clock_timestamp(), -- since when
+  by     text, -- by whom
+  why    text -- as they said
 );
 
 -- Engines of which something was deleted while they stood in the roster: one
 -- whose answer was lost may record it once more, and must not bring it back.
 -- An engine is here until its beats say that nothing is left to repeat.
 create table stint.deletions (
-  engine bigint primary key,
+  engine bigint primary key, -- its token
   serial bigint not null, -- of the last claim that it had made by then
-  at     timestamptz not null default clock_timestamp()
+  at     timestamptz not null default clock_timestamp() -- when
 );
 
 -- The roster. A row is inserted when an engine joins and deleted by its
 -- burial, never updated: it is the fence of everything that the engine writes.
 create table stint.engines (
-  token       bigint primary key,
-  instance    text     not null,
-  host        text     not null,
-  boot_id     text     not null,
-  pid         integer  not null,
-  pid_started bigint   not null,
-  version     text     not null,
-  queues      text[]   not null,
-  kinds       text[]   not null,
-  slots       integer  not null check (slots > 0),
-  ttl         bigint   not null check (ttl > 0), -- milliseconds
-  joined      timestamptz not null default clock_timestamp()
+  token       bigint primary key, -- random: the engine's identity, new each time that it joins
+  instance    text     not null, -- its name, for people
+  host        text     not null, -- where it runs
+  boot_id     text     not null, -- of the host
+  pid         integer  not null, -- its process
+  pid_started bigint   not null, -- when that began, in clock ticks after boot
+  version     text     not null, -- of the program
+  queues      text[]   not null, -- that it works on
+  kinds       text[]   not null, -- that it can run
+  slots       integer  not null check (slots > 0), -- how many jobs it runs at once
+  ttl         bigint   not null check (ttl > 0), -- milliseconds without a beat after which it may be buried
+  joined      timestamptz not null default clock_timestamp() -- when
 );
 
 -- The same for ever, so that executions need carry the token only.
 create table stint.engine_history (
-  token    bigint primary key,
-  instance text not null,
-  host     text not null,
-  pid      integer not null,
-  version  text not null,
-  joined   timestamptz not null,
-  ended    timestamptz,
-  why      text,
+  token    bigint primary key, -- as in engines
+  instance text not null, -- as in engines
+  host     text not null, -- as in engines
+  pid      integer not null, -- as in engines
+  version  text not null, -- as in engines
+  joined   timestamptz not null, -- as in engines
+  ended    timestamptz, -- when it left or was buried; null while it stands
+  why      text, -- of its end
   low      bigint not null default 0,     -- the bound of open claims that it believed in
   swept    boolean not null default false -- whether its claims below that were looked through after its burial
 );
 
+-- Burials that left something to look through: none, nearly always.
 create index engine_history_unswept on stint.engine_history (ended) where not swept and ended is not null;
 
 -- Signs of life, updated in place. Never upserted: that would bring back the buried.
 create table stint.beats (
-  token   bigint primary key,
-  beat    timestamptz not null default clock_timestamp(),
+  token   bigint primary key, -- as in engines
+  beat    timestamptz not null default clock_timestamp(), -- when the last sign of life came
   number  bigint      not null default 0,    -- of the beat that said the following
   low     bigint      not null default 0,    -- no claim with a lower serial is unfinished
   running bigint[]    not null default '{}', -- what the slots work on
@@ -253,13 +268,29 @@ create table stint.beats (
 
 -- What engines declare of the kinds that they run; read by producers that are not Go.
 create table stint.kinds (
-  kind     text primary key,
-  queue    text     not null,
-  priority smallint not null,
-  timeout  bigint,
-  start_within bigint check (start_within > 0), -- milliseconds
-  tags     text[]   not null,
-  retry    jsonb,
+  kind     text primary key, -- its name
+  queue    text     not null, -- where its jobs go
+  priority smallint not null, -- of its jobs
+  timeout  bigint, -- milliseconds for each attempt; null for no bound
+  start_within bigint check (start_within > 0), -- milliseconds after a job is due in which it is to begin; null for no bound
+  tags     text[]   not null, -- that its jobs have
+  retry    jsonb, -- its policy; null for the default
   max_losses smallint check (max_losses >= 0), -- null for the default
-  declared timestamptz not null default clock_timestamp()
+  declared timestamptz not null default clock_timestamp() -- when it was declared so
+);
+
+-- Who does what one engine does for all of them. A holder that is not in the
+-- roster holds nothing, and neither does one whose time is over.
+create table stint.leases (
+  name     text primary key check (name <> '' and octet_length(name) <= 255), -- what it is for
+  engine   bigint,              -- null while nobody has it
+  acquired timestamptz,         -- since when the engine has it without a gap
+  renewed  timestamptz,         -- when it was asked for last
+  expires  timestamptz,         -- until when the engine has it
+  deposed       bigint,         -- whom somebody took it from
+  deposed_at    timestamptz,    -- when that was
+  deposed_until timestamptz,    -- before that he does not get it again
+  deposed_by    text,           -- who did it
+  deposed_why   text,           -- the reason that was given
+  check (engine is null or acquired is not null and renewed < expires)
 );

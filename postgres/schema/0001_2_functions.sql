@@ -3,7 +3,7 @@
 -- the planner would plan anew for each array's length, which costs an idle
 -- engine as much as the work. Errors of the class ST are stint's own: ST001
 -- wrong isolation, ST002 buried, ST003 a claim is gone, ST004 a claim behind
--- other writes.
+-- other writes, ST020 a lease is not held.
 
 -- The lane of a queue, priority and part. The program computes the same.
 create function stint.lane(queue text, priority integer, part text, kind text default '')
@@ -307,6 +307,7 @@ begin
 end
 $$;
 
+-- What was said when a job was cancelled.
 create function stint.why_cancelled(p_job bigint) returns text language sql stable
 set search_path = pg_catalog, pg_temp
 as $$ select c.why from stint.cancellations c where c.job = p_job $$;
@@ -502,9 +503,11 @@ as $$ select sha256(convert_to(fingerprint.kind || chr(10) || fingerprint.args::
 -- Take idempotency keys for jobs that are about to be stored, the first of
 -- each key in a batch. Of every key the answer is the job that has it now,
 -- whether that is one of these, and whether all that was asked for under it is
--- the same in kind and arguments. If anything is not, none is taken.
+-- the same in kind and arguments. If anything is not, none is taken. With the
+-- owner's rights: to give back a key is to delete a row, and who may only
+-- enqueue deletes no other.
 create function stint.take_keys(p_keys text[], p_fingerprints bytea[], p_jobs bigint[])
-returns table (key text, job bigint, fresh boolean, same boolean) language plpgsql
+returns table (key text, job bigint, fresh boolean, same boolean) language plpgsql security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
@@ -541,6 +544,7 @@ begin
   end if;
 end
 $$;
+revoke execute on function stint.take_keys from public;
 
 -- Take an idempotency key for one job that is to be claimed as it is appended,
 -- or fail: the detail of the error is the job that has it.
@@ -560,27 +564,6 @@ begin
       using errcode = 'ST006', detail = k.job::text;
   end if;
 end
-$$;
-
--- Forget idempotency keys: of jobs that ended five days ago, which is how long
--- jobs are kept, and of jobs that are gone. Others are looked at again when
--- that can be so. Rows that somebody else looks at are passed over.
-create function stint.forget(p_limit integer) returns void language sql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-as $$
-  with old as materialized (
-    select k.key, k.job from stint.idempotency k where k.expires <= clock_timestamp()
-    order by k.expires limit p_limit for update skip locked
-  ), kept as materialized (
-    select o.key, case when exists (select from stint.entries e where e.pos = o.job) then
-             coalesce((select x.finished from stint.executions x where x.pos = o.job and x.job is null and x.final),
-                      (select max(x.finished) from stint.executions x where x.job = o.job and x.final),
-                      clock_timestamp()) + interval '5 days' end as until
-    from old o
-  ), gone as (
-    delete from stint.idempotency k using kept t where k.key = t.key and coalesce(t.until <= clock_timestamp(), true)
-  )
-  update stint.idempotency k set expires = t.until from kept t where k.key = t.key and t.until > clock_timestamp()
 $$;
 
 -- Move due jobs to the log in order of their due times, each with a fresh
@@ -603,9 +586,6 @@ begin
       where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
          or exists (select from stint.executions x where x.job = c.job and x.final)
          or not exists (select from stint.entries e where e.pos = c.job);
-  end if;
-  if exists (select from stint.idempotency k where k.expires <= clock) then
-    perform stint.forget(p_limit);
   end if;
   with due as materialized (
     select w.job from stint.waiting w

@@ -1,26 +1,33 @@
 -- stint: what people and programs in other languages use.
 
 -- The newest frontier of every lane: lanes are found by stepping through the
--- primary key. Stable: it sees what the statement that calls it sees.
+-- primary key. Downwards, so that each step lands on a newest claim: below are
+-- those that retention deleted, and under a pinned horizon they stay in the way.
+-- Stable: it sees what the statement that calls it sees. With the owner's
+-- rights, for those who read the view of jobs and no claims.
 create function stint.frontiers()
 returns table (lane bigint, n bigint, xid xid8, pos bigint, pending_xid xid8[], pending_pos bigint[])
-language plpgsql stable rows 20
+language plpgsql stable rows 20 security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 as $$
 declare
-  at bigint := -2;
+  at bigint := 9223372036854775807;
   f  record;
 begin
   loop
-    select c.lane into at from stint.claims c where c.lane > at order by c.lane limit 1;
+    select c.lane into at from stint.claims c where c.lane <= at order by c.lane desc, c.n desc limit 1;
     exit when not found;
     f := stint.frontier(at);
     lane := at; n := f.n; xid := f.xid; pos := f.pos; pending_xid := f.pending_xid; pending_pos := f.pending_pos;
     return next;
+    at := at - 1;
   end loop;
 end
 $$;
 
+revoke execute on function stint.frontiers from public;
+
+-- The name of an outcome, as people know it.
 create function stint.outcome_name(outcome smallint) returns text language sql immutable strict parallel safe
 as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cancelled', 'expired'])[outcome] $$;
 
@@ -76,6 +83,23 @@ from (
     and (w.job is not null or e.pos is not null or x.final or x.pos is null and b.lane >= 0)
 ) j
 left join stint.entries c on c.pos = j.contents;
+comment on column stint.jobs.id         is 'the job''s id';
+comment on column stint.jobs.state      is 'scheduled, retrying, available, running, completed, failed or cancelled';
+comment on column stint.jobs.args       is 'what to do it with; never null';
+comment on column stint.jobs.attempt    is 'the number of the attempt that it is at, from 1';
+comment on column stint.jobs.reason     is 'why it ended, or is to end';
+comment on column stint.jobs.created    is 'when it was enqueued';
+comment on column stint.jobs.due        is 'when it is or was to become ready';
+comment on column stint.jobs.started    is 'when its last attempt that is recorded began';
+comment on column stint.jobs.finished   is 'when that ended';
+comment on column stint.jobs.retry      is 'its retry policy; null for the default';
+comment on column stint.jobs.max_losses is 'how many engines may die with it before it fails';
+comment on column stint.jobs.result     is 'what the last attempt that is recorded returned';
+comment on column stint.jobs.error      is 'what went wrong in it: class, message and stack';
+comment on column stint.jobs.pos        is 'of its newest entry in the log; null while it waits';
+comment on column stint.jobs.begun      is 'whether an engine has announced that it runs';
+comment on column stint.jobs.correlation is 'what it shares with the jobs that it comes from and that come from it';
+comment on column stint.jobs.faulty     is 'whether it failed so often that people should look';
 
 -- What is wrong with a retry policy, null when nothing is. A policy that the
 -- program could not read would be the default one without a word, so this is
@@ -181,7 +205,8 @@ $$;
 -- notice that says so. Another kind or other arguments under that key are an
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
 -- each other until the server ends one with an error. Engines are woken when the transaction commits; quiet leaves them
--- to their next poll, for transactions that are to be prepared.
+-- to their next poll, for transactions that are to be prepared. With the owner's
+-- rights: who may call this and no more can enqueue, and reads and changes nothing.
 create function stint.enqueue(
   kind text, args jsonb default '{}', queue text default null, priority integer default null,
   run_at timestamptz default null, delay interval default null, retry jsonb default null,
@@ -189,7 +214,7 @@ create function stint.enqueue(
   source text default null, metadata jsonb default null, quiet boolean default false,
   idempotency_key text default null, correlation text default null,
   start_by timestamptz default null, start_within interval default null)
-returns bigint language plpgsql
+returns bigint language plpgsql security definer
 set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
 #variable_conflict use_column
@@ -286,6 +311,7 @@ begin
   return id;
 end
 $$;
+revoke execute on function stint.enqueue from public;
 comment on function stint.enqueue is 'Enqueue one job; it exists if and when the transaction commits.';
 
 -- Pause a queue from any language: nothing of it is begun from the moment that

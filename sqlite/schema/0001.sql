@@ -8,16 +8,16 @@
 -- What this schema is. The identity tells one database from another, so that a
 -- transaction on the wrong file is refused instead of losing its jobs there.
 create table stint_meta (
-  one      integer primary key check (one = 1),
+  one      integer primary key check (one = 1), -- there is one row
   version  integer not null,  -- of the schema
   oldest   integer not null,  -- the oldest program's version that may still work on it
-  identity integer not null,
+  identity integer not null, -- random
   deleted  integer not null default 0 -- entries that claims took and that were deleted with their jobs
 ) strict;
 
 -- Retry policies as data, stored once each under a hash of their text.
 create table stint_policies (
-  id   integer primary key,
+  id   integer primary key, -- the first 63 bits of the SHA-256 of its JSON
   body text not null check (json_valid(body))
 ) strict;
 
@@ -36,7 +36,7 @@ create table stint_entries (
   body     integer,              -- the entry that holds the contents; null when it is this one
   due      integer,              -- when it was to become ready; null when that was when it was created
   policy   integer,              -- null for the default policy
-  timeout  integer check (timeout > 0),
+  timeout  integer check (timeout > 0), -- microseconds for each attempt
   start_by integer,              -- after it no attempt begins; null for no bound
   attempt  integer not null check (attempt >= 1),
   priority integer not null check (priority between -100 and 100),
@@ -91,6 +91,7 @@ create table stint_idempotency (
   fingerprint text not null,
   expires     integer not null   -- when to look whether it may be forgotten
 ) strict, without rowid;
+-- What is to be looked at next.
 create index stint_idempotency_expires on stint_idempotency (expires);
 
 -- What was taken, by whom, and how far the lane has been read: the entries of
@@ -103,9 +104,9 @@ create table stint_claims (
   nonce    integer not null,
   engine   integer not null,
   serial   integer not null,     -- the engine's own number of the request
-  start    integer not null check (start >= 0),
-  frontier integer not null,
-  taken    integer not null check (taken between 1 and frontier - start),
+  start    integer not null check (start >= 0), -- the frontier before it
+  frontier integer not null, -- the last position that was read
+  taken    integer not null check (taken between 1 and frontier - start), -- how many entries of the lane stand between the two
   primary key (lane, n)
 ) strict, without rowid;
 -- What an engine holds: read with its beats and at its burial.
@@ -139,8 +140,8 @@ create index stint_executions_job on stint_executions (job) where job is not nul
 -- What is rare and asked for: attempts that did not complete their job.
 create index stint_executions_rare on stint_executions (outcome, final) where outcome <> 1;
 -- What nobody had claimed: jobs that were cancelled or decided about while
--- they waited.
-create index stint_executions_unclaimed on stint_executions (pos) where nonce = 0;
+-- they waited. Retention asks whether an engine decided anything that is left.
+create index stint_executions_unclaimed on stint_executions (engine) where nonce = 0;
 
 -- Jobs that wait for a time. The only table with churn.
 create table stint_waiting (
@@ -202,21 +203,22 @@ create table stint_engines (
   locked integer not null check (locked in (0, 1)) -- its process has locked its place in the file beside this one
 ) strict;
 
+-- What is known of engines, for ever.
 create table stint_engine_history (
   token       integer primary key,
   instance    text not null,
   host        text not null,
-  boot_id     text not null,
+  boot_id     text not null, -- as in engines of PostgreSQL
   pid         integer not null,
-  pid_started integer not null,
+  pid_started integer not null, -- as in engines of PostgreSQL
   version     text not null,
-  queues      text not null check (json_valid(queues)),
-  kinds       text not null check (json_valid(kinds)),
-  slots       integer not null,
-  ttl         integer not null,
+  queues      text not null check (json_valid(queues)), -- that it works on
+  kinds       text not null check (json_valid(kinds)), -- that it can run
+  slots       integer not null, -- how many jobs it runs at once
+  ttl         integer not null, -- microseconds without a beat after which it may be buried
   joined      integer not null,
   ended       integer,           -- when it was buried, and why
-  why         text,
+  why         text, -- of its end; null while it stands
   check ((ended is null) = (why is null))
 ) strict;
 
@@ -234,15 +236,31 @@ create table stint_beats (
 -- What engines declare of the kinds that they run; read by producers that are
 -- not Go.
 create table stint_kinds (
-  name     text primary key check (name <> ''),
+  name     text primary key check (name <> ''), -- its name
   queue    text not null,
   priority integer not null check (priority between -100 and 100),
-  timeout  integer not null check (timeout >= 0),
-  start_within integer not null default 0 check (start_within >= 0),
+  timeout  integer not null check (timeout >= 0), -- microseconds for each attempt; 0 for no bound
+  start_within integer not null default 0 check (start_within >= 0), -- microseconds after a job is due in which it is to begin; 0 for no bound
   max_losses integer check (max_losses >= 0), -- null for the default
   tags     text not null check (json_valid(tags)),
-  retry    text not null check (json_valid(retry)),
+  retry    text not null check (json_valid(retry)), -- its policy
   declared integer not null -- what it says now
+) strict, without rowid;
+
+-- Who does what one engine does for all of them. A holder that is not in the
+-- roster holds nothing, and neither does one whose time is over.
+create table stint_leases (
+  name     text primary key check (name <> ''), -- what it is for
+  engine   integer,              -- null while nobody has it
+  acquired integer,              -- since when the engine has it without a gap
+  renewed  integer,              -- when it was asked for last
+  expires  integer,              -- until when the engine has it
+  deposed       integer,         -- whom somebody took it from
+  deposed_at    integer,         -- when that was
+  deposed_until integer,         -- before that he does not get it again
+  deposed_by    text check (deposed_by <> ''),  -- who did it
+  deposed_why   text check (deposed_why <> ''), -- the reason that was given
+  check (engine is null or acquired is not null and renewed < expires)
 ) strict, without rowid;
 
 -- What people query: one row per job, with its state. A job waits, or it has

@@ -1,0 +1,29 @@
+package postgres
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed roles.sql
+var rolesSQL string
+
+// Roles is a script that makes five roles for a schema, named after it, and
+// gives each the rights that it needs: stint_owner, stint_engine,
+// stint_producer, stint_caller and stint_viewer. It says for itself who runs it
+// and when; running it again does no harm. The schema is "stint" when it is
+// empty; its name must be one that [Config] takes.
+func Roles(schema string) (string, error) {
+	schema, err := schemaOr(schema)
+	if err != nil || schema == defaultSchema {
+		return rolesSQL, err
+	}
+	return strings.NewReplacer(
+		"stint_", schema+"_",
+		"stint.", pgx.Identifier{schema}.Sanitize()+".",
+		"schema stint ", "schema "+pgx.Identifier{schema}.Sanitize()+" ",
+		"nspname = 'stint'", "nspname = '"+schema+"'",
+	).Replace(rolesSQL), nil
+}
