@@ -305,7 +305,7 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 		"a function was replaced": {`create or replace function stint.steps() returns bigint language sql volatile set search_path = pg_catalog, pg_temp as 'select 0::bigint'`,
 			stint.SeverityProblem, "schema_altered", "function steps()", "replaced", "stint migrate print"},
 		"a function lost its setting": {`alter function stint.steps() reset search_path`, stint.SeverityProblem, "schema_altered", "function steps()", "replaced", ""},
-		"a function is gone":          {`drop function stint.forget(integer)`, stint.SeverityProblem, "schema_missing_object", "function forget(p_limit integer)", "not there", "create it"},
+		"a function is gone":          {`drop function stint.why_cancelled(bigint)`, stint.SeverityProblem, "schema_missing_object", "function why_cancelled(p_job bigint)", "not there", "create it"},
 		"a view was replaced": {`create or replace view stint.jobs as ` + view,
 			stint.SeverityProblem, "schema_altered", "view jobs", "replaced", ""},
 		"an index is gone":             {`drop index stint.entries_lane`, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", "create it"},

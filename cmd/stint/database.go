@@ -33,7 +33,7 @@ func (f *databaseFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
 	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
-	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long")
+	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
 	flags.Lookup("log-sql").NoOptDefVal = everyStatement
 	for _, name := range []string{"db", "schema", "log-sql"} {
 		orEnv(flags, variableOf(name), name)

@@ -33,7 +33,7 @@ func TestHelpTellsOfDefaultsAndVariables(t *testing.T) {
 			return // not of our making
 		}
 		text := c.UsageString()
-		starts := c.Name() == "work" || c.Name() == "up"
+		starts := c.CommandPath() == "stint work" || c.CommandPath() == "stint up"
 		see := func(f *pflag.Flag) {
 			if f.Hidden {
 				return
@@ -76,6 +76,7 @@ func line(help, flag string) string {
 func examples(f *pflag.Flag) []string {
 	candidates := [][]string{
 		{"true", "false", "true"}, {"3s", "4s", "5s"}, {"3", "4", "5"}, {"a", "b", "c"}, {"100MiB", "200MiB", "300MiB"},
+		{"127.0.0.1:9070", "127.0.0.1:9071", "127.0.0.1:9072"},
 	}
 	if choice, ok := f.Value.(choiceValue); ok {
 		candidates = [][]string{{choice.choices[0], choice.choices[len(choice.choices)-1], choice.choices[0]}}
