@@ -106,7 +106,8 @@ model: spin ## search the model of claim, finish, beat and burial exhaustively (
 	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
 
 .PHONY: schema-page
-schema-page: postgres ## write docs/schema.md from the installed schemas and the comments of their files
+schema-page: postgres ## after the schema was edited: write docs/schema.md, and what the doctor compares with
+	$(GO) test -count=1 -run '^TestTheManifest' ./postgres -update
 	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
 
 .PHONY: mutants

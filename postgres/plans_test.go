@@ -173,6 +173,14 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 				t.Errorf("statistics %v: %s asks for %d blocks", statistics, q.name, got)
 			}
 		}
+		// What the doctor asks ends at a limit for each lane.
+		for name, text := range map[string]string{"backlog": backlogSQL, "undecided": undecidedBacklogSQL, "holds": holdsSQL} {
+			start := time.Now()
+			got := cost(t, conn, walkSQL, text, stint.BacklogLimit)
+			if t.Logf("statistics %v: %s: %d blocks, %v", statistics, name, got, time.Since(start)); got > 2*stint.BacklogLimit {
+				t.Errorf("statistics %v: the doctor's %s asks for %d blocks", statistics, name, got)
+			}
+		}
 		state := func(all ...stint.State) []stint.State { return all }
 		for _, f := range []stint.Filter{
 			{Limit: 50}, {Tag: "t", Limit: 20}, {URN: "urn:5"}, {Tag: "t", URN: "urn:5"},

@@ -271,6 +271,13 @@ var mutants = []struct{ fault, group string }{
 	{"keeps engines that are too old", "Migrate"},
 	{"drains at every upgrade", "Migrate"},
 	{"works on any schema", "Migrate"},
+
+	{"tells of what was taken as ready", "Doctor"},
+	{"passes over what is late", "Doctor"},
+	{"passes over who paused", "Doctor"},
+	{"counts doubts from the enqueue", "Doctor"},
+	{"counts what the living hold", "Doctor"},
+	{"changes what it looks at", "Doctor"},
 }
 
 // A test that cannot fail is worse than none, so each fault must be found by

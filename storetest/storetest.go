@@ -32,7 +32,7 @@ import (
 // Store is what a store offers for the suite to prove. One that is also a
 // [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.Leaser], [stint.Retainer], [stint.TxFinisher], [stint.Holder],
 // [stint.Clock], [stint.Immediate], [stint.MetricsKeeper],
-// [stint.Analyst], [stint.Statistician] or [stint.Evicter] has that proven too.
+// [stint.Analyst], [stint.Statistician], [stint.Examiner] or [stint.Evicter] has that proven too.
 type Store interface {
 	stint.Store
 	stint.Inspector
@@ -111,7 +111,7 @@ func Run(t *testing.T, h Harness) {
 		{"Pause", pauseTests}, {"Lease", leaseTests}, {"Retain", retainTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Stats", statsTests},
-		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests},
+		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests}, {"Doctor", doctorTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {
 		t.Run(g.name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -118,12 +117,4 @@ func (a *app) showAnalytics(f stint.Analytics) {
 		t.AppendRow([]any{row.name, took(row.Mean), took(row.P50), took(row.P95), took(row.P99)})
 	}
 	t.Render()
-}
-
-// now is the database's time, or this machine's where it has none.
-func (db *database) now(ctx context.Context) (time.Time, error) {
-	if clock, ok := db.roles.(stint.Clock); ok {
-		return clock.Now(ctx)
-	}
-	return time.Now(), nil
 }

@@ -31,9 +31,7 @@ func crewFor(ctx context.Context, db *database, jobs ...stint.JobInfo) (c crew, 
 // that is not there, or its queue.
 func (c crew) waitsFor(j stint.JobInfo) string {
 	able := slices.DeleteFunc(slices.Clone(c.engines), func(e stint.EngineInfo) bool { return !slices.Contains(e.Kinds, j.Kind) })
-	willing := slices.ContainsFunc(able, func(e stint.EngineInfo) bool {
-		return len(e.Queues) == 0 || slices.Contains(e.Queues, "*") || slices.Contains(e.Queues, j.Queue)
-	})
+	willing := slices.ContainsFunc(able, func(e stint.EngineInfo) bool { return e.WorksOn(j.Queue) })
 	switch {
 	case slices.Contains(c.paused, j.Queue):
 		return "its queue is paused"

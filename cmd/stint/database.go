@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/pflag"
@@ -32,7 +33,7 @@ func (f *databaseFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
 	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
-	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long")
+	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
 	flags.Lookup("log-sql").NoOptDefVal = everyStatement
 	for _, name := range []string{"db", "schema", "log-sql"} {
 		orEnv(flags, variableOf(name), name)
@@ -62,6 +63,14 @@ type database struct {
 	Close func()
 }
 
+// now is the time by the clock that decides: the database's, where it has one.
+func (db *database) now(ctx context.Context) (time.Time, error) {
+	if c, ok := db.roles.(stint.Clock); ok {
+		return c.Now(ctx)
+	}
+	return time.Now(), nil
+}
+
 // access says what opening a database may do to it.
 type access int
 
@@ -71,6 +80,7 @@ const (
 	creating                 // it is created or, a local file, upgraded
 	migrating                // it must be there, whatever its schema is
 	installing               // the same, and a local file is created
+	examining                // it must be there, and is left as it is, whatever its schema is
 )
 
 // connectTimeout keeps a command from waiting minutes for an address that
@@ -156,7 +166,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 		return nil, withHint(errors.New("there is no database file "+f.url), "stint up creates it; --db or STINT_DB names another one")
 	}
 	s, err := sqlite.Open(ctx, f.url, sqlite.Config{
-		Upgrade: how == creating, NoInstall: !mayCreate, SkipCheck: how >= migrating, ReadOnly: how == looking,
+		Upgrade: how == creating, NoInstall: !mayCreate, SkipCheck: how >= migrating, ReadOnly: how == looking || how == examining,
 		OnQuery: a.onQuery(),
 	})
 	if err != nil {

@@ -29,30 +29,51 @@ func (a *app) enginesCommand() *cobra.Command {
 }
 
 func (a *app) enginesListCommand() *cobra.Command {
+	var now time.Time
+	find := func(db *database, ctx context.Context) ([]stint.EngineInfo, error) {
+		engines, err := db.Engines(ctx)
+		if err == nil {
+			now, err = db.now(ctx)
+		}
+		return engines, err
+	}
 	return lists(a, &cobra.Command{
 		Short: "List the engines of the roster, the oldest first",
-	}, (*database).Engines, a.listEngines)
+		Long: `List shows the engines that have joined and not left, dead ones too until they are
+buried. What one holds is shown by stint engines show.`,
+	}, find, func(engines []stint.EngineInfo) { a.listEngines(engines, now) })
 }
 
-func (a *app) listEngines(engines []stint.EngineInfo) {
+func (a *app) listEngines(engines []stint.EngineInfo, now time.Time) {
 	if len(engines) == 0 {
 		a.note("no engines")
 		return
 	}
-	now := time.Now()
 	t := newTable(a.out, "token", "instance", "host", "pid", "slots", "running", "queues", "joined", "last beat", "")
 	for _, e := range engines {
-		queues, state := strings.Join(e.Queues, ","), ""
+		queues := strings.Join(e.Queues, ",")
 		if queues == "" {
 			queues = "*"
 		}
-		if e.Draining {
-			state = "draining"
-		}
 		t.AppendRow([]any{e.Token, visible(e.Instance), visible(e.Host), e.PID, e.Slots, len(e.Running), visible(queues),
-			ago(e.Joined, now), ago(e.Beat, now), state})
+			ago(e.Joined, now), ago(e.Beat, now), engineState(e, now)})
 	}
 	t.Render()
+}
+
+// engineState says what is special about an engine; nothing is when it works.
+func engineState(e stint.EngineInfo, now time.Time) string {
+	switch {
+	case e.Gone:
+		return "dead: its process is gone"
+	case e.Silent(now) && e.Held:
+		return "stuck: its process lives and does not beat"
+	case e.Silent(now):
+		return "dead: it does not beat"
+	case e.Draining:
+		return "draining"
+	}
+	return ""
 }
 
 const enginesDrainLong = `Drain asks engines to take no more jobs and to leave when those that run have
@@ -78,7 +99,8 @@ func (a *app) enginesDrainCommand() *cobra.Command {
 const enginesBuryLong = `Bury takes engines out of the roster now, and has what they held run again
 elsewhere. Engines that stop beating are buried without it, after their time to
 live. One that lives after all cancels its handlers, records nothing more, and
-joins anew.`
+joins anew. What of it shall not run again is cancelled first: stint engines show
+lists the jobs, and stint jobs cancel ends them.`
 
 func (a *app) enginesBuryCommand() *cobra.Command {
 	return a.does(&cobra.Command{

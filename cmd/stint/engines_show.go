@@ -14,8 +14,9 @@ import (
 )
 
 const enginesShowLong = `Show prints what is known of engines, with the jobs that each holds: those that it
-runs, and those that it took and has not begun. What an engine that is stuck
-holds is freed by stint engines bury, and ended by stint jobs cancel.`
+runs, and those that it took and has not begun. What an engine that is dead or stuck
+holds is freed by stint engines bury, and runs again elsewhere; stint jobs cancel
+before that ends it.`
 
 // heldJob is a job in an engine's hand.
 type heldJob struct {
@@ -47,7 +48,11 @@ func (a *app) enginesShowCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(shownEngine{e, jobs})
 			}
-			a.showEngine(e, jobs)
+			now, err := db.now(ctx)
+			if err != nil {
+				return err
+			}
+			a.showEngine(e, jobs, now)
 			return nil
 		})
 	}))
@@ -76,9 +81,12 @@ func heldBy(ctx context.Context, db *database, e stint.EngineInfo) ([]heldJob, e
 	return jobs, nil
 }
 
-func (a *app) showEngine(e stint.EngineInfo, jobs []heldJob) {
-	now := time.Now()
-	fmt.Fprintf(a.out, "engine %s (%d)\n\n", visible(e.Instance), e.Token)
+func (a *app) showEngine(e stint.EngineInfo, jobs []heldJob, now time.Time) {
+	fmt.Fprintf(a.out, "engine %s (%d)", visible(e.Instance), e.Token)
+	if state := engineState(e, now); state != "" {
+		fmt.Fprint(a.out, " is ", state)
+	}
+	fmt.Fprint(a.out, "\n\n")
 	t := newTable(a.out)
 	queues := visible(strings.Join(e.Queues, ", "))
 	if queues == "" {

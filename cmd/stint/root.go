@@ -51,6 +51,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.analyticsCommand(),
 		a.statsCommand(),
 		a.migrateCommand(),
+		a.doctorCommand(),
 		a.configCommand(),
 		a.benchCommand(),
 		a.demoCommand(),

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+)
+
+const doctorLong = `Doctor looks for what is wrong with the database, its schema, the engines and the
+jobs that wait, and says how to mend it: clocks that differ, what pins the
+database's horizon, engines that died, kinds and queues that nobody works on,
+objects of the schema that somebody changed, settings that hurt.
+
+It changes nothing, and takes a few seconds at most, however many jobs there are.
+What it may not see is listed too: on PostgreSQL a role that is granted
+pg_monitor sees all. --deep also checks an SQLite file page by page, which takes
+as long as the file is large.
+
+A problem means that jobs do not run or may be lost, a warning that this will be
+so or that something is not as it should be, a note that it is worth to be known.
+
+Exit codes: 0 no problem was found, 1 there is one, or the database cannot be
+opened, 2 wrong usage.`
+
+func (a *app) doctorCommand() *cobra.Command {
+	var deep bool
+	cmd := a.withJSON(a.does(&cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is wrong and how to mend it",
+		Long:  doctorLong,
+		Args:  arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, examining)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		findings, err := stint.Diagnose(ctx, db.roles, stint.Examination{Deep: deep})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			err = a.printJSON(append([]stint.Finding{}, findings...)) // [] rather than null
+		} else {
+			a.showFindings(findings)
+		}
+		if err == nil && len(findings) > 0 && findings[0].Severity == stint.SeverityProblem {
+			err = errReported
+		}
+		return err
+	}))
+	cmd.Flags().BoolVar(&deep, "deep", false, "also check an SQLite file page by page")
+	return cmd
+}
+
+// showFindings groups them by how much they matter. What is to be pasted is
+// never broken into lines.
+func (a *app) showFindings(findings []stint.Finding) {
+	const width = 100
+	numbers := map[stint.Severity]int{}
+	for _, f := range findings {
+		numbers[f.Severity]++
+	}
+	var group stint.Severity
+	for _, f := range findings {
+		if f.Severity != group {
+			group = f.Severity
+			fmt.Fprintf(a.out, "%s\n\n", counted(numbers[group], string(group)))
+		}
+		fmt.Fprintf(a.out, "  %s  [%s]\n", visible(f.Subject), f.Code)
+		fmt.Fprintln(a.out, indent(text.WrapSoft(visible(f.Problem), width), "    "))
+		fmt.Fprintf(a.out, "    mend: %s\n\n", visible(f.Remedy))
+	}
+	if numbers[stint.SeverityProblem]+numbers[stint.SeverityWarning] == 0 {
+		fmt.Fprintf(a.out, "nothing is wrong with %s\n", a.db.place())
+	}
+}

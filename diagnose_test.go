@@ -1,0 +1,207 @@
+package stint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// patient is a store that says of itself what a test wants.
+type patient struct {
+	stint.Inspector
+	stint.Roster
+	stint.Migrator
+
+	ahead   time.Duration // of this machine
+	slow    time.Duration // each answer
+	schema  stint.SchemaInfo
+	kinds   []stint.Declaration
+	engines []stint.EngineInfo
+	signs   stint.Signs
+	err     error
+}
+
+func (p *patient) Now(context.Context) (time.Time, error) {
+	time.Sleep(p.slow)
+	return time.Now().Add(-p.ahead), p.err
+}
+func (p *patient) Schema(context.Context) (stint.SchemaInfo, error)    { return p.schema, p.err }
+func (p *patient) Kinds(context.Context) ([]stint.Declaration, error)  { return p.kinds, p.err }
+func (p *patient) Engines(context.Context) ([]stint.EngineInfo, error) { return p.engines, p.err }
+func (p *patient) Examine(context.Context, stint.Examination) (stint.Signs, error) {
+	return p.signs, p.err
+}
+
+// working is a patient in the best of health.
+func working() *patient {
+	now := time.Now()
+	return &patient{
+		schema: stint.SchemaInfo{Where: "stint", Installed: 3, Known: 3, Oldest: 1},
+		kinds:  []stint.Declaration{{Name: "mail", Timeout: time.Minute}},
+		engines: []stint.EngineInfo{{
+			Token: 7, Instance: "one", Host: "h", PID: 42, Version: "v1", Kinds: []string{"mail"}, Queues: []string{"*"}, TimeToLive: 6 * time.Second, Beat: now,
+		}},
+		signs: stint.Signs{Backlogs: []stint.Backlog{{Queue: "default", Kind: "mail", Jobs: 5, Oldest: now.Add(-time.Hour)}}},
+	}
+}
+
+// Each finding is here with what provokes it, how much it matters and a part of
+// what to do.
+func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
+	hour := time.Now().Add(-time.Hour)
+	mail := func(p *patient) *stint.Backlog { return &p.signs.Backlogs[0] }
+	one := func(p *patient) *stint.EngineInfo { return &p.engines[0] }
+	for name, c := range map[string]struct {
+		provoke  func(p *patient)
+		severity stint.Severity
+		code     string
+		problem  string
+		remedy   string
+	}{
+		"this machine is ahead": {func(p *patient) { p.ahead = time.Hour }, stint.SeverityWarning, "clock_difference", "1h0m0s ahead of the database's", "NTP"},
+		"this machine is behind": {func(p *patient) {
+			p.ahead = -time.Hour
+			one(p).Beat, mail(p).Oldest = time.Now().Add(time.Hour), time.Now()
+		}, stint.SeverityWarning, "clock_difference", "1h0m0s behind the database's", "NTP"},
+		"nothing is installed":    {func(p *patient) { p.schema.Installed, p.schema.Oldest = 0, 0 }, stint.SeverityProblem, "schema_missing", "not installed", "stint migrate up"},
+		"an older schema":         {func(p *patient) { p.schema.Installed = 2 }, stint.SeverityProblem, "schema_too_old", "version 2", "stint migrate up"},
+		"a newer schema":          {func(p *patient) { p.schema.Installed = 4 }, stint.SeverityNote, "schema_newer", "may still work", "newer stint"},
+		"a schema that refuses":   {func(p *patient) { p.schema.Installed, p.schema.Oldest = 9, 9 }, stint.SeverityProblem, "schema_too_new", "refuses", "newer stint"},
+		"a kind without time-out": {func(p *patient) { p.kinds = append(p.kinds, stint.Declaration{Name: "sh"}) }, stint.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
+		"an engine is dead": {func(p *patient) {
+			p.engines = append(p.engines, stint.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
+			p.signs.Holds = map[stint.Token]int{9: 3}
+		}, stint.SeverityProblem, "engine_dead", "it holds 3 jobs", "stint engines bury 9"},
+		"an engine that is dead and holds nothing": {func(p *patient) {
+			p.engines = append(p.engines, stint.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
+		}, stint.SeverityWarning, "engine_dead", "not beaten for 1h0m0s", "stint engines bury 9"},
+		"an engine died just now": {func(p *patient) {
+			p.engines = append(p.engines, stint.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now().Add(-7 * time.Second)})
+			p.signs.Holds = map[stint.Token]int{9: 3}
+		}, stint.SeverityWarning, "engine_dead", "it holds 3 jobs", "in a moment"},
+		"a process is gone": {func(p *patient) {
+			p.engines = append(p.engines, stint.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now(), Gone: true})
+		}, stint.SeverityWarning, "engine_dead", "its process is gone", "stint engines bury 9"},
+		"a process is stopped": {func(p *patient) {
+			p.engines = append(p.engines, stint.EngineInfo{Token: 9, Instance: "two", Host: "h", PID: 4, Version: "v1", TimeToLive: 6 * time.Second, Beat: hour, Held: true})
+			p.signs.Holds = map[stint.Token]int{9: 1}
+		}, stint.SeverityProblem, "engine_stuck", "its process lives", "process 4 on h"},
+		"an engine is draining":   {func(p *patient) { one(p).Draining, one(p).Running = true, []stint.Position{1} }, stint.SeverityNote, "engine_draining", "still runs 1 job", "stint engines bury 7"},
+		"engines of two versions": {func(p *patient) { p.engines = append(p.engines, p.engines[0]); p.engines[1].Version = "v2" }, stint.SeverityNote, "engine_versions", "v1 (one), v2 (one)", "rolled out"},
+		"nobody is there":         {func(p *patient) { p.engines = nil }, stint.SeverityProblem, "no_engine", "5 jobs, the first for 1h0m0s", "stint work"},
+		"nobody is there yet":     {func(p *patient) { p.engines = nil; mail(p).Oldest = time.Now() }, stint.SeverityWarning, "no_engine", "5 jobs", "stint work"},
+		"a kind nobody knows":     {func(p *patient) { mail(p).Kind = "fax" }, stint.SeverityProblem, "kind_unknown", "no engine that runs performs it", "--kind fax"},
+		"a kind of a dead engine": {func(p *patient) {
+			one(p).Beat = hour
+			p.engines = append(p.engines, p.engines[0])
+			one(p).Beat, one(p).Kinds = time.Now(), nil
+		}, stint.SeverityProblem, "kind_unknown", "ready and not begun: 5 jobs", "start an engine"},
+		"a queue nobody works on": {func(p *patient) { one(p).Queues = []string{"other"} }, stint.SeverityProblem, "queue_unattended", "no engine that performs mail works on it", "--queues default"},
+		"a paused queue":          {func(p *patient) { mail(p).Paused, mail(p).By, mail(p).Why = hour, "ann", "mails bounce" }, stint.SeverityNote, "queue_paused", "UTC by ann (mails bounce); ready and not begun: 5 jobs", "stint queues resume default"},
+		"jobs that come too late": {func(p *patient) { mail(p).Late = 2 }, stint.SeverityWarning, "start_by_missed", "2 jobs of kind mail", "more engines"},
+		"a missing retry function": {func(p *patient) {
+			p.signs.Undecided = []stint.UndecidedBacklog{{Func: "billing", Jobs: 2, Oldest: hour}}
+		},
+			stint.SeverityProblem, "retry_function_missing", "no engine that runs has it", "Mux.RetryFunc"},
+		"something of the store's own": {func(p *patient) {
+			p.signs.Findings = []stint.Finding{{Severity: stint.SeverityWarning, Code: "x", Problem: "y", Remedy: "z"}}
+		}, stint.SeverityWarning, "x", "y", "z"},
+		"a store that does not answer": {func(p *patient) { p.err = errors.New("no route to host") }, stint.SeverityProblem, "schema_unreadable", "no route to host", "see whether"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := working()
+			c.provoke(p)
+			all := diagnose(t, p)
+			i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Code == c.code })
+			if i < 0 {
+				t.Fatalf("there is no %s among %v", c.code, all)
+			}
+			f := all[i]
+			if f.Severity != c.severity || !strings.Contains(f.Problem, c.problem) || !strings.Contains(f.Remedy, c.remedy) {
+				t.Errorf("found is %+v\nwant a %s with %q and %q", f, c.severity, c.problem, c.remedy)
+			}
+			if len(all) > 1 && p.err == nil && len(p.engines) < 2 {
+				t.Errorf("more is found: %v", all)
+			}
+			for i := range all[1:] {
+				if rank := []stint.Severity{"problem", "warning", "note"}; slices.Index(rank, all[i].Severity) > slices.Index(rank, all[i+1].Severity) {
+					t.Errorf("%s comes before %s", all[i].Code, all[i+1].Code)
+				}
+			}
+		})
+	}
+}
+
+func diagnose(t *testing.T, p *patient) []stint.Finding {
+	t.Helper()
+	all, err := stint.Diagnose(t.Context(), p, stint.Examination{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
+	p := working()
+	p.signs.Undecided = []stint.UndecidedBacklog{{Func: "billing", Jobs: 1, Oldest: time.Now()}} // an engine is about to decide
+	if all := diagnose(t, p); len(all) > 0 {
+		t.Errorf("found is %v", all)
+	}
+}
+
+// A slow answer tells less, and must not be taken for a difference.
+func TestASlowConnectionIsNoDifferenceOfClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for slow, found := range map[time.Duration]int{250 * time.Millisecond: 0, 20 * time.Millisecond: 1} {
+			p := working()
+			p.ahead, p.slow = 2200*time.Millisecond, slow
+			if all := diagnose(t, p); len(all) != found {
+				t.Errorf("with answers after %v, found is %v", slow, all)
+			}
+		}
+	})
+}
+
+func TestManyOfOneReasonAreOneFinding(t *testing.T) {
+	p := working()
+	p.engines = nil
+	p.signs.Backlogs = nil
+	for i := range 30 {
+		p.signs.Backlogs = append(p.signs.Backlogs, stint.Backlog{Queue: fmt.Sprint("q", i), Kind: "mail", Jobs: stint.BacklogLimit, Oldest: time.Now().Add(-time.Hour)})
+	}
+	if all := diagnose(t, p); len(all) != 1 || !strings.Contains(all[0].Problem, "at least 300000 jobs") {
+		t.Errorf("found is %v", all)
+	}
+}
+
+func TestAnEndedContextIsAnError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := stint.Diagnose(ctx, working(), stint.Examination{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func ExampleDiagnose() {
+	store := working()                                 // postgres.Open or sqlite.Open
+	store.engines[0].Beat = time.Now().Add(-time.Hour) // nobody beats any more
+	findings, err := stint.Diagnose(context.Background(), store, stint.Examination{})
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range findings {
+		fmt.Printf("%s: %s, %s\n  %s\n", f.Severity, f.Code, f.Subject, f.Remedy)
+	}
+	// Output:
+	// problem: no_engine, the roster
+	//   start one: stint work
+	// warning: engine_dead, engine one (7)
+	//   any engine that runs buries it in a moment; by hand, stint engines bury 7 frees what it holds
+}

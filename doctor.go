@@ -1,0 +1,95 @@
+package stint
+
+import (
+	"context"
+	"time"
+)
+
+// Severity says how much a [Finding] matters.
+type Severity string
+
+// The severities, the worst first.
+const (
+	// SeverityProblem: jobs do not run, or could be lost, until it is mended.
+	SeverityProblem Severity = "problem"
+
+	// SeverityWarning: it works, and will not for ever, or not as it should.
+	SeverityWarning Severity = "warning"
+
+	// SeverityNote: worth to be known.
+	SeverityNote Severity = "note"
+)
+
+// Finding is one thing that is wrong, or that is worth to be known, with how to
+// mend it.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Code     string   `json:"code"`    // what it is, in a word that does not change: clock_difference, engine_dead, …
+	Subject  string   `json:"subject"` // what it is about: an engine, a table, a setting
+	Problem  string   `json:"problem"` // a sentence
+	Remedy   string   `json:"remedy"`  // a sentence, or a command to paste
+
+	// Figures are what was measured. Names that end in _seconds and _bytes say
+	// their unit; instants are in UTC.
+	Figures map[string]any `json:"figures,omitempty"`
+}
+
+// CodeNotLookedAt is the code of findings which say that something could not be
+// found out, as by a role that may not see it.
+const CodeNotLookedAt = "not_looked_at"
+
+// Examiner is a store that tells how it fares, for [Diagnose]. It reads only,
+// bounds each look by a time of a few seconds, and asks for no more rows than
+// a fixed number, however long the history is. What it may not see, or not
+// find out in time, is a finding of its own and no error. It works on a database
+// in trouble: one that may only be read, or that has another version of the
+// schema or none.
+type Examiner interface {
+	Examine(ctx context.Context, e Examination) (Signs, error)
+}
+
+// Examination says what to look at.
+type Examination struct {
+	// Deep also checks what takes as long as the data is large: an SQLite
+	// file page by page.
+	Deep bool
+}
+
+// Signs are what a store tells of itself: facts, which are judged alike for
+// every store, and findings that only this kind of store can have.
+type Signs struct {
+	Backlogs  []Backlog
+	Undecided []UndecidedBacklog
+
+	// Holds tells how many entries without an outcome engines hold that have
+	// not beaten within their time to live. It begins at the bound that the
+	// engine's last beat told.
+	Holds map[Token]int
+
+	Findings []Finding
+}
+
+// BacklogLimit is how many entries of a lane an [Examiner] counts.
+const BacklogLimit = 10_000
+
+// Backlog is what is ready of one kind in one lane, among the first
+// [BacklogLimit] entries of that lane.
+type Backlog struct {
+	Queue    string
+	Priority int
+	Kind     string
+	Jobs     int
+	Late     int       // of these, how many did not begin by the time that was set for it
+	Oldest   time.Time // when the first of them became ready
+
+	Paused  time.Time // since when the queue is paused; zero when it is not
+	By, Why string    // who paused it
+}
+
+// UndecidedBacklog is what waits for one retry function, among the first
+// [BacklogLimit] jobs that wait for any.
+type UndecidedBacklog struct {
+	Func   string
+	Jobs   int
+	Oldest time.Time // when the first of them failed
+}

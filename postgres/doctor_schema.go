@@ -1,0 +1,207 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+)
+
+// objectsSQL lists what is in the schema, each object with its definition in a
+// text that is the same on every major version of PostgreSQL and in a schema of
+// any name. So it is put together from the catalogues: the server's own text of a
+// view changes from version to version, and only what stands between its words
+// is taken of it. The search path is the schema.
+//
+// The bodies of functions and views are replaced by a hash of them; $1 and $2
+// are how the schema stands in the text of functions, before a dot and as a channel.
+const objectsSQL = `
+with here as (select oid from pg_namespace where nspname = current_schema()),
+rel as (select c.* from pg_class c, here where c.relnamespace = here.oid)
+select 'table' as kind, c.relname::text as name,
+       case c.relpersistence when 'p' then 'logged' when 'u' then 'unlogged' else 'temporary' end ||
+       case when c.relkind = 'p' then ', partitioned' else '' end
+from rel c where c.relkind in ('r', 'p', 'f', 'm')
+union all
+select 'column', c.relname || '.' || a.attname,
+       format_type(a.atttypid, a.atttypmod) || case when a.attnotnull then ' not null' else '' end ||
+       coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') ||
+       case when a.attcollation <> t.typcollation then ' collate ' || (select l.collname from pg_collation l where l.oid = a.attcollation) else '' end ||
+       case when a.attstorage <> t.typstorage then ' storage ' || a.attstorage::text else '' end
+from rel c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+join pg_type t on t.oid = a.atttypid
+left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+where c.relkind in ('r', 'v')
+union all
+select 'constraint', c.relname || '.' || k.conname, pg_get_constraintdef(k.oid)
+from rel c join pg_constraint k on k.conrelid = c.oid where k.contype <> 'n' -- not null is said of the column
+union all
+select 'index', i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid, 0, true)
+from rel c join pg_index i on i.indrelid = c.oid where c.relkind = 'r'
+union all
+select 'sequence', c.relname, format_type(s.seqtypid, null) || ' from ' || s.seqstart || ' by ' || s.seqincrement || ' to ' || s.seqmax ||
+       case when s.seqcycle then ' cycle' else '' end
+from rel c join pg_sequence s on s.seqrelid = c.oid
+union all
+select 'view', c.relname, md5(regexp_replace(regexp_replace(lower(pg_get_viewdef(c.oid)), '("[^"]+"|[a-z_][a-z0-9_]*)\.', '', 'g'), '[\s()]', '', 'g'))
+from rel c where c.relkind = 'v'
+union all
+select 'function', p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+       concat_ws(' ', 'returns', pg_get_function_result(p.oid), l.lanname,
+         case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end,
+         case when p.proisstrict then 'strict' end, case when p.prosecdef then 'security definer' end,
+         case p.proparallel when 's' then 'parallel safe' when 'r' then 'parallel restricted' end,
+         'set ' || array_to_string(p.proconfig, ', '), 'arguments ' || md5(pg_get_function_arguments(p.oid)),
+         'body ' || md5(replace(replace(p.prosrc, $1, 'stint.'), $2, 'pg_notify(''stint''')))
+from pg_proc p join here on p.pronamespace = here.oid join pg_language l on l.oid = p.prolang
+union all
+select 'trigger', c.relname || '.' || t.tgname, 'trigger'
+from rel c join pg_trigger t on t.tgrelid = c.oid where not t.tgisinternal
+union all
+select 'rule', c.relname || '.' || r.rulename, 'rule'
+from rel c join pg_rewrite r on r.ev_class = c.oid where c.relkind = 'r'
+union all
+select 'row-level security', c.relname, 'on' from rel c where c.relrowsecurity`
+
+// manifest is what a fresh installation has, as objectsSQL tells it. A test
+// keeps it true, on each major version that it runs on: go test ./postgres -run
+// Manifest -update writes it anew after the schema was edited.
+//
+//go:embed schema/objects.txt
+var manifest string
+
+// object is something in the schema.
+type object struct{ Kind, Name, Definition string }
+
+func (o object) subject() string { return o.Kind + " " + o.Name }
+
+// line is how the manifest has it.
+func (o object) line() string { return o.Kind + "\t" + o.Name + "\t" + o.Definition + "\n" }
+
+// wanted reads the manifest.
+func wanted() map[string]object {
+	all := map[string]object{}
+	for line := range strings.Lines(manifest) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
+		if len(parts) == 3 {
+			o := object{parts[0], parts[1], parts[2]}
+			all[o.subject()] = o
+		}
+	}
+	return all
+}
+
+// objects lists what is there, in the order of the manifest. The transaction's search path is the schema.
+func (s *Store) objects(ctx context.Context, tx pgx.Tx) ([]object, error) {
+	all, err := ask[object](ctx, tx, objectsSQL, s.sql.schema+".", "pg_notify('"+s.sql.channel+"'")
+	for i := range all {
+		all[i].Definition = strings.Join(strings.Fields(all[i].Definition), " ") // some are many lines
+	}
+	slices.SortFunc(all, func(a, b object) int { return strings.Compare(a.line(), b.line()) })
+	return all, err
+}
+
+// drift compares the schema with the one that this program installs.
+func (x *examination) drift(ctx context.Context, tx pgx.Tx) error {
+	all, err := x.objects(ctx, tx)
+	if err != nil {
+		return err
+	}
+	want := wanted()
+	for _, o := range all {
+		w, ours := want[o.subject()]
+		delete(want, o.subject())
+		switch {
+		case !ours:
+			x.find(x.foreign(o))
+		case o.Definition != w.Definition:
+			problem := fmt.Sprintf("it is %s; this program installs %s", o.Definition, w.Definition)
+			if slices.Contains([]string{"function", "view"}, o.Kind) {
+				problem = "somebody replaced it: it is not what this program installs"
+			}
+			x.find(stint.Finding{
+				Severity: stint.SeverityProblem, Code: "schema_altered", Subject: o.subject(), Problem: problem,
+				Remedy:  "put it back as stint migrate print has it",
+				Figures: map[string]any{"found": o.Definition, "wanted": w.Definition},
+			})
+		}
+	}
+	for _, w := range want {
+		x.find(stint.Finding{
+			Severity: stint.SeverityProblem, Code: "schema_missing_object", Subject: w.subject(),
+			Problem: "it is not there, or not where this program installs it", Remedy: "create it as stint migrate print has it",
+			Figures: map[string]any{"wanted": w.Definition},
+		})
+	}
+	return x.invalid(ctx, tx)
+}
+
+// foreign is about what somebody else put into the schema.
+func (x *examination) foreign(o object) stint.Finding {
+	f := stint.Finding{
+		Severity: stint.SeverityNote, Code: "schema_foreign", Subject: o.subject(),
+		Problem: "it is nothing that stint knows, and goes when stint's schema is removed", Remedy: "put what is yours into a schema of your own",
+		Figures: map[string]any{"found": o.Definition},
+	}
+	switch o.Kind {
+	case "index":
+		f.Code, f.Problem = "foreign_index", "it is not stint's: each job that is written pays for it"
+		f.Remedy = fmt.Sprintf("if nobody needs it: drop index %s.%s", x.sql.schema, o.Name)
+	case "trigger", "rule", "constraint":
+		table, name, _ := strings.Cut(o.Name, ".")
+		f.Severity, f.Code = stint.SeverityProblem, "foreign_"+o.Kind
+		f.Problem = "it is not stint's: it runs within what stint writes, can refuse or change that, and every batch waits for it"
+		f.Remedy = fmt.Sprintf("drop %s %s on %s.%s; listen to events, or read the view jobs, instead", o.Kind, name, x.sql.schema, table)
+		if o.Kind == "constraint" {
+			f.Remedy = fmt.Sprintf("alter table %s.%s drop constraint %s", x.sql.schema, table, name)
+		}
+	case "column":
+		f.Severity = stint.SeverityWarning
+		f.Problem = "it is not stint's: a restored copy or the next version may not have it"
+	case "row-level security":
+		f.Severity, f.Code = stint.SeverityProblem, "row_security"
+		f.Problem = "roles that do not own the table see or write some of its rows only, so jobs would seem not to be there"
+		f.Remedy = fmt.Sprintf("alter table %s.%s disable row level security", x.sql.schema, o.Name)
+	}
+	return f
+}
+
+// invalid tells of indexes that a build which failed left behind: they cost
+// every write and answer nothing. And of tables of several owners.
+func (x *examination) invalid(ctx context.Context, tx pgx.Tx) error {
+	type named struct{ Name string }
+	all, err := ask[named](ctx, tx, `
+		select i.indexrelid::regclass::text from pg_index i join pg_class c on c.oid = i.indrelid
+		where c.relnamespace = $1::regnamespace and not (i.indisvalid and i.indisready) order by 1`, x.sql.schema)
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		x.find(stint.Finding{
+			Severity: stint.SeverityProblem, Code: "index_invalid", Subject: "index " + i.Name,
+			Problem: "it was not built to its end: no query uses it, so some read whole tables instead",
+			Remedy:  fmt.Sprintf("reindex index concurrently %s.%s", x.sql.schema, i.Name),
+		})
+	}
+	owners, err := ask[named](ctx, tx, `
+		select distinct pg_get_userbyid(c.relowner)::text from pg_class c
+		where c.relnamespace = $1::regnamespace and c.relkind in ('r', 'v', 'S') order by 1`, x.sql.schema)
+	if err != nil || len(owners) < 2 {
+		return err
+	}
+	names := make([]string, len(owners))
+	for i, o := range owners {
+		names[i] = o.Name
+	}
+	x.find(stint.Finding{
+		Severity: stint.SeverityWarning, Code: "owners_differ", Subject: "schema " + x.schema,
+		Problem: "its objects belong to several roles (" + strings.Join(names, ", ") + "): migrations need all of them to belong to the one that runs them",
+		Remedy:  fmt.Sprintf("reassign them to one: alter table %s.… owner to …", x.sql.schema),
+	})
+	return nil
+}

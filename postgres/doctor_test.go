@@ -1,0 +1,343 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+// hasty finds at once what is normal for a while.
+var hasty = norms{
+	held: 0, blocked: 0, look: 5 * time.Second, ring: 2 * time.Second, frozen: 1_000_000_000, dead: 50_000, keptWAL: 10 << 30,
+	history: 60 * 24 * time.Hour, fullShare: 0.999,
+}
+
+// found are the findings of a code.
+func found(t testing.TB, s *Store, n norms, code string) []stint.Finding {
+	t.Helper()
+	signs, err := s.examine(t.Context(), n)
+	must(t, err)
+	return slices.DeleteFunc(signs.Findings, func(f stint.Finding) bool { return f.Code != code })
+}
+
+// finds wants one finding about a subject, with these words in what is wrong
+// and how to mend it.
+func finds(t testing.TB, s *Store, n norms, severity stint.Severity, code, subject, problem, remedy string) {
+	t.Helper()
+	has(t, found(t, s, n, code), severity, code, subject, problem, remedy)
+}
+
+func has(t testing.TB, all []stint.Finding, severity stint.Severity, code, subject, problem, remedy string) {
+	t.Helper()
+	i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Code == code && f.Subject == subject })
+	if i < 0 {
+		t.Errorf("no %s about %q is found, but %+v", code, subject, all)
+		return
+	}
+	if f := all[i]; f.Severity != severity || !strings.Contains(f.Problem, problem) || !strings.Contains(f.Remedy, remedy) {
+		t.Errorf("found is %+v\nwant a %s with %q and %q", f, severity, problem, remedy)
+	}
+}
+
+// One server with settings of its own: what is written reaches the disk, and
+// logical slots can be made.
+func TestAHealthyServerHasNothingButNotes(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: map[string]string{"wal_level": "logical"}})
+	s := openStore(t, installed.On(t, server))
+	if major := server.Major(); major < 13 || major > newestMajor {
+		t.Errorf("this is PostgreSQL %d", major)
+	}
+	w := (&bench{t, s, nil}).join()
+	all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+	must(t, err)
+	for _, f := range all {
+		if f.Code != "kind_without_timeout" {
+			t.Errorf("found is %+v", f)
+		}
+	}
+
+	// A slot that nobody is connected to.
+	exec(t, s, `select pg_create_logical_replication_slot('forgotten', 'pgoutput')`)
+	w.Leave() // so that it pins something
+	finds(t, s, usual, stint.SeverityWarning, "horizon_slot", "replication slot forgotten", "pins the horizon of the catalogues", "select pg_drop_replication_slot('forgotten')")
+	exec(t, s, `select pg_drop_replication_slot('forgotten')`)
+
+	// Settings of the whole server.
+	changes := []struct {
+		severity             stint.Severity
+		code, setting, value string
+		problem              string
+	}{
+		{stint.SeverityWarning, "autovacuum_off", "autovacuum", "off", "grow"},
+		{stint.SeverityWarning, "track_counts_off", "track_counts", "off", "autovacuum"},
+		{stint.SeverityProblem, "full_page_writes_off", "full_page_writes", "off", "tear"},
+		{stint.SeverityProblem, "fsync_off", "fsync", "off", "power cut"},
+		{stint.SeverityProblem, "standby_missing", "synchronous_standby_names", "berlin", "names berlin, and no such standby"},
+	}
+	for _, c := range changes {
+		exec(t, s, fmt.Sprintf("alter system set %s = '%s'", c.setting, c.value))
+	}
+	server.Restart(pgtest.Fast)
+	later := openSkipping(t, s.url())
+	for _, c := range changes {
+		finds(t, later, usual, c.severity, c.code, c.setting, c.problem, "alter system set "+c.setting)
+	}
+	later.pool.Close()
+
+	// A server that takes no writes.
+	must(t, os.WriteFile(filepath.Join(server.DataDir(), "standby.signal"), nil, 0o644))
+	server.Restart(pgtest.Fast)
+	standby := openSkipping(t, s.url())
+	all, err = stint.Diagnose(t.Context(), standby, stint.Examination{})
+	must(t, err)
+	has(t, all, stint.SeverityProblem, "server_in_recovery", "the server", "takes no writes", "select pg_promote()")
+	has(t, all, stint.SeverityNote, "kind_without_timeout", "kinds k", "", "")
+	for _, f := range all {
+		if f.Code == stint.CodeNotLookedAt {
+			t.Errorf("found is %+v", f)
+		}
+	}
+	standby.pool.Close()
+}
+
+func TestWhatGrowsOrRunsOutIsFound(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	n := hasty
+	n.frozen, n.fullShare, n.history, n.dead = -1, 0, 0, 10
+	finds(t, s, n, stint.SeverityWarning, "wraparound", "transaction numbers", "takes no more writes", "vacuum (freeze")
+	finds(t, s, n, stint.SeverityWarning, "wraparound", "multixact numbers", "", "")
+	finds(t, s, n, stint.SeverityWarning, "connections_short", "max_connections", "of 197 connections are in use", "pool_max_conns")
+	n.frozen = 1_600_000_000
+	if all := found(t, s, n, "wraparound"); len(all) > 0 {
+		t.Errorf("long before, found is %+v", all)
+	}
+
+	b := &bench{t, s, nil}
+	w := b.join()
+	b.enqueue(1)
+	w.Complete(w.ClaimAll()...)
+	finds(t, s, n, stint.SeverityNote, "history_long", "the history", "goes back 0 days", "stint jobs delete")
+	w.Leave()
+
+	exec(t, s, `alter table stint.waiting set (autovacuum_enabled = off)`)
+	exec(t, s, `insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind) select i, now(), i, 'scheduled', 1, 0, 'q', 'k' from generate_series(1, 100) i`)
+	exec(t, s, `delete from stint.waiting`)
+	s.pool.Reset() // a session that ends tells what it did
+	for deadline := time.Now().Add(30 * time.Second); len(found(t, s, n, "table_bloated")) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the server never told of the dead rows")
+		}
+	}
+	finds(t, s, n, stint.SeverityWarning, "table_bloated", "table waiting", "100 dead rows beside 0 live ones", `vacuum "stint"."waiting"`)
+}
+
+// Whoever may not see all is told what of, and finds the rest.
+func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	role := "viewer_" + value[string](t, s.pool, `select current_database()`)
+	exec(t, s, fmt.Sprintf(`create role %s login password 'x'`, role))
+	t.Cleanup(func() {
+		_, err := s.pool.Exec(context.Background(), fmt.Sprintf(`drop owned by %[1]s; drop role %[1]s`, role), pgx.QueryExecModeSimpleProtocol)
+		must(t, err)
+	})
+	u, err := url.Parse(s.url())
+	must(t, err)
+	u.User = url.UserPassword(role, "x")
+	theirs := openSkipping(t, u.String())
+	look := func() []stint.Finding {
+		all, err := stint.Diagnose(t.Context(), theirs, stint.Examination{})
+		must(t, err)
+		return all
+	}
+	has(t, look(), stint.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "grant")
+	exec(t, s, fmt.Sprintf(`grant usage on schema stint to %s; grant select on stint.meta to %[1]s`, role), pgx.QueryExecModeSimpleProtocol)
+	all := look()
+	has(t, all, stint.SeverityNote, "limited_view", "role "+role, "does not see", "grant pg_monitor to ")
+	has(t, all, stint.SeverityNote, stint.CodeNotLookedAt, "what is ready", "permission denied", fmt.Sprintf(`grant pg_monitor to "%s"; grant select on all tables in schema "stint" to "%[1]s"`, role))
+	exec(t, s, fmt.Sprintf(`grant select on all tables in schema stint to %s`, role))
+	for _, f := range look() {
+		if f.Severity != stint.SeverityNote && f.Code != "fsync_off" && f.Code != "full_page_writes_off" {
+			t.Errorf("found is %+v", f)
+		}
+	}
+}
+
+func TestWhereNobodyRingsTheDoctorSaysSo(t *testing.T) {
+	t.Parallel()
+	n := hasty
+	n.ring = time.Nanosecond
+	finds(t, newStore(t), n, stint.SeverityWarning, "listen_deaf", "LISTEN and NOTIFY", "by their polls only", "session mode")
+}
+
+func TestADatabaseWithoutASchemaIsLookedAtToo(t *testing.T) {
+	t.Parallel()
+	s := openSkipping(t, pgtest.New(t))
+	all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+	must(t, err)
+	has(t, all, stint.SeverityProblem, "schema_missing", "schema stint", "nothing can be enqueued", "stint migrate up")
+	has(t, all, stint.SeverityProblem, "fsync_off", "fsync", "", "")
+	for _, f := range all {
+		if f.Code == stint.CodeNotLookedAt || strings.HasPrefix(f.Code, "schema_missing_") {
+			t.Errorf("found is %+v", f)
+		}
+	}
+}
+
+// openSkipping opens as the doctor does, whatever state things are in.
+func openSkipping(t testing.TB, url string, config ...Config) *Store {
+	t.Helper()
+	c := append(config, Config{})[0]
+	c.SkipCheck = true
+	return openStore(t, url, c)
+}
+
+func TestSettingsThatHurtAreFound(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	for _, c := range []struct {
+		setting, value string
+		severity       stint.Severity
+		code, problem  string
+	}{
+		{"synchronous_commit", "off", stint.SeverityWarning, "synchronous_commit_off", "acknowledged"},
+		{"default_transaction_isolation", "serializable", stint.SeverityNote, "isolation", "it is serializable"},
+		{"statement_timeout", "900ms", stint.SeverityWarning, "statement_timeout_short", "900 ms"},
+		{"lock_timeout", "10ms", stint.SeverityWarning, "lock_timeout_short", "10 ms"},
+		{"idle_in_transaction_session_timeout", "100ms", stint.SeverityWarning, "idle_in_transaction_timeout_short", "100 ms"},
+		{"idle_session_timeout", "1min", stint.SeverityNote, "idle_session_timeout", "60000 ms"},
+		{"transaction_timeout", "1s", stint.SeverityWarning, "transaction_timeout_short", "1000 ms"},
+		{"log_min_duration_statement", "0", stint.SeverityNote, "logs_every_statement", "several lines"},
+		{"log_statement", "all", stint.SeverityNote, "logs_every_statement", "it is all"},
+		{"default_transaction_read_only", "on", stint.SeverityProblem, "read_only", "only read"},
+	} {
+		t.Run(c.setting, func(t *testing.T) {
+			if !value[bool](t, s.pool, `select exists (select from pg_settings where name = $1)`, c.setting) {
+				t.Skip("this server does not have it")
+			}
+			changed := openSkipping(t, s.url()+"&"+url.Values{c.setting: {c.value}}.Encode())
+			finds(t, changed, usual, c.severity, c.code, c.setting, c.problem, c.setting)
+		})
+	}
+	for _, a := range ailments {
+		if all := found(t, s, usual, a.code); len(all) > 0 && a.code != "fsync_off" && a.code != "full_page_writes_off" {
+			t.Errorf("without it, found is %+v", all)
+		}
+	}
+}
+
+func TestWhoPinsTheHorizonIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	reads := begin(t, s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	pid := value[int32](t, reads, `select pg_backend_pid() from (values ('a  
+	  monthly report')) v`)
+	subject := fmt.Sprint("session ", pid)
+	finds(t, s, hasty, stint.SeverityWarning, "horizon_session", subject, "idle in transaction: select pg_backend_pid() from (values ('a monthly report')) v", fmt.Sprintf("pg_terminate_backend(%d)", pid))
+	if all := found(t, s, usual, "horizon_session"); len(all) > 0 {
+		t.Errorf("at once, found is %+v", all)
+	}
+	must(t, reads.Rollback(t.Context()))
+	if all := found(t, s, hasty, "horizon_session"); len(all) > 0 {
+		t.Errorf("when it has ended, found is %+v", all)
+	}
+
+	writes := begin(t, s)
+	_, err := writes.Exec(t.Context(), s.sql.in(`select stint.enqueue('k', quiet => true); prepare transaction 'it''s mine'`))
+	must(t, err)
+	finds(t, s, hasty, stint.SeverityWarning, "horizon_prepared", "prepared transaction it's mine", "nobody has ended it", "rollback prepared 'it''s mine'")
+	exec(t, s, `rollback prepared 'it''s mine'`)
+}
+
+func TestWhoBlocksIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	holder := begin(t, s)
+	_, err := holder.Exec(t.Context(), s.sql.in(`lock table stint.queues in access exclusive mode`))
+	must(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Pause(context.Background(), "q", "", "")
+		ended <- err
+	}()
+	watch := connect(t, s) // outside of a transaction, within which what sessions do stands still
+	blocked := func() bool {
+		return value[bool](t, watch, `select exists (select from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0)`)
+	}
+	for !blocked() { // each look is a round trip, and it comes to that
+	}
+	// A statement of its own reads the table that is locked, and is not waited for.
+	n := hasty
+	n.look = 500 * time.Millisecond
+	pid := value[int32](t, holder, `select pg_backend_pid()`)
+	all := found(t, s, n, "blocked")
+	if len(all) == 0 || !strings.Contains(all[0].Problem, "stint.pause") || !strings.Contains(all[0].Remedy, fmt.Sprintf("pg_terminate_backend(%d)", pid)) {
+		t.Errorf("found is %+v", all)
+	}
+	finds(t, s, n, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "longer than 500ms", "look again")
+	must(t, holder.Rollback(t.Context()))
+	must(t, <-ended)
+}
+
+// Each way in which a schema differs is told with the object. A change and the
+// look at it are one transaction, which is taken back.
+func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	view := strings.Replace(value[string](t, s.pool, `select pg_get_viewdef('stint.jobs'::regclass)`), "'running'", "'walking'", 1)
+	for name, c := range map[string]struct {
+		change                         string
+		severity                       stint.Severity
+		code, subject, problem, remedy string
+	}{
+		"a function was replaced": {`create or replace function stint.steps() returns bigint language sql volatile set search_path = pg_catalog, pg_temp as 'select 0::bigint'`,
+			stint.SeverityProblem, "schema_altered", "function steps()", "replaced", "stint migrate print"},
+		"a function lost its setting": {`alter function stint.steps() reset search_path`, stint.SeverityProblem, "schema_altered", "function steps()", "replaced", ""},
+		"a function is gone":          {`drop function stint.why_cancelled(bigint)`, stint.SeverityProblem, "schema_missing_object", "function why_cancelled(p_job bigint)", "not there", "create it"},
+		"a view was replaced": {`create or replace view stint.jobs as ` + view,
+			stint.SeverityProblem, "schema_altered", "view jobs", "replaced", ""},
+		"an index is gone":             {`drop index stint.entries_lane`, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", "create it"},
+		"an index is another one":      {`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`, stint.SeverityProblem, "schema_altered", "index waiting_due", "(due, job)", ""},
+		"a column is wider":            {`drop view stint.jobs; alter table stint.executions alter slot type integer`, stint.SeverityProblem, "schema_altered", "column executions.slot", "it is integer not null; this program installs smallint not null", ""},
+		"a column is missing":          {`alter table stint.beats drop column asleep`, stint.SeverityProblem, "schema_missing_object", "column beats.asleep", "", ""},
+		"a column too many":            {`alter table stint.kinds add column owner text`, stint.SeverityWarning, "schema_foreign", "column kinds.owner", "may not have it", ""},
+		"a check is gone":              {`alter table stint.entries drop constraint entries_priority_check`, stint.SeverityProblem, "schema_missing_object", "constraint entries.entries_priority_check", "", ""},
+		"a check too many":             {`alter table stint.entries add constraint small check (priority < 50)`, stint.SeverityProblem, "foreign_constraint", "constraint entries.small", "refuse", "drop constraint small"},
+		"a table is not logged":        {`alter table stint.executions set unlogged`, stint.SeverityProblem, "schema_altered", "table executions", "it is unlogged", ""},
+		"an index too many":            {`create index mine on stint.entries (kind)`, stint.SeverityNote, "foreign_index", "index mine", "pays for it", `drop index "stint".mine`},
+		"a trigger":                    {`create function public.t() returns trigger language plpgsql as 'begin return new; end'; create trigger mine before insert on stint.entries for each row execute function public.t()`, stint.SeverityProblem, "foreign_trigger", "trigger entries.mine", "within what stint writes", `drop trigger mine on "stint".entries`},
+		"a rule":                       {`create rule mine as on delete to stint.waiting do instead nothing`, stint.SeverityProblem, "foreign_rule", "rule waiting.mine", "", "drop rule mine"},
+		"a table of somebody's":        {`create table stint.notes (a int)`, stint.SeverityNote, "schema_foreign", "table notes", "goes when", "schema of your own"},
+		"row-level security":           {`alter table stint.entries enable row level security`, stint.SeverityProblem, "row_security", "row-level security entries", "some of its rows", "disable row level security"},
+		"an index that was half built": {`update pg_index set indisvalid = false where indexrelid = 'stint.entries_urn'::regclass`, stint.SeverityProblem, "index_invalid", "index entries_urn", "not built to its end", "reindex index concurrently"},
+		"autovacuum is off for one":    {`alter table stint.waiting set (autovacuum_enabled = off)`, stint.SeverityWarning, "autovacuum_disabled", "table waiting", "never cleaned up", "reset (autovacuum_enabled)"},
+		"another owner":                {`create role strange_owner; alter table stint.waiting owner to strange_owner`, stint.SeverityWarning, "owners_differ", "schema stint", "strange_owner", "owner to"},
+		"a copy of another database":   {`update stint.meta set entries_oid = 1`, stint.SeverityWarning, "database_copied", "schema stint", "transaction numbers", "open it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tx := begin(t, s)
+			_, err := tx.Exec(t.Context(), c.change, pgx.QueryExecModeSimpleProtocol)
+			must(t, err)
+			_, err = tx.Exec(t.Context(), `set local search_path = stint`)
+			must(t, err)
+			x := &examination{Store: s, normal: usual}
+			for _, look := range []func(context.Context, pgx.Tx) error{x.drift, x.tables, x.identity} {
+				must(t, look(t.Context(), tx))
+			}
+			has(t, x.signs.Findings, c.severity, c.code, c.subject, c.problem, c.remedy)
+			must(t, tx.Rollback(t.Context()))
+		})
+	}
+}

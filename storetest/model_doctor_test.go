@@ -1,0 +1,90 @@
+package storetest_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+func (m *model) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, error) {
+	var signs stint.Signs
+	now := time.Now()
+	engines, err := m.Engines(ctx)
+	if err != nil {
+		return signs, err
+	}
+	signs.Holds = map[stint.Token]int{}
+	for _, e := range engines {
+		if !e.Silent(now) && !m.is("counts what the living hold") {
+			continue
+		}
+		claims, err := m.Held(ctx, e.Token, 0)
+		if err != nil {
+			return signs, err
+		}
+		for _, c := range claims {
+			signs.Holds[e.Token] += len(c.Positions)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.all() {
+		switch {
+		case j.Undecided != "":
+			m.doubt(&signs, j)
+		case j.State == stint.Available || j.State == stint.Running && m.is("tells of what was taken as ready"):
+			m.backlog(&signs, j, now)
+		}
+	}
+	if m.is("changes what it looks at") {
+		m.engines = nil
+	}
+	return signs, nil
+}
+
+// backlog counts a job that is ready.
+func (m *model) backlog(signs *stint.Signs, j stint.JobInfo, now time.Time) {
+	key := stint.Backlog{Queue: j.Queue, Priority: j.Priority, Kind: j.Kind}
+	if p, paused := m.paused[j.Queue]; paused && !m.is("passes over who paused") {
+		key.Paused, key.By, key.Why = p.Paused, p.By, p.Why
+	}
+	late := !j.StartBy.IsZero() && j.StartBy.Before(now) && !m.is("passes over what is late")
+	for i := range signs.Backlogs {
+		b := &signs.Backlogs[i]
+		if b.Queue != key.Queue || b.Priority != key.Priority || b.Kind != key.Kind {
+			continue
+		}
+		b.Jobs++
+		if late {
+			b.Late++
+		}
+		if j.Due.Before(b.Oldest) {
+			b.Oldest = j.Due
+		}
+		return
+	}
+	key.Jobs, key.Oldest = 1, j.Due
+	if late {
+		key.Late = 1
+	}
+	signs.Backlogs = append(signs.Backlogs, key)
+}
+
+// doubt counts a job that is undecided.
+func (m *model) doubt(signs *stint.Signs, j stint.JobInfo) {
+	since := j.Finished
+	if m.is("counts doubts from the enqueue") {
+		since = j.Created
+	}
+	for i := range signs.Undecided {
+		if u := &signs.Undecided[i]; u.Func == j.Undecided {
+			u.Jobs++
+			if since.Before(u.Oldest) {
+				u.Oldest = since
+			}
+			return
+		}
+	}
+	signs.Undecided = append(signs.Undecided, stint.UndecidedBacklog{Func: j.Undecided, Jobs: 1, Oldest: since})
+}
