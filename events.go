@@ -8,6 +8,7 @@ type EventType string
 // The events of an engine.
 const (
 	EventJoined        EventType = "joined"         // the engine entered the roster
+	EventDraining      EventType = "draining"       // it takes no more jobs, and leaves when those that run have ended
 	EventLeft          EventType = "left"           // it left cleanly
 	EventBuried        EventType = "buried"         // it found that it was buried
 	EventStarted       EventType = "started"        // an attempt began
@@ -36,11 +37,13 @@ type Event struct {
 	Instance string
 
 	Job       *Job        // of started, ended and failed, and of trouble with a job; not to be written to
+	Slot      int         // of started: which of the engine's slots, from 1
+	Ready     time.Time   // of started: when the job became ready for this attempt, by the store's clock
 	Execution *Execution  // of ended and failed, and of trouble with a hook; not to be written to
 	Count     int         // of returned and burial: how many entries; of retained: how many jobs
 	Begun     int         // of burial: how many of these had begun
 	Other     *EngineInfo // of burial: the engine that was buried
 	Doing     string      // of trouble: what was tried
-	Err       error       // of trouble; of lease lost, why: ErrStopping, ErrFenced, ErrNotHeld, or what kept it from being renewed
+	Err       error       // of trouble; of draining, why, where the program said so; of lease lost, why: ErrStopping, ErrFenced, ErrNotHeld, or what kept it from being renewed
 	Lease     string      // of lease acquired and lost: its name
 }

@@ -30,8 +30,11 @@ func (s *session) claim(ctx context.Context) {
 		recent target // the lane that last had work
 		rang   bool   // woken from idleness by the bell
 	)
+	defer s.vitals.claims.stop()
 	for ctx.Err() == nil {
+		s.vitals.claims.turn()
 		if !s.pools.roomy(time.Now()) {
+			s.meters.noRoom()
 			s.capacity.wait(ctx, time.Second)
 			continue
 		}
@@ -64,6 +67,7 @@ func (s *session) claim(ctx context.Context) {
 			list = known.targets(s.unpaused(sights), turn)
 		}
 		if len(list) == 0 {
+			s.primed = false
 			rang = idle.wait(ctx, nil) == s.bell
 			continue
 		}
@@ -78,6 +82,7 @@ func (s *session) claim(ctx context.Context) {
 			continue
 		}
 		// There is work for queues that are full, and none for the others.
+		s.meters.noRoom()
 		if len(s.pools.all) == 1 {
 			s.capacity.wait(ctx, time.Second)
 			continue
@@ -101,7 +106,10 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 			full = append(full, lane)
 			continue
 		}
-		tried = true
+		if tried = true; s.primed {
+			waiting := s.pools.waiting()
+			s.meters.prefetch.with(func(p *prefetching) { p.more(waiting) })
+		}
 		got, err := s.claimLane(lane, room, false)
 		switch {
 		case errors.Is(err, stint.ErrLaneBusy):
@@ -136,6 +144,10 @@ func (s *session) claimLane(lane target, room int, wait bool) (int, error) {
 		}
 		p.take(task{entry: e, claim: claim}, known)
 	}
+	s.meters.got(len(c.Entries), 0)
+	waiting := s.pools.waiting()
+	s.primed = s.primed || waiting > 0
+	s.meters.prefetch.with(func(p *prefetching) { p.filled(waiting, len(c.Entries) == room) })
 	return len(c.Positions), nil
 }
 
@@ -149,7 +161,11 @@ func (s *session) claimUpTo(lane target, room int, wait bool) (stint.Claim, *hel
 	// fate would be unknown. What it brings after a stop is returned unstarted.
 	limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
 	defer cancel()
+	began := time.Now()
 	c, err := s.store.Claim(limit, req)
+	if err == nil || len(c.Positions) > 0 {
+		s.meters.asked(began, len(c.Positions))
+	}
 	switch {
 	case errors.Is(err, stint.ErrLaneBusy):
 		s.held.nothing(req.Serial)

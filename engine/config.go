@@ -79,6 +79,22 @@ type Config struct {
 	// this. By default it does not grow.
 	LeaseWaitMax time.Duration
 
+	// MemoryLimit ends an engine whose process has grown: above so many bytes
+	// of resident memory it takes no more jobs, lets those that run end, and
+	// leaves the roster; Run returns a [MemoryError], and the program should
+	// exit, to be started anew. By default there is none.
+	MemoryLimit int64
+
+	// MetricsEvery is how often the engine's figures are written, to the store
+	// and to MetricsWriters, and once more when it stops. By default every 15
+	// seconds; negative: never. [Engine.Metrics] tells them in any case.
+	MetricsEvery time.Duration
+
+	// MetricsWriters are given the engine's figures beside the store, or
+	// instead of it where MetricsNotStored says so.
+	MetricsWriters   []stint.MetricsWriter
+	MetricsNotStored bool
+
 	// Version is shown in the roster: the version of the program.
 	Version string
 
@@ -87,7 +103,8 @@ type Config struct {
 	Client *stint.Client
 
 	// OnEvent is told everything that the engine does. It is called from
-	// many goroutines and holds up the work while it runs.
+	// many goroutines and holds up the work while it runs. One that panics is
+	// told so, as trouble, and does no other harm.
 	OnEvent func(stint.Event)
 }
 
@@ -99,6 +116,8 @@ const (
 	DefaultPollFrom   = 20 * time.Millisecond
 	DefaultPollTo     = 500 * time.Millisecond
 	DefaultLeaseFor   = 15 * time.Second
+
+	DefaultMetricsEvery = 15 * time.Second
 )
 
 func (c Config) fill() (Config, error) {
@@ -119,13 +138,18 @@ func (c Config) fill() (Config, error) {
 	c.Slots = cmp.Or(c.Slots, 4*runtime.GOMAXPROCS(0))
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
 	c.TimeToLive = cmp.Or(c.TimeToLive, DefaultTimeToLive)
+	c.MetricsEvery = cmp.Or(c.MetricsEvery, DefaultMetricsEvery)
 	switch {
 	case c.Slots < 0 || c.Slots > maxSlots:
 		return c, &stint.InvalidError{Field: "slots", Problem: fmt.Sprintf("%d is not between 1 and %d", c.Slots, maxSlots)}
 	case c.Grace < 0:
 		return c, &stint.InvalidError{Field: "grace", Problem: "it is negative"}
+	case c.MemoryLimit < 0:
+		return c, &stint.InvalidError{Field: "memory limit", Problem: "it is negative"}
 	case c.TimeToLive < time.Second:
 		return c, &stint.InvalidError{Field: "time to live", Problem: "it is shorter than a second"}
+	case c.MetricsEvery > 0 && c.MetricsEvery < time.Millisecond:
+		return c, &stint.InvalidError{Field: "metrics every", Problem: "it is shorter than a millisecond"}
 	}
 	if err := c.fillPolls(); err != nil {
 		return c, err

@@ -48,6 +48,14 @@
 // that one, and leads to a client of the engine's store, to the job and to its
 // previous run: [stint.ClientFrom], [stint.JobFrom], [stint.Previous].
 //
+// # Signs of life
+//
+// Loops that claim and beat leave a mark each time that they go round, so
+// [Engine.Alive] tells a process that is stuck from one whose database is away;
+// [Engine.Ready] asks the database too. An engine ends when the context of Run
+// does, or by [Engine.Drain], with all the time that what runs may need: told by
+// the program, by the roster, or, with Config.MemoryLimit, by its own size.
+//
 // # Sessions
 //
 // A membership in the roster is a session, under a random token. An engine

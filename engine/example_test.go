@@ -206,3 +206,44 @@ func tempDir() string {
 	}
 	return dir
 }
+
+// What an engine counts: to look at, and to send where you like.
+func Example_metrics() {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, filepath.Join(tempDir(), "jobs.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	mux := stint.NewMux()
+	stint.Handle(mux, SendInvoice, func(context.Context, *stint.Job, Invoice) error { return nil })
+	worker, err := engine.New(store, mux, engine.Config{
+		Instance:       "mail-1",
+		MetricsEvery:   time.Minute, // and once more when it stops
+		MetricsWriters: []stint.MetricsWriter{console{}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for customer := range int64(3) {
+		job, err := SendInvoice.New(Invoice{customer})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := worker.RunNow(ctx, job); err != nil {
+			log.Fatal(err)
+		}
+	}
+	m := worker.Metrics()
+	fmt.Println(m.Instance, m.Workers.Run, m.Workers.Succeeded, m.Kinds["send_invoice"].Count)
+	// Output: mail-1 3 3 3
+}
+
+// console is a writer of metrics.
+type console struct{}
+
+// WriteMetrics implements [stint.MetricsWriter].
+func (console) WriteMetrics(_ context.Context, m stint.Metrics) error {
+	_, err := fmt.Println(m.Instance, "has run", m.Workers.Run)
+	return err
+}

@@ -14,8 +14,11 @@ func (s *session) listen(ctx context.Context) {
 		return
 	}
 	wait := newBackoff()
-	for ctx.Err() == nil {
+	for began := false; ctx.Err() == nil; {
+		first := true
 		err := l.Listen(ctx, func() {
+			s.meters.heard(first, began)
+			first, began = false, true
 			s.hears.Store(true)
 			wait.reset()
 			s.waitbell.ring()

@@ -92,7 +92,7 @@ func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (stint.Execution,
 func (e *Engine) joinAlone(ctx context.Context) (*session, error) {
 	c := e.config
 	c.Slots, c.QueueSlots = 1, nil
-	return (&Engine{store: e.store, inspector: e.inspector, client: e.client, mux: e.mux, config: c}).join(ctx)
+	return (&Engine{store: e.store, inspector: e.inspector, client: e.client, mux: e.mux, meters: e.meters, config: c}).join(ctx)
 }
 
 // workAlone does for a session's only job what a running engine does for all of
@@ -174,6 +174,7 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 		limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
 		defer cancel()
 		var err error
+		began := time.Now()
 		c, err = store.EnqueueClaimed(limit, jobs[0], stint.ClaimRequest{Engine: s.token, Serial: serial, Nonce: stint.Nonce(random63())})
 		if errors.As(err, &first) {
 			s.held.nothing(serial)
@@ -182,6 +183,7 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 		if len(c.Positions) == 0 {
 			return nil, err
 		}
+		s.meters.asked(began, len(c.Positions))
 		claim = s.held.took(c)
 		if err != nil { // it is ours, but we have not seen it
 			c.Entries, err = s.fetch(c.Positions)
@@ -203,6 +205,7 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 	}
 	switch {
 	case err == nil:
+		s.meters.got(1, 0)
 		return task{entry: &c.Entries[0], claim: claim, caller: ctx}, nil
 	case serial == 0, first != nil: // it did not come so far, or took nothing
 	case errors.Is(err, stint.ErrBuried):

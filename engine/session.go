@@ -45,6 +45,7 @@ type session struct {
 	asks       chan chan<- bool // who waits for the next beat
 
 	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
+	primed   bool         // of the claim stage: something waited for slots since it last had nothing to claim
 	slots    slots
 	pauses   pauses
 	pools    pools
@@ -76,6 +77,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
+	e.vitals.beats.turn()
 	decls := e.mux.Declarations()
 	info := stint.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
@@ -88,6 +90,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	if err := e.store.Join(limit, info, decls); err != nil {
 		return nil, err
 	}
+	e.meters.engine.Store(int64(s.token))
 	s.clock.sample(limit, e.store)
 	// The work outlives the caller's context by the grace.
 	s.work, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -105,6 +108,8 @@ func (s *session) run(ctx context.Context) error {
 			s.cancelKept(nil)
 		}
 	}()
+	s.vitals.joined(s)
+	defer s.vitals.left()
 	s.emit(stint.Event{Type: stint.EventJoined, Engine: s.token})
 
 	// Signals and chores end with the stages, not before: the beat must go on
@@ -121,6 +126,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.heed(signals) })
 	side.Go(func() { s.decide(signals) })
 	side.Go(func() { s.mind(signals) })
+	side.Go(func() { s.sumUp(signals) })
 	// What an engine leads it gives to others as soon as it is told to stop.
 	leads.Go(func() { s.lead(claiming) })
 
@@ -128,6 +134,7 @@ func (s *session) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-s.draining:
+			s.tellDraining(ctx)
 		case <-s.work.Done(): // fenced
 		}
 		stopClaiming()
@@ -166,6 +173,13 @@ func (s *session) run(ctx context.Context) error {
 		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.busy()))
 	default:
 		return stint.ErrBuried
+	}
+}
+
+// tellDraining says that the engine was told to leave, and not to stop.
+func (s *session) tellDraining(ctx context.Context) {
+	if _, asked, _ := s.vitals.look(); ctx.Err() == nil {
+		s.emit(stint.Event{Type: stint.EventDraining, Engine: s.token, Err: drainedBy(asked)})
 	}
 }
 
@@ -227,6 +241,7 @@ func (s *session) leave() error {
 		switch {
 		case err == nil:
 			if n > 0 {
+				s.meters.got(n, n) // of claims whose answers were lost
 				s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
 			}
 			s.emit(stint.Event{Type: stint.EventLeft, Engine: s.token})

@@ -314,4 +314,24 @@ var mutants = []mutant{
 			"    at := at - 1;\n", "",
 		},
 	},
+	{
+		name: "sums wait for no transaction", trap: "What a transaction records that began before the sums went on is in them",
+		replace: []string{"(pg_snapshot_xmin(pg_current_snapshot()) > m.xid or m.xid >= pg_current_xact_id())", "true"},
+	},
+	{
+		name: "what is recorded late is left to the sums", trap: "What is recorded long after it ended is in the sums",
+		replace: []string{"    perform stint.sum_late(done);", "    null;"},
+	},
+	{
+		name: "who records late does not wait for whoever sums up", trap: "Who records late waits for whoever sums up, and is counted once",
+		replace: []string{"from stint.summed m for share;\n  perform stint.add_sums('-infinity'", "from stint.summed m;\n  perform stint.add_sums('-infinity'"},
+	},
+	{
+		name: "what is deleted is not summed up", trap: "An attempt is in the sums when its job is deleted before they come to it",
+		replace: []string{"  perform stint.sum_gone(gone);\n", ""},
+	},
+	{
+		name: "who sums up waits for whoever does", trap: "Who sums up while somebody else does finds nothing to do",
+		replace: []string{"from stint.summed for update skip locked;", "from stint.summed for update;"},
+	},
 }

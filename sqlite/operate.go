@@ -167,7 +167,7 @@ const (
 	on conflict (engine) do update set serial = excluded.serial, at = excluded.at`
 
 	countDeletedSQL = `
-	update stint_meta set deleted = deleted
+	update stint_meta set erased = erased + 1, deleted = deleted
 	  + (select count(*) from stint_entries where pos = ?1 and lane >= 0)
 	  + (select count(*) from stint_entries where job = ?1 and lane >= 0)`
 
@@ -196,8 +196,12 @@ func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.
 	err := s.write(ctx, func(c *conn) (wake bool, err error) {
 		answers = make(map[stint.ID]stint.Deletion, len(ids))
 		now := micro(time.Now())
+		summed, err := c.summed()
+		if err != nil {
+			return false, err
+		}
 		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-			if answers[id], err = c.erase(id, now); err != nil {
+			if answers[id], err = c.erase(id, now, summed); err != nil {
 				return false, fmt.Errorf("job %d: %w", id, err)
 			}
 		}
@@ -209,7 +213,7 @@ func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.
 	return answers, nil
 }
 
-func (c *conn) erase(id stint.ID, now int64) (stint.Deletion, error) {
+func (c *conn) erase(id stint.ID, now int64, summed func(stint.Position, int64) bool) (stint.Deletion, error) {
 	exists, err := c.found(isJobSQL, int64(id))
 	if err != nil || !exists {
 		return stint.DeleteOfNothing, err
@@ -219,6 +223,9 @@ func (c *conn) erase(id stint.ID, now int64) (stint.Deletion, error) {
 		return stint.DeleteTooEarly, err
 	}
 	if _, err := c.exec(rememberSQL, int64(id), now); err != nil {
+		return "", err
+	}
+	if err := c.sumGone(id, summed); err != nil {
 		return "", err
 	}
 	for _, text := range eraseSQL {

@@ -74,9 +74,10 @@ func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 // retainer does one step: it looks for what is to go, and drops that.
 type retainer struct {
 	stint.RetainStep
-	now  time.Time
-	done stint.Retained
-	drop []func(c *conn) error
+	now    time.Time
+	done   stint.Retained
+	drop   []func(c *conn) error
+	summed func(stint.Position, int64) bool // which attempts are in the sums
 }
 
 func (t *retainer) look(c *conn, step func(*retainer, *conn) error) error {
@@ -110,7 +111,11 @@ func stateOf(q *stmt, col int) stint.State { return stint.Outcome(q.ColumnInt(co
 func (t *retainer) jobs(c *conn) error {
 	seen, done := 0, false
 	horizon := t.before(cmp.Or(t.Age, t.Keep.Shortest()))
-	err := c.query(retainPageSQL, []any{int64(t.From.Pos), t.Limit}, func(q *stmt) error {
+	var err error
+	if t.summed, err = c.summed(); err != nil {
+		return err
+	}
+	err = c.query(retainPageSQL, []any{int64(t.From.Pos), t.Limit}, func(q *stmt) error {
 		if done = done || q.ColumnInt64(6) > horizon; done {
 			return nil
 		}
@@ -122,7 +127,7 @@ func (t *retainer) jobs(c *conn) error {
 		case !final, age == stint.Forever, t.Age != 0 && age != t.Age:
 		case q.ColumnInt64(4) <= t.before(age):
 			t.dropping(func(c *conn) error {
-				_, err := c.erase(job, now)
+				_, err := c.erase(job, now, t.summed)
 				return err
 			})
 		case t.done.Young == (stint.RetainMark{}):

@@ -67,6 +67,8 @@ type database struct {
 	beats     map[stint.Token]int64 // the number of the last
 	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
+	metrics   []stint.Metrics // the newest last
+	gone      []modelAttempt  // of jobs that were deleted
 }
 
 // row is one of four things: a job, an entry, a wait or a key. It is invisible
@@ -116,6 +118,7 @@ func (d *database) reset() {
 	d.leases = map[string]stint.Lease{}
 	d.lows = map[stint.Token]int64{}
 	d.numbers = map[stint.LaneID]int64{}
+	d.metrics, d.gone = nil, nil
 	d.bells = map[int]func(){}
 }
 

@@ -31,7 +31,8 @@ import (
 
 // Store is what a store offers for the suite to prove. One that is also a
 // [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.Leaser], [stint.Retainer], [stint.TxFinisher], [stint.Holder],
-// [stint.Clock], [stint.Immediate] or [stint.Evicter] has that proven too.
+// [stint.Clock], [stint.Immediate], [stint.MetricsKeeper],
+// [stint.Analyst], [stint.Statistician] or [stint.Evicter] has that proven too.
 type Store interface {
 	stint.Store
 	stint.Inspector
@@ -109,7 +110,7 @@ func Run(t *testing.T, h Harness) {
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
 		{"Pause", pauseTests}, {"Lease", leaseTests}, {"Retain", retainTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
-		{"Waiting", waitingTests}, {"Inspect", inspectTests},
+		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Stats", statsTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {

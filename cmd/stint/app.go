@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type app struct {
 	config  string            // the file of settings, if there is one
 	origins map[string]origin // of flags that have not their default
 	db      databaseFlags
+	log     *slog.Logger // of an engine; others have none
 	json    bool
 	started bool // a command began: what fails from here on is not its use
 }

@@ -129,6 +129,7 @@ var forms = map[string]string{
 	"bool":     "true or false",
 	"duration": `a string: "90s"`,
 	"time":     `a string: "2s"`,
+	"size":     `a string: "512MiB"`,
 	"names":    `an array of strings: ["mail", "default"]`,
 	"ages":     `a string, "5d", or a table: {failed = "30d", "mail:completed" = "1h"}`,
 	"slots":    `a number, or a table: {mail = 4, "*" = 8}`,

@@ -290,6 +290,39 @@ var mutants = []mutant{
 		test: "postgres TestConformance/*/plain/Tx/A prepared transaction decides later, also for a quiet enqueue",
 	},
 
+	// What is beside the work, and must not stop it.
+	{
+		name: "who begins to listen waits as long as the network does", file: "postgres/listen.go",
+		old: `limit, cancel := context.WithTimeout(ctx, s.keepAlive)`, new: `limit, cancel := context.WithCancel(ctx)`,
+		test: "postgres TestWhoBeginsToListenWhileTheServerDoesNotAnswerIsToldAndMayStopAtOnce",
+	},
+	{
+		name: "who joins waits as long as the network does", file: "engine/session.go",
+		old: `limit, cancel := context.WithTimeout(ctx, longestJoin)`, new: `limit, cancel := context.WithCancel(ctx)`,
+		test: "engine TestAStartNeverHangsWhileTheDatabaseIsDown",
+	},
+	{
+		name: "who looks for his name waits as long as the network does", file: "engine/strict.go",
+		old: `ctx, cancel := context.WithTimeout(ctx, longestJoin)`, new: `ctx, cancel := context.WithCancel(ctx)`,
+		test: "engine TestAStartNeverHangsWhileTheDatabaseIsDown",
+	},
+	{
+		name: "of a listener's panic nobody is told", file: "engine/engine.go",
+		old: `if err := e.tell(ev); err != nil {`, new: `if err := e.tell(ev); err != nil && false {`,
+		test: "engine TestAListenerToEventsThatPanicsHarmsNoJobAndIsTold",
+	},
+	{
+		name: "a listener's panic is the others'", file: "observe/fan.go",
+		old: `if v := recover(); v != nil {`, new: `if v := any(nil); v != nil {`,
+		test: "observe TestAListenerThatPanicsKeepsNothingFromTheOthersAndIsTold",
+	},
+	{
+		name: "what hears of statements may panic", file: "query.go",
+		old: `	defer func() { _ = recover() }()
+`, new: ``,
+		test: "sqlite TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments",
+	},
+
 	// A restored database, and SQLite's positions.
 	{
 		name: "claimed entries get the number of the rebase", file: "postgres/rebase.go",
@@ -341,6 +374,53 @@ var mutants = []mutant{
 		test: "engine TestJobsAreDeletedWhenTheyAreOld",
 	},
 
+	// Figures.
+	{
+		name: "a panic of a writer of metrics counts as a write", file: "engine/report.go",
+		old: `err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}`, new: `debug.Stack()`,
+		test: "engine TestAWriterThatFailsPanicsOrHangsHoldsUpNothing",
+	},
+	{
+		name: "a stop waits for a writer of metrics that hangs", file: "engine/report.go",
+		old: `late := time.NewTimer(lastReport)`, new: `late := time.NewTimer(time.Minute)`,
+		test: "engine TestAWriterThatFailsPanicsOrHangsHoldsUpNothing",
+	},
+	{
+		name: "failures are not counted", file: "engine/metrics.go",
+		old: `e.workers.Failed++`, new: ``,
+		test: "engine TestEveryCounterMoves",
+	},
+	{
+		name: "counters begin anew with each session", file: "engine/session.go",
+		old: `e.meters.engine.Store(int64(s.token))`, new: `e.meters = newMeters(); e.meters.engine.Store(int64(s.token))`,
+		test: "engine TestCountersGoOnWhenAnEngineJoinsAnewOrRunsAgain",
+	},
+	{
+		name: "the last figures are not written", file: "engine/report.go",
+		old: `limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReport)`, new: `limit, cancel := context.WithTimeout(ctx, lastReport)`,
+		test: "engine TestEveryCounterMoves",
+	},
+	{
+		name: "SQLite forgets the attempts of what it deletes", file: "sqlite/operate.go",
+		old: `if err := c.sumGone(id, summed); err != nil {`, new: `if err := error(nil); err != nil {`,
+		test: "sqlite TestConformance/Stats/Whatever happens meanwhile, the sums are those of the executions, also of deleted ones",
+	},
+	{
+		name: "SQLite's marks forget what is claimed", file: "sqlite/marks.go",
+		old: `	m.open = arrayOf(open)`, new: `	m.open = "[]"`,
+		test: "sqlite TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark",
+	},
+	{
+		name: "a flush that failed is over", file: "engine/finish.go",
+		old: `		repeats = true
+		s.trouble(`, new: `		repeats = true
+		if len(batch) > 1 {
+			s.recorded(batch[:1])
+			batch = batch[1:]
+		}
+		s.trouble(`,
+		test: "engine TestAttemptsOfAJobAreRecordedInTheirOrder",
+	},
 	// Migrations.
 	{
 		name: "a step waits for its locks as long as it takes", file: "postgres/upgrade.go",

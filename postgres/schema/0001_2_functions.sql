@@ -324,7 +324,10 @@ returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
+  -- The number comes before the clock: see sum_up.
+  xid     xid8 := pg_current_xact_id();
   clock   timestamptz := clock_timestamp();
+  oldest  timestamptz;
   done    bigint[];
   written integer;
   whole   boolean;
@@ -352,9 +355,9 @@ begin
     from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
       as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
     on conflict do nothing
-    returning x.pos
+    returning x.pos, x.finished
   )
-  select array_agg(i.pos), count(*) into done, written from inserted i;
+  select array_agg(i.pos), count(*), min(i.finished) into done, written, oldest from inserted i;
   -- A repetition of what was deleted meanwhile met no conflict. Asked behind
   -- the insertion: by then it can be seen that something was deleted.
   if written > 0 and exists (select from stint.deletions d where d.engine = p_engine) then
@@ -362,6 +365,10 @@ begin
       where x.pos = any (done) and not exists (select from stint.entries e where e.pos = x.pos);
     select array_agg(d), count(*) into done, written
       from unnest(done) as d where exists (select from stint.entries e where e.pos = d);
+  end if;
+  -- What ended long ago may belong to a time that was summed up.
+  if oldest < clock - stint.sum_lag() then
+    perform stint.sum_late(done);
   end if;
   if written > 0 and exists (select from stint.cancellations) then
     delete from stint.cancellations c using stint.executions x

@@ -144,6 +144,7 @@ begin
   delete from stint.job_tags t
     using (select e.pos, unnest(e.tags) as tag from stint.entries e where e.pos = any (gone)) l
     where t.tag = l.tag and t.job = l.pos;
+  perform stint.sum_gone(gone);
   delete from stint.executions x where x.pos = any (gone);
   delete from stint.executions x where x.job = any (gone);
   delete from stint.cancellations c where c.job = any (gone);
