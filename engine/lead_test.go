@@ -39,6 +39,11 @@ func newThrone(t *testing.T) *throne {
 // start runs an engine that wants the throne.
 func (h *throne) start(s stint.Store, instance string, c engine.Config) (stop func() error) {
 	h.t.Helper()
+	return h.startWith(s, stint.NewMux(), instance, c)
+}
+
+func (h *throne) startWith(s stint.Store, mux *stint.Mux, instance string, c engine.Config) (stop func() error) {
+	h.t.Helper()
 	c.Instance, c.OnEvent = instance, func(e stint.Event) {
 		if e.Lease != "throne" && e.Type != stint.EventLeft {
 			return
@@ -50,7 +55,7 @@ func (h *throne) start(s stint.Store, instance string, c engine.Config) (stop fu
 			h.lost <- e
 		}
 	}
-	e, err := engine.New(s, stint.NewMux(), c)
+	e, err := engine.New(s, mux, c)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -113,6 +118,39 @@ func TestOneEngineLeadsAndAnotherTakesOverAtOnceWhenItStops(t *testing.T) {
 		if lease := leaseOf(t, s, "throne"); lease.Engine != 0 {
 			t.Errorf("all have left, and the store says %+v", lease)
 		}
+	})
+}
+
+// What runs may go on for long after a stop; the lease does not wait for it.
+func TestAnEngineThatStopsGivesItsLeasesBackBeforeItsJobsEnd(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		h := newThrone(t)
+		mux := stint.NewMux()
+		began, goOn := make(chan stint.ID, 1), make(chan struct{})
+		handle(mux, "k", func(_ context.Context, job *stint.Job) error {
+			began <- job.ID
+			<-goOn
+			return nil
+		})
+		c := engine.Config{LeaseFor: time.Hour, LeaseWait: 300 * time.Millisecond}
+		stop := h.startWith(s, mux, "a", c)
+		<-h.acts
+		id := enqueue(t, s, "k", `{}`)
+		<-began
+		h.start(s, "b", c)
+		ended := make(chan error, 1)
+		go func() { ended <- stop() }()
+		select {
+		case <-h.acts:
+		case <-time.After(20 * time.Second):
+			t.Error("nobody took over")
+		}
+		until(t, s, id, stint.Running)
+		close(goOn)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		until(t, s, id, stint.Completed)
 	})
 }
 

@@ -105,17 +105,13 @@ func TestOfDeadEnginesNothingStays(t *testing.T) {
 				t.Fatal(roster, err)
 			}
 			tokens = append(tokens, roster[0].Token)
-			if _, err := engine.Bury(t.Context(), s, roster[0].Token, "the test"); err != nil && !errors.Is(err, stint.ErrBuried) {
-				t.Fatal(err)
-			}
+			kill(t, s, roster[0].Token)
 			_ = stop()
 			if roster, err = s.Engines(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			for _, e := range roster {
-				if _, err := engine.Bury(t.Context(), s, e.Token, "the test"); err != nil && !errors.Is(err, stint.ErrBuried) {
-					t.Fatal(err)
-				}
+				kill(t, s, e.Token)
 			}
 		}
 		l, err := s.Audit(t.Context())
@@ -140,6 +136,18 @@ func TestOfDeadEnginesNothingStays(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// kill buries an engine, once nothing that it writes is in the way.
+func kill(t *testing.T, s stint.Store, token stint.Token) {
+	t.Helper()
+	eventually(t, "the engine is buried", func() bool {
+		_, err := engine.Bury(t.Context(), s, token, "the test")
+		if err != nil && !errors.Is(err, stint.ErrBuried) && !errors.Is(err, stint.ErrBurialBlocked) {
+			t.Fatal(err)
+		}
+		return !errors.Is(err, stint.ErrBurialBlocked)
 	})
 }
 

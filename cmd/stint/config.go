@@ -29,6 +29,10 @@ TOML, and its keys are flags:
   slots = {mail = 4, "*" = 8}    # or a number
   grace = "90s"                  # what has a unit is in quotes
 
+  [retention]                    # how long jobs are kept after they ended, or "5d" for all
+  failed = "30d"
+  "mail:completed" = "1h"
+
   [kinds.http]
   private = true                 # --http-private
 

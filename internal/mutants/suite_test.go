@@ -366,7 +366,7 @@ var mutants = []mutant{
 		name: "a lease is kept behind a stop", file: "engine/lead.go",
 		old: `		c.resign(ctx)
 	}`, new: `	}`,
-		test: "engine TestOneEngineLeadsAndAnotherTakesOverAtOnceWhenItStops/sqlite",
+		test: "engine TestAnEngineThatStopsGivesItsLeasesBackBeforeItsJobsEnd/sqlite",
 	},
 	{
 		name: "retention passes what is too young", file: "engine/retain.go",
