@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -300,18 +301,18 @@ func (t *T) dueBy(field stint.Field, f stint.AnalyticsFilter, limit int) string 
 	t.Helper()
 	groups, err := t.analyst().DueBy(t.ctx, field, f, limit)
 	t.must(err)
-	text := ""
+	var text strings.Builder
 	for i, g := range groups {
 		if i > 0 {
-			text += " "
+			text.WriteByte(' ')
 		}
 		value := "-"
 		if g.Value != nil {
 			value = *g.Value
 		}
-		text += fmt.Sprintf("%s:%d", value, g.Jobs)
+		fmt.Fprintf(&text, "%s:%d", value, g.Jobs)
 	}
-	return text
+	return text.String()
 }
 
 // delete deletes jobs whatever comes of it.

@@ -13,6 +13,24 @@ import (
 // statsTests compare sums with those that the tests make of the executions.
 var statsTests = []test{
 	{"Whatever happens meanwhile, the sums are those of the executions, also of deleted ones", statsStorm},
+	{"Attempts stay in the sums when their jobs are deleted, before the sums come to them or after", func(t *T) {
+		b, w := newBook(t), t.join("k")
+		for _, before := range []bool{true, false, true} {
+			ids := t.enqueue(jobs(3, "k")...)
+			var done []stint.Execution
+			for _, e := range b.note(w.ClaimAll()) {
+				done = append(done, w.Conclude(e, completed))
+			}
+			b.finish(w, done...)
+			if !before {
+				t.sumUp()
+			}
+			b.delete(ids[:2]...)
+			t.sums(b, stint.StatsFilter{})
+			t.sumUp()
+			t.sums(b, stint.StatsFilter{Hourly: true})
+		}
+	}},
 	{"Many who sum up at once count nothing twice", func(t *T) {
 		b, w := newBook(t), t.join("k")
 		others := []stint.Statistician{t.statistician(), t.again().(stint.Statistician)}

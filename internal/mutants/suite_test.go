@@ -403,7 +403,7 @@ var mutants = []mutant{
 	{
 		name: "SQLite forgets the attempts of what it deletes", file: "sqlite/operate.go",
 		old: `if err := c.sumGone(id, summed); err != nil {`, new: `if err := error(nil); err != nil {`,
-		test: "sqlite TestConformance/Stats/Whatever happens meanwhile, the sums are those of the executions, also of deleted ones",
+		test: "sqlite TestConformance/Stats/Attempts stay in the sums when their jobs are deleted, before the sums come to them or after",
 	},
 	{
 		name: "SQLite's marks forget what is claimed", file: "sqlite/marks.go",
