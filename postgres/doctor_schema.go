@@ -69,8 +69,8 @@ union all
 select 'row-level security', c.relname, 'on' from rel c where c.relrowsecurity`
 
 // manifest is what a fresh installation has, as objectsSQL tells it. A test
-// keeps it true, on each major version that it runs on: go test ./postgres -run
-// Manifest -update writes it anew after the schema was edited.
+// keeps it true, on each major version that it runs on: make schema-page writes
+// it anew after the schema was edited.
 //
 //go:embed schema/objects.txt
 var manifest string
