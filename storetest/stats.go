@@ -75,6 +75,16 @@ var statsTests = []test{
 			t.sums(b, f)
 		}
 	}},
+	{"What was lost is counted, and took no time", func(t *T) {
+		b, w := newBook(t), t.join("k")
+		t.enqueue(jobs(2, "k")...)
+		entries := b.note(w.ClaimAll())
+		w.Beat(entries[0].Pos)
+		w.Leave()
+		t.sums(b, stint.StatsFilter{})
+		t.sumUp()
+		t.sums(b, stint.StatsFilter{})
+	}},
 	{"Where nothing began there are no sums", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
 		w := t.join("k")
