@@ -139,7 +139,7 @@ func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule)
 			return fmt.Errorf("schedule %q: %w", s.Name, err)
 		}
 	}
-	return Declare(ctx, store, by, ready, NewPlanner(nil))
+	return Declare(ctx, store, by, ready, nil, NewPlanner(nil).Plan)
 }
 
 // put fills in, checks and stores.

@@ -39,9 +39,14 @@ func NewPlanner(funcs *cron.Registry) *Planner {
 // Functions are the names of the recurrence functions that it has.
 func (p *Planner) Functions() []string { return p.funcs.Names() }
 
-// planAtOnce bounds how many occurrences one plan goes through, so that a year of
-// seconds that nobody fired is caught up with in many short steps.
-const planAtOnce = 10_000
+// One plan goes through so many occurrences at most, for so long, and makes so
+// many jobs: a year of seconds that nobody fired is caught up with in many short
+// steps, and each is written within the time that an engine gives a statement.
+const (
+	planAtOnce = 10_000
+	planFor    = 200 * time.Millisecond
+	runAtOnce  = 100
+)
 
 // Plan is a [PlanFunc]. It depends on its arguments only. Occurrences rise
 // strictly, whatever clocks and functions say. Those of a schedule whose problem it
@@ -59,7 +64,7 @@ func (p *Planner) Plan(s *ScheduleInfo, now time.Time) (Plan, error) {
 	most := s.Missed.Most()
 	var due []time.Time // the last of those that are due, the oldest first
 	plan, seen, next, ok := Plan{After: s.After}, 0, s.Next, true
-	for ok && !next.After(now) && seen < planAtOnce {
+	for began := time.Now(); ok && !next.After(now) && seen < planAtOnce && (seen <= most || time.Since(began) < planFor); {
 		due, plan.After = append(due, next), next
 		seen++
 		if len(due) > 2*most+1 {
@@ -81,6 +86,9 @@ func (p *Planner) Plan(s *ScheduleInfo, now time.Time) (Plan, error) {
 	}
 	plan.Next, plan.Ended = next, !ok
 	plan.choose(s, due, seen, now)
+	if run := plan.Occurrences; len(run) > runAtOnce {
+		plan.Occurrences, plan.After, plan.Next, plan.Ended = run[:runAtOnce], run[runAtOnce-1], run[runAtOnce], false
+	}
 	return plan, nil
 }
 

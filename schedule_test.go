@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -219,6 +220,55 @@ func TestALongOutageIsCaughtUpWithInSteps(t *testing.T) {
 			t.Errorf("%v: in %d steps %d ran, %d were passed over, and the last was %v", missed, steps, len(run), passed, run)
 		}
 	}
+}
+
+func TestManyMissedOccurrencesRunInTurns(t *testing.T) {
+	s := hourly(stint.MissedAll(500))
+	s.Recurrence = cron.Every(time.Minute)
+	now := s.Next.Add(799 * time.Minute)
+	var run []time.Time
+	for passed := 0; !s.Next.After(now); {
+		p, err := stint.NewPlanner(nil).Plan(s, now)
+		if err != nil || len(p.Occurrences) > 100 {
+			t.Fatalf("%d occurrences at once, error %v", len(p.Occurrences), err)
+		}
+		if passed += p.Passed; passed != 300 {
+			t.Errorf("%d were passed over, want 300", passed)
+		}
+		run = append(run, p.Occurrences...)
+		s.After, s.Next = p.After, p.Next
+	}
+	if len(run) != 500 || run[499].Sub(run[0]) != 499*time.Minute || !run[499].Equal(now) {
+		t.Errorf("%d ran, from %v to %v", len(run), run[0], run[len(run)-1])
+	}
+}
+
+func TestATurnStaysShortWhateverIsDue(t *testing.T) {
+	now := at("2026-03-01 14:00:00")
+	var due []stint.ScheduleInfo
+	for range 5000 {
+		due = append(due, *hourly(stint.MissedOne))
+	}
+	plan := stint.NewPlanner(nil).Plan
+	if n := len(stint.NewTurn(due, now, plan).Plans); n > 1000 || n < 100 {
+		t.Errorf("it has %d plans", n)
+	}
+	long := make(json.RawMessage, 1<<20)
+	for i := range due {
+		due[i].Job.Args = long
+	}
+	if n := len(stint.NewTurn(due, now, plan).Plans); n > 9 || n < 1 {
+		t.Errorf("with long arguments it has %d plans", n)
+	}
+	slow := func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		time.Sleep(400 * time.Millisecond)
+		return plan(s, now)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if n := len(stint.NewTurn(due[:100], now, slow).Plans); n > 3 || n < 1 {
+			t.Errorf("when planning is slow it has %d plans", n)
+		}
+	})
 }
 
 func TestWhatIsNewOrResumedIsPlannedFromThenOn(t *testing.T) {

@@ -92,16 +92,17 @@ type ScheduleKeeper interface {
 	RunSchedule(ctx context.Context, name string) (ID, error)
 }
 
-// Declare declares schedules that are ready, and has the next occurrences found of
-// those that are new, as far as this program can: engines find the others.
-func Declare(ctx context.Context, store Scheduler, by string, ready []Schedule, p *Planner) error {
+// Declare declares schedules that are ready (see [ReadySchedules]), and finds the next
+// occurrences of those that are new, as far as plan and the recurrence functions named
+// go. Engines find the others, so only declaring can fail.
+func Declare(ctx context.Context, store Scheduler, by string, ready []Schedule, functions []string, plan PlanFunc) error {
 	if len(ready) == 0 {
 		return nil
 	}
 	if err := store.DeclareSchedules(ctx, by, ready); err != nil {
 		return err
 	}
-	_, _ = store.FireSchedules(ctx, Firing{Limit: len(ready), Functions: p.Functions(), OnlyNew: true}, p.Plan)
+	_, _ = store.FireSchedules(ctx, Firing{Limit: len(ready), Functions: functions, OnlyNew: true}, plan)
 	return nil
 }
 

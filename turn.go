@@ -20,11 +20,24 @@ type TurnPlan struct {
 	Plan
 }
 
-// NewTurn plans what is due. Each occurrence is later than all that came before
-// it: a plan that says otherwise is a problem.
+// A turn is carried out by one transaction, which must stay short whatever is due:
+// it plans for so long, makes about so many jobs, and writes about so many bytes of
+// arguments. The rest is for the next turn.
+const (
+	turnFor   = time.Second
+	turnJobs  = 1000
+	turnBytes = 8 << 20
+)
+
+// NewTurn plans what is due, as far as a turn goes. Each occurrence is later than
+// all that came before it: a plan that says otherwise is a problem.
 func NewTurn(due []ScheduleInfo, now time.Time, plan PlanFunc) Turn {
 	var t Turn
+	began, jobs, size := time.Now(), 0, 0
 	for i := range due {
+		if time.Since(began) > turnFor || jobs >= turnJobs || size >= turnBytes {
+			break
+		}
 		s := &due[i]
 		if !s.Next.IsZero() && s.Next.After(now) {
 			continue // those behind it are due later still
@@ -41,6 +54,8 @@ func NewTurn(due []ScheduleInfo, now time.Time, plan PlanFunc) Turn {
 			continue
 		}
 		t.Plans = append(t.Plans, TurnPlan{s, p})
+		jobs += len(p.Occurrences)
+		size += len(p.Occurrences) * (len(s.Job.Args) + len(s.Job.Metadata))
 	}
 	return t
 }
