@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -38,7 +40,8 @@ func (s *session) schedule(ctx context.Context) {
 		return
 	}
 	planner := stint.NewPlanner(s.mux.Recurrences())
-	if !s.declare(ctx, store, planner) {
+	plan := (&patient{planner: planner, busy: map[string]bool{}}).plan
+	if !s.declare(ctx, store, planner.Functions(), plan) {
 		return
 	}
 	puzzles := puzzles{}
@@ -46,7 +49,7 @@ func (s *session) schedule(ctx context.Context) {
 		limit, cancel := s.limit(ctx)
 		fired, err := store.FireSchedules(limit, stint.Firing{
 			Limit: scheduleBatch, Functions: planner.Functions(), Except: puzzles.names(time.Now()),
-		}, planner.Plan)
+		}, plan)
 		cancel()
 		if err != nil {
 			s.trouble(ctx, "fire schedules", err)
@@ -79,28 +82,94 @@ func (s *session) schedule(ctx context.Context) {
 }
 
 // declare stores the schedules of the program, and tries until that is done; false
-// says that ctx ended before. What can never be stored must not keep the engine
-// from firing the others.
-func (s *session) declare(ctx context.Context, store stint.Scheduler, planner *stint.Planner) bool {
-	schedules := s.mux.Schedules()
-	for wait := newBackoff(); ; {
+// says that ctx ended before. One that can never be stored must not keep the others
+// from being declared and fired.
+func (s *session) declare(ctx context.Context, store stint.Scheduler, functions []string, plan stint.PlanFunc) bool {
+	todo := s.mux.Schedules()
+	together := true
+	for wait := newBackoff(); len(todo) > 0; {
+		batch := todo
+		if !together {
+			batch = todo[:1]
+		}
 		limit, cancel := s.limit(ctx)
-		err := stint.Declare(limit, store, s.config.Instance, schedules, planner)
+		err := stint.Declare(limit, store, s.config.Instance, batch, functions, plan)
 		cancel()
 		switch {
 		case err == nil:
-			return true
-		case ctx.Err() != nil:
-			return false
+			todo = todo[len(batch):]
+			wait.reset()
+			continue
+		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
+			together = false
+			continue
+		case errors.Is(err, stint.ErrUnstorable):
+			s.trouble(ctx, "declare the schedule "+batch[0].Name, err)
+			todo = todo[1:]
+			continue
 		}
 		s.trouble(ctx, "declare schedules", err)
-		if errors.Is(err, stint.ErrUnstorable) {
-			return true
-		}
 		if !wait.sleep(ctx) {
 			return false
 		}
 	}
+	return true
+}
+
+// patient plans schedules of recurrence functions aside. One that does not answer
+// is left to itself, and not asked anew while it hangs: other schedules go on.
+type patient struct {
+	planner *stint.Planner
+
+	mu   sync.Mutex
+	busy map[string]bool // schedules whose function has not answered
+}
+
+// patience is how long a recurrence function may take.
+const patience = time.Second
+
+func (p *patient) plan(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+	name, asked := s.Recurrence.Func()
+	if !asked {
+		return p.planner.Plan(s, now)
+	}
+	if !p.begin(s.Name) {
+		return stint.Plan{}, fmt.Errorf("the recurrence function %q has still not answered", name)
+	}
+	type answer struct {
+		plan stint.Plan
+		err  error
+	}
+	c := make(chan answer, 1)
+	go func() {
+		defer p.end(s.Name)
+		plan, err := p.planner.Plan(s, now)
+		c <- answer{plan, err}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case a := <-c:
+		return a.plan, a.err
+	case <-timer.C:
+		return stint.Plan{}, fmt.Errorf("the recurrence function %q did not answer within %v", name, patience)
+	}
+}
+
+func (p *patient) begin(schedule string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy[schedule] {
+		return false
+	}
+	p.busy[schedule] = true
+	return true
+}
+
+func (p *patient) end(schedule string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.busy, schedule)
 }
 
 // puzzles are schedules that this engine could not plan, and until when it leaves

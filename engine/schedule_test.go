@@ -272,6 +272,82 @@ func TestAFunctionFiresWhereItIsAndItsPanicIsTroubleOnly(t *testing.T) {
 	})
 }
 
+func TestAFunctionThatHangsHoldsUpNoOtherSchedule(t *testing.T) {
+	inBubble(t, 10*24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+		hangs, calls := make(chan struct{}), atomic.Int64{}
+		mux.Recurrence("hangs", func(after time.Time, _ *time.Location) (time.Time, bool) {
+			calls.Add(1)
+			<-hangs
+			return after.Add(time.Hour), true
+		})
+		mux.Schedule(
+			stint.Schedule{Name: "hangs", Recurrence: cron.Function("hangs"), Job: stint.NewJob{Kind: "k"}},
+			stint.Schedule{Name: "s", Recurrence: cron.Every(time.Minute), Missed: stint.MissedAll(10), Job: stint.NewJob{Kind: "k"}},
+		)
+		stop := start(t, sluggish{s, s}, mux, seldom)
+		time.Sleep(5*time.Minute + 30*time.Second)
+		synctest.Wait()
+		if times, _ := fired(t, s, "s"); len(times) != 5 || calls.Load() != 1 {
+			t.Errorf("beside it another one fired %v, and it was asked %d times", times, calls.Load())
+		}
+		close(hangs)
+		time.Sleep(62 * time.Minute)
+		synctest.Wait()
+		if times, _ := fired(t, s, "hangs"); len(times) != 1 {
+			t.Errorf("when it answers it fires %v", times)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// unstorable is a store that cannot hold a schedule of one name.
+type unstorable struct {
+	stint.Store
+	stint.Scheduler
+}
+
+func (u unstorable) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
+	for _, s := range schedules {
+		if s.Name == "bad" {
+			return stint.ErrUnstorable
+		}
+	}
+	return u.Scheduler.DeclareSchedules(ctx, by, schedules)
+}
+
+func TestAScheduleThatCannotBeStoredKeepsNoOtherFromFiring(t *testing.T) {
+	inBubble(t, 10*24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+		for _, name := range []string{"a", "bad", "z"} {
+			mux.Schedule(stint.Schedule{Name: name, Recurrence: cron.Every(time.Minute), Job: stint.NewJob{Kind: "k"}})
+		}
+		var troubles atomic.Int64
+		stop := start(t, unstorable{s, s}, mux, engine.Config{OnEvent: func(e stint.Event) {
+			if e.Type == stint.EventTrouble && errors.Is(e.Err, stint.ErrUnstorable) {
+				troubles.Add(1)
+			}
+		}})
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		for _, name := range []string{"a", "z"} {
+			if times, _ := fired(t, s, name); len(times) != 1 {
+				t.Errorf("%s fired %v", name, times)
+			}
+		}
+		if troubles.Load() != 1 {
+			t.Errorf("it was told %d times, want once", troubles.Load())
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // comesAndGoes is a store that cannot fire at times.
 type comesAndGoes struct {
 	stint.Store
