@@ -252,24 +252,32 @@ func unique(t *T) {
 
 // manyFire has several handles fire several schedules that tick fast.
 func manyFire(t *T) {
-	const firers, schedules, each, step = 5, 7, 30, time.Millisecond
+	const firers, schedules, each, step = 5, 5, 15, time.Millisecond
+	var names []string
+	made := map[string]*atomic.Int64{}
 	for i := range schedules {
-		t.declare(every(fmt.Sprint("s", i)))
+		name := fmt.Sprint("s", i)
+		names, made[name] = append(names, name), new(atomic.Int64)
+		t.declare(every(name))
 	}
-	var made atomic.Int64
 	stores := []Store{t.Store}
 	for len(stores) < firers {
 		stores = append(stores, t.again())
 	}
+	missing := func() bool {
+		return slices.ContainsFunc(names, func(name string) bool { return made[name].Load() < each })
+	}
 	errs := atOnce(firers, func(i int) error {
-		for since := time.Now(); made.Load() < schedules*each; {
+		for since := time.Now(); missing(); {
 			f, err := stores[i].(stint.Scheduler).FireSchedules(t.ctx, stint.Firing{Limit: 3}, ticking("", step, 2))
 			if err != nil {
 				return err
 			}
-			made.Add(int64(len(f.Jobs)))
+			for _, j := range f.Jobs {
+				made[j.Schedule].Add(1)
+			}
 			if time.Since(since) > patience {
-				return fmt.Errorf("only %d jobs came", made.Load())
+				return errors.New("not all of them fired often enough")
 			}
 			if f.Next > 0 {
 				time.Sleep(f.Next)
@@ -278,24 +286,40 @@ func manyFire(t *T) {
 		return nil
 	})
 	t.must(errors.Join(errs...))
-	total := 0
-	for i := range schedules {
-		t.unbroken(fmt.Sprint("s", i), step)
-		total += len(t.occurrences(fmt.Sprint("s", i)))
-	}
-	if int64(total) != made.Load() {
-		t.Errorf("there are %d jobs, and %d were told", total, made.Load())
+	for _, name := range names {
+		t.unbroken(name, step)
+		if n := len(t.occurrences(name)); int64(n) != made[name].Load() {
+			t.Errorf("%s has %d jobs, and %d were told", name, n, made[name].Load())
+		}
 	}
 }
 
-// cutFiring cuts calls off at any moment: what they did is not known.
+// cutFiring cuts calls off at any moment of their writing: what they did is not
+// known.
 func cutFiring(t *T) {
 	const step = time.Millisecond
 	rng := NewSeed(t).Rand("cuts")
 	t.declare(every("a"), every("b"))
-	for range 60 {
-		ctx, cancel := cut(t, rng)
-		_, _ = t.scheduler().FireSchedules(ctx, stint.Firing{Limit: 10}, ticking("", step, 3))
+	t.tick("a", 1)
+	took := time.Millisecond
+	for i := range 80 {
+		time.Sleep(3 * step)
+		ctx, cancel := context.WithCancel(t.ctx)
+		var planned time.Time
+		after := time.Duration(rng.Int64N(int64(took)*5/4 + 1))
+		plan := func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+			if planned.IsZero() {
+				planned = time.Now()
+				if i%10 != 0 {
+					time.AfterFunc(after, cancel)
+				}
+			}
+			return ticking("", step, 3)(s, now)
+		}
+		_, err := t.scheduler().FireSchedules(ctx, stint.Firing{Limit: 10}, plan)
+		if err == nil && i%10 == 0 {
+			took = min(took*3, time.Since(planned)) // of one that nobody cut off
+		}
 		cancel()
 	}
 	// What committed after its caller had gone is over when the rows can be
