@@ -59,6 +59,11 @@ chaos: postgres ## do to real processes and a real PostgreSQL what production do
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) \
 		$(GO) test -count 1 -timeout 0 -run 'Mixed|Outage|ImmediateRestarts' -v ./internal/chaos
 
+.PHONY: endurance
+endurance: postgres ## do at random what programs and people do, with kills, on PostgreSQL and SQLite (MINUTES=5 SEED=42)
+	STINT_ENDURANCE_MINUTES=$(or $(MINUTES),5) STINT_CHAOS_SEED=$(SEED) \
+		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/chaos
+
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
 	$(GO) run ./cmd/stint bench burn $(ARGS)
