@@ -25,6 +25,7 @@ func (s *session) listen(ctx context.Context) {
 			s.cancelbell.ring()
 			s.decidebell.ring()
 			s.pausebell.ring()
+			s.schedulebell.ring()
 			s.ringLeases()
 			s.bell.ring() // last, so that it is the first to run
 		})

@@ -22,6 +22,9 @@ type app struct {
 
 	config  string            // the file of settings, if there is one
 	origins map[string]origin // of flags that have not their default
+
+	schedules []fileSchedule // of the file
+
 	db      databaseFlags
 	log     *slog.Logger // of an engine; others have none
 	json    bool

@@ -49,6 +49,8 @@ type roles interface {
 	stint.Canceller
 	stint.Operator
 	stint.Pauser
+	stint.Scheduler
+	stint.ScheduleKeeper
 	stint.Leaser
 	stint.Migrator
 	stint.Analyst

@@ -69,6 +69,13 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 		return err
 	}
 	defer db.Close()
+	err = w.keepTrying(ctx, func() error { return a.declareSchedules(ctx, db, mux) })
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	}
 	opened(w)
 	return w.run(ctx, db)
 }

@@ -51,6 +51,15 @@ var wrong = []struct {
 	{RuleRecovered, "an enqueued job that is said to do another one again", func(w *world) {
 		w.row("retried").Recovers = w.key["plain"]
 	}},
+	{RuleOccurrence, "an occurrence with two jobs", func(w *world) {
+		w.made(1)
+		w.made(2)
+		w.made(1)
+	}},
+	{RuleOccurrence, "an occurrence without a job", func(w *world) {
+		w.made(1)
+		w.f.Occurrences = map[string][]time.Time{"hourly": {midnight.Add(time.Hour), midnight.Add(2 * time.Hour)}}
+	}},
 	{RuleDeleted, "a deleted job that is there", func(w *world) {
 		w.opt.Deleted = append(w.opt.Deleted, Deletion{Job: w.key["plain"], At: w.tick()})
 	}},

@@ -46,6 +46,91 @@ var mutants = []mutant{
 		test: "sqlite TestPromotionDrawsPositionsInTheOrderOfDueTimes",
 	},
 
+	// Schedules.
+	{
+		name: "PostgreSQL moves a schedule before it makes the job", file: "postgres/fire.go",
+		old: `	fired.Moved, fired.Jobs, _, err = s.move(ctx, turn, true)`,
+		new: `	first := stint.Turn{}
+	for i := range turn.Plans {
+		p := turn.Plans[i]
+		p.Occurrences = nil
+		first.Plans = append(first.Plans, p)
+	}
+	if _, _, _, err := s.move(ctx, first, true); err != nil {
+		return fired, err
+	}
+	for i := range turn.Plans {
+		turn.Plans[i].Schedule.Revision++
+	}
+	fired.Moved, fired.Jobs, _, err = s.move(ctx, turn, true)`,
+		test: "postgres TestConformance/*/*/Fire/Whatever is cut off, each occurrence has its one job",
+	},
+	{
+		name: "SQLite moves a schedule before it makes the job", file: "sqlite/fire.go",
+		old: `	err = s.write(ctx, func(c *conn) (wake bool, err error) {
+		fired.Moved`,
+		new: `	err = s.write(ctx, func(c *conn) (bool, error) {
+		for _, p := range turn.Plans {
+			p.Occurrences = nil
+			if _, _, _, err := c.move(ctx, p, true); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fired, err
+	}
+	for i := range turn.Plans {
+		turn.Plans[i].Schedule.Revision++
+	}
+	err = s.write(ctx, func(c *conn) (wake bool, err error) {
+		fired.Moved`,
+		test: "sqlite TestConformance/Fire/Whatever is cut off, each occurrence has its one job",
+	},
+	{
+		name: "PostgreSQL fires by what it read", file: "postgres/fire.go",
+		old: ` and s.revision = p.revision`, new: ``,
+		test: "postgres TestConformance/*/*/Fire/What is changed while it is planned goes by the change, and planning holds nobody up",
+	},
+	{
+		name: "SQLite fires by what it read", file: "sqlite/fire.go",
+		old: `where name = ? and revision = ?`, new: `where name = ? and ? > 0`,
+		test: "sqlite TestConformance/Fire/What is changed while it is planned goes by the change, and planning holds nobody up",
+	},
+	{
+		name: "PostgreSQL has no last line for occurrences", file: "postgres/fire.go",
+		old: `  on conflict (schedule, occurrence) where schedule is not null do nothing
+`, new: ``,
+		test: "postgres TestConformance/*/*/Fire/An occurrence that has its job does not get another one, whatever is planned",
+	},
+	{
+		name: "SQLite has no last line for occurrences", file: "sqlite/fire.go",
+		old: `			} else if there {
+				continue`, new: `			} else if there {`,
+		test: "sqlite TestConformance/Fire/An occurrence that has its job does not get another one, whatever is planned",
+	},
+	{
+		name: "a long outage is caught up with at once", file: "plan.go",
+		old: ` && seen < planAtOnce && (`, new: ` && (true || `,
+		test: ". TestALongOutageIsCaughtUpWithInSteps",
+	},
+	{
+		name: "a turn has no bound", file: "turn.go",
+		old: `			break
+		}
+		s := &due[i]`, new: `		}
+		s := &due[i]`,
+		test: ". TestATurnStaysShortWhateverIsDue",
+	},
+	{
+		name: "a recurrence function is waited for", file: "engine/schedule.go",
+		old: `	if !asked {
+		return`, new: `	if !asked || true {
+		return`,
+		test: "engine TestAFunctionThatHangsHoldsUpNoOtherSchedule",
+	},
+
 	// Claiming.
 	{
 		name: "a claim has the isolation of its session", file: "postgres/pipeline.go",
