@@ -66,4 +66,7 @@ type LedgerWait struct {
 type LedgerJob struct {
 	ID    ID
 	State State
+
+	Schedule   string // that made it; empty for none
+	Occurrence time.Time
 }

@@ -118,6 +118,30 @@ func (c *Client) EnqueueReceipts(ctx context.Context, jobs []NewJob) ([]Receipt,
 	return c.put(ctx, c.tx, jobs)
 }
 
+// Schedule declares schedules, all or none of them: see [Scheduler]. Those that a
+// program always has are better declared by [Mux.Schedule]. An error that matches
+// [ErrInvalid] says what about one can never be right. By says who declares them,
+// for people; a transaction of the caller's is not taken part in.
+func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule) error {
+	if c == nil {
+		return ErrNoAttempt
+	}
+	store, ok := c.store.(Scheduler)
+	if !ok {
+		return ErrNoScheduler
+	}
+	ready, err := ReadySchedules(schedules, c.limits)
+	if err != nil {
+		return err
+	}
+	for _, s := range ready {
+		if err := checkOperation(c.groups, s.Job.Kind); err != nil {
+			return fmt.Errorf("schedule %q: %w", s.Name, err)
+		}
+	}
+	return Declare(ctx, store, by, ready, NewPlanner(nil))
+}
+
 // put fills in, checks and stores.
 func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error) {
 	correlation := correlationFrom(ctx)

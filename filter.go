@@ -10,8 +10,8 @@ import (
 // Filter chooses jobs: those that fit all of its fields. A zero field does not
 // restrict.
 //
-// What it costs to find them depends on the fields. By Tag, URN, Correlation and
-// Faulty, by what went wrong (Outcome, Class, Error) and by the states scheduled,
+// What it costs to find them depends on the fields. By Tag, URN, Correlation,
+// Schedule and Faulty, by what went wrong (Outcome, Class, Error) and by the states scheduled,
 // retrying, failed and cancelled a store looks only at jobs that may fit, so that
 // a long history costs nothing. With none of these it goes through all jobs, from
 // the newest on, until Limit is reached.
@@ -23,6 +23,10 @@ type Filter struct {
 	URN    string
 	Source string
 	Faulty bool // only jobs that count as faulty: see [JobInfo]
+
+	// Schedule shows the jobs that the schedule of this name made, also after
+	// it was removed.
+	Schedule string
 
 	// Correlation shows the jobs that come from each other: those that were
 	// given this one, and the job of this ID when it was given none.
@@ -59,7 +63,7 @@ func (s Span) Holds(t time.Time) bool {
 
 // All reports whether the filter chooses every job.
 func (f Filter) All() bool {
-	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && !f.Faulty &&
+	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && f.Schedule == "" && !f.Faulty &&
 		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Before == 0
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -30,6 +31,9 @@ type Mux struct {
 	middleware []Middleware
 	hooks      []Hooks
 	retries    retry.Registry
+
+	schedules   []Schedule
+	recurrences cron.Registry
 
 	mu   sync.Mutex // held while a kind is put together
 	used atomic.Bool
@@ -86,6 +90,34 @@ func (m *Mux) RetryFunc(name string, f retry.Func) {
 
 // RetryFuncs are the retry functions.
 func (m *Mux) RetryFuncs() *retry.Registry { return &m.retries }
+
+// Recurrence makes f say when the schedules recur whose recurrence was made by
+// [cron.Function] with that name: recurrences are stored, functions cannot be. An
+// engine without the function leaves those schedules to one that has it. Like
+// [Mux.Add] it panics when the name is taken or wrong.
+func (m *Mux) Recurrence(name string, f cron.Func) {
+	if err := m.recurrences.Register(name, f); err != nil {
+		panic("stint: " + err.Error())
+	}
+}
+
+// Recurrences are the recurrence functions.
+func (m *Mux) Recurrences() *cron.Registry { return &m.recurrences }
+
+// Schedule has every engine of the mux declare schedules when it joins: see
+// [Scheduler]. One that is taken out of the program stays in the store until
+// somebody removes it. Like [Mux.Add] it panics when a schedule is wrong or its
+// name is taken.
+func (m *Mux) Schedule(schedules ...Schedule) {
+	all, err := ReadySchedules(slices.Concat(m.schedules, schedules), Limits{})
+	if err != nil {
+		panic("stint: " + err.Error())
+	}
+	m.schedules = all
+}
+
+// Schedules are the schedules that engines declare.
+func (m *Mux) Schedules() []Schedule { return slices.Clone(m.schedules) }
 
 // Handler is the handler of a kind inside its middleware, or nil.
 func (m *Mux) Handler(kind string) Handler {

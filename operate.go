@@ -101,4 +101,8 @@ const (
 // a job of a producer's.
 type Provenance struct {
 	Recovered ID `json:"recovered,omitempty"` // the job that had ended and that this one does again
+
+	Schedule   string    `json:"schedule,omitempty"`  // the schedule that made it
+	Nth        int64     `json:"nth,omitempty"`       // its number among the jobs of that, from 1
+	Occurrence time.Time `json:"occurrence,omitzero"` // what it was made of; zero for one that was run out of turn
 }

@@ -22,6 +22,7 @@ func (s *session) listen(ctx context.Context) {
 			s.cancelbell.ring()
 			s.decidebell.ring()
 			s.pausebell.ring()
+			s.schedulebell.ring()
 			s.bell.ring() // last, so that it is the first to run
 		})
 		s.hears.Store(false)

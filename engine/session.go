@@ -34,14 +34,15 @@ type session struct {
 	draining chan struct{} // closed when the engine was asked to leave
 	drain    func()        // closes it
 
-	bell       *bell            // news for the claim stage
-	waitbell   *bell            // news for the promoter
-	cancelbell *bell            // somebody may have cancelled something
-	decidebell *bell            // there may be failures to decide about
-	pausebell  *bell            // somebody may have paused or resumed a queue
-	capacity   *bell            // a slot came free
-	hears      atomic.Bool      // whether the store rings
-	asks       chan chan<- bool // who waits for the next beat
+	bell         *bell            // news for the claim stage
+	waitbell     *bell            // news for the promoter
+	cancelbell   *bell            // somebody may have cancelled something
+	decidebell   *bell            // there may be failures to decide about
+	pausebell    *bell            // somebody may have paused or resumed a queue
+	schedulebell *bell            // somebody may have changed a schedule
+	capacity     *bell            // a slot came free
+	hears        atomic.Bool      // whether the store rings
+	asks         chan chan<- bool // who waits for the next beat
 
 	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
 	slots    slots
@@ -65,7 +66,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	s := &session{
 		Engine: e, token: stint.Token(random63()), me: self(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
-		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), pausebell: newBell(), capacity: newBell(),
+		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), pausebell: newBell(), schedulebell: newBell(), capacity: newBell(),
 		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots), solo: make(chan struct{}, 1),
 		attempts: newAttempts(), held: newHand(), ended: make(chan outcome, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
@@ -115,6 +116,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.heed(signals) })
 	side.Go(func() { s.decide(signals) })
 	side.Go(func() { s.mind(signals) })
+	side.Go(func() { s.schedule(signals) })
 
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()

@@ -22,7 +22,7 @@ var auditSQL = struct{ entries, claims, executions, waiting, jobs, engines, buri
 	claims:     `select lane, n, nonce, engine, serial, positions from stint.claims order by lane, n`,
 	executions: `select pos, coalesce(job, pos), attempt, nonce, engine, outcome, final, started, finished from stint.executions order by pos`,
 	waiting:    `select job, attempt, due, why from stint.waiting order by job`,
-	jobs:       `select id, state from stint.jobs order by id`,
+	jobs:       `select id, state, schedule, occurrence from stint.jobs order by id`,
 	engines:    `select token from stint.engines order by token`,
 	buried:     `select token, ended from stint.engine_history where ended is not null`,
 }
@@ -33,14 +33,15 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 	opts := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, s.pool, opts, func(tx pgx.Tx) error {
 		var (
-			e     stint.LedgerEntry
-			c     stint.LedgerClaim
-			x     stint.LedgerExecution
-			w     stint.LedgerWait
-			j     stint.LedgerJob
-			due   *time.Time
-			token stint.Token
-			ended time.Time
+			e        stint.LedgerEntry
+			c        stint.LedgerClaim
+			x        stint.LedgerExecution
+			w        stint.LedgerWait
+			j        stint.LedgerJob
+			due      *time.Time
+			schedule *string
+			token    stint.Token
+			ended    time.Time
 		)
 		parts := []struct {
 			text string
@@ -55,7 +56,8 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 				func() { l.Executions = append(l.Executions, x) }},
 			{auditSQL.waiting, []any{&w.Job, &w.Attempt, &due, &w.Why},
 				func() { w.Due = deref(due); l.Waiting = append(l.Waiting, w) }},
-			{auditSQL.jobs, []any{&j.ID, &j.State}, func() { l.Jobs = append(l.Jobs, j) }},
+			{auditSQL.jobs, []any{&j.ID, &j.State, &schedule, &due},
+				func() { j.Schedule, j.Occurrence = deref(schedule), deref(due); l.Jobs = append(l.Jobs, j) }},
 			{auditSQL.engines, []any{&token}, func() { l.Engines = append(l.Engines, token) }},
 			{auditSQL.buried, []any{&token, &ended}, func() { l.Buried[token] = ended }},
 		}

@@ -225,17 +225,40 @@ func orNull(text string) any {
 	return text
 }
 
-// enqueueArgs turns jobs into columns. Columns in which nobody said anything
-// are sent as null.
+// enqueueArgs chooses the statement that stores jobs, with what it takes.
 func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []any) {
+	c := columnsOf(jobs, known)
+	plain := c.at.column == nil && c.delay.column == nil && c.tags.column == nil && c.keys.column == nil &&
+		c.startBy.column == nil && c.startWithin.column == nil
+	switch {
+	case plain && c.policy.column == nil:
+		return s.sql.plain, []any{c.lane, c.queue, c.priority, c.kind, c.args,
+			c.timeout.column, c.urn.column, c.source.column, c.metadata.column, c.losses.column, c.correlation.column}
+	case plain:
+		return s.sql.enqueue, c.always(known)
+	case c.keys.column == nil:
+		return s.sql.schedule, c.all(known)
+	default:
+		return s.sql.keyed, append(c.all(known), c.keys.column)
+	}
+}
+
+// batchColumns are jobs by columns. Those in which nobody said anything are sent
+// as null.
+type batchColumns struct {
+	lane                                           []int64
+	queue, kind, args                              []string
+	priority                                       []int16
+	policy                                         sparse[int32]
+	timeout, delay, startWithin                    sparse[int64]
+	losses                                         sparse[int16]
+	urn, source, metadata, correlation, tags, keys sparse[string]
+	at, startBy                                    sparse[time.Time]
+}
+
+func columnsOf(jobs []stint.NewJob, known dictionary) *batchColumns {
 	n := len(jobs)
-	lane, queue, priority := make([]int64, n), make([]string, n), make([]int16, n)
-	kind, args := make([]string, n), make([]string, n)
-	var policy sparse[int32]
-	var timeout, delay, startWithin sparse[int64]
-	var losses sparse[int16]
-	var urn, source, metadata, correlation, tags, keys sparse[string]
-	var at, startBy sparse[time.Time]
+	c := &batchColumns{lane: make([]int64, n), queue: make([]string, n), priority: make([]int16, n), kind: make([]string, n), args: make([]string, n)}
 	lanes := map[laneKey]int64{}
 	for i, j := range jobs {
 		key := laneKey{j.Queue, j.Priority}
@@ -244,53 +267,49 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 			id = int64(stint.LaneOf(j.Queue, j.Priority, stint.PartNormal, "").ID)
 			lanes[key] = id
 		}
-		lane[i], queue[i], priority[i], kind[i], args[i] = id, j.Queue, int16(j.Priority), j.Kind, string(j.Args)
+		c.lane[i], c.queue[i], c.priority[i], c.kind[i], c.args[i] = id, j.Queue, int16(j.Priority), j.Kind, string(j.Args)
 		if place := known.places[j.Retry]; place > 0 {
-			policy.set(n, i, place)
+			c.policy.set(n, i, place)
 		}
 		if j.Timeout > 0 {
-			timeout.set(n, i, j.Timeout.Milliseconds())
+			c.timeout.set(n, i, j.Timeout.Milliseconds())
 		}
 		if j.MaxLosses != nil {
-			losses.set(n, i, int16(*j.MaxLosses))
+			c.losses.set(n, i, int16(*j.MaxLosses))
 		}
 		if j.Delay > 0 {
-			delay.set(n, i, max(1, j.Delay.Microseconds()))
+			c.delay.set(n, i, max(1, j.Delay.Microseconds()))
 		}
 		if !j.RunAt.IsZero() {
-			at.set(n, i, j.RunAt)
+			c.at.set(n, i, j.RunAt)
 		}
 		if j.StartWithin > 0 {
-			startWithin.set(n, i, j.StartWithin.Microseconds())
+			c.startWithin.set(n, i, j.StartWithin.Microseconds())
 		}
 		if !j.StartBy.IsZero() {
-			startBy.set(n, i, j.StartBy)
+			c.startBy.set(n, i, j.StartBy)
 		}
 		if len(j.Tags) > 0 {
-			tags.set(n, i, arrayText(j.Tags))
+			c.tags.set(n, i, arrayText(j.Tags))
 		}
-		urn.setText(n, i, j.URN)
-		source.setText(n, i, j.Source)
-		metadata.setText(n, i, string(j.Metadata))
-		correlation.setText(n, i, j.Correlation)
-		keys.setText(n, i, j.IdempotencyKey)
+		c.urn.setText(n, i, j.URN)
+		c.source.setText(n, i, j.Source)
+		c.metadata.setText(n, i, string(j.Metadata))
+		c.correlation.setText(n, i, j.Correlation)
+		c.keys.setText(n, i, j.IdempotencyKey)
 	}
-	plain := at.column == nil && delay.column == nil && tags.column == nil && keys.column == nil &&
-		startBy.column == nil && startWithin.column == nil
-	if plain && policy.column == nil {
-		return s.sql.plain, []any{lane, queue, priority, kind, args,
-			timeout.column, urn.column, source.column, metadata.column, losses.column, correlation.column}
-	}
-	columns := []any{known.ids, known.bodies, lane, queue, priority, kind, args, policy.column,
-		timeout.column, urn.column, source.column, metadata.column, losses.column, correlation.column}
-	if plain {
-		return s.sql.enqueue, columns
-	}
-	columns = append(columns, at.column, delay.column, tags.column, startBy.column, startWithin.column)
-	if keys.column == nil {
-		return s.sql.schedule, columns
-	}
-	return s.sql.keyed, append(columns, keys.column)
+	return c
+}
+
+// always are the columns of enqueueSQL.
+func (c *batchColumns) always(known dictionary) []any {
+	return []any{known.ids, known.bodies, c.lane, c.queue, c.priority, c.kind, c.args, c.policy.column,
+		c.timeout.column, c.urn.column, c.source.column, c.metadata.column, c.losses.column, c.correlation.column}
+}
+
+// all are the columns of dictSQL and columnsSQL.
+func (c *batchColumns) all(known dictionary) []any {
+	return append(c.always(known), c.at.column, c.delay.column, c.tags.column, c.startBy.column, c.startWithin.column)
 }
 
 type laneKey struct {

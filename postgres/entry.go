@@ -24,7 +24,7 @@ type entryReader struct {
 // entryColumns are the columns of stint.fetch. Statements that are prepared
 // name them, so that one which a later schema adds does not end them.
 const entryColumns = `pos, job, queue, priority, kind, attempt, losses, suspect, ready, created, due, timeout, policy,
-  retry, args, metadata, tags, urn, source, correlation, max_losses, start_by, recovered, cancelled`
+  retry, args, metadata, tags, urn, source, correlation, max_losses, start_by, recovered, schedule, nth, occurrence, cancelled`
 
 const (
 	colPos = iota
@@ -50,6 +50,9 @@ const (
 	colMaxLosses
 	colStartBy
 	colRecovered
+	colSchedule
+	colNth
+	colOccurrence
 	colCancelled
 )
 
@@ -76,8 +79,11 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 				URN:      string(v[colURN]),
 				Source:   string(v[colSource]),
 
-				MaxLosses:  stint.DefaultMaxLosses,
-				Provenance: stint.Provenance{Recovered: stint.ID(int64of(v[colRecovered]))},
+				MaxLosses: stint.DefaultMaxLosses,
+				Provenance: stint.Provenance{
+					Recovered: stint.ID(int64of(v[colRecovered])), Schedule: string(v[colSchedule]),
+					Nth: int64of(v[colNth]), Occurrence: timeOf(v[colOccurrence]),
+				},
 			},
 			Cancelled: len(v[colCancelled]) == 1 && v[colCancelled][0] == 1,
 		}

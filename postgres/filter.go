@@ -107,6 +107,9 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 		// An array, read first: planned as a join it may come last.
 		add("j.id = any (array(select t.job from stint.job_tags t where t.tag = %s))", f.Tag)
 	}
+	if f.Schedule != "" {
+		add("j.id = any (array(select e.pos from stint.entries e where e.schedule = %s))", f.Schedule)
+	}
 	if f.Correlation != "" {
 		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // 0 is nobody's
 		correlation := value(f.Correlation)
@@ -169,7 +172,7 @@ func rare(f stint.Filter, value func(v any) string) string {
 		}
 		return faulty
 	}
-	if f.Tag != "" || f.URN != "" || f.Correlation != "" || len(f.States) == 0 {
+	if f.Tag != "" || f.URN != "" || f.Correlation != "" || f.Schedule != "" || len(f.States) == 0 {
 		return ""
 	}
 	var parts []string

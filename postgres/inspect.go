@@ -15,7 +15,7 @@ import (
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
   j.urn, j.source, j.metadata, j.retry, j.timeout, j.start_by, j.max_losses, j.created, j.due, j.started, j.finished,
-  j.faulty, j.undecided, j.recovered, j.correlation`
+  j.faulty, j.undecided, j.recovered, j.schedule, j.nth, j.occurrence, j.correlation`
 
 // Job implements [stint.Inspector]. The job and its executions are one
 // statement, so they tell of one moment.
@@ -74,10 +74,13 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 		startBy               *time.Time
 		undecided             *string
 		recovered             *stint.ID
+		schedule              *string
+		nth                   *int64
+		occurrence            *time.Time
 	)
 	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
 		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &startBy, &j.MaxLosses, &j.Created, &j.Due, &started, &finished,
-		&j.Faulty, &undecided, &recovered, &j.Correlation}, more...)...)
+		&j.Faulty, &undecided, &recovered, &schedule, &nth, &occurrence, &j.Correlation}, more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +88,7 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 	j.Reason, j.URN, j.Source, j.Undecided = deref(reason), deref(urn), deref(source), deref(undecided)
 	j.Timeout = time.Duration(deref(timeout)) * time.Millisecond
 	j.Started, j.Finished, j.StartBy = deref(started), deref(finished), deref(startBy)
-	j.Provenance.Recovered = deref(recovered)
+	j.Provenance = stint.Provenance{Recovered: deref(recovered), Schedule: deref(schedule), Nth: deref(nth), Occurrence: deref(occurrence)}
 	j.Retry, err = policyName(retry)
 	return &j, err
 }

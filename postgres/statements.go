@@ -21,6 +21,7 @@ type statements struct {
 	look, claim, taken, fetch            string
 	finish, record                       string
 	promote                              string
+	due, fire                            string
 	nowFence, nowLock, nowKey, now       string
 }
 
@@ -30,7 +31,7 @@ func (q *statements) load(schema string) {
 	for text, into := range map[string]*string{
 		oneSQL: &q.one, plainSQL: &q.plain, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, keyedSQL: &q.keyed, notifySQL: &q.notify, ringSQL: &q.ring,
 		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
-		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote,
+		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote, dueSQL: &q.due, fireSQL: &q.fire,
 		nowFenceSQL: &q.nowFence, nowLockSQL: &q.nowLock, nowKeySQL: &q.nowKey, nowSQL: &q.now,
 	} {
 		*into = q.in(text)

@@ -26,7 +26,7 @@ const (
 	select pos, ifnull(job, pos), attempt, nonce, engine, outcome, final, started, finished from stint_executions order by pos`
 
 	auditWaitingSQL = `select job, attempt, due, why from stint_waiting order by job`
-	auditJobsSQL    = `select id, state from stint_jobs order by id`
+	auditJobsSQL    = `select id, state, schedule, occurrence from stint_jobs order by id`
 	auditEnginesSQL = `select token from stint_engines order by token`
 	auditDeletedSQL = `select deleted from stint_meta`
 	auditBuriedSQL  = `select token, ended from stint_engine_history where ended is not null`
@@ -71,7 +71,9 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 				return nil
 			}},
 			{auditJobsSQL, func(q *stmt) error {
-				l.Jobs = append(l.Jobs, stint.LedgerJob{ID: stint.ID(q.ColumnInt64(0)), State: stint.State(q.ColumnText(1))})
+				l.Jobs = append(l.Jobs, stint.LedgerJob{
+					ID: stint.ID(q.ColumnInt64(0)), State: stint.State(q.ColumnText(1)), Schedule: q.ColumnText(2), Occurrence: q.time(3),
+				})
 				return nil
 			}},
 			{auditEnginesSQL, func(q *stmt) error {

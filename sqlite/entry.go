@@ -24,12 +24,15 @@ type newEntry struct {
 	tags, urn, source       string
 	correlation             string
 	recovered, startBy      int64
+	schedule                string
+	nth, occurrence         int64
 }
 
 const appendSQL = `
 insert into stint_entries (lane, created, job, body, due, policy, timeout, attempt, priority, losses, suspect,
-  max_losses, queue, kind, args, tags, urn, source, metadata, faulty, recovered, correlation, start_by)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  max_losses, queue, kind, args, tags, urn, source, metadata, faulty, recovered, correlation, start_by,
+  schedule, nth, occurrence)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) {
@@ -60,6 +63,9 @@ func (c *conn) append(e *newEntry) (int64, error) {
 	s.intOr(21, e.recovered)
 	s.textOr(22, e.correlation)
 	s.intOr(23, e.startBy)
+	s.textOr(24, e.schedule)
+	s.intOr(25, e.nth)
+	s.intOr(26, e.occurrence)
 	if err := s.run(); err != nil {
 		return 0, err
 	}
@@ -105,7 +111,8 @@ func flag(b bool) int64 {
 const fetchSQL = `
 select e.pos, ifnull(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
        ifnull(e.due, e.created), b.created, case when e.body is null then ifnull(e.due, e.created) else ifnull(b.due, b.created) end,
-       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses, b.recovered, b.correlation, b.start_by
+       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses, b.recovered, b.correlation, b.start_by,
+       b.schedule, b.nth, b.occurrence
 from stint_entries e
 join stint_entries b on b.pos = ifnull(e.body, e.pos)
 where e.pos = ?`
@@ -167,6 +174,9 @@ func (s *Store) scanEntry(c *conn, q *stmt, e *stint.Entry) (err error) {
 	e.Provenance.Recovered = stint.ID(q.ColumnInt64(19))
 	e.Correlation = cmp.Or(q.ColumnText(20), e.ID.String())
 	e.StartBy = q.time(21)
+	if !q.isNull(22) {
+		e.Provenance.Schedule, e.Provenance.Nth, e.Provenance.Occurrence = q.name(22), q.ColumnInt64(23), q.time(24)
+	}
 	e.Tags, err = list[string](q, 15)
 	return err
 }

@@ -100,6 +100,9 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	if f.URN != "" {
 		add("j.id in (select ifnull(job, pos) from stint_entries where urn = ?)", f.URN)
 	}
+	if f.Schedule != "" {
+		add("j.id in (select pos from stint_entries where schedule = ?)", f.Schedule)
+	}
 	if f.Correlation != "" {
 		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // 0 is nobody's
 		add("j.id in ("+correlatedSQL+")", f.Correlation, id, f.Correlation)

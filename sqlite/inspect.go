@@ -12,7 +12,8 @@ import (
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
   j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished, j.max_losses,
-  j.faulty, j.undecided, j.recovered, j.correlation, j.start_by`
+  j.faulty, j.undecided, j.recovered, j.correlation, j.start_by,
+  j.schedule, j.nth, j.occurrence`
 
 const jobSQL = `select ` + jobColumns + ` from stint_jobs j where j.id = ?`
 
@@ -59,7 +60,9 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 		Timeout: time.Duration(q.ColumnInt64(15)) * time.Microsecond,
 		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19), MaxLosses: q.maxLosses(20),
 		Faulty: q.ColumnInt64(21) != 0, Undecided: q.ColumnText(22),
-		Provenance:  stint.Provenance{Recovered: stint.ID(q.ColumnInt64(23))},
+		Provenance: stint.Provenance{
+			Recovered: stint.ID(q.ColumnInt64(23)), Schedule: q.ColumnText(26), Nth: q.ColumnInt64(27), Occurrence: q.time(28),
+		},
 		Correlation: q.ColumnText(24), StartBy: q.time(25),
 	}
 	policy, err := s.policies.read(c, q.ColumnInt64(14))

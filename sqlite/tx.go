@@ -93,7 +93,7 @@ func (p *inTx) append(e *newEntry) (int64, error) {
 	r, err := p.insert.ExecContext(p.ctx, int64(e.lane), e.created, nilInt(e.job), nilInt(e.body), nilInt(e.due),
 		nilInt(e.policy), nilInt(e.timeout), e.attempt, e.priority, e.losses, e.suspect, e.maxLosses, e.queue, e.kind,
 		nilText(string(e.args)), nilText(e.tags), nilText(e.urn), nilText(e.source), nilText(string(e.metadata)), nilInt(flag(e.faulty)),
-		nilInt(e.recovered), nilText(e.correlation), nilInt(e.startBy))
+		nilInt(e.recovered), nilText(e.correlation), nilInt(e.startBy), nilText(e.schedule), nilInt(e.nth), nilInt(e.occurrence))
 	if err != nil {
 		return 0, err
 	}

@@ -13,7 +13,9 @@ import (
 func Facts(l *stint.Ledger) *check.Facts {
 	f := &check.Facts{Buried: make(map[int64]time.Time, len(l.Buried))}
 	for _, j := range l.Jobs {
-		f.Jobs = append(f.Jobs, check.Job{ID: int64(j.ID), State: string(j.State), Final: j.State.Final()})
+		f.Jobs = append(f.Jobs, check.Job{
+			ID: int64(j.ID), State: string(j.State), Final: j.State.Final(), Schedule: j.Schedule, Occurrence: j.Occurrence,
+		})
 	}
 	for _, e := range l.Entries {
 		f.Entries = append(f.Entries, check.Entry{

@@ -17,7 +17,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
 		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, StartBy: j.StartBy, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
-		Provenance: stint.Provenance{Recovered: job.from}, Correlation: d.correlation(job),
+		Provenance: d.provenance(job), Correlation: d.correlation(job),
 	}
 	var last stint.Position
 	for _, r := range rows {
@@ -131,7 +131,7 @@ func (d *database) fits(f stint.Filter, j stint.JobInfo) bool {
 	if f.Correlation == j.ID.String() && d.is("leaves out the first of a correlation") {
 		return false
 	}
-	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) &&
+	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Provenance.Schedule) &&
 		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) &&
 		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Executions)
 }
@@ -243,7 +243,7 @@ func (m *model) Audit(context.Context) (*stint.Ledger, error) {
 		l.Waiting = append(l.Waiting, *r.wait)
 	}
 	for _, j := range m.all() {
-		l.Jobs = append(l.Jobs, stint.LedgerJob{ID: j.ID, State: j.State})
+		l.Jobs = append(l.Jobs, stint.LedgerJob{ID: j.ID, State: j.State, Schedule: j.Provenance.Schedule, Occurrence: j.Provenance.Occurrence})
 	}
 	for _, e := range m.engines {
 		l.Engines = append(l.Engines, e.Token)

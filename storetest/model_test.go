@@ -61,6 +61,7 @@ type database struct {
 	held      map[stint.Token]bool
 	deleted   map[stint.Position]bool
 	paused    map[string]stint.QueueInfo
+	schedules map[string]*stint.ScheduleInfo
 	beats     map[stint.Token]int64 // the number of the last
 	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
@@ -80,7 +81,8 @@ type row struct {
 	asked  [32]byte        // of a key: the fingerprint of its job
 	holder stint.ID        // of a key
 	id     stint.ID
-	from   stint.ID // of a job: what it recovers
+	from   stint.ID         // of a job: what it recovers
+	origin stint.Provenance // of a job: the schedule that made it
 	made   time.Time
 	due    time.Time
 	lane   stint.LaneID
@@ -110,6 +112,7 @@ func (d *database) reset() {
 	d.cancelled = map[stint.ID]string{}
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}
+	d.schedules = map[string]*stint.ScheduleInfo{}
 	d.bells = map[int]func(){}
 }
 
@@ -230,7 +233,7 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 		Job: stint.Job{
 			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
 			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, StartBy: j.StartBy, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
-			Correlation: d.correlation(job), Provenance: stint.Provenance{Recovered: job.from},
+			Correlation: d.correlation(job), Provenance: d.provenance(job),
 			Created: job.made, Due: job.due,
 		},
 		Pos: stint.Position(pos), Ready: now, Suspect: s.Suspect,
@@ -257,6 +260,13 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	}
 	r := &row{tx: tx, num: pos, entry: e, faulty: faulty, id: job.id, made: now, lane: stint.LaneOf(s.Queue, s.Priority, part, j.Kind).ID}
 	d.rows = append(d.rows, r)
+}
+
+// provenance is what made a job.
+func (d *database) provenance(job *row) stint.Provenance {
+	p := job.origin
+	p.Recovered = job.from
+	return p
 }
 
 // maxLosses is how often a job may be lost.

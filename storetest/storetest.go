@@ -30,7 +30,7 @@ import (
 )
 
 // Store is what a store offers for the suite to prove. One that is also a
-// [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.TxFinisher], [stint.Holder],
+// [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.Scheduler], [stint.ScheduleKeeper], [stint.TxFinisher], [stint.Holder],
 // [stint.Clock], [stint.Immediate] or [stint.Evicter] has that proven too.
 type Store interface {
 	stint.Store
@@ -107,7 +107,7 @@ func Run(t *testing.T, h Harness) {
 		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
 		{"Now", nowTests}, {"Cancel", cancelTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
-		{"Pause", pauseTests},
+		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests},

@@ -21,6 +21,9 @@ type app struct {
 
 	config  string            // the file of settings, if there is one
 	origins map[string]origin // of flags that have not their default
+
+	schedules []fileSchedule // of the file
+
 	db      databaseFlags
 	json    bool
 	started bool // a command began: what fails from here on is not its use

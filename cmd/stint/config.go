@@ -32,6 +32,13 @@ TOML, and its keys are flags:
   [kinds.http]
   private = true                 # --http-private
 
+  [schedules.backup]             # declared by work and up; as stint schedules add
+  cron = "30 2 * * *"            # or every = "5m"
+  zone = "Europe/Berlin"
+  kind = "sh"
+  args = {argv = ["pg_dump", "shop"]}
+  unique = true                  # and missed, queue, priority, retry, timeout, tags, …
+
 Paths count from where stint is run, as those of flags do. A file is checked whole
 by every command that reads it: a key or a value that is wrong ends it with code 2.
 Passwords are not printed.`
@@ -94,6 +101,9 @@ func (a *app) effective(flags *pflag.FlagSet) []shownSetting {
 		}
 		shown = append(shown, s)
 	})
+	for _, f := range a.schedules {
+		shown = append(shown, f.shown())
+	}
 	return shown
 }
 

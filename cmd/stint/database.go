@@ -45,6 +45,8 @@ type roles interface {
 	stint.Canceller
 	stint.Operator
 	stint.Pauser
+	stint.Scheduler
+	stint.ScheduleKeeper
 	stint.Migrator
 }
 

@@ -53,7 +53,7 @@ func (a *app) enqueueCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		opts, err := flags.options(cmd)
+		opts, err := flags.options(cmd.Flags())
 		if err != nil {
 			return err
 		}
@@ -87,9 +87,21 @@ func (a *app) jsonArgument(args []string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// enqueue stores one job and prints its id. What can never be right is found
-// before anything is opened, so that nothing is created on its behalf.
+// enqueue stores one job and prints its id.
 func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option) error {
+	return a.accept(ctx, kind, args, force, opts, func(db *database, job stint.NewJob) error {
+		receipt, err := stint.NewClient(db).EnqueueReceipt(ctx, job)
+		if err != nil {
+			return err
+		}
+		return a.printReceipt(receipt)
+	})
+}
+
+// accept checks a job, opens the database, and does something with the job. What
+// can never be right is found before anything is opened, so that nothing is
+// created on its behalf.
+func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option, do func(*database, stint.NewJob) error) error {
 	if err := (stint.Declaration{Name: kind}).Job(args, opts...).Check(stint.Limits{}); err != nil {
 		return hintInput(err)
 	}
@@ -117,15 +129,11 @@ func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, fo
 	if err != nil {
 		return err
 	}
-	receipt, err := stint.NewClient(db).EnqueueReceipt(ctx, declared.Job(args, opts...))
-	if err != nil {
+	if err := do(db, declared.Job(args, opts...)); err != nil {
 		return hintInput(err)
 	}
 	if created {
 		a.note("created %s", a.db.url)
-	}
-	if err := a.printReceipt(receipt); err != nil {
-		return err
 	}
 	a.noteIfIdle(ctx, db)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
 )
@@ -55,7 +56,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, engine.ErrStillRunning):
 		return exitStillRunning
-	case errors.As(err, &usage), errors.Is(err, stint.ErrInvalid), errors.Is(err, retry.ErrInvalid):
+	case errors.As(err, &usage), errors.Is(err, stint.ErrInvalid), errors.Is(err, retry.ErrInvalid), errors.Is(err, cron.ErrInvalid):
 		return exitUsage
 	}
 	return exitFailed

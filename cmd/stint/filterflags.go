@@ -21,7 +21,7 @@ type filterFlags struct {
 	created, due, finished    [2]momentValue // after, before
 	names                     []string       // of the flags
 	kind, queue, tag, urn, by string
-	correl                    string
+	correl, schedule          string
 }
 
 var outcomes = []stint.Outcome{
@@ -40,6 +40,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	own.StringVar(&f.urn, "urn", "", "only jobs about this thing")
 	own.StringVar(&f.by, "source", "", "only jobs from this source")
 	own.StringVar(&f.correl, "correlation", "", "only jobs that come from each other: an id that they were given, or the first one's own")
+	own.StringVar(&f.schedule, "schedule", "", "only jobs that this schedule made")
 	own.BoolVar(&f.filter.Faulty, "faulty", false, "only jobs that failed so often that one should look at them before they have failed for good")
 	var words []string
 	for _, o := range outcomes {
@@ -81,7 +82,7 @@ func (f *filterFlags) check(cmd *cobra.Command) error {
 	}{
 		{"kind", f.kind, &f.filter.Kind}, {"queue", f.queue, &f.filter.Queue}, {"tag", f.tag, &f.filter.Tag},
 		{"urn", f.urn, &f.filter.URN}, {"source", f.by, &f.filter.Source},
-		{"correlation", f.correl, &f.filter.Correlation},
+		{"correlation", f.correl, &f.filter.Correlation}, {"schedule", f.schedule, &f.filter.Schedule},
 	} {
 		if !cmd.Flags().Changed(flag.name) {
 			continue

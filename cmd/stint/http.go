@@ -59,7 +59,7 @@ func (a *app) httpCommand() *cobra.Command {
 		if err := request.Check(); err != nil {
 			return err
 		}
-		opts, err := flags.options(cmd)
+		opts, err := flags.options(cmd.Flags())
 		if err != nil {
 			return err
 		}

@@ -2,10 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
@@ -52,9 +52,26 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.force, "force", false, "enqueue even if no engine ever declared the kind")
 }
 
+// ofOneJob are the flags that can be said of one job only, and not of all that a
+// schedule makes.
+var ofOneJob = []string{"in", "at", "start-by", "idempotency-key"}
+
+// addLasting adds the flags that may be said of many jobs at once.
+func (f *jobFlags) addLasting(flags *pflag.FlagSet) {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.add(all)
+	delete(all.Lookup("correlation").Annotations, envMark) // which is that of the job at hand
+	all.Lookup("correlation").Usage = "an id that all of its jobs share; the own id of each unless given"
+	all.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(ofOneJob, flag.Name) {
+			flags.AddFlag(flag)
+		}
+	})
+}
+
 // options are the flags that were given.
-func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
-	given := cmd.Flags().Changed
+func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
+	given := flags.Changed
 	if given("in") && given("at") {
 		return nil, usagef("--in and --at exclude each other")
 	}
@@ -84,7 +101,9 @@ func (f *jobFlags) options(cmd *cobra.Command) ([]stint.Option, error) {
 	add("priority", stint.Priority(f.priority))
 	add("in", stint.In(f.in))
 	add("at", stint.At(f.at.time))
-	add("tag", stint.Tag(f.tags...))
+	if len(f.tags) > 0 {
+		opts = append(opts, stint.Tag(f.tags...))
+	}
 	add("urn", stint.URN(f.urn))
 	add("source", stint.Source(f.source))
 	if f.correl != "" {

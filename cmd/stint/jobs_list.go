@@ -18,7 +18,7 @@ last id shown.
 
 ` + timesHelp + `
 
-Filters by tag, urn, correlation, outcome, error, faulty, and the states scheduled,
+Filters by tag, urn, correlation, schedule, outcome, error, faulty, and the states scheduled,
 retrying, failed and cancelled look only at jobs that may fit; with others alone, the
 search goes through all jobs until it has found enough.`
 

@@ -78,6 +78,13 @@ func (a *app) showJob(j *stint.JobInfo, engines crew, now time.Time) {
 	if j.Provenance.Recovered != 0 {
 		field("provenance", fmt.Sprintf("recovered from job %d", j.Provenance.Recovered))
 	}
+	if p := j.Provenance; p.Schedule != "" {
+		of := "run out of turn"
+		if !p.Occurrence.IsZero() {
+			of = "of " + moment(p.Occurrence)
+		}
+		field("provenance", fmt.Sprintf("number %d of the schedule %s, %s", p.Nth, visible(p.Schedule), of))
+	}
 	field("metadata", cut(visible(string(j.Metadata)), 2000))
 	field("retry", j.Retry)
 	if j.Timeout > 0 {

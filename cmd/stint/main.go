@@ -19,7 +19,10 @@
 // them, with a hint where one helps, and turns them into an exit code.
 package main
 
-import "os"
+import (
+	"os"
+	_ "time/tzdata" // zones of schedules on machines that have none installed
+)
 
 func main() {
 	os.Exit(newApp().run(os.Args[1:]))

@@ -44,6 +44,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.httpCommand(),
 		a.jobsCommand(),
 		a.queuesCommand(),
+		a.schedulesCommand(),
 		a.kindsCommand(),
 		a.enginesCommand(),
 		a.migrateCommand(),

@@ -75,6 +75,7 @@ func (a *app) readSettings(flags *pflag.FlagSet) error {
 		if file, err = readFile(a.config); err != nil {
 			return err
 		}
+		a.schedules = file.schedules
 	}
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -37,17 +37,21 @@ type (
 	takesTable interface {
 		SetPart(name string, n int64) error
 	}
+	takesAny interface{ SetAny(value any) error }
 )
 
 // set gives a flag what stands in the file. TOML knows types, and a file is held
 // to them: a number in quotes is none.
 func (e entry) set(v pflag.Value) error {
+	if some, ok := v.(takesAny); ok {
+		return e.refuse(some.SetAny(e.value))
+	}
 	list, isList := v.(takesList)
 	table, isTable := v.(takesTable)
 	isBool := v.Type() == "bool"
 	switch x := e.value.(type) {
 	case string:
-		if !isList && !isTable && !isBool {
+		if !isList && !isTable && !isBool && v.Type() != "int" {
 			return e.refuse(v.Set(x))
 		}
 	case bool:
@@ -55,7 +59,7 @@ func (e entry) set(v pflag.Value) error {
 			return e.refuse(v.Set(strconv.FormatBool(x)))
 		}
 	case int64:
-		if isTable {
+		if isTable || v.Type() == "int" {
 			return e.refuse(v.Set(strconv.FormatInt(x, 10)))
 		}
 	case []any:
@@ -105,6 +109,7 @@ func (e entry) setTable(v takesTable) error {
 // are missing are strings.
 var forms = map[string]string{
 	"bool":     "true or false",
+	"int":      "a number",
 	"duration": `a string: "90s"`,
 	"time":     `a string: "2s"`,
 	"names":    `an array of strings: ["mail", "default"]`,

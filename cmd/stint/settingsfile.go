@@ -25,6 +25,8 @@ type settingsFile struct {
 	known   map[string]*pflag.Flag // what may stand in it, by key
 	lines   map[string]int         // of keys and of tables
 	entries map[string]entry       // what stands in it, by key
+
+	schedules []fileSchedule
 }
 
 func (f *settingsFile) entry(key string) (entry, bool) {
@@ -126,6 +128,10 @@ func (f *settingsFile) read(above string, table map[string]any) error {
 		flag, known := f.known[e.key]
 		inner, isTable := e.value.(map[string]any)
 		switch {
+		case e.key == schedulesKey:
+			if err := f.readSchedules(e); err != nil {
+				return err
+			}
 		case known:
 			e.parts = f.list(e.key, inner)
 			if err := e.set(flag.Value); err != nil {
@@ -185,6 +191,7 @@ func (f *settingsFile) unknown(e entry) error {
 		offer(f.known[key].Name, key)
 		offer(key, key)
 	}
+	offer(schedulesKey, "["+schedulesKey+".NAME]")
 	for _, text := range []string{e.key, e.key[strings.LastIndexByte(e.key, '.')+1:]} {
 		names.SuggestionsMinimumDistance = min(2, max(1, len(text)-2))
 		if similar := names.SuggestionsFor(text); len(similar) > 0 {

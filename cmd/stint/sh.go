@@ -49,7 +49,7 @@ func (a *app) shCommand() *cobra.Command {
 		if err := command.Check(); err != nil {
 			return err
 		}
-		opts, err := flags.options(cmd)
+		opts, err := flags.options(cmd.Flags())
 		if err != nil {
 			return err
 		}

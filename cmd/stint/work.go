@@ -152,6 +152,10 @@ func (a *app) prepare(ctx context.Context, f *engineFlags) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.declareSchedules(ctx, db, mux); err != nil {
+		db.Close()
+		return nil, err
+	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cmp.Or(f.logLevel, "info"))); err != nil {
 		return nil, settingf("log-level", "%w", err)

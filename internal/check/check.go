@@ -97,6 +97,7 @@ func Compare(h *History, f *Facts, opt Options) *Report {
 		c.handlers(s)
 	})
 	c.absent()
+	c.occurrences()
 	return c.report
 }
 
@@ -107,6 +108,7 @@ func Invariants(f *Facts) []Violation {
 	c := newChecker(new(History), f, Options{})
 	c.engines()
 	tell(f, nil, nil, c.invariants)
+	c.occurrences()
 	return c.report.Violations
 }
 

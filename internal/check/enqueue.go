@@ -40,6 +40,7 @@ func (c *checker) origin(s *story) {
 		case len(s.jobs) == 0:
 		case s.jobs[0].Recovers != 0:
 			c.recovered(&s.jobs[0])
+		case s.jobs[0].Schedule != "":
 		default:
 			c.stray(&s.jobs[0])
 		}

@@ -12,6 +12,10 @@ type Facts struct {
 	Waiting    []Waiting
 	Roster     []int64             // tokens of the engines that stand
 	Buried     map[int64]time.Time // and of those that do not, with the moment, by the store's clock
+
+	// Occurrences are those of schedules that must each have its job. Others
+	// may have one.
+	Occurrences map[string][]time.Time
 }
 
 // Job is one job as people see it, with what its producer asked for.
@@ -39,6 +43,11 @@ type Job struct {
 	// Recovers is the job that had ended and that this one does again: no
 	// producer enqueued it. 0 when it does none.
 	Recovers int64
+
+	// Schedule made it, of Occurrence: no producer enqueued it. Empty when a
+	// producer did; the zero time when it was run out of turn.
+	Schedule   string
+	Occurrence time.Time
 
 	// Kept says that its handler may go on, for as long as it likes, when its
 	// engine was buried.

@@ -33,6 +33,8 @@ const (
 	RuleRoster    Rule = "roster"    // whoever has unfinished entries claimed stands in the roster
 	RuleBuried    Rule = "buried"    // a buried engine records nothing
 	RuleClean     Rule = "clean"     // an engine that stopped cleanly left nothing behind
+
+	RuleOccurrence Rule = "occurrence" // an occurrence of a schedule has one job
 )
 
 // The rules on runs.
@@ -48,7 +50,7 @@ const (
 var Rules = []Rule{
 	RuleCommitted, RuleRolledBack, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
-	RuleClaim, RuleRoster, RuleBuried, RuleClean,
+	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence,
 	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap,
 }
 

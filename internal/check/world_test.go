@@ -67,6 +67,14 @@ func (w *world) again(old, key string) *Job {
 	return j
 }
 
+// made is a job that a schedule made so many hours after midnight.
+func (w *world) made(hour int) {
+	w.job("made", Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
+	w.h.Enqueues = w.h.Enqueues[:len(w.h.Enqueues)-1]
+	j := &w.f.Jobs[len(w.f.Jobs)-1]
+	j.Schedule, j.Occurrence = "hourly", midnight.Add(time.Duration(hour)*time.Hour)
+}
+
 // life leads one job through its places.
 type life struct {
 	w       *world

@@ -59,6 +59,15 @@ var wrong = []struct {
 		at := w.run("plain").Start - 1
 		w.opt.Deleted = append(w.opt.Deleted, Deletion{Job: w.key["plain"], At: at})
 	}},
+	{RuleOccurrence, "an occurrence with two jobs", func(w *world) {
+		w.made(1)
+		w.made(2)
+		w.made(1)
+	}},
+	{RuleOccurrence, "an occurrence without a job", func(w *world) {
+		w.made(1)
+		w.f.Occurrences = map[string][]time.Time{"hourly": {midnight.Add(time.Hour), midnight.Add(2 * time.Hour)}}
+	}},
 	{RuleDrained, "a job that is left", func(w *world) {
 		w.opt.Drained = true
 		drop(w, "scheduled", "retrying", "running", "ending", "marked")

@@ -68,9 +68,13 @@ create table stint.entries (
   metadata jsonb, -- an object of the producer's own
   correlation text,              -- null when it is the job's id
   recovered bigint check (recovered < pos), -- the job that had ended and that this one does again
+  schedule text,                 -- the schedule that made it, null for none
+  nth      bigint,               -- its number among the jobs of that, from 1
+  occurrence timestamptz,        -- what it was made of; null for one that was run out of turn
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (body is null or job is not null),
   constraint entries_start_by check (start_by >= due), -- else it could never begin
+  check ((schedule is null) = (nth is null) and (occurrence is null or schedule is not null)),
   primary key (pos)
 );
 
@@ -91,6 +95,10 @@ create index entries_correlation on stint.entries (correlation, pos) where corre
 
 -- What a job was recovered as, if it was.
 create index entries_recovered on stint.entries (recovered, pos) where recovered is not null;
+
+-- The last line: no occurrence of a schedule has two jobs. And the way to the jobs
+-- of one, for people.
+create unique index entries_schedule on stint.entries (schedule, occurrence) where schedule is not null;
 
 -- Tags, only for jobs that have some: no index of the hot tables pays for them.
 create table stint.job_tags (
@@ -275,3 +283,35 @@ create table stint.kinds (
   max_losses smallint check (max_losses >= 0), -- null for the default
   declared timestamptz not null default clock_timestamp() -- when it was declared so
 );
+
+-- Schedules. Whoever fires one locks its row and, in the same statement, makes
+-- the jobs and moves it on; the revision tells whether it is still what the
+-- occurrences were computed from.
+create table stint.schedules (
+  name        text   collate "C" primary key check (name <> '' and octet_length(name) <= 255), -- what it is known by
+  recurrence  text   not null,   -- when, as text: five cron fields, every 5m, function:name
+  function    text,              -- the recurrence function to ask, null for none
+  zone        text   not null,   -- the IANA name of the zone whose clock that is about
+  job         jsonb  not null,   -- what it makes
+  overlap     boolean not null,  -- whether occurrences are fired while the last job has not ended
+  missed      text   not null,   -- what becomes of occurrences that nobody fired in time: one, none, all:100
+  not_before  timestamptz,       -- the earliest occurrence that there may be
+  not_after   timestamptz,       -- the last occurrence that there may be
+  after       timestamptz not null default clock_timestamp(), -- occurrences up to this are dealt with
+  next        timestamptz,       -- null when it is not known yet, or never
+  ended       timestamptz,       -- when it was found that it never fires again
+  paused      timestamptz,       -- since when nothing of it is fired
+  paused_by   text,              -- who paused it
+  paused_why  text,              -- and why
+  fired       bigint not null default 0, -- jobs made
+  skipped     bigint not null default 0, -- occurrences that would have overlapped
+  passed      bigint not null default 0, -- occurrences that were missed and not made up for
+  last_occurrence timestamptz,   -- of the last job that has one
+  last_job    bigint,            -- the last job that it made
+  created     timestamptz not null default clock_timestamp(), -- when it was first declared
+  declared    timestamptz not null default clock_timestamp(), -- when it was last declared
+  declared_by text,              -- who did that
+  revision    bigint not null default 1 -- another one after every change
+);
+-- What to look at next: those of which nothing is known first.
+create index schedules_next on stint.schedules (next nulls first, name) where paused is null and ended is null;

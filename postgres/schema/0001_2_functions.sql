@@ -255,7 +255,7 @@ create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
   retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, correlation text, max_losses smallint,
-  start_by timestamptz, recovered bigint, cancelled boolean)
+  start_by timestamptz, recovered bigint, schedule text, nth bigint, occurrence timestamptz, cancelled boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -270,6 +270,7 @@ begin
            coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
            coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
            coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
+           coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
            any_cancelled and exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos))
     from unnest(p_at) with ordinality as a(pos, i)
     join stint.entries e on e.pos = a.pos

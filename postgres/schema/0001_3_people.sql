@@ -46,7 +46,7 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, 
        case when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
        case when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
-       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered,
+       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered, j.schedule, j.nth, j.occurrence,
        coalesce(j.correlation, j.id::text) as correlation
 from (
   select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source, b.correlation,
@@ -66,7 +66,7 @@ from (
          case when e.pos is null then x.started else l.started end as started,
          case when e.pos is null then x.finished else l.finished end as finished,
          case when e.pos is null then x.result else l.result end as result,
-         case when e.pos is null then x.error else l.error end as error, b.recovered
+         case when e.pos is null then x.error else l.error end as error, b.recovered, b.schedule, b.nth, b.occurrence
   from stint.entries b
   left join stint.waiting w on w.job = b.pos
   left join stint.cancellations k on k.job = b.pos

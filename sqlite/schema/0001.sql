@@ -53,10 +53,14 @@ create table stint_entries (
   metadata text check (json_valid(metadata) and json_type(metadata) = 'object'),
   correlation text check (correlation <> ''), -- null when it is the job's id
   recovered integer check (recovered < pos), -- the job that had ended and that this one does again
+  schedule text check (schedule <> ''), -- the schedule that made it, null for none
+  nth      integer,              -- its number among the jobs of that, from 1
+  occurrence integer,            -- what it was made of; null for one that was run out of turn
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (job <> pos),
   check (body is null or job is not null),
-  check (start_by >= due) -- else it could never begin
+  check (start_by >= due), -- else it could never begin
+  check ((schedule is null) = (nth is null) and (occurrence is null or schedule is not null))
 ) strict;
 
 -- Claims read a lane in this order; every SQLite index ends with the rowid,
@@ -74,6 +78,10 @@ create index stint_entries_correlation on stint_entries (correlation) where corr
 
 -- What a job was recovered as, if it was.
 create index stint_entries_recovered on stint_entries (recovered) where recovered is not null;
+
+-- The last line: no occurrence of a schedule has two jobs. And the way to the jobs
+-- of one, for people.
+create unique index stint_entries_schedule on stint_entries (schedule, occurrence) where schedule is not null;
 
 -- Tags, only for jobs that have some: no index of the hot tables pays for them.
 create table stint_job_tags (
@@ -247,6 +255,37 @@ create table stint_kinds (
   declared integer not null -- what it says now
 ) strict, without rowid;
 
+-- Schedules. Whoever fires one makes the jobs and moves it on in one transaction;
+-- the revision tells whether it is still what the occurrences were computed from.
+create table stint_schedules (
+  name       text primary key check (name <> ''), -- what it is known by
+  recurrence text not null,      -- when, as text: five cron fields, every 5m, function:name
+  function   text,               -- the recurrence function to ask, null for none
+  zone       text not null,      -- the IANA name of the zone whose clock that is about
+  job        text not null check (json_valid(job)), -- what it makes
+  overlap    integer not null check (overlap in (0, 1)), -- whether occurrences are fired while the last job has not ended
+  missed     text not null,      -- what becomes of occurrences that nobody fired in time: one, none, all:100
+  not_before integer,            -- the earliest occurrence that there may be
+  not_after  integer,            -- the last occurrence that there may be
+  after      integer not null,   -- occurrences up to this are dealt with
+  next       integer,            -- null when it is not known yet, or never
+  ended      integer,            -- when it was found that it never fires again
+  paused     integer,            -- since when nothing of it is fired
+  paused_by  text,               -- who paused it
+  paused_why text,               -- and why
+  fired      integer not null default 0, -- jobs made
+  skipped    integer not null default 0, -- occurrences that would have overlapped
+  passed     integer not null default 0, -- occurrences that were missed and not made up for
+  last_occurrence integer,       -- of the last job that has one
+  last_job   integer,            -- the last job that it made
+  created    integer not null,   -- when it was first declared
+  declared   integer not null,   -- when it was last declared
+  declared_by text,              -- who did that
+  revision   integer not null default 1 -- another one after every change
+) strict, without rowid;
+-- What to look at next: those of which nothing is known first.
+create index stint_schedules_next on stint_schedules (next) where paused is null and ended is null;
+
 -- What people query: one row per job, with its state. A job waits, or it has
 -- an entry without an execution, or one with a final execution; never two of
 -- these. One that somebody cancelled shows so at once, unless it runs. The three arms are each in the order of ids, so that a page of a list
@@ -259,7 +298,7 @@ create view stint_jobs as
          cast(b.created as integer) as created, cast(ifnull(w.due, ifnull(b.due, b.created)) as integer) as due,
          l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
          w.faulty is not null and w.job not in (select c.job from stint_cancellations c) as faulty, cast(w.undecided as text) as undecided,
-         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by
+         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.schedule, b.nth, b.occurrence
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_executions l
@@ -275,7 +314,7 @@ union all
                      case x.outcome when 1 then 'done' when 6 then 'cancelled' end) as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error,
-         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by
+         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.schedule, e.nth, e.occurrence
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
@@ -292,7 +331,7 @@ union all
          l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
          e.faulty is not null and x.pos is null and not (e.job in (select c.job from stint_cancellations c)
            and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)), cast(null as text),
-         b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by
+         b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.schedule, b.nth, b.occurrence
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+)
+
+func (a *app) schedulesCommand() *cobra.Command {
+	return a.group(&cobra.Command{
+		Use:     "schedules",
+		Aliases: []string{"schedule"},
+		Short:   "List, add, pause, run and remove schedules",
+	},
+		a.schedulesListCommand(),
+		a.schedulesShowCommand(),
+		a.schedulesAddCommand(),
+		a.schedulesPauseCommand(),
+		a.schedulesResumeCommand(),
+		a.schedulesRunCommand(),
+		a.schedulesRemoveCommand(),
+	)
+}
+
+func (a *app) schedulesListCommand() *cobra.Command {
+	return lists(a, &cobra.Command{
+		Short: "List the schedules with when they fire next",
+		Long: `List shows every schedule by its name, who declared it last and when. One that a
+program or a file does not declare any more stays until it is removed.`,
+	}, (*database).Schedules, a.listSchedules)
+}
+
+func (a *app) listSchedules(schedules []stint.ScheduleInfo) {
+	if len(schedules) == 0 {
+		a.note("no schedules")
+		return
+	}
+	now := time.Now()
+	t := newTable(a.out, "schedule", "when", "kind", "next", "fired", "state", "declared")
+	for _, s := range schedules {
+		t.AppendRow([]any{visible(s.Name), cut(whenInWords(&s), 60), visible(kindOf(&s)), nextInWords(&s, now), count(s.Fired),
+			stateOfSchedule(&s, now), declaredInWords(&s, now)})
+	}
+	t.Render()
+}
+
+// whenInWords says when a schedule fires, with its zone where that matters.
+func whenInWords(s *stint.ScheduleInfo) string {
+	if s.Problem != nil {
+		return visible(s.Stored.Recurrence)
+	}
+	text := s.Recurrence.Words()
+	if s.Zone != "UTC" && !strings.HasPrefix(s.Recurrence.String(), "every ") {
+		text += " in " + s.Zone
+	}
+	return visible(text)
+}
+
+func kindOf(s *stint.ScheduleInfo) string {
+	if s.Problem != nil {
+		return "?"
+	}
+	return s.Job.Kind
+}
+
+func nextInWords(s *stint.ScheduleInfo, now time.Time) string {
+	switch {
+	case s.State() != "active":
+		return "-"
+	case s.Next.IsZero():
+		return "to be found"
+	default:
+		return moment(s.Next) + " (" + ago(s.Next, now) + ")"
+	}
+}
+
+// stateOfSchedule says whether it fires, and if not why.
+func stateOfSchedule(s *stint.ScheduleInfo, now time.Time) string {
+	switch s.State() {
+	case "ended":
+		return "ended " + ago(s.Ended, now)
+	case "paused":
+		return pausedInWords(stint.QueueInfo{Paused: s.Paused, By: s.PausedBy, Why: s.PausedWhy}, now)
+	}
+	if s.Problem != nil {
+		return "of a newer program"
+	}
+	return "active"
+}
+
+func declaredInWords(s *stint.ScheduleInfo, now time.Time) string {
+	text := ago(s.Declared, now)
+	if s.By != "" {
+		text += " by " + visible(s.By)
+	}
+	return text
+}
+
+const schedulesPauseLong = `Pause lets nothing of schedules be fired, on every engine and at once. Jobs that
+they made go on. What comes while they are paused is not made up for.`
+
+func (a *app) schedulesPauseCommand() *cobra.Command {
+	var why, by string
+	cmd := a.does(&cobra.Command{
+		Use:     "pause SCHEDULE...",
+		Short:   "Let nothing of schedules be fired",
+		Long:    schedulesPauseLong,
+		Example: `  stint schedules pause nightly --why "the archive is full"`,
+		Args:    cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
+			changed, err := db.PauseSchedule(ctx, name, by, why)
+			if changed {
+				return "is paused", err
+			}
+			return "was paused already", err
+		})
+	})
+	cmd.Flags().StringVar(&why, "why", "", "the reason that is kept with the schedule")
+	cmd.Flags().StringVar(&by, "by", whoami(), "who pauses it")
+	return cmd
+}
+
+func (a *app) schedulesResumeCommand() *cobra.Command {
+	return a.does(&cobra.Command{
+		Use:   "resume SCHEDULE...",
+		Short: "Let paused schedules fire again, from now on",
+		Args:  cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
+			changed, err := db.ResumeSchedule(ctx, name)
+			if err != nil || !changed {
+				return "was not paused", err
+			}
+			planNew(ctx, db)
+			return "is resumed", nil
+		})
+	})
+}
+
+const schedulesRunLong = `Run-now makes a job of schedules at once and prints its id, also of one that is
+paused or has ended. The job has a number as any other of the schedule, but is of no
+occurrence, and the next one stays. A unique schedule refuses while the job before has
+not ended.`
+
+func (a *app) schedulesRunCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:   "run-now SCHEDULE...",
+		Short: "Make a job of schedules now, out of turn",
+		Long:  schedulesRunLong,
+		Args:  cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.withSchedules(ctx, args, func(db *database, name string) error {
+			id, err := db.RunSchedule(ctx, name)
+			if err != nil {
+				return err
+			}
+			return a.printReceipt(stint.Receipt{ID: id})
+		})
+	}))
+}
+
+const schedulesRemoveLong = `Remove forgets schedules with their counters, and cancels those of their jobs that
+have not begun. What runs goes on. One that a program or a file still declares comes
+back when an engine starts: take it out there first, or pause it.`
+
+func (a *app) schedulesRemoveCommand() *cobra.Command {
+	return a.does(&cobra.Command{
+		Use:     "remove SCHEDULE...",
+		Aliases: []string{"rm"},
+		Short:   "Forget schedules, and cancel what has not begun of them",
+		Long:    schedulesRemoveLong,
+		Args:    cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
+			ids, err := db.RemoveSchedule(ctx, name, "its schedule was removed")
+			if len(ids) == 0 {
+				return "is removed; no job of it was pending", err
+			}
+			var list []string
+			for _, id := range ids {
+				list = append(list, id.String())
+			}
+			return fmt.Sprintf("is removed, and cancelled %s: %s", counted(len(ids), "pending job"), strings.Join(list, " ")), err
+		})
+	})
+}
+
+// eachSchedule does something to each schedule and says what came of it.
+func (a *app) eachSchedule(ctx context.Context, names []string, do func(db *database, name string) (string, error)) error {
+	return a.withSchedules(ctx, names, func(db *database, name string) error {
+		came, err := do(db, name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "schedule %s %s\n", visible(name), came)
+		return nil
+	})
+}
+
+// withSchedules does something with each name, once it is known that all of them
+// can be names.
+func (a *app) withSchedules(ctx context.Context, names []string, do func(db *database, name string) error) error {
+	for _, name := range names {
+		if err := stint.CheckName("schedule", name); err != nil {
+			return err
+		}
+	}
+	db, err := a.open(ctx, changing)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, name := range names {
+		if err := do(db, name); err != nil {
+			return hintSchedule(err)
+		}
+	}
+	return nil
+}
+
+// planNew has the next occurrences found of what was resumed, as far as this
+// program can; engines find the others.
+func planNew(ctx context.Context, db *database) {
+	_, _ = db.FireSchedules(ctx, stint.Firing{Limit: 1000, OnlyNew: true}, stint.NewPlanner(nil).Plan)
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/retry"
+)
+
+// shownUpcoming is how many of the next occurrences are shown, and shownJobs how
+// many of the last jobs.
+const shownUpcoming, shownJobs = 10, 10
+
+// shownSchedule is a schedule for --json.
+type shownSchedule struct {
+	Schedule *stint.ScheduleInfo `json:"schedule"`
+	Upcoming []time.Time         `json:"upcoming"`
+	Jobs     []stint.JobInfo     `json:"jobs"`
+}
+
+func (a *app) schedulesShowCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:   "show SCHEDULE",
+		Short: "Show a schedule with what comes next and what it made",
+		Long: `Show prints what a schedule does, its next ten occurrences by the clock of its zone
+and in UTC, and its last jobs.`,
+		Args: arguments(1, "SCHEDULE"),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		db, err := a.open(ctx, looking)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		s, err := db.Schedule(ctx, args[0])
+		if err != nil {
+			return hintSchedule(err)
+		}
+		jobs, err := db.Jobs(ctx, stint.Filter{Schedule: s.Name, Limit: shownJobs})
+		if err != nil {
+			return err
+		}
+		times, problem := stint.NewPlanner(nil).Upcoming(s, shownUpcoming)
+		if a.json {
+			return a.printJSON(shownSchedule{s, append([]time.Time{}, times...), append([]stint.JobInfo{}, jobs...)})
+		}
+		a.showSchedule(s, time.Now())
+		a.showUpcoming(s, times, problem)
+		a.showMade(jobs)
+		return nil
+	}))
+}
+
+func (a *app) showSchedule(s *stint.ScheduleInfo, now time.Time) {
+	fmt.Fprintf(a.out, "schedule %s is %s\n\n", visible(s.Name), stateOfSchedule(s, now))
+	t := newTable(a.out)
+	field := func(name, value string) {
+		if value != "" {
+			t.AppendRow([]any{"  " + name, value})
+		}
+	}
+	field("when", whenInWords(s))
+	field("recurrence", visible(s.Stored.Recurrence))
+	field("zone", s.Zone)
+	bound := func(name string, at time.Time) {
+		if !at.IsZero() {
+			field(name, moment(at))
+		}
+	}
+	bound("not before", s.NotBefore)
+	bound("not after", s.NotAfter)
+	if s.Problem == nil {
+		showTemplate(field, s.Job)
+	} else {
+		field("problem", s.Problem.Error())
+	}
+	if s.Unique {
+		field("unique", "not while the job before has not ended")
+	}
+	field("missed", s.Stored.Missed)
+	fired := counted(s.Fired, "job")
+	if s.Skipped > 0 {
+		fired += ", " + count(s.Skipped) + " skipped to not overlap"
+	}
+	if s.Passed > 0 {
+		fired += ", " + count(s.Passed) + " missed"
+	}
+	field("fired", fired)
+	if !s.LastOccurrence.IsZero() {
+		field("last", moment(s.LastOccurrence)+" ("+ago(s.LastOccurrence, now)+")")
+	}
+	field("created", moment(s.Created)+" ("+ago(s.Created, now)+")")
+	field("declared", declaredInWords(s, now))
+	t.Render()
+}
+
+// showTemplate shows what is made.
+func showTemplate(field func(name, value string), j stint.NewJob) {
+	field("kind", visible(j.Kind))
+	field("args", cut(visible(string(j.Args)), 2000))
+	field("queue", visible(j.Queue))
+	if j.Priority != 0 {
+		field("priority", fmt.Sprint(j.Priority))
+	}
+	field("tags", visible(strings.Join(j.Tags, ", ")))
+	field("urn", visible(j.URN))
+	field("source", visible(j.Source))
+	field("correlation", visible(j.Correlation))
+	field("metadata", cut(visible(string(j.Metadata)), 2000))
+	field("retry", j.Retry.String())
+	if j.Timeout > 0 {
+		field("timeout", retry.FormatDuration(j.Timeout))
+	}
+	if j.StartWithin > 0 {
+		field("start within", retry.FormatDuration(j.StartWithin))
+	}
+}
+
+func (a *app) showUpcoming(s *stint.ScheduleInfo, times []time.Time, problem error) {
+	fmt.Fprintln(a.out)
+	switch {
+	case errors.Is(problem, cron.ErrUnknownFunc):
+		fmt.Fprintln(a.out, "what comes next is known by programs that have its function")
+	case problem != nil:
+		fmt.Fprintln(a.out, "what comes next cannot be told here:", visible(problem.Error()))
+	case len(times) == 0:
+		fmt.Fprintln(a.out, "nothing comes next")
+	default:
+		t := newTable(a.out, "next in "+s.Zone, "utc")
+		for _, at := range times {
+			t.AppendRow([]any{at.Format("Mon 2006-01-02 15:04:05 -07:00"), at.UTC().Format("2006-01-02 15:04:05")})
+		}
+		t.Render()
+	}
+}
+
+func (a *app) showMade(jobs []stint.JobInfo) {
+	if len(jobs) == 0 {
+		return
+	}
+	fmt.Fprintln(a.out)
+	t := newTable(a.out, "number", "job", "occurrence", "state", "started", "took", "reason")
+	for _, j := range jobs {
+		of, began, long := "out of turn", "-", "-"
+		if !j.Provenance.Occurrence.IsZero() {
+			of = moment(j.Provenance.Occurrence)
+		}
+		if !j.Started.IsZero() {
+			began, long = moment(j.Started), took(max(0, j.Finished.Sub(j.Started)))
+		}
+		t.AppendRow([]any{j.Provenance.Nth, j.ID, of, string(j.State), began, long, cut(visible(why(j)), 60)})
+	}
+	t.Render()
+}
+
+// hintSchedule adds advice to what is wrong with a schedule.
+func hintSchedule(err error) error {
+	var busy *stint.ScheduleBusyError
+	switch {
+	case errors.As(err, &busy):
+		return withHint(err, "stint jobs show %d tells what it waits for", busy.Job)
+	case errors.Is(err, stint.ErrNoSchedule):
+		return withHint(err, "stint schedules list shows those that there are")
+	}
+	return err
+}

@@ -1,0 +1,213 @@
+package stint
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint/cron"
+)
+
+// Schedule makes a job again and again. Declare one with [Mux.Schedule], so that
+// every engine of the program does, or with [Client.Schedule]; [Kind.Schedule]
+// builds it.
+//
+// A schedule is known by its name. Declaring it once more changes what it does
+// and keeps what it has: its counters, its pause and its next occurrence, unless
+// the recurrence, the zone or the bounds are others.
+//
+// Its jobs are due at their occurrence, whenever they are fired, and say what
+// made them: see [Provenance]. Exactly one is made of each occurrence, whoever
+// fires and whatever dies meanwhile.
+type Schedule struct {
+	// Name is what the schedule is known by. Required.
+	Name string
+
+	// Recurrence says when. Required.
+	Recurrence cron.Recurrence
+
+	// Zone is the IANA name of the time zone whose clock the recurrence is about,
+	// such as Europe/Berlin. Empty means UTC.
+	Zone string
+
+	// Job is what is made. It has no time, key, nor instant to begin by of its
+	// own; StartWithin counts from the occurrence.
+	Job NewJob
+
+	// Unique keeps occurrences from overlapping: none is fired while the job
+	// before it has not ended, be it waiting, retrying or running. It is skipped
+	// then, and counted.
+	Unique bool
+
+	// Missed says what becomes of occurrences that nobody fired in time.
+	Missed Missed
+
+	// NotBefore and NotAfter bound the occurrences, both inclusively. Zero means
+	// no bound.
+	NotBefore, NotAfter time.Time
+
+	err error // of building it, for Check
+}
+
+// ScheduleOption says something about a schedule: that which is about its jobs is
+// an [Option], as for an enqueue.
+type ScheduleOption interface{ schedule(s *Schedule) }
+
+func (o Option) schedule(s *Schedule) { o(&s.Job) }
+
+type scheduleOption func(s *Schedule)
+
+func (o scheduleOption) schedule(s *Schedule) { o(s) }
+
+// Zone names the time zone whose clock a recurrence is about: see
+// [Schedule.Zone].
+func Zone(name string) ScheduleOption { return scheduleOption(func(s *Schedule) { s.Zone = name }) }
+
+// Unique fires no occurrence while the job before it has not ended: see
+// [Schedule.Unique].
+func Unique() ScheduleOption { return scheduleOption(func(s *Schedule) { s.Unique = true }) }
+
+// WhenMissed says what becomes of occurrences that nobody fired in time:
+// [MissedOne], which is the default, [MissedNone] or [MissedAll].
+func WhenMissed(m Missed) ScheduleOption { return scheduleOption(func(s *Schedule) { s.Missed = m }) }
+
+// NotBefore is the instant of the earliest occurrence that there may be.
+func NotBefore(t time.Time) ScheduleOption {
+	return scheduleOption(func(s *Schedule) { s.NotBefore = t })
+}
+
+// NotAfter is the instant of the last occurrence that there may be.
+func NotAfter(t time.Time) ScheduleOption {
+	return scheduleOption(func(s *Schedule) { s.NotAfter = t })
+}
+
+// Schedule makes a schedule of jobs of the kind. What can never be right about it
+// is told when it is declared.
+//
+//	SendReport.Schedule("nightly", cron.MustParse("30 2 * * *"), Report{To: "ops"},
+//		stint.Zone("Europe/Berlin"), stint.Unique(), stint.Timeout(time.Hour))
+func (k Kind[A]) Schedule(name string, when cron.Recurrence, args A, opts ...ScheduleOption) Schedule {
+	s := Schedule{Name: name, Recurrence: when}
+	s.Job, s.err = k.New(args)
+	for _, opt := range opts {
+		opt.schedule(&s)
+	}
+	return s
+}
+
+// Location is the time zone of the schedule.
+func (s Schedule) Location() (*time.Location, error) {
+	if strings.EqualFold(s.Zone, "local") {
+		return nil, Invalid("zone", "Local is another one on every machine; name it, such as Europe/Berlin")
+	}
+	zone, err := time.LoadLocation(s.Zone) // empty is UTC
+	if err != nil {
+		return nil, Invalid("zone", "%q is no time zone that this machine knows, such as Europe/Berlin", s.Zone)
+	}
+	return zone, nil
+}
+
+// Check reports the first thing about the schedule that can never be right, as an
+// [InvalidError], or nil.
+func (s Schedule) Check(l Limits) error {
+	if err := CheckName("schedule", s.Name); err != nil {
+		return err
+	}
+	if s.err != nil {
+		return s.err
+	}
+	if err := s.Recurrence.Validate(); err != nil {
+		return Invalid("recurrence", "%s", strings.TrimPrefix(err.Error(), "cron: "))
+	}
+	switch {
+	case s.Recurrence.IsZero():
+		return Invalid("recurrence", "it says no time, such as 30 2 * * * or every 5m")
+	case !s.NotBefore.IsZero() && !s.NotAfter.IsZero() && s.NotAfter.Before(s.NotBefore):
+		return Invalid("not after", "it is before the instant not to be before")
+	case outOfRange(s.NotBefore):
+		return Invalid("not before", "the year %d is out of range", s.NotBefore.Year())
+	case outOfRange(s.NotAfter):
+		return Invalid("not after", "the year %d is out of range", s.NotAfter.Year())
+	}
+	if _, err := s.Location(); err != nil {
+		return err
+	}
+	if err := s.Missed.Check(); err != nil {
+		return err
+	}
+	if field := s.ofOneJob(); field != "" {
+		return Invalid(field, "it belongs to one job, and a schedule makes many")
+	}
+	return s.Job.Check(l)
+}
+
+func outOfRange(t time.Time) bool { return !t.IsZero() && (t.Year() < 1900 || t.Year() > 9000) }
+
+// ofOneJob is what was said of the job that can only be said of one.
+func (s Schedule) ofOneJob() string {
+	switch {
+	case s.Job.Delay != 0:
+		return "in"
+	case !s.Job.RunAt.IsZero():
+		return "at"
+	case !s.Job.StartBy.IsZero():
+		return "start by"
+	case s.Job.IdempotencyKey != "":
+		return "idempotency key"
+	}
+	return ""
+}
+
+// fill puts defaults where nothing was said.
+func (s *Schedule) fill() {
+	s.Job.fill()
+	if s.Zone == "" {
+		s.Zone = "UTC"
+	}
+	// What databases keep.
+	s.NotBefore, s.NotAfter = s.NotBefore.Truncate(time.Microsecond), s.NotAfter.Truncate(time.Microsecond)
+}
+
+// ReadySchedules returns schedules as stores take them: with defaults filled in,
+// and checked. Each name is there once.
+func ReadySchedules(schedules []Schedule, l Limits) ([]Schedule, error) {
+	ready, names := make([]Schedule, len(schedules)), map[string]bool{}
+	for i, s := range schedules {
+		s.fill()
+		err := s.Check(l)
+		if err == nil && names[s.Name] {
+			err = Invalid("schedule", "it is there twice")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("schedule %q: %w", s.Name, err)
+		}
+		names[s.Name] = true
+		ready[i] = s
+	}
+	return ready, nil
+}
+
+// MarshalJSON shows the schedule for people and programs in other languages.
+func (s Schedule) MarshalJSON() ([]byte, error) {
+	text, err := s.Texts()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(scheduleJSON{
+		Name: s.Name, Recurrence: text.Recurrence, Zone: s.Zone, Words: s.Recurrence.Words(), Job: text.Job,
+		Unique: s.Unique, Missed: s.Missed.String(), NotBefore: s.NotBefore, NotAfter: s.NotAfter,
+	})
+}
+
+type scheduleJSON struct {
+	Name       string          `json:"name"`
+	Recurrence string          `json:"recurrence"`
+	Words      string          `json:"words,omitempty"`
+	Zone       string          `json:"zone"`
+	Job        json.RawMessage `json:"job"`
+	Unique     bool            `json:"unique"`
+	Missed     string          `json:"missed"`
+	NotBefore  time.Time       `json:"not_before,omitzero"`
+	NotAfter   time.Time       `json:"not_after,omitzero"`
+}

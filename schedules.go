@@ -1,0 +1,207 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Scheduler keeps schedules and fires them. Anybody may, without a lease and as
+// many at once as like to: an occurrence makes its job in the same transaction
+// that moves the schedule on, under a lock of the schedule's row.
+type Scheduler interface {
+	// DeclareSchedules stores schedules by their names, all or none, and wakes
+	// engines. One that is there gets the new policies and keeps its counters, its
+	// pause, and its next occurrence, unless the recurrence, the zone or a bound
+	// is another: then the next one is the first after now that comes behind the
+	// last one fired. By says who declares it. The schedules have passed
+	// [ReadySchedules].
+	DeclareSchedules(ctx context.Context, by string, schedules []Schedule) error
+
+	// FireSchedules makes the jobs of occurrences that are due by the store's
+	// clock, wakes engines, and moves their schedules on as plan says. It asks plan
+	// while nothing is locked, so it may be asked in vain: when somebody else was
+	// faster. A schedule whose next occurrence is not known yet, since it was just
+	// declared or resumed, is planned in the same way and fires later.
+	//
+	// A schedule that plan has an error for is left to others: see
+	// [Fired.Problems]. After an error of the call itself it may have fired.
+	FireSchedules(ctx context.Context, f Firing, plan PlanFunc) (Fired, error)
+}
+
+// PlanFunc says what is to become of a schedule at an instant of the store's
+// clock: [Planner.Plan].
+type PlanFunc func(s *ScheduleInfo, now time.Time) (Plan, error)
+
+// Firing says which schedules are looked at.
+type Firing struct {
+	Limit     int      // how many at once
+	Functions []string // those recurrence functions that the caller has
+	Except    []string // names that are passed over
+	OnlyNew   bool     // only those whose next occurrence is not known yet: nothing fires
+}
+
+// Fired is what one call of FireSchedules did and saw.
+type Fired struct {
+	Jobs  []FiredJob
+	Moved int // how many schedules went on, with or without jobs
+
+	// Next is how long until the next schedule is to be looked at, 0 when one is;
+	// negative when none is.
+	Next time.Duration
+
+	// Problems are the schedules that could not be planned here, by name.
+	Problems map[string]error
+}
+
+// FiredJob is the job of one occurrence.
+type FiredJob struct {
+	Schedule   string
+	Occurrence time.Time
+	ID         ID
+}
+
+// ScheduleKeeper is what people do to schedules. It answers with
+// [ErrNoSchedule] when there is none of the name.
+type ScheduleKeeper interface {
+	// Schedules lists them by name.
+	Schedules(ctx context.Context) ([]ScheduleInfo, error)
+
+	// Schedule shows one.
+	Schedule(ctx context.Context, name string) (*ScheduleInfo, error)
+
+	// PauseSchedule lets nothing of it be fired, and wakes engines. By and why are
+	// kept. It reports false when it was paused before: then that stands.
+	PauseSchedule(ctx context.Context, name, by, why string) (bool, error)
+
+	// ResumeSchedule lets it fire again, from now on: what came while it was
+	// paused is not made up for. It wakes engines, and reports false when it was
+	// not paused.
+	ResumeSchedule(ctx context.Context, name string) (bool, error)
+
+	// RemoveSchedule forgets it with its counters, and cancels those of its jobs
+	// that have not begun, as [Canceller] does; it returns them. What runs goes on.
+	RemoveSchedule(ctx context.Context, name, why string) ([]ID, error)
+
+	// RunSchedule makes a job of it now, out of turn, also when it is paused or
+	// has ended, and wakes engines. The job counts and has a number as any other
+	// of the schedule, but is of no occurrence, and the next one stays. When the
+	// schedule is unique and its last job has not ended, it is a
+	// [ScheduleBusyError].
+	RunSchedule(ctx context.Context, name string) (ID, error)
+}
+
+// Declare declares schedules that are ready, and has the next occurrences found of
+// those that are new, as far as this program can: engines find the others.
+func Declare(ctx context.Context, store Scheduler, by string, ready []Schedule, p *Planner) error {
+	if len(ready) == 0 {
+		return nil
+	}
+	if err := store.DeclareSchedules(ctx, by, ready); err != nil {
+		return err
+	}
+	_, _ = store.FireSchedules(ctx, Firing{Limit: len(ready), Functions: p.Functions(), OnlyNew: true}, p.Plan)
+	return nil
+}
+
+// ErrNoSchedule says that there is no schedule of a name.
+var ErrNoSchedule = errors.New("stint: there is no such schedule")
+
+// ErrNoScheduler says that a store keeps no schedules.
+var ErrNoScheduler = errors.New("stint: the store keeps no schedules")
+
+// ScheduleBusyError says that a unique schedule has a job that has not ended.
+type ScheduleBusyError struct {
+	Schedule string
+	Job      ID
+}
+
+// Error names the job.
+func (e *ScheduleBusyError) Error() string {
+	return "stint: the schedule " + e.Schedule + " is unique, and its job " + e.Job.String() + " has not ended"
+}
+
+// ScheduleInfo is a schedule as people see it. Times are the store's.
+type ScheduleInfo struct {
+	Schedule
+
+	Created  time.Time // when it was first declared
+	Declared time.Time // when it was last declared
+	By       string    // who did that
+
+	// After is the instant up to which all occurrences are dealt with.
+	After time.Time
+
+	// Next is when it fires next; zero when that is not known yet, or never. While
+	// it is paused it tells when it would.
+	Next time.Time
+
+	Ended time.Time // when it was found that it never fires again
+
+	Paused    time.Time // since when; zero when it is not
+	PausedBy  string
+	PausedWhy string
+
+	Fired   int64 // how many jobs it has made
+	Skipped int64 // how many occurrences were not fired since it is unique
+	Passed  int64 // how many occurrences were missed and not made up for
+
+	LastOccurrence time.Time // of the last job that has one
+	LastJob        ID        // the last job, 0 for none
+
+	// Revision is another one after every change.
+	Revision int64
+
+	// Problem is what this program cannot read of it: a newer one may have
+	// declared it. Stored are the texts.
+	Problem error
+	Stored  ScheduleTexts
+}
+
+// State is in a word what becomes of the schedule: active, paused or ended.
+func (s *ScheduleInfo) State() string {
+	switch {
+	case !s.Ended.IsZero():
+		return "ended"
+	case !s.Paused.IsZero():
+		return "paused"
+	}
+	return "active"
+}
+
+// MarshalJSON shows the schedule for people and programs in other languages.
+func (s ScheduleInfo) MarshalJSON() ([]byte, error) {
+	problem, words := "", ""
+	if s.Problem != nil {
+		problem = s.Problem.Error()
+	} else {
+		words = s.Recurrence.Words()
+	}
+	return json.Marshal(struct {
+		scheduleJSON
+		State          string    `json:"state"`
+		Next           time.Time `json:"next,omitzero"`
+		Ended          time.Time `json:"ended,omitzero"`
+		Paused         time.Time `json:"paused,omitzero"`
+		PausedBy       string    `json:"paused_by,omitempty"`
+		PausedWhy      string    `json:"paused_why,omitempty"`
+		Fired          int64     `json:"fired"`
+		Skipped        int64     `json:"skipped"`
+		Passed         int64     `json:"missed_occurrences"`
+		LastOccurrence time.Time `json:"last_occurrence,omitzero"`
+		LastJob        ID        `json:"last_job,omitempty"`
+		Created        time.Time `json:"created"`
+		Declared       time.Time `json:"declared"`
+		By             string    `json:"by,omitempty"`
+		Problem        string    `json:"problem,omitempty"`
+	}{
+		scheduleJSON: scheduleJSON{
+			Name: s.Name, Recurrence: s.Stored.Recurrence, Words: words, Zone: s.Zone, Job: s.Stored.Job,
+			Unique: s.Unique, Missed: s.Stored.Missed, NotBefore: s.NotBefore, NotAfter: s.NotAfter,
+		},
+		State: s.State(), Next: s.Next, Ended: s.Ended, Paused: s.Paused, PausedBy: s.PausedBy, PausedWhy: s.PausedWhy,
+		Fired: s.Fired, Skipped: s.Skipped, Passed: s.Passed, LastOccurrence: s.LastOccurrence, LastJob: s.LastJob,
+		Created: s.Created, Declared: s.Declared, By: s.By, Problem: problem,
+	})
+}

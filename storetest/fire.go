@@ -1,0 +1,307 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
+)
+
+// fireTests are about occurrences: each makes one job, whoever fires and whatever
+// dies meanwhile.
+var fireTests = []test{
+	{"An occurrence makes a job that is due at it and says what made it", func(t *T) {
+		s := every("s")
+		s.Job = repeated()
+		s.Job.StartWithin = time.Hour
+		t.declare(s)
+		before := t.clock()
+		ids := t.tick("s", 2)
+		w := t.join(s.Job.Kind)
+		entries := w.ClaimAll()
+		if len(entries) != 2 {
+			t.Fatalf("%d can be claimed, want 2", len(entries))
+		}
+		for i, e := range entries {
+			p := e.Provenance
+			if e.ID != ids[i] || p.Schedule != "s" || p.Nth != int64(i+1) || p.Occurrence.IsZero() {
+				t.Errorf("job %d was made by %+v", e.ID, p)
+			}
+			if !e.Due.Equal(p.Occurrence) || !e.StartBy.Equal(p.Occurrence.Add(time.Hour)) || e.Created.Before(before.Truncate(time.Microsecond)) {
+				t.Errorf("job %d is of %v, due at %v, to begin by %v, made at %v", e.ID, p.Occurrence, e.Due, e.StartBy, e.Created)
+			}
+			info := t.info(e.ID)
+			if diff := cmp.Diff(p, info.Provenance, sameJob...); diff != "" {
+				t.Errorf("people see another origin (-claimed +shown):\n%s", diff)
+			}
+			if !sameJSON(e.Args, s.Job.Args) || !sameJSON(e.Metadata, s.Job.Metadata) || e.URN != s.Job.URN || !slices.Equal(e.Tags, s.Job.Tags) || e.Retry != s.Job.Retry {
+				t.Errorf("job %d is %+v", e.ID, e.Job)
+			}
+		}
+		t.shows(stint.Filter{Schedule: "s"}, ids[1], ids[0])
+		t.shows(stint.Filter{Schedule: "s", Tag: s.Job.Tags[0], States: []stint.State{stint.Running}}, ids[1], ids[0])
+		t.shows(stint.Filter{Schedule: "S"})
+		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, entries[0])
+		if p := t.info(ids[0]).Provenance; p.Nth != 1 || p.Schedule != "s" {
+			t.Errorf("while it waits, it was made by %+v", p)
+		}
+	}},
+	{"Nothing is fired early, and who asks is told when", func(t *T) {
+		t.declare(every("s"))
+		plan := ticking("s", time.Hour, 1)
+		if f := t.fire(stint.Firing{}, plan); f.Next != 0 || f.Moved != 1 || len(f.Jobs) != 0 {
+			t.Errorf("the first look gives %+v", f)
+		}
+		if f := t.fire(stint.Firing{}, never(t)); f.Moved != 0 || len(f.Jobs) != 0 || f.Next < 59*time.Minute || f.Next > time.Hour {
+			t.Errorf("the next look gives %+v", f)
+		}
+		t.declare(every("new"))
+		if f := t.fire(stint.Firing{OnlyNew: true}, ticking("new", time.Second, 1)); f.Moved != 1 || len(f.Jobs) != 0 {
+			t.Errorf("a look at what is new gives %+v", f)
+		}
+		if got := t.schedule("new"); !got.Next.Equal(got.After.Add(time.Second)) {
+			t.Errorf("its next is %v, want a second after %v", got.Next, got.After)
+		}
+	}},
+	{"What is new is planned without firing what is due", func(t *T) {
+		t.declare(every("s"))
+		t.tick("s", 1)
+		t.due()
+		t.declare(every("new"))
+		if f := t.fire(stint.Firing{OnlyNew: true}, ticking("", time.Millisecond, 1)); len(f.Jobs) != 0 || f.Moved != 1 {
+			t.Errorf("it fires %+v", f)
+		}
+	}},
+	{"Many who fire at once make one job of each occurrence", manyFire},
+	{"Whatever is cut off, each occurrence has its one job", cutFiring},
+	{"What is changed while it is planned goes by the change, and planning holds nobody up", func(t *T) {
+		for name, change := range map[string]func(){
+			"paused":        func() { t.must(errOf(t.keeper().PauseSchedule(t.ctx, "s", "", ""))) },
+			"removed":       func() { t.must(errOf(t.keeper().RemoveSchedule(t.ctx, "s", ""))) },
+			"declared anew": func() { s := every("s"); s.Job.Queue = "another"; t.declare(s) },
+			"fired":         func() { t.tick("s", 1) },
+			"run":           func() { t.must(errOf(t.keeper().RunSchedule(t.ctx, "s"))) },
+		} {
+			t.declare(every("s"))
+			t.tick("s", 1)
+			t.due()
+			plan := ticking("s", time.Millisecond, 1)
+			f := t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+				change()
+				return plan(s, now)
+			})
+			if len(f.Jobs) != 0 || f.Moved != 0 {
+				t.Errorf("%s meanwhile, it fires %+v", name, f)
+			}
+			_, _ = t.keeper().RemoveSchedule(t.ctx, "s", "")
+		}
+	}},
+	{"An occurrence that has its job does not get another one, whatever is planned", func(t *T) {
+		at := t.clock().Add(time.Hour).UTC().Truncate(time.Microsecond)
+		plan := func(s *stint.ScheduleInfo, _ time.Time) (stint.Plan, error) {
+			return stint.Plan{Occurrences: []time.Time{at}, After: at, Next: at.Add(time.Hour)}, nil
+		}
+		t.declare(every("s"))
+		if f := t.fire(stint.Firing{}, plan); len(f.Jobs) != 1 {
+			t.Fatalf("the first time it fires %+v", f)
+		}
+		t.must(errOf(t.keeper().RemoveSchedule(t.ctx, "s", "")))
+		t.declare(every("s"))
+		if f := t.fire(stint.Firing{}, plan); len(f.Jobs) != 0 {
+			t.Errorf("the second time it fires %+v", f)
+		}
+		if got := t.schedule("s"); got.Fired != 0 || !got.Next.Equal(at.Add(time.Hour)) {
+			t.Errorf("it says %+v", got)
+		}
+		t.declare(every("other"))
+		if f := t.fire(stint.Firing{}, plan); len(f.Jobs) != 1 {
+			t.Errorf("another schedule fires %+v", f)
+		}
+	}},
+	{"A plan that goes back makes nothing", func(t *T) {
+		t.declare(every("s"))
+		t.tick("s", 1)
+		old := t.schedule("s")
+		t.due()
+		for name, p := range map[string]stint.Plan{
+			"an old occurrence": {Occurrences: []time.Time{old.LastOccurrence}, After: old.After, Next: old.Next.Add(time.Hour)},
+			"twice the same":    {Occurrences: []time.Time{old.Next, old.Next}, After: old.Next, Next: old.Next.Add(time.Hour)},
+			"next is old":       {Occurrences: []time.Time{old.Next}, After: old.Next, Next: old.Next},
+			"after is old":      {Occurrences: []time.Time{old.Next}, After: old.After.Add(-time.Second), Next: old.Next.Add(time.Hour)},
+		} {
+			f := t.fire(stint.Firing{}, func(*stint.ScheduleInfo, time.Time) (stint.Plan, error) { return p, nil })
+			if len(f.Jobs) != 0 || f.Moved != 0 || f.Problems["s"] == nil {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}},
+	{"A job that is deleted does not come back", func(t *T) {
+		w := t.join("k")
+		t.declare(every("s"))
+		ids := t.tick("s", 2)
+		w.Complete(w.ClaimAll()...)
+		t.deletes(map[stint.ID]stint.Deletion{ids[0]: stint.DeletedNow, ids[1]: stint.DeletedNow})
+		last := t.schedule("s").LastOccurrence
+		next := t.tick("s", 1)[0]
+		if p := t.info(next).Provenance; p.Nth != 3 || !p.Occurrence.After(last) {
+			t.Errorf("the next is %+v, after %v", p, last)
+		}
+	}},
+	{"A unique schedule fires nothing while its last job has not ended", unique},
+	{"What one program cannot plan is left to others and holds up nobody", func(t *T) {
+		f := every("f")
+		f.Recurrence = cron.Function("f")
+		t.declare(f, every("a"), every("b"))
+		plan := ticking("b", time.Hour, 1)
+		got := t.fire(stint.Firing{}, plan)
+		if got.Moved != 1 || len(got.Problems) != 1 || got.Problems["a"] == nil || got.Next != 0 {
+			t.Errorf("who has no functions sees %+v", got)
+		}
+		if got := t.fire(stint.Firing{Limit: 1, Except: []string{"a"}}, never(t)); got.Moved != 0 || got.Next < time.Minute {
+			t.Errorf("who passes over what it cannot plan sees %+v", got)
+		}
+		if got := t.fire(stint.Firing{Functions: []string{"g", "f"}, Except: []string{"a"}}, ticking("f", time.Hour, 1)); got.Moved != 1 || len(got.Problems) != 0 {
+			t.Errorf("who has the function sees %+v", got)
+		}
+		if got := t.fire(stint.Firing{}, ticking("a", time.Hour, 1)); got.Moved != 1 {
+			t.Errorf("who can plan the last one sees %+v", got)
+		}
+	}},
+	{"Missed and skipped occurrences are counted as planned", func(t *T) {
+		t.declare(every("s"))
+		t.tick("s", 1)
+		t.due()
+		f := t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+			return stint.Plan{Passed: 5, Skipped: 2, After: now, Next: now.Add(time.Hour)}, nil
+		})
+		if got := t.schedule("s"); f.Moved != 1 || got.Passed != 5 || got.Skipped != 2 || got.Fired != 1 {
+			t.Errorf("it says %+v", got)
+		}
+	}},
+	{"A schedule fires also when nobody knows its kind", func(t *T) {
+		s := every("s")
+		s.Job.Kind = "nobody has heard of it"
+		t.declare(s)
+		t.state(t.tick("s", 1)[0], stint.Available)
+	}},
+	{"A call whose context has ended fires and declares nothing", func(t *T) {
+		t.declare(every("s"))
+		t.tick("s", 1)
+		t.due()
+		ended, cancel := context.WithCancel(t.ctx)
+		cancel()
+		if _, err := t.scheduler().FireSchedules(ended, stint.Firing{Limit: 1}, ticking("s", time.Millisecond, 1)); err == nil {
+			t.Error("it fired")
+		}
+		if err := t.scheduler().DeclareSchedules(ended, "", []stint.Schedule{every("never")}); err == nil {
+			t.Error("it declared")
+		}
+		list, err := t.keeper().Schedules(t.ctx)
+		t.must(err)
+		if len(list) != 1 || list[0].Fired != 1 {
+			t.Errorf("there are %+v", list)
+		}
+	}},
+}
+
+// unique goes through all that a job may be while the next occurrence comes.
+func unique(t *T) {
+	w := t.join("k")
+	s := every("s")
+	s.Unique = true
+	s.Job.Args = json.RawMessage(`{"n":1}`)
+	t.declare(s)
+	skips := func(when string, want int64) {
+		t.Helper()
+		for since := time.Now(); t.schedule("s").Skipped < want && time.Since(since) < patience; {
+			if f := t.fire(stint.Firing{}, ticking("s", time.Millisecond, 1)); len(f.Jobs) != 0 {
+				t.Fatalf("%s it fires %+v", when, f.Jobs)
+			}
+		}
+	}
+	id := t.tick("s", 1)[0]
+	skips("while it is available", 1)
+	e := w.One()
+	skips("while it runs", 2)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
+	t.state(id, stint.Retrying)
+	skips("while it waits to be retried", 3)
+	t.retry(stint.Again{}, id)
+	skips("while it is available again", 4)
+	w.Complete(w.One())
+	if got := t.schedule("s"); got.Fired != 1 || got.LastJob != id {
+		t.Errorf("people see %+v", got)
+	}
+	second := t.tick("s", 1)[0]
+	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
+	third := t.tick("s", 1)[0]
+	w.Complete(w.One())
+	t.deletes(map[stint.ID]stint.Deletion{third: stint.DeletedNow})
+	if p := t.info(t.tick("s", 1)[0]).Provenance; p.Nth != 4 {
+		t.Errorf("after job %d comes %+v", second, p)
+	}
+}
+
+// manyFire has several handles fire several schedules that tick fast.
+func manyFire(t *T) {
+	const firers, schedules, each, step = 5, 7, 30, time.Millisecond
+	for i := range schedules {
+		t.declare(every(fmt.Sprint("s", i)))
+	}
+	var made atomic.Int64
+	stores := []Store{t.Store}
+	for len(stores) < firers {
+		stores = append(stores, t.again())
+	}
+	errs := atOnce(firers, func(i int) error {
+		for since := time.Now(); made.Load() < schedules*each; {
+			f, err := stores[i].(stint.Scheduler).FireSchedules(t.ctx, stint.Firing{Limit: 3}, ticking("", step, 2))
+			if err != nil {
+				return err
+			}
+			made.Add(int64(len(f.Jobs)))
+			if time.Since(since) > patience {
+				return fmt.Errorf("only %d jobs came", made.Load())
+			}
+			if f.Next > 0 {
+				time.Sleep(f.Next)
+			}
+		}
+		return nil
+	})
+	t.must(errors.Join(errs...))
+	total := 0
+	for i := range schedules {
+		t.unbroken(fmt.Sprint("s", i), step)
+		total += len(t.occurrences(fmt.Sprint("s", i)))
+	}
+	if int64(total) != made.Load() {
+		t.Errorf("there are %d jobs, and %d were told", total, made.Load())
+	}
+}
+
+// cutFiring cuts calls off at any moment: what they did is not known.
+func cutFiring(t *T) {
+	const step = time.Millisecond
+	rng := NewSeed(t).Rand("cuts")
+	t.declare(every("a"), every("b"))
+	for range 60 {
+		ctx, cancel := cut(t, rng)
+		_, _ = t.scheduler().FireSchedules(ctx, stint.Firing{Limit: 10}, ticking("", step, 3))
+		cancel()
+	}
+	// What committed after its caller had gone is over when the rows can be
+	// locked.
+	for _, name := range []string{"a", "b"} {
+		t.tick(name, 2)
+		t.unbroken(name, step)
+	}
+}

@@ -1,0 +1,426 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/retry"
+)
+
+// schedulesTests are about what people do to schedules; those about firing are in
+// fire.go.
+var schedulesTests = []test{
+	{"Everything said of a schedule comes back exactly", func(t *T) {
+		s := stint.Schedule{
+			Name: "nightly 'x' ✓", Recurrence: cron.MustParse("30 2 * * MON-FRI"), Zone: "Europe/Berlin", Unique: true, Missed: stint.MissedAll(7),
+			Job: repeated(), NotBefore: time.Date(2001, 2, 3, 4, 5, 6, 7000, time.UTC), NotAfter: time.Date(2101, 2, 3, 4, 5, 6, 0, time.UTC),
+		}
+		s.Job.StartWithin = 90 * time.Minute
+		plain := every("plain")
+		before := t.clock()
+		t.declare(s, plain)
+		for _, want := range []stint.Schedule{s, plain} {
+			got := t.schedule(want.Name)
+			ready, err := stint.ReadySchedules([]stint.Schedule{want}, stint.Limits{})
+			t.must(err)
+			if got.Problem != nil {
+				t.Errorf("%s: %v", want.Name, got.Problem)
+			}
+			comparer := cmp.Comparer(func(a, b cron.Recurrence) bool { return a == b })
+			if diff := cmp.Diff(ready[0], got.Schedule, append(sameJob, comparer, cmpopts.IgnoreUnexported(stint.Schedule{}))...); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", want.Name, diff)
+			}
+			for _, at := range []time.Time{got.Created, got.Declared, got.After} {
+				if at.Before(before.Truncate(time.Microsecond)) || at.After(t.clock()) {
+					t.Errorf("%s says %v, and was declared after %v", want.Name, at, before)
+				}
+			}
+			if got.By != "somebody" || got.State() != "active" || !got.Next.IsZero() || got.Fired+got.Skipped+got.Passed != 0 || got.LastJob != 0 {
+				t.Errorf("people see %+v", got)
+			}
+		}
+		list, err := t.keeper().Schedules(t.ctx)
+		t.must(err)
+		if len(list) != 2 || list[0].Name != s.Name || list[1].Name != "plain" {
+			t.Errorf("listed are %v", list)
+		}
+	}},
+	{"Declared again it is one, with the new policies and all that it has", func(t *T) {
+		s := every("s")
+		t.declare(s)
+		t.tick("s", 3)
+		old := t.schedule("s")
+		s.Job.Queue, s.Job.Retry, s.Unique, s.Missed = "another", retry.Fixed(2, time.Second), true, stint.MissedNone
+		t.declare(s)
+		got := t.schedule("s")
+		if got.Job.Queue != "another" || got.Job.Retry != s.Job.Retry || !got.Unique || got.Missed != stint.MissedNone {
+			t.Errorf("it is as it was: %+v", got.Schedule)
+		}
+		if got.Fired != 3 || got.LastJob != old.LastJob || !got.LastOccurrence.Equal(old.LastOccurrence) ||
+			!got.Next.Equal(old.Next) || !got.After.Equal(old.After) || !got.Created.Equal(old.Created) {
+			t.Errorf("it was %+v, and is %+v", old, got)
+		}
+		if !got.Declared.After(old.Declared) || got.Revision == old.Revision {
+			t.Errorf("declared at %v, revision %d; before %v, %d", got.Declared, got.Revision, old.Declared, old.Revision)
+		}
+		t.declare(s)
+		if again := t.schedule("s"); again.Revision != got.Revision {
+			t.Error("declared as it is it counts as changed")
+		}
+	}},
+	{"With another recurrence, zone or bound its next occurrence is found anew, behind all that came", func(t *T) {
+		s := every("s")
+		t.declare(s)
+		for _, change := range []func(){
+			func() { s.Recurrence = cron.MustParse("0 3 * * *") },
+			func() { s.Zone = "Asia/Tokyo" },
+			func() { s.NotBefore = time.Unix(1e9, 0).UTC() },
+			func() { s.NotAfter = time.Unix(5e9, 0).UTC() },
+		} {
+			t.tick("s", 1)
+			old := t.schedule("s")
+			change()
+			before := t.clock()
+			t.declare(s)
+			got := t.schedule("s")
+			if !got.Next.IsZero() || got.After.Before(before.Truncate(time.Microsecond)) || got.Fired != old.Fired {
+				t.Errorf("next is %v, all is dealt with up to %v, %d fired; want none, after %v, %d", got.Next, got.After, got.Fired, before, old.Fired)
+			}
+		}
+	}},
+	{"A schedule that ended goes on when it is declared with another recurrence only", func(t *T) {
+		s := every("s")
+		t.declare(s)
+		before := t.clock()
+		t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, _ time.Time) (stint.Plan, error) {
+			return stint.Plan{After: s.After, Ended: true}, nil
+		})
+		if got := t.schedule("s"); got.State() != "ended" || got.Ended.Before(before.Truncate(time.Microsecond)) {
+			t.Errorf("it is %s since %v", got.State(), got.Ended)
+		}
+		t.declare(s)
+		if f := t.fire(stint.Firing{}, never(t)); f.Next >= 0 {
+			t.Errorf("it is to be looked at in %v", f.Next)
+		}
+		s.Recurrence = cron.Every(time.Hour)
+		t.declare(s)
+		t.tick("s", 1)
+	}},
+	{"A paused schedule fires nothing, and once resumed it goes on from then", func(t *T) {
+		k := t.keeper()
+		t.declare(every("s"))
+		t.tick("s", 1)
+		changed, err := k.PauseSchedule(t.ctx, "s", "who\x00", "why")
+		t.must(err)
+		again, err := k.PauseSchedule(t.ctx, "s", "another", "reason")
+		t.must(err)
+		got := t.schedule("s")
+		if !changed || again || got.State() != "paused" || got.PausedBy[:3] != "who" || got.PausedWhy != "why" {
+			t.Errorf("pausing answers %v, then %v; people see %+v", changed, again, got)
+		}
+		t.due()
+		if f := t.fire(stint.Firing{}, never(t)); len(f.Jobs) != 0 || f.Next >= 0 {
+			t.Errorf("it fires: %+v", f)
+		}
+		t.declare(every("s")) // a program that starts again does not resume it
+		before := t.clock()
+		changed, err = k.ResumeSchedule(t.ctx, "s")
+		t.must(err)
+		again, err = k.ResumeSchedule(t.ctx, "s")
+		t.must(err)
+		got = t.schedule("s")
+		if !changed || again || got.State() != "active" || !got.Next.IsZero() || got.After.Before(before.Truncate(time.Microsecond)) || got.PausedBy+got.PausedWhy != "" {
+			t.Errorf("resuming answers %v, then %v; people see %+v", changed, again, got)
+		}
+		t.tick("s", 1)
+	}},
+	{"A schedule that is removed takes along what has not begun, and nothing else", func(t *T) {
+		w := t.join("k")
+		t.declare(every("s"), every("other"))
+		kept := t.enqueue(job("k", stint.Queue("kept")))[0]
+		done := t.tick("s", 1)[0]
+		w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
+		running := t.tick("s", 1)[0]
+		entry := w.Claim(lane(stint.DefaultQueue), 1)
+		retrying := t.tick("s", 1)[0]
+		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.Claim(lane(stint.DefaultQueue), 1)...)
+		available := t.tick("s", 1)[0]
+		others := t.tick("other", 1)[0]
+		ids, err := t.keeper().RemoveSchedule(t.ctx, "s", "not needed")
+		t.must(err)
+		if want := []stint.ID{retrying, available}; !slices.Equal(ids, want) {
+			t.Errorf("it cancelled %v, want %v", ids, want)
+		}
+		for id, want := range map[stint.ID]stint.State{
+			done: stint.Completed, running: stint.Running, retrying: stint.Cancelled, available: stint.Cancelled,
+			others: stint.Available, kept: stint.Available,
+		} {
+			t.state(id, want)
+		}
+		if why := t.info(available).Reason; why != "not needed" {
+			t.Errorf("the reason is %q", why)
+		}
+		w.Complete(entry...)
+		t.state(running, stint.Completed)
+		if _, err := t.keeper().Schedule(t.ctx, "s"); !errors.Is(err, stint.ErrNoSchedule) {
+			t.Errorf("shown, it is %v", err)
+		}
+		t.shows(stint.Filter{Schedule: "s"}, available, retrying, running, done)
+		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.Claim(lane(stint.DefaultQueue), 1)...)
+	}},
+	{"Run out of turn, it makes a job of no occurrence, and the next one stays", func(t *T) {
+		t.declare(every("s"))
+		t.tick("s", 2)
+		old := t.schedule("s")
+		before := t.clock()
+		id, err := t.keeper().RunSchedule(t.ctx, "s")
+		t.must(err)
+		info, got := t.info(id), t.schedule("s")
+		if p := info.Provenance; p.Schedule != "s" || p.Nth != 3 || !p.Occurrence.IsZero() {
+			t.Errorf("it was made by %+v", p)
+		}
+		if info.Due.Before(before.Truncate(time.Microsecond)) || info.State != stint.Available {
+			t.Errorf("it is %s, due at %v", info.State, info.Due)
+		}
+		if got.Fired != 3 || got.LastJob != id || !got.Next.Equal(old.Next) || !got.After.Equal(old.After) || !got.LastOccurrence.Equal(old.LastOccurrence) {
+			t.Errorf("the schedule was %+v, and is %+v", old, got)
+		}
+		if _, err := t.keeper().RunSchedule(t.ctx, "s"); err != nil {
+			t.Errorf("another one: %v", err)
+		}
+		_, err = t.keeper().PauseSchedule(t.ctx, "s", "", "")
+		t.must(err)
+		if _, err := t.keeper().RunSchedule(t.ctx, "s"); err != nil {
+			t.Errorf("paused: %v", err)
+		}
+		next := t.resumeAndTick("s")
+		if p := t.info(next).Provenance; p.Nth != 6 {
+			t.Errorf("the next is number %d, want 6", p.Nth)
+		}
+	}},
+	{"Run out of turn, a unique schedule says which of its jobs has not ended", func(t *T) {
+		w := t.join("k")
+		s := every("s")
+		s.Unique = true
+		t.declare(s)
+		id := t.tick("s", 1)[0]
+		var busy *stint.ScheduleBusyError
+		if _, err := t.keeper().RunSchedule(t.ctx, "s"); !errors.As(err, &busy) || busy.Job != id || busy.Schedule != "s" {
+			t.Errorf("the error is %v, want one that names job %d", err, id)
+		}
+		if got := t.schedule("s"); got.Skipped != 0 || got.Fired != 1 {
+			t.Errorf("people see %+v", got)
+		}
+		w.Complete(w.One())
+		if _, err := t.keeper().RunSchedule(t.ctx, "s"); err != nil {
+			t.Error(err)
+		}
+	}},
+	{"Engines are rung when a schedule is declared, paused, resumed, run and removed", func(t *T) {
+		k := t.keeper()
+		t.declare(every("s"))
+		if s, ok := t.Store.(stint.Sleeper); ok {
+			t.must(s.Asleep(t.ctx, t.join("k").Info.Token, true)) // or nobody need be rung for a job
+		}
+		bell := t.listen(t.Store)
+		bell.wait("when it began to listen")
+		bell.rings("at a declaration", func() { t.declare(every("s")) })
+		bell.rings("at a pause", func() { t.must(errOf(k.PauseSchedule(t.ctx, "s", "", ""))) })
+		bell.rings("at a resumption", func() { t.must(errOf(k.ResumeSchedule(t.ctx, "s"))) })
+		bell.rings("out of turn", func() { t.must(errOf(k.RunSchedule(t.ctx, "s"))) })
+		bell.rings("at an occurrence", func() { t.tick("s", 1) })
+		bell.rings("at a removal", func() { t.must(errOf(k.RemoveSchedule(t.ctx, "s", ""))) })
+	}},
+	{"What names no schedule is said to be none, or no name", func(t *T) {
+		k := t.keeper()
+		for _, name := range []string{"s", "S", "%"} {
+			for what, err := range each(t, k, name) {
+				if !errors.Is(err, stint.ErrNoSchedule) {
+					t.Errorf("%s %q: %v", what, name, err)
+				}
+			}
+			t.declare(every("s" + name))
+		}
+		for what, err := range each(t, k, "a\x00\xff") {
+			if err == nil {
+				t.Errorf("%s succeeded", what)
+			}
+		}
+	}},
+	{"What this program cannot read of a schedule is told, and the rest is shown", func(t *T) {
+		s := every("s")
+		s.Recurrence = cron.Function("of a newer program")
+		t.declare(s)
+		got := t.schedule("s")
+		if got.Problem != nil || got.Stored.Function != "" && got.Stored.Function != "of a newer program" || got.Stored.Recurrence != s.Recurrence.String() {
+			t.Errorf("people see %+v", got)
+		}
+		if text, err := json.Marshal(got); err != nil || !json.Valid(text) {
+			t.Errorf("as JSON: %s, %v", text, err)
+		}
+	}},
+}
+
+// each does everything that is done by name.
+func each(t *T, k stint.ScheduleKeeper, name string) map[string]error {
+	return map[string]error{
+		"showing": errOf(k.Schedule(t.ctx, name)), "pausing": errOf(k.PauseSchedule(t.ctx, name, "", "")),
+		"resuming": errOf(k.ResumeSchedule(t.ctx, name)), "removing": errOf(k.RemoveSchedule(t.ctx, name, "")),
+		"running": errOf(k.RunSchedule(t.ctx, name)),
+	}
+}
+
+// repeated is all that can be said of the jobs of a schedule.
+func repeated() stint.NewJob {
+	j := rich()
+	j.RunAt, j.Delay, j.StartBy, j.IdempotencyKey = time.Time{}, 0, time.Time{}, ""
+	return j
+}
+
+// every is a schedule of jobs of the kind k. The tests say themselves when it is
+// due: see ticking.
+func every(name string) stint.Schedule {
+	return stint.Schedule{Name: name, Recurrence: cron.Every(time.Minute), Job: stint.NewJob{Kind: "k"}}
+}
+
+func (t *T) scheduler() stint.Scheduler {
+	t.Helper()
+	s, ok := t.Store.(stint.Scheduler)
+	if !ok {
+		t.Skip("the store keeps no schedules")
+	}
+	return s
+}
+
+func (t *T) keeper() stint.ScheduleKeeper {
+	t.Helper()
+	k, ok := t.Store.(stint.ScheduleKeeper)
+	if !ok {
+		t.Skip("the store keeps no schedules")
+	}
+	return k
+}
+
+func (t *T) declare(schedules ...stint.Schedule) {
+	t.Helper()
+	ready, err := stint.ReadySchedules(schedules, stint.Limits{})
+	t.must(err)
+	t.must(t.scheduler().DeclareSchedules(t.ctx, "somebody", ready))
+}
+
+func (t *T) schedule(name string) *stint.ScheduleInfo {
+	t.Helper()
+	info, err := t.keeper().Schedule(t.ctx, name)
+	t.must(err)
+	return info
+}
+
+// fire fires once.
+func (t *T) fire(f stint.Firing, plan stint.PlanFunc) stint.Fired {
+	t.Helper()
+	if f.Limit == 0 {
+		f.Limit = 100
+	}
+	fired, err := t.scheduler().FireSchedules(t.ctx, f, plan)
+	t.must(err)
+	return fired
+}
+
+// ticking has a schedule of a name, or each when that is empty, occur every so
+// often from its declaration on, up to n times at once.
+func ticking(name string, step time.Duration, n int) stint.PlanFunc {
+	return func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		if name != "" && s.Name != name {
+			return stint.Plan{}, errors.New("not this one")
+		}
+		if s.Next.IsZero() {
+			after := s.After
+			if s.LastOccurrence.After(after) {
+				after = s.LastOccurrence
+			}
+			return stint.Plan{After: after, Next: after.Add(step)}, nil
+		}
+		p := stint.Plan{After: s.After, Next: s.Next}
+		for len(p.Occurrences) < n && !p.Next.After(now) {
+			p.Occurrences, p.After, p.Next = append(p.Occurrences, p.Next), p.Next, p.Next.Add(step)
+		}
+		return p, nil
+	}
+}
+
+// never is asked about nothing.
+func never(t *T) stint.PlanFunc {
+	return func(s *stint.ScheduleInfo, _ time.Time) (stint.Plan, error) {
+		t.Errorf("%s is to be planned", s.Name)
+		return stint.Plan{}, errors.New("no")
+	}
+}
+
+// tick has a schedule fire n times, once each, and returns the jobs.
+func (t *T) tick(name string, n int) []stint.ID {
+	t.Helper()
+	var ids []stint.ID
+	for since := time.Now(); len(ids) < n; {
+		for _, j := range t.fire(stint.Firing{}, ticking(name, time.Millisecond, 1)).Jobs {
+			ids = append(ids, j.ID)
+		}
+		if time.Since(since) > patience {
+			t.Fatalf("%s has not fired %d times: %+v", name, n, t.schedule(name))
+		}
+	}
+	return ids
+}
+
+func (t *T) resumeAndTick(name string) stint.ID {
+	t.Helper()
+	_, err := t.keeper().ResumeSchedule(t.ctx, name)
+	t.must(err)
+	return t.tick(name, 1)[0]
+}
+
+// occurrences are those of the jobs of a schedule, in the order of their numbers,
+// which are checked.
+func (t *T) occurrences(name string) []time.Time {
+	t.Helper()
+	var all []stint.JobInfo
+	for f := (stint.Filter{Schedule: name}); ; {
+		page, err := t.Store.Jobs(t.ctx, f)
+		t.must(err)
+		if all = append(all, page...); len(page) == 0 {
+			break
+		}
+		f.Before = page[len(page)-1].ID
+	}
+	slices.SortFunc(all, func(a, b stint.JobInfo) int { return int(a.Provenance.Nth - b.Provenance.Nth) })
+	var times []time.Time
+	for i, j := range all {
+		if j.Provenance.Nth != int64(i+1) {
+			t.Errorf("%s: job %d is number %d, want %d", name, j.ID, j.Provenance.Nth, i+1)
+		}
+		times = append(times, j.Provenance.Occurrence)
+	}
+	return times
+}
+
+// unbroken checks that a schedule that ticks lost and doubled no occurrence, and
+// that it counts them.
+func (t *T) unbroken(name string, step time.Duration) {
+	t.Helper()
+	times, info := t.occurrences(name), t.schedule(name)
+	for i := 1; i < len(times); i++ {
+		if d := times[i].Sub(times[i-1]); d != step {
+			t.Errorf("%s: number %d is %v after the one before, want %v", name, i+1, d, step)
+		}
+	}
+	if n := len(times); n == 0 || info.Fired != int64(n) || !info.Next.Equal(times[n-1].Add(step)) || !info.LastOccurrence.Equal(times[n-1]) {
+		t.Errorf("%s: it has %d jobs, and says %s", name, n, fmt.Sprintf("%+v", info))
+	}
+}
