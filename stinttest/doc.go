@@ -24,7 +24,9 @@
 // those that were due before that hour, counted from when the handler should
 // have run. What compares instants with a clock does not follow: a handler
 // that looks at time.Now, a job that is to begin by some time, an absolute date
-// that a handler computes from anything but time.Now. Use a bubble for these.
+// that a handler computes from anything but time.Now. Use a bubble for these, and
+// for schedules: they are declared anywhere, and fire in a bubble only, for as
+// long as a drain says ([Within]).
 //
 // # What it looks at
 //

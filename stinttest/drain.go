@@ -22,7 +22,8 @@ func Limit(runs int) Option { return func(d *drain) { d.limit = runs } }
 
 // Within performs what is due within a time from now only, as if so much had
 // passed; the test's time is that much later when Drain returns. Without it
-// everything is performed, however far away.
+// everything is performed, however far away, except that schedules do not fire:
+// they have no end. They do in a bubble, within the time.
 func Within(span time.Duration) Option { return func(d *drain) { d.within = new(span) } }
 
 // FailOnError fails the test when a run fails, be it the last of its job or not.
@@ -79,6 +80,9 @@ func (w *Worker) drain(ctx context.Context, d *drain) error {
 		return err
 	}
 	d.began = now
+	if err := w.declare(ctx); err != nil {
+		return err
+	}
 	if d.within != nil {
 		by = now.Add(*d.within)
 	}
@@ -92,6 +96,19 @@ func (w *Worker) drain(ctx context.Context, d *drain) error {
 	}
 	d.report.Left, err = w.left(ctx)
 	return err
+}
+
+// declare stores the schedules of the mux, as an engine does when it joins.
+func (w *Worker) declare(ctx context.Context) error {
+	schedules := w.mux.Schedules()
+	scheduler, ok := w.store.(stint.Scheduler)
+	switch {
+	case len(schedules) == 0:
+		return nil
+	case !ok:
+		return stint.ErrNoScheduler
+	}
+	return stint.Declare(ctx, scheduler, "stinttest", schedules, stint.NewPlanner(w.mux.Recurrences()))
 }
 
 // ready performs what is ready, and what that makes ready.

@@ -69,7 +69,7 @@ func On(t testing.TB, store Store, mux *stint.Mux, config ...engine.Config) *Wor
 	c := w.config
 	c.OnEvent = w.hear
 	if bubble() {
-		w.time = &jumping{store: store}
+		w.time = newJumping(store, mux)
 		c.TimeToLive = time.Minute // handlers may let hours pass; each beat is a write
 	} else {
 		w.time = newReckoned(store)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/postgres"
@@ -410,5 +411,30 @@ func TestAJobThatIsPutOffRunsAtItsNewTime(t *testing.T) {
 		enqueue(t, w.Client(), chore, "between", stint.In(5*time.Hour))
 		enqueue(t, w.Client(), chore, "puts off", stint.In(2*time.Hour))
 		same(t, "the runs", told(w.Drain()), []string{"puts off 2h0m0s completed", "between 5h0m0s completed", "put off 6h0m0s completed"})
+	})
+}
+
+func TestSchedulesFireWithinTheTimeOfADrainInABubble(t *testing.T) {
+	everywhere(t, func(t *testing.T, on func(*stint.Mux, ...engine.Config) *stinttest.Worker) {
+		mux := stint.NewMux()
+		stint.Handle(mux, chore, func(context.Context, *stint.Job, note) error { return nil })
+		mux.Schedule(chore.Schedule("hourly", cron.MustParse("@hourly"), note{"hourly"}))
+		w := on(mux)
+		enqueue(t, w.Client(), chore, "between", stint.In(90*time.Minute))
+		same(t, "without a bound", told(w.Drain()), []string{"between 1h30m0s completed"})
+		want := []string{"hourly 30m0s completed", "hourly 1h30m0s completed"}
+		if !strings.HasSuffix(t.Name(), "bubble") {
+			want = nil
+		}
+		r := w.Drain(stinttest.Within(100 * time.Minute))
+		if got := told(r); len(got) > 1 {
+			same(t, "within a bound", got[len(got)-2:], want) // behind one that was missed meanwhile
+		} else {
+			same(t, "within a bound", got, want)
+		}
+		all, err := w.Store().(stint.ScheduleKeeper).Schedules(t.Context())
+		if err != nil || len(all) != 1 || all[0].Name != "hourly" {
+			t.Errorf("the schedules are %v, %v", all, err)
+		}
 	})
 }
