@@ -108,7 +108,8 @@ func (w *Worker) declare(ctx context.Context) error {
 	case !ok:
 		return stint.ErrNoScheduler
 	}
-	return stint.Declare(ctx, scheduler, "stinttest", schedules, stint.NewPlanner(w.mux.Recurrences()))
+	planner := stint.NewPlanner(w.mux.Recurrences())
+	return stint.Declare(ctx, scheduler, "stinttest", schedules, planner.Functions(), planner.Plan)
 }
 
 // ready performs what is ready, and what that makes ready.
