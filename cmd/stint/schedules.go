@@ -55,7 +55,7 @@ func whenInWords(s *stint.ScheduleInfo) string {
 		return visible(s.Stored.Recurrence)
 	}
 	text := s.Recurrence.Words()
-	if s.Zone != "UTC" && !strings.HasPrefix(s.Recurrence.String(), "every ") {
+	if _, isInterval := s.Recurrence.Interval(); s.Zone != "UTC" && !isInterval {
 		text += " in " + s.Zone
 	}
 	return visible(text)
