@@ -280,15 +280,6 @@ func with(j stint.NewJob, args, metadata string) stint.NewJob {
 	return j
 }
 
-func (t *T) analyst() stint.Analyst {
-	t.Helper()
-	a, ok := t.Store.(stint.Analyst)
-	if !ok {
-		t.Skip("the store does not tell how the work goes")
-	}
-	return a
-}
-
 func (t *T) analyze(f stint.AnalyticsFilter) stint.Analytics {
 	t.Helper()
 	a, err := t.analyst().Analyze(t.ctx, f)

@@ -250,16 +250,6 @@ func leaseStorm(t *T) {
 	}
 }
 
-// leaser is the store as one that gives leases.
-func (t *T) leaser() stint.Leaser {
-	t.Helper()
-	l, ok := t.Store.(stint.Leaser)
-	if !ok {
-		t.Skip("the store gives no leases")
-	}
-	return l
-}
-
 // acquire asks for a lease.
 func (t *T) acquire(w *Worker, name string, term time.Duration) stint.Lease {
 	t.Helper()

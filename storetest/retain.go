@@ -646,16 +646,6 @@ func retainWork(t *T, s Store, rng *rand.Rand, done func() bool, note func([]sti
 	return nil
 }
 
-// retainer is the store as one that deletes what is old.
-func (t *T) retainer() stint.Retainer {
-	t.Helper()
-	r, ok := t.Store.(stint.Retainer)
-	if !ok {
-		t.Skip("the store keeps everything")
-	}
-	return r
-}
-
 // step does one step.
 func (t *T) step(r stint.RetainStep) stint.Retained {
 	t.Helper()
