@@ -17,14 +17,15 @@ import (
 )
 
 // arguments checks how many there are, by the names that the help gives them;
-// the first least of them are needed.
+// the first least of them are needed. A last name with dots behind it stands for
+// any number.
 func arguments(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		var err error
 		switch {
 		case len(args) < least:
-			err = usagef("%s is missing", names[len(args)])
-		case len(args) > len(names):
+			err = usagef("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
+		case len(args) > len(names) && !strings.HasSuffix(strings.Join(names, " "), "..."):
 			err = usagef("%q is one argument too many", args[len(names)])
 		default:
 			return nil
