@@ -326,15 +326,3 @@ func (t *T) leases(want map[string]*Worker) {
 		t.Errorf("people see the leases %q, want %d sorted by name", names, len(want))
 	}
 }
-
-// until waits for what passing time must bring about soon.
-func (t *T) until(done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it never came")
-		}
-	}
-}
-
-func errOf2[A, B any](_ A, _ B, err error) error { return err }
