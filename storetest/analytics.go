@@ -305,10 +305,3 @@ func (t *T) dueBy(field stint.Field, f stint.AnalyticsFilter, limit int) string 
 	}
 	return text.String()
 }
-
-// delete deletes jobs whatever comes of it.
-func (t *T) delete(ids ...stint.ID) {
-	t.Helper()
-	_, err := t.operator().Delete(t.ctx, ids)
-	t.must(err)
-}
