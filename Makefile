@@ -59,6 +59,11 @@ chaos: postgres ## do to real processes and a real PostgreSQL what production do
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) \
 		$(GO) test -count 1 -timeout 0 -run 'Mixed|Outage|ImmediateRestarts' -v ./internal/chaos
 
+.PHONY: schedules
+schedules: postgres ## fire a thousand schedules of a minute on five engines that are killed meanwhile (MINUTES=10 SEED=42)
+	STINT_CHAOS_MINUTES=$(or $(MINUTES),10) STINT_CHAOS_SEED=$(SEED) \
+		$(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
+
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
 	$(GO) run ./cmd/stint bench burn $(ARGS)

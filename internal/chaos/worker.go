@@ -34,6 +34,7 @@ type Worker struct {
 	Grace      time.Duration
 	Poll       time.Duration
 	Drag       time.Duration // what each job takes here beside its work
+	Ticks      *Ticks        // it fires these, and does nothing else
 }
 
 // Main turns this process into a worker when it was started as one, and
@@ -80,6 +81,9 @@ func untilSignal() context.Context {
 }
 
 func (w *Worker) run(ctx context.Context) error {
+	if w.Ticks != nil {
+		return w.runTicks(ctx)
+	}
 	history, err := check.Create(w.History, w.Name)
 	if err != nil {
 		return err

@@ -1,0 +1,149 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// ticking is a fleet that fires schedules while its workers die.
+type ticking struct {
+	*chaos.Fleet
+	t       *testing.T
+	ticks   chaos.Ticks
+	step    time.Duration // from one occurrence to the next
+	rest    time.Duration // between two troubles, at most
+	busy    time.Duration // how long occurrences are being fired, about
+	dice    *rand.Rand
+	store   chaos.TickStore
+	workers []*chaos.Keeper
+	restart func()          // of the database; nil for none
+	struck  map[string]bool // by name, the lives that were ended
+	killed  int
+	renewed int
+}
+
+func (k *ticking) start(n int, db string) {
+	k.struck = map[string]bool{}
+	for i := range n {
+		k.workers = append(k.workers, k.Keep(chaos.Worker{
+			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: 3 * time.Second, Grace: 5 * time.Second,
+			Drag: 10 * time.Millisecond, Ticks: &k.ticks,
+		}))
+	}
+}
+
+// trouble kills workers and renews some, until the last occurrence is due: every
+// other time just when occurrences are being fired. The database is restarted in
+// the middle.
+func (k *ticking) trouble() {
+	middle := time.Now().Add(time.Until(k.ticks.Until) / 2)
+	for time.Now().Before(k.ticks.Until) && !k.t.Failed() {
+		time.Sleep(k.rest/4 + time.Duration(k.dice.Int64N(int64(k.rest))))
+		if due := k.due(); due < k.rest && k.dice.IntN(2) == 0 {
+			time.Sleep(due + time.Duration(k.dice.Int64N(int64(k.busy))))
+		}
+		if k.restart != nil && time.Now().After(middle) {
+			k.restart()
+			k.restart = nil
+		}
+		p := k.workers[k.dice.IntN(len(k.workers))].Process()
+		k.struck[p.Name] = true
+		if k.dice.IntN(4) > 0 {
+			p.Kill()
+			k.killed++
+		} else {
+			p.Retire()
+			k.renewed++
+		}
+	}
+}
+
+// due is how long until occurrences are.
+func (k *ticking) due() time.Duration {
+	info, err := k.store.Schedule(k.t.Context(), "tick-0000")
+	if err != nil || info.Next.IsZero() {
+		return 0
+	}
+	return time.Until(info.Next)
+}
+
+// settle waits until the last life of a worker has joined: a process that begins
+// heeds no signal.
+func (k *ticking) settle(w *chaos.Keeper) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if p := w.Process(); !k.struck[p.Name] && chaos.Count(k.Events(p.Name), stint.EventJoined) > 0 {
+			return
+		}
+	}
+	k.t.Fatalf("%s has not joined", w.Process().Name)
+}
+
+// end waits for all that is still to come, and judges.
+func (k *ticking) end() {
+	k.t.Helper()
+	k.AwaitTicks(k.t.Context(), k.store, &k.ticks, time.Minute)
+	lives := 0
+	for _, w := range k.workers {
+		k.settle(w)
+		w.Stop()
+		lives += w.Lives
+	}
+	late := k.JudgeTicks(k.t.Context(), k.store, &k.ticks, k.step)
+	k.t.Logf("%d schedules, %v apart; %d killed, %d renewed, %d lives of %d workers; %v",
+		k.ticks.Schedules, k.step, k.killed, k.renewed, lives, len(k.workers), late)
+}
+
+// All are due at the same instants, which is the worst that schedules can do. The
+// full length takes STINT_CHAOS_MINUTES, and has a thousand schedules of a minute.
+func TestFiveEnginesFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
+	t.Parallel()
+	long := long()
+	server := (*pgtest.Server)(nil)
+	url := ""
+	if long {
+		server = pgtest.Start(t, pgtest.Options{Fsync: true})
+		url = server.New(t)
+	} else {
+		url = pgtest.New(t)
+	}
+	w := newWorld(t, url)
+	k := &ticking{Fleet: w.Fleet, t: t, step: time.Second, rest: 800 * time.Millisecond, busy: 100 * time.Millisecond, dice: w.dice(33), store: w.store}
+	k.ticks = chaos.Ticks{Schedules: 50, Recurrence: "every 1s", Until: time.Now().Add(7 * time.Second)}
+	if long {
+		k.step, k.rest, k.busy = time.Minute, 6*time.Second, 3*time.Second
+		k.ticks = chaos.Ticks{Schedules: 1000, Recurrence: "* * * * *", Until: time.Now().Add(minutes(t) + 30*time.Second)}
+		k.restart = func() { server.Restart(pgtest.Immediate) }
+	}
+	k.start(5, w.url)
+	k.trouble()
+	k.end()
+	t.Logf("%d engines were buried", w.Burials(t.Context(), w.pool))
+}
+
+func TestProcessesOnOneFileFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	store, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	k := &ticking{
+		Fleet: chaos.NewFleet(t), t: t, step: time.Second, rest: 800 * time.Millisecond, busy: 100 * time.Millisecond, store: store,
+		dice:  rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 33)),
+		ticks: chaos.Ticks{Schedules: 50, Recurrence: "every 1s", Until: time.Now().Add(6 * time.Second)},
+	}
+	k.start(3, path)
+	k.trouble()
+	k.end()
+}
