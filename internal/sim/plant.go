@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -19,7 +20,9 @@ const NoBug Bug = ""
 
 // Bugs are the faults that a simulation must find, each with what it stands
 // for.
-var Bugs = []Bug{
+var Bugs = slices.Concat(jobBugs, scheduleBugs)
+
+var jobBugs = []Bug{
 	bugFence,    // a store that lets the buried claim
 	bugGhost,    // a burial that leaves the engine in the roster
 	bugHeld,     // an engine that never asks what it holds
@@ -66,7 +69,10 @@ var Bugs = []Bug{
 	bugPuts,  // a store that puts decisions off for ever
 	bugHasty, // one that waits for none
 	bugRules, // one that lets everybody decide
+}
 
+// scheduleBugs are those of schedules, which not every seed has.
+var scheduleBugs = []Bug{
 	bugAgain,    // a firing whose jobs are there, and whose schedule does not know of it
 	bugMoves,    // one whose schedule has moved on, and whose jobs are not there
 	bugUnbound,  // one that makes up for more than is wanted

@@ -48,7 +48,6 @@ type year struct {
 	outages  []outage
 	ran      map[stint.ID]int // what ran and was not yet deleted
 	runs     int
-	late     time.Duration // the latest that a job began, but for those of outages and of the dead
 	jobs     map[string][]int64
 	finished int
 }
@@ -202,7 +201,7 @@ func (y *year) discharge(s *soldier) {
 
 // perform is the handler of all jobs.
 func (s *soldier) perform(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
-	y, now := s.y, time.Now()
+	y := s.y
 	if s.dead() {
 		return nil, errGone
 	}
@@ -214,9 +213,6 @@ func (s *soldier) perform(ctx context.Context, job *stint.Job) (json.RawMessage,
 	defer y.mu.Unlock()
 	y.ran[job.ID]++
 	y.runs++
-	if late := now.Sub(job.Due); job.Attempt == 1 && y.ran[job.ID] == 1 && !y.away(job.Due) {
-		y.late = max(y.late, late)
-	}
 	if s.dead() {
 		return nil, errGone
 	}
@@ -278,14 +274,4 @@ func (y *year) goAway(d dice) {
 	time.Sleep(time.Until(o.to))
 	// Those that rest are late, but one comes at once.
 	close(gate)
-}
-
-// away tells whether an instant is in an outage.
-func (y *year) away(at time.Time) bool {
-	for _, o := range y.outages {
-		if at.After(o.from) && at.Before(o.to) {
-			return true
-		}
-	}
-	return false
 }

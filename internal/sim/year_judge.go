@@ -144,6 +144,6 @@ func difference(got, want []int64) string {
 }
 
 func (y *year) summary() string {
-	return fmt.Sprintf("%d schedules, %d jobs, %d runs; %d lives, %d killed, %d buried, %d times nobody was there; begun late by %v at most",
-		len(y.plans), y.finished, y.runs, y.lives, y.killed, y.buried.Load(), len(y.outages), y.late)
+	return fmt.Sprintf("%d schedules, %d jobs, %d runs; %d lives, %d killed, %d buried, %d times nobody was there",
+		len(y.plans), y.finished, y.runs, y.lives, y.killed, y.buried.Load(), len(y.outages))
 }
