@@ -91,7 +91,7 @@ func (j *judging) compare(w *world) error {
 		if t.ticks() {
 			job.Key = "" // they share it
 			if from := t.info.Provenance; from.Recovered == 0 {
-				job.Schedule, job.Occurrence = tickPrefix, from.Occurrence
+				job.Schedule, job.Occurrence = t.Key, from.Occurrence
 			}
 		}
 		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Provenance.Recovered)
