@@ -68,6 +68,11 @@ schedules: postgres ## fire a thousand schedules of a minute on five engines tha
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),10) STINT_CHAOS_SEED=$(SEED) \
 		$(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
 
+.PHONY: endurance
+endurance: postgres ## do at random what programs and people do, with kills, on PostgreSQL and SQLite (MINUTES=5 SEED=42)
+	STINT_ENDURANCE_MINUTES=$(or $(MINUTES),5) STINT_CHAOS_SEED=$(SEED) \
+		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/chaos
+
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
 	$(GO) run ./cmd/stint bench burn $(ARGS)

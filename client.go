@@ -177,7 +177,7 @@ func (j *NewJob) fill() {
 	if len(j.Args) == 0 || string(j.Args) == "null" {
 		j.Args = noArgs
 	}
-	if string(j.Metadata) == "null" {
+	if len(j.Metadata) == 0 || string(j.Metadata) == "null" {
 		j.Metadata = nil
 	}
 }

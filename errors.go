@@ -25,6 +25,10 @@ var (
 	// ErrLaneBusy says that another claim of the lane is under way.
 	ErrLaneBusy = errors.New("stint: another claim of the lane is under way")
 
+	// ErrNotHeld says that an engine does not hold the lease (any more) that it
+	// acts under.
+	ErrNotHeld = errors.New("stint: the engine does not hold the lease")
+
 	// ErrUnstorable says that the database refuses a value for what it is.
 	ErrUnstorable = errors.New("stint: the database refuses the value")
 

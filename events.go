@@ -7,15 +7,19 @@ type EventType string
 
 // The events of an engine.
 const (
-	EventJoined   EventType = "joined"   // the engine entered the roster
-	EventLeft     EventType = "left"     // it left cleanly
-	EventBuried   EventType = "buried"   // it found that it was buried
-	EventStarted  EventType = "started"  // an attempt began
-	EventEnded    EventType = "ended"    // an attempt ended and is recorded, or a retry function ended a job that waited for it
-	EventFailed   EventType = "failed"   // and with it the job failed for good
-	EventReturned EventType = "returned" // entries were handed back unstarted
-	EventBurial   EventType = "burial"   // it buried another engine and took over what that held
-	EventTrouble  EventType = "trouble"  // something failed, and will be tried again unless it is about a job
+	EventJoined        EventType = "joined"         // the engine entered the roster
+	EventDraining      EventType = "draining"       // it takes no more jobs, and leaves when those that run have ended
+	EventLeft          EventType = "left"           // it left cleanly
+	EventBuried        EventType = "buried"         // it found that it was buried
+	EventStarted       EventType = "started"        // an attempt began
+	EventEnded         EventType = "ended"          // an attempt ended and is recorded, or a retry function ended a job that waited for it
+	EventFailed        EventType = "failed"         // and with it the job failed for good
+	EventReturned      EventType = "returned"       // entries were handed back unstarted
+	EventBurial        EventType = "burial"         // it buried another engine and took over what that held
+	EventLeaseAcquired EventType = "lease acquired" // it is the one that does what the lease is for
+	EventLeaseLost     EventType = "lease lost"     // it is not any more: it gave the lease back, could not renew it in time, or was deposed
+	EventRetained      EventType = "retained"       // it deleted jobs that ended long ago
+	EventTrouble       EventType = "trouble"        // something failed, and will be tried again unless it is about a job
 )
 
 // Event is one thing that an engine did or met. Engines neither log nor
@@ -33,10 +37,13 @@ type Event struct {
 	Instance string
 
 	Job       *Job        // of started, ended and failed, and of trouble with a job; not to be written to
+	Slot      int         // of started: which of the engine's slots, from 1
+	Ready     time.Time   // of started: when the job became ready for this attempt, by the store's clock
 	Execution *Execution  // of ended and failed, and of trouble with a hook; not to be written to
-	Count     int         // of returned and burial: how many entries
+	Count     int         // of returned and burial: how many entries; of retained: how many jobs
 	Begun     int         // of burial: how many of these had begun
 	Other     *EngineInfo // of burial: the engine that was buried
 	Doing     string      // of trouble: what was tried
-	Err       error       // of trouble
+	Err       error       // of trouble; of draining, why, where the program said so; of lease lost, why: ErrStopping, ErrFenced, ErrNotHeld, or what kept it from being renewed
+	Lease     string      // of lease acquired and lost: its name
 }

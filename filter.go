@@ -11,7 +11,7 @@ import (
 // restrict.
 //
 // What it costs to find them depends on the fields. By Tag, URN, Correlation,
-// Schedule and Faulty, by what went wrong (Outcome, Class, Error) and by the states scheduled,
+// Schedule, Faulty, Attempts and Longer, by what went wrong (Outcome, Class, Error) and by the states scheduled,
 // retrying, failed and cancelled a store looks only at jobs that may fit, so that
 // a long history costs nothing. With none of these it goes through all jobs, from
 // the newest on, until Limit is reached.
@@ -44,9 +44,20 @@ type Filter struct {
 	Class   string // one of the error's: see [Failure]
 	Error   string // part of the error's message, upper and lower case told apart
 
+	// Attempts are how many a job has had more than, the one that waits or goes
+	// on included: 1 shows those that were tried again.
+	Attempts int
+
+	// Longer shows jobs with an attempt that took longer than this. From
+	// [LongAttempt] on a store looks only at those.
+	Longer time.Duration
+
 	Before ID  // only jobs with a lower ID: the way to the next page
 	Limit  int // how many at most; 0 means 100
 }
+
+// LongAttempt is how long an attempt takes that counts as slow.
+const LongAttempt = 5 * time.Second
 
 // Span is the time from one instant up to another, exclusively. A zero end is
 // open.
@@ -64,7 +75,7 @@ func (s Span) Holds(t time.Time) bool {
 // All reports whether the filter chooses every job.
 func (f Filter) All() bool {
 	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && f.Schedule == "" && !f.Faulty &&
-		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Before == 0
+		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Attempts == 0 && f.Longer == 0 && f.Before == 0
 }
 
 // Is reports whether one of the filter's states is s; without any, each is.

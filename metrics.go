@@ -1,10 +1,36 @@
 package stint
 
-import "time"
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// MetricsWriter takes the metrics of engines: a store that keeps them, or
+// whoever sends them somewhere.
+type MetricsWriter interface {
+	// WriteMetrics is given the newest figures of an engine, which take the
+	// place of those before: counters count on from one call to the next. An
+	// engine makes one call at a time, from a goroutine that does nothing else,
+	// so that a writer which fails, panics or hangs holds up no work. After an
+	// error it is called again, with newer figures.
+	WriteMetrics(ctx context.Context, m Metrics) error
+}
+
+// MetricsKeeper is a store that keeps the metrics of engines. An engine that
+// is made anew, as when a process is started again, counts anew and is kept
+// beside the old one: Instance and Since together tell them apart. What is kept
+// of an engine that is gone goes five days after it was written.
+type MetricsKeeper interface {
+	MetricsWriter
+
+	// EngineMetrics lists what is kept, the newest first.
+	EngineMetrics(ctx context.Context) ([]Metrics, error)
+}
 
 // Metrics are what one engine has counted since it was made. They are for
 // people and for monitoring: what became of a job is told by its executions
-// alone.
+// alone. Durations are nanoseconds in JSON.
 type Metrics struct {
 	Instance string    `json:"instance"`
 	Engine   Token     `json:"engine,string"` // of the current or last time in the roster; 0 before the first
@@ -25,23 +51,24 @@ type Metrics struct {
 type ListenerMetrics struct {
 	Notifications int64 `json:"notifications"` // how often the store rang
 	Reconnects    int64 `json:"reconnects"`    // how often listening began again
-	Timeouts      int64 `json:"timeouts"`      // how often the engine looked because nothing was heard
+	Timeouts      int64 `json:"timeouts"`      // how often an idle engine looked because nothing was heard
 }
 
 // ClaimerMetrics are about taking work.
 type ClaimerMetrics struct {
-	Claims    int64     `json:"claims"`     // how often entries were asked for
-	Empty     int64     `json:"empty"`      // and none were there
+	Claims    int64     `json:"claims"`     // requests for entries that were answered
+	Empty     int64     `json:"empty"`      // with none, of these
 	Claimed   int64     `json:"claimed"`    // entries that were taken
 	SlotWaits int64     `json:"slot_waits"` // how often there was no room to take more
 	Returned  int64     `json:"returned"`   // entries that were handed back unstarted
-	Took      Durations `json:"took"`       // a claim
+	Took      Durations `json:"took"`       // a request
 }
 
-// WorkerMetrics are about attempts.
+// WorkerMetrics are about attempts. One that was snoozed, or handed back by a
+// stop, has run and is neither of the three that follow.
 type WorkerMetrics struct {
 	Running   int64         `json:"running"`   // now
-	Run       int64         `json:"run"`       // attempts that ended
+	Run       int64         `json:"run"`       // attempts that ended and are recorded
 	Succeeded int64         `json:"succeeded"` // of these
 	Failed    int64         `json:"failed"`
 	Cancelled int64         `json:"cancelled"`
@@ -50,7 +77,7 @@ type WorkerMetrics struct {
 
 // FinisherMetrics are about recording how attempts ended.
 type FinisherMetrics struct {
-	Outcomes int64     `json:"outcomes"` // that were recorded
+	Outcomes int64     `json:"outcomes"` // that are recorded, of entries that were not begun as well
 	Flushes  int64     `json:"flushes"`  // batches that these were recorded in
 	Retries  int64     `json:"retries"`  // flushes that had to be tried again
 	Took     Durations `json:"took"`     // a flush
@@ -58,18 +85,18 @@ type FinisherMetrics struct {
 
 // PrefetchMetrics are about what waits in the engine for a slot.
 type PrefetchMetrics struct {
-	Max   int64 `json:"max"`   // the most that ever waited
-	Min   int64 `json:"min"`   // the least that waited while there was more to take
-	Full  int64 `json:"full"`  // how often no more could wait
+	Max   int64 `json:"max"`   // the most that ever waited behind a claim
+	Min   int64 `json:"min"`   // the least that waited when there was more to claim: how close slots came to starving
+	Full  int64 `json:"full"`  // how often a claim filled it up
 	Empty int64 `json:"empty"` // how often a slot found nothing
 }
 
-// WriterMetrics are about storing these figures.
+// WriterMetrics are about handing these figures to those who want them.
 type WriterMetrics struct {
-	Reports int64     `json:"reports"` // figures that were to be stored
+	Reports int64     `json:"reports"` // figures that were to be written
 	Writes  int64     `json:"writes"`  // and were
-	Retries int64     `json:"retries"`
-	Took    Durations `json:"took"` // a write
+	Retries int64     `json:"retries"` // writes that failed and were tried again, or are to be by the next report
+	Took    Durations `json:"took"`    // a write
 }
 
 // Durations sum up how long something took that happened many times. The zero
@@ -97,4 +124,22 @@ func (d *Durations) Add(took time.Duration) {
 	}
 	d.Count++
 	d.Last, d.Longest, d.Total = took, max(d.Longest, took), d.Total+took
+}
+
+// merge adds others. Which was the last only the caller knows.
+func (d *Durations) merge(o Durations) {
+	if o.Count > 0 && (d.Count == 0 || o.Fastest < d.Fastest) {
+		d.Fastest = o.Fastest
+	}
+	d.Count += o.Count
+	d.Longest, d.Total = max(d.Longest, o.Longest), d.Total+o.Total
+}
+
+// MarshalJSON adds the mean.
+func (d Durations) MarshalJSON() ([]byte, error) {
+	type plain Durations
+	return json.Marshal(struct {
+		plain
+		Mean time.Duration `json:"mean"`
+	}{plain(d), d.Mean()})
 }

@@ -96,7 +96,7 @@ func Correlation(id string) Option { return func(j *NewJob) { j.Correlation = id
 // Keys are shared by all kinds and queues of a database, so begin them with what
 // they are about: "invoice:42:reminder". They are 1 to 255 bytes, as names are. A
 // key is remembered for at least a day, and for as long as its job is kept
-// after it ended: five days.
+// after it ended: see [Retention].
 //
 // In a caller's transaction the key is taken when that commits. Until it ends, others
 // who enqueue under the same key wait for it. Two transactions that take the same

@@ -21,8 +21,10 @@ func (s *session) beats(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last, failing := s.beat, false
+	defer s.vitals.beats.stop()
 	for number := int64(1); ; number++ {
 		var asked []chan<- bool
+		s.vitals.beats.turn()
 		select {
 		case <-tick.C:
 		case ask := <-s.asks:
@@ -150,6 +152,7 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 		}
 		s.held.settled(c.Serial)
 		if n > 0 {
+			s.meters.got(n, n)
 			s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
 		}
 	}

@@ -30,8 +30,11 @@ func (s *session) claim(ctx context.Context) {
 		recent target // the lane that last had work
 		rang   bool   // woken from idleness by the bell
 	)
+	defer s.vitals.claims.stop()
 	for ctx.Err() == nil {
+		s.vitals.claims.turn()
 		if !s.pools.roomy(time.Now()) {
+			s.meters.noRoom()
 			s.capacity.wait(ctx, time.Second)
 			continue
 		}
@@ -43,7 +46,7 @@ func (s *session) claim(ctx context.Context) {
 			// Most rings are for the lane that had work before: a claim that
 			// finds it saves the look, half of the way to the start of a job.
 			rang = false
-			if _, err := s.claimLane(ctx, recent, room, false); err != nil && !errors.Is(err, stint.ErrLaneBusy) {
+			if _, err := s.claimLane(recent, room, false); err != nil && !errors.Is(err, stint.ErrLaneBusy) {
 				s.trouble(ctx, "claim", err)
 				trying.sleep(ctx)
 			}
@@ -64,10 +67,11 @@ func (s *session) claim(ctx context.Context) {
 			list = known.targets(s.unpaused(sights), turn)
 		}
 		if len(list) == 0 {
+			s.primed = false
 			rang = idle.wait(ctx, nil) == s.bell
 			continue
 		}
-		rest, tried, err := s.claimFrom(ctx, list)
+		rest, tried, err := s.claimFrom(list)
 		if err != nil {
 			s.trouble(ctx, "claim", err)
 			trying.sleep(ctx)
@@ -78,6 +82,7 @@ func (s *session) claim(ctx context.Context) {
 			continue
 		}
 		// There is work for queues that are full, and none for the others.
+		s.meters.noRoom()
 		if len(s.pools.all) == 1 {
 			s.capacity.wait(ctx, time.Second)
 			continue
@@ -93,7 +98,7 @@ func (s *session) claim(ctx context.Context) {
 // the lanes that may have more; tried says that there was one with room. Lanes
 // that another engine is claiming are left for the end: it waits for one only
 // when there is nothing else.
-func (s *session) claimFrom(ctx context.Context, list []target) (rest []target, tried bool, err error) {
+func (s *session) claimFrom(list []target) (rest []target, tried bool, err error) {
 	var busy, full []target
 	for i, lane := range list {
 		room := s.pools.room(lane.Lane, time.Now())
@@ -101,8 +106,11 @@ func (s *session) claimFrom(ctx context.Context, list []target) (rest []target, 
 			full = append(full, lane)
 			continue
 		}
-		tried = true
-		got, err := s.claimLane(ctx, lane, room, false)
+		if tried = true; s.primed {
+			waiting := s.pools.waiting()
+			s.meters.prefetch.with(func(p *prefetching) { p.more(waiting) })
+		}
+		got, err := s.claimLane(lane, room, false)
 		switch {
 		case errors.Is(err, stint.ErrLaneBusy):
 			busy = append(busy, lane)
@@ -118,40 +126,15 @@ func (s *session) claimFrom(ctx context.Context, list []target) (rest []target, 
 	if len(busy) == 0 {
 		return full, tried, nil
 	}
-	_, err = s.claimLane(ctx, busy[0], s.pools.room(busy[0].Lane, time.Now()), true)
+	_, err = s.claimLane(busy[0], s.pools.room(busy[0].Lane, time.Now()), true)
 	return append(full, busy[1:]...), true, err
 }
 
 // claimLane makes one claim and sends on what it brought.
-func (s *session) claimLane(ctx context.Context, lane target, room int, wait bool) (int, error) {
-	req := stint.ClaimRequest{
-		Engine: s.token, Serial: s.held.request(), Nonce: stint.Nonce(random63()),
-		Lane: lane.ID, Max: room, Wait: wait, Settle: lane.settle,
-	}
-	// Not ctx: a stop must not cut a claim in the middle, for its fate would
-	// be unknown. What it brings after a stop is returned unstarted.
-	limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
-	defer cancel()
-	c, err := s.store.Claim(limit, req)
-	switch {
-	case errors.Is(err, stint.ErrLaneBusy):
-		s.held.nothing(req.Serial)
-		return 0, err
-	case errors.Is(err, stint.ErrBuried):
-		s.fence()
-		return 0, err
-	case err != nil && len(c.Positions) == 0:
-		s.held.unknown(req.Serial)
-		return 0, err
-	}
-	claim := s.held.took(c)
+func (s *session) claimLane(lane target, room int, wait bool) (int, error) {
+	c, claim, err := s.claimUpTo(lane, room, wait)
 	if err != nil {
-		// The entries are ours, but we have not seen them.
-		c.Entries, err = s.fetch(c.Positions)
-		if err != nil {
-			s.held.unknown(req.Serial)
-			return 0, err
-		}
+		return 0, err
 	}
 	for i := range c.Entries {
 		e := &c.Entries[i]
@@ -161,7 +144,49 @@ func (s *session) claimLane(ctx context.Context, lane target, room int, wait boo
 		}
 		p.take(task{entry: e, claim: claim}, known)
 	}
+	s.meters.got(len(c.Entries), 0)
+	waiting := s.pools.waiting()
+	s.primed = s.primed || waiting > 0
+	s.meters.prefetch.with(func(p *prefetching) { p.filled(waiting, len(c.Entries) == room) })
 	return len(c.Positions), nil
+}
+
+// claimUpTo makes one claim, and reads what it brought.
+func (s *session) claimUpTo(lane target, room int, wait bool) (stint.Claim, *held, error) {
+	req := stint.ClaimRequest{
+		Engine: s.token, Serial: s.held.request(), Nonce: stint.Nonce(random63()),
+		Lane: lane.ID, Max: room, Wait: wait, Settle: lane.settle,
+	}
+	// Not the stages' context: a stop must not cut a claim in the middle, for its
+	// fate would be unknown. What it brings after a stop is returned unstarted.
+	limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
+	defer cancel()
+	began := time.Now()
+	c, err := s.store.Claim(limit, req)
+	if err == nil || len(c.Positions) > 0 {
+		s.meters.asked(began, len(c.Positions))
+	}
+	switch {
+	case errors.Is(err, stint.ErrLaneBusy):
+		s.held.nothing(req.Serial)
+		return c, nil, err
+	case errors.Is(err, stint.ErrBuried):
+		s.fence()
+		return c, nil, err
+	case err != nil && len(c.Positions) == 0:
+		s.held.unknown(req.Serial)
+		return c, nil, err
+	}
+	claim := s.held.took(c)
+	if err != nil {
+		// The entries are ours, but we have not seen them.
+		c.Entries, err = s.fetch(c.Positions)
+		if err != nil {
+			s.held.unknown(req.Serial)
+			return c, nil, err
+		}
+	}
+	return c, claim, nil
 }
 
 // fetch reads claimed entries, trying again while the session lives.

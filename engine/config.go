@@ -57,6 +57,44 @@ type Config struct {
 	// 20 and 500 milliseconds.
 	PollFrom, PollTo time.Duration
 
+	// Retention says how long jobs are kept after they ended: by default five
+	// days. Of several engines it is that of the one that holds the lease for it,
+	// so they are best given the same.
+	Retention stint.Retention
+
+	// LeaseFor is for how long this engine takes what one engine does for all
+	// of them, such as the retention of old jobs; it renews the lease at a third
+	// of it. When it dies, another engine takes over after that time, or
+	// already when it is buried. By default 15 seconds; between one second and
+	// a day.
+	LeaseFor time.Duration
+
+	// LeaseWait is how long an engine waits before it asks again for a lease
+	// that another one holds, or up to a third less: by default a fifth of
+	// LeaseFor. It asks after a third of that when it hears of something, which
+	// may be that the lease was given back.
+	LeaseWait time.Duration
+
+	// LeaseWaitMax lets that wait grow: each time it is twice as long, up to
+	// this. By default it does not grow.
+	LeaseWaitMax time.Duration
+
+	// MemoryLimit ends an engine whose process has grown: above so many bytes
+	// of resident memory it takes no more jobs, lets those that run end, and
+	// leaves the roster; Run returns a [MemoryError], and the program should
+	// exit, to be started anew. By default there is none.
+	MemoryLimit int64
+
+	// MetricsEvery is how often the engine's figures are written, to the store
+	// and to MetricsWriters, and once more when it stops. By default every 15
+	// seconds; negative: never. [Engine.Metrics] tells them in any case.
+	MetricsEvery time.Duration
+
+	// MetricsWriters are given the engine's figures beside the store, or
+	// instead of it where MetricsNotStored says so.
+	MetricsWriters   []stint.MetricsWriter
+	MetricsNotStored bool
+
 	// Version is shown in the roster: the version of the program.
 	Version string
 
@@ -65,7 +103,8 @@ type Config struct {
 	Client *stint.Client
 
 	// OnEvent is told everything that the engine does. It is called from
-	// many goroutines and holds up the work while it runs.
+	// many goroutines and holds up the work while it runs. One that panics is
+	// told so, as trouble, and does no other harm.
 	OnEvent func(stint.Event)
 }
 
@@ -76,6 +115,9 @@ const (
 	DefaultPoll       = time.Second
 	DefaultPollFrom   = 20 * time.Millisecond
 	DefaultPollTo     = 500 * time.Millisecond
+	DefaultLeaseFor   = 15 * time.Second
+
+	DefaultMetricsEvery = 15 * time.Second
 )
 
 func (c Config) fill() (Config, error) {
@@ -96,15 +138,26 @@ func (c Config) fill() (Config, error) {
 	c.Slots = cmp.Or(c.Slots, 4*runtime.GOMAXPROCS(0))
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
 	c.TimeToLive = cmp.Or(c.TimeToLive, DefaultTimeToLive)
+	c.MetricsEvery = cmp.Or(c.MetricsEvery, DefaultMetricsEvery)
 	switch {
 	case c.Slots < 0 || c.Slots > maxSlots:
 		return c, &stint.InvalidError{Field: "slots", Problem: fmt.Sprintf("%d is not between 1 and %d", c.Slots, maxSlots)}
 	case c.Grace < 0:
 		return c, &stint.InvalidError{Field: "grace", Problem: "it is negative"}
+	case c.MemoryLimit < 0:
+		return c, &stint.InvalidError{Field: "memory limit", Problem: "it is negative"}
 	case c.TimeToLive < time.Second:
 		return c, &stint.InvalidError{Field: "time to live", Problem: "it is shorter than a second"}
+	case c.MetricsEvery > 0 && c.MetricsEvery < time.Millisecond:
+		return c, &stint.InvalidError{Field: "metrics every", Problem: "it is shorter than a millisecond"}
 	}
 	if err := c.fillPolls(); err != nil {
+		return c, err
+	}
+	if err := c.fillLeases(); err != nil {
+		return c, err
+	}
+	if err := c.Retention.Check(); err != nil {
 		return c, err
 	}
 	if c.Instance == "" {
@@ -135,6 +188,23 @@ func (c *Config) fillPolls() error {
 	c.Poll = cmp.Or(c.Poll, DefaultPoll)
 	if c.PollFrom > c.PollTo {
 		return stint.Invalid("poll", "from %v to %v is nothing", c.PollFrom, c.PollTo)
+	}
+	return nil
+}
+
+// fillLeases works out how leases are asked for.
+func (c *Config) fillLeases() error {
+	c.LeaseFor = cmp.Or(c.LeaseFor, DefaultLeaseFor)
+	if c.LeaseFor < time.Second || c.LeaseFor > 24*time.Hour {
+		return stint.Invalid("lease", "it is not between a second and a day")
+	}
+	c.LeaseWait = cmp.Or(c.LeaseWait, c.LeaseFor/5)
+	c.LeaseWaitMax = cmp.Or(c.LeaseWaitMax, c.LeaseWait)
+	switch {
+	case c.LeaseWait < time.Millisecond:
+		return stint.Invalid("lease wait", "%v is shorter than a millisecond", c.LeaseWait)
+	case c.LeaseWaitMax < c.LeaseWait:
+		return stint.Invalid("lease wait", "from %v to %v is nothing", c.LeaseWait, c.LeaseWaitMax)
 	}
 	return nil
 }

@@ -29,6 +29,10 @@
 // whose time has come, decide asks this program's retry functions about
 // failures of engines that do not have them.
 //
+// What one engine does for all is led by the one that holds the lease for it
+// ([stint.Leaser]); the others ask for it now and then. An engine that stops
+// gives its leases back at once.
+//
 // # Guests
 //
 // [Engine.RunNow] performs a job that was enqueued in the caller's hands. It
@@ -43,6 +47,14 @@
 // lost its place in the roster; its cause says which. A handler's context is of
 // that one, and leads to a client of the engine's store, to the job and to its
 // previous run: [stint.ClientFrom], [stint.JobFrom], [stint.Previous].
+//
+// # Signs of life
+//
+// Loops that claim and beat leave a mark each time that they go round, so
+// [Engine.Alive] tells a process that is stuck from one whose database is away;
+// [Engine.Ready] asks the database too. An engine ends when the context of Run
+// does, or by [Engine.Drain], with all the time that what runs may need: told by
+// the program, by the roster, or, with Config.MemoryLimit, by its own size.
 //
 // # Sessions
 //

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if database := os.Getenv(doomedEnv); database != "" {
 		doomed(database)
 	}
+	if database := os.Getenv(leaderEnv); database != "" {
+		leader(database)
+	}
 	pgtest.Main(m)
 }
 

@@ -185,10 +185,65 @@ func Example_events() {
 	})
 }
 
+// Jobs that ended are deleted after five days, unless somebody says otherwise.
+func Example_retention() {
+	var store stint.Store
+	_, _ = engine.New(store, stint.NewMux(), engine.Config{
+		Retention: stint.Retention{
+			Kept: stint.Kept{Failed: 30 * 24 * time.Hour}, // people may want to see these
+			Queues: map[string]stint.Kept{
+				"mail":  {Completed: time.Hour},
+				"audit": {All: stint.Forever},
+			},
+		},
+	})
+}
+
 func tempDir() string {
 	dir, err := os.MkdirTemp("", "stint")
 	if err != nil {
 		log.Fatal(err)
 	}
 	return dir
+}
+
+// What an engine counts: to look at, and to send where you like.
+func Example_metrics() {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, filepath.Join(tempDir(), "jobs.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	mux := stint.NewMux()
+	stint.Handle(mux, SendInvoice, func(context.Context, *stint.Job, Invoice) error { return nil })
+	worker, err := engine.New(store, mux, engine.Config{
+		Instance:       "mail-1",
+		MetricsEvery:   time.Minute, // and once more when it stops
+		MetricsWriters: []stint.MetricsWriter{console{}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for customer := range int64(3) {
+		job, err := SendInvoice.New(Invoice{customer})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := worker.RunNow(ctx, job); err != nil {
+			log.Fatal(err)
+		}
+	}
+	m := worker.Metrics()
+	fmt.Println(m.Instance, m.Workers.Run, m.Workers.Succeeded, m.Kinds["send_invoice"].Count)
+	// Output: mail-1 3 3 3
+}
+
+// console is a writer of metrics.
+type console struct{}
+
+// WriteMetrics implements [stint.MetricsWriter].
+func (console) WriteMetrics(_ context.Context, m stint.Metrics) error {
+	_, err := fmt.Println(m.Instance, "has run", m.Workers.Run)
+	return err
 }

@@ -46,7 +46,7 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outco
 			s.pass(s.conclude(o, end, began, i+1), ended)
 			s.slot(all, p, nth, ended)
 		}()
-		for in.next(&current) {
+		for s.nextTask(&in, &current) {
 			p.begun.Add(1)
 			if current.entry.Cancelled {
 				s.pass(s.conclude(outcome{task: current}, stint.Ending{Outcome: stint.OutcomeCancelled}, time.Time{}, 0), ended)
@@ -68,6 +68,14 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outco
 			s.pass(s.conclude(o, end, began, i+1), ended)
 		}
 	})
+}
+
+// nextTask takes the next task for a slot; false says that none will come.
+func (s *session) nextTask(in *inputs, t *task) bool {
+	if in.empty() {
+		s.meters.starved.Add(1)
+	}
+	return in.next(t)
 }
 
 // mayBegin tells whether an entry may be run now: not when the engine stops, nor

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -60,8 +61,12 @@ func (s *session) flush(batch []outcome) {
 	wait := newBackoff()
 	stripped, repeats := false, false
 	for {
-		n, err := s.record(batch)
+		began := time.Now()
+		n, wrote, err := s.record(batch)
 		switch {
+		case err == nil && wrote:
+			s.meters.flushed(began)
+			fallthrough
 		case err == nil:
 			if n == 0 && len(batch) == 1 && batch[0].fate == unknown && !batch[0].drop {
 				batch[0].settle(repeats)
@@ -74,20 +79,23 @@ func (s *session) flush(batch []outcome) {
 			forgo(batch)
 			return
 		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
+			s.meters.flushAgain()
 			s.flush(batch[:len(batch)/2])
 			s.flush(batch[len(batch)/2:])
 			return
 		case errors.Is(err, stint.ErrUnstorable) && !stripped:
+			s.meters.flushAgain()
 			strip(&batch[0].done)
 			stripped = true
 			continue
 		}
 		repeats = true
-		s.trouble(s.work, fmt.Sprintf("record %d outcomes", len(batch)), err)
+		s.trouble(s.work, "record outcomes", fmt.Errorf("%d of them: %w", len(batch), err))
 		if s.fenced() {
 			forgo(batch)
 			return
 		}
+		s.meters.flushAgain()
 		// A stop ends the work's context, but not what is left to write.
 		until, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 		wait.sleep(until)
@@ -104,9 +112,11 @@ func (o *outcome) settle(repeats bool) {
 	}
 }
 
-func (s *session) record(batch []outcome) (int, error) {
+// record writes what of a batch is not in the store yet, and reports how many
+// of these outcomes were new there, and whether there was anything to write.
+func (s *session) record(batch []outcome) (n int, wrote bool, err error) {
 	if s.fenced() {
-		return 0, stint.ErrBuried
+		return 0, false, stint.ErrBuried
 	}
 	done := make([]stint.Execution, 0, len(batch))
 	claims := make([]stint.ClaimRef, 0, 8)
@@ -128,7 +138,7 @@ func (s *session) record(batch []outcome) (int, error) {
 		last = t.claim
 	}
 	if len(done) == 0 {
-		return 0, nil
+		return 0, false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 	defer cancel()
@@ -139,11 +149,13 @@ func (s *session) record(batch []outcome) (int, error) {
 			cancel()
 		}
 	})()
-	return s.store.Finish(ctx, s.token, claims, done)
+	n, err = s.store.Finish(ctx, s.token, claims, done)
+	return n, true, err
 }
 
 // recorded tells everybody that a batch is in the store.
 func (s *session) recorded(batch []outcome) {
+	s.meters.recorded(batch)
 	for i := range batch {
 		t := &batch[i]
 		if t.drop {

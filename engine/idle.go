@@ -46,8 +46,11 @@ func (i *idle) wait(ctx context.Context, other *bell) (rang *bell) {
 	case !i.told && i.tell(ctx, true):
 		return nil
 	}
-	if rang = i.s.bell.waitBeside(ctx, d, other); rang == i.s.bell {
+	switch rang = i.s.bell.waitBeside(ctx, d, other); {
+	case rang == i.s.bell:
 		i.next = 0
+	case rang == nil && ctx.Err() == nil:
+		i.s.meters.listener.with(func(l *stint.ListenerMetrics) { l.Timeouts++ })
 	}
 	return rang
 }

@@ -7,6 +7,12 @@ type inputs struct {
 	foreign chan task // of kinds that this engine does not know
 }
 
+// empty tells whether nothing waits for a slot.
+func (in inputs) empty() bool { return in.waiting() == 0 }
+
+// waiting is how many tasks wait for a slot.
+func (in inputs) waiting() int { return len(in.ready) + len(in.alone) }
+
 // newInputs makes them with room for more than is ever claimed, so that the
 // claim stage does not wait on its own output.
 func newInputs(room int) inputs {

@@ -14,8 +14,11 @@ func (s *session) listen(ctx context.Context) {
 		return
 	}
 	wait := newBackoff()
-	for ctx.Err() == nil {
+	for began := false; ctx.Err() == nil; {
+		first := true
 		err := l.Listen(ctx, func() {
+			s.meters.heard(first, began)
+			first, began = false, true
 			s.hears.Store(true)
 			wait.reset()
 			s.waitbell.ring()
@@ -23,6 +26,7 @@ func (s *session) listen(ctx context.Context) {
 			s.decidebell.ring()
 			s.pausebell.ring()
 			s.schedulebell.ring()
+			s.ringLeases()
 			s.bell.ring() // last, so that it is the first to run
 		})
 		s.hears.Store(false)

@@ -92,7 +92,7 @@ func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (stint.Execution,
 func (e *Engine) joinAlone(ctx context.Context) (*session, error) {
 	c := e.config
 	c.Slots, c.QueueSlots = 1, nil
-	return (&Engine{store: e.store, inspector: e.inspector, client: e.client, mux: e.mux, config: c}).join(ctx)
+	return (&Engine{store: e.store, inspector: e.inspector, client: e.client, mux: e.mux, meters: e.meters, config: c}).join(ctx)
 }
 
 // workAlone does for a session's only job what a running engine does for all of
@@ -138,14 +138,23 @@ func (s *session) host(ctx context.Context, store stint.Immediate, job stint.New
 		}
 		return x, err
 	}
-	answer := make(chan receipt, 1)
 	o := s.performNow(t)
+	answer := s.submit(o)
+	s.guests.leave()
+	return answer()
+}
+
+// submit sends an outcome on to the last stage. The function that it returns
+// waits until that is recorded, and says as what.
+func (s *session) submit(o outcome) func() (stint.Execution, error) {
+	answer := make(chan receipt, 1)
 	o.answer = answer
 	s.ended <- o
-	s.guests.leave()
-	r := <-answer
-	r.done.Pos, r.done.Job = t.entry.Pos, t.entry.ID // also of one that was dropped
-	return r.done, r.err
+	return func() (stint.Execution, error) {
+		r := <-answer
+		r.done.Pos, r.done.Job = o.entry.Pos, o.entry.ID // also of one that was dropped
+		return r.done, r.err
+	}
 }
 
 // takeNow enqueues the job in the session's hands.
@@ -165,6 +174,7 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 		limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
 		defer cancel()
 		var err error
+		began := time.Now()
 		c, err = store.EnqueueClaimed(limit, jobs[0], stint.ClaimRequest{Engine: s.token, Serial: serial, Nonce: stint.Nonce(random63())})
 		if errors.As(err, &first) {
 			s.held.nothing(serial)
@@ -173,6 +183,7 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 		if len(c.Positions) == 0 {
 			return nil, err
 		}
+		s.meters.asked(began, len(c.Positions))
 		claim = s.held.took(c)
 		if err != nil { // it is ours, but we have not seen it
 			c.Entries, err = s.fetch(c.Positions)
@@ -194,6 +205,7 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 	}
 	switch {
 	case err == nil:
+		s.meters.got(1, 0)
 		return task{entry: &c.Entries[0], claim: claim, caller: ctx}, nil
 	case serial == 0, first != nil: // it did not come so far, or took nothing
 	case errors.Is(err, stint.ErrBuried):

@@ -24,10 +24,12 @@ const (
 // its goroutine, so that perform does not return.
 func (s *session) perform(o *outcome, slot int) stint.Ending {
 	e := o.entry
+	s.meters.running.Add(1)
+	defer s.meters.running.Add(-1)
 	began := time.Now()
 	e.Started = s.clock.at(began)
 	if s.config.OnEvent != nil {
-		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job})
+		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job, Slot: slot + 1, Ready: e.Ready})
 	}
 	a := &attempt{s: s, job: e.Job, outcome: *o, slot: slot + 1, began: began, keep: s.mux.Declaration(e.Kind).Keep}
 	a.job.Tags = slices.Clone(e.Tags)

@@ -88,6 +88,14 @@ func (l pools) room(lane stint.Lane, now time.Time) int {
 	return room
 }
 
+// waiting is how many entries wait for slots.
+func (l pools) waiting() (n int) {
+	for _, p := range l.all {
+		n += p.waiting()
+	}
+	return n
+}
+
 func (l pools) close() {
 	for _, p := range l.all {
 		p.close()

@@ -39,12 +39,14 @@ type session struct {
 	cancelbell   *bell            // somebody may have cancelled something
 	decidebell   *bell            // there may be failures to decide about
 	pausebell    *bell            // somebody may have paused or resumed a queue
+	leasebells   []*bell          // of each duty: its lease may be free
 	schedulebell *bell            // somebody may have changed a schedule
 	capacity     *bell            // a slot came free
 	hears        atomic.Bool      // whether the store rings
 	asks         chan chan<- bool // who waits for the next beat
 
 	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
+	primed   bool         // of the claim stage: something waited for slots since it last had nothing to claim
 	slots    slots
 	pauses   pauses
 	pools    pools
@@ -70,9 +72,13 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots), solo: make(chan struct{}, 1),
 		attempts: newAttempts(), held: newHand(), ended: make(chan outcome, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
+	for range e.duties {
+		s.leasebells = append(s.leasebells, newBell())
+	}
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
+	e.vitals.beats.turn()
 	decls := e.mux.Declarations()
 	info := stint.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
@@ -85,6 +91,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	if err := e.store.Join(limit, info, decls); err != nil {
 		return nil, err
 	}
+	e.meters.engine.Store(int64(s.token))
 	s.clock.sample(limit, e.store)
 	// The work outlives the caller's context by the grace.
 	s.work, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -102,13 +109,17 @@ func (s *session) run(ctx context.Context) error {
 			s.cancelKept(nil)
 		}
 	}()
+	s.vitals.joined(s)
+	defer s.vitals.left()
 	s.emit(stint.Event{Type: stint.EventJoined, Engine: s.token})
 
 	// Signals and chores end with the stages, not before: the beat must go on
 	// while the last jobs run.
 	signals, endSignals := context.WithCancel(context.WithoutCancel(ctx))
 	defer endSignals()
-	var side sync.WaitGroup
+	claiming, stopClaiming := context.WithCancel(ctx)
+	defer stopClaiming()
+	var side, leads sync.WaitGroup
 	side.Go(func() { s.beats(signals) })
 	side.Go(func() { s.listen(signals) })
 	side.Go(func() { s.promote(signals) })
@@ -117,13 +128,15 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.decide(signals) })
 	side.Go(func() { s.mind(signals) })
 	side.Go(func() { s.schedule(signals) })
+	side.Go(func() { s.sumUp(signals) })
+	// What an engine leads it gives to others as soon as it is told to stop.
+	leads.Go(func() { s.lead(claiming) })
 
-	claiming, stopClaiming := context.WithCancel(ctx)
-	defer stopClaiming()
 	go func() {
 		select {
 		case <-ctx.Done():
 		case <-s.draining:
+			s.tellDraining(ctx)
 		case <-s.work.Done(): // fenced
 		}
 		stopClaiming()
@@ -147,6 +160,7 @@ func (s *session) run(ctx context.Context) error {
 	all := make(chan struct{})
 	go func() { stages.Wait(); close(all) }()
 	stuck := !s.await(all)
+	leads.Wait()
 	if !stuck && !s.fenced() {
 		err := s.leave()
 		endSignals()
@@ -161,6 +175,13 @@ func (s *session) run(ctx context.Context) error {
 		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.busy()))
 	default:
 		return stint.ErrBuried
+	}
+}
+
+// tellDraining says that the engine was told to leave, and not to stop.
+func (s *session) tellDraining(ctx context.Context) {
+	if _, asked, _ := s.vitals.look(); ctx.Err() == nil {
+		s.emit(stint.Event{Type: stint.EventDraining, Engine: s.token, Err: drainedBy(asked)})
 	}
 }
 
@@ -222,6 +243,7 @@ func (s *session) leave() error {
 		switch {
 		case err == nil:
 			if n > 0 {
+				s.meters.got(n, n) // of claims whose answers were lost
 				s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
 			}
 			s.emit(stint.Event{Type: stint.EventLeft, Engine: s.token})

@@ -37,6 +37,8 @@ func (e *NameTakenError) Error() string {
 
 // checkName looks for engines of the same name that hold something.
 func (e *Engine) checkName(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, longestJoin)
+	defer cancel()
 	roster, err := e.store.Engines(ctx)
 	if err != nil {
 		return err

@@ -110,6 +110,7 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 	case err == nil:
 		s.emit(stint.Event{Type: stint.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began})
 		s.bell.ring()
+		s.ringLeases()
 		s.mourn(lost)
 	case errors.Is(err, stint.ErrBurialBlocked):
 		s.unblock(ctx, e, seen)

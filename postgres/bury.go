@@ -169,6 +169,11 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (decease
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.in(`delete from stint.beats where token = $1`), b.Engine)
+	// One that something is being done under is left as it is: without its
+	// engine nobody holds it.
+	batch.Queue(s.sql.in(`
+		update stint.leases l set engine = null, acquired = null, renewed = null, expires = null
+		where l.name in (select o.name from stint.leases o where o.engine = $1 for update skip locked)`), b.Engine)
 	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2, low = $3 where token = $1`), b.Engine, b.Why, d.low)
 	return d, tx.SendBatch(ctx, batch).Close()
 }

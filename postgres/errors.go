@@ -33,6 +33,8 @@ func translate(err error) error {
 		return fmt.Errorf("%w: %w", stint.ErrKeyConflict, err)
 	case pg.Code == "ST006":
 		return fmt.Errorf("%w: %w", stint.ErrDuplicate, err)
+	case pg.Code == "ST020":
+		return fmt.Errorf("%w: %w", stint.ErrNotHeld, err)
 	case pg.Code == "42501":
 		return fmt.Errorf("the role of this connection has not the right (postgres.Roles and stint migrate roles give each role its own): %w", err)
 	case pg.Code == "42P01", pg.Code == "3F000", pg.Code == "42883":

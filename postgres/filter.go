@@ -100,6 +100,14 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	between("created", f.Created)
 	between("due", f.Due)
 	between("finished", f.Finished)
+	if f.Attempts > 0 {
+		add("j.attempt > %s", f.Attempts)
+	}
+	if f.Longer > 0 {
+		longer := value(f.Longer) + "::interval"
+		where = append(where, "(exists (select from stint.executions x where x.pos = j.id and x.finished - x.started > "+longer+
+			") or exists (select from stint.executions x where x.job = j.id and x.finished - x.started > "+longer+"))")
+	}
 	if f.Outcome == stint.OutcomeCompleted {
 		where = append(where, "j.state = 'completed'") // the last attempt of its job
 	}
@@ -159,10 +167,17 @@ func entered(f stint.Filter, value func(v any) string) (conditions []string) {
 // could be all.
 func rare(f stint.Filter, value func(v any) string) string {
 	if trouble := attempts(f, value); trouble != "" {
-		if f.Before != 0 {
-			trouble += " and coalesce(x.job, x.pos) < " + value(f.Before)
-		}
-		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1" + trouble
+		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1" + trouble + below(f, "coalesce(x.job, x.pos)", value)
+	}
+	if f.Longer >= stint.LongAttempt {
+		// The first condition is the index's.
+		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.finished - x.started > interval '5 seconds'" +
+			" and x.finished - x.started > " + value(f.Longer) + "::interval" + below(f, "coalesce(x.job, x.pos)", value)
+	}
+	if f.Attempts > 0 {
+		// What is charged failed or was lost, and another attempt follows it.
+		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.outcome in (2, 5)" +
+			" and not x.final and x.attempt >= " + value(f.Attempts) + below(f, "coalesce(x.job, x.pos)", value)
 	}
 	if f.Faulty {
 		// A job has been faulty in several places, and it may have ended since.
@@ -188,6 +203,14 @@ func rare(f stint.Filter, value func(v any) string) string {
 		rare = "select r.id from (" + rare + ") r where r.id < " + value(f.Before)
 	}
 	return rare
+}
+
+// below is the condition that leads to the next page.
+func below(f stint.Filter, id string, value func(v any) string) string {
+	if f.Before == 0 {
+		return ""
+	}
+	return " and " + id + " < " + value(f.Before)
 }
 
 // attempts are conditions on an execution that did not complete its job.

@@ -16,12 +16,16 @@ const keepAlive = 15 * time.Second
 // Listen implements [stint.Listener] on a connection of its own, which shows
 // as "stint listen" in pg_stat_activity.
 func (s *Store) Listen(ctx context.Context, ring func()) error {
-	conn, err := s.dial(ctx, "stint listen")
+	// A server that is down may swallow what is sent to it, and then nothing
+	// else says that nobody listens.
+	limit, cancel := context.WithTimeout(ctx, s.keepAlive)
+	defer cancel()
+	conn, err := s.dial(limit, "stint listen")
 	if err != nil {
 		return listenError(ctx, err)
 	}
 	defer hangUp(ctx, conn)
-	if _, err := conn.Exec(ctx, "listen "+s.sql.schema); err != nil {
+	if _, err := conn.Exec(limit, "listen "+s.sql.schema); err != nil {
 		return listenError(ctx, err)
 	}
 	ring()
@@ -52,6 +56,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 func (s *Store) dial(ctx context.Context, name string) (*pgx.Conn, error) {
 	config := s.pool.Config().ConnConfig.Copy()
 	config.RuntimeParams["application_name"] = name
+	s.traceAsWell(config)
 	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
 		if err := before(ctx, config); err != nil {
 			return nil, err

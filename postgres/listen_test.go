@@ -153,3 +153,40 @@ func TestSchemasShareADatabaseAndNothingElse(t *testing.T) {
 	stop()
 	<-over
 }
+
+// A server that is down may refuse, or swallow what is sent to it, before the
+// connection is there or behind.
+func TestWhoBeginsToListenWhileTheServerDoesNotAnswerIsToldAndMayStopAtOnce(t *testing.T) {
+	s := newStore(t)
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	must(t, err)
+	t.Cleanup(func() { mute.Close() })
+	config := s.pool.Config()
+	config.ConnConfig.ConnectTimeout = 0
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, mute.Addr().String())
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	down := &Store{pool: pool, config: s.config, sql: s.sql, keepAlive: 50 * time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	over := make(chan error, 1)
+	go func() { over <- down.Listen(ctx, func() { t.Error("it rang") }) }()
+	select {
+	case err := <-over:
+		if err == nil {
+			t.Error("whoever listens believes to be heard")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for ever for somebody to listen to")
+	}
+	down.keepAlive = time.Hour
+	go func() { over <- down.Listen(ctx, func() {}) }()
+	conn, err := mute.Accept() // of the first try, or of this one
+	must(t, err)
+	defer conn.Close()
+	cancel()
+	must(t, <-over)
+}

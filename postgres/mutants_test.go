@@ -266,10 +266,72 @@ var mutants = []mutant{
 	},
 	{
 		name: "keys are forgotten by their age", trap: "A key is remembered for as long as its job is kept",
-		replace: []string{"case when exists (select from stint.entries e where e.pos = o.job) then", "case when false then"},
+		replace: []string{"select k.key, case when e.pos is not null then", "select k.key, case when false then"},
 	},
 	{
 		name: "keys are kept for ever", trap: "A key is remembered for as long as its job is kept",
-		replace: []string{"    perform stint.forget(p_limit);", "    null;"},
+		replace: []string{"where k.key = t.key and coalesce(t.until <= clock, true) returning 1", "where false returning 1"},
+	},
+	{
+		name: "a lease is judged by the roster of the statement that waited", trap: "Who joined and took a lease while another one waited for it keeps it",
+		replace: []string{
+			"until he commits.\n  perform from stint.leases l where l.name = p_name for update;", `until he commits.
+  has := null;
+  select l.engine into has from stint.leases l where l.name = p_name and l.expires > clock_timestamp()
+    and exists (select from stint.engines e where e.token = l.engine) for update of l;`,
+			"would lose the lease that he holds.\n  has := stint.holder(p_name);", "would lose the lease that he holds.",
+		},
+	},
+	{
+		name: "what is done under a lease does not lock it", trap: "What is done under a lease ends before another engine has it",
+		replace: []string{"  perform from stint.leases l where l.name = p_name for share;\n", ""},
+	},
+	{
+		name: "retention deletes claims that others point to", trap: "What was in progress is claimed, whatever retention deleted meanwhile",
+		replace: []string{"if c.later is not null and not (c.pending and coalesce(c.pending_n = c.n, false))", "if c.later is not null"},
+	},
+	{
+		name: "retention deletes the newest claim", trap: "A lane's claims go on behind the newest, whatever retention deleted",
+		replace: []string{"if c.later is not null and not (c.pending", "if not (c.pending"},
+	},
+	{
+		name: "retention deletes claims that engines may name", trap: "A claim is there as long as its engine may name it",
+		replace: []string{"where g.token = c.engine and b.low <= c.serial)", "where false)"},
+	},
+	{
+		name: "retention notes nobody who may repeat", trap: "What retention deleted is not brought back by an engine that repeats it",
+		replace: []string{"       or (select c.made from stint.claims c where c.engine = o.engine and c.serial >= b.low order by c.serial limit 1) < o.finished + interval '10 minutes'\n", ""},
+	},
+	{
+		name: "retention notes everybody", trap: "Engines pay nothing for the retention of what they recorded long ago",
+		replace: []string{"where o.finished > clock - interval '10 minutes'\n", "where o.finished > '-infinity'\n"},
+	},
+	{
+		name: "frontiers are found upwards", trap: "Dead claims are not stepped over to find a lane's frontier",
+		replace: []string{
+			"  at bigint := 9223372036854775807;\n", "  at bigint := -2;\n",
+			"where c.lane <= at order by c.lane desc, c.n desc limit 1;", "where c.lane > at order by c.lane limit 1;",
+			"    at := at - 1;\n", "",
+		},
+	},
+	{
+		name: "sums wait for no transaction", trap: "What a transaction records that began before the sums went on is in them",
+		replace: []string{"(pg_snapshot_xmin(pg_current_snapshot()) > m.xid or m.xid >= pg_current_xact_id())", "true"},
+	},
+	{
+		name: "what is recorded late is left to the sums", trap: "What is recorded long after it ended is in the sums",
+		replace: []string{"    perform stint.sum_late(done);", "    null;"},
+	},
+	{
+		name: "who records late does not wait for whoever sums up", trap: "Who records late waits for whoever sums up, and is counted once",
+		replace: []string{"from stint.summed m for share;\n  perform stint.add_sums('-infinity'", "from stint.summed m;\n  perform stint.add_sums('-infinity'"},
+	},
+	{
+		name: "what is deleted is not summed up", trap: "An attempt is in the sums when its job is deleted before they come to it",
+		replace: []string{"  perform stint.sum_gone(gone);\n", ""},
+	},
+	{
+		name: "who sums up waits for whoever does", trap: "Who sums up while somebody else does finds nothing to do",
+		replace: []string{"from stint.summed for update skip locked;", "from stint.summed for update;"},
 	},
 }

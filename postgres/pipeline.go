@@ -14,6 +14,7 @@ import (
 type pipeline struct {
 	*pgconn.Pipeline
 	names map[string]string // of the texts that the session has prepared
+	heard *answers          // nil where nobody wants to know
 }
 
 // pipeline begins one. The texts that do the work are prepared once for each
@@ -30,6 +31,7 @@ func (s *Store) pipeline(ctx context.Context, conn *pgx.Conn, texts ...string) (
 			p.names[text] = d.Name
 		}
 	}
+	p.heard = s.hear()
 	p.Pipeline = conn.PgConn().StartPipeline(ctx)
 	return p, nil
 }
@@ -39,6 +41,7 @@ func (p pipeline) send(text string, params ...param) {
 	for i, q := range params {
 		values[i], oids[i], formats[i] = q.value, q.oid, pgx.BinaryFormatCode
 	}
+	p.heard.sent(text)
 	results := []int16{pgx.BinaryFormatCode}
 	if name, ok := p.names[text]; ok {
 		p.SendQueryPrepared(name, values, formats, results)
@@ -65,6 +68,7 @@ func (p pipeline) part(read func(*pgconn.ResultReader) error) error {
 	for {
 		results, err := p.GetResults()
 		if err != nil {
+			p.heard.answered(0, err)
 			first = cmp.Or(first, err)
 			if p.broken(err) {
 				return first
@@ -73,10 +77,12 @@ func (p pipeline) part(read func(*pgconn.ResultReader) error) error {
 		}
 		switch r := results.(type) {
 		case *pgconn.PipelineSync:
+			p.heard.synced()
 			return first
 		case *pgconn.ResultReader:
 			err := read(r)
-			_, closeErr := r.Close()
+			tag, closeErr := r.Close()
+			p.heard.answered(tag.RowsAffected(), closeErr)
 			if first == nil {
 				first = errors.Join(err, closeErr)
 			}

@@ -37,7 +37,11 @@ func grow(t testing.TB, s *Store, engine stint.Token, n int) {
 		from generate_series(1, ($2::int - $2 / 100) / 500) i`, int64(normal), n, int64(engine))
 	exec(t, s, `
 		insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
-		select p, 1, 1, now(), now(), 1, 1, case when p % 1000 = 0 then 2 else 1 end, true from generate_series(1, $1::int - $1 / 50) p`, n)
+		select p, 1, 1, f.at, f.at, 1, 1, case when p % 1000 = 0 then 2 else 1 end, true
+		from generate_series(1, $1::int - $1 / 50) p cross join lateral (select now() - ($1 - $1 / 50 - p) * interval '1 s' as at) f`, n)
+	// As a vacuum would, and the sums an engine.
+	exec(t, s, `select brin_summarize_new_values('stint.executions_finished')`)
+	exec(t, s, `update stint.summed set until = now() - interval '2 minutes'`)
 	exec(t, s, `
 		with job as (
 		  insert into stint.entries (lane, queue, kind, args, due) select -1, 'default', 'k', '{}', now() + i * interval '1 s'
@@ -66,6 +70,13 @@ func cost(t testing.TB, conn *pgx.Conn, before, sql string, args ...any) int {
 	must(t, json.Unmarshal(text, &plans))
 	return plans[0].Plan.Hit + plans[0].Plan.Read
 }
+
+// A step of retention, with how long jobs are kept in microseconds.
+const (
+	retainJobs   = `select * from stint.retain_jobs('', 0, $1, $2, $3::bigint, null, '{"","",""}', '{1,2,6}', array[$3::bigint, $3, $3])`
+	retainClaims = `select * from stint.retain_claims('', 0, 0, $1, $2, $3)`
+	week         = int64(7 * 24 * time.Hour / time.Microsecond)
+)
 
 // TestHotStatementsCostTheSameWhateverTheSize counts blocks, not time, with
 // and without statistics.
@@ -112,10 +123,23 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 				{"finish", 400, `select stint.finish($1, '{}', '{}', '{}', $2, null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
 				   null, null, null, null, null, null, null, null, null, null, null, null, null)`, []any{w.Info.Token, []int64{int64(id), int64(n) + 7}}},
 				{"take keys", 200, `select * from stint.take_keys('{key 5,new}', '{"",a}', '{1,2}')`, nil},
+				{"retain young jobs", 3_500, retainJobs, []any{0, 500, week}},
+				{"retain old jobs", 20_000, retainJobs, []any{0, 500, 1}},
+				{"retain old jobs in the middle", 20_000, retainJobs, []any{int64(id), 500, 1}},
+				{"retain young claims", 100, retainClaims, []any{0, 500, week}},
+				{"retain old claims", 9_000, retainClaims, []any{0, 500, 1}},
+				{"retain keys", 100, `select * from stint.retain_keys('', 0, 500, $1, '{""}', '{1}', '{1}')`, []any{week}},
+				{"retain engines", 100, `select * from stint.retain_engines('', 0, 0, 500, $1)`, []any{week}},
+				{"acquire", 100, `select stint.acquire('x', $1, 1000000)`, []any{w.Info.Token}},
 				{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},
 			} {
 				// The first run reads the catalogue as well.
-				if got := cost(t, conn, "", q.sql, q.args...); got > q.limit && run > 0 {
+				began := time.Now()
+				got := cost(t, conn, "", q.sql, q.args...)
+				if run == 6 {
+					t.Logf("statistics %v: %s: %d blocks, %v", statistics, q.name, got, time.Since(began))
+				}
+				if got > q.limit && run > 0 {
 					t.Errorf("statistics %v: %s asks for %d blocks, more than %d", statistics, q.name, got, q.limit)
 				}
 			}
@@ -130,6 +154,25 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 				t.Errorf("statistics %v: %s asks for %d blocks", statistics, q, got)
 			}
 		}
+		// What people ask of the work as a whole costs what waits, runs and
+		// ended lately.
+		for _, q := range []struct {
+			name string
+			sql  string
+			args []any
+		}{
+			{"analytics", analyticsSQL, []any{nil, nil, nil, nil}},
+			{"analytics of a tag", analyticsSQL, []any{nil, "k", "t", nil}},
+			{"due by", dueBySQL, []any{"args", []string{"n"}, nil, nil, nil, nil, 50}},
+			{"stats", statsSQL, []any{nil, nil, nil, nil, true}},
+			{"a step of the sums", `select stint.add_sums(now() - interval '2 minutes', now())`, nil},
+		} {
+			start := time.Now()
+			got := cost(t, conn, "", q.sql, q.args...)
+			if t.Logf("statistics %v: %s: %d blocks, %v", statistics, q.name, got, time.Since(start)); got > 3000+n/4 {
+				t.Errorf("statistics %v: %s asks for %d blocks", statistics, q.name, got)
+			}
+		}
 		state := func(all ...stint.State) []stint.State { return all }
 		for _, f := range []stint.Filter{
 			{Limit: 50}, {Tag: "t", Limit: 20}, {URN: "urn:5"}, {Tag: "t", URN: "urn:5"},
@@ -139,6 +182,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			{States: state(stint.Scheduled), Limit: 20}, {States: state(stint.Retrying)}, {States: state(stint.Cancelled)},
 			{States: state(stint.Failed, stint.Cancelled, stint.Retrying), Limit: 20}, {States: state(stint.Scheduled, stint.Retrying), Limit: 20},
 			{Outcome: stint.OutcomeLost}, {Class: "c"}, {Error: "e", Outcome: stint.OutcomeFailed}, {Outcome: stint.OutcomeFailed, Limit: 20},
+			{Attempts: 1, Limit: 20}, {Longer: stint.LongAttempt, Limit: 20}, {Longer: time.Minute, Kind: "k", Before: id, Limit: 20},
 		} {
 			text, args := jobsQuery(jobColumns, f)
 			start := time.Now()

@@ -32,6 +32,14 @@ type Config struct {
 	// [stint.ErrSchema] when the schema is missing.
 	NoInstall bool
 
+	// OnQuery is told every statement that the store ran, how long that took and
+	// what came of it, but for the steps of the schema: see [stint.Query]. It is
+	// called from many goroutines, after each statement, and holds up whoever
+	// ran it. Of a store made by [New] it sees what engines run, and of others
+	// only what the program's own pool does not see: set a tracer there. A
+	// tracer that the pool has already is kept. Nil costs nothing.
+	OnQuery func(stint.Query)
+
 	// SkipCheck opens without looking at the schema at all, for programs that
 	// migrate. Other methods may fail until that was done.
 	SkipCheck bool
@@ -85,6 +93,9 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "stint")
+	if len(config) > 0 {
+		traceQueries(pc.ConnConfig, config[0].OnQuery)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, err

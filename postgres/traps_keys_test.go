@@ -144,7 +144,7 @@ var keyTraps = []trap{
 		exec(b, b.s, `update stint.idempotency set job = 999998 where key = 'young and gone'`)
 		exec(b, b.s, `update stint.idempotency set expires = now() where key in ('ready', 'waiting')`)
 		for range 2 {
-			_, err := b.s.Promote(b.Context(), past, 3)
+			_, err := b.s.Retain(b.Context(), stint.RetainStep{Part: stint.RetainKeys, Limit: 3})
 			b.must(err)
 		}
 		left := value[string](b, b.s.pool, `select string_agg(key, ', ' order by key) from stint.idempotency`)

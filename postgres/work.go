@@ -35,6 +35,7 @@ func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 	}
 	config := s.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = workConns, 0, 0
+	s.traceAsWell(config.ConnConfig)
 	after := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if after != nil {

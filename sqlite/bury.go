@@ -74,7 +74,7 @@ func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun b
 	if err != nil {
 		return 0, err
 	}
-	for _, text := range []string{leaveSQL, lastSignSQL, forgetSQL} {
+	for _, text := range []string{leaveSQL, lastSignSQL, forgetSQL, freeOfSQL} {
 		if _, err := c.exec(text, int64(b.Engine)); err != nil {
 			return 0, err
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stint-go/stint"
 )
 
 const defaultPrefix = "stint_"
@@ -17,7 +19,8 @@ const defaultPrefix = "stint_"
 type conn struct {
 	db    *sqlite3.Conn
 	named func(string) string
-	stmts map[string]*stmt // by their text as it stands in this package
+	tell  func(stint.Query) // nil where nobody wants to know
+	stmts map[string]*stmt  // by their text as it stands in this package
 }
 
 func (c *conn) close() error {
@@ -47,7 +50,7 @@ func (c *conn) prepare(text string) (*stmt, error) {
 	} else if strings.TrimSpace(tail) != "" {
 		return nil, fmt.Errorf("more than one statement: %q", tail)
 	}
-	s := &stmt{Stmt: p, bound: make([]value, p.BindCount()+1)}
+	s := &stmt{Stmt: p, conn: c, source: text, bound: make([]value, p.BindCount()+1)}
 	c.stmts[text] = s
 	return s, nil
 }

@@ -139,6 +139,19 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	between("created", f.Created)
 	between("due", f.Due)
 	between("finished", f.Finished)
+	if f.Longer > 0 {
+		long := ""
+		if f.Longer >= stint.LongAttempt {
+			long = "finished - started > 5000000 and " // what the index is of
+		}
+		add("j.id in (select ifnull(job, pos) from stint_executions where "+long+"finished - started > ?)", f.Longer.Microseconds())
+	}
+	if f.Attempts > 0 {
+		// What is charged failed or was lost, and another attempt follows it.
+		add("j.attempt > ?", f.Attempts)
+		add(`j.id in (select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
+			where outcome <> 1 and outcome in (2, 5) and final = 0 and attempt >= ?)`, f.Attempts)
+	}
 	if f.Outcome == stint.OutcomeCompleted {
 		add("j.state = 'completed'") // the last attempt of its job
 	}
@@ -153,7 +166,7 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 // shallow tells whether a filter asks for nothing that a waiting row does not
 // tell.
 func shallow(f stint.Filter) bool {
-	return f.Source == "" && f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == ""
+	return f.Source == "" && f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Attempts == 0 && f.Longer == 0
 }
 
 // candidates finds the jobs that may be in one of the states, where that is

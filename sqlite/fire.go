@@ -36,7 +36,7 @@ const (
 
 	revisionSQL = `select fired, overlap, last_job from stint_schedules where name = ? and revision = ?`
 
-	openSQL = `
+	notEndedSQL = `
 	select 1 from stint_entries e where e.pos = ?1
 	and not exists (select 1 from stint_executions x where x.pos = ?1 and x.job is null and x.final = 1)
 	and not exists (select 1 from stint_executions x where x.job = ?1 and x.final = 1)`
@@ -152,7 +152,7 @@ func (c *conn) move(ctx context.Context, p stint.TurnPlan, skips bool) (moved bo
 		return false, nil, false, err
 	}
 	if overlap == 0 && last != 0 {
-		if busy, err = c.found(openSQL, last); err != nil {
+		if busy, err = c.found(notEndedSQL, last); err != nil {
 			return false, nil, false, err
 		}
 	}

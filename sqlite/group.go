@@ -14,7 +14,7 @@ func (w *writer) together(parts []*part) {
 			return
 		}
 	}
-	if err := w.conn.db.Exec(`commit`); err != nil {
+	if err := w.conn.control(`commit`); err != nil {
 		w.undo()
 		w.oneByOne(parts)
 	}
@@ -23,21 +23,21 @@ func (w *writer) together(parts []*part) {
 // apart runs one part of several. It reports whether the transaction still
 // stands.
 func (w *writer) apart(p *part) bool {
-	if err := w.conn.db.Exec(`savepoint part`); err != nil {
+	if err := w.conn.control(`savepoint part`); err != nil {
 		return false
 	}
 	if p.wake, p.err = p.do(w.conn); p.err != nil {
-		if w.conn.db.GetAutocommit() || w.conn.db.Exec(`rollback to part`) != nil {
+		if w.conn.db.GetAutocommit() || w.conn.control(`rollback to part`) != nil {
 			return false
 		}
 	}
-	return w.conn.db.Exec(`release part`) == nil
+	return w.conn.control(`release part`) == nil
 }
 
 func (w *writer) oneByOne(parts []*part) {
 	w.undo()
 	for _, p := range parts {
-		if p.err = w.conn.db.Exec(`begin immediate`); p.err == nil {
+		if p.err = w.conn.control(`begin immediate`); p.err == nil {
 			w.finish(p)
 		}
 	}
@@ -46,7 +46,7 @@ func (w *writer) oneByOne(parts []*part) {
 // finish runs a part that has the transaction for itself.
 func (w *writer) finish(p *part) {
 	if p.wake, p.err = p.do(w.conn); p.err == nil {
-		p.err = w.conn.db.Exec(`commit`)
+		p.err = w.conn.control(`commit`)
 	}
 	if p.err != nil {
 		w.undo()
@@ -57,6 +57,6 @@ func (w *writer) finish(p *part) {
 // matters: the next begin would.
 func (w *writer) undo() {
 	if !w.conn.db.GetAutocommit() {
-		_ = w.conn.db.Exec(`rollback`)
+		_ = w.conn.control(`rollback`)
 	}
 }

@@ -7,26 +7,23 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// How long idempotency keys are remembered: from the enqueue, and behind the end
-// of the job for as long as jobs are kept.
-const (
-	minKeyAge = 24 * time.Hour
-	keptFor   = 5 * 24 * time.Hour
-)
+// minKeyAge is how long idempotency keys are remembered at least, from the
+// enqueue.
+const minKeyAge = 24 * time.Hour
 
 const (
 	holderSQL  = `select job, fingerprint from stint_idempotency where key = ?`
 	takeKeySQL = `insert into stint_idempotency (key, job, fingerprint, expires) values (?, ?, ?, ?)`
 
-	oldKeySQL = `select 1 from stint_idempotency where expires <= ? limit 1`
-
-	// When the job of each old key ended: null when it has not, and gone is 1
+	// How the job of each old key ended: null when it has not, and gone is 1
 	// when there is none any more.
 	oldKeysSQL = `
-	select k.key, not exists (select 1 from stint_entries e where e.pos = k.job),
-	       ifnull((select x.finished from stint_executions x where x.pos = k.job and x.job is null and x.final = 1),
-	              (select max(x.finished) from stint_executions x where x.job = k.job and x.final = 1))
-	from stint_idempotency k where k.expires <= ? order by k.expires limit ?`
+	select k.key, not exists (select 1 from stint_entries e where e.pos = k.job), x.finished, x.outcome,
+	       (select l.queue from stint_entries l where l.pos = x.pos)
+	from stint_idempotency k left join stint_executions x on x.pos = ifnull(
+	  (select f.pos from stint_executions f where f.pos = k.job and f.job is null and f.final = 1),
+	  (select f.pos from stint_executions f where f.job = k.job and f.final = 1))
+	where k.expires <= ? order by k.expires limit ?`
 	forgetKeySQL   = `delete from stint_idempotency where key = ?`
 	postponeKeySQL = `update stint_idempotency set expires = ? where key = ?`
 )
@@ -71,34 +68,28 @@ func holders(a appender, jobs []stint.NewJob) (map[string]keyHolder, error) {
 	return all, nil
 }
 
-// forgetKeys forgets keys of jobs that are gone or ended long ago. Those of
-// others are looked at again when that can be so.
-func (c *conn) forgetKeys(now int64, limit int) error {
-	later := map[string]int64{}
-	err := c.query(oldKeysSQL, []any{now, limit}, func(q *stmt) error {
-		key := q.ColumnText(0)
-		switch {
-		case q.ColumnInt64(1) != 0:
-			later[key] = 0
-		case q.isNull(2):
-			later[key] = now + keptFor.Microseconds()
-		default:
-			later[key] = q.ColumnInt64(2) + keptFor.Microseconds()
+// keys forgets keys of jobs that are gone, or that ended as long ago as they are
+// kept. Those of others are looked at again when that can be so.
+func (t *retainer) keys(c *conn) error {
+	seen, now := 0, micro(t.now)
+	later := now + min(t.Keep.Shortest(), 24*time.Hour).Microseconds() // the rules may change meanwhile
+	err := c.query(oldKeysSQL, []any{now, t.Limit}, func(q *stmt) error {
+		seen++
+		key, until := q.ColumnText(0), later
+		if gone := q.ColumnInt64(1) != 0; gone {
+			until = 0
+		} else if !q.isNull(2) {
+			if age := t.Keep.Of(q.ColumnText(4), stateOf(q, 3)); age != stint.Forever {
+				until = q.ColumnInt64(2) + age.Microseconds()
+			}
 		}
+		if until <= now {
+			t.dropping(func(c *conn) error { _, err := c.exec(forgetKeySQL, key); return err })
+			return nil
+		}
+		t.drop = append(t.drop, func(c *conn) error { _, err := c.exec(postponeKeySQL, until, key); return err })
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for key, at := range later {
-		if at <= now {
-			_, err = c.exec(forgetKeySQL, key)
-		} else {
-			_, err = c.exec(postponeKeySQL, at, key)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	t.done.More = seen == t.Limit
+	return err
 }

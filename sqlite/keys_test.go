@@ -10,17 +10,19 @@ import (
 	"github.com/stint-go/stint/storetest"
 )
 
-// A key is remembered for at least a day, and for as long as its job is kept:
-// until five days after it ended.
+// A key is remembered for at least a day, and for as long as its job is kept: by
+// default until five days after it ended.
 func TestAKeyIsRememberedForAsLongAsItsJobIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, path, Config{Poll: time.Minute})
 		defer s.Close()
 		client := stint.NewClient(s)
-		jobs := map[string]stint.NewJob{"done": {Kind: "k"}, "later": {Kind: "k", Delay: 30 * 24 * time.Hour}, "gone": {Kind: "other"}}
+		keep := stint.Retention{Queues: map[string]stint.Kept{"ever": {Completed: stint.Forever}, "short": {All: time.Hour}}}
+		jobs := map[string]stint.NewJob{"done": {Kind: "k"}, "later": {Kind: "k", Delay: 30 * 24 * time.Hour}, "gone": {Kind: "other"},
+			"ever": {Kind: "k", Queue: "ever"}, "short": {Kind: "k", Queue: "short"}}
 		first := map[string]stint.ID{}
-		for _, key := range []string{"done", "later", "gone"} {
+		for _, key := range []string{"done", "later", "gone", "ever", "short"} {
 			job := jobs[key]
 			job.IdempotencyKey = key
 			id, err := client.Enqueue(t.Context(), job)
@@ -31,6 +33,9 @@ func TestAKeyIsRememberedForAsLongAsItsJobIsKept(t *testing.T) {
 		}
 		w := storetest.Join(t, s, "k")
 		w.Complete(w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, 1)...)
+		for _, queue := range []string{"ever", "short"} {
+			w.Complete(w.Claim(stint.LaneOf(queue, 0, stint.PartNormal, "").ID, 1)...)
+		}
 		w.Leave()
 		remembered := func(when string, want map[string]bool) {
 			t.Helper()
@@ -45,9 +50,9 @@ func TestAKeyIsRememberedForAsLongAsItsJobIsKept(t *testing.T) {
 				}
 			}
 		}
-		promote := func() {
+		forget := func() {
 			t.Helper()
-			if _, err := s.Promote(t.Context(), time.Time{}, 2); err != nil {
+			if _, err := s.Retain(t.Context(), stint.RetainStep{Part: stint.RetainKeys, Limit: 2, Keep: keep}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -59,28 +64,31 @@ func TestAKeyIsRememberedForAsLongAsItsJobIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(24*time.Hour - time.Minute)
-		promote()
-		remembered("within a day", map[string]bool{"done": true, "later": true, "gone": true})
+		forget()
+		remembered("within a day", map[string]bool{"done": true, "later": true, "gone": true, "ever": true, "short": true})
 		time.Sleep(2 * time.Minute)
-		promote()
-		promote()
-		remembered("after a day", map[string]bool{"done": true, "later": true, "gone": false})
+		forget()
+		forget()
+		forget()
+		remembered("after a day", map[string]bool{"done": true, "later": true, "gone": false, "ever": true, "short": false})
 		time.Sleep(4*24*time.Hour - 10*time.Minute)
-		promote()
-		promote()
+		forget()
+		forget()
+		forget()
 		remembered("just before five days", map[string]bool{"done": true, "later": true})
 		if r, err := client.EnqueueReceipt(t.Context(), jobs["done"]); err != nil || r != (stint.Receipt{ID: first["done"], Duplicate: true}) {
 			t.Errorf("the repetition is answered with %+v, error %v", r, err)
 		}
 		time.Sleep(time.Hour)
-		promote()
-		promote()
-		remembered("after five days", map[string]bool{"done": false, "later": true})
+		forget()
+		forget()
+		remembered("after five days", map[string]bool{"done": false, "later": true, "ever": true})
 		if r, err := client.EnqueueReceipt(t.Context(), jobs["done"]); err != nil || r.Duplicate || r.ID == first["done"] {
 			t.Errorf("once it is forgotten it is answered with %+v, error %v", r, err)
 		}
 		time.Sleep(20 * 24 * time.Hour)
-		promote()
-		remembered("while its job waits", map[string]bool{"later": true})
+		forget()
+		forget()
+		remembered("while its job waits, or is kept for ever", map[string]bool{"later": true, "ever": true})
 	})
 }

@@ -120,7 +120,7 @@ func (s *Store) connect(ctx context.Context, writes bool) (*conn, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	c := &conn{db: db, named: s.named, stmts: map[string]*stmt{}}
+	c := &conn{db: db, named: s.named, tell: s.config.OnQuery, stmts: map[string]*stmt{}}
 	if err := c.settle(ctx, s.config, writes); err != nil {
 		_ = c.close()
 		return nil, translate(err)

@@ -153,17 +153,21 @@ const (
 	isJobSQL = `select 1 from stint_entries where pos = ? and job is null`
 
 	// Engines that may repeat what they recorded of a job, with the last claim
-	// that each has made.
+	// that each has made. One that has been told that everything is recorded of
+	// all of its claims repeats nothing; a request that was cut off may go on for a
+	// moment.
 	rememberSQL = `
 	insert into stint_deletions (engine, serial, at)
-	select o.engine, ifnull((select max(c.serial) from stint_claims c where c.engine = o.engine), 0), ?2
-	from (select engine from stint_executions where pos = ?1
-	      union select engine from stint_executions where job = ?1) o
-	where o.engine in (select token from stint_engines)
+	select b.token, ifnull((select max(c.serial) from stint_claims c where c.engine = b.token), 0), ?2
+	from (select engine, finished from stint_executions where pos = ?1
+	      union select engine, finished from stint_executions where job = ?1) o
+	join stint_beats b on b.token = o.engine
+	where o.finished > ?2 - 600000000
+	   or b.low <= ifnull((select max(c.serial) from stint_claims c where c.engine = b.token), 0)
 	on conflict (engine) do update set serial = excluded.serial, at = excluded.at`
 
 	countDeletedSQL = `
-	update stint_meta set deleted = deleted
+	update stint_meta set erased = erased + 1, deleted = deleted
 	  + (select count(*) from stint_entries where pos = ?1 and lane >= 0)
 	  + (select count(*) from stint_entries where job = ?1 and lane >= 0)`
 
@@ -192,8 +196,12 @@ func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.
 	err := s.write(ctx, func(c *conn) (wake bool, err error) {
 		answers = make(map[stint.ID]stint.Deletion, len(ids))
 		now := micro(time.Now())
+		summed, err := c.summed()
+		if err != nil {
+			return false, err
+		}
 		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-			if answers[id], err = c.erase(id, now); err != nil {
+			if answers[id], err = c.erase(id, now, summed); err != nil {
 				return false, fmt.Errorf("job %d: %w", id, err)
 			}
 		}
@@ -205,7 +213,7 @@ func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.
 	return answers, nil
 }
 
-func (c *conn) erase(id stint.ID, now int64) (stint.Deletion, error) {
+func (c *conn) erase(id stint.ID, now int64, summed func(stint.Position, int64) bool) (stint.Deletion, error) {
 	exists, err := c.found(isJobSQL, int64(id))
 	if err != nil || !exists {
 		return stint.DeleteOfNothing, err
@@ -215,6 +223,9 @@ func (c *conn) erase(id stint.ID, now int64) (stint.Deletion, error) {
 		return stint.DeleteTooEarly, err
 	}
 	if _, err := c.exec(rememberSQL, int64(id), now); err != nil {
+		return "", err
+	}
+	if err := c.sumGone(id, summed); err != nil {
 		return "", err
 	}
 	for _, text := range eraseSQL {

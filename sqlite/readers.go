@@ -42,11 +42,10 @@ func (r *readers) do(ctx context.Context, do func(c *conn) error) (err error) {
 	}
 	c.db.SetInterrupt(ctx)
 	defer c.db.SetInterrupt(context.Background())
-	if err = c.db.Exec(`begin`); err == nil {
+	if err = c.control(`begin`); err == nil {
 		err = do(c)
-		tx := c.db
-		tx.SetInterrupt(context.Background())
-		if end := tx.Exec(`rollback`); err == nil {
+		c.db.SetInterrupt(context.Background())
+		if end := c.control(`rollback`); err == nil {
 			err = end // there is nothing to roll back: it only read
 		}
 	}

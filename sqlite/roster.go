@@ -177,31 +177,37 @@ order by h.joined, h.token`
 // Engines implements [stint.Roster].
 func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 	var engines []stint.EngineInfo
-	err := s.read(ctx, func(c *conn) error {
-		engines = nil
-		return c.query(enginesSQL, nil, func(q *stmt) (err error) {
-			e := stint.EngineInfo{
-				Token: stint.Token(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
-				PID: q.ColumnInt(4), PIDStarted: q.ColumnInt64(5), Version: q.ColumnText(6), Slots: q.ColumnInt(9),
-				TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12), Draining: q.ColumnInt64(14) != 0,
-			}
-			if e.Queues, err = list[string](q, 7); err != nil {
-				return err
-			}
-			if e.Kinds, err = list[string](q, 8); err != nil {
-				return err
-			}
-			if q.ColumnInt64(15) != 0 {
-				place := s.places.of(e.Token)
-				e.Held, e.Gone = place == exclusive, place == unlocked
-			}
-			e.Running, err = list[stint.Position](q, 13)
-			engines = append(engines, e)
-			return err
-		})
+	err := s.read(ctx, func(c *conn) (err error) {
+		engines, err = s.roster(c)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list engines: %w", err)
 	}
 	return engines, nil
+}
+
+// roster reads it in a transaction.
+func (s *Store) roster(c *conn) (engines []stint.EngineInfo, err error) {
+	err = c.query(enginesSQL, nil, func(q *stmt) (err error) {
+		e := stint.EngineInfo{
+			Token: stint.Token(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
+			PID: q.ColumnInt(4), PIDStarted: q.ColumnInt64(5), Version: q.ColumnText(6), Slots: q.ColumnInt(9),
+			TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12), Draining: q.ColumnInt64(14) != 0,
+		}
+		if e.Queues, err = list[string](q, 7); err != nil {
+			return err
+		}
+		if e.Kinds, err = list[string](q, 8); err != nil {
+			return err
+		}
+		if q.ColumnInt64(15) != 0 {
+			place := s.places.of(e.Token)
+			e.Held, e.Gone = place == exclusive, place == unlocked
+		}
+		e.Running, err = list[stint.Position](q, 13)
+		engines = append(engines, e)
+		return err
+	})
+	return engines, err
 }

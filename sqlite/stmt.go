@@ -14,9 +14,11 @@ import (
 // so that binding twenty values reads as twenty lines.
 type stmt struct {
 	*sqlite3.Stmt
-	bound []value // by parameter, from 1
-	names map[string]string
-	err   error
+	conn   *conn
+	source string
+	bound  []value // by parameter, from 1
+	names  map[string]string
+	err    error
 }
 
 // value is what a parameter is bound to. SQLite keeps a binding until it is
@@ -126,7 +128,13 @@ func (s *stmt) run() error {
 	if s.err != nil {
 		return s.err
 	}
-	return s.Exec()
+	if s.conn.tell == nil {
+		return s.Exec()
+	}
+	began := time.Now()
+	err := s.Exec()
+	s.conn.told(s.source, began, s.conn.db.Changes(), err)
+	return err
 }
 
 // each hands every row to row, and stops at the first error.
@@ -134,7 +142,13 @@ func (s *stmt) each(row func(s *stmt) error) (err error) {
 	if s.err != nil {
 		return s.err
 	}
+	rows := int64(0)
+	if s.conn.tell != nil {
+		began := time.Now()
+		defer func() { s.conn.told(s.source, began, rows, err) }()
+	}
 	for err == nil && s.Step() {
+		rows++
 		err = row(s)
 	}
 	if err == nil {

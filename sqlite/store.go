@@ -43,6 +43,13 @@ type Config struct {
 	// file that only this process writes.
 	Poll time.Duration
 
+	// OnQuery is told every statement that the store ran, how long that took and
+	// what came of it, but for the steps of the schema: see [stint.Query]. It is
+	// called after each statement, often in the middle of a transaction, and
+	// holds up whoever ran it: it must not use the store. Statements in a
+	// caller's transaction are the caller's to see. Nil costs nothing.
+	OnQuery func(stint.Query)
+
 	// Readers is how many connections read at once, by default 4.
 	Readers int
 }

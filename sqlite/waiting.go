@@ -35,17 +35,14 @@ func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p stint
 	if !from.IsZero() {
 		bound = micro(from)
 	}
-	left, old := false, false
+	left := false
 	err = s.read(ctx, func(c *conn) (err error) {
 		if left, err = c.found(anyLeftSQL); err != nil {
 			return err
 		}
-		if old, err = c.found(oldKeySQL, micro(time.Now())); err != nil {
-			return err
-		}
 		return c.nextDue(&p, bound)
 	})
-	if err != nil || p.Next != 0 && !left && !old {
+	if err != nil || p.Next != 0 && !left {
 		return p, err
 	}
 	err = s.write(ctx, func(c *conn) (bool, error) {
@@ -71,9 +68,6 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		return nil, err
 	}
 	now := micro(time.Now())
-	if err := c.forgetKeys(now, max(0, limit)); err != nil {
-		return nil, err
-	}
 	var moved []newWait
 	err := c.query(dueSQL, []any{bound, now, max(0, limit)}, func(q *stmt) error {
 		moved = append(moved, scanWait(q))

@@ -136,7 +136,7 @@ func (w *writer) close() error {
 // run writes until the queue is empty.
 func (w *writer) run() {
 	for {
-		err := w.conn.db.Exec(`begin immediate`)
+		err := w.conn.control(`begin immediate`)
 		parts := w.take()
 		if err == nil {
 			w.together(parts)

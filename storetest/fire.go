@@ -84,11 +84,11 @@ var fireTests = []test{
 	{"Whatever is cut off, each occurrence has its one job", cutFiring},
 	{"What is changed while it is planned goes by the change, and planning holds nobody up", func(t *T) {
 		for name, change := range map[string]func(){
-			"paused":        func() { t.must(errOf(t.keeper().PauseSchedule(t.ctx, "s", "", ""))) },
-			"removed":       func() { t.must(errOf(t.keeper().RemoveSchedule(t.ctx, "s", ""))) },
+			"paused":        func() { t.must(errOf(t.scheduleKeeper().PauseSchedule(t.ctx, "s", "", ""))) },
+			"removed":       func() { t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", ""))) },
 			"declared anew": func() { s := every("s"); s.Job.Queue = "another"; t.declare(s) },
 			"fired":         func() { t.tick("s", 1) },
-			"run":           func() { t.must(errOf(t.keeper().RunSchedule(t.ctx, "s"))) },
+			"run":           func() { t.must(errOf(t.scheduleKeeper().RunSchedule(t.ctx, "s"))) },
 		} {
 			t.declare(every("s"))
 			t.tick("s", 1)
@@ -101,7 +101,7 @@ var fireTests = []test{
 			if len(f.Jobs) != 0 || f.Moved != 0 {
 				t.Errorf("%s meanwhile, it fires %+v", name, f)
 			}
-			_, _ = t.keeper().RemoveSchedule(t.ctx, "s", "")
+			_, _ = t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")
 		}
 	}},
 	{"An occurrence that has its job does not get another one, whatever is planned", func(t *T) {
@@ -113,7 +113,7 @@ var fireTests = []test{
 		if f := t.fire(stint.Firing{}, plan); len(f.Jobs) != 1 {
 			t.Fatalf("the first time it fires %+v", f)
 		}
-		t.must(errOf(t.keeper().RemoveSchedule(t.ctx, "s", "")))
+		t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")))
 		t.declare(every("s"))
 		if f := t.fire(stint.Firing{}, plan); len(f.Jobs) != 0 {
 			t.Errorf("the second time it fires %+v", f)
@@ -204,7 +204,7 @@ var fireTests = []test{
 		if err := t.scheduler().DeclareSchedules(ended, "", []stint.Schedule{every("never")}); err == nil {
 			t.Error("it declared")
 		}
-		list, err := t.keeper().Schedules(t.ctx)
+		list, err := t.scheduleKeeper().Schedules(t.ctx)
 		t.must(err)
 		if len(list) != 1 || list[0].Fired != 1 {
 			t.Errorf("there are %+v", list)

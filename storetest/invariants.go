@@ -70,13 +70,14 @@ func Verify(t testing.TB, s stint.Auditor) {
 	}
 }
 
-// claimNumbers checks that the claims of each lane are numbered from one
-// without a gap: that is what turns a stale frontier into an error.
+// claimNumbers checks that the claims of each lane are numbered in their order:
+// that is what turns a stale frontier into an error. Without a gap they are only
+// while nothing was deleted.
 func claimNumbers(t testing.TB, l *stint.Ledger) {
 	t.Helper()
 	last := map[stint.LaneID]int64{}
 	for _, c := range l.Claims {
-		if c.N != last[c.Lane]+1 {
+		if c.N <= last[c.Lane] {
 			t.Errorf("in lane %d claim %d follows claim %d", c.Lane, c.N, last[c.Lane])
 		}
 		last[c.Lane] = c.N

@@ -87,7 +87,7 @@ var keysTests = []test{
 				t.Fatalf("job %d is %s", first[i].ID, s)
 			}
 		}
-		t.promoteAll(0) // which also forgets what is old
+		t.retain(years) // which also forgets what is old
 		for i, r := range t.keyed(batch...) {
 			if r != (stint.Receipt{ID: first[i].ID, Duplicate: true}) {
 				t.Errorf("key %s is answered with %+v, want a duplicate of job %d", batch[i].IdempotencyKey, r, first[i].ID)
@@ -274,7 +274,7 @@ var keysTests = []test{
 		w := t.join("k")
 		w.Complete(w.One())
 		t.deletes(map[stint.ID]stint.Deletion{first: stint.DeletedNow})
-		t.promoteAll(0) // which also forgets what is old
+		t.retain(years) // which also forgets what is old
 		if r := t.keyed(a)[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
 			t.Errorf("it is answered with %+v, want a duplicate of job %d", r, first)
 		}

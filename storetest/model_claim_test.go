@@ -90,18 +90,14 @@ func (m *model) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 		limit++
 	}
 	open = open[:min(limit, len(open))]
-	c := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, N: 1, Nonce: req.Nonce}, Serial: req.Serial}
-	for _, old := range m.claims {
-		if old.Lane == req.Lane {
-			c.N++
-		}
-	}
+	c := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, N: m.numbers[req.Lane] + 1, Nonce: req.Nonce}, Serial: req.Serial}
 	for i, r := range open {
 		r.taken = i != 2 || !m.is("hands an entry out twice")
 		c.Positions = append(c.Positions, r.entry.Pos)
 		c.Entries = append(c.Entries, m.read(r))
 	}
 	if len(open) > 0 || m.is("records empty claims") {
+		m.numbers[req.Lane] = c.N
 		m.claims = append(m.claims, stint.LedgerClaim{ClaimRef: c.ClaimRef, Engine: req.Engine, Serial: req.Serial, Positions: c.Positions})
 	}
 	return c, nil

@@ -133,7 +133,8 @@ func (d *database) fits(f stint.Filter, j stint.JobInfo) bool {
 	}
 	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Provenance.Schedule) &&
 		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) &&
-		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Executions)
+		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Executions) &&
+		(j.Attempt > f.Attempts || f.Attempts == 0 || d.is("counts what was not tried again")) && d.long(f, j.Executions)
 }
 
 // went tells whether an attempt ended as the filter says.
@@ -265,4 +266,12 @@ func (m *model) Listen(ctx context.Context, ring func()) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// long tells whether an attempt took as long as the filter asks for.
+func (d *database) long(f stint.Filter, all []stint.ExecutionInfo) bool {
+	if d.is("looks how long the last attempt took") && len(all) > 1 {
+		all = all[len(all)-1:]
+	}
+	return f.Longer == 0 || slices.ContainsFunc(all, func(x stint.ExecutionInfo) bool { return x.Finished.Sub(x.Started) > f.Longer })
 }

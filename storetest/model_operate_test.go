@@ -155,6 +155,9 @@ func (d *database) erase(id stint.ID) {
 		}
 		return
 	}
+	if !d.is("forgets the attempts of what it deletes") {
+		d.gone = append(d.gone, d.attempts(func(r *row) bool { return r.id == id })...)
+	}
 	for _, r := range d.rows {
 		if r.id == id && r.entry != nil {
 			delete(d.done, r.entry.Pos)

@@ -64,6 +64,7 @@ func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.
 		m.held[token] = true
 	}
 	e.Beat = time.Now()
+	m.lows[token] = max(m.lows[token], b.Low)
 	if b.Number >= m.beats[token] || m.is("believes the beat that came last") {
 		e.Running, m.beats[token] = slices.Clone(b.Running), b.Number
 	}

@@ -62,9 +62,14 @@ type database struct {
 	deleted   map[stint.Position]bool
 	paused    map[string]stint.QueueInfo
 	schedules map[string]*stint.ScheduleInfo
+	leases    map[string]stint.Lease
+	lows      map[stint.Token]int64 // the bound of open claims, by the last beat
+	numbers   map[stint.LaneID]int64
 	beats     map[stint.Token]int64 // the number of the last
 	cancelled map[stint.ID]string   // and why; until the job is final
 	bells     map[int]func()
+	metrics   []stint.Metrics // the newest last
+	gone      []modelAttempt  // of jobs that were deleted
 }
 
 // row is one of four things: a job, an entry, a wait or a key. It is invisible
@@ -113,6 +118,10 @@ func (d *database) reset() {
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}
 	d.schedules = map[string]*stint.ScheduleInfo{}
+	d.leases = map[string]stint.Lease{}
+	d.lows = map[stint.Token]int64{}
+	d.numbers = map[stint.LaneID]int64{}
+	d.metrics, d.gone = nil, nil
 	d.bells = map[int]func(){}
 }
 

@@ -47,7 +47,7 @@ var schedulesTests = []test{
 				t.Errorf("people see %+v", got)
 			}
 		}
-		list, err := t.keeper().Schedules(t.ctx)
+		list, err := t.scheduleKeeper().Schedules(t.ctx)
 		t.must(err)
 		if len(list) != 2 || list[0].Name != s.Name || list[1].Name != "plain" {
 			t.Errorf("listed are %v", list)
@@ -115,7 +115,7 @@ var schedulesTests = []test{
 		t.tick("s", 1)
 	}},
 	{"A paused schedule fires nothing, and once resumed it goes on from then", func(t *T) {
-		k := t.keeper()
+		k := t.scheduleKeeper()
 		t.declare(every("s"))
 		t.tick("s", 1)
 		changed, err := k.PauseSchedule(t.ctx, "s", "who\x00", "why")
@@ -154,7 +154,7 @@ var schedulesTests = []test{
 		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.Claim(lane(stint.DefaultQueue), 1)...)
 		available := t.tick("s", 1)[0]
 		others := t.tick("other", 1)[0]
-		ids, err := t.keeper().RemoveSchedule(t.ctx, "s", "not needed")
+		ids, err := t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "not needed")
 		t.must(err)
 		if want := []stint.ID{retrying, available}; !slices.Equal(ids, want) {
 			t.Errorf("it cancelled %v, want %v", ids, want)
@@ -170,7 +170,7 @@ var schedulesTests = []test{
 		}
 		w.Complete(entry...)
 		t.state(running, stint.Completed)
-		if _, err := t.keeper().Schedule(t.ctx, "s"); !errors.Is(err, stint.ErrNoSchedule) {
+		if _, err := t.scheduleKeeper().Schedule(t.ctx, "s"); !errors.Is(err, stint.ErrNoSchedule) {
 			t.Errorf("shown, it is %v", err)
 		}
 		t.shows(stint.Filter{Schedule: "s"}, available, retrying, running, done)
@@ -181,7 +181,7 @@ var schedulesTests = []test{
 		t.tick("s", 2)
 		old := t.schedule("s")
 		before := t.clock()
-		id, err := t.keeper().RunSchedule(t.ctx, "s")
+		id, err := t.scheduleKeeper().RunSchedule(t.ctx, "s")
 		t.must(err)
 		info, got := t.info(id), t.schedule("s")
 		if p := info.Provenance; p.Schedule != "s" || p.Nth != 3 || !p.Occurrence.IsZero() {
@@ -193,12 +193,12 @@ var schedulesTests = []test{
 		if got.Fired != 3 || got.LastJob != id || !got.Next.Equal(old.Next) || !got.After.Equal(old.After) || !got.LastOccurrence.Equal(old.LastOccurrence) {
 			t.Errorf("the schedule was %+v, and is %+v", old, got)
 		}
-		if _, err := t.keeper().RunSchedule(t.ctx, "s"); err != nil {
+		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
 			t.Errorf("another one: %v", err)
 		}
-		_, err = t.keeper().PauseSchedule(t.ctx, "s", "", "")
+		_, err = t.scheduleKeeper().PauseSchedule(t.ctx, "s", "", "")
 		t.must(err)
-		if _, err := t.keeper().RunSchedule(t.ctx, "s"); err != nil {
+		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
 			t.Errorf("paused: %v", err)
 		}
 		next := t.resumeAndTick("s")
@@ -213,19 +213,19 @@ var schedulesTests = []test{
 		t.declare(s)
 		id := t.tick("s", 1)[0]
 		var busy *stint.ScheduleBusyError
-		if _, err := t.keeper().RunSchedule(t.ctx, "s"); !errors.As(err, &busy) || busy.Job != id || busy.Schedule != "s" {
+		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); !errors.As(err, &busy) || busy.Job != id || busy.Schedule != "s" {
 			t.Errorf("the error is %v, want one that names job %d", err, id)
 		}
 		if got := t.schedule("s"); got.Skipped != 0 || got.Fired != 1 {
 			t.Errorf("people see %+v", got)
 		}
 		w.Complete(w.One())
-		if _, err := t.keeper().RunSchedule(t.ctx, "s"); err != nil {
+		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
 			t.Error(err)
 		}
 	}},
 	{"Engines are rung when a schedule is declared, paused, resumed, run and removed", func(t *T) {
-		k := t.keeper()
+		k := t.scheduleKeeper()
 		t.declare(every("s"))
 		if s, ok := t.Store.(stint.Sleeper); ok {
 			t.must(s.Asleep(t.ctx, t.join("k").Info.Token, true)) // or nobody need be rung for a job
@@ -240,7 +240,7 @@ var schedulesTests = []test{
 		bell.rings("at a removal", func() { t.must(errOf(k.RemoveSchedule(t.ctx, "s", ""))) })
 	}},
 	{"What names no schedule is said to be none, or no name", func(t *T) {
-		k := t.keeper()
+		k := t.scheduleKeeper()
 		for _, name := range []string{"s", "S", "%"} {
 			for what, err := range each(t, k, name) {
 				if !errors.Is(err, stint.ErrNoSchedule) {
@@ -300,7 +300,7 @@ func (t *T) scheduler() stint.Scheduler {
 	return s
 }
 
-func (t *T) keeper() stint.ScheduleKeeper {
+func (t *T) scheduleKeeper() stint.ScheduleKeeper {
 	t.Helper()
 	k, ok := t.Store.(stint.ScheduleKeeper)
 	if !ok {
@@ -318,7 +318,7 @@ func (t *T) declare(schedules ...stint.Schedule) {
 
 func (t *T) schedule(name string) *stint.ScheduleInfo {
 	t.Helper()
-	info, err := t.keeper().Schedule(t.ctx, name)
+	info, err := t.scheduleKeeper().Schedule(t.ctx, name)
 	t.must(err)
 	return info
 }
@@ -381,7 +381,7 @@ func (t *T) tick(name string, n int) []stint.ID {
 
 func (t *T) resumeAndTick(name string) stint.ID {
 	t.Helper()
-	_, err := t.keeper().ResumeSchedule(t.ctx, name)
+	_, err := t.scheduleKeeper().ResumeSchedule(t.ctx, name)
 	t.must(err)
 	return t.tick(name, 1)[0]
 }

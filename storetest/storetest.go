@@ -30,8 +30,9 @@ import (
 )
 
 // Store is what a store offers for the suite to prove. One that is also a
-// [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.Scheduler], [stint.ScheduleKeeper], [stint.TxFinisher], [stint.Holder],
-// [stint.Clock], [stint.Immediate] or [stint.Evicter] has that proven too.
+// [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.Scheduler], [stint.ScheduleKeeper], [stint.Leaser], [stint.Retainer], [stint.TxFinisher], [stint.Holder],
+// [stint.Clock], [stint.Immediate], [stint.MetricsKeeper],
+// [stint.Analyst], [stint.Statistician] or [stint.Evicter] has that proven too.
 type Store interface {
 	stint.Store
 	stint.Inspector
@@ -107,9 +108,9 @@ func Run(t *testing.T, h Harness) {
 		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
 		{"Now", nowTests}, {"Cancel", cancelTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
-		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests},
+		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
-		{"Waiting", waitingTests}, {"Inspect", inspectTests},
+		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Stats", statsTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {

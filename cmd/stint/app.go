@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type app struct {
 	schedules []fileSchedule // of the file
 
 	db      databaseFlags
+	log     *slog.Logger // of an engine; others have none
 	json    bool
 	started bool // a command began: what fails from here on is not its use
 }

@@ -25,13 +25,16 @@ const defaultFile = "stint.db"
 type databaseFlags struct {
 	url, schema string
 	schemaGiven bool
+	logSQL      logSQLValue
 }
 
 func (f *databaseFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
 	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
-	for _, name := range []string{"db", "schema"} {
+	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long")
+	flags.Lookup("log-sql").NoOptDefVal = everyStatement
+	for _, name := range []string{"db", "schema", "log-sql"} {
 		orEnv(flags, variableOf(name), name)
 		orFile(flags, name, name)
 	}
@@ -47,7 +50,11 @@ type roles interface {
 	stint.Pauser
 	stint.Scheduler
 	stint.ScheduleKeeper
+	stint.Leaser
 	stint.Migrator
+	stint.Analyst
+	stint.Statistician
+	stint.MetricsKeeper
 }
 
 // database is an open one. Hand the roles on, not the database: what else they
@@ -139,7 +146,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 	}
 	if f.isPostgres() {
 		s, err := postgres.Open(ctx, f.withDefaults(), postgres.Config{
-			Schema: f.schema, NoInstall: how <= changing, SkipCheck: how >= migrating,
+			Schema: f.schema, NoInstall: how <= changing, SkipCheck: how >= migrating, OnQuery: a.onQuery(),
 		})
 		if err != nil {
 			return nil, err
@@ -152,6 +159,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 	}
 	s, err := sqlite.Open(ctx, f.url, sqlite.Config{
 		Upgrade: how == creating, NoInstall: !mayCreate, SkipCheck: how >= migrating, ReadOnly: how == looking,
+		OnQuery: a.onQuery(),
 	})
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ func (a *app) enginesCommand() *cobra.Command {
 	},
 		a.enginesListCommand(),
 		a.enginesShowCommand(),
+		a.enginesMetricsCommand(),
 		a.enginesDrainCommand(),
 		a.enginesBuryCommand(),
 	)

@@ -21,6 +21,7 @@ const (
 	exitFailed       = 1
 	exitUsage        = 2 // the command line or an input can never be right
 	exitStillRunning = 3 // stopped while handlers were still running
+	exitMemory       = 4 // stopped because of --memory-limit; to be started again
 )
 
 // errReported says that the command failed and has said so already.
@@ -56,10 +57,19 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, engine.ErrStillRunning):
 		return exitStillRunning
+	case isMemory(err):
+		return exitMemory
 	case errors.As(err, &usage), errors.Is(err, stint.ErrInvalid), errors.Is(err, retry.ErrInvalid), errors.Is(err, cron.ErrInvalid):
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// isMemory reports whether an engine left because its process had grown too
+// large.
+func isMemory(err error) bool {
+	_, ok := errors.AsType[*engine.MemoryError](err)
+	return ok
 }
 
 // asUsage words what the parser of the command line found.

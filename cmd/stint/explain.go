@@ -24,6 +24,8 @@ func (a *app) explain(err error) error {
 		return a.explainSchema(err)
 	case errors.Is(err, engine.ErrStillRunning):
 		return withHint(err, "their jobs run again elsewhere once this engine counts as dead; handlers should end when their context does")
+	case isMemory(err):
+		return withHint(err, "what ran has ended and is recorded; whoever started this engine should start it again (exit code %d)", exitMemory)
 	case a.db.isPostgres():
 		return a.explainPostgres(err)
 	case errors.Is(err, os.ErrPermission):

@@ -48,6 +48,8 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	}
 	choiceFlag(own, &f.outcome, "outcome", "", "only jobs with an attempt that ended so", words...)
 	own.StringVar(&f.filter.Error, "error", "", "only jobs with an attempt whose error says this")
+	own.IntVar(&f.filter.Attempts, "attempts", 0, "only jobs with more attempts than this")
+	durationFlag(own, &f.filter.Longer, "longer", 0, "only jobs with an attempt that took longer than this")
 	own.StringVar(&f.filter.Class, "error-class", "", "only jobs with an attempt whose error is of this class")
 	for _, span := range []struct {
 		ends *[2]momentValue
@@ -95,6 +97,12 @@ func (f *filterFlags) check(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("faulty") && !f.filter.Faulty {
 		return usagef("--faulty: there is no filter for those that are not")
 	}
+	if cmd.Flags().Changed("attempts") && f.filter.Attempts < 1 {
+		return usagef("--attempts: %d is too few: every job has an attempt", f.filter.Attempts)
+	}
+	if cmd.Flags().Changed("longer") && f.filter.Longer <= 0 {
+		return usagef("--longer: every attempt takes longer than that")
+	}
 	for name, value := range map[string]string{"error": f.filter.Error, "error-class": f.filter.Class} {
 		if cmd.Flags().Changed(name) && value == "" {
 			return usagef("--%s: it is empty", name)
@@ -111,12 +119,9 @@ func (f *filterFlags) check(cmd *cobra.Command) error {
 // chosen is the filter of the flags. How long ago something was is counted by
 // the database's clock.
 func (f *filterFlags) chosen(ctx context.Context, db *database) (stint.Filter, error) {
-	now := time.Now()
-	if clock, ok := db.roles.(stint.Clock); ok {
-		var err error
-		if now, err = clock.Now(ctx); err != nil {
-			return f.filter, err
-		}
+	now, err := db.now(ctx)
+	if err != nil {
+		return f.filter, err
 	}
 	span := func(ends [2]momentValue) stint.Span { return stint.Span{From: ends[0].at(now), To: ends[1].at(now)} }
 	filter := f.filter

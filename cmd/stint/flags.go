@@ -181,6 +181,35 @@ func (s *slotsValue) String() string {
 	return strings.Join(parts, ",")
 }
 
+// everyValue is a flag that reads how often something happens, or that it never
+// does.
+type everyValue struct{ every time.Duration }
+
+func (e *everyValue) Set(text string) error {
+	if text == "off" {
+		e.every = -1
+		return nil
+	}
+	d, err := retry.ParseDuration(text)
+	if err == nil && d < time.Second {
+		err = fmt.Errorf("%q is shorter than a second", text)
+	}
+	e.every = d
+	return err
+}
+
+func (e *everyValue) Type() string { return "duration" }
+
+func (e *everyValue) String() string {
+	switch {
+	case e.every < 0:
+		return "off"
+	case e.every == 0:
+		return ""
+	}
+	return retry.FormatDuration(e.every)
+}
+
 // pollValue is a flag that reads a time, or two with dots between them.
 type pollValue struct{ every, from, to time.Duration }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -32,7 +33,27 @@ func TestMain(m *testing.M) {
 	// Tests that run under nohup are told to ignore HUP, and so is whatever they
 	// start; a signal that is listened to is not passed on like that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program})
+	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask})
+}
+
+// ask prints the status and the body that a URL answers with: ask URL [METHOD].
+func ask() {
+	method := http.MethodGet
+	if len(os.Args) > 2 {
+		method = os.Args[2]
+	}
+	r, err := http.NewRequest(method, os.Args[1], nil)
+	if err == nil {
+		var answer *http.Response
+		if answer, err = http.DefaultClient.Do(r); err == nil {
+			fmt.Print(answer.StatusCode, " ")
+			_, err = io.Copy(os.Stdout, answer.Body)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // program is main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
@@ -67,6 +88,9 @@ func program() {
 //	repeat N TEXT FILE       write TEXT N times to a file
 //	database                 put the URL of a new PostgreSQL database into $PG
 //	sql DATABASE STATEMENT   run SQL on a database of either kind
+//	server [stop|start]      put the URL of a server of its own into $PG; stop it, start it again
+//	port NAME                put a port that nobody listens at into $NAME
+//	ask URL [METHOD]         a program: print the status and the body of the answer
 //
 // and $WEB is the URL of a server that answers 200 to /ok and 500 to the rest.
 func TestScripts(t *testing.T) {
@@ -90,11 +114,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TZ", "UTC")
 			e.Setenv("GORACE", os.Getenv("GORACE")) // how long the program sleeps at its end
 			e.Values[testingTB] = e.T()
+			e.Values[ownServerKey] = &scriptServer{}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "bad": bad, "unprivileged": unprivileged, "until": until, "id": id, "repeat": repeat, "signal": sendSignal,
-			"database": newDatabase, "sql": statement,
+			"database": newDatabase, "sql": statement, "server": ownServer, "port": freePort,
 		},
 	})
 }
@@ -174,11 +199,42 @@ func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(running[len(running)-1].Process.Signal(signals[args[0]]))
 }
 
+// ownServer gives a script a server that it may stop.
+func ownServer(ts *testscript.TestScript, _ bool, args []string) {
+	switch s, _ := ts.Value(ownServerKey).(*scriptServer); {
+	case len(args) == 0:
+		t, _ := ts.Value(testingTB).(testing.TB)
+		s.Server = pgtest.Start(t, pgtest.Options{})
+		setDatabase(ts, s.URL("postgres"))
+	case args[0] == "stop":
+		s.Stop(pgtest.Fast)
+	default:
+		s.Server.Start()
+	}
+}
+
+// ownServerKey is the key of a script's own server.
+const ownServerKey = "server"
+
+type scriptServer struct{ *pgtest.Server }
+
+// freePort finds a port at which nobody listens now.
+func freePort(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	ts.Check(errors.Join(err, l.Close()))
+	ts.Setenv(args[0], port)
+}
+
 // newDatabase gives a script a database of its own. $ADDR, $DBUSER and $DBPASS
 // are parts of its URL, for those who want to write a wrong one.
 func newDatabase(ts *testscript.TestScript, _ bool, _ []string) {
 	t, _ := ts.Value(testingTB).(testing.TB)
-	text := pgtest.New(t)
+	setDatabase(ts, pgtest.New(t))
+}
+
+func setDatabase(ts *testscript.TestScript, text string) {
 	u, err := url.Parse(text)
 	ts.Check(err)
 	password, _ := u.User.Password()

@@ -21,7 +21,8 @@ the environment, and that wins over the file of --config or STINT_CONFIG, if one
 given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
-3 stopped while handlers were still running.`
+3 stopped while handlers were still running, 4 stopped because of --memory-limit:
+to be started again.`
 
 // Commands are listed in the order in which they are met. Cobra has that for the
 // whole process.
@@ -47,6 +48,9 @@ func (a *app) rootCommand() *cobra.Command {
 		a.schedulesCommand(),
 		a.kindsCommand(),
 		a.enginesCommand(),
+		a.leasesCommand(),
+		a.analyticsCommand(),
+		a.statsCommand(),
 		a.migrateCommand(),
 		a.configCommand(),
 		a.benchCommand(),

@@ -30,14 +30,16 @@ func (e entry) refuse(err error) error {
 	return &usageError{&settingError{flag: e.name, place: e.place(), err: err}}
 }
 
-// listValue and slotsValue take more than text: a list, in which a name may hold
-// a comma, and a table, one part after the other.
+// listValue, slotsValue and retentionValue take more than text: a list, in which a
+// name may hold a comma, and a table of numbers or of texts, one part after the
+// other.
 type (
 	takesList  interface{ SetList(names []string) error }
 	takesTable interface {
 		SetPart(name string, n int64) error
 	}
-	takesAny interface{ SetAny(value any) error }
+	takesAny   interface{ SetAny(value any) error }
+	takesTexts interface{ SetText(name, text string) error }
 )
 
 // set gives a flag what stands in the file. TOML knows types, and a file is held
@@ -48,6 +50,7 @@ func (e entry) set(v pflag.Value) error {
 	}
 	list, isList := v.(takesList)
 	table, isTable := v.(takesTable)
+	texts, isTexts := v.(takesTexts)
 	isBool := v.Type() == "bool"
 	switch x := e.value.(type) {
 	case string:
@@ -69,6 +72,9 @@ func (e entry) set(v pflag.Value) error {
 	case map[string]any:
 		if isTable {
 			return e.setTable(table)
+		}
+		if isTexts {
+			return e.setTexts(texts)
 		}
 	}
 	return e.refuse(fmt.Errorf("it is %s; write %s", formOf(e.value), cmp.Or(forms[v.Type()], "a string")))
@@ -105,6 +111,22 @@ func (e entry) setTable(v takesTable) error {
 	return nil
 }
 
+func (e entry) setTexts(v takesTexts) error {
+	if len(e.parts) == 0 {
+		return e.refuse(errors.New("it is empty"))
+	}
+	for _, part := range e.parts {
+		text, ok := part.value.(string)
+		if !ok {
+			return part.refuse(fmt.Errorf("it is %s; write a string", formOf(part.value)))
+		}
+		if err := v.SetText(part.name, text); err != nil {
+			return part.refuse(err)
+		}
+	}
+	return nil
+}
+
 // forms are how values are written in a file, by the types of flags; those that
 // are missing are strings.
 var forms = map[string]string{
@@ -112,7 +134,9 @@ var forms = map[string]string{
 	"int":      "a number",
 	"duration": `a string: "90s"`,
 	"time":     `a string: "2s"`,
+	"size":     `a string: "512MiB"`,
 	"names":    `an array of strings: ["mail", "default"]`,
+	"ages":     `a string, "5d", or a table: {failed = "30d", "mail:completed" = "1h"}`,
 	"slots":    `a number, or a table: {mail = 4, "*" = 8}`,
 }
 

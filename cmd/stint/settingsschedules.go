@@ -153,6 +153,7 @@ func (v *jsonValue) String() string { return string(v.raw) }
 // declareSchedules has the engine of a mux declare the schedules of the file. Their
 // kinds may be those of other programs that have not started yet.
 func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux) error {
+	var all []stint.Schedule
 	for _, f := range a.schedules {
 		kind := f.schedule.Job.Kind
 		declared, err := a.declaration(ctx, db, kind, true)
@@ -167,8 +168,9 @@ func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux
 		if err := s.Check(stint.Limits{}); err != nil {
 			return &usageError{fmt.Errorf("%s: schedules.%s: %w", f.place, s.Name, err)}
 		}
-		mux.Schedule(s)
+		all = append(all, s)
 	}
+	mux.Schedule(all...)
 	return nil
 }
 

@@ -37,22 +37,18 @@ func (a *app) upCommand() *cobra.Command {
 		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		created := a.db.absent()
-		p, err := a.prepare(ctx, &flags)
-		if err != nil {
-			return err
-		}
-		defer p.db.Close()
-		verb := "Working on"
-		if created {
-			verb = "Created and working on"
-		}
-		kinds := p.kinds
-		if p.demo {
-			kinds = append(slices.Clone(kinds), "demo.*")
-		}
-		fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), listed(kinds))
-		fmt.Fprintf(a.out, upNext, a.sameDatabase())
-		return a.runEngine(ctx, p, slog.LevelInfo)
+		return a.work(ctx, &flags, slog.LevelInfo, func(w *worker) {
+			verb := "Working on"
+			if created {
+				verb = "Created and working on"
+			}
+			kinds := w.kinds
+			if w.demo {
+				kinds = append(slices.Clone(kinds), "demo.*")
+			}
+			fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), listed(kinds))
+			fmt.Fprintf(a.out, upNext, a.sameDatabase())
+		})
 	})
 	flags.add(cmd.Flags())
 	return cmd

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"reflect"
 	"strings"
@@ -156,6 +155,7 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 		{fmt.Errorf("x: %w", &stint.InvalidError{Field: "args", Problem: "bad"}), exitUsage},
 		{withHint(usagef("x"), "y"), exitUsage},
 		{fmt.Errorf("x: %w", engine.ErrStillRunning), exitStillRunning},
+		{fmt.Errorf("x: %w", &engine.MemoryError{}), exitMemory},
 	} {
 		if got := exitCode(tt.err); got != tt.code {
 			t.Errorf("%v: exit code %d, want %d", tt.err, got, tt.code)
@@ -171,40 +171,6 @@ func TestErrorsAreOneLineAndAHint(t *testing.T) {
 	want := "stint: open: the schema does not fit second \\x1b[31m\nhint: do that\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
-	}
-}
-
-// A database that is down is told of once in a while, with how often it was
-// not.
-func TestTroubleIsNotRepeatedEveryTime(t *testing.T) {
-	var out bytes.Buffer
-	log := newEventLog(newLogger(&out, slog.LevelInfo, "text"), slog.LevelDebug)
-	start := time.Now()
-	for i := range 250 { // 25 seconds
-		for _, doing := range []string{"claim", "beat"} {
-			log.on(stint.Event{Type: stint.EventTrouble, Time: start.Add(time.Duration(i) * 100 * time.Millisecond), Doing: doing, Err: errors.New("down")})
-		}
-	}
-	text := out.String()
-	if n := strings.Count(text, "\n"); n != 6 {
-		t.Errorf("%d lines, want one of each kind every 10 s:\n%s", n, text)
-	}
-	if !strings.Contains(text, `msg="cannot beat, trying again" error=down suppressed=99`) {
-		t.Errorf("what was suppressed is not counted:\n%s", text)
-	}
-}
-
-func TestSuccessesAreLoggedWhereTheyAreWanted(t *testing.T) {
-	completed := stint.Event{Type: stint.EventEnded, Job: &stint.Job{ID: 7, Kind: "sh"}, Execution: &stint.Execution{Outcome: stint.OutcomeCompleted}}
-	for _, tt := range []struct {
-		level, successes slog.Level
-		lines            int
-	}{{slog.LevelInfo, slog.LevelDebug, 0}, {slog.LevelDebug, slog.LevelDebug, 1}, {slog.LevelInfo, slog.LevelInfo, 1}, {slog.LevelWarn, slog.LevelInfo, 0}} {
-		var out bytes.Buffer
-		newEventLog(newLogger(&out, tt.level, "json"), tt.successes).on(completed)
-		if n := strings.Count(out.String(), `"msg":"job completed","job":7,"kind":"sh"`); n != tt.lines {
-			t.Errorf("level %v, successes at %v: %d lines, want %d", tt.level, tt.successes, n, tt.lines)
-		}
 	}
 }
 
@@ -224,5 +190,66 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 	if _, err := os.Stat("stint.db"); err == nil {
 		t.Error("making the commands created a database")
+	}
+}
+
+func TestSizesHaveAUnit(t *testing.T) {
+	for text, want := range map[string]struct {
+		bytes int64
+		shown string
+	}{
+		"512MiB": {512 << 20, "512MiB"}, "1GB": {1e9, "1GB"}, "1.5 gib": {3 << 29, "1536MiB"}, "64kib": {64 << 10, "64KiB"}, "2TB": {2e12, "2TB"}, "1000MiB": {1000 << 20, "1000MiB"},
+		"1024MiB": {1 << 30, "1GiB"},
+	} {
+		var s sizeValue
+		if err := s.Set(text); err != nil || int64(s) != want.bytes || s.String() != want.shown {
+			t.Errorf("%s: got %d, %s, %v", text, s, s.String(), err)
+		}
+	}
+	for text, want := range map[string]string{
+		"512": "write for example 512MiB", "": "not a size", "MiB": "not a number of MiB", "-1MiB": "too little", "0MiB": "too little", "1e30TB": "too much",
+		"5 apples": "not a size", "nanMiB": "not a number",
+	} {
+		if err := new(sizeValue).Set(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestAnEngineWaitsForItsDatabaseForAWhileOrForEver(t *testing.T) {
+	now := time.Now()
+	for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "0s": 0, "forever": 100 * 365 * 24 * time.Hour} {
+		var w waitValue
+		if err := w.Set(text); err != nil || w.until(now).Before(now.Add(want)) || w.String() != text {
+			t.Errorf("%s: got %v, %s, %v", text, w.until(now), w.String(), err)
+		}
+	}
+	if err := new(waitValue).Set("30"); err == nil {
+		t.Error("a number without a unit was taken")
+	}
+}
+
+func TestStatementsAreLoggedAllOrTheSlowOnes(t *testing.T) {
+	for text, want := range map[string]logSQLValue{"all": {true, 0}, "50ms": {true, 50 * time.Millisecond}} {
+		var l logSQLValue
+		if err := l.Set(text); err != nil || l != want || l.String() != text {
+			t.Errorf("%s: got %+v, %s, %v", text, l, l.String(), err)
+		}
+	}
+	if err := new(logSQLValue).Set("50"); err == nil {
+		t.Error("a number without a unit was taken")
+	}
+}
+
+func TestAnAddressHasAPort(t *testing.T) {
+	for _, text := range []string{":9070", "127.0.0.1:9070", "[::1]:9070", "localhost:0"} {
+		if err := new(healthValue).Set(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"", "9070", "localhost", "localhost:http", "localhost:70000", "localhost:-1", "::1:9070"} {
+		if err := new(healthValue).Set(text); err == nil {
+			t.Errorf("%q was taken for an address", text)
+		}
 	}
 }

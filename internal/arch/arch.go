@@ -4,7 +4,7 @@
 //
 //	rank 4   cmd/stint  examples/*
 //	rank 3   stinttest   internal/load  internal/sim  internal/chaos
-//	rank 2   engine  postgres  sqlite  storetest  admin  observe  shelljob  httpjob  stepjob
+//	rank 2   engine  postgres  sqlite  storetest  admin  observe  observe/*  shelljob  httpjob  stepjob
 //	rank 1   stint  internal/check
 //	rank 0   retry  cron  internal/pgtest  internal/arch  internal/model  internal/mutants  internal/pages  internal/schemapage  internal/steps
 //	rank -1  internal/duration

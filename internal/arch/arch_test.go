@@ -52,17 +52,24 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		"other modules have rules of their own": {"bench/peers/main.go", module + "/nowhere", ""},
 		"test data is no package":               {"engine/testdata/bad.go", module + "/postgres", ""},
 
-		"rank 2 imports rank 2":             {"engine/loop.go", module + "/postgres", "engine (rank 2) imports postgres (rank 2)"},
-		"rank 0 imports the language":       {"retry/retry.go", module, "retry (rank 0) imports . (rank 1)"},
-		"rank 0 imports rank 0":             {"cron/cron.go", module + "/retry", "only lower ranks"},
-		"the language imports the engine":   {"job.go", module + "/engine", ". (rank 1) imports engine (rank 2)"},
-		"a helper imports a program":        {"stinttest/work.go", module + "/cmd/stint", "only lower ranks"},
-		"an example imports an example":     {"examples/a/main.go", module + "/examples/b", "only lower ranks"},
-		"the language speaks HTTP":          {"client.go", "net/http", "does no HTTP"},
-		"the language profiles over HTTP":   {"client.go", "net/http/pprof", "does no HTTP"},
-		"the language knows SQL":            {"client.go", "database/sql", "only a store knows its driver"},
-		"the language knows a driver":       {"client.go", "github.com/jackc/pgx/v5", "only a store knows its driver"},
-		"the dashboard knows a driver":      {"admin/page.go", "database/sql/driver", "only a store knows its driver"},
+		"rank 2 imports rank 2":              {"engine/loop.go", module + "/postgres", "engine (rank 2) imports postgres (rank 2)"},
+		"rank 0 imports the language":        {"retry/retry.go", module, "retry (rank 0) imports . (rank 1)"},
+		"rank 0 imports rank 0":              {"cron/cron.go", module + "/retry", "only lower ranks"},
+		"the language imports the engine":    {"job.go", module + "/engine", ". (rank 1) imports engine (rank 2)"},
+		"a helper imports a program":         {"stinttest/work.go", module + "/cmd/stint", "only lower ranks"},
+		"an example imports an example":      {"examples/a/main.go", module + "/examples/b", "only lower ranks"},
+		"the language speaks HTTP":           {"client.go", "net/http", "does no HTTP"},
+		"the language profiles over HTTP":    {"client.go", "net/http/pprof", "does no HTTP"},
+		"the language knows SQL":             {"client.go", "database/sql", "only a store knows its driver"},
+		"the language knows a driver":        {"client.go", "github.com/jackc/pgx/v5", "only a store knows its driver"},
+		"the dashboard knows a driver":       {"admin/page.go", "database/sql/driver", "only a store knows its driver"},
+		"the lines of a log know no metrics": {"observe/log.go", "github.com/prometheus/client_golang/prometheus", "which is for observe/prom"},
+		"the lines of a log speak no HTTP":   {"observe/log.go", "net/http", "which is for observe/probes"},
+		"metrics know no traces":             {"observe/prom/events.go", "go.opentelemetry.io/otel/trace", "which is for observe/spans"},
+		"an engine knows no metrics":         {"engine/beat.go", "github.com/prometheus/client_golang/prometheus", "which is for observe/prom"},
+		"metrics are made in their leaf":     {"observe/prom/events.go", "github.com/prometheus/client_golang/prometheus", ""},
+		"an http job speaks HTTP":            {"httpjob/httpjob.go", "net/http", ""},
+
 		"an engine reads a file":            {"engine/config.go", "github.com/pelletier/go-toml/v2", "which is for programs"},
 		"a load reads flags":                {"internal/load/load.go", "github.com/spf13/pflag", "which is for programs"},
 		"a package is new":                  {"util/util.go", "fmt", "the package util has no rank: add it to the table"},
@@ -121,7 +128,7 @@ func TestASourceThatCannotBeReadIsAnError(t *testing.T) {
 }
 
 // machinery is what performs jobs. Who only enqueues them must not pay for it.
-var machinery = []string{"engine", "shelljob", "httpjob", "stepjob", "admin", "observe"}
+var machinery = []string{"engine", "shelljob", "httpjob", "stepjob", "admin", "observe", "observe/prom", "observe/spans", "observe/probes"}
 
 func TestAProgramThatOnlyEnqueuesLinksNeitherEngineNorHandlers(t *testing.T) {
 	imports, err := Imports(os.DirFS("../.."))

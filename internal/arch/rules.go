@@ -24,6 +24,7 @@ var ranks = map[string]int{
 	"storetest": 2,
 	"admin":     2,
 	"observe":   2,
+	"observe/*": 2,
 	"shelljob":  2,
 	"httpjob":   2,
 	"stepjob":   2,
@@ -78,6 +79,14 @@ var forPrograms = []string{
 	"github.com/pelletier/go-toml",
 }
 
+// watching are what metrics and traces are made with. Each leaf below observe has its own, so that a program pays for
+// what it imports.
+var watching = map[string]string{
+	"github.com/prometheus": "observe/prom",
+	"go.opentelemetry.io":   "observe/spans",
+	"net/http":              "observe/probes",
+}
+
 // stores are the packages up to rank 2 that reach a database.
 var stores = []string{"postgres", "sqlite", "internal/pgtest"}
 
@@ -91,7 +100,7 @@ func rank(pkg string) (int, bool) {
 }
 
 // A rule returns why it does not allow an import by a package that has a rank, or nothing.
-var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, programsKeepTheirOwn, testsStayOut}
+var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, watchingInLeavesOnly, programsKeepTheirOwn, testsStayOut}
 
 func lowerRanksOnly(i Import) string {
 	target, ok := inModule(i.Path)
@@ -124,6 +133,17 @@ func driversInStoresOnly(i Import) string {
 		return ""
 	}
 	return fmt.Sprintf("%s imports %s: only a store knows its driver", i.Package, i.Path)
+}
+
+// watchingInLeavesOnly spares whoever wants lines of a log, or nothing, what metrics and traces are made with.
+func watchingInLeavesOnly(i Import) string {
+	from, _ := rank(i.Package)
+	for made, leaf := range watching {
+		if from <= 2 && i.Package != leaf && within(i.Path, made) && (made != "net/http" || within(i.Package, "observe")) {
+			return fmt.Sprintf("%s imports %s, which is for %s", i.Package, i.Path, leaf)
+		}
+	}
+	return ""
 }
 
 // programsKeepTheirOwn spares whoever imports a package what the command line is made of.

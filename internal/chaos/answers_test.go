@@ -42,10 +42,10 @@ func TestALostMessageOrAnswerOfAnEngineLosesAndDoublesNothing(t *testing.T) {
 				if err := worker.Stop(); err != nil {
 					t.Error(err)
 				}
-				if n := w.Burials(t.Context(), w.pool); n > 0 {
+				if n := w.Burials(t.Context(), w.ground); n > 0 {
 					t.Errorf("the engine was buried for it, %d times", n)
 				}
-				t.Log(w.Judge(t.Context(), w.store, w.pool))
+				t.Log(w.Judge(t.Context(), w.ground))
 			})
 		}
 	}
@@ -83,7 +83,7 @@ func TestAProducersCommitWithoutAnAnswerIsAllOrNothing(t *testing.T) {
 				within(t, 10*time.Second, "the commit passes", met)
 				w.enqueue("other", 0, 20, quick)
 				w.Drain(t.Context(), w.store, time.Minute)
-				report := w.Judge(t.Context(), w.store, w.pool)
+				report := w.Judge(t.Context(), w.ground)
 				switch {
 				case fate == chaos.Mute && report.UnknownCommitted != n:
 					t.Errorf("%d of %d jobs were committed", report.UnknownCommitted, n)

@@ -154,7 +154,7 @@ func (w *world) catch(p *chaos.Process, n, line int) int {
 // apart judges, and wants no overlap at all, explained or not.
 func (w *world) apart() {
 	w.t.Helper()
-	report := w.Judge(w.t.Context(), w.store, w.pool)
+	report := w.Judge(w.t.Context(), w.ground)
 	if report.Overlaps > 0 {
 		w.t.Errorf("%d pairs of runs overlapped", report.Overlaps)
 	}

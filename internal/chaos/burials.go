@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-go/stint"
 )
 
@@ -17,30 +14,29 @@ import (
 // that did not have it coming: its process had ended, or stood still, or the
 // engine had fenced itself before, or the answer to its joining was lost and
 // nobody ever was that engine.
-func (f *Fleet) Burials(ctx context.Context, pool *pgxpool.Pool) int {
+func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 	f.t.Helper()
-	rows, err := pool.Query(ctx, `
-		select token, instance, ended from stint.engine_history where ended is not null and why <> 'left'`)
-	if err != nil {
-		f.t.Fatal(fmt.Errorf("read the burials: %w", err))
+	history, ended := `stint.engine_history`, `(extract(epoch from ended) * 1000000)::bigint`
+	if g.file != nil {
+		history, ended = `stint_engine_history`, `ended`
 	}
 	var (
-		all      int
-		token    int64
-		instance string
-		ended    time.Time
+		all, token, micros int64
+		instance           string
 	)
-	_, err = pgx.ForEachRow(rows, []any{&token, &instance, &ended}, func() error {
+	text := `select token, instance, ` + ended + ` from ` + history + ` where ended is not null and why <> 'left'`
+	err := g.each(ctx, text, []any{&token, &instance, &micros}, func() error {
 		all++
-		if !f.wasHarmed(instance, ended) && !f.fenced(instance, stint.Token(token), ended) {
-			f.t.Errorf("%s was buried as engine %d at %v, but it lived and had not fenced itself", instance, token, ended)
+		at := time.UnixMicro(micros)
+		if !f.wasHarmed(instance, at) && !f.fenced(instance, stint.Token(token), at) {
+			f.t.Errorf("%s was buried as engine %d at %v, but it lived and had not fenced itself", instance, token, at)
 		}
 		return nil
 	})
 	if err != nil {
 		f.t.Fatal(fmt.Errorf("read the burials: %w", err))
 	}
-	return all
+	return int(all)
 }
 
 // fenced tells whether an engine had ended its session before a moment, or had

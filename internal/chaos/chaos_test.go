@@ -31,27 +31,35 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
+// seed is that of a test: another one each time, unless somebody asks for one.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("STINT_CHAOS_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("STINT_CHAOS_SEED=%d", n)
+	return n
+}
+
 // world is a database with a fleet on it.
 type world struct {
 	*chaos.Fleet
-	t     *testing.T
-	url   string
-	addr  string // of the server
-	store *postgres.Store
-	pool  *pgxpool.Pool
-	seed  uint64
+	t      *testing.T
+	url    string
+	addr   string // of the server
+	store  *postgres.Store
+	pool   *pgxpool.Pool
+	ground *chaos.Ground
+	seed   uint64
 }
 
 func newWorld(t *testing.T, url string) *world {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("STINT_CHAOS_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("STINT_CHAOS_SEED=%d", seed)
+	seed := seed(t)
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +69,8 @@ func newWorld(t *testing.T, url string) *world {
 		addr: net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))),
 	}
 	w.store, w.pool = w.connect(url)
-	if err := chaos.Prepare(t.Context(), w.pool); err != nil {
+	w.ground = chaos.NewGround(w.store, w.pool)
+	if err := w.ground.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -85,7 +94,7 @@ func (w *world) produce(ctx context.Context, clients, n int) {
 // client makes a producer of mixed jobs.
 func (w *world) client(i int) *chaos.Producer {
 	return &chaos.Producer{
-		Name: fmt.Sprintf("client-%d", i), Store: w.store, Pool: w.pool, History: w.History,
+		Name: fmt.Sprintf("client-%d", i), Ground: w.ground, History: w.History,
 		Rand: w.dice(uint64(i)), Mixed: true,
 	}
 }
@@ -124,7 +133,7 @@ func workOff(t *testing.T, workers, slots, clients, n int) {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 	}
-	report := w.Judge(t.Context(), w.store, w.pool)
+	report := w.Judge(t.Context(), w.ground)
 	if report.Jobs < n || report.Final != report.Jobs {
 		t.Errorf("%d of %d jobs are final", report.Final, report.Jobs)
 	}

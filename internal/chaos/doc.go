@@ -12,7 +12,11 @@
 // A worker is the test binary itself, started again: see [Main]. A [Proxy]
 // understands the protocol well enough to act at a certain message, so that
 // the directed tests lose the answer to just this commit or freeze a process
-// inside just this claim. [Mixed] does everything at once, as a seed says.
+// inside just this claim. [Mixed] does everything at once, as a seed says: to
+// processes and connections, and, as [People] do, to jobs and queues.
+//
+// A [Ground] is the database, SQLite's as well where nothing is done to
+// connections and servers.
 //
 // What is judged beside the history: work resumes in time, burials were
 // deserved ([Fleet.Burials]), no engine gives up by itself ([Fleet.Keep]), one

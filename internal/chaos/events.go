@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/check"
 )
 
 // Event is a line of a worker's log: what its engine did or met. Started and
@@ -26,10 +27,22 @@ type Event struct {
 	Begun  int             `json:"begun,omitempty"`
 	Doing  string          `json:"doing,omitempty"`
 	Err    string          `json:"err,omitempty"`
+	Gone   check.Instant   `json:"gone,omitempty"` // of exits
 }
 
-// logEvents writes events as lines, each with one write.
-func logEvents(w io.Writer) func(stint.Event) {
+// logLines writes events as lines, each with one write.
+func logLines(w io.Writer) func(Event) {
+	return func(e Event) {
+		line, err := json.Marshal(e)
+		if err != nil {
+			line = []byte(err.Error())
+		}
+		_, _ = w.Write(append(line, '\n'))
+	}
+}
+
+// logEvents makes lines of what an engine tells.
+func logEvents(log func(Event)) func(stint.Event) {
 	return func(ev stint.Event) {
 		if ev.Type == stint.EventStarted || ev.Type == stint.EventEnded {
 			return
@@ -41,11 +54,7 @@ func logEvents(w io.Writer) func(stint.Event) {
 		if ev.Err != nil {
 			e.Err = ev.Err.Error()
 		}
-		line, err := json.Marshal(e)
-		if err != nil {
-			line = []byte(err.Error())
-		}
-		_, _ = w.Write(append(line, '\n'))
+		log(e)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
 )
 
@@ -18,10 +19,12 @@ type Fleet struct {
 	Dir     string // of the history
 	History *check.Writer
 
-	mu      sync.Mutex
-	done    []check.Disturbance
-	harmed  map[string][]span // by process
-	workers []string          // all that were ever started
+	mu        sync.Mutex
+	done      []check.Disturbance
+	harmed    map[string][]span // by process
+	deleted   []check.Deletion
+	cancelled map[int64]check.Instant // that somebody asked to be cancelled: when it was said to be, or 0
+	workers   []string                // all that were ever started
 }
 
 // span is a time during which a process stood still; without an end it was
@@ -41,7 +44,7 @@ func NewFleet(t testing.TB) *Fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}}
+	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}, cancelled: map[int64]check.Instant{}}
 }
 
 // Disturb notes what the test does, for the judge.
@@ -49,6 +52,31 @@ func (f *Fleet) Disturb(d check.Disturbance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done = append(f.done, d)
+}
+
+// Deletes notes that jobs were deleted, or may have been, for the judge.
+func (f *Fleet) Deletes(d ...check.Deletion) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deleted = append(f.deleted, d...)
+}
+
+// Cancels notes that jobs are about to be cancelled.
+func (f *Fleet) Cancels(jobs ...stint.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range jobs {
+		f.cancelled[int64(id)] += 0
+	}
+}
+
+// Cancelled notes that a job was cancelled, as the database said: it is over.
+func (f *Fleet) Cancelled(job stint.ID, at check.Instant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cancelled[int64(job)] == 0 {
+		f.cancelled[int64(job)] = at
+	}
 }
 
 // CutOff notes that a process, or without a name every one, cannot reach the

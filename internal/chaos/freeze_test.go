@@ -73,10 +73,10 @@ func TestAWorkerFrozenAtAnyPointIsReplacedAndComesBack(t *testing.T) {
 					t.Errorf("%s: %v", p.Name, err)
 				}
 			}
-			if n := w.Burials(t.Context(), w.pool); n != 1 {
+			if n := w.Burials(t.Context(), w.ground); n != 1 {
 				t.Errorf("%d engines were buried", n)
 			}
-			t.Log(w.Judge(t.Context(), w.store, w.pool))
+			t.Log(w.Judge(t.Context(), w.ground))
 		})
 	}
 }
@@ -107,6 +107,6 @@ func TestAWorkerFrozenWhileIdleComesBackAndExitsCleanly(t *testing.T) {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 	}
-	w.Burials(t.Context(), w.pool)
-	t.Log(w.Judge(t.Context(), w.store, w.pool))
+	w.Burials(t.Context(), w.ground)
+	t.Log(w.Judge(t.Context(), w.ground))
 }

@@ -13,27 +13,25 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/check"
-	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 )
 
 // Args are what a job of the workload is told to do.
 type Args struct {
-	Key  string `json:"key"`            // its name in the history
-	Work int    `json:"work,omitempty"` // milliseconds to be busy
-	Fail int    `json:"fail,omitempty"` // attempts that end in an error
-	Oops int    `json:"oops,omitempty"` // attempts that panic, after those
-	Nap  bool   `json:"nap,omitempty"`  // snooze once, at the first attempt
-	Exit bool   `json:"exit,omitempty"` // end the process, each time
-	Tx   bool   `json:"tx,omitempty"`   // leave an effect in a transaction that completes the job
-	Hang string `json:"hang,omitempty"` // on the worker of this name: go on until cancelled or let go
-	Deaf string `json:"deaf,omitempty"` // on the worker of this name: go on, cancelled or not
-	Lock bool   `json:"lock,omitempty"` // let nobody else run it before this process is gone
+	Key   string `json:"key"`             // its name in the history
+	Work  int    `json:"work,omitempty"`  // milliseconds to be busy
+	Fail  int    `json:"fail,omitempty"`  // attempts that end in an error
+	Oops  int    `json:"oops,omitempty"`  // attempts that panic, after those
+	Nap   bool   `json:"nap,omitempty"`   // snooze once, at the first attempt
+	Exit  bool   `json:"exit,omitempty"`  // end the process, each time
+	Tx    bool   `json:"tx,omitempty"`    // leave an effect in a transaction that completes the job
+	Hang  string `json:"hang,omitempty"`  // on the worker of this name: go on until cancelled or let go
+	Deaf  string `json:"deaf,omitempty"`  // on the worker of this name: go on, cancelled or not
+	Grant int    `json:"grant,omitempty"` // attempts that its policy grants, where that is another one; negative: nobody knows
+	Lock  bool   `json:"lock,omitempty"`  // let nobody else run it before this process is gone
 }
 
 // retries is the policy of the workload: more than any job is told to fail.
@@ -50,20 +48,20 @@ var errTold = errors.New("told to fail")
 const effects = `create table if not exists chaos_effects (job bigint not null)`
 
 // complete does the work of a job with Tx.
-func complete(ctx context.Context, pool *pgxpool.Pool, job *stint.Job) error {
-	tx, err := pool.Begin(ctx)
+func complete(ctx context.Context, g *Ground, job *stint.Job) error {
+	tx, err := g.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	if _, err := tx.Exec(ctx, `insert into chaos_effects (job) values ($1)`, job.ID); err != nil {
+	defer func() { _ = tx.rollback(context.WithoutCancel(ctx)) }()
+	if err := tx.exec(ctx, `insert into chaos_effects (job) values ($1)`, int64(job.ID)); err != nil {
 		return err
 	}
-	return engine.CompleteTx(ctx, postgres.Tx(tx), nil)
+	return engine.CompleteTx(ctx, tx.Tx, nil)
 }
 
 // handler logs the start and the end of each attempt around its work.
-func (w *Worker) handler(history *check.Writer, pool *pgxpool.Pool, engines *sync.Map) stint.Handler {
+func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) stint.Handler {
 	return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
 		var args Args
 		if err := json.Unmarshal(job.Args, &args); err != nil {
@@ -71,10 +69,11 @@ func (w *Worker) handler(history *check.Writer, pool *pgxpool.Pool, engines *syn
 		}
 		who, _ := engines.LoadAndDelete(job.ID)
 		token, _ := who.(stint.Token)
-		run := history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
+		run := w.end.before(func() check.Running {
+			return history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
+		})
 		if args.Exit {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
+			w.end.now()
 		}
 		how, cause := check.Panic, error(nil)
 		defer func() { run.End(how, fmt.Sprint(cause)) }()
@@ -100,7 +99,7 @@ func (w *Worker) handler(history *check.Writer, pool *pgxpool.Pool, engines *syn
 		case job.Attempt-job.Losses <= args.Fail+args.Oops:
 			panic("told to panic")
 		case args.Tx:
-			if err := complete(ctx, pool, job); err != nil {
+			if err := complete(ctx, g, job); err != nil {
 				how, cause = check.Error, err
 				if ctx.Err() != nil {
 					how = check.Cancelled

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/storetest"
@@ -36,52 +33,65 @@ func (f *Fleet) Drain(ctx context.Context, store stint.Inspector, within time.Du
 	}
 }
 
-// Prepare makes what the workload needs beside stint's own schema.
-func Prepare(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := pool.Exec(ctx, effects)
-	return err
-}
-
 // checkEffects makes sure that a job with Tx has exactly one effect when it
 // completed, and none otherwise.
-func checkEffects(ctx context.Context, pool *pgxpool.Pool) error {
-	var wrong int
-	var first *int64
-	err := pool.QueryRow(ctx, `
-		with effect as (select job, count(*) as n from chaos_effects group by job),
-		     told as (select id, state from stint.jobs where args->>'tx' = 'true')
-		select count(*), min(coalesce(id, job)) from told full join effect on id = job
-		where id is null or coalesce(n, 0) <> (state = 'completed')::integer`).Scan(&wrong, &first)
-	switch {
-	case err != nil:
+func checkEffects(ctx context.Context, g *Ground, gone map[int64]bool) error {
+	var (
+		id, n int64
+		state string
+		done  = map[int64]int64{}
+		wrong []int64
+	)
+	err := g.each(ctx, `select job, count(*) from chaos_effects group by job`, []any{&id, &n}, func() error {
+		done[id] = n
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("read the effects: %w", err)
-	case wrong > 0:
-		return fmt.Errorf("%d jobs that complete in a transaction have not as many effects as they should; the first is %d", wrong, *first)
+	}
+	told := `select id, state from ` + g.jobs() + ` where cast(args->>'tx' as text) in ('true', '1')` // as either database writes it
+	err = g.each(ctx, told, []any{&id, &state}, func() error {
+		if completed := state == check.StateCompleted; completed && done[id] != 1 || !completed && done[id] > 0 {
+			wrong = append(wrong, id)
+		}
+		delete(done, id)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the jobs with effects: %w", err)
+	}
+	for id := range done {
+		if !gone[id] || done[id] > 1 {
+			wrong = append(wrong, id)
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%d jobs that complete in a transaction have not as many effects as they should: %v", len(wrong), wrong[:min(len(wrong), 20)])
 	}
 	return nil
 }
 
 // Judge compares the history with the database and fails the test at any
 // violation. Every process must have ended, or idle, and every job be final.
-func (f *Fleet) Judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Pool) *check.Report {
+func (f *Fleet) Judge(ctx context.Context, g *Ground) *check.Report {
 	f.t.Helper()
-	return f.judge(ctx, store, pool, check.Options{Drained: true})
+	return f.judge(ctx, g, check.Options{Drained: true})
 }
 
 // JudgeAmid does the same while there is work left that nobody does.
-func (f *Fleet) JudgeAmid(ctx context.Context, store stint.Auditor, pool *pgxpool.Pool) *check.Report {
+func (f *Fleet) JudgeAmid(ctx context.Context, g *Ground) *check.Report {
 	f.t.Helper()
-	return f.judge(ctx, store, pool, check.Options{})
+	return f.judge(ctx, g, check.Options{})
 }
 
-func (f *Fleet) judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Pool, options check.Options) *check.Report {
+func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *check.Report {
 	f.t.Helper()
-	ledger, err := store.Audit(ctx)
+	ledger, err := g.Store.Audit(ctx)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	all := storetest.Facts(ledger)
-	if err := addKeys(ctx, pool, all); err != nil {
+	if err := addTold(ctx, g, all); err != nil {
 		f.t.Fatal(err)
 	}
 	history, err := check.Read(f.Dir)
@@ -90,8 +100,12 @@ func (f *Fleet) judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Po
 	}
 	options.CompleteTx, options.Clean = true, f.left()
 	f.mu.Lock()
-	options.Disturbances = f.done
+	options.Disturbances, options.Deleted = f.done, f.deleted
 	f.mu.Unlock()
+	gone := make(map[int64]bool, len(options.Deleted))
+	for _, d := range options.Deleted {
+		gone[d.Job] = true
+	}
 	report := check.Compare(history, all, options)
 	if err := report.Err(); err != nil {
 		f.t.Errorf("%v\n%v", err, report)
@@ -99,9 +113,10 @@ func (f *Fleet) judge(ctx context.Context, store stint.Auditor, pool *pgxpool.Po
 			f.tell(v.Job, history, all)
 		}
 	}
-	if err := checkEffects(ctx, pool); err != nil {
+	if err := checkEffects(ctx, g, gone); err != nil {
 		f.t.Error(err)
 	}
+	f.checkCancelled(history, all)
 	return report
 }
 
@@ -147,23 +162,60 @@ func (f *Fleet) tell(job int64, history *check.History, facts *check.Facts) {
 	}
 }
 
-// addKeys reads the workload's names of jobs from their arguments.
-func addKeys(ctx context.Context, pool *pgxpool.Pool, facts *check.Facts) error {
-	rows, err := pool.Query(ctx, `select id, args->>'key' from stint.jobs`)
-	if err != nil {
-		return fmt.Errorf("read the keys: %w", err)
+// checkCancelled makes sure that what was cancelled was asked for, and that what
+// was said to be cancelled stayed so and did not begin again.
+func (f *Fleet) checkCancelled(history *check.History, facts *check.Facts) {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range facts.Executions {
+		if _, asked := f.cancelled[x.Job]; x.Outcome == check.OutcomeCancelled && !asked {
+			f.t.Errorf("job %d was cancelled, and nobody asked for that", x.Job)
+		}
 	}
-	keys := map[int64]string{}
+	for _, j := range facts.Jobs {
+		if f.cancelled[j.ID] != 0 && j.State != check.StateCancelled {
+			f.t.Errorf("job %d was said to be cancelled, and is %s", j.ID, j.State)
+		}
+	}
+	for _, r := range history.Runs {
+		if at := f.cancelled[r.Job]; at != 0 && r.Start > at {
+			f.t.Errorf("job %d was said to be cancelled, and began %v later on %s", r.Job, r.Start.Sub(at), history.Processes[r.Process].Name)
+		}
+	}
+}
+
+// addTold reads what the workload said of each job: its name in the history from
+// its arguments, what it may come to, and which one it does again.
+func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
+	type told struct {
+		key           string
+		grant, losses int
+		recovers      int64
+	}
+	all := map[int64]told{}
 	var (
-		id  int64
-		key string
+		id int64
+		t  told
 	)
-	if _, err := pgx.ForEachRow(rows, []any{&id, &key}, func() error { keys[id] = key; return nil }); err != nil {
-		return fmt.Errorf("read the keys: %w", err)
+	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0) from ` + g.jobs()
+	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers}, func() error {
+		all[id] = t
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read what jobs were told: %w", err)
 	}
 	for i := range facts.Jobs {
 		j := &facts.Jobs[i]
-		j.Key, j.ChargedMax, j.LossesMax = keys[j.ID], retries+1, stint.DefaultMaxLosses
+		t := all[j.ID]
+		j.Key, j.Recovers, j.LossesMax = t.key, t.recovers, max(1, t.losses)
+		switch {
+		case t.grant == 0:
+			j.ChargedMax = retries + 1
+		case t.grant > 0:
+			j.ChargedMax = t.grant
+		}
 	}
 	return nil
 }

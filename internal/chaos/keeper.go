@@ -45,18 +45,19 @@ func (k *Keeper) watch(w Worker) {
 	for p := k.now.Load(); ; k.now.Store(p) {
 		select {
 		case <-k.stop:
-			if err := p.Stop(); err != nil {
+			// One that had only just been started may not even know the signal.
+			if err := p.Stop(); err != nil && k.joined(p) {
 				f.t.Errorf("%s: %v", p.Name, err)
 			}
 			return
 		case <-p.ended:
 		}
-		if p.cmd.ProcessState.Exited() && !p.retired.Load() && Count(f.Events(p.Name), stint.EventJoined) > 0 {
+		if p.cmd.ProcessState.Exited() && !p.retired.Load() && k.joined(p) {
 			f.t.Errorf("%s ended by itself: %v", p.Name, p.err)
 		}
-		now := time.Now()
-		f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: check.Now()})
-		f.harm(p.Name, now, time.Time{})
+		at, gone := f.wentAt(p.Name)
+		f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: gone})
+		f.harm(p.Name, at, time.Time{})
 		time.Sleep(100 * time.Millisecond)
 		next, err := f.start(k.life(w))
 		if err != nil {
@@ -65,6 +66,10 @@ func (k *Keeper) watch(w Worker) {
 		}
 		p = next
 	}
+}
+
+func (k *Keeper) joined(p *Process) bool {
+	return Count(k.fleet.Events(p.Name), stint.EventJoined) > 0
 }
 
 // Process is the present life.

@@ -163,10 +163,10 @@ func killOneOfTwo(t *testing.T, moved bool) {
 	t.Logf("killed with %d jobs in hand, %d of them not begun, and %d behind; buried after %v, the last ran again after %v; "+
 		"%d were charged, %d of the backlog came between, %d were left in the end",
 		len(held), len(unbegun), behind, buried.Sub(killed), last.Sub(killed), charged, overtook, left)
-	if n := w.Burials(t.Context(), w.pool); n != 1 {
+	if n := w.Burials(t.Context(), w.ground); n != 1 {
 		t.Errorf("%d engines were buried", n)
 	}
-	report := w.JudgeAmid(t.Context(), w.store, w.pool)
+	report := w.JudgeAmid(t.Context(), w.ground)
 	if report.Overlaps > 0 {
 		t.Errorf("%d pairs of runs overlapped", report.Overlaps)
 	}
@@ -200,7 +200,7 @@ func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 	}
-	t.Log(w.Judge(t.Context(), w.store, w.pool))
+	t.Log(w.Judge(t.Context(), w.ground))
 }
 
 func TestAJobThatKillsItsProcessEndsAfterItsBudgetAndNoBystanderIsChargedTwice(t *testing.T) {
@@ -248,5 +248,5 @@ func killItsProcess(t *testing.T, policy retry.Policy, runs int, reason string) 
 			t.Errorf("bystander %d is %s at attempt %d, %v", id, job.State, job.Attempt, err)
 		}
 	}
-	t.Log(w.Judge(t.Context(), w.store, w.pool))
+	t.Log(w.Judge(t.Context(), w.ground))
 }

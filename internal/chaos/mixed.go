@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -20,45 +21,72 @@ import (
 
 // Mixed does everything to a fleet at once, for a while and as a seed says.
 // The order and the times of what it does come from the seed; what that meets
-// does not, so a seed run again is much the same run, and no more.
+// does not, so a seed run again is much the same run, and no more. Whatever
+// is nil, nothing is done to or by.
 type Mixed struct {
 	T       testing.TB
 	Fleet   *Fleet
 	Rand    *rand.Rand
+	Workers []Kept
+	TTL     time.Duration // of the workers
+	Rest    time.Duration // between two acts, at most; 550 ms if it is 0
+
 	Server  *pgtest.Server
 	Admin   *pgxpool.Pool // past all proxies
-	Workers []Kept
 	Clients *Proxy        // before the producers
-	TTL     time.Duration // of the workers
 
+	People   *People
+	Producer *Producer // who enqueues when it comes up, and not by itself
+
+	dice      *rand.Rand // of the present act: what it meets does not change the next one
 	began     time.Time
 	restarted time.Time
 	later     sync.WaitGroup // thaws and returns that are still to come
 	done      map[string]int
 }
 
-// Kept is a worker that is kept running behind a proxy of its own.
+// Kept is a worker that is kept running, behind a proxy of its own or none.
 type Kept struct {
 	*Keeper
 	*Proxy
 }
 
-// trouble is one thing to do, and how often it comes up.
+// trouble is one thing to do, how often it comes up, and what it needs.
 type trouble struct {
 	weight int
 	do     func(m *Mixed, ctx context.Context) string
+	can    func(m *Mixed) bool
 }
 
 var troubles = []trouble{
-	{3, (*Mixed).kill},
-	{4, (*Mixed).freeze},
-	{2, (*Mixed).renew},
-	{2, (*Mixed).restart},
-	{6, (*Mixed).terminate},
-	{4, (*Mixed).breakOff},
-	{4, (*Mixed).stall},
-	{5, (*Mixed).stallOne},
-	{12, (*Mixed).wire},
+	{3, (*Mixed).kill, (*Mixed).always},
+	{4, (*Mixed).freeze, (*Mixed).always},
+	{2, (*Mixed).renew, (*Mixed).always},
+	{2, (*Mixed).restart, (*Mixed).served},
+	{6, (*Mixed).terminate, (*Mixed).served},
+	{4, (*Mixed).breakOff, (*Mixed).proxied},
+	{4, (*Mixed).stall, (*Mixed).proxied},
+	{5, (*Mixed).stallOne, (*Mixed).proxied},
+	{12, (*Mixed).wire, (*Mixed).proxied},
+	{10, (*Mixed).enqueue, (*Mixed).producing},
+	{3, (*Mixed).repeat, (*Mixed).producing},
+	{4, by((*People).cancel), (*Mixed).peopled},
+	{4, by((*People).retry), (*Mixed).peopled},
+	{4, by((*People).recover), (*Mixed).peopled},
+	{4, by((*People).delete), (*Mixed).peopled},
+	{2, by((*People).pause), (*Mixed).peopled},
+	{4, by((*People).resume), (*Mixed).peopled},
+}
+
+func (m *Mixed) always() bool    { return true }
+func (m *Mixed) served() bool    { return m.Server != nil }
+func (m *Mixed) proxied() bool   { return m.Clients != nil }
+func (m *Mixed) producing() bool { return m.Producer != nil }
+func (m *Mixed) peopled() bool   { return m.People != nil }
+
+// by has people do something.
+func by(do func(*People, context.Context, *rand.Rand) string) func(*Mixed, context.Context) string {
+	return func(m *Mixed, ctx context.Context) string { return do(m.People, ctx, m.dice) }
 }
 
 // Run makes trouble for about as long as told, and then sees to it that all
@@ -67,27 +95,38 @@ func (m *Mixed) Run(ctx context.Context, long time.Duration) {
 	m.T.Helper()
 	m.done, m.began = map[string]int{}, time.Now()
 	m.restarted = m.began
-	total := 0
+	var possible []trouble
 	for _, t := range troubles {
-		total += t.weight
-	}
-	for time.Since(m.began) < long && !m.T.Failed() {
-		time.Sleep(time.Duration(m.Rand.IntN(800)) * time.Millisecond)
-		n, which := m.Rand.IntN(total), 0
-		for n >= troubles[which].weight {
-			n -= troubles[which].weight
-			which++
+		if t.can(m) {
+			possible = append(possible, slices.Repeat([]trouble{t}, t.weight)...)
 		}
-		if what := troubles[which].do(m, ctx); what != "" {
+	}
+	rest := cmp.Or(m.Rest, 550*time.Millisecond)
+	for time.Since(m.began) < long && !m.T.Failed() {
+		m.dice = rand.New(rand.NewPCG(m.Rand.Uint64(), m.Rand.Uint64()))
+		time.Sleep(time.Duration(m.dice.Int64N(int64(rest))))
+		if what := possible[m.dice.IntN(len(possible))].do(m, ctx); what != "" {
 			m.done[strings.Fields(what)[0]]++
 			m.T.Logf("%7.2f s: %s", time.Since(m.began).Seconds(), what)
 		}
 	}
-	for _, w := range m.Workers {
-		w.Calm()
+	m.calm(ctx)
+}
+
+// calm ends all trouble that goes on by itself.
+func (m *Mixed) calm(ctx context.Context) {
+	if m.proxied() {
+		for _, w := range m.Workers {
+			w.Calm()
+		}
+		m.Clients.Calm()
 	}
-	m.Clients.Calm()
 	m.later.Wait()
+	if m.peopled() {
+		if err := m.People.Leave(ctx); err != nil {
+			m.T.Error(err)
+		}
+	}
 }
 
 // Done says what was done how often.
@@ -101,10 +140,30 @@ func (m *Mixed) Done() string {
 
 // span is a time that is mostly short and at most two times to live.
 func (m *Mixed) span() time.Duration {
-	return time.Duration(m.Rand.Float64() * m.Rand.Float64() * 2 * float64(m.TTL))
+	return time.Duration(m.dice.Float64() * m.dice.Float64() * 2 * float64(m.TTL))
 }
 
-func (m *Mixed) worker() Kept { return m.Workers[m.Rand.IntN(len(m.Workers))] }
+// enqueue enqueues some jobs.
+func (m *Mixed) enqueue(ctx context.Context) string {
+	m.Producer.Rand = m.dice
+	n, err := m.Producer.Run(ctx, 1+m.dice.IntN(40))
+	if err != nil {
+		m.T.Error(err)
+	}
+	return fmt.Sprintf("enqueue %d jobs", n)
+}
+
+// repeat enqueues a job again that has a key.
+func (m *Mixed) repeat(ctx context.Context) string {
+	m.Producer.Rand = m.dice
+	what, err := m.Producer.Repeat(ctx)
+	if err != nil {
+		m.T.Error(err)
+	}
+	return what
+}
+
+func (m *Mixed) worker() Kept { return m.Workers[m.dice.IntN(len(m.Workers))] }
 
 func (m *Mixed) kill(context.Context) string {
 	p := m.worker().Process()
@@ -131,7 +190,7 @@ func (m *Mixed) renew(context.Context) string {
 
 func (m *Mixed) restart(context.Context) string {
 	away := time.Duration(0)
-	if m.Rand.IntN(3) == 0 {
+	if m.dice.IntN(3) == 0 {
 		away = m.span()
 	}
 	if time.Since(m.restarted) < 8*time.Second {
@@ -151,7 +210,7 @@ func (m *Mixed) terminate(ctx context.Context) string {
 		select application_name || ' ' || pg_terminate_backend(pid)::text from (
 		  select pid, application_name from pg_stat_activity
 		  where datname = current_database() and pid <> pg_backend_pid()
-		  order by md5(pid::text || $1::text) limit 1)`, m.Rand.Int64()).Scan(&who)
+		  order by md5(pid::text || $1::text) limit 1)`, m.dice.Int64()).Scan(&who)
 	if err != nil {
 		return ""
 	}
@@ -163,7 +222,7 @@ const clients = "clients"
 
 // proxy is any of them, and the name of the process behind it.
 func (m *Mixed) proxy() (*Proxy, string) {
-	n := m.Rand.IntN(len(m.Workers) + 1)
+	n := m.dice.IntN(len(m.Workers) + 1)
 	if n == len(m.Workers) {
 		return m.Clients, clients
 	}
@@ -172,7 +231,7 @@ func (m *Mixed) proxy() (*Proxy, string) {
 
 func (m *Mixed) breakOff(context.Context) string {
 	p, who := m.proxy()
-	if m.Rand.IntN(2) == 0 {
+	if m.dice.IntN(2) == 0 {
 		p.Cut()
 		return "cut all of " + who
 	}
@@ -182,7 +241,7 @@ func (m *Mixed) breakOff(context.Context) string {
 
 func (m *Mixed) stall(context.Context) string {
 	p, who := m.proxy()
-	d, long := Direction(1+m.Rand.IntN(3)), m.span()
+	d, long := Direction(1+m.dice.IntN(3)), m.span()
 	m.cutOff(who)
 	p.Stall(d, long)
 	return fmt.Sprintf("stall all of %s, direction %d, for %v", who, d, long)
@@ -190,7 +249,7 @@ func (m *Mixed) stall(context.Context) string {
 
 func (m *Mixed) stallOne(context.Context) string {
 	p, who := m.proxy()
-	d, long, n := Direction(1+m.Rand.IntN(3)), m.span(), m.Rand.IntN(100)
+	d, long, n := Direction(1+m.dice.IntN(3)), m.span(), m.dice.IntN(100)
 	m.cutOff(who)
 	p.StallOne(n, d, long)
 	return fmt.Sprintf("stall-one of %s, direction %d, for %v", who, d, long)
@@ -227,8 +286,8 @@ func (m *Mixed) wire(context.Context) string {
 		aims = workersAims
 	}
 	names := slices.Sorted(maps.Keys(aims))
-	aim, n, long := names[m.Rand.IntN(len(names))], 1+m.Rand.IntN(3), m.span()
-	how := []string{"cut", "reset", "halve", "mute", "hold"}[m.Rand.IntN(5)]
+	aim, n, long := names[m.dice.IntN(len(names))], 1+m.dice.IntN(3), m.span()
+	how := []string{"cut", "reset", "halve", "mute", "hold"}[m.dice.IntN(5)]
 	fate := map[string]Fate{"cut": Cut, "reset": Reset, "halve": Halve, "mute": Mute, "hold": Hold(long)}[how]
 	p.Once(n, aims[aim], func() Fate {
 		if fate.does == holds {

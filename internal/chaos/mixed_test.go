@@ -38,6 +38,7 @@ func TestMixedTroubleLosesAndDoublesNothing(t *testing.T) {
 	w := newWorld(t, server.New(t))
 	m := &chaos.Mixed{
 		T: t, Fleet: w.Fleet, Rand: w.dice(77), Server: server, Admin: w.pool, Clients: w.behind(), TTL: ttl,
+		People: &chaos.People{Fleet: w.Fleet, Store: w.store},
 	}
 	for i := range workers {
 		proxy := w.behind()
@@ -54,7 +55,7 @@ func TestMixedTroubleLosesAndDoublesNothing(t *testing.T) {
 	}
 	for i := range clients {
 		p := w.client(i)
-		p.Store, p.Pool, p.Pause, p.Slow = store, pool, pause, true
+		p.Ground, p.Pause, p.Slow, p.Varied = chaos.NewGround(store, pool), pause, true, true
 		producing.Go(func() {
 			if _, err := p.Run(ctx, 1<<30); err != nil {
 				t.Error(err)
@@ -74,7 +75,7 @@ func TestMixedTroubleLosesAndDoublesNothing(t *testing.T) {
 		k.Stop()
 		lives += k.Lives
 	}
-	buried := w.Burials(t.Context(), w.pool)
-	report := w.Judge(t.Context(), w.store, w.pool)
+	buried := w.Burials(t.Context(), w.ground)
+	report := w.Judge(t.Context(), w.ground)
 	t.Logf("seed %d: %s; %d lives of %d workers, %d engines buried; %v", w.seed, m.Done(), lives, workers, buried, report)
 }

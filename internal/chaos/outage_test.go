@@ -61,8 +61,8 @@ func (l *load) end(within time.Duration) {
 		k.Stop()
 		lives += k.Lives
 	}
-	buried := w.Burials(w.t.Context(), w.pool)
-	w.t.Logf("%d lives of %d workers, %d engines buried; %v", lives, len(l.keepers), buried, w.Judge(w.t.Context(), w.store, w.pool))
+	buried := w.Burials(w.t.Context(), w.ground)
+	w.t.Logf("%d lives of %d workers, %d engines buried; %v", lives, len(l.keepers), buried, w.Judge(w.t.Context(), w.ground))
 }
 
 // resumes waits until a job ends that began after now, and tells how long that
@@ -166,5 +166,5 @@ func TestAJobEnqueuedWhileTheListenerIsGoneRunsPromptly(t *testing.T) {
 		t.Logf("it was done after %v", time.Since(began))
 	}
 	w.Await("worker", stint.EventTrouble, 1, time.Second)
-	t.Log(w.Judge(t.Context(), w.store, w.pool))
+	t.Log(w.Judge(t.Context(), w.ground))
 }

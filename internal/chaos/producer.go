@@ -8,35 +8,40 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
-	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/retry"
 )
 
 // Producer enqueues the workload, in every way that a program can.
 type Producer struct {
 	Name    string
-	Store   *postgres.Store
-	Pool    *pgxpool.Pool // for transactions of its own
+	Ground  *Ground
 	History *check.Writer
 	Rand    *rand.Rand
 	Mixed   bool // jobs that fail, panic, snooze, wait and take time; otherwise all are quick
+	Varied  bool // of the mixed jobs some have policies, bounds, keys and labels of their own
+	Deadly  bool // and a few end their process each time
 
 	Slow bool // some of the mixed jobs take a second or two
 	// Pause is how long it rests between transactions on average.
 	Pause time.Duration
 
 	number int // of the next key
+	keyed  []keyed
+}
+
+// keyed is a job that was stored under an idempotency key.
+type keyed struct {
+	job stint.NewJob
+	id  stint.ID
 }
 
 // Run enqueues n jobs that commit, and returns how many did; fewer when ctx
 // ends, which is no error. A transaction whose commit is unknown is noted and
 // not repeated.
 func (p *Producer) Run(ctx context.Context, n int) (int, error) {
-	client := stint.NewClient(p.Store)
+	client := stint.NewClient(p.Ground.Store)
 	committed := 0
 	for committed < n && ctx.Err() == nil {
 		size := 1
@@ -51,11 +56,10 @@ func (p *Producer) Run(ctx context.Context, n int) (int, error) {
 		for i := range jobs {
 			keys[i] = fmt.Sprintf("%s-%d", p.Name, p.number)
 			p.number++
-			job, err := Kind.New(p.args(keys[i]), p.options()...)
-			if err != nil {
+			var err error
+			if jobs[i], err = p.job(keys[i]); err != nil {
 				return committed, err
 			}
-			jobs[i] = job
 		}
 		intent := p.History.Intend(keys...)
 		ids, err := p.send(ctx, client, jobs)
@@ -68,6 +72,7 @@ func (p *Producer) Run(ctx context.Context, n int) (int, error) {
 		default:
 			intent.Committed(ids...)
 			committed += len(ids)
+			p.remember(jobs, ids)
 		}
 		if p.Pause > 0 {
 			p.rest(ctx, time.Duration(p.Rand.Int64N(int64(2*p.Pause))))
@@ -91,12 +96,12 @@ func (p *Producer) send(ctx context.Context, client *stint.Client, jobs []stint.
 	if p.Rand.IntN(3) > 0 {
 		return numbers(client.EnqueueMany(ctx, jobs))
 	}
-	tx, err := p.Pool.BeginTx(ctx, pgx.TxOptions{})
+	tx, err := p.Ground.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	ids, err := numbers(client.With(postgres.Tx(tx)).EnqueueMany(ctx, jobs))
+	defer func() { _ = tx.rollback(context.WithoutCancel(ctx)) }()
+	ids, err := numbers(client.With(tx.Tx).EnqueueMany(ctx, jobs))
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +109,12 @@ func (p *Producer) send(ctx context.Context, client *stint.Client, jobs []stint.
 		time.Sleep(time.Duration(p.Rand.IntN(30)) * time.Millisecond)
 	}
 	if p.Rand.IntN(3) == 0 {
-		if err := tx.Rollback(ctx); err != nil {
+		if err := tx.rollback(ctx); err != nil {
 			return nil, err
 		}
 		return nil, errRolledBack
 	}
-	return ids, tx.Commit(ctx)
+	return ids, tx.commit(ctx)
 }
 
 func numbers(ids []stint.ID, err error) ([]int64, error) {
@@ -118,6 +123,78 @@ func numbers(ids []stint.ID, err error) ([]int64, error) {
 		list[i] = int64(id)
 	}
 	return list, err
+}
+
+func (p *Producer) job(key string) (stint.NewJob, error) {
+	args := p.args(key)
+	options := p.options()
+	if p.Varied && p.Rand.IntN(2) == 0 {
+		var more []stint.Option
+		more, args.Grant = p.variety(key)
+		options = append(options, more...)
+		args.Exit = p.Deadly && p.Rand.IntN(150) == 0
+	}
+	return Kind.New(args, options...)
+}
+
+// remember notes the jobs with keys.
+func (p *Producer) remember(jobs []stint.NewJob, ids []int64) {
+	for i, job := range jobs {
+		if job.IdempotencyKey != "" {
+			p.keyed = append(p.keyed, keyed{job, stint.ID(ids[i])})
+		}
+	}
+}
+
+// Repeat enqueues a job again that was stored under a key, whatever became of it,
+// and says what it did. It is an error if that stores another one.
+func (p *Producer) Repeat(ctx context.Context) (string, error) {
+	if len(p.keyed) == 0 {
+		return "", nil
+	}
+	k := p.keyed[p.Rand.IntN(len(p.keyed))]
+	receipt, err := stint.NewClient(p.Ground.Store).EnqueueReceipt(ctx, k.job)
+	if err == nil && receipt != (stint.Receipt{ID: k.id, Duplicate: true}) {
+		return "", fmt.Errorf("job %d was enqueued again under the key %s, and the answer is %+v", k.id, k.job.IdempotencyKey, receipt)
+	}
+	return fmt.Sprintf("repeat job %d: %v", k.id, err), nil
+}
+
+// variety is something else to say of a job, and how many attempts its policy
+// grants then: 0 for that of the workload, negative where that depends.
+func (p *Producer) variety(key string) (options []stint.Option, grant int) {
+	add := func(o ...stint.Option) { options = append(options, o...) }
+	switch p.Rand.IntN(8) {
+	case 0:
+		n := p.Rand.IntN(4)
+		add(stint.Retry(retry.Fixed(n, time.Duration(p.Rand.IntN(1000))*time.Millisecond)))
+		grant = n + 1
+	case 1:
+		add(stint.Retry(retry.Exponential(3, 50*time.Millisecond).Jitter(0.5)))
+		grant = 4
+	case 2:
+		add(stint.Retry(retry.None()))
+		grant = -1 // none but for losses
+	case 3:
+		add(stint.MaxLosses(p.Rand.IntN(3)))
+	case 4:
+		add(stint.StartWithin(time.Duration(1+p.Rand.IntN(2000)) * time.Millisecond))
+	case 5:
+		add(stint.Timeout(time.Duration(5+p.Rand.IntN(500)) * time.Millisecond))
+	case 6:
+		add(stint.At(time.Now().Add(time.Duration(p.Rand.IntN(3000)-500) * time.Millisecond)))
+	}
+	if p.Rand.IntN(3) == 0 {
+		add(stint.IdempotencyKey(key))
+	}
+	if p.Rand.IntN(3) == 0 {
+		add(stint.Tag("varied", key), stint.URN("urn:"+key), stint.Source("chaos"),
+			stint.Correlation("about "+key), stint.Metadata([]byte(`{"varied":true}`)))
+	}
+	if p.Rand.IntN(4) == 0 {
+		add(stint.Queue("third"))
+	}
+	return options, grant
 }
 
 func (p *Producer) args(key string) Args {

@@ -61,7 +61,7 @@ func (w *world) keepsItsPlace(p *chaos.Process, proxy *chaos.Proxy) {
 	if err := p.Stop(); err != nil {
 		w.t.Errorf("%s: %v", p.Name, err)
 	}
-	w.t.Log(w.Judge(w.t.Context(), w.store, w.pool))
+	w.t.Log(w.Judge(w.t.Context(), w.ground))
 }
 
 // An engine that cannot reach its database any more, and gets no error either,
@@ -98,8 +98,8 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 	}
-	w.Burials(t.Context(), w.pool)
-	t.Log(w.Judge(t.Context(), w.store, w.pool))
+	w.Burials(t.Context(), w.ground)
+	t.Log(w.Judge(t.Context(), w.ground))
 }
 
 // The other calls of an engine must not wait for ever either: it would beat,
@@ -137,7 +137,7 @@ func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *test
 			if err := worker.Stop(); err != nil {
 				t.Error(err)
 			}
-			t.Log(w.Judge(t.Context(), w.store, w.pool))
+			t.Log(w.Judge(t.Context(), w.ground))
 		})
 	}
 }

@@ -150,7 +150,7 @@ func TestHandlersThatIgnoreTheStopRunAgainElsewhereOnlyWhenTheirProcessIsGone(t 
 			if err := other.Stop(); err != nil {
 				t.Error(err)
 			}
-			if n := w.Burials(t.Context(), w.pool); n != 1 {
+			if n := w.Burials(t.Context(), w.ground); n != 1 {
 				t.Errorf("%d engines were buried", n)
 			}
 			w.apart()

@@ -10,14 +10,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
-	"github.com/stint-go/stint/postgres"
-	"github.com/stint-go/stint/sqlite"
 )
 
 // Ticks are the schedules that each worker of a fleet declares when it joins, all
@@ -56,11 +53,11 @@ func (t *Ticks) declared() []stint.Schedule {
 // runTicks works as any program with schedules does. Its database is a server's
 // or a file.
 func (w *Worker) runTicks(ctx context.Context) error {
-	store, closeStore, err := openStore(ctx, w.DB)
+	ground, err := Open(ctx, w.DB)
 	if err != nil {
 		return err
 	}
-	defer closeStore()
+	defer ground.Close()
 	diary, err := os.OpenFile(w.path(w.Name+tickSuffix), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -76,28 +73,13 @@ func (w *Worker) runTicks(ctx context.Context) error {
 		}
 		return nil, w.busy(ctx, &Args{})
 	})
-	e, err := engine.New(store, mux, engine.Config{
-		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll, OnEvent: logEvents(os.Stderr),
+	e, err := engine.New(ground.Store, mux, engine.Config{
+		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll, OnEvent: logEvents(logLines(os.Stderr)),
 	})
 	if err != nil {
 		return err
 	}
 	return e.Run(ctx)
-}
-
-func openStore(ctx context.Context, db string) (stint.Store, func(), error) {
-	if strings.Contains(db, "://") {
-		s, err := postgres.Open(ctx, db)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, func() { s.Close() }, nil
-	}
-	s, err := sqlite.Open(ctx, db)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, func() { _ = s.Close() }, nil
 }
 
 // tickSuffix names the files in which workers write down what they ran.

@@ -127,7 +127,7 @@ func TestFiveEnginesFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
 	k.start(5, w.url)
 	k.trouble()
 	k.end()
-	t.Logf("%d engines were buried", w.Burials(t.Context(), w.pool))
+	t.Logf("%d engines were buried", w.Burials(t.Context(), w.ground))
 }
 
 func TestProcessesOnOneFileFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {

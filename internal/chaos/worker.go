@@ -13,12 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/check"
-	"github.com/stint-go/stint/postgres"
 )
 
 // workerEnv carries a worker's settings to its process.
@@ -27,7 +24,7 @@ const workerEnv = "STINT_CHAOS_WORKER"
 // Worker are the settings of one worker process.
 type Worker struct {
 	Name       string // in the history and the roster; new for each life
-	DB         string // the database's URL
+	DB         string // the database's URL, or the path of a file
 	History    string // the directory of the history
 	Slots      int
 	TimeToLive time.Duration
@@ -35,6 +32,8 @@ type Worker struct {
 	Poll       time.Duration
 	Drag       time.Duration // what each job takes here beside its work
 	Ticks      *Ticks        // it fires these, and does nothing else
+
+	end *end
 }
 
 // Main turns this process into a worker when it was started as one, and
@@ -89,21 +88,18 @@ func (w *Worker) run(ctx context.Context) error {
 		return err
 	}
 	defer history.Close()
-	store, err := postgres.Open(ctx, w.DB)
+	ground, err := Open(ctx, w.DB)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	pool, err := pgxpool.New(ctx, w.DB) // for the jobs' own transactions
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	log := logEvents(os.Stderr)
+	defer ground.Close()
+	lines := logLines(os.Stderr)
+	log := logEvents(lines)
+	w.end = &end{log: lines}
 	var engines sync.Map // the token under which each job was started last: sessions come and go
 	mux := stint.NewMux()
-	mux.Add(Kind.Declaration(), w.handler(history, pool, &engines))
-	e, err := engine.New(store, mux, engine.Config{
+	mux.Add(Kind.Declaration(), w.handler(history, ground, &engines))
+	e, err := engine.New(ground.Store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll,
 		OnEvent: func(ev stint.Event) {
 			if ev.Type == stint.EventStarted {

@@ -22,6 +22,9 @@ type Options struct {
 	// Clean are the engines that stopped in good order.
 	Clean []int64
 
+	// Deleted are the jobs that the test deleted, or tried to.
+	Deleted []Deletion
+
 	// Disturbances are all that the test did to processes, and only with
 	// them can a loss or an overlap be explained.
 	Disturbances []Disturbance
@@ -45,6 +48,16 @@ type Disturbance struct {
 	Engine  int64  // or by the token
 	From    Instant
 	To      Instant // of freezing and deafness; 0 when it never ended
+}
+
+// Deletion is a job that had ended and that a test deleted, with all that the
+// database knew of it.
+type Deletion struct {
+	Job int64
+
+	// At is when the database said that it was gone; 0 when the answer was
+	// lost. Then it may be there or not.
+	At Instant
 }
 
 // Does says what a disturbance does.
@@ -75,6 +88,9 @@ func Compare(h *History, f *Facts, opt Options) *Report {
 	c.expect(others)
 	c.engines()
 	tell(f, known, h.Runs, func(s *story) {
+		if c.deleted(s) {
+			return
+		}
 		c.invariants(s)
 		c.origin(s)
 		c.drained(s)
@@ -106,6 +122,7 @@ type checker struct {
 	taken  []taking // by position
 	roster map[int64]bool
 	clean  map[int64]bool
+	gone   map[int64]Instant   // jobs that were deleted, or may have been: when that was answered, or 0
 	others map[string]*promise // the enqueues that were not committed, by key
 }
 
@@ -117,6 +134,10 @@ func newChecker(h *History, f *Facts, opt Options) *checker {
 		taken:  takings(f.Claims),
 		roster: set(f.Roster),
 		clean:  set(opt.Clean),
+		gone:   make(map[int64]Instant, len(opt.Deleted)),
+	}
+	for _, d := range opt.Deleted {
+		c.gone[d.Job] = max(c.gone[d.Job], d.At)
 	}
 	return c
 }

@@ -16,6 +16,7 @@ const (
 	RuleStranger   Rule = "stranger"    // every job was enqueued by somebody
 	RuleIdentity   Rule = "identity"    // ids and positions are unique, and lead to the same job everywhere
 	RuleRecovered  Rule = "recovered"   // a job that does another one again came after it, and that one had ended
+	RuleDeleted    Rule = "deleted"     // of a deleted job nothing is left, and nobody runs it again
 	RuleDrained    Rule = "drained"     // after a drain every job is final
 )
 
@@ -47,7 +48,7 @@ const (
 
 // Rules lists every rule.
 var Rules = []Rule{
-	RuleCommitted, RuleRolledBack, RuleStranger, RuleIdentity, RuleRecovered, RuleDrained,
+	RuleCommitted, RuleRolledBack, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
 	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence,
 	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap,
@@ -86,6 +87,7 @@ type Report struct {
 
 	Jobs             int // in the database
 	Final            int // of these
+	Deleted          int // that the test deleted
 	Enqueues         int // in the history
 	RolledBack       int // of these
 	UnknownCommitted int // of those of unknown fate: they are jobs
@@ -128,9 +130,13 @@ func (r *Report) String() string {
 	for _, n := range r.Broken {
 		wrong += n
 	}
-	return fmt.Sprintf("%d jobs (%d final), %d runs (%d open), lost %d, doubled %d, violations %d; "+
+	deleted := ""
+	if r.Deleted > 0 {
+		deleted = fmt.Sprintf(", %d deleted", r.Deleted)
+	}
+	return fmt.Sprintf("%d jobs (%d final%s), %d runs (%d open), lost %d, doubled %d, violations %d; "+
 		"commits rolled back %d, unknown %d (%d committed); reruns %v, overlaps explained %d, records torn %d",
-		r.Jobs, r.Final, r.Runs, r.OpenRuns, r.Lost, r.Doubled, wrong,
+		r.Jobs, r.Final, deleted, r.Runs, r.OpenRuns, r.Lost, r.Doubled, wrong,
 		r.RolledBack, r.UnknownCommitted+r.UnknownAbsent, r.UnknownCommitted, r.Reruns, r.Overlaps, r.Torn)
 }
 

@@ -56,7 +56,7 @@ func (c *checker) assign(s *story) {
 			continue
 		}
 		best, how := -1, 0
-		for k := bound - 1; k >= 0 && how < 3; k-- {
+		for k := bound - 1; k >= 0 && how < 4; k-- {
 			if q := c.suits(s, k, r); q > how {
 				best, how = k, q
 			}
@@ -67,14 +67,18 @@ func (c *checker) assign(s *story) {
 	}
 }
 
-// suits grades how well entry k fits a run: 0 not at all, 3 exactly.
+// suits grades how well entry k fits a run: 0 not at all, 4 exactly. That a job
+// was cancelled fits much, and may also mean that the entry never began.
 func (c *checker) suits(s *story, k int, r *Run) int {
 	e := &s.entries[k]
 	switch {
 	case e.Attempt != r.Attempt || r.Engine != 0 && c.holder(e.Pos) != r.Engine:
 		return 0
 	case says(r.How, s.done[k]):
-		return 3
+		if x := s.done[k]; x != nil && x.Outcome == OutcomeCancelled {
+			return 3
+		}
+		return 4
 	case c.mayEnd(s, r.How, s.done[k]):
 		return 2
 	}

@@ -206,6 +206,13 @@ func busyWorld() *world {
 	w.job("maybe there", Unknown, StateAvailable).does(1, OK, OutcomeCompleted, true)
 	w.h.Enqueues = append(w.h.Enqueues, Enqueue{Key: "maybe gone"}, Enqueue{Key: "taken back", Fate: RolledBack})
 
+	// Deleted ones: one for certain, and two of which the answer was lost.
+	for _, key := range []string{"deleted", "deleted perhaps"} {
+		w.job(key, Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
+		w.forget(key)
+	}
+	w.opt.Deleted = append(w.opt.Deleted, Deletion{Job: w.key["deleted"], At: w.tick()}, Deletion{Job: w.key["deleted perhaps"]}, Deletion{Job: w.key["plain"]})
+
 	// A killed process, one that had done its work but could not say so.
 	crashed := w.job("crashed", Committed, StateAvailable).claimed(2).runs(2, Open)
 	unsaid := w.job("unsaid", Committed, StateAvailable).claimed(2).runs(2, OK)

@@ -60,6 +60,14 @@ var wrong = []struct {
 		w.made(1)
 		w.f.Occurrences = map[string][]time.Time{"hourly": {midnight.Add(time.Hour), midnight.Add(2 * time.Hour)}}
 	}},
+	{RuleDeleted, "a deleted job that is there", func(w *world) {
+		w.opt.Deleted = append(w.opt.Deleted, Deletion{Job: w.key["plain"], At: w.tick()})
+	}},
+	{RuleDeleted, "a deleted job that is run again", func(w *world) {
+		w.forget("plain")
+		at := w.run("plain").Start - 1
+		w.opt.Deleted = append(w.opt.Deleted, Deletion{Job: w.key["plain"], At: at})
+	}},
 	{RuleDrained, "a job that is left", func(w *world) {
 		w.opt.Drained = true
 		drop(w, "scheduled", "retrying", "running", "ending", "marked")

@@ -27,9 +27,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "SQLite forgets keys by their age", file: "sqlite/keys.go",
-		old: `		case q.isNull(2):
-			later[key] = now + keptFor.Microseconds()`, new: `		case q.isNull(2):
-			later[key] = 0`,
+		old: `key, until := q.ColumnText(0), later`, new: `key, until := q.ColumnText(0), 0*later`,
 		test: "sqlite TestAKeyIsRememberedForAsLongAsItsJobIsKept",
 	},
 	{
@@ -377,6 +375,39 @@ var mutants = []mutant{
 		test: "postgres TestConformance/*/plain/Tx/A prepared transaction decides later, also for a quiet enqueue",
 	},
 
+	// What is beside the work, and must not stop it.
+	{
+		name: "who begins to listen waits as long as the network does", file: "postgres/listen.go",
+		old: `limit, cancel := context.WithTimeout(ctx, s.keepAlive)`, new: `limit, cancel := context.WithCancel(ctx)`,
+		test: "postgres TestWhoBeginsToListenWhileTheServerDoesNotAnswerIsToldAndMayStopAtOnce",
+	},
+	{
+		name: "who joins waits as long as the network does", file: "engine/session.go",
+		old: `limit, cancel := context.WithTimeout(ctx, longestJoin)`, new: `limit, cancel := context.WithCancel(ctx)`,
+		test: "engine TestAStartNeverHangsWhileTheDatabaseIsDown",
+	},
+	{
+		name: "who looks for his name waits as long as the network does", file: "engine/strict.go",
+		old: `ctx, cancel := context.WithTimeout(ctx, longestJoin)`, new: `ctx, cancel := context.WithCancel(ctx)`,
+		test: "engine TestAStartNeverHangsWhileTheDatabaseIsDown",
+	},
+	{
+		name: "of a listener's panic nobody is told", file: "engine/engine.go",
+		old: `if err := e.tell(ev); err != nil {`, new: `if err := e.tell(ev); err != nil && false {`,
+		test: "engine TestAListenerToEventsThatPanicsHarmsNoJobAndIsTold",
+	},
+	{
+		name: "a listener's panic is the others'", file: "observe/fan.go",
+		old: `if v := recover(); v != nil {`, new: `if v := any(nil); v != nil {`,
+		test: "observe TestAListenerThatPanicsKeepsNothingFromTheOthersAndIsTold",
+	},
+	{
+		name: "what hears of statements may panic", file: "query.go",
+		old: `	defer func() { _ = recover() }()
+`, new: ``,
+		test: "sqlite TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments",
+	},
+
 	// A restored database, and SQLite's positions.
 	{
 		name: "claimed entries get the number of the rebase", file: "postgres/rebase.go",
@@ -394,6 +425,87 @@ var mutants = []mutant{
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
 	},
 
+	// Leases and retention.
+	{
+		name: "SQLite retains for whoever asks", file: "sqlite/retain.go",
+		old: `	if err := c.under(t.Under); err != nil {`, new: `	if err := error(nil); err != nil {`,
+		test: "sqlite TestConformance/Retain/Under a lease it is done by its holder only",
+	},
+	{
+		name: "SQLite deletes claims that engines may name", file: "sqlite/retain.go",
+		old: `where b.token = c.engine and b.low <= c.serial)`, new: `where false)`,
+		test: "sqlite TestConformance/Retain/An outcome that is repeated does not bring back what was deleted, and its claim is there",
+	},
+	{
+		name: "SQLite deletes the newest claims", file: "sqlite/retain.go",
+		old: `	       not exists (select 1 from stint_claims o where o.lane = c.lane and o.n > c.n)
+	       or exists`, new: `	       exists`,
+		test: "sqlite TestConformance/Retain/A lane goes on where it was when all of it is gone",
+	},
+	{
+		name: "a lease is believed in for longer than it is held", file: "engine/lead.go",
+		old: `until, due = sent.Add(c.config.LeaseFor), sent.Add`, new: `until, due = sent.Add(3*c.config.LeaseFor), sent.Add`,
+		test: "engine TestAnEngineThatCannotRenewItsLeaseStopsBeforeAnotherBegins/fails",
+	},
+	{
+		name: "a lease is kept behind a stop", file: "engine/lead.go",
+		old: `		c.resign(ctx)
+	}`, new: `	}`,
+		test: "engine TestOneEngineLeadsAndAnotherTakesOverAtOnceWhenItStops/sqlite",
+	},
+	{
+		name: "retention passes what is too young", file: "engine/retain.go",
+		old: `return cmp.Or(young, done.Next), nil`, new: `return done.Next, nil`,
+		test: "engine TestJobsAreDeletedWhenTheyAreOld",
+	},
+
+	// Figures.
+	{
+		name: "a panic of a writer of metrics counts as a write", file: "engine/report.go",
+		old: `err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}`, new: `debug.Stack()`,
+		test: "engine TestAWriterThatFailsPanicsOrHangsHoldsUpNothing",
+	},
+	{
+		name: "a stop waits for a writer of metrics that hangs", file: "engine/report.go",
+		old: `late := time.NewTimer(lastReport)`, new: `late := time.NewTimer(time.Minute)`,
+		test: "engine TestAWriterThatFailsPanicsOrHangsHoldsUpNothing",
+	},
+	{
+		name: "failures are not counted", file: "engine/metrics.go",
+		old: `e.workers.Failed++`, new: ``,
+		test: "engine TestEveryCounterMoves",
+	},
+	{
+		name: "counters begin anew with each session", file: "engine/session.go",
+		old: `e.meters.engine.Store(int64(s.token))`, new: `e.meters = newMeters(); e.meters.engine.Store(int64(s.token))`,
+		test: "engine TestCountersGoOnWhenAnEngineJoinsAnewOrRunsAgain",
+	},
+	{
+		name: "the last figures are not written", file: "engine/report.go",
+		old: `limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReport)`, new: `limit, cancel := context.WithTimeout(ctx, lastReport)`,
+		test: "engine TestEveryCounterMoves",
+	},
+	{
+		name: "SQLite forgets the attempts of what it deletes", file: "sqlite/operate.go",
+		old: `if err := c.sumGone(id, summed); err != nil {`, new: `if err := error(nil); err != nil {`,
+		test: "sqlite TestConformance/Stats/Whatever happens meanwhile, the sums are those of the executions, also of deleted ones",
+	},
+	{
+		name: "SQLite's marks forget what is claimed", file: "sqlite/marks.go",
+		old: `	m.open = arrayOf(open)`, new: `	m.open = "[]"`,
+		test: "sqlite TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark",
+	},
+	{
+		name: "a flush that failed is over", file: "engine/finish.go",
+		old: `		repeats = true
+		s.trouble(`, new: `		repeats = true
+		if len(batch) > 1 {
+			s.recorded(batch[:1])
+			batch = batch[1:]
+		}
+		s.trouble(`,
+		test: "engine TestAttemptsOfAJobAreRecordedInTheirOrder",
+	},
 	// Migrations.
 	{
 		name: "a step waits for its locks as long as it takes", file: "postgres/upgrade.go",

@@ -172,8 +172,14 @@ create index executions_job on stint.executions (job, pos) where job is not null
 -- What is rare and asked for: attempts that did not succeed, in the order in
 -- which their jobs are listed.
 create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
--- Time ranges of a table that is appended to in order of time.
-create index executions_finished on stint.executions using brin (finished);
+-- What nobody had claimed: jobs that were cancelled or decided about while they
+-- waited. Retention asks whether an engine decided anything that is left.
+create index executions_unclaimed on stint.executions (engine) where nonce = 0;
+-- Time ranges of a table that is appended to in order of time. Without
+-- autosummarize all that came since the last vacuum would be read for each.
+create index executions_finished on stint.executions using brin (finished) with (autosummarize = on);
+-- Attempts that took long: they are few, for a slot has time for few of them.
+create index executions_long on stint.executions (coalesce(job, pos)) where finished - started > interval '5 seconds';
 
 -- Jobs that wait for a time. The only table with churn.
 create table stint.waiting (
@@ -315,3 +321,61 @@ create table stint.schedules (
 );
 -- What to look at next: those of which nothing is known first.
 create index schedules_next on stint.schedules (next nulls first, name) where paused is null and ended is null;
+
+-- Who does what one engine does for all of them. A holder that is not in the
+-- roster holds nothing, and neither does one whose time is over.
+create table stint.leases (
+  name     text primary key check (name <> '' and octet_length(name) <= 255), -- what it is for
+  engine   bigint,              -- null while nobody has it
+  acquired timestamptz,         -- since when the engine has it without a gap
+  renewed  timestamptz,         -- when it was asked for last
+  expires  timestamptz,         -- until when the engine has it
+  deposed       bigint,         -- whom somebody took it from
+  deposed_at    timestamptz,    -- when that was
+  deposed_until timestamptz,    -- before that he does not get it again
+  deposed_by    text,           -- who did it
+  deposed_why   text,           -- the reason that was given
+  check (engine is null or acquired is not null and renewed < expires)
+);
+
+-- What engines count, the newest figures of each. An engine is known by its
+-- name and by when it began to count: it may have stood in the roster under
+-- several tokens meanwhile, the last of which is here. No index holds what
+-- is written every few seconds, so the row stays where it is.
+create table stint.metrics (
+  instance text        not null, -- the engine's name
+  since    timestamptz not null, -- when it began to count
+  engine   bigint      not null, -- its token, or the last of them
+  at       timestamptz not null default clock_timestamp(), -- when it wrote this
+  figures  jsonb       not null, -- what it counted: stint.Metrics as JSON
+  primary key (instance, since)
+) with (fillfactor = 50);
+
+-- How attempts went, by the hour in which they ended: of each kind, in each
+-- queue, with each outcome. It holds the attempts that ended before
+-- summed.until, and those that were deleted. Durations are microseconds.
+create table stint.stats (
+  hour    timestamptz not null, -- its beginning
+  kind    text        not null, -- what was done
+  queue   text        not null, -- where it was
+  outcome smallint    not null, -- how the attempts ended: see executions
+  n       bigint      not null, -- attempts that began
+  ran     bigint      not null, -- those of them that were not lost; the following is about these
+  total   bigint      not null, -- how long they took, all together
+  fastest bigint, -- how long the fastest took
+  longest bigint, -- how long the longest took
+  last    bigint, -- how long the one took that ended last,
+  last_at timestamptz, -- and when it ended
+  waited  bigint      not null, -- from when they were due to their starts, all together
+  primary key (hour, kind, queue, outcome)
+) with (fillfactor = 80);
+
+-- How far the sums go, and how far they are to go next: once no transaction is
+-- left that began before the one that said so.
+create table stint.summed (
+  one   boolean     primary key default true check (one), -- there is one row
+  until timestamptz not null default clock_timestamp() - interval '1 hour', -- the sums are of what ended before this
+  aim   timestamptz, -- how far they are to go next
+  xid   xid8 -- and of the transaction that said so
+);
+insert into stint.summed default values;

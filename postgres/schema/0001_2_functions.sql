@@ -3,7 +3,7 @@
 -- the planner would plan anew for each array's length, which costs an idle
 -- engine as much as the work. Errors of the class ST are stint's own: ST001
 -- wrong isolation, ST002 buried, ST003 a claim is gone, ST004 a claim behind
--- other writes.
+-- other writes, ST020 a lease is not held.
 
 -- The lane of a queue, priority and part. The program computes the same.
 create function stint.lane(queue text, priority integer, part text, kind text default '')
@@ -325,7 +325,10 @@ returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
+  -- The number comes before the clock: see sum_up.
+  xid     xid8 := pg_current_xact_id();
   clock   timestamptz := clock_timestamp();
+  oldest  timestamptz;
   done    bigint[];
   written integer;
   whole   boolean;
@@ -353,9 +356,9 @@ begin
     from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
       as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
     on conflict do nothing
-    returning x.pos
+    returning x.pos, x.finished
   )
-  select array_agg(i.pos), count(*) into done, written from inserted i;
+  select array_agg(i.pos), count(*), min(i.finished) into done, written, oldest from inserted i;
   -- A repetition of what was deleted meanwhile met no conflict. Asked behind
   -- the insertion: by then it can be seen that something was deleted.
   if written > 0 and exists (select from stint.deletions d where d.engine = p_engine) then
@@ -363,6 +366,10 @@ begin
       where x.pos = any (done) and not exists (select from stint.entries e where e.pos = x.pos);
     select array_agg(d), count(*) into done, written
       from unnest(done) as d where exists (select from stint.entries e where e.pos = d);
+  end if;
+  -- What ended long ago may belong to a time that was summed up.
+  if oldest < clock - stint.sum_lag() then
+    perform stint.sum_late(done);
   end if;
   if written > 0 and exists (select from stint.cancellations) then
     delete from stint.cancellations c using stint.executions x
@@ -567,27 +574,6 @@ begin
 end
 $$;
 
--- Forget idempotency keys: of jobs that ended five days ago, which is how long
--- jobs are kept, and of jobs that are gone. Others are looked at again when
--- that can be so. Rows that somebody else looks at are passed over.
-create function stint.forget(p_limit integer) returns void language sql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
-as $$
-  with old as materialized (
-    select k.key, k.job from stint.idempotency k where k.expires <= clock_timestamp()
-    order by k.expires limit p_limit for update skip locked
-  ), kept as materialized (
-    select o.key, case when exists (select from stint.entries e where e.pos = o.job) then
-             coalesce((select x.finished from stint.executions x where x.pos = o.job and x.job is null and x.final),
-                      (select max(x.finished) from stint.executions x where x.job = o.job and x.final),
-                      clock_timestamp()) + interval '5 days' end as until
-    from old o
-  ), gone as (
-    delete from stint.idempotency k using kept t where k.key = t.key and coalesce(t.until <= clock_timestamp(), true)
-  )
-  update stint.idempotency k set expires = t.until from kept t where k.key = t.key and t.until > clock_timestamp()
-$$;
-
 -- Move due jobs to the log in order of their due times, each with a fresh
 -- position: reusing the id as position ran a job due at 11 before one due at
 -- 10. Rows that somebody else is moving are passed over.
@@ -608,9 +594,6 @@ begin
       where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
          or exists (select from stint.executions x where x.job = c.job and x.final)
          or not exists (select from stint.entries e where e.pos = c.job);
-  end if;
-  if exists (select from stint.idempotency k where k.expires <= clock) then
-    perform stint.forget(p_limit);
   end if;
   with due as materialized (
     select w.job from stint.waiting w

@@ -1,23 +1,26 @@
 -- stint: what people and programs in other languages use.
 
 -- The newest frontier of every lane: lanes are found by stepping through the
--- primary key. Stable: it sees what the statement that calls it sees. With the
--- owner's rights, for those who read the view of jobs and no claims.
+-- primary key. Downwards, so that each step lands on a newest claim: below are
+-- those that retention deleted, and under a pinned horizon they stay in the way.
+-- Stable: it sees what the statement that calls it sees. With the owner's
+-- rights, for those who read the view of jobs and no claims.
 create function stint.frontiers()
 returns table (lane bigint, n bigint, xid xid8, pos bigint, pending_xid xid8[], pending_pos bigint[])
 language plpgsql stable rows 20 security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
 as $$
 declare
-  at bigint := -2;
+  at bigint := 9223372036854775807;
   f  record;
 begin
   loop
-    select c.lane into at from stint.claims c where c.lane > at order by c.lane limit 1;
+    select c.lane into at from stint.claims c where c.lane <= at order by c.lane desc, c.n desc limit 1;
     exit when not found;
     f := stint.frontier(at);
     lane := at; n := f.n; xid := f.xid; pos := f.pos; pending_xid := f.pending_xid; pending_pos := f.pending_pos;
     return next;
+    at := at - 1;
   end loop;
 end
 $$;

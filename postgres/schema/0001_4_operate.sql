@@ -116,9 +116,44 @@ begin
 end
 $$;
 
--- Delete jobs that have ended; for each there is an answer. Claims stay: the
--- newest of a lane is its frontier, and an outcome names the claim that it
--- comes from. What is behind a frontier is never looked at again.
+-- Take jobs that have ended out of the store. Claims stay: the newest of a lane
+-- is its frontier, and an outcome names the claim that it comes from. What is
+-- behind a frontier is never looked at again.
+create function stint.remove(gone bigint[]) returns void language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  clock timestamptz := clock_timestamp();
+begin
+  -- Engines that may repeat what they recorded of these. Below its bound of
+  -- open claims an engine has been told that everything is recorded; so of what
+  -- ended long ago only those are noted that hold a claim for as long. A request
+  -- that was cut off may go on at the server for a moment, whatever the bound.
+  delete from stint.deletions d where not exists (select from stint.engines e where e.token = d.engine);
+  insert into stint.deletions (engine, serial)
+    select o.engine, coalesce((select c.serial from stint.claims c where c.engine = o.engine order by c.engine desc, c.serial desc limit 1), 0)
+    from (select x.engine, max(x.finished) as finished
+          from (select y.engine, y.finished from stint.executions y where y.pos = any (gone)
+                union all select y.engine, y.finished from stint.executions y where y.job = any (gone)) x group by x.engine) o
+    join stint.engines e on e.token = o.engine
+    join stint.beats b on b.token = o.engine
+    where o.finished > clock - interval '10 minutes'
+       or (select c.made from stint.claims c where c.engine = o.engine and c.serial >= b.low order by c.serial limit 1) < o.finished + interval '10 minutes'
+    order by o.engine
+    on conflict (engine) do update set serial = excluded.serial, at = excluded.at;
+  delete from stint.job_tags t
+    using (select e.pos, unnest(e.tags) as tag from stint.entries e where e.pos = any (gone)) l
+    where t.tag = l.tag and t.job = l.pos;
+  perform stint.sum_gone(gone);
+  delete from stint.executions x where x.pos = any (gone);
+  delete from stint.executions x where x.job = any (gone);
+  delete from stint.cancellations c where c.job = any (gone);
+  delete from stint.entries e where e.job = any (gone);
+  delete from stint.entries e where e.pos = any (gone);
+end
+$$;
+
+-- Delete jobs that have ended; for each there is an answer.
 create function stint.erase(p_jobs bigint[]) returns text[] language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -129,22 +164,7 @@ begin
   select coalesce(array_agg(j order by j), '{}') into gone from unnest(p_jobs) as j
     where exists (select from stint.executions x where x.pos = j and x.job is null and x.final)
        or exists (select from stint.executions x where x.job = j and x.final);
-  delete from stint.deletions d where not exists (select from stint.engines e where e.token = d.engine);
-  insert into stint.deletions (engine, serial)
-    select o.engine, (select coalesce(max(c.serial), 0) from stint.claims c where c.engine = o.engine)
-    from (select x.engine from stint.executions x where x.pos = any (gone)
-          union select x.engine from stint.executions x where x.job = any (gone)) o
-    where exists (select from stint.engines e where e.token = o.engine)
-    order by o.engine
-    on conflict (engine) do update set serial = excluded.serial, at = excluded.at;
-  delete from stint.job_tags t
-    using (select e.pos, unnest(e.tags) as tag from stint.entries e where e.pos = any (gone)) l
-    where t.tag = l.tag and t.job = l.pos;
-  delete from stint.executions x where x.pos = any (gone);
-  delete from stint.executions x where x.job = any (gone);
-  delete from stint.cancellations c where c.job = any (gone);
-  delete from stint.entries e where e.job = any (gone);
-  delete from stint.entries e where e.pos = any (gone);
+  perform stint.remove(gone);
   return (
     select array_agg(case when j = any (gone) then 'deleted'
                           when exists (select from stint.entries e where e.pos = j and e.job is null) then 'too early'

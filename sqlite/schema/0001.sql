@@ -12,7 +12,8 @@ create table stint_meta (
   version  integer not null,  -- of the schema
   oldest   integer not null,  -- the oldest program's version that may still work on it
   identity integer not null, -- random
-  deleted  integer not null default 0 -- entries that claims took and that were deleted with their jobs
+  deleted  integer not null default 0, -- entries that claims took and that were deleted with their jobs, as long as these claims are there
+  erased   integer not null default 0  -- how many jobs were ever deleted
 ) strict;
 
 -- Retry policies as data, stored once each under a hash of their text.
@@ -147,9 +148,11 @@ create table stint_executions (
 create index stint_executions_job on stint_executions (job) where job is not null;
 -- What is rare and asked for: attempts that did not complete their job.
 create index stint_executions_rare on stint_executions (outcome, final) where outcome <> 1;
+-- Attempts that took long: they are few, for a slot has time for few of them.
+create index stint_executions_long on stint_executions (job) where finished - started > 5000000;
 -- What nobody had claimed: jobs that were cancelled or decided about while
--- they waited.
-create index stint_executions_unclaimed on stint_executions (pos) where nonce = 0;
+-- they waited. Retention asks whether an engine decided anything that is left.
+create index stint_executions_unclaimed on stint_executions (engine) where nonce = 0;
 
 -- Jobs that wait for a time. The only table with churn.
 create table stint_waiting (
@@ -285,6 +288,64 @@ create table stint_schedules (
 ) strict, without rowid;
 -- What to look at next: those of which nothing is known first.
 create index stint_schedules_next on stint_schedules (next) where paused is null and ended is null;
+
+-- Who does what one engine does for all of them. A holder that is not in the
+-- roster holds nothing, and neither does one whose time is over.
+create table stint_leases (
+  name     text primary key check (name <> ''), -- what it is for
+  engine   integer,              -- null while nobody has it
+  acquired integer,              -- since when the engine has it without a gap
+  renewed  integer,              -- when it was asked for last
+  expires  integer,              -- until when the engine has it
+  deposed       integer,         -- whom somebody took it from
+  deposed_at    integer,         -- when that was
+  deposed_until integer,         -- before that he does not get it again
+  deposed_by    text check (deposed_by <> ''),  -- who did it
+  deposed_why   text check (deposed_why <> ''), -- the reason that was given
+  check (engine is null or acquired is not null and renewed < expires)
+) strict, without rowid;
+
+-- What engines count, the newest figures of each. An engine is known by its
+-- name and by when it began to count: it may have stood in the roster under
+-- several tokens meanwhile, the last of which is here.
+create table stint_metrics (
+  instance text not null, -- the engine's name
+  since    integer not null, -- when it began to count
+  engine   integer not null, -- its token, or the last of them
+  at       integer not null, -- when it wrote this
+  figures  text not null check (json_valid(figures)), -- what it counted: stint.Metrics as JSON
+  primary key (instance, since)
+) strict, without rowid;
+
+-- How attempts went, by the hour in which they ended: of each kind, in each
+-- queue, with each outcome. Durations are microseconds.
+create table stint_stats (
+  hour    integer not null, -- its beginning
+  kind    text    not null, -- what was done
+  queue   text    not null, -- where it was
+  outcome integer not null, -- how the attempts ended: see executions
+  n       integer not null, -- attempts that began
+  ran     integer not null, -- those of them that were not lost; the following is about these
+  total   integer not null, -- how long they took, all together
+  fastest integer, -- how long the fastest took
+  longest integer, -- how long the longest took
+  last    integer, -- how long the one took that ended last,
+  last_at integer, -- and when it ended
+  waited  integer not null, -- from when they were due to their starts, all together
+  primary key (hour, kind, queue, outcome)
+) strict, without rowid;
+
+-- How far the sums go. With one writer at a time, what is recorded behind such a
+-- mark is what was claimed behind it, or was claimed and had no outcome then: so
+-- it is found without a look at the rest, and without an index of when
+-- attempts ended. The last marks are kept, for those who ask about the last
+-- minute.
+create table stint_marks (
+  n     integer primary key, -- counts them
+  at    integer not null, -- when
+  lanes text not null check (json_valid(lanes)), -- the frontier of each, by its number
+  open  text not null check (json_valid(open)) -- positions that were claimed and had no outcome
+) strict;
 
 -- What people query: one row per job, with its state. A job waits, or it has
 -- an entry without an execution, or one with a final execution; never two of

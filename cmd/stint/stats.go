@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+)
+
+const statsLong = `Stats tells how attempts went, for each kind: all that ever began, also those of
+jobs that are gone. Whole hours are counted: since 90 minutes ago means since the
+beginning of that hour. Last is the one that ended last, and latency how long
+attempts were due before they started, on average.
+
+` + timesHelp
+
+const statsExample = `  stint stats
+  stint stats --queue mail --since 1d
+  stint stats --kind sh --since 1d --hourly`
+
+func (a *app) statsCommand() *cobra.Command {
+	var (
+		filter       stint.StatsFilter
+		since, until momentValue
+	)
+	cmd := a.withJSON(a.does(&cobra.Command{
+		Use:     "stats",
+		Short:   "Tell how the attempts of each kind went",
+		Long:    statsLong,
+		Example: statsExample,
+		Args:    arguments(0),
+	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		if err := named(cmd, "kind", "queue"); err != nil {
+			return err
+		}
+		db, err := a.open(ctx, looking)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		now, err := db.now(ctx)
+		if err != nil {
+			return err
+		}
+		if filter.From, filter.To = since.at(now), until.at(now); !filter.To.IsZero() && filter.To.Before(filter.From) {
+			return usagef("--until is before --since")
+		}
+		all, err := db.Stats(ctx, filter)
+		if err != nil {
+			return err
+		}
+		kinds := stint.StatsByKind(all)
+		if a.json {
+			return a.printJSON(kinds)
+		}
+		a.showStats(kinds, filter.Hourly)
+		return nil
+	}))
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&filter.Kind, "kind", "", "only this kind")
+	flags.StringVar(&filter.Queue, "queue", "", "only what ran in this queue")
+	flags.Var(&since, "since", "only what ended in the hour of this time or later")
+	flags.Var(&until, "until", "only what ended up to the end of this time's hour")
+	flags.BoolVar(&filter.Hourly, "hourly", false, "tell each hour by itself")
+	return cmd
+}
+
+func (a *app) showStats(kinds []stint.KindStats, hourly bool) {
+	if len(kinds) == 0 {
+		a.note("no attempts")
+		return
+	}
+	head := []any{"kind", "attempts", "succeeded", "failed", "lost", "last", "mean", "fastest", "longest", "total", "latency", "last ended"}
+	if hourly {
+		head = append([]any{"hour"}, head...)
+	}
+	now := time.Now()
+	t := newTable(a.out, head...)
+	for _, k := range kinds {
+		latency := time.Duration(0)
+		if k.Took.Count > 0 {
+			latency = k.Waited / time.Duration(k.Took.Count)
+		}
+		row := []any{visible(k.Kind), count(k.Attempts), count(k.Succeeded()), count(k.Failed()), count(k.Outcomes[stint.OutcomeLost]),
+			took(k.Took.Last), took(k.Took.Mean()), took(k.Took.Fastest), took(k.Took.Longest), took(k.Took.Total), took(latency), ago(k.LastAt, now)}
+		if hourly {
+			row = append([]any{k.Hour.Local().Format("2006-01-02 15:04")}, row...)
+		}
+		t.AppendRow(row)
+	}
+	t.Render()
+}

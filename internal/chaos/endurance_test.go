@@ -1,0 +1,106 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+// endurance is how long the sequence goes on.
+func endurance(t *testing.T) time.Duration {
+	text := os.Getenv("STINT_ENDURANCE_MINUTES")
+	if text == "" {
+		return 6 * time.Second
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(n * float64(time.Minute))
+}
+
+// A random sequence of everything that programs and people do, and of what
+// happens to processes. In the end every job is final or deleted, the counts add
+// up, and what the handlers wrote down agrees with the database. The log of a
+// failure is the sequence; STINT_CHAOS_SEED=… draws it again.
+func TestEnduranceNoSequenceOfActsAndKillsLosesOrDoublesAJob(t *testing.T) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		endure(t, filepath.Join(t.TempDir(), "jobs.db"))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		endure(t, pgtest.New(t))
+	})
+}
+
+func endure(t *testing.T, db string) {
+	const (
+		ttl     = 2 * time.Second
+		workers = 3
+	)
+	ground, err := chaos.Open(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ground.Close)
+	if err := ground.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dice := rand.New(rand.NewPCG(seed(t), 118))
+	fleet := chaos.NewFleet(t)
+	m := &chaos.Mixed{
+		T: t, Fleet: fleet, Rand: dice, TTL: ttl, Rest: 100 * time.Millisecond,
+		People:   &chaos.People{Fleet: fleet, Store: ground.Store},
+		Producer: &chaos.Producer{Name: "producer", Ground: ground, History: fleet.History, Mixed: true, Varied: true, Deadly: true, Slow: true, Rand: dice},
+	}
+	for i := range workers {
+		m.Workers = append(m.Workers, chaos.Kept{Keeper: fleet.Keep(chaos.Worker{
+			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: ttl, Grace: 2 * time.Second,
+		})})
+	}
+	m.Run(t.Context(), endurance(t))
+	calm := time.Now()
+	fleet.Drain(t.Context(), ground.Store, 2*time.Minute)
+	t.Logf("everything was done %v after the trouble ended", time.Since(calm))
+	lives := 0
+	for _, w := range m.Workers {
+		w.Stop()
+		lives += w.Lives
+	}
+	buried := fleet.Burials(t.Context(), ground)
+	report := fleet.Judge(t.Context(), ground)
+	t.Logf("%s; %d lives of %d workers, %d engines buried; %v", m.Done(), lives, workers, buried, report)
+	addUp(t, ground, m.People, report.Enqueues-report.RolledBack-report.UnknownAbsent)
+}
+
+// addUp compares what people see with what was enqueued, recovered and deleted.
+func addUp(t *testing.T, ground *chaos.Ground, people *chaos.People, enqueued int) {
+	t.Helper()
+	counts, err := ground.Store.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for state, n := range counts {
+		if seen += int(n); !state.Final() && n > 0 {
+			t.Errorf("%d jobs are %s", n, state)
+		}
+	}
+	t.Logf("%d enqueued + %d recovered - %d deleted = %d: %d completed, %d failed, %d cancelled", enqueued, people.Recovered, people.Deleted, seen,
+		counts[stint.Completed], counts[stint.Failed], counts[stint.Cancelled])
+	if want := enqueued + people.Recovered - people.Deleted; seen != want && people.Failed == 0 {
+		t.Errorf("there are %d jobs, and %d were enqueued or recovered and not deleted", seen, want)
+	}
+}

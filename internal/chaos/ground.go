@@ -1,0 +1,165 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/ncruces/go-sqlite3/driver" // for transactions of the workload's own
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// Store is what a fleet needs of one.
+type Store interface {
+	stint.Store
+	stint.Inspector
+	stint.Canceller
+	stint.Operator
+	stint.Pauser
+	stint.Auditor
+}
+
+// Ground is the database that a fleet works on, through stint and past it.
+type Ground struct {
+	Store Store
+	Pool  *pgxpool.Pool // nil on SQLite
+	file  *sql.DB       // nil on PostgreSQL
+}
+
+// NewGround is a database of PostgreSQL that somebody opened, and closes.
+func NewGround(store *postgres.Store, pool *pgxpool.Pool) *Ground {
+	return &Ground{Store: store, Pool: pool}
+}
+
+// Open opens a database by its URL, or a file by its path.
+func Open(ctx context.Context, db string) (*Ground, error) {
+	if !strings.HasPrefix(db, "postgres://") {
+		return openFile(ctx, db)
+	}
+	store, err := postgres.Open(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.New(ctx, db)
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
+	return NewGround(store, pool), nil
+}
+
+func openFile(ctx context.Context, path string) (*Ground, error) {
+	store, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(20000)")
+	if err != nil {
+		_ = store.Close()
+		return nil, err
+	}
+	return &Ground{Store: store, file: file}, nil
+}
+
+// Close closes it.
+func (g *Ground) Close() {
+	switch store := g.Store.(type) {
+	case *postgres.Store:
+		store.Close()
+		g.Pool.Close()
+	case *sqlite.Store:
+		_ = g.file.Close()
+		_ = store.Close()
+	}
+}
+
+// Prepare makes what the workload needs beside stint's own schema.
+func (g *Ground) Prepare(ctx context.Context) error {
+	if g.file != nil {
+		_, err := g.file.ExecContext(ctx, effects)
+		return err
+	}
+	_, err := g.Pool.Exec(ctx, effects)
+	return err
+}
+
+// jobs is the name of the people's view.
+func (g *Ground) jobs() string {
+	if g.file != nil {
+		return "stint_jobs"
+	}
+	return "stint.jobs"
+}
+
+// each calls do with each row of a query, scanned.
+func (g *Ground) each(ctx context.Context, text string, into []any, do func() error) error {
+	if g.Pool != nil {
+		rows, err := g.Pool.Query(ctx, text)
+		if err != nil {
+			return err
+		}
+		_, err = pgx.ForEachRow(rows, into, do)
+		return err
+	}
+	rows, err := g.file.QueryContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// transaction is one of the workload's own.
+type transaction struct {
+	stint.Tx
+	exec     func(ctx context.Context, text string, args ...any) error
+	commit   func(ctx context.Context) error
+	rollback func(ctx context.Context) error // does nothing behind the end
+}
+
+func (g *Ground) begin(ctx context.Context) (*transaction, error) {
+	if g.Pool != nil {
+		tx, err := g.Pool.Begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &transaction{
+			Tx: postgres.Tx(tx),
+			exec: func(ctx context.Context, text string, args ...any) error {
+				_, err := tx.Exec(ctx, text, args...)
+				return err
+			},
+			commit:   tx.Commit,
+			rollback: tx.Rollback,
+		}, nil
+	}
+	tx, err := g.file.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	return &transaction{
+		Tx: sqlite.Tx(tx),
+		exec: func(ctx context.Context, text string, args ...any) error {
+			_, err := tx.ExecContext(ctx, text, args...)
+			return err
+		},
+		commit:   func(context.Context) error { return tx.Commit() },
+		rollback: func(context.Context) error { return tx.Rollback() },
+	}, nil
+}

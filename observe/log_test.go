@@ -1,0 +1,176 @@
+package observe_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/observe"
+)
+
+// linesOf are what the log says of events, without their times.
+func linesOf(config observe.LogConfig, events ...stint.Event) []map[string]any {
+	var out bytes.Buffer
+	on := observe.Log(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})), config)
+	for _, e := range events {
+		on(e)
+	}
+	var lines []map[string]any
+	for line := range strings.Lines(out.String()) {
+		fields := map[string]any{}
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			panic(err)
+		}
+		delete(fields, "time")
+		lines = append(lines, fields)
+	}
+	return lines
+}
+
+var aJob = &stint.Job{ID: 7, Kind: "sh", Queue: "mail", Attempt: 2}
+
+func TestALineHasLevelInstanceWorkerJobAndDuration(t *testing.T) {
+	began := time.Now()
+	x := &stint.Execution{
+		Outcome: stint.OutcomeFailed, Attempt: 2, Slot: 3, Started: began, Ended: began.Add(250 * time.Millisecond),
+		Error: &stint.Failure{Class: "network", Message: "no route"}, Next: &stint.Successor{Wait: true, Delay: time.Minute},
+	}
+	got := linesOf(observe.LogConfig{},
+		stint.Event{Type: stint.EventStarted, Instance: "one", Job: aJob, Slot: 3},
+		stint.Event{Type: stint.EventEnded, Instance: "one", Job: aJob, Execution: x},
+		stint.Event{Type: stint.EventJoined, Instance: "one"},
+		stint.Event{Type: stint.EventBurial, Instance: "one", Count: 3, Begun: 1, Other: &stint.EngineInfo{Instance: "two"}},
+		stint.Event{Type: stint.EventDraining, Instance: "one", Err: errors.New("too\nlarge")},
+		stint.Event{Type: stint.EventLeaseAcquired, Instance: "one", Lease: "retention"},
+		stint.Event{Type: stint.EventRetained, Instance: "one", Count: 9},
+		stint.Event{Type: stint.EventLeaseLost, Instance: "one", Lease: "retention", Err: stint.ErrStopping},
+		stint.Event{Type: stint.EventLeaseLost, Instance: "one", Lease: "retention", Err: stint.ErrNotHeld},
+	)
+	want := []map[string]any{
+		{"level": "DEBUG", "msg": "attempt started", "instance": "one", "job": 7., "kind": "sh", "queue": "mail", "attempt": 2., "slot": 3.},
+		{
+			"level": "WARN", "msg": "attempt failed", "instance": "one", "job": 7., "kind": "sh", "queue": "mail", "attempt": 2., "slot": 3.,
+			"outcome": "failed", "took": 250e6, "error_class": "network", "error": "no route", "next": 60e9,
+		},
+		{"level": "INFO", "msg": "engine joined the roster", "instance": "one"},
+		{"level": "WARN", "msg": "took over the jobs of an engine that died", "instance": "one", "count": 3., "begun": 1., "buried": "two"},
+		{"level": "WARN", "msg": "engine takes no more jobs, and leaves when those that run have ended", "instance": "one", "reason": "too large"},
+		{"level": "INFO", "msg": "engine acquired a lease", "instance": "one", "lease": "retention"},
+		{"level": "INFO", "msg": "deleted jobs that ended long ago", "instance": "one", "count": 9.},
+		{"level": "INFO", "msg": "engine does not hold a lease any more", "instance": "one", "lease": "retention", "reason": stint.ErrStopping.Error()},
+		{"level": "WARN", "msg": "engine does not hold a lease any more", "instance": "one", "lease": "retention", "reason": stint.ErrNotHeld.Error()},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the lines are not what was wanted (-want +got):\n%s", diff)
+	}
+}
+
+func TestTroubleWithAJobIsNotSaidToBeTriedAgain(t *testing.T) {
+	got := linesOf(observe.LogConfig{}, stint.Event{
+		Type: stint.EventTrouble, Time: time.Now(), Job: aJob, Doing: "call the finally hook of sh", Err: errors.New("no mail"),
+	}, stint.Event{Type: stint.EventTrouble, Time: time.Now(), Doing: "beat", Err: errors.New("no\nserver")})
+	if got[0]["msg"] != "cannot call the finally hook of sh" || got[0]["error"] != "no mail" || got[0]["job"] != 7. {
+		t.Errorf("of trouble with a job it says %v", got[0])
+	}
+	if got[1]["msg"] != "cannot beat, trying again" || got[1]["error"] != "no server" {
+		t.Errorf("of trouble it says %v", got[1])
+	}
+}
+
+func TestAJobThatFailedForGoodIsLoggedOnce(t *testing.T) {
+	lost := &stint.Execution{Outcome: stint.OutcomeLost, Final: true, Reason: "lost"}
+	ended := &stint.Execution{Outcome: stint.OutcomeFailed, Final: true, Slot: 1}
+	for name, events := range map[string][]stint.Event{
+		"with an engine that was lost": {{Type: stint.EventFailed, Job: aJob, Execution: lost}},
+		"here":                         {{Type: stint.EventEnded, Job: aJob, Execution: ended}, {Type: stint.EventFailed, Job: aJob, Execution: ended}},
+	} {
+		got := linesOf(observe.LogConfig{}, events...)
+		if len(got) != 1 || got[0]["level"] != "ERROR" || got[0]["msg"] != "job failed" {
+			t.Errorf("of a job that failed %s it says %v", name, got)
+		}
+	}
+}
+
+func TestTroubleThatGoesOnIsALineEachTenSecondsAndSaysHowOftenItWasSilent(t *testing.T) {
+	begin := time.Now()
+	var events []stint.Event
+	for i := range 25 { // one each second
+		events = append(events, stint.Event{Type: stint.EventTrouble, Time: begin.Add(time.Duration(i) * time.Second), Doing: "beat", Err: errors.New("down")})
+	}
+	events = append(events, stint.Event{Type: stint.EventTrouble, Time: begin, Doing: "claim", Err: errors.New("down")})
+	got := linesOf(observe.LogConfig{}, events...)
+	if len(got) != 4 || got[1]["suppressed"] != 9. || got[2]["suppressed"] != 9. || got[3]["msg"] != "cannot claim, trying again" {
+		t.Errorf("it says %v", got)
+	}
+	if all := linesOf(observe.LogConfig{Repeat: -1}, events...); len(all) != 26 {
+		t.Errorf("with nothing left out it says %d lines", len(all))
+	}
+}
+
+func TestSuccessesHaveALevelOfTheirOwn(t *testing.T) {
+	fine := stint.Event{Type: stint.EventEnded, Job: aJob, Execution: &stint.Execution{Outcome: stint.OutcomeCompleted, Final: true, Slot: 1}}
+	if got := linesOf(observe.LogConfig{}, fine); got[0]["level"] != "INFO" {
+		t.Errorf("by default it says %v", got)
+	}
+	if got := linesOf(observe.LogConfig{Successes: slog.LevelDebug}, fine); got[0]["level"] != "DEBUG" {
+		t.Errorf("at debug it says %v", got)
+	}
+}
+
+func TestALoggerMayBeReplacedAtAnyTime(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	on := observe.Log(nil)
+	var out bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	on(stint.Event{Type: stint.EventJoined, Instance: "one"})
+	if !strings.Contains(out.String(), "engine joined the roster") {
+		t.Errorf("the new one was told %q", out.String())
+	}
+}
+
+func TestAListenerThatPanicsKeepsNothingFromTheOthersAndIsTold(t *testing.T) {
+	var heard []stint.Event
+	note := func(e stint.Event) { heard = append(heard, e) }
+	on := observe.Fan(note, nil, func(stint.Event) { panic("no room") }, note)
+	on(stint.Event{Type: stint.EventJoined, Instance: "one"})
+	if len(heard) != 4 {
+		t.Fatalf("they heard %v", heard)
+	}
+	for i, want := range []stint.EventType{stint.EventJoined, stint.EventTrouble, stint.EventTrouble, stint.EventJoined} {
+		if heard[i].Type != want || heard[i].Instance != "one" {
+			t.Errorf("the %dth was %+v", i+1, heard[i])
+		}
+	}
+	if p, ok := errors.AsType[*stint.PanicError](heard[1].Err); !ok || p.Value != "no room" || heard[1].Doing != "tell listener 2 of an event of the type joined" {
+		t.Errorf("the trouble was %+v", heard[1])
+	}
+}
+
+func TestStatementsAreLoggedInOneLineAndQuickOnesOnlyOnRequest(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	quick := stint.Query{Text: "select\n\t 1", Took: time.Millisecond, Rows: 1}
+	slow, failed := quick, quick
+	slow.Took = time.Second
+	failed.Err = errors.New("no\nsuch table")
+	observe.SQL(log, 0)(quick)
+	if got := out.String(); !strings.Contains(got, `level=INFO msg=statement took=1ms rows=1 sql="select 1"`) {
+		t.Errorf("the line is %s", got)
+	}
+	out.Reset()
+	on := observe.SQL(log, 50*time.Millisecond)
+	on(quick)
+	on(slow)
+	on(failed)
+	if got := out.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "took=1s") || !strings.Contains(got, `level=WARN msg=statement took=1ms rows=1 error="no such table"`) {
+		t.Errorf("the lines are %s", got)
+	}
+}

@@ -1,0 +1,97 @@
+// Package probes answers those who ask over HTTP whether an engine lives and
+// works: supervisors, load balancers, people.
+//
+//	GET /healthz   200 while the process should be left alone, 503 when it should be started anew
+//	GET /readyz    200 while the engine works, 503 and what does not hold when it does not
+//
+// The answers are JSON, and name neither servers nor users:
+//
+//	{"status":"unready","condition":"database","problem":"it does not answer"}
+//
+// An engine whose database is away is alive and unready: to start it anew would
+// mend nothing.
+package probes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Engine is who is asked; an *engine.Engine is one.
+type Engine interface {
+	// Alive answers at once; an error says that the process should be started
+	// anew.
+	Alive() error
+
+	// Ready may ask the database; an error says what of a working engine does
+	// not hold.
+	Ready(ctx context.Context) error
+}
+
+// Handler answers for an engine. However many ask at once whether it is ready,
+// the database is asked by one at a time, and the others share its answer.
+func Handler(e Engine) http.Handler {
+	a := &asker{engine: e, turn: make(chan struct{}, 1)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, "stuck", e.Alive())
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, "unready", a.ready(r.Context()))
+	})
+	return mux
+}
+
+// asker asks one question at a time.
+type asker struct {
+	engine Engine
+	turn   chan struct{} // holds one while the rest is read and written
+	begun  time.Time     // when the last question was asked
+	last   error
+}
+
+// ready shares an answer to a question that was asked since it was called.
+func (a *asker) ready(ctx context.Context) error {
+	called := time.Now()
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if a.begun.After(called) {
+		return a.last
+	}
+	a.begun = time.Now()
+	// Not ctx: whoever asked may go away, and others want to know.
+	a.last = a.engine.Ready(context.WithoutCancel(ctx))
+	return a.last
+}
+
+// reply is the body of an answer.
+type reply struct {
+	Status    string `json:"status"`
+	Condition string `json:"condition,omitempty"`
+	Problem   string `json:"problem,omitempty"`
+}
+
+// answer says how an engine is. Of errors it tells only what is meant for
+// everybody: others hold addresses, and may hold more.
+func answer(w http.ResponseWriter, otherwise string, err error) {
+	body, code := reply{Status: "ok"}, http.StatusOK
+	if err != nil {
+		body, code = reply{Status: otherwise}, http.StatusServiceUnavailable
+		if u, ok := errors.AsType[*stint.UnreadyError](err); ok {
+			body.Condition, body.Problem = u.Condition, u.Problem
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}

@@ -1,0 +1,191 @@
+package prom
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stint-go/stint"
+)
+
+// Config bounds what is counted. The zero value is right for most.
+type Config struct {
+	// MaxKinds and MaxQueues are how many values the labels kind and queue
+	// have, by default 100 each; the next ones are "other".
+	MaxKinds, MaxQueues int
+
+	// Buckets are the upper bounds of the histograms, in seconds: by default
+	// from a millisecond to an hour.
+	Buckets []float64
+}
+
+// DefaultBuckets are for jobs, which take from a millisecond to an hour.
+var DefaultBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
+
+const (
+	defaultMax  = 100
+	maxTroubles = 50
+)
+
+// Events counts the events of engines. It is a [prometheus.Collector]. Make
+// one with [NewEvents]; its methods may be called concurrently.
+type Events struct {
+	attempts, failed, taken, trouble *prometheus.CounterVec
+	returned, fenced, burials        prometheus.Counter
+	duration, latency                *prometheus.HistogramVec
+	running, roster                  *prometheus.Desc
+
+	kinds, queues, troubles bounded
+
+	mu   sync.Mutex // guards the rest
+	busy map[stint.Token]map[class]int
+}
+
+// class is what attempts are counted by.
+type class struct{ kind, queue string }
+
+// NewEvents makes a collector that has counted nothing.
+func NewEvents(config ...Config) *Events {
+	var c Config
+	if len(config) > 0 {
+		c = config[0]
+	}
+	if c.Buckets == nil {
+		c.Buckets = DefaultBuckets
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "stint_" + name, Help: help}, labels)
+	}
+	single := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "stint_" + name, Help: help})
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "stint_" + name, Help: help, Buckets: c.Buckets}, []string{"kind", "queue"})
+	}
+	return &Events{
+		attempts: counter("attempts_total", "Attempts that ended and are recorded, by outcome.", "kind", "queue", "outcome"),
+		failed:   counter("jobs_failed_total", "Jobs that failed for good.", "kind", "queue"),
+		returned: single("jobs_returned_total", "Jobs that were handed back unstarted."),
+		fenced:   single("fenced_total", "How often an engine found that it had been buried."),
+		burials:  single("burials_total", "Engines that died and were buried by these."),
+		taken:    counter("burial_jobs_total", "Jobs taken over from engines that died, by whether they had begun.", "begun"),
+		trouble:  counter("trouble_total", "What failed and is tried again, by what was tried.", "doing"),
+		duration: histogram("attempt_duration_seconds", "How long attempts took."),
+		latency:  histogram("attempt_latency_seconds", "How long jobs that were due waited for their attempt to begin."),
+		running:  prometheus.NewDesc("stint_jobs_running", "Attempts that go on now.", []string{"kind", "queue"}, nil),
+		roster:   prometheus.NewDesc("stint_engines", "Engines of this program that stand in the roster.", nil, nil),
+		kinds:    bounded{max: cmp.Or(c.MaxKinds, defaultMax)}, queues: bounded{max: cmp.Or(c.MaxQueues, defaultMax)},
+		troubles: bounded{max: maxTroubles},
+		busy:     map[stint.Token]map[class]int{},
+	}
+}
+
+// On counts an event: the program's engine.Config.OnEvent, or one of those that
+// [observe.Fan] joins.
+//
+// [observe.Fan]: https://pkg.go.dev/github.com/stint-go/stint/observe#Fan
+func (m *Events) On(e stint.Event) {
+	switch e.Type {
+	case stint.EventJoined:
+		m.join(e.Engine)
+	case stint.EventLeft:
+		m.leave(e.Engine)
+	case stint.EventBuried:
+		m.leave(e.Engine)
+		m.fenced.Inc()
+	case stint.EventStarted:
+		c := m.class(e.Job)
+		m.run(e.Engine, c, 1)
+		if !e.Ready.IsZero() {
+			m.latency.WithLabelValues(c.kind, c.queue).Observe(seconds(e.Job.Started.Sub(e.Ready)))
+		}
+	case stint.EventEnded:
+		m.ended(e)
+	case stint.EventFailed:
+		c := m.class(e.Job)
+		m.failed.WithLabelValues(c.kind, c.queue).Inc()
+	case stint.EventReturned:
+		m.returned.Add(float64(e.Count))
+	case stint.EventBurial:
+		if e.Other != nil {
+			m.burials.Inc()
+		}
+		m.taken.WithLabelValues("true").Add(float64(e.Begun))
+		m.taken.WithLabelValues("false").Add(float64(e.Count - e.Begun))
+	case stint.EventTrouble:
+		m.trouble.WithLabelValues(m.troubles.of(e.Doing)).Inc()
+	}
+}
+
+func (m *Events) ended(e stint.Event) {
+	c, x := m.class(e.Job), e.Execution
+	m.attempts.WithLabelValues(c.kind, c.queue, x.Outcome.String()).Inc()
+	if x.Started.IsZero() {
+		return // it is no end of what had started here
+	}
+	m.duration.WithLabelValues(c.kind, c.queue).Observe(seconds(x.Ended.Sub(x.Started)))
+	m.run(e.Engine, c, -1)
+}
+
+// seconds is never negative, whatever a clock did meanwhile.
+func seconds(d time.Duration) float64 { return max(0, d).Seconds() }
+
+func (m *Events) class(job *stint.Job) class {
+	return class{m.kinds.of(job.Kind), m.queues.of(job.Queue)}
+}
+
+func (m *Events) join(engine stint.Token) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy[engine] = map[class]int{}
+}
+
+// leave forgets what ran: the ends of what an engine was fenced from are not
+// told.
+func (m *Events) leave(engine stint.Token) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.busy, engine)
+}
+
+func (m *Events) run(engine stint.Token, c class, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if busy := m.busy[engine]; busy != nil {
+		busy[c] = max(0, busy[c]+n)
+	}
+}
+
+func (m *Events) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.attempts, m.failed, m.returned, m.fenced, m.burials, m.taken, m.trouble, m.duration, m.latency}
+}
+
+// Describe implements [prometheus.Collector].
+func (m *Events) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(out)
+	}
+	out <- m.running
+	out <- m.roster
+}
+
+// Collect implements [prometheus.Collector].
+func (m *Events) Collect(out chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(out)
+	}
+	m.mu.Lock()
+	engines, running := len(m.busy), map[class]int{}
+	for _, busy := range m.busy {
+		for c, n := range busy {
+			running[c] += n
+		}
+	}
+	m.mu.Unlock()
+	out <- prometheus.MustNewConstMetric(m.roster, prometheus.GaugeValue, float64(engines))
+	for c, n := range running {
+		out <- prometheus.MustNewConstMetric(m.running, prometheus.GaugeValue, float64(n), c.kind, c.queue)
+	}
+}

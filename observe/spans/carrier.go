@@ -1,0 +1,60 @@
+package spans
+
+import (
+	"context"
+	"encoding/json"
+
+	"go.opentelemetry.io/otel/propagation"
+)
+
+// MetadataKey is the one key of a job's metadata that is this package's: an
+// object with the fields of the propagator, by default traceparent and tracestate.
+const MetadataKey = "trace"
+
+// roomy is what metadata may have by default, in bytes: a job is not refused
+// because it is traced.
+const roomy = 64 << 10
+
+// inject returns metadata with the context of the trace that ctx holds. What
+// stands under the key already is somebody's word, and stays; so does what is no
+// object, which the client refuses.
+func inject(ctx context.Context, p propagation.TextMapPropagator, metadata json.RawMessage) json.RawMessage {
+	fields := propagation.MapCarrier{}
+	p.Inject(ctx, fields)
+	if len(fields) == 0 {
+		return metadata
+	}
+	var object map[string]json.RawMessage
+	if len(metadata) > 0 && json.Unmarshal(metadata, &object) != nil {
+		return metadata
+	}
+	if _, there := object[MetadataKey]; there {
+		return metadata
+	}
+	if object == nil {
+		object = map[string]json.RawMessage{}
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return metadata
+	}
+	object[MetadataKey] = text
+	if text, err = json.Marshal(object); err != nil || len(text) > roomy {
+		return metadata
+	}
+	return text
+}
+
+// extract returns ctx with the context of the trace that stands in metadata, if
+// one does.
+func extract(ctx context.Context, p propagation.TextMapPropagator, metadata json.RawMessage) context.Context {
+	if len(metadata) == 0 {
+		return ctx
+	}
+	var object map[string]json.RawMessage
+	fields := propagation.MapCarrier{}
+	if json.Unmarshal(metadata, &object) != nil || json.Unmarshal(object[MetadataKey], &fields) != nil {
+		return ctx
+	}
+	return p.Extract(ctx, fields)
+}

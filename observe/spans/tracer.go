@@ -1,0 +1,160 @@
+package spans
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stint-go/stint"
+)
+
+// Config says how jobs are traced. The zero value is right for most.
+type Config struct {
+	// Provider makes the tracer: by default the global one of OpenTelemetry.
+	Provider trace.TracerProvider
+
+	// Propagator writes the context of a trace into metadata and reads it
+	// again: by default W3C Trace Context, without baggage.
+	Propagator propagation.TextMapPropagator
+
+	// Link begins a trace of its own with each attempt, which links to that of
+	// the enqueue: for jobs that run days later, whose traces would never be
+	// complete. By default attempts are children of the enqueue.
+	Link bool
+}
+
+// Name is that of the tracer, by which programs tell its spans from others.
+const Name = "github.com/stint-go/stint/observe/spans"
+
+// Attributes of spans, beside those that OpenTelemetry has for messages.
+const (
+	AttributeKind    = attribute.Key("stint.job.kind")
+	AttributeAttempt = attribute.Key("stint.job.attempt")
+	AttributeOutcome = attribute.Key("stint.attempt.outcome")
+)
+
+// Tracer has the middleware that traces. Make one with [New]; it may be used
+// by any number of clients and engines.
+type Tracer struct {
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+	link       bool
+}
+
+// New makes a tracer.
+func New(config ...Config) *Tracer {
+	var c Config
+	if len(config) > 0 {
+		c = config[0]
+	}
+	if c.Provider == nil {
+		c.Provider = otel.GetTracerProvider()
+	}
+	if c.Propagator == nil {
+		c.Propagator = propagation.TraceContext{}
+	}
+	return &Tracer{tracer: c.Provider.Tracer(Name), propagator: c.Propagator, link: c.Link}
+}
+
+// attributes are those of OpenTelemetry's semantic conventions for messages.
+func attributes(operation, kind, queue string) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		attribute.String("messaging.system", "stint"),
+		attribute.String("messaging.operation.name", operation),
+		attribute.String("messaging.destination.name", queueOr(queue)),
+		AttributeKind.String(kind),
+	}
+}
+
+func queueOr(queue string) string {
+	if queue == "" {
+		return stint.DefaultQueue
+	}
+	return queue
+}
+
+// Enqueue is a [stint.EnqueueMiddleware]: a span for each call that enqueues,
+// whose context goes with each of its jobs. One of several jobs is called after
+// the first and tells how many there are.
+func (t *Tracer) Enqueue(next stint.EnqueueFunc) stint.EnqueueFunc {
+	return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+		if len(jobs) == 0 {
+			return next(ctx, tx, jobs)
+		}
+		attrs := append(attributes("enqueue", jobs[0].Kind, jobs[0].Queue), attribute.String("messaging.operation.type", "send"))
+		if len(jobs) > 1 {
+			attrs = append(attrs, attribute.Int("messaging.batch.message_count", len(jobs)))
+		}
+		ctx, span := t.tracer.Start(ctx, "enqueue "+jobs[0].Kind, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...))
+		defer span.End()
+		for i := range jobs {
+			jobs[i].Metadata = inject(ctx, t.propagator, jobs[i].Metadata)
+		}
+		receipts, err := next(ctx, tx, jobs)
+		if err != nil {
+			span.RecordError(err)
+			span.SetStatus(codes.Error, err.Error())
+		} else if len(receipts) == 1 {
+			span.SetAttributes(attribute.String("messaging.message.id", receipts[0].ID.String()))
+		}
+		return receipts, err
+	}
+}
+
+// Work is a [stint.Middleware]: a span for each attempt, whose context the
+// handler gets, so that what it does and enqueues belongs to it.
+func (t *Tracer) Work(next stint.Handler) stint.Handler {
+	return func(ctx context.Context, job *stint.Job) (result json.RawMessage, err error) {
+		attrs := append(attributes("work", job.Kind, job.Queue),
+			attribute.String("messaging.operation.type", "process"),
+			attribute.String("messaging.message.id", job.ID.String()),
+			attribute.String("messaging.message.conversation_id", job.Correlation),
+			AttributeAttempt.Int(job.Attempt))
+		options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...)}
+		from := extract(ctx, t.propagator, job.Metadata)
+		if t.link {
+			options = append(options, trace.WithNewRoot())
+			if producer := trace.SpanContextFromContext(from); producer.IsValid() {
+				options = append(options, trace.WithLinks(trace.Link{SpanContext: producer}))
+			}
+		}
+		ctx, span := t.tracer.Start(from, "work "+job.Kind, options...)
+		returned := false
+		defer func() {
+			if !returned {
+				span.SetStatus(codes.Error, "the handler panicked, or ended its goroutine")
+				span.SetAttributes(AttributeOutcome.String(stint.OutcomeFailed.String()))
+			}
+			span.End()
+		}()
+		result, err = next(ctx, job)
+		returned = true
+		conclude(span, err, context.Cause(ctx))
+		return result, err
+	}
+}
+
+// conclude says how an attempt ended. What a handler put off or cancelled, and
+// what was cancelled by people or for a stop, is no error.
+func conclude(span trace.Span, err, cause error) {
+	end := stint.Ending{Outcome: stint.OutcomeCompleted}
+	switch {
+	case err == nil:
+	case errors.Is(cause, stint.ErrStopping):
+		end.Outcome = stint.OutcomeReturned
+	case stint.AsEnding(err, &end):
+	case errors.Is(cause, stint.ErrCancelled):
+		end.Outcome = stint.OutcomeCancelled
+	default:
+		end.Outcome = stint.OutcomeFailed
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.SetAttributes(AttributeOutcome.String(end.Outcome.String()))
+}

@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+)
+
+var _ stint.Leaser = (*Store)(nil)
+
+// leaseColumns are a lease as it stands for whoever looks. A holder whose time
+// is over, or who is in no roster, is none.
+const leaseColumns = `
+select l.name, e.token, coalesce(e.instance, ''), coalesce(e.host, ''),
+       case when e.token is not null then l.acquired end, case when e.token is not null then l.renewed end, case when e.token is not null then l.expires end,
+       l.deposed, coalesce(h.instance, ''), coalesce(h.host, ''), l.deposed_at, l.deposed_until, coalesce(l.deposed_by, ''), coalesce(l.deposed_why, '')
+from stint.leases l
+left join stint.engines e on e.token = l.engine and l.expires > clock_timestamp()
+left join stint.engine_history h on h.token = l.deposed`
+
+func scanLease(row pgx.Row) (l stint.Lease, err error) {
+	var (
+		engine, deposed            *stint.Token
+		acquired, renewed, expires *time.Time
+		deposedAt, deposedUntil    *time.Time
+	)
+	err = row.Scan(&l.Name, &engine, &l.Instance, &l.Host, &acquired, &renewed, &expires,
+		&deposed, &l.Deposed.Instance, &l.Deposed.Host, &deposedAt, &deposedUntil, &l.Deposed.By, &l.Deposed.Why)
+	l.Engine, l.Acquired, l.Renewed, l.Expires = deref(engine), deref(acquired), deref(renewed), deref(expires)
+	l.Deposed.Engine, l.Deposed.At, l.Deposed.Until = deref(deposed), deref(deposedAt), deref(deposedUntil)
+	return l, err
+}
+
+// Acquire implements [stint.Leaser]. What the lease looks like is read behind
+// the call, and may by then be another's; then the engine has lost it.
+func (s *Store) Acquire(ctx context.Context, name string, engine stint.Token, term time.Duration) (stint.Lease, error) {
+	if err := stint.CheckTerm(name, term); err != nil {
+		return stint.Lease{}, err
+	}
+	err := s.leaseCall(ctx, nil, `select stint.acquire($1, $2, $3)`, name, engine, term.Microseconds())
+	l := stint.Lease{Name: name}
+	if err == nil {
+		l, err = s.lease(ctx, name)
+	}
+	if err != nil {
+		return stint.Lease{}, fmt.Errorf("acquire the lease %q: %w", name, err)
+	}
+	return l, nil
+}
+
+// lease reads one.
+func (s *Store) lease(ctx context.Context, name string) (stint.Lease, error) {
+	l, err := scanLease(s.work().QueryRow(ctx, s.sql.in(leaseColumns+` where l.name = $1`), name))
+	return l, translate(err)
+}
+
+// leaseCall calls a function that changes a lease, on the connections of
+// engines: a program that has none to spare must not cost an engine its lease.
+func (s *Store) leaseCall(ctx context.Context, scan func(pgx.Row) error, text string, args ...any) error {
+	_, err := retryExplicit(s, func() (struct{}, error) { return struct{}{}, s.once(ctx, scan, s.sql.in(text), args...) })
+	return err
+}
+
+// Resign implements [stint.Leaser].
+func (s *Store) Resign(ctx context.Context, name string, engine stint.Token) (bool, error) {
+	had := false
+	err := s.leaseCall(ctx, func(row pgx.Row) error { return row.Scan(&had) }, `select stint.resign($1, $2)`, name, engine)
+	if err != nil {
+		return false, fmt.Errorf("resign the lease %q: %w", name, err)
+	}
+	return had, nil
+}
+
+// Depose implements [stint.Leaser].
+func (s *Store) Depose(ctx context.Context, name, by, why string) (stint.Deposition, bool, error) {
+	if err := stint.CheckName("lease", name); err != nil {
+		return stint.Deposition{}, false, err
+	}
+	var had *stint.Token
+	err := s.leaseCall(ctx, func(row pgx.Row) error { return row.Scan(&had) },
+		`select stint.depose($1, $2, $3)`, name, stint.CleanText(by, 255), stint.CleanText(why, 1<<10))
+	var l stint.Lease
+	if err == nil && had != nil {
+		l, err = s.lease(ctx, name)
+	}
+	if err != nil {
+		return stint.Deposition{}, false, fmt.Errorf("free the lease %q: %w", name, err)
+	}
+	return l.Deposed, had != nil, nil
+}
+
+// Leases implements [stint.Leaser].
+func (s *Store) Leases(ctx context.Context) ([]stint.Lease, error) {
+	rows, err := s.work().Query(ctx, s.sql.in(leaseColumns+` order by l.name collate "C"`))
+	if err != nil {
+		return nil, fmt.Errorf("list leases: %w", translate(err))
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.Lease, error) { return scanLease(row) })
+	if err != nil {
+		return nil, fmt.Errorf("list leases: %w", translate(err))
+	}
+	return list, nil
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+)
+
+var _ stint.Retainer = (*Store)(nil)
+
+// longest is the longest time that is counted with: kept for longer is kept
+// for ever.
+const longest = 100 * 365 * 24 * time.Hour
+
+// Retain implements [stint.Retainer]. Each step is one call of a function, and
+// so one message to its commit. It goes through the program's connections: what engines
+// have must not wait for it.
+func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained, error) {
+	var (
+		done     stint.Retained
+		shortest = min(r.Keep.Shortest(), longest).Microseconds()
+		queues   []string
+		outcomes []stint.Outcome
+		ages     []*int64
+	)
+	for _, rule := range r.Keep.Rules() {
+		outcome := map[stint.State]stint.Outcome{
+			stint.Completed: stint.OutcomeCompleted, stint.Failed: stint.OutcomeFailed, stint.Cancelled: stint.OutcomeCancelled,
+		}[rule.State]
+		var age *int64
+		if rule.Age < longest {
+			age = new(rule.Age.Microseconds())
+		}
+		queues, outcomes, ages = append(queues, rule.Queue), append(outcomes, outcome), append(ages, age)
+	}
+	limit := max(1, r.Limit)
+	call := func(text string, into []any, args ...any) error {
+		return s.operate(ctx, func(row pgx.Row) error { return row.Scan(into...) }, text, append([]any{r.Under.Lease, r.Under.Engine}, args...)...)
+	}
+	var err error
+	switch r.Part {
+	case stint.RetainJobs:
+		var (
+			only  *int64
+			young *stint.Position
+		)
+		if r.Age > 0 {
+			only = new(min(r.Age, longest).Microseconds())
+		}
+		err = call(`select deleted, next, more, young from stint.retain_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			[]any{&done.Deleted, &done.Next.Pos, &done.More, &young}, r.From.Pos, limit, shortest, only, queues, outcomes, ages)
+		if young != nil {
+			done.Young = stint.RetainMark{Pos: *young, N: 1} // never the zero mark, which is none
+		}
+	case stint.RetainClaims:
+		err = call(`select deleted, lane, n, more from stint.retain_claims($1, $2, $3, $4, $5, $6)`,
+			[]any{&done.Deleted, &done.Next.Lane, &done.Next.N, &done.More}, r.From.Lane, r.From.N, limit, shortest)
+	case stint.RetainKeys:
+		err = call(`select deleted, more from stint.retain_keys($1, $2, $3, $4, $5, $6, $7)`,
+			[]any{&done.Deleted, &done.More}, limit, shortest, queues, outcomes, ages)
+	case stint.RetainEngines:
+		err = call(`select deleted, next, more from stint.retain_engines($1, $2, $3, $4, $5)`,
+			[]any{&done.Deleted, &done.Next.Pos, &done.More}, r.From.Pos, limit, shortest)
+	default:
+		err = stint.Invalid("part", "%q is none", r.Part)
+	}
+	if err != nil {
+		return stint.Retained{}, fmt.Errorf("retain %s: %w", r.Part, err)
+	}
+	return done, nil
+}

@@ -1,0 +1,305 @@
+-- stint: what the work comes to. All of it is read by statements of one moment,
+-- and costs what waits, runs and ended lately; a long history costs nothing.
+
+-- The lanes that have entries, each with its frontier: found by stepping through
+-- the index.
+create function stint.lanes()
+returns table (lane bigint, xid xid8, pos bigint, pending_xid xid8[], pending_pos bigint[])
+language plpgsql stable rows 20
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $$
+declare
+  at bigint := -1;
+  f  record;
+begin
+  loop
+    select e.lane into at from stint.entries e where e.lane > at order by e.lane, e.xid, e.pos limit 1;
+    exit when not found;
+    f := stint.frontier(at);
+    lane := at; xid := f.xid; pos := f.pos; pending_xid := f.pending_xid; pending_pos := f.pending_pos;
+    return next;
+  end loop;
+end
+$$;
+
+-- Jobs that nobody has claimed: what is ready, behind the frontiers of its lane,
+-- and what waits. Due is null while a retry function is to decide. The
+-- contents of each are at an entry.
+create view stint.unclaimed as
+select coalesce(e.job, e.pos) as job, coalesce(e.body, e.pos) as contents, e.queue, e.kind, e.priority,
+       coalesce(e.due, e.created) as due
+from stint.lanes() f
+cross join lateral (
+  select l.* from stint.entries l where l.lane = f.lane and (l.xid, l.pos) > (f.xid, f.pos)
+  union all
+  select l.* from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
+  cross join lateral (select * from stint.entries l where l.lane = f.lane and l.xid = p.xid and l.pos > p.pos offset 0) l
+) e
+where not exists (select from stint.cancellations k where k.job = coalesce(e.job, e.pos))
+union all
+select w.job, w.body, w.queue, w.kind, w.priority, w.due
+from stint.waiting w
+where not exists (select from stint.cancellations k where k.job = w.job);
+
+-- What engines have claimed and not recorded. Zombies are held by engines that do
+-- not beat any more, or that were buried and not yet swept up behind.
+create view stint.claimed as
+select o.token as engine, p.pos, coalesce(e.job, e.pos) as job, e.queue, e.kind, o.dead as zombie
+from (
+  select b.token, b.low, b.beat < clock_timestamp() - g.ttl * interval '1 millisecond' as dead
+  from stint.beats b join stint.engines g on g.token = b.token
+  union all
+  select h.token, 0, true from stint.engine_history h
+  where not h.swept and not exists (select from stint.engines g where g.token = h.token)
+) o
+join stint.claims c on c.engine = o.token and c.serial >= o.low
+cross join lateral unnest(c.positions) as p(pos)
+cross join lateral (select * from stint.entries e where e.pos = p.pos offset 0) e -- never the other way round: all entries, in search of a kind
+where not exists (select from stint.executions x where x.pos = p.pos);
+
+-- Attempts that began. Those that were lost with their engine have no times of
+-- their own, only the moment at which that became known. What a clock that was
+-- set makes negative counts as 0.
+create view stint.attempts as
+select x.pos, coalesce(x.job, x.pos) as job, e.kind, e.queue, x.attempt, x.outcome, x.slot > 0 as ran, x.started, x.finished,
+       case when x.slot > 0 then (extract(epoch from x.finished - x.started) * 1000000)::bigint end as took, -- microseconds
+       case when x.slot > 0 then greatest(0, (extract(epoch from x.started - coalesce(e.due, e.created)) * 1000000)::bigint) end as waited
+from stint.executions x
+cross join lateral (select * from stint.entries e where e.pos = x.pos offset 0) e -- as above
+where x.slot > 0 or x.outcome = 5;
+
+comment on column stint.unclaimed.contents is 'the entry with the job''s contents';
+comment on column stint.claimed.zombie     is 'whether its engine is dead';
+comment on column stint.attempts.ran       is 'whether it was not lost with its engine';
+comment on column stint.attempts.took      is 'from its start to its end, in microseconds; null when it was lost';
+comment on column stint.attempts.waited    is 'from when it was due to its start, in microseconds; null when it was lost';
+
+-- How the work goes, all together or of one queue, kind or tag, now or at an
+-- instant: what is due and not claimed, not yet due, running, and held by engines
+-- that are dead; and of the attempts that ended in the minute before, how many,
+-- how late they started, and how long they took. A percentile is the smallest
+-- that so many percent do not exceed. (Tags are asked for by a value and not by
+-- exists: as a join that may be planned the wrong way round.)
+create function stint.analytics(queue text default null, kind text default null, tag text default null, at timestamptz default null,
+  out moment timestamptz, out queued bigint, out postponed bigint, out running bigint, out zombies bigint, out ended bigint,
+  out latency_mean interval, out latency_p50 interval, out latency_p95 interval, out latency_p99 interval,
+  out execution_mean interval, out execution_p50 interval, out execution_p95 interval, out execution_p99 interval)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  us    constant interval := interval '1 microsecond';
+  spans record;
+begin
+  moment := coalesce(analytics.at, clock_timestamp());
+  select count(*) filter (where u.due <= moment), count(*) filter (where u.due <= moment is not true)
+    into queued, postponed
+    from stint.unclaimed u
+    where (analytics.queue is null or u.queue = analytics.queue) and (analytics.kind is null or u.kind = analytics.kind)
+      and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = u.job));
+  select count(*) filter (where not c.zombie), count(*) filter (where c.zombie)
+    into running, zombies
+    from stint.claimed c
+    where (analytics.queue is null or c.queue = analytics.queue) and (analytics.kind is null or c.kind = analytics.kind)
+      and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = c.job));
+  select count(*) as n, sum(a.waited)::bigint / nullif(count(*), 0) as waited, sum(a.took)::bigint / nullif(count(*), 0) as took,
+         percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.waited) as waits,
+         percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.took) as takes
+    into spans
+    from stint.attempts a
+    where a.finished > moment - interval '1 minute' and a.finished <= moment and a.ran
+      and (analytics.queue is null or a.queue = analytics.queue) and (analytics.kind is null or a.kind = analytics.kind)
+      and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = a.job));
+  ended := spans.n;
+  latency_mean := spans.waited * us; latency_p50 := spans.waits[1] * us; latency_p95 := spans.waits[2] * us; latency_p99 := spans.waits[3] * us;
+  execution_mean := spans.took * us; execution_p50 := spans.takes[1] * us; execution_p95 := spans.takes[2] * us; execution_p99 := spans.takes[3] * us;
+end
+$$;
+comment on function stint.analytics is 'What waits, what runs, and how attempts went in the last minute.';
+
+-- The jobs that are due and not claimed, by what a field of theirs says: one with
+-- a name, or a path into args or metadata. Null is for those that say nothing.
+create function stint.due_by(field text, path text[] default null, queue text default null, kind text default null,
+  tag text default null, at timestamptz default null)
+returns table (value text, jobs bigint) language sql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+  select v.value, count(*)
+  from stint.unclaimed u
+  join stint.entries b on b.pos = u.contents
+  cross join lateral (
+    select case due_by.field
+      when 'queue' then u.queue when 'kind' then u.kind when 'priority' then u.priority::text
+      when 'urn' then b.urn when 'source' then b.source when 'correlation' then coalesce(b.correlation, u.job::text)
+      when 'args' then b.args #>> due_by.path when 'metadata' then b.metadata #>> due_by.path end as value
+    where due_by.field <> 'tag'
+    union all
+    select t from unnest(coalesce(nullif(b.tags, '{}'), array[null])) as t where due_by.field = 'tag') v
+  where u.due <= coalesce(due_by.at, clock_timestamp())
+    and (due_by.queue is null or u.queue = due_by.queue) and (due_by.kind is null or u.kind = due_by.kind)
+    and (due_by.tag is null or (select true from stint.job_tags t where t.tag = due_by.tag and t.job = u.job))
+  group by v.value
+$$;
+
+-- Sum attempts up: those that ended in a time, or those at some positions that
+-- ended in it.
+create function stint.sums(p_from timestamptz, p_to timestamptz, p_pos bigint[] default null)
+returns setof stint.stats language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+begin
+  -- Two texts: with one, a plan that is kept would fit one of the two only.
+  if p_pos is null then
+    return query
+      select date_trunc('hour', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
+             count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
+             (array_agg(a.took order by a.finished desc, a.took desc) filter (where a.ran))[1], max(a.finished) filter (where a.ran),
+             coalesce(sum(a.waited), 0)::bigint
+      from stint.attempts a where a.finished >= p_from and a.finished < p_to
+      group by 1, 2, 3, 4;
+  else
+    return query
+      select date_trunc('hour', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
+             count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
+             (array_agg(a.took order by a.finished desc, a.took desc) filter (where a.ran))[1], max(a.finished) filter (where a.ran),
+             coalesce(sum(a.waited), 0)::bigint
+      from stint.attempts a where a.pos = any (p_pos) and a.finished >= p_from and a.finished < p_to
+      group by 1, 2, 3, 4;
+  end if;
+end
+$$;
+
+-- Add sums to those that are there, in the order of their key.
+create function stint.add_sums(p_from timestamptz, p_to timestamptz, p_pos bigint[] default null) returns void language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into stint.stats as s
+    select * from stint.sums(p_from, p_to, p_pos) m order by m.hour, m.kind, m.queue, m.outcome
+  on conflict (hour, kind, queue, outcome) do update set
+    n = s.n + excluded.n, ran = s.ran + excluded.ran, total = s.total + excluded.total, waited = s.waited + excluded.waited,
+    fastest = least(s.fastest, excluded.fastest), longest = greatest(s.longest, excluded.longest),
+    last = case when s.last_at is null or (excluded.last_at, excluded.last) > (s.last_at, s.last) then excluded.last else s.last end,
+    last_at = greatest(s.last_at, excluded.last_at)
+$$;
+
+-- How far the sums stay behind the clock: what is older when it is recorded is
+-- added by whoever records it.
+create function stint.sum_lag() returns interval language sql immutable parallel safe
+as $$ select interval '1 minute' $$;
+
+-- Take the sums a step further; the answer is whether there is more to do.
+--
+-- A time may be summed up when nothing can be recorded in it any more, and when
+-- that is must not depend on how long a transaction takes. So first it is said how
+-- far to go: to a while ago. Whoever records draws a transaction number and
+-- then reads the clock, and what ended longer before that is added by himself
+-- (sum_late). Here it is the other way round, the clock and then a
+-- number: so whoever has a higher number records nothing before the aim that
+-- is not his own to add. And when all with a lower number have ended, which is
+-- seen at a later call, what they recorded is seen too.
+create function stint.sum_up(p_step interval default '10 minutes') returns boolean language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock timestamptz := clock_timestamp();
+  m     stint.summed;
+  upto  timestamptz;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
+  end if;
+  select * into m from stint.summed for update skip locked; -- draws a number
+  if not found then
+    return false; -- somebody else does it
+  end if;
+  -- A number that is not below this one's comes from another cluster, whose dump
+  -- this is: nobody is left of those.
+  if m.aim > m.until and (pg_snapshot_xmin(pg_current_snapshot()) > m.xid or m.xid >= pg_current_xact_id()) then
+    upto := least(m.aim, m.until + p_step);
+    perform stint.add_sums(m.until, upto); -- a statement of its own: its snapshot sees what those recorded
+    update stint.summed set until = upto;
+    m.until := upto;
+  end if;
+  if m.aim > m.until then
+    -- Asked again at once only if something was done.
+    return upto is not null;
+  end if;
+  if clock - stint.sum_lag() > m.until then
+    update stint.summed set aim = clock - stint.sum_lag(), xid = pg_current_xact_id();
+  end if;
+  return false;
+end
+$$;
+
+-- Add attempts of a time that is summed up already. It waits for whoever is
+-- summing up: then it is known how far that goes.
+create function stint.sum_late(p_pos bigint[]) returns void language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  upto timestamptz;
+begin
+  select m.until into upto from stint.summed m for share;
+  perform stint.add_sums('-infinity', upto, p_pos);
+end
+$$;
+
+-- Add the attempts of jobs that are about to be deleted, where they are not in the
+-- sums yet. Whoever deletes executions calls it in the same transaction,
+-- before.
+create function stint.sum_gone(p_jobs bigint[]) returns void language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+  upto timestamptz;
+begin
+  select m.until into upto from stint.summed m for share;
+  perform stint.add_sums(upto, 'infinity', array(
+    select x.pos from stint.executions x where x.pos = any (p_jobs) and x.finished >= upto
+    union
+    select x.pos from stint.executions x where x.job = any (p_jobs) and x.finished >= upto));
+end
+$$;
+
+-- How attempts went, by the hour: the sums, and what is not in them yet. What
+-- was deleted is in the sums before its time, so an hour may come twice.
+create view stint.stats_hours as
+select * from stint.stats
+union all
+select s.* from stint.summed m cross join lateral stint.sums(m.until, 'infinity') s;
+
+-- How attempts went, of each kind: what people look at. Durations are
+-- microseconds.
+create view stint.kind_stats as
+select kind, sum(n)::bigint as attempts, coalesce(sum(n) filter (where outcome = 1), 0)::bigint as succeeded,
+       coalesce(sum(n) filter (where outcome = 2), 0)::bigint as failed, coalesce(sum(n) filter (where outcome = 5), 0)::bigint as lost,
+       (array_agg(last order by last_at desc nulls last, last desc))[1] as last, (sum(total) / nullif(sum(ran), 0))::bigint as mean,
+       min(fastest) as fastest, max(longest) as longest, sum(total)::bigint as total, (sum(waited) / nullif(sum(ran), 0))::bigint as latency,
+       max(last_at) as last_at
+from stint.stats_hours
+group by kind;
+
+comment on column stint.stats_hours.hour       is 'its beginning';
+comment on column stint.stats_hours.kind       is 'what was done';
+comment on column stint.stats_hours.queue      is 'where it was';
+comment on column stint.stats_hours.outcome    is 'how the attempts ended: see executions';
+comment on column stint.stats_hours.n          is 'attempts that began';
+comment on column stint.stats_hours.ran        is 'those of them that were not lost; the following is about these';
+comment on column stint.stats_hours.total      is 'how long they took, all together, in microseconds';
+comment on column stint.stats_hours.fastest    is 'how long the fastest took';
+comment on column stint.stats_hours.longest    is 'how long the longest took';
+comment on column stint.stats_hours.last       is 'how long the one took that ended last';
+comment on column stint.stats_hours.last_at    is 'when that one ended';
+comment on column stint.stats_hours.waited     is 'from when they were due to their starts, all together';
+comment on column stint.kind_stats.kind        is 'what was done';
+comment on column stint.kind_stats.attempts    is 'how many began';
+comment on column stint.kind_stats.succeeded   is 'how many completed their job';
+comment on column stint.kind_stats.failed      is 'how many failed, whether the job was tried again or not';
+comment on column stint.kind_stats.lost        is 'how many were lost with their engine';
+comment on column stint.kind_stats.last        is 'how long the one took that ended last, in microseconds';
+comment on column stint.kind_stats.mean        is 'how long they took on average';
+comment on column stint.kind_stats.fastest     is 'how long the fastest took';
+comment on column stint.kind_stats.longest     is 'how long the longest took';
+comment on column stint.kind_stats.total       is 'how long they took, all together';
+comment on column stint.kind_stats.latency     is 'how long they were due before they started, on average';
+comment on column stint.kind_stats.last_at     is 'when the last one ended';

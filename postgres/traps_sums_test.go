@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+)
+
+// summed makes sums as often as that takes them further, and compares how many
+// attempts there are.
+func (b *bench) summed(want int64) error {
+	b.Helper()
+	for range 10 {
+		if _, err := b.s.SumUp(b.Context()); err != nil {
+			return err
+		}
+	}
+	list, err := b.s.Stats(b.Context(), stint.StatsFilter{})
+	if err != nil {
+		return err
+	}
+	n := int64(0)
+	for _, s := range list {
+		n += s.Attempts
+	}
+	if n != want {
+		return fmt.Errorf("the sums are of %d attempts, want %d", n, want)
+	}
+	return nil
+}
+
+// further takes sums on until they have come so far. Transactions of others in
+// this cluster may hold them up.
+func (b *bench) further(upto string) {
+	b.Helper()
+	for until := time.Now().Add(30 * time.Second); !value[bool](b, b.s.pool, b.s.sql.in(`select until > now() - $1::interval from stint.summed`), upto); time.Sleep(2 * time.Millisecond) {
+		_, err := b.s.SumUp(b.Context())
+		if b.must(err); time.Now().After(until) {
+			b.Fatal("the sums get nowhere")
+		}
+	}
+}
+
+var sumTraps = []trap{
+	{"What a transaction records that began before the sums went on is in them", func(b *bench) error {
+		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		b.enqueue(1)
+		w := b.join()
+		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+		b.must(err)
+		tx := begin(b, b.s)
+		e := c.Entries[0]
+		_, err = tx.Exec(b.Context(), b.s.sql.in(`select stint.complete($1, $2, $3, $4, $5, $6, 1, 1, 1000, null)`),
+			w.Info.Token, c.Lane, c.N, c.Nonce, e.Pos, e.ID)
+		b.must(err)
+		if err := b.summed(0); err != nil {
+			return err
+		}
+		b.must(tx.Commit(b.Context()))
+		return b.summed(1)
+	}},
+	{"What is recorded long after it ended is in the sums", func(b *bench) error {
+		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		b.enqueue(2)
+		w := b.join()
+		done := conclude(w, completed, w.Claim(normal, 2))
+		b.further("10 minutes")
+		for i := range done {
+			done[i].Ended = time.Now().Add(-30 * time.Minute)
+			done[i].Started = done[i].Ended.Add(-time.Second)
+			if _, err := w.TryFinish(b.Context(), done[i]); err != nil {
+				return err
+			}
+			if err := b.summed(int64(i + 1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	{"Who records late waits for whoever sums up, and is counted once", func(b *bench) error {
+		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		b.enqueue(1)
+		w := b.join()
+		done := conclude(w, completed, w.Claim(normal, 1))
+		done[0].Ended = time.Now().Add(-55 * time.Minute) // in the first step of the sums
+		done[0].Started = done[0].Ended
+		var tx pgx.Tx
+		for until := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+			tx = begin(b, b.s)
+			if value[bool](b, tx, b.s.sql.in(`select stint.sum_up()`)) {
+				break // a step is taken, and not yet committed
+			}
+			if b.must(tx.Commit(b.Context())); time.Now().After(until) {
+				return fmt.Errorf("the sums get nowhere")
+			}
+		}
+		recorded := make(chan error, 1)
+		go func() {
+			_, err := w.TryFinish(b.Context(), done...)
+			recorded <- err
+		}()
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		b.must(tx.Commit(b.Context()))
+		b.must(<-recorded)
+		return b.summed(1)
+	}},
+	{"An attempt is in the sums when its job is deleted before they come to it", func(b *bench) error {
+		ids := b.enqueue(1)
+		w := b.join()
+		w.Complete(w.Claim(normal, 1)...)
+		if _, err := b.s.Delete(b.Context(), ids); err != nil {
+			return err
+		}
+		return b.summed(1)
+	}},
+	{"Who sums up while somebody else does finds nothing to do", func(b *bench) error {
+		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		if _, err := b.s.SumUp(b.Context()); err != nil {
+			return err
+		}
+		tx := begin(b, b.s)
+		value[bool](b, tx, b.s.sql.in(`select stint.sum_up()`))
+		err := b.soon("who sums up beside another one", func(ctx context.Context) error {
+			more, err := b.s.SumUp(ctx)
+			if more {
+				return fmt.Errorf("it did something")
+			}
+			return err
+		})
+		b.must(tx.Rollback(b.Context()))
+		return err
+	}},
+}

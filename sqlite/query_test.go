@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stint-go/stint"
+)
+
+func TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments(t *testing.T) {
+	var mu sync.Mutex
+	var all []stint.Query
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), Config{OnQuery: func(q stint.Query) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, q)
+		panic("a listener is no part of the store")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	client := stint.NewClient(s)
+	id, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "kind", Args: []byte(`"a secret"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err := s.Job(t.Context(), id); err != nil || job.Kind != "kind" {
+		t.Fatalf("the job is %+v, %v", job, err)
+	}
+	if _, err := s.Jobs(t.Context(), stint.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	told := func(part string) (q stint.Query) {
+		for _, q := range all {
+			if strings.Contains(q.Text, part) {
+				return q
+			}
+		}
+		t.Errorf("nobody was told of %q", part)
+		return q
+	}
+	if q := told("insert into stint_entries"); q.Rows != 1 || q.Took <= 0 || q.Err != nil {
+		t.Errorf("of the insert it was told %+v", q)
+	}
+	if q := told("commit"); q.Took <= 0 {
+		t.Errorf("of the commit it was told %+v", q)
+	}
+	told("begin immediate")
+	told("select")
+	for _, q := range all {
+		if strings.Contains(q.Text, "a secret") {
+			t.Errorf("an argument was told: %s", q.Text)
+		}
+	}
+}
+
+func TestAStatementThatFailsIsToldWithItsError(t *testing.T) {
+	var all []stint.Query
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), Config{OnQuery: func(q stint.Query) { all = append(all, q) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.write(t.Context(), func(c *conn) (bool, error) {
+		_, err := c.exec(`insert into stint_meta (one) values (1)`)
+		return false, err
+	}); err == nil {
+		t.Fatal("it did not fail")
+	}
+	for _, q := range all {
+		if q.Err != nil {
+			return
+		}
+	}
+	t.Errorf("no error among %+v", all)
+}

@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+var _ stint.Retainer = (*Store)(nil)
+
+const (
+	// Executions are gone through by position, which is about the order of time.
+	retainPageSQL = `
+	select x.pos, ifnull(x.job, x.pos), x.outcome, x.final, x.finished, e.queue, e.created
+	from stint_executions x cross join stint_entries e on e.pos = x.pos
+	where x.pos > ? order by x.pos limit ?`
+
+	// Claims with how many entries each took, whether it is a lane's newest,
+	// whether any entry of it is left, and whether an engine may still name it.
+	claimsPageSQL = `
+	select c.lane, c.n, c.taken,
+	       not exists (select 1 from stint_claims o where o.lane = c.lane and o.n > c.n)
+	       or exists (select 1 from stint_entries e indexed by stint_entries_lane where e.lane = c.lane and e.pos > c.start and e.pos <= c.frontier)
+	       or exists (select 1 from stint_beats b where b.token = c.engine and b.low <= c.serial)
+	from stint_claims c where (c.lane, c.n) > (?, ?) order by c.lane, c.n limit ?`
+	dropClaimSQL = `delete from stint_claims where lane = ? and n = ?`
+	uncountSQL   = `update stint_meta set deleted = deleted - ?`
+
+	enginesPageSQL = `
+	select h.token,
+	       h.ended is null or h.ended > ?1 or h.token in (select e.token from stint_engines e)
+	       or exists (select 1 from stint_claims c indexed by stint_claims_engine where c.engine = h.token)
+	       or exists (select 1 from stint_executions x indexed by stint_executions_unclaimed where x.nonce = 0 and x.engine = h.token)
+	from stint_engine_history h where h.token > ?2 order by h.token limit ?3`
+	dropHistorySQL = `delete from stint_engine_history where token = ?`
+)
+
+// Retain implements [stint.Retainer]. What is to go is found by reading, so
+// that a pass which finds nothing keeps nobody from writing.
+func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained, error) {
+	r.Limit = max(1, r.Limit)
+	step := map[stint.RetainPart]func(*retainer, *conn) error{
+		stint.RetainJobs: (*retainer).jobs, stint.RetainClaims: (*retainer).claims,
+		stint.RetainKeys: (*retainer).keys, stint.RetainEngines: (*retainer).engines,
+	}[r.Part]
+	err := stint.Invalid("part", "%q is none", r.Part)
+	t := &retainer{RetainStep: r}
+	if step != nil {
+		err = s.read(ctx, func(c *conn) error { return t.look(c, step) })
+	}
+	if err == nil && len(t.drop) > 0 {
+		err = s.write(ctx, func(c *conn) (bool, error) {
+			// What was found may be somebody else's by now.
+			if err := t.look(c, step); err != nil {
+				return false, err
+			}
+			for _, drop := range t.drop {
+				if err := drop(c); err != nil {
+					return false, err
+				}
+			}
+			return false, nil
+		})
+	}
+	if err != nil {
+		return stint.Retained{}, fmt.Errorf("retain %s: %w", r.Part, err)
+	}
+	return t.done, nil
+}
+
+// retainer does one step: it looks for what is to go, and drops that.
+type retainer struct {
+	stint.RetainStep
+	now    time.Time
+	done   stint.Retained
+	drop   []func(c *conn) error
+	summed func(stint.Position, int64) bool // which attempts are in the sums
+}
+
+func (t *retainer) look(c *conn, step func(*retainer, *conn) error) error {
+	if err := c.under(t.Under); err != nil {
+		return err
+	}
+	t.now, t.done, t.drop = time.Now(), stint.Retained{Next: t.From}, nil
+	return step(t, c)
+}
+
+// dropping notes something that is to go.
+func (t *retainer) dropping(drop func(c *conn) error) {
+	t.done.Deleted++
+	t.drop = append(t.drop, drop)
+}
+
+// before is the instant so long ago.
+func (t *retainer) before(d time.Duration) int64 {
+	if d == stint.Forever {
+		return -1 << 62
+	}
+	return micro(t.now) - d.Microseconds()
+}
+
+// stateOf is the state that an outcome ended a job in.
+func stateOf(q *stmt, col int) stint.State { return stint.Outcome(q.ColumnInt(col)).State() }
+
+// jobs goes up to the first execution of an entry that was appended too lately
+// for anything behind it to be old. One that is recorded when its position was
+// passed is found by a later pass from the beginning.
+func (t *retainer) jobs(c *conn) error {
+	seen, done := 0, false
+	horizon := t.before(cmp.Or(t.Age, t.Keep.Shortest()))
+	var err error
+	if t.summed, err = c.summed(); err != nil {
+		return err
+	}
+	err = c.query(retainPageSQL, []any{int64(t.From.Pos), t.Limit}, func(q *stmt) error {
+		if done = done || q.ColumnInt64(6) > horizon; done {
+			return nil
+		}
+		seen++
+		pos, job, now := stint.Position(q.ColumnInt64(0)), stint.ID(q.ColumnInt64(1)), micro(t.now)
+		t.done.Next.Pos = pos
+		age := t.Keep.Of(q.name(5), stateOf(q, 2))
+		switch final := q.ColumnInt64(3) != 0; {
+		case !final, age == stint.Forever, t.Age != 0 && age != t.Age:
+		case q.ColumnInt64(4) <= t.before(age):
+			t.dropping(func(c *conn) error {
+				_, err := c.erase(job, now, t.summed)
+				return err
+			})
+		case t.done.Young == (stint.RetainMark{}):
+			t.done.Young = stint.RetainMark{Pos: pos - 1, N: 1} // never the zero mark, which is none
+		}
+		return nil
+	})
+	t.done.More = seen == t.Limit
+	return err
+}
+
+func (t *retainer) claims(c *conn) error {
+	seen := 0
+	err := c.query(claimsPageSQL, []any{int64(t.From.Lane), t.From.N, t.Limit}, func(q *stmt) error {
+		seen++
+		lane, n, taken := q.ColumnInt64(0), q.ColumnInt64(1), q.ColumnInt64(2)
+		t.done.Next.Lane, t.done.Next.N = stint.LaneID(lane), n
+		if q.ColumnInt64(3) == 0 {
+			t.dropping(func(c *conn) error {
+				if _, err := c.exec(dropClaimSQL, lane, n); err != nil {
+					return err
+				}
+				_, err := c.exec(uncountSQL, taken)
+				return err
+			})
+		}
+		return nil
+	})
+	if t.done.More = seen == t.Limit; !t.done.More {
+		t.done.Next = stint.RetainMark{}
+	}
+	return err
+}
+
+func (t *retainer) engines(c *conn) error {
+	seen := 0
+	err := c.query(enginesPageSQL, []any{t.before(t.Keep.Shortest()), int64(t.From.Pos), t.Limit}, func(q *stmt) error {
+		seen++
+		token := q.ColumnInt64(0)
+		t.done.Next.Pos = stint.Position(token)
+		if q.ColumnInt64(1) == 0 {
+			t.dropping(func(c *conn) error {
+				_, err := c.exec(dropHistorySQL, token)
+				return err
+			})
+		}
+		return nil
+	})
+	if t.done.More = seen == t.Limit; !t.done.More {
+		t.done.Next = stint.RetainMark{}
+	}
+	return err
+}

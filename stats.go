@@ -1,0 +1,150 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Statistician knows how all attempts went that ever began, also those of jobs
+// that are gone. It keeps sums by the hour, and reads the executions for what is
+// not in them yet: so what it says is exact at any time, and costs the same
+// however long the history is.
+type Statistician interface {
+	// SumUp adds to the sums what has ended since, some of it at a time, and
+	// reports whether there is more. Many may call it at once: one does it, and
+	// the others find nothing to do. Nothing is lost while nobody does, but
+	// reading costs more and more.
+	SumUp(ctx context.Context) (more bool, err error)
+
+	// Stats tells how attempts went, for each kind, queue and outcome, and for
+	// each hour when the filter asks for that; sorted by these. All of it is of
+	// one moment.
+	Stats(ctx context.Context, f StatsFilter) ([]Stats, error)
+}
+
+// StatsFilter says which attempts are meant: those that fit all of its fields. A
+// zero field does not restrict.
+type StatsFilter struct {
+	Kind  string
+	Queue string
+
+	// From and To bound when an attempt ended. Whole hours of UTC are counted:
+	// the one that holds From is the first, and the one that holds To is the first
+	// that is not meant, unless To is later than its beginning.
+	From, To time.Time
+
+	Hourly bool // tell each hour by itself
+}
+
+// Hours are the bounds of the hours that are meant, zero where there is none.
+func (f StatsFilter) Hours() (from, to time.Time) {
+	from, to = f.From.Truncate(time.Hour), f.To.Truncate(time.Hour)
+	if to.Before(f.To) {
+		to = to.Add(time.Hour)
+	}
+	return from, to
+}
+
+// Stats are the attempts of a kind, in a queue, that ended in one way.
+type Stats struct {
+	Hour    time.Time `json:"hour,omitzero"` // its beginning; zero for all of them together
+	Kind    string    `json:"kind"`
+	Queue   string    `json:"queue"`
+	Outcome Outcome   `json:"outcome"`
+	Sums
+}
+
+// Sums are what attempts come to.
+type Sums struct {
+	// Attempts counts those that began: they ran, or were lost with their
+	// engine. How long the latter took nobody knows, so they are not in Took.
+	Attempts int64     `json:"attempts"`
+	Took     Durations `json:"took"`
+
+	// LastAt is when the last of those in Took ended. Of several that ended in
+	// the same microsecond the longest counts as the last.
+	LastAt time.Time `json:"last_at,omitzero"`
+
+	Waited time.Duration `json:"waited"` // from when they were due to their starts, all together
+}
+
+// Ran adds an attempt that took so long, and was due that long before it
+// started.
+func (s *Sums) Ran(took, waited time.Duration, ended time.Time) {
+	one := Sums{Attempts: 1, LastAt: ended, Waited: waited}
+	one.Took.Add(took)
+	s.add(one)
+}
+
+// Lost adds an attempt that was lost with its engine.
+func (s *Sums) Lost() { s.Attempts++ }
+
+// add adds others to them.
+func (s *Sums) add(o Sums) {
+	later := o.Took.Count > 0 && (s.Took.Count == 0 || o.LastAt.After(s.LastAt) || o.LastAt.Equal(s.LastAt) && o.Took.Last > s.Took.Last)
+	if s.Took.merge(o.Took); later {
+		s.Took.Last, s.LastAt = o.Took.Last, o.LastAt
+	}
+	s.Attempts += o.Attempts
+	s.Waited += o.Waited
+}
+
+// MergeStats puts together what is said several times of an hour, kind, queue
+// and outcome, and sorts by these: for stores.
+func MergeStats(all []Stats) []Stats {
+	slices.SortFunc(all, func(a, b Stats) int {
+		return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Outcome, b.Outcome))
+	})
+	var merged []Stats
+	for _, s := range all {
+		if n := len(merged) - 1; n >= 0 && merged[n].Hour.Equal(s.Hour) && merged[n].Kind == s.Kind && merged[n].Queue == s.Queue && merged[n].Outcome == s.Outcome {
+			merged[n].add(s.Sums)
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
+// KindStats are the attempts of a kind, in all queues.
+type KindStats struct {
+	Hour time.Time `json:"hour,omitzero"`
+	Kind string    `json:"kind"`
+	Sums
+	Outcomes map[Outcome]int64 `json:"outcomes"` // how many attempts ended how
+}
+
+// Succeeded and Failed count attempts, whether their jobs were tried again or
+// not. Lost ones are neither.
+func (s KindStats) Succeeded() int64 { return s.Outcomes[OutcomeCompleted] }
+func (s KindStats) Failed() int64    { return s.Outcomes[OutcomeFailed] }
+
+// StatsByKind puts together what is said of each kind, by name. Hours are kept
+// apart where they are told.
+func StatsByKind(all []Stats) []KindStats {
+	type key struct {
+		hour int64
+		kind string
+	}
+	kinds := map[key]*KindStats{}
+	for _, s := range all {
+		k := key{s.Hour.Unix(), s.Kind}
+		sum := kinds[k]
+		if sum == nil {
+			sum = &KindStats{Hour: s.Hour, Kind: s.Kind, Outcomes: map[Outcome]int64{}}
+			kinds[k] = sum
+		}
+		sum.add(s.Sums)
+		sum.Outcomes[s.Outcome] += s.Attempts
+	}
+	list := make([]KindStats, 0, len(kinds))
+	for _, k := range slices.SortedFunc(maps.Keys(kinds), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.hour, b.hour), cmp.Compare(a.kind, b.kind))
+	}) {
+		list = append(list, *kinds[k])
+	}
+	return list
+}

@@ -1,0 +1,149 @@
+package stinttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// DefaultLimit is how many runs a drain may take.
+const DefaultLimit = 1000
+
+// Option says how to drain.
+type Option func(*drain)
+
+// Limit is how many runs may take place before the drain fails the test: jobs
+// that snooze, or enqueue each other, for ever would not let it end. By
+// default [DefaultLimit].
+func Limit(runs int) Option { return func(d *drain) { d.limit = runs } }
+
+// Within performs what is due within a time from now only, as if so much had
+// passed; the test's time is that much later when Drain returns. Without it
+// everything is performed, however far away.
+func Within(span time.Duration) Option { return func(d *drain) { d.within = new(span) } }
+
+// FailOnError fails the test when a run fails, be it the last of its job or not.
+func FailOnError() Option { return func(d *drain) { d.failOnError = true } }
+
+// LeaveUnknown allows jobs to be left over that the mux has no handler, or no
+// retry function, for. Otherwise they fail the test, since a job that was not
+// tried proves nothing.
+func LeaveUnknown() Option { return func(d *drain) { d.leaveUnknown = true } }
+
+// drain is one call of Drain.
+type drain struct {
+	limit        int
+	within       *time.Duration
+	failOnError  bool
+	leaveUnknown bool
+
+	began  time.Time
+	report *Report
+	err    error // why it stopped early
+}
+
+// Drain performs all jobs there are, one at a time: those that are ready in
+// the order of an engine, then those that wait in the order of their times, each
+// with what it enqueues, and every retry. It returns when no job is left that
+// it may perform, with a report of every run.
+//
+// It fails the test at once when there is no end to it ([Limit]) or the store
+// fails, and at the end for jobs that it has no handler for.
+func (w *Worker) Drain(options ...Option) *Report {
+	w.t.Helper()
+	d := &drain{limit: DefaultLimit, report: new(Report)}
+	for _, o := range options {
+		o(d)
+	}
+	if err := w.drain(w.t.Context(), d); err != nil {
+		w.t.Fatalf("stinttest: drain: %v\n%v", err, d.report.last(20))
+	}
+	if failed := d.report.Failed(); d.failOnError && len(failed) > 0 {
+		w.t.Errorf("stinttest: %d of %d runs failed\n%v", len(failed), len(d.report.Runs), d.report)
+	}
+	for _, left := range d.report.Left {
+		if left.err != nil && !d.leaveUnknown {
+			w.t.Errorf("stinttest: job %d (%s) is left: %s; say LeaveUnknown if that is meant", left.Job.ID, left.Job.Kind, left.Why)
+		}
+	}
+	return d.report
+}
+
+func (w *Worker) drain(ctx context.Context, d *drain) error {
+	var by time.Time
+	now, err := w.time.now(ctx)
+	if err != nil {
+		return err
+	}
+	d.began = now
+	if d.within != nil {
+		by = now.Add(*d.within)
+	}
+	for more := true; more; {
+		if err := w.ready(ctx, d); err != nil {
+			return err
+		}
+		if more, err = w.time.next(ctx, by); err != nil {
+			return err
+		}
+	}
+	d.report.Left, err = w.left(ctx)
+	return err
+}
+
+// ready performs what is ready, and what that makes ready.
+func (w *Worker) ready(ctx context.Context, d *drain) error {
+	for {
+		// Its present stands still meanwhile, or is the clock's.
+		now, err := w.time.now(ctx)
+		if err != nil {
+			return err
+		}
+		shift := time.Until(now)
+		n, err := w.engine.RunReady(ctx, func(job *stint.Job, x stint.Execution) bool {
+			return d.note(job, x, shift)
+		})
+		if err := errors.Join(err, d.err); err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// note adds a run to the report, and says whether to go on.
+func (d *drain) note(job *stint.Job, x stint.Execution, shift time.Duration) bool {
+	run := runOf(job, x)
+	if x.Started.IsZero() {
+		run.At = x.Ended
+	}
+	run.At = run.At.Add(shift)
+	run.After = max(0, run.At.Sub(d.began)).Round(time.Millisecond)
+	d.report.Runs = append(d.report.Runs, run)
+	if len(d.report.Runs) < d.limit {
+		return true
+	}
+	d.err = d.report.endless(d.limit)
+	return false
+}
+
+// endless says that there is no end to it, and whose fault that seems to be.
+func (r *Report) endless(limit int) error {
+	runs, kinds := map[stint.ID]int{}, map[string]int{}
+	var most *Run
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		runs[run.Job.ID]++
+		kinds[run.Job.Kind]++
+		if most == nil || runs[run.Job.ID] >= runs[most.Job.ID] {
+			most = run
+		}
+	}
+	if n := runs[most.Job.ID]; n > 1 {
+		return fmt.Errorf("there is no end to it after %d runs: job %d (%s) ran %d times, the last one %s; see Limit",
+			limit, most.Job.ID, most.Job.Kind, n, most.Outcome)
+	}
+	return fmt.Errorf("there is no end to it after %d runs: %d of the kind %s, each of another job; see Limit",
+		limit, kinds[most.Job.Kind], most.Job.Kind)
+}

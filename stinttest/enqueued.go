@@ -1,0 +1,205 @@
+package stinttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Want is something that is asked of an enqueued job.
+type Want func(*wanted)
+
+// wanted is all that is asked.
+type wanted struct {
+	checks []func(*stint.JobInfo) string // each says what is wrong, or nothing
+	times  int                           // how many must fit; negative: any but none
+}
+
+func (w *wanted) must(check func(*stint.JobInfo) string) { w.checks = append(w.checks, check) }
+
+// Where asks that the arguments are as a function says. Arguments that do not
+// decode do not fit.
+func Where[A any](fits func(args A) bool) Want {
+	return func(w *wanted) {
+		w.must(func(job *stint.JobInfo) string {
+			var args A
+			if err := json.Unmarshal(job.Args, &args); err != nil {
+				return "its arguments are no " + fmt.Sprintf("%T", args)
+			}
+			if !fits(args) {
+				return "its arguments"
+			}
+			return ""
+		})
+	}
+}
+
+// InQueue asks that the job is, or was, in a queue.
+func InQueue(name string) Want {
+	return Like("its queue is not "+name, func(job *stint.JobInfo) bool { return job.Queue == name })
+}
+
+// WithTag asks for a tag.
+func WithTag(tag string) Want {
+	return Like("it has no tag "+tag, func(job *stint.JobInfo) bool { return slices.Contains(job.Tags, tag) })
+}
+
+// WithPriority asks for a priority.
+func WithPriority(p int) Want {
+	return Like(fmt.Sprintf("its priority is not %d", p), func(job *stint.JobInfo) bool { return job.Priority == p })
+}
+
+// InState asks that the job is in a state: [stint.Scheduled], say, for one that
+// waits for its time.
+func InState(state stint.State) Want {
+	return Like("it is not "+string(state), func(job *stint.JobInfo) bool { return job.State == state })
+}
+
+// DueIn asks that the job was to wait for so long from its enqueue, give or take
+// a second.
+func DueIn(d time.Duration) Want {
+	return Like(fmt.Sprintf("it is not due in %v", d), func(job *stint.JobInfo) bool {
+		return (job.Due.Sub(job.Created) - d).Abs() <= time.Second
+	})
+}
+
+// Like asks for anything else. The text says what is wrong with a job that does
+// not fit.
+func Like(otherwise string, fits func(job *stint.JobInfo) bool) Want {
+	return func(w *wanted) {
+		w.must(func(job *stint.JobInfo) string {
+			if fits(job) {
+				return ""
+			}
+			return otherwise
+		})
+	}
+}
+
+// Times asks that exactly so many jobs fit. Without it one is enough.
+func Times(n int) Want { return func(w *wanted) { w.times = n } }
+
+// Enqueued fails the test unless a job of the kind was enqueued that is as
+// wanted, be it done or not, and returns those that are, oldest first. The failure
+// lists what was enqueued instead.
+//
+// A kind that others declare, such as "sh", is stint.NewKind[json.RawMessage]("sh").
+func Enqueued[A any](t testing.TB, store stint.Inspector, kind stint.Kind[A], wants ...Want) []stint.JobInfo {
+	t.Helper()
+	return enqueued(t, store, kind.Declaration().Name, wants)
+}
+
+// NotEnqueued fails the test if a job of the kind was enqueued that is as
+// wanted.
+func NotEnqueued[A any](t testing.TB, store stint.Inspector, kind stint.Kind[A], wants ...Want) {
+	t.Helper()
+	enqueued(t, store, kind.Declaration().Name, append(slices.Clone(wants), Times(0)))
+}
+
+func enqueued(t testing.TB, store stint.Inspector, kind string, wants []Want) []stint.JobInfo {
+	t.Helper()
+	w := &wanted{times: -1}
+	for _, want := range wants {
+		want(w)
+	}
+	all, err := everything(t.Context(), store)
+	if err != nil {
+		t.Fatalf("stinttest: %v", err)
+	}
+	var fit []stint.JobInfo
+	for i := range all {
+		if w.misfit(&all[i], kind) == "" {
+			fit = append(fit, all[i])
+		}
+	}
+	if w.times < 0 && len(fit) > 0 || w.times == len(fit) {
+		return fit
+	}
+	want := "want one at least"
+	if w.times >= 0 {
+		want = fmt.Sprintf("want %d", w.times)
+	}
+	t.Errorf("stinttest: %d jobs of the kind %s are as wanted, %s\n%s", len(fit), kind, want, w.table(all, kind))
+	return fit
+}
+
+// misfit says why a job is not what is wanted; nothing if it is.
+func (w *wanted) misfit(job *stint.JobInfo, kind string) string {
+	if job.Kind != kind {
+		return "its kind"
+	}
+	var all []string
+	for _, check := range w.checks {
+		if why := check(job); why != "" {
+			all = append(all, why)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// everything lists all jobs, oldest first.
+func everything(ctx context.Context, store stint.Inspector) ([]stint.JobInfo, error) {
+	var all []stint.JobInfo
+	filter := stint.Filter{Limit: 1000}
+	for {
+		page, err := store.Jobs(ctx, filter)
+		if err != nil {
+			return nil, fmt.Errorf("look for what was enqueued: %w", err)
+		}
+		all = append(all, page...)
+		if len(page) < filter.Limit {
+			slices.Reverse(all)
+			return all, nil
+		}
+		filter.Before = page[len(page)-1].ID
+	}
+}
+
+// listed is how many jobs a failure lists, and how much of their arguments.
+const (
+	listed    = 30
+	shownArgs = 80
+)
+
+// table lists what was enqueued, and what is wrong with each: the jobs of the
+// kind first, as far as there is room.
+func (w *wanted) table(all []stint.JobInfo, kind string) string {
+	if len(all) == 0 {
+		return "nothing was enqueued"
+	}
+	jobs := slices.Clone(all)
+	slices.SortStableFunc(jobs, func(a, b stint.JobInfo) int {
+		switch of := a.Kind == kind; {
+		case of == (b.Kind == kind):
+			return 0
+		case of:
+			return -1
+		}
+		return 1
+	})
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "job\tkind\tqueue\tstate\tin\targs\tbut")
+	for i := range jobs[:min(len(jobs), listed)] {
+		job := &jobs[i]
+		args := string(job.Args)
+		if len(args) > shownArgs {
+			args = strings.ToValidUTF8(args[:shownArgs], "") + "…"
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%v\t%s\t%s\n", job.ID, job.Kind, job.Queue, job.State,
+			job.Due.Sub(job.Created).Round(time.Millisecond), args, w.misfit(job, kind))
+	}
+	_ = table.Flush()
+	text := trimLines(b.String())
+	if more := len(jobs) - listed; more > 0 {
+		text += fmt.Sprintf("\nand %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+package stinttest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// Store is what is needed of a database. Those of packages sqlite and postgres
+// are such stores.
+type Store interface {
+	stint.Store
+	stint.Immediate
+	stint.Inspector
+	stint.Operator
+}
+
+// Worker performs the jobs of a store for one test. It belongs to the test's
+// goroutine.
+type Worker struct {
+	t      testing.TB
+	store  Store
+	client *stint.Client
+	mux    *stint.Mux
+	engine *engine.Engine
+	config engine.Config
+	time   timeline
+
+	mu    sync.Mutex // guards begun: events come from the engine's goroutines
+	begun stint.Job  // the last one
+}
+
+// New makes a worker with an SQLite database in memory, which is gone when the
+// test ends. A transaction of the caller's cannot reach it: a program that
+// enqueues in its own transactions is tested with [On].
+//
+// In a bubble call it inside, where its goroutines belong.
+func New(t testing.TB, mux *stint.Mux, config ...engine.Config) *Worker {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Memory)
+	if err != nil {
+		t.Fatalf("stinttest: %v", err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return On(t, store, mux, config...)
+}
+
+// On makes a worker for a store of the caller's, who closes it. No engine may
+// work on it meanwhile, or the jobs are divided between the two.
+//
+// A configuration is the one of the program's engine: its Queues, Client, Version
+// and OnEvent count here too. Slots do not, since one job runs at a time.
+func On(t testing.TB, store Store, mux *stint.Mux, config ...engine.Config) *Worker {
+	t.Helper()
+	w := &Worker{t: t, store: store, mux: mux}
+	if len(config) > 0 {
+		w.config = config[0]
+	}
+	w.client = w.config.Client
+	if w.client == nil {
+		w.client = stint.NewClient(store)
+	}
+	c := w.config
+	c.OnEvent = w.hear
+	if bubble() {
+		w.time = &jumping{store: store}
+		c.TimeToLive = time.Minute // handlers may let hours pass; each beat is a write
+	} else {
+		w.time = newReckoned(store)
+	}
+	var err error
+	if w.engine, err = engine.New(store, mux, c); err != nil {
+		t.Fatalf("stinttest: %v", err)
+	}
+	return w
+}
+
+// Client is a client of the worker's store: the one of its configuration, or a
+// plain one.
+func (w *Worker) Client() *stint.Client { return w.client }
+
+// Store is the worker's store, to look at.
+func (w *Worker) Store() Store { return w.store }
+
+// hear logs what went wrong beside the jobs, such as in a hook, and remembers
+// what began.
+func (w *Worker) hear(e stint.Event) {
+	switch e.Type {
+	case stint.EventTrouble:
+		w.t.Logf("stinttest: %s: %v", e.Doing, e.Err)
+	case stint.EventStarted:
+		w.mu.Lock()
+		w.begun = *e.Job
+		w.mu.Unlock()
+	}
+	if w.config.OnEvent != nil {
+		w.config.OnEvent(e)
+	}
+}
+
+// bubble tells whether the caller is in one of synctest's.
+func bubble() (in bool) {
+	defer func() { _ = recover() }() // outside, Wait panics
+	synctest.Wait()
+	return true
+}
+
+// timeline is the time of a test, which passes from one job to the next.
+type timeline interface {
+	// now is its present.
+	now(ctx context.Context) (time.Time, error)
+
+	// next makes the job ready that is due first, moving time ahead for it. It
+	// reports false when none waits, or none that is due by a given instant
+	// (zero: whenever); then that instant is the present.
+	next(ctx context.Context, by time.Time) (bool, error)
+}

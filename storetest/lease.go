@@ -1,0 +1,350 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// term is longer than any test takes, and short one that passes in it.
+const (
+	term  = time.Hour
+	short = 20 * time.Millisecond
+)
+
+var leaseTests = []test{
+	{"One engine gets it, the others are told who has it, and a renewal moves its end only", func(t *T) {
+		a, b := t.join("k"), t.join("k")
+		first := t.acquires(a, "x", term)
+		if first.Instance != a.Info.Instance || first.Host != a.Info.Host || first.Expires.Sub(first.Renewed) != term || !first.Acquired.Equal(first.Renewed) {
+			t.Errorf("the lease is %+v", first)
+		}
+		t.refused(b, "x", a)
+		again := t.acquires(a, "x", 2*term)
+		if !again.Acquired.Equal(first.Acquired) || again.Expires.Sub(again.Renewed) != 2*term || again.Renewed.Before(first.Renewed) {
+			t.Errorf("renewed it is %+v, after %+v", again, first)
+		}
+		t.leases(map[string]*Worker{"x": a})
+	}},
+	{"Each name is a lease of its own, exactly as it is written", func(t *T) {
+		a, b := t.join("k"), t.join("k")
+		names := []string{"a", "A", "a b", "ä", "%", "x'y", strings.Repeat("l", stint.MaxName)}
+		want := map[string]*Worker{}
+		for i, name := range names {
+			want[name] = []*Worker{a, b}[i%2]
+			t.acquires(want[name], name, term)
+		}
+		t.leases(want)
+	}},
+	{"Bad names and times are refused", func(t *T) {
+		l, w := t.leaser(), t.join("k")
+		for _, name := range []string{"", "a\nb", " a", strings.Repeat("l", stint.MaxName+1), "a\x00b", "\xff"} {
+			if _, err := l.Acquire(t.ctx, name, w.Info.Token, term); !errors.Is(err, stint.ErrInvalid) {
+				t.Errorf("acquiring %.20q gives %v", name, err)
+			}
+			if _, _, err := l.Depose(t.ctx, name, "", ""); !errors.Is(err, stint.ErrInvalid) {
+				t.Errorf("freeing %.20q gives %v", name, err)
+			}
+		}
+		for _, d := range []time.Duration{0, -1, time.Microsecond, 25 * time.Hour} {
+			if _, err := l.Acquire(t.ctx, "x", w.Info.Token, d); !errors.Is(err, stint.ErrInvalid) {
+				t.Errorf("acquiring for %v gives %v", d, err)
+			}
+		}
+		t.leases(nil)
+	}},
+	{"When its time is over another one gets it, and who had it begins anew", func(t *T) {
+		a, b := t.join("k"), t.join("k")
+		var first stint.Lease
+		t.until(func() bool { first = t.acquire(a, "x", short); return first.Engine == a.Info.Token })
+		t.until(func() bool { return t.acquire(b, "x", short).Engine == b.Info.Token })
+		if second := t.leaseOf("x"); second.Acquired.Before(first.Expires) && second.Engine != 0 {
+			t.Errorf("it was acquired at %v, before %v", second.Acquired, first.Expires)
+		}
+		t.until(func() bool { return t.acquire(a, "x", short).Engine == a.Info.Token })
+		t.until(func() bool { return t.leaseOf("x").Engine == 0 })
+		if l := t.acquires(a, "x", term); !l.Acquired.After(first.Expires) {
+			t.Errorf("it holds the lease since %v, and was without it after %v", l.Acquired, first.Expires)
+		}
+	}},
+	{"Who resigns does it for himself, and another one gets the lease at once", func(t *T) {
+		a, b := t.join("k"), t.join("k")
+		t.acquires(a, "x", term)
+		t.resigns(b, "x", false)
+		t.resigns(a, "y", false)
+		t.refused(b, "x", a)
+		t.resigns(a, "x", true)
+		t.leases(map[string]*Worker{"x": nil})
+		t.resigns(a, "x", false)
+		t.acquires(b, "x", term)
+		t.resigns(a, "x", false)
+		t.refused(a, "x", b)
+	}},
+	{"The buried hold nothing and get nothing, and neither does who never joined", func(t *T) {
+		a, b := t.join("k"), t.join("k")
+		for _, bury := range []func(*Worker){
+			func(w *Worker) { w.Leave() },
+			func(w *Worker) { t.must(errOf(Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token}, Judge))) },
+		} {
+			t.acquires(a, "x", term)
+			bury(a)
+			t.leases(map[string]*Worker{"x": nil})
+			t.buried(a, "x")
+			t.acquires(b, "x", term)
+			t.buried(a, "x")
+			t.refused(b, "x", b)
+			t.resigns(b, "x", true)
+			a = t.join("k")
+		}
+		t.buried(NewWorker(t, t.Store), "never")
+		t.leases(map[string]*Worker{"x": nil})
+	}},
+	{"Who is deposed waits as long as his lease was for, and everybody else may have it", func(t *T) {
+		l, a, b := t.leaser(), t.join("k"), t.join("k")
+		if _, had, err := l.Depose(t.ctx, "x", "ann", "why"); had || err != nil {
+			t.Errorf("freeing what nobody holds gives %v, %v", had, err)
+		}
+		was := t.acquires(a, "x", term)
+		before := t.now()
+		d, had, err := l.Depose(t.ctx, "x", "ann\x00", "it hangs\xff")
+		t.must(err)
+		if !had || d.Engine != a.Info.Token || d.Instance != a.Info.Instance || d.Host != a.Info.Host ||
+			d.At.Before(before) || d.Until.Sub(d.At) != was.Expires.Sub(was.Renewed) || !strings.HasPrefix(d.By, "ann") || !strings.HasPrefix(d.Why, "it hangs") {
+			t.Errorf("it says %v, %+v", had, d)
+		}
+		t.leases(map[string]*Worker{"x": nil})
+		if again := t.acquire(a, "x", term); again.Engine != 0 || again.Deposed != d {
+			t.Errorf("the deposed gets %+v", again)
+		}
+		t.resigns(a, "x", false)
+		if again := t.acquires(b, "x", term); again.Deposed != d {
+			t.Errorf("it is not told who was deposed: %+v", again)
+		}
+		t.refused(a, "x", b)
+		if _, had, err = l.Depose(t.ctx, "x", "", ""); !had || err != nil {
+			t.Errorf("freeing it gives %v, %v", had, err)
+		}
+		t.until(func() bool { // somebody else was deposed since
+			t.acquire(a, "x", short)
+			d, had, err := l.Depose(t.ctx, "x", "", "")
+			t.must(err)
+			return had && d.Engine == a.Info.Token
+		})
+		t.until(func() bool { return t.acquire(a, "x", short).Engine == a.Info.Token })
+	}},
+	{"Engines are rung when a lease is resigned and when somebody frees it", func(t *T) {
+		l, w := t.leaser(), t.join("k")
+		bell := t.listen(t.Store)
+		bell.wait("when it began to listen")
+		t.acquires(w, "x", term)
+		bell.rings("when it is resigned", func() { t.resigns(w, "x", true) })
+		t.acquires(w, "x", term)
+		bell.rings("when it is freed", func() { t.must(errOf2(l.Depose(t.ctx, "x", "", ""))) })
+	}},
+	{"Of many who want it at once one gets it, however often it is free", func(t *T) {
+		workers := []*Worker{t.join("k"), t.join("k"), t.join("k"), t.join("k")}
+		other, _ := t.again().(stint.Leaser)
+		stores := []stint.Leaser{t.leaser(), other}
+		for range 10 {
+			won := make(chan *Worker, 2*len(workers))
+			errs := atOnce(2*len(workers), func(i int) error {
+				w := workers[i/2]
+				l, err := stores[i%2].Acquire(t.ctx, "x", w.Info.Token, term)
+				if err == nil && l.Engine == w.Info.Token {
+					won <- w
+				}
+				return err
+			})
+			t.must(errors.Join(errs...))
+			close(won)
+			first := <-won
+			for w := range won {
+				if w != first {
+					t.Errorf("two have it at once")
+				}
+			}
+			if first == nil {
+				t.Fatal("nobody has it")
+			}
+			t.resigns(first, "x", true)
+		}
+	}},
+	{"The times of holders never overlap, whoever comes and goes", leaseStorm},
+	{"A call whose context has ended takes nothing", func(t *T) {
+		w := t.join("k")
+		ended, cancel := context.WithCancel(t.ctx)
+		cancel()
+		if _, err := t.leaser().Acquire(ended, "x", w.Info.Token, term); err == nil {
+			t.Error("it succeeded")
+		}
+		t.leases(nil)
+	}},
+}
+
+// leaseStorm has engines take a lease for moments, join and be buried. What
+// each was granted, from when to when, must not overlap with what another one
+// was.
+func leaseStorm(t *T) {
+	type tenure struct {
+		engine stint.Token
+		from   time.Time
+	}
+	var (
+		l  = t.leaser()
+		mu sync.Mutex
+		to = map[tenure]time.Time{} // by when it ended at the latest
+	)
+	held := func(l stint.Lease, end time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		to[tenure{l.Engine, l.Acquired}] = end
+	}
+	errs := atOnce(4, func(i int) error {
+		for range 4 {
+			w := NewWorker(t, t.Store, "k")
+			if err := w.TryJoin(t.ctx); err != nil {
+				return err
+			}
+			for n := range 10 {
+				got, err := l.Acquire(t.ctx, "x", w.Info.Token, 3*time.Millisecond)
+				if err != nil {
+					return err
+				}
+				if got.Engine != w.Info.Token {
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				held(got, got.Expires)
+				if n%3 == i%3 {
+					if _, err := l.Resign(t.ctx, "x", w.Info.Token); err != nil {
+						return err
+					}
+					held(got, got.Renewed) // some time later, in truth
+				}
+			}
+			if _, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, Judge); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	t.must(errors.Join(errs...))
+	if len(to) < 8 {
+		t.Fatalf("the lease was held %d times only", len(to))
+	}
+	buried := t.ledger().Buried
+	for a, end := range to {
+		if at := buried[a.engine]; at.Before(end) {
+			end = at
+		}
+		for b := range to {
+			if a.engine != b.engine && !b.from.Before(a.from) && b.from.Before(end) {
+				t.Errorf("one engine held it from %v to %v, and another from %v on", a.from, end, b.from)
+			}
+		}
+	}
+}
+
+// leaser is the store as one that gives leases.
+func (t *T) leaser() stint.Leaser {
+	t.Helper()
+	l, ok := t.Store.(stint.Leaser)
+	if !ok {
+		t.Skip("the store gives no leases")
+	}
+	return l
+}
+
+// acquire asks for a lease.
+func (t *T) acquire(w *Worker, name string, term time.Duration) stint.Lease {
+	t.Helper()
+	l, err := t.leaser().Acquire(t.ctx, name, w.Info.Token, term)
+	t.must(err)
+	return l
+}
+
+// acquires checks that an engine gets a lease.
+func (t *T) acquires(w *Worker, name string, term time.Duration) stint.Lease {
+	t.Helper()
+	l := t.acquire(w, name, term)
+	if l.Engine != w.Info.Token || l.Name != name {
+		t.Fatalf("of the lease %q it says %+v, want it to be held by %s", name, l, w.Info.Instance)
+	}
+	return l
+}
+
+// refused checks that who asks for a lease is told that another one has it.
+func (t *T) refused(asks *Worker, name string, has *Worker) {
+	t.Helper()
+	if l := t.acquire(asks, name, term); l.Engine != has.Info.Token || l.Instance != has.Info.Instance || l.Acquired.IsZero() {
+		t.Errorf("of the lease %q it says %+v, want it to be held by %s", name, l, has.Info.Instance)
+	}
+}
+
+// buried checks that an engine is told that it is in no roster.
+func (t *T) buried(w *Worker, name string) {
+	t.Helper()
+	if _, err := t.leaser().Acquire(t.ctx, name, w.Info.Token, term); !errors.Is(err, stint.ErrBuried) {
+		t.Errorf("acquiring %q gives %v, want ErrBuried", name, err)
+	}
+}
+
+func (t *T) resigns(w *Worker, name string, want bool) {
+	t.Helper()
+	had, err := t.leaser().Resign(t.ctx, name, w.Info.Token)
+	t.must(err)
+	if had != want {
+		t.Errorf("resigning %q gives %v, want %v", name, had, want)
+	}
+}
+
+// leaseOf shows one lease.
+func (t *T) leaseOf(name string) stint.Lease {
+	t.Helper()
+	all, err := t.leaser().Leases(t.ctx)
+	t.must(err)
+	i := slices.IndexFunc(all, func(l stint.Lease) bool { return l.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no lease %q among %+v", name, all)
+	}
+	return all[i]
+}
+
+// leases checks who has which; nil for a free one.
+func (t *T) leases(want map[string]*Worker) {
+	t.Helper()
+	all, err := t.leaser().Leases(t.ctx)
+	t.must(err)
+	var names []string
+	for _, l := range all {
+		names = append(names, l.Name)
+		var token stint.Token
+		instance := ""
+		if w := want[l.Name]; w != nil {
+			token, instance = w.Info.Token, w.Info.Instance
+		}
+		if _, known := want[l.Name]; !known || l.Engine != token || l.Instance != instance || (token == 0) != l.Expires.IsZero() {
+			t.Errorf("of a lease people see %+v, want it to be held by %q", l, instance)
+		}
+	}
+	if len(names) != len(want) || !slices.IsSorted(names) {
+		t.Errorf("people see the leases %q, want %d sorted by name", names, len(want))
+	}
+}
+
+// until waits for what passing time must bring about soon.
+func (t *T) until(done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it never came")
+		}
+	}
+}
+
+func errOf2[A, B any](_ A, _ B, err error) error { return err }

@@ -1,0 +1,281 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+func (m *model) WriteMetrics(_ context.Context, x stint.Metrics) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	x.Kinds = maps.Clone(x.Kinds)
+	if !m.is("takes an engine's clock for its own") {
+		x.At = time.Now()
+	}
+	i := slices.IndexFunc(m.metrics, func(y stint.Metrics) bool {
+		return y.Instance == x.Instance && (y.Since.Equal(x.Since) || m.is("knows engines by their names"))
+	})
+	switch {
+	case i >= 0 && m.is("keeps the first figures"):
+		return nil
+	case i >= 0:
+		m.metrics = slices.Delete(m.metrics, i, i+1)
+	}
+	m.metrics = append(m.metrics, x)
+	return nil
+}
+
+func (m *model) EngineMetrics(context.Context) ([]stint.Metrics, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := slices.Clone(m.metrics)
+	if !m.is("lists the oldest figures first") {
+		slices.Reverse(list)
+	}
+	return list, nil
+}
+
+// modelAttempt is an attempt that began.
+type modelAttempt struct {
+	stint.Stats
+	id           stint.ID
+	ended        time.Time
+	took, waited time.Duration
+	ran          bool
+}
+
+// attempts lists those of some rows.
+func (d *database) attempts(is func(*row) bool) []modelAttempt {
+	var all []modelAttempt
+	for _, r := range d.visible(func(r *row) bool { return r.entry != nil && is(r) }) {
+		x := d.done[r.entry.Pos]
+		if x == nil || x.Slot == 0 && x.Outcome != stint.OutcomeLost && !d.is("counts what did not begin") {
+			continue
+		}
+		a := modelAttempt{id: r.id, ended: x.finished, took: x.finished.Sub(x.started), ran: x.Slot > 0}
+		a.Kind, a.Queue, a.Outcome = r.entry.Kind, r.entry.Queue, x.Outcome
+		ready := r.entry.Ready
+		if d.is("measures from the enqueue") {
+			ready = r.entry.Created
+		}
+		if a.waited = max(0, x.started.Sub(ready)); d.is("counts what did not begin") {
+			a.ran = true
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+func (m *model) SumUp(context.Context) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.is("sums up twice") {
+		m.gone = append(m.gone, m.attempts(func(*row) bool { return true })...)
+	}
+	return false, nil
+}
+
+func (m *model) Stats(_ context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from, to := f.Hours()
+	if m.is("bounds statistics by the minute") {
+		from, to = f.From, f.To
+	}
+	var list []stint.Stats
+	for _, a := range append(m.attempts(func(*row) bool { return true }), m.gone...) {
+		hour := a.ended.UTC().Truncate(time.Hour)
+		if f.Kind != "" && a.Kind != f.Kind || f.Queue != "" && a.Queue != f.Queue || hour.Before(from) || !to.IsZero() && !hour.Before(to) {
+			continue
+		}
+		row := a.Stats
+		if f.Hourly {
+			row.Hour = hour
+		}
+		if a.ran || m.is("takes the lost for short") {
+			row.Ran(a.took, a.waited, a.ended)
+		} else {
+			row.Lost()
+		}
+		list = append(list, row)
+	}
+	return stint.MergeStats(list), nil
+}
+
+// modelDue is a job that nobody has claimed.
+type modelDue struct {
+	stint.JobInfo
+	due time.Time // zero while a retry function is to decide
+}
+
+func (d *database) unclaimed(f stint.AnalyticsFilter) []modelDue {
+	var all []modelDue
+	for _, r := range d.visible(func(r *row) bool { return r.wait != nil || r.entry != nil && d.done[r.entry.Pos] == nil && !r.taken }) {
+		job := d.jobRow(r.id)
+		j := modelDue{JobInfo: d.show(job, []*row{r}), due: r.due}
+		if r.entry != nil {
+			j.due = r.entry.Ready
+		}
+		if _, cancelled := d.cancelled[r.id]; cancelled && !d.is("queues the cancelled") || !d.chosen(f, j.Queue, j.Kind, j.Tags) {
+			continue
+		}
+		all = append(all, j)
+	}
+	return all
+}
+
+func (d *database) chosen(f stint.AnalyticsFilter, queue, kind string, tags []string) bool {
+	return (f.Queue == "" || f.Queue == queue) && (f.Kind == "" || f.Kind == kind) &&
+		(f.Tag == "" || slices.Contains(tags, f.Tag) || d.is("analyzes any tag"))
+}
+
+func (m *model) Analyze(_ context.Context, f stint.AnalyticsFilter) (stint.Analytics, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := stint.Analytics{At: f.At}
+	if a.At.IsZero() {
+		a.At = time.Now()
+	}
+	for _, j := range m.unclaimed(f) {
+		if !j.due.IsZero() && !j.due.After(a.At) || m.is("takes the postponed for queued") {
+			a.Queued++
+		} else {
+			a.Postponed++
+		}
+	}
+	for _, c := range m.claims {
+		e := m.engine(c.Engine)
+		alive := e != nil && (m.held[c.Engine] || time.Since(e.Beat) <= e.TimeToLive) || m.is("sees no zombies")
+		for _, pos := range m.unfinished(c) {
+			i := slices.IndexFunc(m.rows, func(r *row) bool { return r.entry != nil && r.entry.Pos == pos })
+			job := m.jobRow(m.rows[i].id).job
+			switch {
+			case !m.chosen(f, m.rows[i].entry.Queue, m.rows[i].entry.Kind, job.Tags):
+			case alive:
+				a.Running++
+			default:
+				a.Zombies++
+			}
+		}
+	}
+	var took, waited []time.Duration
+	for _, x := range m.attempts(func(*row) bool { return true }) {
+		in := x.ended.After(a.At.Add(-time.Minute)) && !x.ended.After(a.At) || m.is("takes all time for a minute")
+		if in && x.ran && m.chosen(f, x.Queue, x.Kind, m.jobRow(x.id).job.Tags) {
+			took, waited = append(took, x.took), append(waited, x.waited)
+		}
+	}
+	a.Ended, a.PerSecond = int64(len(took)), float64(len(took))/60
+	a.Latency, a.Execution = m.spread(waited), m.spread(took)
+	return a, nil
+}
+
+func (d *database) spread(all []time.Duration) (s stint.Spread) {
+	if len(all) == 0 {
+		return s
+	}
+	slices.Sort(all)
+	rank := func(percent int) time.Duration {
+		n := 0
+		for n*100 < len(all)*percent {
+			n++
+		}
+		if d.is("takes the rank below") && n > 1 {
+			n--
+		}
+		return all[n-1]
+	}
+	for _, d := range all {
+		s.Mean += d
+	}
+	s.Mean = (s.Mean / time.Duration(len(all))).Truncate(time.Microsecond)
+	if s.P50, s.P95, s.P99 = rank(50), rank(95), rank(99); d.is("takes the mean for the median") {
+		s.P50 = s.Mean
+	}
+	return s
+}
+
+func (m *model) DueBy(_ context.Context, field stint.Field, f stint.AnalyticsFilter, limit int) ([]stint.DueGroup, error) {
+	if err := field.Check(); err != nil && !m.is("groups by anything") {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f.At.IsZero() {
+		f.At = time.Now()
+	}
+	groups, none := map[string]int64{}, int64(0)
+	for _, j := range m.unclaimed(f) {
+		if j.due.IsZero() || j.due.After(f.At) {
+			continue
+		}
+		values := m.says(field, j)
+		if len(values) == 0 || m.is("groups the first tag") {
+			values = append(values, "")[:1]
+		}
+		for _, v := range values {
+			if v == "" {
+				none++
+			} else {
+				groups[v]++
+			}
+		}
+	}
+	var list []stint.DueGroup
+	if none > 0 && !m.is("leaves out who says nothing") {
+		list = append(list, stint.DueGroup{Jobs: none})
+	}
+	for _, v := range slices.Sorted(maps.Keys(groups)) {
+		list = append(list, stint.DueGroup{Value: &v, Jobs: groups[v]})
+	}
+	slices.SortStableFunc(list, func(a, b stint.DueGroup) int { return cmp.Compare(b.Jobs, a.Jobs) })
+	return list[:min(len(list), cmp.Or(limit, 100))], nil
+}
+
+// says is what a field says of a job; nothing is none or empty.
+func (d *database) says(field stint.Field, j modelDue) []string {
+	switch field {
+	case stint.FieldQueue:
+		return []string{j.Queue}
+	case stint.FieldKind:
+		return []string{j.Kind}
+	case stint.FieldPriority:
+		return []string{strconv.Itoa(j.Priority)}
+	case stint.FieldURN:
+		return []string{j.URN}
+	case stint.FieldSource:
+		return []string{j.Source}
+	case stint.FieldTag:
+		return j.Tags
+	case stint.FieldCorrelation:
+		return []string{j.Correlation}
+	}
+	in, keys := field.Path()
+	raw := j.Args
+	if in == "metadata" {
+		raw = j.Metadata
+	}
+	if d.is("looks at the first key only") {
+		keys = keys[:1]
+	}
+	for _, key := range keys {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(raw, &object) != nil {
+			return nil
+		}
+		raw = object[key]
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []string{text}
+	}
+	return []string{strings.TrimSpace(string(raw))}
+}

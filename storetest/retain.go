@@ -1,0 +1,695 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// atOnceKept keeps nothing, years everything that a test makes.
+var (
+	atOnceKept = stint.Retention{Kept: stint.Kept{All: time.Microsecond}}
+	years      = stint.Retention{Kept: stint.Kept{All: 1000 * 24 * time.Hour}}
+)
+
+var retainTests = []test{
+	{"However a job ended it goes when it is old, with all that is known of it", everyEnd},
+	{"What has not ended is not touched, wherever it is", func(t *T) {
+		t.undecided("f")
+		all := t.oneOfEach()
+		marked := t.enqueue(job("k", stint.Queue("marked")))[0]
+		t.cancel("", marked)
+		before := t.ledger()
+		t.retain(years)
+		after := t.ledger()
+		if len(after.Entries) != len(before.Entries) || len(after.Executions) != len(before.Executions) || len(after.Claims) != len(before.Claims) {
+			t.Errorf("something young is gone: %d of %d entries are left", len(after.Entries), len(before.Entries))
+		}
+		if n := t.retain(atOnceKept)[stint.RetainJobs]; n != 3 {
+			t.Errorf("%d jobs were deleted, want 3", n)
+		}
+		left := t.ledger()
+		var gone []stint.ID
+		for state, id := range all {
+			if state.Final() {
+				gone = append(gone, id)
+			}
+		}
+		t.gone(gone...)
+		for _, part := range []struct {
+			name      string
+			was, want int
+		}{
+			{"entries", countOf(before.Entries, func(e stint.LedgerEntry) bool { return !slices.Contains(gone, e.Job) }), len(left.Entries)},
+			{"executions", countOf(before.Executions, func(x stint.LedgerExecution) bool { return !slices.Contains(gone, x.Job) }), len(left.Executions)},
+			{"waits", len(before.Waiting), len(left.Waiting)},
+			{"jobs", len(before.Jobs) - len(gone), len(left.Jobs)},
+		} {
+			if part.was != part.want {
+				t.Errorf("of what has not ended %d %s are left, want %d", part.want, part.name, part.was)
+			}
+		}
+		for state, id := range all {
+			if !state.Final() {
+				t.state(id, state)
+			}
+		}
+		t.state(marked, stint.Cancelled)
+	}},
+	{"Age counts from the end of the job, not from its enqueue", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		e := w.One()
+		time.Sleep(400 * time.Millisecond)
+		w.Complete(e)
+		ended := t.clock()
+		t.retain(stint.Retention{Kept: stint.Kept{All: 350 * time.Millisecond}})
+		if t.clock().Sub(ended) < 350*time.Millisecond { // else the machine was slow
+			t.state(id, stint.Completed)
+		}
+		time.Sleep(350 * time.Millisecond)
+		t.retain(stint.Retention{Kept: stint.Kept{All: 350 * time.Millisecond}})
+		t.gone(id)
+	}},
+	{"Each state and each queue has its own time", func(t *T) {
+		w := t.join("k")
+		ids := map[string]stint.ID{}
+		for _, queue := range []string{"a", "b", "c"} {
+			for _, end := range []stint.Ending{completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, {Outcome: stint.OutcomeCancelled}} {
+				id := t.enqueue(job("k", stint.Queue(queue)))[0]
+				w.Finish(end, w.One())
+				ids[queue+":"+string(end.Outcome.State())] = id
+			}
+		}
+		left := func(want ...string) {
+			t.Helper()
+			var all []stint.ID
+			for _, name := range want {
+				all = append(all, ids[name])
+			}
+			slices.SortFunc(all, func(a, b stint.ID) int { return int(b - a) })
+			if got := t.list(stint.Filter{}); !slices.Equal(got, all) {
+				t.Errorf("there are %v, want %v: %v", got, all, want)
+			}
+		}
+		now := time.Microsecond
+		t.retain(stint.Retention{
+			Kept: stint.Kept{All: stint.Forever, Cancelled: now},
+			Queues: map[string]stint.Kept{
+				"b": {Completed: now}, "c": {All: stint.Forever}, "A": {All: now}, "none": {All: now},
+			},
+		})
+		left("a:completed", "a:failed", "b:failed", "c:completed", "c:failed", "c:cancelled")
+		t.retain(stint.Retention{Kept: stint.Kept{Failed: now}, Queues: map[string]stint.Kept{"b": {Failed: time.Hour}}})
+		left("a:completed", "b:failed", "c:completed", "c:cancelled")
+		t.retain(stint.Retention{Kept: stint.Kept{All: stint.Forever}})
+		left("a:completed", "b:failed", "c:completed", "c:cancelled")
+		t.retain(stint.Retention{})
+		left("a:completed", "b:failed", "c:completed", "c:cancelled")
+		t.retain(atOnceKept)
+		left()
+	}},
+	{"A step looks at as much as it may, and the next one goes on behind it", func(t *T) {
+		w := t.join("k")
+		ids := t.enqueue(jobs(10, "k")...)
+		for range ids {
+			w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
+		}
+		w.Leave()
+		var counts []int
+		for r := (stint.RetainStep{Part: stint.RetainJobs, Limit: 4, Keep: atOnceKept}); ; {
+			done := t.step(r)
+			if counts = append(counts, done.Deleted); !done.More {
+				break
+			}
+			r.From = done.Next
+		}
+		if !slices.Equal(counts, []int{4, 4, 2}) {
+			t.Errorf("the steps deleted %v jobs, want 4, 4 and 2", counts)
+		}
+		claims := 0
+		for r := (stint.RetainStep{Part: stint.RetainClaims, Limit: 4, Keep: atOnceKept}); ; {
+			done := t.step(r)
+			if done.Deleted > 4 {
+				t.Errorf("a step deleted %d claims", done.Deleted)
+			}
+			if claims += done.Deleted; !done.More {
+				break
+			}
+			r.From = done.Next
+		}
+		if claims != 9 && claims != 8 { // the newest may need another one
+			t.Errorf("%d claims were deleted of 10, want all but the newest", claims)
+		}
+	}},
+	{"A pass goes on where the last one came to, and one from the beginning finds what ended late", func(t *T) {
+		w := t.join("k")
+		first := t.enqueue(job("k"))[0]
+		late := w.One()
+		second := t.enqueue(job("k"))[0]
+		w.Complete(w.One())
+		done := t.step(stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: atOnceKept})
+		t.gone(second)
+		w.Complete(late)
+		third := t.enqueue(job("k"))[0]
+		w.Complete(w.One())
+		t.step(stint.RetainStep{Part: stint.RetainJobs, From: done.Next, Limit: 10, Keep: atOnceKept})
+		t.gone(third)
+		t.retain(atOnceKept)
+		t.gone(first)
+	}},
+	{"A step may be about one age only, and says where the first job is that is yet too young", func(t *T) {
+		w := t.join("k")
+		keep := stint.Retention{Kept: stint.Kept{All: time.Microsecond}, Queues: map[string]stint.Kept{"long": {All: 200 * time.Millisecond}, "ever": {All: stint.Forever}}}
+		var ids []stint.ID
+		for _, queue := range []string{"ever", "long", "short", "long", "short"} {
+			ids = append(ids, t.enqueue(job("k", stint.Queue(queue)))...)
+		}
+		entries := w.ClaimAll()
+		time.Sleep(250 * time.Millisecond) // it was appended long ago, and ends now
+		slices.SortFunc(entries, func(a, b stint.Entry) int { return int(a.Pos - b.Pos) })
+		w.Complete(entries...)
+		ended := t.clock()
+		time.Sleep(2 * time.Millisecond)
+		long := stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: keep, Age: 200 * time.Millisecond}
+		done := t.step(long)
+		if t.clock().Sub(ended) > 150*time.Millisecond {
+			t.Skip("the machine is too slow for this one")
+		}
+		if first := entries[1].Pos; done.Deleted != 0 || done.More || done.Next.Pos != entries[4].Pos || done.Young.Pos >= first || done.Young.Pos < entries[0].Pos {
+			t.Errorf("the first step says %+v, want nothing deleted and the mark in front of position %d", done, first)
+		}
+		other := t.step(stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: keep, Age: time.Microsecond})
+		if other.Deleted != 2 || other.Young != (stint.RetainMark{}) {
+			t.Errorf("a step for another age says %+v, want two deleted and nobody too young", other)
+		}
+		time.Sleep(200 * time.Millisecond)
+		long.From = done.Young
+		if done = t.step(long); done.Deleted != 2 {
+			t.Errorf("the next step says %+v, want two deleted", done)
+		}
+		t.gone(ids[1:]...)
+		t.state(ids[0], stint.Completed)
+	}},
+	{"A lane goes on where it was when all of it is gone", func(t *T) {
+		last := stint.ID(0)
+		for range 3 {
+			w := t.join("k")
+			ids := t.enqueue(jobs(6, "k")...)
+			if ids[0] <= last {
+				t.Errorf("job %d came after job %d", ids[0], last)
+			}
+			last = ids[5]
+			var got []stint.ID
+			for range 3 {
+				entries := w.Claim(lane(stint.DefaultQueue), 2)
+				got = append(got, jobIDs(entries)...)
+				w.Complete(entries...)
+			}
+			if !slices.Equal(got, ids) {
+				t.Fatalf("claimed %v, want %v", got, ids)
+			}
+			w.Leave()
+			t.retain(atOnceKept)
+			l := t.ledger()
+			if len(l.Entries)+len(l.Executions) != 0 || len(l.Claims) == 0 || len(l.Claims) > 2 { // the newest may need another one
+				t.Errorf("%d entries, %d executions and %d claims are left, want the newest claim", len(l.Entries), len(l.Executions), len(l.Claims))
+			}
+			if again := t.join("k").ClaimAll(); len(again) != 0 {
+				t.Errorf("claimed %v again", jobIDs(again))
+			}
+		}
+	}},
+	{"A claim stays while any of its jobs does", func(t *T) {
+		ids := t.enqueue(jobs(6, "k")...)
+		w := t.join("k")
+		first := w.Claim(lane(stint.DefaultQueue), 3)
+		w.Complete(w.Claim(lane(stint.DefaultQueue), 2)...)
+		w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
+		w.Complete(first[:2]...)
+		w.Finish(failure, first[2])
+		w.Leave()
+		t.retain(atOnceKept)
+		t.gone(ids[0], ids[1], ids[3], ids[4], ids[5])
+		t.state(ids[2], stint.Retrying)
+		if claims := t.ledger().Claims; len(claims) < 2 || claims[0].N != 1 || claims[len(claims)-1].N != 3 {
+			t.Errorf("the claims %+v are left, want the first and the newest", claims)
+		}
+	}},
+	{"What was in progress when a frontier passed is taken, whatever was deleted meanwhile", func(t *T) {
+		if t.SingleWriter {
+			t.Skip("commits come in the order of the log")
+		}
+		tx := t.begin()
+		late := t.enqueueIn(tx, jobs(3, "k")...)
+		w := t.join("k")
+		var n int
+		for range 4 {
+			t.enqueue(job("k"))
+			w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
+			n++
+		}
+		w.Leave()
+		t.retain(atOnceKept)
+		if left := t.list(stint.Filter{}); len(left) != 0 {
+			t.Errorf("%v are left", left)
+		}
+		t.must(tx.Commit())
+		again := t.join("k")
+		entries := again.ClaimAll()
+		if got := jobIDs(entries); !slices.Equal(got, late) {
+			t.Errorf("claimed %v, want %v", got, late)
+		}
+		again.Complete(entries...)
+		again.Leave()
+		t.retain(atOnceKept)
+		if claims := t.ledger().Claims; len(claims) == 0 || len(claims) > 2 {
+			t.Errorf("%d claims are left of %d, want the newest", len(claims), n+1)
+		}
+	}},
+	{"An outcome that is repeated does not bring back what was deleted, and its claim is there", func(t *T) {
+		ids := t.enqueue(jobs(2, "k")...)
+		w := t.join("k")
+		e := w.Claim(lane(stint.DefaultQueue), 1)[0]
+		x := w.Conclude(e, completed)
+		_, err := w.TryFinish(t.ctx, x)
+		t.must(err)
+		other := w.Claim(lane(stint.DefaultQueue), 1)[0]
+		w.Complete(other)
+		t.retain(atOnceKept)
+		t.gone(ids...)
+		if n, err := w.TryFinish(t.ctx, x); err != nil || n != 0 {
+			t.Errorf("the repetition recorded %d, error %v", n, err)
+		}
+		t.gone(ids...)
+		// Once it knows that all is recorded, it names the claim no more.
+		t.until(func() bool {
+			t.enqueue(job("k"))
+			w.Complete(w.ClaimAll()...)
+			_, err = w.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: w.serial, Low: w.serial + 1})
+			t.must(err)
+			t.retain(atOnceKept)
+			claims := t.ledger().Claims
+			return len(claims) == 0 || claims[0].N > 2
+		})
+	}},
+	{"Under a lease it is done by its holder only", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		a, b := t.join("k"), t.join("k")
+		a.Complete(a.ClaimAll()...)
+		b.ClaimAll()
+		under := func(w *Worker) stint.RetainStep {
+			return stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: atOnceKept, Under: stint.Tenure{Lease: "x", Engine: w.Info.Token}}
+		}
+		refused := func(w *Worker) {
+			t.Helper()
+			for _, part := range stint.RetainParts {
+				r := under(w)
+				r.Part = part
+				if _, err := t.retainer().Retain(t.ctx, r); !errors.Is(err, stint.ErrNotHeld) {
+					t.Errorf("%s gives %v, want ErrNotHeld", part, err)
+				}
+			}
+			t.state(id, stint.Completed)
+		}
+		refused(a)
+		t.acquires(a, "x", term)
+		refused(b)
+		t.resigns(a, "x", true)
+		refused(a)
+		t.acquires(a, "x", term)
+		t.must(errOf2(t.leaser().Depose(t.ctx, "x", "", "")))
+		refused(a)
+		t.acquire(b, "x", short)
+		t.until(func() bool { return t.leaseOf("x").Engine == 0 })
+		refused(b)
+		t.acquires(b, "x", term)
+		b.Leave()
+		refused(b)
+		c := t.join("k")
+		t.acquires(c, "x", term)
+		t.must(errOf(t.retainer().Retain(t.ctx, under(c))))
+		t.gone(id)
+	}},
+	{"The key of what was deleted is remembered for a day, whatever jobs are kept for", func(t *T) {
+		a := job("k", stint.IdempotencyKey("a"))
+		first := t.keyed(a)[0].ID
+		w := t.join("k")
+		w.Complete(w.One())
+		t.retain(atOnceKept)
+		t.gone(first)
+		if r := t.keyed(a)[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
+			t.Errorf("it is answered with %+v, want a duplicate of job %d", r, first)
+		}
+	}},
+	{"Engines are remembered while something of theirs is left, and then forgotten", func(t *T) {
+		claims, decides, idle, lives := t.join("k"), t.join("k"), t.join("k"), t.join("k")
+		kept := t.enqueue(job("k", stint.Queue("kept")))[0]
+		claims.Complete(claims.ClaimAll()...)
+		t.undecided("f")
+		t.decided(decides, 1, t.decisions(retry.Decision{})...)
+		claims.Leave()
+		decides.Leave()
+		idle.Leave()
+		known := func(want ...*Worker) {
+			t.Helper()
+			l := t.ledger()
+			for _, w := range []*Worker{claims, decides, idle} {
+				if _, is := l.Buried[w.Info.Token]; is != slices.Contains(want, w) {
+					t.Errorf("%s is remembered: %v", w.Info.Instance, is)
+				}
+			}
+		}
+		t.retain(years)
+		known(claims, decides, idle)
+		t.retain(stint.Retention{Kept: stint.Kept{All: time.Hour, Completed: time.Microsecond}, Queues: map[string]stint.Kept{"kept": {All: time.Hour}}})
+		known(claims, decides)
+		if x := t.info(kept).Executions[0]; x.Instance != claims.Info.Instance {
+			t.Errorf("what is left was done by %q, want %q", x.Instance, claims.Info.Instance)
+		}
+		// Of a lane's newest claim the engine is remembered too.
+		w := t.join("k")
+		t.until(func() bool {
+			t.enqueue(job("k"), job("k", stint.Queue("kept")))
+			w.Complete(w.ClaimAll()...)
+			t.retain(atOnceKept)
+			return len(t.ledger().Buried) == 0
+		})
+		if _, err := w.Store.Beat(t.ctx, lives.Info.Token, stint.Beat{}); err != nil {
+			t.Errorf("an engine that lives: %v", err)
+		}
+	}},
+	{"What is no part is refused, and a call whose context has ended deletes nothing", func(t *T) {
+		r := t.retainer()
+		if _, err := r.Retain(t.ctx, stint.RetainStep{Part: "x", Limit: 1}); !errors.Is(err, stint.ErrInvalid) {
+			t.Errorf("it gives %v", err)
+		}
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		w.Complete(w.One())
+		ended, cancel := context.WithCancel(t.ctx)
+		cancel()
+		if _, err := r.Retain(ended, stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: atOnceKept}); err == nil {
+			t.Error("it succeeded")
+		}
+		t.state(id, stint.Completed)
+	}},
+	{"Whatever goes on beside it, each job is deleted once it has ended, and none before", retainStorm},
+}
+
+// everyEnd brings jobs to an end in every way there is.
+func everyEnd(t *T) {
+	no := stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}
+	w := t.join("k")
+	ended := map[string]stint.ID{}
+	again := func(name string, end stint.Ending, last stint.Ending) {
+		id := t.enqueue(rich())[0]
+		x := w.Conclude(w.One(), end)
+		x.Next.Delay = 0
+		t.must(errOf(w.TryFinish(t.ctx, x)))
+		if x.Next.Wait {
+			t.promoteAll(1)
+		}
+		w.Finish(last, w.One())
+		ended[name] = id
+	}
+	for name, end := range map[string]stint.Ending{
+		"completed": completed, "failed": no, "cancelled by its handler": {Outcome: stint.OutcomeCancelled}, "expired": {Outcome: stint.OutcomeExpired},
+	} {
+		ended[name] = t.enqueue(rich())[0]
+		w.Finish(end, w.One())
+		again("retried, then "+name, failure, end)
+		again("snoozed, then "+name, stint.Ending{Outcome: stint.OutcomeSnoozed}, end)
+		again("returned, then "+name, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, end)
+	}
+
+	due := t.enqueue(job("k", stint.In(time.Millisecond)))[0]
+	t.due()
+	t.promoteAll(1)
+	w.Complete(w.One())
+	ended["promoted"] = due
+
+	ended["lost for good"] = t.enqueue(job("k", stint.MaxLosses(0)))[0]
+	dies := t.join("k")
+	dies.Beat(dies.One().Pos)
+	dies.Leave()
+	t.state(ended["lost for good"], stint.Failed)
+	ended["lost once"] = t.enqueue(job("k"))[0]
+	dies = t.join("k")
+	dies.Beat(dies.One().Pos)
+	dies.Leave()
+	w.Complete(w.One())
+
+	ended["cancelled before it was ready"] = t.enqueue(job("k", stint.In(time.Hour)))[0]
+	ended["cancelled between attempts"] = t.enqueue(job("k"))[0]
+	w.Finish(failure, w.One())
+	ended["cancelled while it was ready"] = t.enqueue(job("k"))[0]
+	t.cancel("", ended["cancelled before it was ready"], ended["cancelled between attempts"], ended["cancelled while it was ready"])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.One())
+
+	ended["decided"] = t.undecided("f")[0]
+	t.decided(w, 1, t.decisions(retry.Decision{})...)
+	ended["decided, and then cancelled"] = t.undecided("f")[0]
+	t.cancel("", ended["decided, and then cancelled"])
+
+	ended["recovered"] = t.enqueue(rich())[0]
+	w.Finish(no, w.One())
+	ended["what recovered it"] = t.recovers(ended["recovered"], stint.Again{})
+	w.Complete(w.One())
+
+	for name, id := range ended {
+		if s := t.info(id).State; !s.Final() {
+			t.Fatalf("%s: it is %s", name, s)
+		}
+	}
+	t.retain(years)
+	for name, id := range ended {
+		if _, err := t.Store.Job(t.ctx, id); err != nil {
+			t.Errorf("%s: young, and %v", name, err)
+		}
+	}
+	w.Leave()
+	t.retain(atOnceKept)
+	for name, id := range ended {
+		if _, err := t.Store.Job(t.ctx, id); !errors.Is(err, stint.ErrNotFound) {
+			t.Errorf("%s: it is there, error %v", name, err)
+		}
+	}
+	t.gone(slices.Collect(maps.Values(ended))...)
+	if left := t.list(stint.Filter{Tag: rich().Tags[0]}); len(left) != 0 {
+		t.Errorf("by tag there are %v", left)
+	}
+	t.recount()
+	if l := t.ledger(); len(l.Entries)+len(l.Executions)+len(l.Waiting)+len(l.Jobs) != 0 {
+		t.Errorf("%d entries, %d executions, %d waits and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Waiting), len(l.Jobs))
+	}
+}
+
+// retainStorm deletes what ended a moment ago, all the time, while engines
+// work, die and repeat themselves. Whoever records a final outcome notes it: at
+// the end each job has had one.
+func retainStorm(t *T) {
+	const workers, producers, each = 3, 2, 150
+	var (
+		mu     sync.Mutex
+		finals = map[stint.ID]int{}
+		all    []stint.ID
+		seed   = NewSeed(t)
+		other  = t.again()
+		ends   = make(chan struct{})
+		wg     sync.WaitGroup
+		stores = []Store{t.Store, other}
+		errs   = make(chan error, 20)
+	)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	t.ctx = ctx
+	stalls := time.AfterFunc(10*time.Second, func() { // a job that is gone never ends
+		errs <- errors.New("no job ended for a long time")
+		cancel()
+	})
+	defer stalls.Stop()
+	try := func(f func() error) {
+		wg.Go(func() {
+			if err := f(); err != nil && ctx.Err() == nil {
+				errs <- err
+				cancel()
+			}
+		})
+	}
+	done := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(all) == producers*each && len(finals) == len(all) || ctx.Err() != nil
+	}
+	note := func(xs []stint.Execution) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, x := range xs {
+			if x.Final {
+				finals[x.Job]++
+				stalls.Reset(10 * time.Second)
+			}
+		}
+	}
+	for p := range producers {
+		try(func() error {
+			for range each / 10 {
+				ids, err := stint.NewClient(stores[p%2]).EnqueueMany(t.ctx, jobs(10, "k", stint.Retry(retry.Fixed(3, time.Millisecond))))
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				all = append(all, ids...)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	for i := range workers {
+		rng := seed.Rand(fmt.Sprint("worker ", i))
+		try(func() error { return retainWork(t, stores[i%2], rng, done, note) })
+	}
+	try(func() error {
+		for !done() {
+			if _, err := t.Store.Promote(t.ctx, time.Time{}, 50); err != nil {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+		close(ends)
+		return nil
+	})
+	try(func() error {
+		for {
+			for _, part := range stint.RetainParts {
+				r := stint.RetainStep{Part: part, Limit: 20, Keep: atOnceKept}
+				for more := true; more; {
+					got, err := other.(stint.Retainer).Retain(t.ctx, r)
+					if err != nil {
+						return fmt.Errorf("retain: %w", err)
+					}
+					r.From, more = got.Next, got.More
+				}
+			}
+			select {
+			case <-ends:
+				return nil
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	wg.Wait()
+	stalls.Stop()
+	t.ctx = t.Context()
+	select {
+	case err := <-errs:
+		t.Fatal(err)
+	default:
+	}
+	for id, n := range finals {
+		if n != 1 {
+			t.Errorf("job %d ended %d times", id, n)
+		}
+	}
+	t.retain(atOnceKept)
+	if l := t.ledger(); len(l.Entries)+len(l.Executions)+len(l.Jobs) != 0 {
+		t.Errorf("%d entries, %d executions and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Jobs))
+	}
+}
+
+// retainWork is one engine after the other, some of which die.
+func retainWork(t *T, s Store, rng *rand.Rand, done func() bool, note func([]stint.Execution)) error {
+	for !done() {
+		w := NewWorker(t, s, "k")
+		if err := w.TryJoin(t.ctx); err != nil {
+			return err
+		}
+		for turn := 0; turn < 10+rng.IntN(20) && !done(); turn++ {
+			entries, err := w.TryClaimAll(t.ctx, 1+rng.IntN(10))
+			if err != nil {
+				return err
+			}
+			var batch []stint.Execution
+			for i, e := range entries {
+				if i%5 == 4 {
+					continue // it dies with the engine
+				}
+				end := []stint.Ending{
+					completed, completed, failure, {Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond},
+					{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeCancelled},
+				}[rng.IntN(6)]
+				batch = append(batch, w.Conclude(e, end))
+			}
+			if _, err := w.TryFinish(t.ctx, batch...); err != nil {
+				return err
+			}
+			note(batch)
+			time.Sleep(time.Duration(rng.IntN(2)) * time.Millisecond)
+			// The answer was lost: it says it all again.
+			if n, err := w.TryFinish(t.ctx, batch...); err != nil || n != 0 {
+				return fmt.Errorf("a repetition recorded %d of %d, error %w", n, len(batch), err)
+			}
+		}
+		if _, err := Bury(t.ctx, s, stint.Burial{Engine: w.Info.Token}, Judge); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retainer is the store as one that deletes what is old.
+func (t *T) retainer() stint.Retainer {
+	t.Helper()
+	r, ok := t.Store.(stint.Retainer)
+	if !ok {
+		t.Skip("the store keeps everything")
+	}
+	return r
+}
+
+// step does one step.
+func (t *T) step(r stint.RetainStep) stint.Retained {
+	t.Helper()
+	done, err := t.retainer().Retain(t.ctx, r)
+	t.must(err)
+	return done
+}
+
+// retain goes through everything once, in small steps, and tells how much of
+// each part was deleted.
+func (t *T) retain(keep stint.Retention) map[stint.RetainPart]int {
+	t.Helper()
+	time.Sleep(2 * time.Millisecond) // what ended just now is older than a moment
+	all := map[stint.RetainPart]int{}
+	for _, part := range stint.RetainParts {
+		r := stint.RetainStep{Part: part, Limit: 3, Keep: keep}
+		for more := true; more; {
+			done := t.step(r)
+			all[part] += done.Deleted
+			if done.More && done.Next == r.From && part != stint.RetainKeys {
+				t.Fatalf("the part %s does not come further than %+v", part, r.From)
+			}
+			r.From, more = done.Next, done.More
+		}
+	}
+	return all
+}
+
+// countOf counts what is something.
+func countOf[V any](all []V, is func(V) bool) (n int) {
+	for _, v := range all {
+		if is(v) {
+			n++
+		}
+	}
+	return n
+}

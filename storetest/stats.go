@@ -1,0 +1,170 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stint-go/stint"
+)
+
+// statsTests compare sums with those that the tests make of the executions.
+var statsTests = []test{
+	{"Whatever happens meanwhile, the sums are those of the executions, also of deleted ones", statsStorm},
+	{"Many who sum up at once count nothing twice", func(t *T) {
+		b, w := newBook(t), t.join("k")
+		others := []stint.Statistician{t.statistician(), t.again().(stint.Statistician)}
+		for range 5 {
+			t.enqueue(jobs(20, "k")...)
+			entries := b.note(w.ClaimAll())
+			for i, err := range atOnce(8, func(i int) error {
+				if i == 0 {
+					var done []stint.Execution
+					for _, e := range entries {
+						done = append(done, w.Conclude(e, completed))
+					}
+					b.finish(w, done...)
+					return nil
+				}
+				_, err := others[i%2].SumUp(t.ctx)
+				return err
+			}) {
+				if err != nil {
+					t.Errorf("number %d: %v", i, err)
+				}
+			}
+			t.sums(b, stint.StatsFilter{})
+		}
+	}},
+	{"Hours are those of UTC, and a filter means whole ones", func(t *T) {
+		b, w := newBook(t), t.join("k")
+		t.enqueue(jobs(8, "k")...)
+		now := time.Now()
+		for i, e := range b.note(w.ClaimAll()) {
+			x := w.Conclude(e, completed)
+			x.Ended = now.Add(-time.Duration(i) * 50 * time.Minute)
+			x.Started = x.Ended.Add(-time.Duration(i) * time.Second)
+			b.finish(w, x)
+			t.sumUp()
+		}
+		for _, f := range []stint.StatsFilter{
+			{Hourly: true}, {Hourly: true, From: now.Add(-2 * time.Hour)}, {From: now.Add(-2 * time.Hour)}, {To: now.Add(-2 * time.Hour)},
+			{From: now.Truncate(time.Hour)}, {To: now.Truncate(time.Hour), Hourly: true},
+			{From: now.Add(-3 * time.Hour), To: now.Add(-time.Hour), Hourly: true}, {From: now.Add(time.Hour)},
+		} {
+			t.sums(b, f)
+		}
+	}},
+	{"Where nothing began there are no sums", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		w := t.join("k")
+		entries := w.ClaimAll()
+		x := w.Conclude(entries[0], stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront})
+		x.Slot, x.Started = 0, time.Time{}
+		y := w.Conclude(entries[1], stint.Ending{Outcome: stint.OutcomeExpired})
+		y.Slot, y.Started = 0, time.Time{}
+		if _, err := w.TryFinish(t.ctx, x, y); err != nil {
+			t.Fatal(err)
+		}
+		t.cancel("", ids[0])
+		w.Leave()
+		t.sumUp()
+		if list, err := t.statistician().Stats(t.ctx, stint.StatsFilter{}); err != nil || len(list) != 0 {
+			t.Errorf("they are %+v, error %v", list, err)
+		}
+	}},
+}
+
+// statsStorm does with jobs of two kinds and queues what can be done, in any
+// order, and compares after each step.
+func statsStorm(t *T) {
+	rnd := NewSeed(t).Rand("storm")
+	b, w := newBook(t), t.join("a", "b")
+	pick := func(names ...string) string { return names[rnd.IntN(len(names))] }
+	var held []stint.Entry
+	for step := range 60 {
+		switch what := rnd.IntN(10); {
+		case what < 2 || step == 0:
+			for range 1 + rnd.IntN(6) {
+				t.enqueue(job(pick("a", "b"), stint.Queue(pick("p", "q")), stint.Priority(rnd.IntN(2))))
+			}
+		case what < 4:
+			held = append(held, b.note(w.ClaimAll())...)
+		case what < 7 && len(held) > 0:
+			n := 1 + rnd.IntN(len(held))
+			var done []stint.Execution
+			for _, e := range held[:n] {
+				x := w.Conclude(e, []stint.Ending{
+					completed, completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
+					{Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront},
+				}[rnd.IntN(7)])
+				if x.Outcome == stint.OutcomeReturned && rnd.IntN(2) == 0 {
+					x.Slot = 0 // it did not begin
+				}
+				if rnd.IntN(4) == 0 {
+					x.Ended = x.Ended.Add(-time.Duration(rnd.Int64N(int64(3 * time.Hour))))
+				}
+				x.Started = x.Ended.Add(-time.Duration(rnd.Int64N(int64(20 * time.Millisecond))))
+				done = append(done, x)
+			}
+			held = held[n:]
+			b.finish(w, done...)
+		case what == 7 && rnd.IntN(2) == 0:
+			b.retain(atOnceKept)
+		case what == 7:
+			var ids []stint.ID
+			for _, id := range t.list(stint.Filter{States: []stint.State{stint.Completed, stint.Failed, stint.Cancelled}}) {
+				if rnd.IntN(2) == 0 {
+					ids = append(ids, id)
+				}
+			}
+			b.delete(ids...)
+		case what == 8:
+			_, err := t.Store.Promote(t.ctx, time.Time{}, 100)
+			t.must(err)
+			if rnd.IntN(3) > 0 || len(held) == 0 {
+				break
+			}
+			// The engine dies, and with it what it had announced.
+			w.Beat(held[0].Pos)
+			w.Leave()
+			held, w = nil, t.join("a", "b")
+		default:
+			t.sumUp()
+		}
+		t.sums(b, stint.StatsFilter{Hourly: rnd.IntN(2) == 0, Kind: pick("", "a", "b"), Queue: pick("", "", "p", "q")})
+	}
+	t.sums(b, stint.StatsFilter{Hourly: true})
+}
+
+func (t *T) statistician() stint.Statistician {
+	t.Helper()
+	s, ok := t.Store.(stint.Statistician)
+	if !ok {
+		t.Skip("the store keeps no statistics")
+	}
+	return s
+}
+
+// sumUp sums up what there is.
+func (t *T) sumUp() {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		more, err = t.statistician().SumUp(t.ctx)
+		t.must(err)
+	}
+}
+
+// sums compares what the store says with what the book does.
+func (t *T) sums(b *book, f stint.StatsFilter) {
+	t.Helper()
+	got, err := t.statistician().Stats(t.ctx, f)
+	t.must(err)
+	utc := cmp.Transformer("utc", func(at time.Time) time.Time { return at.UTC() })
+	if diff := cmp.Diff(b.stats(f), got, utc, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%+v (-worked out +said):\n%s", f, diff)
+	}
+}
