@@ -105,8 +105,8 @@
 // asks no recurrence: he walks through the year and looks at what the clock of each
 // zone shows in each minute. What has ended is written down and deleted, so that
 // the file stays small, and forgets: a second job of an old occurrence would not
-// even meet the index that forbids it. In make test it is a week of sixty
-// schedules; make sim-year is the year.
+// even meet the index that forbids it. In make test it is a week of fifty
+// schedules, in which clocks jump; make sim-year is the year.
 //
 // # Transactions of handlers
 //

@@ -55,9 +55,9 @@ type year struct {
 // outage is a time in which there is no engine.
 type outage struct{ from, to time.Time }
 
-// runYear fires schedules for a long fake time, and returns what went wrong and a
+// runYear fires schedules for a long fake time from an instant of the year 2000 on, and returns what went wrong and a
 // summary. Bug wraps the scheduler, if it is not nil.
-func runYear(t *testing.T, seed uint64, plans []planned, long time.Duration, kills int, bug func(stint.Scheduler) stint.Scheduler) (wrong []string, summary string) {
+func runYear(t *testing.T, seed uint64, plans []planned, from time.Time, long time.Duration, kills int, bug func(stint.Scheduler) stint.Scheduler) (wrong []string, summary string) {
 	t.Helper()
 	dir, err := os.MkdirTemp(fast(), "stint-year-")
 	if err != nil {
@@ -65,6 +65,7 @@ func runYear(t *testing.T, seed uint64, plans []planned, long time.Duration, kil
 	}
 	defer os.RemoveAll(dir)
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(from))
 		watch := time.AfterFunc(long+48*time.Hour, func() { panic("sim: the bubble's time is over") })
 		defer watch.Stop()
 		store, err := sqlite.Open(t.Context(), filepath.Join(dir, "jobs.db"), sqlite.Config{Poll: -1, Readers: 1, Busy: time.Minute})
