@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,15 +27,24 @@ type ticking struct {
 	dice    *rand.Rand
 	store   chaos.TickStore
 	workers []*chaos.Keeper
-	restart func()          // of the database; nil for none
+	restart func()         // of the database; nil for none
+	proxies []*chaos.Proxy // one before each worker; none before a file
+
+	mu      sync.Mutex
 	struck  map[string]bool // by name, the lives that were ended
 	killed  int
+	aimed   int // of these, just when they fired
 	renewed int
 }
 
-func (k *ticking) start(n int, db string) {
+func (k *ticking) start(n int, db string, behind func() *chaos.Proxy) {
 	k.struck = map[string]bool{}
 	for i := range n {
+		db := db
+		if behind != nil {
+			k.proxies = append(k.proxies, behind())
+			db = k.proxies[i].URL(db)
+		}
 		k.workers = append(k.workers, k.Keep(chaos.Worker{
 			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: 3 * time.Second, Grace: 5 * time.Second,
 			Drag: 10 * time.Millisecond, Ticks: &k.ticks,
@@ -56,16 +66,44 @@ func (k *ticking) trouble() {
 			k.restart()
 			k.restart = nil
 		}
-		p := k.workers[k.dice.IntN(len(k.workers))].Process()
-		k.struck[p.Name] = true
-		if k.dice.IntN(4) > 0 {
-			p.Kill()
-			k.killed++
-		} else {
-			p.Retire()
-			k.renewed++
+		switch i := k.dice.IntN(len(k.workers)); {
+		case k.dice.IntN(4) == 0:
+			k.strike(i, (*chaos.Process).Retire, &k.renewed)
+		case k.proxies != nil && k.dice.IntN(3) > 0:
+			k.aim(i)
+		default:
+			k.strike(i, (*chaos.Process).Kill, &k.killed)
 		}
 	}
+	for _, p := range k.proxies {
+		p.Calm()
+	}
+}
+
+// strike ends the present life of a worker, and counts it.
+func (k *ticking) strike(i int, end func(*chaos.Process), count *int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.workers[i].Process()
+	k.struck[p.Name] = true
+	end(p)
+	*count++
+}
+
+// aim kills a worker when it fires next: the server gets what it sent, or not, or
+// not what commits it.
+func (k *ticking) aim(i int) {
+	match, fate := chaos.FireSent, chaos.Pass
+	if k.dice.IntN(2) == 0 {
+		match = chaos.FireCommits
+	}
+	if k.dice.IntN(2) == 0 {
+		fate = chaos.Cut
+	}
+	k.proxies[i].Once(1, match, func() chaos.Fate {
+		k.strike(i, (*chaos.Process).Kill, &k.aimed)
+		return fate
+	})
 }
 
 // due is how long until occurrences are.
@@ -81,7 +119,11 @@ func (k *ticking) due() time.Duration {
 // heeds no signal.
 func (k *ticking) settle(w *chaos.Keeper) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if p := w.Process(); !k.struck[p.Name] && chaos.Count(k.Events(p.Name), stint.EventJoined) > 0 {
+		p := w.Process()
+		k.mu.Lock()
+		struck := k.struck[p.Name]
+		k.mu.Unlock()
+		if !struck && chaos.Count(k.Events(p.Name), stint.EventJoined) > 0 {
 			return
 		}
 	}
@@ -99,8 +141,8 @@ func (k *ticking) end() {
 		lives += w.Lives
 	}
 	late := k.JudgeTicks(k.t.Context(), k.store, &k.ticks, k.step)
-	k.t.Logf("%d schedules, %v apart; %d killed, %d renewed, %d lives of %d workers; %v",
-		k.ticks.Schedules, k.step, k.killed, k.renewed, lives, len(k.workers), late)
+	k.t.Logf("%d schedules, %v apart; %d killed, %d killed when they fired, %d renewed, %d lives of %d workers; %v",
+		k.ticks.Schedules, k.step, k.killed, k.aimed, k.renewed, lives, len(k.workers), late)
 }
 
 // All are due at the same instants, which is the worst that schedules can do. The
@@ -124,7 +166,7 @@ func TestFiveEnginesFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
 		k.ticks = chaos.Ticks{Schedules: 1000, Recurrence: "* * * * *", Until: time.Now().Add(minutes(t) + 30*time.Second)}
 		k.restart = func() { server.Restart(pgtest.Immediate) }
 	}
-	k.start(5, w.url)
+	k.start(5, w.url, w.behind)
 	k.trouble()
 	k.end()
 	t.Logf("%d engines were buried", w.Burials(t.Context(), w.ground))
@@ -143,7 +185,7 @@ func TestProcessesOnOneFileFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing
 		dice:  rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 33)),
 		ticks: chaos.Ticks{Schedules: 50, Recurrence: "every 1s", Until: time.Now().Add(6 * time.Second)},
 	}
-	k.start(3, path)
+	k.start(3, path, nil)
 	k.trouble()
 	k.end()
 }
