@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func (k *ticking) trouble() {
 		case k.dice.IntN(4) == 0:
 			k.strike(i, (*chaos.Process).Retire, &k.renewed)
 		case k.proxies != nil && k.dice.IntN(3) > 0:
-			k.aim(i)
+			k.aim()
 		default:
 			k.strike(i, (*chaos.Process).Kill, &k.killed)
 		}
@@ -90,9 +91,10 @@ func (k *ticking) strike(i int, end func(*chaos.Process), count *int) {
 	*count++
 }
 
-// aim kills a worker when it fires next: the server gets what it sent, or not, or
-// not what commits it.
-func (k *ticking) aim(i int) {
+// aim kills the worker that fires next, which is the first that tries to, and so
+// most likely the one that does: the server gets what it sent, or not, or not what
+// commits it.
+func (k *ticking) aim() {
 	match, fate := chaos.FireSent, chaos.Pass
 	if k.dice.IntN(2) == 0 {
 		match = chaos.FireCommits
@@ -100,10 +102,16 @@ func (k *ticking) aim(i int) {
 	if k.dice.IntN(2) == 0 {
 		fate = chaos.Cut
 	}
-	k.proxies[i].Once(1, match, func() chaos.Fate {
-		k.strike(i, (*chaos.Process).Kill, &k.aimed)
-		return fate
-	})
+	var done atomic.Bool
+	for i, p := range k.proxies {
+		p.Once(1, match, func() chaos.Fate {
+			if done.Swap(true) {
+				return chaos.Pass
+			}
+			k.strike(i, (*chaos.Process).Kill, &k.aimed)
+			return fate
+		})
+	}
 }
 
 // due is how long until occurrences are.
