@@ -95,11 +95,11 @@ func (k *ticking) strike(i int, end func(*chaos.Process), count *int) {
 // most likely the one that does: the server gets what it sent, or not, or not what
 // commits it.
 func (k *ticking) aim() {
-	match, fate := chaos.FireSent, chaos.Pass
-	if k.dice.IntN(2) == 0 {
-		match = chaos.FireCommits
+	match, fate := chaos.FireCommits, chaos.Pass
+	if k.dice.IntN(4) == 0 {
+		match = chaos.FireSent
 	}
-	if k.dice.IntN(2) == 0 {
+	if k.dice.IntN(4) == 0 {
 		fate = chaos.Cut
 	}
 	var done atomic.Bool
