@@ -31,6 +31,8 @@ type ticking struct {
 	restart func()         // of the database; nil for none
 	proxies []*chaos.Proxy // one before each worker; none before a file
 
+	later sync.WaitGroup // kills under way
+
 	mu      sync.Mutex
 	struck  map[string]bool // by name, the lives that were ended
 	killed  int
@@ -79,6 +81,7 @@ func (k *ticking) trouble() {
 	for _, p := range k.proxies {
 		p.Calm()
 	}
+	k.later.Wait()
 }
 
 // strike ends the present life of a worker, and counts it.
@@ -95,7 +98,7 @@ func (k *ticking) strike(i int, end func(*chaos.Process), count *int) {
 // most likely the one that does: the server gets what it sent, or not, or not what
 // commits it.
 func (k *ticking) aim() {
-	match, fate := chaos.FireCommits, chaos.Pass
+	match, fate := chaos.FireCommits, chaos.Mute
 	if k.dice.IntN(4) == 0 {
 		match = chaos.FireSent
 	}
@@ -108,7 +111,8 @@ func (k *ticking) aim() {
 			if done.Swap(true) {
 				return chaos.Pass
 			}
-			k.strike(i, (*chaos.Process).Kill, &k.aimed)
+			// Not before the message goes on: another one would be faster.
+			k.later.Go(func() { k.strike(i, (*chaos.Process).Kill, &k.aimed) })
 			return fate
 		})
 	}
