@@ -46,7 +46,7 @@ var jumps = []jump{
 
 // calendars is in how many of 100 seeds there are schedules: they nearly double
 // what a seed costs.
-const calendars = 14
+const calendars = 12
 
 func newCalendar(seed Seed) *calendar {
 	d := roll(seed.N, "calendar", 0)

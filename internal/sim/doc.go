@@ -81,7 +81,7 @@
 //
 // # Schedules
 //
-// In every seventh seed the engines declare schedules when they join: intervals,
+// In every eighth seed the engines declare schedules when they join: intervals,
 // minutes, a function that few engines have, and in half of these seeds, which
 // begin just before a clock jumps, a time of that night. Somebody pauses them,
 // resumes, removes and runs them, and declares them with other settings. A firing
