@@ -81,7 +81,7 @@ func (m mutant) open(t *testing.T, url string) *Store {
 var mutants = []mutant{
 	{
 		name: "isolation is not looked at", trap: "Claims refuse every isolation but read committed",
-		replace: []string{"if current_setting('transaction_isolation') <> 'read committed' then", "if false then"},
+		replace: []string{"as $$\nbegin\n  if current_setting('transaction_isolation') <> 'read committed' then", "as $$\nbegin\n  if false then"},
 	},
 	{
 		name: "the frontier is read before the lock", trap: "A claim that waited for the lane reads what was claimed meanwhile",
@@ -185,7 +185,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an outcome that is there is an error", trap: "Repeating a batch in part adds no second successor",
-		replace: []string{"    on conflict do nothing\n    returning x.pos\n", "    returning x.pos\n"},
+		replace: []string{"    on conflict do nothing\n    returning x.pos, x.finished\n", "    returning x.pos, x.finished\n"},
 	},
 	{
 		name: "every successor is written", trap: "Repeating a batch in part adds no second successor",

@@ -47,7 +47,7 @@ func (b *bench) further(upto string) {
 
 var sumTraps = []trap{
 	{"What a transaction records that began before the sums went on is in them", func(b *bench) error {
-		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		exec(b, b.s, sumAtOnceSQL)
 		b.enqueue(1)
 		w := b.join()
 		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
@@ -64,7 +64,7 @@ var sumTraps = []trap{
 		return b.summed(1)
 	}},
 	{"What is recorded long after it ended is in the sums", func(b *bench) error {
-		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		exec(b, b.s, sumAtOnceSQL)
 		b.enqueue(2)
 		w := b.join()
 		done := conclude(w, completed, w.Claim(normal, 2))
@@ -82,7 +82,7 @@ var sumTraps = []trap{
 		return nil
 	}},
 	{"Who records late waits for whoever sums up, and is counted once", func(b *bench) error {
-		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		exec(b, b.s, sumAtOnceSQL)
 		b.enqueue(1)
 		w := b.join()
 		done := conclude(w, completed, w.Claim(normal, 1))
@@ -120,7 +120,7 @@ var sumTraps = []trap{
 		return b.summed(1)
 	}},
 	{"Who sums up while somebody else does finds nothing to do", func(b *bench) error {
-		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		exec(b, b.s, sumAtOnceSQL)
 		if _, err := b.s.SumUp(b.Context()); err != nil {
 			return err
 		}
