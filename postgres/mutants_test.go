@@ -323,6 +323,10 @@ var mutants = []mutant{
 		replace: []string{"    perform stint.sum_late(done);", "    null;"},
 	},
 	{
+		name: "late is what the clock says", trap: "What is recorded when the clock was set back is in the sums",
+		replace: []string{" or oldest < (select greatest(m.until, m.aim) from stint.summed m)", ""},
+	},
+	{
 		name: "who records late does not wait for whoever sums up", trap: "Who records late waits for whoever sums up, and is counted once",
 		replace: []string{"from stint.summed m for share;\n  perform stint.add_sums('-infinity'", "from stint.summed m;\n  perform stint.add_sums('-infinity'"},
 	},
