@@ -152,6 +152,31 @@ var upkeepTraps = []trap{
 		}
 		return nil
 	}},
+	{"What came while the clock was ahead keeps nothing behind it", func(b *bench) error {
+		w := b.join()
+		for range 2 {
+			b.enqueue(1)
+			w.Complete(w.Claim(normal, 1)...)
+		}
+		b.enqueue(1)
+		w.Claim(normal, 1)
+		_, err := b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Low: 1 << 40})
+		b.must(err)
+		b.longAgo()
+		exec(b, b.s, `update stint.entries set created = created + interval '10 years' where pos = (select min(pos) from stint.entries)`)
+		exec(b, b.s, `update stint.executions set finished = finished + interval '10 years' where pos = (select min(pos) from stint.executions)`)
+		exec(b, b.s, `update stint.claims set made = made + interval '10 years' where n = 1`)
+		r := stint.RetainStep{Part: stint.RetainJobs, Limit: 100, Keep: stint.Retention{Kept: stint.Kept{All: time.Minute}}, Age: time.Minute}
+		done, err := b.s.Retain(b.Context(), r)
+		if b.must(err); done.Deleted != 1 || done.Young != (stint.RetainMark{}) {
+			return fmt.Errorf("of the jobs it says %+v", done)
+		}
+		r.Part, r.Age = stint.RetainClaims, 0
+		if done, err = b.s.Retain(b.Context(), r); err != nil || done.Deleted != 1 {
+			return fmt.Errorf("of the claims it says %+v, error %v", done, err)
+		}
+		return nil
+	}},
 	{"A beat does not wait for whoever deletes", func(b *bench) error {
 		ids := b.enqueue(1)
 		w := b.join()
