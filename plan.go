@@ -154,7 +154,7 @@ func (p *Planner) first(s *ScheduleInfo, zone *time.Location) (time.Time, bool, 
 	if s.LastOccurrence.After(after) {
 		after = s.LastOccurrence
 	}
-	if !s.NotBefore.IsZero() && !after.After(s.NotBefore) {
+	if !s.NotBefore.IsZero() && after.Before(s.NotBefore) {
 		if s.LastOccurrence.IsZero() && strings.HasPrefix(s.Recurrence.String(), "every ") {
 			return p.bounded(s, s.NotBefore, true) // an interval begins with its bound
 		}

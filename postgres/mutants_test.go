@@ -323,6 +323,18 @@ var mutants = []mutant{
 		replace: []string{"    perform stint.sum_late(done);", "    null;"},
 	},
 	{
+		name: "retention ends where the clock was ahead", trap: "What came while the clock was ahead keeps nothing behind it",
+		replace: []string{" and r.created < ahead;", ";"},
+	},
+	{
+		name: "retention goes back to where the clock was ahead", trap: "What came while the clock was ahead keeps nothing behind it",
+		replace: []string{"elsif young is null and r.created < ahead then", "elsif young is null then"},
+	},
+	{
+		name: "late is what the clock says", trap: "What is recorded when the clock was set back is in the sums",
+		replace: []string{" or oldest < (select greatest(m.until, m.aim) from stint.summed m)", ""},
+	},
+	{
 		name: "who records late does not wait for whoever sums up", trap: "Who records late waits for whoever sums up, and is counted once",
 		replace: []string{"from stint.summed m for share;\n  perform stint.add_sums('-infinity'", "from stint.summed m;\n  perform stint.add_sums('-infinity'"},
 	},

@@ -81,6 +81,23 @@ var sumTraps = []trap{
 		}
 		return nil
 	}},
+	{"What is recorded when the clock was set back is in the sums", func(b *bench) error {
+		ids := b.enqueue(2)
+		w := b.join()
+		done := conclude(w, completed, w.Claim(normal, 2))
+		// As if that had been done while the clock was an hour ahead.
+		_, err := b.s.pool.Exec(b.Context(), b.s.sql.in(`update stint.summed set until = clock_timestamp() + interval '1 hour', aim = null`))
+		b.must(err)
+		for i := range done {
+			if _, err := w.TryFinish(b.Context(), done[i]); err != nil {
+				return err
+			}
+		}
+		if _, err := b.s.Delete(b.Context(), ids[:1]); err != nil {
+			return err
+		}
+		return b.summed(2)
+	}},
 	{"Who records late waits for whoever sums up, and is counted once", func(b *bench) error {
 		exec(b, b.s, sumAtOnceSQL)
 		b.enqueue(1)
