@@ -54,10 +54,19 @@ sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulati
 	STINT_SIM_SEEDS=$(SEEDS) STINT_SIM_FROM=$(FROM) STINT_SIM_SEED=$(SEED) STINT_SIM_REPEAT=$(REPEAT) \
 		$(GO) test -count 1 -timeout 0 -run '^TestSeeds$$' -v ./internal/sim
 
+.PHONY: sim-year
+sim-year: ## fire a thousand schedules for a year of fake time on engines that die (DAYS=366 SEED=42)
+	STINT_SIM_DAYS=$(or $(DAYS),366) STINT_SIM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -run '^TestAYearOf' -v ./internal/sim
+
 .PHONY: chaos
 chaos: postgres ## do to real processes and a real PostgreSQL what production does (MINUTES=30 SEED=42)
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) \
 		$(GO) test -count 1 -timeout 0 -run 'Mixed|Outage|ImmediateRestarts' -v ./internal/chaos
+
+.PHONY: schedules
+schedules: postgres ## fire a thousand schedules of a minute on five engines that are killed meanwhile (MINUTES=10 SEED=42)
+	STINT_CHAOS_MINUTES=$(or $(MINUTES),10) STINT_CHAOS_SEED=$(SEED) \
+		$(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
 
 .PHONY: endurance
 endurance: postgres ## do at random what programs and people do, with kills, on both databases (MINUTES=5 SEED=42)

@@ -153,7 +153,7 @@ func (p *Planner) first(s *ScheduleInfo, zone *time.Location) (time.Time, bool, 
 	if s.LastOccurrence.After(after) {
 		after = s.LastOccurrence
 	}
-	if !s.NotBefore.IsZero() && !after.After(s.NotBefore) {
+	if !s.NotBefore.IsZero() && after.Before(s.NotBefore) {
 		if _, isInterval := s.Recurrence.Interval(); isInterval && s.LastOccurrence.IsZero() {
 			return p.bounded(s, s.NotBefore, true) // it begins with its bound
 		}

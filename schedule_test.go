@@ -322,6 +322,21 @@ func TestOccurrencesStayWithinTheirBounds(t *testing.T) {
 	}
 }
 
+// Whoever says "not before now" where clocks are as one, as in a test's bubble, says
+// the very instant up to which everything is dealt with.
+func TestAScheduleMayBeginAtTheInstantAtWhichItIsDeclared(t *testing.T) {
+	for _, r := range []cron.Recurrence{cron.MustParse("0 * * * *"), cron.Every(time.Hour)} {
+		s := hourly(stint.MissedOne)
+		s.Recurrence, s.Next, s.LastOccurrence = r, time.Time{}, time.Time{}
+		s.After = at("2026-03-02 10:00:00")
+		s.NotBefore = s.After
+		turn := stint.NewTurn([]stint.ScheduleInfo{*s}, s.After, stint.NewPlanner(nil).Plan)
+		if len(turn.Plans) != 1 || !turn.Plans[0].Next.Equal(s.After.Add(time.Hour)) {
+			t.Errorf("%s: it plans %+v, problems %v", r, turn.Plans, turn.Problems)
+		}
+	}
+}
+
 func TestAScheduleGoesByTheClockOfItsZone(t *testing.T) {
 	s := hourly(stint.MissedOne)
 	s.Recurrence, s.Zone, s.Next, s.After, s.LastOccurrence = cron.MustParse("30 2 * * *"), "Europe/Berlin", time.Time{}, at("2026-03-27 12:00:00"), time.Time{}

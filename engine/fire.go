@@ -24,6 +24,11 @@ const (
 	// scheduleSpacing spaces looks out: rings come with every enqueue.
 	scheduleSpacing = 50 * time.Millisecond
 
+	// scheduleShare is the least number of times that the space between looks is
+	// longer than they are. While something pins the database's horizon, each
+	// steps over all that the schedules have been since.
+	scheduleShare = 10
+
 	// scheduleAgain is when it tries again to plan what it could not.
 	scheduleAgain = 30 * time.Second
 )
@@ -47,6 +52,7 @@ func (s *session) fire(ctx context.Context) {
 	puzzles := puzzles{}
 	for wait := newBackoff(); ctx.Err() == nil; {
 		limit, cancel := s.limit(ctx)
+		began := time.Now()
 		fired, err := store.FireSchedules(limit, stint.Firing{
 			Limit: scheduleBatch, Functions: planner.Functions(), Except: puzzles.names(time.Now()),
 		}, plan)
@@ -75,8 +81,9 @@ func (s *session) fire(ctx context.Context) {
 		if fired.Next > 0 {
 			next = min(next, fired.Next)
 		}
+		now := time.Now()
 		if s.schedulebell.wait(ctx, next) {
-			pause(ctx, min(next, scheduleSpacing))
+			pause(ctx, min(time.Until(now.Add(next)), max(scheduleSpacing, scheduleShare*now.Sub(began))))
 		}
 	}
 }

@@ -392,3 +392,50 @@ func TestWhileTheStoreFailsNothingIsLost(t *testing.T) {
 		}
 	})
 }
+
+// longLook is a store whose looks for schedules take long.
+type longLook struct {
+	stint.Store
+	stint.Scheduler
+	looks atomic.Int64
+}
+
+func (l *longLook) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
+	l.looks.Add(1)
+	doze(ctx, 20*time.Millisecond)
+	return l.Scheduler.FireSchedules(ctx, f, plan)
+}
+
+func (l *longLook) Listen(ctx context.Context, ring func()) error {
+	return l.Store.(stint.Listener).Listen(ctx, ring)
+}
+
+func TestLooksForSchedulesThatTakeLongAreFewerAndNoLater(t *testing.T) {
+	inBubble(t, 24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+		mux.Schedule(stint.Schedule{Name: "s", Recurrence: cron.Every(10 * time.Second), Job: stint.NewJob{Kind: "k"}})
+		l := &longLook{Store: s, Scheduler: s}
+		stop := start(t, l, mux, engine.Config{})
+		for range 3000 {
+			enqueue(t, s, "k", `{}`) // which rings
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := l.looks.Load(); n < 20 || n > 200 {
+			t.Errorf("in half a minute it looked %d times", n)
+		}
+		times, jobs := fired(t, s, "s")
+		if len(times) < 2 {
+			t.Errorf("it fired %v", times)
+		}
+		for i, j := range jobs {
+			if late := j.Created.Sub(times[i]); late > 45*time.Millisecond {
+				t.Errorf("the job of %v was made %v late", times[i], late)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

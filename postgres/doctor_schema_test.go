@@ -42,7 +42,7 @@ func TestTheManifestIsWhatAFreshInstallationHas(t *testing.T) {
 		if diff := cmp.Diff(manifest, got); diff != "" {
 			t.Errorf("the schema was edited, or reads differently here; make schema-page writes the manifest anew (-manifest +installed):\n%s", diff)
 		}
-		there := openStore(t, elsewhere.On(t, server), Config{Schema: elsewhereName})
+		there := openStore(t, installed.On(t, server), Config{Schema: elsewhereName})
 		if diff := cmp.Diff(got, listed(t, there)); diff != "" {
 			t.Errorf("in another schema (-stint +%s):\n%s", elsewhereName, diff)
 		}

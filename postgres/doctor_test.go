@@ -310,7 +310,7 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 			stint.SeverityProblem, "schema_altered", "view jobs", "replaced", ""},
 		"an index is gone":             {`drop index stint.entries_lane`, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", "create it"},
 		"an index is another one":      {`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`, stint.SeverityProblem, "schema_altered", "index waiting_due", "(due, job)", ""},
-		"a column is wider":            {`drop view stint.jobs; alter table stint.executions alter slot type integer`, stint.SeverityProblem, "schema_altered", "column executions.slot", "it is integer not null; this program installs smallint not null", ""},
+		"a column is wider":            {`alter table stint.kinds alter priority type integer`, stint.SeverityProblem, "schema_altered", "column kinds.priority", "it is integer not null; this program installs smallint not null", ""},
 		"a column is missing":          {`alter table stint.beats drop column asleep`, stint.SeverityProblem, "schema_missing_object", "column beats.asleep", "", ""},
 		"a column too many":            {`alter table stint.kinds add column owner text`, stint.SeverityWarning, "schema_foreign", "column kinds.owner", "may not have it", ""},
 		"a check is gone":              {`alter table stint.entries drop constraint entries_priority_check`, stint.SeverityProblem, "schema_missing_object", "constraint entries.entries_priority_check", "", ""},

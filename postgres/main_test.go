@@ -19,25 +19,13 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 var (
 	installed = pgtest.NewTemplate(func(ctx context.Context, url string) error { return install(ctx, url, Config{}) })
 	elsewhere = pgtest.NewTemplate(func(ctx context.Context, url string) error {
-		if err := install(ctx, url, Config{Schema: elsewhereName}); err != nil {
-			return err
-		}
-		return sumAtOnce(ctx, url, elsewhereName)
+		return install(ctx, url, Config{Schema: elsewhereName})
 	})
 )
 
-// sumAtOnce lets the sums follow the clock at once, which tests have no time to
+// sumAtOnceSQL lets the sums follow the clock at once, which tests have no time to
 // wait for.
-func sumAtOnce(ctx context.Context, url, schema string) error {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, "create or replace function "+pgx.Identifier{schema}.Sanitize()+
-		".sum_lag() returns interval language sql immutable as $$ select interval '1 microsecond' $$")
-	return err
-}
+const sumAtOnceSQL = `create or replace function stint.sum_lag() returns interval language sql immutable as $$ select interval '1 microsecond' $$`
 
 // elsewhereName needs quotes wherever it stands.
 const elsewhereName = "user"

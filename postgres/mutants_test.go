@@ -81,7 +81,7 @@ func (m mutant) open(t *testing.T, url string) *Store {
 var mutants = []mutant{
 	{
 		name: "isolation is not looked at", trap: "Claims refuse every isolation but read committed",
-		replace: []string{"if current_setting('transaction_isolation') <> 'read committed' then", "if false then"},
+		replace: []string{"as $$\nbegin\n  if current_setting('transaction_isolation') <> 'read committed' then", "as $$\nbegin\n  if false then"},
 	},
 	{
 		name: "the frontier is read before the lock", trap: "A claim that waited for the lane reads what was claimed meanwhile",
@@ -185,7 +185,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an outcome that is there is an error", trap: "Repeating a batch in part adds no second successor",
-		replace: []string{"    on conflict do nothing\n    returning x.pos\n", "    returning x.pos\n"},
+		replace: []string{"    on conflict do nothing\n    returning x.pos, x.finished\n", "    returning x.pos, x.finished\n"},
 	},
 	{
 		name: "every successor is written", trap: "Repeating a batch in part adds no second successor",
@@ -321,6 +321,18 @@ var mutants = []mutant{
 	{
 		name: "what is recorded late is left to the sums", trap: "What is recorded long after it ended is in the sums",
 		replace: []string{"    perform stint.sum_late(done);", "    null;"},
+	},
+	{
+		name: "retention ends where the clock was ahead", trap: "What came while the clock was ahead keeps nothing behind it",
+		replace: []string{" and r.created < ahead;", ";"},
+	},
+	{
+		name: "retention goes back to where the clock was ahead", trap: "What came while the clock was ahead keeps nothing behind it",
+		replace: []string{"elsif young is null and r.created < ahead then", "elsif young is null then"},
+	},
+	{
+		name: "late is what the clock says", trap: "What is recorded when the clock was set back is in the sums",
+		replace: []string{" or oldest < (select greatest(m.until, m.aim) from stint.summed m)", ""},
 	},
 	{
 		name: "who records late does not wait for whoever sums up", trap: "Who records late waits for whoever sums up, and is counted once",

@@ -92,9 +92,13 @@ func inlinePolicy(p retry.Policy) (*string, error) {
 	return new(string(text)), nil
 }
 
+// beatSQL passes over the note that somebody deletes something at the moment: that
+// may take long, and what waits is no sign of life. A later beat takes it away.
 const beatSQL = `
 with settled as (
-  delete from stint.deletions d where d.engine = $1 and d.serial < $2 and d.at < clock_timestamp() - interval '1 minute'
+  delete from stint.deletions d where d.engine in (
+    select o.engine from stint.deletions o
+    where o.engine = $1 and o.serial < $2 and o.at < clock_timestamp() - interval '1 minute' for update skip locked)
 )
 update stint.beats b
 set beat = clock_timestamp(), low = greatest(b.low, $2), number = greatest(b.number, $4),

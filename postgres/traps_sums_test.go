@@ -47,7 +47,7 @@ func (b *bench) further(upto string) {
 
 var sumTraps = []trap{
 	{"What a transaction records that began before the sums went on is in them", func(b *bench) error {
-		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		exec(b, b.s, sumAtOnceSQL)
 		b.enqueue(1)
 		w := b.join()
 		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
@@ -64,7 +64,7 @@ var sumTraps = []trap{
 		return b.summed(1)
 	}},
 	{"What is recorded long after it ended is in the sums", func(b *bench) error {
-		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		exec(b, b.s, sumAtOnceSQL)
 		b.enqueue(2)
 		w := b.join()
 		done := conclude(w, completed, w.Claim(normal, 2))
@@ -81,8 +81,25 @@ var sumTraps = []trap{
 		}
 		return nil
 	}},
+	{"What is recorded when the clock was set back is in the sums", func(b *bench) error {
+		ids := b.enqueue(2)
+		w := b.join()
+		done := conclude(w, completed, w.Claim(normal, 2))
+		// As if that had been done while the clock was an hour ahead.
+		_, err := b.s.pool.Exec(b.Context(), b.s.sql.in(`update stint.summed set until = clock_timestamp() + interval '1 hour', aim = null`))
+		b.must(err)
+		for i := range done {
+			if _, err := w.TryFinish(b.Context(), done[i]); err != nil {
+				return err
+			}
+		}
+		if _, err := b.s.Delete(b.Context(), ids[:1]); err != nil {
+			return err
+		}
+		return b.summed(2)
+	}},
 	{"Who records late waits for whoever sums up, and is counted once", func(b *bench) error {
-		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		exec(b, b.s, sumAtOnceSQL)
 		b.enqueue(1)
 		w := b.join()
 		done := conclude(w, completed, w.Claim(normal, 1))
@@ -120,7 +137,7 @@ var sumTraps = []trap{
 		return b.summed(1)
 	}},
 	{"Who sums up while somebody else does finds nothing to do", func(b *bench) error {
-		b.must(sumAtOnce(b.Context(), b.s.url(), "stint"))
+		exec(b, b.s, sumAtOnceSQL)
 		if _, err := b.s.SumUp(b.Context()); err != nil {
 			return err
 		}

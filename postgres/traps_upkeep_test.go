@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -148,6 +149,59 @@ var upkeepTraps = []trap{
 		}
 		if n := value[int](b, b.s.pool, `select count(*) from stint.deletions`); n != 0 {
 			return fmt.Errorf("%d engines are noted", n)
+		}
+		return nil
+	}},
+	{"What came while the clock was ahead keeps nothing behind it", func(b *bench) error {
+		w := b.join()
+		for range 2 {
+			b.enqueue(1)
+			w.Complete(w.Claim(normal, 1)...)
+		}
+		b.enqueue(1)
+		w.Claim(normal, 1)
+		_, err := b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Low: 1 << 40})
+		b.must(err)
+		b.longAgo()
+		exec(b, b.s, `update stint.entries set created = created + interval '10 years' where pos = (select min(pos) from stint.entries)`)
+		exec(b, b.s, `update stint.executions set finished = finished + interval '10 years' where pos = (select min(pos) from stint.executions)`)
+		exec(b, b.s, `update stint.claims set made = made + interval '10 years' where n = 1`)
+		r := stint.RetainStep{Part: stint.RetainJobs, Limit: 100, Keep: stint.Retention{Kept: stint.Kept{All: time.Minute}}, Age: time.Minute}
+		done, err := b.s.Retain(b.Context(), r)
+		if b.must(err); done.Deleted != 1 || done.Young != (stint.RetainMark{}) {
+			return fmt.Errorf("of the jobs it says %+v", done)
+		}
+		r.Part, r.Age = stint.RetainClaims, 0
+		if done, err = b.s.Retain(b.Context(), r); err != nil || done.Deleted != 1 {
+			return fmt.Errorf("of the claims it says %+v, error %v", done, err)
+		}
+		return nil
+	}},
+	{"A beat does not wait for whoever deletes", func(b *bench) error {
+		ids := b.enqueue(1)
+		w := b.join()
+		w.Complete(w.Claim(normal, 1)...)
+		_, err := b.s.pool.Exec(b.Context(), b.s.sql.in(`insert into stint.deletions (engine, serial, at) values ($1, 0, now() - interval '1 hour')`), w.Info.Token)
+		b.must(err)
+		tx := begin(b, b.s)
+		_, err = tx.Exec(b.Context(), b.s.sql.in(`select stint.erase($1)`), ids)
+		b.must(err)
+		beat := func(ctx context.Context) error {
+			_, err := b.s.Beat(ctx, w.Info.Token, stint.Beat{Low: 1 << 40})
+			return err
+		}
+		if err := b.soon("a beat beside a deletion", beat); err != nil {
+			return err
+		}
+		b.must(tx.Commit(b.Context()))
+		b.must(beat(b.Context()))
+		if n := value[int](b, b.s.pool, b.s.sql.in(`select count(*) from stint.deletions`)); n != 1 {
+			return fmt.Errorf("an engine that may repeat what was deleted just now is in %d notes", n)
+		}
+		exec(b, b.s, `update stint.deletions set at = now() - interval '1 hour'`)
+		b.must(beat(b.Context()))
+		if n := value[int](b, b.s.pool, b.s.sql.in(`select count(*) from stint.deletions`)); n != 0 {
+			return fmt.Errorf("%d notes are left", n)
 		}
 		return nil
 	}},

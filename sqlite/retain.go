@@ -116,7 +116,9 @@ func (t *retainer) jobs(c *conn) error {
 		return err
 	}
 	err = c.query(retainPageSQL, []any{int64(t.From.Pos), t.Limit}, func(q *stmt) error {
-		if done = done || q.ColumnInt64(6) > horizon; done {
+		// What was appended while the clock was ahead says nothing of what is behind it.
+		ahead := q.ColumnInt64(6) >= micro(t.now.Add(time.Minute))
+		if done = done || q.ColumnInt64(6) > horizon && !ahead; done {
 			return nil
 		}
 		seen++
@@ -130,7 +132,7 @@ func (t *retainer) jobs(c *conn) error {
 				_, err := c.erase(job, now, t.summed)
 				return err
 			})
-		case t.done.Young == (stint.RetainMark{}):
+		case t.done.Young == (stint.RetainMark{}) && !ahead:
 			t.done.Young = stint.RetainMark{Pos: pos - 1, N: 1} // never the zero mark, which is none
 		}
 		return nil

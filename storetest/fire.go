@@ -104,6 +104,18 @@ var fireTests = []test{
 			_, _ = t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")
 		}
 	}},
+	{"What was planned for a schedule that was removed is not done to a new one of its name", func(t *T) {
+		t.declare(every("s"))
+		plan := ticking("s", time.Hour, 1)
+		f := t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+			t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")))
+			t.declare(every("s"))
+			return plan(s, now)
+		})
+		if got := t.schedule("s"); f.Moved != 0 || !got.Next.IsZero() {
+			t.Errorf("it fires %+v, and then says %+v", f, got)
+		}
+	}},
 	{"An occurrence that has its job does not get another one, whatever is planned", func(t *T) {
 		at := t.clock().Add(time.Hour).UTC().Truncate(time.Microsecond)
 		plan := func(s *stint.ScheduleInfo, _ time.Time) (stint.Plan, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -30,7 +31,10 @@ func (m *model) DeclareSchedules(ctx context.Context, by string, schedules []sti
 		}
 		old, there := m.schedules[s.Name]
 		if !there || m.is("declares anew") {
-			old = &stint.ScheduleInfo{Created: now, After: now, Revision: 1}
+			old = &stint.ScheduleInfo{Created: now, After: now, Revision: rand.Int64()}
+			if m.is("counts anew") {
+				old.Revision = 1
+			}
 		}
 		info := *old
 		info.Schedule, info.Declared, info.By = s, now, by

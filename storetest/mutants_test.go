@@ -243,6 +243,7 @@ var mutants = []struct{ fault, group string }{
 	{"keeps quiet about problems", "Fire"},
 	{"fires without a context", "Fire"},
 	{"believes what it read", "Fire"},
+	{"counts anew", "Fire"},
 	{"doubles occurrences", "Fire"},
 	{"lets all overlap", "Fire"},
 	{"lets retries overlap", "Fire"},

@@ -29,7 +29,7 @@ TOML, and its keys are flags:
   slots = {mail = 4, "*" = 8}    # or a number
   grace = "90s"                  # what has a unit is in quotes
 
-  [retention]                    # of jobs that ended; or retention = "5d" for all
+  [retention]                    # for how long ended jobs are kept; "5d" is for all
   failed = "30d"
   "mail:completed" = "1h"
 

@@ -26,9 +26,8 @@ runs whenever the clock shows a time that fits.
 What no engine fired in time is missed: --missed one runs the newest of these, all:100
 all of them up to a hundred, none none.`
 
-const schedulesAddExample = `  stint schedules add backup --cron '30 2 * * *' --zone Europe/Berlin --unique \
-      sh '{"argv": ["pg_dump", "shop"]}'
-  stint schedules add ping --every 5m http '{"url": "https://example.com/up"}'
+const schedulesAddExample = `  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
+  stint schedules add ping --every 5m --retry none http '{"url":"https://example.com"}'
   stint schedules add close_books --cron '0 6 1 * *' --missed all:12 close_books`
 
 // scheduleFlags are what may be said of a schedule, beside its jobs.

@@ -46,6 +46,8 @@ var (
 	EnqueueLands  = Commits("insert into stint.entries")
 	TxCommits     = Commits("commit")
 	CompleteSent  = Executes("stint.complete(")
+	FireSent      = Executes("after = m.after")
+	FireCommits   = Commits("after = m.after")
 )
 
 // maxMessage is far beyond what stint sends; a longer one means that the

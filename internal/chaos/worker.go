@@ -31,6 +31,7 @@ type Worker struct {
 	Grace      time.Duration
 	Poll       time.Duration
 	Drag       time.Duration // what each job takes here beside its work
+	Ticks      *Ticks        // it fires these, and does nothing else
 
 	end *end
 }
@@ -79,6 +80,9 @@ func untilSignal() context.Context {
 }
 
 func (w *Worker) run(ctx context.Context) error {
+	if w.Ticks != nil {
+		return w.runTicks(ctx)
+	}
 	history, err := check.Create(w.History, w.Name)
 	if err != nil {
 		return err

@@ -45,6 +45,11 @@ var mutants = []mutant{
 		old: "where due between ? and ? order by due, job limit ?", new: "where due between ? and ? order by job limit ?",
 		test: "sqlite TestPromotionDrawsPositionsInTheOrderOfDueTimes",
 	},
+	{
+		name: "a beat waits for whoever deletes", file: "postgres/roster.go",
+		old: `interval '1 minute' for update skip locked)`, new: `interval '1 minute')`,
+		test: "postgres TestNoTrapIsOpen/*/A beat does not wait for whoever deletes",
+	},
 
 	// Schedules.
 	{

@@ -1,6 +1,9 @@
 package sim
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // A simulator that cannot find a bug is worse than none, so each of these
 // must be found within some seeds, nearly always the first.
@@ -13,6 +16,9 @@ func TestSimFindsPlantedBugs(t *testing.T) {
 		t.Run(string(bug), func(t *testing.T) {
 			t.Parallel()
 			for n := range uint64(within) {
+				if slices.Contains(scheduleBugs, bug) && newCalendar(Seed{N: 1000 + n}) == nil {
+					continue
+				}
 				if v := Run(t, Seed{N: 1000 + n}, bug); len(v.Violations) > 0 {
 					t.Logf("seed %d found it: %s", 1000+n, v.Violations[0])
 					return

@@ -79,6 +79,35 @@
 // where it is missing is followed by a decision, made once, or by what people
 // want, and never by an attempt.
 //
+// # Schedules
+//
+// In every eighth seed the engines declare schedules when they join: intervals,
+// minutes, a function that few engines have, and in half of these seeds, which
+// begin just before a clock jumps, a time of that night. Somebody pauses them,
+// resumes, removes and runs them, and declares them with other settings. A firing
+// may stand still between what it read and what it does, and is repeated, lost and
+// late like any other call.
+//
+// The database keeps a journal: each state of a schedule, each job that one makes
+// and its recorded end, in their order and as a part of their transactions. The
+// judge goes through it with a recurrence of his own. Whenever a schedule moves on,
+// each occurrence behind it has its one job, due then and with the next number, or
+// is counted as its policy says; nothing is fired while it is paused; what is
+// unique waits for the recorded end of the job before it; a change was asked for
+// by somebody at that time; and what somebody was told was done is in the journal.
+// Half a minute after the trouble nothing may be due any more.
+//
+// # A year
+//
+// Another test lets a small fleet fire schedules for a year, with that of a minute
+// and a thousand others in thirteen zones ([planned]). Its engines die every day,
+// most in the middle of a firing, and now and then all of them for hours. The judge
+// asks no recurrence: he walks through the year and looks at what the clock of each
+// zone shows in each minute. What has ended is written down and deleted, so that
+// the file stays small, and forgets: a second job of an old occurrence would not
+// even meet the index that forbids it. In make test it is a week of fifty
+// schedules, in which clocks jump; make sim-year is the year.
+//
 // # Transactions of handlers
 //
 // Most begin when their commit arrives, so that nobody waits for them: so a

@@ -40,6 +40,10 @@ const (
 	opImmediate
 	opUndecided
 	opDecide
+	opDeclare
+	opFire
+	opKeep // people change a schedule
+	opRun  // and have it run
 	ops
 )
 
@@ -47,6 +51,7 @@ var opNames = [ops]string{
 	"enqueue", "look", "claim", "fetch", "finish", "join", "beat", "held", "bury", "engines", "promote", "now", "evict", "listen",
 	"cancel", "cancelling", "complete", "commit", "sweep",
 	"retry", "delete", "find", "pause", "paused", "immediate", "undecided", "decide",
+	"declare", "fire", "keep", "run",
 }
 
 func (o op) String() string { return opNames[o] }
@@ -132,7 +137,7 @@ func fateOf(d dice, o op, weather int) fate {
 // once are the calls that nothing repeats but their callers.
 var once = [ops]bool{
 	opEnqueue: true, opClaim: true, opJoin: true, opBury: true, opComplete: true, opCommit: true,
-	opRetry: true, opDelete: true, opPause: true, opImmediate: true,
+	opRetry: true, opDelete: true, opPause: true, opImmediate: true, opKeep: true, opRun: true,
 }
 
 // What calls answer that went wrong.

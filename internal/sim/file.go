@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	_ "github.com/ncruces/go-sqlite3/driver" // for transactions of the producers' own
@@ -41,7 +42,7 @@ var template = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, text := range append(asideSQL, effectsSQL) {
+	for _, text := range slices.Concat(asideSQL, []string{effectsSQL}, journalSQL) {
 		if _, err := db.Exec(text); err != nil {
 			return nil, errors.Join(err, db.Close())
 		}

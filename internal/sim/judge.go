@@ -63,6 +63,9 @@ func (w *world) judge(ctx context.Context) (*Verdict, error) {
 	j.checkDecisions(w)
 	j.checkVisits(w)
 	j.checkAnswersNow(w)
+	if err := j.checkSchedules(ctx, w); err != nil {
+		return nil, err
+	}
 	if err := j.checkEffects(ctx, w); err != nil {
 		return nil, err
 	}
@@ -84,6 +87,12 @@ func (j *judging) compare(w *world) error {
 		job.Key, job.ChargedMax, job.LossesMax = t.Key, t.Grant, stint.DefaultMaxLosses
 		if t.Asks {
 			job.ChargedMax += stint.DefaultMaxLosses // which the function is not asked about
+		}
+		if t.ticks() {
+			job.Key = "" // they share it
+			if from := t.info.Provenance; from.Recovered == 0 {
+				job.Schedule, job.Occurrence = t.Key, from.Occurrence
+			}
 		}
 		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Provenance.Recovered)
 	}

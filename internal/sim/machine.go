@@ -116,6 +116,7 @@ func (m *machine) mux(p *process) *stint.Mux {
 	for _, kind := range m.kinds {
 		mux.Add(stint.Declaration{Name: kind, Queue: stint.DefaultQueue, Keep: kind == kept}, p.perform)
 	}
+	m.declare(mux)
 	if m.judges {
 		mux.RetryFunc(judgement, decides)
 	}

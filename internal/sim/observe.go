@@ -48,6 +48,7 @@ func (w *world) look(ctx context.Context) {
 // finish resumes the queues and waits until everything is done. In some seeds
 // one is left alone at first: what is in the others ends all the same.
 func (w *world) finish(ctx context.Context, people *people) {
+	people.timekeeper.settle(ctx)
 	if w.seed.Age < Twisted && roll(w.seed.N, "shelf", 0).chance(20) {
 		shelf := queues[1]
 		if _, err := people.porter.Pause(ctx, shelf, "", "for now"); err != nil {

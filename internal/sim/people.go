@@ -12,13 +12,17 @@ import (
 // people are those who mind the jobs and the queues while the trouble lasts.
 type people struct {
 	operator, porter *process
+	timekeeper       *process
 	busy             sync.WaitGroup
 }
 
 // hire lets them begin.
 func (w *world) hire() (*people, error) {
 	all := new(people)
-	for name, at := range map[string]**process{"operator": &all.operator, "porter": &all.porter} {
+	for name, at := range map[string]**process{"operator": &all.operator, "porter": &all.porter, "timekeeper": &all.timekeeper} {
+		if name == "timekeeper" && w.calendar == nil {
+			continue
+		}
 		p, err := w.newProcess(name, weathers[roll(w.seed.N, name+"weather", 0).IntN(len(weathers))])
 		if err != nil {
 			return nil, err
@@ -28,6 +32,9 @@ func (w *world) hire() (*people, error) {
 	if w.seed.Age < Twisted {
 		all.busy.Go(func() { all.operator.operate(roll(w.seed.N, "operator", 0)) })
 		all.busy.Go(func() { all.porter.pauseSome(roll(w.seed.N, "porter", 0)) })
+	}
+	if w.calendar != nil {
+		all.busy.Go(func() { all.timekeeper.keepTime(roll(w.seed.N, "timekeeper", 0)) })
 	}
 	return all, nil
 }

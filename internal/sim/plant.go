@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -19,7 +20,9 @@ const NoBug Bug = ""
 
 // Bugs are the faults that a simulation must find, each with what it stands
 // for.
-var Bugs = []Bug{
+var Bugs = slices.Concat(jobBugs, scheduleBugs)
+
+var jobBugs = []Bug{
 	bugFence,    // a store that lets the buried claim
 	bugGhost,    // a burial that leaves the engine in the roster
 	bugHeld,     // an engine that never asks what it holds
@@ -66,6 +69,20 @@ var Bugs = []Bug{
 	bugPuts,  // a store that puts decisions off for ever
 	bugHasty, // one that waits for none
 	bugRules, // one that lets everybody decide
+}
+
+// scheduleBugs are those of schedules, which not every seed has.
+var scheduleBugs = []Bug{
+	bugAgain,    // a firing whose jobs are there, and whose schedule does not know of it
+	bugMoves,    // one whose schedule has moved on, and whose jobs are not there
+	bugUnbound,  // one that makes up for more than is wanted
+	bugOmits,    // one that leaves out the newest of what it makes up for
+	bugOverlaps, // one that takes a job that waits to be tried again for ended
+	bugRestarts, // a declaration that forgets where the schedule stood
+	bugRestless, // a pause of a schedule that is acknowledged and was not made
+	bugMakesUp,  // a resumption that makes up for what came while it was paused
+	bugStays,    // a removal that is acknowledged and was not made
+	bugReturns,  // a schedule that is brought back by who fires it late
 }
 
 const (
@@ -115,6 +132,17 @@ const (
 	bugPuts  Bug = "decides nothing"
 	bugHasty Bug = "waits for no decision"
 	bugRules Bug = "decides twice"
+
+	bugAgain    Bug = "fires and stays"
+	bugMoves    Bug = "goes on and does not fire"
+	bugUnbound  Bug = "makes up for everything"
+	bugOmits    Bug = "omits the newest"
+	bugOverlaps Bug = "overlaps retries"
+	bugRestarts Bug = "forgets where schedules stand"
+	bugRestless Bug = "pauses no schedule"
+	bugMakesUp  Bug = "makes up for pauses"
+	bugStays    Bug = "removes no schedule"
+	bugReturns  Bug = "brings schedules back"
 )
 
 // planted is the real store with a bug.

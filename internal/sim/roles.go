@@ -19,6 +19,8 @@ type store interface {
 	stint.Operator
 	stint.Pauser
 	stint.Immediate
+	stint.Scheduler
+	stint.ScheduleKeeper
 }
 
 // A process is the store that its engine sees, with nearly every optional role.

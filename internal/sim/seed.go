@@ -15,11 +15,12 @@ type Age int
 // The ages, the youngest first.
 const (
 	Young   Age = iota // nothing
-	Twisted            // people who operate, callers, pools of slots and retry functions
+	Single             // schedules
+	Twisted            // and people who operate, callers, pools of slots and retry functions
 	Plain              // and the twists of jobs
 )
 
-var ages = map[Age]string{Young: "", Twisted: "-twisted", Plain: "-plain"}
+var ages = map[Age]string{Young: "", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
 
 // String is how the seed is written.
 func (s Seed) String() string { return strconv.FormatUint(s.N, 10) + ages[s.Age] }

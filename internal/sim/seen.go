@@ -21,11 +21,14 @@ type (
 		stint.Pauser
 		stint.Immediate
 	}
+	latest interface {
+		stint.Scheduler
+	}
 )
 
 // seen is the process as its engine sees it.
 func (p *process) seen(deaf bool) stint.Store {
-	switch old := p.w.seed.Age > Young; {
+	switch old := p.w.seed.Age > Single; {
 	case old && deaf:
 		return struct{ common }{p}
 	case old:
@@ -33,11 +36,23 @@ func (p *process) seen(deaf bool) stint.Store {
 			common
 			voice
 		}{p, p}
-	case deaf:
+	case p.w.calendar == nil && deaf:
 		return struct {
 			common
 			later
 		}{p, p}
+	case p.w.calendar == nil:
+		return struct {
+			common
+			voice
+			later
+		}{p, p, p}
+	case deaf:
+		return struct {
+			common
+			later
+			latest
+		}{p, p, p}
 	}
 	return p
 }

@@ -48,6 +48,7 @@ type world struct {
 	cancels    *cancellations
 	operations *operations
 	pauses     *pauses
+	calendar   *calendar // nil when there are no schedules
 
 	mu         sync.Mutex // guards what follows
 	logs       []*check.Writer
@@ -95,6 +96,7 @@ func Run(t *testing.T, seed Seed, bug Bug) *Verdict {
 	}
 	var v *Verdict
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(daybreak(seed)))
 		watch := time.AfterFunc(limit, func() { panic(fmt.Sprintf("sim: seed %v: the bubble's time is over", seed)) })
 		defer watch.Stop()
 		v, err = run(t.Context(), seed, bug, dir, path)
@@ -128,6 +130,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 		naps: map[string]int{}, whims: map[string]*whim{},
 		undecided: map[stint.Position]bool{}, decisions: map[doubt]int{}, guests: map[stint.Position]*visit{}, culprits: map[stint.Token]bool{},
 	}
+	w.calendar = newCalendar(seed)
 	d := roll(seed.N, "world", 0)
 	var producers, machines sync.WaitGroup
 	for i := range 2 {

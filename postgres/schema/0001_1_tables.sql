@@ -317,7 +317,7 @@ create table stint.schedules (
   created     timestamptz not null default clock_timestamp(), -- when it was first declared
   declared    timestamptz not null default clock_timestamp(), -- when it was last declared
   declared_by text,              -- who did that
-  revision    bigint not null default 1 -- another one after every change
+  revision    bigint not null default (random() * 4503599627370496)::bigint -- another one after every change, and of every schedule that ever had the name
 );
 -- What to look at next: those of which nothing is known first.
 create index schedules_next on stint.schedules (next nulls first, name) where paused is null and ended is null;

@@ -367,8 +367,9 @@ begin
     select array_agg(d), count(*) into done, written
       from unnest(done) as d where exists (select from stint.entries e where e.pos = d);
   end if;
-  -- What ended long ago may belong to a time that was summed up.
-  if oldest < clock - stint.sum_lag() then
+  -- What ended long ago may belong to a time that was summed up. So may anything
+  -- while the clock is behind where it once was.
+  if oldest < clock - stint.sum_lag() or oldest < (select greatest(m.until, m.aim) from stint.summed m) then
     perform stint.sum_late(done);
   end if;
   if written > 0 and exists (select from stint.cancellations) then

@@ -37,6 +37,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmap
 as $$
 declare
   clock timestamptz;
+  ahead timestamptz; -- what was appended behind this came while the clock was ahead: it says nothing of what is behind it
   wanted interval := p_only * interval '1 microsecond';
   r     record;
   seen  integer := 0;
@@ -44,6 +45,7 @@ declare
 begin
   perform stint.begin_step(p_lease, p_engine);
   clock := clock_timestamp();
+  ahead := clock + interval '1 minute';
   next := p_from;
   for r in
     select x.pos, x.finished, e.created, coalesce(x.job, x.pos) as job,
@@ -51,13 +53,13 @@ begin
     from (select * from stint.executions y where y.pos > p_from order by y.pos limit p_limit) x
     join stint.entries e on e.pos = x.pos order by x.pos
   loop
-    exit when r.created > clock - coalesce(wanted, p_shortest * interval '1 microsecond');
+    exit when r.created > clock - coalesce(wanted, p_shortest * interval '1 microsecond') and r.created < ahead;
     next := r.pos;
     seen := seen + 1;
     continue when r.age is null or r.age <> wanted;
     if r.finished <= clock - r.age then
       gone := gone || r.job;
-    elsif young is null then
+    elsif young is null and r.created < ahead then
       young := r.pos - 1;
     end if;
   end loop;
@@ -96,7 +98,7 @@ begin
       where k.lane = retain_claims.lane and k.n > retain_claims.n
       order by k.lane, k.n limit budget
     loop
-      exit when c.made > clock - p_shortest * interval '1 microsecond';
+      exit when c.made > clock - p_shortest * interval '1 microsecond' and c.made < clock + interval '1 minute'; -- as above
       n := c.n; budget := budget - 1;
       -- Claims that point to one follow it without a gap.
       if c.later is not null and not (c.pending and coalesce(c.pending_n = c.n, false))

@@ -284,7 +284,7 @@ create table stint_schedules (
   created    integer not null,   -- when it was first declared
   declared   integer not null,   -- when it was last declared
   declared_by text,              -- who did that
-  revision   integer not null default 1 -- another one after every change
+  revision   integer not null default (abs(random() % 4503599627370496)) -- another one after every change, and of every schedule that ever had the name
 ) strict, without rowid;
 -- What to look at next: those of which nothing is known first.
 create index stint_schedules_next on stint_schedules (next) where paused is null and ended is null;
