@@ -30,7 +30,7 @@ test-short: postgres ## run the tests without the race detector, leaving out tho
 	$(GO) test -short ./...
 
 .PHONY: conformance
-conformance: ## run the conformance suite, the plans at a million rows, roles and the schema page on the oldest and the newest PostgreSQL (MAJORS="13 18")
+conformance: ## run what depends on the server, on the oldest and the newest PostgreSQL (MAJORS="13 18")
 	$(GO) run ./internal/pgtest/fetch $(MAJORS)
 	@# A pattern that matches nothing passes, so make sure that it matches.
 	@$(GO) test -list Conformance ./postgres/... | grep -q '^Test' || { echo 'no test of ./postgres/... is named Conformance'; exit 1; }
@@ -46,7 +46,7 @@ fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
 	done
 
 .PHONY: cron
-cron: ## hold every recurrence of twenty years in all the zones that are odd against the slow oracle (three minutes)
+cron: ## hold the recurrences of twenty years in all odd zones against a slow oracle (three minutes)
 	STINT_CRON_YEARS=1 $(GO) test -count 1 -timeout 0 -run 'OracleSays$$' -v ./cron
 
 .PHONY: sim
@@ -69,7 +69,7 @@ schedules: postgres ## fire a thousand schedules of a minute on five engines tha
 		$(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
 
 .PHONY: endurance
-endurance: postgres ## do at random what programs and people do, with kills, on PostgreSQL and SQLite (MINUTES=5 SEED=42)
+endurance: postgres ## do at random what programs and people do, with kills, on both databases (MINUTES=5 SEED=42)
 	STINT_ENDURANCE_MINUTES=$(or $(MINUTES),5) STINT_CHAOS_SEED=$(SEED) \
 		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/chaos
 
@@ -120,7 +120,7 @@ schema-page: postgres ## after the schema was edited: write docs/schema.md, and 
 	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
 
 .PHONY: mutants
-mutants: postgres ## take the mends of known traps out of the sources, one at a time: a test must notice each
+mutants: postgres ## take the mends of known traps out, one at a time: a test must notice each
 	$(GO) test -count=1 -timeout 30m ./internal/mutants -mutants $(ARGS)
 
 .PHONY: spin

@@ -229,12 +229,6 @@ func (d *diagnosis) engines(ctx context.Context, signs Signs) {
 	d.undecided(signs.Undecided)
 }
 
-// Silent reports whether the engine counts as dead at a time of the store's
-// clock: its process is gone, or it did not beat within its time to live.
-func (e EngineInfo) Silent(now time.Time) bool {
-	return e.Gone || now.Sub(e.Beat) > e.TimeToLive
-}
-
 func (e EngineInfo) known() string { return fmt.Sprintf("engine %s (%d)", e.Instance, e.Token) }
 
 // silent tells of an engine that does not beat.

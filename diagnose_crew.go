@@ -12,17 +12,12 @@ type crew []EngineInfo
 
 // performs reports whether an engine knows the kind.
 func (c crew) performs(kind string) bool {
-	return slices.ContainsFunc(c, func(e EngineInfo) bool { return slices.Contains(e.Kinds, kind) })
+	return slices.ContainsFunc(c, func(e EngineInfo) bool { return e.Performs(kind) })
 }
 
 // attends reports whether an engine that knows the kind works on the queue.
 func (c crew) attends(queue, kind string) bool {
-	return slices.ContainsFunc(c, func(e EngineInfo) bool { return slices.Contains(e.Kinds, kind) && e.WorksOn(queue) })
-}
-
-// WorksOn reports whether the engine works on a queue.
-func (e EngineInfo) WorksOn(queue string) bool {
-	return len(e.Queues) == 0 || slices.Contains(e.Queues, "*") || slices.Contains(e.Queues, queue)
+	return slices.ContainsFunc(c, func(e EngineInfo) bool { return e.Performs(kind) && e.WorksOn(queue) })
 }
 
 // versions tells of engines of several versions side by side.

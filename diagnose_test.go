@@ -55,7 +55,7 @@ func working() *patient {
 // Each finding is here with what provokes it, how much it matters and a part of
 // what to do.
 func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
-	hour := time.Now().Add(-time.Hour)
+	hour := time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC) // in a bubble, an hour ago
 	mail := func(p *patient) *stint.Backlog { return &p.signs.Backlogs[0] }
 	one := func(p *patient) *stint.EngineInfo { return &p.engines[0] }
 	for name, c := range map[string]struct {
@@ -116,25 +116,27 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"a store that does not answer": {func(p *patient) { p.err = errors.New("no route to host") }, stint.SeverityProblem, "schema_unreadable", "no route to host", "see whether"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := working()
-			c.provoke(p)
-			all := diagnose(t, p)
-			i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Code == c.code })
-			if i < 0 {
-				t.Fatalf("there is no %s among %v", c.code, all)
-			}
-			f := all[i]
-			if f.Severity != c.severity || !strings.Contains(f.Problem, c.problem) || !strings.Contains(f.Remedy, c.remedy) {
-				t.Errorf("found is %+v\nwant a %s with %q and %q", f, c.severity, c.problem, c.remedy)
-			}
-			if len(all) > 1 && p.err == nil && len(p.engines) < 2 {
-				t.Errorf("more is found: %v", all)
-			}
-			for i := range all[1:] {
-				if rank := []stint.Severity{"problem", "warning", "note"}; slices.Index(rank, all[i].Severity) > slices.Index(rank, all[i+1].Severity) {
-					t.Errorf("%s comes before %s", all[i].Code, all[i+1].Code)
+			synctest.Test(t, func(t *testing.T) {
+				p := working()
+				c.provoke(p)
+				all := diagnose(t, p)
+				i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Code == c.code })
+				if i < 0 {
+					t.Fatalf("there is no %s among %v", c.code, all)
 				}
-			}
+				f := all[i]
+				if f.Severity != c.severity || !strings.Contains(f.Problem, c.problem) || !strings.Contains(f.Remedy, c.remedy) {
+					t.Errorf("found is %+v\nwant a %s with %q and %q", f, c.severity, c.problem, c.remedy)
+				}
+				if len(all) > 1 && p.err == nil && len(p.engines) < 2 {
+					t.Errorf("more is found: %v", all)
+				}
+				for i := range all[1:] {
+					if rank := []stint.Severity{"problem", "warning", "note"}; slices.Index(rank, all[i].Severity) > slices.Index(rank, all[i+1].Severity) {
+						t.Errorf("%s comes before %s", all[i].Code, all[i+1].Code)
+					}
+				}
+			})
 		})
 	}
 }

@@ -14,7 +14,7 @@
 //	Claim      a batch of entries of one lane, taken by one engine
 //	Execution  the record of one attempt; also the acknowledgement of its entry
 //	Engine     a running worker process; the roster lists them (package engine)
-//	Schedule   a recurring job
+//	Schedule   a job that recurs: a name, a recurrence (package cron), a time zone
 //
 // # The life of a job
 //
@@ -23,6 +23,7 @@
 //	    │                       ▲                             ├── retry, snooze ──▶ waiting
 //	    │ enqueue (later)       │ promote (due)               └── returned unstarted ──▶ log
 //	    └───────────────────▶ waiting
+//	 schedules ─── each occurrence, when it is due ─▶ log
 //
 // Everything that changes a job's fate goes through two writes: finish, which
 // appends an execution and at most one successor, and promote, which moves
@@ -74,9 +75,16 @@
 //
 // # The contract of a store
 //
-// A store is a set of small roles: [Enqueuer], [Claimer], [Finisher], [Roster],
-// [Promoter]; for people [Inspector], [Canceller], [Operator], [Pauser], [Migrator], [Auditor]; and, where a
-// database can call, [Listener]. Client, engine and command line meet in the
-// store and nowhere else, which is what makes one process and a fleet of
-// machines the same program.
+// A store is a set of small roles, each with a file of its name:
+//
+//	for engines      [Enqueuer] [Claimer] [Finisher] [Roster] [Promoter] [Decider]:
+//	                 together a [Store]
+//	beside these     [Scheduler] [Leaser] [Retainer] [Immediate] [TxFinisher]
+//	for people       [Inspector] [Canceller] [Operator] [Pauser] [ScheduleKeeper]
+//	for figures      [Analyst] [Statistician] [MetricsKeeper]
+//	for operators    [Migrator] [Examiner] [Auditor]
+//	where it can     [Listener] [Sleeper] [Clock] [Holder] [Evicter] [Sweeper]
+//
+// Client, engine and command line meet in the store and nowhere else, which is
+// what makes one process and a fleet of machines the same program.
 package stint

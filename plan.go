@@ -3,7 +3,6 @@ package stint
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -155,8 +154,8 @@ func (p *Planner) first(s *ScheduleInfo, zone *time.Location) (time.Time, bool, 
 		after = s.LastOccurrence
 	}
 	if !s.NotBefore.IsZero() && after.Before(s.NotBefore) {
-		if s.LastOccurrence.IsZero() && strings.HasPrefix(s.Recurrence.String(), "every ") {
-			return p.bounded(s, s.NotBefore, true) // an interval begins with its bound
+		if _, isInterval := s.Recurrence.Interval(); isInterval && s.LastOccurrence.IsZero() {
+			return p.bounded(s, s.NotBefore, true) // it begins with its bound
 		}
 		after = s.NotBefore.Add(-time.Microsecond)
 	}

@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -107,6 +108,20 @@ type EngineInfo struct {
 	Held       bool          `json:"held,omitempty"` // its process lives, whatever the beat says
 	Gone       bool          `json:"gone,omitempty"` // its process does not, whatever the beat says
 }
+
+// Silent reports whether the engine counts as dead at a time of the store's
+// clock: its process is gone, or it did not beat within its time to live.
+func (e EngineInfo) Silent(now time.Time) bool {
+	return e.Gone || now.Sub(e.Beat) > e.TimeToLive
+}
+
+// WorksOn reports whether the engine works on a queue.
+func (e EngineInfo) WorksOn(queue string) bool {
+	return len(e.Queues) == 0 || slices.Contains(e.Queues, "*") || slices.Contains(e.Queues, queue)
+}
+
+// Performs reports whether the engine has a handler for a kind.
+func (e EngineInfo) Performs(kind string) bool { return slices.Contains(e.Kinds, kind) }
 
 // Beat is what an engine says of itself each time.
 type Beat struct {

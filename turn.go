@@ -29,6 +29,30 @@ const (
 	turnBytes = 8 << 20
 )
 
+// TurnOf begins what [Scheduler] says of FireSchedules, for stores: the turn that is
+// to be carried out, unless it is empty, and what is told then. List gives the
+// schedules that a firing is about, those that are due first before others, and the
+// time by the store's clock. It is asked for one of them first, so that a look in
+// vain costs a row.
+func TurnOf(f Firing, plan PlanFunc, list func(limit int) ([]ScheduleInfo, time.Time, error)) (Turn, Fired, error) {
+	none := Fired{Next: -1}
+	if !f.OnlyNew {
+		first, now, err := list(1)
+		if err != nil || len(first) == 0 {
+			return Turn{}, none, err
+		}
+		if wait := first[0].Next.Sub(now); !first[0].Next.IsZero() && wait > 0 {
+			return Turn{}, Fired{Next: wait}, nil
+		}
+	}
+	due, now, err := list(f.Limit)
+	if err != nil {
+		return Turn{}, none, err
+	}
+	turn := NewTurn(due, now, plan)
+	return turn, Fired{Problems: turn.Problems}, nil
+}
+
 // NewTurn plans what is due, as far as a turn goes. Each occurrence is later than
 // all that came before it: a plan that says otherwise is a problem.
 func NewTurn(due []ScheduleInfo, now time.Time, plan PlanFunc) Turn {

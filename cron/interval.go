@@ -29,6 +29,13 @@ func Every(d time.Duration) Recurrence {
 	return Recurrence{rule: interval{d}}
 }
 
+// Interval returns the time from one occurrence to the next, if it is an
+// interval: one that no clock on a wall and so no zone says anything about.
+func (r Recurrence) Interval() (d time.Duration, ok bool) {
+	i, ok := r.rule.(interval)
+	return i.d, ok
+}
+
 // interval is Every.
 type interval struct{ d time.Duration }
 

@@ -42,6 +42,12 @@ func TestAFunctionIsAskedByItsName(t *testing.T) {
 	if name, ok := cron.Function("monthly").Func(); name != "monthly" || !ok {
 		t.Errorf("its name is %q, %v", name, ok)
 	}
+	if d, ok := cron.Function("monthly").Interval(); d != 0 || ok {
+		t.Errorf("it is an interval of %v, %v", d, ok)
+	}
+	if d, ok := cron.Every(time.Hour).Interval(); d != time.Hour || !ok {
+		t.Errorf("an hour is an interval of %v, %v", d, ok)
+	}
 	if name, ok := cron.Every(time.Hour).Func(); name != "" || ok {
 		t.Errorf("an interval is the function %q", name)
 	}

@@ -24,7 +24,7 @@ func (s *session) beats(ctx context.Context) {
 	defer s.vitals.beats.stop()
 	for number := int64(1); ; number++ {
 		var asked []chan<- bool
-		s.vitals.beats.turn()
+		s.vitals.beats.mark()
 		select {
 		case <-tick.C:
 		case ask := <-s.asks:
@@ -70,12 +70,12 @@ func (s *session) beats(ctx context.Context) {
 }
 
 // mayWorkUntil moves the instant at which the engine would fence itself.
-func (s *session) mayWorkUntil(t time.Time) { s.lease.Store(int64(t.Sub(s.beat))) }
+func (s *session) mayWorkUntil(t time.Time) { s.believed.Store(int64(t.Sub(s.beat))) }
 
 // expired tells whether that instant has passed. The beat finds out for
 // itself, but in a process that was frozen the slots may wake up first.
 func (s *session) expired() bool {
-	return time.Since(s.beat) >= time.Duration(s.lease.Load()) && !s.vouched()
+	return time.Since(s.beat) >= time.Duration(s.believed.Load()) && !s.vouched()
 }
 
 // vouched tells whether the store knows without beats that this engine lives,

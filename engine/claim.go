@@ -32,7 +32,7 @@ func (s *session) claim(ctx context.Context) {
 	)
 	defer s.vitals.claims.stop()
 	for ctx.Err() == nil {
-		s.vitals.claims.turn()
+		s.vitals.claims.mark()
 		if !s.pools.roomy(time.Now()) {
 			s.meters.noRoom()
 			s.capacity.wait(ctx, time.Second)

@@ -26,8 +26,9 @@
 //
 // Beside the stages run the signals and chores: beat says that the engine
 // lives, listen rings the bell when the store has news, promote moves jobs
-// whose time has come, decide asks this program's retry functions about
-// failures of engines that do not have them.
+// whose time has come, fire makes the jobs of schedules, decide asks this
+// program's retry functions about failures of engines that do not have them,
+// watch buries the dead, and sumUp keeps statistics cheap to read.
 //
 // What one engine does for all is led by the one that holds the lease for it
 // ([stint.Leaser]); the others ask for it now and then. An engine that stops

@@ -45,7 +45,7 @@ type session struct {
 	hears        atomic.Bool      // whether the store rings
 	asks         chan chan<- bool // who waits for the next beat
 
-	lease    atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
+	believed atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
 	primed   bool         // of the claim stage: something waited for slots since it last had nothing to claim
 	slots    slots
 	pauses   pauses
@@ -78,7 +78,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
-	e.vitals.beats.turn()
+	e.vitals.beats.mark()
 	decls := e.mux.Declarations()
 	info := stint.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
@@ -127,7 +127,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.heed(signals) })
 	side.Go(func() { s.decide(signals) })
 	side.Go(func() { s.mind(signals) })
-	side.Go(func() { s.schedule(signals) })
+	side.Go(func() { s.fire(signals) })
 	side.Go(func() { s.sumUp(signals) })
 	// What an engine leads it gives to others as soon as it is told to stop.
 	leads.Go(func() { s.lead(claiming) })

@@ -35,7 +35,7 @@ const (
 // pulse is when a loop last went round; nil while there is none.
 type pulse struct{ at atomic.Pointer[time.Time] }
 
-func (p *pulse) turn() { p.at.Store(new(time.Now())) }
+func (p *pulse) mark() { p.at.Store(new(time.Now())) }
 func (p *pulse) stop() { p.at.Store(nil) }
 
 // silent is how long ago it went round; 0 while there is none.
@@ -141,5 +141,5 @@ func (e *Engine) Status() Status {
 
 // lastBeat is when the last beat that arrived was sent.
 func (s *session) lastBeat() time.Time {
-	return s.beat.Add(time.Duration(s.lease.Load()) - s.config.TimeToLive*3/4)
+	return s.beat.Add(time.Duration(s.believed.Load()) - s.config.TimeToLive*3/4)
 }

@@ -132,25 +132,11 @@ func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 }
 
 func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
-	fired := stint.Fired{Next: -1}
-	if !f.OnlyNew {
-		first, now, err := s.dueSchedules(ctx, f, 1)
-		if err != nil || len(first) == 0 {
-			return fired, err
-		}
-		if wait := first[0].Next.Sub(now); !first[0].Next.IsZero() && wait > 0 {
-			fired.Next = wait
-			return fired, nil
-		}
-	}
-	due, now, err := s.dueSchedules(ctx, f, f.Limit)
-	if err != nil {
+	turn, fired, err := stint.TurnOf(f, plan, func(limit int) ([]stint.ScheduleInfo, time.Time, error) {
+		return s.dueSchedules(ctx, f, limit)
+	})
+	if err != nil || len(turn.Plans) == 0 {
 		return fired, err
-	}
-	turn := stint.NewTurn(due, now, plan)
-	fired.Next, fired.Problems = 0, turn.Problems
-	if len(turn.Plans) == 0 {
-		return fired, nil
 	}
 	fired.Moved, fired.Jobs, _, err = s.move(ctx, turn, true)
 	return fired, err

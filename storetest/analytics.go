@@ -280,15 +280,6 @@ func with(j stint.NewJob, args, metadata string) stint.NewJob {
 	return j
 }
 
-func (t *T) analyst() stint.Analyst {
-	t.Helper()
-	a, ok := t.Store.(stint.Analyst)
-	if !ok {
-		t.Skip("the store does not tell how the work goes")
-	}
-	return a
-}
-
 func (t *T) analyze(f stint.AnalyticsFilter) stint.Analytics {
 	t.Helper()
 	a, err := t.analyst().Analyze(t.ctx, f)
@@ -313,11 +304,4 @@ func (t *T) dueBy(field stint.Field, f stint.AnalyticsFilter, limit int) string 
 		fmt.Fprintf(&text, "%s:%d", value, g.Jobs)
 	}
 	return text.String()
-}
-
-// delete deletes jobs whatever comes of it.
-func (t *T) delete(ids ...stint.ID) {
-	t.Helper()
-	_, err := t.operator().Delete(t.ctx, ids)
-	t.must(err)
 }

@@ -219,16 +219,6 @@ func (t *T) recount() {
 	}
 }
 
-// canceller is the store as one that cancels.
-func (t *T) canceller() stint.Canceller {
-	t.Helper()
-	c, ok := t.Store.(stint.Canceller)
-	if !ok {
-		t.Skip("the store cancels nothing")
-	}
-	return c
-}
-
 // cancel cancels jobs and returns the answers.
 func (t *T) cancel(why string, ids ...stint.ID) map[stint.ID]stint.Cancellation {
 	t.Helper()

@@ -220,16 +220,6 @@ func (c *completion) refused(tx Tx, want error, wrote ...stint.ID) {
 	c.t.absent(wrote...)
 }
 
-// finisher is the store as one that completes in a caller's transaction.
-func (t *T) finisher() stint.TxFinisher {
-	t.Helper()
-	f, ok := t.Store.(stint.TxFinisher)
-	if !ok {
-		t.Skip("the store does not complete in a caller's transaction")
-	}
-	return f
-}
-
 // beginToFinish begins a transaction that an outcome can be recorded in.
 func (t *T) beginToFinish() Tx {
 	t.Helper()

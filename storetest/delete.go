@@ -176,3 +176,10 @@ func (t *T) gone(ids ...stint.ID) {
 		}
 	}
 }
+
+// delete deletes jobs whatever comes of it.
+func (t *T) delete(ids ...stint.ID) {
+	t.Helper()
+	_, err := t.operator().Delete(t.ctx, ids)
+	t.must(err)
+}

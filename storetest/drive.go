@@ -135,3 +135,17 @@ func atOnce(n int, f func(i int) error) []error {
 	wg.Wait()
 	return errs
 }
+
+// until waits for what passing time must bring about soon.
+func (t *T) until(done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it never came")
+		}
+	}
+}
+
+func errOf[V any](_ V, err error) error { return err }
+
+func errOf2[A, B any](_ A, _ B, err error) error { return err }

@@ -96,16 +96,6 @@ var holdTests = []test{
 	}},
 }
 
-// holder is the store as one that holds places.
-func (t *T) holder() stint.Holder {
-	t.Helper()
-	h, ok := t.Store.(stint.Holder)
-	if !ok {
-		t.Skip("beats alone tell who lives")
-	}
-	return h
-}
-
 // places checks what a roster says of an engine that lives.
 func (t *T) places(s Store, w *Worker, held bool) {
 	t.Helper()

@@ -250,16 +250,6 @@ func leaseStorm(t *T) {
 	}
 }
 
-// leaser is the store as one that gives leases.
-func (t *T) leaser() stint.Leaser {
-	t.Helper()
-	l, ok := t.Store.(stint.Leaser)
-	if !ok {
-		t.Skip("the store gives no leases")
-	}
-	return l
-}
-
 // acquire asks for a lease.
 func (t *T) acquire(w *Worker, name string, term time.Duration) stint.Lease {
 	t.Helper()
@@ -336,15 +326,3 @@ func (t *T) leases(want map[string]*Worker) {
 		t.Errorf("people see the leases %q, want %d sorted by name", names, len(want))
 	}
 }
-
-// until waits for what passing time must bring about soon.
-func (t *T) until(done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it never came")
-		}
-	}
-}
-
-func errOf2[A, B any](_ A, _ B, err error) error { return err }

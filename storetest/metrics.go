@@ -60,15 +60,6 @@ func figures(instance string, token stint.Token) stint.Metrics {
 	}
 }
 
-func (t *T) keeper() stint.MetricsKeeper {
-	t.Helper()
-	k, ok := t.Store.(stint.MetricsKeeper)
-	if !ok {
-		t.Skip("the store keeps no metrics")
-	}
-	return k
-}
-
 func (t *T) keeps(m stint.Metrics) {
 	t.Helper()
 	t.must(t.keeper().WriteMetrics(t.ctx, m))

@@ -257,15 +257,6 @@ var nowTests = []test{
 	}},
 }
 
-func immediate(t *T) stint.Immediate {
-	t.Helper()
-	s, ok := t.Store.(stint.Immediate)
-	if !ok {
-		t.Skip("the store enqueues no job that is claimed already")
-	}
-	return s
-}
-
 // now enqueues a job in the worker's hands.
 func (w *Worker) now(t *T, job stint.NewJob) stint.Claim {
 	t.Helper()

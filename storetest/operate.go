@@ -283,16 +283,6 @@ func recovered(t *T) {
 	}
 }
 
-// operator is the store as one that operates.
-func (t *T) operator() stint.Operator {
-	t.Helper()
-	o, ok := t.Store.(stint.Operator)
-	if !ok {
-		t.Skip("the store is no operator")
-	}
-	return o
-}
-
 // retry has jobs run again and returns the answers.
 func (t *T) retry(again stint.Again, ids ...stint.ID) map[stint.ID]stint.Retried {
 	t.Helper()

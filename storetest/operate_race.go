@@ -187,8 +187,6 @@ var operateRaceTests = []test{
 	}},
 }
 
-func errOf[V any](_ V, err error) error { return err }
-
 // rounds runs a race again and again.
 func (t *T) rounds(n int, run func(rng *rand.Rand, other Store)) {
 	t.Helper()

@@ -98,22 +98,3 @@ var optionalTests = []test{
 		w.Complete(entries...)
 	}},
 }
-
-// evicter is the store as one that can end sessions.
-func sleeper(t *T) stint.Sleeper {
-	t.Helper()
-	s, ok := t.Store.(stint.Sleeper)
-	if !ok {
-		t.Skip("nobody has to say that he sleeps")
-	}
-	return s
-}
-
-func evicter(t *T) stint.Evicter {
-	t.Helper()
-	v, ok := t.Store.(stint.Evicter)
-	if !ok {
-		t.Skip("no session can keep an engine from being buried")
-	}
-	return v
-}

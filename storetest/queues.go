@@ -178,16 +178,6 @@ var pauseTests = []test{
 	}},
 }
 
-// pauser is the store as one that pauses queues.
-func (t *T) pauser() stint.Pauser {
-	t.Helper()
-	p, ok := t.Store.(stint.Pauser)
-	if !ok {
-		t.Skip("the store pauses nothing")
-	}
-	return p
-}
-
 // pause and resume do that and check whether it was news.
 func (t *T) pause(queue string, want bool) {
 	t.Helper()

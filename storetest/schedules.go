@@ -291,24 +291,6 @@ func every(name string) stint.Schedule {
 	return stint.Schedule{Name: name, Recurrence: cron.Every(time.Minute), Job: stint.NewJob{Kind: "k"}}
 }
 
-func (t *T) scheduler() stint.Scheduler {
-	t.Helper()
-	s, ok := t.Store.(stint.Scheduler)
-	if !ok {
-		t.Skip("the store keeps no schedules")
-	}
-	return s
-}
-
-func (t *T) scheduleKeeper() stint.ScheduleKeeper {
-	t.Helper()
-	k, ok := t.Store.(stint.ScheduleKeeper)
-	if !ok {
-		t.Skip("the store keeps no schedules")
-	}
-	return k
-}
-
 func (t *T) declare(schedules ...stint.Schedule) {
 	t.Helper()
 	ready, err := stint.ReadySchedules(schedules, stint.Limits{})

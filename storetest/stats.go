@@ -167,15 +167,6 @@ func statsStorm(t *T) {
 	t.sums(b, stint.StatsFilter{Hourly: true})
 }
 
-func (t *T) statistician() stint.Statistician {
-	t.Helper()
-	s, ok := t.Store.(stint.Statistician)
-	if !ok {
-		t.Skip("the store keeps no statistics")
-	}
-	return s
-}
-
 // sumUp sums up what there is.
 func (t *T) sumUp() {
 	t.Helper()

@@ -29,10 +29,8 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// Store is what a store offers for the suite to prove. One that is also a
-// [stint.Listener], [stint.Canceller], [stint.Operator], [stint.Pauser], [stint.Scheduler], [stint.ScheduleKeeper], [stint.Leaser], [stint.Retainer], [stint.TxFinisher], [stint.Holder],
-// [stint.Clock], [stint.Immediate], [stint.MetricsKeeper],
-// [stint.Analyst], [stint.Statistician], [stint.Examiner] or [stint.Evicter] has that proven too.
+// Store is what a store offers for the suite to prove. What it is beside that, of
+// the roles in package stint that a store may have, is proven too.
 type Store interface {
 	stint.Store
 	stint.Inspector

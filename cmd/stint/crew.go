@@ -30,7 +30,7 @@ func crewFor(ctx context.Context, db *database, jobs ...stint.JobInfo) (c crew, 
 // waitsFor says what an available job waits for: any engine that has time, one
 // that is not there, or its queue.
 func (c crew) waitsFor(j stint.JobInfo) string {
-	able := slices.DeleteFunc(slices.Clone(c.engines), func(e stint.EngineInfo) bool { return !slices.Contains(e.Kinds, j.Kind) })
+	able := slices.DeleteFunc(slices.Clone(c.engines), func(e stint.EngineInfo) bool { return !e.Performs(j.Kind) })
 	willing := slices.ContainsFunc(able, func(e stint.EngineInfo) bool { return e.WorksOn(j.Queue) })
 	switch {
 	case slices.Contains(c.paused, j.Queue):

@@ -35,16 +35,15 @@ func (f *databaseFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
 	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
 	flags.Lookup("log-sql").NoOptDefVal = everyStatement
-	for _, name := range []string{"db", "schema", "log-sql"} {
-		orEnv(flags, variableOf(name), name)
-		orFile(flags, name, name)
-	}
+	elsewhere(flags, "", "db", "schema", "log-sql")
 }
 
 // roles are everything that a command may want of a database. The value behind
 // them also listens and audits, for whoever asks whether it does.
 type roles interface {
 	stint.Store
+
+	// What people do to jobs, queues, schedules and leases.
 	stint.Inspector
 	stint.Canceller
 	stint.Operator
@@ -52,10 +51,13 @@ type roles interface {
 	stint.Scheduler
 	stint.ScheduleKeeper
 	stint.Leaser
-	stint.Migrator
+
+	// Figures.
 	stint.Analyst
 	stint.Statistician
 	stint.MetricsKeeper
+
+	stint.Migrator
 }
 
 // database is an open one. Hand the roles on, not the database: what else they

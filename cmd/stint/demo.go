@@ -109,7 +109,7 @@ func (a *app) demo(ctx context.Context, jobs []stint.NewJob, force bool) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(engines, func(e stint.EngineInfo) bool { return slices.Contains(e.Kinds, jobs[0].Kind) }) {
+	if !slices.ContainsFunc(engines, func(e stint.EngineInfo) bool { return e.Performs(jobs[0].Kind) }) {
 		a.note("no engine is running that performs them: start one with stint work --demo%s", a.sameDatabase())
 	}
 	return nil

@@ -84,7 +84,7 @@ func (a *app) enginesDrainCommand() *cobra.Command {
 		Use:   "drain TOKEN|INSTANCE...",
 		Short: "Have engines end their jobs and leave",
 		Long:  enginesDrainLong,
-		Args:  cobra.MinimumNArgs(1),
+		Args:  arguments(1, "TOKEN|INSTANCE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachEngine(ctx, changing, args, func(db *database, e stint.EngineInfo) error {
 			if err := db.Drain(ctx, e.Token); err != nil {
@@ -107,7 +107,7 @@ func (a *app) enginesBuryCommand() *cobra.Command {
 		Use:   "bury TOKEN|INSTANCE...",
 		Short: "Free what engines hold, whether they live or not",
 		Long:  enginesBuryLong,
-		Args:  cobra.MinimumNArgs(1),
+		Args:  arguments(1, "TOKEN|INSTANCE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachEngine(ctx, changing, args, func(db *database, e stint.EngineInfo) error {
 			n, err := engine.Bury(ctx, db.roles, e.Token, "buried by hand")

@@ -38,7 +38,7 @@ func (a *app) enginesShowCommand() *cobra.Command {
 		Use:   "show TOKEN|INSTANCE...",
 		Short: "Show engines with the jobs that they hold",
 		Long:  enginesShowLong,
-		Args:  cobra.MinimumNArgs(1),
+		Args:  arguments(1, "TOKEN|INSTANCE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachEngine(ctx, looking, args, func(db *database, e stint.EngineInfo) error {
 			jobs, err := heldBy(ctx, db, e)

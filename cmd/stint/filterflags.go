@@ -16,12 +16,12 @@ import (
 
 // filterFlags choose jobs.
 type filterFlags struct {
-	filter                    stint.Filter
-	outcome                   string
-	created, due, finished    [2]momentValue // after, before
-	names                     []string       // of the flags
-	kind, queue, tag, urn, by string
-	correl, schedule          string
+	filter                   stint.Filter
+	outcome                  string
+	created, due, finished   [2]momentValue // after, before
+	names                    []string       // of the flags
+	kind, queue, tag, urn    string
+	source, correl, schedule string
 }
 
 var outcomes = []stint.Outcome{
@@ -38,7 +38,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	own.StringVar(&f.queue, "queue", "", "only jobs of this queue")
 	own.StringVar(&f.tag, "tag", "", "only jobs with this tag")
 	own.StringVar(&f.urn, "urn", "", "only jobs about this thing")
-	own.StringVar(&f.by, "source", "", "only jobs from this source")
+	own.StringVar(&f.source, "source", "", "only jobs from this source")
 	own.StringVar(&f.correl, "correlation", "", "only jobs that come from each other: an id that they were given, or the first one's own")
 	own.StringVar(&f.schedule, "schedule", "", "only jobs that this schedule made")
 	own.BoolVar(&f.filter.Faulty, "faulty", false, "only jobs that failed so often that one should look at them before they have failed for good")
@@ -83,7 +83,7 @@ func (f *filterFlags) check(cmd *cobra.Command) error {
 		into  *string
 	}{
 		{"kind", f.kind, &f.filter.Kind}, {"queue", f.queue, &f.filter.Queue}, {"tag", f.tag, &f.filter.Tag},
-		{"urn", f.urn, &f.filter.URN}, {"source", f.by, &f.filter.Source},
+		{"urn", f.urn, &f.filter.URN}, {"source", f.source, &f.filter.Source},
 		{"correlation", f.correl, &f.filter.Correlation}, {"schedule", f.schedule, &f.filter.Schedule},
 	} {
 		if !cmd.Flags().Changed(flag.name) {

@@ -2,12 +2,8 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,44 +13,21 @@ import (
 )
 
 // arguments checks how many there are, by the names that the help gives them;
-// the first least of them are needed.
+// the first least of them are needed. A last name with dots behind it stands for
+// any number.
 func arguments(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		var err error
 		switch {
 		case len(args) < least:
-			err = usagef("%s is missing", names[len(args)])
-		case len(args) > len(names):
+			err = usagef("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
+		case len(args) > len(names) && !strings.HasSuffix(strings.Join(names, " "), "..."):
 			err = usagef("%q is one argument too many", args[len(names)])
 		default:
 			return nil
 		}
 		return withHint(err, "it is used as: %s", cmd.UseLine())
 	}
-}
-
-// durationValue is a flag that reads a number with a unit.
-type durationValue time.Duration
-
-// durationFlag defines a flag for a duration; 0 is shown as no default.
-func durationFlag(flags *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
-	*p = value
-	flags.Var((*durationValue)(p), name, usage)
-}
-
-func (d *durationValue) Set(text string) error {
-	v, err := retry.ParseDuration(text)
-	*d = durationValue(v)
-	return err
-}
-
-func (d *durationValue) Type() string { return "duration" }
-
-func (d *durationValue) String() string {
-	if *d == 0 {
-		return ""
-	}
-	return retry.FormatDuration(time.Duration(*d))
 }
 
 // retryValue is a flag that reads a retry policy.
@@ -103,153 +76,6 @@ func (l listValue) String() string {
 		return ""
 	}
 	return strings.Join(*l.names, ",")
-}
-
-// slotsValue is a flag that reads a number, or one for each of some queues.
-type slotsValue struct {
-	all  int
-	each map[string]int
-}
-
-func (s *slotsValue) Set(text string) error {
-	*s = slotsValue{}
-	if !strings.Contains(text, "=") {
-		n, err := parseSlots(text)
-		s.all = n
-		return err
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		i := strings.LastIndexByte(part, '=')
-		if i < 0 {
-			return fmt.Errorf("%q has no number; write for example mail=4,default=20", part)
-		}
-		n, err := parseSlots(part[i+1:])
-		if err != nil {
-			return err
-		}
-		if err := s.SetPart(strings.TrimSpace(part[:i]), int64(n)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// SetPart adds the slots of a queue.
-func (s *slotsValue) SetPart(queue string, n int64) error {
-	if queue != "*" {
-		if err := stint.CheckName("queue", queue); err != nil {
-			return err
-		}
-	}
-	if _, twice := s.each[queue]; twice {
-		return fmt.Errorf("the queue %s is there twice", queue)
-	}
-	if n < 1 {
-		return fmt.Errorf("%d is too few", n)
-	}
-	if s.each == nil {
-		s.each = map[string]int{}
-	}
-	s.each[queue] = int(min(n, math.MaxInt32)) // where numbers are small, it stays too many
-	return nil
-}
-
-func parseSlots(text string) (int, error) {
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a number; write 50, or mail=4,default=20", text)
-	}
-	if n < 1 {
-		return 0, fmt.Errorf("%d is too few", n)
-	}
-	return n, nil
-}
-
-func (s *slotsValue) Type() string { return "slots" }
-
-func (s *slotsValue) String() string {
-	if s.each == nil {
-		if s.all == 0 {
-			return ""
-		}
-		return strconv.Itoa(s.all)
-	}
-	var parts []string
-	for _, queue := range slices.Sorted(maps.Keys(s.each)) {
-		parts = append(parts, fmt.Sprintf("%s=%d", queue, s.each[queue]))
-	}
-	return strings.Join(parts, ",")
-}
-
-// everyValue is a flag that reads how often something happens, or that it never
-// does.
-type everyValue struct{ every time.Duration }
-
-func (e *everyValue) Set(text string) error {
-	if text == "off" {
-		e.every = -1
-		return nil
-	}
-	d, err := retry.ParseDuration(text)
-	if err == nil && d < time.Second {
-		err = fmt.Errorf("%q is shorter than a second", text)
-	}
-	e.every = d
-	return err
-}
-
-func (e *everyValue) Type() string { return "duration" }
-
-func (e *everyValue) String() string {
-	switch {
-	case e.every < 0:
-		return "off"
-	case e.every == 0:
-		return ""
-	}
-	return retry.FormatDuration(e.every)
-}
-
-// pollValue is a flag that reads a time, or two with dots between them.
-type pollValue struct{ every, from, to time.Duration }
-
-func (p *pollValue) Set(text string) (err error) {
-	*p = pollValue{}
-	first, last, isRange := strings.Cut(text, "..")
-	if !isRange {
-		p.every, err = parsePoll(text)
-		return err
-	}
-	if p.from, err = parsePoll(first); err != nil {
-		return err
-	}
-	if p.to, err = parsePoll(last); err != nil {
-		return err
-	}
-	if p.from > p.to {
-		return fmt.Errorf("%q ends before it begins", text)
-	}
-	return nil
-}
-
-func parsePoll(text string) (time.Duration, error) {
-	d, err := retry.ParseDuration(text)
-	if err == nil && d < time.Millisecond {
-		err = fmt.Errorf("%q is shorter than a millisecond", text)
-	}
-	return d, err
-}
-
-func (p *pollValue) Type() string { return "time" }
-
-func (p *pollValue) String() string {
-	switch {
-	case p.every > 0:
-		return retry.FormatDuration(p.every)
-	case p.to > 0:
-		return retry.FormatDuration(p.from) + ".." + retry.FormatDuration(p.to)
-	}
-	return ""
 }
 
 // choiceValue is a flag that is one of a few words.

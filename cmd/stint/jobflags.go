@@ -62,6 +62,7 @@ func (f *jobFlags) addLasting(flags *pflag.FlagSet) {
 	f.add(all)
 	delete(all.Lookup("correlation").Annotations, envMark) // which is that of the job at hand
 	all.Lookup("correlation").Usage = "an id that all of its jobs share; the own id of each unless given"
+	all.Lookup("start-within").Usage = "how long after its occurrence the last attempt may begin; otherwise what the kind says, or no bound"
 	all.VisitAll(func(flag *pflag.Flag) {
 		if !slices.Contains(ofOneJob, flag.Name) {
 			flags.AddFlag(flag)

@@ -15,6 +15,8 @@ it is cancelled when the handler ends with an error. It is not retried.
 ` + selectionHelp + `
 Without --state they choose among the jobs that have not ended.
 
+` + timesHelp + `
+
 The exit code is 1 when a job that was named was not there or had ended already.`
 
 func (a *app) jobsCancelCommand() *cobra.Command {

@@ -14,6 +14,8 @@ alone; cancel them first. What is deleted cannot be brought back.
 ` + selectionHelp + `
 Without --state they choose among the jobs that have ended.
 
+` + timesHelp + `
+
 The exit code is 1 when a job that was named was not there or has not ended.`
 
 func (a *app) jobsDeleteCommand() *cobra.Command {

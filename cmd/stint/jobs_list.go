@@ -18,10 +18,10 @@ last id shown.
 
 ` + timesHelp + `
 
-Filters by tag, urn, correlation, schedule, outcome, error, faulty, attempts, longer (than
-5s at least), and the states scheduled,
-retrying, failed and cancelled look only at jobs that may fit; with others alone, the
-search goes through all jobs until it has found enough.`
+Filters by tag, urn, correlation, schedule, outcome, error, faulty, attempts, longer
+(than 5s at least), and the states scheduled, retrying, failed and cancelled look only
+at jobs that may fit; with others alone, the search goes through all jobs until it has
+found enough.`
 
 const jobsListExample = `  stint jobs list --state failed,retrying --kind sh
   stint jobs list --faulty

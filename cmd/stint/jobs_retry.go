@@ -20,6 +20,8 @@ one is not; one that waits still is, and expires when that is over.
 Without --state they choose the jobs that are failed or retrying. What was
 recovered before is not recovered again by filters.
 
+` + timesHelp + `
+
 The exit code is 1 when a job that was named is ready or runs already, or was not
 there.`
 

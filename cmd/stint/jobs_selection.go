@@ -37,9 +37,7 @@ const firstFew = 10
 
 const selectionHelp = `Jobs are named by their ids, or chosen by filters: those that fit all of them.
 Filters change jobs in batches of 500, the newest first; --dry-run only tells how
-many jobs fit, and shows the first few.
-
-` + timesHelp
+many jobs fit, and shows the first few.`
 
 // onJobs is a command that does something to jobs.
 func (a *app) onJobs(cmd *cobra.Command, v verb) *cobra.Command {

@@ -49,14 +49,7 @@ func deposedInWords(d stint.Deposition, now time.Time) string {
 	if d.Engine == 0 {
 		return ""
 	}
-	text := "taken from " + visible(d.Instance) + " " + ago(d.At, now)
-	if d.By != "" {
-		text += " by " + visible(d.By)
-	}
-	if d.Why != "" {
-		text += ": " + visible(d.Why)
-	}
-	return text
+	return "taken from " + visible(d.Instance) + " " + ago(d.At, now) + reasonInWords(d.By, d.Why)
 }
 
 const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes
@@ -92,7 +85,6 @@ func (a *app) leasesReleaseCommand() *cobra.Command {
 		fmt.Fprintf(a.out, "lease %s was taken from engine %s (%d); it may have it again %s\n", visible(args[0]), visible(d.Instance), d.Engine, ago(d.Until, d.At))
 		return nil
 	}))
-	cmd.Flags().StringVar(&why, "why", "", "the reason that is kept with the lease, and told to the engine")
-	cmd.Flags().StringVar(&by, "by", whoami(), "who releases it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and told to the engine", "who releases it")
 	return cmd
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,25 +53,9 @@ func (a *app) listQueues(queues []stint.QueueInfo) {
 		for _, state := range shown {
 			row = append(row, count(q.Counts[state]))
 		}
-		t.AppendRow(append(row, pausedInWords(q, now)))
+		t.AppendRow(append(row, pausedInWords(q.Paused, q.By, q.Why, now)))
 	}
 	t.Render()
-}
-
-// pausedInWords says since when a queue is paused, by whom and why; nothing
-// when it is not.
-func pausedInWords(q stint.QueueInfo, now time.Time) string {
-	if q.Paused.IsZero() {
-		return ""
-	}
-	text := "paused " + ago(q.Paused, now)
-	if q.By != "" {
-		text += " by " + visible(q.By)
-	}
-	if q.Why != "" {
-		text += ": " + visible(q.Why)
-	}
-	return text
 }
 
 const queuesPauseLong = `Pause keeps the jobs of queues from beginning, on every engine and at once. What
@@ -86,7 +68,7 @@ func (a *app) queuesPauseCommand() *cobra.Command {
 		Short:   "Let nothing of queues begin",
 		Long:    queuesPauseLong,
 		Example: `  stint queues pause mail --why "the mail server is down"`,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    arguments(1, "QUEUE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachQueue(ctx, args, func(db *database, queue string) (string, error) {
 			changed, err := db.Pause(ctx, queue, by, why)
@@ -96,8 +78,7 @@ func (a *app) queuesPauseCommand() *cobra.Command {
 			return "was paused already", err
 		})
 	})
-	cmd.Flags().StringVar(&why, "why", "", "the reason that is kept with the queue")
-	cmd.Flags().StringVar(&by, "by", whoami(), "who pauses it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the queue", "who pauses it")
 	return cmd
 }
 
@@ -105,7 +86,7 @@ func (a *app) queuesResumeCommand() *cobra.Command {
 	return a.does(&cobra.Command{
 		Use:   "resume QUEUE...",
 		Short: "Let the jobs of paused queues begin again",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  arguments(1, "QUEUE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachQueue(ctx, args, func(db *database, queue string) (string, error) {
 			changed, err := db.Resume(ctx, queue)
@@ -117,37 +98,13 @@ func (a *app) queuesResumeCommand() *cobra.Command {
 	})
 }
 
-// eachQueue does something to each queue, once it is known that all of the
-// names are right.
+// eachQueue does something to each queue and says what came of it.
 func (a *app) eachQueue(ctx context.Context, names []string, do func(db *database, queue string) (string, error)) error {
-	for _, name := range names {
-		if err := stint.CheckQueue(name); err != nil {
-			return err
+	return a.eachName(ctx, names, stint.CheckQueue, func(db *database, queue string) error {
+		came, err := do(db, queue)
+		if err == nil {
+			fmt.Fprintf(a.out, "queue %s %s\n", visible(queue), came)
 		}
-	}
-	db, err := a.open(ctx, changing)
-	if err != nil {
 		return err
-	}
-	defer db.Close()
-	for _, name := range names {
-		came, err := do(db, name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(a.out, "queue %s %s\n", visible(name), came)
-	}
-	return nil
-}
-
-// whoami is user@host, as far as the system tells.
-func whoami() string {
-	name := ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if host, err := os.Hostname(); err == nil {
-		name += "@" + host
-	}
-	return name
+	})
 }

@@ -55,7 +55,7 @@ func whenInWords(s *stint.ScheduleInfo) string {
 		return visible(s.Stored.Recurrence)
 	}
 	text := s.Recurrence.Words()
-	if s.Zone != "UTC" && !strings.HasPrefix(s.Recurrence.String(), "every ") {
+	if _, isInterval := s.Recurrence.Interval(); s.Zone != "UTC" && !isInterval {
 		text += " in " + s.Zone
 	}
 	return visible(text)
@@ -85,7 +85,7 @@ func stateOfSchedule(s *stint.ScheduleInfo, now time.Time) string {
 	case "ended":
 		return "ended " + ago(s.Ended, now)
 	case "paused":
-		return pausedInWords(stint.QueueInfo{Paused: s.Paused, By: s.PausedBy, Why: s.PausedWhy}, now)
+		return pausedInWords(s.Paused, s.PausedBy, s.PausedWhy, now)
 	}
 	if s.Problem != nil {
 		return "of a newer program"
@@ -111,7 +111,7 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 		Short:   "Let nothing of schedules be fired",
 		Long:    schedulesPauseLong,
 		Example: `  stint schedules pause nightly --why "the archive is full"`,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    arguments(1, "SCHEDULE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
 			changed, err := db.PauseSchedule(ctx, name, by, why)
@@ -121,8 +121,7 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 			return "was paused already", err
 		})
 	})
-	cmd.Flags().StringVar(&why, "why", "", "the reason that is kept with the schedule")
-	cmd.Flags().StringVar(&by, "by", whoami(), "who pauses it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "who pauses it")
 	return cmd
 }
 
@@ -130,7 +129,7 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 	return a.does(&cobra.Command{
 		Use:   "resume SCHEDULE...",
 		Short: "Let paused schedules fire again, from now on",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  arguments(1, "SCHEDULE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
 			changed, err := db.ResumeSchedule(ctx, name)
@@ -153,7 +152,7 @@ func (a *app) schedulesRunCommand() *cobra.Command {
 		Use:   "run-now SCHEDULE...",
 		Short: "Make a job of schedules now, out of turn",
 		Long:  schedulesRunLong,
-		Args:  cobra.MinimumNArgs(1),
+		Args:  arguments(1, "SCHEDULE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.withSchedules(ctx, args, func(db *database, name string) error {
 			id, err := db.RunSchedule(ctx, name)
@@ -175,7 +174,7 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 		Aliases: []string{"rm"},
 		Short:   "Forget schedules, and cancel what has not begun of them",
 		Long:    schedulesRemoveLong,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    arguments(1, "SCHEDULE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
 			ids, err := db.RemoveSchedule(ctx, name, "its schedule was removed")
@@ -195,33 +194,18 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 func (a *app) eachSchedule(ctx context.Context, names []string, do func(db *database, name string) (string, error)) error {
 	return a.withSchedules(ctx, names, func(db *database, name string) error {
 		came, err := do(db, name)
-		if err != nil {
-			return err
+		if err == nil {
+			fmt.Fprintf(a.out, "schedule %s %s\n", visible(name), came)
 		}
-		fmt.Fprintf(a.out, "schedule %s %s\n", visible(name), came)
-		return nil
+		return err
 	})
 }
 
-// withSchedules does something with each name, once it is known that all of them
-// can be names.
+// withSchedules does something with each schedule, and leaves it to that to say
+// what came of it.
 func (a *app) withSchedules(ctx context.Context, names []string, do func(db *database, name string) error) error {
-	for _, name := range names {
-		if err := stint.CheckName("schedule", name); err != nil {
-			return err
-		}
-	}
-	db, err := a.open(ctx, changing)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	for _, name := range names {
-		if err := do(db, name); err != nil {
-			return hintSchedule(err)
-		}
-	}
-	return nil
+	check := func(name string) error { return stint.CheckName("schedule", name) }
+	return a.eachName(ctx, names, check, func(db *database, name string) error { return hintSchedule(do(db, name)) })
 }
 
 // planNew has the next occurrences found of what was resumed, as far as this

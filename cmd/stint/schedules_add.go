@@ -115,7 +115,6 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 		})
 	}))
 	flags.add(cmd.Flags())
-	cmd.Flags().Lookup("start-within").Usage = "how long after its occurrence the last attempt may begin; otherwise what the kind says, or no bound"
 	cmd.Flags().Lookup("force").Usage = "add it even if no engine ever declared the kind"
 	return cmd
 }

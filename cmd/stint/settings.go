@@ -37,6 +37,15 @@ func orFile(flags *pflag.FlagSet, key, name string) {
 	_ = flags.SetAnnotation(name, fileMark, []string{key})
 }
 
+// elsewhere lets flags stand in the environment, and in a table of a file; without
+// a name that is the file's top.
+func elsewhere(flags *pflag.FlagSet, table string, names ...string) {
+	for _, name := range names {
+		orEnv(flags, variableOf(name), name)
+		orFile(flags, below(table, name), name)
+	}
+}
+
 // marked is the environment variable or the key of a flag, if it has one.
 func marked(f *pflag.Flag, mark string) string {
 	if f == nil || len(f.Annotations[mark]) == 0 {

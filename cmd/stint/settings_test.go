@@ -53,8 +53,8 @@ func TestTheFileInTheHelpIsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(f.entries); n != 8 {
-		t.Errorf("%d settings were found in it, want 8: %v", n, f.entries)
+	if n := len(f.entries); n != 8 || len(f.schedules) != 1 {
+		t.Errorf("%d settings and %d schedules were found in it, want 8 and one: %v", n, len(f.schedules), f.entries)
 	}
 }
 

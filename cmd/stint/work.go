@@ -1,15 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
@@ -51,65 +48,6 @@ const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queue
   stint work --slots mail=4,reports=1,*=20
   stint work --health 127.0.0.1:9070 --memory-limit 512MiB --wait-for-database forever
   STINT_DB=postgres://app@db/shop STINT_KINDS=http stint work --log-format json`
-
-// engineFlags are an engine's.
-type engineFlags struct {
-	queues, kinds []string
-	demo          bool
-	slots         slotsValue
-	instance      string
-	strict        bool
-	grace         time.Duration
-	timeToLive    time.Duration
-	poll          pollValue
-	lease         time.Duration
-	leaseWait     pollValue
-	retention     retentionValue
-	httpPrivate   bool
-	health        healthValue
-	memory        sizeValue
-	wait          waitValue
-	metricsEvery  everyValue
-	logLevel      string
-	logFormat     string
-}
-
-func (f *engineFlags) add(flags *pflag.FlagSet) {
-	flags.SortFlags = false
-	flags.Var(listValue{&f.queues, "queues"}, "queues", "the queues to work on, separated by commas (default all)")
-	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http,steps (default all on an SQLite file, none on PostgreSQL)")
-	flags.BoolVar(&f.demo, "demo", false, "perform the demo kinds as well: see stint demo")
-	flags.Var(&f.slots, "slots", "how many jobs run at once: 50, or of each queue: mail=4,default=20; *=8 is for all queues that are not named (default 4 for each processor)")
-	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
-	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
-	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
-	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long a silent engine counts as dead")
-	flags.Var(&f.poll, "poll", "how often to look for work when nothing was heard: 2s, or 20ms..5s for where nobody notifies, the longer the longer nothing came (default 1s with notifications, 20ms..500ms without)")
-	flags.Var(&f.retention, "retention", "how long jobs are kept after they ended: 5d, or forever; failed=30d of a state, mail:1h or mail:completed=1h of a queue; separated by commas, or given again (default 5d)")
-	durationFlag(flags, &f.lease, "lease", engine.DefaultLeaseFor, "for how long the engine takes what one engine does for all; it is renewed at a third of it")
-	flags.Var(&f.leaseWait, "lease-wait", "how long to wait before asking again for a lease that another engine holds: 3s, or 3s..1m to wait twice as long each time (default a fifth of --lease)")
-	f.metricsEvery.every = engine.DefaultMetricsEvery
-	flags.Var(&f.metricsEvery, "metrics-every", "how often to keep what the engine counted: 1m, or off")
-	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
-	flags.Var(&f.health, "health", "serve /healthz, /readyz and /metrics at this address: 127.0.0.1:9070 for this machine alone, :9070 for all (default none)")
-	flags.Var(&f.memory, "memory-limit", "take no more jobs when the process has grown beyond so much, let those that run end, and exit with code 4: 512MiB (default none)")
-	f.wait = defaultWait
-	flags.Var(&f.wait, "wait-for-database", "for how long to try when PostgreSQL cannot be reached at the start: 30s, forever, or 0s for once")
-	choiceFlag(flags, &f.logLevel, "log-level", "info", "what to log", "debug", "info", "warn", "error")
-	choiceFlag(flags, &f.logFormat, "log-format", "text", "how to log", "text", "json")
-	for _, name := range []string{"queues", "kinds", "slots", "instance", "strict-instance", "grace", "time-to-live", "poll",
-		"lease", "lease-wait", "retention", "health", "memory-limit", "wait-for-database", "metrics-every"} {
-		orEnv(flags, variableOf(name), name)
-		orFile(flags, "work."+name, name)
-	}
-	orFile(flags, "retention", "retention")
-	for _, name := range []string{"log-level", "log-format"} {
-		orEnv(flags, variableOf(name), name)
-		orFile(flags, name, name)
-	}
-	orFile(flags, "work.demo", "demo")
-	orFile(flags, "kinds.http.private", "http-private")
-}
 
 func (a *app) workCommand() *cobra.Command {
 	var flags engineFlags
@@ -155,15 +93,4 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 		return nil, settingf(flag, "%s", invalid.Problem)
 	}
 	return mux, err
-}
-
-func (f *engineFlags) config(onEvent func(stint.Event)) engine.Config {
-	return engine.Config{
-		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
-		Grace:      max(f.grace, 1), // the engine takes 0 for its default, and here it was asked for
-		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to,
-		Retention: f.retention.Retention, MemoryLimit: int64(f.memory), MetricsEvery: f.metricsEvery.every,
-		LeaseFor: max(f.lease, 1), LeaseWait: cmp.Or(f.leaseWait.every, f.leaseWait.from), LeaseWaitMax: f.leaseWait.to,
-		Version: version(), OnEvent: onEvent,
-	}
 }

@@ -5,9 +5,7 @@ package chaos_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,19 +13,6 @@ import (
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
-
-// endurance is how long the sequence goes on.
-func endurance(t *testing.T) time.Duration {
-	text := os.Getenv("STINT_ENDURANCE_MINUTES")
-	if text == "" {
-		return 6 * time.Second
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(n * float64(time.Minute))
-}
 
 // A random sequence of everything that programs and people do, and of what
 // happens to processes. In the end every job is final or deleted, the counts add
@@ -70,7 +55,7 @@ func endure(t *testing.T, db string) {
 			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: ttl, Grace: 2 * time.Second,
 		})})
 	}
-	m.Run(t.Context(), endurance(t))
+	m.Run(t.Context(), minutes(t, "STINT_ENDURANCE_MINUTES", 6*time.Second))
 	calm := time.Now()
 	fleet.Drain(t.Context(), ground.Store, 2*time.Minute)
 	t.Logf("everything was done %v after the trouble ended", time.Since(calm))

@@ -15,11 +15,11 @@ import (
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
-// minutes is how long the mixed run makes trouble.
-func minutes(t *testing.T) time.Duration {
-	text := os.Getenv("STINT_CHAOS_MINUTES")
+// minutes is how long a run makes trouble: what a variable says, or else a moment.
+func minutes(t *testing.T, variable string, moment time.Duration) time.Duration {
+	text := os.Getenv(variable)
 	if text == "" {
-		return 20 * time.Second
+		return moment
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestMixedTroubleLosesAndDoublesNothing(t *testing.T) {
 	}
 	w.resumes()
 
-	m.Run(t.Context(), minutes(t))
+	m.Run(t.Context(), minutes(t, "STINT_CHAOS_MINUTES", 20*time.Second))
 	calm := time.Now()
 	cancel()
 	producing.Wait()

@@ -175,7 +175,7 @@ func TestFiveEnginesFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
 	k.ticks = chaos.Ticks{Schedules: 50, Recurrence: "every 1s", Until: time.Now().Add(7 * time.Second)}
 	if long {
 		k.step, k.rest, k.busy = time.Minute, 6*time.Second, 3*time.Second
-		k.ticks = chaos.Ticks{Schedules: 1000, Recurrence: "* * * * *", Until: time.Now().Add(minutes(t) + 30*time.Second)}
+		k.ticks = chaos.Ticks{Schedules: 1000, Recurrence: "* * * * *", Until: time.Now().Add(minutes(t, "STINT_CHAOS_MINUTES", 20*time.Second) + 30*time.Second)}
 		k.restart = func() { server.Restart(pgtest.Immediate) }
 	}
 	k.start(5, w.url, w.behind)

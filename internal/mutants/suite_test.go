@@ -129,7 +129,7 @@ var mutants = []mutant{
 		test: ". TestATurnStaysShortWhateverIsDue",
 	},
 	{
-		name: "a recurrence function is waited for", file: "engine/schedule.go",
+		name: "a recurrence function is waited for", file: "engine/fire.go",
 		old: `	if !asked {
 		return`, new: `	if !asked || true {
 		return`,
@@ -448,12 +448,12 @@ var mutants = []mutant{
 		test: "sqlite TestConformance/Retain/A lane goes on where it was when all of it is gone",
 	},
 	{
-		name: "a lease is believed in for longer than it is held", file: "engine/lead.go",
+		name: "a lease is believed in for longer than it is held", file: "engine/lease.go",
 		old: `until, due = sent.Add(c.config.LeaseFor), sent.Add`, new: `until, due = sent.Add(3*c.config.LeaseFor), sent.Add`,
 		test: "engine TestAnEngineThatCannotRenewItsLeaseStopsBeforeAnotherBegins/fails",
 	},
 	{
-		name: "a lease is kept behind a stop", file: "engine/lead.go",
+		name: "a lease is kept behind a stop", file: "engine/lease.go",
 		old: `		c.resign(ctx)
 	}`, new: `	}`,
 		test: "engine TestAnEngineThatStopsGivesItsLeasesBackBeforeItsJobsEnd/sqlite",

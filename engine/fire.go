@@ -33,10 +33,10 @@ const (
 	scheduleAgain = 30 * time.Second
 )
 
-// schedule fires schedules when they are due by the store's clock. Every engine
+// fire makes the jobs of schedules when they are due by the store's clock. Every engine
 // does, without a lease: the store sees to it that each occurrence makes one job.
 // It begins by declaring those of the program.
-func (s *session) schedule(ctx context.Context) {
+func (s *session) fire(ctx context.Context) {
 	store, ok := s.store.(stint.Scheduler)
 	if !ok {
 		if len(s.mux.Schedules()) > 0 {
@@ -45,7 +45,7 @@ func (s *session) schedule(ctx context.Context) {
 		return
 	}
 	planner := stint.NewPlanner(s.mux.Recurrences())
-	plan := (&patient{planner: planner, busy: map[string]bool{}}).plan
+	plan := (&asker{planner: planner, busy: map[string]bool{}}).plan
 	if !s.declare(ctx, store, planner.Functions(), plan) {
 		return
 	}
@@ -123,24 +123,25 @@ func (s *session) declare(ctx context.Context, store stint.Scheduler, functions 
 	return true
 }
 
-// patient plans schedules of recurrence functions aside. One that does not answer
-// is left to itself, and not asked anew while it hangs: other schedules go on.
-type patient struct {
+// asker plans schedules, and asks recurrence functions aside. One that does not
+// answer is left to itself, and not asked anew while it hangs: other schedules go
+// on.
+type asker struct {
 	planner *stint.Planner
 
 	mu   sync.Mutex
 	busy map[string]bool // schedules whose function has not answered
 }
 
-// patience is how long a recurrence function may take.
-const patience = time.Second
+// longestRecurrence is how long a recurrence function may take.
+const longestRecurrence = time.Second
 
-func (p *patient) plan(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+func (a *asker) plan(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
 	name, asked := s.Recurrence.Func()
 	if !asked {
-		return p.planner.Plan(s, now)
+		return a.planner.Plan(s, now)
 	}
-	if !p.begin(s.Name) {
+	if !a.begin(s.Name) {
 		return stint.Plan{}, fmt.Errorf("the recurrence function %q has still not answered", name)
 	}
 	type answer struct {
@@ -149,34 +150,34 @@ func (p *patient) plan(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error)
 	}
 	c := make(chan answer, 1)
 	go func() {
-		defer p.end(s.Name)
-		plan, err := p.planner.Plan(s, now)
+		defer a.end(s.Name)
+		plan, err := a.planner.Plan(s, now)
 		c <- answer{plan, err}
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(longestRecurrence)
 	defer timer.Stop()
 	select {
-	case a := <-c:
-		return a.plan, a.err
+	case got := <-c:
+		return got.plan, got.err
 	case <-timer.C:
-		return stint.Plan{}, fmt.Errorf("the recurrence function %q did not answer within %v", name, patience)
+		return stint.Plan{}, fmt.Errorf("the recurrence function %q did not answer within %v", name, longestRecurrence)
 	}
 }
 
-func (p *patient) begin(schedule string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.busy[schedule] {
+func (a *asker) begin(schedule string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.busy[schedule] {
 		return false
 	}
-	p.busy[schedule] = true
+	a.busy[schedule] = true
 	return true
 }
 
-func (p *patient) end(schedule string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.busy, schedule)
+func (a *asker) end(schedule string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.busy, schedule)
 }
 
 // puzzles are schedules that this engine could not plan, and until when it leaves

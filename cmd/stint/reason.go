@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// reasonFlags add --why and --by, which are kept with what is done.
+func reasonFlags(cmd *cobra.Command, why, by *string, forWhy, forBy string) {
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(why, "why", "", forWhy)
+	cmd.Flags().StringVar(by, "by", whoami(), forBy)
+}
+
+// whoami is user@host, as far as the system tells.
+func whoami() string {
+	name := ""
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}
+
+// reasonInWords says by whom something was done and why, as far as that is known.
+func reasonInWords(by, why string) string {
+	text := ""
+	if by != "" {
+		text += " by " + visible(by)
+	}
+	if why != "" {
+		text += ": " + visible(why)
+	}
+	return text
+}
+
+// pausedInWords says since when something is paused, by whom and why; nothing
+// when it is not.
+func pausedInWords(since time.Time, by, why string, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return "paused " + ago(since, now) + reasonInWords(by, why)
+}
+
+// eachName does something to each of what arguments name, once it is known that
+// all of them can be names.
+func (a *app) eachName(ctx context.Context, names []string, check func(name string) error, do func(db *database, name string) error) error {
+	for _, name := range names {
+		if err := check(name); err != nil {
+			return err
+		}
+	}
+	db, err := a.open(ctx, changing)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, name := range names {
+		if err := do(db, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// fill puts defaults where nothing was said, and finds what can never be right.
+func (c Config) fill() (Config, error) {
+	p := &c
+	for _, part := range []func() error{p.fillQueues, p.fillIdentity, p.fillLife, p.fillPolls, p.fillLeases, p.Retention.Check, p.fillMetrics} {
+		if err := part(); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// fillQueues works out the queues and their slots.
+func (c *Config) fillQueues() error {
+	for _, q := range c.Queues {
+		if q != "*" {
+			if err := stint.CheckName("queues", q); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.fillSlots(); err != nil {
+		return err
+	}
+	if slices.Contains(c.Queues, "*") {
+		c.Queues = nil
+	}
+	c.Slots = cmp.Or(c.Slots, 4*runtime.GOMAXPROCS(0))
+	if c.Slots < 0 || c.Slots > maxSlots {
+		return stint.Invalid("slots", "%d is not between 1 and %d", c.Slots, maxSlots)
+	}
+	return nil
+}
+
+// fillSlots works out how many slots there are in all, and for which queues.
+func (c *Config) fillSlots() error {
+	if len(c.QueueSlots) == 0 {
+		return nil
+	}
+	if c.Slots != 0 {
+		return stint.Invalid("slots", "they are a number for all queues or one for each, not both")
+	}
+	c.QueueSlots = maps.Clone(c.QueueSlots)
+	var named []string
+	for _, queue := range slices.Sorted(maps.Keys(c.QueueSlots)) {
+		n := c.QueueSlots[queue]
+		if n < 1 || n > maxSlots {
+			return stint.Invalid("slots", "%d of the queue %s is not between 1 and %d", n, queue, maxSlots)
+		}
+		if queue != "*" {
+			if err := stint.CheckName("slots", queue); err != nil {
+				return err
+			}
+			named = append(named, queue)
+		}
+		c.Slots += n
+	}
+	_, rest := c.QueueSlots["*"]
+	if c.Queues == nil && !rest {
+		c.Queues = named
+	}
+	every := len(c.Queues) == 0 || slices.Contains(c.Queues, "*")
+	for _, queue := range c.Queues {
+		if !rest && c.QueueSlots[queue] == 0 {
+			return stint.Invalid("slots", "there are none for the queue %s", queue)
+		}
+	}
+	for _, queue := range named {
+		if !every && !slices.Contains(c.Queues, queue) {
+			return stint.Invalid("slots", "the queue %s is not one to work on", queue)
+		}
+	}
+	return nil
+}
+
+// maxSlots is what an execution has room to name.
+const maxSlots = 32_000
+
+// fillIdentity gives the engine a name.
+func (c *Config) fillIdentity() error {
+	if c.Instance != "" {
+		return stint.CheckName("instance", c.Instance)
+	}
+	c.Instance = hostname() + "-" + suffix()
+	return nil
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil || stint.CheckName("host", name) != nil {
+		return "unknown"
+	}
+	return name
+}
+
+func suffix() string {
+	var b [3]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+func (c *Config) fillLife() error {
+	c.TimeToLive = cmp.Or(c.TimeToLive, DefaultTimeToLive)
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	switch {
+	case c.TimeToLive < time.Second:
+		return stint.Invalid("time to live", "it is shorter than a second")
+	case c.Grace < 0:
+		return stint.Invalid("grace", "it is negative")
+	case c.MemoryLimit < 0:
+		return stint.Invalid("memory limit", "it is negative")
+	}
+	return nil
+}
+
+// fillPolls works out how long an engine waits that hears nothing. A bound that
+// was set moves the default of another one out of its way.
+func (c *Config) fillPolls() error {
+	if c.Poll < 0 || c.PollFrom < 0 || c.PollTo < 0 {
+		return stint.Invalid("poll", "it is negative")
+	}
+	for _, d := range []time.Duration{c.Poll, c.PollFrom, c.PollTo} {
+		if d > 0 && d < time.Millisecond {
+			return stint.Invalid("poll", "%v is shorter than a millisecond", d)
+		}
+	}
+	if c.PollTo == 0 {
+		c.PollTo = max(cmp.Or(c.Poll, DefaultPollTo), c.PollFrom)
+	}
+	if c.PollFrom == 0 {
+		c.PollFrom = min(DefaultPollFrom, c.PollTo)
+	}
+	c.Poll = cmp.Or(c.Poll, DefaultPoll)
+	if c.PollFrom > c.PollTo {
+		return stint.Invalid("poll", "from %v to %v is nothing", c.PollFrom, c.PollTo)
+	}
+	return nil
+}
+
+// fillLeases works out how leases are asked for.
+func (c *Config) fillLeases() error {
+	c.LeaseFor = cmp.Or(c.LeaseFor, DefaultLeaseFor)
+	if c.LeaseFor < time.Second || c.LeaseFor > 24*time.Hour {
+		return stint.Invalid("lease", "it is not between a second and a day")
+	}
+	c.LeaseWait = cmp.Or(c.LeaseWait, c.LeaseFor/5)
+	c.LeaseWaitMax = cmp.Or(c.LeaseWaitMax, c.LeaseWait)
+	switch {
+	case c.LeaseWait < time.Millisecond:
+		return stint.Invalid("lease wait", "%v is shorter than a millisecond", c.LeaseWait)
+	case c.LeaseWaitMax < c.LeaseWait:
+		return stint.Invalid("lease wait", "from %v to %v is nothing", c.LeaseWait, c.LeaseWaitMax)
+	}
+	return nil
+}
+
+func (c *Config) fillMetrics() error {
+	c.MetricsEvery = cmp.Or(c.MetricsEvery, DefaultMetricsEvery)
+	if c.MetricsEvery > 0 && c.MetricsEvery < time.Millisecond {
+		return stint.Invalid("metrics every", "it is shorter than a millisecond")
+	}
+	return nil
+}

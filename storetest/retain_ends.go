@@ -1,0 +1,99 @@
+package storetest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// everyEnd brings jobs to an end in every way there is.
+func everyEnd(t *T) {
+	no := stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}
+	w := t.join("k")
+	ended := map[string]stint.ID{}
+	again := func(name string, end stint.Ending, last stint.Ending) {
+		id := t.enqueue(rich())[0]
+		x := w.Conclude(w.One(), end)
+		x.Next.Delay = 0
+		t.must(errOf(w.TryFinish(t.ctx, x)))
+		if x.Next.Wait {
+			t.promoteAll(1)
+		}
+		w.Finish(last, w.One())
+		ended[name] = id
+	}
+	for name, end := range map[string]stint.Ending{
+		"completed": completed, "failed": no, "cancelled by its handler": {Outcome: stint.OutcomeCancelled}, "expired": {Outcome: stint.OutcomeExpired},
+	} {
+		ended[name] = t.enqueue(rich())[0]
+		w.Finish(end, w.One())
+		again("retried, then "+name, failure, end)
+		again("snoozed, then "+name, stint.Ending{Outcome: stint.OutcomeSnoozed}, end)
+		again("returned, then "+name, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, end)
+	}
+
+	due := t.enqueue(job("k", stint.In(time.Millisecond)))[0]
+	t.due()
+	t.promoteAll(1)
+	w.Complete(w.One())
+	ended["promoted"] = due
+
+	ended["lost for good"] = t.enqueue(job("k", stint.MaxLosses(0)))[0]
+	dies := t.join("k")
+	dies.Beat(dies.One().Pos)
+	dies.Leave()
+	t.state(ended["lost for good"], stint.Failed)
+	ended["lost once"] = t.enqueue(job("k"))[0]
+	dies = t.join("k")
+	dies.Beat(dies.One().Pos)
+	dies.Leave()
+	w.Complete(w.One())
+
+	ended["cancelled before it was ready"] = t.enqueue(job("k", stint.In(time.Hour)))[0]
+	ended["cancelled between attempts"] = t.enqueue(job("k"))[0]
+	w.Finish(failure, w.One())
+	ended["cancelled while it was ready"] = t.enqueue(job("k"))[0]
+	t.cancel("", ended["cancelled before it was ready"], ended["cancelled between attempts"], ended["cancelled while it was ready"])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.One())
+
+	ended["decided"] = t.undecided("f")[0]
+	t.decided(w, 1, t.decisions(retry.Decision{})...)
+	ended["decided, and then cancelled"] = t.undecided("f")[0]
+	t.cancel("", ended["decided, and then cancelled"])
+
+	ended["recovered"] = t.enqueue(rich())[0]
+	w.Finish(no, w.One())
+	ended["what recovered it"] = t.recovers(ended["recovered"], stint.Again{})
+	w.Complete(w.One())
+
+	for name, id := range ended {
+		if s := t.info(id).State; !s.Final() {
+			t.Fatalf("%s: it is %s", name, s)
+		}
+	}
+	t.retain(years)
+	for name, id := range ended {
+		if _, err := t.Store.Job(t.ctx, id); err != nil {
+			t.Errorf("%s: young, and %v", name, err)
+		}
+	}
+	w.Leave()
+	t.retain(atOnceKept)
+	for name, id := range ended {
+		if _, err := t.Store.Job(t.ctx, id); !errors.Is(err, stint.ErrNotFound) {
+			t.Errorf("%s: it is there, error %v", name, err)
+		}
+	}
+	t.gone(slices.Collect(maps.Values(ended))...)
+	if left := t.list(stint.Filter{Tag: rich().Tags[0]}); len(left) != 0 {
+		t.Errorf("by tag there are %v", left)
+	}
+	t.recount()
+	if l := t.ledger(); len(l.Entries)+len(l.Executions)+len(l.Waiting)+len(l.Jobs) != 0 {
+		t.Errorf("%d entries, %d executions, %d waits and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Waiting), len(l.Jobs))
+	}
+}

@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// retainStorm deletes what ended a moment ago, all the time, while engines
+// work, die and repeat themselves. Whoever records a final outcome notes it: at
+// the end each job has had one.
+func retainStorm(t *T) {
+	const workers, producers, each = 3, 2, 150
+	var (
+		mu     sync.Mutex
+		finals = map[stint.ID]int{}
+		all    []stint.ID
+		seed   = NewSeed(t)
+		other  = t.again()
+		ends   = make(chan struct{})
+		wg     sync.WaitGroup
+		stores = []Store{t.Store, other}
+		errs   = make(chan error, 20)
+	)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	t.ctx = ctx
+	stalls := time.AfterFunc(10*time.Second, func() { // a job that is gone never ends
+		errs <- errors.New("no job ended for a long time")
+		cancel()
+	})
+	defer stalls.Stop()
+	try := func(f func() error) {
+		wg.Go(func() {
+			if err := f(); err != nil && ctx.Err() == nil {
+				errs <- err
+				cancel()
+			}
+		})
+	}
+	done := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(all) == producers*each && len(finals) == len(all) || ctx.Err() != nil
+	}
+	note := func(xs []stint.Execution) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, x := range xs {
+			if x.Final {
+				finals[x.Job]++
+				stalls.Reset(10 * time.Second)
+			}
+		}
+	}
+	for p := range producers {
+		try(func() error {
+			for range each / 10 {
+				ids, err := stint.NewClient(stores[p%2]).EnqueueMany(t.ctx, jobs(10, "k", stint.Retry(retry.Fixed(3, time.Millisecond))))
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				all = append(all, ids...)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	for i := range workers {
+		rng := seed.Rand(fmt.Sprint("worker ", i))
+		try(func() error { return retainWork(t, stores[i%2], rng, done, note) })
+	}
+	try(func() error {
+		for !done() {
+			if _, err := t.Store.Promote(t.ctx, time.Time{}, 50); err != nil {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+		close(ends)
+		return nil
+	})
+	try(func() error {
+		for {
+			for _, part := range stint.RetainParts {
+				r := stint.RetainStep{Part: part, Limit: 20, Keep: atOnceKept}
+				for more := true; more; {
+					got, err := other.(stint.Retainer).Retain(t.ctx, r)
+					if err != nil {
+						return fmt.Errorf("retain: %w", err)
+					}
+					r.From, more = got.Next, got.More
+				}
+			}
+			select {
+			case <-ends:
+				return nil
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	wg.Wait()
+	stalls.Stop()
+	t.ctx = t.Context()
+	select {
+	case err := <-errs:
+		t.Fatal(err)
+	default:
+	}
+	for id, n := range finals {
+		if n != 1 {
+			t.Errorf("job %d ended %d times", id, n)
+		}
+	}
+	t.retain(atOnceKept)
+	if l := t.ledger(); len(l.Entries)+len(l.Executions)+len(l.Jobs) != 0 {
+		t.Errorf("%d entries, %d executions and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Jobs))
+	}
+}
+
+// retainWork is one engine after the other, some of which die.
+func retainWork(t *T, s Store, rng *rand.Rand, done func() bool, note func([]stint.Execution)) error {
+	for !done() {
+		w := NewWorker(t, s, "k")
+		if err := w.TryJoin(t.ctx); err != nil {
+			return err
+		}
+		for turn := 0; turn < 10+rng.IntN(20) && !done(); turn++ {
+			entries, err := w.TryClaimAll(t.ctx, 1+rng.IntN(10))
+			if err != nil {
+				return err
+			}
+			var batch []stint.Execution
+			for i, e := range entries {
+				if i%5 == 4 {
+					continue // it dies with the engine
+				}
+				end := []stint.Ending{
+					completed, completed, failure, {Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond},
+					{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeCancelled},
+				}[rng.IntN(6)]
+				batch = append(batch, w.Conclude(e, end))
+			}
+			if _, err := w.TryFinish(t.ctx, batch...); err != nil {
+				return err
+			}
+			note(batch)
+			time.Sleep(time.Duration(rng.IntN(2)) * time.Millisecond)
+			// The answer was lost: it says it all again.
+			if n, err := w.TryFinish(t.ctx, batch...); err != nil || n != 0 {
+				return fmt.Errorf("a repetition recorded %d of %d, error %w", n, len(batch), err)
+			}
+		}
+		if _, err := Bury(t.ctx, s, stint.Burial{Engine: w.Info.Token}, Judge); err != nil {
+			return err
+		}
+	}
+	return nil
+}
