@@ -23,8 +23,8 @@ with --demo only: some of them are there to do harm.
 
 Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
 --grace, then cancel and return them; exit code 0, or 3 when handlers are still
-running after that. A second TERM or INT exits at once with 3. QUIT prints every
-goroutine and dies.
+running after that. Another TERM or INT, a second later or more, exits at once with
+3; those that come together are one. QUIT prints every goroutine and dies.
 
 With --health ADDR it answers over HTTP: /healthz with 200 unless it is stuck,
 /readyz with 200 while it works, and with 503 and the reason when it does not (it
