@@ -164,9 +164,9 @@ func (a *app) schedulesRunCommand() *cobra.Command {
 	}))
 }
 
-const schedulesRemoveLong = `Remove forgets schedules with their counters, and cancels those of their jobs that
-have not begun. What runs goes on. One that a program or a file still declares comes
-back when an engine starts: take it out there first, or pause it.`
+const schedulesRemoveLong = `Remove forgets schedules with their counters, and cancels those of their jobs that have
+not begun, or are to be tried again. What runs goes on. One that a program or a file
+still declares comes back when an engine starts: take it out there first, or pause it.`
 
 func (a *app) schedulesRemoveCommand() *cobra.Command {
 	return a.does(&cobra.Command{
@@ -177,17 +177,40 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 		Args:    arguments(1, "SCHEDULE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
+			before, err := db.Schedule(ctx, name)
+			if err != nil {
+				return "", err
+			}
 			ids, err := db.RemoveSchedule(ctx, name, "its schedule was removed")
+			if err != nil {
+				return "", err
+			}
+			a.noteDeclared(before)
 			if len(ids) == 0 {
-				return "is removed; no job of it was pending", err
+				return "is removed; no job of it was pending", nil
 			}
 			var list []string
 			for _, id := range ids {
 				list = append(list, id.String())
 			}
-			return fmt.Sprintf("is removed, and cancelled %s: %s", counted(len(ids), "pending job"), strings.Join(list, " ")), err
+			return fmt.Sprintf("is removed, and cancelled %s: %s", counted(len(ids), "pending job"), strings.Join(list, " ")), nil
 		})
 	})
+}
+
+// noteDeclared says of a schedule that was removed that it comes back: when the
+// file at hand has it, or an engine declared it last. People declare by a name with
+// an @: see whoami.
+func (a *app) noteDeclared(s *stint.ScheduleInfo) {
+	for _, f := range a.schedules {
+		if f.schedule.Name == s.Name {
+			a.note("%s still declares the schedule %s: it comes back when an engine starts with it", f.place, visible(s.Name))
+			return
+		}
+	}
+	if s.By != "" && !strings.Contains(s.By, "@") {
+		a.note("the schedule %s was declared by %s: it comes back when an engine starts whose program or file still declares it", visible(s.Name), visible(s.By))
+	}
 }
 
 // eachSchedule does something to each schedule and says what came of it.

@@ -67,7 +67,7 @@ func (e entry) readSchedule() (fileSchedule, error) {
 	}
 	s, err := flags.schedule(e.name, known)
 	if err != nil {
-		return fileSchedule{}, e.refuse(errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "cron: "), "--", "")))
+		return fileSchedule{}, e.refuse(errors.New(strings.ReplaceAll(err.Error(), "--", "")))
 	}
 	opts, err := flags.job.options(known)
 	if err != nil {
