@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
 )
@@ -12,6 +15,7 @@ import (
 type crew struct {
 	engines []stint.EngineInfo
 	paused  []string
+	runs    *stint.EngineInfo // who performs the job now, as far as it announced that
 }
 
 // crewFor looks for what jobs wait for that have not ended; it has nobody where
@@ -25,6 +29,35 @@ func crewFor(ctx context.Context, db *database, jobs ...stint.JobInfo) (c crew, 
 	}
 	c.engines, err = db.Engines(ctx)
 	return c, err
+}
+
+// findRunner finds who performs a job: the engine that announced it with its last
+// beat. Who may only look at the database of others is not told.
+func (c *crew) findRunner(ctx context.Context, db *database, j *stint.JobInfo) error {
+	if j.State != stint.Running {
+		return nil
+	}
+	var at []stint.Position
+	for _, e := range c.engines {
+		at = append(at, e.Running...)
+	}
+	entries, err := db.Fetch(ctx, at)
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "42501" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.ID != j.ID {
+			continue
+		}
+		i := slices.IndexFunc(c.engines, func(e stint.EngineInfo) bool { return slices.Contains(e.Running, entry.Pos) })
+		if i >= 0 {
+			c.runs = &c.engines[i]
+		}
+	}
+	return nil
 }
 
 // waitsFor says what an available job waits for: any engine that has time, one
