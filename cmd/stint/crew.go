@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
 )
@@ -32,7 +29,7 @@ func crewFor(ctx context.Context, db *database, jobs ...stint.JobInfo) (c crew, 
 }
 
 // findRunner finds who performs a job: the engine that announced it with its last
-// beat. Who may only look at the database of others is not told.
+// beat.
 func (c *crew) findRunner(ctx context.Context, db *database, j *stint.JobInfo) error {
 	if j.State != stint.Running {
 		return nil
@@ -42,9 +39,6 @@ func (c *crew) findRunner(ctx context.Context, db *database, j *stint.JobInfo) e
 		at = append(at, e.Running...)
 	}
 	entries, err := db.Fetch(ctx, at)
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "42501" {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
