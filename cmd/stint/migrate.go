@@ -149,7 +149,7 @@ each whether it is to be run as one transaction or statement by statement. It
 changes nothing. The schema is that of the database of --db: for SQLite unless that
 names a PostgreSQL, which must be reachable. The first line says which it is.`,
 		Example: `  stint migrate print --db postgres://app@db/shop --schema stint >stint.sql`,
-		Args: arguments(0),
+		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		if from < 0 {
 			return usagef("--from: %d is not a version", from)

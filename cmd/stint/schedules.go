@@ -106,7 +106,7 @@ they made go on. What comes while they are paused is not made up for.`
 
 func (a *app) schedulesPauseCommand() *cobra.Command {
 	var why, by string
-	cmd := a.does(&cobra.Command{
+	cmd := a.withJSON(a.does(&cobra.Command{
 		Use:     "pause SCHEDULE...",
 		Short:   "Let nothing of schedules be fired",
 		Long:    schedulesPauseLong,
@@ -120,13 +120,13 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 			}
 			return "was paused already", err
 		})
-	})
+	}))
 	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "who pauses it")
 	return cmd
 }
 
 func (a *app) schedulesResumeCommand() *cobra.Command {
-	return a.does(&cobra.Command{
+	return a.withJSON(a.does(&cobra.Command{
 		Use:   "resume SCHEDULE...",
 		Short: "Let paused schedules fire again, from now on",
 		Args:  arguments(1, "SCHEDULE..."),
@@ -139,7 +139,7 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 			planNew(ctx, db)
 			return "is resumed", nil
 		})
-	})
+	}))
 }
 
 const schedulesRunLong = `Run-now makes a job of schedules at once and prints its id, also of one that is
@@ -213,14 +213,23 @@ func (a *app) noteDeclared(s *stint.ScheduleInfo) {
 	}
 }
 
-// eachSchedule does something to each schedule and says what came of it.
+// eachSchedule does something to each schedule and says what came of it; with
+// --json, how it is then.
 func (a *app) eachSchedule(ctx context.Context, names []string, do func(db *database, name string) (string, error)) error {
 	return a.withSchedules(ctx, names, func(db *database, name string) error {
 		came, err := do(db, name)
-		if err == nil {
-			fmt.Fprintf(a.out, "schedule %s %s\n", visible(name), came)
+		if err != nil {
+			return err
 		}
-		return err
+		if a.json {
+			info, err := db.Schedule(ctx, name)
+			if err != nil {
+				return err
+			}
+			return a.printJSON(info)
+		}
+		fmt.Fprintf(a.out, "schedule %s %s\n", visible(name), came)
+		return nil
 	})
 }
 

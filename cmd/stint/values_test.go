@@ -253,3 +253,28 @@ func TestAnAddressHasAPort(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsWrappedHasNoBlanksAtTheEndsOfLines(t *testing.T) {
+	const text = "one two three four five six seven"
+	if got := wrapped(text, 0); got != text {
+		t.Errorf("without a width it is %q", got)
+	}
+	got := wrapped(text, 10)
+	for line := range strings.SplitSeq(got, "\n") {
+		if len(line) > 10 || strings.TrimSpace(line) != line {
+			t.Errorf("there is the line %q", line)
+		}
+	}
+	if strings.Join(strings.Fields(got), " ") != text {
+		t.Errorf("it became %q", got)
+	}
+}
+
+func TestMetricsTellTimesAsOtherTablesDo(t *testing.T) {
+	var out strings.Builder
+	a := &app{out: &out}
+	a.listMetrics([]stint.Metrics{{Instance: "one", Workers: stint.WorkerMetrics{Working: 183_448 * time.Millisecond}}})
+	if !strings.Contains(out.String(), " "+took(183_448*time.Millisecond)+" ") {
+		t.Errorf("it shows\n%s", out.String())
+	}
+}
