@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 )
@@ -276,5 +278,19 @@ func TestMetricsTellTimesAsOtherTablesDo(t *testing.T) {
 	a.listMetrics([]stint.Metrics{{Instance: "one", Workers: stint.WorkerMetrics{Working: 183_448 * time.Millisecond}}})
 	if !strings.Contains(out.String(), " "+took(183_448*time.Millisecond)+" ") {
 		t.Errorf("it shows\n%s", out.String())
+	}
+}
+
+func TestTheHelpNamesEachRetryPolicy(t *testing.T) {
+	var f jobFlags
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.add(flags)
+	usage := flags.Lookup("retry").Usage
+	for _, p := range policies {
+		name, _, _ := strings.Cut(p.text, ",")
+		name, _, _ = strings.Cut(name, ":")
+		if !strings.Contains(strings.ReplaceAll(usage, "otherwise exponential", ""), name) {
+			t.Errorf("%s is not in %q", name, usage)
+		}
 	}
 }
