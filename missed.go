@@ -55,7 +55,7 @@ func (m Missed) String() string {
 // Check reports what is wrong with it, or nil.
 func (m Missed) Check() error {
 	if m < MissedNone || m > MaxMissed {
-		return Invalid("missed", "all of them are 1 to %d at most", MaxMissed)
+		return Invalid("missed", "the bound of all is from 1 to %d", MaxMissed)
 	}
 	return nil
 }

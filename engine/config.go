@@ -24,7 +24,7 @@ type Config struct {
 	Queues []string
 
 	// Slots is how many jobs run at once, of whichever queue: by default four
-	// for each processor.
+	// for each processor, see [DefaultSlots].
 	Slots int
 
 	// QueueSlots gives queues slots of their own, in place of Slots: so many

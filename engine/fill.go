@@ -39,12 +39,16 @@ func (c *Config) fillQueues() error {
 	if slices.Contains(c.Queues, "*") {
 		c.Queues = nil
 	}
-	c.Slots = cmp.Or(c.Slots, 4*runtime.GOMAXPROCS(0))
+	c.Slots = cmp.Or(c.Slots, DefaultSlots())
 	if c.Slots < 0 || c.Slots > maxSlots {
 		return stint.Invalid("slots", "%d is not between 1 and %d", c.Slots, maxSlots)
 	}
 	return nil
 }
+
+// DefaultSlots is how many jobs an engine runs at once of which Config.Slots says
+// nothing: four for each processor that Go may use.
+func DefaultSlots() int { return 4 * runtime.GOMAXPROCS(0) }
 
 // fillSlots works out how many slots there are in all, and for which queues.
 func (c *Config) fillSlots() error {

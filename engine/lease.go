@@ -148,10 +148,15 @@ func (c *campaign) renew(ctx context.Context, sent time.Time, l stint.Lease) err
 func notHeld(l stint.Lease, engine stint.Token) error {
 	d := l.Deposed
 	switch {
-	case d.Engine == engine && d.By+d.Why != "":
-		return fmt.Errorf("%w: it was freed by %s: %s", stint.ErrNotHeld, d.By, d.Why)
 	case d.Engine == engine:
-		return fmt.Errorf("%w: it was freed", stint.ErrNotHeld)
+		text := "it was freed"
+		if d.By != "" {
+			text += " by " + d.By
+		}
+		if d.Why != "" {
+			text += ": " + d.Why
+		}
+		return fmt.Errorf("%w: %s", stint.ErrNotHeld, text)
 	case l.Engine != 0 && l.Engine != engine:
 		return fmt.Errorf("%w: %s does", stint.ErrNotHeld, l.Instance)
 	}

@@ -156,9 +156,7 @@ func (a *app) countsCommand() *cobra.Command {
 		}
 		t := newTable(a.out, "state", "jobs")
 		for _, state := range stint.States {
-			if n := counts[state]; n > 0 || state != stint.Blocked {
-				t.AppendRow([]any{state, count(n)})
-			}
+			t.AppendRow([]any{state, count(counts[state])})
 		}
 		t.Render()
 		return nil

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -72,7 +76,7 @@ func (a *app) configCommand() *cobra.Command {
 		if _, err := a.check(&flags); err != nil {
 			return err
 		}
-		shown := a.effective(cmd.Flags())
+		shown := a.effective(cmd.Flags(), &flags)
 		if a.json {
 			return a.printJSON(shown)
 		}
@@ -92,7 +96,8 @@ func (a *app) configCommand() *cobra.Command {
 }
 
 // effective lists what a file may hold, as it stands now.
-func (a *app) effective(flags *pflag.FlagSet) []shownSetting {
+func (a *app) effective(flags *pflag.FlagSet, of *engineFlags) []shownSetting {
+	leftOpen := of.leftOpen()
 	var shown []shownSetting
 	allSettings().VisitAll(func(known *pflag.Flag) {
 		f := flags.Lookup(known.Name)
@@ -102,6 +107,8 @@ func (a *app) effective(flags *pflag.FlagSet) []shownSetting {
 		}
 		if o, given := a.origins[f.Name]; given {
 			s.From = o.from
+		} else if s.Value == "" {
+			s.Value = leftOpen[f.Name]
 		}
 		shown = append(shown, s)
 	})
@@ -109,6 +116,18 @@ func (a *app) effective(flags *pflag.FlagSet) []shownSetting {
 		shown = append(shown, f.shown())
 	}
 	return shown
+}
+
+// leftOpen is what an engine makes of settings that nobody said anything of.
+func (f *engineFlags) leftOpen() map[string]string {
+	poll, from, to := retry.FormatDuration(engine.DefaultPoll), retry.FormatDuration(engine.DefaultPollFrom), retry.FormatDuration(engine.DefaultPollTo)
+	return map[string]string{
+		"slots":      strconv.Itoa(engine.DefaultSlots()),
+		"instance":   "host and a random suffix",
+		"poll":       fmt.Sprintf("%s, or %s..%s without notifications", poll, from, to),
+		"lease-wait": retry.FormatDuration(f.lease / 5),
+		"retention":  retry.FormatDuration(stint.DefaultRetention),
+	}
 }
 
 // passwords are those in the addresses of databases, of either form.

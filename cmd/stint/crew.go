@@ -12,6 +12,7 @@ import (
 type crew struct {
 	engines []stint.EngineInfo
 	paused  []string
+	runs    *stint.EngineInfo // who performs the job now, as far as it announced that
 }
 
 // crewFor looks for what jobs wait for that have not ended; it has nobody where
@@ -25,6 +26,32 @@ func crewFor(ctx context.Context, db *database, jobs ...stint.JobInfo) (c crew, 
 	}
 	c.engines, err = db.Engines(ctx)
 	return c, err
+}
+
+// findRunner finds who performs a job: the engine that announced it with its last
+// beat.
+func (c *crew) findRunner(ctx context.Context, db *database, j *stint.JobInfo) error {
+	if j.State != stint.Running {
+		return nil
+	}
+	var at []stint.Position
+	for _, e := range c.engines {
+		at = append(at, e.Running...)
+	}
+	entries, err := db.Fetch(ctx, at)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.ID != j.ID {
+			continue
+		}
+		i := slices.IndexFunc(c.engines, func(e stint.EngineInfo) bool { return slices.Contains(e.Running, entry.Pos) })
+		if i >= 0 {
+			c.runs = &c.engines[i]
+		}
+	}
+	return nil
 }
 
 // waitsFor says what an available job waits for: any engine that has time, one

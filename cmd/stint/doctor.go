@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
@@ -58,9 +59,12 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 // showFindings groups them by how much they matter. What is to be pasted is
-// never broken into lines.
+// never broken into lines, and nothing is where programs read it.
 func (a *app) showFindings(findings []stint.Finding) {
-	const width = 100
+	width := 0
+	if a.outTerminal {
+		width = 100
+	}
 	numbers := map[stint.Severity]int{}
 	for _, f := range findings {
 		numbers[f.Severity]++
@@ -72,10 +76,22 @@ func (a *app) showFindings(findings []stint.Finding) {
 			fmt.Fprintf(a.out, "%s\n\n", counted(numbers[group], string(group)))
 		}
 		fmt.Fprintf(a.out, "  %s  [%s]\n", visible(f.Subject), f.Code)
-		fmt.Fprintln(a.out, indent(text.WrapSoft(visible(f.Problem), width), "    "))
+		fmt.Fprintln(a.out, indent(wrapped(visible(f.Problem), width), "    "))
 		fmt.Fprintf(a.out, "    mend: %s\n\n", visible(f.Remedy))
 	}
 	if numbers[stint.SeverityProblem]+numbers[stint.SeverityWarning] == 0 {
 		fmt.Fprintf(a.out, "nothing is wrong with %s\n", a.db.place())
 	}
+}
+
+// wrapped breaks a text into lines of a width; 0 leaves it as it is.
+func wrapped(s string, width int) string {
+	if width == 0 {
+		return s
+	}
+	lines := strings.Split(text.WrapSoft(s, width), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
 }

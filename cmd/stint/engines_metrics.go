@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/retry"
 )
 
 const enginesMetricsLong = `Metrics shows what engines have counted since they were started, as they last wrote
@@ -33,7 +32,7 @@ func (a *app) listMetrics(all []stint.Metrics) {
 		t.AppendRow([]any{
 			visible(m.Instance), ago(m.Since, now), ago(m.At, now), count(m.Claimer.Claimed), count(m.Claimer.Claims), count(m.Workers.Running), count(m.Workers.Run),
 			count(m.Workers.Succeeded), count(m.Workers.Failed), count(m.Workers.Cancelled), count(m.Claimer.Returned),
-			retry.FormatDuration(m.Workers.Working.Round(time.Millisecond)), count(m.Finisher.Flushes), count(m.Finisher.Retries),
+			took(m.Workers.Working), count(m.Finisher.Flushes), count(m.Finisher.Retries),
 		})
 	}
 	t.Render()

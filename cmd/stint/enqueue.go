@@ -31,7 +31,8 @@ What is not said is what the kind's declaration says.
 With --idempotency-key a command that may have failed half-way can be given again:
 the first stores the job, and a repetition prints its id and says "duplicate" on
 standard error. The same key with another kind or other arguments is an error. Keys
-are shared by the whole database, and remembered for as long as the job is kept.`
+are shared by the whole database, and remembered for at least a day, and for as long
+as the job is kept.`
 
 const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
   stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --in 1h
@@ -54,10 +55,10 @@ func (a *app) enqueueCommand() *cobra.Command {
 			return err
 		}
 		opts, err := flags.options(cmd.Flags())
-		if err != nil {
-			return err
+		if err == nil {
+			err = a.enqueue(ctx, args[0], raw, flags.force, opts)
 		}
-		return a.enqueue(ctx, args[0], raw, flags.force, opts)
+		return byFlag(cmd.Flags(), err)
 	}))
 	flags.add(cmd.Flags())
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -89,7 +90,12 @@ func (a *app) explainPostgres(err error) error {
 	case pgconn.Timeout(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return withHint(fmt.Errorf("no PostgreSQL server answered at %s in time", server), "check host and port in --db or STINT_DB, and what lies between")
 	}
-	return withHint(fmt.Errorf("no PostgreSQL server answers at %s: %w", server, innermost(connect)), "is it running, and are host and port in --db or STINT_DB right?")
+	inner := innermost(connect)
+	if strings.Contains(inner.Error(), "refused TLS") { // the driver has no type for it
+		return withHint(fmt.Errorf("the PostgreSQL server at %s has no TLS, and sslmode asks for it", server),
+			"switch ssl on there; or say sslmode=disable in --db or STINT_DB, where nobody can listen on the way")
+	}
+	return withHint(fmt.Errorf("no PostgreSQL server answers at %s: %w", server, inner), "is it running, and are host and port in --db or STINT_DB right?")
 }
 
 // explainRefusal is about what a server said by code.

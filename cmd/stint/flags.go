@@ -23,11 +23,28 @@ func arguments(least int, names ...string) cobra.PositionalArgs {
 			err = usagef("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
 		case len(args) > len(names) && !strings.HasSuffix(strings.Join(names, " "), "..."):
 			err = usagef("%q is one argument too many", args[len(names)])
+			if took := tookForArgument(cmd.Flags().Lookup("log-sql"), args); took != "" {
+				return withHint(err, "the time stands behind an equals sign: --log-sql=%s", took)
+			}
 		default:
 			return nil
 		}
 		return withHint(err, "it is used as: %s", cmd.UseLine())
 	}
+}
+
+// tookForArgument finds what was meant as the value of a flag that may also have
+// none, and so takes none that stands apart.
+func tookForArgument(f *pflag.Flag, args []string) string {
+	if f == nil || !f.Changed || f.Value.String() != f.NoOptDefVal {
+		return ""
+	}
+	for _, arg := range args {
+		if _, err := retry.ParseDuration(arg); err == nil {
+			return arg
+		}
+	}
+	return ""
 }
 
 // retryValue is a flag that reads a retry policy.

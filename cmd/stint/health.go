@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,8 +67,7 @@ func (a *app) serveHealth(address healthValue, log *slog.Logger, events *prom.Ev
 	}
 	l, err := net.Listen("tcp", string(address))
 	if err != nil {
-		return nil, withHint(fmt.Errorf("cannot serve health at %s: %w", address, innermost(err)),
-			"name another address by --health; two engines on one machine need two")
+		return nil, withHint(fmt.Errorf("cannot serve health at %s: %w", address, innermost(err)), "%s", whyNotServed(err))
 	}
 	h := &healthServer{figures: prometheus.NewRegistry()}
 	h.figures.MustRegister(events, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -79,6 +81,18 @@ func (a *app) serveHealth(address healthValue, log *slog.Logger, events *prom.Ev
 	go func() { _ = h.server.Serve(l) }() // until it is closed
 	log.Info("serving /healthz, /readyz and /metrics", "address", l.Addr().String())
 	return h, nil
+}
+
+// whyNotServed is what helps against an address that cannot be listened at.
+func whyNotServed(err error) string {
+	_, unknown := errors.AsType[*net.DNSError](err)
+	switch {
+	case unknown, errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "name an address that this machine has: 127.0.0.1:9070, or :9070 for all that it has"
+	case errors.Is(err, os.ErrPermission):
+		return "ports below 1024 are for the superuser: name another one by --health"
+	}
+	return "name another address by --health; two engines on one machine need two"
 }
 
 // watch says which engine is asked about.

@@ -23,6 +23,10 @@ func (v *instantValue) Set(text string) error {
 	return err
 }
 
+// Form is how it is written in a file, which has dates of its own but not all of
+// these.
+func (v *instantValue) Form() string { return `a string: "2026-03-01T09:00:00+01:00"` }
+
 func (v *instantValue) Type() string   { return "time" }
 func (v *instantValue) String() string { return v.text }
 

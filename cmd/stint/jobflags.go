@@ -43,7 +43,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.correl, "correlation", "", "an id that it shares with others, and with what it enqueues; its own id unless given")
 	orEnv(flags, "STINT_CORRELATION", "correlation") // which sh jobs have
 	flags.StringVar(&f.key, "idempotency-key", "", "store it only if nothing was stored under this key before; a repetition prints the first id")
-	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, timetable:5m=1m,1h=5m, function:name; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
+	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, exponential-within:1d:1m, timetable:5m=1m,1h=5m, function:name, default; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
 	durationFlag(flags, &f.timeout, "timeout", 0, "bound each attempt; otherwise what the kind says, or nothing")
 	flags.Var(&f.startBy, "start-by", "do not begin it after that, nor try it again: it has failed then, as expired; a time as for --at")
 	durationFlag(flags, &f.within, "start-within", 0, "the same, counted from when it is due by the database's clock; otherwise what the kind says, or no bound")

@@ -154,5 +154,9 @@ func ranOn(x stint.ExecutionInfo) string {
 	if x.Instance == "" {
 		return "an engine that is forgotten"
 	}
-	return fmt.Sprintf("%s (%s, pid %d, slot %d)", visible(x.Instance), visible(x.Host), x.PID, x.Slot)
+	slot := ""
+	if x.Slot > 0 {
+		slot = fmt.Sprintf(", slot %d", x.Slot)
+	}
+	return fmt.Sprintf("%s (%s, pid %d%s)", visible(x.Instance), visible(x.Host), x.PID, slot)
 }

@@ -20,9 +20,9 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
 		Use:   "show ID",
 		Short: "Show a job with all of its attempts",
-		Long: `Show prints everything that is known of a job: what was enqueued, and of each
-attempt when and where it ran, how it ended and what it left. --json prints one
-object with a list of executions.`,
+		Long: `Show prints everything that is known of a job: what was enqueued, the engine that
+runs it now and has announced so, and of each attempt when and where it ran, how it
+ended and what it left. --json prints one object with a list of executions.`,
 		Example: "  stint jobs show 12\n  stint jobs show 12 --json | jq '.executions[-1].result'",
 		Args:    arguments(1, "ID"),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
@@ -39,16 +39,41 @@ object with a list of executions.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(job)
-		}
 		engines, err := crewFor(ctx, db, *job)
-		if err != nil {
+		if err == nil {
+			err = engines.findRunner(ctx, db, job)
+		}
+		switch {
+		case err != nil:
 			return err
+		case a.json:
+			return a.printJSON(shownJob{job, runnerOf(engines)})
 		}
 		a.showJob(job, engines, time.Now())
 		return nil
 	}))
+}
+
+// shownJob is a job for --json.
+type shownJob struct {
+	*stint.JobInfo
+	RunsOn *runner `json:"runs_on,omitempty"`
+}
+
+// runner is the engine that performs a job now.
+type runner struct {
+	Token    stint.Token `json:"token,string"`
+	Instance string      `json:"instance"`
+	Host     string      `json:"host"`
+	PID      int         `json:"pid"`
+	Beat     time.Time   `json:"beat"` // when it last said so
+}
+
+func runnerOf(c crew) *runner {
+	if c.runs == nil {
+		return nil
+	}
+	return &runner{c.runs.Token, c.runs.Instance, c.runs.Host, c.runs.PID, c.runs.Beat}
 }
 
 func (a *app) showJob(j *stint.JobInfo, engines crew, now time.Time) {
@@ -61,6 +86,9 @@ func (a *app) showJob(j *stint.JobInfo, engines crew, now time.Time) {
 	}
 	field("kind", visible(j.Kind))
 	field("args", cut(visible(string(j.Args)), 2000))
+	if r := runnerOf(engines); r != nil {
+		field("runs on", fmt.Sprintf("%s (%s, pid %d), which said so %s", visible(r.Instance), visible(r.Host), r.PID, ago(r.Beat, now)))
+	}
 	if queue := visible(j.Queue); slices.Contains(engines.paused, j.Queue) {
 		field("queue", queue+" (paused)")
 	} else {
@@ -129,15 +157,26 @@ func (a *app) showExecution(kind string, x stint.ExecutionInfo) {
 	if x.Reason != "" && x.Reason != stint.ReasonDone && !strings.Contains(outcome, x.Reason) {
 		outcome += ": " + visible(x.Reason)
 	}
+	never := x.Outcome == stint.OutcomeCancelled && x.Slot == 0 && x.Engine == 0 // nobody had taken it
+	if never {
+		outcome += " before it began"
+	}
 	fmt.Fprintf(a.out, "\nattempt %d %s\n\n", x.Attempt, outcome)
 	t := newTable(a.out)
-	if x.Slot > 0 || x.Outcome == stint.OutcomeLost {
+	switch {
+	case x.Outcome == stint.OutcomeLost: // when it began nobody knows who is left
+		t.AppendRow([]any{"  lost with", ranOn(x)})
+		t.AppendRow([]any{"  found", moment(x.Finished)})
+	case x.Slot > 0:
 		t.AppendRow([]any{"  started", moment(x.Started)})
 		t.AppendRow([]any{"  took", took(max(0, x.Finished.Sub(x.Started)))})
-	} else {
+		t.AppendRow([]any{"  on", ranOn(x)})
+	case never:
+		t.AppendRow([]any{"  ended", moment(x.Finished)})
+	default:
 		t.AppendRow([]any{"  ended", moment(x.Finished) + ", without having begun"})
+		t.AppendRow([]any{"  on", ranOn(x)})
 	}
-	t.AppendRow([]any{"  on", ranOn(x)})
 	summary, body := readable(kind, x.Result)
 	for _, line := range summary {
 		t.AppendRow([]any{"  " + line[0], line[1]})

@@ -87,7 +87,7 @@ func program() {
 //	signal TERM|INT|HUP      send it to the last command in the background
 //	repeat N TEXT FILE       write TEXT N times to a file
 //	database                 put the URL of a new PostgreSQL database into $PG
-//	sql DATABASE STATEMENT   run SQL on a database of either kind
+//	sql DATABASE STATEMENT   run SQL on a database of either kind; stdout is what was printed last
 //	server [stop|start]      put the URL of a server of its own into $PG; stop it, start it again
 //	port NAME                put a port that nobody listens at into $NAME
 //	ask URL [METHOD]         a program: print the status and the body of the answer
@@ -247,10 +247,14 @@ func setDatabase(ts *testscript.TestScript, text string) {
 
 // statement runs SQL on a database, of either kind.
 func statement(ts *testscript.TestScript, _ bool, args []string) {
+	text := args[1]
+	if text == "stdout" {
+		text = ts.ReadFile(text)
+	}
 	if !(databaseFlags{url: args[0]}).isPostgres() {
 		db, err := sqlite3.Open("file:" + ts.MkAbs(args[0]))
 		ts.Check(err)
-		ts.Check(db.Exec(args[1]))
+		ts.Check(db.Exec(text))
 		ts.Check(db.Close())
 		return
 	}
@@ -258,7 +262,7 @@ func statement(ts *testscript.TestScript, _ bool, args []string) {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, args[0])
 	ts.Check(err)
-	_, err = conn.Exec(ctx, args[1])
+	_, err = conn.Exec(ctx, text)
 	ts.Check(errors.Join(err, conn.Close(ctx)))
 }
 

@@ -146,8 +146,10 @@ func (a *app) migratePrintCommand() *cobra.Command {
 		Short: "Print the schema, for teams that run their own tool",
 		Long: `Print writes the SQL of every step after --from to standard output, and says of
 each whether it is to be run as one transaction or statement by statement. It
-changes nothing.`,
-		Args: arguments(0),
+changes nothing. The schema is that of the database of --db: for SQLite unless that
+names a PostgreSQL, which must be reachable. The first line says which it is.`,
+		Example: `  stint migrate print --db postgres://app@db/shop --schema stint >stint.sql`,
+		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		if from < 0 {
 			return usagef("--from: %d is not a version", from)
@@ -170,11 +172,28 @@ changes nothing.`,
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(a.out, strings.TrimRight(text, "\n"))
+		_, err = fmt.Fprint(a.out, a.aboutSchema(info, from), strings.TrimRight(text, "\n"), "\n")
 		return err
 	})
 	cmd.Flags().IntVar(&from, "from", 0, "the version that is installed already")
 	return cmd
+}
+
+// aboutSchema says what the text is for: the two databases have schemas of their
+// own, and neither is of use to the other.
+func (a *app) aboutSchema(info stint.SchemaInfo, from int) string {
+	store, other := "SQLite", "--db postgres://… prints that for PostgreSQL"
+	if a.db.isPostgres() {
+		store, other = "PostgreSQL", fmt.Sprintf("it goes into the schema %s", info.Where)
+	}
+	what := fmt.Sprintf("version %d", info.Known)
+	switch {
+	case from == info.Known:
+		what += ", which is installed already: there is nothing to do"
+	case from > 0:
+		what += fmt.Sprintf(", on top of version %d", from)
+	}
+	return fmt.Sprintf("-- The schema of stint for %s (%s), %s.\n\n", store, other, what)
 }
 
 func (a *app) migrateRolesCommand() *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/stint-go/stint"
@@ -11,25 +12,52 @@ import (
 // adds.
 type retentionValue struct{ stint.Retention }
 
-// Set reads parts between commas: [QUEUE:][STATE=]TIME. A queue whose name holds
-// a comma can be named in a file.
+// Set reads parts between commas: [QUEUE:][STATE=]TIME. What can be read in two
+// ways is refused, and so is what was said before: what is deleted too soon does
+// not come back. A file can say all of it, part by part and by its name.
 func (r *retentionValue) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
-		// Neither a state nor a time holds a colon, a name of a queue may.
-		part = strings.TrimSpace(part)
-		queue, rest := "", part
-		if i := strings.LastIndexByte(part, ':'); i >= 0 {
-			queue, rest = part[:i+1], part[i+1:]
+		name, age, err := splitKept(strings.TrimSpace(part))
+		if err != nil {
+			return err
 		}
-		state, age, found := strings.Cut(rest, "=")
-		if !found {
-			state, age = "*", rest
+		for _, line := range r.Lines() {
+			if line.Name == name {
+				return fmt.Errorf("%q says something else of %s, of which %s was said already", strings.TrimSpace(part), ofWhat(name), line.Text)
+			}
 		}
-		if err := r.SetText(queue+strings.TrimSpace(state), strings.TrimSpace(age)); err != nil {
+		if err := r.SetText(name, age); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// splitKept takes one part into the name that a file would have for it, and the
+// time.
+func splitKept(part string) (name, age string, err error) {
+	queue, rest, ofQueue := strings.Cut(part, ":")
+	if !ofQueue {
+		queue, rest = "", part
+	}
+	state, age, found := strings.Cut(rest, "=")
+	if !found {
+		state, age = "*", rest
+	}
+	state, age = strings.TrimSpace(state), strings.TrimSpace(age)
+	if !ofQueue {
+		return state, age, nil
+	}
+	name = queue + ":" + state
+	inFile := fmt.Sprintf("a queue that is called so can be named in the file of --config: [retention] and %q = %q", name, age)
+	switch {
+	case strings.ContainsAny(rest, ":") || strings.ContainsAny(queue, "="):
+		return "", "", withHint(fmt.Errorf("%q can be read in more than one way", part),
+			"write mail:1h or mail:completed=1h, and a comma before the next; a queue whose name holds : or = can be named in the file of --config")
+	case queue == string(stint.Completed) || queue == string(stint.Failed) || queue == string(stint.Cancelled):
+		return "", "", withHint(fmt.Errorf("%q is a state, and before the colon stands a queue", queue), "write %s=%s; %s", queue, age, inFile)
+	}
+	return name, age, nil
 }
 
 // SetText adds one thing that stands in a file.
@@ -40,6 +68,17 @@ func (r *retentionValue) SetText(name, text string) error {
 		return errors.New(invalid.Problem)
 	}
 	return err
+}
+
+// ofWhat names what a line of a retention is about.
+func ofWhat(name string) string {
+	switch {
+	case name == "*":
+		return "all"
+	case strings.HasSuffix(name, ":*"):
+		return "the queue " + strings.TrimSuffix(name, ":*")
+	}
+	return name
 }
 
 func (r *retentionValue) Type() string { return "ages" }

@@ -19,6 +19,7 @@ The database is chosen by --db or STINT_DB: a path is an SQLite file,
 postgres://user@host/name or "host=… dbname=…" is PostgreSQL. Flags win over
 the environment, and that wins over the file of --config or STINT_CONFIG, if one is
 given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
+In what --json prints they are nanoseconds, and instants are as in RFC 3339.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
 3 stopped while handlers were still running, 4 stopped because of --memory-limit:

@@ -106,7 +106,7 @@ they made go on. What comes while they are paused is not made up for.`
 
 func (a *app) schedulesPauseCommand() *cobra.Command {
 	var why, by string
-	cmd := a.does(&cobra.Command{
+	cmd := a.withJSON(a.does(&cobra.Command{
 		Use:     "pause SCHEDULE...",
 		Short:   "Let nothing of schedules be fired",
 		Long:    schedulesPauseLong,
@@ -120,13 +120,13 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 			}
 			return "was paused already", err
 		})
-	})
+	}))
 	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "who pauses it")
 	return cmd
 }
 
 func (a *app) schedulesResumeCommand() *cobra.Command {
-	return a.does(&cobra.Command{
+	return a.withJSON(a.does(&cobra.Command{
 		Use:   "resume SCHEDULE...",
 		Short: "Let paused schedules fire again, from now on",
 		Args:  arguments(1, "SCHEDULE..."),
@@ -139,7 +139,7 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 			planNew(ctx, db)
 			return "is resumed", nil
 		})
-	})
+	}))
 }
 
 const schedulesRunLong = `Run-now makes a job of schedules at once and prints its id, also of one that is
@@ -164,9 +164,9 @@ func (a *app) schedulesRunCommand() *cobra.Command {
 	}))
 }
 
-const schedulesRemoveLong = `Remove forgets schedules with their counters, and cancels those of their jobs that
-have not begun. What runs goes on. One that a program or a file still declares comes
-back when an engine starts: take it out there first, or pause it.`
+const schedulesRemoveLong = `Remove forgets schedules with their counters, and cancels those of their jobs that have
+not begun, or are to be tried again. What runs goes on. One that a program or a file
+still declares comes back when an engine starts: take it out there first, or pause it.`
 
 func (a *app) schedulesRemoveCommand() *cobra.Command {
 	return a.does(&cobra.Command{
@@ -177,27 +177,59 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 		Args:    arguments(1, "SCHEDULE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
+			before, err := db.Schedule(ctx, name)
+			if err != nil {
+				return "", err
+			}
 			ids, err := db.RemoveSchedule(ctx, name, "its schedule was removed")
+			if err != nil {
+				return "", err
+			}
+			a.noteDeclared(before)
 			if len(ids) == 0 {
-				return "is removed; no job of it was pending", err
+				return "is removed; no job of it was pending", nil
 			}
 			var list []string
 			for _, id := range ids {
 				list = append(list, id.String())
 			}
-			return fmt.Sprintf("is removed, and cancelled %s: %s", counted(len(ids), "pending job"), strings.Join(list, " ")), err
+			return fmt.Sprintf("is removed, and cancelled %s: %s", counted(len(ids), "pending job"), strings.Join(list, " ")), nil
 		})
 	})
 }
 
-// eachSchedule does something to each schedule and says what came of it.
+// noteDeclared says of a schedule that was removed that it comes back: when the
+// file at hand has it, or an engine declared it last. People declare by a name with
+// an @: see whoami.
+func (a *app) noteDeclared(s *stint.ScheduleInfo) {
+	for _, f := range a.schedules {
+		if f.schedule.Name == s.Name {
+			a.note("%s still declares the schedule %s: it comes back when an engine starts with it", f.place, visible(s.Name))
+			return
+		}
+	}
+	if s.By != "" && !strings.Contains(s.By, "@") {
+		a.note("the schedule %s was declared by %s: it comes back when an engine starts whose program or file still declares it", visible(s.Name), visible(s.By))
+	}
+}
+
+// eachSchedule does something to each schedule and says what came of it; with
+// --json, how it is then.
 func (a *app) eachSchedule(ctx context.Context, names []string, do func(db *database, name string) (string, error)) error {
 	return a.withSchedules(ctx, names, func(db *database, name string) error {
 		came, err := do(db, name)
-		if err == nil {
-			fmt.Fprintf(a.out, "schedule %s %s\n", visible(name), came)
+		if err != nil {
+			return err
 		}
-		return err
+		if a.json {
+			info, err := db.Schedule(ctx, name)
+			if err != nil {
+				return err
+			}
+			return a.printJSON(info)
+		}
+		fmt.Fprintf(a.out, "schedule %s %s\n", visible(name), came)
+		return nil
 	})
 }
 

@@ -23,8 +23,9 @@ next occurrence, unless it recurs otherwise.
 the clock skips runs right after the gap, one that it shows twice runs once; a wildcard
 runs whenever the clock shows a time that fits.
 
-What no engine fired in time is missed: --missed one runs the newest of these, all:100
-all of them up to a hundred, none none.`
+An occurrence is missed when a later one is due as well, or when it is more than a
+minute late: no engine ran, or the database was away. --missed one runs the newest of
+these, all:100 all of them up to a hundred, none none.`
 
 const schedulesAddExample = `  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
   stint schedules add ping --every 5m --retry none http '{"url":"https://example.com"}'
@@ -66,13 +67,19 @@ func (f *scheduleFlags) recurrence(flags *pflag.FlagSet) (cron.Recurrence, error
 	case ways != 1:
 		return cron.Recurrence{}, usagef("say when by one of --cron, --every and --function")
 	case flags.Changed("every"):
-		r := cron.Every(f.every)
-		return r, r.Validate()
+		return saidBy("every", cron.Every(f.every))
 	case flags.Changed("function"):
-		r := cron.Function(f.function)
-		return r, r.Validate()
+		return saidBy("function", cron.Function(f.function))
 	}
 	return f.cron.recurrence, nil
+}
+
+// saidBy checks what a flag says.
+func saidBy(flag string, r cron.Recurrence) (cron.Recurrence, error) {
+	if err := r.Validate(); err != nil {
+		return r, settingf(flag, "%s", strings.TrimPrefix(err.Error(), "cron: "))
+	}
+	return r, nil
 }
 
 // schedule is what the flags say, without its job.
@@ -103,11 +110,11 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 		}
 		opts, err := flags.job.options(cmd.Flags())
 		if err != nil {
-			return err
+			return byFlag(cmd.Flags(), err)
 		}
 		s.Job = stint.Declaration{Name: args[1]}.Job(raw, opts...)
 		if err := s.Check(stint.Limits{}); err != nil {
-			return hintInput(err)
+			return hintInput(byFlag(cmd.Flags(), err))
 		}
 		return a.accept(ctx, args[1], raw, flags.job.force, opts, func(db *database, job stint.NewJob) error {
 			s.Job = job
@@ -120,6 +127,11 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 }
 
 func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) error {
+	_, err := db.Schedule(ctx, s.Name)
+	isNew := errors.Is(err, stint.ErrNoSchedule)
+	if err != nil && !isNew {
+		return err
+	}
 	if err := stint.NewClient(db).Schedule(ctx, whoami(), s); err != nil {
 		return err
 	}
@@ -130,7 +142,18 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 	if a.json {
 		return a.printJSON(info)
 	}
-	fmt.Fprintf(a.out, "schedule %s: %s, next %s\n", visible(s.Name), whenInWords(info), nextInWords(info, time.Now()))
+	changed := " is changed"
+	if isNew {
+		changed = ""
+	}
+	next := "next " + nextInWords(info, time.Now())
+	if info.State() == "ended" {
+		next = "which never fires: no occurrence is left before " + moment(info.NotAfter)
+		if info.NotAfter.IsZero() {
+			next = "which never fires: no occurrence is left"
+		}
+	}
+	fmt.Fprintf(a.out, "schedule %s%s: %s, %s\n", visible(s.Name), changed, whenInWords(info), next)
 	return nil
 }
 

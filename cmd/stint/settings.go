@@ -142,6 +142,22 @@ func settingf(flag, format string, args ...any) error {
 	return &usageError{&settingError{flag: flag, err: fmt.Errorf(format, args...)}}
 }
 
+// byFlag says of what is wrong with a field which flag said it, if one did.
+func byFlag(flags *pflag.FlagSet, err error) error {
+	var (
+		invalid *stint.InvalidError
+		hinted  *hintedError
+	)
+	if !errors.As(err, &invalid) || errors.As(err, &hinted) {
+		return err
+	}
+	f := flags.Lookup(strings.ReplaceAll(invalid.Field, " ", "-"))
+	if f == nil || !f.Changed {
+		return err
+	}
+	return &usageError{&settingError{flag: f.Name, err: errors.New(invalid.Problem)}}
+}
+
 // placed gives what is wrong with a setting its place.
 func (a *app) placed(err error) error {
 	var setting *settingError

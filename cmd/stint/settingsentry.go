@@ -77,7 +77,11 @@ func (e entry) set(v pflag.Value) error {
 			return e.setTexts(texts)
 		}
 	}
-	return e.refuse(fmt.Errorf("it is %s; write %s", formOf(e.value), cmp.Or(forms[v.Type()], "a string")))
+	form := cmp.Or(forms[v.Type()], "a string")
+	if own, ok := v.(interface{ Form() string }); ok {
+		form = own.Form()
+	}
+	return e.refuse(fmt.Errorf("it is %s; write %s", formOf(e.value), form))
 }
 
 func (e entry) setList(v takesList) error {

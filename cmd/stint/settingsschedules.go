@@ -67,7 +67,7 @@ func (e entry) readSchedule() (fileSchedule, error) {
 	}
 	s, err := flags.schedule(e.name, known)
 	if err != nil {
-		return fileSchedule{}, e.refuse(errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "cron: "), "--", "")))
+		return fileSchedule{}, e.refuse(errors.New(strings.ReplaceAll(err.Error(), "--", "")))
 	}
 	opts, err := flags.job.options(known)
 	if err != nil {
@@ -151,9 +151,20 @@ func (v *jsonValue) Type() string   { return "json" }
 func (v *jsonValue) String() string { return string(v.raw) }
 
 // declareSchedules has the engine of a mux declare the schedules of the file. Their
-// kinds may be those of other programs that have not started yet.
+// kinds may be those of other programs that have not started yet; more often they
+// are misspelt, and what such a schedule makes waits for ever.
 func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux) error {
-	var all []stint.Schedule
+	if len(a.schedules) == 0 {
+		return nil
+	}
+	known, err := db.Kinds(ctx)
+	if err != nil {
+		return err
+	}
+	var (
+		all     []stint.Schedule
+		strange []fileSchedule
+	)
 	for _, f := range a.schedules {
 		kind := f.schedule.Job.Kind
 		declared, err := a.declaration(ctx, db, kind, true)
@@ -162,6 +173,8 @@ func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux
 		}
 		if own := mux.Declaration(kind); own.Name != "" {
 			declared = own // also where the database knows nothing of it yet
+		} else if knows(known, kind) != nil {
+			strange = append(strange, f)
 		}
 		s := f.schedule
 		s.Job = declared.Job(f.args, f.opts...)
@@ -169,6 +182,10 @@ func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux
 			return &usageError{fmt.Errorf("%s: schedules.%s: %w", f.place, s.Name, err)}
 		}
 		all = append(all, s)
+	}
+	for _, f := range strange {
+		a.log.Warn("a schedule is of a kind that neither this engine nor any other ever declared: its jobs wait until one does",
+			"schedule", f.schedule.Name, "kind", f.schedule.Job.Kind, "at", f.place)
 	}
 	mux.Schedule(all...)
 	return nil

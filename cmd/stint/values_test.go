@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 )
@@ -250,6 +252,45 @@ func TestAnAddressHasAPort(t *testing.T) {
 	for _, text := range []string{"", "9070", "localhost", "localhost:http", "localhost:70000", "localhost:-1", "::1:9070"} {
 		if err := new(healthValue).Set(text); err == nil {
 			t.Errorf("%q was taken for an address", text)
+		}
+	}
+}
+
+func TestWhatIsWrappedHasNoBlanksAtTheEndsOfLines(t *testing.T) {
+	const text = "one two three four five six seven"
+	if got := wrapped(text, 0); got != text {
+		t.Errorf("without a width it is %q", got)
+	}
+	got := wrapped(text, 10)
+	for line := range strings.SplitSeq(got, "\n") {
+		if len(line) > 10 || strings.TrimSpace(line) != line {
+			t.Errorf("there is the line %q", line)
+		}
+	}
+	if strings.Join(strings.Fields(got), " ") != text {
+		t.Errorf("it became %q", got)
+	}
+}
+
+func TestMetricsTellTimesAsOtherTablesDo(t *testing.T) {
+	var out strings.Builder
+	a := &app{out: &out}
+	a.listMetrics([]stint.Metrics{{Instance: "one", Workers: stint.WorkerMetrics{Working: 183_448 * time.Millisecond}}})
+	if !strings.Contains(out.String(), " "+took(183_448*time.Millisecond)+" ") {
+		t.Errorf("it shows\n%s", out.String())
+	}
+}
+
+func TestTheHelpNamesEachRetryPolicy(t *testing.T) {
+	var f jobFlags
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.add(flags)
+	usage := flags.Lookup("retry").Usage
+	for _, p := range policies {
+		name, _, _ := strings.Cut(p.text, ",")
+		name, _, _ = strings.Cut(name, ":")
+		if !strings.Contains(strings.ReplaceAll(usage, "otherwise exponential", ""), name) {
+			t.Errorf("%s is not in %q", name, usage)
 		}
 	}
 }

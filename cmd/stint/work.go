@@ -23,8 +23,8 @@ with --demo only: some of them are there to do harm.
 
 Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
 --grace, then cancel and return them; exit code 0, or 3 when handlers are still
-running after that. A second TERM or INT exits at once with 3. QUIT prints every
-goroutine and dies.
+running after that. Another TERM or INT, a second later or more, exits at once with
+3; those that come together are one. QUIT prints every goroutine and dies.
 
 With --health ADDR it answers over HTTP: /healthz with 200 unless it is stuck,
 /readyz with 200 while it works, and with 503 and the reason when it does not (it
@@ -64,6 +64,10 @@ func (a *app) workCommand() *cobra.Command {
 	return cmd
 }
 
+// leastMemory is about what an engine has that never ran a job: below it one would
+// leave as soon as it came, each time that it is started again.
+var leastMemory = sizeValue(32 << 20)
+
 // check finds what is wrong with the settings of an engine while nothing has
 // been created yet, and settles what they leave open.
 func (a *app) check(f *engineFlags) (*stint.Mux, error) {
@@ -73,6 +77,10 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 		return nil, settingf("instance", "the name is empty")
 	case f.instance == "" && f.strict:
 		return nil, withHint(settingf("strict-instance", "it needs a name to be strict about"), "give the engine one by --instance")
+	}
+	if f.memory > 0 && f.memory < leastMemory {
+		return nil, withHint(settingf("memory-limit", "%s is less than an engine uses that does nothing", f.memory.String()),
+			"it is at least %s, and what the jobs take comes on top", leastMemory.String())
 	}
 	local := !a.db.isPostgres()
 	if f.kinds == nil && local {
