@@ -3,6 +3,7 @@ package stint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,10 +73,14 @@ func (d *diagnosis) notLookedAt(what string, err error) {
 	if err == nil {
 		return
 	}
-	d.find(Finding{
+	f := Finding{
 		Severity: SeverityWarning, Code: CodeNotLookedAt, Subject: what,
 		Problem: "it could not be looked at: " + err.Error(), Remedy: "see whether the database answers, and look again",
-	})
+	}
+	if errors.Is(err, ErrSchema) { // it did
+		f.Remedy = "put back what is missing in the schema, and look again"
+	}
+	d.find(f)
 }
 
 // clock compares the two clocks. The best of a few answers counts: the server

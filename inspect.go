@@ -59,8 +59,11 @@ type JobInfo struct {
 	MaxLosses int           `json:"max_losses"`
 	Created   time.Time     `json:"created"`
 	Due       time.Time     `json:"due"`
-	Started   time.Time     `json:"started,omitzero"`  // of the last execution
-	Finished  time.Time     `json:"finished,omitzero"` // of the last execution
+
+	// Started and Finished are of the last execution. Of a job that is
+	// cancelled, and that no engine came to end yet, both say when that was.
+	Started  time.Time `json:"started,omitzero"`
+	Finished time.Time `json:"finished,omitzero"`
 
 	Provenance Provenance `json:"provenance,omitzero"`
 

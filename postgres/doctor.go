@@ -119,6 +119,9 @@ func (x *examination) notLookedAt(about string, err error) {
 	}
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
 		f.Problem = "it could not be looked at: " + refused.Message
+		if errors.Is(translate(err), stint.ErrSchema) {
+			f.Remedy = "put back what is missing in the schema, and look again"
+		}
 		switch refused.Code {
 		case "42501": // insufficient privilege
 			f.Severity = stint.SeverityNote

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -47,6 +48,32 @@ func has(t testing.TB, all []stint.Finding, severity stint.Severity, code, subje
 	}
 	if f := all[i]; f.Severity != severity || !strings.Contains(f.Problem, problem) || !strings.Contains(f.Remedy, remedy) {
 		t.Errorf("found is %+v\nwant a %s with %q and %q", f, severity, problem, remedy)
+	}
+}
+
+func TestWhatCannotBeLookedAtWithoutAnIndexIsToBePutBack(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	b := &bench{t, s, nil}
+	b.enqueue(1)
+	exec(t, s, `drop index stint.entries_lane`)
+	if _, err := s.Look(t.Context(), stint.KnownLanes{Mine: []stint.LaneID{stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID}}); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), "stint doctor") || !strings.Contains(err.Error(), "entries_lane") {
+		t.Errorf("the lanes are looked at with the error %v", err)
+	}
+	all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+	must(t, err)
+	has(t, all, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", "create it")
+	missed := 0
+	for _, f := range all {
+		if f.Code == stint.CodeNotLookedAt {
+			missed++
+			if !strings.Contains(f.Problem, "entries_lane") || f.Remedy != "put back what is missing in the schema, and look again" {
+				t.Errorf("found is %+v", f)
+			}
+		}
+	}
+	if missed == 0 {
+		t.Errorf("everything could be looked at without the index: %+v", all)
 	}
 }
 

@@ -44,8 +44,8 @@ func translate(err error) error {
 			return fmt.Errorf("%s: %w", m.words, err)
 		}
 	}
-	if strings.Contains(err.Error(), "no such table") {
-		return fmt.Errorf("%w: is it installed? %w", stint.ErrSchema, err)
+	if text := err.Error(); strings.Contains(text, "no such table") || strings.Contains(text, "no such index") {
+		return fmt.Errorf("%w: it is not installed, or part of it is missing, which stint doctor finds: %w", stint.ErrSchema, err)
 	}
 	return err
 }

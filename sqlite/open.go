@@ -66,6 +66,13 @@ func (s *Store) open(ctx context.Context) error {
 		}
 		s.writer = newWriter(c, s.changed.ring)
 	}
+	if s.path != Memory {
+		file, err := os.Stat(s.path)
+		if err != nil {
+			return err
+		}
+		s.file = file
+	}
 	if s.config.SkipCheck {
 		return nil
 	}
@@ -118,12 +125,17 @@ func (s *Store) connect(ctx context.Context, writes bool) (*conn, error) {
 	}
 	db, err := sqlite3.OpenFlags(s.path, flags)
 	if err != nil {
-		return nil, translate(err)
+		return nil, cmp.Or(s.inPlace(), translate(err))
 	}
 	c := &conn{db: db, named: s.named, tell: s.config.OnQuery, stmts: map[string]*stmt{}}
 	if err := c.settle(ctx, s.config, writes); err != nil {
 		_ = c.close()
 		return nil, translate(err)
+	}
+	// A connection that is opened later must be to the same file.
+	if err := s.inPlace(); err != nil {
+		_ = c.close()
+		return nil, err
 	}
 	return c, nil
 }

@@ -84,6 +84,9 @@ const (
 // left behind is asked to leave.
 func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
 	var orders stint.Orders
+	if err := s.inPlace(); err != nil {
+		return stint.Orders{}, fmt.Errorf("beat: %w", err)
+	}
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		stands := false
 		now := time.Now()
@@ -177,10 +180,13 @@ order by h.joined, h.token`
 // Engines implements [stint.Roster].
 func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 	var engines []stint.EngineInfo
-	err := s.read(ctx, func(c *conn) (err error) {
-		engines, err = s.roster(c)
-		return err
-	})
+	err := s.inPlace()
+	if err == nil {
+		err = s.read(ctx, func(c *conn) (err error) {
+			engines, err = s.roster(c)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list engines: %w", err)
 	}

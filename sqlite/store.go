@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ const Memory = ":memory:"
 // methods may be called concurrently.
 type Store struct {
 	path     string
+	file     os.FileInfo // which file that was when it was opened; nil in memory
 	config   Config
 	steps    []steps.Step // of the schema, oldest first
 	writer   *writer      // nil when read-only

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -45,6 +46,7 @@ var cancelClaimedTests = []test{
 		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
 		t.ended(id)
 	}},
+	{"What is cancelled and nobody claims shows why and when that was, whatever became of it before", cancelUnclaimed},
 	{"What was claimed and not begun does not come back", func(t *T) {
 		ids := t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
@@ -184,5 +186,42 @@ func cancelRunning(t *T) {
 		}
 		t.ended(id)
 		w.Leave()
+	}
+}
+
+// cancelUnclaimed has one job that nobody claimed, one that is on its way to an
+// engine of its kind, and one that was tried before.
+func cancelUnclaimed(t *T) {
+	ids := t.enqueue(job("k"), job("k", stint.Queue("hops")), job("k", stint.Queue("again")))
+	w := t.join("k")
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, w.Claim(lane("hops"), 1)...)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, w.Claim(lane("again"), 1)...)
+	t.promoteAll(1)
+	for i, why := range []string{"", "not needed"} {
+		time.Sleep(2 * time.Millisecond)
+		before := t.now()
+		if i == 0 {
+			t.cancel(why, ids[1])
+		} else {
+			t.cancel(why, ids[0], ids[2])
+		}
+		after := t.now()
+		of := [][]stint.ID{{ids[1]}, {ids[0], ids[2]}}[i]
+		for _, id := range of {
+			j := t.info(id)
+			if want := cmp.Or(why, stint.ReasonCancelled); j.State != stint.Cancelled || j.Reason != want {
+				t.Errorf("job %d shows as %s, reason %q, want %q", id, j.State, j.Reason, want)
+			}
+			if j.Finished.Before(before) || j.Finished.After(after) || !j.Started.Equal(j.Finished) {
+				t.Errorf("job %d was cancelled between %v and %v and shows %v to %v", id, before, after, j.Started, j.Finished)
+			}
+			listed, err := t.Store.Jobs(t.ctx, stint.Filter{Finished: stint.Span{From: j.Finished}, States: []stint.State{stint.Cancelled}})
+			t.must(err)
+			if i := slices.IndexFunc(listed, func(l stint.JobInfo) bool { return l.ID == id }); i < 0 {
+				t.Errorf("job %d is not among those that ended then: %v", id, listed)
+			} else if listed[i].Reason != j.Reason || !listed[i].Finished.Equal(j.Finished) {
+				t.Errorf("the list shows %+v, the job %+v", listed[i], j)
+			}
+		}
 	}
 }

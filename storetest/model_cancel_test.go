@@ -9,6 +9,12 @@ import (
 	"github.com/stint-go/stint"
 )
 
+// mark says why and when a job was cancelled.
+type mark struct {
+	why string
+	at  time.Time
+}
+
 func (m *model) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -59,10 +65,10 @@ func (d *database) cancel(id stint.ID, why string) stint.Cancellation {
 		return answer
 	}
 	if _, twice := d.cancelled[id]; !twice || d.is("takes the last reason") {
-		d.cancelled[id] = why
+		d.cancelled[id] = mark{why: why, at: time.Now()}
 	}
 	if d.is("forgets why") {
-		d.cancelled[id] = ""
+		d.cancelled[id] = mark{at: time.Now()}
 	}
 	if wait >= 0 && !d.is("marks what waits and leaves it waiting") {
 		d.cancelWaiting(jobs[0], rows[wait])
@@ -85,13 +91,13 @@ func (d *database) cancelWaiting(job, wait *row) {
 
 // heed is what becomes of an outcome if somebody cancelled the job.
 func (d *database) heed(x stint.Execution) stint.Execution {
-	why, cancelled := d.cancelled[x.Job]
+	mark, cancelled := d.cancelled[x.Job]
 	switch {
 	case !cancelled || x.Final && x.Outcome != stint.OutcomeCancelled && !d.is("cancels what completed"):
 	case x.Outcome != stint.OutcomeCancelled && d.is("retries the cancelled"):
 	case x.Outcome == stint.OutcomeCancelled && x.Reason != "":
 	default:
-		x.Outcome, x.Final, x.Reason, x.Next = stint.OutcomeCancelled, true, why, nil
+		x.Outcome, x.Final, x.Reason, x.Next = stint.OutcomeCancelled, true, mark.why, nil
 	}
 	return x
 }

@@ -58,11 +58,14 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			}
 		}
 	}
-	why, cancelled := d.cancelled[job.id]
+	mark, cancelled := d.cancelled[job.id]
 	if cancelled && !i.State.Final() {
-		i.Reason = why
+		i.Reason = mark.why
 		if i.State != stint.Running && !d.is("shows the cancelled as they were") {
-			i.State, i.Faulty = stint.Cancelled, false
+			i.State, i.Faulty, i.Reason = stint.Cancelled, false, cmp.Or(mark.why, stint.ReasonCancelled)
+			if !d.is("shows of the cancelled when they ran last") {
+				i.Started, i.Finished = mark.at, mark.at
+			}
 		}
 	}
 	return i

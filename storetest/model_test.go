@@ -66,7 +66,7 @@ type database struct {
 	lows      map[stint.Token]int64 // the bound of open claims, by the last beat
 	numbers   map[stint.LaneID]int64
 	beats     map[stint.Token]int64 // the number of the last
-	cancelled map[stint.ID]string   // and why; until the job is final
+	cancelled map[stint.ID]mark     // until the job is final
 	bells     map[int]func()
 	metrics   []stint.Metrics // the newest last
 	gone      []modelAttempt  // of jobs that were deleted
@@ -114,7 +114,7 @@ func (d *database) reset() {
 	d.buried = map[stint.Token]time.Time{}
 	d.kinds = map[string]stint.Declaration{}
 	d.held, d.beats = map[stint.Token]bool{}, map[stint.Token]int64{}
-	d.cancelled = map[stint.ID]string{}
+	d.cancelled = map[stint.ID]mark{}
 	d.deleted = map[stint.Position]bool{}
 	d.paused = map[string]stint.QueueInfo{}
 	d.schedules = map[string]*stint.ScheduleInfo{}

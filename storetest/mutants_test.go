@@ -122,6 +122,7 @@ var mutants = []struct{ fault, group string }{
 	{"keeps the marks of what ended", "CancelRace"},
 	{"keeps the marks of what ended", "Concurrent"},
 	{"shows the cancelled as they were", "CancelClaimed"},
+	{"shows of the cancelled when they ran last", "CancelClaimed"},
 	{"tells of everything cancelled", "CancelClaimed"},
 	{"does not ring for the cancelled", "CancelClaimed"},
 

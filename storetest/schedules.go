@@ -153,7 +153,10 @@ var schedulesTests = []test{
 		retrying := t.tick("s", 1)[0]
 		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.Claim(lane(stint.DefaultQueue), 1)...)
 		available := t.tick("s", 1)[0]
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.Claim(lane(stint.DefaultQueue), 1)...)
 		others := t.tick("other", 1)[0]
+		time.Sleep(2 * time.Millisecond)
+		before := t.now()
 		ids, err := t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "not needed")
 		t.must(err)
 		if want := []stint.ID{retrying, available}; !slices.Equal(ids, want) {
@@ -165,8 +168,10 @@ var schedulesTests = []test{
 		} {
 			t.state(id, want)
 		}
-		if why := t.info(available).Reason; why != "not needed" {
-			t.Errorf("the reason is %q", why)
+		for _, id := range ids {
+			if j := t.info(id); j.Reason != "not needed" || j.Finished.Before(before) {
+				t.Errorf("job %d was cancelled after %v and shows %v, reason %q", id, before, j.Finished, j.Reason)
+			}
 		}
 		w.Complete(entry...)
 		t.state(running, stint.Completed)
@@ -174,7 +179,7 @@ var schedulesTests = []test{
 			t.Errorf("shown, it is %v", err)
 		}
 		t.shows(stint.Filter{Schedule: "s"}, available, retrying, running, done)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.Claim(lane(stint.DefaultQueue), 1)...)
+		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID, 1)...)
 	}},
 	{"Run out of turn, it makes a job of no occurrence, and the next one stays", func(t *T) {
 		t.declare(every("s"))

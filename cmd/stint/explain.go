@@ -55,7 +55,7 @@ func (a *app) explainSchema(err error) error {
 		return withHint(fmt.Errorf("the schema in %s is of version %d, this program needs %d", a.db.place(), info.Installed, info.Known),
 			"stint migrate up upgrades it")
 	}
-	return err
+	return withHint(err, "the schema is installed, and part of it is missing: stint doctor says what that is and how to put it back")
 }
 
 // explainPostgres words what goes wrong between here and a server. The

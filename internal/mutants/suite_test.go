@@ -332,6 +332,16 @@ var mutants = []mutant{
 		old: `if !cancels {`, new: `if cancels || true {`,
 		test: "sqlite TestConformance/CancelRace/A job that is cancelled while it is promoted does not run",
 	},
+	{
+		name: "PostgreSQL shows of the cancelled when they ran last", file: "postgres/schema/0001_3_people.sql",
+		old: `case when w.job is not null or v.outcome is null then k.at end as marked`, new: `null::timestamptz as marked`,
+		test: "postgres TestConformance/*/plain/CancelClaimed/What is cancelled and nobody claims shows why and when that was, whatever became of it before",
+	},
+	{
+		name: "SQLite shows of the cancelled when they ran last", file: "sqlite/schema/0001.sql",
+		old: `cast(ifnull(k.at, l.finished) as integer),`, new: `cast(l.finished as integer),`,
+		test: "sqlite TestConformance/CancelClaimed/What is cancelled and nobody claims shows why and when that was, whatever became of it before",
+	},
 
 	// Waking up.
 	{
@@ -428,6 +438,11 @@ var mutants = []mutant{
 		name: "SQLite's positions are plain row numbers", file: "sqlite/schema/0001.sql",
 		old: `integer primary key autoincrement,`, new: `integer primary key,`,
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
+	},
+	{
+		name: "SQLite goes on with a file that is gone", file: "sqlite/moved.go",
+		old: `if s.file == nil {`, new: `if s.file != nil {`,
+		test: "sqlite TestAnEngineNoticesThatItsFileIsRemovedOrReplaced",
 	},
 
 	// Leases and retention.

@@ -39,15 +39,17 @@ as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cance
 -- may hash. A job is faulty only while it has not ended; one that is undecided
 -- waits for the retry function of that name to give it a date.
 create view stint.jobs as
-select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses, j.reason,
+select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
+       coalesce(j.reason, case when j.state = 'cancelled' then 'cancelled' end) as reason,
        j.created, j.due,
-       -- of a job between two attempts, the last one: looked up for those alone, and only when asked for
-       case when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
-       case when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
+       -- of a job between two attempts, the last one: looked up for those alone, and only when asked for;
+       -- of one that is cancelled and that nobody came to end yet, its marker, which says what its last execution will
+       case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
+       case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
        c.timeout, c.start_by, coalesce(c.max_losses, 3) as max_losses,
-       case when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
-       case when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
+       case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
+       case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
        j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered, j.schedule, j.nth, j.occurrence,
        coalesce(j.correlation, j.id::text) as correlation
@@ -61,9 +63,10 @@ from (
          coalesce(w.queue, e.queue, b.queue) as queue, coalesce(w.priority, e.priority, b.priority) as priority,
          coalesce(w.attempt, e.attempt, b.attempt) as attempt, coalesce(w.losses, e.losses, b.losses) as losses,
          coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end, k.why,
-                  case when w.job is null then case v.outcome when 1 then 'done' when 6 then 'cancelled' end end) as reason,
+                  case when w.job is null and v.outcome = 1 then 'done' end) as reason,
          coalesce(w.due, e.due, e.created, b.due, b.created) as due,
          case when w.job is null then v.pos end as pos,
+         case when w.job is not null or v.outcome is null then k.at end as marked,
          coalesce(w.body, e.body, b.pos) as contents, w.job is not null or e.pos is not null and l.pos is null as again,
          coalesce(w.faulty, e.faulty, false) as faulty, w.undecided,
          case when e.pos is null then x.started else l.started end as started,
@@ -90,8 +93,8 @@ comment on column stint.jobs.attempt    is 'the number of the attempt that it is
 comment on column stint.jobs.reason     is 'why it ended, or is to end';
 comment on column stint.jobs.created    is 'when it was enqueued';
 comment on column stint.jobs.due        is 'when it is or was to become ready';
-comment on column stint.jobs.started    is 'when its last attempt that is recorded began';
-comment on column stint.jobs.finished   is 'when that ended';
+comment on column stint.jobs.started    is 'when its last attempt that is recorded began; when it was cancelled, if nobody came to end it yet';
+comment on column stint.jobs.finished   is 'when that ended, or it was cancelled';
 comment on column stint.jobs.retry      is 'its retry policy; null for the default';
 comment on column stint.jobs.max_losses is 'how many engines may die with it before it fails';
 comment on column stint.jobs.result     is 'what the last attempt that is recorded returned';

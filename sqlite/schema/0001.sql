@@ -349,53 +349,66 @@ create table stint_marks (
 
 -- What people query: one row per job, with its state. A job waits, or it has
 -- an entry without an execution, or one with a final execution; never two of
--- these. One that somebody cancelled shows so at once, unless it runs. The three arms are each in the order of ids, so that a page of a list
--- costs what it shows. (Their columns have equal types because SQLite takes
--- a query apart over the arms only then.)
+-- these. One that somebody cancelled shows so at once, unless it runs: until it
+-- has the execution that ends it, its marker (k) tells when and why, and not an
+-- attempt that it had before. The three arms are each in the order of ids, so
+-- that a page of a list costs what it shows. (Their columns have equal types
+-- because SQLite takes a query apart over the arms only then.)
 create view stint_jobs as
   select w.job as id, w.kind,
-         cast(case when w.job in (select c.job from stint_cancellations c) then 'cancelled' else w.why end as text) as state, 0 as begun, w.queue, w.priority, b.args,
-         w.attempt, w.losses, cast((select c.why from stint_cancellations c where c.job = w.job) as text) as reason,
+         cast(case when k.job is null then w.why else 'cancelled' end as text) as state, 0 as begun, w.queue, w.priority, b.args,
+         w.attempt, w.losses, cast(ifnull(k.why, case when k.job is not null then 'cancelled' end) as text) as reason,
          cast(b.created as integer) as created, cast(ifnull(w.due, ifnull(b.due, b.created)) as integer) as due,
-         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
-         w.faulty is not null and w.job not in (select c.job from stint_cancellations c) as faulty, cast(w.undecided as text) as undecided,
+         cast(ifnull(k.at, l.started) as integer) as started, cast(ifnull(k.at, l.finished) as integer) as finished,
+         b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
+         cast(case when k.job is null then l.result end as text) as result, cast(case when k.job is null then l.error end as text) as error,
+         w.faulty is not null and k.job is null as faulty, cast(w.undecided as text) as undecided,
          b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.schedule, b.nth, b.occurrence
   from stint_waiting w
   join stint_entries b on b.pos = w.body
+  left join stint_cancellations k on k.job = w.job
   left join stint_executions l
     on l.pos = ifnull((select max(x.pos) from stint_executions x where x.job = w.job), w.job)
 union all
   select e.pos, e.kind,
          cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+                   when k.job is not null then 'cancelled'
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
-                   when e.pos in (select c.job from stint_cancellations c) then 'cancelled' else 'available' end as text),
+                   else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
          e.queue, e.priority, e.args, e.attempt, e.losses,
          cast(ifnull(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.pos)),
-                     case x.outcome when 1 then 'done' when 6 then 'cancelled' end) as text),
+                     case when x.outcome = 1 then 'done' when x.outcome = 6 or k.job is not null then 'cancelled' end) as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
-         x.started, x.finished, e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, x.result, x.error,
+         cast(ifnull(k.at, x.started) as integer), cast(ifnull(k.at, x.finished) as integer),
+         e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, cast(x.result as text), cast(x.error as text),
          0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.schedule, e.nth, e.occurrence
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
+  left join stint_cancellations k on k.job = e.pos and x.pos is null
+    and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
 union all
   select e.job, e.kind,
          cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+                   when k.job is not null then 'cancelled'
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
-                   when e.job in (select c.job from stint_cancellations c) then 'cancelled' else 'available' end as text),
+                   else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
          e.queue, e.priority, b.args, e.attempt, e.losses,
          cast(ifnull(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.job)),
-                     case x.outcome when 1 then 'done' when 6 then 'cancelled' end) as text),
+                     case when x.outcome = 1 then 'done' when x.outcome = 6 or k.job is not null then 'cancelled' end) as text),
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
-         l.started, l.finished, b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses, l.result, l.error,
-         e.faulty is not null and x.pos is null and not (e.job in (select c.job from stint_cancellations c)
-           and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)), cast(null as text),
+         cast(ifnull(k.at, l.started) as integer), cast(ifnull(k.at, l.finished) as integer),
+         b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
+         cast(case when k.job is null then l.result end as text), cast(case when k.job is null then l.error end as text),
+         e.faulty is not null and x.pos is null and k.job is null, cast(null as text),
          b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.schedule, b.nth, b.occurrence
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos
+  left join stint_cancellations k on k.job = e.job and x.pos is null
+    and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)
   left join stint_executions l
     on l.pos = ifnull(x.pos, ifnull((select max(o.pos) from stint_executions o where o.job = e.job), e.job))
   where e.job is not null and (x.final = 1 or x.pos is null);
