@@ -331,6 +331,10 @@ var mutants = []mutant{
 		replace: []string{"elsif young is null and r.created < ahead then", "elsif young is null then"},
 	},
 	{
+		name: "retention counts what has an entry", trap: "What has no entry ends no pass",
+		replace: []string{"left join stint.entries e on e.pos = x.pos order by x.pos", "join stint.entries e on e.pos = x.pos order by x.pos"},
+	},
+	{
 		name: "late is what the clock says", trap: "What is recorded when the clock was set back is in the sums",
 		replace: []string{" or oldest < (select greatest(m.until, m.aim) from stint.summed m)", ""},
 	},

@@ -177,6 +177,24 @@ var upkeepTraps = []trap{
 		}
 		return nil
 	}},
+	{"What has no entry ends no pass", func(b *bench) error {
+		w := b.join()
+		ids := b.enqueue(3)
+		w.Complete(w.Claim(normal, 3)...)
+		b.longAgo()
+		_, err := b.s.pool.Exec(b.Context(), b.s.sql.in(`delete from stint.entries where pos = $1`), ids[0])
+		b.must(err)
+		r := stint.RetainStep{Part: stint.RetainJobs, Limit: 2, Keep: stint.Retention{Kept: stint.Kept{All: time.Minute}}}
+		done, err := b.s.Retain(b.Context(), r)
+		if b.must(err); done.Deleted != 1 || !done.More {
+			return fmt.Errorf("of two executions, one without an entry, it says %+v", done)
+		}
+		r.From = done.Next
+		if done, err = b.s.Retain(b.Context(), r); err != nil || done.Deleted != 1 || done.More {
+			return fmt.Errorf("of what is behind them it says %+v, error %v", done, err)
+		}
+		return nil
+	}},
 	{"A beat does not wait for whoever deletes", func(b *bench) error {
 		ids := b.enqueue(1)
 		w := b.join()

@@ -448,6 +448,11 @@ var mutants = []mutant{
 		test: "sqlite TestConformance/Retain/A lane goes on where it was when all of it is gone",
 	},
 	{
+		name: "SQLite's retention counts what has an entry", file: "sqlite/retain.go",
+		old: `from stint_executions x left join`, new: `from stint_executions x join`,
+		test: "sqlite TestWhatHasNoEntryEndsNoPass",
+	},
+	{
 		name: "a lease is believed in for longer than it is held", file: "engine/lease.go",
 		old: `until, due = sent.Add(c.config.LeaseFor), sent.Add`, new: `until, due = sent.Add(3*c.config.LeaseFor), sent.Add`,
 		test: "engine TestAnEngineThatCannotRenewItsLeaseStopsBeforeAnotherBegins/fails",
