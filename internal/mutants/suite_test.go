@@ -468,6 +468,16 @@ var mutants = []mutant{
 		old: `return cmp.Or(young, done.Next), nil`, new: `return done.Next, nil`,
 		test: "engine TestJobsAreDeletedWhenTheyAreOld",
 	},
+	{
+		name: "retention reads all that is too young", file: "engine/retain.go",
+		old: `inVain == retainInVain`, new: `false`,
+		test: "engine TestABacklogThatEndedLateIsNotReadEveryMinuteAndIsDeletedInTheEnd",
+	},
+	{
+		name: "who deletes nothing holds the lease for it", file: "engine/lease.go",
+		old: `d.wants != nil && !d.wants(&s.config)`, new: `false`,
+		test: "engine TestAnEngineThatKeepsEverythingLeavesTheLeaseToOthers",
+	},
 
 	// Figures.
 	{
