@@ -347,6 +347,17 @@ var mutants = []mutant{
 		replace: []string{"  perform stint.sum_gone(gone);\n", ""},
 	},
 	{
+		name: "who deletes sums up last", trap: "Who deletes and waits for the sums holds no engine up",
+		replace: []string{
+			"  perform stint.sum_gone(gone);\n", "",
+			"  delete from stint.executions x where x.pos = any (gone);", "  perform stint.sum_gone(gone);\n  delete from stint.executions x where x.pos = any (gone);",
+		},
+	},
+	{
+		name: "a step of the sums is as long as it may be", trap: "A step of the sums ends soon, however much there is to sum up",
+		replace: []string{"slice interval := interval '10 seconds';", "slice interval := p_step;"},
+	},
+	{
 		name: "who sums up waits for whoever does", trap: "Who sums up while somebody else does finds nothing to do",
 		replace: []string{"from stint.summed for update skip locked;", "from stint.summed for update;"},
 	},

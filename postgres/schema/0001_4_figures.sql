@@ -197,13 +197,20 @@ as $$ select interval '1 minute' $$;
 -- number: so whoever has a higher number records nothing before the aim that
 -- is not his own to add. And when all with a lower number have ended, which is
 -- seen at a later call, what they recorded is seen too.
+--
+-- Whoever deletes, or records late, waits for a step. How much there is to read of
+-- a time is not known before it was read, so a step is done in slices, which grow
+-- while they are quick, and ends with the first that took it beyond a second.
 create function stint.sum_up(p_step interval default '10 minutes') returns boolean language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   clock timestamptz := clock_timestamp();
   m     stint.summed;
+  goal  timestamptz;
   upto  timestamptz;
+  slice interval := interval '10 seconds';
+  began timestamptz;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
@@ -215,10 +222,18 @@ begin
   -- A number that is not below this one's comes from another cluster, whose dump
   -- this is: nobody is left of those.
   if m.aim > m.until and (pg_snapshot_xmin(pg_current_snapshot()) > m.xid or m.xid >= pg_current_xact_id()) then
-    upto := least(m.aim, m.until + p_step);
-    perform stint.add_sums(m.until, upto); -- a statement of its own: its snapshot sees what those recorded
+    goal := least(m.aim, m.until + p_step);
+    loop
+      began := clock_timestamp();
+      upto := least(goal, m.until + slice);
+      perform stint.add_sums(m.until, upto); -- a statement of its own: its snapshot sees what those recorded
+      m.until := upto;
+      exit when upto = goal or clock_timestamp() > clock + interval '1 second';
+      if clock_timestamp() < began + interval '200 milliseconds' then
+        slice := 2 * slice;
+      end if;
+    end loop;
     update stint.summed set until = upto;
-    m.until := upto;
   end if;
   if m.aim > m.until then
     -- Asked again at once only if something was done.
