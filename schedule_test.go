@@ -271,6 +271,33 @@ func TestATurnStaysShortWhateverIsDue(t *testing.T) {
 	})
 }
 
+func TestATurnReadsNoSchedulesThatAreNotDue(t *testing.T) {
+	now := at("2026-03-01 14:00:00")
+	table := []stint.ScheduleInfo{*hourly(stint.MissedOne), *hourly(stint.MissedOne), *hourly(stint.MissedOne)} // new, due, later
+	table[0].Next, table[2].Next = time.Time{}, now.Add(time.Minute)
+	for _, f := range []struct {
+		stint.Firing
+		rows []int // that each look reads
+	}{
+		{stint.Firing{Limit: 10}, []int{1, 2}},
+		{stint.Firing{Limit: 10, OnlyNew: true}, []int{1}},
+	} {
+		var rows []int
+		turn, _, err := stint.TurnOf(f.Firing, stint.NewPlanner(nil).Plan, func(until time.Time, limit int) (due []stint.ScheduleInfo, _ time.Time, _ error) {
+			for _, s := range table {
+				if (s.Next.IsZero() || !s.Next.After(until)) && len(due) < limit {
+					due = append(due, s)
+				}
+			}
+			rows = append(rows, len(due))
+			return due, now, nil
+		})
+		if want := f.rows[len(f.rows)-1]; err != nil || !slices.Equal(rows, f.rows) || len(turn.Plans) != want {
+			t.Errorf("%+v: it reads %v and plans %d, want %v; error %v", f.Firing, rows, len(turn.Plans), f.rows, err)
+		}
+	}
+}
+
 func TestWhatIsNewOrResumedIsPlannedFromThenOn(t *testing.T) {
 	p := stint.NewPlanner(nil)
 	s := hourly(stint.MissedOne)
