@@ -117,6 +117,27 @@ func TestAMuxRefusesSchedulesThatAreWrongOrThereTwice(t *testing.T) {
 	}
 }
 
+func TestAScheduleMoreCostsTheSameHoweverManyThereAre(t *testing.T) {
+	costs := func(there int) float64 {
+		mux, n := stint.NewMux(), 0
+		add := func() {
+			n++
+			mux.Schedule(sendReport.Schedule(fmt.Sprint("s", n), cron.Every(time.Minute), report{}, stint.Zone("Europe/Berlin")))
+		}
+		for range there {
+			add()
+		}
+		return testing.AllocsPerRun(20, add)
+	}
+	if few, many := costs(0), costs(500); many > few+10 {
+		t.Errorf("beside many it takes %v allocations, beside few %v", many, few)
+	}
+	s := sendReport.Schedule("s", cron.Every(time.Minute), report{}, stint.Zone("Europe/Berlin"))
+	if n := testing.AllocsPerRun(20, func() { _, _ = s.Location() }); n > 5 {
+		t.Errorf("finding the zone again takes %v allocations, as if its file was read", n)
+	}
+}
+
 func TestASchedulesJobSurvivesBeingStored(t *testing.T) {
 	s := sendReport.Schedule("s", cron.MustParse("0 3 * * *"), report{"a"}, stint.Priority(-5), stint.MaxLosses(0), stint.Tag("x", "y"), stint.URN("u"),
 		stint.Source("src"), stint.Metadata(json.RawMessage(`{"a":1}`)), stint.Correlation("c"), stint.Retry(retry.Fixed(3, time.Second)),
