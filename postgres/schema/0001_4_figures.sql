@@ -142,7 +142,8 @@ as $$
 $$;
 
 -- Sum attempts up: those that ended in a time, or those at some positions that
--- ended in it.
+-- ended in it. Which one ended last is found by the greatest pair of two numbers:
+-- an aggregate with an order would hold all of them in memory.
 create function stint.sums(p_from timestamptz, p_to timestamptz, p_pos bigint[] default null)
 returns setof stint.stats language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
@@ -153,7 +154,7 @@ begin
     return query
       select date_trunc('hour', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
-             (array_agg(a.took order by a.finished desc, a.took desc) filter (where a.ran))[1], max(a.finished) filter (where a.ran),
+             (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
              coalesce(sum(a.waited), 0)::bigint
       from stint.attempts a where a.finished >= p_from and a.finished < p_to
       group by 1, 2, 3, 4;
@@ -161,7 +162,7 @@ begin
     return query
       select date_trunc('hour', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
-             (array_agg(a.took order by a.finished desc, a.took desc) filter (where a.ran))[1], max(a.finished) filter (where a.ran),
+             (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
              coalesce(sum(a.waited), 0)::bigint
       from stint.attempts a where a.pos = any (p_pos) and a.finished >= p_from and a.finished < p_to
       group by 1, 2, 3, 4;
