@@ -33,6 +33,7 @@ type Mux struct {
 	retries    retry.Registry
 
 	schedules   []Schedule
+	scheduled   map[string]bool // their names
 	recurrences cron.Registry
 
 	mu   sync.Mutex // held while a kind is put together
@@ -59,7 +60,7 @@ type assembly struct {
 }
 
 // NewMux returns a Mux that knows no kind.
-func NewMux() *Mux { return &Mux{kinds: map[string]*Registration{}} }
+func NewMux() *Mux { return &Mux{kinds: map[string]*Registration{}, scheduled: map[string]bool{}} }
 
 // Add registers the handler of a kind. Like [net/http.ServeMux] it panics
 // when the kind is already there or the declaration is wrong.
@@ -109,11 +110,14 @@ func (m *Mux) Recurrences() *cron.Registry { return &m.recurrences }
 // somebody removes it. Like [Mux.Add] it panics when a schedule is wrong or its
 // name is taken.
 func (m *Mux) Schedule(schedules ...Schedule) {
-	all, err := ReadySchedules(slices.Concat(m.schedules, schedules), Limits{})
+	ready, err := readySchedules(schedules, Limits{}, m.scheduled)
 	if err != nil {
 		panic("stint: " + err.Error())
 	}
-	m.schedules = all
+	for _, s := range ready {
+		m.scheduled[s.Name] = true
+	}
+	m.schedules = append(m.schedules, ready...)
 }
 
 // Schedules are the schedules that engines declare.

@@ -3,7 +3,6 @@ package stint
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/stint-go/stint/cron"
@@ -23,16 +22,11 @@ type Plan struct {
 
 // Planner computes the next occurrences of schedules. It knows the recurrence
 // functions of a program. Its methods may be called concurrently.
-type Planner struct {
-	funcs *cron.Registry
-
-	mu    sync.Mutex // guards zones
-	zones map[string]*time.Location
-}
+type Planner struct{ funcs *cron.Registry }
 
 // NewPlanner returns a planner with functions, which may be nil for none.
 func NewPlanner(funcs *cron.Registry) *Planner {
-	return &Planner{funcs: funcs, zones: map[string]*time.Location{}}
+	return &Planner{funcs: funcs}
 }
 
 // Functions are the names of the recurrence functions that it has.
@@ -52,7 +46,7 @@ const (
 // is, whose zone this machine does not have, or whose function this program does
 // not have or that fails, are an error: others may do better.
 func (p *Planner) Plan(s *ScheduleInfo, now time.Time) (Plan, error) {
-	zone, err := p.zone(s)
+	zone, err := zoneOf(s)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -110,7 +104,7 @@ func (plan *Plan) choose(s *ScheduleInfo, due []time.Time, seen int, now time.Ti
 
 // Upcoming are the next n occurrences of a schedule, as far as there are so many.
 func (p *Planner) Upcoming(s *ScheduleInfo, n int) ([]time.Time, error) {
-	zone, err := p.zone(s)
+	zone, err := zoneOf(s)
 	if err != nil || n <= 0 {
 		return nil, err
 	}
@@ -130,20 +124,11 @@ func (p *Planner) Upcoming(s *ScheduleInfo, n int) ([]time.Time, error) {
 	return times, nil
 }
 
-func (p *Planner) zone(s *ScheduleInfo) (*time.Location, error) {
+func zoneOf(s *ScheduleInfo) (*time.Location, error) {
 	if s.Problem != nil {
 		return nil, s.Problem
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if zone := p.zones[s.Zone]; zone != nil {
-		return zone, nil
-	}
-	zone, err := s.Location()
-	if err == nil {
-		p.zones[s.Zone] = zone
-	}
-	return zone, err
+	return s.Location()
 }
 
 // first is the first occurrence of a schedule that was declared or resumed: behind

@@ -101,7 +101,7 @@ func (s Schedule) Location() (*time.Location, error) {
 	if strings.EqualFold(s.Zone, "local") {
 		return nil, Invalid("zone", "Local is another one on every machine; name it, such as Europe/Berlin")
 	}
-	zone, err := time.LoadLocation(s.Zone) // empty is UTC
+	zone, err := cron.Zone(s.Zone) // empty is UTC
 	if err != nil {
 		return nil, Invalid("zone", "%q is no time zone that this machine knows, such as Europe/Berlin", s.Zone)
 	}
@@ -172,11 +172,16 @@ func (s *Schedule) fill() {
 // ReadySchedules returns schedules as stores take them: with defaults filled in,
 // and checked. Each name is there once.
 func ReadySchedules(schedules []Schedule, l Limits) ([]Schedule, error) {
+	return readySchedules(schedules, l, nil)
+}
+
+// readySchedules does that for schedules beside others, whose names are taken.
+func readySchedules(schedules []Schedule, l Limits, taken map[string]bool) ([]Schedule, error) {
 	ready, names := make([]Schedule, len(schedules)), map[string]bool{}
 	for i, s := range schedules {
 		s.fill()
 		err := s.Check(l)
-		if err == nil && names[s.Name] {
+		if err == nil && (names[s.Name] || taken[s.Name]) {
 			err = Invalid("schedule", "it is there twice")
 		}
 		if err != nil {

@@ -117,6 +117,27 @@ func TestAMuxRefusesSchedulesThatAreWrongOrThereTwice(t *testing.T) {
 	}
 }
 
+func TestAScheduleMoreCostsTheSameHoweverManyThereAre(t *testing.T) {
+	costs := func(there int) float64 {
+		mux, n := stint.NewMux(), 0
+		add := func() {
+			n++
+			mux.Schedule(sendReport.Schedule(fmt.Sprint("s", n), cron.Every(time.Minute), report{}, stint.Zone("Europe/Berlin")))
+		}
+		for range there {
+			add()
+		}
+		return testing.AllocsPerRun(20, add)
+	}
+	if few, many := costs(0), costs(500); many > few+10 {
+		t.Errorf("beside many it takes %v allocations, beside few %v", many, few)
+	}
+	s := sendReport.Schedule("s", cron.Every(time.Minute), report{}, stint.Zone("Europe/Berlin"))
+	if n := testing.AllocsPerRun(20, func() { _, _ = s.Location() }); n > 5 {
+		t.Errorf("finding the zone again takes %v allocations, as if its file was read", n)
+	}
+}
+
 func TestASchedulesJobSurvivesBeingStored(t *testing.T) {
 	s := sendReport.Schedule("s", cron.MustParse("0 3 * * *"), report{"a"}, stint.Priority(-5), stint.MaxLosses(0), stint.Tag("x", "y"), stint.URN("u"),
 		stint.Source("src"), stint.Metadata(json.RawMessage(`{"a":1}`)), stint.Correlation("c"), stint.Retry(retry.Fixed(3, time.Second)),
@@ -269,6 +290,33 @@ func TestATurnStaysShortWhateverIsDue(t *testing.T) {
 			t.Errorf("when planning is slow it has %d plans", n)
 		}
 	})
+}
+
+func TestATurnReadsNoSchedulesThatAreNotDue(t *testing.T) {
+	now := at("2026-03-01 14:00:00")
+	table := []stint.ScheduleInfo{*hourly(stint.MissedOne), *hourly(stint.MissedOne), *hourly(stint.MissedOne)} // new, due, later
+	table[0].Next, table[2].Next = time.Time{}, now.Add(time.Minute)
+	for _, f := range []struct {
+		stint.Firing
+		rows []int // that each look reads
+	}{
+		{stint.Firing{Limit: 10}, []int{1, 2}},
+		{stint.Firing{Limit: 10, OnlyNew: true}, []int{1}},
+	} {
+		var rows []int
+		turn, _, err := stint.TurnOf(f.Firing, stint.NewPlanner(nil).Plan, func(until time.Time, limit int) (due []stint.ScheduleInfo, _ time.Time, _ error) {
+			for _, s := range table {
+				if (s.Next.IsZero() || !s.Next.After(until)) && len(due) < limit {
+					due = append(due, s)
+				}
+			}
+			rows = append(rows, len(due))
+			return due, now, nil
+		})
+		if want := f.rows[len(f.rows)-1]; err != nil || !slices.Equal(rows, f.rows) || len(turn.Plans) != want {
+			t.Errorf("%+v: it reads %v and plans %d, want %v; error %v", f.Firing, rows, len(turn.Plans), f.rows, err)
+		}
+	}
 }
 
 func TestWhatIsNewOrResumedIsPlannedFromThenOn(t *testing.T) {

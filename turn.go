@@ -29,23 +29,29 @@ const (
 	turnBytes = 8 << 20
 )
 
+// whenever is later than any occurrence.
+var whenever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // TurnOf begins what [Scheduler] says of FireSchedules, for stores: the turn that is
 // to be carried out, unless it is empty, and what is told then. List gives the
-// schedules that a firing is about, those that are due first before others, and the
+// schedules that a firing is about and whose next occurrence is not known yet or
+// comes no later than until, those that are due first before others, and the
 // time by the store's clock. It is asked for one of them first, so that a look in
-// vain costs a row.
-func TurnOf(f Firing, plan PlanFunc, list func(limit int) ([]ScheduleInfo, time.Time, error)) (Turn, Fired, error) {
+// vain costs a row, and then for no more than are due.
+func TurnOf(f Firing, plan PlanFunc, list func(until time.Time, limit int) ([]ScheduleInfo, time.Time, error)) (Turn, Fired, error) {
 	none := Fired{Next: -1}
+	var until time.Time // nothing comes so early
 	if !f.OnlyNew {
-		first, now, err := list(1)
+		first, now, err := list(whenever, 1)
 		if err != nil || len(first) == 0 {
 			return Turn{}, none, err
 		}
 		if wait := first[0].Next.Sub(now); !first[0].Next.IsZero() && wait > 0 {
 			return Turn{}, Fired{Next: wait}, nil
 		}
+		until = now
 	}
-	due, now, err := list(f.Limit)
+	due, now, err := list(until, f.Limit)
 	if err != nil {
 		return Turn{}, none, err
 	}

@@ -96,7 +96,9 @@ type Config struct {
 
 	// Retention says how long jobs are kept after they ended: by default five
 	// days. Of several engines it is that of the one that holds the lease for it,
-	// so they are best given the same.
+	// so they are best given the same. One that keeps everything for ever leaves the
+	// lease to others; while there are none, what jobs leave behind stays too, such
+	// as idempotency keys and the histories of engines.
 	Retention stint.Retention
 
 	// What it counts.

@@ -14,12 +14,13 @@ import (
 // duty is a chore that one engine does for all of them.
 type duty struct {
 	lease string
+	wants func(c *Config) bool                  // whether an engine does it at all; nil says that each does
 	do    func(s *session, ctx context.Context) // returns when ctx ends, which is soon after the lease is lost
 }
 
 // duties are those of every engine.
 var duties = []duty{
-	{stint.LeaseRetention, (*session).retain},
+	{stint.LeaseRetention, retains, (*session).retain},
 }
 
 // lead does the duties whose leases this engine gets, until ctx ends.
@@ -30,6 +31,9 @@ func (s *session) lead(ctx context.Context) {
 	}
 	var all sync.WaitGroup
 	for i, d := range s.duties {
+		if d.wants != nil && !d.wants(&s.config) {
+			continue // it would keep the lease from those who do
+		}
 		c := &campaign{session: s, store: store, duty: d, bell: s.leasebells[i]}
 		all.Go(func() { c.run(ctx) })
 	}

@@ -26,18 +26,23 @@ const (
 	// passes are longer than they are.
 	retainShare = 20
 
+	// retainInVain is how many pages behind a job that is too young a pass for one age
+	// reads without deleting anything. Where jobs ended long after they were appended,
+	// all of a backlog would be read again every minute; it is left to whole passes.
+	retainInVain = 20
+
 	// retainPatience bounds one step: far longer than it takes.
 	retainPatience = time.Minute
 )
+
+// retains says whether an engine deletes anything.
+func retains(c *Config) bool { return c.Retention.Shortest() != stint.Forever }
 
 // retain deletes what ended long ago, for all engines, while this one has the
 // lease.
 func (s *session) retain(ctx context.Context) {
 	store, ok := s.store.(stint.Retainer)
 	if !ok {
-		return
-	}
-	if s.config.Retention.Shortest() == stint.Forever {
 		return
 	}
 	r := &retaining{session: s, store: store, from: map[time.Duration]stint.RetainMark{}}
@@ -92,12 +97,13 @@ func (r *retaining) whole(ctx context.Context) error {
 }
 
 // pass does one step after the other, with pauses as long as the steps before
-// them, so that others get their turn. It returns where the first job is that is
-// yet too young.
+// them, so that others get their turn. It returns where the next pass for the age
+// is to begin: where the first job is that is yet too young, or behind those of them
+// that are left to whole passes.
 func (r *retaining) pass(ctx context.Context, step stint.RetainStep) (young stint.RetainMark, err error) {
 	step.Limit, step.Keep = retainBatch, r.config.Retention
 	step.Under = stint.Tenure{Lease: stint.LeaseRetention, Engine: r.token}
-	for {
+	for inVain := 0; ; {
 		began := time.Now()
 		limit, cancel := context.WithTimeout(ctx, retainPatience)
 		done, err := r.store.Retain(limit, step)
@@ -111,6 +117,12 @@ func (r *retaining) pass(ctx context.Context, step stint.RetainStep) (young stin
 		young = cmp.Or(young, done.Young)
 		if step.From = done.Next; !done.More {
 			return cmp.Or(young, done.Next), nil
+		}
+		if inVain++; done.Deleted > 0 || young == (stint.RetainMark{}) {
+			inVain = 0
+		}
+		if step.Age != 0 && inVain == retainInVain {
+			return done.Next, nil
 		}
 		if pause(ctx, time.Since(began)); ctx.Err() != nil {
 			return young, ctx.Err()

@@ -78,6 +78,105 @@ func TestJobsAreDeletedWhenTheyAreOld(t *testing.T) {
 	})
 }
 
+// archive is a store of jobs that were all appended at once, and ended later. It
+// counts what is read of it.
+type archive struct {
+	appended, ended time.Time
+	gone            []bool
+	left            atomic.Int32
+	pages           map[time.Time]int // of passes for one age, by the minute
+}
+
+func (a *archive) Retain(_ context.Context, r stint.RetainStep) (done stint.Retained, err error) {
+	if done.Next = r.From; r.Part != stint.RetainJobs {
+		return done, nil
+	}
+	if r.Age != 0 {
+		a.pages[time.Now().Truncate(time.Minute)]++
+	}
+	age, seen := r.Keep.Shortest(), 0
+	for pos := int(r.From.Pos) + 1; pos <= len(a.gone) && seen < r.Limit && time.Since(a.appended) >= age; pos++ {
+		done.Next.Pos = stint.Position(pos)
+		switch {
+		case a.gone[pos-1]:
+			continue
+		case time.Since(a.ended) >= age:
+			a.gone[pos-1] = true
+			done.Deleted++
+			a.left.Add(-1)
+		case done.Young == stint.RetainMark{}:
+			done.Young = stint.RetainMark{Pos: stint.Position(pos - 1), N: 1}
+		}
+		seen++
+	}
+	done.More = seen == r.Limit
+	return done, nil
+}
+
+func TestABacklogThatEndedLateIsNotReadEveryMinuteAndIsDeletedInTheEnd(t *testing.T) {
+	inBubble(t, 12*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		const jobs = 50_000
+		a := &archive{appended: time.Now(), gone: make([]bool, jobs), pages: map[time.Time]int{}}
+		a.left.Store(jobs)
+		time.Sleep(6 * time.Hour)
+		a.ended = time.Now()
+		time.Sleep(5 * time.Minute)
+		stop := start(t, struct {
+			stint.Store
+			stint.Leaser
+			stint.Retainer
+		}{s, s, a}, stint.NewMux(), engine.Config{
+			TimeToLive: time.Hour, LeaseFor: time.Hour, PollTo: time.Minute, Retention: stint.Retention{Kept: stint.Kept{All: time.Hour}},
+		})
+		time.Sleep(time.Until(a.ended.Add(59 * time.Minute)))
+		synctest.Wait()
+		if n := a.left.Load(); n != jobs {
+			t.Errorf("%d of %d young jobs are left", n, jobs)
+		}
+		time.Sleep(time.Until(a.ended.Add(2*time.Hour + 10*time.Minute)))
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if n := a.left.Load(); n != 0 {
+			t.Errorf("%d jobs are left", n)
+		}
+		all := 0
+		for minute, n := range a.pages {
+			if all += n; n > 40 { // a pass a minute, or two
+				t.Errorf("at %v %d pages are read", minute.Format(time.TimeOnly), n)
+			}
+		}
+		if all > 500 {
+			t.Errorf("%d pages are read, though there are %d", all, jobs/500)
+		}
+	})
+}
+
+// It could do nothing with the lease, and those who delete would not get it.
+func TestAnEngineThatKeepsEverythingLeavesTheLeaseToOthers(t *testing.T) {
+	inBubble(t, 12*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+		ever := start(t, s, mux, engine.Config{Instance: "ever", Retention: stint.Retention{Kept: stint.Kept{All: stint.Forever}}})
+		id := enqueue(t, s, "k", `{}`)
+		time.Sleep(5 * time.Minute)
+		if leases, err := s.Leases(t.Context()); err != nil || len(leases) != 0 {
+			t.Errorf("the leases are %+v, error %v", leases, err)
+		}
+		minute := start(t, s, mux, engine.Config{Instance: "minute", Retention: stint.Retention{Kept: stint.Kept{All: time.Minute}}})
+		time.Sleep(5 * time.Minute)
+		if leases, err := s.Leases(t.Context()); err != nil || len(leases) != 1 || leases[0].Instance != "minute" {
+			t.Errorf("the leases are %+v, error %v", leases, err)
+		}
+		if _, err := s.Job(t.Context(), id); !errors.Is(err, stint.ErrNotFound) {
+			t.Errorf("of a job that is to be deleted it says %v", err)
+		}
+		if err := errors.Join(ever(), minute()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // After a storm of kills nothing of the dead is left but their history, and
 // in the end not even that.
 func TestOfDeadEnginesNothingStays(t *testing.T) {

@@ -68,14 +68,18 @@ func (s *Store) DeclareSchedules(ctx context.Context, by string, schedules []sti
 }
 
 // dueSQL reads, without a lock, what is to be looked at next. The index has it in
-// this order, so that asking costs nothing while nothing is due.
+// this order, so that asking costs nothing while nothing is due; two ranges of it,
+// so that what is not due is not read.
 const dueSQL = `
 with clock as materialized (select clock_timestamp() as now)
 select ` + scheduleColumns + `, clock.now
-from stint.schedules s, clock
-where s.paused is null and s.ended is null and (s.next is null or not $3::boolean)
-  and (s.function is null or s.function = any ($1::text[])) and s.name <> all ($2::text[])
+from clock, (
+  (select * from stint.schedules s where s.next is null and ` + firesSQL + ` order by s.next nulls first, s.name limit $4)
+  union all
+  (select * from stint.schedules s where s.next <= $3::timestamptz and ` + firesSQL + ` order by s.next nulls first, s.name limit $4)) s
 order by s.next nulls first, s.name limit $4`
+
+const firesSQL = `s.paused is null and s.ended is null and (s.function is null or s.function = any ($1::text[])) and s.name <> all ($2::text[])`
 
 // fireSQL moves schedules on and makes the jobs of their occurrences, all in one
 // statement. The row lock makes one of many win; the revision tells the others,
@@ -122,7 +126,8 @@ with ` + dictSQL + `, clock as materialized (
 select m.name, m.busy, b.pos, b.occurrence, case when b.pos is not null and $30::boolean then pg_notify('stint', '') is null end
 from mine m left join made b on b.schedule = m.name order by b.pos`
 
-// FireSchedules implements [stint.Scheduler]. When nothing is due it reads a row.
+// FireSchedules implements [stint.Scheduler]. When nothing is due it reads a row, else
+// one and those that are due.
 func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
 	fired, err := s.fireSchedules(ctx, f, plan)
 	if err != nil {
@@ -132,8 +137,8 @@ func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 }
 
 func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
-	turn, fired, err := stint.TurnOf(f, plan, func(limit int) ([]stint.ScheduleInfo, time.Time, error) {
-		return s.dueSchedules(ctx, f, limit)
+	turn, fired, err := stint.TurnOf(f, plan, func(until time.Time, limit int) ([]stint.ScheduleInfo, time.Time, error) {
+		return s.dueSchedules(ctx, f, until, limit)
 	})
 	if err != nil || len(turn.Plans) == 0 {
 		return fired, err
@@ -142,8 +147,8 @@ func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 	return fired, err
 }
 
-func (s *Store) dueSchedules(ctx context.Context, f stint.Firing, limit int) (list []stint.ScheduleInfo, now time.Time, err error) {
-	rows, err := s.work().Query(ctx, s.sql.due, notNil(f.Functions), notNil(f.Except), f.OnlyNew, limit)
+func (s *Store) dueSchedules(ctx context.Context, f stint.Firing, until time.Time, limit int) (list []stint.ScheduleInfo, now time.Time, err error) {
+	rows, err := s.work().Query(ctx, s.sql.due, notNil(f.Functions), notNil(f.Except), until, limit)
 	if err != nil {
 		return nil, now, translate(err)
 	}

@@ -331,6 +331,10 @@ var mutants = []mutant{
 		replace: []string{"elsif young is null and r.created < ahead then", "elsif young is null then"},
 	},
 	{
+		name: "retention counts what has an entry", trap: "What has no entry ends no pass",
+		replace: []string{"left join stint.entries e on e.pos = x.pos order by x.pos", "join stint.entries e on e.pos = x.pos order by x.pos"},
+	},
+	{
 		name: "late is what the clock says", trap: "What is recorded when the clock was set back is in the sums",
 		replace: []string{" or oldest < (select greatest(m.until, m.aim) from stint.summed m)", ""},
 	},
@@ -341,6 +345,17 @@ var mutants = []mutant{
 	{
 		name: "what is deleted is not summed up", trap: "An attempt is in the sums when its job is deleted before they come to it",
 		replace: []string{"  perform stint.sum_gone(gone);\n", ""},
+	},
+	{
+		name: "who deletes sums up last", trap: "Who deletes and waits for the sums holds no engine up",
+		replace: []string{
+			"  perform stint.sum_gone(gone);\n", "",
+			"  delete from stint.executions x where x.pos = any (gone);", "  perform stint.sum_gone(gone);\n  delete from stint.executions x where x.pos = any (gone);",
+		},
+	},
+	{
+		name: "a step of the sums is as long as it may be", trap: "A step of the sums ends soon, however much there is to sum up",
+		replace: []string{"slice interval := interval '10 seconds';", "slice interval := p_step;"},
 	},
 	{
 		name: "who sums up waits for whoever does", trap: "Who sums up while somebody else does finds nothing to do",

@@ -48,6 +48,9 @@ func grow(t testing.TB, s *Store, engine stint.Token, n int) {
 		  from generate_series(-50, $1::int / 20 - 50) i returning pos, due)
 		insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
 		select pos, due, pos, 'scheduled', 1, 0, 'default', 'k' from job`, n)
+	exec(t, s, `
+		insert into stint.schedules (name, recurrence, zone, job, overlap, missed, next)
+		select 's' || i, 'every 1h', 'UTC', '{}', true, 'one', now() + (i - 2) * interval '1 hour' from generate_series(1, $1::int / 50) i`, n)
 }
 
 // cost runs a statement in a transaction of its own, after others if there are
@@ -122,6 +125,8 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 				{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},
 				{"finish", 400, `select stint.finish($1, '{}', '{}', '{}', $2, null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
 				   null, null, null, null, null, null, null, null, null, null, null, null, null)`, []any{w.Info.Token, []int64{int64(id), int64(n) + 7}}},
+				{"due schedules", 60, s.sql.due, []any{[]string{}, []string{}, time.Now(), 200}},
+				{"the next schedule", 60, s.sql.due, []any{[]string{}, []string{}, time.Now().AddDate(100, 0, 0), 1}},
 				{"take keys", 200, `select * from stint.take_keys('{key 5,new}', '{"",a}', '{1,2}')`, nil},
 				{"retain young jobs", 3_500, retainJobs, []any{0, 500, week}},
 				{"retain old jobs", 20_000, retainJobs, []any{0, 500, 1}},

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -135,6 +136,50 @@ var sumTraps = []trap{
 			return err
 		}
 		return b.summed(1)
+	}},
+	{"Who deletes and waits for the sums holds no engine up", func(b *bench) error {
+		ids := b.enqueue(1)
+		w := b.join()
+		w.Complete(w.Claim(normal, 1)...)
+		_, err := b.s.pool.Exec(b.Context(), b.s.sql.in(`insert into stint.deletions (engine, serial) values ($1, 0)`), w.Info.Token)
+		b.must(err)
+		tx := begin(b, b.s)
+		_, err = tx.Exec(b.Context(), b.s.sql.in(`select from stint.summed for update`))
+		b.must(err)
+		deleted := make(chan error, 1)
+		go func() {
+			_, err := b.s.Delete(b.Context(), ids)
+			deleted <- err
+		}()
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		free := value[int](b, b.s.pool, b.s.sql.in(`with free as (select from stint.deletions for update skip locked) select count(*) from free`))
+		b.must(tx.Commit(b.Context()))
+		b.must(<-deleted)
+		if free != 1 {
+			return errors.New("the note of an engine is locked")
+		}
+		return nil
+	}},
+	{"A step of the sums ends soon, however much there is to sum up", func(b *bench) error {
+		exec(b, b.s, sumAtOnceSQL)
+		exec(b, b.s, `create or replace function stint.add_sums(p_from timestamptz, p_to timestamptz, p_pos bigint[] default null) returns void language sql
+			as $$ select pg_sleep(0.6) $$`)
+		const until = `select until from stint.summed`
+		began := value[time.Time](b, b.s.pool, b.s.sql.in(until))
+		for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+			more, err := b.s.SumUp(b.Context())
+			if b.must(err); more {
+				break
+			} else if time.Now().After(end) {
+				return errors.New("the sums get nowhere")
+			}
+		}
+		if got := value[time.Time](b, b.s.pool, b.s.sql.in(until)).Sub(began); got <= 0 || got > time.Minute {
+			return fmt.Errorf("a step of more than a second takes them on by %v", got)
+		}
+		return nil
 	}},
 	{"Who sums up while somebody else does finds nothing to do", func(b *bench) error {
 		exec(b, b.s, sumAtOnceSQL)

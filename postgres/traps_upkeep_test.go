@@ -69,9 +69,15 @@ var upkeepTraps = []trap{
 		tx := begin(b, b.s)
 		late := b.enqueueIn(Tx(tx), 3)
 		w := b.join()
-		for range 4 {
+		// Others in this cluster, whose transactions come and go, are in progress too.
+		const pointsSQL = `select pending_n is not null from stint.claims order by n desc limit 1`
+		until := time.Now().Add(patience)
+		for n := 0; n < 4 || !value[bool](b, b.s.pool, b.s.sql.in(pointsSQL)); n++ {
 			b.enqueue(1)
 			w.Complete(w.Claim(normal, 1)...)
+			if time.Now().After(until) {
+				return errors.New("no claim points to the one before it")
+			}
 		}
 		w.Leave()
 		if err := b.retain(); err != nil {
@@ -110,6 +116,8 @@ var upkeepTraps = []trap{
 		b.must(err)
 		w.Complete(w.Claim(normal, 1)...)
 		b.longAgo()
+		// What others in this cluster did meanwhile may have the second claim point to the first.
+		exec(b, b.s, `update stint.claims set pending_n = null, pending_xid = null, pending_pos = null`)
 		if err := b.retain(); err != nil {
 			return err
 		}
@@ -174,6 +182,24 @@ var upkeepTraps = []trap{
 		r.Part, r.Age = stint.RetainClaims, 0
 		if done, err = b.s.Retain(b.Context(), r); err != nil || done.Deleted != 1 {
 			return fmt.Errorf("of the claims it says %+v, error %v", done, err)
+		}
+		return nil
+	}},
+	{"What has no entry ends no pass", func(b *bench) error {
+		w := b.join()
+		ids := b.enqueue(3)
+		w.Complete(w.Claim(normal, 3)...)
+		b.longAgo()
+		_, err := b.s.pool.Exec(b.Context(), b.s.sql.in(`delete from stint.entries where pos = $1`), ids[0])
+		b.must(err)
+		r := stint.RetainStep{Part: stint.RetainJobs, Limit: 2, Keep: stint.Retention{Kept: stint.Kept{All: time.Minute}}}
+		done, err := b.s.Retain(b.Context(), r)
+		if b.must(err); done.Deleted != 1 || !done.More {
+			return fmt.Errorf("of two executions, one without an entry, it says %+v", done)
+		}
+		r.From = done.Next
+		if done, err = b.s.Retain(b.Context(), r); err != nil || done.Deleted != 1 || done.More {
+			return fmt.Errorf("of what is behind them it says %+v, error %v", done, err)
 		}
 		return nil
 	}},

@@ -27,12 +27,17 @@ const (
 
 	sameTimesSQL = `(s.recurrence, s.zone, s.not_before, s.not_after) is (excluded.recurrence, excluded.zone, excluded.not_before, excluded.not_after)`
 
-	// SQLite's null comes first.
+	// SQLite's null comes first. Two ranges of the index: what is not due is not
+	// read.
 	dueSchedulesSQL = `
-	select ` + scheduleColumns + ` from stint_schedules
-	where paused is null and ended is null and (next is null or not ?3)
-	  and (function is null or function in (select value from json_each(?1))) and name not in (select value from json_each(?2))
+	select ` + scheduleColumns + ` from (
+	  select * from (select * from stint_schedules where next is null and ` + firesSQL + ` order by name limit ?4)
+	  union all
+	  select * from (select * from stint_schedules where next <= ?3 and ` + firesSQL + ` order by next, name limit ?4))
 	order by next, name limit ?4`
+
+	firesSQL = `paused is null and ended is null
+	  and (function is null or function in (select value from json_each(?1))) and name not in (select value from json_each(?2))`
 
 	revisionSQL = `select fired, overlap, last_job from stint_schedules where name = ? and revision = ?`
 
@@ -82,7 +87,8 @@ func timeOrNil(t time.Time) any {
 	return micro(t)
 }
 
-// FireSchedules implements [stint.Scheduler]. When nothing is due it reads a row.
+// FireSchedules implements [stint.Scheduler]. When nothing is due it reads a row, else
+// one and those that are due.
 func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
 	fired, err := s.fireSchedules(ctx, f, plan)
 	if err != nil {
@@ -92,8 +98,8 @@ func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 }
 
 func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
-	turn, fired, err := stint.TurnOf(f, plan, func(limit int) ([]stint.ScheduleInfo, time.Time, error) {
-		return s.dueSchedules(ctx, f, limit)
+	turn, fired, err := stint.TurnOf(f, plan, func(until time.Time, limit int) ([]stint.ScheduleInfo, time.Time, error) {
+		return s.dueSchedules(ctx, f, until, limit)
 	})
 	if err != nil || len(turn.Plans) == 0 {
 		return fired, err
@@ -115,10 +121,10 @@ func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 	return fired, err
 }
 
-func (s *Store) dueSchedules(ctx context.Context, f stint.Firing, limit int) (list []stint.ScheduleInfo, now time.Time, err error) {
+func (s *Store) dueSchedules(ctx context.Context, f stint.Firing, until time.Time, limit int) (list []stint.ScheduleInfo, now time.Time, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		list, now = nil, time.Now()
-		return c.query(dueSchedulesSQL, []any{arrayOf(f.Functions), arrayOf(f.Except), flag(f.OnlyNew), max(0, limit)}, func(q *stmt) error {
+		return c.query(dueSchedulesSQL, []any{arrayOf(f.Functions), arrayOf(f.Except), micro(until), max(0, limit)}, func(q *stmt) error {
 			list = append(list, scanSchedule(q))
 			return nil
 		})

@@ -13,9 +13,10 @@ var _ stint.Retainer = (*Store)(nil)
 
 const (
 	// Executions are gone through by position, which is about the order of time.
+	// What has no entry counts too, or it would end every pass; it stays.
 	retainPageSQL = `
-	select x.pos, ifnull(x.job, x.pos), x.outcome, x.final, x.finished, e.queue, e.created
-	from stint_executions x cross join stint_entries e on e.pos = x.pos
+	select x.pos, ifnull(x.job, x.pos), x.outcome, x.final and e.pos is not null, x.finished, ifnull(e.queue, ''), ifnull(e.created, -1 << 62)
+	from stint_executions x left join stint_entries e on e.pos = x.pos
 	where x.pos > ? order by x.pos limit ?`
 
 	// Claims with how many entries each took, whether it is a lane's newest,

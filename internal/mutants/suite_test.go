@@ -463,6 +463,11 @@ var mutants = []mutant{
 		test: "sqlite TestConformance/Retain/A lane goes on where it was when all of it is gone",
 	},
 	{
+		name: "SQLite's retention counts what has an entry", file: "sqlite/retain.go",
+		old: `from stint_executions x left join`, new: `from stint_executions x join`,
+		test: "sqlite TestWhatHasNoEntryEndsNoPass",
+	},
+	{
 		name: "a lease is believed in for longer than it is held", file: "engine/lease.go",
 		old: `until, due = sent.Add(c.config.LeaseFor), sent.Add`, new: `until, due = sent.Add(3*c.config.LeaseFor), sent.Add`,
 		test: "engine TestAnEngineThatCannotRenewItsLeaseStopsBeforeAnotherBegins/fails",
@@ -477,6 +482,16 @@ var mutants = []mutant{
 		name: "retention passes what is too young", file: "engine/retain.go",
 		old: `return cmp.Or(young, done.Next), nil`, new: `return done.Next, nil`,
 		test: "engine TestJobsAreDeletedWhenTheyAreOld",
+	},
+	{
+		name: "retention reads all that is too young", file: "engine/retain.go",
+		old: `inVain == retainInVain`, new: `false`,
+		test: "engine TestABacklogThatEndedLateIsNotReadEveryMinuteAndIsDeletedInTheEnd",
+	},
+	{
+		name: "who deletes nothing holds the lease for it", file: "engine/lease.go",
+		old: `d.wants != nil && !d.wants(&s.config)`, new: `false`,
+		test: "engine TestAnEngineThatKeepsEverythingLeavesTheLeaseToOthers",
 	},
 
 	// Figures.

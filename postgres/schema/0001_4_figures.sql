@@ -142,7 +142,8 @@ as $$
 $$;
 
 -- Sum attempts up: those that ended in a time, or those at some positions that
--- ended in it.
+-- ended in it. Which one ended last is found by the greatest pair of two numbers:
+-- an aggregate with an order would hold all of them in memory.
 create function stint.sums(p_from timestamptz, p_to timestamptz, p_pos bigint[] default null)
 returns setof stint.stats language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
@@ -153,7 +154,7 @@ begin
     return query
       select date_trunc('hour', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
-             (array_agg(a.took order by a.finished desc, a.took desc) filter (where a.ran))[1], max(a.finished) filter (where a.ran),
+             (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
              coalesce(sum(a.waited), 0)::bigint
       from stint.attempts a where a.finished >= p_from and a.finished < p_to
       group by 1, 2, 3, 4;
@@ -161,7 +162,7 @@ begin
     return query
       select date_trunc('hour', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
-             (array_agg(a.took order by a.finished desc, a.took desc) filter (where a.ran))[1], max(a.finished) filter (where a.ran),
+             (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
              coalesce(sum(a.waited), 0)::bigint
       from stint.attempts a where a.pos = any (p_pos) and a.finished >= p_from and a.finished < p_to
       group by 1, 2, 3, 4;
@@ -197,13 +198,20 @@ as $$ select interval '1 minute' $$;
 -- number: so whoever has a higher number records nothing before the aim that
 -- is not his own to add. And when all with a lower number have ended, which is
 -- seen at a later call, what they recorded is seen too.
+--
+-- Whoever deletes, or records late, waits for a step. How much there is to read of
+-- a time is not known before it was read, so a step is done in slices, which grow
+-- while they are quick, and ends with the first that took it beyond a second.
 create function stint.sum_up(p_step interval default '10 minutes') returns boolean language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   clock timestamptz := clock_timestamp();
   m     stint.summed;
+  goal  timestamptz;
   upto  timestamptz;
+  slice interval := interval '10 seconds';
+  began timestamptz;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
@@ -215,10 +223,18 @@ begin
   -- A number that is not below this one's comes from another cluster, whose dump
   -- this is: nobody is left of those.
   if m.aim > m.until and (pg_snapshot_xmin(pg_current_snapshot()) > m.xid or m.xid >= pg_current_xact_id()) then
-    upto := least(m.aim, m.until + p_step);
-    perform stint.add_sums(m.until, upto); -- a statement of its own: its snapshot sees what those recorded
+    goal := least(m.aim, m.until + p_step);
+    loop
+      began := clock_timestamp();
+      upto := least(goal, m.until + slice);
+      perform stint.add_sums(m.until, upto); -- a statement of its own: its snapshot sees what those recorded
+      m.until := upto;
+      exit when upto = goal or clock_timestamp() > clock + interval '1 second';
+      if clock_timestamp() < began + interval '200 milliseconds' then
+        slice := 2 * slice;
+      end if;
+    end loop;
     update stint.summed set until = upto;
-    m.until := upto;
   end if;
   if m.aim > m.until then
     -- Asked again at once only if something was done.

@@ -125,6 +125,8 @@ as $$
 declare
   clock timestamptz := clock_timestamp();
 begin
+  -- It may wait for whoever sums up, so that nothing is locked before.
+  perform stint.sum_gone(gone);
   -- Engines that may repeat what they recorded of these. Below its bound of
   -- open claims an engine has been told that everything is recorded; so of what
   -- ended long ago only those are noted that hold a claim for as long. A request
@@ -144,7 +146,6 @@ begin
   delete from stint.job_tags t
     using (select e.pos, unnest(e.tags) as tag from stint.entries e where e.pos = any (gone)) l
     where t.tag = l.tag and t.job = l.pos;
-  perform stint.sum_gone(gone);
   delete from stint.executions x where x.pos = any (gone);
   delete from stint.executions x where x.job = any (gone);
   delete from stint.cancellations c where c.job = any (gone);

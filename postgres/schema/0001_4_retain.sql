@@ -49,9 +49,9 @@ begin
   next := p_from;
   for r in
     select x.pos, x.finished, e.created, coalesce(x.job, x.pos) as job,
-           case when x.final then stint.age_of(e.queue, x.outcome, r_queue, r_outcome, r_age) end as age
+           case when x.final and e.pos is not null then stint.age_of(e.queue, x.outcome, r_queue, r_outcome, r_age) end as age
     from (select * from stint.executions y where y.pos > p_from order by y.pos limit p_limit) x
-    join stint.entries e on e.pos = x.pos order by x.pos
+    left join stint.entries e on e.pos = x.pos order by x.pos -- what has no entry counts too, or it would end every pass
   loop
     exit when r.created > clock - coalesce(wanted, p_shortest * interval '1 microsecond') and r.created < ahead;
     next := r.pos;
