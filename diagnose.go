@@ -3,6 +3,7 @@ package stint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,10 +20,11 @@ type Patient interface {
 
 // What is normal for a while.
 const (
-	clockTolerance = 2 * time.Second  // between this machine and the database
-	strangeFor     = time.Minute      // for jobs that nobody comes for: a deployment may be under way
-	undecidedFor   = time.Minute      // engines that have the function look every few seconds
-	lookLimit      = 10 * time.Second // for each question to the store
+	clockTolerance = 2 * time.Second // between this machine and the database
+	strangeFor     = time.Minute     // for jobs that nobody comes for: a deployment may be under way
+	undecidedFor   = time.Minute     // engines that have the function look every few seconds
+	lookLimit      = 3 * time.Second // for each question to the store
+	lookBlocked    = time.Second / 2 // the same, when it is known that somebody waits for a lock
 )
 
 // Diagnose says what is wrong with a store and how to mend it, the worst first.
@@ -30,9 +32,8 @@ const (
 // cannot be found out is a finding too, so there is an error only when the
 // context ends.
 func Diagnose(ctx context.Context, store Patient, e Examination) ([]Finding, error) {
-	d := &diagnosis{store: store, now: time.Now()}
+	d := &diagnosis{store: store, now: time.Now(), patience: lookLimit}
 	d.clock(ctx)
-	installed := d.schema(ctx)
 	var signs Signs
 	if x, ok := store.(Examiner); ok {
 		var err error
@@ -41,7 +42,8 @@ func Diagnose(ctx context.Context, store Patient, e Examination) ([]Finding, err
 		}
 		d.found = append(d.found, signs.Findings...)
 	}
-	if installed {
+	d.blocked()
+	if d.schema(ctx) {
 		d.engines(ctx, signs)
 		d.kinds(ctx)
 	}
@@ -63,6 +65,44 @@ type diagnosis struct {
 	store Patient
 	now   time.Time // by the store's clock
 	found []Finding
+
+	patience time.Duration // with the next question; it wears off
+	stuck    []string      // who waits for a lock
+}
+
+// blocked notes who waits for a lock, and has nothing more waited for in vain.
+func (d *diagnosis) blocked() {
+	for _, f := range d.found {
+		if f.Code == CodeBlocked {
+			d.stuck = append(d.stuck, f.Subject)
+		}
+	}
+	if d.stuck != nil {
+		d.patience = lookBlocked
+	}
+}
+
+// limited is the time for one question. One that was in vain leaves less for
+// the next.
+func (d *diagnosis) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	return ctx, func() {
+		if ctx.Err() != nil {
+			d.patience /= 2
+		}
+		cancel()
+	}
+}
+
+// advice is what to do about an error.
+func (d *diagnosis) advice(err error) string {
+	if d.stuck != nil && errors.Is(err, context.DeadlineExceeded) {
+		return "mend what is said of " + several(d.stuck) + " (blocked), and look again"
+	}
+	if a, ok := d.store.(Adviser); ok {
+		return a.Advise(err)
+	}
+	return "see whether the database answers, and look again"
 }
 
 func (d *diagnosis) find(f Finding) { d.found = append(d.found, f) }
@@ -74,7 +114,7 @@ func (d *diagnosis) notLookedAt(what string, err error) {
 	}
 	d.find(Finding{
 		Severity: SeverityWarning, Code: CodeNotLookedAt, Subject: what,
-		Problem: "it could not be looked at: " + err.Error(), Remedy: "see whether the database answers, and look again",
+		Problem: "it could not be looked at: " + err.Error(), Remedy: d.advice(err),
 	})
 }
 
@@ -85,7 +125,7 @@ func (d *diagnosis) clock(ctx context.Context) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := d.limited(ctx)
 	defer cancel()
 	var ahead, trip time.Duration
 	for i := range 5 {
@@ -121,13 +161,13 @@ func (d *diagnosis) clock(ctx context.Context) {
 
 // schema compares versions, and reports whether there is something to look at.
 func (d *diagnosis) schema(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := d.limited(ctx)
 	defer cancel()
 	info, err := d.store.Schema(ctx)
 	if err != nil {
 		d.find(Finding{
 			Severity: SeverityProblem, Code: "schema_unreadable", Subject: "the schema",
-			Problem: "its version cannot be read: " + err.Error(), Remedy: "if a right is missing, grant it; otherwise see whether this is stint's database",
+			Problem: "its version cannot be read: " + err.Error(), Remedy: d.unreadable(err),
 		})
 		return false
 	}
@@ -153,9 +193,14 @@ func (d *diagnosis) schema(ctx context.Context) bool {
 	return f.Severity == SeverityNote
 }
 
+// unreadable is what to do about an error in reading the version.
+func (d *diagnosis) unreadable(err error) string {
+	return d.advice(err) + "; see also whether this is stint's database"
+}
+
 // kinds tells of those whose jobs may run for ever.
 func (d *diagnosis) kinds(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := d.limited(ctx)
 	defer cancel()
 	kinds, err := d.store.Kinds(ctx)
 	if err != nil {
@@ -201,7 +246,7 @@ func counted(n int, thing string) string {
 
 // engines judges the roster, and what is ready, by who is there to do it.
 func (d *diagnosis) engines(ctx context.Context, signs Signs) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := d.limited(ctx)
 	defer cancel()
 	roster, err := d.store.Engines(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // hasty finds at once what is normal for a while.
 var hasty = norms{
-	held: 0, blocked: 0, look: 5 * time.Second, ring: 2 * time.Second, frozen: 1_000_000_000, dead: 50_000, keptWAL: 10 << 30,
+	held: 0, idle: 0, blocked: 0, queued: 0, stands: time.Minute, look: 5 * time.Second, whole: 20 * time.Second, ring: 2 * time.Second, frozen: 1_000_000_000, dead: 50_000, keptWAL: 10 << 30,
 	history: 60 * 24 * time.Hour, fullShare: 0.999,
 }
 
@@ -286,9 +286,106 @@ func TestWhoBlocksIsNamed(t *testing.T) {
 	if len(all) == 0 || !strings.Contains(all[0].Problem, "stint.pause") || !strings.Contains(all[0].Remedy, fmt.Sprintf("pg_terminate_backend(%d)", pid)) {
 		t.Errorf("found is %+v", all)
 	}
-	finds(t, s, n, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "longer than 500ms", "look again")
+	finds(t, s, n, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "is locked", fmt.Sprint("session ", pid0(all), " (blocked)"))
 	must(t, holder.Rollback(t.Context()))
 	must(t, <-ended)
+}
+
+// pid0 is whom the first finding is about.
+func pid0(all []stint.Finding) any {
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0].Figures["pid"]
+}
+
+// Somebody forgot a transaction, somebody else changes a table that it read, and
+// all of stint stands behind that.
+func TestTheHeadOfAQueueForALockIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	reads := begin(t, s)
+	_, err := reads.Exec(t.Context(), s.sql.in(`select count(*) from stint.entries`), pgx.QueryExecModeSimpleProtocol) // keeps no snapshot
+	must(t, err)
+	ended := make(chan error, 2)
+	changes, waits := connect(t, s), connect(t, s)
+	pid := func(conn *pgx.Conn) int32 { return int32(conn.PgConn().PID()) }
+	forgot, head, behind := pid(reads.Conn()), pid(changes), pid(waits)
+	watch := connect(t, s)
+	run := func(conn *pgx.Conn, pid int32, text string) {
+		go func() {
+			_, err := conn.Exec(context.Background(), text)
+			ended <- err
+		}()
+		for !value[bool](t, watch, `select cardinality(pg_blocking_pids($1)) > 0`, pid) { // a round trip each
+		}
+	}
+	run(changes, head, `set search_path = stint; drop index entries_urn`)
+	run(waits, behind, `select count(*) from stint.entries`)
+
+	n := usual
+	n.queued, n.blocked, n.idle = 0, time.Hour, 0
+	began := time.Now()
+	all, err := stint.Diagnose(t.Context(), examined{s, n}, stint.Examination{})
+	must(t, err)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	subject := fmt.Sprint("session ", head)
+	has(t, all, stint.SeverityProblem, "blocked", subject, "ACCESS EXCLUSIVE on stint.entries", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
+	has(t, all, stint.SeverityProblem, "blocked", subject, fmt.Sprintf("session %d of ", forgot), fmt.Sprintf("pg_cancel_backend(%d)", head))
+	has(t, all, stint.SeverityProblem, "blocked", subject, "behind it wait 1 more", "")
+	has(t, all, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "is locked", subject+" (blocked)")
+	has(t, all, stint.SeverityNote, "transaction_idle", fmt.Sprint("session ", forgot), "idle in transaction", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
+	if i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Code == "blocked" && f.Subject == fmt.Sprint("session ", behind) }); i >= 0 {
+		t.Errorf("who only stands behind is told of too: %+v", all[i])
+	}
+	must(t, reads.Rollback(t.Context()))
+	for range 2 {
+		must(t, <-ended)
+	}
+}
+
+// examined is a store with other norms.
+type examined struct {
+	*Store
+	n norms
+}
+
+func (e examined) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, error) {
+	return e.examine(ctx, e.n)
+}
+
+// A transaction that nobody goes on with is worth a word long before one that
+// works: with a snapshot or a number of its own it holds up vacuum.
+func TestATransactionThatNobodyGoesOnWithIsFound(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	if usual.idle != 30*time.Second || usual.held != 5*time.Minute {
+		t.Error("the help of stint doctor names other times")
+	}
+	n := usual
+	n.idle = 0
+	for how, c := range map[string]struct {
+		begin, code string
+		severity    stint.Severity
+	}{
+		"with a number":          {`begin; select txid_current()`, "horizon_session", stint.SeverityWarning},
+		"with a snapshot":        {`begin isolation level repeatable read; select 1 from stint.meta`, "horizon_session", stint.SeverityWarning},
+		"with neither":           {`begin; select 1 from stint.meta`, "transaction_idle", stint.SeverityNote},
+		"with neither, for long": {`begin; select 1 from stint.meta`, "transaction_idle", stint.SeverityWarning},
+	} {
+		n := n
+		if strings.HasSuffix(how, "long") {
+			n.held = 0
+		}
+		conn := connect(t, s)
+		_, err := conn.Exec(t.Context(), c.begin, pgx.QueryExecModeSimpleProtocol)
+		must(t, err)
+		pid := conn.PgConn().PID()
+		finds(t, s, n, c.severity, c.code, fmt.Sprint("session ", pid), "UTC", fmt.Sprintf("pg_terminate_backend(%d)", pid))
+		must(t, conn.Close(t.Context()))
+	}
 }
 
 // Each way in which a schema differs is told with the object. A change and the

@@ -15,10 +15,16 @@ jobs that wait, and says how to mend it: clocks that differ, what pins the
 database's horizon, engines that died, kinds and queues that nobody works on,
 objects of the schema that somebody changed, settings that hurt.
 
-It changes nothing, and takes a few seconds at most, however many jobs there are.
-What it may not see is listed too: on PostgreSQL a role that is granted
-pg_monitor sees all. --deep also checks an SQLite file page by page, which takes
-as long as the file is large.
+It changes nothing, and takes some 5 seconds at most, however many jobs there are
+and whoever locks what. What it may not see is listed too: on PostgreSQL a role
+that is granted pg_monitor sees all. --deep also checks an SQLite file page by
+page, which takes as long as the file is large.
+
+Of PostgreSQL's sessions it names those with a transaction that has been idle for
+more than 30 seconds (a note; a warning if it has a snapshot or a transaction
+number, which hold up vacuum), or open for more than 5 minutes (a warning), and
+the head of those that have waited for more than 1 second to lock one of stint's
+tables, or 5 seconds for any other lock, with who holds it.
 
 A problem means that jobs do not run or may be lost, a warning that this will be
 so or that something is not as it should be, a note that it is worth to be known.
