@@ -246,9 +246,9 @@ func counted(n int, thing string) string {
 
 // engines judges the roster, and what is ready, by who is there to do it.
 func (d *diagnosis) engines(ctx context.Context, signs Signs) {
-	ctx, cancel := d.limited(ctx)
+	asked, cancel := d.limited(ctx)
 	defer cancel()
-	roster, err := d.store.Engines(ctx)
+	roster, err := d.store.Engines(asked)
 	if err != nil {
 		d.notLookedAt("the roster of engines", err)
 		return
@@ -272,6 +272,7 @@ func (d *diagnosis) engines(ctx context.Context, signs Signs) {
 	alive.versions(d)
 	alive.backlogs(d, signs.Backlogs)
 	d.undecided(signs.Undecided)
+	d.schedules(ctx, alive)
 }
 
 func (e EngineInfo) known() string { return fmt.Sprintf("engine %s (%d)", e.Instance, e.Token) }

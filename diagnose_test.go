@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
 )
 
 // patient is a store that says of itself what a test wants.
@@ -18,6 +19,7 @@ type patient struct {
 	stint.Inspector
 	stint.Roster
 	stint.Migrator
+	stint.ScheduleKeeper
 
 	ahead   time.Duration // of this machine
 	slow    time.Duration // each answer
@@ -26,6 +28,19 @@ type patient struct {
 	engines []stint.EngineInfo
 	signs   stint.Signs
 	err     error
+
+	schedules []stint.ScheduleInfo
+}
+
+func (p *patient) Schedules(context.Context) ([]stint.ScheduleInfo, error) { return p.schedules, p.err }
+
+// scheduled gives a schedule of mails that is well, but for a change.
+func (p *patient) scheduled(change func(s *stint.ScheduleInfo)) {
+	now := time.Now()
+	s := stint.ScheduleInfo{Declared: now.Add(-time.Hour), After: now.Add(-time.Minute), Next: now.Add(time.Minute)}
+	s.Name, s.Job.Kind = "nightly", "mail"
+	change(&s)
+	p.schedules = append(p.schedules, s)
 }
 
 func (p *patient) Now(context.Context) (time.Time, error) {
@@ -110,6 +125,25 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 			p.signs.Undecided = []stint.UndecidedBacklog{{Func: "billing", Jobs: 2, Oldest: hour}}
 		},
 			stint.SeverityProblem, "retry_function_missing", "no engine that runs has it", "Mux.RetryFunc"},
+		"a missing recurrence function": {func(p *patient) {
+			p.scheduled(func(s *stint.ScheduleInfo) { s.After, s.Next, s.Recurrence = hour, time.Time{}, cron.Function("nofn") })
+		}, stint.SeverityProblem, "schedule_unplanned", "has the recurrence function nofn, or it fails there, for 1h0m0s", "Mux.Recurrence"},
+		"a schedule that nobody fires": {func(p *patient) {
+			p.engines, p.signs.Backlogs = nil, nil
+			p.scheduled(func(s *stint.ScheduleInfo) { s.Next = hour })
+		}, stint.SeverityProblem, "schedule_unplanned", "no engine runs that could make its jobs, for 1h0m0s", "stint work"},
+		"a schedule that no engine fires": {func(p *patient) {
+			p.scheduled(func(s *stint.ScheduleInfo) { s.Next = hour })
+		}, stint.SeverityProblem, "schedule_unplanned", "overdue, though engines run, for 1h0m0s", "time zones"},
+		"a schedule of a kind that nobody knows": {func(p *patient) {
+			p.scheduled(func(s *stint.ScheduleInfo) { s.Job.Kind = "fax" })
+		}, stint.SeverityWarning, "schedule_unknown_kind", "schedule nightly makes jobs of it", "start an engine that does, or: stint schedules remove nightly"},
+		"a schedule from when the clock was ahead": {func(p *patient) {
+			p.scheduled(func(s *stint.ScheduleInfo) {
+				s.After = time.Now().Add(100 * time.Hour)
+				s.Next = s.After.Add(time.Hour)
+			})
+		}, stint.SeverityProblem, "schedule_ahead", "100h0m0s from now: the database's clock was ahead", "stint schedules remove nightly, and add it again"},
 		"something of the store's own": {func(p *patient) {
 			p.signs.Findings = []stint.Finding{{Severity: stint.SeverityWarning, Code: "x", Problem: "y", Remedy: "z"}}
 		}, stint.SeverityWarning, "x", "y", "z"},
@@ -153,6 +187,10 @@ func diagnose(t *testing.T, p *patient) []stint.Finding {
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	p := working()
 	p.signs.Undecided = []stint.UndecidedBacklog{{Func: "billing", Jobs: 1, Oldest: time.Now()}} // an engine is about to decide
+	p.scheduled(func(s *stint.ScheduleInfo) {})
+	p.scheduled(func(s *stint.ScheduleInfo) { s.Declared, s.Next = time.Now(), time.Time{} })              // declared just now
+	p.scheduled(func(s *stint.ScheduleInfo) { s.Next, s.Paused = time.Now().Add(-time.Hour), time.Now() }) // nobody is to fire it
+	p.scheduled(func(s *stint.ScheduleInfo) { s.Job.Kind, s.Ended = "fax", time.Now() })
 	if all := diagnose(t, p); len(all) > 0 {
 		t.Errorf("found is %v", all)
 	}

@@ -12,7 +12,7 @@ import (
 
 const doctorLong = `Doctor looks for what is wrong with the database, its schema, the engines and the
 jobs that wait, and says how to mend it: clocks that differ, what pins the
-database's horizon, engines that died, kinds and queues that nobody works on,
+database's horizon, engines that died, kinds, queues and schedules that nobody works on,
 objects of the schema that somebody changed, settings that hurt.
 
 It changes nothing, and takes some 5 seconds at most, however many jobs there are
