@@ -162,15 +162,40 @@ func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 		must(t, err)
 		return all
 	}
-	has(t, look(), stint.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "grant")
+	has(t, look(), stint.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "stint_viewer")
 	exec(t, s, fmt.Sprintf(`grant usage on schema stint to %s; grant select on stint.meta to %[1]s`, role), pgx.QueryExecModeSimpleProtocol)
 	all := look()
 	has(t, all, stint.SeverityNote, "limited_view", "role "+role, "does not see", "grant pg_monitor to ")
-	has(t, all, stint.SeverityNote, stint.CodeNotLookedAt, "what is ready", "permission denied", fmt.Sprintf(`grant pg_monitor to "%s"; grant select on all tables in schema "stint" to "%[1]s"`, role))
+	has(t, all, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "permission denied", `one of the roles "stint_viewer", "stint_engine" and "stint_owner"`)
 	exec(t, s, fmt.Sprintf(`grant select on all tables in schema stint to %s`, role))
 	for _, f := range look() {
 		if f.Severity != stint.SeverityNote && f.Code != "fsync_off" && f.Code != "full_page_writes_off" {
 			t.Errorf("found is %+v", f)
+		}
+	}
+}
+
+// Of the documented roles three see what stint's tables say. The others are told
+// which, and what was not seen is more than a note.
+func TestTheRolesThatMayLookAreNamedToThoseThatMayNot(t *testing.T) {
+	t.Parallel()
+	f := hire(t, pgtest.Shared(t, 0), "looks")
+	for role, may := range map[string]bool{"viewer": true, "engine": true, "owner": true, "producer": false, "caller": false} {
+		s := openSkipping(t, f.login("my_"+role), Config{Schema: f.schema})
+		all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+		must(t, err)
+		unseen := 0
+		for _, one := range all {
+			if one.Code != stint.CodeNotLookedAt && one.Code != "schema_unreadable" {
+				continue
+			}
+			unseen++
+			if may || one.Severity == stint.SeverityNote || !strings.Contains(one.Remedy, `"looks_viewer", "looks_engine" and "looks_owner"`) {
+				t.Errorf("as %s, found is %+v", role, one)
+			}
+		}
+		if !may && unseen == 0 {
+			t.Errorf("as %s, all could be looked at", role)
 		}
 	}
 }
