@@ -143,6 +143,34 @@ func TestWhatGrowsOrRunsOutIsFound(t *testing.T) {
 	finds(t, s, n, stint.SeverityWarning, "table_bloated", "table waiting", "100 dead rows beside 0 live ones", `vacuum "stint"."waiting"`)
 }
 
+// What the remedy says about an index or a constraint is pasted, and done.
+func TestWhatIsMissingIsMadeByPastingTheRemedy(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, installed.On(t, pgtest.Shared(t, 0)), Config{Schema: elsewhereName})
+	for _, lost := range []string{
+		`drop index stint.executions_long`, `drop index stint.entries_schedule`, `drop index stint.executions_finished`,
+		`alter table stint.entries drop constraint entries_priority_check`, `alter table stint.executions drop constraint executions_pkey`,
+		`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`,
+		`alter table stint.entries drop constraint entries_priority_check, add constraint entries_priority_check check (priority < 1000)`,
+	} {
+		must(t, execMany(t.Context(), connect(t, s), s.sql.in(lost)))
+		mended := false
+		for _, code := range []string{"schema_missing_object", "schema_altered"} {
+			for _, f := range found(t, s, usual, code) {
+				if strings.HasPrefix(f.Remedy, "it comes with") {
+					continue // and is there when that is
+				}
+				mended = true
+				remedy := strings.TrimPrefix(f.Remedy, "put it back: ")
+				must(t, execMany(t.Context(), connect(t, s), remedy))
+			}
+		}
+		if left := slices.Concat(found(t, s, usual, "schema_missing_object"), found(t, s, usual, "schema_altered")); !mended || len(left) > 0 {
+			t.Errorf("after %s and its remedy, found is %+v", lost, left)
+		}
+	}
+}
+
 // Whoever may not see all is told what of, and finds the rest.
 func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 	t.Parallel()
@@ -427,10 +455,10 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 		"a function was replaced": {`create or replace function stint.steps() returns bigint language sql volatile set search_path = pg_catalog, pg_temp as 'select 0::bigint'`,
 			stint.SeverityProblem, "schema_altered", "function steps()", "replaced", "stint migrate print"},
 		"a function lost its setting": {`alter function stint.steps() reset search_path`, stint.SeverityProblem, "schema_altered", "function steps()", "replaced", ""},
-		"a function is gone":          {`drop function stint.why_cancelled(bigint)`, stint.SeverityProblem, "schema_missing_object", "function why_cancelled(p_job bigint)", "not there", "create it"},
+		"a function is gone":          {`drop function stint.why_cancelled(bigint)`, stint.SeverityProblem, "schema_missing_object", "function why_cancelled(p_job bigint)", "not there", "begins with create function stint.why_cancelled in what stint migrate print"},
 		"a view was replaced": {`create or replace view stint.jobs as ` + view,
 			stint.SeverityProblem, "schema_altered", "view jobs", "replaced", ""},
-		"an index is gone":             {`drop index stint.entries_lane`, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", "create it"},
+		"an index is gone":             {`drop index stint.entries_lane`, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", `CREATE INDEX CONCURRENTLY entries_lane ON "stint".entries USING btree (lane, xid, pos)`},
 		"an index is another one":      {`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`, stint.SeverityProblem, "schema_altered", "index waiting_due", "(due, job)", ""},
 		"a column is wider":            {`alter table stint.kinds alter priority type integer`, stint.SeverityProblem, "schema_altered", "column kinds.priority", "it is integer not null; this program installs smallint not null", ""},
 		"a column is missing":          {`alter table stint.beats drop column asleep`, stint.SeverityProblem, "schema_missing_object", "column beats.asleep", "", ""},
