@@ -45,7 +45,7 @@ func Diagnose(ctx context.Context, store Patient, e Examination) ([]Finding, err
 	d.blocked()
 	if d.schema(ctx) {
 		d.engines(ctx, signs)
-		d.kinds(ctx)
+		d.kinds(ctx, e.Bounded)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (d *diagnosis) unreadable(err error) string {
 }
 
 // kinds tells of those whose jobs may run for ever.
-func (d *diagnosis) kinds(ctx context.Context) {
+func (d *diagnosis) kinds(ctx context.Context, bounded []string) {
 	ctx, cancel := d.limited(ctx)
 	defer cancel()
 	kinds, err := d.store.Kinds(ctx)
@@ -209,7 +209,7 @@ func (d *diagnosis) kinds(ctx context.Context) {
 	}
 	var names []string
 	for _, k := range kinds {
-		if k.Timeout == 0 {
+		if k.Timeout == 0 && !slices.Contains(bounded, k.Name) {
 			names = append(names, k.Name)
 		}
 	}
@@ -217,7 +217,7 @@ func (d *diagnosis) kinds(ctx context.Context) {
 		d.find(Finding{
 			Severity: SeverityNote, Code: "kind_without_timeout", Subject: "kinds " + several(names),
 			Problem: "an attempt of theirs that hangs holds its slot until its engine stops, unless the job was given a time-out",
-			Remedy:  `declare them with stint.Timeout; in the command, enqueue with --timeout`,
+			Remedy:  "declare them with stint.Timeout; in the command, enqueue with --timeout",
 			Figures: map[string]any{"kinds": names},
 		})
 	}

@@ -89,7 +89,7 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"an older schema":         {func(p *patient) { p.schema.Installed = 2 }, stint.SeverityProblem, "schema_too_old", "version 2", "stint migrate up"},
 		"a newer schema":          {func(p *patient) { p.schema.Installed = 4 }, stint.SeverityNote, "schema_newer", "may still work", "newer stint"},
 		"a schema that refuses":   {func(p *patient) { p.schema.Installed, p.schema.Oldest = 9, 9 }, stint.SeverityProblem, "schema_too_new", "refuses", "newer stint"},
-		"a kind without time-out": {func(p *patient) { p.kinds = append(p.kinds, stint.Declaration{Name: "sh"}) }, stint.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
+		"a kind without time-out": {func(p *patient) { p.kinds = append(p.kinds, stint.Declaration{Name: "fax"}) }, stint.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
 		"an engine is dead": {func(p *patient) {
 			p.engines = append(p.engines, stint.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
 			p.signs.Holds = map[stint.Token]int{9: 3}
@@ -193,6 +193,17 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	p.scheduled(func(s *stint.ScheduleInfo) { s.Job.Kind, s.Ended = "fax", time.Now() })
 	if all := diagnose(t, p); len(all) > 0 {
 		t.Errorf("found is %v", all)
+	}
+}
+
+// What a job of the command is to do, only whoever enqueues it knows, and so
+// for how long.
+func TestKindsWhoseJobsAreBoundedOneByOneAreNotNoted(t *testing.T) {
+	p := working()
+	p.kinds = []stint.Declaration{{Name: "sh"}, {Name: "fax"}}
+	all, err := stint.Diagnose(t.Context(), p, stint.Examination{Bounded: []string{"sh"}})
+	if err != nil || len(all) != 1 || all[0].Subject != "kinds fax" {
+		t.Errorf("found is %v, error %v", all, err)
 	}
 }
 

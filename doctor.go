@@ -63,6 +63,10 @@ type Examination struct {
 	// Deep also checks what takes as long as the data is large: an SQLite
 	// file page by page.
 	Deep bool
+
+	// Bounded are kinds which need no time-out of their own, since each of their
+	// jobs is given one by whoever enqueues it.
+	Bounded []string
 }
 
 // Signs are what a store tells of itself: facts, which are judged alike for
