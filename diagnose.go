@@ -24,7 +24,7 @@ const (
 	strangeFor     = time.Minute     // for jobs that nobody comes for: a deployment may be under way
 	undecidedFor   = time.Minute     // engines that have the function look every few seconds
 	lookLimit      = 3 * time.Second // for each question to the store
-	lookBlocked    = time.Second / 2 // the same, when it is known that somebody waits for a lock
+	lookBlocked    = time.Second / 2 // the same, when it is known that something has to wait
 )
 
 // Diagnose says what is wrong with a store and how to mend it, the worst first.
@@ -70,15 +70,16 @@ type diagnosis struct {
 	stuck    []string      // who waits for a lock
 }
 
-// blocked notes who waits for a lock, and has nothing more waited for in vain.
+// blocked notes who waits for a lock. Where somebody does, or something could not
+// be looked at, little more is waited for in vain.
 func (d *diagnosis) blocked() {
 	for _, f := range d.found {
 		if f.Code == CodeBlocked {
 			d.stuck = append(d.stuck, f.Subject)
 		}
-	}
-	if d.stuck != nil {
-		d.patience = lookBlocked
+		if f.Code == CodeBlocked || f.Code == CodeNotLookedAt && f.Severity != SeverityNote {
+			d.patience = lookBlocked
+		}
 	}
 }
 

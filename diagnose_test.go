@@ -28,6 +28,7 @@ type patient struct {
 	engines []stint.EngineInfo
 	signs   stint.Signs
 	err     error
+	hangs   bool // questions about tables
 
 	schedules []stint.ScheduleInfo
 }
@@ -47,9 +48,22 @@ func (p *patient) Now(context.Context) (time.Time, error) {
 	time.Sleep(p.slow)
 	return time.Now().Add(-p.ahead), p.err
 }
-func (p *patient) Schema(context.Context) (stint.SchemaInfo, error)    { return p.schema, p.err }
-func (p *patient) Kinds(context.Context) ([]stint.Declaration, error)  { return p.kinds, p.err }
-func (p *patient) Engines(context.Context) ([]stint.EngineInfo, error) { return p.engines, p.err }
+func (p *patient) Schema(context.Context) (stint.SchemaInfo, error) { return p.schema, p.err }
+func (p *patient) Kinds(ctx context.Context) ([]stint.Declaration, error) {
+	return p.kinds, errors.Join(p.err, p.hang(ctx))
+}
+func (p *patient) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+	return p.engines, errors.Join(p.err, p.hang(ctx))
+}
+
+// hang keeps an answer back for as long as the question may take.
+func (p *patient) hang(ctx context.Context) error {
+	if !p.hangs {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
 func (p *patient) Examine(context.Context, stint.Examination) (stint.Signs, error) {
 	return p.signs, p.err
 }
@@ -194,6 +208,27 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	if all := diagnose(t, p); len(all) > 0 {
 		t.Errorf("found is %v", all)
 	}
+}
+
+// What waits for somebody who is known is not waited for, and its remedy is
+// theirs.
+func TestWhereSomebodyIsBlockedLittleIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for code, remedy := range map[string]string{stint.CodeBlocked: "session 7 (blocked)", stint.CodeNotLookedAt: "whether the database answers"} {
+			p := working()
+			p.hangs = true
+			p.signs.Findings = []stint.Finding{{Severity: stint.SeverityWarning, Code: code, Subject: "session 7"}}
+			began := time.Now()
+			all := diagnose(t, p)
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("after %s, it took %v", code, took)
+			}
+			i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Subject == "the roster of engines" })
+			if i < 0 || !strings.Contains(all[i].Remedy, remedy) {
+				t.Errorf("after %s, found is %+v", code, all)
+			}
+		}
+	})
 }
 
 // What a job of the command is to do, only whoever enqueues it knows, and so
