@@ -20,10 +20,11 @@ type Patient interface {
 
 // What is normal for a while.
 const (
-	clockTolerance = 2 * time.Second  // between this machine and the database
-	strangeFor     = time.Minute      // for jobs that nobody comes for: a deployment may be under way
-	undecidedFor   = time.Minute      // engines that have the function look every few seconds
-	lookLimit      = 10 * time.Second // for each question to the store
+	clockTolerance = 2 * time.Second // between this machine and the database
+	strangeFor     = time.Minute     // for jobs that nobody comes for: a deployment may be under way
+	undecidedFor   = time.Minute     // engines that have the function look every few seconds
+	lookLimit      = 3 * time.Second // for each question to the store
+	lookBlocked    = time.Second / 2 // the same, when it is known that something has to wait
 )
 
 // Diagnose says what is wrong with a store and how to mend it, the worst first.
@@ -31,9 +32,8 @@ const (
 // cannot be found out is a finding too, so there is an error only when the
 // context ends.
 func Diagnose(ctx context.Context, store Patient, e Examination) ([]Finding, error) {
-	d := &diagnosis{store: store, now: time.Now()}
+	d := &diagnosis{store: store, now: time.Now(), patience: lookLimit}
 	d.clock(ctx)
-	installed := d.schema(ctx)
 	var signs Signs
 	if x, ok := store.(Examiner); ok {
 		var err error
@@ -42,9 +42,10 @@ func Diagnose(ctx context.Context, store Patient, e Examination) ([]Finding, err
 		}
 		d.found = append(d.found, signs.Findings...)
 	}
-	if installed {
+	d.blocked()
+	if d.schema(ctx) {
 		d.engines(ctx, signs)
-		d.kinds(ctx)
+		d.kinds(ctx, e.Bounded)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -64,6 +65,45 @@ type diagnosis struct {
 	store Patient
 	now   time.Time // by the store's clock
 	found []Finding
+
+	patience time.Duration // with the next question; it wears off
+	stuck    []string      // who waits for a lock
+}
+
+// blocked notes who waits for a lock. Where somebody does, or something could not
+// be looked at, little more is waited for in vain.
+func (d *diagnosis) blocked() {
+	for _, f := range d.found {
+		if f.Code == CodeBlocked {
+			d.stuck = append(d.stuck, f.Subject)
+		}
+		if f.Code == CodeBlocked || f.Code == CodeNotLookedAt && f.Severity != SeverityNote {
+			d.patience = lookBlocked
+		}
+	}
+}
+
+// limited is the time for one question. One that was in vain leaves less for
+// the next.
+func (d *diagnosis) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	return ctx, func() {
+		if ctx.Err() != nil {
+			d.patience /= 2
+		}
+		cancel()
+	}
+}
+
+// advice is what to do about an error.
+func (d *diagnosis) advice(err error) string {
+	if d.stuck != nil && errors.Is(err, context.DeadlineExceeded) {
+		return "mend what is said of " + several(d.stuck) + " (blocked), and look again"
+	}
+	if a, ok := d.store.(Adviser); ok {
+		return a.Advise(err)
+	}
+	return "see whether the database answers, and look again"
 }
 
 func (d *diagnosis) find(f Finding) { d.found = append(d.found, f) }
@@ -73,14 +113,10 @@ func (d *diagnosis) notLookedAt(what string, err error) {
 	if err == nil {
 		return
 	}
-	f := Finding{
+	d.find(Finding{
 		Severity: SeverityWarning, Code: CodeNotLookedAt, Subject: what,
-		Problem: "it could not be looked at: " + err.Error(), Remedy: "see whether the database answers, and look again",
-	}
-	if errors.Is(err, ErrSchema) { // it did
-		f.Remedy = "put back what is missing in the schema, and look again"
-	}
-	d.find(f)
+		Problem: "it could not be looked at: " + err.Error(), Remedy: d.advice(err),
+	})
 }
 
 // clock compares the two clocks. The best of a few answers counts: the server
@@ -90,7 +126,7 @@ func (d *diagnosis) clock(ctx context.Context) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := d.limited(ctx)
 	defer cancel()
 	var ahead, trip time.Duration
 	for i := range 5 {
@@ -126,13 +162,13 @@ func (d *diagnosis) clock(ctx context.Context) {
 
 // schema compares versions, and reports whether there is something to look at.
 func (d *diagnosis) schema(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := d.limited(ctx)
 	defer cancel()
 	info, err := d.store.Schema(ctx)
 	if err != nil {
 		d.find(Finding{
 			Severity: SeverityProblem, Code: "schema_unreadable", Subject: "the schema",
-			Problem: "its version cannot be read: " + err.Error(), Remedy: "if a right is missing, grant it; otherwise see whether this is stint's database",
+			Problem: "its version cannot be read: " + err.Error(), Remedy: d.unreadable(err),
 		})
 		return false
 	}
@@ -158,9 +194,14 @@ func (d *diagnosis) schema(ctx context.Context) bool {
 	return f.Severity == SeverityNote
 }
 
+// unreadable is what to do about an error in reading the version.
+func (d *diagnosis) unreadable(err error) string {
+	return d.advice(err) + "; see also whether this is stint's database"
+}
+
 // kinds tells of those whose jobs may run for ever.
-func (d *diagnosis) kinds(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+func (d *diagnosis) kinds(ctx context.Context, bounded []string) {
+	ctx, cancel := d.limited(ctx)
 	defer cancel()
 	kinds, err := d.store.Kinds(ctx)
 	if err != nil {
@@ -169,7 +210,7 @@ func (d *diagnosis) kinds(ctx context.Context) {
 	}
 	var names []string
 	for _, k := range kinds {
-		if k.Timeout == 0 {
+		if k.Timeout == 0 && !slices.Contains(bounded, k.Name) {
 			names = append(names, k.Name)
 		}
 	}
@@ -177,7 +218,7 @@ func (d *diagnosis) kinds(ctx context.Context) {
 		d.find(Finding{
 			Severity: SeverityNote, Code: "kind_without_timeout", Subject: "kinds " + several(names),
 			Problem: "an attempt of theirs that hangs holds its slot until its engine stops, unless the job was given a time-out",
-			Remedy:  `declare them with stint.Timeout; in the command, enqueue with --timeout`,
+			Remedy:  "declare them with stint.Timeout; in the command, enqueue with --timeout",
 			Figures: map[string]any{"kinds": names},
 		})
 	}
@@ -206,9 +247,9 @@ func counted(n int, thing string) string {
 
 // engines judges the roster, and what is ready, by who is there to do it.
 func (d *diagnosis) engines(ctx context.Context, signs Signs) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	asked, cancel := d.limited(ctx)
 	defer cancel()
-	roster, err := d.store.Engines(ctx)
+	roster, err := d.store.Engines(asked)
 	if err != nil {
 		d.notLookedAt("the roster of engines", err)
 		return
@@ -232,6 +273,7 @@ func (d *diagnosis) engines(ctx context.Context, signs Signs) {
 	alive.versions(d)
 	alive.backlogs(d, signs.Backlogs)
 	d.undecided(signs.Undecided)
+	d.schedules(ctx, alive)
 }
 
 func (e EngineInfo) known() string { return fmt.Sprintf("engine %s (%d)", e.Instance, e.Token) }

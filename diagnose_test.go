@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
 )
 
 // patient is a store that says of itself what a test wants.
@@ -18,6 +19,7 @@ type patient struct {
 	stint.Inspector
 	stint.Roster
 	stint.Migrator
+	stint.ScheduleKeeper
 
 	ahead   time.Duration // of this machine
 	slow    time.Duration // each answer
@@ -26,15 +28,42 @@ type patient struct {
 	engines []stint.EngineInfo
 	signs   stint.Signs
 	err     error
+	hangs   bool // questions about tables
+
+	schedules []stint.ScheduleInfo
+}
+
+func (p *patient) Schedules(context.Context) ([]stint.ScheduleInfo, error) { return p.schedules, p.err }
+
+// scheduled gives a schedule of mails that is well, but for a change.
+func (p *patient) scheduled(change func(s *stint.ScheduleInfo)) {
+	now := time.Now()
+	s := stint.ScheduleInfo{Declared: now.Add(-time.Hour), After: now.Add(-time.Minute), Next: now.Add(time.Minute)}
+	s.Name, s.Job.Kind = "nightly", "mail"
+	change(&s)
+	p.schedules = append(p.schedules, s)
 }
 
 func (p *patient) Now(context.Context) (time.Time, error) {
 	time.Sleep(p.slow)
 	return time.Now().Add(-p.ahead), p.err
 }
-func (p *patient) Schema(context.Context) (stint.SchemaInfo, error)    { return p.schema, p.err }
-func (p *patient) Kinds(context.Context) ([]stint.Declaration, error)  { return p.kinds, p.err }
-func (p *patient) Engines(context.Context) ([]stint.EngineInfo, error) { return p.engines, p.err }
+func (p *patient) Schema(context.Context) (stint.SchemaInfo, error) { return p.schema, p.err }
+func (p *patient) Kinds(ctx context.Context) ([]stint.Declaration, error) {
+	return p.kinds, errors.Join(p.err, p.hang(ctx))
+}
+func (p *patient) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+	return p.engines, errors.Join(p.err, p.hang(ctx))
+}
+
+// hang keeps an answer back for as long as the question may take.
+func (p *patient) hang(ctx context.Context) error {
+	if !p.hangs {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
 func (p *patient) Examine(context.Context, stint.Examination) (stint.Signs, error) {
 	return p.signs, p.err
 }
@@ -74,7 +103,7 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"an older schema":         {func(p *patient) { p.schema.Installed = 2 }, stint.SeverityProblem, "schema_too_old", "version 2", "stint migrate up"},
 		"a newer schema":          {func(p *patient) { p.schema.Installed = 4 }, stint.SeverityNote, "schema_newer", "may still work", "newer stint"},
 		"a schema that refuses":   {func(p *patient) { p.schema.Installed, p.schema.Oldest = 9, 9 }, stint.SeverityProblem, "schema_too_new", "refuses", "newer stint"},
-		"a kind without time-out": {func(p *patient) { p.kinds = append(p.kinds, stint.Declaration{Name: "sh"}) }, stint.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
+		"a kind without time-out": {func(p *patient) { p.kinds = append(p.kinds, stint.Declaration{Name: "fax"}) }, stint.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
 		"an engine is dead": {func(p *patient) {
 			p.engines = append(p.engines, stint.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
 			p.signs.Holds = map[stint.Token]int{9: 3}
@@ -110,6 +139,25 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 			p.signs.Undecided = []stint.UndecidedBacklog{{Func: "billing", Jobs: 2, Oldest: hour}}
 		},
 			stint.SeverityProblem, "retry_function_missing", "no engine that runs has it", "Mux.RetryFunc"},
+		"a missing recurrence function": {func(p *patient) {
+			p.scheduled(func(s *stint.ScheduleInfo) { s.After, s.Next, s.Recurrence = hour, time.Time{}, cron.Function("nofn") })
+		}, stint.SeverityProblem, "schedule_unplanned", "has the recurrence function nofn, or it fails there, for 1h0m0s", "Mux.Recurrence"},
+		"a schedule that nobody fires": {func(p *patient) {
+			p.engines, p.signs.Backlogs = nil, nil
+			p.scheduled(func(s *stint.ScheduleInfo) { s.Next = hour })
+		}, stint.SeverityProblem, "schedule_unplanned", "no engine runs that could make its jobs, for 1h0m0s", "stint work"},
+		"a schedule that no engine fires": {func(p *patient) {
+			p.scheduled(func(s *stint.ScheduleInfo) { s.Next = hour })
+		}, stint.SeverityProblem, "schedule_unplanned", "overdue, though engines run, for 1h0m0s", "time zones"},
+		"a schedule of a kind that nobody knows": {func(p *patient) {
+			p.scheduled(func(s *stint.ScheduleInfo) { s.Job.Kind = "fax" })
+		}, stint.SeverityWarning, "schedule_unknown_kind", "schedule nightly makes jobs of it", "start an engine that does, or: stint schedules remove nightly"},
+		"a schedule from when the clock was ahead": {func(p *patient) {
+			p.scheduled(func(s *stint.ScheduleInfo) {
+				s.After = time.Now().Add(100 * time.Hour)
+				s.Next = s.After.Add(time.Hour)
+			})
+		}, stint.SeverityProblem, "schedule_ahead", "100h0m0s from now: the database's clock was ahead", "stint schedules remove nightly, and add it again"},
 		"something of the store's own": {func(p *patient) {
 			p.signs.Findings = []stint.Finding{{Severity: stint.SeverityWarning, Code: "x", Problem: "y", Remedy: "z"}}
 		}, stint.SeverityWarning, "x", "y", "z"},
@@ -153,8 +201,44 @@ func diagnose(t *testing.T, p *patient) []stint.Finding {
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	p := working()
 	p.signs.Undecided = []stint.UndecidedBacklog{{Func: "billing", Jobs: 1, Oldest: time.Now()}} // an engine is about to decide
+	p.scheduled(func(s *stint.ScheduleInfo) {})
+	p.scheduled(func(s *stint.ScheduleInfo) { s.Declared, s.Next = time.Now(), time.Time{} })              // declared just now
+	p.scheduled(func(s *stint.ScheduleInfo) { s.Next, s.Paused = time.Now().Add(-time.Hour), time.Now() }) // nobody is to fire it
+	p.scheduled(func(s *stint.ScheduleInfo) { s.Job.Kind, s.Ended = "fax", time.Now() })
 	if all := diagnose(t, p); len(all) > 0 {
 		t.Errorf("found is %v", all)
+	}
+}
+
+// What waits for somebody who is known is not waited for, and its remedy is
+// theirs.
+func TestWhereSomebodyIsBlockedLittleIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for code, remedy := range map[string]string{stint.CodeBlocked: "session 7 (blocked)", stint.CodeNotLookedAt: "whether the database answers"} {
+			p := working()
+			p.hangs = true
+			p.signs.Findings = []stint.Finding{{Severity: stint.SeverityWarning, Code: code, Subject: "session 7"}}
+			began := time.Now()
+			all := diagnose(t, p)
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("after %s, it took %v", code, took)
+			}
+			i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Subject == "the roster of engines" })
+			if i < 0 || !strings.Contains(all[i].Remedy, remedy) {
+				t.Errorf("after %s, found is %+v", code, all)
+			}
+		}
+	})
+}
+
+// What a job of the command is to do, only whoever enqueues it knows, and so
+// for how long.
+func TestKindsWhoseJobsAreBoundedOneByOneAreNotNoted(t *testing.T) {
+	p := working()
+	p.kinds = []stint.Declaration{{Name: "sh"}, {Name: "fax"}}
+	all, err := stint.Diagnose(t.Context(), p, stint.Examination{Bounded: []string{"sh"}})
+	if err != nil || len(all) != 1 || all[0].Subject != "kinds fax" {
+		t.Errorf("found is %v, error %v", all, err)
 	}
 }
 

@@ -39,7 +39,7 @@ type Finding struct {
 const CodeNotLookedAt = "not_looked_at"
 
 // Examiner is a store that tells how it fares, for [Diagnose]. It reads only,
-// bounds each look by a time of a few seconds, and asks for no more rows than
+// takes a few seconds for all its looks together, and asks for no more rows than
 // a fixed number, however long the history is. What it may not see, or not
 // find out in time, is a finding of its own and no error. It works on a database
 // in trouble: one that may only be read, or that has another version of the
@@ -48,11 +48,25 @@ type Examiner interface {
 	Examine(ctx context.Context, e Examination) (Signs, error)
 }
 
+// CodeBlocked is the code of findings about sessions that wait for a lock.
+const CodeBlocked = "blocked"
+
+// Adviser is a store that knows what to do about an error of its own, for the
+// remedy of what could not be looked at.
+type Adviser interface {
+	// Advise is a sentence, or a command to paste, about any error.
+	Advise(err error) string
+}
+
 // Examination says what to look at.
 type Examination struct {
 	// Deep also checks what takes as long as the data is large: an SQLite
 	// file page by page.
 	Deep bool
+
+	// Bounded are kinds which need no time-out of their own, since each of their
+	// jobs is given one by whoever enqueues it.
+	Bounded []string
 }
 
 // Signs are what a store tells of itself: facts, which are judged alike for

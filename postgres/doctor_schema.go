@@ -126,7 +126,7 @@ func (x *examination) drift(ctx context.Context, tx pgx.Tx) error {
 			}
 			x.find(stint.Finding{
 				Severity: stint.SeverityProblem, Code: "schema_altered", Subject: o.subject(), Problem: problem,
-				Remedy:  "put it back as stint migrate print has it",
+				Remedy:  "put it back: " + x.make(w, all),
 				Figures: map[string]any{"found": o.Definition, "wanted": w.Definition},
 			})
 		}
@@ -134,11 +134,57 @@ func (x *examination) drift(ctx context.Context, tx pgx.Tx) error {
 	for _, w := range want {
 		x.find(stint.Finding{
 			Severity: stint.SeverityProblem, Code: "schema_missing_object", Subject: w.subject(),
-			Problem: "it is not there, or not where this program installs it", Remedy: "create it as stint migrate print has it",
-			Figures: map[string]any{"wanted": w.Definition},
+			Problem: "it is not there, or not where this program installs it", Remedy: x.make(w, all),
+			Figures: map[string]any{"wanted": x.qualified(w)},
 		})
 	}
 	return x.invalid(ctx, tx)
+}
+
+// qualified is the definition of an object as it is to be pasted: that of an
+// index says on which table, of which schema.
+func (x *examination) qualified(o object) string {
+	before, after, is := strings.Cut(o.Definition, " ON ")
+	if o.Kind != "index" || !is {
+		return o.Definition
+	}
+	return before + " ON " + x.sql.schema + "." + after
+}
+
+// make is how an object comes to be what this program installs: a command to
+// paste, or where to find one. What is there in its place is taken away first.
+func (x *examination) make(w object, there []object) string {
+	table, name, _ := strings.Cut(w.Name, ".")
+	replaced := slices.ContainsFunc(there, func(o object) bool { return o.subject() == w.subject() })
+	switch w.Kind {
+	case "index":
+		for _, o := range wanted() {
+			if t, constraint, _ := strings.Cut(o.Name, "."); o.Kind == "constraint" && constraint == w.Name {
+				return fmt.Sprintf("it comes with its constraint: alter table %s.%s add constraint %s %s", x.sql.schema, t, constraint, o.Definition)
+			}
+		}
+		text := x.qualified(w)
+		if replaced {
+			return fmt.Sprintf("drop index %s.%s; %s", x.sql.schema, w.Name, text)
+		}
+		return strings.Replace(text, " INDEX ", " INDEX CONCURRENTLY ", 1) // work goes on meanwhile
+	case "constraint":
+		text := "alter table " + x.sql.schema + "." + table
+		if replaced {
+			text += " drop constraint " + name + ","
+		}
+		return text + " add constraint " + name + " " + w.Definition
+	case "function", "view":
+		called, _, _ := strings.Cut(w.Name, "(")
+		text := fmt.Sprintf("run the statement that begins with create %s %s in what stint migrate print --schema %s prints", w.Kind, x.sql.in("stint."+called), x.schema)
+		if replaced {
+			text += ", with create or replace"
+		}
+		return text + "; if it uses roles, then what stint migrate roles prints"
+	case "column":
+		return fmt.Sprintf("compare with create table %s in what stint migrate print --schema %s prints", x.sql.in("stint."+table), x.schema)
+	}
+	return fmt.Sprintf("run the statement that begins with create %s %s in what stint migrate print --schema %s prints", w.Kind, x.sql.in("stint."+w.Name), x.schema)
 }
 
 // foreign is about what somebody else put into the schema.

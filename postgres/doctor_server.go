@@ -123,7 +123,7 @@ func (x *examination) listening(ctx context.Context) {
 	defer cancel()
 	heard, err := x.hears(ctx)
 	if err != nil {
-		x.notLookedAt("whether LISTEN works", err)
+		x.notLookedAt(question{about: "whether LISTEN works"}, err)
 	} else if !heard {
 		x.find(stint.Finding{
 			Severity: stint.SeverityWarning, Code: "listen_deaf", Subject: "LISTEN and NOTIFY",

@@ -58,34 +58,57 @@ const sessionColumns = `
   coalesce(extract(epoch from clock_timestamp() - a.xact_start), 0)::double precision,
   coalesce(greatest(age(a.backend_xmin), age(a.backend_xid)), 0)::bigint`
 
-// horizonSessions are transactions of this database that were begun long ago:
-// those of others do not hold up its vacuum. Whoever may not see since when they
-// run goes by how many transactions began after them.
+// horizonSessions are transactions of this database that were begun long ago,
+// or that nobody has gone on with for a while: those of others do not hold up its
+// vacuum. Whoever may not see since when they run goes by how many transactions
+// began after them.
 func (x *examination) horizonSessions(ctx context.Context, tx pgx.Tx) error {
-	all, err := ask[session](ctx, tx, `
-		select `+sessionColumns+`
+	type open struct {
+		session
+		Idle float64
+		Pins bool
+	}
+	rows, err := tx.Query(ctx, `
+		select `+sessionColumns+`,
+		  case when a.state like 'idle in transaction%' then coalesce(extract(epoch from clock_timestamp() - a.state_change), 0) else 0 end::double precision,
+		  a.backend_xmin is not null or a.backend_xid is not null
 		from pg_stat_activity a
 		where a.datname = current_database() and a.pid <> pg_backend_pid() and (a.backend_xmin is not null or a.backend_xid is not null or a.state like 'idle in transaction%')
 		  and coalesce(a.backend_type, '') not in ('autovacuum worker', 'walsender')
 		  and (a.xact_start < clock_timestamp() - $1::interval
+		       or a.state like 'idle in transaction%' and a.state_change < clock_timestamp() - $2::interval
 		       or a.xact_start is null and greatest(age(a.backend_xmin), age(a.backend_xid)) > 1000000)
-		order by a.xact_start limit 20`, x.normal.held)
+		order by a.xact_start limit 20`, x.normal.held, x.normal.idle)
 	if err != nil {
 		return err
 	}
-	for _, s := range all {
+	var o open
+	s := &o.session
+	_, err = pgx.ForEachRow(rows, []any{&s.PID, &s.User, &s.Application, &s.State, &s.Query, &s.Since, &s.Seconds, &s.Age, &o.Idle, &o.Pins}, func() error {
 		since := "for many transactions"
 		if s.Since != nil {
-			since = fmt.Sprintf("for %v", ago(s.Seconds))
+			since = fmt.Sprintf("for %v, since %s UTC", ago(s.Seconds), s.Since.UTC().Format(time.DateTime))
 		}
-		x.find(stint.Finding{
+		f := stint.Finding{
 			Severity: stint.SeverityWarning, Code: "horizon_session", Subject: s.subject(),
 			Problem: fmt.Sprintf("its transaction pins the horizon %s (%s); %s", since, s.who(), pinned),
 			Remedy:  fmt.Sprintf("if nobody needs it: select pg_terminate_backend(%d); against the next one: alter role %s set idle_in_transaction_session_timeout = '5min'", s.PID, pgx.Identifier{s.User}.Sanitize()),
 			Figures: s.figures(),
-		})
-	}
-	return nil
+		}
+		if o.Idle > 0 {
+			f.Figures["idle_seconds"] = o.Idle
+		}
+		if !o.Pins {
+			f.Code = "transaction_idle"
+			f.Problem = fmt.Sprintf("its transaction is open %s, and idle (%s); it keeps the locks that it has, and whoever changes a table that it touched waits", since, s.who())
+			if s.Seconds < x.normal.held.Seconds() {
+				f.Severity = stint.SeverityNote
+			}
+		}
+		x.find(f)
+		return nil
+	})
+	return err
 }
 
 // horizonPrepared are prepared transactions, which outlive their session and
@@ -183,53 +206,6 @@ func (x *examination) horizonStandbys(ctx context.Context, tx pgx.Tx) error {
 		})
 	}
 	return nil
-}
-
-// blocked are sessions that work on stint's tables and wait for a lock that
-// somebody holds. Claims of one lane wait for each other, for milliseconds.
-func (x *examination) blocked(ctx context.Context, tx pgx.Tx) error {
-	type wait struct {
-		PID     int32
-		Query   string
-		Seconds float64
-		Lock    string
-		session
-	}
-	rows, err := tx.Query(ctx, `
-		select w.pid, left(regexp_replace(coalesce(w.query, ''), '\s+', ' ', 'g'), 120), extract(epoch from clock_timestamp() - w.query_start)::double precision,
-		       coalesce(w.wait_event, ''), `+sessionColumns+`
-		from pg_stat_activity w
-		cross join lateral unnest(pg_blocking_pids(w.pid)) b(pid)
-		left join pg_stat_activity a on a.pid = b.pid
-		where w.datname = current_database() and w.wait_event_type = 'Lock' and w.pid <> pg_backend_pid()
-		  and (w.application_name like 'stint%' or position($2 in w.query) > 0 or position($3 in w.query) > 0)
-		  and w.query_start < clock_timestamp() - $1::interval
-		order by 3 desc limit 20`, x.normal.blocked, x.sql.schema+".", x.schema+".")
-	if err != nil {
-		return err
-	}
-	var w wait
-	var pid *int32
-	_, err = pgx.ForEachRow(rows, []any{&w.PID, &w.Query, &w.Seconds, &w.Lock, &pid, &w.User, &w.Application, &w.State, &w.session.Query, &w.Since, &w.session.Seconds, &w.Age}, func() error {
-		f := stint.Finding{
-			Severity: stint.SeverityWarning, Code: "blocked", Subject: fmt.Sprintf("session %d", w.PID),
-			Problem: fmt.Sprintf("it has waited %v for a lock (%s) with: %s", ago(w.Seconds), w.Lock, w.Query),
-			Remedy:  "a prepared transaction holds it: end that",
-			Figures: map[string]any{"pid": w.PID, "query": w.Query, "since_seconds": w.Seconds},
-		}
-		if pid != nil && *pid != 0 {
-			w.session.PID = *pid
-			f.Problem += fmt.Sprintf("; session %d %s holds it", *pid, w.who())
-			f.Remedy = fmt.Sprintf("see that its transaction ends, or: select pg_terminate_backend(%d)", *pid)
-			f.Figures["blocker"] = w.figures()
-		}
-		if w.Seconds > 60 {
-			f.Severity = stint.SeverityProblem
-		}
-		x.find(f)
-		return nil
-	})
-	return err
 }
 
 // ago is a time span for people.

@@ -20,7 +20,7 @@ import (
 
 // hasty finds at once what is normal for a while.
 var hasty = norms{
-	held: 0, blocked: 0, look: 5 * time.Second, ring: 2 * time.Second, frozen: 1_000_000_000, dead: 50_000, keptWAL: 10 << 30,
+	held: 0, idle: 0, blocked: 0, queued: 0, stands: time.Minute, look: 5 * time.Second, whole: 20 * time.Second, ring: 2 * time.Second, frozen: 1_000_000_000, dead: 50_000, keptWAL: 10 << 30,
 	history: 60 * 24 * time.Hour, fullShare: 0.999,
 }
 
@@ -62,12 +62,12 @@ func TestWhatCannotBeLookedAtWithoutAnIndexIsToBePutBack(t *testing.T) {
 	}
 	all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
 	must(t, err)
-	has(t, all, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", "create it")
+	has(t, all, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", `CREATE INDEX CONCURRENTLY entries_lane ON "stint".entries`)
 	missed := 0
 	for _, f := range all {
 		if f.Code == stint.CodeNotLookedAt {
 			missed++
-			if !strings.Contains(f.Problem, "entries_lane") || f.Remedy != "put back what is missing in the schema, and look again" {
+			if !strings.Contains(f.Problem, "entries_lane") || !strings.Contains(f.Remedy, "schema_missing_object") {
 				t.Errorf("found is %+v", f)
 			}
 		}
@@ -170,6 +170,34 @@ func TestWhatGrowsOrRunsOutIsFound(t *testing.T) {
 	finds(t, s, n, stint.SeverityWarning, "table_bloated", "table waiting", "100 dead rows beside 0 live ones", `vacuum "stint"."waiting"`)
 }
 
+// What the remedy says about an index or a constraint is pasted, and done.
+func TestWhatIsMissingIsMadeByPastingTheRemedy(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, installed.On(t, pgtest.Shared(t, 0)), Config{Schema: elsewhereName})
+	for _, lost := range []string{
+		`drop index stint.executions_long`, `drop index stint.entries_schedule`, `drop index stint.executions_finished`,
+		`alter table stint.entries drop constraint entries_priority_check`, `alter table stint.executions drop constraint executions_pkey`,
+		`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`,
+		`alter table stint.entries drop constraint entries_priority_check, add constraint entries_priority_check check (priority < 1000)`,
+	} {
+		must(t, execMany(t.Context(), connect(t, s), s.sql.in(lost)))
+		mended := false
+		for _, code := range []string{"schema_missing_object", "schema_altered"} {
+			for _, f := range found(t, s, usual, code) {
+				if strings.HasPrefix(f.Remedy, "it comes with") {
+					continue // and is there when that is
+				}
+				mended = true
+				remedy := strings.TrimPrefix(f.Remedy, "put it back: ")
+				must(t, execMany(t.Context(), connect(t, s), remedy))
+			}
+		}
+		if left := slices.Concat(found(t, s, usual, "schema_missing_object"), found(t, s, usual, "schema_altered")); !mended || len(left) > 0 {
+			t.Errorf("after %s and its remedy, found is %+v", lost, left)
+		}
+	}
+}
+
 // Whoever may not see all is told what of, and finds the rest.
 func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 	t.Parallel()
@@ -189,15 +217,40 @@ func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 		must(t, err)
 		return all
 	}
-	has(t, look(), stint.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "grant")
+	has(t, look(), stint.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "stint_viewer")
 	exec(t, s, fmt.Sprintf(`grant usage on schema stint to %s; grant select on stint.meta to %[1]s`, role), pgx.QueryExecModeSimpleProtocol)
 	all := look()
 	has(t, all, stint.SeverityNote, "limited_view", "role "+role, "does not see", "grant pg_monitor to ")
-	has(t, all, stint.SeverityNote, stint.CodeNotLookedAt, "what is ready", "permission denied", fmt.Sprintf(`grant pg_monitor to "%s"; grant select on all tables in schema "stint" to "%[1]s"`, role))
+	has(t, all, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "permission denied", `one of the roles "stint_viewer", "stint_engine" and "stint_owner"`)
 	exec(t, s, fmt.Sprintf(`grant select on all tables in schema stint to %s`, role))
 	for _, f := range look() {
 		if f.Severity != stint.SeverityNote && f.Code != "fsync_off" && f.Code != "full_page_writes_off" {
 			t.Errorf("found is %+v", f)
+		}
+	}
+}
+
+// Of the documented roles three see what stint's tables say. The others are told
+// which, and what was not seen is more than a note.
+func TestTheRolesThatMayLookAreNamedToThoseThatMayNot(t *testing.T) {
+	t.Parallel()
+	f := hire(t, pgtest.Shared(t, 0), "looks")
+	for role, may := range map[string]bool{"viewer": true, "engine": true, "owner": true, "producer": false, "caller": false} {
+		s := openSkipping(t, f.login("my_"+role), Config{Schema: f.schema})
+		all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+		must(t, err)
+		unseen := 0
+		for _, one := range all {
+			if one.Code != stint.CodeNotLookedAt && one.Code != "schema_unreadable" {
+				continue
+			}
+			unseen++
+			if may || one.Severity == stint.SeverityNote || !strings.Contains(one.Remedy, `"looks_viewer", "looks_engine" and "looks_owner"`) {
+				t.Errorf("as %s, found is %+v", role, one)
+			}
+		}
+		if !may && unseen == 0 {
+			t.Errorf("as %s, all could be looked at", role)
 		}
 	}
 }
@@ -313,9 +366,106 @@ func TestWhoBlocksIsNamed(t *testing.T) {
 	if len(all) == 0 || !strings.Contains(all[0].Problem, "stint.pause") || !strings.Contains(all[0].Remedy, fmt.Sprintf("pg_terminate_backend(%d)", pid)) {
 		t.Errorf("found is %+v", all)
 	}
-	finds(t, s, n, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "longer than 500ms", "look again")
+	finds(t, s, n, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "is locked", fmt.Sprint("session ", pid0(all), " (blocked)"))
 	must(t, holder.Rollback(t.Context()))
 	must(t, <-ended)
+}
+
+// pid0 is whom the first finding is about.
+func pid0(all []stint.Finding) any {
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0].Figures["pid"]
+}
+
+// Somebody forgot a transaction, somebody else changes a table that it read, and
+// all of stint stands behind that.
+func TestTheHeadOfAQueueForALockIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	reads := begin(t, s)
+	_, err := reads.Exec(t.Context(), s.sql.in(`select count(*) from stint.entries`), pgx.QueryExecModeSimpleProtocol) // keeps no snapshot
+	must(t, err)
+	ended := make(chan error, 2)
+	changes, waits := connect(t, s), connect(t, s)
+	pid := func(conn *pgx.Conn) int32 { return int32(conn.PgConn().PID()) }
+	forgot, head, behind := pid(reads.Conn()), pid(changes), pid(waits)
+	watch := connect(t, s)
+	run := func(conn *pgx.Conn, pid int32, text string) {
+		go func() {
+			_, err := conn.Exec(context.Background(), text)
+			ended <- err
+		}()
+		for !value[bool](t, watch, `select cardinality(pg_blocking_pids($1)) > 0`, pid) { // a round trip each
+		}
+	}
+	run(changes, head, `set search_path = stint; drop index entries_urn`)
+	run(waits, behind, `select count(*) from stint.entries`)
+
+	n := usual
+	n.queued, n.blocked, n.idle = 0, time.Hour, 0
+	began := time.Now()
+	all, err := stint.Diagnose(t.Context(), examined{s, n}, stint.Examination{})
+	must(t, err)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	subject := fmt.Sprint("session ", head)
+	has(t, all, stint.SeverityProblem, "blocked", subject, "ACCESS EXCLUSIVE on stint.entries", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
+	has(t, all, stint.SeverityProblem, "blocked", subject, fmt.Sprintf("session %d of ", forgot), fmt.Sprintf("pg_cancel_backend(%d)", head))
+	has(t, all, stint.SeverityProblem, "blocked", subject, "behind it wait 1 more", "")
+	has(t, all, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "is locked", subject+" (blocked)")
+	has(t, all, stint.SeverityNote, "transaction_idle", fmt.Sprint("session ", forgot), "idle in transaction", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
+	if i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Code == "blocked" && f.Subject == fmt.Sprint("session ", behind) }); i >= 0 {
+		t.Errorf("who only stands behind is told of too: %+v", all[i])
+	}
+	must(t, reads.Rollback(t.Context()))
+	for range 2 {
+		must(t, <-ended)
+	}
+}
+
+// examined is a store with other norms.
+type examined struct {
+	*Store
+	n norms
+}
+
+func (e examined) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, error) {
+	return e.examine(ctx, e.n)
+}
+
+// A transaction that nobody goes on with is worth a word long before one that
+// works: with a snapshot or a number of its own it holds up vacuum.
+func TestATransactionThatNobodyGoesOnWithIsFound(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	if usual.idle != 30*time.Second || usual.held != 5*time.Minute {
+		t.Error("the help of stint doctor names other times")
+	}
+	n := usual
+	n.idle = 0
+	for how, c := range map[string]struct {
+		begin, code string
+		severity    stint.Severity
+	}{
+		"with a number":          {`begin; select txid_current()`, "horizon_session", stint.SeverityWarning},
+		"with a snapshot":        {`begin isolation level repeatable read; select 1 from stint.meta`, "horizon_session", stint.SeverityWarning},
+		"with neither":           {`begin; select 1 from stint.meta`, "transaction_idle", stint.SeverityNote},
+		"with neither, for long": {`begin; select 1 from stint.meta`, "transaction_idle", stint.SeverityWarning},
+	} {
+		n := n
+		if strings.HasSuffix(how, "long") {
+			n.held = 0
+		}
+		conn := connect(t, s)
+		_, err := conn.Exec(t.Context(), c.begin, pgx.QueryExecModeSimpleProtocol)
+		must(t, err)
+		pid := conn.PgConn().PID()
+		finds(t, s, n, c.severity, c.code, fmt.Sprint("session ", pid), "UTC", fmt.Sprintf("pg_terminate_backend(%d)", pid))
+		must(t, conn.Close(t.Context()))
+	}
 }
 
 // Each way in which a schema differs is told with the object. A change and the
@@ -332,10 +482,10 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 		"a function was replaced": {`create or replace function stint.steps() returns bigint language sql volatile set search_path = pg_catalog, pg_temp as 'select 0::bigint'`,
 			stint.SeverityProblem, "schema_altered", "function steps()", "replaced", "stint migrate print"},
 		"a function lost its setting": {`alter function stint.steps() reset search_path`, stint.SeverityProblem, "schema_altered", "function steps()", "replaced", ""},
-		"a function is gone":          {`drop function stint.why_cancelled(bigint)`, stint.SeverityProblem, "schema_missing_object", "function why_cancelled(p_job bigint)", "not there", "create it"},
+		"a function is gone":          {`drop function stint.why_cancelled(bigint)`, stint.SeverityProblem, "schema_missing_object", "function why_cancelled(p_job bigint)", "not there", "begins with create function stint.why_cancelled in what stint migrate print"},
 		"a view was replaced": {`create or replace view stint.jobs as ` + view,
 			stint.SeverityProblem, "schema_altered", "view jobs", "replaced", ""},
-		"an index is gone":             {`drop index stint.entries_lane`, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", "create it"},
+		"an index is gone":             {`drop index stint.entries_lane`, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", `CREATE INDEX CONCURRENTLY entries_lane ON "stint".entries USING btree (lane, xid, pos)`},
 		"an index is another one":      {`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`, stint.SeverityProblem, "schema_altered", "index waiting_due", "(due, job)", ""},
 		"a column is wider":            {`alter table stint.kinds alter priority type integer`, stint.SeverityProblem, "schema_altered", "column kinds.priority", "it is integer not null; this program installs smallint not null", ""},
 		"a column is missing":          {`alter table stint.beats drop column asleep`, stint.SeverityProblem, "schema_missing_object", "column beats.asleep", "", ""},

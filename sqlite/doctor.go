@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -87,12 +88,22 @@ func (x *examination) find(f stint.Finding) { x.signs.Findings = append(x.signs.
 func (x *examination) notLookedAt(about string, err error) {
 	f := stint.Finding{
 		Severity: stint.SeverityWarning, Code: stint.CodeNotLookedAt, Subject: about,
-		Problem: "it could not be looked at: " + err.Error(), Remedy: "see whether the file can be read, and look again",
+		Problem: "it could not be looked at: " + err.Error(), Remedy: x.Advise(err),
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		f.Problem = fmt.Sprintf("it took longer than %v to look at", x.normal.look)
 	}
 	x.find(f)
+}
+
+// Advise implements [stint.Adviser].
+func (s *Store) Advise(err error) string {
+	for _, missing := range []string{"no such index", "no such table", "no such column"} {
+		if err != nil && strings.Contains(err.Error(), missing) {
+			return "create what is missing, which the findings schema_missing_object name, and look again"
+		}
+	}
+	return "see whether the file can be read, and look again"
 }
 
 // number reads one number.

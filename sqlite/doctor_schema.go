@@ -15,6 +15,18 @@ type object struct{ kind, name, table, text string }
 
 func (o object) subject() string { return o.kind + " " + o.name }
 
+// make is how an object comes to be what this program installs: a command to
+// paste, but for a table, which has rows.
+func (o object) make(replaced bool) string {
+	switch {
+	case o.kind == "table" || strings.Contains(o.text, "--"): // a comment would swallow the rest of the line
+		return "compare with create " + o.kind + " " + o.name + " in what stint migrate print prints"
+	case replaced:
+		return "drop " + o.kind + " " + o.name + "; " + o.text
+	}
+	return o.text
+}
+
 // objectsSQL leaves out what SQLite makes by itself for keys.
 const objectsSQL = `select type, name, tbl_name, sql from sqlite_schema where sql is not null and name not like 'sqlite\_%' escape '\' order by type, name`
 
@@ -66,7 +78,7 @@ func (x *examination) drift(ctx context.Context) error {
 		case ours && o.text != w.text:
 			x.find(stint.Finding{
 				Severity: stint.SeverityProblem, Code: "schema_altered", Subject: o.subject(),
-				Problem: "somebody changed it: it is not what this program installs", Remedy: "put it back as stint migrate print has it",
+				Problem: "somebody changed it: it is not what this program installs", Remedy: "put it back: " + w.make(true),
 				Figures: map[string]any{"found": o.text, "wanted": w.text},
 			})
 		case !ours && tables[o.table] && o.kind == "index":
@@ -87,7 +99,7 @@ func (x *examination) drift(ctx context.Context) error {
 	for _, w := range want {
 		x.find(stint.Finding{
 			Severity: stint.SeverityProblem, Code: "schema_missing_object", Subject: w.subject(),
-			Problem: "it is not there", Remedy: "create it as stint migrate print has it", Figures: map[string]any{"wanted": w.text},
+			Problem: "it is not there", Remedy: w.make(false), Figures: map[string]any{"wanted": w.text},
 		})
 	}
 	return nil

@@ -90,7 +90,7 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 		severity                       stint.Severity
 		code, subject, problem, remedy string
 	}{
-		"an index is gone":        {`drop index stint_entries_lane`, stint.SeverityProblem, "schema_missing_object", "index stint_entries_lane", "not there", "stint migrate print"},
+		"an index is gone":        {`drop index stint_entries_lane`, stint.SeverityProblem, "schema_missing_object", "index stint_entries_lane", "not there", "CREATE INDEX stint_entries_lane on stint_entries"},
 		"an index is another one": {`drop index stint_waiting_due; create index stint_waiting_due on stint_waiting (due, kind)`, stint.SeverityProblem, "schema_altered", "index stint_waiting_due", "changed", "put it back"},
 		"a column too many":       {`alter table stint_kinds add column owner text`, stint.SeverityProblem, "schema_altered", "table stint_kinds", "changed", ""},
 		"a view is gone":          {`drop view stint_jobs`, stint.SeverityProblem, "schema_missing_object", "view stint_jobs", "", ""},
@@ -105,6 +105,29 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 	}
 	if all := examined(t, file(t, `create table mine (a); create index mine_a on mine (a)`), stint.Examination{}, usual); len(all) > 0 {
 		t.Errorf("of the user's own tables, found is %+v", all)
+	}
+}
+
+// What the remedy says is pasted, and done. Until then whatever needs the object
+// is not looked at, and points there.
+func TestWhatIsMissingIsMadeByPastingTheRemedy(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []string{
+		`drop index stint_entries_lane`, `drop view stint_jobs`, `drop index stint_waiting_due; create index stint_waiting_due on stint_waiting (due, kind)`,
+	} {
+		path := file(t, lost)
+		for _, f := range examined(t, path, stint.Examination{}, usual) {
+			if f.Code == stint.CodeNotLookedAt {
+				if !strings.Contains(f.Remedy, "schema_missing_object") {
+					t.Errorf("after %s, found is %+v", lost, f)
+				}
+				continue
+			}
+			beside(t, path, strings.TrimPrefix(f.Remedy, "put it back: "))
+		}
+		if all := examined(t, path, stint.Examination{}, usual); len(all) > 0 {
+			t.Errorf("after %s and its remedy, found is %+v", lost, all)
+		}
 	}
 }
 

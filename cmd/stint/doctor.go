@@ -13,19 +13,27 @@ import (
 
 const doctorLong = `Doctor looks for what is wrong with the database, its schema, the engines and the
 jobs that wait, and says how to mend it: clocks that differ, what pins the
-database's horizon, engines that died, kinds and queues that nobody works on,
+database's horizon, engines that died, kinds, queues and schedules that nobody works on,
 objects of the schema that somebody changed, settings that hurt.
 
-It changes nothing, and takes a few seconds at most, however many jobs there are.
-What it may not see is listed too: on PostgreSQL a role that is granted
-pg_monitor sees all. --deep also checks an SQLite file page by page, which takes
-as long as the file is large.
+It changes nothing, and takes some 5 seconds at most, however many jobs there are
+and whoever locks what. What it may not see is listed too: on PostgreSQL members of
+the roles viewer, engine and owner of stint migrate roles may read stint's tables,
+and those that are granted pg_monitor besides see all. --deep also checks an SQLite file page by
+page, which takes as long as the file is large.
+
+Of PostgreSQL's sessions it names those with a transaction that has been idle for
+more than 30 seconds (a note; a warning if it has a snapshot or a transaction
+number, which hold up vacuum), or open for more than 5 minutes (a warning), and
+the head of those that have waited for more than 1 second to lock one of stint's
+tables, or 5 seconds for any other lock, with who holds it.
 
 A problem means that jobs do not run or may be lost, a warning that this will be
 so or that something is not as it should be, a note that it is worth to be known.
 
-Exit codes: 0 no problem was found, 1 there is one, or the database cannot be
-opened, 2 wrong usage.`
+Exit codes: 0 no problem was found, 1 there is one, or something that matters could
+not be looked at, as by a role without the rights, or the database cannot be opened,
+2 wrong usage.`
 
 func (a *app) doctorCommand() *cobra.Command {
 	var deep bool
@@ -40,7 +48,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return err
 		}
 		defer db.Close()
-		findings, err := stint.Diagnose(ctx, db.roles, stint.Examination{Deep: deep})
+		findings, err := stint.Diagnose(ctx, db.roles, stint.Examination{Deep: deep, Bounded: boundedKinds()})
 		if err != nil {
 			return err
 		}
@@ -48,14 +56,50 @@ func (a *app) doctorCommand() *cobra.Command {
 			err = a.printJSON(append([]stint.Finding{}, findings...)) // [] rather than null
 		} else {
 			a.showFindings(findings)
+			a.showUnseen(unseen(findings))
 		}
-		if err == nil && len(findings) > 0 && findings[0].Severity == stint.SeverityProblem {
+		if err == nil && ailing(findings) {
 			err = errReported
 		}
 		return err
 	}))
 	cmd.Flags().BoolVar(&deep, "deep", false, "also check an SQLite file page by page")
 	return cmd
+}
+
+// boundedKinds are those that the command itself performs: what a job of theirs
+// does, and how long that may take, is said with the job. A note about them could
+// never be mended.
+func boundedKinds() []string {
+	names := builtin.names()
+	for _, k := range demoKinds {
+		names = append(names, k.declaration.Name)
+	}
+	return names
+}
+
+// ailing reports whether something is wrong, or nobody can say that nothing is.
+func ailing(findings []stint.Finding) bool {
+	return len(unseen(findings)) > 0 || len(findings) > 0 && findings[0].Severity == stint.SeverityProblem
+}
+
+// unseen is what matters and could not be looked at: nobody knows whether
+// something is wrong there.
+func unseen(findings []stint.Finding) []string {
+	var what []string
+	for _, f := range findings {
+		if f.Code == stint.CodeNotLookedAt && f.Severity != stint.SeverityNote {
+			what = append(what, f.Subject)
+		}
+	}
+	return what
+}
+
+// showUnseen ends the text with it, so that nobody takes the list for a whole one.
+func (a *app) showUnseen(what []string) {
+	if len(what) > 0 {
+		fmt.Fprintf(a.out, "not looked at: %s; there may be more that is wrong\n", visible(strings.Join(what, ", ")))
+	}
 }
 
 // showFindings groups them by how much they matter. What is to be pasted is

@@ -224,7 +224,7 @@ func (a *app) printSchema(info stint.SchemaInfo) error {
 	if a.json {
 		return a.printJSON(info)
 	}
-	verdict := "it is up to date"
+	verdict := "it is up to date (stint doctor compares the objects in it)"
 	switch {
 	case info.Installed == 0:
 		verdict = "it is not installed; stint migrate up installs it"
