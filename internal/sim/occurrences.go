@@ -120,10 +120,11 @@ func (b *bookkeeping) job(s *standing, n note) {
 func (b *bookkeeping) change(s *standing, n note) {
 	counted := n.fired == s.fired && n.skipped == s.skipped && n.passed == s.passed && len(s.jobs) == 0
 	sameTimes := n.recurrence == s.recurrence && n.zone == s.zone
+	samePolicies := n.unique == s.unique && n.missed == s.missed
 	s.what = n.what
 	switch {
 	case n == s.note: // declared twice
-	case n.declared != s.declared || !sameTimes:
+	case n.declared != s.declared || !sameTimes, !samePolicies && around(b.calendar.declared, n.declared) > 1: // two declare at the same instant
 		switch {
 		case !counted || !within(b.calendar.declared, n.declared):
 			b.blame(n.name, "nobody declared what it is now: %+v, before %+v", n, s.note)
@@ -134,7 +135,7 @@ func (b *bookkeeping) change(s *standing, n note) {
 		}
 	case n.paused != s.paused:
 		b.pause(s, n, counted)
-	case n.unique != s.unique || n.missed != s.missed:
+	case !samePolicies:
 		b.blame(n.name, "nobody declared what it is now: %+v, before %+v", n, s.note)
 	case s.next.IsZero():
 		b.planned(s, n, counted)
@@ -241,8 +242,14 @@ func (b *bookkeeping) none(s *standing, n note, newest time.Time, missed stint.M
 }
 
 // within tells whether an instant, as databases keep it, is in one of the times.
-func within(spans []span, at time.Time) bool {
-	return slices.ContainsFunc(spans, func(s span) bool {
-		return !at.Before(s.from.Truncate(time.Microsecond)) && !at.After(s.to)
-	})
+func within(spans []span, at time.Time) bool { return around(spans, at) > 0 }
+
+// around counts the spans that an instant lies in.
+func around(spans []span, at time.Time) (n int) {
+	for _, s := range spans {
+		if !at.Before(s.from.Truncate(time.Microsecond)) && !at.After(s.to) {
+			n++
+		}
+	}
+	return n
 }
