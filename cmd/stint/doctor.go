@@ -19,8 +19,8 @@ objects of the schema that somebody changed, settings that hurt.
 It changes nothing, and takes some 5 seconds at most, however many jobs there are
 and whoever locks what. What it may not see is listed too: on PostgreSQL members of
 the roles viewer, engine and owner of stint migrate roles may read stint's tables,
-and those that are granted pg_monitor besides see all. --deep also checks an SQLite file page by
-page, which takes as long as the file is large.
+and those that are granted pg_monitor besides see all. --deep also checks an SQLite
+file page by page, which takes as long as the file is large.
 
 Of PostgreSQL's sessions it names those with a transaction that has been idle for
 more than 30 seconds (a note; a warning if it has a snapshot or a transaction
