@@ -407,17 +407,21 @@ func TestWhatCannotBeRunNowIsNotEnqueued(t *testing.T) {
 
 // A caller that does not know whether its RunNow arrived calls again.
 func TestOfAKeyOnlyTheFirstIsRunNow(t *testing.T) {
-	var ran atomic.Int64
+	var ran sync.Map // how often, by source: the stores are tried side by side
+	count := func(source string) *atomic.Int64 {
+		n, _ := ran.LoadOrStore(source, new(atomic.Int64))
+		return n.(*atomic.Int64)
+	}
 	fill := func(mux *stint.Mux) {
-		mux.Add(stint.Declaration{Name: "work"}, func(context.Context, *stint.Job) (json.RawMessage, error) {
-			ran.Add(1)
+		mux.Add(stint.Declaration{Name: "work"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+			count(job.Source).Add(1)
 			return nil, nil
 		})
-		handle(mux, "other", func(context.Context, *stint.Job) error { ran.Add(1); return nil })
+		handle(mux, "other", func(_ context.Context, job *stint.Job) error { count(job.Source).Add(1); return nil })
 	}
 	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
-		ran.Store(0)
-		job := newJob("work", `{"n":1}`, stint.IdempotencyKey("a"))
+		from := stint.Source(t.Name())
+		job := newJob("work", `{"n":1}`, stint.IdempotencyKey("a"), from)
 		first := runNow(t, e, job).Job
 		for range 2 {
 			x, err := e.RunNow(t.Context(), job)
@@ -426,18 +430,18 @@ func TestOfAKeyOnlyTheFirstIsRunNow(t *testing.T) {
 				t.Errorf("the repetition is answered with %+v, %v; want a duplicate of job %d", x, err, first)
 			}
 		}
-		for _, wrong := range []stint.NewJob{newJob("work", `{"n":2}`, stint.IdempotencyKey("a")), newJob("other", `{"n":1}`, stint.IdempotencyKey("a"))} {
+		for _, wrong := range []stint.NewJob{newJob("work", `{"n":2}`, stint.IdempotencyKey("a"), from), newJob("other", `{"n":1}`, stint.IdempotencyKey("a"), from)} {
 			if x, err := e.RunNow(t.Context(), wrong); !errors.Is(err, stint.ErrKeyConflict) || x.Job != 0 {
 				t.Errorf("something else under the key is answered with %+v, %v", x, err)
 			}
 		}
 		// One that waits in the queue is not run either, but is left to it.
-		waiting := enqueue(t, s, "work", `{}`, stint.IdempotencyKey("b"), stint.Queue("nobody's"))
-		if x, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.IdempotencyKey("b"))); !errors.Is(err, stint.ErrDuplicate) || x.Job != waiting {
+		waiting := enqueue(t, s, "work", `{}`, stint.IdempotencyKey("b"), stint.Queue("nobody's"), from)
+		if x, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.IdempotencyKey("b"), from)); !errors.Is(err, stint.ErrDuplicate) || x.Job != waiting {
 			t.Errorf("what waits is answered with %+v, %v; want a duplicate of job %d", x, err, waiting)
 		}
-		if state := info(t, s, waiting).State; ran.Load() != 1 || state != stint.Available {
-			t.Errorf("%d jobs have run, and job %d is %s", ran.Load(), waiting, state)
+		if state := info(t, s, waiting).State; count(t.Name()).Load() != 1 || state != stint.Available {
+			t.Errorf("%d jobs have run, and job %d is %s", count(t.Name()).Load(), waiting, state)
 		}
 		if r, err := stint.NewClient(s).EnqueueReceipt(t.Context(), job); err != nil || r != (stint.Receipt{ID: first, Duplicate: true}) {
 			t.Errorf("an enqueue is answered with %+v, %v; want a duplicate of job %d", r, err, first)
