@@ -49,7 +49,7 @@ from (
   select b.token, b.low, b.beat < clock_timestamp() - g.ttl * interval '1 millisecond' as dead
   from stint.beats b join stint.engines g on g.token = b.token
   union all
-  select h.token, 0, true from stint.engine_history h
+  select h.token, 0 as low, true as dead from stint.engine_history h
   where not h.swept and not exists (select from stint.engines g where g.token = h.token)
 ) o
 join stint.claims c on c.engine = o.token and c.serial >= o.low
@@ -59,11 +59,12 @@ where not exists (select from stint.executions x where x.pos = p.pos);
 
 -- Attempts that began. Those that were lost with their engine have no times of
 -- their own, only the moment at which that became known. What a clock that was
--- set makes negative counts as 0.
+-- set makes negative counts as 0. (Version 13 stores an extract as date_part, and
+-- what is installed is to read alike on all of them.)
 create view stint.attempts as
 select x.pos, coalesce(x.job, x.pos) as job, e.kind, e.queue, x.attempt, x.outcome, x.slot > 0 as ran, x.started, x.finished,
-       case when x.slot > 0 then (extract(epoch from x.finished - x.started) * 1000000)::bigint end as took, -- microseconds
-       case when x.slot > 0 then greatest(0, (extract(epoch from x.started - coalesce(e.due, e.created)) * 1000000)::bigint) end as waited
+       case when x.slot > 0 then (date_part('epoch', x.finished - x.started) * 1000000)::bigint end as took, -- microseconds
+       case when x.slot > 0 then greatest(0, (date_part('epoch', x.started - coalesce(e.due, e.created)) * 1000000)::bigint) end as waited
 from stint.executions x
 cross join lateral (select * from stint.entries e where e.pos = x.pos offset 0) e -- as above
 where x.slot > 0 or x.outcome = 5;
