@@ -45,6 +45,9 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		"a program chooses its database":        {"cmd/stint/main.go", "github.com/jackc/pgx/v5", ""},
 		"a program reads its settings":          {"cmd/stint/config.go", "github.com/pelletier/go-toml/v2/unstable", ""},
 		"a store knows its driver":              {"postgres/open.go", "github.com/jackc/pgx/v5/pgxpool", ""},
+		"a floor knows its driver":              {"internal/pgload/floor_limit.go", "github.com/jackc/pgx/v5/pgxpool", ""},
+		"a file's floor knows its driver":       {"internal/sqliteload/log.go", "github.com/ncruces/go-sqlite3", ""},
+		"a program measures against a floor":    {"cmd/stint/bench_limit.go", module + "/internal/pgload", ""},
 		"a suite imports testing":               {"storetest/claim.go", "testing", ""},
 		"the fetch command belongs to pgtest":   {"internal/pgtest/fetch/main.go", module + "/internal/pgtest", ""},
 		"a similar name is another package":     {"engine/loop.go", "testingground.example", ""},
@@ -54,6 +57,7 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 
 		"rank 2 imports rank 2":              {"engine/loop.go", module + "/postgres", "engine (rank 2) imports postgres (rank 2)"},
 		"rank 0 imports the language":        {"retry/retry.go", module, "retry (rank 0) imports . (rank 1)"},
+		"a floor knows jobs":                 {"internal/pgload/floor_insert.go", module, "internal/pgload (rank 0) imports . (rank 1)"},
 		"rank 0 imports rank 0":              {"cron/cron.go", module + "/retry", "only lower ranks"},
 		"the language imports the engine":    {"job.go", module + "/engine", ". (rank 1) imports engine (rank 2)"},
 		"a helper imports a program":         {"stinttest/work.go", module + "/cmd/stint", "only lower ranks"},
