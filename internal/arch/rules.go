@@ -36,6 +36,7 @@ var ranks = map[string]int{
 	"cron":                  0,
 	"internal/pgtest":       0,
 	"internal/pgtest/fetch": 0,
+	"internal/pgload":       0,
 	"internal/arch":         0,
 	"internal/model":        0,
 	"internal/mutants":      0,
@@ -88,7 +89,7 @@ var watching = map[string]string{
 }
 
 // stores are the packages up to rank 2 that reach a database.
-var stores = []string{"postgres", "sqlite", "internal/pgtest"}
+var stores = []string{"postgres", "sqlite", "internal/pgtest", "internal/pgload"}
 
 // rank returns the rank of a package, and whether it has one.
 func rank(pkg string) (int, bool) {
