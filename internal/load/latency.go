@@ -100,12 +100,9 @@ func trickle(ctx context.Context, f *fleet, store stint.Enqueuer, o LatencyOptio
 			began = time.Now()
 		}
 		due = due.Add(time.Duration(gap * (0.5 + rand.Float64())))
-		late, cancel := context.WithDeadlineCause(ctx, due, errDue)
-		if err := f.wait(late, nil); err != errDue {
-			cancel()
+		if err := f.until(ctx, due); err != nil {
 			return began, err
 		}
-		cancel()
 		s := &samples[i]
 		s.called = time.Now()
 		if _, err := client.Enqueue(ctx, timed.Job(json.RawMessage(fmt.Sprint(i)))); err != nil {
@@ -117,10 +114,7 @@ func trickle(ctx context.Context, f *fleet, store stint.Enqueuer, o LatencyOptio
 	return began, nil
 }
 
-var (
-	errDue  = errors.New("the next job is due")
-	errLate = errors.New("jobs did not start")
-)
+var errLate = errors.New("jobs did not start")
 
 func summarize(samples []sample, base time.Time, took time.Duration) LatencyResult {
 	var fromCall, fromReturn, call []time.Duration

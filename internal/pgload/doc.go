@@ -2,6 +2,7 @@
 // thing that it measures. It knows the server and nothing of jobs:
 //
 //	Probe     counters.go, cpu.go  what the server has spent, before and after
+//	Hold      hold.go              transactions that are held open meanwhile
 //	Log       floor_limit.go       a log read in order, as fast as it goes by hand
 //	Inserts   floor_insert.go      one bare row for each transaction
 //	Rounds    floor_notify.go      one insert, one NOTIFY, one select

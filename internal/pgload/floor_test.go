@@ -14,8 +14,6 @@ import (
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
 // connection is one to look at a database with.
 func connection(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
@@ -34,15 +32,6 @@ func run(t *testing.T, conn *pgx.Conn, statements ...string) {
 			t.Fatalf("%s: %v", text, err)
 		}
 	}
-}
-
-// ask asks for one value.
-func ask[T any](t *testing.T, conn *pgx.Conn, text string) (v T) {
-	t.Helper()
-	if err := conn.QueryRow(t.Context(), text).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return v
 }
 
 func TestAProbeCountsWhatWasWritten(t *testing.T) {
@@ -123,13 +112,12 @@ const schemas = `select count(*) from pg_namespace where nspname like 'floor%'`
 
 func TestALogWorksOffEveryJobOnceAndInOrder(t *testing.T) {
 	url := pgtest.New(t)
-	look := connection(t, url)
 	l, err := NewLog(t.Context(), url, "floor", LogOptions{Producers: 2, Batch: 70, Taken: 40})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := l.Close(); err != nil || ask[int](t, look, schemas) != 0 {
+		if err := l.Close(); err != nil || ask[int](t, url, schemas) != 0 {
 			t.Errorf("it left something behind: %v", err)
 		}
 	}()
@@ -146,7 +134,7 @@ func TestALogWorksOffEveryJobOnceAndInOrder(t *testing.T) {
 	if a, w := appended.Load(), worked.Load(); a != 301 || w != 301 {
 		t.Errorf("it tells of %d and %d jobs, want 301", a, w)
 	}
-	if n := ask[int](t, look, "select count(*) from floor.jobs join floor.history using (pos)"); n != 301 {
+	if n := ask[int](t, url, "select count(*) from floor.jobs join floor.history using (pos)"); n != 301 {
 		t.Errorf("%d jobs have a history, want 301", n)
 	}
 	if err := l.Work(t.Context(), 1, count(&worked)); err == nil || !strings.Contains(err.Error(), "1 of them are not there") {
@@ -174,7 +162,7 @@ func TestInsertsAreRowsLikeThoseOfAnotherTable(t *testing.T) {
 	if err == nil {
 		t.Error("a row with the same key as the one before was taken", i.Close())
 	}
-	if n := ask[int](t, look, schemas); n != 0 {
+	if n := ask[int](t, url, schemas); n != 0 {
 		t.Error("what failed left its schema behind")
 	}
 	run(t, look, "create sequence ids", "alter table model alter id drop identity", "alter table model alter id set default nextval('ids')")
@@ -185,20 +173,19 @@ func TestInsertsAreRowsLikeThoseOfAnotherTable(t *testing.T) {
 	if err := i.Insert(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
-	if n := ask[int](t, look, "select count(*) from floor.rows where a = 'x' and b = '[]' and id > 0"); n != 3 {
+	if n := ask[int](t, url, "select count(*) from floor.rows where a = 'x' and b = '[]' and id > 0"); n != 3 {
 		t.Errorf("there are %d rows, want one of each producer's beginning and one more", n)
 	}
-	if n := ask[int](t, look, "select count(*) from pg_indexes where schemaname = 'floor'"); n != 2 {
+	if n := ask[int](t, url, "select count(*) from pg_indexes where schemaname = 'floor'"); n != 2 {
 		t.Errorf("there are %d indexes, want two", n)
 	}
-	if err := i.Close(); err != nil || ask[int](t, look, schemas) != 0 {
+	if err := i.Close(); err != nil || ask[int](t, url, schemas) != 0 {
 		t.Errorf("it left something behind: %v", err)
 	}
 }
 
 func TestARoundInsertsNotifiesAndReads(t *testing.T) {
 	url := pgtest.New(t)
-	look := connection(t, url)
 	r, err := NewRounds(t.Context(), url, "floor")
 	if err != nil {
 		t.Fatal(err)
@@ -208,10 +195,10 @@ func TestARoundInsertsNotifiesAndReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ids := ask[[]int64](t, look, "select array_agg(id order by id) from floor.rows"); !slices.Equal(ids, []int64{1, 2, 3, 4}) {
+	if ids := ask[[]int64](t, url, "select array_agg(id order by id) from floor.rows"); !slices.Equal(ids, []int64{1, 2, 3, 4}) {
 		t.Errorf("the rows are %v, want one to begin with and three more", ids)
 	}
-	if err := r.Close(); err != nil || ask[int](t, look, schemas) != 0 {
+	if err := r.Close(); err != nil || ask[int](t, url, schemas) != 0 {
 		t.Errorf("it left something behind: %v", err)
 	}
 }
