@@ -6,7 +6,10 @@
 //	Burn(ctx, store, BurnOptions)       how many jobs per second at most
 //	Steady(ctx, store, SteadyOptions)   whether that lasts, while jobs keep coming
 //	Latency(ctx, store, LatencyOptions) how long from enqueue to start when idle
+//	Single(ctx, store, SingleOptions)   one enqueue for each transaction
 //	Mix(ctx, store, MixOptions)         jobs as programs have them, and whether each ended
+//
+// and Limit(ctx, log, n, meter) measures what the database would do by hand.
 //
 // It enqueues jobs of its own kinds into a store that holds nothing else, works
 // them off with engines in this process, and returns plain figures. It prints
