@@ -32,6 +32,8 @@ func (a *app) benchCommand() *cobra.Command {
 		a.benchBurnCommand(),
 		a.benchSteadyCommand(),
 		a.benchLatencyCommand(),
+		a.benchSingleCommand(),
+		a.benchLimitCommand(),
 	)
 }
 

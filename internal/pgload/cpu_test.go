@@ -21,8 +21,8 @@ func TestTheProcessorTimeOfAServerIsThatOfAllItsProcesses(t *testing.T) {
 			"50/stat":  stat("postgres", 1, 1, 2, 100, 200, 500),
 			"60/stat":  stat("postgres", 50, 10, 20, 0, 0, 600),
 			"61/stat":  stat("postgres", 50, 1000, 2000, 3, 4, 700),
-			"70/stat":  stat("a (b) c", 61, 7, 7, 7, 7, 700),       // somebody's, not the server's
-			"71/stat":  stat("postgres", 1, 90, 90, 90, 90, 700),   // of another server
+			"70/stat":  stat("a (b) c", 61, 7, 7, 7, 7, 700),        // somebody's, not the server's
+			"71/stat":  stat("postgres", 1, 90, 90, 90, 90, 700),    // of another server
 			"80/stat":  {Data: []byte("80 (half a line) S 50 0 0")}, // just ending
 			"self":     {Data: []byte("61")},
 			"1/stat":   stat("init", 0, 9, 9, 9, 9, 1),
