@@ -99,16 +99,15 @@ func (a *app) printLatency(r latencyReport) error {
 	if r.Lateness != nil {
 		row("scheduled, late", r.Lateness.Late)
 	}
-	t.AppendSeparator()
-	row("enqueue to start / floor", *r.Ratio)
 	t.Render()
-	fmt.Fprintf(a.out, "\n%s at once", counted(r.N, "job"))
+	fmt.Fprintf(a.out, "\nenqueue to start takes %.2f times the floor at p50, %.2f times at p99\n", r.Ratio.P50, r.Ratio.P99)
+	fmt.Fprintf(a.out, "%s at once", counted(r.N, "job"))
 	if l := r.Lateness; l != nil {
 		fmt.Fprintf(a.out, " and %s scheduled", count(l.N))
 	}
 	fmt.Fprintf(a.out, ", %.0f per second\n", r.Rate)
 	if l := r.Lateness; l != nil && l.ClockUnknown > 0 {
-		fmt.Fprintf(a.out, "the database's clock is %.2f ms ahead of this one, give or take %.2f\n", l.ClockOffset, l.ClockUnknown)
+		fmt.Fprintf(a.out, "the database's clock less this one: %.2f ms, give or take %.2f\n", l.ClockOffset, l.ClockUnknown)
 	}
 	r.Settings.print(a.out)
 	return nil
