@@ -103,7 +103,7 @@ func TestLatencyMeasuresTheFloorAndScheduledJobsBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.N != 30 || r.Lateness == nil || r.Lateness.N != 10 || rounds != 40+warmUp {
+	if r.N != 30 || r.Lateness == nil || r.Lateness.N != 10 || r.FloorN != 40 || rounds != 40+warmUp {
 		t.Errorf("of 40 jobs: %+v, %+v, with %d rounds", r, r.Lateness, rounds)
 	}
 	if r.Floor.P50 < 1 || r.Ratio.P50 != r.FromCall.P50/r.Floor.P50 {
