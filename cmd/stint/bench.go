@@ -32,6 +32,7 @@ func (a *app) benchCommand() *cobra.Command {
 		a.benchBurnCommand(),
 		a.benchSteadyCommand(),
 		a.benchLatencyCommand(),
+		a.benchMixCommand(),
 	)
 }
 
