@@ -33,6 +33,7 @@ func (a *app) benchCommand() *cobra.Command {
 		a.benchSteadyCommand(),
 		a.benchLatencyCommand(),
 		a.benchSingleCommand(),
+		a.benchMixCommand(),
 		a.benchLimitCommand(),
 	)
 }
