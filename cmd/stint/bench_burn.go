@@ -197,8 +197,8 @@ func (a *app) printBurn(r burnReport) error {
 		r.spent.show(t, limit)
 		t.Render()
 	}
-	if r.SlotUtilisation > 0 {
-		fmt.Fprintf(a.out, "\nslots had a job in hand for %.1f%% of the time\n", 100*r.SlotUtilisation)
+	if r.Utilization > 0 {
+		fmt.Fprintf(a.out, "\nslots had a job in hand for %.1f%% of the time\n", 100*r.Utilization)
 	}
 	r.Settings.print(a.out)
 	return nil
