@@ -47,15 +47,7 @@ func (a *app) printBurn(r burnReport) error {
 	t.AppendRow(enqueue)
 	t.AppendRow(work)
 	t.Render()
-	if r.spent != nil {
-		fmt.Fprintln(a.out)
-		t = newTable(a.out, "of the server", "", "")
-		if limit != nil {
-			t = newTable(a.out, "of the server", "", "limit")
-		}
-		r.spent.show(t, limit)
-		t.Render()
-	}
+	a.printSpent(r.spent, limit)
 	if r.Utilization > 0 {
 		fmt.Fprintf(a.out, "\nslots had a job in hand for %.1f%% of the time\n", 100*r.Utilization)
 	}
