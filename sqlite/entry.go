@@ -32,11 +32,34 @@ insert into stint_entries (lane, created, job, body, due, policy, timeout, attem
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append appends an entry and returns its position.
-func (c *conn) append(e *newEntry) (int64, error) {
-	s, err := c.prepare(appendSQL)
-	if err != nil {
-		return 0, err
+func (c *conn) append(e *newEntry) (int64, error) { return c.appendAll([]newEntry{*e}) }
+
+// appendAll appends entries, at positions that follow one another, and returns
+// the last.
+func (c *conn) appendAll(all []newEntry) (last int64, err error) {
+	for len(all) > 0 {
+		n := bulk(len(all), func(i int) int { return all[i].size() })
+		s, err := c.prepareRows(appendSQL, n)
+		if err != nil {
+			return 0, err
+		}
+		for i := range n {
+			s.row(i)
+			all[i].bind(s)
+		}
+		if err := s.run(); err != nil {
+			return 0, err
+		}
+		all = all[n:]
 	}
+	return c.db.LastInsertRowID(), nil
+}
+
+// size is how many bytes its texts have that may be long.
+func (e *newEntry) size() int { return len(e.args) + len(e.metadata) + len(e.tags) }
+
+// bind binds the values of [appendSQL].
+func (e *newEntry) bind(s *stmt) {
 	s.int(1, int64(e.lane))
 	s.int(2, e.created)
 	s.intOr(3, e.job)
@@ -63,10 +86,6 @@ func (c *conn) append(e *newEntry) (int64, error) {
 	s.textOr(24, e.schedule)
 	s.intOr(25, e.nth)
 	s.intOr(26, e.occurrence)
-	if err := s.run(); err != nil {
-		return 0, err
-	}
-	return c.db.LastInsertRowID(), nil
 }
 
 // newWait is a row of waiting on its way.

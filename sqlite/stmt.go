@@ -17,6 +17,8 @@ type stmt struct {
 	conn   *conn
 	source string
 	bound  []value // by parameter, from 1
+	rows   int     // that it inserts
+	base   int     // the parameters before those of the row that is being bound
 	names  map[string]string
 	err    error
 }
@@ -47,20 +49,26 @@ func (s *stmt) note(i int, v value, err error) {
 	s.bound[i] = v
 }
 
-// null, int, text and raw bind the i-th parameter.
+// row says which row is bound next, of those that the statement inserts.
+func (s *stmt) row(nth int) { s.base = nth * ((len(s.bound) - 1) / s.rows) }
+
+// null, int, text and raw bind the i-th parameter of the row.
 func (s *stmt) null(i int) {
+	i += s.base
 	if s.bound[i].kind != isNull {
 		s.note(i, value{kind: isNull}, s.BindNull(i))
 	}
 }
 
 func (s *stmt) int(i int, v int64) {
+	i += s.base
 	if b := &s.bound[i]; b.kind != isInt || b.num != v {
 		s.note(i, value{kind: isInt, num: v}, s.BindInt64(i, v))
 	}
 }
 
 func (s *stmt) text(i int, v string) {
+	i += s.base
 	if b := &s.bound[i]; b.kind != isText || b.text != v {
 		s.note(i, value{kind: isText, text: v}, s.BindText(i, v))
 	}
@@ -72,6 +80,7 @@ func (s *stmt) raw(i int, v json.RawMessage) {
 		s.null(i)
 		return
 	}
+	i += s.base
 	s.note(i, value{}, s.BindRawText(i, v))
 }
 
