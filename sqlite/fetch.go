@@ -136,11 +136,13 @@ func (s *Store) scanBody(c *conn, q *stmt, e *stint.Entry) (err error) {
 	e.Timeout = time.Duration(q.ColumnInt64(12)) * time.Microsecond
 	e.Args = q.json(13)
 	e.Metadata = q.json(14)
-	e.URN = q.ColumnText(16)
-	e.Source = q.ColumnText(17)
+	e.URN = q.words(16)
+	e.Source = q.words(17)
 	e.MaxLosses = q.maxLosses(18)
 	e.Provenance.Recovered = stint.ID(q.ColumnInt64(19))
-	e.Correlation = cmp.Or(q.ColumnText(20), e.ID.String())
+	if e.Correlation = q.words(20); e.Correlation == "" {
+		e.Correlation = e.ID.String()
+	}
 	e.StartBy = q.time(21)
 	if !q.isNull(22) {
 		e.Provenance.Schedule, e.Provenance.Nth, e.Provenance.Occurrence = q.name(22), q.ColumnInt64(23), q.time(24)

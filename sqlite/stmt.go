@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -204,19 +205,28 @@ func (s *stmt) name(col int) string {
 
 // json copies a column; null is nil.
 func (s *stmt) json(col int) json.RawMessage {
-	if text := s.ColumnRawText(col); text != nil {
-		return append(make(json.RawMessage, 0, len(text)), text...)
+	if s.isNull(col) {
+		return nil // one call instead of two
 	}
-	return nil
+	return json.RawMessage(bytes.Clone(s.ColumnRawText(col)))
+}
+
+// words copies a text; null is empty.
+func (s *stmt) words(col int) string {
+	if s.isNull(col) {
+		return ""
+	}
+	return s.ColumnText(col)
 }
 
 // list reads a column that holds a JSON array; null is nil.
 func list[T any](s *stmt, col int) ([]T, error) {
+	if s.isNull(col) {
+		return nil, nil
+	}
 	var v []T
-	if text := s.ColumnRawText(col); text != nil {
-		if err := json.Unmarshal(text, &v); err != nil {
-			return nil, fmt.Errorf("column %s: %w", s.ColumnName(col), err)
-		}
+	if err := json.Unmarshal(s.ColumnRawText(col), &v); err != nil {
+		return nil, fmt.Errorf("column %s: %w", s.ColumnName(col), err)
 	}
 	return v, nil
 }
