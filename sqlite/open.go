@@ -127,7 +127,7 @@ func (s *Store) connect(ctx context.Context, writes bool) (*conn, error) {
 	if err != nil {
 		return nil, cmp.Or(s.inPlace(), translate(err))
 	}
-	c := &conn{db: db, named: s.named, tell: s.config.OnQuery, stmts: map[string]*stmt{}}
+	c := &conn{db: db, named: s.named, tell: s.config.OnQuery, stmts: map[statement]*stmt{}}
 	if err := c.settle(ctx, s.config, writes); err != nil {
 		_ = c.close()
 		return nil, translate(err)
