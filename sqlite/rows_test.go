@@ -175,3 +175,14 @@ func TestEntriesAreReadInTheOrderAskedWhateverIsBetweenThem(t *testing.T) {
 		t.Errorf("of one that is there and one that is not: %v, %v", entries, err)
 	}
 }
+
+func TestAStatementTakesRowsByTheirNumberAndSize(t *testing.T) {
+	for _, c := range []struct{ rows, size, want int }{
+		{0, 0, 0}, {1, 0, 1}, {7, 0, 1}, {8, 0, 8}, {31, 0, 8}, {32, 0, 32}, {1000, 0, 32},
+		{32, maxBulkBytes / 32, 32}, {32, maxBulkBytes/32 + 1, 8}, {32, maxBulkBytes/8 + 1, 1}, {32, 2 * maxBulkBytes, 1},
+	} {
+		if got := bulk(c.rows, func(int) int { return c.size }); got != c.want {
+			t.Errorf("of %d rows of %d bytes it takes %d, want %d", c.rows, c.size, got, c.want)
+		}
+	}
+}
