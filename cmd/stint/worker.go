@@ -138,8 +138,9 @@ func (f *engineFlags) limitGo() {
 }
 
 // garbagePercent is how much garbage there may be beside what is in use. With Go's
-// default of 100 the process grew to 66 MiB over a million no-op jobs, with this to
-// 57, for a twenty-fifth more of the processor; with 30 it was a quarter.
+// default of 100 the process grew to 63-70 MiB over a million no-op jobs, with this
+// mostly to 50-63 and once to 68, for a twenty-fifth more of the processor; with 30
+// that was a quarter.
 const garbagePercent = 50
 
 // onQuery is told what the database is asked, with --log-sql. Commands without a
