@@ -19,8 +19,15 @@ const defaultPrefix = "stint_"
 type conn struct {
 	db    *sqlite3.Conn
 	named func(string) string
-	tell  func(stint.Query) // nil where nobody wants to know
-	stmts map[string]*stmt  // by their text as it stands in this package
+	tell  func(stint.Query)   // nil where nobody wants to know
+	stmts map[statement]*stmt // what is prepared
+}
+
+// statement is a text as it stands in this package, and how often its row of
+// values is repeated.
+type statement struct {
+	text string
+	rows int
 }
 
 func (c *conn) close() error {
@@ -39,19 +46,24 @@ func (s *Store) named(text string) string {
 }
 
 // prepare returns the statement of a text, ready to be bound.
-func (c *conn) prepare(text string) (*stmt, error) {
-	if s, ok := c.stmts[text]; ok {
-		s.err = nil
+func (c *conn) prepare(text string) (*stmt, error) { return c.prepareRows(text, 1) }
+
+// prepareRows returns an insert of so many rows, from the text of one that
+// inserts one; see [stmt.row].
+func (c *conn) prepareRows(text string, rows int) (*stmt, error) {
+	key := statement{text, rows}
+	if s, ok := c.stmts[key]; ok {
+		s.err, s.base = nil, 0
 		return s, nil
 	}
-	p, tail, err := c.db.PrepareFlags(c.named(text), sqlite3.PREPARE_PERSISTENT)
+	p, tail, err := c.db.PrepareFlags(repeated(c.named(text), rows), sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
 		return nil, err
 	} else if strings.TrimSpace(tail) != "" {
 		return nil, fmt.Errorf("more than one statement: %q", tail)
 	}
-	s := &stmt{Stmt: p, conn: c, source: text, bound: make([]value, p.BindCount()+1)}
-	c.stmts[text] = s
+	s := &stmt{Stmt: p, conn: c, source: text, bound: make([]value, p.BindCount()+1), rows: rows}
+	c.stmts[key] = s
 	return s, nil
 }
 

@@ -47,7 +47,7 @@ func (s *Store) fresh() ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{db: db, named: s.named, stmts: map[string]*stmt{}}
+	c := &conn{db: db, named: s.named, stmts: map[statement]*stmt{}}
 	defer c.close()
 	if err := db.Exec(s.named(steps.Install(s.steps, metaTable))); err != nil {
 		return nil, err

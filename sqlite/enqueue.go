@@ -34,7 +34,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 // appender is what storing jobs needs of a connection: the store's own, or
 // one in a caller's transaction.
 type appender interface {
-	append(e *newEntry) (pos int64, err error)
+	appendAll(all []newEntry) (last int64, err error) // at positions that follow one another
 	run(text string, args ...any) error
 	holder(key string) (keyHolder, error)
 }
@@ -42,7 +42,7 @@ type appender interface {
 // direct is the store's own connection.
 type direct conn
 
-func (d *direct) append(e *newEntry) (int64, error) { return (*conn)(d).append(e) }
+func (d *direct) appendAll(all []newEntry) (int64, error) { return (*conn)(d).appendAll(all) }
 
 func (d *direct) run(text string, args ...any) error {
 	_, err := (*conn)(d).exec(text, args...)
@@ -68,12 +68,13 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 	// The clock is read under the write lock, so that times rise with
 	// positions, and a delay does not include the wait for the lock.
 	var (
-		stored  = map[retry.Policy]int64{retry.Default(): 0}
-		created = micro(time.Now())
+		policies = map[retry.Policy]int64{retry.Default(): 0}
+		created  = micro(time.Now())
 	)
 	if err := checkStarts(jobs, keys, created); err != nil {
 		return err
 	}
+	next := stored{appender: a, jobs: jobs, receipts: receipts, keys: keys, entries: make([]newEntry, 0, min(len(jobs), maxBulk))}
 	for i := range jobs {
 		if i%1000 == 999 && ctx.Err() != nil {
 			return ctx.Err()
@@ -86,7 +87,7 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 				continue
 			}
 		}
-		policy, ok := stored[j.Retry]
+		policy, ok := policies[j.Retry]
 		if !ok {
 			var text string
 			var err error
@@ -96,9 +97,10 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 			if err := a.run(storePolicySQL, policy, text); err != nil {
 				return err
 			}
-			stored[j.Retry] = policy
+			policies[j.Retry] = policy
 		}
-		e := newEntry{
+		e := next.add(i)
+		*e = newEntry{
 			lane: lane(j.Queue, j.Priority), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
 			attempt: 1, priority: j.Priority, maxLosses: j.MaxLosses, queue: j.Queue, kind: j.Kind,
 			args: j.Args, metadata: j.Metadata, urn: j.URN, source: j.Source,
@@ -111,29 +113,74 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 			e.due, e.lane = at, stint.NoLane
 		}
 		e.startBy = startBy(j, max(created, e.due))
-		id, err := a.append(&e)
-		if err != nil {
+		// Another job of the batch may have the same key.
+		if len(next.entries) == maxBulk || j.IdempotencyKey != "" {
+			if err := next.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return next.flush()
+}
+
+// stored is jobs on their way into the log, as many as one statement takes.
+type stored struct {
+	appender
+	jobs     []stint.NewJob
+	receipts []stint.Receipt
+	keys     map[string]keyHolder
+
+	entries []newEntry
+	of      [maxBulk]int // the jobs that they are of
+}
+
+// add makes room for the entry of one of the jobs.
+func (s *stored) add(job int) *newEntry {
+	n := len(s.entries)
+	s.of[n], s.entries = job, s.entries[:n+1]
+	return &s.entries[n]
+}
+
+// flush appends the entries, and what else there is to keep of their jobs.
+func (s *stored) flush() error {
+	if len(s.entries) == 0 {
+		return nil
+	}
+	last, err := s.appendAll(s.entries)
+	if err != nil {
+		return err
+	}
+	id := last - int64(len(s.entries))
+	for i := range s.entries {
+		id++
+		s.receipts[s.of[i]].ID = stint.ID(id)
+		if err := s.keep(&s.jobs[s.of[i]], &s.entries[i], id); err != nil {
 			return err
 		}
-		receipts[i].ID = stint.ID(id)
-		if j.IdempotencyKey != "" {
-			h := keys[j.IdempotencyKey]
-			h.job = stint.ID(id)
-			keys[j.IdempotencyKey] = h
-			if err := a.run(takeKeySQL, j.IdempotencyKey, id, h.fingerprint, created+minKeyAge.Microseconds()); err != nil {
-				return err
-			}
+	}
+	s.entries = s.entries[:0]
+	return nil
+}
+
+// keep stores what has tables of its own: the job's key, its time and its tags.
+func (s *stored) keep(j *stint.NewJob, e *newEntry, id int64) error {
+	if j.IdempotencyKey != "" {
+		h := s.keys[j.IdempotencyKey]
+		h.job = stint.ID(id)
+		s.keys[j.IdempotencyKey] = h
+		if err := s.run(takeKeySQL, j.IdempotencyKey, id, h.fingerprint, e.created+minKeyAge.Microseconds()); err != nil {
+			return err
 		}
-		if e.due != 0 {
-			w := newWait{job: id, due: e.due, body: id, why: stint.Scheduled, attempt: 1, priority: e.priority, queue: e.queue, kind: e.kind}
-			if err := a.run(waitSQL, w.args()...); err != nil {
-				return err
-			}
+	}
+	if e.due != 0 {
+		w := newWait{job: id, due: e.due, body: id, why: stint.Scheduled, attempt: 1, priority: e.priority, queue: e.queue, kind: e.kind}
+		if err := s.run(waitSQL, w.args()...); err != nil {
+			return err
 		}
-		for _, tag := range j.Tags {
-			if err := a.run(tagSQL, tag, id); err != nil {
-				return err
-			}
+	}
+	for _, tag := range j.Tags {
+		if err := s.run(tagSQL, tag, id); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,10 +1,7 @@
 package sqlite
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
-	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -35,11 +32,34 @@ insert into stint_entries (lane, created, job, body, due, policy, timeout, attem
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append appends an entry and returns its position.
-func (c *conn) append(e *newEntry) (int64, error) {
-	s, err := c.prepare(appendSQL)
-	if err != nil {
-		return 0, err
+func (c *conn) append(e *newEntry) (int64, error) { return c.appendAll([]newEntry{*e}) }
+
+// appendAll appends entries, at positions that follow one another, and returns
+// the last.
+func (c *conn) appendAll(all []newEntry) (last int64, err error) {
+	for len(all) > 0 {
+		n := bulk(len(all), func(i int) int { return all[i].size() })
+		s, err := c.prepareRows(appendSQL, n)
+		if err != nil {
+			return 0, err
+		}
+		for i := range n {
+			s.row(i)
+			all[i].bind(s)
+		}
+		if err := s.run(); err != nil {
+			return 0, err
+		}
+		all = all[n:]
 	}
+	return c.db.LastInsertRowID(), nil
+}
+
+// size is how many bytes its texts have that may be long.
+func (e *newEntry) size() int { return len(e.args) + len(e.metadata) + len(e.tags) }
+
+// bind binds the values of [appendSQL].
+func (e *newEntry) bind(s *stmt) {
 	s.int(1, int64(e.lane))
 	s.int(2, e.created)
 	s.intOr(3, e.job)
@@ -66,10 +86,6 @@ func (c *conn) append(e *newEntry) (int64, error) {
 	s.textOr(24, e.schedule)
 	s.intOr(25, e.nth)
 	s.intOr(26, e.occurrence)
-	if err := s.run(); err != nil {
-		return 0, err
-	}
-	return c.db.LastInsertRowID(), nil
 }
 
 // newWait is a row of waiting on its way.
@@ -104,79 +120,4 @@ func flag(b bool) int64 {
 		return 1
 	}
 	return 0
-}
-
-// fetchSQL reads one entry with its contents, which a later entry of a job
-// has from its first.
-const fetchSQL = `
-select e.pos, ifnull(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
-       ifnull(e.due, e.created), b.created, case when e.body is null then ifnull(e.due, e.created) else ifnull(b.due, b.created) end,
-       b.policy, b.timeout, b.args, b.metadata, b.tags, b.urn, b.source, b.max_losses, b.recovered, b.correlation, b.start_by,
-       b.schedule, b.nth, b.occurrence
-from stint_entries e
-join stint_entries b on b.pos = ifnull(e.body, e.pos)
-where e.pos = ?`
-
-// fetch reads entries in the order asked. Nearly always nobody has cancelled
-// anything; then no entry is asked about it.
-func (s *Store) fetch(c *conn, at []stint.Position) ([]stint.Entry, error) {
-	cancels, err := c.found(anyCancelledSQL)
-	if err != nil {
-		return nil, err
-	}
-	q, err := c.prepare(fetchSQL)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]stint.Entry, 0, len(at))
-	for _, pos := range at {
-		q.int(1, int64(pos))
-		err := q.each(func(q *stmt) error {
-			entries = append(entries, stint.Entry{})
-			return s.scanEntry(c, q, &entries[len(entries)-1])
-		})
-		if err != nil {
-			return nil, fmt.Errorf("entry %d: %w", pos, err)
-		}
-	}
-	for i := range entries {
-		if !cancels {
-			break
-		}
-		if entries[i].Cancelled, err = c.found(cancelledSQL, int64(entries[i].ID)); err != nil {
-			return nil, err
-		}
-	}
-	return entries, nil
-}
-
-func (s *Store) scanEntry(c *conn, q *stmt, e *stint.Entry) (err error) {
-	e.Pos = stint.Position(q.ColumnInt64(0))
-	e.ID = stint.ID(q.ColumnInt64(1))
-	e.Queue = q.name(2)
-	e.Priority = q.ColumnInt(3)
-	e.Kind = q.name(4)
-	e.Attempt = q.ColumnInt(5)
-	e.Losses = q.ColumnInt(6)
-	e.Suspect = q.ColumnInt(7)
-	e.Ready = q.time(8)
-	e.Created = q.time(9)
-	e.Due = q.time(10)
-	if e.Retry, err = s.policies.read(c, q.ColumnInt64(11)); err != nil {
-		return err
-	}
-	e.Timeout = time.Duration(q.ColumnInt64(12)) * time.Microsecond
-	e.Args = q.json(13)
-	e.Metadata = q.json(14)
-	e.URN = q.ColumnText(16)
-	e.Source = q.ColumnText(17)
-	e.MaxLosses = q.maxLosses(18)
-	e.Provenance.Recovered = stint.ID(q.ColumnInt64(19))
-	e.Correlation = cmp.Or(q.ColumnText(20), e.ID.String())
-	e.StartBy = q.time(21)
-	if !q.isNull(22) {
-		e.Provenance.Schedule, e.Provenance.Nth, e.Provenance.Occurrence = q.name(22), q.ColumnInt64(23), q.time(24)
-	}
-	e.Tags, err = list[string](q, 15)
-	return err
 }

@@ -3,8 +3,11 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
 )
@@ -12,10 +15,11 @@ import (
 const (
 	claimExistsSQL = `select 1 from stint_claims where lane = ? and n = ? and nonce = ? and engine = ?`
 
-	recordSQL = `
+	recordNewSQL = `
 	insert into stint_executions (pos, job, attempt, nonce, engine, slot, started, finished, outcome, final, reason, result, error)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-	on conflict do nothing`
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+	recordSQL = recordNewSQL + ` on conflict do nothing`
 
 	originSQL = `select ifnull(job, pos), ifnull(body, pos) from stint_entries where pos = ?`
 )
@@ -37,15 +41,12 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 			}
 		}
 		r, err := c.recorder(engine, time.Now())
-		for i := range done {
-			if err != nil {
-				return false, err
-			}
-			var added bool
-			if added, err = r.record(&done[i]); added {
-				recorded++
-				wake = wake || done[i].Next != nil
-			}
+		for left := done; len(left) > 0 && err == nil; {
+			n := bulk(len(left), func(i int) int { return sizeOf(&left[i]) })
+			var added int
+			var more bool
+			added, more, err = r.recordAll(left[:n])
+			recorded, wake, left = recorded+added, wake || more, left[n:]
 		}
 		return wake, err
 	})
@@ -74,6 +75,71 @@ func (c *conn) recorder(engine stint.Token, now time.Time) (*recorder, error) {
 	}
 	deleted, err := c.found(repeatsSQL, int64(engine))
 	return &recorder{conn: c, engine: engine, now: now, cancels: cancels, deleted: deleted}, err
+}
+
+// recordAll records as many executions as one statement takes, and tells whether
+// any has a successor. Nearly always there are none of them yet, and nobody has
+// cancelled or deleted anything; then it needs not look at each.
+func (r *recorder) recordAll(done []stint.Execution) (recorded int, more bool, err error) {
+	if len(done) > 1 && !r.deleted && !r.cancels {
+		added, err := r.insertAll(done)
+		if err != nil {
+			return 0, false, err
+		}
+		if added {
+			for i := range done {
+				if x := &done[i]; x.Next != nil {
+					more = true
+					_, finished := span(x, r.now)
+					if err := r.succeed(x, finished, micro(r.now)); err != nil {
+						return 0, false, fmt.Errorf("position %d: %w", x.Pos, err)
+					}
+				}
+			}
+			return len(done), more, nil
+		}
+	}
+	for i := range done {
+		added, err := r.record(&done[i])
+		if err != nil {
+			return 0, false, err
+		}
+		if added {
+			recorded++
+			more = more || done[i].Next != nil
+		}
+	}
+	return recorded, more, nil
+}
+
+// sizeOf is how many bytes its texts have that may be long.
+func sizeOf(x *stint.Execution) int {
+	n := len(x.Result) + len(x.Reason)
+	if x.Error != nil {
+		n += len(x.Error.Message) + len(x.Error.Stack)
+	}
+	return n
+}
+
+// insertAll appends executions, all of them or, when one is there already or
+// cannot be stored, none.
+func (r *recorder) insertAll(done []stint.Execution) (added bool, err error) {
+	s, err := r.prepareRows(recordNewSQL, len(done))
+	if err != nil {
+		return false, err
+	}
+	for i := range done {
+		s.row(i)
+		if _, err := r.bind(s, &done[i]); err != nil {
+			return false, fmt.Errorf("position %d: %w", done[i].Pos, err)
+		}
+	}
+	if err := s.run(); errors.Is(err, sqlite3.CONSTRAINT) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("positions %d to %d: %w", done[0].Pos, done[len(done)-1].Pos, err)
+	}
+	return true, nil
 }
 
 // record appends one execution and its successor, unless it is there already.
@@ -121,6 +187,15 @@ func (r *recorder) insert(x *stint.Execution) (added bool, finished int64, err e
 	if err != nil {
 		return false, 0, err
 	}
+	if finished, err = r.bind(s, x); err != nil {
+		return false, 0, err
+	}
+	err = s.run()
+	return err == nil && r.db.Changes() > 0, finished, err
+}
+
+// bind binds the values of [recordSQL], and tells when the attempt ended.
+func (r *recorder) bind(s *stmt, x *stint.Execution) (int64, error) {
 	started, finished := span(x, r.now)
 	s.int(1, int64(x.Pos))
 	if int64(x.Job) == int64(x.Pos) {
@@ -147,12 +222,11 @@ func (r *recorder) insert(x *stint.Execution) (added bool, finished int64, err e
 	} else {
 		text, err := json.Marshal(x.Error)
 		if err != nil {
-			return false, 0, err
+			return 0, err
 		}
 		s.raw(13, text)
 	}
-	err = s.run()
-	return err == nil && r.db.Changes() > 0, finished, err
+	return finished, nil
 }
 
 // span turns this process's instants into what is stored: now, less their age

@@ -201,8 +201,8 @@ type maker struct {
 	nth, occurrence int64
 }
 
-func (m *maker) append(e *newEntry) (int64, error) {
-	made := *e
+func (m *maker) appendAll(all []newEntry) (int64, error) {
+	made := all[0] // there is one
 	made.schedule, made.nth, made.occurrence = m.schedule, m.nth, m.occurrence
 	if m.occurrence != 0 {
 		made.due = m.occurrence
@@ -210,5 +210,5 @@ func (m *maker) append(e *newEntry) (int64, error) {
 			made.startBy += m.occurrence - made.created
 		}
 	}
-	return m.direct.append(&made)
+	return m.direct.appendAll([]newEntry{made})
 }

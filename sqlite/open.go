@@ -127,7 +127,7 @@ func (s *Store) connect(ctx context.Context, writes bool) (*conn, error) {
 	if err != nil {
 		return nil, cmp.Or(s.inPlace(), translate(err))
 	}
-	c := &conn{db: db, named: s.named, tell: s.config.OnQuery, stmts: map[string]*stmt{}}
+	c := &conn{db: db, named: s.named, tell: s.config.OnQuery, stmts: map[statement]*stmt{}}
 	if err := c.settle(ctx, s.config, writes); err != nil {
 		_ = c.close()
 		return nil, translate(err)
@@ -165,11 +165,13 @@ func (c *conn) settle(ctx context.Context, config Config, writes bool) error {
 	}
 	// NORMAL would lose commits at a power cut. A WAL of 16 MB before each
 	// checkpoint, instead of 4, writes pages that many commits touch less
-	// often.
+	// often. A cache of 4 MB holds the ends of all tables, where everything
+	// is written; with 16 MB nothing was faster, and the process was as much
+	// larger.
 	return c.db.Exec(`
 		pragma synchronous = full;
 		pragma wal_autocheckpoint = 4000;
 		pragma journal_size_limit = 67108864;
-		pragma cache_size = -16000;
+		pragma cache_size = -4000;
 		pragma temp_store = memory`)
 }

@@ -45,8 +45,14 @@ func (p *policies) read(c *conn, id int64) (retry.Policy, error) {
 	if ok {
 		return policy, nil
 	}
+	return p.readNew(c, id)
+}
+
+// readNew reads a policy that is not remembered. It stands apart because what it
+// reads into is allocated, and read is called for each job.
+func (p *policies) readNew(c *conn, id int64) (policy retry.Policy, err error) {
 	found := false
-	err := c.query(readPolicySQL, []any{id}, func(s *stmt) error {
+	err = c.query(readPolicySQL, []any{id}, func(s *stmt) error {
 		found = true
 		return json.Unmarshal(s.ColumnRawText(0), &policy)
 	})

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -17,6 +18,8 @@ type stmt struct {
 	conn   *conn
 	source string
 	bound  []value // by parameter, from 1
+	rows   int     // that it inserts
+	base   int     // the parameters before those of the row that is being bound
 	names  map[string]string
 	err    error
 }
@@ -47,20 +50,26 @@ func (s *stmt) note(i int, v value, err error) {
 	s.bound[i] = v
 }
 
-// null, int, text and raw bind the i-th parameter.
+// row says which row is bound next, of those that the statement inserts.
+func (s *stmt) row(nth int) { s.base = nth * ((len(s.bound) - 1) / s.rows) }
+
+// null, int, text and raw bind the i-th parameter of the row.
 func (s *stmt) null(i int) {
+	i += s.base
 	if s.bound[i].kind != isNull {
 		s.note(i, value{kind: isNull}, s.BindNull(i))
 	}
 }
 
 func (s *stmt) int(i int, v int64) {
+	i += s.base
 	if b := &s.bound[i]; b.kind != isInt || b.num != v {
 		s.note(i, value{kind: isInt, num: v}, s.BindInt64(i, v))
 	}
 }
 
 func (s *stmt) text(i int, v string) {
+	i += s.base
 	if b := &s.bound[i]; b.kind != isText || b.text != v {
 		s.note(i, value{kind: isText, text: v}, s.BindText(i, v))
 	}
@@ -72,6 +81,7 @@ func (s *stmt) raw(i int, v json.RawMessage) {
 		s.null(i)
 		return
 	}
+	i += s.base
 	s.note(i, value{}, s.BindRawText(i, v))
 }
 
@@ -195,19 +205,28 @@ func (s *stmt) name(col int) string {
 
 // json copies a column; null is nil.
 func (s *stmt) json(col int) json.RawMessage {
-	if text := s.ColumnRawText(col); text != nil {
-		return append(make(json.RawMessage, 0, len(text)), text...)
+	if s.isNull(col) {
+		return nil // one call instead of two
 	}
-	return nil
+	return json.RawMessage(bytes.Clone(s.ColumnRawText(col)))
+}
+
+// words copies a text; null is empty.
+func (s *stmt) words(col int) string {
+	if s.isNull(col) {
+		return ""
+	}
+	return s.ColumnText(col)
 }
 
 // list reads a column that holds a JSON array; null is nil.
 func list[T any](s *stmt, col int) ([]T, error) {
+	if s.isNull(col) {
+		return nil, nil
+	}
 	var v []T
-	if text := s.ColumnRawText(col); text != nil {
-		if err := json.Unmarshal(text, &v); err != nil {
-			return nil, fmt.Errorf("column %s: %w", s.ColumnName(col), err)
-		}
+	if err := json.Unmarshal(s.ColumnRawText(col), &v); err != nil {
+		return nil, fmt.Errorf("column %s: %w", s.ColumnName(col), err)
 	}
 	return v, nil
 }

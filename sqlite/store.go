@@ -51,7 +51,9 @@ type Config struct {
 	// caller's transaction are the caller's to see. Nil costs nothing.
 	OnQuery func(stint.Query)
 
-	// Readers is how many connections read at once, by default 4.
+	// Readers is how many connections read at once, by default 4. Each is opened
+	// when it is needed first, and keeps up to 2 MB of the file's pages in memory;
+	// the one that writes keeps up to 4 MB.
 	Readers int
 }
 

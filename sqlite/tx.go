@@ -39,7 +39,7 @@ func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 	if err := s.sameDatabase(ctx, h); err != nil {
 		return nil, err
 	}
-	p := &inTx{ctx: ctx, tx: h, named: s.named}
+	p := &inTx{ctx: ctx, tx: h, named: s.named, inserts: map[int]*sql.Stmt{}}
 	defer p.close()
 	receipts := make([]stint.Receipt, len(jobs))
 	if err := storeJobs(ctx, p, jobs, receipts, (&laneCache{}).normal); err != nil {
@@ -77,27 +77,55 @@ func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
 // inTx is an appender in a caller's transaction. It uses nothing that a
 // driver could lack.
 type inTx struct {
-	ctx    context.Context
-	tx     *sql.Tx
-	named  func(string) string
-	insert *sql.Stmt // appendSQL, once it was needed
+	ctx     context.Context
+	tx      *sql.Tx
+	named   func(string) string
+	inserts map[int]*sql.Stmt // appendSQL of so many rows, once it was needed
+	values  []any
 }
 
-func (p *inTx) append(e *newEntry) (int64, error) {
-	if p.insert == nil {
-		var err error
-		if p.insert, err = p.tx.PrepareContext(p.ctx, p.named(appendSQL)); err != nil {
+func (p *inTx) appendAll(all []newEntry) (last int64, err error) {
+	for len(all) > 0 {
+		n := bulk(len(all), func(i int) int { return all[i].size() })
+		insert, err := p.insert(n)
+		if err != nil {
 			return 0, err
 		}
+		p.values = p.values[:0]
+		for i := range n {
+			p.values = append(p.values, all[i].values()...)
+		}
+		r, err := insert.ExecContext(p.ctx, p.values...)
+		if err != nil {
+			return 0, err
+		}
+		if last, err = r.LastInsertId(); err != nil {
+			return 0, err
+		}
+		all = all[n:]
 	}
-	r, err := p.insert.ExecContext(p.ctx, int64(e.lane), e.created, nilInt(e.job), nilInt(e.body), nilInt(e.due),
+	return last, nil
+}
+
+func (p *inTx) insert(rows int) (*sql.Stmt, error) {
+	if s := p.inserts[rows]; s != nil {
+		return s, nil
+	}
+	s, err := p.tx.PrepareContext(p.ctx, repeated(p.named(appendSQL), rows))
+	if err == nil {
+		p.inserts[rows] = s
+	}
+	return s, err
+}
+
+// values are the values of [appendSQL].
+func (e *newEntry) values() []any {
+	return []any{
+		int64(e.lane), e.created, nilInt(e.job), nilInt(e.body), nilInt(e.due),
 		nilInt(e.policy), nilInt(e.timeout), e.attempt, e.priority, e.losses, e.suspect, e.maxLosses, e.queue, e.kind,
 		nilText(string(e.args)), nilText(e.tags), nilText(e.urn), nilText(e.source), nilText(string(e.metadata)), nilInt(flag(e.faulty)),
-		nilInt(e.recovered), nilText(e.correlation), nilInt(e.startBy), nilText(e.schedule), nilInt(e.nth), nilInt(e.occurrence))
-	if err != nil {
-		return 0, err
+		nilInt(e.recovered), nilText(e.correlation), nilInt(e.startBy), nilText(e.schedule), nilInt(e.nth), nilInt(e.occurrence),
 	}
-	return r.LastInsertId()
 }
 
 func (p *inTx) run(text string, args ...any) error {
@@ -114,8 +142,8 @@ func (p *inTx) holder(key string) (h keyHolder, err error) {
 }
 
 func (p *inTx) close() {
-	if p.insert != nil {
-		_ = p.insert.Close()
+	for _, s := range p.inserts {
+		_ = s.Close()
 	}
 }
 

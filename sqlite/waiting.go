@@ -77,19 +77,20 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		return nil, err
 	}
 	lanes := laneCache{}
+	entries := make([]newEntry, len(moved))
 	for i := range moved {
 		w := &moved[i]
 		if _, err := c.exec(promotedSQL, w.job); err != nil {
 			return nil, err
 		}
-		_, err := c.append(&newEntry{
+		entries[i] = newEntry{
 			lane: lanes.normal(w.queue, w.priority), created: now, job: w.job, body: w.body, due: w.due,
 			attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind,
 			faulty: w.faulty,
-		})
-		if err != nil {
-			return nil, err
 		}
+	}
+	if _, err := c.appendAll(entries); err != nil {
+		return nil, err
 	}
 	return moved, nil
 }

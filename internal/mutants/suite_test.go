@@ -156,7 +156,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "SQLite accepts an outcome once or fails", file: "sqlite/finish.go",
-		old: "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)\n\ton conflict do nothing`", new: "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`",
+		old: "recordNewSQL + ` on conflict do nothing`", new: "recordNewSQL",
 		test: "sqlite TestConformance/Finish/Repeating a batch changes nothing and counts nothing",
 	},
 	{
@@ -328,7 +328,7 @@ var mutants = []mutant{
 		test: "sqlite TestConformance/Complete/A job that ended and was deleted is not brought back, and nothing of the transaction stays",
 	},
 	{
-		name: "SQLite's claims do not look for cancellations", file: "sqlite/entry.go",
+		name: "SQLite's claims do not look for cancellations", file: "sqlite/fetch.go",
 		old: `if !cancels {`, new: `if cancels || true {`,
 		test: "sqlite TestConformance/CancelRace/A job that is cancelled while it is promoted does not run",
 	},
