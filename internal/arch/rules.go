@@ -37,6 +37,7 @@ var ranks = map[string]int{
 	"internal/pgtest":       0,
 	"internal/pgtest/fetch": 0,
 	"internal/arch":         0,
+	"internal/contest":      0,
 	"internal/model":        0,
 	"internal/mutants":      0,
 	"internal/pages":        0,
