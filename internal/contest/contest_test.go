@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -107,7 +108,7 @@ type memory struct {
 	waiting []int
 	done    int
 
-	double, forget bool
+	double, forget, hang bool
 }
 
 func (m *memory) Enqueue(_ context.Context, first, n int) error {
@@ -121,6 +122,9 @@ func (m *memory) Enqueue(_ context.Context, first, n int) error {
 
 func (m *memory) Work(_ context.Context, handle func(int)) (func() error, error) {
 	for i, n := range m.waiting {
+		if m.hang && i == 50 {
+			break
+		}
 		if handle(n); m.double && i == 0 {
 			handle(n)
 		}
@@ -164,4 +168,13 @@ func TestBurnRefusesTheFiguresOfAQueueThatDoublesOrForgets(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestBurnDoesNotWaitForeverForWorkersThatDied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := contest.Burn(t.Context(), &memory{hang: true}, 100, contest.Bulk{})
+		if err == nil || !strings.Contains(err.Error(), "no job ran for 30s, after 50 had") {
+			t.Errorf("the error is %v", err)
+		}
+	})
 }

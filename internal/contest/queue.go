@@ -114,14 +114,33 @@ func workOff(ctx context.Context, q Queue, n int) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-done:
-		err = stop()
-	case <-ctx.Done():
-		err = errors.Join(context.Cause(ctx), stop())
-	}
+	err = errors.Join(await(ctx, done, &ran), stop())
 	if again := twice.Load(); err == nil && again > 0 {
 		err = fmt.Errorf("%d jobs ran twice, or were never enqueued", again)
 	}
 	return err
+}
+
+// patience is how long a queue that has work may do nothing.
+const patience = 30 * time.Second
+
+// await returns when done is closed, or with why it will not be: a queue whose
+// workers died says nothing.
+func await(ctx context.Context, done <-chan struct{}, ran *atomic.Int64) error {
+	tick := time.NewTicker(patience)
+	defer tick.Stop()
+	for last := int64(-1); ; {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			now := ran.Load()
+			if now == last {
+				return fmt.Errorf("no job ran for %v, after %d had", patience, now)
+			}
+			last = now
+		}
+	}
 }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+
+	"github.com/stint-go/stint/internal/contest"
+)
+
+// contestant is a queue at some settings.
+type contestant struct {
+	name     string
+	settings string // what a reader must know to do the same
+	bulk     contest.Bulk
+
+	// open makes its tables in an empty database. Close of the queue closes
+	// every connection.
+	open func(ctx context.Context, url string) (contest.Queue, error)
+}
+
+// args are those of a job, the same for everyone.
+type args struct {
+	N int `json:"n"`
+}
+
+// on opens the contestant on a database of its own, hands it to f, and drops the
+// database.
+func (c contestant) on(ctx context.Context, s *server, f func(q contest.Queue, url string) error) error {
+	return s.database(ctx, func(url string) error {
+		q, err := c.open(ctx, url)
+		if err != nil {
+			return err
+		}
+		err = f(q, url)
+		if closed := q.Close(); err == nil {
+			err = closed
+		}
+		return err
+	})
+}
