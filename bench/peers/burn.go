@@ -22,11 +22,19 @@ func burn(s *server, o options) contest.Bout {
 		riverDefault.contestant("River, defaults"),
 		rows("rows", 4, 500),
 	} {
-		b.Entrants = append(b.Entrants, contest.Entrant{Name: c.name, Settings: c.settings, Turn: func(ctx context.Context) (contest.Figures, error) {
-			return burnTurn(ctx, s, c, o.jobs)
-		}})
+		b.Entrants = append(b.Entrants, burnEntrant(s, o, c))
 	}
 	return b
+}
+
+func burnEntrant(s *server, o options, c contestant) contest.Entrant {
+	n := o.jobs
+	if c.slow {
+		n = max(1, n/10)
+	}
+	return contest.Entrant{Name: c.name, Settings: c.settings, Turn: func(ctx context.Context) (contest.Figures, error) {
+		return burnTurn(ctx, s, c, n)
+	}}
 }
 
 func burnTurn(ctx context.Context, s *server, c contestant, n int) (f contest.Figures, err error) {

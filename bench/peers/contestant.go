@@ -11,6 +11,7 @@ type contestant struct {
 	name     string
 	settings string // what a reader must know to do the same
 	bulk     contest.Bulk
+	slow     bool // a tenth of the jobs tells as much, in a bearable time
 
 	// open makes its tables in an empty database. Close of the queue closes
 	// every connection.

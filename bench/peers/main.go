@@ -48,15 +48,16 @@ type options struct {
 	series   string // the path of the plot and its figures, without the ending
 }
 
-// bouts are all that there are, in their order.
-var bouts = []string{"burn", "pinned", "single", "latency"}
+// bouts are all that there are, in their order; the last is held only when it is
+// asked for.
+var bouts = []string{"burn", "pinned", "single", "latency", "tune"}
 
 func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
 	f.SetOutput(errs)
-	only := strings.Join(bouts, ",")
+	only := strings.Join(bouts[:len(bouts)-1], ",")
 	f.StringVar(&o.db, "db", "", "URL of a PostgreSQL server where databases may be created (default: one is started, and removed)")
-	f.StringVar(&only, "only", only, "which bouts")
+	f.StringVar(&only, "only", only, "which bouts; tune, too, looks for River's best settings")
 	f.IntVar(&o.runs, "runs", 5, "how many rounds of each bout")
 	f.IntVar(&o.jobs, "jobs", 200_000, "how many jobs burn")
 	f.DurationVar(&o.duration, "duration", 2*time.Minute, "how long each turn of pinned takes")
@@ -119,7 +120,7 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) (err erro
 		return err
 	}
 	record := &recording{}
-	for _, b := range []contest.Bout{burn(s, o), pinned(s, o, record), single(s, o), latency(s, o)} {
+	for _, b := range []contest.Bout{burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), tune(s, o)} {
 		if !slices.Contains(o.only, b.Name) {
 			continue
 		}
