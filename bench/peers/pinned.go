@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/internal/pgload"
 )
 
 // pinned is the bout of a database that cannot clean up: a snapshot and an idle
@@ -20,10 +20,7 @@ func pinned(s *server, o options, record *recording) contest.Bout {
 			o.duration),
 		Figures: []contest.Figure{{Name: whole}, {Name: end}},
 	}
-	for _, e := range []struct {
-		contestant
-		pin bool
-	}{
+	for _, e := range []pinnedOne{
 		{stintDefault, true},
 		{riverBest.contestant("River, tuned"), true},
 		{stintDefault, false},
@@ -35,14 +32,7 @@ func pinned(s *server, o options, record *recording) contest.Bout {
 		}
 		b.Entrants = append(b.Entrants, contest.Entrant{Name: name, Settings: e.settings, Turn: func(ctx context.Context) (f contest.Figures, err error) {
 			err = e.on(ctx, s, func(q contest.Queue, url string) error {
-				if e.pin {
-					release, err := pinHorizon(ctx, url)
-					if err != nil {
-						return err
-					}
-					defer release()
-				}
-				series, err := contest.Steady(ctx, q, contest.Steadily{Duration: o.duration, Slice: slice, Bulk: e.bulk})
+				series, err := e.steady(ctx, o, q, url)
 				if err != nil {
 					return err
 				}
@@ -56,31 +46,20 @@ func pinned(s *server, o options, record *recording) contest.Bout {
 	return b
 }
 
-// pinHorizon holds a snapshot and an idle transaction that has written, until it
-// is released.
-func pinHorizon(ctx context.Context, url string) (release func(), err error) {
-	var held []*pgx.Conn
-	release = func() {
-		for _, c := range held {
-			_ = c.Close(context.WithoutCancel(ctx))
+// pinnedOne is a contestant with or without what is held open.
+type pinnedOne struct {
+	contestant
+	pin bool
+}
+
+func (e pinnedOne) steady(ctx context.Context, o options, q contest.Queue, url string) (series []float64, err error) {
+	if e.pin {
+		hold, held := pgload.PinHorizon(ctx, url)
+		if held != nil {
+			return nil, held
 		}
+		// A turn in which it was not held all the time does not count.
+		defer func() { err = errors.Join(err, hold.Close()) }()
 	}
-	for _, what := range [][]string{
-		{"begin isolation level repeatable read", "select 1"},
-		{"begin", "select pg_current_xact_id()"},
-	} {
-		c, err := pgx.Connect(ctx, url)
-		if err != nil {
-			release()
-			return nil, err
-		}
-		held = append(held, c)
-		for _, statement := range append([]string{"set idle_in_transaction_session_timeout = 0"}, what...) {
-			if _, err := c.Exec(ctx, statement); err != nil {
-				release()
-				return nil, err
-			}
-		}
-	}
-	return release, nil
+	return contest.Steady(ctx, q, contest.Steadily{Duration: o.duration, Slice: slice, Bulk: e.bulk})
 }

@@ -119,9 +119,3 @@ func (s *server) connected(ctx context.Context, f func(*pgx.Conn) error) error {
 	defer c.Close(context.WithoutCancel(ctx))
 	return f(c)
 }
-
-// written is where the server's log of changes ends, in bytes.
-func (s *server) written(ctx context.Context) (bytes int64, err error) {
-	err = s.ask(ctx, "select (pg_current_wal_insert_lsn() - '0/0')::bigint", &bytes)
-	return bytes, err
-}

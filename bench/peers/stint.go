@@ -26,7 +26,7 @@ var stintDefault = contestant{
 func stintSingle(workers int) contestant {
 	return contestant{
 		name:     "stint",
-		settings: "an engine with 1 slot and connections of its own for each worker; each claim takes 1 job",
+		settings: "each worker with a store and connections of its own; a claim takes 1 job, outcomes are recorded in batches of what gathered meanwhile",
 		open: func(ctx context.Context, url string) (contest.Queue, error) {
 			store, err := postgres.Open(ctx, url)
 			if err != nil {
@@ -34,9 +34,12 @@ func stintSingle(workers int) contestant {
 			}
 			more := func(ctx context.Context) (stint.Store, func(), error) {
 				store, err := postgres.Open(ctx, url)
-				return oneAtATime{store}, store.Close, err
+				if err != nil {
+					return nil, nil, err
+				}
+				return store, store.Close, nil
 			}
-			return load.NewQueue(oneAtATime{store}, load.QueueOptions{Engines: workers, Slots: 1, Open: more}, closing(store)), nil
+			return load.NewQueue(store, load.QueueOptions{Engines: workers, Open: more, OneByOne: true}, closing(store)), nil
 		},
 	}
 }
@@ -46,12 +49,4 @@ func closing(s *postgres.Store) func() error {
 		s.Close()
 		return nil
 	}
-}
-
-// oneAtATime claims one job, however many an engine asks for.
-type oneAtATime struct{ *postgres.Store }
-
-func (s oneAtATime) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
-	req.Max = 1
-	return s.Store.Claim(ctx, req)
 }

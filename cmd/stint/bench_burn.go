@@ -23,6 +23,7 @@ type burnReport struct {
 
 func (a *app) benchBurnCommand() *cobra.Command {
 	o := load.BurnOptions{}
+	var held holdFlags
 	cmd := a.withJSON(a.does(&cobra.Command{
 		Use:     "burn",
 		Short:   "Measure how many jobs per second can be enqueued and worked",
@@ -30,24 +31,27 @@ func (a *app) benchBurnCommand() *cobra.Command {
 		Example: "  stint bench burn -n 1000000 --db postgres:///app --engines 2",
 		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		for _, f := range []struct {
-			name  string
-			value int
-			least int
-		}{{"n", o.N, 1}, {"engines", o.Engines, 1}, {"slots", o.Slots, 0}, {"batch", o.Batch, 1}, {"producers", o.Producers, 1}} {
-			if f.value < f.least {
-				return usagef("--%s: %d is less than %d", f.name, f.value, f.least)
-			}
+		err := atLeast(
+			least{"n", o.N, 1}, least{"engines", o.Engines, 1}, least{"slots", o.Slots, 0}, least{"batch", o.Batch, 1}, least{"producers", o.Producers, 1},
+		)
+		if err != nil {
+			return err
+		}
+		if err = held.check(a.db); err != nil {
+			return err
 		}
 		var report burnReport
-		err := a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
+		err = a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
 			o.Meter, o.Open = &load.Meter{}, g.opener
 			s := a.settings(ctx, g)
 			s["engines"], s["slots"], s["batch"], s["producers"] = o.Engines, cmp.Or(o.Slots, 4*runtime.GOMAXPROCS(0)), o.Batch, o.Producers
+			held.tell(s)
 			report.Settings = s
 			defer a.showProgress(o.Meter, o.N)()
-			report.BurnResult, err = load.Burn(ctx, g.roles, o)
-			return err
+			return held.during(ctx, g, o.Engines, func(ctx context.Context) error {
+				report.BurnResult, err = load.Burn(ctx, g.roles, o)
+				return err
+			})
 		})
 		if err != nil {
 			return err
@@ -61,6 +65,7 @@ func (a *app) benchBurnCommand() *cobra.Command {
 	flags.IntVar(&o.Slots, "slots", 0, "how many jobs each runs at once (default 4 for each processor)")
 	flags.IntVar(&o.Batch, "batch", 5000, "how many jobs are enqueued at a time")
 	flags.IntVar(&o.Producers, "producers", 2, "how many enqueue side by side")
+	held.add(flags)
 	return cmd
 }
 

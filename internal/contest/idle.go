@@ -60,7 +60,7 @@ func Idle(ctx context.Context, q Queue, rate float64, duration time.Duration) (F
 	}
 	all := make([]float64, 0, n-warmUp)
 	for i := warmUp; i < n; i++ {
-		all = append(all, (time.Duration(began[i].Load()) - called[i]).Seconds()*1000)
+		all = append(all, (time.Duration(began[i].Load())-called[i]).Seconds()*1000)
 	}
 	return Figures{"p50 ms": quantile(all, 0.50), "p99 ms": quantile(all, 0.99)}, stop()
 }

@@ -37,14 +37,19 @@ type Bulk struct {
 	Producers int // side by side: 2
 }
 
-// BurnFigures are what [Burn] measures.
-var BurnFigures = []Figure{{Name: "enqueue/s"}, {Name: "work/s"}}
+// BurnFigures are what [Burn] measures. Where the system tells what processor
+// time this process used, that is one: unlike the rates it hardly depends on what
+// else the machine does.
+var BurnFigures = []Figure{{Name: "enqueue/s"}, {Name: "work/s"}, {Name: ownCPU, LessIsMore: true}}
+
+const ownCPU = "CPU µs/job"
 
 // Burn enqueues n jobs that do nothing and has them worked off, one after the
 // other: enqueuing until the last batch is durable, working from the start of
 // the workers until the last outcome is. It fails unless every job ran once and
 // is in the history.
 func Burn(ctx context.Context, q Queue, n int, bulk Bulk) (Figures, error) {
+	usedBefore, _ := processTime()
 	begin := time.Now()
 	if err := bulk.Enqueue(ctx, q, n); err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
@@ -55,11 +60,15 @@ func Burn(ctx context.Context, q Queue, n int, bulk Bulk) (Figures, error) {
 		return nil, fmt.Errorf("work: %w", err)
 	}
 	worked := time.Since(begin)
+	f := Figures{"enqueue/s": float64(n) / enqueued.Seconds(), "work/s": float64(n) / worked.Seconds()}
+	if used, ok := processTime(); ok {
+		f[ownCPU] = float64((used - usedBefore).Microseconds()) / float64(n)
+	}
 	completed, err := q.Completed(ctx)
 	if err == nil && completed != n {
 		err = fmt.Errorf("of %d jobs the history has %d", n, completed)
 	}
-	return Figures{"enqueue/s": float64(n) / enqueued.Seconds(), "work/s": float64(n) / worked.Seconds()}, err
+	return f, err
 }
 
 // Enqueue stores jobs 0 to n-1 in batches.

@@ -2,6 +2,10 @@ package load
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
@@ -14,6 +18,10 @@ type QueueOptions struct {
 	Engines int    // 1
 	Slots   int    // of each engine: the engine's default
 	Open    Opener // a store for each engine but the first; nil: all share one
+
+	// OneByOne says that each claim takes one job, as those of engines do whose
+	// jobs take their time.
+	OneByOne bool
 }
 
 // Queue is stint in a contest with other queues.
@@ -55,6 +63,9 @@ func (q *Queue) Enqueue(ctx context.Context, first, n int) error {
 
 // Work implements [contest.Queue].
 func (q *Queue) Work(ctx context.Context, handle func(n int)) (stop func() error, err error) {
+	if q.o.OneByOne {
+		return q.workOneByOne(ctx, handle)
+	}
 	mux := stint.NewMux()
 	stint.Handle(mux, numberedKind, func(_ context.Context, _ *stint.Job, args numbered) error {
 		handle(args.N)
@@ -65,6 +76,39 @@ func (q *Queue) Work(ctx context.Context, handle func(n int)) (stop func() error
 		return nil, err
 	}
 	return f.stop, nil
+}
+
+// workOneByOne works as engines of one slot whose claims take one job.
+func (q *Queue) workOneByOne(ctx context.Context, handle func(n int)) (stop func() error, err error) {
+	var enough atomic.Bool
+	work := func(e *stint.Entry) error {
+		var a numbered
+		err := json.Unmarshal(e.Args, &a)
+		handle(a.N)
+		return err
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, q.o.Engines)
+	stop = func() error {
+		enough.Store(true)
+		wg.Wait()
+		return errors.Join(errs...)
+	}
+	ctx = context.WithoutCancel(ctx) // only stop ends the work
+	for i := range q.o.Engines {
+		store, closeStore := q.store, func() {}
+		if i > 0 && q.o.Open != nil {
+			if store, closeStore, err = q.o.Open(ctx); err != nil {
+				return nil, errors.Join(err, stop())
+			}
+		}
+		wg.Go(func() {
+			defer closeStore()
+			more := func() bool { return !enough.Load() }
+			errs[i] = newClaimant(store, numberedKind.Declaration(), more, work).run(ctx, i+1)
+		})
+	}
+	return stop, nil
 }
 
 // Completed implements [contest.Queue].
