@@ -15,12 +15,13 @@ import (
 )
 
 // backliteBest is backlite with what was fastest of all that was tried.
-func backliteBest(workers int) contestant {
+func backliteBest(workers, conns int) contestant {
 	return contestant{
 		name:     "backlite",
-		settings: fmt.Sprintf("Add of 5,000; %d workers; completed tasks retained for ever with their data; mattn/go-sqlite3, 1 connection", workers),
+		workers:  workers,
+		settings: fmt.Sprintf("Add of 5,000; %d workers; completed tasks retained for ever with their data; mattn/go-sqlite3, connections: %d", workers, conns),
 		open: func(ctx context.Context, path string) (contest.Queue, error) {
-			db, err := openFile(ctx, path, 1)
+			db, err := openFile(ctx, path, conns)
 			if err != nil {
 				return nil, err
 			}

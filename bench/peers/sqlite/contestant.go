@@ -16,6 +16,7 @@ import (
 type contestant struct {
 	name     string
 	settings string // what a reader must know to do the same
+	workers  int    // of a peer
 
 	// open makes its tables in a new file. Close of the queue closes the file.
 	open func(ctx context.Context, path string) (contest.Queue, error)

@@ -18,12 +18,13 @@ import (
 
 // riverBest is River with what was fastest of all that was tried. One
 // connection is what its driver advises.
-func riverBest(workers int) contestant {
+func riverBest(workers, conns int) contestant {
 	return contestant{
 		name:     "River",
-		settings: fmt.Sprintf("InsertManyFast of 5,000; %d workers, fetch cooldown 1ms, poll 10ms; mattn/go-sqlite3, 1 connection", workers),
+		workers:  workers,
+		settings: fmt.Sprintf("InsertManyFast of 5,000; %d workers, fetch cooldown 1ms, poll 10ms; mattn/go-sqlite3, connections: %d", workers, conns),
 		open: func(ctx context.Context, path string) (contest.Queue, error) {
-			db, err := openFile(ctx, path, 1)
+			db, err := openFile(ctx, path, conns)
 			if err != nil {
 				return nil, err
 			}
