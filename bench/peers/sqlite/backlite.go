@@ -15,13 +15,12 @@ import (
 )
 
 // backliteBest is backlite with what was fastest of all that was tried.
-func backliteBest(workers, conns int) contestant {
+func backliteBest(workers int) contestant {
 	return contestant{
 		name:     "backlite",
-		workers:  workers,
-		settings: fmt.Sprintf("Add of 5,000; %d workers; completed tasks retained for ever with their data; mattn/go-sqlite3, connections: %d", workers, conns),
+		settings: fmt.Sprintf("Add of 5,000; %d workers; completed tasks retained for ever with their data; mattn/go-sqlite3, 1 connection", workers),
 		open: func(ctx context.Context, path string) (contest.Queue, error) {
-			db, err := openFile(ctx, path, conns)
+			db, err := openFile(ctx, path)
 			if err != nil {
 				return nil, err
 			}

@@ -16,7 +16,6 @@ import (
 type contestant struct {
 	name     string
 	settings string // what a reader must know to do the same
-	workers  int    // of a peer
 
 	// open makes its tables in a new file. Close of the queue closes the file.
 	open func(ctx context.Context, path string) (contest.Queue, error)
@@ -50,14 +49,15 @@ func (c contestant) on(ctx context.Context, dir string, f func(q contest.Queue) 
 }
 
 // openFile opens a file for the peers: each commit is flushed to the disk, as
-// stint's are. It refuses a driver that did not understand so.
-func openFile(ctx context.Context, path string, conns int) (*sql.DB, error) {
+// stint's are. It refuses a driver that did not understand so. With more than one
+// connection both peers fail now and then, as the database is locked.
+func openFile(ctx context.Context, path string) (*sql.DB, error) {
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_journal_mode=WAL&_synchronous=FULL&_busy_timeout=10000&_txlock=immediate"
 	db, err := sql.Open("sqlite3", dsn)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(conns)
+	db.SetMaxOpenConns(1)
 	var journal string
 	var synchronous int
 	err = db.QueryRowContext(ctx, "select journal_mode, synchronous from pragma_journal_mode, pragma_synchronous").Scan(&journal, &synchronous)

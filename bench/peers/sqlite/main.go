@@ -80,7 +80,7 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all := []contestant{stintDefault, riverBest(riverWorkers, 1), backliteBest(backliteWorkers, 1)}
+	all := []contestant{stintDefault, riverBest(riverWorkers), backliteBest(backliteWorkers)}
 	if o.tune {
 		all = others()
 	}

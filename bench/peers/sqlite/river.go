@@ -18,13 +18,12 @@ import (
 
 // riverBest is River with what was fastest of all that was tried. One
 // connection is what its driver advises.
-func riverBest(workers, conns int) contestant {
+func riverBest(workers int) contestant {
 	return contestant{
 		name:     "River",
-		workers:  workers,
-		settings: fmt.Sprintf("InsertManyFast of 5,000; %d workers, fetch cooldown 1ms, poll 10ms; mattn/go-sqlite3, connections: %d", workers, conns),
+		settings: fmt.Sprintf("InsertManyFast of 5,000; %d workers, fetch cooldown 1ms, poll 10ms; mattn/go-sqlite3, 1 connection", workers),
 		open: func(ctx context.Context, path string) (contest.Queue, error) {
-			db, err := openFile(ctx, path, conns)
+			db, err := openFile(ctx, path)
 			if err != nil {
 				return nil, err
 			}
