@@ -32,6 +32,9 @@ func (a *app) benchCommand() *cobra.Command {
 		a.benchBurnCommand(),
 		a.benchSteadyCommand(),
 		a.benchLatencyCommand(),
+		a.benchSingleCommand(),
+		a.benchMixCommand(),
+		a.benchLimitCommand(),
 	)
 }
 

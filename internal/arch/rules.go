@@ -47,6 +47,7 @@ var ranks = map[string]int{
 	"internal/schemapage":   0,
 
 	"internal/duration": -1,
+	"internal/named":    -1,
 }
 
 // owners are packages that may import one package of their own rank, because they are a part of it.

@@ -54,10 +54,10 @@ type BurnResult struct {
 	// jobs take long. These engines have nothing to do between two claims.
 	OneByOne bool `json:"one_by_one,omitempty"`
 
-	// SlotUtilisation is the part of the time that slots had a job in hand,
+	// Utilization is the part of the time that slots had a job in hand,
 	// from the first start to the last end; of jobs that take no time it says
 	// nothing and is 0.
-	SlotUtilisation float64 `json:"slot_utilisation,omitempty"`
+	Utilization float64 `json:"slot_utilization,omitempty"`
 
 	Verified bool `json:"verified"` // the store says that each job completed
 }
@@ -135,54 +135,49 @@ func enqueueAll(ctx context.Context, store stint.Enqueuer, n int, o BurnOptions,
 }
 
 func (r *BurnResult) workAll(ctx context.Context, store stint.Store, o BurnOptions, meter *Meter) error {
-	done := make(chan struct{})
-	mux, busy := stint.NewMux(), newBusy()
-	mux.Add(noop, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
-		if meter.Started.Add(1) == int64(o.N) {
-			close(done)
-		}
-		if o.Work > 0 {
-			defer busy.begin()()
-			pause(ctx, o.Work)
-		}
-		return nil, nil
-	})
+	o.Slots = cmp.Or(o.Slots, engine.DefaultSlots())
+	w := &burning{BurnOptions: o, meter: meter, done: make(chan struct{})}
+	mux := stint.NewMux()
+	mux.Add(noop, w.handle)
 	f, err := startFleet(ctx, store, o.Open, o.Engines, mux, engine.Config{Slots: o.Slots})
 	if err != nil {
 		return err
 	}
-	waited := f.wait(ctx, done)
+	waited := f.wait(ctx, w.done)
 	stopped := f.stop()
-	r.SlotUtilisation = busy.utilisation(o.Engines * cmp.Or(o.Slots, engine.DefaultSlots()))
+	r.Utilization = w.from.until(w.to, o.Engines*o.Slots)
 	return cmp.Or(waited, stopped)
 }
 
-// busy adds up how long slots have a job in hand.
-type busy struct {
-	base        time.Time
-	sum         atomic.Int64 // nanoseconds
-	first, last atomic.Int64 // nanoseconds after base; first is 0 until something began
+// burning is what the handlers of a burn share.
+type burning struct {
+	BurnOptions
+	meter *Meter
+	done  chan struct{} // closed when every job has started
+
+	// Of jobs that take time. From and to are written once each, and read when
+	// the engines have stopped.
+	ended    atomic.Int64
+	slots    usage
+	begun    sync.Once
+	from, to reading
 }
 
-func newBusy() *busy { return &busy{base: time.Now()} }
-
-// begin notes that a job began, and returns what notes its end.
-func (b *busy) begin() (end func()) {
-	began := int64(time.Since(b.base))
-	b.first.CompareAndSwap(0, began)
-	return func() {
-		ended := int64(time.Since(b.base))
-		b.sum.Add(ended - began)
-		raise(&b.last, ended)
+func (w *burning) handle(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	if w.meter.Started.Add(1) == int64(w.N) {
+		close(w.done)
 	}
-}
-
-// utilisation is what part of the time of so many slots that was.
-func (b *busy) utilisation(slots int) float64 {
-	if span := b.last.Load() - b.first.Load(); span > 0 {
-		return float64(b.sum.Load()) / float64(span) / float64(slots)
+	if w.Work == 0 {
+		return nil, nil
 	}
-	return 0
+	w.begun.Do(func() { w.from = w.slots.read() })
+	w.slots.enter()
+	pause(ctx, w.Work)
+	w.slots.leave()
+	if w.ended.Add(1) == int64(w.N) {
+		w.to = w.slots.read()
+	}
+	return nil, nil
 }
 
 // countBefore counts what is in a store that is to be burnt in.

@@ -32,6 +32,7 @@ type LatencyResult struct {
 	FromCall    Quantiles  `json:"enqueue_to_start_ms"` // from when Enqueue was called
 	FromReturn  Quantiles  `json:"return_to_start_ms"`  // from when it returned; negative when the handler was first
 	EnqueueTook Quantiles  `json:"enqueue_ms"`          // the call itself
+	FloorN      int        `json:"floor_n,omitempty"`   // rounds of the floor between them
 	Floor       *Quantiles `json:"floor_ms,omitempty"`
 	Ratio       *Quantiles `json:"ratio,omitempty"` // of FromCall to Floor: no times
 	Lateness    *Lateness  `json:"lateness,omitempty"`
@@ -205,7 +206,7 @@ func (l *latency) summarize() LatencyResult {
 	}
 	r := LatencyResult{N: len(call), FromCall: quantiles(fromCall), FromReturn: quantiles(fromReturn), EnqueueTook: quantiles(call)}
 	if len(l.floor) > 0 {
-		r.Floor = new(quantiles(l.floor))
+		r.FloorN, r.Floor = len(l.floor), new(quantiles(l.floor))
 		r.Ratio = new(r.FromCall.over(*r.Floor))
 	}
 	return r

@@ -206,9 +206,11 @@ func conclude(all []Interval) SteadyResult {
 	rates := make([]float64, len(all))
 	for i, x := range all {
 		rates[i] = x.WorkedPerSecond
-		r.EnqueuedPerSecond += x.EnqueuedPerSecond * x.Seconds / last.At
-		r.WorkedPerSecond += x.WorkedPerSecond * x.Seconds / last.At
+		r.EnqueuedPerSecond += x.EnqueuedPerSecond * x.Seconds
+		r.WorkedPerSecond += x.WorkedPerSecond * x.Seconds
 	}
+	r.EnqueuedPerSecond /= last.At
+	r.WorkedPerSecond /= last.At
 	slices.Sort(rates)
 	r.Least = rates[0]
 	r.Median = (rates[(len(rates)-1)/2] + rates[len(rates)/2]) / 2
