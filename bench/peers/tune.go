@@ -35,7 +35,7 @@ func tune(s *server, o options) contest.Bout {
 		vary(fmt.Sprintf("batches of %d", n), func(r *riverSettings) { r.batch = n })
 	}
 	for _, n := range []int{1, 2, 4} {
-		vary(fmt.Sprintf("%d clients", n), func(r *riverSettings) { r.clients = n })
+		vary(fmt.Sprintf("clients: %d", n), func(r *riverSettings) { r.clients = n })
 	}
 	return b
 }
