@@ -54,7 +54,7 @@ func burnTurn(ctx context.Context, s *server, c contestant, n int) (f contest.Fi
 		if err != nil {
 			return err
 		}
-		if f, err = contest.Burn(ctx, q, n, c.bulk); err != nil {
+		if f, err = contest.Burn(ctx, q, n, c.load(url)); err != nil {
 			return err
 		}
 		after, err := probe.Read(ctx)

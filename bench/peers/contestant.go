@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-go/stint/internal/contest"
 )
 
@@ -21,6 +23,24 @@ type contestant struct {
 // args are those of a job, the same for everyone.
 type args struct {
 	N int `json:"n"`
+}
+
+// load is how the contestant takes in many jobs in a database. Statistics are
+// gathered behind the first of them, as autovacuum would have in a database that
+// is older than a minute: without them, a planner sorts all that waits for each
+// claim of a few rows.
+func (c contestant) load(url string) contest.Bulk {
+	b := c.bulk
+	b.Ready = func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		_, err = conn.Exec(ctx, "analyze")
+		return err
+	}
+	return b
 }
 
 // on opens the contestant on a database of its own, hands it to f, and drops the

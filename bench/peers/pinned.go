@@ -61,5 +61,5 @@ func (e pinnedOne) steady(ctx context.Context, o options, q contest.Queue, url s
 		// A turn in which it was not held all the time does not count.
 		defer func() { err = errors.Join(err, hold.Close()) }()
 	}
-	return contest.Steady(ctx, q, contest.Steadily{Duration: o.duration, Slice: slice, Bulk: e.bulk})
+	return contest.Steady(ctx, q, contest.Steadily{Duration: o.duration, Slice: slice, Bulk: e.load(url)})
 }

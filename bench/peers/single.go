@@ -24,8 +24,8 @@ func single(s *server, o options) contest.Bout {
 	}
 	for _, c := range []contestant{stintSingle(singleWorkers), rows("rows", singleWorkers, 1)} {
 		b.Entrants = append(b.Entrants, contest.Entrant{Name: c.name, Settings: c.settings, Turn: func(ctx context.Context) (f contest.Figures, err error) {
-			err = c.on(ctx, s, func(q contest.Queue, _ string) error {
-				series, err := contest.Steady(ctx, q, contest.Steadily{Duration: o.settle + window, Slice: slice, Bulk: c.bulk})
+			err = c.on(ctx, s, func(q contest.Queue, url string) error {
+				series, err := contest.Steady(ctx, q, contest.Steadily{Duration: o.settle + window, Slice: slice, Bulk: c.load(url)})
 				if err != nil {
 					return err
 				}

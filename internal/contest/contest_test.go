@@ -140,9 +140,17 @@ func (m *memory) Close() error                           { return nil }
 
 func TestBurnEnqueuesAndWorksEveryJobOnce(t *testing.T) {
 	m := &memory{}
-	f, err := contest.Burn(t.Context(), m, 12_345, contest.Bulk{Batch: 1000, Producers: 3})
+	var waited []int // when it was to be made ready
+	ready := func(context.Context) error {
+		waited = append(waited, len(m.waiting), m.done)
+		return nil
+	}
+	f, err := contest.Burn(t.Context(), m, 12_345, contest.Bulk{Batch: 1000, Producers: 3, Ready: ready})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := []int{12_345, 0}; !slices.Equal(waited, want) {
+		t.Errorf("made ready when there were %v, want %v once", waited, want)
 	}
 	slices.Sort(m.waiting)
 	if len(m.waiting) != 12_345 || m.waiting[0] != 0 || m.waiting[12_344] != 12_344 || m.done != 12_345 {

@@ -35,6 +35,11 @@ type Queue interface {
 type Bulk struct {
 	Batch     int // jobs at once: 5,000
 	Producers int // side by side: 2
+
+	// Ready is called between the first load and the work, off the clock, for
+	// what a database that has been in use for a while has: statistics that its
+	// planner goes by. Nil does nothing.
+	Ready func(ctx context.Context) error
 }
 
 // BurnFigures are what [Burn] measures. Where the system tells what processor
@@ -55,6 +60,9 @@ func Burn(ctx context.Context, q Queue, n int, bulk Bulk) (Figures, error) {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
 	enqueued := time.Since(begin)
+	if err := bulk.ready(ctx); err != nil {
+		return nil, err
+	}
 	begin = time.Now()
 	if err := workOff(ctx, q, n); err != nil {
 		return nil, fmt.Errorf("work: %w", err)
@@ -94,6 +102,13 @@ func (b Bulk) Enqueue(ctx context.Context, q Queue, n int) error {
 	}
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+func (b Bulk) ready(ctx context.Context) error {
+	if b.Ready == nil {
+		return nil
+	}
+	return b.Ready(ctx)
 }
 
 func (b Bulk) or() Bulk {

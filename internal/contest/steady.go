@@ -29,6 +29,9 @@ func Steady(ctx context.Context, q Queue, o Steadily) ([]float64, error) {
 	if err := o.Bulk.Enqueue(ctx, q, o.Backlog); err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
+	if err := o.Bulk.ready(ctx); err != nil {
+		return nil, err
+	}
 	var begun atomic.Int64
 	stop, err := q.Work(ctx, func(int) { begun.Add(1) })
 	if err != nil {
