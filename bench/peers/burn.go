@@ -37,6 +37,7 @@ func burnEntrant(s *server, o options, c contestant) contest.Entrant {
 	n := o.jobs
 	if c.slow {
 		n = max(1, n/10)
+		c.settings += "; " + contest.Number(float64(n)) + " jobs"
 	}
 	return contest.Entrant{Name: c.name, Settings: c.settings, Turn: func(ctx context.Context) (contest.Figures, error) {
 		return burnTurn(ctx, s, c, n)

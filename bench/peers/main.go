@@ -37,6 +37,7 @@ func main() {
 // options are what the command line says.
 type options struct {
 	db       string
+	major    int // of the server that is started when there is no db
 	only     []string
 	runs     int
 	jobs     int
@@ -57,6 +58,7 @@ func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f.SetOutput(errs)
 	only := strings.Join(bouts[:len(bouts)-1], ",")
 	f.StringVar(&o.db, "db", "", "URL of a PostgreSQL server where databases may be created (default: one is started, and removed)")
+	f.IntVar(&o.major, "major", 0, "major version of the server that is started (default: the newest that is installed)")
 	f.StringVar(&only, "only", only, "which bouts; tune, too, looks for River's best settings")
 	f.IntVar(&o.runs, "runs", 5, "how many rounds of each bout")
 	f.IntVar(&o.jobs, "jobs", 200_000, "how many jobs burn")
@@ -82,6 +84,8 @@ func (o options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("%q is no flag", rest[0])
+	case o.db != "" && o.major != 0:
+		return fmt.Errorf("--major is for a server that is started, and --db names one")
 	case o.runs < 1:
 		return fmt.Errorf("--runs: %d is less than 1", o.runs)
 	case o.jobs < 1:
@@ -110,7 +114,7 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	s, err := openServer(ctx, o.db)
+	s, err := openServer(ctx, o.db, o.major)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // testServer is a server of the tests. Its disk counts for nothing here.
 func testServer(t *testing.T) *server {
 	t.Helper()
-	s, err := openServer(t.Context(), testURL(t))
+	s, err := openServer(t.Context(), testURL(t), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestAReportHasTheFiguresOfEachRoundAndWhatTheyWereMeasuredOn(t *testing.T) 
 
 func TestAServerOnWhichNothingIsDurableIsRefused(t *testing.T) {
 	lax := pgtest.Start(t, pgtest.Options{})
-	if _, err := openServer(t.Context(), lax.URL("postgres")); err == nil || !strings.Contains(err.Error(), "fsync is off; both must be on") {
+	if _, err := openServer(t.Context(), lax.URL("postgres"), 0); err == nil || !strings.Contains(err.Error(), "fsync is off; both must be on") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -84,6 +84,8 @@ func TestAServerOnWhichNothingIsDurableIsRefused(t *testing.T) {
 func TestMistakesOnTheCommandLineAreNamed(t *testing.T) {
 	for line, want := range map[string]string{
 		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, tune`,
+		"--db postgres:///x --major 15":  "--major is for a server that is started",
+		"--major 8":                      "PostgreSQL 8",
 		"--runs 0":                       "--runs: 0 is less than 1",
 		"--jobs -1":                      "--jobs: -1 is less than 1",
 		"--duration 1s":                  "--duration: 1s is less than 5s",

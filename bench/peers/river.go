@@ -45,7 +45,7 @@ func (o riverSettings) contestant(name string) contestant {
 	if o.cooldown > 0 {
 		settings += fmt.Sprintf(", fetch cooldown %v, poll %v, %d connections", o.cooldown, o.poll, o.conns)
 	} else {
-		settings += ", else its defaults; a tenth of the jobs"
+		settings += ", else its defaults"
 	}
 	return contestant{name: name, settings: settings, bulk: contest.Bulk{Batch: o.batch}, slow: o.cooldown == 0, open: o.open}
 }

@@ -30,11 +30,12 @@ type server struct {
 	close func() error
 }
 
-// openServer connects to a server, or starts one when there is no URL.
-func openServer(ctx context.Context, address string) (*server, error) {
+// openServer connects to a server, or starts one of a major version when there
+// is no URL; 0 is the newest that is installed.
+func openServer(ctx context.Context, address string, major int) (*server, error) {
 	s := &server{close: func() error { return nil }}
 	if address == "" {
-		started, err := pgtest.Open(pgtest.Options{Fsync: true, Settings: throwAway})
+		started, err := pgtest.Open(pgtest.Options{Major: major, Fsync: true, Settings: throwAway})
 		if err != nil {
 			return nil, fmt.Errorf("start a PostgreSQL server, as --db names none: %w", err)
 		}
