@@ -117,7 +117,7 @@ func TestASeriesIsWrittenAsPlotAndFiguresByTheMedianOfEachSlice(t *testing.T) {
 	if want := "seconds,\"River, tuned\",stint\n5,8000,110000\n10,5000,80000\n"; err != nil || string(csv) != want {
 		t.Errorf("the CSV is %q, %v, want %q", csv, err, want)
 	}
-	for ending, want := range map[string]string{".svg": "jobs per second", ".json": `"seconds": 5`} {
+	for ending, want := range map[string]string{".svg": "Arial", ".json": `"seconds": 5`} {
 		text, err := os.ReadFile(path + ending)
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %q, %v", ending, want, err)

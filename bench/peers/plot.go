@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"image/color"
 	"math"
+	"os"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -25,6 +27,7 @@ var colours = []struct {
 // plot draws the medians over time, on a scale on which a tenth is as far below
 // as ten times is above: the lines lie that far apart.
 func (r *recording) plot(path string) error {
+	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p := plot.New()
 	p.BackgroundColor = color.White // pages may be dark, and the text is black
 	p.Title.Text = "Jobs per second while a snapshot and a writing transaction are held open"
@@ -32,7 +35,7 @@ func (r *recording) plot(path string) error {
 	p.Y.Label.Text = "jobs per second"
 	p.X.Min, p.Y.Scale, p.Y.Tick.Marker = 0, plot.LogScale{}, plot.TickerFunc(decades)
 	p.Title.TextStyle.Font.Size = font.Length(13)
-	p.Legend.YPosition, p.Legend.Left = -0.5, true
+	p.Legend.Top, p.Legend.Left, p.Legend.Padding = false, true, vg.Points(2)
 	p.Add(grid())
 	low, high := math.Inf(1), 0.0
 	for _, name := range r.names {
@@ -55,8 +58,22 @@ func (r *recording) plot(path string) error {
 		p.Legend.Add(name, line)
 	}
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high)))
-	p.Legend.Top, p.Legend.Left = false, true
-	return p.Save(18*vg.Centimeter, 11*vg.Centimeter, path)
+	return save(p, path)
+}
+
+// save writes the plot as SVG. Whoever looks at it may not have the font that it
+// was laid out with.
+func save(p *plot.Plot, path string) error {
+	image, err := p.WriterTo(18*vg.Centimeter, 11*vg.Centimeter, "svg")
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if _, err := image.WriteTo(&b); err != nil {
+		return err
+	}
+	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
+	return os.WriteFile(path, svg, 0o666)
 }
 
 func grid() *plotter.Grid {
