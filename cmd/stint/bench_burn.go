@@ -25,27 +25,13 @@ With --work jobs take some time, and how well the slots were used is a figure. W
 long: 8 of them on one queue show what a claim costs. Neither is compared with the
 limit, which is about something else.`
 
-// burnReport is what --json prints.
-type burnReport struct {
-	load.BurnResult
-	*spent
-	Limit    *limitReport `json:"limit,omitempty"`
-	Ratio    *burnRatio   `json:"ratio,omitempty"`
-	Settings settings     `json:"settings"`
-}
-
-// burnRatio is the jobs per second against those of the limit.
-type burnRatio struct {
-	Enqueue float64 `json:"enqueue"`
-	Work    float64 `json:"work"`
-}
-
 // burnFlags say how to burn.
 type burnFlags struct {
 	load.BurnOptions
 	before, waiting int
 	noLimit         bool
 	held            holdFlags
+	compare         bool
 }
 
 func (a *app) benchBurnCommand() *cobra.Command {
@@ -60,13 +46,19 @@ func (a *app) benchBurnCommand() *cobra.Command {
 		if err := f.check(a.db); err != nil {
 			return err
 		}
-		var report burnReport
-		err := a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
-			report, err = a.burn(ctx, g, f)
+		var without, report burnReport
+		var err error
+		if f.compare {
+			if without, err = a.burn(ctx, f.without()); err != nil {
+				return err
+			}
+		}
+		if report, err = a.burn(ctx, f); err != nil {
 			return err
-		})
-		if err != nil {
-			return err
+		}
+		if f.compare {
+			without.Settings = nil // they are the same
+			report.Without, report.WithoutRatio = &without, report.over(without.BurnResult)
 		}
 		return a.printBurn(report)
 	}))
@@ -87,6 +79,13 @@ func (f *burnFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.waiting, "waiting", 0, "how many jobs wait for next year meanwhile")
 	flags.BoolVar(&f.noLimit, "no-limit", false, "do not measure the limit beside it")
 	f.held.add(flags)
+	flags.BoolVar(&f.compare, "compare", false, "measure first with nothing held open, and without the limit")
+}
+
+// without is the same with nothing held open.
+func (f burnFlags) without() burnFlags {
+	f.held, f.noLimit = holdFlags{}, true
+	return f
 }
 
 // check finds what can never be measured.
@@ -105,11 +104,22 @@ func (f *burnFlags) check(db databaseFlags) error {
 	case f.OneByOne && f.Work > 0:
 		return usagef("--one-by-one measures claims: --work is not for it")
 	}
-	return f.held.check(db)
+	if err := f.held.check(db); err != nil {
+		return err
+	}
+	return f.held.checkCompare(f.compare)
 }
 
-// burn measures on a ground.
-func (a *app) burn(ctx context.Context, g *ground, f burnFlags) (r burnReport, err error) {
+// burn measures once, on a ground of its own.
+func (a *app) burn(ctx context.Context, f burnFlags) (r burnReport, err error) {
+	err = a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
+		r, err = a.burnOn(ctx, g, f)
+		return err
+	})
+	return r, err
+}
+
+func (a *app) burnOn(ctx context.Context, g *ground, f burnFlags) (r burnReport, err error) {
 	f.Open = g.opener
 	r.Settings = a.settings(ctx, g)
 	f.tell(r.Settings)
@@ -131,7 +141,7 @@ func (a *app) burn(ctx context.Context, g *ground, f burnFlags) (r burnReport, e
 		if r.Limit, err = a.limit(ctx, g, f.N, f.Batch, f.Producers); err != nil {
 			return err
 		}
-		r.Ratio = &burnRatio{ratio(r.EnqueuePerSecond, r.Limit.EnqueuePerSecond), ratio(r.WorkPerSecond, r.Limit.WorkPerSecond)}
+		r.Ratio = r.over(load.BurnResult{EnqueuePerSecond: r.Limit.EnqueuePerSecond, WorkPerSecond: r.Limit.WorkPerSecond})
 		return nil
 	})
 }
@@ -168,38 +178,4 @@ func (f *burnFlags) tell(s settings) {
 		s["work"] = retry.FormatDuration(f.Work)
 	}
 	f.held.tell(s)
-}
-
-func (a *app) printBurn(r burnReport) error {
-	if a.json {
-		return a.printJSON(r)
-	}
-	head := []any{"", "jobs", "seconds", "jobs/s"}
-	enqueue := []any{"enqueue", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), count(int64(r.EnqueuePerSecond))}
-	work := []any{"work", count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), count(int64(r.WorkPerSecond))}
-	var limit *spent
-	if l := r.Limit; l != nil {
-		head = append(head, "limit", "ratio")
-		enqueue = append(enqueue, count(int64(l.EnqueuePerSecond)), fmt.Sprintf("%.2f", r.Ratio.Enqueue))
-		work = append(work, count(int64(l.WorkPerSecond)), fmt.Sprintf("%.2f", r.Ratio.Work))
-		limit = l.spent
-	}
-	t := newTable(a.out, head...)
-	t.AppendRow(enqueue)
-	t.AppendRow(work)
-	t.Render()
-	if r.spent != nil {
-		fmt.Fprintln(a.out)
-		t = newTable(a.out, "of the server", "", "")
-		if limit != nil {
-			t = newTable(a.out, "of the server", "", "limit")
-		}
-		r.spent.show(t, limit)
-		t.Render()
-	}
-	if r.Utilization > 0 {
-		fmt.Fprintf(a.out, "\nslots had a job in hand for %.1f%% of the time\n", 100*r.Utilization)
-	}
-	r.Settings.print(a.out)
-	return nil
 }

@@ -35,6 +35,14 @@ func (h holdFlags) check(db databaseFlags) error {
 	return nil
 }
 
+// checkCompare refuses to compare with a run without, when nothing is held open.
+func (h holdFlags) checkCompare(compare bool) error {
+	if compare && !h.any() {
+		return usagef("--compare: there is nothing to compare with; add --pin-horizon or --open-writers")
+	}
+	return nil
+}
+
 // tell adds to the settings what is held open.
 func (h holdFlags) tell(s settings) { s["pinned_horizon"], s["open_writers"] = h.pin, h.writers }
 

@@ -107,7 +107,7 @@ func (a *app) printLatency(r latencyReport) error {
 	}
 	fmt.Fprintf(a.out, ", %.0f per second\n", r.Rate)
 	if l := r.Lateness; l != nil && l.ClockUnknown > 0 {
-		fmt.Fprintf(a.out, "the database's clock less this one: %.2f ms, give or take %.2f\n", l.ClockOffset, l.ClockUnknown)
+		fmt.Fprintf(a.out, "the database's clock less this one: %.3f ms, give or take %.3f\n", l.ClockOffset, l.ClockUnknown)
 	}
 	r.Settings.print(a.out)
 	return nil

@@ -92,12 +92,7 @@ func (a *app) printLimit(r *limitReport) error {
 	t.AppendRow([]any{"enqueue", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), count(int64(r.EnqueuePerSecond))})
 	t.AppendRow([]any{"work", count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), count(int64(r.WorkPerSecond))})
 	t.Render()
-	if r.spent != nil {
-		fmt.Fprintln(a.out)
-		t = newTable(a.out)
-		r.spent.show(t, nil)
-		t.Render()
-	}
+	a.printSpent(r.spent, nil)
 	r.Settings.print(a.out)
 	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"github.com/stint-go/stint/internal/pgload"
 )
 
@@ -48,12 +46,19 @@ func (g *ground) spending(ctx context.Context, jobs int, run func(context.Contex
 	return s, nil
 }
 
-// show adds its lines to a table: one for each figure, with that of the limit
-// beside it if there is one.
-func (s *spent) show(t table.Writer, limit *spent) {
+// printSpent prints a line for each figure, with that of the limit beside it if
+// there is one; nothing where there is no server.
+func (a *app) printSpent(s, limit *spent) {
 	if s == nil {
 		return
 	}
+	head := []any{"of the server", ""}
+	if limit != nil {
+		head = append(head, "limit")
+	}
+	fmt.Fprintln(a.out)
+	t := newTable(a.out, head...)
+	defer t.Render()
 	line := func(name, format string, figure func(*spent) any) {
 		row := []any{name, fmt.Sprintf(format, figure(s))}
 		if limit != nil {

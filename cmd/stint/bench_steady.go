@@ -58,8 +58,8 @@ func (a *app) benchSteadyCommand() *cobra.Command {
 		if err := held.check(a.db); err != nil {
 			return err
 		}
-		if compare && !held.any() {
-			return usagef("--compare: there is nothing to compare with; add --pin-horizon or --open-writers")
+		if err := held.checkCompare(compare); err != nil {
+			return err
 		}
 		var report steadyReport
 		if compare {

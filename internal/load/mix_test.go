@@ -1,10 +1,14 @@
 package load
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/sqlite"
 )
 
 func small() MixOptions {
@@ -41,12 +45,31 @@ func TestEveryJobOfAMixEndsAsItWasTo(t *testing.T) {
 	}
 }
 
+// overtold is a store that tells of one more attempt.
+type overtold struct{ *sqlite.Store }
+
+func (s overtold) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
+	all, err := s.Store.Stats(ctx, f)
+	return append(all, stint.Stats{Outcome: stint.OutcomeLost, Sums: stint.Sums{Attempts: 1}}), err
+}
+
 func TestAMixFindsAnAttemptThatItDidNotCause(t *testing.T) {
 	s := open(t)
 	o := small()
 	o.N = 20
-	if _, err := Mix(t.Context(), s, o); err != nil {
+	r, err := Mix(t.Context(), s, o)
+	if err != nil {
 		t.Fatal(err)
+	}
+	again := &mix{MixOptions: o, blank: make([]byte, 4096)}
+	if err := again.verify(t.Context(), s, &MixResult{Attempts: r.Attempts}); err != nil {
+		t.Errorf("what was measured is not believed a second time: %v", err)
+	}
+	if err := again.verify(t.Context(), overtold{s}, &MixResult{Attempts: r.Attempts}); err == nil || !strings.Contains(err.Error(), "the store tells of 1 attempts that were lost, and 0 were to be") {
+		t.Errorf("an attempt was lost: %v", err)
+	}
+	if err := again.verify(t.Context(), s, &MixResult{Attempts: r.Attempts + 1}); err == nil || !strings.Contains(err.Error(), "the handlers were called") {
+		t.Errorf("a handler was called once more: %v", err)
 	}
 	if _, err := Mix(t.Context(), s, o); err == nil || !strings.Contains(err.Error(), "of 20 jobs the store counts") {
 		t.Errorf("20 jobs of another run were believed to be of this one: %v", err)
