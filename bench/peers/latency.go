@@ -16,7 +16,7 @@ func latency(s *server, o options) contest.Bout {
 	}
 	for _, c := range []contestant{
 		stintDefault,
-		riverBest.contestant("River, tuned"),
+		riverEager.contestant("River, tuned"),
 		riverDefault.contestant("River, defaults"),
 	} {
 		b.Entrants = append(b.Entrants, contest.Entrant{Name: c.name, Settings: c.settings, Turn: func(ctx context.Context) (f contest.Figures, err error) {

@@ -31,7 +31,11 @@ type riverSettings struct {
 
 var (
 	// riverBest is what was fastest of all that the bout of tune tries.
-	riverBest = riverSettings{clients: 2, workers: 2000, cooldown: 2 * time.Millisecond, poll: 50 * time.Millisecond, conns: 20, batch: 5000}
+	// A longer cooldown makes larger batches of what is fetched and completed.
+	riverBest = riverSettings{clients: 2, workers: 2000, cooldown: 50 * time.Millisecond, poll: 50 * time.Millisecond, conns: 10, batch: 5000}
+
+	// riverEager is for a client that has little to do.
+	riverEager = riverSettings{clients: 1, workers: 2000, cooldown: 2 * time.Millisecond, poll: 50 * time.Millisecond, conns: 20, batch: 5000}
 
 	riverDefault = riverSettings{clients: 1, workers: 100, batch: 5000}
 )

@@ -28,7 +28,7 @@ func tune(s *server, o options) contest.Bout {
 	for _, d := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
 		vary(fmt.Sprintf("cooldown %v", d), func(r *riverSettings) { r.cooldown, r.poll = d, max(d, r.poll) })
 	}
-	for _, n := range []int{5, 20, 100} {
+	for _, n := range []int{5, 10, 100} {
 		vary(fmt.Sprintf("%d connections", n), func(r *riverSettings) { r.conns = n })
 	}
 	for _, n := range []int{1000, 5000, 20_000} {
