@@ -15,7 +15,7 @@ space := $(empty) $(empty)
 
 .PHONY: help
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z\/-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # A program with the race detector sleeps for a second before it exits, in case
 # that somebody else still reports a race. The tests run hundreds of programs.
@@ -76,6 +76,18 @@ endurance: postgres ## do at random what programs and people do, with kills, on 
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
 	$(GO) run ./cmd/stint bench burn $(ARGS)
+
+# The peers are in modules of their own, so that nobody who builds stint downloads them. The two programs print a table each,
+# with ratios; the second needs a C compiler for the driver that the peers use.
+.PHONY: bench/peers
+bench/peers: postgres ## compare with other queues, at length (ARGS="--only burn --runs 1", LITE="--jobs 20000")
+	cd bench/peers && $(GO) run . $(ARGS)
+	cd bench/peers/sqlite && $(GO) run . $(LITE)
+
+.PHONY: peers-test
+peers-test: postgres ## check and test the comparison with other queues, which CI does not
+	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
+	cd bench/peers/sqlite && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
 .PHONY: build
 build: ## build the command into bin/stint

@@ -39,6 +39,7 @@ var ranks = map[string]int{
 	"internal/pgload":       0,
 	"internal/sqliteload":   0,
 	"internal/arch":         0,
+	"internal/contest":      0,
 	"internal/model":        0,
 	"internal/mutants":      0,
 	"internal/pages":        0,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/contest"
 	"github.com/stint-go/stint/sqlite"
 )
 
@@ -87,5 +88,19 @@ func TestQuantilesAreMeasuredValues(t *testing.T) {
 	}
 	if got := quantiles(nil); got != (Quantiles{}) {
 		t.Errorf("of none: got %+v", got)
+	}
+}
+
+func TestTheQueueOfAContestWorksEachJobOnceHoweverItClaims(t *testing.T) {
+	for name, o := range map[string]QueueOptions{
+		"engines":    {Engines: 2, Slots: 3},
+		"one by one": {Engines: 2, OneByOne: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := NewQueue(open(t), o, func() error { return nil })
+			if _, err := contest.Burn(t.Context(), q, 321, contest.Bulk{Batch: 50}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

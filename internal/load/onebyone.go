@@ -23,6 +23,12 @@ func workOneByOne(ctx context.Context, store stint.Store, o BurnOptions, meter *
 	var wg sync.WaitGroup
 	var left atomic.Int64 // jobs that nobody has claimed
 	left.Store(int64(o.N))
+	more := func() bool { return left.Load() > 0 }
+	work := func(*stint.Entry) error {
+		left.Add(-1)
+		meter.Started.Add(1)
+		return nil
+	}
 	for i := range o.Engines {
 		own := store
 		if i > 0 && o.Open != nil {
@@ -35,7 +41,7 @@ func workOneByOne(ctx context.Context, store stint.Store, o BurnOptions, meter *
 			own = opened
 		}
 		wg.Go(func() {
-			c := &claimant{store: own, token: stint.Token(rand.Int64()), left: &left, meter: meter}
+			c := newClaimant(own, noop, more, work)
 			if err := c.run(ctx, i+1); err != nil {
 				cancel(err)
 			}
@@ -49,8 +55,13 @@ func workOneByOne(ctx context.Context, store stint.Store, o BurnOptions, meter *
 type claimant struct {
 	store stint.Store
 	token stint.Token
-	left  *atomic.Int64
-	meter *Meter
+	kind  stint.Declaration
+	more  func() bool              // whether to claim another one
+	work  func(*stint.Entry) error // does the job
+}
+
+func newClaimant(store stint.Store, kind stint.Declaration, more func() bool, work func(*stint.Entry) error) *claimant {
+	return &claimant{store: store, token: stint.Token(rand.Int64()), kind: kind, more: more, work: work}
 }
 
 // claimed is one job that was taken and is done.
@@ -69,9 +80,9 @@ const most = 5000
 func (c *claimant) run(ctx context.Context, number int) (err error) {
 	info := stint.EngineInfo{
 		Token: c.token, Instance: fmt.Sprintf("load-%d", number), Host: "load", PID: os.Getpid(),
-		Kinds: []string{noop.Name}, Slots: 1, TimeToLive: patientEngine,
+		Kinds: []string{c.kind.Name}, Slots: 1, TimeToLive: patientEngine,
 	}
-	if err := c.store.Join(ctx, info, []stint.Declaration{noop}); err != nil {
+	if err := c.store.Join(ctx, info, []stint.Declaration{c.kind}); err != nil {
 		return err
 	}
 	defer func() {
@@ -94,10 +105,10 @@ func (c *claimant) run(ctx context.Context, number int) (err error) {
 	return claiming
 }
 
-// claim takes one job after the other, until none is left.
+// claim takes one job after the other, as long as there is to be more.
 func (c *claimant) claim(ctx context.Context, ended chan<- claimed) error {
 	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
-	for serial := int64(1); c.left.Load() > 0; serial++ {
+	for serial := int64(1); c.more(); serial++ {
 		got, err := c.store.Claim(ctx, stint.ClaimRequest{
 			Engine: c.token, Serial: serial, Nonce: stint.Nonce(rand.Int64()), Lane: lane, Max: 1, Wait: true,
 		})
@@ -105,8 +116,9 @@ func (c *claimant) claim(ctx context.Context, ended chan<- claimed) error {
 			return err
 		}
 		for _, e := range got.Entries {
-			c.left.Add(-1)
-			c.meter.Started.Add(1)
+			if err := c.work(&e); err != nil {
+				return err
+			}
 			now := time.Now()
 			x := stint.Execution{
 				Pos: e.Pos, Job: e.ID, Nonce: got.Nonce, Attempt: e.Attempt, Slot: 1, Started: now, Ended: now,

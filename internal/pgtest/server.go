@@ -15,7 +15,7 @@ type Options struct {
 
 	// Fsync makes the server write through to a disk as in production; measurements need it. Without it a commit
 	// survives a killed server but not a power failure, which no test can tell apart, everything is much faster, and
-	// the data may lie in memory.
+	// the data may lie in memory. With it they lie in the temporary directory, which must be on the disk that counts.
 	Fsync bool
 
 	// Settings go into postgresql.conf and win over the defaults of this package.
@@ -66,6 +66,18 @@ func Start(t testing.TB, options Options) *Server {
 	})
 	return s
 }
+
+// Open starts a private server for a program that is no test. Close stops it. The verbs are for tests and panic.
+func Open(options Options) (*Server, error) {
+	installation, err := Find(options.Major)
+	if err != nil {
+		return nil, err
+	}
+	return open(installation, options)
+}
+
+// Close stops a server that [Open] started, and removes all that it had.
+func (s *Server) Close() error { return s.close() }
 
 // Stop stops the server and returns when it has gone. Stopping a stopped server does nothing.
 func (s *Server) Stop(mode Mode) {

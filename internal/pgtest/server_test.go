@@ -98,3 +98,19 @@ func TestASharedServerCannotBeDisturbed(t *testing.T) {
 	}()
 	Shared(t, 0).Kill()
 }
+
+func TestAProgramThatIsNoTestHasAServerUntilItClosesIt(t *testing.T) {
+	server, err := Open(Options{Settings: map[string]string{"max_connections": "37"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := value(t, server.URL("postgres"), "show max_connections"); got != "37" {
+		t.Errorf("max_connections is %s, want 37", got)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(server.dir.path); !os.IsNotExist(err) {
+		t.Errorf("the run directory is still there: %v", err)
+	}
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// testServer is a server of the tests. Its disk counts for nothing here.
+func testServer(t *testing.T) *server {
+	t.Helper()
+	s, err := openServer(t.Context(), testURL(t), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func testURL(t *testing.T) string {
+	t.Helper()
+	private := pgtest.Start(t, pgtest.Options{Fsync: true})
+	return private.URL("postgres")
+}
+
+func TestEveryoneWorksEveryJobOnceAndKeepsItsHistory(t *testing.T) {
+	s := testServer(t)
+	for _, c := range []contestant{
+		stintDefault, stintSingle(3), riverBest.contestant("River, tuned"), riverDefault.contestant("River, defaults"),
+		rows("rows", 4, 500), rows("rows, one by one", 3, 1),
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := burnTurn(t.Context(), s, c, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f["work/s"] <= 0 || f[walPerJob] <= 0 {
+				t.Errorf("figures are %v", f)
+			}
+		})
+	}
+	var left int
+	if err := s.ask(t.Context(), "select count(*) from pg_database where datname like 'stint_peers%'", &left); err != nil || left > 0 {
+		t.Errorf("%d databases were left behind, %v", left, err)
+	}
+}
+
+func TestAReportHasTheFiguresOfEachRoundAndWhatTheyWereMeasuredOn(t *testing.T) {
+	var out, errs bytes.Buffer
+	err := run(t.Context(), []string{"--db", testURL(t), "--only", "burn", "--jobs", "200", "--runs", "2", "--json"}, &out, &errs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Server["synchronous_commit"] != "on" || len(r.Results) != 1 || len(r.Results[0].Standings) != 4 {
+		t.Fatalf("the report is %s", out.String())
+	}
+	for _, standing := range r.Results[0].Standings {
+		if n := len(standing.Rounds["work/s"]); n != 2 || standing.Settings == "" {
+			t.Errorf("%s has %d rounds, settings %q", standing.Name, n, standing.Settings)
+		}
+	}
+}
+
+func TestAServerOnWhichNothingIsDurableIsRefused(t *testing.T) {
+	lax := pgtest.Start(t, pgtest.Options{})
+	if _, err := openServer(t.Context(), lax.URL("postgres"), 0); err == nil || !strings.Contains(err.Error(), "fsync is off; both must be on") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestMistakesOnTheCommandLineAreNamed(t *testing.T) {
+	for line, want := range map[string]string{
+		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, tune`,
+		"--db postgres:///x --major 15":  "--major is for a server that is started",
+		"--major 8":                      "PostgreSQL 8",
+		"--runs 0":                       "--runs: 0 is less than 1",
+		"--jobs -1":                      "--jobs: -1 is less than 1",
+		"--duration 1s":                  "--duration: 1s is less than 5s",
+		"--settle 1s":                    "--settle: 1s is less than 5s",
+		"--rate 0":                       "--rate: 0 is not between 0 and 10000",
+		"--span 1ms":                     "--span: 1ms is less than a second",
+		"burn":                           `"burn" is no flag`,
+		"--db mysql://here/db":           "--db: not a URL such as postgres://",
+		"--db postgres://127.0.0.1:1/db": "--db: ",
+	} {
+		err := run(t.Context(), strings.Fields(line), &bytes.Buffer{}, &bytes.Buffer{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want %q", line, err, want)
+		}
+	}
+}
+
+func TestASeriesIsWrittenAsPlotAndFiguresByTheMedianOfEachSlice(t *testing.T) {
+	r := &recording{}
+	r.add("stint", []float64{100_000, 90_000})
+	r.add("River, tuned", []float64{8000, 5000})
+	r.add("stint", []float64{120_000, 80_000})
+	r.add("stint", []float64{110_000, 10_000})
+	path := filepath.Join(t.TempDir(), "pinned")
+	if err := r.write(path); err != nil {
+		t.Fatal(err)
+	}
+	csv, err := os.ReadFile(path + ".csv")
+	if want := "seconds,\"River, tuned\",stint\n5,8000,110000\n10,5000,80000\n"; err != nil || string(csv) != want {
+		t.Errorf("the CSV is %q, %v, want %q", csv, err, want)
+	}
+	for ending, want := range map[string]string{".svg": "Arial", ".json": `"seconds": 5`} {
+		text, err := os.ReadFile(path + ending)
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q, %v", ending, want, err)
+		}
+	}
+}
+
+// witness is a queue that looks at what is held open when jobs come, and takes
+// none.
+type witness struct {
+	contest.Queue
+	look func() error
+}
+
+var errSeen = errors.New("seen")
+
+func (w witness) Enqueue(context.Context, int, int) error { return errors.Join(errSeen, w.look()) }
+
+func TestOnlyAPinnedTurnHasASnapshotAndAWriterHeldOpenFromTheStart(t *testing.T) {
+	s := testServer(t)
+	for pin, want := range map[bool]int{true: 2, false: 0} {
+		var held int
+		w := witness{look: func() error {
+			return s.ask(t.Context(), `
+				select count(*) from pg_stat_activity
+				where state = 'idle in transaction' and coalesce(backend_xid, backend_xmin) is not null`, &held)
+		}}
+		_, err := pinnedOne{stintDefault, pin}.steady(t.Context(), options{duration: slice}, w, s.url.String())
+		if !errors.Is(err, errSeen) || held != want {
+			t.Errorf("pinned %v: %d transactions were held open, want %d; %v", pin, held, want, err)
+		}
+	}
+}
