@@ -1,7 +1,8 @@
 -- stint: the functions. What an engine does many times a second is one call:
 -- one message to its commit, and plans that the session keeps: left to itself
 -- the planner would plan anew for each array's length, which costs an idle
--- engine as much as the work. Errors of the class ST are stint's own: ST001
+-- engine as much as the work. Where a kind of plan is off, so is JIT: what has
+-- no other plan looks as if it cost enough to be compiled. Errors of the class ST are stint's own: ST001
 -- wrong isolation, ST002 buried, ST003 a claim is gone, ST004 a claim behind
 -- other writes, ST020 a lease is not held.
 
@@ -71,7 +72,7 @@ $$;
 create function stint.sight(p_lane bigint)
 returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
 declare
   began bigint := stint.steps();
@@ -107,7 +108,7 @@ $$;
 create function stint.look(p_lanes bigint[], p_foreign boolean[])
 returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
 declare
   prev  bigint := -1;
@@ -137,7 +138,7 @@ $$;
 create function stint.claim(p_engine bigint, p_serial bigint, p_nonce bigint, p_lane bigint,
   p_max integer, p_wait boolean, p_settle boolean, out n bigint, out positions bigint[])
 language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   -- Two schemas of one database must not wait for each other's lanes.
@@ -239,7 +240,7 @@ $$;
 -- flushes the claim's asynchronous commit as well: outside the lane's lock and
 -- grouped with what others flush at the time.
 create function stint.barrier(p_engine bigint, p_serial bigint, out positions bigint[]) language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 begin
   select c.positions into positions from stint.claims c where c.engine = p_engine and c.serial = p_serial;
@@ -257,7 +258,7 @@ returns table (pos bigint, job bigint, queue text, priority smallint, kind text,
   retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, correlation text, max_losses smallint,
   start_by timestamptz, recovered bigint, schedule text, nth bigint, occurrence timestamptz, cancelled boolean)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   any_cancelled boolean := exists (select from stint.cancellations);
@@ -290,7 +291,7 @@ create function stint.finish(p_engine bigint,
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
   s_undecided text[] default null, s_faulty boolean[] default null)
 returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 begin
   perform stint.fence(p_engine);
@@ -322,7 +323,7 @@ create function stint.record(p_engine bigint,
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
   s_undecided text[] default null, s_faulty boolean[] default null)
 returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   -- The number comes before the clock: see sum_up.
@@ -369,7 +370,7 @@ begin
   end if;
   -- What ended long ago may belong to a time that was summed up. So may anything
   -- while the clock is behind where it once was.
-  if oldest < clock - stint.sum_lag() or oldest < (select greatest(m.until, m.aim) from stint.summed m) then
+  if oldest < clock - stint.sum_lag() or oldest < (select greatest(m.until, m.aim) from stint.summed m where m.one) then
     perform stint.sum_late(done);
   end if;
   if written > 0 and exists (select from stint.cancellations) then
@@ -416,7 +417,7 @@ $$;
 -- deciding about, or cancelling, are passed over.
 create function stint.take_undecided(p_jobs bigint[], p_attempts integer[])
 returns table (job bigint, pos bigint) language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -439,7 +440,7 @@ $$;
 -- the lane that nobody claims: there its only execution stands. Another gets an
 -- entry there of its own, behind its earlier attempts.
 create function stint.cancel_waiting(p_jobs bigint[]) returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   clock timestamptz := clock_timestamp();
@@ -517,7 +518,7 @@ as $$ select sha256(convert_to(fingerprint.kind || chr(10) || fingerprint.args::
 -- enqueue deletes no other.
 create function stint.take_keys(p_keys text[], p_fingerprints bytea[], p_jobs bigint[])
 returns table (key text, job bigint, fresh boolean, same boolean) language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -581,7 +582,7 @@ $$;
 create function stint.promote(p_from timestamptz, p_limit integer,
   out moved integer, out until timestamptz, out next_in bigint)
 language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   clock timestamptz := clock_timestamp();
