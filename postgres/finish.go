@@ -16,7 +16,7 @@ import (
 )
 
 const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)`
+  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 
 // Finish implements [stint.Finisher]: one message to its commit.
 func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
@@ -35,11 +35,30 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	}
 	params := append([]param{int8s(int64(engine))}, claimParams(claims)...)
 	params = append(params, rows...)
-	n, err := retryExplicit(s, func() (int, error) { return s.finish(ctx, params) })
+	n, err := s.finishNew(ctx, params)
 	if err != nil {
 		return 0, fmt.Errorf("record %d outcomes: %w", len(done), err)
 	}
 	return n, nil
+}
+
+// finishNew records outcomes as if none of them were recorded already, which
+// saves the server half of its work, and then as they are.
+func (s *Store) finishNew(ctx context.Context, params []param) (int, error) {
+	again := false
+	finish := func() (int, error) { return s.finish(ctx, append(params, bools(again))) }
+	n, err := retryExplicit(s, finish)
+	if there(err) {
+		again = true
+		n, err = retryExplicit(s, finish)
+	}
+	return n, err
+}
+
+// there tells whether an execution was refused because its entry has one.
+func there(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.ConstraintName == "executions_pkey"
 }
 
 // named makes sure that the claim behind each outcome is among those that the

@@ -2,9 +2,9 @@
 -- one message to its commit, and plans that the session keeps: left to itself
 -- the planner would plan anew for each array's length, which costs an idle
 -- engine as much as the work. Where a kind of plan is off, so is JIT: what has
--- no other plan looks as if it cost enough to be compiled. Errors of the class ST are stint's own: ST001
--- wrong isolation, ST002 buried, ST003 a claim is gone, ST004 a claim behind
--- other writes, ST020 a lease is not held.
+-- no other plan looks as if it cost enough to be compiled. Errors of the class
+-- ST are stint's own: ST001 wrong isolation, ST002 buried, ST003 a claim is
+-- gone, ST004 a claim behind other writes, ST020 a lease is not held.
 
 -- The lane of a queue, priority and part. The program computes the same.
 create function stint.lane(queue text, priority integer, part text, kind text default '')
@@ -282,6 +282,8 @@ $$;
 
 -- Record how attempts ended, with what follows them. Ages are microseconds
 -- before now. Columns that say the same of every row may be null as a whole.
+-- Who does not send them again says so: then a unique violation says that some
+-- are recorded already, and is the whole answer.
 create function stint.finish(p_engine bigint,
   c_lane bigint[], c_n bigint[], c_nonce bigint[],
   x_pos bigint[], x_job bigint[], x_nonce bigint[], x_attempt integer[], x_slot smallint[],
@@ -289,7 +291,7 @@ create function stint.finish(p_engine bigint,
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -305,7 +307,7 @@ begin
   end if;
   return stint.record(p_engine, x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final,
     x_reason, x_result, x_error, s_pos, s_lane, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect,
-    s_undecided, s_faulty);
+    s_undecided, s_faulty, p_again);
 end
 $$;
 
@@ -314,14 +316,17 @@ create function stint.why_cancelled(p_job bigint) returns text language sql stab
 set search_path = pg_catalog, pg_temp
 as $$ select c.why from stint.cancellations c where c.job = p_job $$;
 
--- Append executions and, for those that are new, their successors.
+-- Append executions and, for those that are new, their successors. To insert what
+-- may be there takes twice the time of what should not be there, and a third more
+-- of WAL: see finish. (Elements by their subscripts are cheaper than unnest,
+-- which copies each column first.)
 create function stint.record(p_engine bigint,
   x_pos bigint[], x_job bigint[], x_nonce bigint[], x_attempt integer[], x_slot smallint[],
   x_started bigint[], x_ended bigint[], x_outcome smallint[], x_final boolean[],
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -344,22 +349,37 @@ begin
       from unnest(s_pos) as s(pos) join stint.entries e on e.pos = s.pos
       join stint.cancellations c on c.job = coalesce(e.job, e.pos);
   end if;
-  with inserted as (
-    insert into stint.executions as x
+  if p_again then
+    with inserted as (
+      insert into stint.executions as x
+        (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
+      select r.pos, r.job, r.nonce, p_engine, r.attempt, r.slot,
+             clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
+             case when lasts is not null and r.pos = any (lasts) then 6 else r.outcome end,
+             r.final or lasts is not null and r.pos = any (lasts),
+             case when lasts is not null and r.pos = any (lasts) then stint.why_cancelled(coalesce(r.job, r.pos))
+                  when r.outcome = 6 then coalesce(r.reason, stint.why_cancelled(coalesce(r.job, r.pos))) else r.reason end,
+             r.result::jsonb, r.error::jsonb
+      from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
+        as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
+      on conflict do nothing
+      returning x.pos, x.finished
+    )
+    select array_agg(i.pos), count(*), min(i.finished) into done, written, oldest from inserted i;
+  else
+    insert into stint.executions
       (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
-    select r.pos, r.job, r.nonce, p_engine, r.attempt, r.slot,
-           clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
-           case when lasts is not null and r.pos = any (lasts) then 6 else r.outcome end,
-           r.final or lasts is not null and r.pos = any (lasts),
-           case when lasts is not null and r.pos = any (lasts) then stint.why_cancelled(coalesce(r.job, r.pos))
-                when r.outcome = 6 then coalesce(r.reason, stint.why_cancelled(coalesce(r.job, r.pos))) else r.reason end,
-           r.result::jsonb, r.error::jsonb
-    from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
-      as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
-    on conflict do nothing
-    returning x.pos, x.finished
-  )
-  select array_agg(i.pos), count(*), min(i.finished) into done, written, oldest from inserted i;
+    select x_pos[i], x_job[i], x_nonce[i], p_engine, x_attempt[i], x_slot[i],
+           clock - x_started[i] * interval '1 microsecond', clock - x_ended[i] * interval '1 microsecond',
+           case when lasts is not null and x_pos[i] = any (lasts) then 6 else x_outcome[i] end,
+           x_final[i] or lasts is not null and x_pos[i] = any (lasts),
+           case when lasts is not null and x_pos[i] = any (lasts) then stint.why_cancelled(coalesce(x_job[i], x_pos[i]))
+                when x_outcome[i] = 6 then coalesce(x_reason[i], stint.why_cancelled(coalesce(x_job[i], x_pos[i]))) else x_reason[i] end,
+           x_result[i]::jsonb, x_error[i]::jsonb
+    from generate_series(1, cardinality(x_pos)) i;
+    done := x_pos; written := cardinality(x_pos);
+    select clock - max(u.ended) * interval '1 microsecond' into oldest from (select unnest(x_ended) as ended) u;
+  end if;
   -- A repetition of what was deleted meanwhile met no conflict. Asked behind
   -- the insertion: by then it can be seen that something was deleted.
   if written > 0 and exists (select from stint.deletions d where d.engine = p_engine) then
