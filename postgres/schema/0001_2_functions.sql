@@ -250,7 +250,9 @@ begin
 end
 $$;
 
--- The entries at some positions, in that order, with their contents.
+-- The entries at some positions, in any order, with their contents. What was
+-- appended together stands together, nearly always: then one walk along the
+-- index is less than half of so many probes.
 -- Nearly always nobody has cancelled anything; then no entry is asked about it.
 create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
@@ -258,11 +260,16 @@ returns table (pos bigint, job bigint, queue text, priority smallint, kind text,
   retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, correlation text, max_losses smallint,
   start_by timestamptz, recovered bigint, schedule text, nth bigint, occurrence timestamptz, cancelled boolean)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_nestloop = off set jit = off
 as $$
 declare
   any_cancelled boolean := exists (select from stint.cancellations);
+  low   bigint;
+  high  bigint;
+  dense boolean;
 begin
+  select min(u.at), max(u.at) into low, high from (select unnest(p_at) as at) u;
+  dense := high - low < 3 * cardinality(p_at);
   return query
     select e.pos, coalesce(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
            coalesce(e.due, e.created), coalesce(b.created, e.created),
@@ -273,10 +280,14 @@ begin
            coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
            coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
            any_cancelled and exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos))
-    from unnest(p_at) with ordinality as a(pos, i)
-    join stint.entries e on e.pos = a.pos
-    left join stint.entries b on b.pos = e.body
-    order by a.i;
+    from (
+      select w.* from (select unnest(p_at) as at) a join stint.entries w on w.pos = a.at -- merged
+      where dense and w.pos between low and high
+      union all
+      select p.* from unnest(p_at) as a(at) cross join lateral (select * from stint.entries l where l.pos = a.at offset 0) p -- probed
+      where not dense
+    ) e
+    left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
 end
 $$;
 
