@@ -119,7 +119,15 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		ring = s.notifier.begin()
 		// Whatever becomes of it, it may have committed. Who sleeps until a
 		// job is due does not say so.
-		defer s.notifier.end(ring, slices.ContainsFunc(jobs, scheduled))
+		defer func() { s.notifier.end(ring, slices.ContainsFunc(jobs, scheduled)) }()
+	}
+	if copyable(tx, jobs) {
+		ring = false // it would come before the commit
+		receipts, err := s.enqueueCopied(ctx, tx, jobs, known)
+		if err != nil {
+			return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
+		}
+		return receipts, nil
 	}
 	a := answer{jobs: jobs, receipts: make([]stint.Receipt, 0, len(jobs))}
 	stmts, columns := s.enqueueStatements(jobs, known, ring)
