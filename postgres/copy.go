@@ -43,7 +43,7 @@ func copyable(tx stint.Tx, jobs []stint.NewJob) bool {
 }
 
 // enqueueCopied stores jobs that are copyable.
-func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.NewJob, known dictionary) ([]stint.Receipt, error) {
+func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.NewJob, known dictionary, ring bool) ([]stint.Receipt, error) {
 	var q interface {
 		QueryRow(context.Context, string, ...any) pgx.Row
 		Conn() *pgx.Conn
@@ -60,7 +60,6 @@ func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.New
 	}
 	c := copied{jobs: jobs, known: known}
 	ids, there := make([]int64, 0, len(jobs)), []int64(nil)
-	ring := tx.Handle != nil && !tx.Quiet
 	err := q.QueryRow(ctx, s.sql.reserve, len(jobs), known.ids, ring).Scan(&ids, &c.created, &there, nil)
 	if err != nil {
 		return nil, translate(err)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -108,14 +109,21 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 		r.policy[i] = int64of(v[colPolicy])
 		e.Pos, e.Suspect = pos, int(int16of(v[colSuspect]))
 		e.Cancelled = len(v[colCancelled]) == 1 && v[colCancelled][0] == 1
-		e.ID, e.Priority = stint.ID(int64of(v[colJob])), int(int16of(v[colPriority]))
-		e.Attempt, e.Losses, e.MaxLosses = int(int32of(v[colAttempt])), int(int16of(v[colLosses])), stint.DefaultMaxLosses
+		e.ID, e.Priority = stint.ID(cmp.Or(int64of(v[colJob]), int64(pos))), int(int16of(v[colPriority]))
+		e.Attempt, e.Losses, e.MaxLosses = cmp.Or(int(int32of(v[colAttempt])), 1), int(int16of(v[colLosses])), stint.DefaultMaxLosses
 		if last != nil && string(v[colQueue]) == last.Queue && string(v[colKind]) == last.Kind {
 			e.Queue, e.Kind = last.Queue, last.Kind
 		} else {
 			e.Queue, e.Kind = string(v[colQueue]), string(v[colKind])
 		}
-		e.Ready, e.Created, e.Due = timeOf(v[colReady]), timeOf(v[colCreated]), timeOf(v[colDue])
+		e.Ready = timeOf(v[colReady])
+		e.Created, e.Due = e.Ready, e.Ready
+		if v[colCreated] != nil {
+			e.Created = timeOf(v[colCreated])
+		}
+		if v[colDue] != nil {
+			e.Due = timeOf(v[colDue])
+		}
 		e.Args = jsonOf(v[colArgs])
 		if e.Correlation = string(v[colCorrelation]); e.Correlation == "" {
 			e.Correlation = e.ID.String()

@@ -146,7 +146,7 @@ var mutants = []mutant{
 	// Finishing.
 	{
 		name: "a flush keeps its own order", file: "postgres/finish.go",
-		old: `return cmp.Compare(a.Pos, b.Pos)`, new: `return 0 * cmp.Compare(a.Pos, b.Pos)`,
+		old: `return cmp.Compare(done[a].Pos, done[b].Pos)`, new: `return 0 * cmp.Compare(done[a].Pos, done[b].Pos)`,
 		test: "postgres TestNoTrapIsOpen/*/Two flushes of the same outcomes never wait crosswise",
 	},
 	{

@@ -252,7 +252,9 @@ $$;
 
 -- The entries at some positions, in any order, with their contents. What was
 -- appended together stands together, nearly always: then one walk along the
--- index is less than half of so many probes.
+-- index is less than half of so many probes. What is as usual is null, which
+-- costs nothing to send: a job whose id is the position, its first attempt, no
+-- losses, created and due when it became ready.
 -- Nearly always nobody has cancelled anything; then no entry is asked about it.
 create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
@@ -271,15 +273,15 @@ begin
   select min(u.at), max(u.at) into low, high from (select unnest(p_at) as at) u;
   dense := high - low < 3 * cardinality(p_at);
   return query
-    select e.pos, coalesce(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
-           coalesce(e.due, e.created), coalesce(b.created, e.created),
-           case when b.pos is null then coalesce(e.due, e.created) else coalesce(b.due, b.created) end,
+    select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+           coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
+           coalesce(b.due, b.created),
            coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
            coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
            coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
            coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
            coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
-           any_cancelled and exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos))
+           case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
     from (
       select w.* from (select unnest(p_at) as at) a join stint.entries w on w.pos = a.at -- merged
       where dense and w.pos between low and high
@@ -291,8 +293,32 @@ begin
 end
 $$;
 
+-- Which of some positions have no execution, with their places among them, in any
+-- order. As in fetch they stand together, nearly always.
+create function stint.unfinished(p_at bigint[]) returns table (pos bigint, i bigint)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_nestloop = off set jit = off
+as $$
+declare
+  low  bigint;
+  high bigint;
+begin
+  select min(u.at), max(u.at) into low, high from (select unnest(p_at) as at) u;
+  if high - low < 3 * cardinality(p_at) then
+    return query
+      select a.at, a.i from unnest(p_at) with ordinality as a(at, i)
+      where not exists (select from stint.executions x where x.pos = a.at and x.pos between low and high); -- merged
+  else
+    return query
+      select a.at, a.i from unnest(p_at) with ordinality as a(at, i)
+      where not exists (select from stint.executions x where x.pos = a.at offset 0); -- probed
+  end if;
+end
+$$;
+
 -- Record how attempts ended, with what follows them. Ages are microseconds
--- before now. Columns that say the same of every row may be null as a whole.
+-- before now. Columns in which nothing is said may be null as a whole: that is how
+-- every first attempt is recorded that completed its job and returned nothing.
 -- Who does not send them again says so: then a unique violation says that some
 -- are recorded already, and is the whole answer.
 create function stint.finish(p_engine bigint,
@@ -364,10 +390,10 @@ begin
     with inserted as (
       insert into stint.executions as x
         (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
-      select r.pos, r.job, r.nonce, p_engine, r.attempt, r.slot,
+      select r.pos, r.job, r.nonce, p_engine, coalesce(r.attempt, 1), r.slot,
              clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
-             case when lasts is not null and r.pos = any (lasts) then 6 else r.outcome end,
-             r.final or lasts is not null and r.pos = any (lasts),
+             case when lasts is not null and r.pos = any (lasts) then 6 else coalesce(r.outcome, 1) end,
+             coalesce(r.final, true) or lasts is not null and r.pos = any (lasts),
              case when lasts is not null and r.pos = any (lasts) then stint.why_cancelled(coalesce(r.job, r.pos))
                   when r.outcome = 6 then coalesce(r.reason, stint.why_cancelled(coalesce(r.job, r.pos))) else r.reason end,
              r.result::jsonb, r.error::jsonb
@@ -380,10 +406,10 @@ begin
   else
     insert into stint.executions
       (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
-    select x_pos[i], x_job[i], x_nonce[i], p_engine, x_attempt[i], x_slot[i],
+    select x_pos[i], x_job[i], x_nonce[i], p_engine, coalesce(x_attempt[i], 1), x_slot[i],
            clock - x_started[i] * interval '1 microsecond', clock - x_ended[i] * interval '1 microsecond',
-           case when lasts is not null and x_pos[i] = any (lasts) then 6 else x_outcome[i] end,
-           x_final[i] or lasts is not null and x_pos[i] = any (lasts),
+           case when lasts is not null and x_pos[i] = any (lasts) then 6 else coalesce(x_outcome[i], 1) end,
+           coalesce(x_final[i], true) or lasts is not null and x_pos[i] = any (lasts),
            case when lasts is not null and x_pos[i] = any (lasts) then stint.why_cancelled(coalesce(x_job[i], x_pos[i]))
                 when x_outcome[i] = 6 then coalesce(x_reason[i], stint.why_cancelled(coalesce(x_job[i], x_pos[i]))) else x_reason[i] end,
            x_result[i]::jsonb, x_error[i]::jsonb
