@@ -107,7 +107,7 @@ type glance struct {
 	known map[int64]bool
 }
 
-// glance notes what the hand knows now.
+// glance notes what the hand knows now, requests on their way included.
 func (h *hand) glance() glance {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,8 +126,7 @@ func (h *hand) strange(serial int64, before glance) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, doubt := h.doubt[serial]
-	_, known := h.claims[serial]
-	return doubt || !known && !before.known[serial] && serial <= before.last
+	return doubt || !before.known[serial] && serial <= before.last
 }
 
 // settled notes that a request in doubt turned out to be a claim, which was

@@ -205,7 +205,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "claims do not look for cancellations", trap: "A job that is cancelled while it is promoted does not run",
-		replace: []string{"case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end", "false"},
+		replace: []string{"  any_cancelled boolean := exists (select from stint.cancellations);", "  any_cancelled boolean := false;"},
 	},
 	{
 		name: "promotion waits for locked rows", trap: "Promotion passes over what somebody holds",

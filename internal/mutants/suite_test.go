@@ -240,7 +240,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was asked for is strange until it was answered", file: "engine/hand.go",
-		old: `_, known := h.claims[serial]`, new: `known := h.claims[serial] != nil`,
+		old: `g.known[serial] = true`, new: `g.known[serial] = h.claims[serial] != nil`,
 		test: "engine TestAClaimWhoseAnswerIsOnItsWayIsNotHandedBack",
 	},
 	{

@@ -266,30 +266,40 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan s
 as $$
 declare
   any_cancelled boolean := exists (select from stint.cancellations);
-  low   bigint;
-  high  bigint;
-  dense boolean;
+  low  bigint;
+  high bigint;
 begin
-  select min(u.at), max(u.at) into low, high from (select unnest(p_at) as at) u;
-  dense := high - low < 3 * cardinality(p_at);
-  return query
-    select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
-           coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
-           coalesce(b.due, b.created),
-           coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
-           coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
-           coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
-           coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
-           coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
-           case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
-    from (
-      select w.* from (select unnest(p_at) as at) a join stint.entries w on w.pos = a.at -- merged
-      where dense and w.pos between low and high
-      union all
-      select p.* from unnest(p_at) as a(at) cross join lateral (select * from stint.entries l where l.pos = a.at offset 0) p -- probed
-      where not dense
-    ) e
-    left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
+  if cardinality(p_at) >= 20 then
+    select min(u.at), max(u.at) into low, high from (select unnest(p_at) as at) u;
+  end if;
+  -- The same twice, for a plan of each: one for both takes half as long again to begin.
+  if high - low < 3 * cardinality(p_at) then
+    return query
+      select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+             coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
+             coalesce(b.due, b.created),
+             coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+             coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
+             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
+             coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
+             coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
+             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
+      from (select unnest(p_at) as at) a join stint.entries e on e.pos = a.at and e.pos between low and high -- merged
+      left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
+  else
+    return query
+      select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+             coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
+             coalesce(b.due, b.created),
+             coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+             coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
+             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
+             coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
+             coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
+             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
+      from unnest(p_at) as a(at) cross join lateral (select * from stint.entries l where l.pos = a.at offset 0) e -- probed
+      left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
+  end if;
 end
 $$;
 
