@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -234,9 +235,9 @@ func several(names []string) string {
 }
 
 // counted is a number of things; at the limit of counting it says so.
-func counted(n int, thing string) string {
+func counted(n, limit int, thing string) string {
 	text := fmt.Sprint(n, " ", thing)
-	if n >= BacklogLimit {
+	if n >= limit {
 		text = "at least " + text
 	}
 	if n != 1 {
@@ -264,7 +265,7 @@ func (d *diagnosis) engines(ctx context.Context, signs Signs) {
 		if e.Draining {
 			d.find(Finding{
 				Severity: SeverityNote, Code: "engine_draining", Subject: e.known(),
-				Problem: fmt.Sprintf("it was asked to leave, takes no more jobs, and still runs %s", counted(len(e.Running), "job")),
+				Problem: fmt.Sprintf("it was asked to leave, takes no more jobs, and still runs %s", counted(len(e.Running), math.MaxInt, "job")),
 				Remedy:  fmt.Sprintf("wait for these, or free them: stint engines bury %d", e.Token),
 				Figures: map[string]any{"running": len(e.Running)},
 			})
@@ -300,7 +301,7 @@ func (d *diagnosis) silent(e EngineInfo, holds map[Token]int) {
 	}
 	n, told := holds[e.Token]
 	if told && n > 0 {
-		f.Problem += fmt.Sprintf(", and it holds %s", counted(n, "job"))
+		f.Problem += fmt.Sprintf(", and it holds %s", counted(n, HoldsLimit, "job"))
 		f.Figures["holds"] = n
 	}
 	// Others bury it after twice its time to live at most. Longer, and nobody is there to.
@@ -319,7 +320,7 @@ func (d *diagnosis) undecided(all []UndecidedBacklog) {
 		}
 		d.find(Finding{
 			Severity: SeverityProblem, Code: "retry_function_missing", Subject: "retry function " + u.Func,
-			Problem: fmt.Sprintf("no engine that runs has it, and it is to decide about %s, the first for %v", counted(u.Jobs, "failed job"), age.Round(time.Second)),
+			Problem: fmt.Sprintf("no engine that runs has it, and it is to decide about %s, the first for %v", counted(u.Jobs, BacklogLimit, "failed job"), age.Round(time.Second)),
 			Remedy:  "start an engine whose mux has it (Mux.RetryFunc); stint jobs retry runs such a job without being asked",
 			Figures: map[string]any{"jobs": u.Jobs, "oldest": u.Oldest.UTC(), "oldest_seconds": age.Seconds()},
 		})

@@ -89,7 +89,7 @@ func (c crew) backlogs(d *diagnosis, all []Backlog) {
 		if b.Late > 0 {
 			d.find(Finding{
 				Severity: SeverityWarning, Code: "start_by_missed", Subject: "queue " + b.Queue,
-				Problem: fmt.Sprintf("%s of kind %s did not begin by the time that was set for it; what is not begun in time has failed when an engine comes to it", counted(b.Late, "job"), b.Kind),
+				Problem: fmt.Sprintf("%s of kind %s did not begin by the time that was set for it; what is not begun in time has failed when an engine comes to it", counted(b.Late, BacklogLimit, "job"), b.Kind),
 				Remedy:  "see why the queue is not worked off; more engines or slots, or a longer start_within",
 				Figures: map[string]any{"jobs": b.Late, "kind": b.Kind},
 			})
@@ -99,7 +99,7 @@ func (c crew) backlogs(d *diagnosis, all []Backlog) {
 		age := d.now.Sub(sum.Oldest)
 		f := Finding{
 			Severity: SeverityProblem, Code: why.code, Subject: why.subject,
-			Problem: fmt.Sprintf("%s; ready and not begun: %s, the first for %v", why.problem, counted(sum.Jobs, "job"), max(0, age.Round(time.Second))),
+			Problem: fmt.Sprintf("%s; ready and not begun: %s, the first for %v", why.problem, counted(sum.Jobs, BacklogLimit, "job"), max(0, age.Round(time.Second))),
 			Remedy:  why.remedy,
 			Figures: map[string]any{"jobs": sum.Jobs, "oldest": sum.Oldest.UTC(), "oldest_seconds": age.Seconds()},
 		}

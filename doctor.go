@@ -76,15 +76,19 @@ type Signs struct {
 	Undecided []UndecidedBacklog
 
 	// Holds tells how many entries without an outcome engines hold that have
-	// not beaten within their time to live. It begins at the bound that the
-	// engine's last beat told.
+	// not beaten within their time to live, up to [HoldsLimit] each. It begins at
+	// the bound that the engine's last beat told.
 	Holds map[Token]int
 
 	Findings []Finding
 }
 
-// BacklogLimit is how many entries of a lane an [Examiner] counts.
-const BacklogLimit = 10_000
+// BacklogLimit is how many entries of a lane an [Examiner] counts, and HoldsLimit
+// how many an engine holds: fewer, since each of these is looked up by itself.
+const (
+	BacklogLimit = 10_000
+	HoldsLimit   = 2_500
+)
 
 // Backlog is what is ready of one kind in one lane, among the first
 // [BacklogLimit] entries of that lane.

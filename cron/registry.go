@@ -3,10 +3,9 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
+
+	"github.com/stint-go/stint/internal/named"
 )
 
 // ErrUnknownFunc says that a recurrence asks for a function that this process
@@ -32,10 +31,7 @@ type Func func(after time.Time, zone *time.Location) (next time.Time, ok bool)
 // Registry holds the functions of a process by name. The zero Registry is empty
 // and ready; all methods may be called concurrently, and those that only look
 // also on a nil one.
-type Registry struct {
-	mu    sync.RWMutex
-	funcs map[string]Func
-}
+type Registry struct{ funcs named.Funcs[Func] }
 
 // Register makes fn answer for recurrences made by Function(name). A name is
 // taken once: which of two functions answers must not depend on the order of
@@ -47,15 +43,9 @@ func (r *Registry) Register(name string, fn Func) error {
 	if fn == nil {
 		return fmt.Errorf("register recurrence function %q: it is nil", name)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.funcs[name] != nil {
-		return fmt.Errorf("register recurrence function %q: it is registered already", name)
+	if err := r.funcs.Add(name, fn); err != nil {
+		return fmt.Errorf("register recurrence function %w", err)
 	}
-	if r.funcs == nil {
-		r.funcs = make(map[string]Func)
-	}
-	r.funcs[name] = fn
 	return nil
 }
 
@@ -64,9 +54,7 @@ func (r *Registry) Names() []string {
 	if r == nil {
 		return nil
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.Sorted(maps.Keys(r.funcs))
+	return r.funcs.Names()
 }
 
 // Next is [Recurrence.Next] with functions asked. An error is the mistake in the
@@ -122,9 +110,7 @@ func (r *Registry) find(name string) Func {
 	if r == nil {
 		return nil
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.funcs[name]
+	return r.funcs.Find(name)
 }
 
 func call(name string, fn Func, after time.Time, zone *time.Location) (next time.Time, ok bool, err error) {

@@ -68,7 +68,8 @@ func (x *examination) undecided(ctx context.Context, tx pgx.Tx) (err error) {
 }
 
 // holdsSQL begins at the bound that an engine's last beat told. It may be off
-// for a claim whose fate the engine did not know, and is right for a count.
+// for a claim whose fate the engine did not know, and is right for a count. What
+// an exists asks would be a join, and that may hash all executions there are.
 const holdsSQL = `
 select b.token, count(p.pos)::integer
 from stint.engines e
@@ -76,8 +77,8 @@ join stint.beats b on b.token = e.token
 cross join lateral (
   select p.pos from stint.claims c cross join lateral unnest(c.positions) p(pos)
   where c.engine = b.token and c.serial >= b.low
-    and not exists (select from stint.executions o where o.pos = p.pos)
-    and exists (select from stint.entries n where n.pos = p.pos)
+    and (select true from stint.executions o where o.pos = p.pos) is null
+    and (select true from stint.entries n where n.pos = p.pos)
   limit $1) p
 where b.beat < clock_timestamp() - e.ttl * interval '1 millisecond'
 group by b.token`
@@ -86,7 +87,7 @@ func (x *examination) holds(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, walkSQL); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, x.sql.in(holdsSQL), stint.BacklogLimit)
+	rows, err := tx.Query(ctx, x.sql.in(holdsSQL), stint.HoldsLimit)
 	if err != nil {
 		return err
 	}

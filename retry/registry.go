@@ -3,12 +3,12 @@ package retry
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
+
+	"github.com/stint-go/stint/internal/named"
 )
 
 // ErrUnknownFunc says that a policy asks for a function that this process does
@@ -63,10 +63,7 @@ func When(retriable func(cause error) bool, wait func(n int) time.Duration) Func
 // Registry holds the functions of a process by name. The zero Registry is empty
 // and ready; all methods may be called concurrently, and those that only look
 // also on a nil one.
-type Registry struct {
-	mu    sync.RWMutex
-	funcs map[string]Func
-}
+type Registry struct{ funcs named.Funcs[Func] }
 
 // Register makes fn answer for policies made by Function(name). A name is taken
 // once: which of two functions decides must not depend on the order of imports.
@@ -77,15 +74,9 @@ func (r *Registry) Register(name string, fn Func) error {
 	if fn == nil {
 		return fmt.Errorf("register retry function %q: it is nil", name)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.funcs[name] != nil {
-		return fmt.Errorf("register retry function %q: it is registered already", name)
+	if err := r.funcs.Add(name, fn); err != nil {
+		return fmt.Errorf("register retry function %w", err)
 	}
-	if r.funcs == nil {
-		r.funcs = make(map[string]Func)
-	}
-	r.funcs[name] = fn
 	return nil
 }
 
@@ -94,9 +85,7 @@ func (r *Registry) Names() []string {
 	if r == nil {
 		return nil
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.Sorted(maps.Keys(r.funcs))
+	return r.funcs.Names()
 }
 
 // Decide is [Policy.Decide] with functions asked. Its only error is an
@@ -120,9 +109,7 @@ func (r *Registry) find(name string) Func {
 	if r == nil {
 		return nil
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.funcs[name]
+	return r.funcs.Find(name)
 }
 
 func call(name string, fn Func, f Failure, cause error) (d Decision) {

@@ -82,7 +82,7 @@ func (x *examination) holds(ctx context.Context) error {
 			if !e.Silent(time.Now()) {
 				continue
 			}
-			n, err := c.number(holdsSQL, int64(e.Token), stint.BacklogLimit)
+			n, err := c.number(holdsSQL, int64(e.Token), stint.HoldsLimit)
 			if err != nil {
 				return err
 			}

@@ -30,7 +30,11 @@ func (a *app) benchCommand() *cobra.Command {
 		Long:  benchLong,
 	},
 		a.benchBurnCommand(),
+		a.benchSteadyCommand(),
 		a.benchLatencyCommand(),
+		a.benchSingleCommand(),
+		a.benchMixCommand(),
+		a.benchLimitCommand(),
 	)
 }
 
@@ -118,8 +122,15 @@ func (a *app) measure(ctx context.Context, work func(ctx context.Context, g *gro
 	return err
 }
 
-// showProgress writes over one line while people look on, until it is stopped.
+// showProgress shows how far a workload of so many jobs is.
 func (a *app) showProgress(m *load.Meter, of int) (stop func()) {
+	return a.showLine(func() string {
+		return fmt.Sprintf("enqueued %s, started %s of %s", count(m.Enqueued.Load()), count(m.Started.Load()), count(of))
+	})
+}
+
+// showLine writes over one line while people look on, until it is stopped.
+func (a *app) showLine(line func() string) (stop func()) {
 	if !a.errTerminal {
 		return func() {}
 	}
@@ -128,7 +139,7 @@ func (a *app) showProgress(m *load.Meter, of int) (stop func()) {
 	go func() {
 		defer close(ended)
 		for wait(ctx, 200*time.Millisecond) {
-			fmt.Fprintf(a.err, "\r\x1b[Kenqueued %s, started %s of %s", count(m.Enqueued.Load()), count(m.Started.Load()), count(of))
+			fmt.Fprint(a.err, "\r\x1b[K", line())
 		}
 		fmt.Fprint(a.err, "\r\x1b[K")
 	}()
@@ -136,4 +147,21 @@ func (a *app) showProgress(m *load.Meter, of int) (stop func()) {
 		cancel()
 		<-ended
 	}
+}
+
+// least is a number of a flag, and the least that it may be.
+type least struct {
+	name  string
+	value int
+	least int
+}
+
+// atLeast refuses the first number that is too small.
+func atLeast(numbers ...least) error {
+	for _, n := range numbers {
+		if n.value < n.least {
+			return usagef("--%s: %d is less than %d", n.name, n.value, n.least)
+		}
+	}
+	return nil
 }

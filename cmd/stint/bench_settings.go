@@ -17,8 +17,12 @@ import (
 // a month later.
 type settings map[string]any
 
-// serverSettings are PostgreSQL's that decide about the price of a commit.
-var serverSettings = []string{"server_version", "synchronous_commit", "fsync", "full_page_writes", "wal_level", "shared_buffers"}
+// serverSettings are PostgreSQL's that decide about the price of a commit,
+// and about how much fits.
+var serverSettings = []string{
+	"server_version", "synchronous_commit", "synchronous_standby_names", "fsync", "full_page_writes", "wal_level", "wal_compression",
+	"shared_buffers", "max_wal_size", "max_connections",
+}
 
 func (a *app) settings(ctx context.Context, g *ground) settings {
 	s := settings{

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ const defaultFile = "stint.db"
 type databaseFlags struct {
 	url, schema string
 	schemaGiven bool
+	connections int // of a PostgreSQL pool whose size the URL does not say; 0 is what an engine wants
 	logSQL      logSQLValue
 }
 
@@ -181,7 +183,11 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 
 // withDefaults adds to a PostgreSQL address what it does not say.
 func (f databaseFlags) withDefaults() string {
-	for _, setting := range [][2]string{{"connect_timeout", connectTimeout}, {"pool_max_conns", engineConnections}} {
+	connections := engineConnections
+	if f.connections > 0 {
+		connections = strconv.Itoa(f.connections)
+	}
+	for _, setting := range [][2]string{{"connect_timeout", connectTimeout}, {"pool_max_conns", connections}} {
 		name, value := setting[0], setting[1]
 		switch {
 		case strings.Contains(f.url, name+"="):

@@ -6,8 +6,8 @@
 //	rank 3   stinttest   internal/load  internal/sim  internal/chaos
 //	rank 2   engine  postgres  sqlite  storetest  admin  observe  observe/*  shelljob  httpjob  stepjob
 //	rank 1   stint  internal/check
-//	rank 0   retry  cron  internal/pgtest  internal/arch  internal/model  internal/mutants  internal/pages  internal/schemapage  internal/steps
-//	rank -1  internal/duration
+//	rank 0   retry  cron  internal/pgtest  internal/pgload  internal/sqliteload  internal/arch  internal/model  internal/mutants  internal/pages  internal/schemapage  internal/steps
+//	rank -1  internal/duration  internal/named
 //
 // So packages of the same rank know nothing of each other: client, engine and dashboard meet in the store, which is
 // what makes one process and a fleet the same program. Test files are not checked and may look sideways.

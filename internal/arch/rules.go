@@ -36,6 +36,8 @@ var ranks = map[string]int{
 	"cron":                  0,
 	"internal/pgtest":       0,
 	"internal/pgtest/fetch": 0,
+	"internal/pgload":       0,
+	"internal/sqliteload":   0,
 	"internal/arch":         0,
 	"internal/model":        0,
 	"internal/mutants":      0,
@@ -44,6 +46,7 @@ var ranks = map[string]int{
 	"internal/schemapage":   0,
 
 	"internal/duration": -1,
+	"internal/named":    -1,
 }
 
 // owners are packages that may import one package of their own rank, because they are a part of it.
@@ -87,8 +90,9 @@ var watching = map[string]string{
 	"net/http":              "observe/probes",
 }
 
-// stores are the packages up to rank 2 that reach a database.
-var stores = []string{"postgres", "sqlite", "internal/pgtest"}
+// stores are the packages up to rank 2 that reach a database: those that keep jobs in one, that start one for tests, and
+// that load one without jobs, to compare.
+var stores = []string{"postgres", "sqlite", "internal/pgtest", "internal/pgload", "internal/sqliteload"}
 
 // rank returns the rank of a package, and whether it has one.
 func rank(pkg string) (int, bool) {

@@ -18,14 +18,28 @@ import (
 // BurnOptions say how [Burn] burns. N is required; other zero fields mean
 // their defaults.
 type BurnOptions struct {
-	N         int // jobs
-	Batch     int // jobs per enqueue: 5,000
-	Producers int // that enqueue side by side: 2
-	Engines   int // 1
-	Slots     int // of each engine: the engine's default
+	N         int           // jobs
+	Batch     int           // jobs per enqueue: 5,000
+	Producers int           // that enqueue side by side: 2
+	Engines   int           // 1
+	Slots     int           // of each engine: the engine's default
+	Work      time.Duration // how long each job takes, waiting for nothing: 0
+	OneByOne  bool          // see [BurnResult.OneByOne]; Slots and Work are not looked at
+
+	// Around runs what is measured, for a caller that reads something before
+	// and behind it.
+	Around func(ctx context.Context, run func(context.Context) error) error
 
 	Open  Opener // a store for each engine but the first; nil: all share one
 	Meter *Meter
+}
+
+func (o BurnOptions) withDefaults() BurnOptions {
+	o.Batch, o.Producers, o.Engines = cmp.Or(o.Batch, 5000), cmp.Or(o.Producers, 2), cmp.Or(o.Engines, 1)
+	if o.Around == nil {
+		o.Around = func(ctx context.Context, run func(context.Context) error) error { return run(ctx) }
+	}
+	return o
 }
 
 // BurnResult is what [Burn] measured.
@@ -35,56 +49,84 @@ type BurnResult struct {
 	EnqueuePerSecond float64 `json:"enqueue_per_s"`
 	WorkSeconds      float64 `json:"work_s"`
 	WorkPerSecond    float64 `json:"work_per_s"`
-	Verified         bool    `json:"verified"` // the store says that each job completed
+
+	// OneByOne says that each claim took one job, as those of engines do whose
+	// jobs take long. These engines have nothing to do between two claims.
+	OneByOne bool `json:"one_by_one,omitempty"`
+
+	// Utilization is the part of the time that slots had a job in hand,
+	// from the first start to the last end; of jobs that take no time it says
+	// nothing and is 0.
+	Utilization float64 `json:"slot_utilization,omitempty"`
+
+	Verified bool `json:"verified"` // the store says that each job completed
 }
 
 // Burn enqueues N jobs that do nothing, in bulk, and then has engines work them
 // off. The two are measured one after the other: enqueuing until every batch
 // has been committed, working from the start of the engines until the last
-// outcome is recorded and they have left the roster.
+// outcome is recorded and they have left the roster. The store may hold jobs
+// that have completed and jobs that wait, and no others.
 func Burn(ctx context.Context, store stint.Store, o BurnOptions) (BurnResult, error) {
-	o.Batch, o.Producers, o.Engines = cmp.Or(o.Batch, 5000), cmp.Or(o.Producers, 2), cmp.Or(o.Engines, 1)
-	r := BurnResult{N: o.N}
-	meter := o.Meter.or()
-	begin := time.Now()
-	if err := enqueueAll(ctx, store, o, meter); err != nil {
-		return r, fmt.Errorf("enqueue: %w", err)
+	o = o.withDefaults()
+	r := BurnResult{N: o.N, OneByOne: o.OneByOne}
+	want, err := countBefore(ctx, store)
+	if err != nil {
+		return r, err
 	}
-	r.EnqueueSeconds = time.Since(begin).Seconds()
-	r.EnqueuePerSecond = float64(o.N) / r.EnqueueSeconds
+	if err := o.Around(ctx, func(ctx context.Context) error { return r.burn(ctx, store, o) }); err != nil {
+		return r, err
+	}
+	want[stint.Completed] += int64(o.N)
+	r.Verified, err = ended(ctx, store, want)
+	return r, err
+}
+
+func (r *BurnResult) burn(ctx context.Context, store stint.Store, o BurnOptions) error {
+	meter := o.Meter.or()
+	batch := slices.Repeat([]stint.NewJob{noop.Job(nil)}, min(o.N, o.Batch))
+	begin := time.Now()
+	if err := enqueueAll(ctx, store, o.N, o, func(from, to int) []stint.NewJob { return batch[:to-from] }, meter); err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	r.EnqueueSeconds, r.EnqueuePerSecond = rate(o.N, begin)
 
 	begin = time.Now()
-	if err := workAll(ctx, store, o, meter); err != nil {
-		return r, fmt.Errorf("work: %w", err)
+	work := r.workAll
+	if o.OneByOne {
+		work = workOneByOne
 	}
-	r.WorkSeconds = time.Since(begin).Seconds()
-	r.WorkPerSecond = float64(o.N) / r.WorkSeconds
-	return r, r.verify(ctx, store)
+	if err := work(ctx, store, o, meter); err != nil {
+		return fmt.Errorf("work: %w", err)
+	}
+	r.WorkSeconds, r.WorkPerSecond = rate(o.N, begin)
+	return nil
 }
 
 // noop is the kind that measures everything but the work itself.
 var noop = stint.Declaration{Name: "load_noop", Retry: retry.None()}
 
-func enqueueAll(ctx context.Context, store stint.Enqueuer, o BurnOptions, meter *Meter) error {
+// enqueueAll enqueues n jobs in batches, by producers side by side. Jobs are
+// those from one number up to another.
+func enqueueAll(ctx context.Context, store stint.Enqueuer, n int, o BurnOptions, jobs func(from, to int) []stint.NewJob, meter *Meter) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	client := stint.NewClient(store)
-	batch := slices.Repeat([]stint.NewJob{noop.Job(nil)}, min(o.Batch, o.N))
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range o.Producers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				from := next.Add(int64(o.Batch)) - int64(o.Batch)
-				n := min(int64(o.N)-from, int64(o.Batch))
-				if n <= 0 {
+				from := int(next.Add(int64(o.Batch))) - o.Batch
+				to := min(n, from+o.Batch)
+				if from >= to {
 					return
 				}
-				if _, err := client.EnqueueMany(ctx, batch[:n]); err != nil {
+				if _, err := client.EnqueueMany(ctx, jobs(from, to)); err != nil {
 					cancel(err)
 					return
 				}
-				meter.Enqueued.Add(n)
+				meter.Enqueued.Add(int64(to - from))
 			}
 		})
 	}
@@ -92,48 +134,66 @@ func enqueueAll(ctx context.Context, store stint.Enqueuer, o BurnOptions, meter 
 	return context.Cause(ctx)
 }
 
-func workAll(ctx context.Context, store stint.Store, o BurnOptions, meter *Meter) error {
-	done := make(chan struct{})
+func (r *BurnResult) workAll(ctx context.Context, store stint.Store, o BurnOptions, meter *Meter) error {
+	o.Slots = cmp.Or(o.Slots, engine.DefaultSlots())
+	w := &burning{BurnOptions: o, meter: meter, done: make(chan struct{})}
 	mux := stint.NewMux()
-	mux.Add(noop, func(context.Context, *stint.Job) (json.RawMessage, error) {
-		if meter.Started.Add(1) == int64(o.N) {
-			close(done)
-		}
-		return nil, nil
-	})
+	mux.Add(noop, w.handle)
 	f, err := startFleet(ctx, store, o.Open, o.Engines, mux, engine.Config{Slots: o.Slots})
 	if err != nil {
 		return err
 	}
-	waited := f.wait(ctx, done)
-	if err := f.stop(); waited == nil {
-		return err
-	}
-	return waited
+	waited := f.wait(ctx, w.done)
+	stopped := f.stop()
+	r.Utilization = w.from.until(w.to, o.Engines*o.Slots)
+	return cmp.Or(waited, stopped)
 }
 
-// verify asks the store whether it agrees.
-func (r *BurnResult) verify(ctx context.Context, store stint.Store) error {
+// burning is what the handlers of a burn share.
+type burning struct {
+	BurnOptions
+	meter *Meter
+	done  chan struct{} // closed when every job has started
+
+	// Of jobs that take time. From and to are written once each, and read when
+	// the engines have stopped.
+	ended    atomic.Int64
+	slots    usage
+	begun    sync.Once
+	from, to reading
+}
+
+func (w *burning) handle(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	if w.meter.Started.Add(1) == int64(w.N) {
+		close(w.done)
+	}
+	if w.Work == 0 {
+		return nil, nil
+	}
+	w.begun.Do(func() { w.from = w.slots.read() })
+	w.slots.enter()
+	pause(ctx, w.Work)
+	w.slots.leave()
+	if w.ended.Add(1) == int64(w.N) {
+		w.to = w.slots.read()
+	}
+	return nil, nil
+}
+
+// countBefore counts what is in a store that is to be burnt in.
+func countBefore(ctx context.Context, store stint.Store) (map[stint.State]int64, error) {
 	people, ok := store.(stint.Inspector)
 	if !ok {
-		return nil
+		return map[stint.State]int64{}, nil
 	}
 	counts, err := people.Counts(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if counts[stint.Completed] != int64(r.N) || len(nonzero(counts)) != 1 {
-		return fmt.Errorf("of %d jobs the store counts %v", r.N, counts)
-	}
-	r.Verified = true
-	return nil
-}
-
-func nonzero(counts map[stint.State]int64) (states []stint.State) {
-	for s, n := range counts {
-		if n != 0 {
-			states = append(states, s)
+	for state, n := range counts {
+		if n > 0 && !slices.Contains([]stint.State{stint.Completed, stint.Scheduled}, state) {
+			return nil, fmt.Errorf("the store holds %d other jobs that are %s", n, state)
 		}
 	}
-	return states
+	return counts, nil
 }

@@ -4,7 +4,12 @@
 // Every workload is a function of the same shape:
 //
 //	Burn(ctx, store, BurnOptions)       how many jobs per second at most
+//	Steady(ctx, store, SteadyOptions)   whether that lasts, while jobs keep coming
 //	Latency(ctx, store, LatencyOptions) how long from enqueue to start when idle
+//	Single(ctx, store, SingleOptions)   one enqueue for each transaction
+//	Mix(ctx, store, MixOptions)         jobs as programs have them, and whether each ended
+//
+// and Limit(ctx, log, n, meter) measures what the database would do by hand.
 //
 // It enqueues jobs of its own kinds into a store that holds nothing else, works
 // them off with engines in this process, and returns plain figures. It prints
@@ -18,6 +23,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
@@ -111,4 +117,16 @@ func (f *fleet) wait(ctx context.Context, done <-chan struct{}) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+var errDue = errors.New("the time has come")
+
+// until returns at an instant, or earlier with why there is no use in waiting.
+func (f *fleet) until(ctx context.Context, due time.Time) error {
+	ctx, cancel := context.WithDeadlineCause(ctx, due, errDue)
+	defer cancel()
+	if err := f.wait(ctx, nil); err != errDue {
+		return err
+	}
+	return nil
 }

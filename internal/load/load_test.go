@@ -43,7 +43,7 @@ func TestBurnDoesNotBelieveAStoreWithOtherJobs(t *testing.T) {
 	if _, err := stint.NewClient(s).Enqueue(t.Context(), stint.NewJob{Kind: "other"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Burn(t.Context(), s, BurnOptions{N: 10}); err == nil || !strings.Contains(err.Error(), "of 10 jobs the store counts") {
+	if _, err := Burn(t.Context(), s, BurnOptions{N: 10}); err == nil || !strings.Contains(err.Error(), "the store holds 1 other jobs that are available") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -81,6 +81,9 @@ func TestQuantilesAreMeasuredValues(t *testing.T) {
 	}
 	if got, want := quantiles(all[:1]), (Quantiles{1, 1, 1, 1}); got != want {
 		t.Errorf("of one: got %+v, want %+v", got, want)
+	}
+	if got, want := (Quantiles{2, 4, 9, 0}).over(Quantiles{1, 8, 3, 0}), (Quantiles{2, 0.5, 3, 0}); got != want {
+		t.Errorf("over another one: got %+v, want %+v", got, want)
 	}
 	if got := quantiles(nil); got != (Quantiles{}) {
 		t.Errorf("of none: got %+v", got)

@@ -24,7 +24,9 @@ $$;
 
 -- Jobs that nobody has claimed: what is ready, behind the frontiers of its lane,
 -- and what waits. Due is null while a retry function is to decide. The
--- contents of each are at an entry.
+-- contents of each are at an entry. Cancellations are read once and hashed: an
+-- array whose length nobody estimates always is, where a subquery may be thought
+-- too large, or looked up once for each job.
 create view stint.unclaimed as
 select coalesce(e.job, e.pos) as job, coalesce(e.body, e.pos) as contents, e.queue, e.kind, e.priority,
        coalesce(e.due, e.created) as due
@@ -35,11 +37,11 @@ cross join lateral (
   select l.* from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
   cross join lateral (select * from stint.entries l where l.lane = f.lane and l.xid = p.xid and l.pos > p.pos offset 0) l
 ) e
-where not exists (select from stint.cancellations k where k.job = coalesce(e.job, e.pos))
+where (coalesce(e.job, e.pos) in (select unnest(array(select k.job from stint.cancellations k)))) is not true
 union all
 select w.job, w.body, w.queue, w.kind, w.priority, w.due
 from stint.waiting w
-where not exists (select from stint.cancellations k where k.job = w.job);
+where (w.job in (select unnest(array(select k.job from stint.cancellations k)))) is not true;
 
 -- What engines have claimed and not recorded. Zombies are held by engines that do
 -- not beat any more, or that were buried and not yet swept up behind.

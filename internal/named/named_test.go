@@ -1,0 +1,27 @@
+package named
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestANameIsTakenOnceAndWhatIsMissingIsNil(t *testing.T) {
+	var f Funcs[func() int]
+	for _, name := range []string{"b", "a"} {
+		if err := f.Add(name, func() int { return len(name) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Add("a", func() int { return 7 }); err == nil || err.Error() != `"a": it is registered already` {
+		t.Errorf("a second a: %v", err)
+	}
+	if got := f.Find("a")(); got != 1 {
+		t.Errorf("the second a replaced the first: %d", got)
+	}
+	if got := f.Names(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("the names are %v", got)
+	}
+	if f.Find("c") != nil {
+		t.Error("something was found that is not there")
+	}
+}
