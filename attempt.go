@@ -36,10 +36,31 @@ type attemptKey struct{}
 // WithAttempt returns the context of a handler. What is enqueued with it
 // inherits the correlation id of the attempt's job, if that has one.
 func WithAttempt(ctx context.Context, a *Attempt) context.Context {
-	if a != nil && a.Job != nil && a.Job.Correlation != "" {
-		ctx = WithCorrelation(ctx, a.Job.Correlation)
+	c := &attemptContext{Context: ctx, attempt: a}
+	if a != nil && a.Job != nil {
+		c.correlation = a.Job.Correlation
 	}
-	return context.WithValue(ctx, attemptKey{}, a)
+	return c
+}
+
+// attemptContext is the context of a handler: one value for two.
+type attemptContext struct {
+	context.Context
+	attempt     *Attempt
+	correlation string // of the job; empty for that of the context
+}
+
+// Value finds the attempt and the correlation id.
+func (c *attemptContext) Value(key any) any {
+	switch key.(type) {
+	case attemptKey:
+		return c.attempt
+	case correlationKey:
+		if c.correlation != "" {
+			return c.correlation
+		}
+	}
+	return c.Context.Value(key)
 }
 
 func attemptFrom(ctx context.Context) *Attempt {

@@ -50,6 +50,10 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Ending, now time.Time, ch
 	if end.Err != nil {
 		x.Error = describe(end.Err, end.Stack)
 	}
+	if end.Outcome == OutcomeCompleted || end.Outcome == OutcomeCancelled {
+		x.Final = true // nearly all: no successor is made for them
+		return x
+	}
 	next := Successor{
 		Kind: e.Kind, Queue: e.Queue, Priority: e.Priority,
 		Attempt: e.Attempt, Losses: e.Losses, // it survived: whatever it was suspected of is over

@@ -136,13 +136,14 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	if orders.Drain {
 		s.drain()
 	}
+	before := s.held.glance()
 	claims, err := s.store.Held(limit, s.token, low)
 	if err != nil {
 		s.trouble(ctx, "compare what the engine holds", err)
 		return nil // it did beat
 	}
 	for _, c := range claims {
-		if !s.held.strange(c.Serial) {
+		if !s.held.strange(c.Serial, before) {
 			continue
 		}
 		n, err := s.giveBack(limit, c)

@@ -125,8 +125,9 @@ func (s *session) free(e *stint.Entry, slot int) {
 // pass sends an outcome on to the last stage.
 func (s *session) pass(o outcome, ended chan<- outcome) {
 	ended <- o
-	o.pool.ended()
-	s.capacity.ring()
+	if o.pool.ended() {
+		s.capacity.ring()
+	}
 }
 
 // tooLate tells whether an entry was to begin before now, by the store's clock.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,14 +26,20 @@ func (s *session) finish(ended <-chan outcome) {
 		batch = s.gather(batch[:0], t, ended)
 		// What may be in a transaction that is still being committed is
 		// recorded by itself: its flush may have to wait for that.
-		batch = slices.DeleteFunc(batch, func(t outcome) bool {
+		n := 0
+		for i := range batch {
+			t := &batch[i] // what is large is not copied for each to ask
 			if t.fate != unknown || t.drop {
-				return false
+				if n < i {
+					batch[n] = *t
+				}
+				n++
+				continue
 			}
-			doubtful.Go(func() { s.flush([]outcome{t}) })
-			return true
-		})
-		s.flush(batch)
+			one := []outcome{*t}
+			doubtful.Go(func() { s.flush(one) })
+		}
+		s.flush(batch[:n])
 	}
 }
 
@@ -156,13 +161,13 @@ func (s *session) record(batch []outcome) (n int, wrote bool, err error) {
 // recorded tells everybody that a batch is in the store.
 func (s *session) recorded(batch []outcome) {
 	s.meters.recorded(batch)
+	s.held.recorded(batch)
 	for i := range batch {
 		t := &batch[i]
 		if t.drop {
 			forgo(batch[i : i+1])
 			continue
 		}
-		s.held.recorded(t.claim, t.entry.Pos)
 		s.told(t)
 		if t.answer != nil {
 			r := receipt{done: t.done}

@@ -101,14 +101,32 @@ func (h *hand) unknown(serial int64) {
 	h.doubt[serial] = time.Now()
 }
 
+// glance is what the hand knew at some moment.
+type glance struct {
+	last  int64 // the last serial number that had been given out
+	known map[int64]bool
+}
+
+// glance notes what the hand knows now, requests on their way included.
+func (h *hand) glance() glance {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g := glance{last: h.last, known: make(map[int64]bool, len(h.claims))}
+	for serial := range h.claims {
+		g.known[serial] = true
+	}
+	return g
+}
+
 // strange tells whether the engine does not know that it holds a claim that
-// the store says it does: the request's answer was lost, or its outcomes were.
-func (h *hand) strange(serial int64) bool {
+// the store says it does: the request's answer was lost, or its outcomes were. Of
+// what was known before the store was asked, or requested behind that, the
+// outcomes may just have been recorded meanwhile.
+func (h *hand) strange(serial int64, before glance) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, doubt := h.doubt[serial]
-	_, known := h.claims[serial]
-	return doubt || !known
+	return doubt || !before.known[serial] && serial <= before.last
 }
 
 // settled notes that a request in doubt turned out to be a claim, which was
@@ -133,13 +151,20 @@ func (h *hand) forget(before time.Time) {
 	}
 }
 
-// recorded notes that an entry of a claim has an outcome in the store.
-func (h *hand) recorded(k *held, pos stint.Position) {
+// recorded notes that the entries of a batch have outcomes in the store, but for
+// those that were dropped.
+func (h *hand) recorded(batch []outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.once, pos)
-	if k.open--; k.open <= 0 {
-		delete(h.claims, k.serial)
+	for i := range batch {
+		t := &batch[i]
+		if t.drop {
+			continue
+		}
+		delete(h.once, t.entry.Pos)
+		if t.claim.open--; t.claim.open <= 0 {
+			delete(h.claims, t.claim.serial)
+		}
 	}
 }
 

@@ -49,7 +49,9 @@ func momentsOf(x *stint.Execution) (all []moment) {
 
 // callHooks has the hooks of a recorded attempt called, and returns at once.
 func (s *session) callHooks(job *stint.Job, x *stint.Execution, place bool) {
-	s.callHooksOf(momentsOf(x), job, x, place)
+	if s.hooks.kinds[job.Kind] != nil {
+		s.callHooksOf(momentsOf(x), job, x, place)
+	}
 }
 
 // callHooksOf does it for some of the moments.

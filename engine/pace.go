@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,28 +19,24 @@ const leastPrefetch = 100
 
 // pace measures how fast jobs end.
 type pace struct {
-	mu    sync.Mutex
+	ended atomic.Int64 // since then
+	mu    sync.Mutex   // guards the rest
 	since time.Time
-	ended int
 	rate  float64 // jobs per second, smoothed
 }
 
 func newPace(now time.Time) *pace { return &pace{since: now} }
 
-func (p *pace) add(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended += n
-}
+func (p *pace) add(n int) { p.ended.Add(int64(n)) }
 
 // prefetch is how many jobs to hold beyond the slots: none when jobs are slow.
 func (p *pace) prefetch(now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if elapsed := now.Sub(p.since); elapsed >= 5*time.Millisecond {
-		rate := float64(p.ended) / elapsed.Seconds()
+		rate := float64(p.ended.Swap(0)) / elapsed.Seconds()
 		p.rate += (rate - p.rate) / 2
-		p.since, p.ended = now, 0
+		p.since = now
 	}
 	return min(maxPrefetch, int(p.rate*prefetchTime.Seconds()))
 }

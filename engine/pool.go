@@ -20,6 +20,7 @@ type pool struct {
 	ahead int          // the most entries to hold beyond the slots
 	busy  atomic.Int64 // entries claimed for it that have not ended
 	begun atomic.Int64 // tasks that reached a slot
+	calls atomic.Int64 // the claim stage sleeps while more than these are busy
 	pace  *pace
 }
 
@@ -106,8 +107,11 @@ func (l pools) close() {
 // round trip when they bring half of the prefetch.
 func (p *pool) room(now time.Time) int {
 	prefetch := min(p.ahead, p.pace.prefetch(now))
-	room := len(p.slots) + prefetch - int(p.busy.Load())
-	if room < prefetch/2 {
+	most, least := len(p.slots)+prefetch, max(1, prefetch/2)
+	// Said before it looks: what ends behind the look finds it, and rings.
+	p.calls.Store(int64(most - least))
+	room := most - int(p.busy.Load())
+	if room < least {
 		return 0
 	}
 	return min(room, maxClaim)
@@ -120,8 +124,10 @@ func (p *pool) take(t task, known bool) {
 	p.send(t, known)
 }
 
-// ended notes that a task no longer takes room.
-func (p *pool) ended() {
-	p.busy.Add(-1)
+// ended notes that a task no longer takes room, and tells whether the claim stage
+// may have been waiting for that: to wake it for every task costs as much as
+// many a task.
+func (p *pool) ended() bool {
 	p.pace.add(1)
+	return p.busy.Add(-1) <= p.calls.Load()
 }

@@ -218,7 +218,7 @@ func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.Token) error {
 }
 
 func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []stint.Position) ([]stint.Entry, error) {
-	var read entryReader
+	read := reading(at)
 	err := s.call(ctx, tx, s.sql.fetch, read.rows, int8array(at))
 	if err != nil {
 		return nil, err

@@ -130,7 +130,7 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 	}
 	// The claim stands, but a server that dies may forget it until this part
 	// has been read to its end.
-	var read entryReader
+	read := reading(claim.Positions)
 	err = p.part(func(rr *pgconn.ResultReader) error {
 		read.rows(rr)
 		return nil
@@ -164,7 +164,7 @@ func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, 
 		p.Close()
 		return nil, err
 	}
-	var read entryReader
+	read := reading(at)
 	err = p.part(func(rr *pgconn.ResultReader) error {
 		read.rows(rr)
 		return nil

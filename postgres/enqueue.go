@@ -114,12 +114,20 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	if err != nil {
 		return nil, fmt.Errorf("store retry policies: %w", err)
 	}
+	large := copyable(tx, jobs)
 	ring := !tx.Quiet
 	if ring && tx.Handle == nil {
-		ring = s.notifier.begin()
+		ring = s.notifier.begin() && !large // which would ring before it commits
 		// Whatever becomes of it, it may have committed. Who sleeps until a
 		// job is due does not say so.
 		defer s.notifier.end(ring, slices.ContainsFunc(jobs, scheduled))
+	}
+	if large {
+		receipts, err := s.enqueueCopied(ctx, tx, jobs, known, ring)
+		if err != nil {
+			return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
+		}
+		return receipts, nil
 	}
 	a := answer{jobs: jobs, receipts: make([]stint.Receipt, 0, len(jobs))}
 	stmts, columns := s.enqueueStatements(jobs, known, ring)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,10 +16,48 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// entryReader collects the rows of stint.fetch.
+// entryReader collects the rows of stint.fetch, which come in any order, in the
+// order of the positions that were asked for.
 type entryReader struct {
 	list   []stint.Entry
 	policy []int64 // of each entry; 0 for none
+	at     []stint.Position
+	places map[stint.Position]int // in at; nil while rows come in that order
+}
+
+// reading returns a reader of the entries at some positions.
+func reading(at []stint.Position) entryReader {
+	return entryReader{list: make([]stint.Entry, len(at)), policy: make([]int64, len(at)), at: at}
+}
+
+// place is where the nth row belongs, if anywhere.
+func (r *entryReader) place(n int, pos stint.Position) (int, bool) {
+	if r.places == nil {
+		if n < len(r.at) && r.at[n] == pos {
+			return n, true
+		}
+		r.places = make(map[stint.Position]int, len(r.at))
+		for i, pos := range r.at {
+			r.places[pos] = i
+		}
+	}
+	i, ok := r.places[pos]
+	return i, ok
+}
+
+// compact leaves out positions of which no row came.
+func (r *entryReader) compact() {
+	n := 0
+	for i := range r.list {
+		if r.list[i].Pos == 0 {
+			continue
+		}
+		if n < i {
+			r.list[n], r.policy[n] = r.list[i], r.policy[i]
+		}
+		n++
+	}
+	r.list, r.policy = r.list[:n], r.policy[:n]
 }
 
 // entryColumns are the columns of stint.fetch. Statements that are prepared
@@ -56,53 +95,63 @@ const (
 	colCancelled
 )
 
+// rows reads the rows of one answer.
 func (r *entryReader) rows(rr *pgconn.ResultReader) {
-	for rr.NextRow() {
+	var last *stint.Entry // most have its queue and kind
+	for n := 0; rr.NextRow(); n++ {
 		v := rr.Values()
-		e := stint.Entry{
-			Pos:     stint.Position(int64of(v[colPos])),
-			Ready:   timeOf(v[colReady]),
-			Suspect: int(int16of(v[colSuspect])),
-			Job: stint.Job{
-				ID:       stint.ID(int64of(v[colJob])),
-				Queue:    string(v[colQueue]),
-				Priority: int(int16of(v[colPriority])),
-				Kind:     string(v[colKind]),
-				Attempt:  int(int32of(v[colAttempt])),
-				Losses:   int(int16of(v[colLosses])),
-				Created:  timeOf(v[colCreated]),
-				Due:      timeOf(v[colDue]),
-				Timeout:  time.Duration(int64of(v[colTimeout])) * time.Millisecond,
-				StartBy:  timeOf(v[colStartBy]),
-				Args:     jsonOf(v[colArgs]),
-				Metadata: jsonOf(v[colMetadata]),
-				URN:      string(v[colURN]),
-				Source:   string(v[colSource]),
-
-				MaxLosses: stint.DefaultMaxLosses,
-				Provenance: stint.Provenance{
-					Recovered: stint.ID(int64of(v[colRecovered])), Schedule: string(v[colSchedule]),
-					Nth: int64of(v[colNth]), Occurrence: timeOf(v[colOccurrence]),
-				},
-			},
-			Cancelled: len(v[colCancelled]) == 1 && v[colCancelled][0] == 1,
+		pos := stint.Position(int64of(v[colPos]))
+		i, ok := r.place(n, pos)
+		if !ok {
+			continue
 		}
-		if v[colMaxLosses] != nil {
-			e.MaxLosses = int(int16of(v[colMaxLosses]))
+		e := &r.list[i]
+		r.policy[i] = int64of(v[colPolicy])
+		e.Pos, e.Suspect = pos, int(int16of(v[colSuspect]))
+		e.Cancelled = len(v[colCancelled]) == 1 && v[colCancelled][0] == 1
+		e.ID, e.Priority = stint.ID(cmp.Or(int64of(v[colJob]), int64(pos))), int(int16of(v[colPriority]))
+		e.Attempt, e.Losses, e.MaxLosses = cmp.Or(int(int32of(v[colAttempt])), 1), int(int16of(v[colLosses])), stint.DefaultMaxLosses
+		if last != nil && string(v[colQueue]) == last.Queue && string(v[colKind]) == last.Kind {
+			e.Queue, e.Kind = last.Queue, last.Kind
+		} else {
+			e.Queue, e.Kind = string(v[colQueue]), string(v[colKind])
 		}
+		e.Ready = timeOf(v[colReady])
+		e.Created, e.Due = e.Ready, e.Ready
+		if v[colCreated] != nil {
+			e.Created = timeOf(v[colCreated])
+		}
+		if v[colDue] != nil {
+			e.Due = timeOf(v[colDue])
+		}
+		e.Args = jsonOf(v[colArgs])
 		if e.Correlation = string(v[colCorrelation]); e.Correlation == "" {
 			e.Correlation = e.ID.String()
 		}
-		array(v[colTags], func(tag []byte) { e.Tags = append(e.Tags, string(tag)) })
-		if v[colRetry] != nil {
-			// A policy that cannot be read is one that SQL wrote by hand. The
-			// default serves until somebody mends it.
-			if err := json.Unmarshal(v[colRetry][1:], &e.Retry); err != nil {
-				e.Retry = retry.Default()
-			}
+		r.options(e, v)
+		last = e
+	}
+}
+
+// options reads what few entries say.
+func (r *entryReader) options(e *stint.Entry, v [][]byte) {
+	e.Timeout = time.Duration(int64of(v[colTimeout])) * time.Millisecond
+	e.StartBy = timeOf(v[colStartBy])
+	e.Metadata, e.URN, e.Source = jsonOf(v[colMetadata]), string(v[colURN]), string(v[colSource])
+	e.Provenance = stint.Provenance{
+		Recovered: stint.ID(int64of(v[colRecovered])), Schedule: string(v[colSchedule]),
+		Nth: int64of(v[colNth]), Occurrence: timeOf(v[colOccurrence]),
+	}
+	if v[colMaxLosses] != nil {
+		e.MaxLosses = int(int16of(v[colMaxLosses]))
+	}
+	array(v[colTags], func(tag []byte) { e.Tags = append(e.Tags, string(tag)) })
+	if v[colRetry] != nil {
+		// A policy that cannot be read is one that SQL wrote by hand. The
+		// default serves until somebody mends it.
+		if err := json.Unmarshal(v[colRetry][1:], &e.Retry); err != nil {
+			e.Retry = retry.Default()
 		}
-		r.list = append(r.list, e)
-		r.policy = append(r.policy, int64of(v[colPolicy]))
 	}
 }
 
@@ -110,17 +159,8 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 // Those that this process does not know are read on the connection that the
 // caller holds: to take another from the pool could wait for ever.
 func (s *Store) entries(ctx context.Context, q queryer, r *entryReader) ([]stint.Entry, error) {
-	var missing []int64
-	for i, id := range r.policy {
-		if id == 0 {
-			continue
-		}
-		policy, ok := s.policies.get(id)
-		if !ok {
-			missing = append(missing, id)
-		}
-		r.list[i].Retry = policy
-	}
+	r.compact()
+	missing := s.policies.fill(r)
 	if missing == nil {
 		return r.list, nil
 	}

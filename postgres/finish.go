@@ -16,7 +16,7 @@ import (
 )
 
 const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)`
+  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 
 // Finish implements [stint.Finisher]: one message to its commit.
 func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
@@ -25,7 +25,7 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	}
 	// By position, as every writer of executions does: a repetition beside a
 	// flush that is still under way must not wait for it crosswise.
-	done = slices.SortedStableFunc(slices.Values(done), func(a, b stint.Execution) int { return cmp.Compare(a.Pos, b.Pos) })
+	done = sorted(done)
 	if err := named(claims, done); err != nil {
 		return 0, err
 	}
@@ -35,11 +35,30 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	}
 	params := append([]param{int8s(int64(engine))}, claimParams(claims)...)
 	params = append(params, rows...)
-	n, err := retryExplicit(s, func() (int, error) { return s.finish(ctx, params) })
+	n, err := s.finishNew(ctx, params)
 	if err != nil {
 		return 0, fmt.Errorf("record %d outcomes: %w", len(done), err)
 	}
 	return n, nil
+}
+
+// finishNew records outcomes as if none of them were recorded already, which
+// saves the server half of its work, and then as they are.
+func (s *Store) finishNew(ctx context.Context, params []param) (int, error) {
+	again := false
+	finish := func() (int, error) { return s.finish(ctx, append(params, bools(again))) }
+	n, err := retryExplicit(s, finish)
+	if there(err) {
+		again = true
+		n, err = retryExplicit(s, finish)
+	}
+	return n, err
+}
+
+// there tells whether an execution was refused because its entry has one.
+func there(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.ConstraintName == "executions_pkey"
 }
 
 // named makes sure that the claim behind each outcome is among those that the
@@ -49,12 +68,33 @@ func named(claims []stint.ClaimRef, done []stint.Execution) error {
 	for _, c := range claims {
 		known[c.Nonce] = true
 	}
-	for _, x := range done {
+	for i := range done {
+		x := &done[i]
 		if !known[x.Nonce] {
 			return fmt.Errorf("record %d outcomes: %w: that of position %d was not named", len(done), stint.ErrClaimGone, x.Pos)
 		}
 	}
 	return nil
+}
+
+// sorted are executions by position; those that are sorted already as they are.
+func sorted(done []stint.Execution) []stint.Execution {
+	order := make([]int32, len(done))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	byPosition := func(a, b int32) int {
+		return cmp.Compare(done[a].Pos, done[b].Pos)
+	}
+	if slices.IsSortedFunc(order, byPosition) {
+		return done
+	}
+	slices.SortStableFunc(order, byPosition)
+	all := make([]stint.Execution, len(done))
+	for i, from := range order {
+		all[i] = done[from]
+	}
+	return all
 }
 
 func (s *Store) finish(ctx context.Context, params []param) (int, error) {
@@ -103,8 +143,11 @@ func executionParams(done []stint.Execution) ([]param, error) {
 	var reason, result, failure sparse[string]
 	var job []*int64
 	var next successors
+	usual := true // first attempts that completed their jobs
 	now := time.Now()
-	for i, x := range done {
+	for i := range done {
+		x := &done[i]
+		usual = usual && x.Attempt == 1 && x.Outcome == stint.OutcomeCompleted && x.Final
 		pos[i], nonce[i], attempt[i], slot[i] = x.Pos, x.Nonce, int32(x.Attempt), int16(min(x.Slot, math.MaxInt16))
 		outcome[i], final[i] = int16(x.Outcome), x.Final
 		ended[i] = age(now, x.Ended)
@@ -128,12 +171,16 @@ func executionParams(done []stint.Execution) ([]param, error) {
 			failure.set(n, i, string(text))
 		}
 		if x.Next != nil {
-			next.add(&x)
+			next.add(x)
 		}
 	}
+	attempts, outcomes, finals := int4array(attempt), int2array(outcome), boolarray(final)
+	if usual {
+		attempts.value, outcomes.value, finals.value = nil, nil, nil
+	}
 	return append([]param{
-		int8array(pos), int8nulls(job), int8array(nonce), int4array(attempt), int2array(slot),
-		int8array(started), int8array(ended), int2array(outcome), boolarray(final),
+		int8array(pos), int8nulls(job), int8array(nonce), attempts, int2array(slot),
+		int8array(started), int8array(ended), outcomes, finals,
 		textarray(reason.column), textarray(result.column), textarray(failure.column),
 	}, next.params()...), nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -129,4 +130,23 @@ func TestNobodyIsRungForReadyJobsWhileNobodySleeps(t *testing.T) {
 	}
 	stop()
 	listener.Wait()
+}
+
+func TestWhileNobodySleepsThatIsNotAskedWithoutABreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		n := notifier{send: func(context.Context, bool) (bool, error) {
+			asked.Add(1)
+			return false, nil
+		}}
+		const enqueues, apart = 100, askPause / 10
+		for range enqueues {
+			n.end(n.begin(), false)
+			time.Sleep(apart)
+		}
+		n.wait()
+		if most := int32(enqueues*apart/askPause) + 2; asked.Load() < 2 || asked.Load() > most {
+			t.Errorf("asked %d times behind %d enqueues, want 2 to %d", asked.Load(), enqueues, most)
+		}
+	})
 }

@@ -129,7 +129,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 		}
 		return stint.Claim{}, ofKey(translate(err), job)
 	}
-	var read entryReader
+	read := reading(claim.Positions)
 	err = p.part(func(rr *pgconn.ResultReader) error {
 		read.rows(rr)
 		return nil

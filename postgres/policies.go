@@ -79,11 +79,21 @@ func (p *policies) has(id int64) bool {
 	return ok
 }
 
-func (p *policies) get(id int64) (retry.Policy, bool) {
+// fill gives entries their policies, and lists those that are not known.
+func (p *policies) fill(r *entryReader) (missing []int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	policy, ok := p.known[id]
-	return policy, ok
+	for i, id := range r.policy {
+		if id == 0 {
+			continue
+		}
+		policy, ok := p.known[id]
+		if !ok {
+			missing = append(missing, id)
+		}
+		r.list[i].Retry = policy
+	}
+	return missing
 }
 
 // maxKnownPolicies bounds the memory of programs that make up policies as

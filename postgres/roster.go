@@ -166,9 +166,8 @@ func (s *Store) mark(ctx context.Context, text string, args ...any) error {
 // index on (engine, serial) bounds it to what may still be open.
 const heldSQL = `
 select c.lane, c.n, c.nonce, c.serial, p.pos
-from stint.claims c cross join lateral unnest(c.positions) with ordinality as p(pos, i)
+from stint.claims c cross join lateral stint.unfinished(c.positions) p
 where c.engine = $1 and c.serial >= $2 and c.serial < $3
-  and not exists (select from stint.executions x where x.pos = p.pos)
   and exists (select from stint.entries e where e.pos = p.pos) -- of a deleted job nothing is there
 order by c.serial, p.i`
 

@@ -52,11 +52,26 @@ func runIn(ctx context.Context, tx stint.Tx, stmts []statement, scan func(row fu
 }
 
 type batcher interface {
+	queryer
 	SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
 }
 
-// runBatch is one round trip.
+// runBatch is one round trip. A batch of one statement is a query, which is less
+// work for both sides.
 func runBatch(ctx context.Context, b batcher, stmts []statement, scan func(row func(...any) error) error) error {
+	if len(stmts) == 1 {
+		rows, err := b.Query(ctx, stmts[0].text, stmts[0].args...)
+		if err != nil {
+			return translate(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := scan(rows.Scan); err != nil {
+				return err
+			}
+		}
+		return translate(rows.Err())
+	}
 	batch := &pgx.Batch{}
 	queue(batch, stmts, scan)
 	return translate(b.SendBatch(ctx, batch).Close())

@@ -146,7 +146,7 @@ var mutants = []mutant{
 	// Finishing.
 	{
 		name: "a flush keeps its own order", file: "postgres/finish.go",
-		old: `return cmp.Compare(a.Pos, b.Pos)`, new: `return 0 * cmp.Compare(a.Pos, b.Pos)`,
+		old: `return cmp.Compare(done[a].Pos, done[b].Pos)`, new: `return 0 * cmp.Compare(done[a].Pos, done[b].Pos)`,
 		test: "postgres TestNoTrapIsOpen/*/Two flushes of the same outcomes never wait crosswise",
 	},
 	{
@@ -240,7 +240,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was asked for is strange until it was answered", file: "engine/hand.go",
-		old: `_, known := h.claims[serial]`, new: `known := h.claims[serial] != nil`,
+		old: `g.known[serial] = true`, new: `g.known[serial] = h.claims[serial] != nil`,
 		test: "engine TestAClaimWhoseAnswerIsOnItsWayIsNotHandedBack",
 	},
 	{

@@ -1,9 +1,10 @@
 -- stint: the functions. What an engine does many times a second is one call:
 -- one message to its commit, and plans that the session keeps: left to itself
 -- the planner would plan anew for each array's length, which costs an idle
--- engine as much as the work. Errors of the class ST are stint's own: ST001
--- wrong isolation, ST002 buried, ST003 a claim is gone, ST004 a claim behind
--- other writes, ST020 a lease is not held.
+-- engine as much as the work. Where a kind of plan is off, so is JIT: what has
+-- no other plan looks as if it cost enough to be compiled. Errors of the class
+-- ST are stint's own: ST001 wrong isolation, ST002 buried, ST003 a claim is
+-- gone, ST004 a claim behind other writes, ST020 a lease is not held.
 
 -- The lane of a queue, priority and part. The program computes the same.
 create function stint.lane(queue text, priority integer, part text, kind text default '')
@@ -71,7 +72,7 @@ $$;
 create function stint.sight(p_lane bigint)
 returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
 declare
   began bigint := stint.steps();
@@ -107,7 +108,7 @@ $$;
 create function stint.look(p_lanes bigint[], p_foreign boolean[])
 returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
 declare
   prev  bigint := -1;
@@ -137,7 +138,7 @@ $$;
 create function stint.claim(p_engine bigint, p_serial bigint, p_nonce bigint, p_lane bigint,
   p_max integer, p_wait boolean, p_settle boolean, out n bigint, out positions bigint[])
 language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   -- Two schemas of one database must not wait for each other's lanes.
@@ -239,7 +240,7 @@ $$;
 -- flushes the claim's asynchronous commit as well: outside the lane's lock and
 -- grouped with what others flush at the time.
 create function stint.barrier(p_engine bigint, p_serial bigint, out positions bigint[]) language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 begin
   select c.positions into positions from stint.claims c where c.engine = p_engine and c.serial = p_serial;
@@ -249,7 +250,11 @@ begin
 end
 $$;
 
--- The entries at some positions, in that order, with their contents.
+-- The entries at some positions, in any order, with their contents. What was
+-- appended together stands together, nearly always: then one walk along the
+-- index is less than half of so many probes. What is as usual is null, which
+-- costs nothing to send: a job whose id is the position, its first attempt, no
+-- losses, created and due when it became ready.
 -- Nearly always nobody has cancelled anything; then no entry is asked about it.
 create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
@@ -257,30 +262,75 @@ returns table (pos bigint, job bigint, queue text, priority smallint, kind text,
   retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, correlation text, max_losses smallint,
   start_by timestamptz, recovered bigint, schedule text, nth bigint, occurrence timestamptz, cancelled boolean)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_nestloop = off set jit = off
 as $$
 declare
   any_cancelled boolean := exists (select from stint.cancellations);
+  low  bigint;
+  high bigint;
 begin
-  return query
-    select e.pos, coalesce(e.job, e.pos), e.queue, e.priority, e.kind, e.attempt, e.losses, e.suspect,
-           coalesce(e.due, e.created), coalesce(b.created, e.created),
-           case when b.pos is null then coalesce(e.due, e.created) else coalesce(b.due, b.created) end,
-           coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
-           coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
-           coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
-           coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
-           coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
-           any_cancelled and exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos))
-    from unnest(p_at) with ordinality as a(pos, i)
-    join stint.entries e on e.pos = a.pos
-    left join stint.entries b on b.pos = e.body
-    order by a.i;
+  if cardinality(p_at) >= 20 then
+    select min(u.at), max(u.at) into low, high from (select unnest(p_at) as at) u;
+  end if;
+  -- The same twice, for a plan of each: one for both takes half as long again to begin.
+  if high - low < 3 * cardinality(p_at) then
+    return query
+      select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+             coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
+             coalesce(b.due, b.created),
+             coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+             coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
+             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
+             coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
+             coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
+             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
+      from (select unnest(p_at) as at) a join stint.entries e on e.pos = a.at and e.pos between low and high -- merged
+      left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
+  else
+    return query
+      select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+             coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
+             coalesce(b.due, b.created),
+             coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+             coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
+             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
+             coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
+             coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
+             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
+      from unnest(p_at) as a(at) cross join lateral (select * from stint.entries l where l.pos = a.at offset 0) e -- probed
+      left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
+  end if;
+end
+$$;
+
+-- Which of some positions have no execution, with their places among them, in any
+-- order. As in fetch they stand together, nearly always.
+create function stint.unfinished(p_at bigint[]) returns table (pos bigint, i bigint)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_nestloop = off set jit = off
+as $$
+declare
+  low  bigint;
+  high bigint;
+begin
+  select min(u.at), max(u.at) into low, high from (select unnest(p_at) as at) u;
+  if high - low < 3 * cardinality(p_at) then
+    return query
+      select a.at, a.i from unnest(p_at) with ordinality as a(at, i)
+      where not exists (select from stint.executions x where x.pos = a.at and x.pos between low and high); -- merged
+  else
+    return query
+      select a.at, a.i from unnest(p_at) with ordinality as a(at, i)
+      where not exists (select from stint.executions x where x.pos = a.at offset 0); -- probed
+  end if;
 end
 $$;
 
 -- Record how attempts ended, with what follows them. Ages are microseconds
--- before now. Columns that say the same of every row may be null as a whole.
+-- before now. Columns in which nothing is said may be null as a whole: that is how
+-- every first attempt is recorded that completed its job and returned nothing.
+-- Who does not send them again says so: then a unique violation says that some
+-- are recorded already, and is the whole answer.
 create function stint.finish(p_engine bigint,
   c_lane bigint[], c_n bigint[], c_nonce bigint[],
   x_pos bigint[], x_job bigint[], x_nonce bigint[], x_attempt integer[], x_slot smallint[],
@@ -288,9 +338,9 @@ create function stint.finish(p_engine bigint,
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true)
 returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 begin
   perform stint.fence(p_engine);
@@ -304,7 +354,7 @@ begin
   end if;
   return stint.record(p_engine, x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final,
     x_reason, x_result, x_error, s_pos, s_lane, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect,
-    s_undecided, s_faulty);
+    s_undecided, s_faulty, p_again);
 end
 $$;
 
@@ -313,16 +363,19 @@ create function stint.why_cancelled(p_job bigint) returns text language sql stab
 set search_path = pg_catalog, pg_temp
 as $$ select c.why from stint.cancellations c where c.job = p_job $$;
 
--- Append executions and, for those that are new, their successors.
+-- Append executions and, for those that are new, their successors. To insert what
+-- may be there takes twice the time of what should not be there, and a third more
+-- of WAL: see finish. (Elements by their subscripts are cheaper than unnest,
+-- which copies each column first.)
 create function stint.record(p_engine bigint,
   x_pos bigint[], x_job bigint[], x_nonce bigint[], x_attempt integer[], x_slot smallint[],
   x_started bigint[], x_ended bigint[], x_outcome smallint[], x_final boolean[],
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true)
 returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   -- The number comes before the clock: see sum_up.
@@ -343,22 +396,37 @@ begin
       from unnest(s_pos) as s(pos) join stint.entries e on e.pos = s.pos
       join stint.cancellations c on c.job = coalesce(e.job, e.pos);
   end if;
-  with inserted as (
-    insert into stint.executions as x
+  if p_again then
+    with inserted as (
+      insert into stint.executions as x
+        (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
+      select r.pos, r.job, r.nonce, p_engine, coalesce(r.attempt, 1), r.slot,
+             clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
+             case when lasts is not null and r.pos = any (lasts) then 6 else coalesce(r.outcome, 1) end,
+             coalesce(r.final, true) or lasts is not null and r.pos = any (lasts),
+             case when lasts is not null and r.pos = any (lasts) then stint.why_cancelled(coalesce(r.job, r.pos))
+                  when r.outcome = 6 then coalesce(r.reason, stint.why_cancelled(coalesce(r.job, r.pos))) else r.reason end,
+             r.result::jsonb, r.error::jsonb
+      from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
+        as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
+      on conflict do nothing
+      returning x.pos, x.finished
+    )
+    select array_agg(i.pos), count(*), min(i.finished) into done, written, oldest from inserted i;
+  else
+    insert into stint.executions
       (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
-    select r.pos, r.job, r.nonce, p_engine, r.attempt, r.slot,
-           clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
-           case when lasts is not null and r.pos = any (lasts) then 6 else r.outcome end,
-           r.final or lasts is not null and r.pos = any (lasts),
-           case when lasts is not null and r.pos = any (lasts) then stint.why_cancelled(coalesce(r.job, r.pos))
-                when r.outcome = 6 then coalesce(r.reason, stint.why_cancelled(coalesce(r.job, r.pos))) else r.reason end,
-           r.result::jsonb, r.error::jsonb
-    from unnest(x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final, x_reason, x_result, x_error)
-      as r(pos, job, nonce, attempt, slot, started, ended, outcome, final, reason, result, error)
-    on conflict do nothing
-    returning x.pos, x.finished
-  )
-  select array_agg(i.pos), count(*), min(i.finished) into done, written, oldest from inserted i;
+    select x_pos[i], x_job[i], x_nonce[i], p_engine, coalesce(x_attempt[i], 1), x_slot[i],
+           clock - x_started[i] * interval '1 microsecond', clock - x_ended[i] * interval '1 microsecond',
+           case when lasts is not null and x_pos[i] = any (lasts) then 6 else coalesce(x_outcome[i], 1) end,
+           coalesce(x_final[i], true) or lasts is not null and x_pos[i] = any (lasts),
+           case when lasts is not null and x_pos[i] = any (lasts) then stint.why_cancelled(coalesce(x_job[i], x_pos[i]))
+                when x_outcome[i] = 6 then coalesce(x_reason[i], stint.why_cancelled(coalesce(x_job[i], x_pos[i]))) else x_reason[i] end,
+           x_result[i]::jsonb, x_error[i]::jsonb
+    from generate_series(1, cardinality(x_pos)) i;
+    done := x_pos; written := cardinality(x_pos);
+    select clock - max(u.ended) * interval '1 microsecond' into oldest from (select unnest(x_ended) as ended) u;
+  end if;
   -- A repetition of what was deleted meanwhile met no conflict. Asked behind
   -- the insertion: by then it can be seen that something was deleted.
   if written > 0 and exists (select from stint.deletions d where d.engine = p_engine) then
@@ -369,7 +437,7 @@ begin
   end if;
   -- What ended long ago may belong to a time that was summed up. So may anything
   -- while the clock is behind where it once was.
-  if oldest < clock - stint.sum_lag() or oldest < (select greatest(m.until, m.aim) from stint.summed m) then
+  if oldest < clock - stint.sum_lag() or oldest < (select greatest(m.until, m.aim) from stint.summed m where m.one) then
     perform stint.sum_late(done);
   end if;
   if written > 0 and exists (select from stint.cancellations) then
@@ -416,7 +484,7 @@ $$;
 -- deciding about, or cancelling, are passed over.
 create function stint.take_undecided(p_jobs bigint[], p_attempts integer[])
 returns table (job bigint, pos bigint) language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -439,7 +507,7 @@ $$;
 -- the lane that nobody claims: there its only execution stands. Another gets an
 -- entry there of its own, behind its earlier attempts.
 create function stint.cancel_waiting(p_jobs bigint[]) returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   clock timestamptz := clock_timestamp();
@@ -517,7 +585,7 @@ as $$ select sha256(convert_to(fingerprint.kind || chr(10) || fingerprint.args::
 -- enqueue deletes no other.
 create function stint.take_keys(p_keys text[], p_fingerprints bytea[], p_jobs bigint[])
 returns table (key text, job bigint, fresh boolean, same boolean) language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -581,7 +649,7 @@ $$;
 create function stint.promote(p_from timestamptz, p_limit integer,
   out moved integer, out until timestamptz, out next_in bigint)
 language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   clock timestamptz := clock_timestamp();

@@ -6,7 +6,7 @@
 create function stint.lanes()
 returns table (lane bigint, xid xid8, pos bigint, pending_xid xid8[], pending_pos bigint[])
 language plpgsql stable rows 20
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
 declare
   at bigint := -1;
@@ -267,7 +267,7 @@ $$;
 -- sums yet. Whoever deletes executions calls it in the same transaction,
 -- before.
 create function stint.sum_gone(p_jobs bigint[]) returns void language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   upto timestamptz;
