@@ -54,9 +54,9 @@ from (
   select h.token, 0 as low, true as dead from stint.engine_history h
   where not h.swept and not exists (select from stint.engines g where g.token = h.token)
 ) o
-join stint.claims c on c.engine = o.token and c.serial >= o.low
+cross join lateral (select * from stint.claims c where c.engine = o.token and c.serial >= o.low offset 0) c -- never the other way round: all claims, in search of an engine
 cross join lateral unnest(c.positions) as p(pos)
-cross join lateral (select * from stint.entries e where e.pos = p.pos offset 0) e -- never the other way round: all entries, in search of a kind
+cross join lateral (select * from stint.entries e where e.pos = p.pos offset 0) e -- nor all entries, in search of a kind
 where not exists (select from stint.executions x where x.pos = p.pos);
 
 -- Attempts that began. Those that were lost with their engine have no times of
