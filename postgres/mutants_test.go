@@ -166,18 +166,18 @@ var mutants = []mutant{
 	},
 	{
 		name: "the nonce is not compared", trap: "An outcome counts for the claim that it came from only",
-		replace: []string{" and c.nonce = k.nonce", ""},
+		replace: []string{"select c.nonce = k.nonce and c.engine = p_engine from", "select c.engine = p_engine from"},
 	},
 	{
 		name: "the claims are asked for where nobody waits for the answer", trap: "An outcome counts for the claim that it came from only",
 		replace: []string{
 			"  perform from unnest(c_lane, c_n, c_nonce) as k(lane, n, nonce)\n", "  perform from (with gone as materialized (select 1 / (k.n - k.n) from unnest(c_lane, c_n, c_nonce) as k(lane, n, nonce)\n",
-			"and c.engine = p_engine);\n", "and c.engine = p_engine)) select 1) as unused where false;\n",
+			"c.n = k.n) is not true;\n", "c.n = k.n) is not true) select 1) as unused where false;\n",
 		},
 	},
 	{
 		name: "the claim's engine is not compared", trap: "An outcome counts for the engine that claimed the entry only",
-		replace: []string{" and c.engine = p_engine);", ");"},
+		replace: []string{"select c.nonce = k.nonce and c.engine = p_engine from", "select c.nonce = k.nonce from"},
 	},
 	{
 		name: "outcomes are recorded without the fence", trap: "The buried record nothing, neither by a flush nor in a handler's transaction",
