@@ -30,7 +30,7 @@ func (r *recording) plot(path string) error {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p := plot.New()
 	p.BackgroundColor = color.White // pages may be dark, and the text is black
-	p.Title.Text = "Jobs per second while a snapshot and a writing transaction are held open"
+	p.Title.Text = "Jobs per second under a pinned horizon"
 	p.X.Label.Text = "seconds"
 	p.Y.Label.Text = "jobs per second"
 	p.X.Min, p.Y.Scale, p.Y.Tick.Marker = 0, plot.LogScale{}, plot.TickerFunc(decades)
