@@ -166,13 +166,7 @@ func TestKeptHandlersGoOnWhenTheirEngineWasBuried(t *testing.T) {
 		start(t, s, mux, engine.Config{TimeToLive: time.Second})
 		id := enqueue(t, s, "kept", `{}`)
 		<-began
-		roster, _ := s.Engines(t.Context())
-		_, err := s.Bury(t.Context(), stint.Burial{Engine: roster[0].Token, Why: "test"}, func(e *stint.Entry, begun bool) stint.Execution {
-			return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeLost, Part: stint.PartFront}, time.Now(), 0)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		buryLiving(t, s)
 		if err := <-ended; err != nil {
 			t.Errorf("its context ended: %v", err)
 		}

@@ -217,16 +217,7 @@ func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 	// undone, and the run that took over completes the job.
 	late := enqueue(t, s, "late", `{}`)
 	<-began
-	roster, err := s.Engines(ctx)
-	if err != nil || len(roster) != 1 {
-		t.Fatal(roster, err)
-	}
-	_, err = s.Bury(ctx, stint.Burial{Engine: roster[0].Token, Why: "test"}, func(e *stint.Entry, _ bool) stint.Execution {
-		return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeLost, Part: stint.PartFront}, time.Now(), 0)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	buryLiving(t, s)
 	close(buried)
 	job := until(t, s, late, stint.Completed)
 	if len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeLost {

@@ -105,6 +105,25 @@ func enqueue(t *testing.T, s stint.Enqueuer, kind, args string, opts ...stint.Op
 	return id
 }
 
+// buryLiving buries the only engine, which lives, and loses what it holds. While it
+// writes, be it a claim or a beat, its burial is blocked.
+func buryLiving(t *testing.T, s store) {
+	t.Helper()
+	roster, err := s.Engines(t.Context())
+	if err != nil || len(roster) != 1 {
+		t.Fatal(roster, err)
+	}
+	eventually(t, "the engine is buried", func() bool {
+		_, err := s.Bury(t.Context(), stint.Burial{Engine: roster[0].Token, Why: "test"}, func(e *stint.Entry, _ bool) stint.Execution {
+			return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeLost, Part: stint.PartFront}, time.Now(), 0)
+		})
+		if err != nil && !errors.Is(err, stint.ErrBurialBlocked) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
 // until waits for a job to reach a state and returns it.
 func until(t *testing.T, s stint.Inspector, id stint.ID, state stint.State) *stint.JobInfo {
 	t.Helper()

@@ -94,16 +94,7 @@ func TestAnEngineThatWasBuriedRecordsNothingAndJoinsAnew(t *testing.T) {
 		id := enqueue(t, s, "long", `{}`)
 		start(t, s, mux, engine.Config{TimeToLive: time.Second})
 		<-began
-		roster, err := s.Engines(t.Context())
-		if err != nil || len(roster) != 1 {
-			t.Fatal(roster, err)
-		}
-		_, err = s.Bury(t.Context(), stint.Burial{Engine: roster[0].Token, Why: "test"}, func(e *stint.Entry, begun bool) stint.Execution {
-			return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeLost}, time.Now(), 0)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		buryLiving(t, s)
 		if err := <-cause; !errors.Is(err, stint.ErrFenced) {
 			t.Errorf("the cause is %v", err)
 		}
