@@ -288,11 +288,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "retention deletes claims that others point to", trap: "What was in progress is claimed, whatever retention deleted meanwhile",
-		replace: []string{"if c.later is not null and not (c.pending and coalesce(c.pending_n = c.n, false))", "if c.later is not null"},
+		replace: []string{"if found and not (c.pending and coalesce(later = c.n, false))", "if found"},
 	},
 	{
 		name: "retention deletes the newest claim", trap: "A lane's claims go on behind the newest, whatever retention deleted",
-		replace: []string{"if c.later is not null and not (c.pending", "if not (c.pending"},
+		replace: []string{"if found and not (c.pending", "if not (c.pending"},
 	},
 	{
 		name: "retention deletes claims that engines may name", trap: "A claim is there as long as its engine may name it",

@@ -84,6 +84,7 @@ declare
   clock timestamptz;
   budget integer := p_limit;
   c     record;
+  later bigint; -- what the next claim points to
   dead  bigint[];
 begin
   perform stint.begin_step(p_lease, p_engine);
@@ -92,22 +93,25 @@ begin
   loop
     dead := '{}';
     for c in
-      select k.n, k.made, k.serial, k.engine, k.positions, k.pending_xid is not null as pending, f.n as later, f.pending_n
+      select k.n, k.made, k.serial, k.engine, k.positions, k.pending_xid is not null as pending
       from stint.claims k
-      left join lateral (select o.n, o.pending_n from stint.claims o where o.lane = k.lane and o.n > k.n order by o.lane, o.n limit 1) f on true
       where k.lane = retain_claims.lane and k.n > retain_claims.n
       order by k.lane, k.n limit budget
     loop
       exit when c.made > clock - p_shortest * interval '1 microsecond' and c.made < clock + interval '1 minute'; -- as above
       n := c.n; budget := budget - 1;
+      select o.pending_n into later from stint.claims o
+        where o.lane = retain_claims.lane and o.n > retain_claims.n order by o.lane, o.n limit 1;
       -- Claims that point to one follow it without a gap.
-      if c.later is not null and not (c.pending and coalesce(c.pending_n = c.n, false))
+      if found and not (c.pending and coalesce(later = c.n, false))
          and not exists (select from unnest(c.positions) as p(pos) join stint.entries e on e.pos = p.pos)
          and not exists (select from stint.engines g join stint.beats b on b.token = g.token where g.token = c.engine and b.low <= c.serial) then
         dead := dead || c.n;
       end if;
     end loop;
-    delete from stint.claims k where k.lane = retain_claims.lane and k.n = any (dead);
+    -- With bounds: an early plan may read all claims of the lane for those.
+    delete from stint.claims k
+      where k.lane = retain_claims.lane and k.n = any (dead) and k.n between dead[1] and dead[cardinality(dead)];
     deleted := deleted + cardinality(dead);
     exit when budget <= 0;
     budget := budget - 1;
