@@ -1,0 +1,159 @@
+// Package api is the JSON API of a store: everything that people and programs of
+// other languages do with jobs, queues, kinds, schedules, engines and leases, under
+// /api/v1, described by an OpenAPI 3.1 document at /api/v1/openapi.json.
+//
+// Answers carry the language's own structs: what Go programs call [stint.JobInfo]
+// is what the API calls a job. Durations are whole nanoseconds, instants are
+// RFC 3339, tokens of 64 bits are strings, and ids are numbers below 2^53. Lists
+// are paged by keys and not by offsets, so that a page shows the same jobs
+// whatever is enqueued meanwhile.
+//
+// What goes wrong is told as problem details (RFC 9457), with the path of each
+// field that is wrong. The API itself asks nobody who they are: package admin,
+// which serves it, does.
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/stint-go/stint"
+)
+
+// Store is what the API needs of one: what people do, and nothing of what
+// engines do.
+type Store interface {
+	stint.Enqueuer
+	stint.Inspector
+	stint.Canceller
+	stint.Operator
+	stint.Pauser
+	stint.ScheduleKeeper
+	stint.Scheduler
+	stint.Leaser
+	stint.Analyst
+	stint.Statistician
+	stint.MetricsKeeper
+	stint.Patient
+	Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) // see [stint.Claimer]
+}
+
+// Prefix is where the API is.
+const Prefix = "/api/v1"
+
+// Config says how an API is served. The zero value works.
+type Config struct {
+	// Version is the program's, for the document.
+	Version string
+
+	// Limits bound what is enqueued.
+	Limits stint.Limits
+
+	// Bury frees what an engine holds: engine.Bury, of this store. Nil leaves that
+	// to the command line.
+	Bury func(ctx context.Context, engine stint.Token, why string) (int, error)
+
+	// By names who asks, for what is kept of changes. Nil names nobody.
+	By func(ctx context.Context) string
+
+	// Bounded are the kinds that the doctor need not warn of: see
+	// [stint.Examination].
+	Bounded []string
+
+	// OnError is told of each error that nobody expected, with the operation
+	// that it came of. A client is told only that there was one: the text may
+	// be about the database. Nil drops them.
+	OnError func(ctx context.Context, operation string, err error)
+}
+
+// api is what the operations share.
+type api struct {
+	huma.API
+	Config
+	store  Store
+	client *stint.Client
+}
+
+// by names who asks.
+func (a *api) by(ctx context.Context) string {
+	if a.By == nil {
+		return ""
+	}
+	return a.By(ctx)
+}
+
+// New returns the handler of everything below [Prefix].
+func New(store Store, c Config) http.Handler {
+	mux := http.NewServeMux()
+	config := huma.DefaultConfig("stint", c.Version)
+	config.Info.Description = "Durable background jobs on the database a team already has."
+	config.OpenAPIPath, config.SchemasPath = Prefix+"/openapi", Prefix+"/schemas"
+	config.DocsPath = ""     // the renderers would be loaded from another host
+	config.CreateHooks = nil // no links to schemas in answers
+	a := &api{API: humago.New(mux, config), Config: c, store: store, client: stint.NewClient(store).Limit(c.Limits)}
+	// What writes itself is described by what it writes.
+	schemas := a.OpenAPI().Components.Schemas
+	schemas.RegisterTypeAlias(reflect.TypeFor[stint.ScheduleInfo](), reflect.TypeFor[Schedule]())
+	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor} {
+		part()
+	}
+	return mux
+}
+
+// maxBody bounds what is read of a request: a bulk of jobs with arguments.
+const maxBody = 32 << 20
+
+// operation describes one of the API's.
+type operation struct {
+	method, path string // below the prefix
+	id           string
+	summary      string
+	description  string
+	tag          string
+	status       int // of success, 200 unless set
+}
+
+// register adds an operation. Whatever else it may answer with is a problem.
+func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I) (*O, error)) {
+	huma.Register(a.API, huma.Operation{
+		OperationID: op.id, Method: op.method, Path: Prefix + op.path, Summary: op.summary, Description: op.description,
+		Tags: []string{op.tag}, DefaultStatus: op.status, MaxBodyBytes: maxBody,
+	}, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err == nil {
+			return out, nil
+		}
+		told := problem(err)
+		if told == nil {
+			if told = errUnexpected; a.OnError != nil {
+				a.OnError(ctx, op.id, err)
+			}
+		}
+		return nil, told
+	})
+}
+
+// answer is one that has nothing but a body.
+type answer[T any] struct {
+	Body T
+}
+
+// list answers with all that there is, [] rather than null.
+func list[T any](all []T, err error) (*answer[[]T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &answer[[]T]{append([]T{}, all...)}, nil
+}
+
+// changed answers whether something is another than before.
+func changed(is bool, err error) (*answer[Changed], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &answer[Changed]{Changed{is}}, nil
+}

@@ -1,0 +1,189 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/stint-go/stint"
+)
+
+func (a *api) engines() {
+	register(a, operation{
+		method: http.MethodGet, path: "/engines", id: "list-engines", tag: "engines", summary: "List the engines of the roster, the oldest first",
+		description: "Those that have joined and not left, dead ones too until they are buried.",
+	}, a.listEngines)
+	register(a, operation{
+		method: http.MethodGet, path: "/engines/{token}", id: "show-engine", tag: "engines", summary: "Show an engine with the jobs that it holds",
+	}, a.showEngine)
+	register(a, operation{
+		method: http.MethodPost, path: "/engines/{token}/drain", id: "drain-engine", tag: "engines", summary: "Have an engine end its jobs and leave",
+		description: "It takes no more jobs, and leaves when those that run have ended. It learns of it with its next beat.", status: http.StatusAccepted,
+	}, a.drainEngine)
+	if a.Bury != nil {
+		register(a, operation{
+			method: http.MethodPost, path: "/engines/{token}/bury", id: "bury-engine", tag: "engines", summary: "Free what an engine holds, whether it lives or not",
+			description: "What it holds goes back to the front of its queues. An engine that lives notices, cancels its handlers and joins anew.",
+		}, a.buryEngine)
+	}
+	register(a, operation{
+		method: http.MethodGet, path: "/engine-metrics", id: "list-engine-metrics", tag: "engines", summary: "List what engines counted, the newest first",
+	}, a.listEngineMetrics)
+}
+
+// Engine is one of the roster.
+type Engine struct {
+	stint.EngineInfo
+	Token string `json:"token"`
+	State string `json:"state" enum:"working,draining,silent" doc:"silent: it counts as dead, or soon will"`
+}
+
+func shownEngine(e stint.EngineInfo, now time.Time) Engine {
+	shown := Engine{EngineInfo: e, Token: fmt.Sprint(int64(e.Token)), State: "working"}
+	switch {
+	case e.Silent(now):
+		shown.State = "silent"
+	case e.Draining:
+		shown.State = "draining"
+	}
+	return shown
+}
+
+// now is the time by the clock that decides.
+func (a *api) now(ctx context.Context) (time.Time, error) {
+	if c, ok := a.store.(stint.Clock); ok {
+		return c.Now(ctx)
+	}
+	return time.Now(), nil
+}
+
+func (a *api) listEngines(ctx context.Context, _ *struct{}) (*answer[[]Engine], error) {
+	roster, err := a.store.Engines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, err := a.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	engines := make([]Engine, len(roster))
+	for i, e := range roster {
+		engines[i] = shownEngine(e, now)
+	}
+	return &answer[[]Engine]{engines}, nil
+}
+
+// EngineToken is where an engine's token stands.
+type EngineToken struct {
+	Token int64 `path:"token" minimum:"1"`
+}
+
+// engine finds one of the roster.
+func (a *api) engine(ctx context.Context, in EngineToken) (stint.EngineInfo, error) {
+	roster, err := a.store.Engines(ctx)
+	if err != nil {
+		return stint.EngineInfo{}, err
+	}
+	i := slices.IndexFunc(roster, func(e stint.EngineInfo) bool { return int64(e.Token) == in.Token })
+	if i < 0 {
+		return stint.EngineInfo{}, huma.Error404NotFound("there is no such engine in the roster")
+	}
+	return roster[i], nil
+}
+
+// ShownEngine is an engine with what it holds.
+type ShownEngine struct {
+	Engine
+	Holds []HeldJob `json:"holds"`
+}
+
+// HeldJob is a job in an engine's hand.
+type HeldJob struct {
+	ID      stint.ID  `json:"id"`
+	Kind    string    `json:"kind"`
+	Queue   string    `json:"queue"`
+	Attempt int       `json:"attempt"`
+	Begun   bool      `json:"begun" doc:"Its engine announced it"`
+	Ready   time.Time `json:"ready"`
+}
+
+func (a *api) showEngine(ctx context.Context, in *EngineToken) (*answer[ShownEngine], error) {
+	e, err := a.engine(ctx, *in)
+	if err != nil {
+		return nil, err
+	}
+	now, err := a.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := a.store.Held(ctx, e.Token, 0)
+	if err != nil {
+		return nil, err
+	}
+	var positions []stint.Position
+	for _, c := range claims {
+		positions = append(positions, c.Positions...)
+	}
+	entries, err := a.store.Fetch(ctx, positions)
+	if err != nil {
+		return nil, err
+	}
+	shown := ShownEngine{Engine: shownEngine(e, now), Holds: []HeldJob{}}
+	for _, entry := range entries {
+		shown.Holds = append(shown.Holds, HeldJob{
+			ID: entry.ID, Kind: entry.Kind, Queue: entry.Queue, Attempt: entry.Attempt, Begun: slices.Contains(e.Running, entry.Pos), Ready: entry.Ready,
+		})
+	}
+	return &answer[ShownEngine]{shown}, nil
+}
+
+func (a *api) drainEngine(ctx context.Context, in *EngineToken) (*answer[Engine], error) {
+	e, err := a.engine(ctx, *in)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.store.Drain(ctx, e.Token); err != nil {
+		return nil, err
+	}
+	e.Draining = true
+	now, err := a.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[Engine]{shownEngine(e, now)}, nil
+}
+
+// Buried says what came of a burial.
+type Buried struct {
+	Freed int `json:"freed" doc:"How many entries that it held run again elsewhere"`
+}
+
+func (a *api) buryEngine(ctx context.Context, in *struct {
+	EngineToken
+	Body Why
+}) (*answer[Buried], error) {
+	e, err := a.engine(ctx, in.EngineToken)
+	if err != nil {
+		return nil, err
+	}
+	why := "buried by hand"
+	if by := a.by(ctx); by != "" {
+		why += " by " + by
+	}
+	if in.Body.Why != "" {
+		why += ": " + in.Body.Why
+	}
+	n, err := a.Bury(ctx, e.Token, why)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[Buried]{Buried{n}}, nil
+}
+
+func (a *api) listEngineMetrics(ctx context.Context, _ *struct{}) (*answer[[]stint.Metrics], error) {
+	return list(a.store.EngineMetrics(ctx))
+}

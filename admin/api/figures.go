@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+func (a *api) figures() {
+	register(a, operation{
+		method: http.MethodGet, path: "/analytics", id: "analytics", tag: "figures", summary: "Tell how the work goes",
+		description: "What is queued, postponed, running and held by engines that are dead; and of the attempts that ended in the last minute how many, how late they started, and how long they took. Durations are nanoseconds.",
+	}, a.analyze)
+	register(a, operation{
+		method: http.MethodGet, path: "/analytics/due", id: "due-by", tag: "figures", summary: "Group what is due by a field",
+	}, a.dueBy)
+	register(a, operation{
+		method: http.MethodGet, path: "/stats", id: "stats", tag: "figures", summary: "Tell how the attempts of each kind went",
+		description: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted.",
+	}, a.stats)
+}
+
+// AnalyticsFilter chooses jobs for figures.
+type AnalyticsFilter struct {
+	Queue string    `query:"queue" maxLength:"255"`
+	Kind  string    `query:"kind" maxLength:"255"`
+	Tag   string    `query:"tag" maxLength:"255"`
+	At    time.Time `query:"at" doc:"The instant by which jobs are due or not, and at which the minute ends; now unless given"`
+}
+
+func (f AnalyticsFilter) filter() (stint.AnalyticsFilter, error) {
+	for _, name := range []struct{ field, value string }{{"queue", f.Queue}, {"kind", f.Kind}, {"tag", f.Tag}} {
+		if name.value == "" {
+			continue
+		}
+		if err := stint.CheckName(name.field, name.value); err != nil {
+			return stint.AnalyticsFilter{}, &at{"query", err}
+		}
+	}
+	return stint.AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, At: f.At}, nil
+}
+
+func (a *api) analyze(ctx context.Context, in *AnalyticsFilter) (*answer[stint.Analytics], error) {
+	f, err := in.filter()
+	if err != nil {
+		return nil, err
+	}
+	figures, err := a.store.Analyze(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[stint.Analytics]{figures}, nil
+}
+
+func (a *api) dueBy(ctx context.Context, in *struct {
+	AnalyticsFilter
+	By    string `query:"by" required:"true" maxLength:"1000" doc:"queue, kind, priority, urn, source, tag, correlation, or a path into the JSON: args.customer, metadata.region.code"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}) (*answer[[]stint.DueGroup], error) {
+	f, err := in.filter()
+	if err != nil {
+		return nil, err
+	}
+	field := stint.Field(in.By)
+	if err := field.Check(); err != nil {
+		return nil, &at{"query", err}
+	}
+	return list(a.store.DueBy(ctx, field, f, in.Limit))
+}
+
+func (a *api) stats(ctx context.Context, in *struct {
+	Kind   string    `query:"kind" maxLength:"255"`
+	Queue  string    `query:"queue" maxLength:"255"`
+	Since  time.Time `query:"since" doc:"Only what ended in the hour of this instant or later"`
+	Until  time.Time `query:"until" doc:"Only what ended up to the end of this instant's hour"`
+	Hourly bool      `query:"hourly" doc:"Tell each hour by itself"`
+}) (*answer[[]stint.KindStats], error) {
+	if !in.Since.IsZero() && !in.Until.IsZero() && in.Until.Before(in.Since) {
+		return nil, &at{"query", stint.Invalid("until", "it is before since")}
+	}
+	all, err := a.store.Stats(ctx, stint.StatsFilter{Kind: in.Kind, Queue: in.Queue, From: in.Since, To: in.Until, Hourly: in.Hourly})
+	if err != nil {
+		return nil, err
+	}
+	return list(stint.StatsByKind(all), nil)
+}
+
+func (a *api) doctor() {
+	register(a, operation{
+		method: http.MethodGet, path: "/doctor", id: "doctor", tag: "figures", summary: "Say what is wrong and how to mend it",
+		description: "It changes nothing, and takes some seconds at most, however many jobs there are.",
+	}, a.diagnose)
+}
+
+func (a *api) diagnose(ctx context.Context, _ *struct{}) (*answer[[]stint.Finding], error) {
+	return list(stint.Diagnose(ctx, a.store, stint.Examination{Bounded: a.Bounded}))
+}

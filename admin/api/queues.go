@@ -1,0 +1,65 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/stint-go/stint"
+)
+
+func (a *api) queues() {
+	register(a, operation{
+		method: http.MethodGet, path: "/queues", id: "list-queues", tag: "queues", summary: "List the queues with how many jobs are in each state",
+		description: "Those that have jobs, ended ones included, and those that are paused. Every job is counted.",
+	}, a.listQueues)
+	register(a, operation{
+		method: http.MethodPost, path: "/queues/{queue}/pause", id: "pause-queue", tag: "queues", summary: "Let nothing of a queue begin",
+		description: "What runs goes on. A queue that was paused before stays as it was: `changed` is false.",
+	}, a.pauseQueue)
+	register(a, operation{
+		method: http.MethodPost, path: "/queues/{queue}/resume", id: "resume-queue", tag: "queues", summary: "Let the jobs of a paused queue begin again",
+	}, a.resumeQueue)
+}
+
+// Changed says whether something is another than before.
+type Changed struct {
+	Changed bool `json:"changed"`
+}
+
+// Why is a reason that is kept.
+type Why struct {
+	Why string `json:"why,omitempty" maxLength:"1000" doc:"The reason that is kept, for those who wonder"`
+}
+
+func (a *api) listQueues(ctx context.Context, _ *struct{}) (*answer[[]stint.QueueInfo], error) {
+	return list(a.store.Queues(ctx))
+}
+
+func (a *api) pauseQueue(ctx context.Context, in *struct {
+	Queue string `path:"queue" maxLength:"255"`
+	Body  Why
+}) (*answer[Changed], error) {
+	if err := stint.CheckQueue(in.Queue); err != nil {
+		return nil, &at{"path", err}
+	}
+	return changed(a.store.Pause(ctx, in.Queue, a.by(ctx), in.Body.Why))
+}
+
+func (a *api) resumeQueue(ctx context.Context, in *struct {
+	Queue string `path:"queue" maxLength:"255"`
+}) (*answer[Changed], error) {
+	if err := stint.CheckQueue(in.Queue); err != nil {
+		return nil, &at{"path", err}
+	}
+	return changed(a.store.Resume(ctx, in.Queue))
+}
+
+func (a *api) kinds() {
+	register(a, operation{
+		method: http.MethodGet, path: "/kinds", id: "list-kinds", tag: "kinds", summary: "List the kinds that engines declared, with the defaults of their jobs",
+	}, a.listKinds)
+}
+
+func (a *api) listKinds(ctx context.Context, _ *struct{}) (*answer[[]stint.Declaration], error) {
+	return list(a.store.Kinds(ctx))
+}

@@ -1,0 +1,204 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
+)
+
+// verbs registers what is done to jobs that are named by id or chosen by a filter.
+func (a *api) verbs() {
+	register(a, operation{
+		method: http.MethodPost, path: "/jobs/cancel", id: "cancel-jobs", tag: "jobs", summary: "Cancel jobs, also running ones",
+		description: "What waits or is available is cancelled with the answer. A running job is asked to stop. " + selectionDoc +
+			" A filter without states chooses among the jobs that have not ended.",
+	}, a.cancelJobs)
+	register(a, operation{
+		method: http.MethodPost, path: "/jobs/retry", id: "retry-jobs", tag: "jobs", summary: "Run jobs again: what waits now, what ended as a new job",
+		description: "A job that ended is recovered as a new one, which names the old one as its provenance. " + selectionDoc +
+			" A filter without states chooses the jobs that are failed or retrying; what was recovered before is then not recovered again.",
+	}, a.retryJobs)
+	register(a, operation{
+		method: http.MethodPost, path: "/jobs/delete", id: "delete-jobs", tag: "jobs", summary: "Delete jobs that have ended",
+		description: "With all of their attempts. " + selectionDoc + " A filter without states chooses among the jobs that have ended.",
+	}, a.deleteJobs)
+}
+
+const selectionDoc = "Jobs are named by `ids` or chosen by a `filter`, the newest first. One request sees to `limit` of those that fit; " +
+	"as long as the answer has a `next`, ask again with that as `before`. With `dry_run` nothing is changed: the answer says how many fit."
+
+// Selection names jobs, or chooses them.
+type Selection struct {
+	IDs    []stint.ID `json:"ids,omitempty" maxItems:"10000" doc:"The jobs, by name"`
+	Filter *Filter    `json:"filter,omitempty" doc:"The jobs that fit; an empty one is every job"`
+	Before stint.ID   `json:"before,omitempty" minimum:"1" doc:"Of those that fit only jobs with a lower id: the next of the answer before"`
+	Limit  int        `json:"limit,omitempty" minimum:"1" maximum:"10000" default:"10000" doc:"How many of those that fit, at most"`
+	DryRun bool       `json:"dry_run,omitempty" doc:"Only tell how many fit, and show the first few"`
+}
+
+// Done is what came of it.
+type Done[A any] struct {
+	// Answers are what came of jobs that were named, by id.
+	Answers map[stint.ID]A `json:"answers,omitempty"`
+
+	// Counts are how many of the jobs that were chosen came to what.
+	Counts map[string]int `json:"counts,omitempty"`
+
+	// Matched and First are of a dry run: how many jobs fit, and the first of them.
+	Matched int             `json:"matched,omitempty"`
+	First   []stint.JobInfo `json:"first,omitempty"`
+
+	// Next is there when more may fit: the before of the next request.
+	Next stint.ID `json:"next,omitempty"`
+}
+
+const (
+	batchSize = 500 // jobs that a transaction changes: nobody waits long for it
+	firstFew  = 10  // jobs that a dry run shows
+)
+
+// verb is what is done to jobs.
+type verb[A any] struct {
+	states []stint.State // of the jobs that a filter chooses which says none
+	do     func(ctx context.Context, ids []stint.ID, chosen bool) (map[stint.ID]A, error)
+	word   func(A) string
+}
+
+// to does it to the jobs that are meant.
+func to[A any](ctx context.Context, a *api, s Selection, v verb[A]) (*answer[Done[A]], error) {
+	switch {
+	case len(s.IDs) > 0 && (s.Filter != nil || s.DryRun || s.Before != 0):
+		return nil, stint.Invalid("ids", "ids and filters exclude each other")
+	case len(s.IDs) == 0 && s.Filter == nil:
+		return nil, stint.Invalid("filter", "no jobs are named: give ids, or a filter; {} is every job")
+	case s.Filter == nil:
+		return toNamed(ctx, s.IDs, v)
+	}
+	f, err := s.Filter.filter("body.filter")
+	if err != nil {
+		return nil, err
+	}
+	if len(f.States) == 0 {
+		f.States = v.states
+	}
+	f.Before, f.Limit = s.Before, s.Limit
+	if s.DryRun {
+		return tellChosen[A](ctx, a, f)
+	}
+	return toChosen(ctx, a, f, v)
+}
+
+func toNamed[A any](ctx context.Context, ids []stint.ID, v verb[A]) (*answer[Done[A]], error) {
+	done := Done[A]{Answers: make(map[stint.ID]A, len(ids))}
+	for some := range slices.Chunk(ids, batchSize) {
+		got, err := v.do(ctx, some, false)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(done.Answers, got)
+	}
+	return &answer[Done[A]]{done}, nil
+}
+
+func toChosen[A any](ctx context.Context, a *api, f stint.Filter, v verb[A]) (*answer[Done[A]], error) {
+	done := Done[A]{Counts: map[string]int{}}
+	n := 0
+	for ids, err := range stint.Selected(ctx, a.store, f, batchSize) {
+		if err != nil {
+			return nil, err
+		}
+		got, err := v.do(ctx, ids, true)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range got {
+			done.Counts[v.word(one)]++
+		}
+		n += len(ids)
+		done.Next = ids[len(ids)-1]
+	}
+	if n < f.Limit {
+		done.Next = 0
+	}
+	return &answer[Done[A]]{done}, nil
+}
+
+// tellChosen is a dry run.
+func tellChosen[A any](ctx context.Context, a *api, f stint.Filter) (*answer[Done[A]], error) {
+	var done Done[A]
+	for ids, err := range stint.Selected(ctx, a.store, f, 10*batchSize) {
+		if err != nil {
+			return nil, err
+		}
+		done.Matched += len(ids)
+		done.Next = ids[len(ids)-1]
+	}
+	if done.Matched < f.Limit {
+		done.Next = 0
+	}
+	f.Limit = min(f.Limit, firstFew)
+	var err error
+	done.First, err = a.store.Jobs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[Done[A]]{done}, nil
+}
+
+func (a *api) cancelJobs(ctx context.Context, in *struct {
+	Body struct {
+		Selection
+		Why string `json:"why,omitempty" maxLength:"1000" doc:"The reason that is kept with the job"`
+	}
+}) (*answer[Done[stint.Cancellation]], error) {
+	return to(ctx, a, in.Body.Selection, verb[stint.Cancellation]{
+		states: []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running},
+		do: func(ctx context.Context, ids []stint.ID, _ bool) (map[stint.ID]stint.Cancellation, error) {
+			return a.store.Cancel(ctx, ids, in.Body.Why)
+		},
+		word: func(c stint.Cancellation) string { return string(c) },
+	})
+}
+
+func (a *api) retryJobs(ctx context.Context, in *struct {
+	Body struct {
+		Selection
+		At time.Time `json:"at,omitzero" doc:"Not to be started before"`
+		In string    `json:"in,omitempty" doc:"The same counted from now by the database's clock: 90s, 2h. Not both"`
+	}
+}) (*answer[Done[stint.Retried]], error) {
+	again := stint.Again{At: in.Body.At}
+	if in.Body.In != "" {
+		d, err := retry.ParseDuration(in.Body.In)
+		if err != nil {
+			return nil, stint.Invalid("in", "%v", err)
+		}
+		again.In = d
+	}
+	if err := again.Check(); err != nil {
+		return nil, err
+	}
+	return to(ctx, a, in.Body.Selection, verb[stint.Retried]{
+		states: []stint.State{stint.Failed, stint.Retrying},
+		do: func(ctx context.Context, ids []stint.ID, chosen bool) (map[stint.ID]stint.Retried, error) {
+			again.Once = chosen
+			return a.store.Retry(ctx, ids, again)
+		},
+		word: func(r stint.Retried) string { return string(r.Answer) },
+	})
+}
+
+func (a *api) deleteJobs(ctx context.Context, in *struct{ Body Selection }) (*answer[Done[stint.Deletion]], error) {
+	return to(ctx, a, in.Body, verb[stint.Deletion]{
+		states: []stint.State{stint.Completed, stint.Failed, stint.Cancelled},
+		do: func(ctx context.Context, ids []stint.ID, _ bool) (map[stint.ID]stint.Deletion, error) {
+			return a.store.Delete(ctx, ids)
+		},
+		word: func(d stint.Deletion) string { return string(d) },
+	})
+}
