@@ -86,8 +86,17 @@ func (a *api) by(ctx context.Context) string {
 	return a.By(ctx)
 }
 
+// Handler serves an API.
+type Handler struct {
+	http.Handler
+	api *api
+}
+
+// OpenAPI is the document that describes it. It must not be changed.
+func (h *Handler) OpenAPI() *huma.OpenAPI { return h.api.OpenAPI() }
+
 // New returns the handler of everything below [Prefix].
-func New(store Store, c Config) http.Handler {
+func New(store Store, c Config) *Handler {
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("stint", c.Version)
 	config.Info.Description = "Durable background jobs on the database a team already has."
@@ -95,13 +104,18 @@ func New(store Store, c Config) http.Handler {
 	config.DocsPath = ""     // the renderers would be loaded from another host
 	config.CreateHooks = nil // no links to schemas in answers
 	a := &api{API: humago.New(mux, config), Config: c, store: store, client: stint.NewClient(store).Limit(c.Limits)}
-	// What writes itself is described by what it writes.
+	// What writes itself is described by what it writes. Tokens are written as
+	// strings wherever they stand.
 	schemas := a.OpenAPI().Components.Schemas
+	schemas.RegisterTypeAlias(reflect.TypeFor[stint.Token](), reflect.TypeFor[string]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.ScheduleInfo](), reflect.TypeFor[Schedule]())
 	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor} {
 		part()
 	}
-	return mux
+	for _, schema := range schemas.Map() {
+		neverNull(schema)
+	}
+	return &Handler{mux, a}
 }
 
 // maxBody bounds what is read of a request: a bulk of jobs with arguments.
@@ -156,4 +170,18 @@ func changed(is bool, err error) (*answer[Changed], error) {
 		return nil, err
 	}
 	return &answer[Changed]{Changed{is}}, nil
+}
+
+// neverNull says that lists are lists: an empty one is written as [], or is absent.
+func neverNull(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Type == huma.TypeArray {
+		s.Nullable = false
+	}
+	for _, p := range s.Properties {
+		neverNull(p)
+	}
+	neverNull(s.Items)
 }

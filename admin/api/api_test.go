@@ -1,68 +1,495 @@
-package api
+package api_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/api"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
 )
 
-func serve(t *testing.T) *httptest.Server {
-	t.Helper()
-	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	server := httptest.NewServer(New(s, Config{Version: "test", OnError: func(_ context.Context, op string, err error) { t.Errorf("%s: %v", op, err) }}))
-	t.Cleanup(server.Close)
-	return server
+var update = flag.Bool("update", false, "write the golden files")
+
+// site is an API over a fresh store.
+type site struct {
+	*testing.T
+	store  *sqlite.Store
+	server *httptest.Server
+	doc    *huma.OpenAPI
 }
 
-func ask(t *testing.T, server *httptest.Server, method, path, body string) (int, string) {
+func open(t *testing.T) *site {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body != "" {
+	t.Cleanup(func() { _ = store.Close() })
+	h := api.New(store, api.Config{
+		Version: "test",
+		By:      func(context.Context) string { return "tester" },
+		Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
+			return engine.Bury(ctx, store, token, why)
+		},
+		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
+	})
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return &site{t, store, server, h.OpenAPI()}
+}
+
+// ask sends a request, and holds the answer to what the document says of it.
+func (s *site) ask(method, path string, body any) (int, []byte) {
+	s.Helper()
+	var sent io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		sent = strings.NewReader(b)
+	default:
+		raw, err := json.Marshal(b)
+		if err != nil {
+			s.Fatal(err)
+		}
+		sent = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(s.Context(), method, s.server.URL+api.Prefix+path, sent)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if sent != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, err := server.Client().Do(req)
+	res, err := s.server.Client().Do(req)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	return res.StatusCode, string(text)
+	s.documented(method, path, res, text)
+	return res.StatusCode, text
 }
 
-func TestTry(t *testing.T) {
-	s := serve(t)
-	for _, r := range [][3]string{
-		{"POST", "/api/v1/jobs", `{"jobs":[{"kind":"a","args":{"n":12345678901234567890},"tags":["x"],"in":"1h"},{"kind":"a"}],"force":true}`},
-		{"POST", "/api/v1/jobs", `{"jobs":[{"kind":"a"},{"kind":"b","queue":" x","priority":500}]}`},
-		{"POST", "/api/v1/jobs", `{"jobs":[{"kind":"a", "qeue":"x"}]}`},
-		{"GET", "/api/v1/jobs?state=scheduled,available&limit=1", ""},
-		{"GET", "/api/v1/jobs?state=nonsense&limit=0", ""},
-		{"GET", "/api/v1/jobs/2", ""},
-		{"GET", "/api/v1/jobs/200", ""},
-		{"GET", "/api/v1/counts", ""},
-		{"POST", "/api/v1/jobs/cancel", `{"filter":{"tag":"x"},"dry_run":true}`},
-		{"POST", "/api/v1/jobs/cancel", `{"filter":{"tag":"x"},"why":"no"}`},
-		{"POST", "/api/v1/jobs/retry", `{"ids":[1,2,3]}`},
-		{"POST", "/api/v1/jobs/delete", `{}`},
-		{"GET","/api/v1/queues",""},{"GET","/api/v1/kinds",""},{"PUT","/api/v1/schedules/x",`{"recurrence":"30 2 * * *","zone":"Europe/Berlin","job":{"kind":"a"},"force":true}`},{"GET","/api/v1/schedules",""},{"GET","/api/v1/schedules/x",""},{"POST","/api/v1/schedules/x/run",""},{"POST","/api/v1/schedules/x/pause",`{"why":"y"}`},{"DELETE","/api/v1/schedules/x",""},{"GET","/api/v1/engines",""},{"GET","/api/v1/leases",""},{"GET","/api/v1/analytics",""},{"GET","/api/v1/analytics/due?by=kind",""},{"GET","/api/v1/stats",""},{"GET","/api/v1/doctor",""},{"GET", "/api/v1/openapi.json", ""},
+// documented checks an answer against the document.
+func (s *site) documented(method, path string, res *http.Response, text []byte) {
+	s.Helper()
+	op := s.operation(method, path)
+	if op == nil {
+		s.Fatalf("%s %s is not in the document", method, path)
+	}
+	response := op.Responses[fmt.Sprint(res.StatusCode)]
+	if response == nil {
+		response = op.Responses["default"]
+	}
+	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	if response == nil || response.Content[kind] == nil {
+		s.Fatalf("%s %s: %d as %s is not in the document", method, path, res.StatusCode, kind)
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		s.Fatalf("%s %s: %v in %s", method, path, err, text)
+	}
+	var result huma.ValidateResult
+	huma.Validate(s.doc.Components.Schemas, response.Content[kind].Schema, huma.NewPathBuffer([]byte{}, 0), huma.ModeReadFromServer, value, &result)
+	for _, err := range result.Errors {
+		s.Errorf("%s %s: %d is not as documented: %v in %s", method, path, res.StatusCode, err, text)
+	}
+}
+
+// operation finds one by a path with values in it.
+func (s *site) operation(method, path string) *huma.Operation {
+	path, _, _ = strings.Cut(path, "?")
+	for pattern, item := range s.doc.Paths {
+		got, want := strings.Split(api.Prefix+path, "/"), strings.Split(pattern, "/")
+		if len(got) != len(want) {
+			continue
+		}
+		fits := true
+		for i := range want {
+			fits = fits && (want[i] == got[i] || strings.HasPrefix(want[i], "{"))
+		}
+		op := map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete}[method]
+		if fits && op != nil {
+			return op
+		}
+	}
+	return nil
+}
+
+// get asks and decodes an answer of the status wanted.
+func get[T any](s *site, want int, method, path string, body any) T {
+	s.Helper()
+	status, text := s.ask(method, path, body)
+	if status != want {
+		s.Fatalf("%s %s: %d %s, want %d", method, path, status, text, want)
+	}
+	var v T
+	if err := json.Unmarshal(text, &v); err != nil {
+		s.Fatalf("%s %s: %v in %s", method, path, err, text)
+	}
+	return v
+}
+
+// enqueue stores n jobs of a kind that nobody performs.
+func (s *site) enqueue(n int, job map[string]any) []stint.ID {
+	s.Helper()
+	if job["kind"] == nil {
+		job["kind"] = "mail"
+	}
+	receipts := get[[]stint.Receipt](s, 201, "POST", "/jobs", map[string]any{"jobs": slices.Repeat([]any{job}, n), "force": true})
+	var ids []stint.ID
+	for _, r := range receipts {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func TestAJobIsStoredAsTheRequestSays(t *testing.T) {
+	s := open(t)
+	id := s.enqueue(1, map[string]any{
+		"kind": "mail", "args": json.RawMessage(`{"n":12345678901234567890}`), "queue": "out", "priority": -3, "in": "1h", "retry": "fixed:2:1s",
+		"timeout": "30s", "start_within": "2d", "max_losses": 0, "tags": []string{"a", "b"}, "urn": "urn:x", "source": "web",
+		"metadata": map[string]int{"v": 1}, "correlation": "c", "idempotency_key": "k",
+	})[0]
+	job := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil)
+	stored, err := s.store.Job(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(*stored, job); diff != "" {
+		t.Errorf("the answer is not what is stored (-stored +told):\n%s", diff)
+	}
+	if string(job.Args) != `{"n":12345678901234567890}` || job.Queue != "out" || job.Priority != -3 || job.State != stint.Scheduled ||
+		job.Retry != "fixed:2:1s" || job.Timeout.Seconds() != 30 || job.MaxLosses != 0 || job.StartBy.Sub(job.Due).Hours() != 48 ||
+		job.Due.Sub(job.Created).Minutes() != 60 || job.URN != "urn:x" || job.Source != "web" || job.Correlation != "c" {
+		t.Errorf("the job is %+v", job)
+	}
+	again := get[[]stint.Receipt](s, 201, "POST", "/jobs", `{"force":true,"jobs":[{"kind":"mail","args":{"n":12345678901234567890},"idempotency_key":"k"}]}`)
+	if !again[0].Duplicate || again[0].ID != id {
+		t.Errorf("the repetition is answered with %+v", again)
+	}
+}
+
+func TestWhatAKindDeclaresHoldsForItsJobs(t *testing.T) {
+	s := open(t)
+	limit := 1
+	decl := stint.Declaration{Name: "report", Queue: "reports", Priority: 5, Tags: []string{"r"}, MaxLosses: &limit}
+	if err := s.store.Join(t.Context(), stint.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"report"}}, []stint.Declaration{decl}); err != nil {
+		t.Fatal(err)
+	}
+	receipts := get[[]stint.Receipt](s, 201, "POST", "/jobs", `{"jobs":[{"kind":"report"},{"kind":"report","queue":"own","priority":0}]}`)
+	of := func(i int) stint.JobInfo {
+		return get[stint.JobInfo](s, 200, "GET", "/jobs/"+receipts[i].ID.String(), nil)
+	}
+	if j := of(0); j.Queue != "reports" || j.Priority != 5 || j.MaxLosses != 1 || !slices.Equal(j.Tags, []string{"r"}) {
+		t.Errorf("the declared defaults gave %+v", j)
+	}
+	if j := of(1); j.Queue != "own" || j.Priority != 0 {
+		t.Errorf("what the request says gave %+v", j)
+	}
+}
+
+func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
+	s := open(t)
+	s.enqueue(1, map[string]any{"idempotency_key": "k"})
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		place              string // of the first error
+	}{
+		{"POST", "/jobs", `{"jobs":[{"kind":"a"},{"kind":"b"}]}`, 422, "body.jobs[0].kind"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a"},{"kind":"b","queue":" b"}]}`, 422, "body.jobs[1].queue"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","priority":101}]}`, 422, "body.jobs[0].priority"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","start_within":"soon"}]}`, 422, "body.jobs[0].start_within"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","in":"1h","at":"2030-01-01T00:00:00Z"}]}`, 422, "body.jobs[0].at"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","retry":"often"}]}`, 422, "body.jobs[0].retry"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","metadata":[1]}]}`, 422, "body.jobs[0].metadata"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","qeue":"b"}]}`, 422, "body.jobs[0].qeue"},
+		{"POST", "/jobs", `{"force":true,"jobs":[]}`, 422, "body.jobs"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"other","idempotency_key":"k"}]}`, 409, ""},
+		{"POST", "/jobs", `{`, 400, ""},
+		{"GET", "/jobs?state=asleep", "", 422, "query.state[0]"},
+		{"GET", "/jobs?limit=0", "", 422, "query.limit"},
+		{"GET", "/jobs?before=x", "", 422, "query.before"},
+		{"GET", "/jobs?longer=soon", "", 422, "query.longer"},
+		{"GET", "/jobs?kind=%20x", "", 422, "query.kind"},
+		{"GET", "/jobs?created_after=2026-01-02T00:00:00Z&created_before=2026-01-01T00:00:00Z", "", 422, "query.created_before"},
+		{"GET", "/jobs/77", "", 404, ""},
+		{"GET", "/jobs/0", "", 422, "path.id"},
+		{"POST", "/jobs/cancel", `{}`, 422, "body.filter"},
+		{"POST", "/jobs/cancel", `{"ids":[1],"filter":{}}`, 422, "body.ids"},
+		{"POST", "/jobs/cancel", `{"filter":{"queue":" x"}}`, 422, "body.filter.queue"},
+		{"POST", "/jobs/retry", `{"ids":[1],"in":"-1s"}`, 422, "body.in"},
+		{"POST", "/jobs/retry", `{"ids":[1],"in":"1s","at":"2030-01-01T00:00:00Z"}`, 422, "body.at"},
+		{"POST", "/queues/%2A/pause", `{}`, 422, "path.queue"},
+		{"PUT", "/schedules/s", `{"recurrence":"61 * * * *","job":{"kind":"mail"},"force":true}`, 422, "body.recurrence"},
+		{"PUT", "/schedules/s", `{"recurrence":"@daily","zone":"Nowhere","job":{"kind":"mail"},"force":true}`, 422, "body.zone"},
+		{"PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","queue":""},"missed":"x","force":true}`, 422, "body.missed"},
+		{"PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","priority":-500},"force":true}`, 422, "body.job.priority"},
+		{"GET", "/schedules/none", "", 404, ""},
+		{"POST", "/schedules/none/run", "", 404, ""},
+		{"GET", "/engines/5", "", 404, ""},
+		{"POST", "/engines/5/bury", `{}`, 404, ""},
+		{"POST", "/leases/none/release", `{}`, 404, ""},
+		{"GET", "/analytics/due?by=nothing", "", 422, "query.field"},
+		{"GET", "/stats?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "", 422, "query.until"},
 	} {
-		code, text := ask(t, s, r[0], r[1], r[2])
-		t.Logf("%v: %d %s", r, code, text)
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		status, text := s.ask(c.method, c.path, body)
+		var problem struct {
+			Status int
+			Detail string
+			Errors []struct{ Location, Message string }
+		}
+		if err := json.Unmarshal(text, &problem); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case status != c.status || problem.Status != c.status || problem.Detail == "":
+			t.Errorf("%s %s %s: %d %s, want %d", c.method, c.path, c.body, status, text, c.status)
+		case c.place != "" && (len(problem.Errors) == 0 || problem.Errors[0].Location != c.place || problem.Errors[0].Message == ""):
+			t.Errorf("%s %s %s: %s does not name %s", c.method, c.path, c.body, text, c.place)
+		}
+	}
+	if counts := get[map[stint.State]int64](s, 200, "GET", "/counts", nil); counts[stint.Available] != 1 {
+		t.Errorf("what was refused left %v", counts)
+	}
+}
+
+func TestPagesShowEachJobOnceWhateverIsEnqueuedMeanwhile(t *testing.T) {
+	s := open(t)
+	ids := s.enqueue(25, map[string]any{"tags": []string{"t"}})
+	var seen []stint.ID
+	for before := stint.ID(0); ; {
+		path := "/jobs?tag=t&state=available,running&limit=10"
+		if before > 0 {
+			path += "&before=" + before.String()
+		}
+		page := get[api.JobPage](s, 200, "GET", path, nil)
+		for _, j := range page.Jobs {
+			seen = append(seen, j.ID)
+		}
+		s.enqueue(3, map[string]any{"tags": []string{"t"}})
+		if before = page.Next; before == 0 {
+			break
+		}
+	}
+	slices.Reverse(seen)
+	if !slices.Equal(seen, ids) {
+		t.Errorf("the pages show %v of %v", seen, ids)
+	}
+}
+
+func TestAFilterChangesAllThatFitsInBoundedRequests(t *testing.T) {
+	s := open(t)
+	s.enqueue(1250, map[string]any{"queue": "a", "in": "1h"})
+	s.enqueue(3, map[string]any{"queue": "b"})
+	dry := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", `{"filter":{"queue":"a"},"dry_run":true}`)
+	if dry.Matched != 1250 || len(dry.First) != 10 || dry.Next != 0 {
+		t.Errorf("the dry run says %d, shows %d, goes on at %d", dry.Matched, len(dry.First), dry.Next)
+	}
+	requests, cancelled := 0, 0
+	for before := stint.ID(0); ; requests++ {
+		request := map[string]any{"filter": map[string]any{"queue": "a"}, "limit": 600, "why": "no more"}
+		if before > 0 {
+			request["before"] = before
+		}
+		done := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", request)
+		cancelled += done.Counts["cancelled"]
+		if before = done.Next; before == 0 {
+			break
+		}
+	}
+	if requests != 2 || cancelled != 1250 {
+		t.Errorf("%d requests after the first cancelled %d jobs", requests, cancelled)
+	}
+	counts := get[map[stint.State]int64](s, 200, "GET", "/counts", nil)
+	if counts[stint.Cancelled] != 1250 || counts[stint.Available] != 3 {
+		t.Errorf("left are %v", counts)
+	}
+	deleted := get[api.Done[stint.Deletion]](s, 200, "POST", "/jobs/delete", `{"filter":{}}`)
+	if deleted.Counts["deleted"] != 1250 {
+		t.Errorf("deleted %v", deleted.Counts)
+	}
+}
+
+func TestWhatComesOfNamedJobsIsToldOfEach(t *testing.T) {
+	s := open(t)
+	ids := s.enqueue(2, map[string]any{"in": "1h"})
+	cancel := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", map[string]any{"ids": []stint.ID{ids[0], 99}, "why": "left"})
+	if cancel.Answers[ids[0]] != stint.CancelledNow || cancel.Answers[99] != stint.CancelOfNothing {
+		t.Errorf("cancelled: %v", cancel.Answers)
+	}
+	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+ids[0].String(), nil); j.Reason != "left" {
+		t.Errorf("the reason is %q", j.Reason)
+	}
+	retry := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids})
+	if retry.Answers[ids[0]].Answer != stint.RetryRecovered || retry.Answers[ids[1]].Answer != stint.RetryReady {
+		t.Errorf("retried: %v", retry.Answers)
+	}
+	again := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", `{"filter":{"state":["cancelled"]}}`)
+	if again.Counts[string(stint.RetryRecoveredBefore)] != 1 {
+		t.Errorf("by filter what was recovered came to %v", again.Counts)
+	}
+	drop := get[api.Done[stint.Deletion]](s, 200, "POST", "/jobs/delete", map[string]any{"ids": ids})
+	if drop.Answers[ids[0]] != stint.DeletedNow || drop.Answers[ids[1]] != stint.DeleteTooEarly {
+		t.Errorf("deleted: %v", drop.Answers)
+	}
+}
+
+func TestQueuesArePausedByWhoeverAsks(t *testing.T) {
+	s := open(t)
+	name := url.PathEscape("a/b é")
+	for i, want := range []bool{true, false} {
+		if c := get[api.Changed](s, 200, "POST", "/queues/"+name+"/pause", `{"why":"printer is away"}`); c.Changed != want {
+			t.Errorf("pause %d changed: %v", i, c.Changed)
+		}
+	}
+	queues := get[[]stint.QueueInfo](s, 200, "GET", "/queues", nil)
+	if len(queues) != 1 || queues[0].Name != "a/b é" || queues[0].By != "tester" || queues[0].Why != "printer is away" {
+		t.Errorf("the queues are %+v", queues)
+	}
+	if c := get[api.Changed](s, 200, "POST", "/queues/"+name+"/resume", nil); !c.Changed {
+		t.Error("the queue was not resumed")
+	}
+}
+
+func TestASchedulesLife(t *testing.T) {
+	s := open(t)
+	declared := get[api.Schedule](s, 200, "PUT", "/schedules/nightly",
+		`{"recurrence":"30 2 * * *","zone":"Europe/Berlin","unique":true,"missed":"all:3","job":{"kind":"report","args":{"to":"ops"},"tags":["n"]},"force":true}`)
+	if declared.Words != "at 02:30 every day" || declared.Missed != "all:3" || !declared.Unique || declared.By != "tester" || declared.State != "active" {
+		t.Errorf("declared is %+v", declared)
+	}
+	if all := get[[]api.Schedule](s, 200, "GET", "/schedules", nil); len(all) != 1 || all[0].Name != "nightly" {
+		t.Errorf("the schedules are %+v", all)
+	}
+	id := get[stint.Receipt](s, 201, "POST", "/schedules/nightly/run", nil).ID
+	if status, _ := s.ask("POST", "/schedules/nightly/run", nil); status != 409 {
+		t.Errorf("a unique schedule whose job waits was run: %d", status)
+	}
+	if c := get[api.Changed](s, 200, "POST", "/schedules/nightly/pause", `{"why":"holiday"}`); !c.Changed {
+		t.Error("it was not paused")
+	}
+	shown := get[struct {
+		Schedule api.Schedule
+		Upcoming []string
+		Jobs     []stint.JobInfo
+	}](s, 200, "GET", "/schedules/nightly", nil)
+	if shown.Schedule.State != "paused" || shown.Schedule.PausedBy != "tester" || len(shown.Upcoming) != 10 ||
+		!strings.Contains(shown.Upcoming[0], "T02:30:00+0") || len(shown.Jobs) != 1 || shown.Jobs[0].ID != id {
+		t.Errorf("shown is %+v", shown)
+	}
+	get[api.Changed](s, 200, "POST", "/schedules/nightly/resume", nil)
+	if ids := get[[]stint.ID](s, 200, "DELETE", "/schedules/nightly?why=old", nil); !slices.Equal(ids, []stint.ID{id}) {
+		t.Errorf("removing it cancelled %v, not %v", ids, id)
+	}
+}
+
+func TestEnginesAreSeenDrainedAndBuried(t *testing.T) {
+	s := open(t)
+	const token = 1<<63 - 5 // which no JSON number holds
+	info := stint.EngineInfo{Token: token, Instance: "e1", Host: "h", Slots: 2, TimeToLive: 3600e9, Kinds: []string{"mail"}}
+	if err := s.store.Join(t.Context(), info, []stint.Declaration{{Name: "mail"}}); err != nil {
+		t.Fatal(err)
+	}
+	id := s.enqueue(1, map[string]any{})[0]
+	claim, err := s.store.Claim(t.Context(), stint.ClaimRequest{Engine: token, Serial: 1, Nonce: 1, Lane: stint.LaneOf("default", 0, stint.PartNormal, "").ID, Max: 1})
+	if err != nil || len(claim.Entries) != 1 {
+		t.Fatal(claim, err)
+	}
+	path := "/engines/9223372036854775803"
+	engines := get[[]api.Engine](s, 200, "GET", "/engines", nil)
+	if len(engines) != 1 || engines[0].Token != "9223372036854775803" || engines[0].State != "working" {
+		t.Fatalf("the roster is %+v", engines)
+	}
+	shown := get[api.ShownEngine](s, 200, "GET", path, nil)
+	if len(shown.Holds) != 1 || shown.Holds[0].ID != id || shown.Holds[0].Begun {
+		t.Errorf("it holds %+v", shown.Holds)
+	}
+	if e := get[api.Engine](s, 202, "POST", path+"/drain", nil); e.State != "draining" {
+		t.Errorf("drained, it is %s", e.State)
+	}
+	if b := get[api.Buried](s, 200, "POST", path+"/bury", `{"why":"it hangs"}`); b.Freed != 1 {
+		t.Errorf("burying it freed %d", b.Freed)
+	}
+	if engines := get[[]api.Engine](s, 200, "GET", "/engines", nil); len(engines) != 0 {
+		t.Errorf("buried, it is still there: %+v", engines)
+	}
+	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil); j.State != stint.Available {
+		t.Errorf("its job is %s", j.State)
+	}
+}
+
+func TestFiguresAreThoseOfTheStore(t *testing.T) {
+	s := open(t)
+	s.enqueue(3, map[string]any{"tags": []string{"x"}})
+	if a := get[stint.Analytics](s, 200, "GET", "/analytics?tag=x", nil); a.Queued != 3 {
+		t.Errorf("analytics say %+v", a)
+	}
+	groups := get[[]stint.DueGroup](s, 200, "GET", "/analytics/due?by=tag&limit=1", nil)
+	if len(groups) != 1 || *groups[0].Value != "x" || groups[0].Jobs != 3 {
+		t.Errorf("the groups are %+v", groups)
+	}
+	for _, path := range []string{"/stats", "/stats?hourly=true", "/kinds", "/leases", "/engine-metrics"} {
+		s.ask("GET", path, nil)
+	}
+	found := get[[]stint.Finding](s, 200, "GET", "/doctor", nil)
+	if !slices.ContainsFunc(found, func(f stint.Finding) bool { return f.Code == "no_engine" }) {
+		t.Errorf("the doctor says %+v", found)
+	}
+}
+
+func TestTheDocumentIsWhatIsServed(t *testing.T) {
+	s := open(t)
+	res, err := s.server.Client().Get(s.server.URL + api.Prefix + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var doc any
+	if err := json.NewDecoder(res.Body).Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	golden := filepath.Join("testdata", "openapi.json")
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("the document changed; look at it, and run go test ./admin/api -update (-was +is):\n%s", diff)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // is a query when jobs are listed, and a part of the body when something is done
 // to them.
 type Filter struct {
-	States      []string  `query:"state" json:"states,omitempty" enum:"scheduled,retrying,blocked,available,running,completed,failed,cancelled" doc:"Any of these states"`
+	States      []string  `query:"state" json:"state,omitempty" enum:"scheduled,retrying,blocked,available,running,completed,failed,cancelled" nullable:"false" doc:"Any of these states"`
 	Kind        string    `query:"kind" json:"kind,omitempty" maxLength:"255"`
 	Queue       string    `query:"queue" json:"queue,omitempty" maxLength:"255" doc:"Where the job is, or was last"`
 	Tag         string    `query:"tag" json:"tag,omitempty" maxLength:"255"`

@@ -146,12 +146,13 @@ func (j *NewJob) job(of stint.Declaration) (stint.NewJob, error) {
 	return of.Job(j.Args, opts...), nil
 }
 
-func (a *api) enqueueJobs(ctx context.Context, in *struct {
-	Body struct {
-		Jobs  []NewJob `json:"jobs" minItems:"1" maxItems:"10000"`
-		Force bool     `json:"force,omitempty" doc:"Also of kinds that no engine ever declared"`
-	}
-}) (*answer[[]stint.Receipt], error) {
+// NewJobs are jobs to be enqueued, all of them or none.
+type NewJobs struct {
+	Jobs  []NewJob `json:"jobs" minItems:"1" maxItems:"10000" nullable:"false"`
+	Force bool     `json:"force,omitempty" doc:"Also of kinds that no engine ever declared"`
+}
+
+func (a *api) enqueueJobs(ctx context.Context, in *struct{ Body NewJobs }) (*answer[[]stint.Receipt], error) {
 	declare, err := a.declarations(ctx, in.Body.Force)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ const selectionDoc = "Jobs are named by `ids` or chosen by a `filter`, the newes
 
 // Selection names jobs, or chooses them.
 type Selection struct {
-	IDs    []stint.ID `json:"ids,omitempty" maxItems:"10000" doc:"The jobs, by name"`
+	IDs    []stint.ID `json:"ids,omitempty" maxItems:"10000" nullable:"false" doc:"The jobs, by name"`
 	Filter *Filter    `json:"filter,omitempty" doc:"The jobs that fit; an empty one is every job"`
 	Before stint.ID   `json:"before,omitempty" minimum:"1" doc:"Of those that fit only jobs with a lower id: the next of the answer before"`
 	Limit  int        `json:"limit,omitempty" minimum:"1" maximum:"10000" default:"10000" doc:"How many of those that fit, at most"`
@@ -150,28 +150,30 @@ func tellChosen[A any](ctx context.Context, a *api, f stint.Filter) (*answer[Don
 	return &answer[Done[A]]{done}, nil
 }
 
-func (a *api) cancelJobs(ctx context.Context, in *struct {
-	Body struct {
-		Selection
-		Why string `json:"why,omitempty" maxLength:"1000" doc:"The reason that is kept with the job"`
-	}
-}) (*answer[Done[stint.Cancellation]], error) {
+// Cancelling says which jobs to cancel, and why.
+type Cancelling struct {
+	Selection
+	Why
+}
+
+func (a *api) cancelJobs(ctx context.Context, in *struct{ Body Cancelling }) (*answer[Done[stint.Cancellation]], error) {
 	return to(ctx, a, in.Body.Selection, verb[stint.Cancellation]{
 		states: []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running},
 		do: func(ctx context.Context, ids []stint.ID, _ bool) (map[stint.ID]stint.Cancellation, error) {
-			return a.store.Cancel(ctx, ids, in.Body.Why)
+			return a.store.Cancel(ctx, ids, in.Body.Why.Why)
 		},
 		word: func(c stint.Cancellation) string { return string(c) },
 	})
 }
 
-func (a *api) retryJobs(ctx context.Context, in *struct {
-	Body struct {
-		Selection
-		At time.Time `json:"at,omitzero" doc:"Not to be started before"`
-		In string    `json:"in,omitempty" doc:"The same counted from now by the database's clock: 90s, 2h. Not both"`
-	}
-}) (*answer[Done[stint.Retried]], error) {
+// Retrying says which jobs to run again, and when.
+type Retrying struct {
+	Selection
+	At time.Time `json:"at,omitzero" doc:"Not to be started before"`
+	In string    `json:"in,omitempty" doc:"The same counted from now by the database's clock: 90s, 2h. Not both"`
+}
+
+func (a *api) retryJobs(ctx context.Context, in *struct{ Body Retrying }) (*answer[Done[stint.Retried]], error) {
 	again := stint.Again{At: in.Body.At}
 	if in.Body.In != "" {
 		d, err := retry.ParseDuration(in.Body.In)

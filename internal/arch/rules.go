@@ -13,6 +13,7 @@ var ranks = map[string]int{
 	"cmd/stint":  4,
 	"examples/*": 4,
 
+	"admin":          3,
 	"stinttest":      3,
 	"internal/load":  3,
 	"internal/sim":   3,
@@ -22,7 +23,7 @@ var ranks = map[string]int{
 	"postgres":  2,
 	"sqlite":    2,
 	"storetest": 2,
-	"admin":     2,
+	"admin/*":   2,
 	"observe":   2,
 	"observe/*": 2,
 	"shelljob":  2,
@@ -91,6 +92,9 @@ var watching = map[string]string{
 	"net/http":              "observe/probes",
 }
 
+// describing is what the API is described with.
+const describing = "github.com/danielgtaylor/huma"
+
 // stores are the packages up to rank 2 that reach a database: those that keep jobs in one, that start one for tests, and
 // that load one without jobs, to compare.
 var stores = []string{"postgres", "sqlite", "internal/pgtest", "internal/pgload", "internal/sqliteload"}
@@ -105,7 +109,7 @@ func rank(pkg string) (int, bool) {
 }
 
 // A rule returns why it does not allow an import by a package that has a rank, or nothing.
-var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, watchingInLeavesOnly, programsKeepTheirOwn, testsStayOut}
+var rules = []func(Import) string{lowerRanksOnly, languageWithoutMachinery, driversInStoresOnly, watchingInLeavesOnly, apiDescribesItself, programsKeepTheirOwn, testsStayOut}
 
 func lowerRanksOnly(i Import) string {
 	target, ok := inModule(i.Path)
@@ -147,6 +151,14 @@ func watchingInLeavesOnly(i Import) string {
 		if from <= 2 && i.Package != leaf && within(i.Path, made) && (made != "net/http" || within(i.Package, "observe")) {
 			return fmt.Sprintf("%s imports %s, which is for %s", i.Package, i.Path, leaf)
 		}
+	}
+	return ""
+}
+
+// apiDescribesItself keeps the library behind the API where it is.
+func apiDescribesItself(i Import) string {
+	if i.Package != "admin/api" && within(i.Path, describing) {
+		return fmt.Sprintf("%s imports %s, which is for admin/api", i.Package, i.Path)
 	}
 	return ""
 }
