@@ -1,0 +1,259 @@
+// Package guard stands before an HTTP handler and decides who gets to it, and as
+// whom.
+//
+// A request passes these in turn: it names a host that the server goes by, so that
+// no foreign page reaches it by a name of its own (DNS rebinding); if it may change
+// something it does not come from a page of another origin (forgery); whoever
+// sends it is known, or there is a role for strangers; and the role reaches for
+// what is asked. The answer carries headers that keep a browser from running, loading
+// or framing anything that is not the server's own.
+//
+// Roles are a ladder: a viewer sees, an operator does things to what is there, an
+// admin also says what runs.
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Role is what somebody may do.
+type Role int
+
+// The roles, each with what those before it may.
+const (
+	Nobody   Role = iota // nothing
+	Viewer               // see everything, but arguments that are hidden from viewers
+	Operator             // retry, cancel and delete jobs; pause and resume; drain, release, run schedules
+	Admin                // enqueue, declare and remove schedules, bury engines
+)
+
+var roleNames = []string{"nobody", "viewer", "operator", "admin"}
+
+// String is the role's name.
+func (r Role) String() string {
+	if r < 0 || int(r) >= len(roleNames) {
+		return "unknown"
+	}
+	return roleNames[r]
+}
+
+// UnmarshalText reads a name; nobody is none to be given.
+func (r *Role) UnmarshalText(text []byte) error {
+	i := slices.Index(roleNames, string(text))
+	if i < 1 {
+		return fmt.Errorf("%q is not one of %s", text, strings.Join(roleNames[1:], ", "))
+	}
+	*r = Role(i)
+	return nil
+}
+
+// Identity is who sends a request.
+type Identity struct {
+	Name string // empty for a stranger
+	Role Role
+}
+
+type identityKey struct{}
+
+// With returns a context of a request that somebody sends.
+func With(ctx context.Context, who Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, who)
+}
+
+// Of is who sends the request of a context; a stranger who may do nothing where no
+// guard stood before it.
+func Of(ctx context.Context) Identity {
+	who, _ := ctx.Value(identityKey{}).(Identity)
+	return who
+}
+
+// Config says whom a guard lets pass. The zero value lets nobody.
+type Config struct {
+	// Stranger is the role of those who present nothing. Who presents something
+	// wrong is never taken for a stranger.
+	Stranger Role
+
+	// Link is a secret that makes an admin of whoever presents it: as ?token= of
+	// any page, which a browser remembers as a session, or as a bearer token.
+	// Empty means none.
+	Link string
+
+	Tokens []Token // of programs
+	Users  []User  // of people without anything better in front
+	Proxy  Proxy   // of people whom something better knows
+
+	// Hosts are the names that the server is reached by, with or without a
+	// port. Names of the loopback interface need not be among them.
+	Hosts []string
+
+	// OnRefused is told of each request that did not pass, for a log. Nil tells
+	// nobody.
+	OnRefused func(r *http.Request, who Identity, status int, why string)
+}
+
+// Guard stands before handlers.
+type Guard struct {
+	config  Config
+	link    *link
+	tokens  []Token
+	users   *users
+	origins *http.CrossOriginProtection
+	tries   *tries
+}
+
+// New checks what is configured.
+func New(c Config) (*Guard, error) {
+	g := &Guard{config: c, origins: http.NewCrossOriginProtection(), tries: newTries()}
+	if c.Link != "" {
+		if len(c.Link) < minSecret {
+			return nil, fmt.Errorf("the token of the link is shorter than %d characters", minSecret)
+		}
+		g.link = newLink(c.Link)
+	}
+	for _, t := range c.Tokens {
+		if err := t.check(); err != nil {
+			return nil, err
+		}
+	}
+	g.tokens = c.Tokens
+	var err error
+	if g.users, err = newUsers(c.Users); err != nil {
+		return nil, err
+	}
+	if err := c.Proxy.check(); err != nil {
+		return nil, err
+	}
+	for _, host := range c.Hosts {
+		if host == "" || strings.ContainsAny(host, "/@ ") {
+			return nil, fmt.Errorf("%q is not the name of a host", host)
+		}
+	}
+	return g, nil
+}
+
+// Knows reports whether there is anybody whom the guard can know.
+func (c Config) Knows() bool {
+	return c.Link != "" || len(c.Tokens) > 0 || len(c.Users) > 0 || c.Proxy.Header != ""
+}
+
+// policy lets a page load what the server itself serves, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Wrap puts the guard before a handler. Handlers find out by [Of] whom they serve.
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if !g.goesBy(r.Host) {
+			g.refuse(w, r, Identity{}, http.StatusMisdirectedRequest, "the server does not go by the host "+fmt.Sprintf("%q", r.Host))
+			return
+		}
+		if err := g.origins.Check(r); err != nil {
+			g.refuse(w, r, Identity{}, http.StatusForbidden, "a page of another origin sent this")
+			return
+		}
+		if g.openSession(w, r) {
+			return
+		}
+		who, err := g.identify(r)
+		switch {
+		case errors.Is(err, errTooMany):
+			h.Set("Retry-After", "60")
+			g.refuse(w, r, who, http.StatusTooManyRequests, err.Error())
+		case err != nil || who.Role == Nobody:
+			for _, way := range g.ways() {
+				h.Add("WWW-Authenticate", way)
+			}
+			g.refuse(w, r, who, http.StatusUnauthorized, cmp.Or(err, errUnknown).Error())
+		case who.Role < needed(r):
+			g.refuse(w, r, who, http.StatusForbidden, "this is for the role "+needed(r).String())
+		default:
+			next.ServeHTTP(w, r.WithContext(With(r.Context(), who)))
+		}
+	})
+}
+
+// needed is the role that any request of a method needs. Handlers may ask for more.
+func needed(r *http.Request) Role {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return Viewer
+	}
+	return Operator
+}
+
+// refuse answers with a problem, or with a page for people.
+func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, who Identity, status int, why string) {
+	if g.config.OnRefused != nil {
+		g.config.OnRefused(r, who, status, why)
+	}
+	http.Error(w, why, status)
+}
+
+var errUnknown = errors.New("say who you are")
+
+// ways are those in which one can say who one is.
+func (g *Guard) ways() []string {
+	var ways []string
+	if g.link != nil || len(g.tokens) > 0 {
+		ways = append(ways, `Bearer realm="stint"`)
+	}
+	if g.users != nil {
+		ways = append(ways, `Basic realm="stint", charset="UTF-8"`)
+	}
+	return ways
+}
+
+// goesBy reports whether the server is reached by a host's name.
+func (g *Guard) goesBy(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(g.config.Hosts, func(own string) bool {
+		return strings.EqualFold(own, host) || strings.EqualFold(strings.Trim(own, "[]"), name)
+	})
+}
+
+// identify finds out who sends a request.
+func (g *Guard) identify(r *http.Request) (Identity, error) {
+	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	switch {
+	case r.Header.Get("Authorization") == "":
+		if who, ok := g.link.session(r); ok {
+			return who, nil
+		}
+		if who, ok := g.config.Proxy.identify(r); ok {
+			return who, nil
+		}
+		return Identity{Role: g.config.Stranger}, nil
+	case strings.EqualFold(scheme, "Bearer"):
+		return g.tries.guarded(r, func() (Identity, bool) { return g.bearer(strings.TrimSpace(value)) }, nil)
+	case strings.EqualFold(scheme, "Basic"):
+		name, password, _ := r.BasicAuth() // both empty when it is malformed, and nobody has no name
+		return g.tries.guarded(r,
+			func() (Identity, bool) { return g.users.remembered(name, password) },
+			func() (Identity, bool) { return g.users.compare(name, password) })
+	}
+	return Identity{}, fmt.Errorf("the scheme %q is not known here", scheme)
+}
