@@ -9,19 +9,21 @@
 // whatever is enqueued meanwhile.
 //
 // What goes wrong is told as problem details (RFC 9457), with the path of each
-// field that is wrong. The API itself asks nobody who they are: package admin,
-// which serves it, does.
+// field that is wrong. A [guard.Guard] stands before the API and tells it who asks:
+// without one, nobody may do anything.
 package api
 
 import (
 	"context"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 )
 
 // Store is what the API needs of one: what people do, and nothing of what
@@ -57,8 +59,13 @@ type Config struct {
 	// to the command line.
 	Bury func(ctx context.Context, engine stint.Token, why string) (int, error)
 
-	// By names who asks, for what is kept of changes. Nil names nobody.
-	By func(ctx context.Context) string
+	// Restricted are the kinds whose jobs only an admin enqueues and schedules,
+	// since they do whatever their arguments say.
+	Restricted []string
+
+	// HideArgs keeps from viewers what producers and handlers wrote: arguments,
+	// metadata and results.
+	HideArgs bool
 
 	// Bounded are the kinds that the doctor need not warn of: see
 	// [stint.Examination].
@@ -78,13 +85,8 @@ type api struct {
 	client *stint.Client
 }
 
-// by names who asks.
-func (a *api) by(ctx context.Context) string {
-	if a.By == nil {
-		return ""
-	}
-	return a.By(ctx)
-}
+// by names who asks, for what is kept of changes.
+func by(ctx context.Context) string { return guard.Of(ctx).Name }
 
 // Handler serves an API.
 type Handler struct {
@@ -129,14 +131,21 @@ type operation struct {
 	description  string
 	tag          string
 	status       int // of success, 200 unless set
+
+	needs guard.Role // [guard.Viewer] unless set
 }
 
 // register adds an operation. Whatever else it may answer with is a problem.
 func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I) (*O, error)) {
+	op.needs = max(op.needs, guard.Viewer)
 	huma.Register(a.API, huma.Operation{
-		OperationID: op.id, Method: op.method, Path: Prefix + op.path, Summary: op.summary, Description: op.description,
-		Tags: []string{op.tag}, DefaultStatus: op.status, MaxBodyBytes: maxBody,
+		OperationID: op.id, Method: op.method, Path: Prefix + op.path, Summary: op.summary,
+		Description: strings.TrimSpace(op.description + "\n\nFor the role " + op.needs.String() + "."),
+		Tags:        []string{op.tag}, DefaultStatus: op.status, MaxBodyBytes: maxBody,
 	}, func(ctx context.Context, in *I) (*O, error) {
+		if guard.Of(ctx).Role < op.needs {
+			return nil, forbidden(op.needs)
+		}
 		out, err := do(ctx, in)
 		if err == nil {
 			return out, nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/api"
+	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
 )
@@ -33,6 +34,7 @@ type site struct {
 	store  *sqlite.Store
 	server *httptest.Server
 	doc    *huma.OpenAPI
+	who    guard.Identity // who asks
 }
 
 func open(t *testing.T) *site {
@@ -43,16 +45,18 @@ func open(t *testing.T) *site {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	h := api.New(store, api.Config{
-		Version: "test",
-		By:      func(context.Context) string { return "tester" },
+		Version: "test", Restricted: []string{"sh"}, HideArgs: true,
 		Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
 			return engine.Bury(ctx, store, token, why)
 		},
 		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
 	})
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	return &site{t, store, server, h.OpenAPI()}
+	s := &site{T: t, store: store, doc: h.OpenAPI(), who: guard.Identity{Name: "tester", Role: guard.Admin}}
+	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
+	}))
+	t.Cleanup(s.server.Close)
+	return s
 }
 
 // ask sends a request, and holds the answer to what the document says of it.
@@ -441,6 +445,67 @@ func TestEnginesAreSeenDrainedAndBuried(t *testing.T) {
 	}
 	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil); j.State != stint.Available {
 		t.Errorf("its job is %s", j.State)
+	}
+}
+
+func TestARoleReachesForWhatItIsFor(t *testing.T) {
+	s := open(t)
+	s.enqueue(1, map[string]any{})
+	for _, c := range []struct {
+		role               guard.Role
+		method, path, body string
+		status             int
+	}{
+		{guard.Nobody, "GET", "/jobs", "", 403},
+		{guard.Viewer, "GET", "/jobs", "", 200},
+		{guard.Viewer, "POST", "/jobs", `{"jobs":[{"kind":"mail"}],"force":true}`, 403},
+		{guard.Viewer, "POST", "/jobs/cancel", `{"ids":[1]}`, 403},
+		{guard.Viewer, "POST", "/jobs/retry", `{"ids":[1]}`, 403},
+		{guard.Viewer, "POST", "/jobs/delete", `{"ids":[1]}`, 403},
+		{guard.Viewer, "POST", "/queues/default/pause", `{}`, 403},
+		{guard.Viewer, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`, 403},
+		{guard.Viewer, "DELETE", "/schedules/s", "", 403},
+		{guard.Operator, "POST", "/jobs", `{"jobs":[{"kind":"mail"}],"force":true}`, 201},
+		{guard.Operator, "POST", "/jobs", `{"jobs":[{"kind":"mail"},{"kind":"sh","args":{"argv":["id"]}}],"force":true}`, 403},
+		{guard.Operator, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"sh"},"force":true}`, 403},
+		{guard.Operator, "POST", "/engines/1/bury", `{}`, 403},
+		{guard.Operator, "POST", "/leases/l/release", `{}`, 403},
+		{guard.Admin, "POST", "/jobs", `{"jobs":[{"kind":"sh","args":{"argv":["id"]}}],"force":true}`, 201},
+	} {
+		s.who = guard.Identity{Name: "x", Role: c.role}
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		if status, text := s.ask(c.method, c.path, body); status != c.status {
+			t.Errorf("%v: %s %s %s: %d %s, want %d", c.role, c.method, c.path, c.body, status, text, c.status)
+		}
+	}
+	if counts, err := s.store.Counts(t.Context()); err != nil || counts[stint.Available] != 3 || counts[stint.Cancelled] != 0 {
+		t.Errorf("left are %v, %v", counts, err)
+	}
+}
+
+func TestArgumentsAreHiddenFromViewers(t *testing.T) {
+	s := open(t)
+	const secret = "4111-1111"
+	s.enqueue(1, map[string]any{"args": map[string]string{"card": secret}, "metadata": map[string]string{"note": secret}})
+	get[api.Schedule](s, 200, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","args":{"card":"`+secret+`"}},"force":true}`)
+	get[stint.Receipt](s, 201, "POST", "/schedules/s/run", nil)
+	pages := []string{"/jobs", "/jobs/1", "/schedules", "/schedules/s"}
+	for _, path := range pages {
+		if _, text := s.ask("GET", path, nil); !strings.Contains(string(text), secret) {
+			t.Errorf("an admin does not see the arguments at %s", path)
+		}
+	}
+	s.who.Role = guard.Viewer
+	for _, path := range pages {
+		if _, text := s.ask("GET", path, nil); strings.Contains(string(text), secret) {
+			t.Errorf("a viewer sees the arguments at %s: %s", path, text)
+		}
+	}
+	if status, text := s.ask("GET", "/analytics/due?by=args.card", nil); status != 403 {
+		t.Errorf("a viewer groups by arguments: %d %s", status, text)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 )
 
 func (a *api) engines() {
@@ -21,12 +22,12 @@ func (a *api) engines() {
 		method: http.MethodGet, path: "/engines/{token}", id: "show-engine", tag: "engines", summary: "Show an engine with the jobs that it holds",
 	}, a.showEngine)
 	register(a, operation{
-		method: http.MethodPost, path: "/engines/{token}/drain", id: "drain-engine", tag: "engines", summary: "Have an engine end its jobs and leave",
+		method: http.MethodPost, path: "/engines/{token}/drain", id: "drain-engine", needs: guard.Operator, tag: "engines", summary: "Have an engine end its jobs and leave",
 		description: "It takes no more jobs, and leaves when those that run have ended. It learns of it with its next beat.", status: http.StatusAccepted,
 	}, a.drainEngine)
 	if a.Bury != nil {
 		register(a, operation{
-			method: http.MethodPost, path: "/engines/{token}/bury", id: "bury-engine", tag: "engines", summary: "Free what an engine holds, whether it lives or not",
+			method: http.MethodPost, path: "/engines/{token}/bury", id: "bury-engine", needs: guard.Admin, tag: "engines", summary: "Free what an engine holds, whether it lives or not",
 			description: "What it holds goes back to the front of its queues. An engine that lives notices, cancels its handlers and joins anew.",
 		}, a.buryEngine)
 	}
@@ -171,7 +172,7 @@ func (a *api) buryEngine(ctx context.Context, in *struct {
 		return nil, err
 	}
 	why := "buried by hand"
-	if by := a.by(ctx); by != "" {
+	if by := by(ctx); by != "" {
 		why += " by " + by
 	}
 	if in.Body.Why != "" {

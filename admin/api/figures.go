@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 )
 
 func (a *api) figures() {
@@ -66,6 +67,9 @@ func (a *api) dueBy(ctx context.Context, in *struct {
 	field := stint.Field(in.By)
 	if err := field.Check(); err != nil {
 		return nil, &at{"query", err}
+	}
+	if in, _ := field.Path(); in != "" && a.blind(ctx) {
+		return nil, forbidden(guard.Operator)
 	}
 	return list(a.store.DueBy(ctx, field, f, in.Limit))
 }

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -24,7 +27,7 @@ func (a *api) jobs() {
 		method: http.MethodGet, path: "/jobs/{id}", id: "show-job", tag: "jobs", summary: "Show a job with all of its attempts",
 	}, a.showJob)
 	register(a, operation{
-		method: http.MethodPost, path: "/jobs", id: "enqueue-jobs", tag: "jobs", summary: "Enqueue jobs", status: http.StatusCreated,
+		method: http.MethodPost, path: "/jobs", id: "enqueue-jobs", needs: guard.Operator, tag: "jobs", summary: "Enqueue jobs", status: http.StatusCreated,
 		description: "Stores all of the jobs or none. With an `idempotency_key` a request whose answer was lost can be sent again: " +
 			"the first stores the job, and a repetition is answered with its id and `duplicate`.",
 	}, a.enqueueJobs)
@@ -52,7 +55,7 @@ func (a *api) listJobs(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	p := JobPage{Jobs: append([]stint.JobInfo{}, jobs...)} // [] rather than null
+	p := JobPage{Jobs: a.seen(ctx, jobs)}
 	if len(jobs) == in.Limit {
 		p.Next = jobs[len(jobs)-1].ID
 	}
@@ -66,7 +69,7 @@ func (a *api) showJob(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &answer[*stint.JobInfo]{job}, nil
+	return &answer[*stint.JobInfo]{&a.seen(ctx, []stint.JobInfo{*job})[0]}, nil
 }
 
 // NewJob is a job to be enqueued. What is not said is what the kind's declaration
@@ -184,6 +187,9 @@ func (a *api) declarations(ctx context.Context, force bool) (func(j *NewJob, pat
 			declared = known[k]
 		} else if !force {
 			return stint.NewJob{}, &at{path, stint.Invalid("kind", "no engine ever declared the kind %q; force enqueues it all the same", j.Kind)}
+		}
+		if slices.Contains(a.Restricted, j.Kind) && guard.Of(ctx).Role < guard.Admin {
+			return stint.NewJob{}, huma.Error403Forbidden("jobs of the kind "+j.Kind+" do whatever they say: this is for the role admin", &huma.ErrorDetail{Location: path + ".kind", Message: "it is restricted"})
 		}
 		job, err := j.job(declared)
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 )
 
 func (a *api) leases() {
@@ -14,7 +15,7 @@ func (a *api) leases() {
 		method: http.MethodGet, path: "/leases", id: "list-leases", tag: "leases", summary: "List the leases and who holds them",
 	}, a.listLeases)
 	register(a, operation{
-		method: http.MethodPost, path: "/leases/{lease}/release", id: "release-lease", tag: "leases", summary: "Take a lease from the engine that holds it",
+		method: http.MethodPost, path: "/leases/{lease}/release", id: "release-lease", needs: guard.Admin, tag: "leases", summary: "Take a lease from the engine that holds it",
 		description: "Another engine takes over what it is for. For as long as its lease was for, the former holder does not get it again.",
 	}, a.releaseLease)
 }
@@ -30,7 +31,7 @@ func (a *api) releaseLease(ctx context.Context, in *struct {
 	if err := stint.CheckName("lease", in.Lease); err != nil {
 		return nil, &at{"path", err}
 	}
-	d, had, err := a.store.Depose(ctx, in.Lease, a.by(ctx), in.Body.Why)
+	d, had, err := a.store.Depose(ctx, in.Lease, by(ctx), in.Body.Why)
 	switch {
 	case err != nil:
 		return nil, err

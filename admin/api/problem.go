@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 )
 
 // at is an error about a part of a request.
@@ -22,6 +23,11 @@ func (e *at) Unwrap() error { return e.err }
 
 // errUnexpected is all that a client is told of what nobody expected.
 var errUnexpected = huma.Error500InternalServerError("something went wrong that the server's log tells of")
+
+// forbidden says that something is for another role.
+func forbidden(needs guard.Role) error {
+	return huma.Error403Forbidden("this is for the role " + needs.String())
+}
 
 // problem says an error as a client is told of it; nil for what nobody expected.
 func problem(err error) error {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 )
 
 func (a *api) queues() {
@@ -13,11 +14,11 @@ func (a *api) queues() {
 		description: "Those that have jobs, ended ones included, and those that are paused. Every job is counted.",
 	}, a.listQueues)
 	register(a, operation{
-		method: http.MethodPost, path: "/queues/{queue}/pause", id: "pause-queue", tag: "queues", summary: "Let nothing of a queue begin",
+		method: http.MethodPost, path: "/queues/{queue}/pause", id: "pause-queue", needs: guard.Operator, tag: "queues", summary: "Let nothing of a queue begin",
 		description: "What runs goes on. A queue that was paused before stays as it was: `changed` is false.",
 	}, a.pauseQueue)
 	register(a, operation{
-		method: http.MethodPost, path: "/queues/{queue}/resume", id: "resume-queue", tag: "queues", summary: "Let the jobs of a paused queue begin again",
+		method: http.MethodPost, path: "/queues/{queue}/resume", id: "resume-queue", needs: guard.Operator, tag: "queues", summary: "Let the jobs of a paused queue begin again",
 	}, a.resumeQueue)
 }
 
@@ -42,7 +43,7 @@ func (a *api) pauseQueue(ctx context.Context, in *struct {
 	if err := stint.CheckQueue(in.Queue); err != nil {
 		return nil, &at{"path", err}
 	}
-	return changed(a.store.Pause(ctx, in.Queue, a.by(ctx), in.Body.Why))
+	return changed(a.store.Pause(ctx, in.Queue, by(ctx), in.Body.Why))
 }
 
 func (a *api) resumeQueue(ctx context.Context, in *struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/cron"
 )
 
@@ -19,21 +20,21 @@ func (a *api) schedules() {
 		method: http.MethodGet, path: "/schedules/{schedule}", id: "show-schedule", tag: "schedules", summary: "Show a schedule with what comes next and what it made",
 	}, a.showSchedule)
 	register(a, operation{
-		method: http.MethodPut, path: "/schedules/{schedule}", id: "declare-schedule", tag: "schedules", summary: "Declare a schedule",
+		method: http.MethodPut, path: "/schedules/{schedule}", id: "declare-schedule", needs: guard.Operator, tag: "schedules", summary: "Declare a schedule",
 		description: "One that is there is changed, and keeps its counters, its pause and its next occurrence, unless it recurs otherwise.",
 	}, a.declareSchedule)
 	register(a, operation{
-		method: http.MethodDelete, path: "/schedules/{schedule}", id: "remove-schedule", tag: "schedules", summary: "Forget a schedule, and cancel what has not begun of it",
+		method: http.MethodDelete, path: "/schedules/{schedule}", id: "remove-schedule", needs: guard.Operator, tag: "schedules", summary: "Forget a schedule, and cancel what has not begun of it",
 		description: "The answer are the jobs that were cancelled. What runs goes on.",
 	}, a.removeSchedule)
 	register(a, operation{
-		method: http.MethodPost, path: "/schedules/{schedule}/pause", id: "pause-schedule", tag: "schedules", summary: "Let nothing of a schedule be fired",
+		method: http.MethodPost, path: "/schedules/{schedule}/pause", id: "pause-schedule", needs: guard.Operator, tag: "schedules", summary: "Let nothing of a schedule be fired",
 	}, a.pauseSchedule)
 	register(a, operation{
-		method: http.MethodPost, path: "/schedules/{schedule}/resume", id: "resume-schedule", tag: "schedules", summary: "Let a paused schedule fire again, from now on",
+		method: http.MethodPost, path: "/schedules/{schedule}/resume", id: "resume-schedule", needs: guard.Operator, tag: "schedules", summary: "Let a paused schedule fire again, from now on",
 	}, a.resumeSchedule)
 	register(a, operation{
-		method: http.MethodPost, path: "/schedules/{schedule}/run", id: "run-schedule", tag: "schedules", summary: "Make a job of a schedule now, out of turn", status: http.StatusCreated,
+		method: http.MethodPost, path: "/schedules/{schedule}/run", id: "run-schedule", needs: guard.Operator, tag: "schedules", summary: "Make a job of a schedule now, out of turn", status: http.StatusCreated,
 	}, a.runSchedule)
 }
 
@@ -43,7 +44,8 @@ type ScheduleName struct {
 }
 
 func (a *api) listSchedules(ctx context.Context, _ *struct{}) (*answer[[]stint.ScheduleInfo], error) {
-	return list(a.store.Schedules(ctx))
+	all, err := a.store.Schedules(ctx)
+	return list(a.seenSchedules(ctx, all), err)
 }
 
 // ShownSchedule is a schedule with what comes next of it, and what it made last.
@@ -69,7 +71,7 @@ func (a *api) showSchedule(ctx context.Context, in *ScheduleName) (*answer[Shown
 	if err != nil {
 		return nil, err
 	}
-	shown := ShownSchedule{Schedule: s, Upcoming: []time.Time{}, Jobs: append([]stint.JobInfo{}, jobs...)}
+	shown := ShownSchedule{Schedule: &a.seenSchedules(ctx, []stint.ScheduleInfo{*s})[0], Upcoming: []time.Time{}, Jobs: a.seen(ctx, jobs)}
 	times, problem := stint.NewPlanner(nil).Upcoming(s, shownUpcoming)
 	if shown.Upcoming = append(shown.Upcoming, times...); problem != nil {
 		shown.Problem = problem.Error()
@@ -119,7 +121,7 @@ func (a *api) declareSchedule(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.client.Schedule(ctx, a.by(ctx), s); err != nil {
+	if err := a.client.Schedule(ctx, by(ctx), s); err != nil {
 		return nil, err
 	}
 	info, err := a.store.Schedule(ctx, s.Name)
@@ -140,7 +142,7 @@ func (a *api) pauseSchedule(ctx context.Context, in *struct {
 	ScheduleName
 	Body Why
 }) (*answer[Changed], error) {
-	return changed(a.store.PauseSchedule(ctx, in.Schedule, a.by(ctx), in.Body.Why))
+	return changed(a.store.PauseSchedule(ctx, in.Schedule, by(ctx), in.Body.Why))
 }
 
 func (a *api) resumeSchedule(ctx context.Context, in *ScheduleName) (*answer[Changed], error) {

@@ -8,23 +8,24 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/retry"
 )
 
 // verbs registers what is done to jobs that are named by id or chosen by a filter.
 func (a *api) verbs() {
 	register(a, operation{
-		method: http.MethodPost, path: "/jobs/cancel", id: "cancel-jobs", tag: "jobs", summary: "Cancel jobs, also running ones",
+		method: http.MethodPost, path: "/jobs/cancel", id: "cancel-jobs", needs: guard.Operator, tag: "jobs", summary: "Cancel jobs, also running ones",
 		description: "What waits or is available is cancelled with the answer. A running job is asked to stop. " + selectionDoc +
 			" A filter without states chooses among the jobs that have not ended.",
 	}, a.cancelJobs)
 	register(a, operation{
-		method: http.MethodPost, path: "/jobs/retry", id: "retry-jobs", tag: "jobs", summary: "Run jobs again: what waits now, what ended as a new job",
+		method: http.MethodPost, path: "/jobs/retry", id: "retry-jobs", needs: guard.Operator, tag: "jobs", summary: "Run jobs again: what waits now, what ended as a new job",
 		description: "A job that ended is recovered as a new one, which names the old one as its provenance. " + selectionDoc +
 			" A filter without states chooses the jobs that are failed or retrying; what was recovered before is then not recovered again.",
 	}, a.retryJobs)
 	register(a, operation{
-		method: http.MethodPost, path: "/jobs/delete", id: "delete-jobs", tag: "jobs", summary: "Delete jobs that have ended",
+		method: http.MethodPost, path: "/jobs/delete", id: "delete-jobs", needs: guard.Operator, tag: "jobs", summary: "Delete jobs that have ended",
 		description: "With all of their attempts. " + selectionDoc + " A filter without states chooses among the jobs that have ended.",
 	}, a.deleteJobs)
 }
@@ -142,11 +143,11 @@ func tellChosen[A any](ctx context.Context, a *api, f stint.Filter) (*answer[Don
 		done.Next = 0
 	}
 	f.Limit = min(f.Limit, firstFew)
-	var err error
-	done.First, err = a.store.Jobs(ctx, f)
+	first, err := a.store.Jobs(ctx, f)
 	if err != nil {
 		return nil, err
 	}
+	done.First = a.seen(ctx, first)
 	return &answer[Done[A]]{done}, nil
 }
 

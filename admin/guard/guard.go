@@ -8,8 +8,8 @@
 // what is asked. The answer carries headers that keep a browser from running, loading
 // or framing anything that is not the server's own.
 //
-// Roles are a ladder: a viewer sees, an operator does things to what is there, an
-// admin also says what runs.
+// Roles are a ladder: a viewer sees, an operator does what is done every day, an
+// admin may do everything.
 package guard
 
 import (
@@ -29,9 +29,9 @@ type Role int
 // The roles, each with what those before it may.
 const (
 	Nobody   Role = iota // nothing
-	Viewer               // see everything, but arguments that are hidden from viewers
-	Operator             // retry, cancel and delete jobs; pause and resume; drain, release, run schedules
-	Admin                // enqueue, declare and remove schedules, bury engines
+	Viewer               // see everything, but arguments if they are hidden from viewers
+	Operator             // do things to jobs, queues, schedules and engines; enqueue
+	Admin                // also what does whatever its arguments say: shell commands, HTTP requests; release leases, bury engines
 )
 
 var roleNames = []string{"nobody", "viewer", "operator", "admin"}
