@@ -24,6 +24,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/view"
 )
 
 // Store is what the API needs of one: what people do, and nothing of what
@@ -41,7 +42,7 @@ type Store interface {
 	stint.Statistician
 	stint.MetricsKeeper
 	stint.Patient
-	Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) // see [stint.Claimer]
+	view.Store
 }
 
 // Prefix is where the API is.

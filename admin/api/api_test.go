@@ -427,7 +427,7 @@ func TestEnginesAreSeenDrainedAndBuried(t *testing.T) {
 	}
 	path := "/engines/9223372036854775803"
 	engines := get[[]api.Engine](s, 200, "GET", "/engines", nil)
-	if len(engines) != 1 || engines[0].Token != "9223372036854775803" || engines[0].State != "working" {
+	if len(engines) != 1 || engines[0].Token != token || engines[0].State != "working" {
 		t.Fatalf("the roster is %+v", engines)
 	}
 	shown := get[api.ShownEngine](s, 200, "GET", path, nil)

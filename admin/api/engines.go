@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/view"
 )
 
 func (a *api) engines() {
@@ -39,12 +39,11 @@ func (a *api) engines() {
 // Engine is one of the roster.
 type Engine struct {
 	stint.EngineInfo
-	Token string `json:"token"`
 	State string `json:"state" enum:"working,draining,silent" doc:"silent: it counts as dead, or soon will"`
 }
 
 func shownEngine(e stint.EngineInfo, now time.Time) Engine {
-	shown := Engine{EngineInfo: e, Token: fmt.Sprint(int64(e.Token)), State: "working"}
+	shown := Engine{EngineInfo: e, State: "working"}
 	switch {
 	case e.Silent(now):
 		shown.State = "silent"
@@ -54,20 +53,12 @@ func shownEngine(e stint.EngineInfo, now time.Time) Engine {
 	return shown
 }
 
-// now is the time by the clock that decides.
-func (a *api) now(ctx context.Context) (time.Time, error) {
-	if c, ok := a.store.(stint.Clock); ok {
-		return c.Now(ctx)
-	}
-	return time.Now(), nil
-}
-
 func (a *api) listEngines(ctx context.Context, _ *struct{}) (*answer[[]Engine], error) {
 	roster, err := a.store.Engines(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now, err := a.now(ctx)
+	now, err := view.Now(ctx, a.store)
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +90,7 @@ func (a *api) engine(ctx context.Context, in EngineToken) (stint.EngineInfo, err
 // ShownEngine is an engine with what it holds.
 type ShownEngine struct {
 	Engine
-	Holds []HeldJob `json:"holds"`
-}
-
-// HeldJob is a job in an engine's hand.
-type HeldJob struct {
-	ID      stint.ID  `json:"id"`
-	Kind    string    `json:"kind"`
-	Queue   string    `json:"queue"`
-	Attempt int       `json:"attempt"`
-	Begun   bool      `json:"begun" doc:"Its engine announced it"`
-	Ready   time.Time `json:"ready"`
+	Holds []view.HeldJob `json:"holds"`
 }
 
 func (a *api) showEngine(ctx context.Context, in *EngineToken) (*answer[ShownEngine], error) {
@@ -117,29 +98,15 @@ func (a *api) showEngine(ctx context.Context, in *EngineToken) (*answer[ShownEng
 	if err != nil {
 		return nil, err
 	}
-	now, err := a.now(ctx)
+	now, err := view.Now(ctx, a.store)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := a.store.Held(ctx, e.Token, 0)
+	shown, err := view.HeldBy(ctx, a.store, e)
 	if err != nil {
 		return nil, err
 	}
-	var positions []stint.Position
-	for _, c := range claims {
-		positions = append(positions, c.Positions...)
-	}
-	entries, err := a.store.Fetch(ctx, positions)
-	if err != nil {
-		return nil, err
-	}
-	shown := ShownEngine{Engine: shownEngine(e, now), Holds: []HeldJob{}}
-	for _, entry := range entries {
-		shown.Holds = append(shown.Holds, HeldJob{
-			ID: entry.ID, Kind: entry.Kind, Queue: entry.Queue, Attempt: entry.Attempt, Begun: slices.Contains(e.Running, entry.Pos), Ready: entry.Ready,
-		})
-	}
-	return &answer[ShownEngine]{shown}, nil
+	return &answer[ShownEngine]{ShownEngine{shownEngine(e, now), shown.Holds}}, nil
 }
 
 func (a *api) drainEngine(ctx context.Context, in *EngineToken) (*answer[Engine], error) {
@@ -151,7 +118,7 @@ func (a *api) drainEngine(ctx context.Context, in *EngineToken) (*answer[Engine]
 		return nil, err
 	}
 	e.Draining = true
-	now, err := a.now(ctx)
+	now, err := view.Now(ctx, a.store)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -64,12 +65,20 @@ func (a *api) listJobs(ctx context.Context, in *struct {
 
 func (a *api) showJob(ctx context.Context, in *struct {
 	ID int64 `path:"id" minimum:"1"`
-}) (*answer[*stint.JobInfo], error) {
+}) (*answer[view.Job], error) {
 	job, err := a.store.Job(ctx, stint.ID(in.ID))
 	if err != nil {
 		return nil, err
 	}
-	return &answer[*stint.JobInfo]{&a.seen(ctx, []stint.JobInfo{*job})[0]}, nil
+	crew, err := view.CrewFor(ctx, a.store, *job)
+	if err != nil {
+		return nil, err
+	}
+	runner, err := view.RunnerOf(ctx, a.store, crew, job)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[view.Job]{view.Job{JobInfo: &a.seen(ctx, []stint.JobInfo{*job})[0], RunsOn: runner}}, nil
 }
 
 // NewJob is a job to be enqueued. What is not said is what the kind's declaration

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/cron"
 )
 
@@ -50,31 +51,19 @@ func (a *api) listSchedules(ctx context.Context, _ *struct{}) (*answer[[]stint.S
 
 // ShownSchedule is a schedule with what comes next of it, and what it made last.
 type ShownSchedule struct {
-	Schedule *stint.ScheduleInfo `json:"schedule"`
-	Upcoming []time.Time         `json:"upcoming"`
-	Problem  string              `json:"problem,omitempty" doc:"Why nobody here can tell what comes next"`
-	Jobs     []stint.JobInfo     `json:"jobs"`
+	view.Schedule
+	Problem string `json:"problem,omitempty" doc:"Why nobody here can tell what comes next"`
 }
 
-// How much is shown of a schedule.
-const (
-	shownUpcoming = 10
-	shownJobs     = 10
-)
-
 func (a *api) showSchedule(ctx context.Context, in *ScheduleName) (*answer[ShownSchedule], error) {
-	s, err := a.store.Schedule(ctx, in.Schedule)
+	s, err := view.ScheduleOf(ctx, a.store, in.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := a.store.Jobs(ctx, stint.Filter{Schedule: s.Name, Limit: shownJobs})
-	if err != nil {
-		return nil, err
-	}
-	shown := ShownSchedule{Schedule: &a.seenSchedules(ctx, []stint.ScheduleInfo{*s})[0], Upcoming: []time.Time{}, Jobs: a.seen(ctx, jobs)}
-	times, problem := stint.NewPlanner(nil).Upcoming(s, shownUpcoming)
-	if shown.Upcoming = append(shown.Upcoming, times...); problem != nil {
-		shown.Problem = problem.Error()
+	shown := ShownSchedule{Schedule: s}
+	shown.Schedule.Schedule, shown.Jobs = &a.seenSchedules(ctx, []stint.ScheduleInfo{*s.Schedule})[0], a.seen(ctx, s.Jobs)
+	if s.Problem != nil {
+		shown.Problem = s.Problem.Error()
 	}
 	return &answer[ShownSchedule]{shown}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
 )
@@ -71,10 +72,7 @@ type database struct {
 
 // now is the time by the clock that decides: the database's, where it has one.
 func (db *database) now(ctx context.Context) (time.Time, error) {
-	if c, ok := db.roles.(stint.Clock); ok {
-		return c.Now(ctx)
-	}
-	return time.Now(), nil
+	return view.Now(ctx, db.roles)
 }
 
 // access says what opening a database may do to it.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/engine"
 )
 
@@ -56,24 +57,9 @@ func (a *app) listEngines(engines []stint.EngineInfo, now time.Time) {
 			queues = "*"
 		}
 		t.AppendRow([]any{e.Token, visible(e.Instance), visible(e.Host), e.PID, e.Slots, len(e.Running), visible(queues),
-			ago(e.Joined, now), ago(e.Beat, now), engineState(e, now)})
+			ago(e.Joined, now), ago(e.Beat, now), view.EngineState(e, now)})
 	}
 	t.Render()
-}
-
-// engineState says what is special about an engine; nothing is when it works.
-func engineState(e stint.EngineInfo, now time.Time) string {
-	switch {
-	case e.Gone:
-		return "dead: its process is gone"
-	case e.Silent(now) && e.Held:
-		return "stuck: its process lives and does not beat"
-	case e.Silent(now):
-		return "dead: it does not beat"
-	case e.Draining:
-		return "draining"
-	}
-	return ""
 }
 
 const enginesDrainLong = `Drain asks engines to take no more jobs and to leave when those that run have

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -17,21 +17,6 @@ const enginesShowLong = `Show prints what is known of engines, with the jobs tha
 runs, and those that it took and has not begun. What an engine that is dead or stuck
 holds is freed by stint engines bury, and runs again elsewhere; stint jobs cancel
 before that ends it.`
-
-// heldJob is a job in an engine's hand.
-type heldJob struct {
-	ID      stint.ID  `json:"id"`
-	Kind    string    `json:"kind"`
-	Queue   string    `json:"queue"`
-	Attempt int       `json:"attempt"`
-	Begun   bool      `json:"begun"` // its engine announced it
-	Ready   time.Time `json:"ready"`
-}
-
-type shownEngine struct {
-	stint.EngineInfo
-	Holds []heldJob `json:"holds"`
-}
 
 func (a *app) enginesShowCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
@@ -41,49 +26,26 @@ func (a *app) enginesShowCommand() *cobra.Command {
 		Args:  arguments(1, "TOKEN|INSTANCE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachEngine(ctx, looking, args, func(db *database, e stint.EngineInfo) error {
-			jobs, err := heldBy(ctx, db, e)
+			shown, err := view.HeldBy(ctx, db, e)
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return a.printJSON(shownEngine{e, jobs})
+				return a.printJSON(shown)
 			}
 			now, err := db.now(ctx)
 			if err != nil {
 				return err
 			}
-			a.showEngine(e, jobs, now)
+			a.showEngine(shown, now)
 			return nil
 		})
 	}))
 }
 
-// heldBy lists what an engine claimed and has not ended.
-func heldBy(ctx context.Context, db *database, e stint.EngineInfo) ([]heldJob, error) {
-	claims, err := db.Held(ctx, e.Token, 0)
-	if err != nil {
-		return nil, err
-	}
-	var at []stint.Position
-	for _, c := range claims {
-		at = append(at, c.Positions...)
-	}
-	entries, err := db.Fetch(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	jobs := []heldJob{}
-	for _, entry := range entries {
-		jobs = append(jobs, heldJob{
-			ID: entry.ID, Kind: entry.Kind, Queue: entry.Queue, Attempt: entry.Attempt, Begun: slices.Contains(e.Running, entry.Pos), Ready: entry.Ready,
-		})
-	}
-	return jobs, nil
-}
-
-func (a *app) showEngine(e stint.EngineInfo, jobs []heldJob, now time.Time) {
+func (a *app) showEngine(e view.Engine, now time.Time) {
 	fmt.Fprintf(a.out, "engine %s (%d)", visible(e.Instance), e.Token)
-	if state := engineState(e, now); state != "" {
+	if state := view.EngineState(e.EngineInfo, now); state != "" {
 		fmt.Fprint(a.out, " is ", state)
 	}
 	fmt.Fprint(a.out, "\n\n")
@@ -101,13 +63,13 @@ func (a *app) showEngine(e stint.EngineInfo, jobs []heldJob, now time.Time) {
 		t.AppendRow([]any{"  " + row[0], row[1]})
 	}
 	t.Render()
-	if len(jobs) == 0 {
+	if len(e.Holds) == 0 {
 		fmt.Fprintln(a.out, "\nit holds no jobs")
 		return
 	}
-	fmt.Fprintf(a.out, "\nit holds %s\n\n", counted(len(jobs), "job"))
+	fmt.Fprintf(a.out, "\nit holds %s\n\n", counted(len(e.Holds), "job"))
 	t = newTable(a.out, "id", "kind", "queue", "attempt", "ready", "")
-	for _, j := range jobs {
+	for _, j := range e.Holds {
 		state := "taken"
 		if j.Begun {
 			state = "running"

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 const jobsListLong = `List shows jobs, the newest first. Filters narrow it down together: a job is
@@ -98,7 +99,7 @@ func (a *app) listIDs(ctx context.Context, db *database, filter stint.Filter) er
 	return err
 }
 
-func (a *app) listJobs(jobs []stint.JobInfo, engines crew, filter stint.Filter) {
+func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter stint.Filter) {
 	if len(jobs) == 0 {
 		a.note("no jobs")
 		return
@@ -117,7 +118,7 @@ func (a *app) listJobs(jobs []stint.JobInfo, engines crew, filter stint.Filter) 
 }
 
 // situation is the one thing about a job's state that people ask next.
-func situation(j stint.JobInfo, engines crew, now time.Time) string {
+func situation(j stint.JobInfo, engines view.Crew, now time.Time) string {
 	faulty := func(s string) string {
 		if j.Faulty {
 			return strings.TrimPrefix(s+", faulty", ", ")
@@ -134,7 +135,7 @@ func situation(j stint.JobInfo, engines crew, now time.Time) string {
 	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
 		return faulty("due " + ago(j.Due, now))
 	case j.State == stint.Available:
-		return faulty(engines.waitsFor(j))
+		return faulty(waitsFor(engines, j))
 	case j.State == stint.Running && !j.Begun:
 		return faulty("taken by an engine")
 	}

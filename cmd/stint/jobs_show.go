@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/httpjob"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/shelljob"
@@ -40,43 +41,24 @@ ended and what it left. --json prints one object with a list of executions.`,
 			return err
 		}
 		engines, err := crewFor(ctx, db, *job)
-		if err == nil {
-			err = engines.findRunner(ctx, db, job)
-		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case a.json:
-			return a.printJSON(shownJob{job, runnerOf(engines)})
 		}
-		a.showJob(job, engines, time.Now())
+		runner, err := view.RunnerOf(ctx, db, engines, job)
+		if err != nil {
+			return err
+		}
+		shown := view.Job{JobInfo: job, RunsOn: runner}
+		if a.json {
+			return a.printJSON(shown)
+		}
+		a.showJob(shown, engines, time.Now())
 		return nil
 	}))
 }
 
-// shownJob is a job for --json.
-type shownJob struct {
-	*stint.JobInfo
-	RunsOn *runner `json:"runs_on,omitempty"`
-}
-
-// runner is the engine that performs a job now.
-type runner struct {
-	Token    stint.Token `json:"token,string"`
-	Instance string      `json:"instance"`
-	Host     string      `json:"host"`
-	PID      int         `json:"pid"`
-	Beat     time.Time   `json:"beat"` // when it last said so
-}
-
-func runnerOf(c crew) *runner {
-	if c.runs == nil {
-		return nil
-	}
-	return &runner{c.runs.Token, c.runs.Instance, c.runs.Host, c.runs.PID, c.runs.Beat}
-}
-
-func (a *app) showJob(j *stint.JobInfo, engines crew, now time.Time) {
+func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
+	j := shown.JobInfo
 	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, stateInWords(j, engines, now))
 	t := newTable(a.out)
 	field := func(name, value string) {
@@ -86,10 +68,10 @@ func (a *app) showJob(j *stint.JobInfo, engines crew, now time.Time) {
 	}
 	field("kind", visible(j.Kind))
 	field("args", cut(visible(string(j.Args)), 2000))
-	if r := runnerOf(engines); r != nil {
+	if r := shown.RunsOn; r != nil {
 		field("runs on", fmt.Sprintf("%s (%s, pid %d), which said so %s", visible(r.Instance), visible(r.Host), r.PID, ago(r.Beat, now)))
 	}
-	if queue := visible(j.Queue); slices.Contains(engines.paused, j.Queue) {
+	if queue := visible(j.Queue); slices.Contains(engines.Paused, j.Queue) {
 		field("queue", queue+" (paused)")
 	} else {
 		field("queue", queue)
@@ -135,7 +117,7 @@ func (a *app) showJob(j *stint.JobInfo, engines crew, now time.Time) {
 }
 
 // stateInWords says a state with what follows from it.
-func stateInWords(j *stint.JobInfo, engines crew, now time.Time) string {
+func stateInWords(j *stint.JobInfo, engines view.Crew, now time.Time) string {
 	reason := ""
 	if w := why(*j); w != "" {
 		reason = ": " + visible(w)

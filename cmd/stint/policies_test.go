@@ -14,6 +14,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
@@ -262,7 +263,7 @@ func countSQLite(t *testing.T, file, sql string) int {
 func TestAFailureIsShownWhole(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &out}
-	a.showJob(&stint.JobInfo{
+	a.showJob(view.Job{JobInfo: &stint.JobInfo{
 		ID: 7, Kind: "print", State: stint.Failed, Reason: "error not retriable", Retry: "none", Executions: []stint.ExecutionInfo{{
 			Attempt: 1, Outcome: stint.OutcomeFailed, Final: true, Reason: "error not retriable", Recoverable: new(false),
 			Error: &stint.Failure{
@@ -270,7 +271,7 @@ func TestAFailureIsShownWhole(t *testing.T) {
 				Stack: "goroutine 1 [running]:\nmain.go:1",
 			},
 		}},
-	}, crew{}, time.Now())
+	}}, view.Crew{}, time.Now())
 	for _, want := range []string{
 		"job 7 failed: error not retriable\n", "attempt 1 failed: error not retriable\n", "  error        panic: no paper\n",
 		"  class        panic, no_paper\n", "  note         odd\n", "  recoverable  no\n", "  goroutine 1 [running]:\n  main.go:1\n",

@@ -10,20 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/retry"
 )
-
-// shownUpcoming is how many of the next occurrences are shown, and shownJobs how
-// many of the last jobs.
-const shownUpcoming, shownJobs = 10, 10
-
-// shownSchedule is a schedule for --json.
-type shownSchedule struct {
-	Schedule *stint.ScheduleInfo `json:"schedule"`
-	Upcoming []time.Time         `json:"upcoming"`
-	Jobs     []stint.JobInfo     `json:"jobs"`
-}
 
 func (a *app) schedulesShowCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
@@ -38,21 +28,16 @@ and in UTC, and its last jobs.`,
 			return err
 		}
 		defer db.Close()
-		s, err := db.Schedule(ctx, args[0])
+		shown, err := view.ScheduleOf(ctx, db, args[0])
 		if err != nil {
 			return hintSchedule(err)
 		}
-		jobs, err := db.Jobs(ctx, stint.Filter{Schedule: s.Name, Limit: shownJobs})
-		if err != nil {
-			return err
-		}
-		times, problem := stint.NewPlanner(nil).Upcoming(s, shownUpcoming)
 		if a.json {
-			return a.printJSON(shownSchedule{s, append([]time.Time{}, times...), append([]stint.JobInfo{}, jobs...)})
+			return a.printJSON(shown)
 		}
-		a.showSchedule(s, time.Now())
-		a.showUpcoming(s, times, problem)
-		a.showMade(jobs)
+		a.showSchedule(shown.Schedule, time.Now())
+		a.showUpcoming(shown.Schedule, shown.Upcoming, shown.Problem)
+		a.showMade(shown.Jobs)
 		return nil
 	}))
 }

@@ -26,6 +26,7 @@ var ranks = map[string]int{
 	"sqlite":      2,
 	"storetest":   2,
 	"admin/guard": 2,
+	"admin/view":  2,
 	"observe":     2,
 	"observe/*":   2,
 	"shelljob":    2,

@@ -1,0 +1,51 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Job is a job with who performs it now.
+type Job struct {
+	*stint.JobInfo
+	RunsOn *Runner `json:"runs_on,omitempty"`
+}
+
+// Runner is the engine that performs a job now.
+type Runner struct {
+	Token    stint.Token `json:"token,string"`
+	Instance string      `json:"instance"`
+	Host     string      `json:"host"`
+	PID      int         `json:"pid"`
+	Beat     time.Time   `json:"beat"` // when it last said so
+}
+
+// RunnerOf finds the engine of a crew that performs a job: the one that announced
+// it with its last beat. Nil when none did.
+func RunnerOf(ctx context.Context, store Store, c Crew, j *stint.JobInfo) (*Runner, error) {
+	if j.State != stint.Running {
+		return nil, nil
+	}
+	var at []stint.Position
+	for _, e := range c.Engines {
+		at = append(at, e.Running...)
+	}
+	entries, err := store.Fetch(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	var runner *Runner
+	for _, entry := range entries {
+		if entry.ID != j.ID {
+			continue
+		}
+		if i := slices.IndexFunc(c.Engines, func(e stint.EngineInfo) bool { return slices.Contains(e.Running, entry.Pos) }); i >= 0 {
+			e := c.Engines[i]
+			runner = &Runner{e.Token, e.Instance, e.Host, e.PID, e.Beat}
+		}
+	}
+	return runner, nil
+}

@@ -1,0 +1,38 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Schedule is a schedule with what comes next of it, and what it made last.
+type Schedule struct {
+	Schedule *stint.ScheduleInfo `json:"schedule"`
+	Upcoming []time.Time         `json:"upcoming"`
+	Jobs     []stint.JobInfo     `json:"jobs"`
+
+	// Problem is why nobody here can tell what comes next.
+	Problem error `json:"-"`
+}
+
+// How much is shown of a schedule.
+const (
+	shownUpcoming = 10
+	shownJobs     = 10
+)
+
+// ScheduleOf finds a schedule.
+func ScheduleOf(ctx context.Context, store Store, name string) (Schedule, error) {
+	info, err := store.Schedule(ctx, name)
+	if err != nil {
+		return Schedule{}, err
+	}
+	jobs, err := store.Jobs(ctx, stint.Filter{Schedule: info.Name, Limit: shownJobs})
+	if err != nil {
+		return Schedule{}, err
+	}
+	times, problem := stint.NewPlanner(nil).Upcoming(info, shownUpcoming)
+	return Schedule{info, append([]time.Time{}, times...), append([]stint.JobInfo{}, jobs...), problem}, nil // [] rather than null
+}
