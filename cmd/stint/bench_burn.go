@@ -77,7 +77,7 @@ func (f *burnFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.OneByOne, "one-by-one", false, "claim one job at a time")
 	flags.IntVar(&f.before, "before", 0, "how many jobs are worked off beforehand, unmeasured")
 	flags.IntVar(&f.waiting, "waiting", 0, "how many jobs wait for next year meanwhile")
-	flags.BoolVar(&f.noLimit, "no-limit", false, "do not measure the limit beside it")
+	noLimitFlag(flags, &f.noLimit)
 	f.held.add(flags)
 	flags.BoolVar(&f.compare, "compare", false, "measure first with nothing held open, and without the limit")
 }
