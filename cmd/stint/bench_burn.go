@@ -111,12 +111,8 @@ func (f *burnFlags) check(db databaseFlags) error {
 }
 
 // burn measures once, on a ground of its own.
-func (a *app) burn(ctx context.Context, f burnFlags) (r burnReport, err error) {
-	err = a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
-		r, err = a.burnOn(ctx, g, f)
-		return err
-	})
-	return r, err
+func (a *app) burn(ctx context.Context, f burnFlags) (burnReport, error) {
+	return measure(ctx, a, func(ctx context.Context, g *ground) (burnReport, error) { return a.burnOn(ctx, g, f) })
 }
 
 func (a *app) burnOn(ctx context.Context, g *ground, f burnFlags) (r burnReport, err error) {

@@ -37,14 +37,14 @@ func (a *app) benchLimitCommand() *cobra.Command {
 		if err := atLeast(least{"jobs", n, 1}, least{"batch", batch, 1}, least{"producers", producers, 1}); err != nil {
 			return err
 		}
-		var report *limitReport
-		err := a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
+		report, err := measure(ctx, a, func(ctx context.Context, g *ground) (*limitReport, error) {
 			s := a.settings(ctx, g)
 			s["batch"], s["producers"], s["taken_at_once"] = batch, g.logProducers(producers), takenAtOnce
-			if report, err = a.limit(ctx, g, n, batch, producers); err == nil {
-				report.Settings = s
+			r, err := a.limit(ctx, g, n, batch, producers)
+			if err == nil {
+				r.Settings = s
 			}
-			return err
+			return r, err
 		})
 		if err != nil {
 			return err

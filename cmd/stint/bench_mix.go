@@ -61,21 +61,20 @@ func (a *app) benchMixCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var report mixReport
-		err = a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
+		report, err := measure(ctx, a, func(ctx context.Context, g *ground) (r mixReport, err error) {
 			o.Meter, o.Open = &load.Meter{}, g.opener
-			report.Settings = a.settings(ctx, g)
-			f.tell(report.Settings)
+			r.Settings = a.settings(ctx, g)
+			f.tell(r.Settings)
 			done := a.showProgress(o.Meter, o.N)
-			report.MixResult, err = load.Mix(ctx, g.roles, o)
+			r.MixResult, err = load.Mix(ctx, g.roles, o)
 			done()
 			if err != nil || f.noLimit {
-				return err
+				return r, err
 			}
-			if report.Limit, err = a.limitBeside(ctx, g, int64(o.N), limitBatch, limitProducers); err == nil {
-				report.Ratio = ratio(report.JobsPerSecond, report.Limit.JobsPerSecond)
+			if r.Limit, err = a.limitBeside(ctx, g, int64(o.N), limitBatch, limitProducers); err == nil {
+				r.Ratio = ratio(r.JobsPerSecond, r.Limit.JobsPerSecond)
 			}
-			return err
+			return r, err
 		})
 		if err != nil {
 			return err

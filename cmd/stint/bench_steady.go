@@ -110,12 +110,12 @@ func (f *steadyFlags) check(db databaseFlags) error {
 }
 
 // steady measures once, on a ground of its own.
-func (a *app) steady(ctx context.Context, f steadyFlags, which string) (r steadyReport, err error) {
-	err = a.measure(ctx, func(ctx context.Context, g *ground) error {
+func (a *app) steady(ctx context.Context, f steadyFlags, which string) (steadyReport, error) {
+	return measure(ctx, a, func(ctx context.Context, g *ground) (r steadyReport, err error) {
 		r.Settings = a.settings(ctx, g)
 		f.tell(r.Settings)
 		f.Meter, f.Open = &load.Meter{}, g.opener
-		return f.held.during(ctx, g, f.Engines, func(ctx context.Context) (err error) {
+		err = f.held.during(ctx, g, f.Engines, func(ctx context.Context) (err error) {
 			begin := time.Now()
 			done := a.showLine(func() string {
 				return fmt.Sprintf("%s%.0f of %.0f s: enqueued %s, started %s", which,
@@ -131,8 +131,8 @@ func (a *app) steady(ctx context.Context, f steadyFlags, which string) (r steady
 			}
 			return err
 		})
+		return r, err
 	})
-	return r, err
 }
 
 // tell adds to the settings what was asked for.
