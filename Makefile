@@ -15,7 +15,7 @@ space := $(empty) $(empty)
 
 .PHONY: help
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z\/-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z\/-]+:.*## / { printf "  make %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # A program with the race detector sleeps for a second before it exits, in case
 # that somebody else still reports a race. The tests run hundreds of programs.
@@ -80,8 +80,14 @@ bench: ## measure the throughput of this machine (ARGS="..." goes to the command
 # The peers are in modules of their own, so that nobody who builds stint downloads them. The two programs print a table each,
 # with ratios; the second needs a C compiler for the driver that the peers use.
 .PHONY: bench/peers
-bench/peers: postgres ## compare with other queues, at length (ARGS="--only burn --runs 1", LITE="--jobs 20000")
+bench/peers: bench/peers/postgres bench/peers/sqlite ## compare with other queues, at length (ARGS="--only burn --runs 1", LITE="--jobs 20000")
+
+.PHONY: bench/peers/postgres
+bench/peers/postgres: postgres ## the part on PostgreSQL alone (ARGS)
 	cd bench/peers && $(GO) run . $(ARGS)
+
+.PHONY: bench/peers/sqlite
+bench/peers/sqlite: ## the part on SQLite alone (LITE)
 	cd bench/peers/sqlite && $(GO) run . $(LITE)
 
 .PHONY: peers-test

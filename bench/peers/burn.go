@@ -33,10 +33,14 @@ func burn(s *server, o options) contest.Bout {
 	return b
 }
 
+// mostSlow is how many jobs a contestant works at most of which a tenth tells as
+// much.
+const mostSlow = 20_000
+
 func burnEntrant(s *server, o options, c contestant) contest.Entrant {
 	n := o.jobs
 	if c.slow {
-		n = max(1, n/10)
+		n = min(max(1, n/10), mostSlow)
 		c.settings += "; " + contest.Number(float64(n)) + " jobs"
 	}
 	return contest.Entrant{Name: c.name, Settings: c.settings, Turn: func(ctx context.Context) (contest.Figures, error) {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -39,6 +40,7 @@ type options struct {
 	db       string
 	major    int // of the server that is started when there is no db
 	only     []string
+	against  *regexp.Regexp // who takes part beside the first of each bout
 	runs     int
 	jobs     int
 	duration time.Duration // of a pinned turn
@@ -46,6 +48,7 @@ type options struct {
 	rate     float64
 	span     time.Duration // of a turn of latency
 	json     bool
+	csv      string // the path of the medians and ratios
 	series   string // the path of the plot and its figures, without the ending
 }
 
@@ -56,10 +59,11 @@ var bouts = []string{"burn", "pinned", "single", "latency", "tune"}
 func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
 	f.SetOutput(errs)
-	only := strings.Join(bouts[:len(bouts)-1], ",")
+	only, against := strings.Join(bouts[:len(bouts)-1], ","), ""
 	f.StringVar(&o.db, "db", "", "URL of a PostgreSQL server where databases may be created (default: one is started, and removed)")
 	f.IntVar(&o.major, "major", 0, "major version of the server that is started (default: the newest that is installed)")
 	f.StringVar(&only, "only", only, "which bouts; tune, too, looks for River's best settings")
+	f.StringVar(&against, "against", "", "regular expression of the names of those who take part beside stint (default: all)")
 	f.IntVar(&o.runs, "runs", 5, "how many rounds of each bout")
 	f.IntVar(&o.jobs, "jobs", 200_000, "how many jobs burn")
 	f.DurationVar(&o.duration, "duration", 2*time.Minute, "how long each turn of pinned takes")
@@ -67,11 +71,15 @@ func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f.Float64Var(&o.rate, "rate", 50, "how many jobs per second the bout of latency enqueues")
 	f.DurationVar(&o.span, "span", 10*time.Second, "how long each turn of latency takes")
 	f.StringVar(&o.series, "series", "", "where to write pinned's figures over time: to this path with .svg, .csv and .json")
+	f.StringVar(&o.csv, "csv", "", "where to write medians and ratios as CSV, beside what is printed")
 	f.BoolVar(&o.json, "json", false, "print JSON, with the figures of each round")
 	if err := f.Parse(arguments); err != nil {
 		return o, err
 	}
 	o.only = strings.Split(only, ",")
+	if o.against, err = regexp.Compile(against); err != nil {
+		return o, fmt.Errorf("--against: %w", err)
+	}
 	return o, o.check(f.Args())
 }
 
@@ -124,10 +132,11 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) (err erro
 		return err
 	}
 	record := &recording{}
-	for _, b := range []contest.Bout{burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), tune(s, o)} {
-		if !slices.Contains(o.only, b.Name) {
-			continue
-		}
+	held, err := o.choose(burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), tune(s, o))
+	if err != nil {
+		return err
+	}
+	for _, b := range held {
 		result, err := b.Hold(ctx, o.runs, func(round int, entrant string) {
 			fmt.Fprintf(errs, "%s %s, round %d of %d: %s\n", time.Now().Format(time.TimeOnly), b.Name, round, o.runs, entrant)
 		})
@@ -147,10 +156,29 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) (err erro
 			return fmt.Errorf("--series: %w", err)
 		}
 	}
+	if o.csv != "" {
+		if err := contest.SaveCSV(o.csv, r.Results); err != nil {
+			return fmt.Errorf("--csv: %w", err)
+		}
+	}
 	if o.json {
 		return printJSON(out, r)
 	}
 	return r.print(out)
+}
+
+// choose keeps the bouts and the entrants that were asked for.
+func (o options) choose(all ...contest.Bout) (chosen []contest.Bout, err error) {
+	for _, b := range all {
+		if !slices.Contains(o.only, b.Name) {
+			continue
+		}
+		if b, err = b.Against(o.against); err != nil {
+			return nil, fmt.Errorf("--against: %w", err)
+		}
+		chosen = append(chosen, b)
+	}
+	return chosen, nil
 }
 
 func printJSON(w io.Writer, v any) error {

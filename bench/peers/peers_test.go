@@ -56,7 +56,8 @@ func TestEveryoneWorksEveryJobOnceAndKeepsItsHistory(t *testing.T) {
 
 func TestAReportHasTheFiguresOfEachRoundAndWhatTheyWereMeasuredOn(t *testing.T) {
 	var out, errs bytes.Buffer
-	err := run(t.Context(), []string{"--db", testURL(t), "--only", "burn", "--jobs", "200", "--runs", "2", "--json"}, &out, &errs)
+	path := filepath.Join(t.TempDir(), "figures.csv")
+	err := run(t.Context(), []string{"--db", testURL(t), "--only", "burn", "--against", "tuned|rows", "--jobs", "200", "--runs", "2", "--json", "--csv", path}, &out, &errs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +65,16 @@ func TestAReportHasTheFiguresOfEachRoundAndWhatTheyWereMeasuredOn(t *testing.T) 
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Server["synchronous_commit"] != "on" || len(r.Results) != 1 || len(r.Results[0].Standings) != 4 {
+	if r.Server["synchronous_commit"] != "on" || len(r.Results) != 1 || len(r.Results[0].Standings) != 3 {
 		t.Fatalf("the report is %s", out.String())
 	}
 	for _, standing := range r.Results[0].Standings {
 		if n := len(standing.Rounds["work/s"]); n != 2 || standing.Settings == "" {
 			t.Errorf("%s has %d rounds, settings %q", standing.Name, n, standing.Settings)
 		}
+	}
+	if csv, err := os.ReadFile(path); err != nil || !strings.Contains(string(csv), "\nburn,\"River, tuned\",work/s,2,") {
+		t.Errorf("the file has %s, %v", csv, err)
 	}
 }
 
@@ -86,6 +90,7 @@ func TestMistakesOnTheCommandLineAreNamed(t *testing.T) {
 		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, tune`,
 		"--db postgres:///x --major 15":  "--major is for a server that is started",
 		"--major 8":                      "PostgreSQL 8",
+		"--against (":                    "--against: error parsing regexp",
 		"--runs 0":                       "--runs: 0 is less than 1",
 		"--jobs -1":                      "--jobs: -1 is less than 1",
 		"--duration 1s":                  "--duration: 1s is less than 5s",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -57,12 +56,6 @@ func (r *recording) write(path string) error {
 }
 
 func (r *recording) writeCSV(path string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w := csv.NewWriter(f)
 	table := [][]string{append([]string{"seconds"}, r.names...)}
 	for i := range r.medians(r.names[0]) {
 		row := []string{fmt.Sprint(float64(i+1) * slice.Seconds())}
@@ -71,8 +64,5 @@ func (r *recording) writeCSV(path string) error {
 		}
 		table = append(table, row)
 	}
-	if err := w.WriteAll(table); err != nil {
-		return err
-	}
-	return f.Close()
+	return contest.WriteCSV(path, table)
 }

@@ -100,26 +100,27 @@ func (g *ground) opener(ctx context.Context) (stint.Store, func(), error) {
 	return db.roles, db.Close, nil
 }
 
-// measure runs a workload on a ground of its own. A signal ends it early, and
-// the ground is cleared all the same. Print nothing before it returned: a reader
-// that closes its pipe, as head does, ends the process there and then.
-func (a *app) measure(ctx context.Context, work func(ctx context.Context, g *ground) error) error {
+// measure runs a workload on a ground of its own and returns what it reports. A
+// signal ends it early, and the ground is cleared all the same. Print nothing
+// before it returned: a reader that closes its pipe, as head does, ends the
+// process there and then.
+func measure[R any](ctx context.Context, a *app, work func(ctx context.Context, g *ground) (R, error)) (report R, err error) {
 	ctx, release := interrupted(ctx)
 	defer release()
 	g, err := a.clearGround(ctx)
 	if err != nil {
-		return err
+		return report, err
 	}
 	if err = ctx.Err(); err == nil {
-		err = work(ctx, g)
+		report, err = work(ctx, g)
 	}
 	if ctx.Err() != nil {
 		err = errors.New("interrupted; nothing was left behind")
 	}
 	if left := g.leave(); left != nil {
-		return fmt.Errorf("remove what was measured on: %w", errors.Join(left, err))
+		err = fmt.Errorf("remove what was measured on: %w", errors.Join(left, err))
 	}
-	return err
+	return report, err
 }
 
 // showProgress shows how far a workload of so many jobs is.

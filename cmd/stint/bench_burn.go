@@ -77,7 +77,7 @@ func (f *burnFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.OneByOne, "one-by-one", false, "claim one job at a time")
 	flags.IntVar(&f.before, "before", 0, "how many jobs are worked off beforehand, unmeasured")
 	flags.IntVar(&f.waiting, "waiting", 0, "how many jobs wait for next year meanwhile")
-	flags.BoolVar(&f.noLimit, "no-limit", false, "do not measure the limit beside it")
+	noLimitFlag(flags, &f.noLimit)
 	f.held.add(flags)
 	flags.BoolVar(&f.compare, "compare", false, "measure first with nothing held open, and without the limit")
 }
@@ -111,12 +111,8 @@ func (f *burnFlags) check(db databaseFlags) error {
 }
 
 // burn measures once, on a ground of its own.
-func (a *app) burn(ctx context.Context, f burnFlags) (r burnReport, err error) {
-	err = a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
-		r, err = a.burnOn(ctx, g, f)
-		return err
-	})
-	return r, err
+func (a *app) burn(ctx context.Context, f burnFlags) (burnReport, error) {
+	return measure(ctx, a, func(ctx context.Context, g *ground) (burnReport, error) { return a.burnOn(ctx, g, f) })
 }
 
 func (a *app) burnOn(ctx context.Context, g *ground, f burnFlags) (r burnReport, err error) {

@@ -79,7 +79,7 @@ func (h holdFlags) during(ctx context.Context, g *ground, engines int, work func
 		}
 		defer func() {
 			// Why something was lost tells more than that the work was cut short.
-			if closed := held.Close(); closed != nil && (err == nil || errors.Is(err, errNotHeld)) {
+			if closed := held.Close(); closed != nil && (err == nil || context.Cause(ctx) == errNotHeld) {
 				err = closed
 			}
 		}()

@@ -49,11 +49,7 @@ func (a *app) benchLatencyCommand() *cobra.Command {
 		case o.Slots < 0:
 			return usagef("--slots: %d is less than 0", o.Slots)
 		}
-		var report latencyReport
-		err := a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
-			report, err = a.latency(ctx, g, o)
-			return err
-		})
+		report, err := measure(ctx, a, func(ctx context.Context, g *ground) (latencyReport, error) { return a.latency(ctx, g, o) })
 		if err != nil {
 			return err
 		}

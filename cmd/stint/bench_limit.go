@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint/internal/load"
 )
@@ -14,7 +15,8 @@ const benchLimitLong = `Limit measures how fast this database could be by hand, 
 committing as durably: equal rows are stored in bulk (PostgreSQL: by COPY), read in
 order, and one row of history is stored for each. Nobody claims, so there could be
 no second engine; nothing is scheduled, retried or found again when a process dies.
-It is what stint bench burn compares itself with.`
+Burn, steady and mix compare themselves with it: steady and mix, which enqueue and
+work at once, with the jobs per second of both halves together.`
 
 // limitReport is what --json prints.
 type limitReport struct {
@@ -35,14 +37,14 @@ func (a *app) benchLimitCommand() *cobra.Command {
 		if err := atLeast(least{"jobs", n, 1}, least{"batch", batch, 1}, least{"producers", producers, 1}); err != nil {
 			return err
 		}
-		var report *limitReport
-		err := a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
+		report, err := measure(ctx, a, func(ctx context.Context, g *ground) (*limitReport, error) {
 			s := a.settings(ctx, g)
 			s["batch"], s["producers"], s["taken_at_once"] = batch, g.logProducers(producers), takenAtOnce
-			if report, err = a.limit(ctx, g, n, batch, producers); err == nil {
-				report.Settings = s
+			r, err := a.limit(ctx, g, n, batch, producers)
+			if err == nil {
+				r.Settings = s
 			}
-			return err
+			return r, err
 		})
 		if err != nil {
 			return err
@@ -52,9 +54,27 @@ func (a *app) benchLimitCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVarP(&n, "jobs", "n", 100_000, "how many jobs")
-	flags.IntVar(&batch, "batch", 5000, "how many jobs are stored at a time")
-	flags.IntVar(&producers, "producers", 2, "how many store side by side (SQLite has one writer)")
+	flags.IntVar(&batch, "batch", limitBatch, "how many jobs are stored at a time")
+	flags.IntVar(&producers, "producers", limitProducers, "how many store side by side (SQLite has one writer)")
 	return cmd
+}
+
+// What the limit is measured with, unless somebody says otherwise.
+const limitBatch, limitProducers = 5000, 2
+
+// noLimitFlag is for workloads that are compared with the limit.
+func noLimitFlag(flags *pflag.FlagSet, noLimit *bool) {
+	flags.BoolVar(noLimit, "no-limit", false, "do not measure the limit beside it")
+}
+
+// mostBeside is how many jobs the limit is measured with at most beside a
+// workload that goes by time: enough for some seconds.
+const mostBeside = 1_000_000
+
+// limitBeside measures the limit behind a workload of so many jobs that were
+// enqueued and worked at once.
+func (a *app) limitBeside(ctx context.Context, g *ground, jobs int64, batch, producers int) (*limitReport, error) {
+	return a.limit(ctx, g, int(min(max(1, jobs), mostBeside)), batch, producers)
 }
 
 // logProducers is how many of them there really are.
@@ -91,6 +111,7 @@ func (a *app) printLimit(r *limitReport) error {
 	t := newTable(a.out, "", "jobs", "seconds", "jobs/s")
 	t.AppendRow([]any{"enqueue", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), count(int64(r.EnqueuePerSecond))})
 	t.AppendRow([]any{"work", count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), count(int64(r.WorkPerSecond))})
+	t.AppendRow([]any{"both", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds+r.WorkSeconds), count(int64(r.JobsPerSecond))})
 	t.Render()
 	a.printSpent(r.spent, nil)
 	r.Settings.print(a.out)

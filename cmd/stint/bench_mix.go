@@ -19,7 +19,11 @@ queues, three priorities, some attempts that fail and are tried again, some jobs
 that are scheduled, and each job with work and arguments of its own size. A handler
 sleeps for as long as its work takes. Producers keep a backlog, and wait when it is
 full. At the end the database is asked whether every job ended as it was to, in as
-many attempts. The same seed draws the same jobs.`
+many attempts. The same seed draws the same jobs.
+
+Beside the jobs per second stands what the same database takes in and works off by
+hand in the same run, of jobs without arguments (stint bench limit): how far handlers
+and their slots are from being held up by it.`
 
 // The bounds of what a mix draws from.
 const (
@@ -30,7 +34,9 @@ const (
 // mixReport is what --json prints.
 type mixReport struct {
 	load.MixResult
-	Settings settings `json:"settings"`
+	Limit    *limitReport `json:"limit,omitempty"`
+	Ratio    float64      `json:"ratio,omitempty"` // of the jobs per second to the limit's
+	Settings settings     `json:"settings"`
 }
 
 // mixFlags are what a mix is made of, as people say it.
@@ -39,6 +45,7 @@ type mixFlags struct {
 	failing, scheduled float64 // percent
 	work               pollValue
 	args               sizesValue
+	noLimit            bool
 }
 
 func (a *app) benchMixCommand() *cobra.Command {
@@ -54,14 +61,20 @@ func (a *app) benchMixCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var report mixReport
-		err = a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
+		report, err := measure(ctx, a, func(ctx context.Context, g *ground) (r mixReport, err error) {
 			o.Meter, o.Open = &load.Meter{}, g.opener
-			report.Settings = a.settings(ctx, g)
-			f.tell(report.Settings)
-			defer a.showProgress(o.Meter, o.N)()
-			report.MixResult, err = load.Mix(ctx, g.roles, o)
-			return err
+			r.Settings = a.settings(ctx, g)
+			f.tell(r.Settings)
+			done := a.showProgress(o.Meter, o.N)
+			r.MixResult, err = load.Mix(ctx, g.roles, o)
+			done()
+			if err != nil || f.noLimit {
+				return r, err
+			}
+			if r.Limit, err = a.limitBeside(ctx, g, int64(o.N), limitBatch, limitProducers); err == nil {
+				r.Ratio = ratio(r.JobsPerSecond, r.Limit.JobsPerSecond)
+			}
+			return r, err
 		})
 		if err != nil {
 			return err
@@ -81,6 +94,7 @@ func (a *app) benchMixCommand() *cobra.Command {
 	durationFlag(flags, &f.o.Ahead, "ahead", 5*time.Second, "how far ahead they are scheduled at most")
 	flags.Var(&f.work, "work", "how long a job takes, or from..to")
 	flags.Var(&f.args, "args", "bytes of arguments, or from..to")
+	noLimitFlag(flags, &f.noLimit)
 	return cmd
 }
 
@@ -141,6 +155,9 @@ func (a *app) printMix(r mixReport) error {
 		t.AppendRow([]any{"scheduled", count(q.N), ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max)})
 	}
 	t.Render()
+	if l := r.Limit; l != nil {
+		fmt.Fprintf(a.out, "\nthe limit takes in and works off %s jobs/s; this is %.4f of it\n", count(int64(l.JobsPerSecond)), r.Ratio)
+	}
 	fmt.Fprintf(a.out, "\nall %s ended as they were to\n", counted(r.N, "job"))
 	r.Settings.print(a.out)
 	return nil

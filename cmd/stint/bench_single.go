@@ -41,12 +41,8 @@ func (a *app) benchSingleCommand() *cobra.Command {
 		case o.Duration < 10*time.Millisecond || o.Duration > 24*time.Hour:
 			return usagef("--duration: it is not between 10ms and 1d")
 		}
-		var report singleReport
 		a.db.connections = o.Producers + 1 // and what rings
-		err := a.measure(ctx, func(ctx context.Context, g *ground) (err error) {
-			report, err = a.single(ctx, g, o)
-			return err
-		})
+		report, err := measure(ctx, a, func(ctx context.Context, g *ground) (singleReport, error) { return a.single(ctx, g, o) })
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@
 //
 // What counts is a [Standing]: the median of an entrant's figures, and how many
 // times better the first entrant was, as the median of the ratios within each
-// round. Neighbours in time are compared, not the best moment of one with the
-// worst of another.
+// round, with the least and the greatest of them. Neighbours in time are compared,
+// not the best moment of one with the worst of another.
 //
 // The package knows nothing of databases. [Queue] is the role that a job queue
 // plays in it, and [Burn] the work that all of them can do.
@@ -21,7 +21,10 @@ package contest
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Figure is one of the numbers that a bout is about.
@@ -69,7 +72,32 @@ type Standing struct {
 	Settings string               `json:"settings"`
 	Medians  Figures              `json:"medians"`
 	Ratios   Figures              `json:"ratios"` // how many times better the first entrant was; 1 for itself
+	Spread   map[string]Spread    `json:"spread"` // of the ratios of the rounds
 	Rounds   map[string][]float64 `json:"rounds"` // the figures of each round
+}
+
+// Spread is how far some numbers lie apart.
+type Spread struct {
+	Least    float64 `json:"least"`
+	Greatest float64 `json:"greatest"`
+}
+
+// Against keeps the first entrant and those others whose names match. It is an
+// error when nobody does.
+func (b Bout) Against(names *regexp.Regexp) (Bout, error) {
+	var all []string
+	kept := b.Entrants[:1:1]
+	for _, e := range b.Entrants[1:] {
+		all = append(all, strconv.Quote(e.Name))
+		if names.MatchString(e.Name) {
+			kept = append(kept, e)
+		}
+	}
+	if len(kept) == 1 {
+		return b, fmt.Errorf("%s: nobody is named like %s; there are %s", b.Name, names, strings.Join(all, ", "))
+	}
+	b.Entrants = kept
+	return b, nil
 }
 
 // Hold holds a bout. Tell is called before each turn, and may be nil. The first
@@ -102,7 +130,7 @@ func (b Bout) Hold(ctx context.Context, rounds int, tell func(round int, entrant
 func (r *Result) sumUp() {
 	for i := range r.Standings {
 		s := &r.Standings[i]
-		s.Medians, s.Ratios = Figures{}, Figures{}
+		s.Medians, s.Ratios, s.Spread = Figures{}, Figures{}, map[string]Spread{}
 		for _, f := range r.Figures {
 			mine, first := s.Rounds[f.Name], r.Standings[0].Rounds[f.Name]
 			if len(mine) == 0 {
@@ -110,7 +138,8 @@ func (r *Result) sumUp() {
 			}
 			s.Medians[f.Name] = Median(mine)
 			if len(mine) == len(first) {
-				s.Ratios[f.Name] = Median(ratios(f, first, mine))
+				all := ratios(f, first, mine)
+				s.Ratios[f.Name], s.Spread[f.Name] = Median(all), Spread{slices.Min(all), slices.Max(all)}
 			}
 		}
 	}

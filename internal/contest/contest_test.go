@@ -3,6 +3,8 @@ package contest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,6 +62,9 @@ func TestRatiosCompareNeighboursInARound(t *testing.T) {
 	if diff := cmp.Diff(contest.Figures{"jobs/s": 4, "ms": 4}, second.Ratios); diff != "" {
 		t.Errorf("ratios (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(map[string]contest.Spread{"jobs/s": {Least: 2, Greatest: 10}, "ms": {Least: 2, Greatest: 10}}, second.Spread); diff != "" {
+		t.Errorf("spread (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(contest.Figures{"jobs/s": 1, "ms": 1}, r.Standings[0].Ratios); diff != "" {
 		t.Errorf("ratios of the first to itself (-want +got):\n%s", diff)
 	}
@@ -94,11 +99,71 @@ func TestAResultIsPrintedWithMediansRatiosAndSettings(t *testing.T) {
    river     1,000   ×123   0.10   ×123
 
 river: 2000 workers
-1 round; ×n: stint was n times better, in the median of the rounds
+1 round; ×n: stint was n times better
 `
 	got := regexp.MustCompile(` +\n`).ReplaceAllString(out.String(), "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("printed (-want +got):\n%s", diff)
+	}
+}
+
+// threeRounds is a result in which the second is 4 times slower in the median.
+func threeRounds(t *testing.T) contest.Result {
+	var turns []string
+	b := contest.Bout{Name: "burn", About: "no-op jobs", Figures: figures[:1], Entrants: []contest.Entrant{
+		told("stint", &turns, 1e6, 4e6, 2e6), told("River, tuned", &turns, 1e5, 2e6, 5e5),
+	}}
+	r, err := b.Hold(t.Context(), 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestARatioOfSeveralRoundsIsPrintedWithItsSpread(t *testing.T) {
+	var out strings.Builder
+	if err := threeRounds(t).Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"River, tuned     500,000   ×4.00 (2.00–10.0)\n",
+		"medians of 3 rounds; ×n (a–b): stint was n times better in the median of the rounds, and a to b times in single ones\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed %s, want %s", out.String(), want)
+		}
+	}
+}
+
+func TestAFileForOtherProgramsHasARowForEachFigure(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "figures.csv")
+	if err := contest.SaveCSV(path, []contest.Result{threeRounds(t)}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `bout,entrant,figure,rounds,median,ratio,least ratio,greatest ratio
+burn,stint,jobs/s,3,2000000.0000,1.0000,1.0000,1.0000
+burn,"River, tuned",jobs/s,3,500000.0000,4.0000,2.0000,10.0000
+`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheFirstIsHeldAgainstThoseThatAreNamed(t *testing.T) {
+	b := contest.Bout{Name: "burn", Entrants: []contest.Entrant{{Name: "stint"}, {Name: "River, tuned"}, {Name: "rows"}}}
+	kept, err := b.Against(regexp.MustCompile("^rows"))
+	if err != nil || len(kept.Entrants) != 2 || kept.Entrants[0].Name != "stint" || kept.Entrants[1].Name != "rows" {
+		t.Errorf("kept %v, %v", kept.Entrants, err)
+	}
+	if len(b.Entrants) != 3 || b.Entrants[1].Name != "River, tuned" {
+		t.Errorf("the bout itself has %v", b.Entrants)
+	}
+	if _, err := b.Against(regexp.MustCompile("stint")); err == nil || err.Error() != `burn: nobody is named like stint; there are "River, tuned", "rows"` {
+		t.Errorf("the error is %v", err)
 	}
 }
 

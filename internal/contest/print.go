@@ -8,7 +8,8 @@ import (
 )
 
 // Print writes a result for people: a row for each entrant, with its medians
-// and how many times better the first entrant was.
+// and how many times better the first entrant was, in the median of the rounds
+// and from the least to the greatest.
 func (r Result) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s\n\n", r.Bout, r.About)
 	names := 0
@@ -37,11 +38,12 @@ func (r Result) Print(w io.Writer) error {
 			fmt.Fprintf(w, "%s: %s\n", s.Name, s.Settings)
 		}
 	}
-	rounds := "medians of %d rounds"
 	if r.Rounds == 1 {
-		rounds = "%d round"
+		_, err := fmt.Fprintf(w, "1 round; ×n: %s was n times better\n", r.Standings[0].Name)
+		return err
 	}
-	_, err := fmt.Fprintf(w, rounds+"; ×n: %s was n times better, in the median of the rounds\n", r.Rounds, r.Standings[0].Name)
+	_, err := fmt.Fprintf(w, "medians of %d rounds; ×n (a–b): %s was n times better in the median of the rounds, and a to b times in single ones\n",
+		r.Rounds, r.Standings[0].Name)
 	return err
 }
 
@@ -58,7 +60,11 @@ func (s Standing) ratio(figure string, first bool) string {
 	if !ok || first {
 		return ""
 	}
-	return "×" + Number(v)
+	text := "×" + Number(v)
+	if len(s.Rounds[figure]) > 1 {
+		text += fmt.Sprintf(" (%s–%s)", Number(s.Spread[figure].Least), Number(s.Spread[figure].Greatest))
+	}
+	return text
 }
 
 // Number writes a figure, which is not negative, with about three digits that

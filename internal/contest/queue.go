@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Queue is a job queue as a contest knows it, with a database of its own that
@@ -82,26 +83,23 @@ func Burn(ctx context.Context, q Queue, n int, bulk Bulk) (Figures, error) {
 // Enqueue stores jobs 0 to n-1 in batches.
 func (b Bulk) Enqueue(ctx context.Context, q Queue, n int) error {
 	b = b.or()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	g, ctx := errgroup.WithContext(ctx)
 	for range b.Producers {
-		wg.Go(func() {
+		g.Go(func() error {
 			for ctx.Err() == nil {
 				first := int(next.Add(int64(b.Batch))) - b.Batch
 				if first >= n {
-					return
+					return nil
 				}
 				if err := q.Enqueue(ctx, first, min(b.Batch, n-first)); err != nil {
-					cancel(err)
-					return
+					return err
 				}
 			}
+			return context.Cause(ctx)
 		})
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return g.Wait()
 }
 
 func (b Bulk) ready(ctx context.Context) error {

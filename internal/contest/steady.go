@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Steadily says how [Steady] keeps a queue busy. Duration and Slice are
@@ -49,22 +51,13 @@ func Steady(ctx context.Context, q Queue, o Steadily) ([]float64, error) {
 // feed keeps the backlog up until its context ends, or it fails.
 func (o Steadily) feed(ctx context.Context, q Queue, begun *atomic.Int64) error {
 	bulk := o.Bulk.or()
-	failed := make(chan error, bulk.Producers)
 	var enqueued atomic.Int64
 	enqueued.Store(int64(o.Backlog))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
 	for range bulk.Producers {
-		go func() { failed <- o.produce(ctx, q, bulk.Batch, &enqueued, begun) }()
+		g.Go(func() error { return o.produce(ctx, q, bulk.Batch, &enqueued, begun) })
 	}
-	var first error
-	for range bulk.Producers {
-		if err := <-failed; err != nil && first == nil {
-			first = err
-			cancel()
-		}
-	}
-	return first
+	return g.Wait()
 }
 
 // produce enqueues batches while there is room for them.

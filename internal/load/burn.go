@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
@@ -109,29 +111,26 @@ var noop = stint.Declaration{Name: "load_noop", Retry: retry.None()}
 // enqueueAll enqueues n jobs in batches, by producers side by side. Jobs are
 // those from one number up to another.
 func enqueueAll(ctx context.Context, store stint.Enqueuer, n int, o BurnOptions, jobs func(from, to int) []stint.NewJob, meter *Meter) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	client := stint.NewClient(store)
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	g, ctx := errgroup.WithContext(ctx)
 	for range o.Producers {
-		wg.Go(func() {
+		g.Go(func() error {
 			for ctx.Err() == nil {
 				from := int(next.Add(int64(o.Batch))) - o.Batch
 				to := min(n, from+o.Batch)
 				if from >= to {
-					return
+					return nil
 				}
 				if _, err := client.EnqueueMany(ctx, jobs(from, to)); err != nil {
-					cancel(err)
-					return
+					return err
 				}
 				meter.Enqueued.Add(int64(to - from))
 			}
+			return context.Cause(ctx)
 		})
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return g.Wait()
 }
 
 func (r *BurnResult) workAll(ctx context.Context, store stint.Store, o BurnOptions, meter *Meter) error {

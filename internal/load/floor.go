@@ -33,10 +33,12 @@ type LimitResult struct {
 	EnqueuePerSecond float64 `json:"enqueue_per_s"`
 	WorkSeconds      float64 `json:"work_s"`
 	WorkPerSecond    float64 `json:"work_per_s"`
+	JobsPerSecond    float64 `json:"jobs_per_s"` // taken in and worked off
 }
 
-// Limit measures how fast a log takes n jobs in, and how fast it works them off:
-// what [Burn] could reach at most.
+// Limit measures how fast a log takes n jobs in, and how fast it works them off,
+// one after the other: what [Burn] could reach at most, and both together what
+// could be reached by a workload that does both at once.
 func Limit(ctx context.Context, log Log, n int, meter *Meter) (LimitResult, error) {
 	meter = meter.or()
 	r := LimitResult{N: n}
@@ -50,6 +52,7 @@ func Limit(ctx context.Context, log Log, n int, meter *Meter) (LimitResult, erro
 		return r, fmt.Errorf("limit: %w", err)
 	}
 	r.WorkSeconds, r.WorkPerSecond = rate(n, begin)
+	r.JobsPerSecond = float64(n) / (r.EnqueueSeconds + r.WorkSeconds)
 	return r, nil
 }
 

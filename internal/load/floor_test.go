@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"errors"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,9 @@ func TestTheLimitIsMeasuredOfBothHalves(t *testing.T) {
 	r, err := Limit(t.Context(), log, 250, &m)
 	if err != nil || r.N != 250 || r.EnqueuePerSecond <= 0 || r.WorkPerSecond <= 0 {
 		t.Errorf("the figures are odd: %+v, %v", r, err)
+	}
+	if both := 1 / (1/r.EnqueuePerSecond + 1/r.WorkPerSecond); math.Abs(r.JobsPerSecond/both-1) > 1e-9 {
+		t.Errorf("both halves together are %v/s, want %v", r.JobsPerSecond, both)
 	}
 	if m.Enqueued.Load() != 250 || m.Started.Load() != 250 {
 		t.Errorf("the meter shows %d and %d", m.Enqueued.Load(), m.Started.Load())

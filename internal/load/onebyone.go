@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-go/stint"
 )
@@ -18,9 +19,6 @@ import (
 // roles alone: each has one goroutine that claims, and one that records what
 // was claimed, in batches of what gathered meanwhile.
 func workOneByOne(ctx context.Context, store stint.Store, o BurnOptions, meter *Meter) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
 	var left atomic.Int64 // jobs that nobody has claimed
 	left.Store(int64(o.N))
 	more := func() bool { return left.Load() > 0 }
@@ -29,26 +27,21 @@ func workOneByOne(ctx context.Context, store stint.Store, o BurnOptions, meter *
 		meter.Started.Add(1)
 		return nil
 	}
+	g, ctx := errgroup.WithContext(ctx)
 	for i := range o.Engines {
 		own := store
 		if i > 0 && o.Open != nil {
 			opened, closeStore, err := o.Open(ctx)
 			if err != nil {
-				cancel(err)
+				g.Go(func() error { return err }) // the others stop
 				break
 			}
 			defer closeStore()
 			own = opened
 		}
-		wg.Go(func() {
-			c := newClaimant(own, noop, more, work)
-			if err := c.run(ctx, i+1); err != nil {
-				cancel(err)
-			}
-		})
+		g.Go(func() error { return newClaimant(own, noop, more, work).run(ctx, i+1) })
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return g.Wait()
 }
 
 // claimant is an engine that takes one job at a time.
@@ -89,20 +82,15 @@ func (c *claimant) run(ctx context.Context, number int) (err error) {
 		_, left := c.store.Bury(context.WithoutCancel(ctx), stint.Burial{Engine: c.token, Why: "left"}, giveBack)
 		err = errors.Join(err, left)
 	}()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	ended := make(chan claimed, most)
-	recorded := make(chan error, 1)
-	go func() {
-		recorded <- c.record(ctx, ended)
-		cancel() // nobody takes what is claimed from here on
-	}()
-	claiming := c.claim(ctx, ended)
-	close(ended)
-	if recording := <-recorded; recording != nil {
-		return recording
-	}
-	return claiming
+	g, claiming := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(ended)
+		return c.claim(claiming, ended)
+	})
+	// A claim that fails does not keep what was done from being recorded.
+	g.Go(func() error { return c.record(ctx, ended) })
+	return g.Wait()
 }
 
 // claim takes one job after the other, as long as there is to be more.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
@@ -113,27 +115,24 @@ func newCaller(producers int) caller { return caller{took: make([][]time.Duratio
 // slice has each producer call again and again for a time. A call that has begun
 // counts with all of its time.
 func (c *caller) slice(ctx context.Context, d time.Duration, call Insert) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	begin := time.Now()
-	var wg sync.WaitGroup
+	g, ctx := errgroup.WithContext(ctx)
 	for i := range c.took {
-		wg.Go(func() {
+		g.Go(func() error {
 			for last := begin; last.Sub(begin) < d; {
-				err := call(ctx, i)
-				now := time.Now()
-				if err != nil {
-					cancel(err)
-					return
+				if err := call(ctx, i); err != nil {
+					return err
 				}
+				now := time.Now()
 				c.took[i] = append(c.took[i], now.Sub(last))
 				last = now
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	err := g.Wait()
 	c.spent += time.Since(begin)
-	return context.Cause(ctx)
+	return err
 }
 
 func (c *caller) rates() CallRates {

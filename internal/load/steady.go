@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
@@ -112,31 +113,22 @@ func raise(figure *atomic.Int64, v int64) {
 // run enqueues for as long as it was told to, and waits for the last job.
 func (s *steady) run(ctx context.Context, f *fleet, client *stint.Client) (SteadyResult, error) {
 	begin := time.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
+	g, loading := errgroup.WithContext(ctx)
 	for range s.Producers {
-		wg.Go(func() {
-			if err := s.produce(ctx, client, begin); err != nil {
-				cancel(err)
-			}
-		})
+		g.Go(func() error { return s.produce(loading, client, begin) })
 	}
-	intervals, err := s.observe(ctx, f, begin)
-	if err != nil {
-		cancel(err)
-	}
-	wg.Wait()
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
+	var intervals []Interval
+	g.Go(func() (err error) {
+		intervals, err = s.observe(loading, f, begin)
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return SteadyResult{}, err
 	}
 	r := conclude(intervals)
 	r.Enqueued = s.meter.Enqueued.Load()
 	begin = time.Now()
-	err = f.waitFor(ctx, s.meter, r.Enqueued)
+	err := f.waitFor(ctx, s.meter, r.Enqueued)
 	r.DrainSeconds = time.Since(begin).Seconds()
 	return r, err
 }

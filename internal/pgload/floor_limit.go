@@ -3,12 +3,12 @@ package pgload
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"golang.org/x/sync/errgroup"
 )
 
 // Log is a queue stripped to what nobody can leave out who keeps a history of
@@ -84,19 +84,23 @@ func NewLog(ctx context.Context, url, schema string, o LogOptions) (*Log, error)
 // committed, from several goroutines.
 func (l *Log) Append(ctx context.Context, n int, done func(int)) error {
 	var from atomic.Int64
-	return together(ctx, l.o.Producers, func(ctx context.Context) error {
-		for {
-			begin := from.Add(int64(l.o.Batch)) - int64(l.o.Batch)
-			size := min(int64(n)-begin, int64(l.o.Batch))
-			if size <= 0 {
-				return nil
+	g, ctx := errgroup.WithContext(ctx)
+	for range l.o.Producers {
+		g.Go(func() error {
+			for {
+				begin := from.Add(int64(l.o.Batch)) - int64(l.o.Batch)
+				size := min(int64(n)-begin, int64(l.o.Batch))
+				if size <= 0 {
+					return nil
+				}
+				if err := l.copyJobs(ctx, int(size)); err != nil {
+					return err
+				}
+				done(int(size))
 			}
-			if err := l.copyJobs(ctx, int(size)); err != nil {
-				return err
-			}
-			done(int(size))
-		}
-	})
+		})
+	}
+	return g.Wait()
 }
 
 func (l *Log) copyJobs(ctx context.Context, n int) error {
@@ -114,28 +118,23 @@ func (l *Log) copyJobs(ctx context.Context, n int) error {
 // several goroutines. Only one call may be under way.
 func (l *Log) Work(ctx context.Context, n int, done func(int)) error {
 	pages := make(chan []int64, logWriters)
-	var reading sync.WaitGroup
-	var readErr error
-	reader, cancel := context.WithCancel(ctx)
-	reading.Go(func() {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
 		defer close(pages)
-		readErr = l.read(reader, n, pages)
+		return l.read(ctx, n, pages)
 	})
-	err := together(ctx, logWriters, func(ctx context.Context) error {
-		for page := range pages {
-			if err := l.copyHistory(ctx, page); err != nil {
-				return err
+	for range logWriters {
+		g.Go(func() error {
+			for page := range pages {
+				if err := l.copyHistory(ctx, page); err != nil {
+					return err
+				}
+				done(len(page))
 			}
-			done(len(page))
-		}
-		return nil
-	})
-	cancel()
-	reading.Wait()
-	if err != nil {
-		return err
+			return nil
+		})
 	}
-	return readErr
+	return g.Wait()
 }
 
 const logReadSQL = `
@@ -193,21 +192,4 @@ func (l *Log) copyHistory(ctx context.Context, page []int64) error {
 		return fmt.Errorf("copy the history of %d jobs in: %w", len(page), err)
 	}
 	return nil
-}
-
-// together runs n of the same side by side. The first error ends the others
-// and is the answer.
-func together(ctx context.Context, n int, do func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			if err := do(ctx); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }

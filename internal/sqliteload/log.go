@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+	"golang.org/x/sync/errgroup"
 )
 
 // Log is a queue stripped to what nobody can leave out who keeps a history of
@@ -104,28 +105,22 @@ func (l *Log) Append(ctx context.Context, n int, done func(int)) error {
 // Work reads the next n jobs, which must have been appended, and writes a row of
 // history for each. It tells done of each batch that was committed.
 func (l *Log) Work(ctx context.Context, n int, done func(int)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	pages, read := make(chan []int64, 1), make(chan error, 1)
-	go func() {
+	pages := make(chan []int64, 1)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
 		defer close(pages)
-		read <- l.pages(ctx, n, pages)
-	}()
-	var err error
-	for page := range pages {
-		if err != nil {
-			continue // until the reader has seen that it is over
+		return l.pages(ctx, n, pages)
+	})
+	g.Go(func() error {
+		for page := range pages {
+			if err := l.record(ctx, page); err != nil {
+				return err
+			}
+			done(len(page))
 		}
-		if err = l.record(ctx, page); err != nil {
-			cancel()
-			continue
-		}
-		done(len(page))
-	}
-	cancel()
-	if readErr := <-read; err == nil {
-		err = readErr
-	}
-	return err
+		return nil
+	})
+	return g.Wait()
 }
 
 // pages sends on the positions of the next n jobs.

@@ -44,6 +44,7 @@ type options struct {
 	runs int
 	jobs int
 	json bool
+	csv  string // the path of the medians and ratios
 	tune bool
 }
 
@@ -54,6 +55,7 @@ func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f.IntVar(&o.runs, "runs", 5, "how many rounds")
 	f.IntVar(&o.jobs, "jobs", 20_000, "how many jobs")
 	f.BoolVar(&o.tune, "tune", false, "look for the peers' best settings instead")
+	f.StringVar(&o.csv, "csv", "", "where to write medians and ratios as CSV, beside what is printed")
 	f.BoolVar(&o.json, "json", false, "print JSON, with the figures of each round")
 	if err := f.Parse(arguments); err != nil {
 		return o, err
@@ -91,6 +93,11 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) error {
 		return err
 	}
 	r := report{versions(), []contest.Result{result}}
+	if o.csv != "" {
+		if err := contest.SaveCSV(o.csv, r.Results); err != nil {
+			return fmt.Errorf("--csv: %w", err)
+		}
+	}
 	if o.json {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
