@@ -31,10 +31,11 @@ var update = flag.Bool("update", false, "write the golden files")
 // site is an API over a fresh store.
 type site struct {
 	*testing.T
-	store  *sqlite.Store
-	server *httptest.Server
-	doc    *huma.OpenAPI
-	who    guard.Identity // who asks
+	store   *sqlite.Store
+	handler http.Handler
+	server  *httptest.Server
+	doc     *huma.OpenAPI
+	who     guard.Identity // who asks
 }
 
 func open(t *testing.T) *site {
@@ -51,7 +52,7 @@ func open(t *testing.T) *site {
 		},
 		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
 	})
-	s := &site{T: t, store: store, doc: h.OpenAPI(), who: guard.Identity{Name: "tester", Role: guard.Admin}}
+	s := &site{T: t, store: store, handler: h, doc: h.OpenAPI(), who: guard.Identity{Name: "tester", Role: guard.Admin}}
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
 	}))
@@ -281,6 +282,28 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 	if counts := get[map[stint.State]int64](s, 200, "GET", "/counts", nil); counts[stint.Available] != 1 {
 		t.Errorf("what was refused left %v", counts)
 	}
+}
+
+func TestABodyWithoutEndIsCutOff(t *testing.T) {
+	s := open(t)
+	body := io.MultiReader(strings.NewReader(`{"jobs":[{"kind":"mail","args":"`), io.LimitReader(letters{}, 64<<20), strings.NewReader(`"}]}`))
+	r := httptest.NewRequest("POST", api.Prefix+"/jobs", body)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
+	if w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("64 MiB are answered with %d", w.Code)
+	}
+}
+
+// letters never end.
+type letters struct{}
+
+func (letters) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
 }
 
 func TestPagesShowEachJobOnceWhateverIsEnqueuedMeanwhile(t *testing.T) {
