@@ -276,7 +276,7 @@ func columnsOf(jobs []stint.NewJob, known dictionary) *batchColumns {
 			lanes[key] = id
 		}
 		c.lane[i], c.queue[i], c.priority[i], c.kind[i], c.args[i] = id, j.Queue, int16(j.Priority), j.Kind, string(j.Args)
-		if place := known.places[j.Retry]; place > 0 {
+		if place := known.place(j.Retry); place > 0 {
 			c.policy.set(n, i, place)
 		}
 		if j.Timeout > 0 {
