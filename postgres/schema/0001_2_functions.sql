@@ -80,13 +80,13 @@ declare
 begin
   f := stint.frontier(p_lane);
   return query
-    select e.lane, e.queue, e.priority, e.kind, false from stint.entries e
+    select e.lane, e.queue::text, e.priority::smallint, e.kind::text, false from stint.entries e
     where e.lane = p_lane and (e.xid, e.pos) > (f.xid, f.pos)
     order by e.xid, e.pos limit 1;
   if found then return; end if;
   if f.pending_xid is not null then
     return query
-      select e.lane, e.queue, e.priority, e.kind, false
+      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, false
       from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
       cross join lateral (
         select * from stint.entries l
@@ -275,12 +275,12 @@ begin
   -- The same twice, for a plan of each: one for both takes half as long again to begin.
   if high - low < 3 * cardinality(p_at) then
     return query
-      select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+      select e.pos, e.job, e.queue::text, e.priority::smallint, e.kind::text, nullif(e.attempt, 1)::integer, nullif(e.losses, 0)::smallint, nullif(e.suspect, 0)::smallint,
              coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
              coalesce(b.due, b.created),
-             coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+             coalesce(b.timeout, e.timeout)::bigint, coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
              coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
-             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
+             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
              coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
              case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
@@ -288,12 +288,12 @@ begin
       left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
   else
     return query
-      select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+      select e.pos, e.job, e.queue::text, e.priority::smallint, e.kind::text, nullif(e.attempt, 1)::integer, nullif(e.losses, 0)::smallint, nullif(e.suspect, 0)::smallint,
              coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
              coalesce(b.due, b.created),
-             coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+             coalesce(b.timeout, e.timeout)::bigint, coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
              coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
-             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
+             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
              coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
              case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
