@@ -154,6 +154,10 @@ var mutants = []mutant{
 		replace: []string{"if same and (stint.unseen(snap, coalesce(f.pending, 0) + 1) < xid8send(new_xid)) is not true then", "if same then"},
 	},
 	{
+		name: "the snapshot is another statement's, where the list is read", trap: "What commits while a claim reads is not lost",
+		replace: []string{"      into snap, late_xid, late_pos, fresh_xid, fresh_pos;", "      into snap, late_xid, late_pos, fresh_xid, fresh_pos;\n    perform pg_sleep(0.02);\n    snap := pg_current_snapshot();"},
+	},
+	{
 		name: "claims are made in any transaction", trap: "A claim in a transaction that wrote before is refused",
 		replace: []string{"if pg_current_xact_id_if_assigned() is not null then", "if false then"},
 	},
