@@ -146,7 +146,8 @@ create table stint.claims (
   made        timestamptz not null default clock_timestamp(), -- when
   xid         xid8     not null,  -- the frontier: everything visible at or before (xid, pos) is claimed, but for what is pending
   pos         bigint   not null, -- see xid
-  pending_n   bigint,             -- the claim of this lane that lists what was in progress at the frontier; null for this one, or none
+  pending     integer,            -- how many transactions were in progress at the frontier; null for none, or when that is not known
+  pending_n   bigint,             -- the claim of this lane that lists them; null for this one, or none
   pending_xid xid8[], -- each transaction of those
   pending_pos bigint[], -- the last position taken of each
   positions   bigint[] not null, -- what was taken, in this order
