@@ -208,7 +208,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a commit of unknown fate is no doubt", file: "engine/complete.go",
-		old: `a.fate = unknown`, new: `a.fate = open`,
+		old: `t.fate = unknown`, new: `t.fate = open`,
 		test: "engine TestAnEntryWhoseCommitIsInDoubtHoldsUpNoOther",
 	},
 	{
