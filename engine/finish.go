@@ -15,10 +15,22 @@ import (
 // maxFlush bounds one flush, so that its transaction stays short.
 const maxFlush = 5000
 
+// A flush of fewer outcomes than this costs about as much as one of a single
+// outcome. The rest behind it is twice as long as it took, within a bound: what an
+// engine that dies has not recorded is done again.
+const (
+	fewOutcomes = 64
+	maxRest     = 5 * time.Millisecond
+)
+
 // finish is the last stage. Outcomes gather while the flush before is under
 // way, so that the load itself sets the size of the batches: there is no timer
 // to tune. While the database is away they wait, and so, in the end, do the
 // slots.
+//
+// Behind a flush of some, but few, it rests: many engines with small batches spend
+// the server's time on transactions. No slot waits for that, and an outcome that
+// comes alone is recorded at once.
 func (s *session) finish(ended <-chan *task) {
 	batch := make([]*task, 0, 256)
 	var room []stint.Execution
@@ -38,7 +50,11 @@ func (s *session) finish(ended <-chan *task) {
 			doubtful.Go(func() { s.flush([]*task{t}, nil) })
 		}
 		room = slices.Grow(room[:0], n)
+		began := time.Now()
 		s.flush(batch[:n], room)
+		if 1 < n && n < fewOutcomes {
+			time.Sleep(min(maxRest, 2*time.Since(began)))
+		}
 		clear(room[:n])
 		clear(batch)
 	}
