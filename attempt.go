@@ -24,7 +24,9 @@ type Attempt struct {
 	Client    *Client   // nil for none
 	Inspector Inspector // nil when the store shows nothing
 
-	mu     sync.Mutex // guards what the handler set
+	context attemptContext // the first that leads to it
+
+	mu     sync.Mutex // guards that it is set, and what the handler set
 	over   bool
 	set    bool
 	result json.RawMessage
@@ -36,11 +38,20 @@ type attemptKey struct{}
 // WithAttempt returns the context of a handler. What is enqueued with it
 // inherits the correlation id of the attempt's job, if that has one.
 func WithAttempt(ctx context.Context, a *Attempt) context.Context {
-	c := &attemptContext{Context: ctx, attempt: a}
-	if a != nil && a.Job != nil {
+	c := attemptContext{Context: ctx, attempt: a}
+	if a == nil {
+		return new(c)
+	}
+	if a.Job != nil {
 		c.correlation = a.Job.Correlation
 	}
-	return c
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.context.attempt != nil {
+		return new(c)
+	}
+	a.context = c // nearly always there is one, and it lives as long
+	return &a.context
 }
 
 // attemptContext is the context of a handler: one value for two.

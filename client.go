@@ -146,7 +146,9 @@ func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule)
 func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error) {
 	correlation := correlationFrom(ctx)
 	ready := make([]NewJob, len(jobs))
-	for i, job := range jobs {
+	for i := range jobs {
+		job := &ready[i]
+		*job = jobs[i]
 		job.fill()
 		job.Correlation = cmp.Or(job.Correlation, correlation)
 		if err := c.check(job); err != nil {
@@ -155,12 +157,11 @@ func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, erro
 			}
 			return nil, err
 		}
-		ready[i] = job
 	}
 	return c.store.Enqueue(ctx, tx, ready)
 }
 
-func (c *Client) check(job NewJob) error {
+func (c *Client) check(job *NewJob) error {
 	if err := job.Check(c.limits); err != nil {
 		return err
 	}

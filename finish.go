@@ -20,7 +20,8 @@ type Finisher interface {
 	// finds the culprit.
 	//
 	// An engine has one batch under way at a time, and beside it at most
-	// single executions whose fate is in doubt.
+	// single executions whose fate is in doubt. The slices are the engine's
+	// again when Finish returns.
 	Finish(ctx context.Context, engine Token, claims []ClaimRef, done []Execution) (int, error)
 }
 

@@ -2,32 +2,29 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/stint-go/stint"
 )
 
 // attempt is one run of a handler while it goes on, and the handler's context.
 type attempt struct {
-	context.Context // ends with the work, the timeout, or when somebody cancels the job
+	context.Context // leads to the job and its engine, and ends as life does
 	stint.Attempt   // what the context leads to
+	life            life
 
-	s      *session
-	job    stint.Job // the handler's own: what it does to it changes nothing
-	slot   int
-	began  time.Time
-	cancel context.CancelCauseFunc
-	keep   bool // it goes on when the engine is fenced
+	s    *session
+	task *task
+	job  stint.Job // the handler's own: what it does to it changes nothing
 
-	mu   sync.Mutex // guards what the handler's own completion changes
-	over bool       // the handler has returned; what it left running comes too late
-	outcome
+	// mu guards what the handler's own completion changes of the task, until life
+	// is closed: what the handler left running comes too late.
+	mu sync.Mutex
 }
 
 // fate is what a handler's own completion came to.
-type fate int
+type fate int8
 
 const (
 	open      fate = iota // it did not complete itself: what it returns decides
@@ -37,87 +34,87 @@ const (
 
 type attemptKey struct{}
 
-// attempts are the runs that go on now.
+// attempts are the runs that go on now: of each slot at most one, and those of
+// guests, by job.
 type attempts struct {
-	mu   sync.Mutex
-	runs map[stint.ID]*attempt
+	slots  []atomic.Pointer[attempt]
+	guests *sync.Map
 }
 
-func newAttempts() *attempts { return &attempts{runs: map[stint.ID]*attempt{}} }
-
-func (l *attempts) add(a *attempt) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.runs[a.entry.ID] = a
+func newAttempts(slots int) attempts {
+	return attempts{slots: make([]atomic.Pointer[attempt], slots), guests: &sync.Map{}}
 }
 
-func (l *attempts) remove(a *attempt) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.runs, a.entry.ID)
+func (l attempts) add(a *attempt) {
+	if a.task.guest != nil {
+		l.guests.Store(a.task.entry.ID, a)
+		return
+	}
+	l.slots[a.task.done.Slot-1].Store(a)
+}
+
+func (l attempts) remove(a *attempt) {
+	if a.task.guest != nil {
+		l.guests.Delete(a.task.entry.ID)
+		return
+	}
+	l.slots[a.task.done.Slot-1].Store(nil)
+}
+
+// all are the runs in no order.
+func (l attempts) all(yield func(*attempt) bool) {
+	for i := range l.slots {
+		if a := l.slots[i].Load(); a != nil && !yield(a) {
+			return
+		}
+	}
+	l.guests.Range(func(_, a any) bool { return yield(a.(*attempt)) })
 }
 
 // jobs lists what runs.
-func (l *attempts) jobs() []stint.ID {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ids := make([]stint.ID, 0, len(l.runs))
-	for id := range l.runs {
-		ids = append(ids, id)
+func (l attempts) jobs() []stint.ID {
+	ids := []stint.ID{}
+	for a := range l.all {
+		ids = append(ids, a.task.entry.ID)
 	}
 	return ids
 }
 
 // cancel cancels the run of a job, if there is one.
-func (l *attempts) cancel(id stint.ID, cause error) {
-	l.mu.Lock()
-	a := l.runs[id]
-	l.mu.Unlock()
-	if a != nil {
-		a.cancel(cause)
+func (l attempts) cancel(id stint.ID, cause error) {
+	for a := range l.all {
+		if a.task.entry.ID == id {
+			a.life.end().cancel(cause)
+		}
 	}
 }
 
 // heedless counts the runs that were to end with the session and did not.
-func (l *attempts) heedless() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l attempts) heedless() int {
 	n := 0
-	for _, a := range l.runs {
-		if !a.keep {
+	for a := range l.all {
+		if !a.task.trade.keep {
 			n++
 		}
 	}
 	return n
 }
 
-// open makes the attempt a context that the handler can be given, until the
-// function returned is called.
-func (a *attempt) open() context.CancelFunc {
-	parent := a.s.work
-	if a.keep {
+// open makes the attempt a context that the handler can be given, until it is
+// closed.
+func (a *attempt) open() {
+	parent, t := a.s.work, a.task
+	if t.trade.keep {
 		parent = a.s.kept
 	}
-	if a.caller != nil {
-		parent = beside{parent, a.caller}
+	if t.guest != nil {
+		parent = beside{parent, t.guest.caller}
 	}
-	ctx, cancel := context.WithCancelCause(parent)
-	a.cancel = cancel
-	end := func() { cancel(nil) }
-	if a.caller != nil {
-		forget := context.AfterFunc(a.caller, func() {
-			cancel(fmt.Errorf("%w: the caller gave up: %w", stint.ErrStopping, context.Cause(a.caller)))
-		})
-		end = func() { forget(); cancel(nil) }
+	a.life.parent = parent
+	if t.guest != nil || t.entry.Timeout > 0 {
+		a.life.limit(t)
 	}
-	if timeout := a.entry.Timeout; timeout > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, timeout, stint.ErrTimeout)
-		all := end
-		end = func() { stop(); all() }
-	}
-	a.Context = stint.WithAttempt(ctx, &a.Attempt)
-	return end
+	a.Context = stint.WithAttempt(&a.life, &a.Attempt)
 }
 
 // Value lets [CompleteTx] find the attempt.
@@ -126,18 +123,4 @@ func (a *attempt) Value(key any) any {
 		return a
 	}
 	return a.Context.Value(key)
-}
-
-// beside is a context with the values of another one as well.
-type beside struct {
-	context.Context
-	values context.Context
-}
-
-// Value asks both, its own first: cancellation is found by values.
-func (b beside) Value(key any) any {
-	if v := b.Context.Value(key); v != nil {
-		return v
-	}
-	return b.values.Value(key)
 }

@@ -136,13 +136,19 @@ func (s *session) claimLane(lane target, room int, wait bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i := range c.Entries {
+	tasks := make([]task, len(c.Entries))
+	var p *pool
+	var trade *trade
+	for i := range tasks {
 		e := &c.Entries[i]
-		p, known := s.pools.of(e.Queue), s.mux.Handler(e.Kind) != nil
-		if p == nil { // of a lane that did not tell its queue
-			p, known = s.pools.all[0], false
+		if last := &c.Entries[max(0, i-1)]; i == 0 || e.Kind != last.Kind || e.Queue != last.Queue {
+			p, trade = s.pools.of(e.Queue), s.trades[e.Kind]
+			if p == nil { // of a lane that did not tell its queue
+				p, trade = s.pools.all[0], nil
+			}
 		}
-		p.take(task{entry: e, claim: claim}, known)
+		tasks[i] = task{entry: e, claim: claim, pool: p, trade: trade}
+		p.take(&tasks[i])
 	}
 	s.meters.got(len(c.Entries), 0)
 	waiting := s.pools.waiting()

@@ -55,27 +55,28 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.over {
+	if a.life.closed.Load() {
 		return ErrNoAttempt
 	}
-	if a.fate != open {
+	if a.task.fate != open {
 		return errors.New("engine: the job was completed before")
 	}
 	if a.s.fenced() {
 		return stint.ErrBuried
 	}
-	x := stint.Conclude(a.entry, stint.Ending{Outcome: stint.OutcomeCompleted, Result: raw}, a.s.clock.at(time.Now()), 0)
-	x.Nonce, x.Slot, x.Started, x.Ended = a.claim.ref.Nonce, a.slot, a.began, time.Now()
-	a.fate = unknown
-	a.commit = &x
-	err := store.FinishTx(ctx, tx, a.s.token, a.claim.ref, x)
+	t := a.task
+	x := stint.Conclude(t.entry, stint.Ending{Outcome: stint.OutcomeCompleted, Result: raw}, a.s.clock.at(time.Now()), 0)
+	x.Nonce, x.Slot, x.Started, x.Ended = t.claim.ref.Nonce, t.done.Slot, t.done.Started, time.Now()
+	t.fate = unknown
+	t.commit = &x
+	err := store.FinishTx(ctx, tx, a.s.token, t.claim.ref, x)
 	switch {
 	case err == nil:
-		a.fate = completed
-		a.done = x
+		t.fate = completed
+		t.done = x
 	case errors.Is(err, stint.ErrCommitUnknown):
 	default:
-		a.fate = open
+		t.fate = open
 	}
 	return err
 }

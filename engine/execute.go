@@ -10,7 +10,7 @@ import (
 // execute is the second stage: in each pool slots that run handlers, and a
 // steward that hands back what is not to be run here. It returns when all of
 // its inputs are closed and everything has ended.
-func (s *session) execute(ended chan<- outcome) {
+func (s *session) execute(ended chan<- *task) {
 	var all sync.WaitGroup
 	for _, p := range s.pools.all {
 		for i := range p.slots {
@@ -27,55 +27,56 @@ func (s *session) execute(ended chan<- outcome) {
 //
 // The first slot of a pool is the only one that runs the entries that are to be
 // run alone, and of these slots one at a time.
-func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- outcome) {
+func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task) {
 	in, i := p.inputs, p.first+nth
 	if nth > 0 {
 		in.alone = nil
 	}
 	all.Go(func() {
-		var current task
-		var o outcome
-		var began time.Time
+		var t *task
 		over := true
 		defer func() {
 			if over {
 				return
 			}
 			end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
-			s.free(current.entry, i)
-			s.pass(s.conclude(o, end, began, i+1), ended)
+			s.free(t.entry, i)
+			s.pass(s.conclude(t, end), ended)
 			s.slot(all, p, nth, ended)
 		}()
-		for s.nextTask(&in, &current) {
+		for {
+			if t = s.nextTask(&in); t == nil {
+				return
+			}
 			p.begun.Add(1)
-			if current.entry.Cancelled {
-				s.pass(s.conclude(outcome{task: current}, stint.Ending{Outcome: stint.OutcomeCancelled}, time.Time{}, 0), ended)
+			if t.entry.Cancelled {
+				s.pass(s.conclude(t, stint.Ending{Outcome: stint.OutcomeCancelled}), ended)
 				continue
 			}
-			if !s.reserveHooks(current.entry) {
-				s.giveUpForHooks(current, ended)
+			if !s.reserveHooks(t.entry) {
+				s.giveUpForHooks(t, ended)
 				continue
 			}
-			s.untold.await(current.entry.ID, s.work.Done())
-			if !s.mayBegin(current.entry, i) {
-				s.pass(s.notBegun(current), ended)
+			s.untold.await(t.entry.ID, s.work.Done())
+			if !s.mayBegin(t.entry, i) {
+				s.pass(s.notBegun(t), ended)
 				continue
 			}
-			over, began, o = false, time.Now(), outcome{task: current}
-			end := s.perform(&o, i)
+			over = false
+			end := s.perform(t, i)
 			over = true
-			s.free(current.entry, i)
-			s.pass(s.conclude(o, end, began, i+1), ended)
+			s.free(t.entry, i)
+			s.pass(s.conclude(t, end), ended)
 		}
 	})
 }
 
-// nextTask takes the next task for a slot; false says that none will come.
-func (s *session) nextTask(in *inputs, t *task) bool {
+// nextTask is the next task for a slot; nil says that none will come.
+func (s *session) nextTask(in *inputs) *task {
 	if in.empty() {
 		s.meters.starved.Add(1)
 	}
-	return in.next(t)
+	return in.next()
 }
 
 // mayBegin tells whether an entry may be run now: not when the engine stops, nor
@@ -123,9 +124,10 @@ func (s *session) free(e *stint.Entry, slot int) {
 }
 
 // pass sends an outcome on to the last stage.
-func (s *session) pass(o outcome, ended chan<- outcome) {
-	ended <- o
-	if o.pool.ended() {
+func (s *session) pass(t *task, ended chan<- *task) {
+	p := t.pool
+	ended <- t
+	if p.ended() {
 		s.capacity.ring()
 	}
 }
@@ -137,9 +139,9 @@ func (s *session) tooLate(e *stint.Entry) bool {
 
 // notBegun says what comes of an entry that has a place for its hooks and may
 // not be run: it has expired, or goes back.
-func (s *session) notBegun(t task) outcome {
+func (s *session) notBegun(t *task) *task {
 	if s.tooLate(t.entry) {
-		return s.conclude(outcome{task: t}, stint.Ending{Outcome: stint.OutcomeExpired}, time.Time{}, 0)
+		return s.conclude(t, stint.Ending{Outcome: stint.OutcomeExpired})
 	}
 	s.hooks.release(t.entry.Kind)
 	return s.giveUp(t)
@@ -148,15 +150,16 @@ func (s *session) notBegun(t task) outcome {
 // giveUpForHooks hands an entry back that has no place for its hooks, and keeps
 // its slot and its room in the pool until there is one again. Otherwise the
 // engine would claim that entry anew, and perhaps always before the others.
-func (s *session) giveUpForHooks(t task, ended chan<- outcome) {
-	t.pool.busy.Add(1)
+func (s *session) giveUpForHooks(t *task, ended chan<- *task) {
+	p := t.pool
+	p.busy.Add(1)
 	s.pass(s.giveUp(t), ended)
 	s.awaitHookRoom()
-	t.pool.busy.Add(-1)
+	p.busy.Add(-1)
 	s.capacity.ring()
 }
 
 // giveUp hands an entry back that was not begun.
-func (s *session) giveUp(t task) outcome {
-	return s.conclude(outcome{task: t}, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, time.Time{}, 0)
+func (s *session) giveUp(t *task) *task {
+	return s.conclude(t, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront})
 }

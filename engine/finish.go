@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,12 +15,25 @@ import (
 // maxFlush bounds one flush, so that its transaction stays short.
 const maxFlush = 5000
 
+// A flush of fewer outcomes than this costs about as much as one of a single
+// outcome. The rest behind it is twice as long as it took, within a bound: what an
+// engine that dies has not recorded is done again.
+const (
+	fewOutcomes = 64
+	maxRest     = 5 * time.Millisecond
+)
+
 // finish is the last stage. Outcomes gather while the flush before is under
 // way, so that the load itself sets the size of the batches: there is no timer
 // to tune. While the database is away they wait, and so, in the end, do the
 // slots.
-func (s *session) finish(ended <-chan outcome) {
-	batch := make([]outcome, 0, 256)
+//
+// Behind a flush of some, but few, it rests: many engines with small batches spend
+// the server's time on transactions. No slot waits for that, and an outcome that
+// comes alone is recorded at once.
+func (s *session) finish(ended <-chan *task) {
+	batch := make([]*task, 0, 256)
+	var room []stint.Execution
 	var doubtful sync.WaitGroup
 	defer doubtful.Wait()
 	for t := range ended {
@@ -27,24 +41,27 @@ func (s *session) finish(ended <-chan outcome) {
 		// What may be in a transaction that is still being committed is
 		// recorded by itself: its flush may have to wait for that.
 		n := 0
-		for i := range batch {
-			t := &batch[i] // what is large is not copied for each to ask
+		for _, t := range batch {
 			if t.fate != unknown || t.drop {
-				if n < i {
-					batch[n] = *t
-				}
+				batch[n] = t
 				n++
 				continue
 			}
-			one := []outcome{*t}
-			doubtful.Go(func() { s.flush(one) })
+			doubtful.Go(func() { s.flush([]*task{t}, nil) })
 		}
-		s.flush(batch[:n])
+		room = slices.Grow(room[:0], n)
+		began := time.Now()
+		s.flush(batch[:n], room)
+		if 1 < n && n < fewOutcomes {
+			time.Sleep(min(maxRest, 2*time.Since(began)))
+		}
+		clear(room[:n])
+		clear(batch)
 	}
 }
 
 // gather adds what ended meanwhile.
-func (s *session) gather(batch []outcome, first outcome, ended <-chan outcome) []outcome {
+func (s *session) gather(batch []*task, first *task, ended <-chan *task) []*task {
 	batch = append(batch, first)
 	for len(batch) < maxFlush {
 		select {
@@ -61,13 +78,14 @@ func (s *session) gather(batch []outcome, first outcome, ended <-chan outcome) [
 }
 
 // flush records a batch, trying again until it is recorded or the session is
-// fenced. A commit whose fate is unknown is simply repeated.
-func (s *session) flush(batch []outcome) {
+// fenced. A commit whose fate is unknown is simply repeated. The executions are put
+// into the room given, as far as they fit.
+func (s *session) flush(batch []*task, room []stint.Execution) {
 	wait := newBackoff()
 	stripped, repeats := false, false
 	for {
 		began := time.Now()
-		n, wrote, err := s.record(batch)
+		n, wrote, err := s.record(batch, room)
 		switch {
 		case err == nil && wrote:
 			s.meters.flushed(began)
@@ -85,8 +103,8 @@ func (s *session) flush(batch []outcome) {
 			return
 		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
 			s.meters.flushAgain()
-			s.flush(batch[:len(batch)/2])
-			s.flush(batch[len(batch)/2:])
+			s.flush(batch[:len(batch)/2], room)
+			s.flush(batch[len(batch)/2:], room)
 			return
 		case errors.Is(err, stint.ErrUnstorable) && !stripped:
 			s.meters.flushAgain()
@@ -111,24 +129,23 @@ func (s *session) flush(batch []outcome) {
 // settle says what stands of an attempt whose handler may have completed it, and
 // of which nothing new was recorded: its completion had arrived. But if that was
 // tried before, it may as well have been recorded then.
-func (o *outcome) settle(repeats bool) {
-	if o.vague = repeats; !repeats {
-		o.done, o.fate = *o.commit, completed
+func (t *task) settle(repeats bool) {
+	if t.vague = repeats; !repeats {
+		t.done, t.fate = *t.commit, completed
 	}
 }
 
 // record writes what of a batch is not in the store yet, and reports how many
 // of these outcomes were new there, and whether there was anything to write.
-func (s *session) record(batch []outcome) (n int, wrote bool, err error) {
+func (s *session) record(batch []*task, room []stint.Execution) (n int, wrote bool, err error) {
 	if s.fenced() {
 		return 0, false, stint.ErrBuried
 	}
-	done := make([]stint.Execution, 0, len(batch))
+	done := slices.Grow(room[:0], len(batch))
 	claims := make([]stint.ClaimRef, 0, 8)
 	var last *held
 	seen := map[*held]bool{}
-	for i := range batch {
-		t := &batch[i]
+	for _, t := range batch {
 		if t.drop || t.fate == completed {
 			continue
 		}
@@ -159,28 +176,27 @@ func (s *session) record(batch []outcome) (n int, wrote bool, err error) {
 }
 
 // recorded tells everybody that a batch is in the store.
-func (s *session) recorded(batch []outcome) {
+func (s *session) recorded(batch []*task) {
 	s.meters.recorded(batch)
 	s.held.recorded(batch)
-	for i := range batch {
-		t := &batch[i]
+	for i, t := range batch {
 		if t.drop {
 			forgo(batch[i : i+1])
 			continue
 		}
 		s.told(t)
-		if t.answer != nil {
+		if t.guest != nil {
 			r := receipt{done: t.done}
 			if t.vague {
 				r.err = stint.ErrCommitUnknown
 			}
-			t.answer <- r
+			t.guest.answer <- r
 		}
 	}
 }
 
 // told emits the events of a recorded attempt, and has its hooks called.
-func (s *session) told(t *outcome) {
+func (s *session) told(t *task) {
 	if s.config.OnEvent != nil {
 		if t.done.Slot > 0 {
 			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &t.entry.Job, Execution: &t.done})
@@ -201,10 +217,10 @@ func (s *session) emitFailed(job *stint.Job, x *stint.Execution) {
 }
 
 // forgo tells those who wait for a batch that it will not be recorded.
-func forgo(batch []outcome) {
+func forgo(batch []*task) {
 	for _, t := range batch {
-		if t.answer != nil {
-			t.answer <- receipt{t.done, stint.ErrBuried}
+		if t.guest != nil {
+			t.guest.answer <- receipt{t.done, stint.ErrBuried}
 		}
 	}
 }

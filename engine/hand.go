@@ -9,28 +9,45 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// task is one entry in the engine's hand on its way to a slot.
+// task is one entry in the engine's hand, from its claim until its outcome is
+// recorded. It belongs to the stage that has it; the tasks of a claim are made
+// together, and go from stage to stage by reference.
 type task struct {
 	entry *stint.Entry
 	claim *held
-	pool  *pool // whose slots it is for; nil for a guest's
+	pool  *pool  // whose slots it is for; nil for a guest's
+	trade *trade // of its kind; nil when this engine does not know that
+	guest *guest // what only a guest's has; nil for others
 
-	caller context.Context // of a guest's: who waits for it
+	done stint.Execution // what came of it; behind the start, Slot and Started say who runs it since when
+	fate fate            // what the handler's own completion came to
+	drop bool            // the engine was fenced: nothing may be recorded
+
+	// What the handler's own completion recorded, if that arrived, while fate is
+	// unknown. A record that changes nothing tells that it did.
+	vague  bool // it did or it did not: nobody knows any more
+	commit *stint.Execution
 }
 
-// outcome is the task behind the execute stage, with what came of it.
-type outcome struct {
-	task
-	done stint.Execution
-	fate fate // what the handler's own completion came to
-	drop bool // the engine was fenced: nothing may be recorded
+// trade is what an engine knows about a kind that it performs.
+type trade struct {
+	handler stint.Handler
+	keep    bool // its handlers go on when the engine is fenced
+}
 
-	// What the handler's own completion recorded, if that arrived: while fate
-	// is unknown. A record that changes nothing tells that it did.
-	commit *stint.Execution
-	vague  bool // it did or it did not: nobody knows any more
+// trades are those of a mux by their kinds.
+func trades(m *stint.Mux) map[string]*trade {
+	all := map[string]*trade{}
+	for _, d := range m.Declarations() {
+		all[d.Name] = &trade{handler: m.Handler(d.Name), keep: d.Keep}
+	}
+	return all
+}
 
-	answer chan<- receipt // of a guest's: who wants to know what is recorded; has room
+// guest is who brought a task along.
+type guest struct {
+	caller context.Context // who waits for it
+	answer chan receipt    // what is recorded; has room
 }
 
 // receipt says what is recorded of an attempt, or why nobody knows.
@@ -153,15 +170,16 @@ func (h *hand) forget(before time.Time) {
 
 // recorded notes that the entries of a batch have outcomes in the store, but for
 // those that were dropped.
-func (h *hand) recorded(batch []outcome) {
+func (h *hand) recorded(batch []*task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range batch {
-		t := &batch[i]
+	for _, t := range batch {
 		if t.drop {
 			continue
 		}
-		delete(h.once, t.entry.Pos)
+		if len(h.once) > 0 {
+			delete(h.once, t.entry.Pos)
+		}
 		if t.claim.open--; t.claim.open <= 0 {
 			delete(h.claims, t.claim.serial)
 		}

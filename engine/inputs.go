@@ -2,9 +2,9 @@ package engine
 
 // inputs are the channels from the claim stage to the slots and the steward.
 type inputs struct {
-	ready   chan task // to run
-	alone   chan task // to run one at a time
-	foreign chan task // of kinds that this engine does not know
+	ready   chan *task // to run
+	alone   chan *task // to run one at a time
+	foreign chan *task // of kinds that this engine does not know
 }
 
 // empty tells whether nothing waits for a slot.
@@ -16,13 +16,13 @@ func (in inputs) waiting() int { return len(in.ready) + len(in.alone) }
 // newInputs makes them with room for more than is ever claimed, so that the
 // claim stage does not wait on its own output.
 func newInputs(room int) inputs {
-	return inputs{ready: make(chan task, room), alone: make(chan task, room), foreign: make(chan task, room)}
+	return inputs{ready: make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room)}
 }
 
 // send puts a task where it belongs. There is always room.
-func (in inputs) send(t task, known bool) {
+func (in inputs) send(t *task) {
 	switch {
-	case !known:
+	case t.trade == nil:
 		in.foreign <- t
 	case t.entry.Suspect >= alone:
 		in.alone <- t
@@ -37,26 +37,22 @@ func (in inputs) close() {
 	close(in.ready)
 }
 
-// next takes the next task for a slot; false says that none will come.
-func (in *inputs) next(t *task) bool {
+// next is the next task for a slot; nil says that none will come.
+func (in *inputs) next() *task {
 	for in.alone != nil {
-		var ok bool
 		select {
-		case *t, ok = <-in.alone:
+		case t, ok := <-in.alone:
 			if ok {
-				return true
+				return t
 			}
 			in.alone = nil
-		case *t, ok = <-in.ready:
+		case t, ok := <-in.ready:
 			if ok {
-				return true
+				return t
 			}
 			// Closed, as alone is by now: what that still holds comes first.
-			*t, ok = <-in.alone
-			return ok
+			return <-in.alone
 		}
 	}
-	var ok bool
-	*t, ok = <-in.ready
-	return ok
+	return <-in.ready
 }

@@ -127,15 +127,22 @@ func (m *meters) flushAgain() { m.ended.with(func(e *endings) { e.finisher.Retri
 
 // recorded counts the outcomes of a batch: of attempts, and of entries that were
 // not begun.
-func (m *meters) recorded(batch []outcome) {
+func (m *meters) recorded(batch []*task) {
 	returned := int64(0)
 	m.ended.with(func(e *endings) {
-		for i := range batch {
-			o := &batch[i]
-			if o.drop {
+		kind, of := "", (*stint.Durations)(nil)
+		for _, t := range batch {
+			if t.drop {
 				continue
 			}
-			if e.count(&o.done, o.entry.Kind); o.done.Slot == 0 && o.done.Outcome == stint.OutcomeReturned {
+			e.finisher.Outcomes++
+			switch x := &t.done; {
+			case x.Slot > 0:
+				if of == nil || t.entry.Kind != kind {
+					kind, of = t.entry.Kind, e.of(t.entry.Kind)
+				}
+				of.Add(e.count(x))
+			case x.Outcome == stint.OutcomeReturned:
 				returned++
 			}
 		}
@@ -145,11 +152,8 @@ func (m *meters) recorded(batch []outcome) {
 	}
 }
 
-func (e *endings) count(x *stint.Execution, kind string) {
-	e.finisher.Outcomes++
-	if x.Slot == 0 {
-		return
-	}
+// count counts an attempt, and tells how long it took.
+func (e *endings) count(x *stint.Execution) time.Duration {
 	took := x.Ended.Sub(x.Started)
 	e.workers.Run++
 	e.workers.Working += took
@@ -161,12 +165,17 @@ func (e *endings) count(x *stint.Execution, kind string) {
 	case stint.OutcomeCancelled:
 		e.workers.Cancelled++
 	}
+	return took
+}
+
+// of are the durations of a kind.
+func (e *endings) of(kind string) *stint.Durations {
 	d := e.kinds[kind]
 	if d == nil {
 		d = &stint.Durations{}
 		e.kinds[kind] = d
 	}
-	d.Add(took)
+	return d
 }
 
 // prefetching is what the claim stage counts of what waits for slots.

@@ -138,27 +138,24 @@ func (s *session) host(ctx context.Context, store stint.Immediate, job stint.New
 		}
 		return x, err
 	}
-	o := s.performNow(t)
-	answer := s.submit(o)
+	answer := s.submit(s.performNow(t))
 	s.guests.leave()
 	return answer()
 }
 
 // submit sends an outcome on to the last stage. The function that it returns
 // waits until that is recorded, and says as what.
-func (s *session) submit(o outcome) func() (stint.Execution, error) {
-	answer := make(chan receipt, 1)
-	o.answer = answer
-	s.ended <- o
+func (s *session) submit(t *task) func() (stint.Execution, error) {
+	s.ended <- t
 	return func() (stint.Execution, error) {
-		r := <-answer
-		r.done.Pos, r.done.Job = o.entry.Pos, o.entry.ID // also of one that was dropped
+		r := <-t.guest.answer
+		r.done.Pos, r.done.Job = t.entry.Pos, t.entry.ID // also of one that was dropped
 		return r.done, r.err
 	}
 }
 
 // takeNow enqueues the job in the session's hands.
-func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.NewJob) (task, error) {
+func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.NewJob) (*task, error) {
 	var c stint.Claim
 	var claim *held
 	var first *stint.DuplicateError
@@ -197,16 +194,16 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 	switch {
 	case err != nil || claim != nil:
 	case first != nil:
-		return task{}, first
+		return nil, first
 	case receipt.Duplicate: // says the middleware
-		return task{}, &stint.DuplicateError{Key: job.IdempotencyKey, ID: receipt.ID}
+		return nil, &stint.DuplicateError{Key: job.IdempotencyKey, ID: receipt.ID}
 	default:
 		err = errNotOne
 	}
 	switch {
 	case err == nil:
 		s.meters.got(1, 0)
-		return task{entry: &c.Entries[0], claim: claim, caller: ctx}, nil
+		return s.brought(ctx, &c.Entries[0], claim), nil
 	case serial == 0, first != nil: // it did not come so far, or took nothing
 	case errors.Is(err, stint.ErrBuried):
 		s.fence()
@@ -215,7 +212,12 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 	default:
 		s.held.unknown(serial) // the next beat compares, or the burial at the end
 	}
-	return task{}, err
+	return nil, err
+}
+
+// brought is the task of a guest.
+func (s *session) brought(caller context.Context, e *stint.Entry, claim *held) *task {
+	return &task{entry: e, claim: claim, trade: s.trades[e.Kind], guest: &guest{caller, make(chan receipt, 1)}}
 }
 
 // errNotOne says that what is to be run is not one job any more.
@@ -230,7 +232,7 @@ func (f enqueuer) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 }
 
 // performNow announces a task, runs it, and says what came of it.
-func (s *session) performNow(t task) outcome {
+func (s *session) performNow(t *task) *task {
 	seat := s.guests.sit(t.entry.Pos)
 	defer s.guests.rise(seat)
 	slot := min(seat, lastSlot)
@@ -246,19 +248,18 @@ func (s *session) performNow(t task) outcome {
 	if !s.announce() || s.expired() || s.tooLate(t.entry) {
 		return s.notBegun(t)
 	}
-	began := time.Now()
-	o, end := outcome{task: t}, stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
+	end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
 	// A goroutine of its own, since a handler may end the one it runs in.
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		end = s.perform(&o, slot)
+		end = s.perform(t, slot)
 	}()
 	<-over
-	if err := context.Cause(t.caller); err != nil && end.Outcome == stint.OutcomeReturned {
+	if err := context.Cause(t.guest.caller); err != nil && end.Outcome == stint.OutcomeReturned {
 		end.Note = "the caller gave up: " + err.Error()
 	}
-	return s.conclude(o, end, began, slot+1)
+	return s.conclude(t, end)
 }
 
 // lastSlot is the last one that an execution has room to name, counted from 0.

@@ -20,44 +20,44 @@ const (
 )
 
 // perform calls the handler and says how that ended. What the handler's own
-// completion came to stands in o when it is over, also when the handler ended
-// its goroutine, so that perform does not return.
-func (s *session) perform(o *outcome, slot int) stint.Ending {
-	e := o.entry
-	s.meters.running.Add(1)
-	defer s.meters.running.Add(-1)
+// completion came to stands in the task when it is over, also when the handler
+// ended its goroutine, so that perform does not return.
+func (s *session) perform(t *task, slot int) stint.Ending {
+	e := t.entry
 	began := time.Now()
+	t.done.Slot, t.done.Started = slot+1, began
 	e.Started = s.clock.at(began)
 	if s.config.OnEvent != nil {
 		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job, Slot: slot + 1, Ready: e.Ready})
 	}
-	a := &attempt{s: s, job: e.Job, outcome: *o, slot: slot + 1, began: began, keep: s.mux.Declaration(e.Kind).Keep}
+	a := &attempt{s: s, task: t, job: e.Job}
 	a.job.Tags = slices.Clone(e.Tags)
 	a.Job, a.Client, a.Inspector = &a.job, s.client, s.inspector
-	closed := a.open()
-	defer closed()
+	a.open()
 	s.attempts.add(a)
-	defer s.attempts.remove(a)
+	s.meters.running.Add(1)
 	err := errGoexit
-	defer func() { *o = a.end(err) }()
+	defer func() {
+		a.close(err)
+		s.attempts.remove(a)
+		s.meters.running.Add(-1)
+	}()
 	var result json.RawMessage
-	result, err = a.call(s.mux.Handler(e.Kind))
+	result, err = a.call(t.trade.handler)
 	return ending(a, result, err)
 }
 
-// end is called when the handler is over, and says what it completed itself.
-func (a *attempt) end(err error) outcome {
+// close is called when the handler is over: the task is the stage's again.
+func (a *attempt) close(err error) {
 	a.mu.Lock()
-	a.over = true
-	o := a.outcome
+	a.life.close()
 	a.mu.Unlock()
-	if o.fate == completed && err != nil {
+	if a.task.fate == completed && err != nil {
 		a.s.emit(stint.Event{
-			Type: stint.EventTrouble, Engine: a.s.token, Job: &o.entry.Job,
+			Type: stint.EventTrouble, Engine: a.s.token, Job: &a.task.entry.Job,
 			Doing: "return from a handler that had completed its job", Err: err,
 		})
 	}
-	return o
 }
 
 // errGoexit is how an attempt ends whose handler ended its goroutine.
@@ -107,25 +107,28 @@ func ending(ctx context.Context, result json.RawMessage, err error) stint.Ending
 	return end
 }
 
-// conclude decides what follows, and makes it storable.
-func (s *session) conclude(o outcome, end stint.Ending, began time.Time, slot int) outcome {
-	if s.fenced() {
-		o.drop = true
-		return o
+// conclude decides what follows a task that was run, or not begun, and makes it
+// storable.
+func (s *session) conclude(t *task, end stint.Ending) *task {
+	switch drop := s.fenced(); {
+	case t.fate == completed:
+		t.drop = drop
+		return t
+	case drop:
+		t.drop, t.done = true, stint.Execution{}
+		return t
 	}
-	if o.fate == completed {
-		return o
-	}
+	began, slot := t.done.Started, t.done.Slot
 	clean(&end)
 	now := time.Now()
 	if !began.IsZero() {
 		end.Took = now.Sub(began)
 	}
-	o.done = stint.ConcludeWith(s.mux.RetryFuncs(), o.entry, end, s.clock.at(now), random01())
-	o.done.Nonce, o.done.Slot = o.claim.ref.Nonce, slot
-	o.done.Started, o.done.Ended = began, now
-	storable(&o.done)
-	return o
+	t.done = stint.ConcludeWith(s.mux.RetryFuncs(), t.entry, end, s.clock.at(now), random01())
+	t.done.Nonce, t.done.Slot = t.claim.ref.Nonce, slot
+	t.done.Started, t.done.Ended = began, now
+	storable(&t.done)
+	return t
 }
 
 // storable cuts and cleans the texts of an execution.

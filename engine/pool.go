@@ -118,10 +118,9 @@ func (p *pool) room(now time.Time) int {
 }
 
 // take puts a task where it belongs.
-func (p *pool) take(t task, known bool) {
-	t.pool = p
+func (p *pool) take(t *task) {
 	p.busy.Add(1)
-	p.send(t, known)
+	p.send(t)
 }
 
 // ended notes that a task no longer takes room, and tells whether the claim stage

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -58,7 +57,7 @@ func (e *Engine) runReady(ctx context.Context, told func(*stint.Job, stint.Execu
 		if err != nil || t == nil {
 			return n, err
 		}
-		x, err := s.submit(s.performReady(*t))()
+		x, err := s.submit(s.performReady(t))()
 		if err != nil {
 			return n, err
 		}
@@ -87,19 +86,19 @@ func (s *session) takeReady(ctx context.Context, known *lanes) (*task, error) {
 			return nil, err
 		}
 		if len(c.Entries) > 0 {
-			return &task{entry: &c.Entries[0], claim: claim, caller: ctx}, nil
+			return s.brought(ctx, &c.Entries[0], claim), nil
 		}
 	}
 	return nil, nil
 }
 
 // performReady runs an entry, or says why not.
-func (s *session) performReady(t task) outcome {
+func (s *session) performReady(t *task) *task {
 	switch {
 	case t.entry.Cancelled:
-		return s.conclude(outcome{task: t}, stint.Ending{Outcome: stint.OutcomeCancelled}, time.Time{}, 0)
-	case s.mux.Handler(t.entry.Kind) == nil:
-		return s.conclude(outcome{task: t}, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, time.Time{}, 0)
+		return s.conclude(t, stint.Ending{Outcome: stint.OutcomeCancelled})
+	case t.trade == nil:
+		return s.conclude(t, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind})
 	}
 	return s.performNow(t)
 }

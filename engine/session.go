@@ -51,10 +51,11 @@ type session struct {
 	pauses   pauses
 	pools    pools
 	guests   guests
-	ended    chan outcome  // to the last stage
+	ended    chan *task    // to the last stage
 	solo     chan struct{} // holds one while an entry is run that is to be run alone
-	attempts *attempts
-	held     *hand // what is claimed and not yet recorded
+	attempts attempts
+	trades   map[string]*trade // by kind
+	held     *hand             // what is claimed and not yet recorded
 	clock    clock
 	hooks    *hooks
 	untold   untold
@@ -70,7 +71,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), pausebell: newBell(), schedulebell: newBell(), capacity: newBell(),
 		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots), solo: make(chan struct{}, 1),
-		attempts: newAttempts(), held: newHand(), ended: make(chan outcome, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
+		attempts: newAttempts(e.config.Slots), trades: trades(e.mux), held: newHand(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
 	for range e.duties {
 		s.leasebells = append(s.leasebells, newBell())

@@ -12,7 +12,7 @@ const stale = time.Second
 
 // steward hands back entries of a pool that this engine cannot run, and
 // prefetched ones that found no slot in a while: others may have one.
-func (s *session) steward(p *pool, ended chan<- outcome) {
+func (s *session) steward(p *pool, ended chan<- *task) {
 	in := p.inputs
 	tick := time.NewTicker(stale / 2)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func (s *session) steward(p *pool, ended chan<- outcome) {
 			if s.mux.Handler(t.entry.Kind) != nil {
 				end.Part = stint.PartFront // it is the queue that is not for this engine
 			}
-			s.pass(s.conclude(outcome{task: t}, end, time.Time{}, 0), ended)
+			s.pass(s.conclude(t, end), ended)
 		case <-tick.C:
 			if now := p.begun.Load(); now != seen || len(in.ready) == 0 {
 				seen, quiet = now, 0
@@ -51,7 +51,7 @@ func (s *session) steward(p *pool, ended chan<- outcome) {
 }
 
 // returnReady hands back everything that waits for a slot now.
-func (s *session) returnReady(ready <-chan task, ended chan<- outcome) {
+func (s *session) returnReady(ready <-chan *task, ended chan<- *task) {
 	n := 0
 	defer func() { s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n}) }()
 	for {

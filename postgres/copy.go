@@ -110,13 +110,13 @@ var copyColumns = []copyColumn{
 	{"kind", nil, func(b []byte, c *copied, i int) []byte { return putText(b, c.jobs[i].Kind) }},
 	{"args", nil, func(b []byte, c *copied, i int) []byte { return putJSON(b, c.jobs[i].Args) }},
 	{"policy", (*copied).hasPolicy, func(b []byte, c *copied, i int) []byte {
-		if place := c.known.places[c.jobs[i].Retry]; place > 0 && slices.Contains(c.there, c.known.ids[place-1]) {
+		if place := c.known.place(c.jobs[i].Retry); place > 0 && slices.Contains(c.there, c.known.ids[place-1]) {
 			return putInt8(b, c.known.ids[place-1])
 		}
 		return putNull(b)
 	}},
 	{"retry", (*copied).lacksPolicy, func(b []byte, c *copied, i int) []byte {
-		if place := c.known.places[c.jobs[i].Retry]; place > 0 && !slices.Contains(c.there, c.known.ids[place-1]) {
+		if place := c.known.place(c.jobs[i].Retry); place > 0 && !slices.Contains(c.there, c.known.ids[place-1]) {
 			return putJSON(b, []byte(c.known.bodies[place-1]))
 		}
 		return putNull(b)
@@ -157,10 +157,10 @@ func (c *copied) choose() (names []string) {
 	return names
 }
 
-func (c *copied) hasPolicy(j *stint.NewJob) bool { return c.known.places[j.Retry] > 0 }
+func (c *copied) hasPolicy(j *stint.NewJob) bool { return c.known.place(j.Retry) > 0 }
 
 func (c *copied) lacksPolicy(j *stint.NewJob) bool {
-	place := c.known.places[j.Retry]
+	place := c.known.place(j.Retry)
 	return place > 0 && !slices.Contains(c.there, c.known.ids[place-1])
 }
 

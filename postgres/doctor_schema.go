@@ -41,6 +41,10 @@ union all
 select 'constraint', c.relname || '.' || k.conname, pg_get_constraintdef(k.oid)
 from rel c join pg_constraint k on k.conrelid = c.oid where k.contype <> 'n' -- not null is said of the column
 union all
+select 'domain', t.typname, concat_ws(' ', format_type(t.typbasetype, t.typtypmod), case when t.typnotnull then 'not null' end, 'default ' || t.typdefault,
+       (select string_agg(pg_get_constraintdef(k.oid), ' ' order by k.conname) from pg_constraint k where k.contypid = t.oid and k.contype = 'c'))
+from pg_type t join here on t.typnamespace = here.oid where t.typtype = 'd'
+union all
 select 'index', i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid, 0, true)
 from rel c join pg_index i on i.indrelid = c.oid where c.relkind = 'r'
 union all
@@ -181,6 +185,10 @@ func (x *examination) make(w object, there []object) string {
 			text += ", with create or replace"
 		}
 		return text + "; if it uses roles, then what stint migrate roles prints"
+	case "domain":
+		if replaced {
+			return fmt.Sprintf("alter it: compare with create domain %s in what stint migrate print --schema %s prints", x.sql.in("stint."+w.Name), x.schema)
+		}
 	case "column":
 		return fmt.Sprintf("compare with create table %s in what stint migrate print --schema %s prints", x.sql.in("stint."+table), x.schema)
 	}

@@ -11,15 +11,21 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// oneSQL appends one job that is ready at once, and rings in the same
-// statement: most enqueues of most programs, and half of the way to a job's
-// start on an idle engine.
+// oneSQL appends one job of the default policy that is ready at once, and rings
+// in the same statement: most enqueues of most programs, and half of the way to
+// a job's start on an idle engine.
 const oneSQL = `
-insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, correlation)
-select $1::bigint, $2::text, $3::smallint, $4::text, $5::text::jsonb, p.id, case when p.id is null then $7::text::jsonb end,
-       $8::bigint, $9::text, $10::text, $11::text::jsonb, $12::smallint, $14::text
-from (select $6::bigint as id) j left join stint.policies p on p.id = j.id
-returning pos, case when $13::boolean then pg_notify('stint', '') is null end`
+insert into stint.entries (lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses, correlation)
+values ($1::bigint, $2::text, $3::smallint, $4::text, $5::text::jsonb, $6::bigint, $7::text, $8::text, $9::text::jsonb, $10::smallint, $11::text)
+returning pos, case when $12::boolean then pg_notify('stint', '') is null end`
+
+// oneOfPolicySQL is the same with a policy, which is looked up.
+const oneOfPolicySQL = `
+insert into stint.entries (lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses, correlation, policy, retry)
+select $1::bigint, $2::text, $3::smallint, $4::text, $5::text::jsonb, $6::bigint, $7::text, $8::text, $9::text::jsonb, $10::smallint, $11::text,
+       p.id, case when p.id is null then $14::text::jsonb end
+from (select $13::bigint as id) j left join stint.policies p on p.id = j.id
+returning pos, case when $12::boolean then pg_notify('stint', '') is null end`
 
 // plainSQL appends jobs of the default policy that are ready at once: most of
 // them, and each is its own first entry.
@@ -191,7 +197,11 @@ func (a *answer) scanKeyed(row func(...any) error) error {
 // answers for each job, in so many columns.
 func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bool) (stmts []statement, columns int) {
 	if j := jobs[0]; len(jobs) == 1 && !scheduled(j) && !hasBound(j) && len(j.Tags) == 0 && j.IdempotencyKey == "" {
-		return []statement{{s.sql.one, oneArgs(j, known, ring)}}, 2
+		args := oneArgs(j, ring)
+		if known.ids == nil {
+			return []statement{{s.sql.one, args}}, 2
+		}
+		return []statement{{s.sql.oneOfPolicy, append(args, known.ids[0], known.bodies[0])}}, 2
 	}
 	text, args := s.enqueueArgs(jobs, known)
 	stmts = []statement{{text, args}}
@@ -211,17 +221,16 @@ func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
 func hasBound(j stint.NewJob) bool { return j.StartWithin > 0 || !j.StartBy.IsZero() }
 
 // oneArgs are what oneSQL takes. What nobody said is null.
-func oneArgs(j stint.NewJob, known dictionary, ring bool) []any {
-	args := []any{int64(stint.LaneOf(j.Queue, j.Priority, stint.PartNormal, "").ID), j.Queue, int16(j.Priority), j.Kind,
-		string(j.Args), nil, nil, nil, orNull(j.URN), orNull(j.Source), orNull(string(j.Metadata)), nil, ring, orNull(j.Correlation)}
-	if known.ids != nil {
-		args[5], args[6] = known.ids[0], known.bodies[0]
-	}
+func oneArgs(j stint.NewJob, ring bool) []any {
+	args := make([]any, 12, 14)
+	args[0], args[1], args[2], args[3] = int64(stint.LaneOf(j.Queue, j.Priority, stint.PartNormal, "").ID), j.Queue, int16(j.Priority), j.Kind
+	args[4], args[6], args[7], args[8], args[10] = string(j.Args), orNull(j.URN), orNull(j.Source), orNull(string(j.Metadata)), orNull(j.Correlation)
+	args[11] = ring
 	if j.Timeout > 0 {
-		args[7] = j.Timeout.Milliseconds()
+		args[5] = j.Timeout.Milliseconds()
 	}
 	if j.MaxLosses != nil {
-		args[11] = int16(*j.MaxLosses)
+		args[9] = int16(*j.MaxLosses)
 	}
 	return args
 }
@@ -276,7 +285,7 @@ func columnsOf(jobs []stint.NewJob, known dictionary) *batchColumns {
 			lanes[key] = id
 		}
 		c.lane[i], c.queue[i], c.priority[i], c.kind[i], c.args[i] = id, j.Queue, int16(j.Priority), j.Kind, string(j.Args)
-		if place := known.places[j.Retry]; place > 0 {
+		if place := known.place(j.Retry); place > 0 {
 			c.policy.set(n, i, place)
 		}
 		if j.Timeout > 0 {

@@ -97,7 +97,7 @@ const (
 
 // rows reads the rows of one answer.
 func (r *entryReader) rows(rr *pgconn.ResultReader) {
-	var last *stint.Entry // most have its queue and kind
+	var last *stint.Entry // most have its queue and kind, and many its arguments
 	for n := 0; rr.NextRow(); n++ {
 		v := rr.Values()
 		pos := stint.Position(int64of(v[colPos]))
@@ -124,10 +124,12 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 		if v[colDue] != nil {
 			e.Due = timeOf(v[colDue])
 		}
-		e.Args = jsonOf(v[colArgs])
-		if e.Correlation = string(v[colCorrelation]); e.Correlation == "" {
-			e.Correlation = e.ID.String()
+		if args := v[colArgs]; last != nil && len(last.Args) > 0 && len(args) > 0 && bytes.Equal(args[1:], last.Args) {
+			e.Args = slices.Clip(last.Args)
+		} else {
+			e.Args = jsonOf(args)
 		}
+		e.Correlation = string(v[colCorrelation])
 		r.options(e, v)
 		last = e
 	}
@@ -155,11 +157,13 @@ func (r *entryReader) options(e *stint.Entry, v [][]byte) {
 	}
 }
 
-// entries completes what was read with the policies that entries refer to.
+// entries completes what was read with what entries do not say themselves, such as
+// the policies that they refer to.
 // Those that this process does not know are read on the connection that the
 // caller holds: to take another from the pool could wait for ever.
 func (s *Store) entries(ctx context.Context, q queryer, r *entryReader) ([]stint.Entry, error) {
 	r.compact()
+	stint.Correlate(r.list)
 	missing := s.policies.fill(r)
 	if missing == nil {
 		return r.list, nil

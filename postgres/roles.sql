@@ -46,7 +46,11 @@ begin
              union all
              select format('alter function %s owner to stint_owner', p.oid::regprocedure)
              from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-             where n.nspname = 'stint' and p.proowner <> 'stint_owner'::regrole loop
+             where n.nspname = 'stint' and p.proowner <> 'stint_owner'::regrole
+             union all
+             select format('alter domain %s owner to stint_owner', t.oid::regtype)
+             from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+             where n.nspname = 'stint' and t.typtype = 'd' and t.typowner <> 'stint_owner'::regrole loop
     execute one.change;
   end loop;
 

@@ -285,7 +285,8 @@ func TestTheScriptTakesOverWhatWasInstalledBefore(t *testing.T) {
 	})
 	if n := value[int](t, s.pool, `
 		select (select count(*) from pg_class where relnamespace = 'stint'::regnamespace and relkind in ('r', 'v', 'S') and relowner <> 'stint_owner'::regrole)
-		     + (select count(*) from pg_proc where pronamespace = 'stint'::regnamespace and proowner <> 'stint_owner'::regrole)`); n != 0 {
+		     + (select count(*) from pg_proc where pronamespace = 'stint'::regnamespace and proowner <> 'stint_owner'::regrole)
+		     + (select count(*) from pg_type where typnamespace = 'stint'::regnamespace and typtype = 'd' and typowner <> 'stint_owner'::regrole)`); n != 0 {
 		t.Errorf("%d objects are not the owner's", n)
 	}
 	b := &bench{t, s, nil}

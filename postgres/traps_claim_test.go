@@ -68,6 +68,34 @@ var claimTraps = []trap{
 		}
 		return b.take(w, 3, got, want...)
 	}},
+	{"Late rows come though claims before pointed to their list", func(b *bench) error {
+		// The transactions of other databases count too: a server of its own.
+		b = b.at(pgtest.Start(b, pgtest.Options{}).New(b))
+		w := b.join()
+		var got []stint.ID
+		var want [][]stint.ID
+		var open []pgx.Tx
+		claim := func() {
+			want = append(want, b.enqueue(1))
+			got = append(got, ids(w.Claim(normal, 1))...) // the newest is taken: the frontier does not jump
+		}
+		for range 3 {
+			tx := begin(b, b.s)
+			open = append(open, tx)
+			want = append(want, b.enqueueIn(Tx(tx), 2))
+		}
+		for _, tx := range open {
+			for range 4 {
+				claim()
+			}
+			if n := value[int64](b, b.s.pool, `select n - pending_n from stint.claims order by n desc limit 1`); n < 2 {
+				return fmt.Errorf("the newest claim points to one %d before", n)
+			}
+			b.must(tx.Commit(b.Context()))
+			claim() // one of the two that are late
+		}
+		return b.take(w, 3, got, want...)
+	}},
 	{"What commits while a claim reads is not lost", func(b *bench) error {
 		const producers, each = 4, 40
 		w := b.join()

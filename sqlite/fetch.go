@@ -42,6 +42,7 @@ func (s *Store) fetch(c *conn, at []stint.Position) ([]stint.Entry, error) {
 	if entries, err = s.fetchBodies(c, bodies, entries); err != nil {
 		return nil, err
 	}
+	stint.Correlate(entries)
 	for i := range entries {
 		if !cancels {
 			break
@@ -80,6 +81,9 @@ func (s *Store) fetchRun(c *conn, at []stint.Position, entries []stint.Entry, bo
 		}
 		entries = append(entries, stint.Entry{})
 		e := &entries[len(entries)-1]
+		if len(entries) > 1 {
+			e.Args = entries[len(entries)-2].Args // which it shares if they are its own
+		}
 		scanEntry(q, e)
 		if body := q.ColumnInt64(2); body != 0 {
 			bodies = append(bodies, bodyOf{len(entries) - 1, body})
@@ -134,15 +138,13 @@ func (s *Store) scanBody(c *conn, q *stmt, e *stint.Entry) (err error) {
 		return err
 	}
 	e.Timeout = time.Duration(q.ColumnInt64(12)) * time.Microsecond
-	e.Args = q.json(13)
+	e.Args = q.jsonLike(13, e.Args)
 	e.Metadata = q.json(14)
 	e.URN = q.words(16)
 	e.Source = q.words(17)
 	e.MaxLosses = q.maxLosses(18)
 	e.Provenance.Recovered = stint.ID(q.ColumnInt64(19))
-	if e.Correlation = q.words(20); e.Correlation == "" {
-		e.Correlation = e.ID.String()
-	}
+	e.Correlation = q.words(20)
 	e.StartBy = q.time(21)
 	if !q.isNull(22) {
 		e.Provenance.Schedule, e.Provenance.Nth, e.Provenance.Occurrence = q.name(22), q.ColumnInt64(23), q.time(24)

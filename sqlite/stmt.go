@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -209,6 +210,15 @@ func (s *stmt) json(col int) json.RawMessage {
 		return nil // one call instead of two
 	}
 	return json.RawMessage(bytes.Clone(s.ColumnRawText(col)))
+}
+
+// jsonLike is what json is, without a copy where that equals another value.
+func (s *stmt) jsonLike(col int, other json.RawMessage) json.RawMessage {
+	text := s.ColumnRawText(col)
+	if len(text) > 0 && bytes.Equal(text, other) {
+		return slices.Clip(other)
+	}
+	return json.RawMessage(bytes.Clone(text))
 }
 
 // words copies a text; null is empty.

@@ -33,7 +33,7 @@ There is no password: say 127.0.0.1:9070, not :9070, where others may not look.
 
 With --memory-limit an engine that has grown too large leaves by itself, with code
 4, to be started again by whoever started it; Go's own limit (GOMEMLIMIT) is set to
-nine tenths of it, unless it is set already. So is Go's GOGC, to 50.
+nine tenths of it, unless it is set already.
 
 A PostgreSQL that cannot be reached at the start is tried again for
 --wait-for-database, with a line in the log; then the exit code is 1. Later on an

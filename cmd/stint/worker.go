@@ -124,24 +124,13 @@ func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// limitGo has the garbage collector work harder: always a little, since an engine
-// that works off a long backlog makes much garbage and holds little, and before
-// the process reaches its limit, of which a part is not Go's. Whoever set limits
-// of Go's own knows better.
+// limitGo has the garbage collector work harder before the process reaches its
+// limit, of which a part is not Go's. Whoever set a limit of Go's own knows better.
 func (f *engineFlags) limitGo() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
-	}
 	if f.memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(f.memory) / 10 * 9)
 	}
 }
-
-// garbagePercent is how much garbage there may be beside what is in use. With Go's
-// default of 100 the process grew to 63-70 MiB over a million no-op jobs, with this
-// mostly to 50-63 and once to 68, for a twenty-fifth more of the processor; with 30
-// that was a quarter.
-const garbagePercent = 50
 
 // onQuery is told what the database is asked, with --log-sql. Commands without a
 // log write it as engines do.

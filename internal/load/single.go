@@ -66,8 +66,9 @@ func Single(ctx context.Context, store stint.Store, o SingleOptions) (SingleResu
 	return r, err
 }
 
-// single is a kind that the engine of [Single] does not work on.
-var single = stint.Declaration{Name: "load_single", Retry: retry.None()}
+// single is a kind that the engine of [Single] does not work on. Its policy is the
+// default one, which no row names: the bare ones have none either.
+var single = stint.Declaration{Name: "load_single"}
 
 // slicePairs is how many slices of time each of the two has, and one more that
 // is not measured.

@@ -6,18 +6,18 @@ var mutants = []mutant{
 	// Enqueueing.
 	{
 		name: "policies are stored in the caller's transaction", file: "postgres/policies.go",
-		old: `		if tx.Handle == nil && !s.policies.has(id) {`,
+		old: `		if tx.Handle == nil && !stored {`,
 		new: `		if tx.Handle != nil {
-			insert := statement{s.sql.in("insert into stint.policies (id, body) values ($1, $2) on conflict do nothing"), []any{id, string(text)}}
+			insert := statement{s.sql.in("insert into stint.policies (id, body) values ($1, $2) on conflict do nothing"), []any{text.id, text.body}}
 			if err := runIn(ctx, tx, []statement{insert}, nil); err != nil {
 				return d, err
 			}
-		} else if !s.policies.has(id) {`,
+		} else if !stored {`,
 		test: "postgres TestNoTrapIsOpen/*/Producers of a new lane and policy do not wait for each other's commits",
 	},
 	{
 		name: "policies take a second connection", file: "postgres/policies.go",
-		old: `tx.Handle == nil && !s.policies.has(id)`, new: `!s.policies.has(id)`,
+		old: `tx.Handle == nil && !stored`, new: `!stored`,
 		test: "postgres TestNoTrapIsOpen/*/A caller's transaction needs no connection of the pool",
 	},
 	{
@@ -208,7 +208,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a commit of unknown fate is no doubt", file: "engine/complete.go",
-		old: `a.fate = unknown`, new: `a.fate = open`,
+		old: `t.fate = unknown`, new: `t.fate = open`,
 		test: "engine TestAnEntryWhoseCommitIsInDoubtHoldsUpNoOther",
 	},
 	{

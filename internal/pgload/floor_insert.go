@@ -20,6 +20,21 @@ type Inserts struct {
 	row   []any
 }
 
+// baseTypesSQL has columns of the types under their domains: those check too.
+const baseTypesSQL = `
+do $$
+declare
+  change text := (
+    select 'alter table %s.rows ' || string_agg('alter ' || quote_ident(a.attname) || ' type ' || format_type(t.typbasetype, t.typtypmod), ', ')
+    from pg_attribute a join pg_type t on t.oid = a.atttypid
+    where a.attrelid = '%s.rows'::regclass and a.attnum > 0 and t.typtype = 'd');
+begin
+  if change is not null then
+    execute change;
+  end if;
+end
+$$`
+
 // Column is a value of the row that is inserted.
 type Column struct {
 	Name  string
@@ -31,7 +46,7 @@ type Column struct {
 // none of its checks; its rows get those values. Each producer has a connection
 // that is open and knows the statement. Close it when done.
 func NewInserts(ctx context.Context, url, schema string, producers int, like pgx.Identifier, row []Column) (*Inserts, error) {
-	s, err := build(ctx, url, schema, producers, "create table %s.rows (like "+like.Sanitize()+" including defaults including indexes)")
+	s, err := build(ctx, url, schema, producers, "create table %s.rows (like "+like.Sanitize()+" including defaults including indexes)", baseTypesSQL)
 	if err != nil {
 		return nil, err
 	}

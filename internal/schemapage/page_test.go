@@ -122,16 +122,22 @@ func ofPostgres(t *testing.T, server *pgtest.Server) *Schema {
 const (
 	tablesSQL  = `select c.relname as name from pg_class c where c.relnamespace = 'stint'::regnamespace and c.relkind = $1::"char" order by c.relname collate "C"`
 	columnsSQL = `
-		select a.attname as name, format_type(a.atttypid, a.atttypmod) as type, case when a.attnotnull then '' else 'yes' end as "null",
+		select a.attname as name, format_type(coalesce(nullif(t.typbasetype, 0), t.oid), a.atttypmod) as type, case when a.attnotnull then '' else 'yes' end as "null",
 		       coalesce(pg_get_expr(d.adbin, d.adrelid), '') as default, coalesce(col_description(a.attrelid, a.attnum), '') as meaning
-		from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+		from pg_attribute a join pg_type t on t.oid = a.atttypid left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
 		where a.attrelid = ('stint.' || $1)::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`
 	keysSQL = `
 		select lower(pg_get_constraintdef(c.oid)) from pg_constraint c
 		where c.conrelid = ('stint.' || $1)::regclass and c.contype in ('p', 'u', 'f') order by c.contype, c.conname collate "C"`
+	// What a domain asks of its values is asked of the column.
 	checksSQL = `
-		select pg_get_expr(c.conbin, c.conrelid) from pg_constraint c
-		where c.conrelid = ('stint.' || $1)::regclass and c.contype = 'c' order by c.conname collate "C"`
+		select holds from (
+		  select pg_get_expr(c.conbin, c.conrelid) as holds, c.conname::text as name from pg_constraint c
+		  where c.conrelid = ('stint.' || $1)::regclass and c.contype = 'c'
+		  union all
+		  select replace(pg_get_expr(c.conbin, 0), 'VALUE', a.attname), a.attname from pg_constraint c join pg_attribute a on a.atttypid = c.contypid
+		  where a.attrelid = ('stint.' || $1)::regclass and a.attnum > 0 and c.contype = 'c') c
+		order by name collate "C"`
 	indexesSQL = `
 		select c.relname as name, regexp_replace(pg_get_indexdef(c.oid), '^.* USING (btree )?', '') as on
 		from pg_index i join pg_class c on c.oid = i.indexrelid

@@ -38,6 +38,19 @@ create index policies_body on stint.policies using hash (body);
 -- Positions of the log; a job's id is the first of its positions.
 create sequence stint.positions as bigint;
 
+-- Types of what an entry says. PostgreSQL reads the checks of a table anew for
+-- each statement, which took longer than the rest of an insertion of one row;
+-- those of a domain it reads once for a session.
+create domain stint.queue      as text     check (value <> '' and octet_length(value) <= 255);
+create domain stint.kind       as text     check (value <> '' and octet_length(value) <= 255);
+create domain stint.priority   as smallint check (value between -100 and 100);
+create domain stint.attempt    as integer  check (value >= 1);
+create domain stint.timeout    as bigint   check (value > 0);
+create domain stint.losses     as smallint check (value >= 0);
+create domain stint.max_losses as smallint check (value >= 0);
+create domain stint.suspect    as smallint check (value >= 0);
+create domain stint.faulty     as boolean  check (value);
+
 -- The log of ready work. Lane -1 is a lane that nobody claims: a job that is
 -- not ready yet has its contents there, under its id, and a later entry or
 -- waiting row refers to them by body.
@@ -50,16 +63,16 @@ create table stint.entries (
   body     bigint,               -- the entry that holds the contents; null when it is this one
   due      timestamptz,          -- when it was to become ready; null when that was when it was created
   policy   bigint,               -- null, as is retry, for the default policy
-  timeout  bigint check (timeout > 0), -- milliseconds for each attempt
+  timeout  stint.timeout, -- milliseconds for each attempt
   start_by timestamptz,          -- after it no attempt begins; null for no bound
-  attempt  integer     not null default 1 check (attempt >= 1), -- the number of the attempt that it is for
-  priority smallint    not null default 0 check (priority between -100 and 100), -- lower is sooner
-  losses   smallint    not null default 0 check (losses >= 0), -- how many engines died with the job
-  suspect  smallint    not null default 0 check (suspect >= 0), -- 0; 1 when its last engine died and it may be why; 2 when a second one did
-  max_losses smallint  check (max_losses >= 0), -- null for the default
-  faulty   boolean     check (faulty),           -- of a job that failed so often that people should look; else null
-  queue    text        not null check (queue <> '' and octet_length(queue) <= 255), -- engines choose among these
-  kind     text        not null check (kind <> '' and octet_length(kind) <= 255), -- what is to be done
+  attempt  stint.attempt  not null default 1, -- the number of the attempt that it is for
+  priority stint.priority not null default 0, -- lower is sooner
+  losses   stint.losses   not null default 0, -- how many engines died with the job
+  suspect  stint.suspect  not null default 0, -- 0; 1 when its last engine died and it may be why; 2 when a second one did
+  max_losses stint.max_losses, -- null for the default
+  faulty   stint.faulty,         -- of a job that failed so often that people should look; else null
+  queue    stint.queue not null, -- engines choose among these
+  kind     stint.kind  not null, -- what is to be done
   args     jsonb, -- what to do it with; null when body has it
   retry    jsonb,                -- a policy that was not in policies when the job came
   tags     text[], -- to find jobs by; null for none
@@ -67,14 +80,15 @@ create table stint.entries (
   source   text, -- where it came from
   metadata jsonb, -- an object of the producer's own
   correlation text,              -- null when it is the job's id
-  recovered bigint check (recovered < pos), -- the job that had ended and that this one does again
+  recovered bigint, -- the job that had ended and that this one does again
   schedule text,                 -- the schedule that made it, null for none
   nth      bigint,               -- its number among the jobs of that, from 1
   occurrence timestamptz,        -- what it was made of; null for one that was run out of turn
-  check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
-  check (body is null or job is not null),
+  constraint entries_args check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
+  constraint entries_body check (body is null or job is not null),
   constraint entries_start_by check (start_by >= due), -- else it could never begin
-  check ((schedule is null) = (nth is null) and (occurrence is null or schedule is not null)),
+  constraint entries_recovered_before check (recovered < pos),
+  constraint entries_occurrence check ((schedule is null) = (nth is null) and (occurrence is null or schedule is not null)),
   primary key (pos)
 );
 
@@ -132,7 +146,8 @@ create table stint.claims (
   made        timestamptz not null default clock_timestamp(), -- when
   xid         xid8     not null,  -- the frontier: everything visible at or before (xid, pos) is claimed, but for what is pending
   pos         bigint   not null, -- see xid
-  pending_n   bigint,             -- the claim of this lane that lists what was in progress at the frontier; null for this one, or none
+  pending     integer,            -- how many transactions were in progress at the frontier; null for none, or when that is not known
+  pending_n   bigint,             -- the claim of this lane that lists them; null for this one, or none
   pending_xid xid8[], -- each transaction of those
   pending_pos bigint[], -- the last position taken of each
   positions   bigint[] not null, -- what was taken, in this order

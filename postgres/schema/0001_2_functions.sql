@@ -21,39 +21,43 @@ $$;
 -- The fence. The shared lock comes first and the row is read by the next
 -- statement, so that a burial either waits for us or has deleted the row.
 -- A row lock would be right too, but overlapping ones make a multixact each.
-create function stint.fence(p_engine bigint) returns void language plpgsql
+create function stint.fence(p_engine bigint) returns boolean language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  ok boolean;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
   end if;
-  perform pg_advisory_xact_lock_shared(p_engine);
+  ok := pg_advisory_xact_lock_shared(p_engine) is null;
   perform from stint.engines where token = p_engine;
   if not found then
     raise exception 'engine % is not in the roster', p_engine using errcode = 'ST002';
   end if;
+  return true;
 end
 $$;
 
--- The newest frontier of a lane, with what was in progress before it.
+-- The newest frontier of a lane, with what was in progress before it and which
+-- claim lists that.
 create function stint.frontier(p_lane bigint,
-  out n bigint, out xid xid8, out pos bigint, out pending_n bigint, out pending_xid xid8[], out pending_pos bigint[])
+  out n bigint, out xid xid8, out pos bigint, out listed bigint, out pending_xid xid8[], out pending_pos bigint[])
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   select c.n, c.xid, c.pos, c.pending_n, c.pending_xid, c.pending_pos
-    into n, xid, pos, pending_n, pending_xid, pending_pos
+    into n, xid, pos, listed, pending_xid, pending_pos
     from stint.claims c where c.lane = p_lane
     order by c.lane desc, c.n desc limit 1; -- both columns: the planner must walk the primary key
   if not found then
     n := 0; xid := '0'; pos := 0;
-  elsif pending_n is not null then
+  elsif listed is not null then
     select c.pending_xid, c.pending_pos into pending_xid, pending_pos
-      from stint.claims c where c.lane = p_lane and c.n = frontier.pending_n;
+      from stint.claims c where c.lane = p_lane and c.n = frontier.listed;
   elsif pending_xid is not null then
-    pending_n := n;
+    listed := n;
   end if;
 end
 $$;
@@ -80,19 +84,19 @@ declare
 begin
   f := stint.frontier(p_lane);
   return query
-    select e.lane, e.queue, e.priority, e.kind, false from stint.entries e
+    select e.lane, e.queue::text, e.priority::smallint, e.kind::text, false from stint.entries e
     where e.lane = p_lane and (e.xid, e.pos) > (f.xid, f.pos)
     order by e.xid, e.pos limit 1;
   if found then return; end if;
   if f.pending_xid is not null then
     return query
-      select e.lane, e.queue, e.priority, e.kind, false
+      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, false
       from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
       cross join lateral (
         select * from stint.entries l
         where l.lane = p_lane and l.xid = p.xid and l.pos > p.pos
         order by l.pos limit 1) e
-      where pg_visible_in_snapshot(p.xid, pg_current_snapshot())
+      where pg_visible_in_snapshot(p.xid, (select pg_current_snapshot())) -- made once
       limit 1;
     if found then return; end if;
   end if;
@@ -133,8 +137,14 @@ begin
 end
 $$;
 
+-- The nth of the transactions that a snapshot lists as in progress, in the order
+-- of their numbers and as xid8send writes them; null when there are fewer.
+create function stint.unseen(snap pg_snapshot, nth integer) returns bytea language sql immutable parallel safe
+as $$ select nullif(substr(pg_snapshot_send(snap), 13 + 8 * nth, 8), '') $$;
+
 -- Take up to p_max entries of a lane. The answer is the claim's number, 0 when
--- there was nothing to take, null when the lane is busy.
+-- there was nothing to take, null when the lane is busy. (A value that is
+-- assigned takes half the time of one that is performed or selected.)
 create function stint.claim(p_engine bigint, p_serial bigint, p_nonce bigint, p_lane bigint,
   p_max integer, p_wait boolean, p_settle boolean, out n bigint, out positions bigint[])
 language plpgsql
@@ -143,13 +153,16 @@ as $$
 declare
   -- Two schemas of one database must not wait for each other's lanes.
   lane_lock bigint := p_lane # ('stint.entries'::regclass::oid::bigint << 24);
+  ok       boolean;
   f        record;
+  was      record; -- the frontier with its list, read when it matters
   snap     pg_snapshot;
+  same     boolean := false; -- all that was pending is still in progress
   late_xid xid8[];   late_pos  bigint[];
   fresh_xid xid8[];  fresh_pos bigint[];
   late     integer;  fresh     integer;
   new_xid  xid8;     new_pos   bigint;
-  pend_n   bigint;
+  pend     integer;  pend_n    bigint;
   pend_xid xid8[];   pend_pos  bigint[];
 begin
   -- No snapshot lists its own transaction as in progress. What this one
@@ -159,38 +172,57 @@ begin
   end if;
   -- The fence comes before the lane: behind it, one burial in progress would
   -- stop the lane for everyone.
-  perform stint.fence(p_engine);
+  ok := stint.fence(p_engine);
   if p_wait then
-    perform pg_advisory_xact_lock(lane_lock);
+    ok := pg_advisory_xact_lock(lane_lock) is null;
   elsif not pg_try_advisory_xact_lock(lane_lock) then
     return;
   end if;
   -- A statement of its own: its snapshot is younger than the lock.
-  f := stint.frontier(p_lane);
+  select c.n, c.xid, c.pos, c.pending, case when c.pending_xid is null then c.pending_n else c.n end as listed
+    into f from stint.claims c where c.lane = p_lane
+    order by c.lane desc, c.n desc limit 1; -- as in frontier, but for the lists
+  if not found then
+    select 0::bigint as n, xid8 '0' as xid, 0::bigint as pos, null::integer as pending, null::bigint as listed into f;
+  end if;
 
   -- One statement, one snapshot: what was late and is visible now, what is
   -- fresh, and which transactions that snapshot did not see.
-  with snapshot as materialized (
-    select pg_current_snapshot() as s
-  ), late as materialized (
-    select e.xid, e.pos
-    from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
-    cross join lateral (
-      select l.xid, l.pos from stint.entries l
-      where l.lane = p_lane and l.xid = p.xid and l.pos > p.pos
-      order by l.pos limit p_max) e
-    -- Without this the uncommitted rows of a bulk load are read by each claim.
-    where pg_visible_in_snapshot(p.xid, (select s from snapshot))
-    order by e.xid, e.pos limit p_max
-  ), fresh as materialized (
-    select e.xid, e.pos from stint.entries e
-    where e.lane = p_lane and (e.xid, e.pos) > (f.xid, f.pos)
-    order by e.xid, e.pos limit p_max - (select count(*) from late)
-  )
-  select (select s from snapshot),
-         (select array_agg(l.xid) from late l),  (select array_agg(l.pos) from late l),
-         (select array_agg(r.xid) from fresh r), (select array_agg(r.pos) from fresh r)
-    into snap, late_xid, late_pos, fresh_xid, fresh_pos;
+  --
+  -- All that is in progress at or before the frontier is pending. So when as
+  -- many are as the list has, nothing is late, and the list need not be read.
+  -- Where the claim before had to write a new one, this one will have to as well.
+  if f.listed is null or f.listed < f.n then
+    select array_agg(e.xid), array_agg(e.pos), pg_current_snapshot() into fresh_xid, fresh_pos, snap
+      from (select r.xid, r.pos from stint.entries r
+            where r.lane = p_lane and (r.xid, r.pos) > (f.xid, f.pos)
+            order by r.xid, r.pos limit p_max) e;
+    same := (f.listed is null or stint.unseen(snap, f.pending) < xid8send(f.xid)) is true;
+  end if;
+  if not same then
+    was := stint.frontier(p_lane);
+    with snapshot as materialized (
+      select pg_current_snapshot() as s
+    ), late as materialized (
+      select e.xid, e.pos
+      from unnest(was.pending_xid, was.pending_pos) as p(xid, pos)
+      cross join lateral (
+        select l.xid, l.pos from stint.entries l
+        where l.lane = p_lane and l.xid = p.xid and l.pos > p.pos
+        order by l.pos limit p_max) e
+      -- Without this the uncommitted rows of a bulk load are read by each claim.
+      where pg_visible_in_snapshot(p.xid, (select s from snapshot))
+      order by e.xid, e.pos limit p_max
+    ), fresh as materialized (
+      select e.xid, e.pos from stint.entries e
+      where e.lane = p_lane and (e.xid, e.pos) > (f.xid, f.pos)
+      order by e.xid, e.pos limit p_max - (select count(*) from late)
+    )
+    select (select s from snapshot),
+           (select array_agg(l.xid) from late l),  (select array_agg(l.pos) from late l),
+           (select array_agg(r.xid) from fresh r), (select array_agg(r.pos) from fresh r)
+      into snap, late_xid, late_pos, fresh_xid, fresh_pos;
+  end if;
   late  := coalesce(cardinality(late_pos), 0);
   fresh := coalesce(cardinality(fresh_pos), 0);
   if late + fresh = 0 and not p_settle then
@@ -207,31 +239,37 @@ begin
   end if;
 
   -- Pending is what was pending and is still not visible, or was cut short,
-  -- and what the snapshot did not see of the range just passed.
-  if f.pending_xid is not null or pg_snapshot_xmin(snap) < pg_snapshot_xmax(snap) then
+  -- and what the snapshot did not see of the range just passed. Unchanged it is
+  -- pointed to: rewriting hundreds of open transactions into every small claim
+  -- halved the rate.
+  if same and (stint.unseen(snap, coalesce(f.pending, 0) + 1) < xid8send(new_xid)) is not true then
+    pend := f.pending; pend_n := f.listed;
+  else
+    if same then
+      was := stint.frontier(p_lane);
+    end if;
     select array_agg(p.x order by p.x), array_agg(p.q order by p.x) into pend_xid, pend_pos
     from (
       select o.xid as x,
              case when o.xid = late_xid[p_max] then late_pos[p_max] else o.pos end as q
-      from unnest(f.pending_xid, f.pending_pos) as o(xid, pos)
+      from unnest(was.pending_xid, was.pending_pos) as o(xid, pos)
       where not pg_visible_in_snapshot(o.xid, snap) or o.xid >= late_xid[p_max]
       union all
       select x, 0 from pg_snapshot_xip(snap) as x where x >= f.xid and x < new_xid
     ) p;
-    -- Unchanged pending is pointed to: rewriting hundreds of open
-    -- transactions into every small claim halved the rate.
-    if pend_xid = f.pending_xid and pend_pos = f.pending_pos then
-      pend_n := f.pending_n; pend_xid := null; pend_pos := null;
+    pend := cardinality(pend_xid);
+    if pend_xid = was.pending_xid and pend_pos = was.pending_pos then
+      pend_n := f.listed; pend_xid := null; pend_pos := null;
     end if;
   end if;
 
   n := f.n + 1;
   positions := coalesce(late_pos || fresh_pos, '{}');
-  insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, pending_n, pending_xid, pending_pos, positions)
-    values (p_lane, n, p_nonce, p_engine, p_serial, new_xid, new_pos, pend_n, pend_xid, pend_pos, positions);
+  insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, pending, pending_n, pending_xid, pending_pos, positions)
+    values (p_lane, n, p_nonce, p_engine, p_serial, new_xid, new_pos, pend, pend_n, pend_xid, pend_pos, positions);
   -- The disk is waited for outside the lane's lock, by the transaction that
   -- the program sends behind this one.
-  perform set_config('synchronous_commit', 'off', true);
+  ok := set_config('synchronous_commit', 'off', true) is null;
 end
 $$;
 
@@ -242,10 +280,12 @@ $$;
 create function stint.barrier(p_engine bigint, p_serial bigint, out positions bigint[]) language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
+declare
+  written pg_lsn;
 begin
   select c.positions into positions from stint.claims c where c.engine = p_engine and c.serial = p_serial;
   if found then
-    perform pg_logical_emit_message(true, 'stint', '');
+    written := pg_logical_emit_message(true, 'stint', '');
   end if;
 end
 $$;
@@ -255,7 +295,7 @@ $$;
 -- index is less than half of so many probes. What is as usual is null, which
 -- costs nothing to send: a job whose id is the position, its first attempt, no
 -- losses, created and due when it became ready.
--- Nearly always nobody has cancelled anything; then no entry is asked about it.
+-- Nearly always nobody has cancelled anything; then none of many is asked about it.
 create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
@@ -265,22 +305,23 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_nestloop = off set jit = off
 as $$
 declare
-  any_cancelled boolean := exists (select from stint.cancellations);
+  any_cancelled boolean := true;
   low  bigint;
   high bigint;
 begin
   if cardinality(p_at) >= 20 then
-    select min(u.at), max(u.at) into low, high from (select unnest(p_at) as at) u;
+    select min(u.at), max(u.at), exists (select from stint.cancellations) into low, high, any_cancelled
+      from (select unnest(p_at) as at) u;
   end if;
   -- The same twice, for a plan of each: one for both takes half as long again to begin.
   if high - low < 3 * cardinality(p_at) then
     return query
-      select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+      select e.pos, e.job, e.queue::text, e.priority::smallint, e.kind::text, nullif(e.attempt, 1)::integer, nullif(e.losses, 0)::smallint, nullif(e.suspect, 0)::smallint,
              coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
              coalesce(b.due, b.created),
-             coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+             coalesce(b.timeout, e.timeout)::bigint, coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
              coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
-             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
+             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
              coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
              case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
@@ -288,12 +329,12 @@ begin
       left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
   else
     return query
-      select e.pos, e.job, e.queue, e.priority, e.kind, nullif(e.attempt, 1), nullif(e.losses, 0::smallint), nullif(e.suspect, 0::smallint),
+      select e.pos, e.job, e.queue::text, e.priority::smallint, e.kind::text, nullif(e.attempt, 1)::integer, nullif(e.losses, 0)::smallint, nullif(e.suspect, 0)::smallint,
              coalesce(e.due, e.created), case when b.pos is not null then b.created when e.due is not null then e.created end,
              coalesce(b.due, b.created),
-             coalesce(b.timeout, e.timeout), coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
+             coalesce(b.timeout, e.timeout)::bigint, coalesce(b.policy, e.policy), coalesce(b.retry, e.retry),
              coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
-             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses),
+             coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
              coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
              case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
@@ -342,8 +383,10 @@ create function stint.finish(p_engine bigint,
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
+declare
+  ok boolean;
 begin
-  perform stint.fence(p_engine);
+  ok := stint.fence(p_engine);
   -- After a failover to a standby that lagged, positions are handed out
   -- again: an outcome counts for the claim that it came from only.
   -- Looked up by the primary key: what an exists asks would be a join, and that
@@ -382,13 +425,14 @@ declare
   -- The number comes before the clock: see sum_up.
   xid     xid8 := pg_current_xact_id();
   clock   timestamptz := clock_timestamp();
-  oldest  timestamptz;
+  oldest  timestamptz; -- null for the oldest of all
   done    bigint[];
   written integer;
   whole   boolean;
   want    integer;
   waits   integer;
   anew    integer;
+  deleted boolean; cancelled boolean; summed boolean;
   lasts   bigint[]; -- positions whose jobs were cancelled: no attempt follows
 begin
   -- A job that somebody cancelled is not tried again: this attempt was its last.
@@ -426,11 +470,15 @@ begin
            x_result[i]::jsonb, x_error[i]::jsonb
     from generate_series(1, cardinality(x_pos)) i;
     done := x_pos; written := cardinality(x_pos);
-    select clock - max(u.ended) * interval '1 microsecond' into oldest from (select unnest(x_ended) as ended) u;
   end if;
-  -- A repetition of what was deleted meanwhile met no conflict. Asked behind
-  -- the insertion: by then it can be seen that something was deleted.
-  if written > 0 and exists (select from stint.deletions d where d.engine = p_engine) then
+  -- What is nearly never so, in one question. It comes behind the insertion: by
+  -- then it can be seen that something was deleted.
+  select exists (select from stint.deletions d where d.engine = p_engine), exists (select from stint.cancellations),
+         coalesce(oldest, clock - (select max(u.ended) from (select unnest(x_ended) as ended) u) * interval '1 microsecond')
+           < greatest(clock - stint.sum_lag(), m.until, m.aim)
+    into deleted, cancelled, summed from stint.summed m where m.one;
+  -- A repetition of what was deleted meanwhile met no conflict.
+  if written > 0 and deleted then
     delete from stint.executions x
       where x.pos = any (done) and not exists (select from stint.entries e where e.pos = x.pos);
     select array_agg(d), count(*) into done, written
@@ -438,10 +486,10 @@ begin
   end if;
   -- What ended long ago may belong to a time that was summed up. So may anything
   -- while the clock is behind where it once was.
-  if oldest < clock - stint.sum_lag() or oldest < (select greatest(m.until, m.aim) from stint.summed m where m.one) then
+  if written > 0 and summed then
     perform stint.sum_late(done);
   end if;
-  if written > 0 and exists (select from stint.cancellations) then
+  if written > 0 and cancelled then
     delete from stint.cancellations c using stint.executions x
       where x.pos = any (done) and x.final and c.job = coalesce(x.job, x.pos);
   end if;

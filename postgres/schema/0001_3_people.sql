@@ -47,14 +47,14 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
-       c.timeout, c.start_by, coalesce(c.max_losses, 3) as max_losses,
+       c.timeout::bigint, c.start_by, coalesce(c.max_losses, 3) as max_losses,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
        j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered, j.schedule, j.nth, j.occurrence,
        coalesce(j.correlation, j.id::text) as correlation
 from (
-  select b.pos as id, b.kind, b.created, b.tags, b.urn, b.source, b.correlation,
+  select b.pos as id, b.kind::text, b.created, b.tags, b.urn, b.source, b.correlation,
          case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
               when v.outcome is not null then case v.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
               when (v.xid, v.pos) <= (f.xid, f.pos)

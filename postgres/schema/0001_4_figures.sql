@@ -46,7 +46,7 @@ where (w.job in (select unnest(array(select k.job from stint.cancellations k))))
 -- What engines have claimed and not recorded. Zombies are held by engines that do
 -- not beat any more, or that were buried and not yet swept up behind.
 create view stint.claimed as
-select o.token as engine, p.pos, coalesce(e.job, e.pos) as job, e.queue, e.kind, o.dead as zombie
+select o.token as engine, p.pos, coalesce(e.job, e.pos) as job, e.queue::text, e.kind::text, o.dead as zombie
 from (
   select b.token, b.low, b.beat < clock_timestamp() - g.ttl * interval '1 millisecond' as dead
   from stint.beats b join stint.engines g on g.token = b.token
@@ -64,7 +64,7 @@ where not exists (select from stint.executions x where x.pos = p.pos);
 -- set makes negative counts as 0. (Version 13 stores an extract as date_part, and
 -- what is installed is to read alike on all of them.)
 create view stint.attempts as
-select x.pos, coalesce(x.job, x.pos) as job, e.kind, e.queue, x.attempt, x.outcome, x.slot > 0 as ran, x.started, x.finished,
+select x.pos, coalesce(x.job, x.pos) as job, e.kind::text, e.queue::text, x.attempt, x.outcome, x.slot > 0 as ran, x.started, x.finished,
        case when x.slot > 0 then (date_part('epoch', x.finished - x.started) * 1000000)::bigint end as took, -- microseconds
        case when x.slot > 0 then greatest(0, (date_part('epoch', x.started - coalesce(e.due, e.created)) * 1000000)::bigint) end as waited
 from stint.executions x
