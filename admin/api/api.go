@@ -174,7 +174,17 @@ func list[T any](all []T, err error) (*answer[[]T], error) {
 	return &answer[[]T]{append([]T{}, all...)}, nil
 }
 
-// changed answers whether something is another than before.
+// Changed says whether something is another than before.
+type Changed struct {
+	Changed bool `json:"changed"`
+}
+
+// Why is a reason that is kept.
+type Why struct {
+	Why string `json:"why,omitempty" maxLength:"1000" doc:"The reason that is kept, for those who wonder"`
+}
+
+// changed answers that.
 func changed(is bool, err error) (*answer[Changed], error) {
 	if err != nil {
 		return nil, err

@@ -36,23 +36,30 @@ type site struct {
 	server  *httptest.Server
 	doc     *huma.OpenAPI
 	who     guard.Identity // who asks
+
+	buriedWhy string
 }
 
-func open(t *testing.T) *site {
+func open(t *testing.T) *site { return openWith(t, func(s *sqlite.Store) api.Store { return s }) }
+
+// openWith is open with something between the API and its store.
+func openWith(t *testing.T, between func(*sqlite.Store) api.Store) *site {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	h := api.New(store, api.Config{
+	s := &site{T: t, store: store, who: guard.Identity{Name: "tester", Role: guard.Admin}}
+	h := api.New(between(store), api.Config{
 		Version: "test", Restricted: []string{"sh"}, HideArgs: true,
 		Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
+			s.buriedWhy = why
 			return engine.Bury(ctx, store, token, why)
 		},
 		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
 	})
-	s := &site{T: t, store: store, handler: h, doc: h.OpenAPI(), who: guard.Identity{Name: "tester", Role: guard.Admin}}
+	s.handler, s.doc = h, h.OpenAPI()
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
 	}))
@@ -251,12 +258,13 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"PUT", "/schedules/s", `{"recurrence":"@daily","zone":"Nowhere","job":{"kind":"mail"},"force":true}`, 422, "body.zone"},
 		{"PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","queue":""},"missed":"x","force":true}`, 422, "body.missed"},
 		{"PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","priority":-500},"force":true}`, 422, "body.job.priority"},
+		{"PUT", "/schedules/%20s", `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`, 422, "path.schedule"},
 		{"GET", "/schedules/none", "", 404, ""},
 		{"POST", "/schedules/none/run", "", 404, ""},
 		{"GET", "/engines/5", "", 404, ""},
 		{"POST", "/engines/5/bury", `{}`, 404, ""},
 		{"POST", "/leases/none/release", `{}`, 404, ""},
-		{"GET", "/analytics/due?by=nothing", "", 422, "query.field"},
+		{"GET", "/analytics/due?by=nothing", "", 422, "query.by"},
 		{"GET", "/stats?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "", 422, "query.until"},
 	} {
 		var body any
@@ -357,9 +365,58 @@ func TestAFilterChangesAllThatFitsInBoundedRequests(t *testing.T) {
 	if counts[stint.Cancelled] != 1250 || counts[stint.Available] != 3 {
 		t.Errorf("left are %v", counts)
 	}
+	if again := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", `{"filter":{}}`); len(again.Counts) != 0 {
+		t.Errorf("a filter without states retried %v", again.Counts)
+	}
+	few := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", `{"filter":{"state":["cancelled"]},"dry_run":true,"before":11}`)
+	if few.Matched != 10 || few.First[0].ID != 10 {
+		t.Errorf("below id 11 it finds %d from %d on", few.Matched, few.First[0].ID)
+	}
 	deleted := get[api.Done[stint.Deletion]](s, 200, "POST", "/jobs/delete", `{"filter":{}}`)
 	if deleted.Counts["deleted"] != 1250 {
 		t.Errorf("deleted %v", deleted.Counts)
+	}
+}
+
+// failing is a store whose nth cancellation fails.
+type failing struct {
+	*sqlite.Store
+	calls, nth int
+	err        error
+}
+
+func (f *failing) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
+	if f.calls++; f.calls == f.nth {
+		return nil, f.err
+	}
+	return f.Store.Cancel(ctx, ids, why)
+}
+
+func TestWhatFailsOnTheWayCanBeGoneOnWith(t *testing.T) {
+	var f *failing
+	s := openWith(t, func(s *sqlite.Store) api.Store {
+		f = &failing{Store: s, nth: 2, err: fmt.Errorf("cancel: %w: %w", stint.ErrCommitUnknown, context.DeadlineExceeded)}
+		return f
+	})
+	s.enqueue(1250, map[string]any{"in": "1h"})
+	done := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", `{"filter":{}}`)
+	if done.Counts["cancelled"] != 500 || done.Next == 0 {
+		t.Fatalf("of what was done before the failure it says %+v", done)
+	}
+	rest := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", map[string]any{"filter": map[string]any{}, "before": done.Next})
+	if rest.Counts["cancelled"] != 750 || rest.Next != 0 {
+		t.Errorf("going on from there came to %+v", rest)
+	}
+	f.calls = 1
+	if status, text := s.ask("POST", "/jobs/cancel", `{"ids":[1]}`); status != 503 || !strings.Contains(string(text), "nobody knows") {
+		t.Errorf("a commit of unknown fate is answered with %d %s", status, text)
+	}
+	ids := make([]int, 501)
+	for i := range ids {
+		ids[i] = i + 1
+	}
+	if status, _ := s.ask("POST", "/jobs/cancel", map[string]any{"ids": ids}); status != 422 {
+		t.Errorf("more names than a transaction takes are answered with %d", status)
 	}
 }
 
@@ -463,6 +520,9 @@ func TestEnginesAreSeenDrainedAndBuried(t *testing.T) {
 	if b := get[api.Buried](s, 200, "POST", path+"/bury", `{"why":"it hangs"}`); b.Freed != 1 {
 		t.Errorf("burying it freed %d", b.Freed)
 	}
+	if s.buriedWhy != "buried by hand by tester: it hangs" {
+		t.Errorf("the reason is %q", s.buriedWhy)
+	}
 	if engines := get[[]api.Engine](s, 200, "GET", "/engines", nil); len(engines) != 0 {
 		t.Errorf("buried, it is still there: %+v", engines)
 	}
@@ -515,7 +575,17 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 	s.enqueue(1, map[string]any{"args": map[string]string{"card": secret}, "metadata": map[string]string{"note": secret}})
 	get[api.Schedule](s, 200, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","args":{"card":"`+secret+`"}},"force":true}`)
 	get[stint.Receipt](s, 201, "POST", "/schedules/s/run", nil)
-	pages := []string{"/jobs", "/jobs/1", "/schedules", "/schedules/s"}
+	printed := s.enqueue(1, map[string]any{"kind": "print"})[0]
+	mux := stint.NewMux()
+	stint.HandleResult(mux, stint.NewResultKind[struct{}, string]("print"), func(context.Context, *stint.Job, struct{}) (string, error) { return secret, nil })
+	e, err := engine.New(s.store, mux, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := e.RunReady(t.Context(), nil); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	pages := []string{"/jobs", "/jobs/1", "/jobs/" + printed.String(), "/schedules", "/schedules/s"}
 	for _, path := range pages {
 		if _, text := s.ask("GET", path, nil); !strings.Contains(string(text), secret) {
 			t.Errorf("an admin does not see the arguments at %s", path)

@@ -39,18 +39,11 @@ func (a *api) engines() {
 // Engine is one of the roster.
 type Engine struct {
 	stint.EngineInfo
-	State string `json:"state" enum:"working,draining,silent" doc:"silent: it counts as dead, or soon will"`
+	State view.Condition `json:"state" enum:"working,draining,gone,stuck,silent" doc:"gone: its process is not there any more; stuck: that lives and does not beat; silent: it does not beat"`
 }
 
 func shownEngine(e stint.EngineInfo, now time.Time) Engine {
-	shown := Engine{EngineInfo: e, State: "working"}
-	switch {
-	case e.Silent(now):
-		shown.State = "silent"
-	case e.Draining:
-		shown.State = "draining"
-	}
-	return shown
+	return Engine{e, view.ConditionOf(e, now)}
 }
 
 func (a *api) listEngines(ctx context.Context, _ *struct{}) (*answer[[]Engine], error) {

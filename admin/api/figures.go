@@ -66,7 +66,7 @@ func (a *api) dueBy(ctx context.Context, in *struct {
 	}
 	field := stint.Field(in.By)
 	if err := field.Check(); err != nil {
-		return nil, &at{"query", err}
+		return nil, &at{"query", stint.Invalid("by", "%v", err)}
 	}
 	if in, _ := field.Path(); in != "" && a.blind(ctx) {
 		return nil, forbidden(guard.Operator)
@@ -89,15 +89,4 @@ func (a *api) stats(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return list(stint.StatsByKind(all), nil)
-}
-
-func (a *api) doctor() {
-	register(a, operation{
-		method: http.MethodGet, path: "/doctor", id: "doctor", tag: "figures", summary: "Say what is wrong and how to mend it",
-		description: "It changes nothing, and takes some seconds at most, however many jobs there are.",
-	}, a.diagnose)
-}
-
-func (a *api) diagnose(ctx context.Context, _ *struct{}) (*answer[[]stint.Finding], error) {
-	return list(stint.Diagnose(ctx, a.store, stint.Examination{Bounded: a.Bounded}))
 }

@@ -46,10 +46,12 @@ func problem(err error) error {
 		return huma.Error404NotFound("the engine is not in the roster any more")
 	case errors.Is(err, stint.ErrUnstorable):
 		return huma.Error422UnprocessableEntity(err.Error())
+	case errors.Is(err, stint.ErrCommitUnknown): // whatever broke the connection
+		return huma.Error503ServiceUnavailable("the connection to the database broke while this was being committed: nobody knows whether it was; look, or ask again with an idempotency key")
 	case errors.Is(err, context.DeadlineExceeded):
 		return huma.NewError(http.StatusGatewayTimeout, "the database did not answer in time")
-	case errors.Is(err, stint.ErrCommitUnknown):
-		return huma.Error503ServiceUnavailable("the connection to the database broke while this was being committed: nobody knows whether it was; look, or ask again with an idempotency key")
+	case errors.Is(err, context.Canceled): // who asked is gone, or the server stops
+		return huma.Error503ServiceUnavailable("the request was given up")
 	}
 	return nil
 }

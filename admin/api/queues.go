@@ -22,16 +22,6 @@ func (a *api) queues() {
 	}, a.resumeQueue)
 }
 
-// Changed says whether something is another than before.
-type Changed struct {
-	Changed bool `json:"changed"`
-}
-
-// Why is a reason that is kept.
-type Why struct {
-	Why string `json:"why,omitempty" maxLength:"1000" doc:"The reason that is kept, for those who wonder"`
-}
-
 func (a *api) listQueues(ctx context.Context, _ *struct{}) (*answer[[]stint.QueueInfo], error) {
 	return list(a.store.Queues(ctx))
 }
@@ -53,14 +43,4 @@ func (a *api) resumeQueue(ctx context.Context, in *struct {
 		return nil, &at{"path", err}
 	}
 	return changed(a.store.Resume(ctx, in.Queue))
-}
-
-func (a *api) kinds() {
-	register(a, operation{
-		method: http.MethodGet, path: "/kinds", id: "list-kinds", tag: "kinds", summary: "List the kinds that engines declared, with the defaults of their jobs",
-	}, a.listKinds)
-}
-
-func (a *api) listKinds(ctx context.Context, _ *struct{}) (*answer[[]stint.Declaration], error) {
-	return list(a.store.Kinds(ctx))
 }

@@ -98,6 +98,9 @@ func (a *api) declareSchedule(ctx context.Context, in *struct {
 	ScheduleName
 	Body NewSchedule
 }) (*answer[*stint.ScheduleInfo], error) {
+	if err := stint.CheckName("schedule", in.Schedule); err != nil {
+		return nil, &at{"path", err}
+	}
 	declare, err := a.declarations(ctx, in.Body.Force)
 	if err != nil {
 		return nil, err

@@ -2,13 +2,12 @@ package api
 
 import (
 	"context"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -30,12 +29,12 @@ func (a *api) verbs() {
 	}, a.deleteJobs)
 }
 
-const selectionDoc = "Jobs are named by `ids` or chosen by a `filter`, the newest first. One request sees to `limit` of those that fit; " +
-	"as long as the answer has a `next`, ask again with that as `before`. With `dry_run` nothing is changed: the answer says how many fit."
+const selectionDoc = "Jobs are named by `ids`, and then it is done to all of them or to none, or chosen by a `filter`, the newest first. One request sees to `limit` of those that fit, or " +
+	"to fewer when something goes wrong on the way; as long as the answer has a `next`, ask again with that as `before`. With `dry_run` nothing is changed: the answer says how many fit."
 
 // Selection names jobs, or chooses them.
 type Selection struct {
-	IDs    []stint.ID `json:"ids,omitempty" maxItems:"10000" nullable:"false" doc:"The jobs, by name"`
+	IDs    []stint.ID `json:"ids,omitempty" maxItems:"500" nullable:"false" doc:"The jobs, by name"`
 	Filter *Filter    `json:"filter,omitempty" doc:"The jobs that fit; an empty one is every job"`
 	Before stint.ID   `json:"before,omitempty" minimum:"1" doc:"Of those that fit only jobs with a lower id: the next of the answer before"`
 	Limit  int        `json:"limit,omitempty" minimum:"1" maximum:"10000" default:"10000" doc:"How many of those that fit, at most"`
@@ -94,28 +93,30 @@ func to[A any](ctx context.Context, a *api, s Selection, v verb[A]) (*answer[Don
 	return toChosen(ctx, a, f, v)
 }
 
+// toNamed does it in one transaction: a request that failed can be sent again.
 func toNamed[A any](ctx context.Context, ids []stint.ID, v verb[A]) (*answer[Done[A]], error) {
-	done := Done[A]{Answers: make(map[stint.ID]A, len(ids))}
-	for some := range slices.Chunk(ids, batchSize) {
-		got, err := v.do(ctx, some, false)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(done.Answers, got)
+	answers, err := v.do(ctx, ids, false)
+	if err != nil {
+		return nil, err
 	}
-	return &answer[Done[A]]{done}, nil
+	return &answer[Done[A]]{Done[A]{Answers: answers}}, nil
 }
 
+// toChosen does it in batches. What went wrong behind the first is found again by
+// who goes on from there.
 func toChosen[A any](ctx context.Context, a *api, f stint.Filter, v verb[A]) (*answer[Done[A]], error) {
 	done := Done[A]{Counts: map[string]int{}}
 	n := 0
 	for ids, err := range stint.Selected(ctx, a.store, f, batchSize) {
-		if err != nil {
-			return nil, err
+		var got map[stint.ID]A
+		if err == nil {
+			got, err = v.do(ctx, ids, true)
 		}
-		got, err := v.do(ctx, ids, true)
-		if err != nil {
+		switch {
+		case err != nil && n == 0:
 			return nil, err
+		case err != nil:
+			return &answer[Done[A]]{done}, nil
 		}
 		for _, one := range got {
 			done.Counts[v.word(one)]++
@@ -159,7 +160,7 @@ type Cancelling struct {
 
 func (a *api) cancelJobs(ctx context.Context, in *struct{ Body Cancelling }) (*answer[Done[stint.Cancellation]], error) {
 	return to(ctx, a, in.Body.Selection, verb[stint.Cancellation]{
-		states: []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running},
+		states: view.Cancellable,
 		do: func(ctx context.Context, ids []stint.ID, _ bool) (map[stint.ID]stint.Cancellation, error) {
 			return a.store.Cancel(ctx, ids, in.Body.Why.Why)
 		},
@@ -187,7 +188,7 @@ func (a *api) retryJobs(ctx context.Context, in *struct{ Body Retrying }) (*answ
 		return nil, err
 	}
 	return to(ctx, a, in.Body.Selection, verb[stint.Retried]{
-		states: []stint.State{stint.Failed, stint.Retrying},
+		states: view.Retriable,
 		do: func(ctx context.Context, ids []stint.ID, chosen bool) (map[stint.ID]stint.Retried, error) {
 			again.Once = chosen
 			return a.store.Retry(ctx, ids, again)
@@ -198,7 +199,7 @@ func (a *api) retryJobs(ctx context.Context, in *struct{ Body Retrying }) (*answ
 
 func (a *api) deleteJobs(ctx context.Context, in *struct{ Body Selection }) (*answer[Done[stint.Deletion]], error) {
 	return to(ctx, a, in.Body, verb[stint.Deletion]{
-		states: []stint.State{stint.Completed, stint.Failed, stint.Cancelled},
+		states: view.Deletable,
 		do: func(ctx context.Context, ids []stint.ID, _ bool) (map[stint.ID]stint.Deletion, error) {
 			return a.store.Delete(ctx, ids)
 		},

@@ -47,17 +47,29 @@ func HeldBy(ctx context.Context, store Store, e stint.EngineInfo) (Engine, error
 	return shown, nil
 }
 
-// EngineState says what is special about an engine; nothing is when it works.
-func EngineState(e stint.EngineInfo, now time.Time) string {
+// Condition is how an engine of the roster is.
+type Condition string
+
+// The conditions.
+const (
+	Working  Condition = "working"
+	Draining Condition = "draining" // it takes no more jobs
+	Gone     Condition = "gone"     // dead: its process is not there any more
+	Stuck    Condition = "stuck"    // its process lives and does not beat
+	Silent   Condition = "silent"   // dead: it does not beat
+)
+
+// ConditionOf says how an engine is at a time of the store's clock.
+func ConditionOf(e stint.EngineInfo, now time.Time) Condition {
 	switch {
 	case e.Gone:
-		return "dead: its process is gone"
+		return Gone
 	case e.Silent(now) && e.Held:
-		return "stuck: its process lives and does not beat"
+		return Stuck
 	case e.Silent(now):
-		return "dead: it does not beat"
+		return Silent
 	case e.Draining:
-		return "draining"
+		return Draining
 	}
-	return ""
+	return Working
 }

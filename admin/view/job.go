@@ -8,6 +8,14 @@ import (
 	"github.com/stint-go/stint"
 )
 
+// The states of the jobs that a filter means which names none: of those to cancel,
+// to run again, and to delete.
+var (
+	Cancellable = []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running}
+	Retriable   = []stint.State{stint.Failed, stint.Retrying}
+	Deletable   = []stint.State{stint.Completed, stint.Failed, stint.Cancelled}
+)
+
 // Job is a job with who performs it now.
 type Job struct {
 	*stint.JobInfo

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 const dueLong = `Due groups the jobs that are due and not claimed by a field: queue, kind, priority,
@@ -76,7 +77,7 @@ func (a *app) finds(cmd *cobra.Command, filter func(f *stint.Filter, now time.Ti
 		if a.json {
 			return a.printJSON(append([]stint.JobInfo{}, jobs...))
 		}
-		engines, err := crewFor(ctx, db, jobs...)
+		engines, err := view.CrewFor(ctx, db, jobs...)
 		if err != nil {
 			return err
 		}

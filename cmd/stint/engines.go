@@ -57,9 +57,25 @@ func (a *app) listEngines(engines []stint.EngineInfo, now time.Time) {
 			queues = "*"
 		}
 		t.AppendRow([]any{e.Token, visible(e.Instance), visible(e.Host), e.PID, e.Slots, len(e.Running), visible(queues),
-			ago(e.Joined, now), ago(e.Beat, now), view.EngineState(e, now)})
+			ago(e.Joined, now), ago(e.Beat, now), special(e, now)})
 	}
 	t.Render()
+}
+
+// special says what is special about an engine; nothing is when it works.
+func special(e stint.EngineInfo, now time.Time) string {
+	switch c := view.ConditionOf(e, now); c {
+	case view.Working:
+		return ""
+	case view.Gone:
+		return "dead: its process is gone"
+	case view.Stuck:
+		return "stuck: its process lives and does not beat"
+	case view.Silent:
+		return "dead: it does not beat"
+	default:
+		return string(c)
+	}
 }
 
 const enginesDrainLong = `Drain asks engines to take no more jobs and to leave when those that run have

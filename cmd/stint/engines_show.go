@@ -45,7 +45,7 @@ func (a *app) enginesShowCommand() *cobra.Command {
 
 func (a *app) showEngine(e view.Engine, now time.Time) {
 	fmt.Fprintf(a.out, "engine %s (%d)", visible(e.Instance), e.Token)
-	if state := view.EngineState(e.EngineInfo, now); state != "" {
+	if state := special(e.EngineInfo, now); state != "" {
 		fmt.Fprint(a.out, " is ", state)
 	}
 	fmt.Fprint(a.out, "\n\n")

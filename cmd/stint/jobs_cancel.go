@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 const jobsCancelLong = `Cancel ends jobs that are not wanted any more. One that waits or is available will
@@ -30,7 +31,7 @@ func (a *app) jobsCancelCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 	}, verb{
 		name:   "cancel",
-		states: []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running},
+		states: view.Cancellable,
 		do: func(ctx context.Context, db *database, ids []stint.ID, _ bool) (map[stint.ID]fate, error) {
 			answers, err := db.Cancel(ctx, ids, why)
 			fates := make(map[stint.ID]fate, len(answers))

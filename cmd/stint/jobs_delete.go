@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 const jobsDeleteLong = `Delete removes jobs that have ended, with all of their attempts. Others are left
@@ -29,7 +30,7 @@ func (a *app) jobsDeleteCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 	}, verb{
 		name:   "delete",
-		states: []stint.State{stint.Completed, stint.Failed, stint.Cancelled},
+		states: view.Deletable,
 		do: func(ctx context.Context, db *database, ids []stint.ID, _ bool) (map[stint.ID]fate, error) {
 			answers, err := db.Delete(ctx, ids)
 			fates := make(map[stint.ID]fate, len(answers))

@@ -75,7 +75,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 		if a.json {
 			return a.printJSON(append([]stint.JobInfo{}, jobs...)) // [] rather than null
 		}
-		engines, err := crewFor(ctx, db, jobs...)
+		engines, err := view.CrewFor(ctx, db, jobs...)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 const jobsRetryLong = `Retry has jobs run again. One that waits is ready at once, or at the time of --in
@@ -41,7 +42,7 @@ func (a *app) jobsRetryCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 	}, verb{
 		name:   "retry",
-		states: []stint.State{stint.Failed, stint.Retrying},
+		states: view.Retriable,
 		do: func(ctx context.Context, db *database, ids []stint.ID, bulk bool) (map[stint.ID]fate, error) {
 			again.Once = bulk
 			answers, err := db.Retry(ctx, ids, again)

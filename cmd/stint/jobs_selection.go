@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 // verb is what is done to jobs that are named by id or chosen by filters.
@@ -204,7 +205,7 @@ func (a *app) tellSelected(ctx context.Context, db *database, v verb, filter sti
 	if err != nil {
 		return err
 	}
-	engines, err := crewFor(ctx, db, jobs...)
+	engines, err := view.CrewFor(ctx, db, jobs...)
 	if err != nil {
 		return err
 	}

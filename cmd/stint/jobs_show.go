@@ -40,7 +40,7 @@ ended and what it left. --json prints one object with a list of executions.`,
 		if err != nil {
 			return err
 		}
-		engines, err := crewFor(ctx, db, *job)
+		engines, err := view.CrewFor(ctx, db, *job)
 		if err != nil {
 			return err
 		}
