@@ -1,0 +1,79 @@
+package engine_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// slowly takes a while to record outcomes, and notes when.
+type slowly struct {
+	*sqlite.Store
+	takes time.Duration
+
+	mu      sync.Mutex
+	flushes []flushed
+}
+
+type flushed struct {
+	from, to time.Time
+	outcomes int
+}
+
+func (s *slowly) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+	f := flushed{from: time.Now(), outcomes: len(done)}
+	time.Sleep(s.takes)
+	n, err := s.Store.Finish(ctx, engine, claims, done)
+	f.to = time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flushes = append(s.flushes, f)
+	return n, err
+}
+
+func TestAFlushOfFewOutcomesIsFollowedByARestAndOthersAreNot(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		slots, n     int
+		jobs, takes  time.Duration
+		least, most  time.Duration // behind each flush but the last ones
+		few, several int           // outcomes of such a flush
+	}{
+		"one job at a time":            {1, 20, 4 * ms, 4 * ms, 0, 0, 1, 1},
+		"some":                         {8, 400, 1 * ms, 1 * ms, 2 * ms, 3 * ms, 2, 63},
+		"some, and a slow database":    {8, 400, 10 * ms, 4 * ms, 5 * ms, 16 * ms, 2, 63},
+		"many, as in a long backlog":   {500, 20_000, 1 * ms, 1 * ms, 0, 1 * ms, 64, 5000},
+		"none that waits for the rest": {1, 20, 50 * ms, 1 * ms, 45 * ms, 50 * ms, 1, 1},
+	} {
+		inBubble(t, time.Hour, func(t *testing.T, store *sqlite.Store) {
+			fill(t, store, "work", c.n, stint.DefaultQueue)
+			s := &slowly{Store: store, takes: c.takes}
+			mux := stint.NewMux()
+			handle(mux, "work", func(context.Context, *stint.Job) error { time.Sleep(c.jobs); return nil })
+			stop := start(t, s, mux, engine.Config{Slots: c.slots})
+			time.Sleep(10 * time.Second)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			seen := 0
+			for i, f := range s.flushes[:max(0, len(s.flushes)-1)] {
+				rest := s.flushes[i+1].from.Sub(f.to)
+				if f.outcomes < c.few || f.outcomes > c.several || rest > time.Second {
+					continue
+				}
+				if seen++; rest < c.least || rest > c.most {
+					t.Errorf("%s: behind a flush of %d outcomes that took %v came %v, want %v to %v", name, f.outcomes, f.to.Sub(f.from), rest, c.least, c.most)
+					break
+				}
+			}
+			if seen < 3 {
+				t.Errorf("%s: of %d flushes %d had %d to %d outcomes", name, len(s.flushes), seen, c.few, c.several)
+			}
+		})
+	}
+}
