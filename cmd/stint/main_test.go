@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	// Tests that run under nohup are told to ignore HUP, and so is whatever they
 	// start; a signal that is listened to is not passed on like that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask})
+	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask, "child": child})
 }
 
 // ask prints the status and the body that a URL answers with: ask URL [METHOD].
@@ -50,6 +50,44 @@ func ask() {
 			_, err = io.Copy(os.Stdout, answer.Body)
 		}
 	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// child runs a command whose process id and output somebody wants before it ends.
+// It takes the command with it when it is told to go, so that nothing is left of a
+// script that failed.
+func child() {
+	name := os.Args[1]
+	err := func() error {
+		out, err := os.Create(name + ".out")
+		if err != nil {
+			return err
+		}
+		complaints, err := os.Create(name + ".err")
+		if err != nil {
+			return err
+		}
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+		cmd := exec.Command(os.Args[2], os.Args[3:]...)
+		cmd.Stdout, cmd.Stderr = out, complaints
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		go func() {
+			<-told
+			_ = cmd.Process.Kill() // It fails when the command has ended, which is what is wanted.
+		}()
+		if err := os.WriteFile(name+".pid", []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+			return errors.Join(err, cmd.Process.Kill())
+		}
+		_ = cmd.Wait() // What it says is in the state.
+		fmt.Println(cmd.ProcessState)
+		return nil
+	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -91,6 +129,8 @@ func program() {
 //	server [stop|start]      put the URL of a server of its own into $PG; stop it, start it again
 //	port NAME                put a port that nobody listens at into $NAME
 //	ask URL [METHOD]         a program: print the status and the body of the answer
+//	child NAME stint …       a program: run, with the process id in NAME.pid and what it
+//	                         prints in NAME.out and NAME.err, and print how it ended
 //
 // and $WEB is the URL of a server that answers 200 to /ok and 500 to the rest.
 func TestScripts(t *testing.T) {
