@@ -87,6 +87,7 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		"a program imports testscript":      {"cmd/stint/main.go", "github.com/rogpeppe/go-internal/testscript", "for tests"},
 		"a program imports the test server": {"cmd/stint/demo.go", module + "/internal/pgtest", "which is for tests"},
 		"a program imports the suite":       {"cmd/stint/demo.go", module + "/storetest", "which is for tests"},
+		"pages drive a browser":             {"admin/admin.go", "github.com/chromedp/chromedp", "which is for tests"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

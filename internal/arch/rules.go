@@ -38,6 +38,8 @@ var ranks = map[string]int{
 
 	"retry":                 0,
 	"cron":                  0,
+	"admin/chart":           0,
+	"admin/browser":         0,
 	"internal/pgtest":       0,
 	"internal/pgtest/fetch": 0,
 	"internal/pgload":       0,
@@ -61,12 +63,13 @@ var owners = map[string]string{
 
 // forTests are the packages that exist for tests. They may import what only tests need, and no program may import them.
 var forTests = []string{
-	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
+	"storetest", "stinttest", "admin/browser", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
 }
 
 // testModules are what only tests need.
 var testModules = []string{
 	"testing",
+	"github.com/chromedp",
 	"github.com/google/go-cmp",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
