@@ -41,17 +41,25 @@ func (a *api) jobs() {
 type JobPage struct {
 	Jobs []stint.JobInfo `json:"jobs"`
 	Next stint.ID        `json:"next,omitempty" doc:"The before of the next page; absent on the last one"`
+
+	// Looked and Cut are of a search by text.
+	Looked int  `json:"looked,omitempty" doc:"How many jobs were looked at for the text"`
+	Cut    bool `json:"cut,omitempty" doc:"Whether there may be more behind those"`
 }
 
 func (a *api) listJobs(ctx context.Context, in *struct {
 	Filter
 	Page
+	Text string `query:"text" maxLength:"1000" doc:"What their arguments hold, upper and lower case told apart. It is looked for in the newest 100,000 jobs that fit the rest"`
 }) (*answer[JobPage], error) {
 	f, err := in.Filter.filter("query")
 	if err != nil {
 		return nil, err
 	}
 	f.Before, f.Limit = stint.ID(in.Before), in.Limit
+	if in.Text != "" {
+		return a.searchJobs(ctx, f, in.Text)
+	}
 	jobs, err := a.store.Jobs(ctx, f)
 	if err != nil {
 		return nil, err
@@ -59,6 +67,21 @@ func (a *api) listJobs(ctx context.Context, in *struct {
 	p := JobPage{Jobs: a.seen(ctx, jobs)}
 	if len(jobs) == in.Limit {
 		p.Next = jobs[len(jobs)-1].ID
+	}
+	return &answer[JobPage]{p}, nil
+}
+
+func (a *api) searchJobs(ctx context.Context, f stint.Filter, text string) (*answer[JobPage], error) {
+	if a.blind(ctx) {
+		return nil, forbidden(guard.Operator)
+	}
+	found, err := view.Search(ctx, a.store, f, text)
+	if err != nil {
+		return nil, err
+	}
+	p := JobPage{Jobs: found.Jobs, Looked: found.Looked, Cut: found.Cut}
+	if found.Cut && len(found.Jobs) == f.Limit {
+		p.Next = found.Jobs[len(found.Jobs)-1].ID
 	}
 	return &answer[JobPage]{p}, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,9 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
-	"github.com/stint-go/stint/httpjob"
 	"github.com/stint-go/stint/retry"
-	"github.com/stint-go/stint/shelljob"
 )
 
 func (a *app) jobsShowCommand() *cobra.Command {
@@ -59,7 +58,7 @@ ended and what it left. --json prints one object with a list of executions.`,
 
 func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	j := shown.JobInfo
-	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, stateInWords(j, engines, now))
+	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, engines.StateInWords(*j, now))
 	t := newTable(a.out)
 	field := func(name, value string) {
 		if value != "" {
@@ -116,51 +115,25 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	}
 }
 
-// stateInWords says a state with what follows from it.
-func stateInWords(j *stint.JobInfo, engines view.Crew, now time.Time) string {
-	reason := ""
-	if w := why(*j); w != "" {
-		reason = ": " + visible(w)
-	}
-	switch s := situation(*j, engines, now); {
-	case j.State == stint.Cancelled:
-		return "is cancelled" + reason
-	case j.State.Final():
-		return string(j.State) + reason
-	case s == "":
-		return "is " + string(j.State)
-	default:
-		return "is " + string(j.State) + ", " + s
-	}
-}
-
 func (a *app) showExecution(kind string, x stint.ExecutionInfo) {
-	outcome := x.Outcome.String()
-	if x.Reason != "" && x.Reason != stint.ReasonDone && !strings.Contains(outcome, x.Reason) {
-		outcome += ": " + visible(x.Reason)
-	}
-	never := x.Outcome == stint.OutcomeCancelled && x.Slot == 0 && x.Engine == 0 // nobody had taken it
-	if never {
-		outcome += " before it began"
-	}
-	fmt.Fprintf(a.out, "\nattempt %d %s\n\n", x.Attempt, outcome)
+	fmt.Fprintf(a.out, "\nattempt %d %s\n\n", x.Attempt, view.Outcome(x))
 	t := newTable(a.out)
 	switch {
 	case x.Outcome == stint.OutcomeLost: // when it began nobody knows who is left
-		t.AppendRow([]any{"  lost with", ranOn(x)})
+		t.AppendRow([]any{"  lost with", view.RanOn(x)})
 		t.AppendRow([]any{"  found", moment(x.Finished)})
 	case x.Slot > 0:
 		t.AppendRow([]any{"  started", moment(x.Started)})
 		t.AppendRow([]any{"  took", took(max(0, x.Finished.Sub(x.Started)))})
-		t.AppendRow([]any{"  on", ranOn(x)})
-	case never:
+		t.AppendRow([]any{"  on", view.RanOn(x)})
+	case view.NeverTaken(x):
 		t.AppendRow([]any{"  ended", moment(x.Finished)})
 	default:
 		t.AppendRow([]any{"  ended", moment(x.Finished) + ", without having begun"})
-		t.AppendRow([]any{"  on", ranOn(x)})
+		t.AppendRow([]any{"  on", view.RanOn(x)})
 	}
-	summary, body := readable(kind, x.Result)
-	for _, line := range summary {
+	result := view.ResultOf(kind, x.Result)
+	for _, line := range result.Facts {
 		t.AppendRow([]any{"  " + line[0], line[1]})
 	}
 	if x.Recoverable != nil && !*x.Recoverable && x.Outcome == stint.OutcomeFailed {
@@ -178,7 +151,7 @@ func (a *app) showExecution(kind string, x stint.ExecutionInfo) {
 		}
 	}
 	t.Render()
-	if body != "" {
+	if body := cmp.Or(result.Output, indented(result.JSON)); body != "" {
 		fmt.Fprintf(a.out, "\n%s\n", indent(body, "  | "))
 	}
 	if x.Error != nil && x.Error.Stack != "" {
@@ -186,33 +159,13 @@ func (a *app) showExecution(kind string, x stint.ExecutionInfo) {
 	}
 }
 
-// readable takes the results of built-in kinds apart, and shows others as
-// JSON.
-func readable(kind string, raw json.RawMessage) (summary [][2]string, body string) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, ""
-	}
-	switch kind {
-	case "sh":
-		var r shelljob.Result
-		if json.Unmarshal(raw, &r) == nil {
-			code := fmt.Sprint(r.ExitCode)
-			if r.Signal != "" {
-				code += " (" + r.Signal + ")"
-			}
-			return [][2]string{{"exit code", code}}, r.Output
-		}
-	case "http":
-		var r httpjob.Result
-		if json.Unmarshal(raw, &r) == nil {
-			return [][2]string{{"status", fmt.Sprint(r.Status)}}, r.Body
-		}
-	}
+// indented is JSON on lines of its own.
+func indented(raw json.RawMessage) string {
 	pretty, err := json.MarshalIndent(raw, "", "  ")
-	if err != nil {
-		return nil, string(raw)
+	if len(raw) == 0 || err != nil {
+		return string(raw)
 	}
-	return nil, string(pretty)
+	return string(pretty)
 }
 
 // cut shortens what would fill the screen; --json has all of it.

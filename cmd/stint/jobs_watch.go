@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 const jobsWatchLong = `Watch follows jobs until each has come to its end, with a line for every change.
@@ -116,7 +117,7 @@ func progress(j *stint.JobInfo, _ time.Time) string {
 	case stint.Completed:
 		return fmt.Sprintf("completed with attempt %d", j.Attempt)
 	case stint.Failed, stint.Cancelled:
-		if w := why(*j); w != "" {
+		if w := view.Why(*j); w != "" {
 			last = " (" + visible(w) + ")" + last
 		}
 		return string(j.State) + last

@@ -139,7 +139,7 @@ func (a *app) showMade(jobs []stint.JobInfo) {
 		if !j.Started.IsZero() {
 			began, long = moment(j.Started), took(max(0, j.Finished.Sub(j.Started)))
 		}
-		t.AppendRow([]any{j.Provenance.Nth, j.ID, of, string(j.State), began, long, cut(visible(why(j)), 60)})
+		t.AppendRow([]any{j.Provenance.Nth, j.ID, of, string(j.State), began, long, cut(visible(view.Why(j)), 60)})
 	}
 	t.Render()
 }

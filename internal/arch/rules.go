@@ -10,12 +10,14 @@ const module = "github.com/stint-go/stint"
 
 // ranks is the table of the package comment. An entry that ends in /* stands for all packages right below a directory.
 var ranks = map[string]int{
-	"cmd/stint":  5,
-	"examples/*": 5,
+	"cmd/stint":  6,
+	"examples/*": 6,
 
-	"admin": 4,
+	"admin": 5,
 
-	"admin/api":      3,
+	"admin/api": 4,
+
+	"admin/view":     3,
 	"stinttest":      3,
 	"internal/load":  3,
 	"internal/sim":   3,
@@ -26,7 +28,6 @@ var ranks = map[string]int{
 	"sqlite":      2,
 	"storetest":   2,
 	"admin/guard": 2,
-	"admin/view":  2,
 	"observe":     2,
 	"observe/*":   2,
 	"shelljob":    2,
@@ -35,6 +36,7 @@ var ranks = map[string]int{
 
 	".":              1,
 	"internal/check": 1,
+	"internal/words": 1,
 
 	"retry":                 0,
 	"cron":                  0,

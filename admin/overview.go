@@ -1,0 +1,59 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
+)
+
+// overviewPage is how everything goes.
+type overviewPage struct {
+	Figures  Sampled[stint.Analytics]
+	Backlog  Sampled[[]stint.DueGroup]
+	Findings Sampled[[]stint.Finding]
+	Engines  []engineRow
+	Empty    bool // nothing was ever enqueued
+}
+
+// engineRow is an engine in a list.
+type engineRow struct {
+	stint.EngineInfo
+	Condition view.Condition
+}
+
+// overview looks at everything.
+func (b *Board) overview(r *http.Request) (any, error) {
+	ctx := r.Context()
+	p := overviewPage{Figures: b.figures.analytics.get(ctx), Backlog: b.figures.queued.get(ctx), Findings: b.figures.findings.get(ctx)}
+	var err error
+	if p.Engines, err = b.roster(r); err != nil {
+		return nil, err
+	}
+	newest, err := b.store.Find(ctx, stint.Filter{Limit: 1})
+	p.Empty = len(newest) == 0
+	return p, err
+}
+
+// roster lists the engines, the oldest first.
+func (b *Board) roster(r *http.Request) ([]engineRow, error) {
+	now, err := view.Now(r.Context(), b.store)
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.store.Engines(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]engineRow, len(all))
+	for i, e := range all {
+		rows[i] = engineRow{e, view.ConditionOf(e, now)}
+	}
+	return rows, nil
+}
+
+// Attention are the findings that ask for somebody.
+func (p overviewPage) Attention() []stint.Finding {
+	return slices.DeleteFunc(slices.Clone(p.Findings.Value), func(f stint.Finding) bool { return f.Severity == stint.SeverityNote })
+}
