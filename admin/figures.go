@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 // sample is what is dear to find out: it is looked at in the background while
@@ -76,22 +77,57 @@ func (s *sample[T]) look(ctx context.Context) {
 type figures struct {
 	analytics *sample[stint.Analytics]
 	queued    *sample[[]stint.DueGroup]
+	backlogs  *sample[[]stint.Backlog]
 	findings  *sample[[]stint.Finding]
-}
-
-func newFigures(store Store, bounded []string) figures {
-	return figures{
-		analytics: &sample[stint.Analytics]{take: func(ctx context.Context) (stint.Analytics, error) {
-			return store.Analyze(ctx, stint.AnalyticsFilter{})
-		}},
-		queued: &sample[[]stint.DueGroup]{take: func(ctx context.Context) ([]stint.DueGroup, error) {
-			return store.DueBy(ctx, stint.FieldQueue, stint.AnalyticsFilter{}, maxQueues)
-		}},
-		findings: &sample[[]stint.Finding]{take: func(ctx context.Context) ([]stint.Finding, error) {
-			return stint.Diagnose(ctx, store, stint.Examination{Bounded: bounded})
-		}},
-	}
+	rates     *sample[[]stint.Stats] // of the last few minutes
+	kinds     *sample[[]stint.Stats] // of the last day
+	history   *sample[history]
 }
 
 // maxQueues is how many queues pages show.
 const maxQueues = 500
+
+func newFigures(store Store, bounded []string) figures {
+	return figures{
+		analytics: sampled(func(ctx context.Context) (stint.Analytics, error) {
+			return store.Analyze(ctx, stint.AnalyticsFilter{})
+		}),
+		queued: sampled(func(ctx context.Context) ([]stint.DueGroup, error) {
+			return store.DueBy(ctx, stint.FieldQueue, stint.AnalyticsFilter{}, maxQueues)
+		}),
+		backlogs: sampled(func(ctx context.Context) ([]stint.Backlog, error) {
+			x, ok := store.(stint.Examiner)
+			if !ok {
+				return nil, nil
+			}
+			signs, err := x.Examine(ctx, stint.Examination{})
+			return signs.Backlogs, err
+		}),
+		findings: sampled(func(ctx context.Context) ([]stint.Finding, error) {
+			return stint.Diagnose(ctx, store, stint.Examination{Bounded: bounded})
+		}),
+		rates: sampled(func(ctx context.Context) ([]stint.Stats, error) {
+			now, err := view.Now(ctx, store)
+			if err != nil {
+				return nil, err
+			}
+			return store.Stats(ctx, stint.StatsFilter{From: now.Add(-rateSpan), Every: time.Minute})
+		}),
+		kinds: sampled(func(ctx context.Context) ([]stint.Stats, error) {
+			now, err := view.Now(ctx, store)
+			if err != nil {
+				return nil, err
+			}
+			return store.Stats(ctx, stint.StatsFilter{From: now.Add(-day)})
+		}),
+		history: sampled(func(ctx context.Context) (history, error) {
+			now, err := view.Now(ctx, store)
+			if err != nil {
+				return history{}, err
+			}
+			return historyOf(ctx, store, now)
+		}),
+	}
+}
+
+func sampled[T any](take func(ctx context.Context) (T, error)) *sample[T] { return &sample[T]{take: take} }

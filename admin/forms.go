@@ -35,6 +35,11 @@ var forms = []form{
 	{path: "/jobs/selected", do: (*Board).selectedJobs, back: to("/jobs")},
 	{path: "/jobs/bulk", do: (*Board).bulkJobs, back: func(r *http.Request) string { return address("/jobs", choice(r.PostForm).query) }},
 	{path: "/jobs/new", do: (*Board).newJob, back: to("/jobs")},
+	{path: "/queues/{queue}/pause", do: (*Board).pauseQueue, back: to("/queues")},
+	{path: "/queues/{queue}/resume", do: (*Board).resumeQueue, back: to("/queues")},
+	{path: "/schedules/{schedule}/{verb}", do: (*Board).scheduleVerb, back: to("/schedules")},
+	{path: "/engines/{token}/{verb}", do: (*Board).engineVerb, back: to("/engines")},
+	{path: "/leases/{lease}/release", do: (*Board).releaseLease, back: to("/database")},
 }
 
 func to(path string) func(*http.Request) string { return func(*http.Request) string { return path } }
@@ -260,4 +265,16 @@ func inWords(word string) string {
 		return said
 	}
 	return word
+}
+
+// change has the API change something and says whether it was another before.
+func (b *Board) change(r *http.Request, method, path string, body any, done, before string) (flash, error) {
+	var said api.Changed
+	if err := b.call(r.Context(), method, path, body, &said); err != nil {
+		return flash{}, err
+	}
+	if !said.Changed {
+		return flash{OK: true, Text: before}, nil
+	}
+	return flash{OK: true, Text: done}, nil
 }

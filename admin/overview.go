@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"html/template"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
@@ -13,6 +15,7 @@ type overviewPage struct {
 	Figures  Sampled[stint.Analytics]
 	Backlog  Sampled[[]stint.DueGroup]
 	Findings Sampled[[]stint.Finding]
+	History  Sampled[history] `json:"-"` // its last minute is in the figures
 	Engines  []engineRow
 	Empty    bool // nothing was ever enqueued
 }
@@ -26,7 +29,7 @@ type engineRow struct {
 // overview looks at everything.
 func (b *Board) overview(r *http.Request) (any, error) {
 	ctx := r.Context()
-	p := overviewPage{Figures: b.figures.analytics.get(ctx), Backlog: b.figures.queued.get(ctx), Findings: b.figures.findings.get(ctx)}
+	p := overviewPage{Figures: b.figures.analytics.get(ctx), Backlog: b.figures.queued.get(ctx), Findings: b.figures.findings.get(ctx), History: b.figures.history.get(ctx)}
 	var err error
 	if p.Engines, err = b.roster(r); err != nil {
 		return nil, err
@@ -52,6 +55,10 @@ func (b *Board) roster(r *http.Request) ([]engineRow, error) {
 	}
 	return rows, nil
 }
+
+// Hour and Day are the charts of the last hour and the last day.
+func (p overviewPage) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
+func (p overviewPage) Day() []template.HTML  { return p.History.Value.figures(10*time.Minute, day) }
 
 // Attention are the findings that ask for somebody.
 func (p overviewPage) Attention() []stint.Finding {

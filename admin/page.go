@@ -39,6 +39,14 @@ var pages = []page{
 	{path: "/jobs/bulk", name: "bulk", title: "Many jobs", needs: guard.Operator, data: (*Board).bulk},
 	{path: "/jobs/{id}", name: "job", title: "Job", data: (*Board).job},
 	{path: "/jobs/{id}/edit", name: "edit", title: "Edit and retry", needs: guard.Operator, data: (*Board).edit},
+	{path: "/queues", name: "queues", title: "Queues", nav: "Queues", key: "q", data: (*Board).queues},
+	{path: "/kinds", name: "kinds", title: "Kinds", nav: "Kinds", key: "k", data: (*Board).kinds},
+	{path: "/schedules", name: "schedules", title: "Schedules", nav: "Schedules", key: "s", data: (*Board).schedules},
+	{path: "/schedules/{schedule}", name: "schedule", title: "Schedule", data: (*Board).schedule},
+	{path: "/engines", name: "engines", title: "Engines", nav: "Engines", key: "n", data: (*Board).engines},
+	{path: "/engines/{token}", name: "engine", title: "Engine", data: (*Board).engine},
+	{path: "/database", name: "database", title: "Database", nav: "Database", key: "d", data: (*Board).database},
+	{path: "/figures", name: "metrics", title: "Metrics", nav: "Metrics", key: "m", data: (*Board).metrics},
 	{path: "/jobs/new", name: "edit", title: "New job", needs: guard.Operator, data: (*Board).edit},
 }
 

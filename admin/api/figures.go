@@ -68,7 +68,7 @@ func (a *api) dueBy(ctx context.Context, in *struct {
 	if err := field.Check(); err != nil {
 		return nil, &at{"query", stint.Invalid("by", "%v", err)}
 	}
-	if in, _ := field.Path(); in != "" && a.blind(ctx) {
+	if in, _ := field.Path(); in != "" && a.Blind(ctx) {
 		return nil, forbidden(guard.Operator)
 	}
 	return list(a.store.DueBy(ctx, field, f, in.Limit))

@@ -72,7 +72,7 @@ func (a *api) listJobs(ctx context.Context, in *struct {
 }
 
 func (a *api) searchJobs(ctx context.Context, f stint.Filter, text string) (*answer[JobPage], error) {
-	if a.blind(ctx) {
+	if a.Blind(ctx) {
 		return nil, forbidden(guard.Operator)
 	}
 	found, err := view.Search(ctx, a.store, f, text)

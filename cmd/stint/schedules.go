@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 )
 
 func (a *app) schedulesCommand() *cobra.Command {
@@ -43,22 +44,10 @@ func (a *app) listSchedules(schedules []stint.ScheduleInfo) {
 	now := time.Now()
 	t := newTable(a.out, "schedule", "when", "kind", "next", "fired", "state", "declared")
 	for _, s := range schedules {
-		t.AppendRow([]any{visible(s.Name), cut(whenInWords(&s), 60), visible(kindOf(&s)), nextInWords(&s, now), count(s.Fired),
+		t.AppendRow([]any{visible(s.Name), cut(view.WhenInWords(&s), 60), visible(kindOf(&s)), nextInWords(&s, now), count(s.Fired),
 			stateOfSchedule(&s, now), declaredInWords(&s, now)})
 	}
 	t.Render()
-}
-
-// whenInWords says when a schedule fires, with its zone where that matters.
-func whenInWords(s *stint.ScheduleInfo) string {
-	if s.Problem != nil {
-		return visible(s.Stored.Recurrence)
-	}
-	text := s.Recurrence.Words()
-	if _, isInterval := s.Recurrence.Interval(); s.Zone != "UTC" && !isInterval {
-		text += " in " + s.Zone
-	}
-	return visible(text)
 }
 
 func kindOf(s *stint.ScheduleInfo) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/cron"
 )
 
@@ -153,7 +154,7 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 			next = "which never fires: no occurrence is left"
 		}
 	}
-	fmt.Fprintf(a.out, "schedule %s%s: %s, %s\n", visible(s.Name), changed, whenInWords(info), next)
+	fmt.Fprintf(a.out, "schedule %s%s: %s, %s\n", visible(s.Name), changed, view.WhenInWords(info), next)
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (a *app) showSchedule(s *stint.ScheduleInfo, now time.Time) {
 			t.AppendRow([]any{"  " + name, value})
 		}
 	}
-	field("when", whenInWords(s))
+	field("when", view.WhenInWords(s))
 	field("recurrence", visible(s.Stored.Recurrence))
 	field("zone", s.Zone)
 	bound := func(name string, at time.Time) {
