@@ -47,6 +47,7 @@ var pages = []page{
 	{path: "/engines/{token}", name: "engine", title: "Engine", data: (*Board).engine},
 	{path: "/database", name: "database", title: "Database", nav: "Database", key: "d", data: (*Board).database},
 	{path: "/figures", name: "metrics", title: "Metrics", nav: "Metrics", key: "m", data: (*Board).metrics},
+	{path: "/changes", name: "changes", title: "Changes", nav: "Changes", key: "c", needs: guard.Operator, data: (*Board).changes},
 	{path: "/jobs/new", name: "edit", title: "New job", needs: guard.Operator, data: (*Board).edit},
 }
 
