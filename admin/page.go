@@ -114,7 +114,8 @@ func (b *Board) serve(p *page) http.HandlerFunc {
 
 // render writes a page.
 func (b *Board) render(w http.ResponseWriter, r *http.Request, status int, s shown) {
-	s.Who, s.Nav, s.Here = guard.Of(r.Context()), navigation, r.URL.RequestURI()
+	s.Who, s.Here = guard.Of(r.Context()), r.URL.RequestURI()
+	s.Nav = navigation(s.Who.Role)
 	var text bytes.Buffer
 	if err := b.templates[s.name].ExecuteTemplate(&text, "layout.html", s); err != nil {
 		b.config.Log.ErrorContext(r.Context(), "a page could not be made", "page", s.name, "error", err)
@@ -126,15 +127,15 @@ func (b *Board) render(w http.ResponseWriter, r *http.Request, status int, s sho
 	_, _ = w.Write(text.Bytes())
 }
 
-// navigation are the pages that every page leads to.
-var navigation = func() (nav []*page) {
+// navigation are the pages that every page leads to, for a role.
+func navigation(role guard.Role) (nav []*page) {
 	for i := range pages {
-		if pages[i].nav != "" {
+		if pages[i].nav != "" && pages[i].needs <= role {
 			nav = append(nav, &pages[i])
 		}
 	}
 	return nav
-}()
+}
 
 // Link is where a page of the navigation is.
 func (p *page) Link() string { return strings.TrimSuffix(p.path, "{$}") }
