@@ -219,7 +219,7 @@ func (s *site) becomes(id stint.ID, states ...stint.State) *stint.JobInfo {
 // everyPage are the addresses of all pages, as far as they show the same to
 // everybody.
 func everyPage(ids map[string]stint.ID) []string {
-	all := []string{"/", "/jobs", "/jobs?state=failed&kind=bad", "/jobs?error=failed", "/queues", "/kinds", "/schedules", "/engines", "/database", "/figures"}
+	all := []string{"/", "/jobs", "/jobs?state=failed&kind=bad", "/jobs?error=failed", "/queues", "/kinds", "/errors", "/errors?kind=bad&hours=1.5", "/schedules", "/engines", "/database", "/figures"}
 	for _, id := range ids {
 		all = append(all, "/jobs/"+id.String())
 	}
@@ -273,7 +273,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	s.knock()
 	for path, want := range map[string]int{
 		"/nowhere": 404, "/jobs/99": 404, "/jobs/x": 404, "/jobs/-1": 404, "/jobs/99/edit": 404, "/schedules/none": 404, "/engines/7": 404, "/engines/x": 404,
-		"/jobs/bulk?verb=burn": 404, "/jobs?state=odd": 422, "/jobs?before=x": 422, "/jobs?longer=x": 422, "/changes?before=x": 400, "/assets/": 404, "/assets/0/none.css": 404,
+		"/jobs/bulk?verb=burn": 404, "/jobs?state=odd": 422, "/jobs?before=x": 422, "/jobs?longer=x": 422, "/changes?before=x": 400, "/errors?hours=x": 400, "/assets/": 404, "/assets/0/none.css": 404,
 		"/jobs/bulk?verb=cancel&attempts=x": 422,
 	} {
 		if status, text := s.get(path); status != want {

@@ -82,6 +82,7 @@ type figures struct {
 	rates     *sample[[]stint.Stats] // of the last few minutes
 	kinds     *sample[[]stint.Stats] // of the last day
 	history   *sample[history]
+	errors    *sample[stint.ErrorReport]
 }
 
 // maxQueues is how many queues pages show.
@@ -119,6 +120,9 @@ func newFigures(store Store, bounded []string) figures {
 				return nil, err
 			}
 			return store.Stats(ctx, stint.StatsFilter{From: now.Add(-day)})
+		}),
+		errors: sampled(func(ctx context.Context) (stint.ErrorReport, error) {
+			return store.Errors(ctx, stint.ErrorFilter{})
 		}),
 		history: sampled(func(ctx context.Context) (history, error) {
 			now, err := view.Now(ctx, store)
