@@ -35,6 +35,7 @@ func (a *app) benchCommand() *cobra.Command {
 		a.benchSingleCommand(),
 		a.benchMixCommand(),
 		a.benchLimitCommand(),
+		a.benchPagesCommand(),
 	)
 }
 

@@ -266,12 +266,12 @@ func (m *mix) produce(ctx context.Context, client *stint.Client, full func()) er
 	return nil
 }
 
-func (m *mix) quantiles(r *MixResult) {
+func (m *mix) QuantilesOf(r *MixResult) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for priority, waits := range m.waits {
-		r.Start = append(r.Start, PriorityQuantiles{priority, CountedQuantiles{len(waits), quantiles(waits)}})
+		r.Start = append(r.Start, PriorityQuantiles{priority, CountedQuantiles{len(waits), QuantilesOf(waits)}})
 	}
 	slices.SortFunc(r.Start, func(a, b PriorityQuantiles) int { return cmp.Compare(a.Priority, b.Priority) })
-	r.Lateness = CountedQuantiles{len(m.late), quantiles(m.late)}
+	r.Lateness = CountedQuantiles{len(m.late), QuantilesOf(m.late)}
 }
