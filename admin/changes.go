@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"html/template"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 type changesPage struct {
 	Filter  url.Values // by, operation, subject, before: what of them is not empty
 	Changes []stint.Change
-	Next    string // query of the next page
+	Next    template.URL // query of the next page
 }
 
 // Get is the value of a parameter.
@@ -45,7 +46,7 @@ func (b *Board) changes(r *http.Request) (any, error) {
 			next[name] = values
 		}
 		next.Set("before", strconv.FormatInt(p.Changes[n-1].ID, 10))
-		p.Next = next.Encode()
+		p.Next = template.URL(next.Encode())
 	}
 	return p, nil
 }

@@ -25,7 +25,7 @@ const (
 // seconds, and so seldom that it takes at most a fiftieth of the time.
 func (b *Board) events(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
-	if err != nil || !isLocal(target.Path) {
+	if err != nil || target.Scheme != "" || target.Host != "" || !isLocal(target.Path) {
 		http.Error(w, "the page is none of this server", http.StatusBadRequest)
 		return
 	}

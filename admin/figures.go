@@ -134,4 +134,6 @@ func newFigures(store Store, bounded []string) figures {
 	}
 }
 
-func sampled[T any](take func(ctx context.Context) (T, error)) *sample[T] { return &sample[T]{take: take} }
+func sampled[T any](take func(ctx context.Context) (T, error)) *sample[T] {
+	return &sample[T]{take: take}
+}

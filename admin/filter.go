@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"html/template"
 	"net/url"
 	"strconv"
 	"strings"
@@ -83,23 +84,26 @@ func (c chosen) More() bool {
 }
 
 // With is the query with one more parameter, in place of what it had of that name.
-func (c chosen) With(name, value string) string {
+func (c chosen) With(name, value string) template.URL {
 	q := url.Values{}
 	for n, v := range c.query {
 		q[n] = v
 	}
 	q.Set(name, value)
-	return q.Encode()
+	return template.URL(q.Encode())
 }
 
 // Query are the parameters.
 func (c chosen) Query() url.Values { return c.query }
 
 // Encode is the query.
-func (c chosen) Encode() string { return c.query.Encode() }
+func (c chosen) Encode() template.URL { return template.URL(c.query.Encode()) }
 
 // Part is one condition, for people, and the query without it.
-type Part struct{ Label, Value, Without string }
+type Part struct {
+	Label, Value string
+	Without      template.URL
+}
 
 // Parts are the conditions.
 func (c chosen) Parts() []Part {
@@ -112,7 +116,7 @@ func (c chosen) Parts() []Part {
 					rest[n] = v
 				}
 			}
-			parts = append(parts, Part{f.Label, strings.Join(values, " or "), rest.Encode()})
+			parts = append(parts, Part{f.Label, strings.Join(values, " or "), template.URL(rest.Encode())})
 		}
 	}
 	return parts

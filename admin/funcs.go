@@ -30,29 +30,33 @@ var assetsHash = func() string {
 // functions are those of the templates. Path is where the dashboard is mounted.
 func functions(path string) template.FuncMap {
 	return template.FuncMap{
-		"link":     func(to string) string { return path + to },
-		"asset":    func(name string) string { return path + "/assets/" + assetsHash + "/" + name },
-		"segment":  segment,
-		"rows":     func(jobs []stint.JobInfo, crew view.Crew, now time.Time, tick bool) jobList { return jobList{jobs, crew, now, tick} },
-		"outcome":  view.Outcome,
-		"ranOn":    view.RanOn,
-		"never":    view.NeverTaken,
-		"when":     view.WhenInWords,
-		"lines":    lines,
-		"query":    query,
-		"moment":   moment,
-		"ago":      words.Ago,
-		"took":     words.Took,
-		"rough":    words.Rough,
-		"count":    count,
-		"counted":  counted,
-		"listed":   words.Listed,
-		"visible":  words.Visible,
-		"json":     marked,
-		"sub":      func(a, b time.Time) time.Duration { return max(0, a.Sub(b)) },
-		"id":       func(id stint.ID) string { return id.String() },
-		"outcomes": func() []string { return []string{"completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired"} },
-		"states":   func() []stint.State { return stint.States },
+		"link":    func(to string) string { return path + to },
+		"asset":   func(name string) string { return path + "/assets/" + assetsHash + "/" + name },
+		"segment": segment,
+		"rows": func(jobs []stint.JobInfo, crew view.Crew, now time.Time, tick bool) jobList {
+			return jobList{jobs, crew, now, tick}
+		},
+		"outcome": view.Outcome,
+		"ranOn":   view.RanOn,
+		"never":   view.NeverTaken,
+		"when":    view.WhenInWords,
+		"lines":   lines,
+		"query":   query,
+		"moment":  moment,
+		"ago":     words.Ago,
+		"took":    words.Took,
+		"rough":   words.Rough,
+		"count":   count,
+		"counted": counted,
+		"listed":  words.Listed,
+		"visible": words.Visible,
+		"json":    marked,
+		"sub":     func(a, b time.Time) time.Duration { return max(0, a.Sub(b)) },
+		"id":      func(id stint.ID) string { return id.String() },
+		"outcomes": func() []string {
+			return []string{"completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired"}
+		},
+		"states": func() []stint.State { return stint.States },
 	}
 }
 
@@ -65,8 +69,8 @@ type jobList struct {
 }
 
 // query makes a query of names and values in turn; those without a value are left
-// out.
-func query(pairs ...any) (string, error) {
+// out. What it returns is escaped for a URL, and templates leave it so.
+func query(pairs ...any) (template.URL, error) {
 	if len(pairs)%2 != 0 {
 		return "", fmt.Errorf("a query has a value for each name")
 	}
@@ -76,7 +80,7 @@ func query(pairs ...any) (string, error) {
 			q.Set(fmt.Sprint(pairs[i]), value)
 		}
 	}
-	return q.Encode(), nil
+	return template.URL(q.Encode()), nil
 }
 
 // moment is an instant for a <time>, to the microsecond that stores keep.

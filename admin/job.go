@@ -13,7 +13,7 @@ import (
 // jobPage is a job with all that is known of it.
 type jobPage struct {
 	view.Job
-	Crew     view.Crew `json:"-"` // whose beats are no news
+	Crew     view.Crew       `json:"-"` // whose beats are no news
 	Attempts []attempt       // the last one first
 	Related  []stint.JobInfo // that come from each other, without this one
 }

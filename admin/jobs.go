@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,10 +21,10 @@ type jobsPage struct {
 	Crew   view.Crew `json:"-"` // whose beats are no news
 	Kinds  []string
 	Queues []string
-	Next   string // query of the next page
-	Before string // what this page is before
-	Looked int    // how many jobs were looked at for the text
-	Cut    bool   // and whether there may be more
+	Next   template.URL // query of the next page
+	Before string       // what this page is before
+	Looked int          // how many jobs were looked at for the text
+	Cut    bool         // and whether there may be more
 }
 
 const jobsOnPage = 50
@@ -50,7 +51,7 @@ func (b *Board) jobs(r *http.Request) (any, error) {
 	if page.Next != 0 {
 		p.Next = p.Filter.With("before", page.Next.String())
 		if p.Text != "" {
-			p.Next += "&" + url.Values{"text": {p.Text}}.Encode()
+			p.Next += template.URL("&" + url.Values{"text": {p.Text}}.Encode())
 		}
 	}
 	var err error

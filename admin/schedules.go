@@ -70,4 +70,3 @@ func (b *Board) scheduleVerb(r *http.Request) (flash, error) {
 	}
 	return flash{}, errNowhere
 }
-

@@ -266,7 +266,7 @@ func (m *mix) produce(ctx context.Context, client *stint.Client, full func()) er
 	return nil
 }
 
-func (m *mix) QuantilesOf(r *MixResult) {
+func (m *mix) quantiles(r *MixResult) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for priority, waits := range m.waits {
