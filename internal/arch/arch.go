@@ -9,7 +9,7 @@
 //	rank 2   engine  postgres  sqlite  storetest  admin/guard  observe  observe/*  shelljob  httpjob  stepjob
 //	rank 1   stint  internal/check  internal/words
 //	rank 0   retry  cron  internal/pgtest  internal/pgload  internal/sqliteload  internal/arch  internal/contest  internal/model  internal/mutants  internal/pages  internal/schemapage  internal/steps
-//	rank -1  internal/duration  internal/named
+//	rank -1  internal/duration  internal/named  internal/sample
 //
 // So packages of the same rank know nothing of each other: client, engine and dashboard meet in the store, which is
 // what makes one process and a fleet the same program. Test files are not checked and may look sideways.

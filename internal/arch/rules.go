@@ -54,6 +54,7 @@ var ranks = map[string]int{
 
 	"internal/duration": -1,
 	"internal/named":    -1,
+	"internal/sample":   -1,
 }
 
 // owners are packages that may import one package of their own rank, because they are a part of it.
