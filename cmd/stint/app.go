@@ -24,6 +24,7 @@ type app struct {
 	origins map[string]origin // of flags that have not their default
 
 	schedules []fileSchedule // of the file
+	admission admission      // of the file, to the dashboard
 
 	db      databaseFlags
 	log     *slog.Logger // of an engine; others have none
@@ -106,9 +107,13 @@ func lists[T any](a *app, cmd *cobra.Command, find func(*database, context.Conte
 	}))
 }
 
+// groupMark is on commands that only hold others.
+const groupMark = "stint_group"
+
 // group is a command that only holds others.
 func (a *app) group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = 2
+	cmd.Annotations = map[string]string{groupMark: "yes"}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -36,20 +37,43 @@ func TestMain(m *testing.M) {
 	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask, "child": child})
 }
 
-// ask prints the status and the body that a URL answers with: ask URL [METHOD].
+// ask prints the status and the body that a URL answers with: ask URL [METHOD [BODY
+// [HEADER]...]]. Cookies are kept from one answer to the next request.
 func ask() {
-	method := http.MethodGet
-	if len(os.Args) > 2 {
-		method = os.Args[2]
-	}
-	r, err := http.NewRequest(method, os.Args[1], nil)
-	if err == nil {
-		var answer *http.Response
-		if answer, err = http.DefaultClient.Do(r); err == nil {
-			fmt.Print(answer.StatusCode, " ")
-			_, err = io.Copy(os.Stdout, answer.Body)
+	err := func() error {
+		method, body, headers := http.MethodGet, "", []string(nil)
+		if len(os.Args) > 2 {
+			method = os.Args[2]
 		}
-	}
+		if len(os.Args) > 3 {
+			body, headers = os.Args[3], os.Args[4:]
+		}
+		r, err := http.NewRequest(method, os.Args[1], strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		for _, header := range headers {
+			name, value, _ := strings.Cut(header, ": ")
+			if r.Header.Set(name, value); name == "Host" {
+				r.Host = value
+			}
+		}
+		if body != "" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		cookies, err := cookiejar.New(nil)
+		if err != nil {
+			return err
+		}
+		answer, err := (&http.Client{Jar: cookies}).Do(r)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		fmt.Print(answer.StatusCode, " ")
+		_, err = io.Copy(os.Stdout, answer.Body)
+		return err
+	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -128,7 +152,9 @@ func program() {
 //	sql DATABASE STATEMENT   run SQL on a database of either kind; stdout is what was printed last
 //	server [stop|start]      put the URL of a server of its own into $PG; stop it, start it again
 //	port NAME                put a port that nobody listens at into $NAME
-//	ask URL [METHOD]         a program: print the status and the body of the answer
+//	ask URL [METHOD [BODY [HEADER]...]]   a program: print the status and the body of the answer
+//	link FILE                wait until the link of a dashboard stands in a file; put it into $LINK, its address into
+//	                         $BOARD and its token into $TOKEN
 //	child NAME stint …       a program: run, with the process id in NAME.pid and what it
 //	                         prints in NAME.out and NAME.err, and print how it ended
 //
@@ -159,7 +185,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "bad": bad, "unprivileged": unprivileged, "until": until, "id": id, "repeat": repeat, "signal": sendSignal,
-			"database": newDatabase, "sql": statement, "server": ownServer, "port": freePort,
+			"database": newDatabase, "sql": statement, "server": ownServer, "port": freePort, "link": findLink,
 		},
 	})
 }
@@ -265,6 +291,22 @@ func freePort(ts *testscript.TestScript, _ bool, args []string) {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	ts.Check(errors.Join(err, l.Close()))
 	ts.Setenv(args[0], port)
+}
+
+var linkPattern = regexp.MustCompile(`(https?://\S+/)(?:\?token=(\w+))?\n`)
+
+// findLink waits for what a dashboard prints.
+func findLink(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		text, _ := os.ReadFile(ts.MkAbs(args[0])) // which may not be there yet
+		if found := linkPattern.FindSubmatch(text); found != nil {
+			ts.Setenv("LINK", strings.TrimSpace(string(found[0])))
+			ts.Setenv("BOARD", strings.TrimSuffix(string(found[1]), "/"))
+			ts.Setenv("TOKEN", string(found[2]))
+			return
+		}
+	}
+	ts.Fatalf("there was never a link in %s", args[0])
 }
 
 // newDatabase gives a script a database of its own. $ADDR, $DBUSER and $DBPASS

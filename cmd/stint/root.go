@@ -41,6 +41,7 @@ func (a *app) rootCommand() *cobra.Command {
 	},
 		a.upCommand(),
 		a.workCommand(),
+		a.dashboardCommand(),
 		a.enqueueCommand(),
 		a.shCommand(),
 		a.httpCommand(),
@@ -61,7 +62,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	// A command that only holds others can be run, to find misspelt names, but
 	// that is no use of it.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", `{{if and .Runnable (not (index .Annotations "`+groupMark+`"))}}`, 1))
 	root.SetVersionTemplate("stint {{.Version}}\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)

@@ -10,21 +10,32 @@ import (
 )
 
 const upLong = `Up is the quickest start: an engine on the local file stint.db, which it creates,
-with the built-in kinds on and a log line for each job. It takes the same flags
-as work, and stops in the same way: Ctrl-C lets what runs finish.`
+with the built-in kinds on and a log line for each job, and the dashboard at the link
+that it prints. It takes the same flags as work, and stops in the same way: Ctrl-C
+lets what runs finish.
+
+On this machine everybody may look at the dashboard; whoever has the link may do
+everything. See stint dashboard --help.`
 
 const upExample = `  stint up
+  stint up --demo                and in another terminal: stint demo
   stint up --db /var/lib/stint/jobs.db --slots 2`
 
 const upNext = `
 In a second terminal, in the same directory:
 
-  stint sh%[1]s -- echo hello
+%[2]s  stint sh%[1]s -- echo hello
   stint jobs list%[1]s
   stint jobs show ID%[1]s
 
 Ctrl-C stops it when what runs has finished.
 
+`
+
+const upLink = `
+The dashboard is at
+
+  %s
 `
 
 func (a *app) upCommand() *cobra.Command {
@@ -37,6 +48,7 @@ func (a *app) upCommand() *cobra.Command {
 		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		created := a.db.absent()
+		flags.board.byDefault()
 		return a.work(ctx, &flags, slog.LevelInfo, func(w *worker) {
 			verb := "Working on"
 			if created {
@@ -47,7 +59,14 @@ func (a *app) upCommand() *cobra.Command {
 				kinds = append(slices.Clone(kinds), "demo.*")
 			}
 			fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), listed(kinds))
-			fmt.Fprintf(a.out, upNext, a.sameDatabase())
+			if w.board != nil {
+				fmt.Fprintf(a.out, upLink, w.board.link())
+			}
+			first := ""
+			if w.demo {
+				first = "  stint demo" + a.sameDatabase() + "\n"
+			}
+			fmt.Fprintf(a.out, upNext, a.sameDatabase(), first)
 		})
 	})
 	flags.add(cmd.Flags())
