@@ -4,13 +4,18 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,4 +166,34 @@ func TestACertificateIsReadAgainWhenItsFileChanges(t *testing.T) {
 	certificate(t, file, "three")
 	later(3)
 	shows("when it was written", "three")
+}
+
+func TestBeforeTheDatabaseIsThereOnlyProbesAreAnswered(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs.pem")
+	certificate(t, file, "localhost")
+	a := &app{env: func(string) string { return "" }}
+	d, err := a.listenDashboard(&dashboardFlags{address: "127.0.0.1:0", path: "/stint", certFile: file}, newVitals(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	if !strings.HasPrefix(d.link(), "https://127.0.0.1:") || !strings.Contains(d.link(), "/stint/?token=") {
+		t.Errorf("the link is %s", d.link())
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	t.Cleanup(client.CloseIdleConnections)
+	for path, want := range map[string]string{
+		"healthz": `200 {"status":"ok"}`, "readyz": `503 {"status":"unready","condition":"database","problem":"it was not reached yet"}`,
+		"": "503 the database was not reached yet", "jobs": "503 the database was not reached yet",
+	} {
+		answer, err := client.Get(d.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if got := fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(body))); err != nil || got != want {
+			t.Errorf("%s answers %s, %v; want %s", path, got, err, want)
+		}
+	}
 }

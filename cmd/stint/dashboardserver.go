@@ -36,6 +36,8 @@ type dashboardServer struct {
 	readOnly bool
 	url      string // where people find it
 	fresh    string // the secret of its link; empty if they have it, or there is none
+	address  net.Addr
+	inClear  bool // others can read what is sent
 
 	closing context.Context // ends when live pages are to end
 }
@@ -71,7 +73,11 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	if err != nil {
 		return nil, notServed("the dashboard", string(f.address), "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
 	}
-	d := &dashboardServer{config: config, vitals: v, readOnly: f.readOnly, fresh: fresh, url: f.url(l.Addr())}
+	host, _, _ := net.SplitHostPort(string(f.address))
+	d := &dashboardServer{
+		config: config, vitals: v, readOnly: f.readOnly, fresh: fresh, url: f.url(l.Addr()),
+		address: l.Addr(), inClear: pair == nil && !isLoopback(host),
+	}
 	closing, end := context.WithCancel(context.Background())
 	d.closing = closing
 	d.config.Log, d.config.Guard.OnRefused = log, (&refusals{log: log}).on
@@ -87,10 +93,6 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 		l = tls.NewListener(l, &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	}
 	go func() { _ = d.server.Serve(l) }() // until it is closed
-	log.Info("serving the dashboard", "address", l.Addr().String(), "tls", pair != nil)
-	if host, _, _ := net.SplitHostPort(string(f.address)); pair == nil && !isLoopback(host) {
-		log.Warn("the dashboard is served in clear: who is between can read passwords and tokens; give it a certificate, or a proxy that has one")
-	}
 	return d, nil
 }
 
@@ -155,6 +157,10 @@ func (d *dashboardServer) open(store roles, health probes.Engine) error {
 		return err
 	}
 	d.board.Store(board)
+	c.Log.Info("serving the dashboard", "address", d.address.String())
+	if d.inClear {
+		c.Log.Warn("the dashboard is served in clear: who is between can read passwords and tokens; give it a certificate, or a proxy that has one")
+	}
 	return nil
 }
 
