@@ -85,7 +85,7 @@ func TestWhatBecomesOfAJobOfTheShopFollowsFromItsArguments(t *testing.T) {
 				if err := json.Unmarshal([]byte(args), &decoded); err != nil {
 					t.Fatal(err)
 				}
-				dice, err := diceOf(k.name, decoded)
+				dice, err := diceOf(k.name, decoded, 0)
 				if err != nil {
 					t.Fatal(err)
 				}

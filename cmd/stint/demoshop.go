@@ -14,8 +14,8 @@ import (
 )
 
 // shopKind is a kind of the lively load: what the jobs of a shop would be, on a
-// mixed day. What a job of it does follows from its kind and its arguments alone,
-// so that it has the same fate wherever it runs.
+// mixed day. What a job of it does follows from its kind, its arguments and, if a
+// schedule made it, its number, so that it has the same fate wherever it runs.
 type shopKind struct {
 	name     string
 	queue    string
@@ -102,7 +102,7 @@ func (k shopKind) run(ctx context.Context, job *stint.Job) (json.RawMessage, err
 	if err := json.Unmarshal(job.Args, &args); err != nil {
 		return nil, stint.NoRetry(err)
 	}
-	dice, err := diceOf(job.Kind, args)
+	dice, err := diceOf(job.Kind, args, job.Provenance.Nth)
 	if err != nil {
 		return nil, stint.NoRetry(err)
 	}
@@ -144,14 +144,14 @@ func (k shopKind) trouble(dice *rand.Rand, attempt int) error {
 	return nil
 }
 
-// diceOf are thrown alike for the same kind and arguments, however a store has
-// written them.
-func diceOf(kind string, args any) (*rand.Rand, error) {
+// diceOf are thrown alike for the same kind, arguments and number, however a store
+// has written them.
+func diceOf(kind string, args any, nth int64) (*rand.Rand, error) {
 	text, err := json.Marshal(args)
 	if err != nil {
 		return nil, err
 	}
 	sum := fnv.New64a()
-	fmt.Fprintf(sum, "%s %s", kind, text)
+	fmt.Fprintf(sum, "%s %s %d", kind, text, nth)
 	return rand.New(rand.NewPCG(sum.Sum64(), 0)), nil
 }
