@@ -82,8 +82,9 @@ type Config struct {
 type api struct {
 	huma.API
 	Config
-	store  Store
-	client *stint.Client
+	store    Store
+	client   *stint.Client
+	problems *huma.Response
 }
 
 // by names who asks, for what is kept of changes.
@@ -112,9 +113,13 @@ func New(store Store, c Config) *Handler {
 	schemas := a.OpenAPI().Components.Schemas
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.Token](), reflect.TypeFor[string]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.ScheduleInfo](), reflect.TypeFor[Schedule]())
-	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor} {
+	a.problems = &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{
+		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")},
+	}}
+	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor, a.clock} {
 		part()
 	}
+	delete(schemas.Map(), "ErrorModel") // the library's own, which a problem has all of
 	for _, schema := range schemas.Map() {
 		neverNull(schema)
 	}
@@ -143,6 +148,7 @@ func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I
 		OperationID: op.id, Method: op.method, Path: Prefix + op.path, Summary: op.summary,
 		Description: strings.TrimSpace(op.description + "\n\nFor the role " + op.needs.String() + "."),
 		Tags:        []string{op.tag}, DefaultStatus: op.status, MaxBodyBytes: maxBody,
+		Responses: map[string]*huma.Response{"default": a.problems},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		if guard.Of(ctx).Role < op.needs {
 			return nil, forbidden(op.needs)

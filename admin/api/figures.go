@@ -58,7 +58,7 @@ func (a *api) analyze(ctx context.Context, in *AnalyticsFilter) (*answer[stint.A
 func (a *api) dueBy(ctx context.Context, in *struct {
 	AnalyticsFilter
 	By    string `query:"by" required:"true" maxLength:"1000" doc:"queue, kind, priority, urn, source, tag, correlation, or a path into the JSON: args.customer, metadata.region.code"`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
 }) (*answer[[]stint.DueGroup], error) {
 	f, err := in.filter()
 	if err != nil {

@@ -36,3 +36,17 @@ func ScheduleOf(ctx context.Context, store Store, name string) (Schedule, error)
 	times, problem := stint.NewPlanner(nil).Upcoming(info, shownUpcoming)
 	return Schedule{info, append([]time.Time{}, times...), append([]stint.JobInfo{}, jobs...), problem}, nil // [] rather than null
 }
+
+// ResumeSchedule lets a schedule fire again, as [stint.ScheduleKeeper] does, and finds
+// when it does next, as far as this program can; engines find the others.
+func ResumeSchedule(ctx context.Context, store interface {
+	stint.ScheduleKeeper
+	stint.Scheduler
+}, name string) (bool, error) {
+	changed, err := store.ResumeSchedule(ctx, name)
+	if err != nil || !changed {
+		return false, err
+	}
+	_, _ = store.FireSchedules(ctx, stint.Firing{Limit: 1000, OnlyNew: true}, stint.NewPlanner(nil).Plan)
+	return true, nil
+}
