@@ -4,7 +4,7 @@
 //
 //	rank 5   cmd/stint  examples/*
 //	rank 4   admin
-//	rank 3   admin/api  stinttest  internal/load  internal/sim  internal/chaos
+//	rank 3   admin/api  admin/remote  stinttest  internal/load  internal/sim  internal/chaos
 //	rank 2   engine  postgres  sqlite  storetest  admin/guard  admin/view  observe  observe/*  shelljob  httpjob  stepjob
 //	rank 1   stint  internal/check
 //	rank 0   retry  cron  internal/pgtest  internal/pgload  internal/sqliteload  internal/arch  internal/contest  internal/model  internal/mutants  internal/pages  internal/schemapage  internal/steps

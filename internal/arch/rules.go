@@ -16,6 +16,7 @@ var ranks = map[string]int{
 	"admin": 4,
 
 	"admin/api":      3,
+	"admin/remote":   3,
 	"stinttest":      3,
 	"internal/load":  3,
 	"internal/sim":   3,
@@ -57,6 +58,7 @@ var ranks = map[string]int{
 // owners are packages that may import one package of their own rank, because they are a part of it.
 var owners = map[string]string{
 	"internal/pgtest/fetch": "internal/pgtest",
+	"admin/remote":          "admin/api",
 }
 
 // forTests are the packages that exist for tests. They may import what only tests need, and no program may import them.

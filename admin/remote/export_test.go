@@ -1,0 +1,4 @@
+package remote
+
+// The tests of this package need not read much.
+func init() { maxAnswer = 4 << 20 }
