@@ -26,12 +26,16 @@ type Error struct {
 	problem *api.Problem
 }
 
-// Error is what the server says, or else the status.
+// Error is what the API says, as a store would; of other answers it begins with the
+// status.
 func (e *Error) Error() string {
-	if e.Location != "" {
+	switch {
+	case e.Location != "":
 		return "the server sends this on to " + e.Location
+	case e.problem != nil:
+		return e.Detail
 	}
-	return cmp.Or(e.Detail, fmt.Sprintf("the server answers %d %s", e.Status, http.StatusText(e.Status)))
+	return strings.TrimSuffix(fmt.Sprintf("the server answers %d %s: %s", e.Status, http.StatusText(e.Status), e.Detail), ": ")
 }
 
 // Unwrap is the error of a store that this stands for; nil for others.

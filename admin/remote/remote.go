@@ -96,7 +96,7 @@ func parse(address string) (*url.URL, error) {
 	case address == "":
 		return nil, stint.Invalid("server", "it is empty")
 	case err != nil:
-		return nil, stint.Invalid("server", "it is not a URL")
+		return nil, stint.Invalid("server", "it is not a URL, such as https://jobs.example.com")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, stint.Invalid("server", "it does not begin with https:// or http://")
 	case u.Hostname() == "":

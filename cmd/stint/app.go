@@ -26,6 +26,7 @@ type app struct {
 	schedules []fileSchedule // of the file
 
 	db      databaseFlags
+	server  serverFlags
 	log     *slog.Logger // of an engine; others have none
 	json    bool
 	started bool // a command began: what fails from here on is not its use
@@ -72,10 +73,20 @@ func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
 			return err
 		}
 		a.db.schemaGiven = cmd.Flags().Changed("schema")
+		if err := a.choosePlace(cmd); err != nil {
+			return err
+		}
 		a.started = true
 		return do(context.Background(), cmd, args)
 	}
 	return cmd
+}
+
+// onDatabase is does for a command that works on a database itself, which a server
+// does not let anybody do.
+func (a *app) onDatabase(cmd *cobra.Command, do action) *cobra.Command {
+	cmd.Annotations = map[string]string{databaseMark: "true"}
+	return a.does(cmd, do)
 }
 
 // withJSON offers --json.

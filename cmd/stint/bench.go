@@ -57,7 +57,7 @@ func (a *app) clearGround(ctx context.Context) (*ground, error) {
 	g := &ground{app: a, flags: a.db}
 	if a.db.isPostgres() {
 		g.flags.schema = name
-		g.remove = func() error { return g.Uninstall(context.WithoutCancel(ctx)) }
+		g.remove = func() error { return g.roles.Uninstall(context.WithoutCancel(ctx)) }
 	} else {
 		// A directory, since SQLite keeps files beside the database. It must
 		// be on the disk that is asked about.

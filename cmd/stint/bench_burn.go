@@ -36,7 +36,7 @@ type burnFlags struct {
 
 func (a *app) benchBurnCommand() *cobra.Command {
 	var f burnFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "burn",
 		Short:   "Measure how many jobs per second can be enqueued and worked",
 		Long:    benchBurnLong,

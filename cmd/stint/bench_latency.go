@@ -32,7 +32,7 @@ type latencyReport struct {
 
 func (a *app) benchLatencyCommand() *cobra.Command {
 	var o load.LatencyOptions
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "latency",
 		Short:   "Measure how long an idle engine takes to start a job",
 		Long:    benchLatencyLong,

@@ -27,7 +27,7 @@ type limitReport struct {
 
 func (a *app) benchLimitCommand() *cobra.Command {
 	var n, batch, producers int
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "limit",
 		Short:   "Measure what the database could do at most, by hand",
 		Long:    benchLimitLong,

@@ -50,7 +50,7 @@ type mixFlags struct {
 
 func (a *app) benchMixCommand() *cobra.Command {
 	f := mixFlags{work: pollValue{from: time.Millisecond, to: 50 * time.Millisecond}, args: sizesValue{100, 4096}}
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "mix",
 		Short:   "Measure jobs as programs have them, and check that each ended",
 		Long:    benchMixLong,

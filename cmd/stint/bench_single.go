@@ -28,7 +28,7 @@ type singleReport struct {
 
 func (a *app) benchSingleCommand() *cobra.Command {
 	var o load.SingleOptions
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "single",
 		Short:   "Measure enqueues of one job for each transaction",
 		Long:    benchSingleLong,

@@ -35,7 +35,7 @@ type steadyFlags struct {
 
 func (a *app) benchSteadyCommand() *cobra.Command {
 	var f steadyFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "steady",
 		Short:   "Measure whether the speed lasts while jobs keep coming",
 		Long:    benchSteadyLong,

@@ -63,7 +63,7 @@ type shownSetting struct {
 
 func (a *app) configCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "config",
 		Short:   "Print the settings, and where each comes from",
 		Long:    configLong,

@@ -64,19 +64,22 @@ func (a *app) demoCommand() *cobra.Command {
 	return cmd
 }
 
+// demoBatch is how many jobs are enqueued at a time: as many as a server takes.
+const demoBatch = 10_000
+
 // demo enqueues jobs and says what they are.
 func (a *app) demo(ctx context.Context, jobs []stint.NewJob, force bool) error {
 	how := creating
-	if a.db.isPostgres() && !force {
+	if a.shared() && !force {
 		how = looking
 	}
-	created := a.db.absent()
+	created := a.absent()
 	db, err := a.open(ctx, how)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if a.db.isPostgres() && !force {
+	if a.shared() && !force {
 		known, err := db.Kinds(ctx)
 		if err != nil {
 			return err
@@ -85,8 +88,10 @@ func (a *app) demo(ctx context.Context, jobs []stint.NewJob, force bool) error {
 			return withHint(err, "engines know the demo kinds when they are started by: stint work --demo (or give --force)")
 		}
 	}
-	if _, err := stint.NewClient(db).EnqueueMany(ctx, jobs); err != nil {
-		return err
+	for some := range slices.Chunk(jobs, demoBatch) {
+		if _, err := stint.NewClient(db).EnqueueMany(ctx, some); err != nil {
+			return err
+		}
 	}
 	if created {
 		a.note("created %s", a.db.url)
@@ -110,7 +115,7 @@ func (a *app) demo(ctx context.Context, jobs []stint.NewJob, force bool) error {
 		return err
 	}
 	if !slices.ContainsFunc(engines, func(e stint.EngineInfo) bool { return e.Performs(jobs[0].Kind) }) {
-		a.note("no engine is running that performs them: start one with stint work --demo%s", a.sameDatabase())
+		a.note("no engine is running that performs them: %s", a.startOne("stint work --demo"))
 	}
 	return nil
 }

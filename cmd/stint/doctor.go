@@ -48,7 +48,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return err
 		}
 		defer db.Close()
-		findings, err := stint.Diagnose(ctx, db.roles, stint.Examination{Deep: deep, Bounded: boundedKinds()})
+		findings, err := db.Diagnose(ctx, deep)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (a *app) showFindings(findings []stint.Finding) {
 		fmt.Fprintf(a.out, "    mend: %s\n\n", visible(f.Remedy))
 	}
 	if numbers[stint.SeverityProblem]+numbers[stint.SeverityWarning] == 0 {
-		fmt.Fprintf(a.out, "nothing is wrong with %s\n", a.db.place())
+		fmt.Fprintf(a.out, "nothing is wrong with %s\n", a.place())
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
-	"github.com/stint-go/stint/engine"
 )
 
 func (a *app) enginesCommand() *cobra.Command {
@@ -112,7 +111,7 @@ func (a *app) enginesBuryCommand() *cobra.Command {
 		Args:  arguments(1, "TOKEN|INSTANCE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachEngine(ctx, changing, args, func(db *database, e stint.EngineInfo) error {
-			n, err := engine.Bury(ctx, db.roles, e.Token, "buried by hand")
+			n, err := db.Bury(ctx, e.Token, "")
 			if errors.Is(err, stint.ErrBurialBlocked) {
 				return withHint(err, "a write of the engine is under way; try again")
 			} else if err != nil {

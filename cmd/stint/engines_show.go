@@ -26,7 +26,7 @@ func (a *app) enginesShowCommand() *cobra.Command {
 		Args:  arguments(1, "TOKEN|INSTANCE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachEngine(ctx, looking, args, func(db *database, e stint.EngineInfo) error {
-			shown, err := view.HeldBy(ctx, db, e)
+			shown, err := db.ShowEngine(ctx, e.Token)
 			if err != nil {
 				return err
 			}

@@ -36,21 +36,16 @@ ended and what it left. --json prints one object with a list of executions.`,
 			return err
 		}
 		defer db.Close()
-		job, err := db.Job(ctx, id)
+		shown, err := db.ShowJob(ctx, id)
 		if err != nil {
 			return err
 		}
-		engines, err := view.CrewFor(ctx, db, *job)
-		if err != nil {
-			return err
-		}
-		runner, err := view.RunnerOf(ctx, db, engines, job)
-		if err != nil {
-			return err
-		}
-		shown := view.Job{JobInfo: job, RunsOn: runner}
 		if a.json {
 			return a.printJSON(shown)
+		}
+		engines, err := view.CrewFor(ctx, db, *shown.JobInfo)
+		if err != nil {
+			return err
 		}
 		a.showJob(shown, engines, time.Now())
 		return nil

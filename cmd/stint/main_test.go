@@ -25,7 +25,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/api"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/sqlite"
 )
 
 // The test binary is also the program, under the name stint.
@@ -33,7 +37,7 @@ func TestMain(m *testing.M) {
 	// Tests that run under nohup are told to ignore HUP, and so is whatever they
 	// start; a signal that is listened to is not passed on like that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask, "child": child})
+	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask, "child": child, "serve": serve})
 }
 
 // ask prints the status and the body that a URL answers with: ask URL [METHOD].
@@ -94,6 +98,36 @@ func child() {
 	}
 }
 
+// serve answers for a file over the API, at a port of this machine: serve FILE PORT. It
+// knows the tokens token-of-the-ROLE-000001 of a viewer, an operator and an admin, and
+// goes by the name jobs.example.com too.
+func serve() {
+	err := func() error {
+		store, err := sqlite.Open(context.Background(), os.Args[1], sqlite.Config{})
+		if err != nil {
+			return err
+		}
+		config := guard.Config{Hosts: []string{"jobs.example.com"}}
+		for _, role := range []guard.Role{guard.Viewer, guard.Operator, guard.Admin} {
+			config.Tokens = append(config.Tokens, guard.NewToken(role.String(), role, "token-of-the-"+role.String()+"-000001"))
+		}
+		g, err := guard.New(config)
+		if err != nil {
+			return err
+		}
+		handler := api.New(store, api.Config{
+			Restricted: builtin.names(), HideArgs: true, Bounded: boundedKinds(),
+			Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
+				return engine.Bury(ctx, store, token, why)
+			},
+			OnError: func(_ context.Context, operation string, err error) { fmt.Fprintln(os.Stderr, operation, err) },
+		})
+		return http.ListenAndServe("127.0.0.1:"+os.Args[2], g.Wrap(handler))
+	}()
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
 // program is main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
 // handler leaves a file named as the variable says, and if that is "forever"
 // never ends, whatever it is told.
@@ -129,6 +163,7 @@ func program() {
 //	server [stop|start]      put the URL of a server of its own into $PG; stop it, start it again
 //	port NAME                put a port that nobody listens at into $NAME
 //	ask URL [METHOD]         a program: print the status and the body of the answer
+//	serve FILE PORT          a program: serve the API of a file, with a token for each role
 //	child NAME stint …       a program: run, with the process id in NAME.pid and what it
 //	                         prints in NAME.out and NAME.err, and print how it ended
 //

@@ -9,11 +9,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// whoMark is on flags that say who does something, which a server knows better.
+const whoMark = "stint_who"
+
 // reasonFlags add --why and --by, which are kept with what is done.
 func reasonFlags(cmd *cobra.Command, why, by *string, forWhy, forBy string) {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(why, "why", "", forWhy)
 	cmd.Flags().StringVar(by, "by", whoami(), forBy)
+	_ = cmd.Flags().SetAnnotation("by", whoMark, []string{"true"})
 }
 
 // whoami is user@host, as far as the system tells.

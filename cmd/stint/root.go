@@ -18,7 +18,10 @@ Begin with
 The database is chosen by --db or STINT_DB: a path is an SQLite file,
 postgres://user@host/name or "host=… dbname=…" is PostgreSQL. Flags win over
 the environment, and that wins over the file of --config or STINT_CONFIG, if one is
-given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
+given; stint config explains it. With --server or STINT_SERVER in place of a database,
+all that people do with jobs is done over the API of a stint server, by who its token
+in STINT_TOKEN or --token-file stands for; up, work, migrate, bench and config need a
+database. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
 In what --json prints they are nanoseconds, and instants are as in RFC 3339.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
@@ -70,6 +73,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	a.db.add(flags)
+	a.server.add(flags)
 	flags.StringVar(&a.config, "config", "", "a TOML file with settings: see stint config")
 	orEnv(flags, "STINT_CONFIG", "config")
 	_ = root.MarkPersistentFlagFilename("config", "toml")

@@ -133,11 +133,10 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
 			changed, err := db.ResumeSchedule(ctx, name)
-			if err != nil || !changed {
-				return "was not paused", err
+			if changed {
+				return "is resumed", err
 			}
-			planNew(ctx, db)
-			return "is resumed", nil
+			return "was not paused", err
 		})
 	}))
 }
@@ -238,10 +237,4 @@ func (a *app) eachSchedule(ctx context.Context, names []string, do func(db *data
 func (a *app) withSchedules(ctx context.Context, names []string, do func(db *database, name string) error) error {
 	check := func(name string) error { return stint.CheckName("schedule", name) }
 	return a.eachName(ctx, names, check, func(db *database, name string) error { return hintSchedule(do(db, name)) })
-}
-
-// planNew has the next occurrences found of what was resumed, as far as this
-// program can; engines find the others.
-func planNew(ctx context.Context, db *database) {
-	_, _ = db.FireSchedules(ctx, stint.Firing{Limit: 1000, OnlyNew: true}, stint.NewPlanner(nil).Plan)
 }

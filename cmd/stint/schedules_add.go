@@ -132,7 +132,7 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 	if err != nil && !isNew {
 		return err
 	}
-	if err := stint.NewClient(db).Schedule(ctx, whoami(), s); err != nil {
+	if err := db.Declare(ctx, whoami(), s); err != nil {
 		return err
 	}
 	info, err := db.Schedule(ctx, s.Name)

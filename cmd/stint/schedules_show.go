@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/retry"
 )
@@ -28,7 +27,7 @@ and in UTC, and its last jobs.`,
 			return err
 		}
 		defer db.Close()
-		shown, err := view.ScheduleOf(ctx, db, args[0])
+		shown, err := db.ShowSchedule(ctx, args[0])
 		if err != nil {
 			return hintSchedule(err)
 		}

@@ -47,11 +47,10 @@ func (a *app) statsCommand() *cobra.Command {
 		if filter.From, filter.To = since.at(now), until.at(now); !filter.To.IsZero() && filter.To.Before(filter.From) {
 			return usagef("--until is before --since")
 		}
-		all, err := db.Stats(ctx, filter)
+		kinds, err := db.KindStats(ctx, filter)
 		if err != nil {
 			return err
 		}
-		kinds := stint.StatsByKind(all)
 		if a.json {
 			return a.printJSON(kinds)
 		}

@@ -29,7 +29,7 @@ Ctrl-C stops it when what runs has finished.
 
 func (a *app) upCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.does(&cobra.Command{
+	cmd := a.onDatabase(&cobra.Command{
 		Use:     "up",
 		Short:   "Run an engine on a local file: the quickest start",
 		Long:    upLong,

@@ -51,7 +51,7 @@ const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queue
 
 func (a *app) workCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.does(&cobra.Command{
+	cmd := a.onDatabase(&cobra.Command{
 		Use:     "work",
 		Short:   "Run an engine",
 		Long:    workLong,
