@@ -21,10 +21,11 @@ func (s *Store) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 	return j.JobInfo, err
 }
 
-// The largest pages that are asked for: jobs carry arguments.
-const (
+// How much one request asks for: jobs carry arguments.
+var (
 	jobsPage = 200
 	idsPage  = 10_000
+	atOnce   = 10_000 // jobs that it changes
 )
 
 // Jobs implements [stint.Inspector].

@@ -254,7 +254,7 @@ func TestAServerTellsWhatIsSeenOfAStore(t *testing.T) {
 			t.Errorf("%s: the problem is %v, and over the server %v", name, s.Problem, gotSchedule.Problem)
 		}
 	}
-	for _, f := range []stint.StatsFilter{{}, {Kind: "mail", Hourly: true}, {Queue: "post", From: time.Now().Add(-time.Hour), To: time.Now()}} {
+	for _, f := range []stint.StatsFilter{{}, {Kind: "mail", Hourly: true}, {To: time.Now().Add(-2 * time.Hour)}, {Queue: "post", From: time.Now().Add(-time.Hour), To: time.Now()}} {
 		sums, err := store.Stats(ctx, f)
 		kinds, gotErr := server.KindStats(ctx, f)
 		same("stats", stint.StatsByKind(sums), kinds, err, gotErr)
@@ -404,6 +404,11 @@ func TestVerbsDoOverAServerWhatTheySay(t *testing.T) {
 	if counts[stint.CancelledNow] != 1200 || len(counts) != 1 {
 		t.Errorf("chosen by a filter, %v were cancelled", counts)
 	}
+	for some, err := range server.CancelChosen(ctx, stint.Filter{Before: ids[3]}, "") {
+		if err != nil || len(some) != 2 || some[ids[1]] != stint.CancelledNow {
+			t.Errorf("before %d: %v, %v", ids[3], some, err)
+		}
+	}
 	again, err := server.Retry(ctx, ids[1299:], stint.Again{In: 10 * time.Hour})
 	if err != nil || again[ids[1299]].Answer != stint.RetryRecovered {
 		t.Errorf("run again came to %v, %v", again, err)
@@ -437,7 +442,7 @@ func TestVerbsDoOverAServerWhatTheySay(t *testing.T) {
 		}
 		n += len(some)
 	}
-	if left, err := store.Counts(ctx); err != nil || n != 1200 || left[stint.Cancelled] != 0 {
+	if left, err := store.Counts(ctx); err != nil || n != 1202 || left[stint.Cancelled] != 0 {
 		t.Errorf("%d were deleted, left are %v, %v", n, left, err)
 	}
 }

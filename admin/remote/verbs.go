@@ -59,9 +59,6 @@ func (s *Store) DeleteChosen(ctx context.Context, f stint.Filter) iter.Seq2[map[
 	return toChosen[stint.Deletion](ctx, s, "delete", f, func(chosen api.Selection) any { return chosen })
 }
 
-// atOnce is how many jobs one request is to change.
-const atOnce = 10_000
-
 // toChosen does something to the jobs that a filter chooses, in as many requests as
 // the server needs.
 func toChosen[A any](ctx context.Context, s *Store, verb string, f stint.Filter, body func(api.Selection) any) iter.Seq2[map[stint.ID]A, error] {
