@@ -4,7 +4,7 @@
 //
 //	server, err := remote.Open("https://jobs.example.com", remote.Config{Token: token})
 //	id, err := SendInvoice.Enqueue(ctx, stint.NewClient(server), Invoice{42})
-//	err = errors.Is(err, stint.ErrKeyConflict) // errors are those of a store
+//	if errors.Is(err, stint.ErrInvalid) { … } // errors are those of a store
 //
 //	command ──▶ Store ──HTTPS, token──▶ guard ──▶ api ──▶ store ──▶ database
 //

@@ -21,6 +21,8 @@ import (
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
 )
@@ -30,8 +32,32 @@ const (
 	viewerToken = "token-of-a-viewer-0000001"
 )
 
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// store is one that engines work on and a server stands in front of.
+type store interface {
+	stint.Store
+	api.Store
+}
+
+// onBoth tests with a store of either kind, and the same over a server.
+func onBoth(t *testing.T, test func(t *testing.T, store store, server *remote.Store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		store, server := open(t)
+		test(t, store, server)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		store, err := postgres.Open(t.Context(), pgtest.New(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(store.Close)
+		test(t, store, over(t, store, adminToken))
+	})
+}
+
 // open returns a store, and the same over a server with an admin's token.
-func open(t *testing.T) (*sqlite.Store, *remote.Store) {
+func open(t *testing.T) (store, *remote.Store) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
 	if err != nil {
@@ -42,7 +68,7 @@ func open(t *testing.T) (*sqlite.Store, *remote.Store) {
 }
 
 // over serves a store, and returns it as who has a token sees it.
-func over(t *testing.T, store *sqlite.Store, token string) *remote.Store {
+func over(t *testing.T, store store, token string) *remote.Store {
 	t.Helper()
 	g, err := guard.New(guard.Config{Tokens: []guard.Token{
 		guard.NewToken("ann", guard.Admin, adminToken), guard.NewToken("vic", guard.Viewer, viewerToken),
@@ -71,7 +97,7 @@ var (
 )
 
 // lively fills a store with a bit of everything.
-func lively(t *testing.T, store *sqlite.Store) {
+func lively(t *testing.T, store store) {
 	t.Helper()
 	ctx := t.Context()
 	client := stint.NewClient(store)
@@ -131,7 +157,8 @@ func lively(t *testing.T, store *sqlite.Store) {
 // holder is a token that no JSON number holds.
 const holder stint.Token = 1<<63 - 5
 
-// asJSON is how people see what comes of a call: what is said of it, or its error.
+// asJSON is how people see what comes of a call: what is said of it, or its error. An
+// empty list is one, whether it is nil or not.
 func asJSON(t *testing.T, v any, err error) string {
 	t.Helper()
 	if err != nil {
@@ -143,6 +170,9 @@ func asJSON(t *testing.T, v any, err error) string {
 	if err := e.Encode(v); err != nil {
 		t.Fatal(err)
 	}
+	if b.String() == "null\n" {
+		return "[]\n"
+	}
 	return b.String()
 }
 
@@ -150,7 +180,10 @@ func asJSON(t *testing.T, v any, err error) string {
 type call[S any] func(ctx context.Context, s S) (any, error)
 
 func TestAServerTellsWhatItsStoreTells(t *testing.T) {
-	store, server := open(t)
+	onBoth(t, tellsTheSame)
+}
+
+func tellsTheSame(t *testing.T, store store, server *remote.Store) {
 	lively(t, store)
 	at := time.Now()
 	filters := map[string]stint.Filter{
@@ -206,9 +239,8 @@ func TestAServerTellsWhatItsStoreTells(t *testing.T) {
 	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
 			want, err := ask(t.Context(), store)
-			wanted := asJSON(t, want, err)
 			got, gotErr := ask(t.Context(), server)
-			if diff := cmp.Diff(wanted, asJSON(t, got, gotErr)); diff != "" && !(wanted == "null\n" && asJSON(t, got, gotErr) == "[]\n") {
+			if diff := cmp.Diff(asJSON(t, want, err), asJSON(t, got, gotErr)); diff != "" {
 				t.Errorf("over the server it is another (-store +server):\n%s", diff)
 			}
 			for _, known := range []error{stint.ErrNotFound, stint.ErrNoSchedule, stint.ErrInvalid} {
@@ -221,7 +253,10 @@ func TestAServerTellsWhatItsStoreTells(t *testing.T) {
 }
 
 func TestAServerTellsWhatIsSeenOfAStore(t *testing.T) {
-	store, server := open(t)
+	onBoth(t, showsTheSame)
+}
+
+func showsTheSame(t *testing.T, store store, server *remote.Store) {
 	lively(t, store)
 	ctx := t.Context()
 	same := func(name string, want, got any, err, gotErr error) {
@@ -281,7 +316,10 @@ func TestAServerTellsWhatIsSeenOfAStore(t *testing.T) {
 }
 
 func TestWhatIsEnqueuedOverAServerIsAsAStoreWouldHaveIt(t *testing.T) {
-	store, server := open(t)
+	onBoth(t, storesTheSame)
+}
+
+func storesTheSame(t *testing.T, store store, server *remote.Store) {
 	lively(t, store) // which declares the kinds
 	job := func(opts ...stint.Option) stint.NewJob {
 		j := stint.NewJob{Kind: "mail", Args: json.RawMessage(`{"a":"<b>","n":12345678901234567890}`)}

@@ -18,11 +18,13 @@ Begin with
 The database is chosen by --db or STINT_DB: a path is an SQLite file,
 postgres://user@host/name or "host=… dbname=…" is PostgreSQL. Flags win over
 the environment, and that wins over the file of --config or STINT_CONFIG, if one is
-given; stint config explains it. With --server or STINT_SERVER in place of a database,
-all that people do with jobs is done over the API of a stint server, by who its token
-in STINT_TOKEN or --token-file stands for; up, work, migrate, bench and config need a
-database. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
+given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
 In what --json prints they are nanoseconds, and instants are as in RFC 3339.
+
+With --server or STINT_SERVER a command asks a stint server, over its API, in place of
+a database. Who asks is who the token stands for that is in STINT_TOKEN, or in the file
+of --token-file. All that people do with jobs, queues, schedules and engines is done so;
+up, work, migrate, bench and config work on a database itself.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
 3 stopped while handlers were still running, 4 stopped because of --memory-limit:
