@@ -100,13 +100,17 @@ func child() {
 
 // serve answers for a file over the API, at a port of this machine: serve FILE PORT. It
 // knows the tokens token-of-the-ROLE-000001 of a viewer, an operator and an admin, and
-// goes by the name jobs.example.com too.
+// goes by the name jobs.example.com too. It ends when it is told to, also where that
+// signal is ignored by whoever runs the tests.
 func serve() {
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer release()
 	err := func() error {
 		store, err := sqlite.Open(context.Background(), os.Args[1], sqlite.Config{})
 		if err != nil {
 			return err
 		}
+		defer store.Close()
 		config := guard.Config{Hosts: []string{"jobs.example.com"}}
 		for _, role := range []guard.Role{guard.Viewer, guard.Operator, guard.Admin} {
 			config.Tokens = append(config.Tokens, guard.NewToken(role.String(), role, "token-of-the-"+role.String()+"-000001"))
@@ -122,10 +126,14 @@ func serve() {
 			},
 			OnError: func(_ context.Context, operation string, err error) { fmt.Fprintln(os.Stderr, operation, err) },
 		})
-		return http.ListenAndServe("127.0.0.1:"+os.Args[2], g.Wrap(handler))
+		server := &http.Server{Addr: "127.0.0.1:" + os.Args[2], Handler: g.Wrap(handler), ReadHeaderTimeout: time.Minute}
+		context.AfterFunc(ctx, func() { _ = server.Close() })
+		return server.ListenAndServe()
 	}()
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	if !errors.Is(err, http.ErrServerClosed) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // program is main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
