@@ -137,6 +137,10 @@ schema-page: postgres ## after the schema was edited: write docs/schema.md, and 
 	$(GO) test -count=1 -run '^TestTheManifest' ./postgres -update
 	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
 
+.PHONY: monitoring-page
+monitoring-page: ## after metrics were changed: write their table into docs/monitoring.md
+	$(GO) test -count=1 -run '^TestThePage' ./internal/monitoring -update
+
 .PHONY: mutants
 mutants: postgres ## take the mends of known traps out, one at a time: a test must notice each
 	$(GO) test -count=1 -timeout 30m ./internal/mutants -mutants $(ARGS)
@@ -149,6 +153,17 @@ spin: ## make sure that Spin, which searches the model, is installed
 		{ $$sudo apt-get install -qq -y spin || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y spin; }; } >/dev/null || \
 		{ echo 'spin cannot be installed: apt-get install spin'; exit 1; }; }
 	@command -v gcc >/dev/null || { echo 'gcc is not installed; Spin needs it: apt-get install gcc'; exit 1; }
+
+# The package is unpacked and not installed, since it would start a server that stays.
+.PHONY: prometheus
+prometheus: ## make sure that Prometheus is there, which tests the alert rules
+	@[ -x bin/prometheus/usr/bin/promtool ] || { command -v promtool && command -v prometheus; } >/dev/null || { \
+		command -v apt-get >/dev/null || { echo 'Prometheus is not installed, and there is no apt-get: see https://prometheus.io/download, or brew install prometheus'; exit 1; }; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
+		mkdir -p bin/prometheus && cd bin/prometheus && \
+		{ apt-get download -qq prometheus || { $$sudo apt-get update -qq && apt-get download -qq prometheus; }; } >/dev/null && \
+		dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb || \
+		{ echo 'Prometheus cannot be downloaded: apt-get download prometheus'; exit 1; }; }
 
 # Nobody runs what is built for other platforms, so the compiler need not optimise it; that halves the time. This machine's
 # own platform is built as everywhere else, from the same cache.

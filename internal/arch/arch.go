@@ -7,7 +7,7 @@
 //	rank 3   admin/api  stinttest  internal/load  internal/sim  internal/chaos
 //	rank 2   engine  postgres  sqlite  storetest  admin/guard  admin/view  observe  observe/*  shelljob  httpjob  stepjob
 //	rank 1   stint  internal/check
-//	rank 0   retry  cron  internal/pgtest  internal/pgload  internal/sqliteload  internal/arch  internal/contest  internal/model  internal/mutants  internal/pages  internal/schemapage  internal/steps
+//	rank 0   retry  cron  internal/pgtest  internal/pgload  internal/sqliteload  internal/arch  internal/contest  internal/model  internal/monitoring  internal/mutants  internal/pages  internal/schemapage  internal/steps
 //	rank -1  internal/duration  internal/named
 //
 // So packages of the same rank know nothing of each other: client, engine and dashboard meet in the store, which is

@@ -45,6 +45,7 @@ var ranks = map[string]int{
 	"internal/arch":         0,
 	"internal/contest":      0,
 	"internal/model":        0,
+	"internal/monitoring":   0,
 	"internal/mutants":      0,
 	"internal/pages":        0,
 	"internal/steps":        0,
@@ -61,7 +62,7 @@ var owners = map[string]string{
 
 // forTests are the packages that exist for tests. They may import what only tests need, and no program may import them.
 var forTests = []string{
-	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
+	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/monitoring", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
 }
 
 // testModules are what only tests need.
