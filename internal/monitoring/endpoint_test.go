@@ -39,9 +39,16 @@ func watched(t *testing.T) *prometheus.Registry {
 	}
 	registry.MustRegister(events, prom.Figures(worker.Metrics), storeFigures{},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if _, err := store.Pause(ctx, "archive", "somebody", "there is always something that waits"); err != nil {
+		t.Fatal(err)
+	}
+	client := stint.NewClient(store)
+	if _, err := mail.Enqueue(ctx, client, struct{}{}, stint.Queue("archive")); err != nil {
+		t.Fatal(err)
+	}
 	ran, fed := make(chan error, 1), make(chan error, 1)
 	go func() { ran <- worker.Run(ctx) }()
-	go func() { fed <- feed(ctx, stint.NewClient(store), mail, report) }()
+	go func() { fed <- feed(ctx, client, mail, report) }()
 	t.Cleanup(func() {
 		stop()
 		if err := errors.Join(<-ran, <-fed, store.Close()); err != nil {
@@ -61,7 +68,7 @@ func watched(t *testing.T) *prometheus.Registry {
 }
 
 // late are metrics that are there only once something has happened.
-var late = []string{"stint_jobs_failed_total", "stint_trouble_total", "stint_oldest_job_age_seconds"}
+var late = []string{"stint_jobs_failed_total", "stint_trouble_total", "stint_jobs_queued", "stint_oldest_job_age_seconds"}
 
 // feed enqueues jobs until ctx ends.
 func feed(ctx context.Context, client *stint.Client, mail, report stint.Kind[struct{}]) error {

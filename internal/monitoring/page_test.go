@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -43,5 +44,28 @@ func TestThePageExplainsEveryMetricThatIsExported(t *testing.T) {
 		}
 	default:
 		t.Errorf("the table of %s is not of what is exported (make monitoring-page writes it); it should be\n%s", page, want.String())
+	}
+}
+
+var named = regexp.MustCompile("`(stint_\\w+)[`{]")
+
+func TestThePageNamesEveryAlertAndNoMetricThatIsNone(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range readRules(t) {
+		if !strings.Contains(string(text), "`"+r.name+"`") {
+			t.Errorf("the page does not say what %s is about", r.name)
+		}
+	}
+	all := map[string]bool{}
+	for _, m := range families(t, watched(t)) {
+		all[m.Name] = true
+	}
+	for _, name := range named.FindAllStringSubmatch(string(text), -1) {
+		if !all[name[1]] {
+			t.Errorf("nothing exports %s", name[1])
+		}
 	}
 }
