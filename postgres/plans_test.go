@@ -212,7 +212,8 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			{"analytics", analyticsSQL, []any{nil, nil, nil, nil}},
 			{"analytics of a tag", analyticsSQL, []any{nil, "k", "t", nil}},
 			{"due by", dueBySQL, []any{"args", []string{"n"}, nil, nil, nil, nil, 50}},
-			{"stats", statsSQL, []any{nil, nil, nil, nil, true}},
+			{"stats", statsSQL, []any{nil, nil, nil, nil, 60, true}},
+			{"stats by the minute", statsSQL, []any{nil, nil, time.Now().Add(-time.Hour), nil, 1, true}},
 			{"a step of the sums", `select stint.add_sums(now() - interval '2 minutes', now())`, nil},
 		} {
 			start := time.Now()

@@ -295,7 +295,11 @@ var mutants = []struct{ fault, group string }{
 	{"forgets the attempts of what it deletes", "Stats"},
 	{"counts what did not begin", "Stats"},
 	{"takes the lost for short", "Stats"},
-	{"bounds statistics by the minute", "Stats"},
+
+	{"bounds statistics by the instant", "Stats"},
+	{"tells hours for minutes", "Stats"},
+	{"tells minutes for ever", "Stats"},
+	{"takes any span for its statistics", "Stats"},
 	{"measures from the enqueue", "Stats"},
 
 	{"lets any program join", "Migrate"},

@@ -19,7 +19,7 @@ func (a *api) figures() {
 	}, a.dueBy)
 	register(a, operation{
 		method: http.MethodGet, path: "/stats", id: "stats", tag: "figures", summary: "Tell how the attempts of each kind went",
-		description: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted.",
+		description: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted, or whole minutes when each is told; minutes are told of the last two days.",
 	}, a.stats)
 }
 
@@ -77,14 +77,25 @@ func (a *api) dueBy(ctx context.Context, in *struct {
 func (a *api) stats(ctx context.Context, in *struct {
 	Kind   string    `query:"kind" maxLength:"255"`
 	Queue  string    `query:"queue" maxLength:"255"`
-	Since  time.Time `query:"since" doc:"Only what ended in the hour of this instant or later"`
-	Until  time.Time `query:"until" doc:"Only what ended up to the end of this instant's hour"`
-	Hourly bool      `query:"hourly" doc:"Tell each hour by itself"`
+	Since  time.Time `query:"since" doc:"Only what ended in the hour, or minute, of this instant or later"`
+	Until  time.Time `query:"until" doc:"Only what ended up to the end of this instant's hour, or minute"`
+	Every  string    `query:"every" enum:"hour,minute" doc:"Tell each hour or minute by itself"`
+	Hourly bool      `query:"hourly" doc:"Tell each hour by itself: the same as every=hour"`
 }) (*answer[[]stint.KindStats], error) {
 	if !in.Since.IsZero() && !in.Until.IsZero() && in.Until.Before(in.Since) {
 		return nil, &at{"query", stint.Invalid("until", "it is before since")}
 	}
-	all, err := a.store.Stats(ctx, stint.StatsFilter{Kind: in.Kind, Queue: in.Queue, From: in.Since, To: in.Until, Hourly: in.Hourly})
+	if in.Hourly && in.Every == "minute" {
+		return nil, &at{"query", stint.Invalid("hourly", "each hour is told or each minute, not both")}
+	}
+	f := stint.StatsFilter{Kind: in.Kind, Queue: in.Queue, From: in.Since, To: in.Until}
+	switch {
+	case in.Every == "minute":
+		f.Every = time.Minute
+	case in.Every == "hour", in.Hourly:
+		f.Every = time.Hour
+	}
+	all, err := a.store.Stats(ctx, f)
 	if err != nil {
 		return nil, err
 	}

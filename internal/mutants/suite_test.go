@@ -526,6 +526,11 @@ var mutants = []mutant{
 		test: "sqlite TestConformance/Stats/Attempts stay in the sums when their jobs are deleted, before the sums come to them or after",
 	},
 	{
+		name: "SQLite keeps minutes for ever", file: "sqlite/stats.go",
+		old: `where minutes = 1 and start < ? limit ?`, new: `where minutes = 0 and start < ? limit ?`,
+		test: "sqlite TestMinutesThatAreNotToldGoSomeAtATimeAndHoursStay",
+	},
+	{
 		name: "SQLite's marks forget what is claimed", file: "sqlite/marks.go",
 		old: `	m.open = arrayOf(open)`, new: `	m.open = "[]"`,
 		test: "sqlite TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark",

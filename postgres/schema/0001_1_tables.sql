@@ -366,11 +366,13 @@ create table stint.metrics (
   primary key (instance, since)
 ) with (fillfactor = 50);
 
--- How attempts went, by the hour in which they ended: of each kind, in each
--- queue, with each outcome. It holds the attempts that ended before
--- summed.until, and those that were deleted. Durations are microseconds.
+-- How attempts went, by the hour in which they ended, and of the last two days by
+-- the minute: of each kind, in each queue, with each outcome. It holds the attempts
+-- that ended before summed.until, and those that were deleted. Durations are
+-- microseconds.
 create table stint.stats (
-  hour    timestamptz not null, -- its beginning
+  minutes smallint    not null check (minutes in (1, 60)), -- how long a time this is of
+  start   timestamptz not null, -- its beginning
   kind    text        not null, -- what was done
   queue   text        not null, -- where it was
   outcome smallint    not null, -- how the attempts ended: see executions
@@ -382,7 +384,7 @@ create table stint.stats (
   last    bigint, -- how long the one took that ended last,
   last_at timestamptz, -- and when it ended
   waited  bigint      not null, -- from when they were due to their starts, all together
-  primary key (hour, kind, queue, outcome)
+  primary key (minutes, start, kind, queue, outcome)
 ) with (fillfactor = 80);
 
 -- How far the sums go, and how far they are to go next: once no transaction is

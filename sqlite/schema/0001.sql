@@ -317,10 +317,12 @@ create table stint_metrics (
   primary key (instance, since)
 ) strict, without rowid;
 
--- How attempts went, by the hour in which they ended: of each kind, in each
--- queue, with each outcome. Durations are microseconds.
+-- How attempts went, by the hour in which they ended, and of the last two days by
+-- the minute: of each kind, in each queue, with each outcome. Durations are
+-- microseconds.
 create table stint_stats (
-  hour    integer not null, -- its beginning
+  minutes integer not null check (minutes in (1, 60)), -- how long a time this is of
+  start   integer not null, -- its beginning
   kind    text    not null, -- what was done
   queue   text    not null, -- where it was
   outcome integer not null, -- how the attempts ended: see executions
@@ -332,7 +334,7 @@ create table stint_stats (
   last    integer, -- how long the one took that ended last,
   last_at integer, -- and when it ended
   waited  integer not null, -- from when they were due to their starts, all together
-  primary key (hour, kind, queue, outcome)
+  primary key (minutes, start, kind, queue, outcome)
 ) strict, without rowid;
 
 -- How far the sums go. With one writer at a time, what is recorded behind such a
