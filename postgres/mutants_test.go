@@ -374,6 +374,14 @@ var mutants = []mutant{
 		replace: []string{"from stint.summed for update skip locked;", "from stint.summed for update;"},
 	},
 	{
+		name: "changes stay for ever", trap: "Changes go when they are old, some at a time, and young ones stay",
+		replace: []string{"and c.at < clock_timestamp() - interval '90 days'", "and false"},
+	},
+	{
+		name: "young changes go too", trap: "Changes go when they are old, some at a time, and young ones stay",
+		replace: []string{"and c.at < clock_timestamp() - interval '90 days'", "and true"},
+	},
+	{
 		name: "minutes stay for ever", trap: "Minutes that are not told any more go, some at a time, and hours stay",
 		replace: []string{"where o.minutes = 1 and o.start < first", "where false"},
 	},

@@ -296,6 +296,18 @@ var mutants = []struct{ fault, group string }{
 	{"counts what did not begin", "Stats"},
 	{"takes the lost for short", "Stats"},
 
+	{"forgets changes", "Change"},
+	{"lists the oldest changes first", "Change"},
+	{"forgets what came of changes", "Change"},
+	{"takes every change for done", "Change"},
+	{"lets the last word stand", "Change"},
+	{"filters changes in vain", "Change"},
+	{"repeats a change on the next page", "Change"},
+	{"keeps any details", "Change"},
+	{"keeps odd texts of changes", "Change"},
+	{"numbers changes anew", "Change"},
+	{"retains young changes", "Change"},
+
 	{"bounds statistics by the instant", "Stats"},
 	{"tells hours for minutes", "Stats"},
 	{"tells minutes for ever", "Stats"},

@@ -18,6 +18,11 @@ func (t *T) analyst() stint.Analyst {
 	return role[stint.Analyst](t, "the store does not tell how the work goes")
 }
 
+func (t *T) changeKeeper() stint.ChangeKeeper {
+	t.Helper()
+	return role[stint.ChangeKeeper](t, "the store keeps no changes")
+}
+
 func (t *T) canceller() stint.Canceller {
 	t.Helper()
 	return role[stint.Canceller](t, "the store cancels nothing")

@@ -15,6 +15,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"strings"
@@ -35,6 +36,7 @@ type Store interface {
 	stint.Canceller
 	stint.Operator
 	stint.Pauser
+	stint.ChangeKeeper
 	stint.ScheduleKeeper
 	stint.Scheduler
 	stint.Leaser
@@ -112,7 +114,7 @@ func New(store Store, c Config) *Handler {
 	schemas := a.OpenAPI().Components.Schemas
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.Token](), reflect.TypeFor[string]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.ScheduleInfo](), reflect.TypeFor[Schedule]())
-	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor} {
+	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor, a.changes} {
 		part()
 	}
 	for _, schema := range schemas.Map() {
@@ -136,7 +138,8 @@ type operation struct {
 	needs guard.Role // [guard.Viewer] unless set
 }
 
-// register adds an operation. Whatever else it may answer with is a problem.
+// register adds an operation. Whatever else it may answer with is a problem. What
+// changes something is written down before.
 func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I) (*O, error)) {
 	op.needs = max(op.needs, guard.Viewer)
 	huma.Register(a.API, huma.Operation{
@@ -147,18 +150,36 @@ func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I
 		if guard.Of(ctx).Role < op.needs {
 			return nil, forbidden(op.needs)
 		}
-		out, err := do(ctx, in)
-		if err == nil {
-			return out, nil
-		}
-		told := problem(err)
-		if told == nil {
-			if told = errUnexpected; a.OnError != nil {
-				a.OnError(ctx, op.id, err)
+		end := func(error) {}
+		if op.method != http.MethodGet {
+			var err error
+			if end, err = a.change(ctx, op.id, in); err != nil {
+				return nil, a.told(ctx, op.id, err)
 			}
 		}
-		return nil, told
+		out, err := do(ctx, in)
+		told := a.told(ctx, op.id, err)
+		end(told)
+		return out, told
 	})
+}
+
+// told is what a client is told of an error, nil of none.
+func (a *api) told(ctx context.Context, operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	_, unwritten := errors.AsType[*unwrittenError](err)
+	if told := problem(err); told != nil && !unwritten {
+		return told
+	}
+	if a.OnError != nil {
+		a.OnError(ctx, operation, err)
+	}
+	if unwritten {
+		return errUnwritten
+	}
+	return errUnexpected
 }
 
 // answer is one that has nothing but a body.

@@ -59,12 +59,17 @@ func openWith(t *testing.T, between func(*sqlite.Store) api.Store) *site {
 		},
 		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
 	})
+	s.serve(h)
+	return s
+}
+
+// serve starts to serve an API.
+func (s *site) serve(h *api.Handler) {
 	s.handler, s.doc = h, h.OpenAPI()
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
 	}))
-	t.Cleanup(s.server.Close)
-	return s
+	s.Cleanup(s.server.Close)
 }
 
 // ask sends a request, and holds the answer to what the document says of it.

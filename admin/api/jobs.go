@@ -164,6 +164,15 @@ type NewJobs struct {
 	Force bool     `json:"force,omitempty" doc:"Also of kinds that no engine ever declared"`
 }
 
+// details are how many jobs of which kinds these are.
+func (n NewJobs) details() any {
+	kinds := map[string]int{}
+	for _, j := range n.Jobs {
+		kinds[j.Kind]++
+	}
+	return map[string]any{"jobs": len(n.Jobs), "kinds": kinds}
+}
+
 func (a *api) enqueueJobs(ctx context.Context, in *struct{ Body NewJobs }) (*answer[[]stint.Receipt], error) {
 	declare, err := a.declarations(ctx, in.Body.Force)
 	if err != nil {

@@ -41,6 +41,16 @@ type Selection struct {
 	DryRun bool       `json:"dry_run,omitempty" doc:"Only tell how many fit, and show the first few"`
 }
 
+func (s Selection) dryRun() bool { return s.DryRun }
+
+// subject is the job that is named alone.
+func (s Selection) subject() string {
+	if len(s.IDs) == 1 {
+		return s.IDs[0].String()
+	}
+	return ""
+}
+
 // Done is what came of it.
 type Done[A any] struct {
 	// Answers are what came of jobs that were named, by id.

@@ -29,6 +29,10 @@ type app struct {
 	log     *slog.Logger // of an engine; others have none
 	json    bool
 	started bool // a command began: what fails from here on is not its use
+
+	cmd   *cobra.Command // that began
+	args  []string       // of it
+	ended func(error)    // what is to be told what came of the change that it makes; nil when it makes none
 }
 
 func newApp() *app {
@@ -72,8 +76,12 @@ func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
 			return err
 		}
 		a.db.schemaGiven = cmd.Flags().Changed("schema")
-		a.started = true
-		return do(context.Background(), cmd, args)
+		a.started, a.cmd, a.args = true, cmd, args
+		err := do(context.Background(), cmd, args)
+		if a.ended != nil {
+			a.ended(err)
+		}
+		return err
 	}
 	return cmd
 }

@@ -51,6 +51,7 @@ type roles interface {
 	stint.Canceller
 	stint.Operator
 	stint.Pauser
+	stint.ChangeKeeper
 	stint.Scheduler
 	stint.ScheduleKeeper
 	stint.Leaser
@@ -147,9 +148,17 @@ func (f databaseFlags) absent() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// open opens the database of the flags. Its errors are explained by the app.
+// open opens the database of the flags. Its errors are explained by the app. That
+// a command changes something is written down here.
 func (a *app) open(ctx context.Context, how access) (*database, error) {
-	return a.openSchema(ctx, how, a.db)
+	db, err := a.openSchema(ctx, how, a.db)
+	if err == nil && how == changing {
+		err = a.hold(ctx, db)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
 }
 
 func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*database, error) {

@@ -52,6 +52,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.leasesCommand(),
 		a.analyticsCommand(),
 		a.statsCommand(),
+		a.changesCommand(),
 		a.migrateCommand(),
 		a.doctorCommand(),
 		a.configCommand(),

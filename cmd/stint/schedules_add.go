@@ -117,8 +117,15 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 			return hintInput(byFlag(cmd.Flags(), err))
 		}
 		return a.accept(ctx, args[1], raw, flags.job.force, opts, func(db *database, job stint.NewJob) error {
+			a.args = args[:1] // the rest are arguments of the job
+			end, err := a.writeDown(ctx, db)
+			if err != nil {
+				return err
+			}
 			s.Job = job
-			return a.addSchedule(ctx, db, s)
+			err = a.addSchedule(ctx, db, s)
+			end(err)
+			return err
 		})
 	}))
 	flags.add(cmd.Flags())

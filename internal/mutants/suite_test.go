@@ -436,7 +436,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "SQLite's positions are plain row numbers", file: "sqlite/schema/0001.sql",
-		old: `integer primary key autoincrement,`, new: `integer primary key,`,
+		old: `pos      integer primary key autoincrement,`, new: `pos      integer primary key,`,
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
 	},
 	{
@@ -529,6 +529,27 @@ var mutants = []mutant{
 		name: "SQLite keeps minutes for ever", file: "sqlite/stats.go",
 		old: `where minutes = 1 and start < ? limit ?`, new: `where minutes = 0 and start < ? limit ?`,
 		test: "sqlite TestMinutesThatAreNotToldGoSomeAtATimeAndHoursStay",
+	},
+	{
+		name: "SQLite keeps changes for ever", file: "sqlite/retain.go",
+		old: `order by n limit ?1) where at < ?2`, new: `order by n limit ?1) where at < -?2`,
+		test: "sqlite TestChangesGoWhenTheyAreOldSomeAtATime",
+	},
+	{
+		name: "SQLite takes the last word on a change", file: "sqlite/change.go",
+		old: `where n = ? and ended is null`, new: `where n = ?`,
+		test: "sqlite TestConformance/Change/What came of a change is told once, and what was said first stands",
+	},
+	{
+		name: "what cannot be written down is changed all the same", file: "admin/api/api.go",
+		old: `if end, err = a.change(ctx, op.id, in); err != nil {`, new: `if end, err = a.change(ctx, op.id, in); false {`,
+		test: "admin/api TestNothingIsChangedThatCannotBeWrittenDown",
+	},
+	{
+		name: "arguments are written down with changes", file: "admin/api/changes.go",
+		old: `		delete(v, "args")
+`, new: ``,
+		test: "admin/api TestChangesSayWhoDidWhatAndWhatCameOfIt",
 	},
 	{
 		name: "SQLite's marks forget what is claimed", file: "sqlite/marks.go",

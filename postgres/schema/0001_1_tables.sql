@@ -366,6 +366,27 @@ create table stint.metrics (
   primary key (instance, since)
 ) with (fillfactor = 50);
 
+-- Numbers of changes.
+create sequence stint.change_numbers as bigint;
+
+-- Who changed what: one row for each change that came by the API or the command
+-- line. It is written before the change is made, and ended behind that.
+create table stint.changes (
+  n         bigint primary key default nextval('stint.change_numbers'), -- its number
+  at        timestamptz not null default clock_timestamp(), -- when it was written down
+  by        text, -- who
+  role      text, -- in which they asked
+  way       text  not null check (way <> ''), -- by which it came: api, command
+  operation text  not null check (operation <> ''), -- what was done
+  subject   text, -- what it was done to, when that is one thing
+  details   jsonb check (jsonb_typeof(details) = 'object'), -- what names and chooses what is changed, and why; no arguments of jobs
+  ended     timestamptz, -- when it was known what came of it; null for one that is being made, or whose process died
+  problem   text, -- why it failed; null when it was done
+  check (problem is null or ended is not null)
+);
+-- What was done to one thing, which may be long ago.
+create index changes_subject on stint.changes (subject, n) where subject is not null;
+
 -- How attempts went, by the hour in which they ended, and of the last two days by
 -- the minute: of each kind, in each queue, with each outcome. It holds the attempts
 -- that ended before summed.until, and those that were deleted. Durations are
