@@ -222,6 +222,13 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 				t.Errorf("statistics %v: %s asks for %d blocks", statistics, q.name, got)
 			}
 		}
+		{
+			start := time.Now()
+			got := cost(t, conn, pageSQL, errorsSQL, "k", nil, nil, 5*stint.MaxErrors+1, stint.MaxErrors+1)
+			if t.Logf("statistics %v: errors: %d blocks, %v", statistics, got, time.Since(start)); got > 3000+n/50 {
+				t.Errorf("statistics %v: errors ask for %d blocks", statistics, got)
+			}
+		}
 		// What the doctor asks ends at a limit for each lane and each engine.
 		for _, q := range []struct {
 			name, sql string

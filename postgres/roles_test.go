@@ -191,6 +191,13 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		if _, err := viewer.Jobs(t.Context(), stint.Filter{Tag: "t", States: []stint.State{stint.Failed}}); err != nil {
 			t.Error(err)
 		}
+		_, err = viewer.Stats(t.Context(), stint.StatsFilter{Every: time.Minute})
+		must(t, err)
+		_, err = viewer.Errors(t.Context(), stint.ErrorFilter{})
+		must(t, err)
+		if all, err := viewer.Changes(t.Context(), stint.ChangeFilter{}); err != nil || len(all) != 1 {
+			t.Errorf("the viewer sees the changes %+v, error %v", all, err)
+		}
 
 		reads := []string{`select from stint.entries where args is not null`, `select from stint.jobs`, `select from stint.executions`, `select from stint.claims`,
 			`select from stint.waiting`, `select from stint.idempotency`, `select from stint.job_tags`, `select from stint.engines`, `select from stint.changes`}

@@ -28,6 +28,11 @@ func (t *T) canceller() stint.Canceller {
 	return role[stint.Canceller](t, "the store cancels nothing")
 }
 
+func (t *T) errorAnalyst() stint.ErrorAnalyst {
+	t.Helper()
+	return role[stint.ErrorAnalyst](t, "the store groups no errors")
+}
+
 func evicter(t *T) stint.Evicter {
 	t.Helper()
 	return role[stint.Evicter](t, "no session can keep an engine from being buried")

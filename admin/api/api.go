@@ -41,6 +41,7 @@ type Store interface {
 	stint.Scheduler
 	stint.Leaser
 	stint.Analyst
+	stint.ErrorAnalyst
 	stint.Statistician
 	stint.MetricsKeeper
 	stint.Patient
@@ -67,7 +68,7 @@ type Config struct {
 	Restricted []string
 
 	// HideArgs keeps from viewers what producers and handlers wrote: arguments,
-	// metadata and results.
+	// metadata, results, and what errors say.
 	HideArgs bool
 
 	// Bounded are the kinds that the doctor need not warn of: see

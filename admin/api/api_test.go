@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -583,14 +584,22 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 	printed := s.enqueue(1, map[string]any{"kind": "print"})[0]
 	mux := stint.NewMux()
 	stint.HandleResult(mux, stint.NewResultKind[struct{}, string]("print"), func(context.Context, *stint.Job, struct{}) (string, error) { return secret, nil })
+	spilled := s.enqueue(1, map[string]any{"kind": "spill"})[0]
+	stint.Handle(mux, stint.NewKind[struct{}]("spill"), func(context.Context, *stint.Job, struct{}) error {
+		return stint.NoRetry(errors.New("bad card " + secret))
+	})
 	e, err := engine.New(s.store, mux, engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := e.RunReady(t.Context(), nil); n != 1 || err != nil {
+	if n, err := e.RunReady(t.Context(), nil); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
-	pages := []string{"/jobs", "/jobs/1", "/jobs/" + printed.String(), "/schedules", "/schedules/s"}
+	failed := get[stint.ErrorReport](s, 200, "GET", "/errors?kind=spill&queue=default", nil)
+	if len(failed.Groups) != 1 || failed.Groups[0].Attempts != 1 || failed.CutOff {
+		t.Errorf("the errors are %+v", failed)
+	}
+	pages := []string{"/jobs", "/jobs/1", "/jobs/" + printed.String(), "/jobs/" + spilled.String(), "/errors", "/schedules", "/schedules/s"}
 	for _, path := range pages {
 		if _, text := s.ask("GET", path, nil); !strings.Contains(string(text), secret) {
 			t.Errorf("an admin does not see the arguments at %s", path)
@@ -605,6 +614,9 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 	if status, text := s.ask("GET", "/analytics/due?by=args.card", nil); status != 403 {
 		t.Errorf("a viewer groups by arguments: %d %s", status, text)
 	}
+	if status, text := s.ask("GET", "/jobs?error=4111", nil); status != 403 {
+		t.Errorf("a viewer looks for what errors say: %d %s", status, text)
+	}
 }
 
 func TestFiguresAreThoseOfTheStore(t *testing.T) {
@@ -617,7 +629,7 @@ func TestFiguresAreThoseOfTheStore(t *testing.T) {
 	if len(groups) != 1 || *groups[0].Value != "x" || groups[0].Jobs != 3 {
 		t.Errorf("the groups are %+v", groups)
 	}
-	for _, path := range []string{"/stats", "/stats?hourly=true", "/kinds", "/leases", "/engine-metrics"} {
+	for _, path := range []string{"/stats", "/stats?hourly=true", "/stats?every=minute", "/kinds", "/leases", "/engine-metrics"} {
 		s.ask("GET", path, nil)
 	}
 	found := get[[]stint.Finding](s, 200, "GET", "/doctor", nil)

@@ -18,6 +18,10 @@ func (a *api) figures() {
 		method: http.MethodGet, path: "/analytics/due", id: "due-by", tag: "figures", summary: "Group what is due by a field",
 	}, a.dueBy)
 	register(a, operation{
+		method: http.MethodGet, path: "/errors", id: "list-errors", tag: "figures", summary: "Group what went wrong by class, place and kind",
+		description: "Attempts that failed or were lost, also those of jobs that were tried again: the newest 10,000 that fit. `cut_off` says that there may be more. A panic has a place, the function that panicked.",
+	}, a.listErrors)
+	register(a, operation{
 		method: http.MethodGet, path: "/stats", id: "stats", tag: "figures", summary: "Tell how the attempts of each kind went",
 		description: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted, or whole minutes when each is told; minutes are told of the last two days.",
 	}, a.stats)
@@ -72,6 +76,23 @@ func (a *api) dueBy(ctx context.Context, in *struct {
 		return nil, forbidden(guard.Operator)
 	}
 	return list(a.store.DueBy(ctx, field, f, in.Limit))
+}
+
+func (a *api) listErrors(ctx context.Context, in *struct {
+	Kind  string    `query:"kind" maxLength:"255"`
+	Queue string    `query:"queue" maxLength:"255" doc:"Where the attempt was"`
+	Since time.Time `query:"since" doc:"Only what ended at this instant or later"`
+}) (*answer[stint.ErrorReport], error) {
+	report, err := a.store.Errors(ctx, stint.ErrorFilter{Kind: in.Kind, Queue: in.Queue, Since: in.Since})
+	if err != nil {
+		return nil, err
+	}
+	if a.blind(ctx) {
+		for i := range report.Groups {
+			report.Groups[i].Message = ""
+		}
+	}
+	return &answer[stint.ErrorReport]{report}, nil
 }
 
 func (a *api) stats(ctx context.Context, in *struct {

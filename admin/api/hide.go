@@ -22,7 +22,10 @@ func (a *api) seen(ctx context.Context, jobs []stint.JobInfo) []stint.JobInfo {
 	for i := range all {
 		all[i].Args, all[i].Metadata = nil, nil
 		for k := range all[i].Executions {
-			all[i].Executions[k].Result = nil
+			x := &all[i].Executions[k]
+			if x.Result = nil; x.Error != nil {
+				x.Error.Message, x.Error.Stack, x.Error.Note = "", "", ""
+			}
 		}
 	}
 	return all

@@ -51,6 +51,9 @@ func (a *api) listJobs(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	if f.Error != "" && a.blind(ctx) {
+		return nil, forbidden(guard.Operator)
+	}
 	f.Before, f.Limit = stint.ID(in.Before), in.Limit
 	jobs, err := a.store.Jobs(ctx, f)
 	if err != nil {

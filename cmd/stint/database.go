@@ -58,6 +58,7 @@ type roles interface {
 
 	// Figures.
 	stint.Analyst
+	stint.ErrorAnalyst
 	stint.Statistician
 	stint.MetricsKeeper
 

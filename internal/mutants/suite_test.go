@@ -552,6 +552,26 @@ var mutants = []mutant{
 		test: "admin/api TestChangesSayWhoDidWhatAndWhatCameOfIt",
 	},
 	{
+		name: "SQLite's errors end in silence", file: "sqlite/errorgroups.go",
+		old: `seen > look || fit < len(all)`, new: `seen < 0`,
+		test: "sqlite TestConformance/Errors/Errors are grouped up to a bound, the newest, and it is said that there are more",
+	},
+	{
+		name: "PostgreSQL's errors end in silence", file: "postgres/errorgroups.go",
+		old: `seen > look || fit < len(all)`, new: `seen < 0`,
+		test: "postgres TestConformance/*/plain/Errors/Errors are grouped up to a bound, the newest, and it is said that there are more",
+	},
+	{
+		name: "every panic is in the runtime", file: "errorgroups.go",
+		old: `if strings.HasPrefix(function, "runtime.") {`, new: `if function == "" {`,
+		test: ". TestThePlaceOfAPanicIsTheFunctionThatPanicked",
+	},
+	{
+		name: "viewers are told what errors say", file: "admin/api/figures.go",
+		old: `report.Groups[i].Message = ""`, new: `_ = report.Groups[i]`,
+		test: "admin/api TestArgumentsAreHiddenFromViewers",
+	},
+	{
 		name: "SQLite's marks forget what is claimed", file: "sqlite/marks.go",
 		old: `	m.open = arrayOf(open)`, new: `	m.open = "[]"`,
 		test: "sqlite TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark",
