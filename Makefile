@@ -6,6 +6,7 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 MAJORS    ?= 13 18
 ARGS      ?=
 SEEDS     ?= 1000
+AXE       := 4.14.1
 
 comma := ,
 empty :=
@@ -22,11 +23,11 @@ help: ## say what there is
 test: export GORACE ?= atexit_sleep_ms=20
 
 .PHONY: test
-test: postgres ## run all tests with the race detector, on the newest PostgreSQL found
+test: postgres browser ## run all tests with the race detector, on the newest PostgreSQL found
 	$(GO) test -race ./...
 
 .PHONY: test-short
-test-short: postgres ## run the tests without the race detector, leaving out those that take long
+test-short: postgres browser ## run the tests without the race detector, leaving out those that take long
 	$(GO) test -short ./...
 
 .PHONY: conformance
@@ -137,6 +138,10 @@ schema-page: postgres ## after the schema was edited: write docs/schema.md, and 
 	$(GO) test -count=1 -run '^TestTheManifest' ./postgres -update
 	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
 
+.PHONY: monitoring-page
+monitoring-page: ## after metrics were changed: write their table into docs/monitoring.md
+	$(GO) test -count=1 -run '^TestThePage' ./internal/monitoring -update
+
 .PHONY: mutants
 mutants: postgres ## take the mends of known traps out, one at a time: a test must notice each
 	$(GO) test -count=1 -timeout 30m ./internal/mutants -mutants $(ARGS)
@@ -149,6 +154,17 @@ spin: ## make sure that Spin, which searches the model, is installed
 		{ $$sudo apt-get install -qq -y spin || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y spin; }; } >/dev/null || \
 		{ echo 'spin cannot be installed: apt-get install spin'; exit 1; }; }
 	@command -v gcc >/dev/null || { echo 'gcc is not installed; Spin needs it: apt-get install gcc'; exit 1; }
+
+# The package is unpacked and not installed, since it would start a server that stays.
+.PHONY: prometheus
+prometheus: ## make sure that Prometheus is there, which tests the alert rules
+	@[ -x bin/prometheus/usr/bin/promtool ] || { command -v promtool && command -v prometheus; } >/dev/null || { \
+		command -v apt-get >/dev/null || { echo 'Prometheus is not installed, and there is no apt-get: see https://prometheus.io/download, or brew install prometheus'; exit 1; }; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
+		mkdir -p bin/prometheus && cd bin/prometheus && \
+		{ apt-get download -qq prometheus || { $$sudo apt-get update -qq && apt-get download -qq prometheus; }; } >/dev/null && \
+		dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb || \
+		{ echo 'Prometheus cannot be downloaded: apt-get download prometheus'; exit 1; }; }
 
 # Nobody runs what is built for other platforms, so the compiler need not optimise it; that halves the time. This machine's
 # own platform is built as everywhere else, from the same cache.
@@ -170,6 +186,23 @@ cross: ## build and vet for every platform that stint supports
 .PHONY: postgres
 postgres: ## make sure that a PostgreSQL for the tests is installed
 	@$(GO) run ./internal/pgtest/fetch
+
+# Without these, the tests that need them are skipped. Axe is for tests alone, so its licence (MPL-2.0) binds nothing
+# that stint consists of.
+.PHONY: browser
+browser: ## make sure that a Chromium for the tests is installed, and axe, which finds what keeps people out of pages
+	@for name in chromium chromium-browser google-chrome chrome headless-shell; do command -v $$name >/dev/null && exit 0; done; \
+		[ ! -d /Applications/Chromium.app ] && [ ! -d '/Applications/Google Chrome.app' ] || exit 0; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
+		{ command -v apt-get && { $$sudo apt-get install -qq -y --no-install-recommends chromium || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends chromium; }; }; } >/dev/null || \
+		{ echo 'Chromium cannot be installed: tests in a browser are skipped'; }
+	@[ -f .cache/axe-core/axe.min.js ] || { mkdir -p .cache && cd .cache && npm pack --silent axe-core@$(AXE) >/dev/null && \
+		tar xzf axe-core-$(AXE).tgz && rm -rf axe-core && mv package axe-core && rm axe-core-$(AXE).tgz; } || \
+		{ echo 'axe cannot be fetched through npm: tests of accessibility are skipped'; }
+
+.PHONY: screenshots
+screenshots: browser ## write pictures of every page into docs/images/dashboard, from a real run
+	STINT_SCREENSHOTS=$(CURDIR)/docs/images/dashboard $(GO) test -count 1 -run '^TestScreenshots$$' -v ./admin/browser
 
 .PHONY: ci
 ci: ## do what CI does

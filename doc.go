@@ -81,7 +81,8 @@
 //	                 together a [Store]
 //	beside these     [Scheduler] [Leaser] [Retainer] [Immediate] [TxFinisher]
 //	for people       [Inspector] [Canceller] [Operator] [Pauser] [ScheduleKeeper]
-//	for figures      [Analyst] [Statistician] [MetricsKeeper]
+//	                 [ChangeKeeper]
+//	for figures      [Analyst] [ErrorAnalyst] [Statistician] [MetricsKeeper]
 //	for operators    [Migrator] [Examiner] [Auditor]
 //	where it can     [Listener] [Sleeper] [Clock] [Holder] [Evicter] [Sweeper]
 //

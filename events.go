@@ -44,6 +44,7 @@ type Event struct {
 	Begun     int         // of burial: how many of these had begun
 	Other     *EngineInfo // of burial: the engine that was buried
 	Doing     string      // of trouble: what was tried
+	About     string      // of trouble: the name that Doing ends with, where it ends with one; the words before it are always the same ones
 	Err       error       // of trouble; of draining, why, where the program said so; of lease lost, why: ErrStopping, ErrFenced, ErrNotHeld, or what kept it from being renewed
 	Lease     string      // of lease acquired and lost: its name
 }

@@ -66,6 +66,7 @@ type ClaimerMetrics struct {
 // WorkerMetrics are about attempts. One that was snoozed, or handed back by a
 // stop, has run and is neither of the three that follow.
 type WorkerMetrics struct {
+	Slots     int64         `json:"slots"`     // how many may go on at once
 	Running   int64         `json:"running"`   // now
 	Run       int64         `json:"run"`       // attempts that ended and are recorded
 	Succeeded int64         `json:"succeeded"` // of these

@@ -22,7 +22,8 @@ type Retainer interface {
 	// Of what engines did those claims go of whose entries none is left; not a
 	// lane's newest, from which it goes on, nor one that others point to or
 	// that an engine may still name. So do the histories of engines which
-	// ended before any job that is left.
+	// ended before any job that is left. What people changed ([ChangeKeeper]) goes
+	// after [ChangesKept], however long jobs are kept.
 	//
 	// [ErrNotHeld] when the request is under a lease that its engine does not
 	// hold; then nothing was done. No other engine gets the lease before the
@@ -40,10 +41,11 @@ const (
 	RetainClaims  RetainPart = "claims"
 	RetainKeys    RetainPart = "keys"
 	RetainEngines RetainPart = "engines"
+	RetainChanges RetainPart = "changes"
 )
 
 // RetainParts are all of them, in their order.
-var RetainParts = []RetainPart{RetainJobs, RetainClaims, RetainKeys, RetainEngines}
+var RetainParts = []RetainPart{RetainJobs, RetainClaims, RetainKeys, RetainEngines, RetainChanges}
 
 // RetainStep says what one step is to do.
 type RetainStep struct {
@@ -69,7 +71,7 @@ type RetainMark struct {
 
 // Retained is what one step did.
 type Retained struct {
-	Deleted int        // how many jobs, claims, keys or engines
+	Deleted int        // how many jobs, claims, keys, engines or changes
 	Next    RetainMark // where the next step begins
 	More    bool       // whether there is more to look at now; if not, what is behind Next is too young
 	Young   RetainMark // where the first job is that is yet too young, if one was met; a later pass begins there

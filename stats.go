@@ -9,19 +9,21 @@ import (
 )
 
 // Statistician knows how all attempts went that ever began, also those of jobs
-// that are gone. It keeps sums by the hour, and reads the executions for what is
-// not in them yet: so what it says is exact at any time, and costs the same
-// however long the history is.
+// that are gone. It keeps sums by the hour, and of the last two days by the minute,
+// and reads the executions for what is not in them yet: so what it says is exact
+// at any time, and costs the same however long the history is.
 type Statistician interface {
 	// SumUp adds to the sums what has ended since, some of it at a time, and
 	// reports whether there is more. Many may call it at once: one does it, and
 	// the others find nothing to do. Nothing is lost while nobody does, but
-	// reading costs more and more.
+	// reading costs more and more. It forgets the minutes that are older than
+	// [MinutesKept], some of them at a time.
 	SumUp(ctx context.Context) (more bool, err error)
 
 	// Stats tells how attempts went, for each kind, queue and outcome, and for
-	// each hour when the filter asks for that; sorted by these. All of it is of
-	// one moment.
+	// each hour or minute when the filter asks for that; sorted by these, the time
+	// first. All of it is of one moment. [ErrInvalid] when the filter asks for
+	// other spans.
 	Stats(ctx context.Context, f StatsFilter) ([]Stats, error)
 }
 
@@ -31,26 +33,49 @@ type StatsFilter struct {
 	Kind  string
 	Queue string
 
-	// From and To bound when an attempt ended. Whole hours of UTC are counted:
-	// the one that holds From is the first, and the one that holds To is the first
-	// that is not meant, unless To is later than its beginning.
+	// From and To bound when an attempt ended. Whole hours of UTC are counted, or
+	// whole minutes when each is told: the one that holds From is the first, and
+	// the one that holds To is the first that is not meant, unless To is later than
+	// its beginning. What ended up to a few minutes ago is in the sums as a rule; a
+	// To before that spares reading executions.
 	From, To time.Time
 
-	Hourly bool // tell each hour by itself
+	// Every tells each hour by itself when it is [time.Hour], and each minute when
+	// it is [time.Minute]; zero tells all of them together. Minutes are told of the
+	// last two days only ([MinutesKept]): those that are older are left out, also
+	// where the hours that they are in are told.
+	Every time.Duration
 }
 
-// Hours are the bounds of the hours that are meant, zero where there is none.
-func (f StatsFilter) Hours() (from, to time.Time) {
-	from, to = f.From.Truncate(time.Hour), f.To.Truncate(time.Hour)
+// MinutesKept is for how long a minute is told by itself, counted back from the
+// store's clock. It holds the minute in which that time begins.
+const MinutesKept = 48 * time.Hour
+
+// FirstMinute is the first one that is told by itself at a moment.
+func FirstMinute(now time.Time) time.Time { return now.Add(-MinutesKept).Truncate(time.Minute) }
+
+// Check reports what is wrong with the filter, or nil.
+func (f StatsFilter) Check() error {
+	if f.Every != 0 && f.Every != time.Minute && f.Every != time.Hour {
+		return Invalid("every", "%v is neither a minute nor an hour", f.Every)
+	}
+	return nil
+}
+
+// Bounds are those of the whole hours or minutes that are meant, zero where there
+// is none.
+func (f StatsFilter) Bounds() (from, to time.Time) {
+	span := cmp.Or(f.Every, time.Hour)
+	from, to = f.From.Truncate(span), f.To.Truncate(span)
 	if to.Before(f.To) {
-		to = to.Add(time.Hour)
+		to = to.Add(span)
 	}
 	return from, to
 }
 
 // Stats are the attempts of a kind, in a queue, that ended in one way.
 type Stats struct {
-	Hour    time.Time `json:"hour,omitzero"` // its beginning; zero for all of them together
+	Start   time.Time `json:"start,omitzero"` // of the hour or minute; zero for all of them together
 	Kind    string    `json:"kind"`
 	Queue   string    `json:"queue"`
 	Outcome Outcome   `json:"outcome"`
@@ -92,15 +117,21 @@ func (s *Sums) add(o Sums) {
 	s.Waited += o.Waited
 }
 
-// MergeStats puts together what is said several times of an hour, kind, queue
-// and outcome, and sorts by these: for stores.
-func MergeStats(all []Stats) []Stats {
+// MergeStats puts together what is said several times of a span, kind, queue and
+// outcome, and sorts by these: for stores. The spans are those that a filter
+// may ask for, as the same shorter ones or all of time.
+func MergeStats(all []Stats, every time.Duration) []Stats {
+	for i := range all {
+		if all[i].Start = all[i].Start.Truncate(every); every == 0 {
+			all[i].Start = time.Time{}
+		}
+	}
 	slices.SortFunc(all, func(a, b Stats) int {
-		return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Outcome, b.Outcome))
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Outcome, b.Outcome))
 	})
 	var merged []Stats
 	for _, s := range all {
-		if n := len(merged) - 1; n >= 0 && merged[n].Hour.Equal(s.Hour) && merged[n].Kind == s.Kind && merged[n].Queue == s.Queue && merged[n].Outcome == s.Outcome {
+		if n := len(merged) - 1; n >= 0 && merged[n].Start.Equal(s.Start) && merged[n].Kind == s.Kind && merged[n].Queue == s.Queue && merged[n].Outcome == s.Outcome {
 			merged[n].add(s.Sums)
 		} else {
 			merged = append(merged, s)
@@ -111,8 +142,8 @@ func MergeStats(all []Stats) []Stats {
 
 // KindStats are the attempts of a kind, in all queues.
 type KindStats struct {
-	Hour time.Time `json:"hour,omitzero"`
-	Kind string    `json:"kind"`
+	Start time.Time `json:"start,omitzero"` // of the hour or minute; zero for all of them together
+	Kind  string    `json:"kind"`
 	Sums
 	Outcomes map[Outcome]int64 `json:"outcomes"` // how many attempts ended how
 }
@@ -122,19 +153,19 @@ type KindStats struct {
 func (s KindStats) Succeeded() int64 { return s.Outcomes[OutcomeCompleted] }
 func (s KindStats) Failed() int64    { return s.Outcomes[OutcomeFailed] }
 
-// StatsByKind puts together what is said of each kind, by name. Hours are kept
-// apart where they are told.
+// StatsByKind puts together what is said of each kind, by name. Hours and minutes
+// are kept apart where they are told.
 func StatsByKind(all []Stats) []KindStats {
 	type key struct {
-		hour int64
-		kind string
+		start int64
+		kind  string
 	}
 	kinds := map[key]*KindStats{}
 	for _, s := range all {
-		k := key{s.Hour.Unix(), s.Kind}
+		k := key{s.Start.Unix(), s.Kind}
 		sum := kinds[k]
 		if sum == nil {
-			sum = &KindStats{Hour: s.Hour, Kind: s.Kind, Outcomes: map[Outcome]int64{}}
+			sum = &KindStats{Start: s.Start, Kind: s.Kind, Outcomes: map[Outcome]int64{}}
 			kinds[k] = sum
 		}
 		sum.add(s.Sums)
@@ -142,7 +173,7 @@ func StatsByKind(all []Stats) []KindStats {
 	}
 	list := make([]KindStats, 0, len(kinds))
 	for _, k := range slices.SortedFunc(maps.Keys(kinds), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.hour, b.hour), cmp.Compare(a.kind, b.kind))
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.kind, b.kind))
 	}) {
 		list = append(list, *kinds[k])
 	}

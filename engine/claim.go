@@ -218,8 +218,18 @@ func (s *session) limit(ctx context.Context) (context.Context, context.CancelFun
 
 // trouble tells what failed, unless that was the stop.
 func (s *session) trouble(ctx context.Context, doing string, err error) {
-	if ctx.Err() != nil || errors.Is(err, stint.ErrBuried) {
+	s.tellTrouble(ctx, stint.Event{Doing: doing, Err: err})
+}
+
+// troubleAbout tells what failed with something that has a name.
+func (s *session) troubleAbout(ctx context.Context, doing, name string, err error) {
+	s.tellTrouble(ctx, stint.Event{Doing: doing + " " + name, About: name, Err: err})
+}
+
+func (s *session) tellTrouble(ctx context.Context, e stint.Event) {
+	if ctx.Err() != nil || errors.Is(e.Err, stint.ErrBuried) {
 		return
 	}
-	s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Doing: doing, Err: err})
+	e.Type, e.Engine = stint.EventTrouble, s.token
+	s.emit(e)
 }

@@ -37,7 +37,7 @@ func New(store stint.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	e := &Engine{store: store, mux: mux, config: c, client: c.Client, duties: duties, meters: newMeters()}
+	e := &Engine{store: store, mux: mux, config: c, client: c.Client, duties: duties, meters: newMeters(c.Slots)}
 	if e.client == nil {
 		e.client = stint.NewClient(store)
 	}
@@ -119,7 +119,7 @@ func (e *Engine) emit(ev stint.Event) {
 	if err := e.tell(ev); err != nil {
 		_ = e.tell(stint.Event{
 			Type: stint.EventTrouble, Time: ev.Time, Engine: ev.Engine, Instance: ev.Instance,
-			Doing: "tell of an event of the type " + string(ev.Type), Err: err,
+			Doing: "tell of an event of the type " + string(ev.Type), About: string(ev.Type), Err: err,
 		})
 	}
 }

@@ -65,7 +65,7 @@ func (s *session) fire(ctx context.Context) {
 		wait.reset()
 		for _, name := range slices.Sorted(maps.Keys(fired.Problems)) {
 			puzzles[name] = time.Now().Add(scheduleAgain)
-			s.trouble(ctx, "plan the schedule "+name, fired.Problems[name])
+			s.troubleAbout(ctx, "plan the schedule", name, fired.Problems[name])
 		}
 		if len(fired.Jobs) > 0 {
 			s.bell.ring()
@@ -111,7 +111,7 @@ func (s *session) declare(ctx context.Context, store stint.Scheduler, functions 
 			together = false
 			continue
 		case errors.Is(err, stint.ErrUnstorable):
-			s.trouble(ctx, "declare the schedule "+batch[0].Name, err)
+			s.troubleAbout(ctx, "declare the schedule", batch[0].Name, err)
 			todo = todo[1:]
 			continue
 		}

@@ -83,7 +83,10 @@ func (s *session) reserveHooks(e *stint.Entry) bool {
 		return true
 	case <-s.stopping:
 	case <-late.C:
-		s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Job: &e.Job, Doing: "begin a job of the kind " + e.Kind, Err: errHooksHang})
+		s.emit(stint.Event{
+			Type: stint.EventTrouble, Engine: s.token, Job: &e.Job,
+			Doing: "begin a job of the kind " + e.Kind, About: e.Kind, Err: errHooksHang,
+		})
 	}
 	return false
 }

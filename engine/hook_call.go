@@ -138,6 +138,6 @@ func (s *session) callHook(t *ended) (err error) {
 func (s *session) hookTrouble(t *ended, err error) {
 	s.emit(stint.Event{
 		Type: stint.EventTrouble, Engine: s.token, Job: &t.job, Execution: &t.done,
-		Doing: "call the " + t.calls[0].name + " hook of " + t.job.Kind, Err: err,
+		Doing: "call the " + t.calls[0].name + " hook of " + t.job.Kind, About: t.job.Kind, Err: err,
 	})
 }

@@ -151,7 +151,7 @@ func TestAHookInTroubleChangesNothingButIsTold(t *testing.T) {
 			if ev.Type == stint.EventTrouble {
 				mu.Lock()
 				defer mu.Unlock()
-				trouble = append(trouble, fmt.Sprintf("%d %s: %v", ev.Job.ID, ev.Doing, ev.Err))
+				trouble = append(trouble, fmt.Sprintf("%d %s, which ends with %s: %v", ev.Job.ID, ev.Doing, ev.About, ev.Err))
 			}
 		}})
 		ids := []stint.ID{enqueue(t, s, "work", `{}`), enqueue(t, s, "work", `{}`)}
@@ -161,7 +161,7 @@ func TestAHookInTroubleChangesNothingButIsTold(t *testing.T) {
 				t.Errorf("the job is %+v", job)
 			}
 			for _, problem := range []string{"panic: oh", "no mail", "the hook ended its goroutine (runtime.Goexit)"} {
-				want = append(want, fmt.Sprintf("%d call the after-success hook of work: %s", id, problem))
+				want = append(want, fmt.Sprintf("%d call the after-success hook of work, which ends with work: %s", id, problem))
 			}
 		}
 		if err := stop(); err != nil {

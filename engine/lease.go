@@ -65,7 +65,7 @@ func (c *campaign) run(ctx context.Context) {
 		case errors.Is(err, stint.ErrBuried):
 			return // the session ends
 		case err != nil:
-			c.trouble(ctx, "acquire the lease "+c.duty.lease, err)
+			c.troubleAbout(ctx, "acquire the lease", c.duty.lease, err)
 		case l.Engine == c.token:
 			c.next = 0
 			c.reign(ctx, sent, l)
@@ -139,7 +139,7 @@ func (c *campaign) renew(ctx context.Context, sent time.Time, l stint.Lease) err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:
-			c.trouble(ctx, "renew the lease "+c.duty.lease, err)
+			c.troubleAbout(ctx, "renew the lease", c.duty.lease, err)
 			rest, cancel := context.WithDeadline(ctx, until)
 			wait.sleep(rest)
 			cancel()
@@ -173,6 +173,6 @@ func (c *campaign) resign(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(c.config.LeaseFor, c.config.TimeToLive))
 	defer cancel()
 	if _, err := c.store.Resign(ctx, c.duty.lease, c.token); err != nil {
-		c.trouble(ctx, "resign the lease "+c.duty.lease, err)
+		c.troubleAbout(ctx, "resign the lease", c.duty.lease, err)
 	}
 }

@@ -54,8 +54,9 @@ func (g *guarded[T]) with(f func(v *T)) {
 	f(&g.v)
 }
 
-func newMeters() *meters {
+func newMeters(slots int) *meters {
 	m := &meters{since: time.Now()}
+	m.ended.v.workers.Slots = int64(slots)
 	m.ended.v.kinds = map[string]*stint.Durations{}
 	return m
 }

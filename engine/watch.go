@@ -94,7 +94,7 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 	defer cancel()
 	scene, err := inspect(ctx, s.store, e)
 	if err != nil {
-		s.trouble(ctx, "see what "+e.Instance+" held", err)
+		s.troubleAbout(ctx, "see what was held by", e.Instance, err)
 		return
 	}
 	began, lost := 0, casualties{}
@@ -117,7 +117,7 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 	case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrAlive):
 		// Somebody else was first, or it beat after all.
 	default:
-		s.trouble(ctx, "bury "+e.Instance, err)
+		s.troubleAbout(ctx, "bury", e.Instance, err)
 	}
 }
 
@@ -158,6 +158,6 @@ func (s *session) unblock(ctx context.Context, e stint.EngineInfo, seen *sightin
 		return
 	}
 	if _, err := evicter.Evict(ctx, e.Token); err != nil {
-		s.trouble(ctx, "end the sessions of "+e.Instance, err)
+		s.troubleAbout(ctx, "end the sessions of", e.Instance, err)
 	}
 }

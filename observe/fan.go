@@ -21,7 +21,7 @@ func Fan(listeners ...func(stint.Event)) func(stint.Event) {
 			}
 			trouble := stint.Event{
 				Type: stint.EventTrouble, Time: e.Time, Engine: e.Engine, Instance: e.Instance,
-				Doing: fmt.Sprintf("tell listener %d of an event of the type %s", i+1, e.Type), Err: err,
+				Doing: fmt.Sprintf("tell listener %d of an event of the type %s", i+1, e.Type), About: string(e.Type), Err: err,
 			}
 			for k, other := range all {
 				if k != i {

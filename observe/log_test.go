@@ -149,7 +149,7 @@ func TestAListenerThatPanicsKeepsNothingFromTheOthersAndIsTold(t *testing.T) {
 			t.Errorf("the %dth was %+v", i+1, heard[i])
 		}
 	}
-	if p, ok := errors.AsType[*stint.PanicError](heard[1].Err); !ok || p.Value != "no room" || heard[1].Doing != "tell listener 2 of an event of the type joined" {
+	if p, ok := errors.AsType[*stint.PanicError](heard[1].Err); !ok || p.Value != "no room" || heard[1].Doing != "tell listener 2 of an event of the type joined" || heard[1].About != "joined" {
 		t.Errorf("the trouble was %+v", heard[1])
 	}
 }

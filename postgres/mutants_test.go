@@ -373,4 +373,24 @@ var mutants = []mutant{
 		name: "who sums up waits for whoever does", trap: "Who sums up while somebody else does finds nothing to do",
 		replace: []string{"from stint.summed for update skip locked;", "from stint.summed for update;"},
 	},
+	{
+		name: "changes stay for ever", trap: "Changes go when they are old, some at a time, and young ones stay",
+		replace: []string{"and c.at < clock_timestamp() - interval '90 days'", "and false"},
+	},
+	{
+		name: "young changes go too", trap: "Changes go when they are old, some at a time, and young ones stay",
+		replace: []string{"and c.at < clock_timestamp() - interval '90 days'", "and true"},
+	},
+	{
+		name: "minutes stay for ever", trap: "Minutes that are not told any more go, some at a time, and hours stay",
+		replace: []string{"where o.minutes = 1 and o.start < first", "where false"},
+	},
+	{
+		name: "all minutes go at once", trap: "Minutes that are not told any more go, some at a time, and hours stay",
+		replace: []string{"many  constant integer := 10000;", "many  constant integer := 100000;"},
+	},
+	{
+		name: "hours go like minutes", trap: "Minutes that are not told any more go, some at a time, and hours stay",
+		replace: []string{"where o.minutes = 1 and o.start < first", "where o.start < first"},
+	},
 }

@@ -212,13 +212,21 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			{"analytics", analyticsSQL, []any{nil, nil, nil, nil}},
 			{"analytics of a tag", analyticsSQL, []any{nil, "k", "t", nil}},
 			{"due by", dueBySQL, []any{"args", []string{"n"}, nil, nil, nil, nil, 50}},
-			{"stats", statsSQL, []any{nil, nil, nil, nil, true}},
+			{"stats", statsSQL, []any{nil, nil, nil, nil, 60, true}},
+			{"stats by the minute", statsSQL, []any{nil, nil, time.Now().Add(-time.Hour), nil, 1, true}},
 			{"a step of the sums", `select stint.add_sums(now() - interval '2 minutes', now())`, nil},
 		} {
 			start := time.Now()
 			got := cost(t, conn, "", q.sql, q.args...)
 			if t.Logf("statistics %v: %s: %d blocks, %v", statistics, q.name, got, time.Since(start)); got > 3000+n/4 {
 				t.Errorf("statistics %v: %s asks for %d blocks", statistics, q.name, got)
+			}
+		}
+		{
+			start := time.Now()
+			got := cost(t, conn, pageSQL, errorsSQL, "k", nil, nil, 5*stint.MaxErrors+1, stint.MaxErrors+1)
+			if t.Logf("statistics %v: errors: %d blocks, %v", statistics, got, time.Since(start)); got > 3000+n/50 {
+				t.Errorf("statistics %v: errors ask for %d blocks", statistics, got)
 			}
 		}
 		// What the doctor asks ends at a limit for each lane and each engine.

@@ -65,6 +65,8 @@ func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 	case stint.RetainEngines:
 		err = call(`select deleted, next, more from stint.retain_engines($1, $2, $3, $4, $5)`,
 			[]any{&done.Deleted, &done.Next.Pos, &done.More}, r.From.Pos, limit, shortest)
+	case stint.RetainChanges:
+		err = call(`select deleted, more from stint.retain_changes($1, $2, $3)`, []any{&done.Deleted, &done.More}, limit)
 	default:
 		err = stint.Invalid("part", "%q is none", r.Part)
 	}

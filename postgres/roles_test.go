@@ -160,6 +160,11 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		must(t, err)
 		_, err = engine.Pause(t.Context(), "q", "me", "")
 		must(t, err)
+		change, err := engine.BeginChange(t.Context(), stint.NewChange{Way: stint.WayCommand, Operation: "x"})
+		must(t, err)
+		must(t, engine.EndChange(t.Context(), change, ""))
+		_, err = engine.Retain(t.Context(), stint.RetainStep{Part: stint.RetainChanges, Limit: 10})
+		must(t, err)
 		_, err = engine.Bury(t.Context(), stint.Burial{Engine: w.Info.Token}, storetest.Judge)
 		must(t, err)
 		f.as(f.login("my_owner"), `update stint.meta set entries_oid = 1`) // as if it were restored
@@ -186,9 +191,16 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		if _, err := viewer.Jobs(t.Context(), stint.Filter{Tag: "t", States: []stint.State{stint.Failed}}); err != nil {
 			t.Error(err)
 		}
+		_, err = viewer.Stats(t.Context(), stint.StatsFilter{Every: time.Minute})
+		must(t, err)
+		_, err = viewer.Errors(t.Context(), stint.ErrorFilter{})
+		must(t, err)
+		if all, err := viewer.Changes(t.Context(), stint.ChangeFilter{}); err != nil || len(all) != 1 {
+			t.Errorf("the viewer sees the changes %+v, error %v", all, err)
+		}
 
 		reads := []string{`select from stint.entries where args is not null`, `select from stint.jobs`, `select from stint.executions`, `select from stint.claims`,
-			`select from stint.waiting`, `select from stint.idempotency`, `select from stint.job_tags`, `select from stint.engines`}
+			`select from stint.waiting`, `select from stint.idempotency`, `select from stint.job_tags`, `select from stint.engines`, `select from stint.changes`}
 		acts := []string{
 			`delete from stint.entries`, `update stint.entries set priority = 1`, `delete from stint.waiting`, `delete from stint.idempotency`, `update stint.policies set body = '{}'`,
 			`insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final) values (1, 0, 0, now(), now(), 1, 0, 1, true)`,
@@ -196,6 +208,7 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 			`insert into stint.engines select * from stint.engines`, `update stint.beats set drain = true`,
 			`select stint.pause('q')`, `select stint.resume('q')`, `select stint.cancel(1)`, `select stint.erase('{1}')`, `select stint.again('{1}', null, null, false)`, `select stint.promote('2000-01-01', 1)`,
 			`update stint.meta set version = 9`, `truncate stint.entries`,
+			`insert into stint.changes (way, operation) values ('api', 'x')`, `update stint.changes set by = 'somebody else'`, `delete from stint.changes`,
 		}
 		alters := []string{`alter table stint.entries add column x text`, `drop table stint.entries`, `create table stint.x ()`, "drop schema " + f.schema + " cascade", `create index on stint.entries (kind)`,
 			`create or replace function stint.lane(text, integer, text, text) returns bigint language sql as 'select 1::bigint'`, `update stint.meta set version = 9`, `truncate stint.entries`}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -24,21 +25,36 @@ func (s *Store) SumUp(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// statsSQL puts the sums and what is not in them yet together.
+// statsSQL puts the sums and what is not in them yet together: minutes or hours,
+// by how many minutes they have. Bounds are subqueries, so that they lead into the
+// index, and what is not asked for is not read.
 const statsSQL = `
-select case when $5 then s.hour end as hour, s.kind, s.queue, s.outcome, sum(s.n)::bigint, sum(s.ran)::bigint,
+with bound as (
+  select greatest($3::timestamptz, case when $5::int = 1 then stint.first_minute() else '-infinity' end) as low,
+         coalesce($4::timestamptz, 'infinity') as high)
+select case when $6 then s.start end as start, s.kind, s.queue, s.outcome, sum(s.n)::bigint, sum(s.ran)::bigint,
        sum(s.total)::bigint, coalesce(min(s.fastest), 0), coalesce(max(s.longest), 0),
        coalesce((array_agg(s.last order by s.last_at desc nulls last, s.last desc))[1], 0), max(s.last_at), sum(s.waited)::bigint
-from stint.stats_hours s
+from (
+  select s.* from stint.stats s
+  where s.minutes = $5::int and s.start >= (select b.low from bound b) and s.start < (select b.high from bound b)
+  union all
+  select x.minutes, case when $5::int = 1 then x.start else date_trunc('hour', x.start at time zone 'UTC') at time zone 'UTC' end,
+         x.kind, x.queue, x.outcome, x.n, x.ran, x.total, x.fastest, x.longest, x.last, x.last_at, x.waited
+  from bound b cross join stint.summed m cross join lateral stint.sums(greatest(m.until, b.low), b.high) x
+) s
 where ($1::text is null or s.kind = $1) and ($2::text is null or s.queue = $2)
-  and ($3::timestamptz is null or s.hour >= $3) and ($4::timestamptz is null or s.hour < $4)
 group by 1, 2, 3, 4
 order by 1, s.kind collate "C", s.queue collate "C", s.outcome`
 
 // Stats implements [stint.Statistician].
 func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
-	from, to := f.Hours()
-	rows, err := s.pool.Query(ctx, s.sql.in(statsSQL), nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), f.Hourly)
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	from, to := f.Bounds()
+	minutes := cmp.Or(f.Every, time.Hour) / time.Minute
+	rows, err := s.pool.Query(ctx, s.sql.in(statsSQL), nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0)
 	if err != nil {
 		return nil, fmt.Errorf("read the statistics: %w", translate(err))
 	}
@@ -51,11 +67,11 @@ func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, 
 
 func scanStats(row pgx.CollectableRow) (s stint.Stats, err error) {
 	var (
-		hour, last                             *time.Time
+		start, last                            *time.Time
 		total, fastest, longest, took, waiting int64
 	)
-	err = row.Scan(&hour, &s.Kind, &s.Queue, &s.Outcome, &s.Attempts, &s.Took.Count, &total, &fastest, &longest, &took, &last, &waiting)
-	s.Hour, s.LastAt = deref(hour), deref(last)
+	err = row.Scan(&start, &s.Kind, &s.Queue, &s.Outcome, &s.Attempts, &s.Took.Count, &total, &fastest, &longest, &took, &last, &waiting)
+	s.Start, s.LastAt = deref(start), deref(last)
 	s.Took.Total, s.Took.Fastest, s.Took.Longest, s.Took.Last = micros(total), micros(fastest), micros(longest), micros(took)
 	s.Waited = micros(waiting)
 	return s, err

@@ -181,6 +181,31 @@ var sumTraps = []trap{
 		}
 		return nil
 	}},
+	{"Minutes that are not told any more go, some at a time, and hours stay", func(b *bench) error {
+		exec(b, b.s, `
+			insert into stint.stats
+			select m, now() - interval '49 hours' - i * interval '1 minute', 'k', 'q', 1, 1, 1, 1, 1, 1, 1, now(), 1
+			from generate_series(1, 15000) i, unnest('{1,60}'::smallint[]) m`)
+		left := func(minutes, hours int) error {
+			for m, want := range map[int]int{1: minutes, 60: hours} {
+				if n := value[int](b, b.s.pool, b.s.sql.in(`select count(*) from stint.stats where minutes = $1`), m); n != want {
+					return fmt.Errorf("%d sums of %d minutes are left, want %d", n, m, want)
+				}
+			}
+			return nil
+		}
+		more, err := b.s.SumUp(b.Context())
+		b.must(err)
+		if !more {
+			return errors.New("nothing more is to be done")
+		}
+		if err := left(5000, 15000); err != nil {
+			return err
+		}
+		_, err = b.s.SumUp(b.Context())
+		b.must(err)
+		return left(0, 15000)
+	}},
 	{"Who sums up while somebody else does finds nothing to do", func(b *bench) error {
 		exec(b, b.s, sumAtOnceSQL)
 		if _, err := b.s.SumUp(b.Context()); err != nil {

@@ -13,6 +13,23 @@ import (
 
 // upkeepTraps are about leases and retention.
 var upkeepTraps = []trap{
+	{"Changes go when they are old, some at a time, and young ones stay", func(b *bench) error {
+		exec(b, b.s, `
+			insert into stint.changes (at, way, operation)
+			select clock_timestamp() - interval '91 days' + i * interval '1 hour', 'api', 'x' from generate_series(1, 7) i
+			union all select clock_timestamp() - interval '89 days', 'api', 'x' from generate_series(1, 2)`)
+		for _, want := range []stint.Retained{{Deleted: 5, More: true}, {Deleted: 2}, {}} {
+			done, err := b.s.Retain(b.Context(), stint.RetainStep{Part: stint.RetainChanges, Limit: 5})
+			b.must(err)
+			if done != want {
+				return fmt.Errorf("a step says %+v, want %+v", done, want)
+			}
+		}
+		if n := value[int](b, b.s.pool, b.s.sql.in(`select count(*) from stint.changes`)); n != 2 {
+			return fmt.Errorf("%d changes are left, want the 2 young ones", n)
+		}
+		return nil
+	}},
 	{"Who joined and took a lease while another one waited for it keeps it", func(b *bench) error {
 		waits := b.join()
 		exec(b, b.s, `insert into stint.leases (name) values ('x')`)

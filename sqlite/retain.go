@@ -37,6 +37,11 @@ const (
 	       or exists (select 1 from stint_executions x indexed by stint_executions_unclaimed where x.nonce = 0 and x.engine = h.token)
 	from stint_engine_history h where h.token > ?2 order by h.token limit ?3`
 	dropHistorySQL = `delete from stint_engine_history where token = ?`
+
+	// Numbers are about in the order of time, so that those at the beginning tell.
+	oldChangesSQL = `
+	select n from (select n, at from stint_changes order by n limit ?1) where at < ?2`
+	dropChangeSQL = `delete from stint_changes where n = ?`
 )
 
 // Retain implements [stint.Retainer]. What is to go is found by reading, so
@@ -46,6 +51,7 @@ func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 	step := map[stint.RetainPart]func(*retainer, *conn) error{
 		stint.RetainJobs: (*retainer).jobs, stint.RetainClaims: (*retainer).claims,
 		stint.RetainKeys: (*retainer).keys, stint.RetainEngines: (*retainer).engines,
+		stint.RetainChanges: (*retainer).changes,
 	}[r.Part]
 	err := stint.Invalid("part", "%q is none", r.Part)
 	t := &retainer{RetainStep: r}
@@ -182,5 +188,19 @@ func (t *retainer) engines(c *conn) error {
 	if t.done.More = seen == t.Limit; !t.done.More {
 		t.done.Next = stint.RetainMark{}
 	}
+	return err
+}
+
+func (t *retainer) changes(c *conn) error {
+	args := []any{t.Limit, t.before(stint.ChangesKept)}
+	err := c.query(oldChangesSQL, args, func(q *stmt) error {
+		n := q.ColumnInt64(0)
+		t.dropping(func(c *conn) error {
+			_, err := c.exec(dropChangeSQL, n)
+			return err
+		})
+		return nil
+	})
+	t.done.More = t.done.Deleted == t.Limit
 	return err
 }

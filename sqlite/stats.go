@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -14,9 +17,9 @@ const (
 	// upsertSumsSQL adds to what is there. Fastest, longest and last are null where
 	// all were lost.
 	upsertSumsSQL = `
-	insert into stint_stats as s (hour, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-	on conflict (hour, kind, queue, outcome) do update set
+	insert into stint_stats as s (minutes, start, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	on conflict (minutes, start, kind, queue, outcome) do update set
 	  n = s.n + excluded.n, ran = s.ran + excluded.ran, total = s.total + excluded.total, waited = s.waited + excluded.waited,
 	  fastest = min(ifnull(s.fastest, excluded.fastest), ifnull(excluded.fastest, s.fastest)),
 	  longest = max(ifnull(s.longest, excluded.longest), ifnull(excluded.longest, s.longest)),
@@ -24,8 +27,13 @@ const (
 	  last_at = max(ifnull(s.last_at, excluded.last_at), ifnull(excluded.last_at, s.last_at))`
 
 	sumsSQL = `
-	select hour, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited from stint_stats
-	where (?1 is null or kind = ?1) and (?2 is null or queue = ?2) and (?3 is null or hour >= ?3) and (?4 is null or hour < ?4)`
+	select start, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited from stint_stats
+	where minutes = ?5 and start >= ?3 and start < ?4 and (?1 is null or kind = ?1) and (?2 is null or queue = ?2)`
+
+	// forgetMinutesSQL forgets minutes that are not told any more, some of them.
+	forgetMinutesSQL = `
+	delete from stint_stats where (minutes, start, kind, queue, outcome) in (
+	  select minutes, start, kind, queue, outcome from stint_stats where minutes = 1 and start < ? limit ?)`
 
 	// erasuresSQL rises whenever an attempt is deleted.
 	erasuresSQL = `select erased from stint_meta`
@@ -34,6 +42,9 @@ const (
 // sumTries is how often the sums are made apart from the writer, so that nobody
 // waits for them, before it is done by the writer.
 const sumTries = 3
+
+// forgottenAtOnce bounds how many sums of minutes one step forgets.
+const forgottenAtOnce = 10_000
 
 // SumUp implements [stint.Statistician]. What has been recorded since the last
 // mark is summed up in a transaction that only reads, and added by one that
@@ -58,13 +69,14 @@ func (s *Store) SumUp(ctx context.Context) (more bool, err error) {
 					return false, err
 				}
 			}
-			return false, c.addSums(add)
+			more, err = c.addSums(add)
+			return false, err
 		})
 		if err != nil {
 			return false, fmt.Errorf("sum up: %w", err)
 		}
 		if !sooner {
-			return false, nil
+			return more, nil
 		}
 	}
 }
@@ -75,7 +87,7 @@ type standing struct{ mark, erased int64 }
 // summing is what is to be added to the sums, and the mark that says so.
 type summing struct {
 	standing
-	sums []stint.Stats
+	sums []stint.Stats // by the minute
 	next mark
 }
 
@@ -96,7 +108,7 @@ func (c *conn) summing() (s summing, err error) {
 		s.standing, err = c.standing()
 	}
 	if err == nil {
-		s.sums, err = c.sumsBehind(m, stint.StatsFilter{Hourly: true})
+		s.sums, err = c.sumsBehind(m, stint.StatsFilter{Every: time.Minute})
 	}
 	if err == nil {
 		s.next, err = c.here()
@@ -104,24 +116,21 @@ func (c *conn) summing() (s summing, err error) {
 	return s, err
 }
 
-// sumsBehind are the sums of the attempts recorded behind a mark that fit.
+// sumsBehind are the sums of the attempts recorded behind a mark that fit, by the
+// minute.
 func (c *conn) sumsBehind(m mark, f stint.StatsFilter) ([]stint.Stats, error) {
 	type key struct {
-		hour, outcome int64
-		kind, queue   string
+		minute, outcome int64
+		kind, queue     string
 	}
-	from, to := f.Hours()
+	from, to := f.Bounds()
 	all := map[key]*stint.Sums{}
 	err := c.attempts(m, func(a *attempt) error {
-		hour := a.finished.Truncate(time.Hour)
 		if f.Kind != "" && f.Kind != a.kind || f.Queue != "" && f.Queue != a.queue ||
-			!from.IsZero() && hour.Before(from) || !to.IsZero() && !hour.Before(to) {
+			!from.IsZero() && a.finished.Before(from) || !to.IsZero() && !a.finished.Before(to) {
 			return nil
 		}
-		k := key{hour.Unix(), int64(a.outcome), a.kind, a.queue}
-		if !f.Hourly {
-			k.hour = 0
-		}
+		k := key{a.finished.Truncate(time.Minute).Unix(), int64(a.outcome), a.kind, a.queue}
 		sums := all[k]
 		if sums == nil {
 			sums = &stint.Sums{}
@@ -136,76 +145,98 @@ func (c *conn) sumsBehind(m mark, f stint.StatsFilter) ([]stint.Stats, error) {
 	})
 	var list []stint.Stats
 	for k, sums := range all {
-		row := stint.Stats{Kind: k.kind, Queue: k.queue, Outcome: stint.Outcome(k.outcome), Sums: *sums}
-		if f.Hourly {
-			row.Hour = time.Unix(k.hour, 0).UTC()
-		}
-		list = append(list, row)
+		list = append(list, stint.Stats{Start: time.Unix(k.minute, 0).UTC(), Kind: k.kind, Queue: k.queue, Outcome: stint.Outcome(k.outcome), Sums: *sums})
 	}
 	return list, err
 }
 
-func (c *conn) addSums(s summing) error {
-	for _, row := range s.sums {
-		if err := c.upsertSums(row); err != nil {
+// addSums adds what was summed up, and forgets minutes that are not told any more;
+// more says that there are more of those.
+func (c *conn) addSums(s summing) (more bool, err error) {
+	if err := c.addMinutes(s.sums); err != nil {
+		return false, err
+	}
+	gone, err := c.exec(forgetMinutesSQL, micro(stint.FirstMinute(time.Now())), forgottenAtOnce)
+	if err != nil {
+		return false, err
+	}
+	return gone == forgottenAtOnce, c.addMark(s.next, time.Now())
+}
+
+// addMinutes adds sums by the minute to those of the minutes and of their hours.
+func (c *conn) addMinutes(sums []stint.Stats) error {
+	first := stint.FirstMinute(time.Now())
+	for _, row := range sums {
+		if row.Start.Before(first) {
+			continue
+		}
+		if err := c.upsertSums(time.Minute, row); err != nil {
 			return err
 		}
 	}
-	return c.addMark(s.next, time.Now())
+	for _, row := range stint.MergeStats(slices.Clone(sums), time.Hour) {
+		if err := c.upsertSums(time.Hour, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (c *conn) upsertSums(row stint.Stats) error {
+func (c *conn) upsertSums(span time.Duration, row stint.Stats) error {
 	var fastest, longest, last, at any
 	if row.Took.Count > 0 {
 		fastest, longest, last, at = row.Took.Fastest.Microseconds(), row.Took.Longest.Microseconds(), row.Took.Last.Microseconds(), micro(row.LastAt)
 	}
-	_, err := c.exec(upsertSumsSQL, micro(row.Hour), row.Kind, row.Queue, int(row.Outcome), row.Attempts, row.Took.Count,
+	_, err := c.exec(upsertSumsSQL, int64(span/time.Minute), micro(row.Start), row.Kind, row.Queue, int(row.Outcome), row.Attempts, row.Took.Count,
 		row.Took.Total.Microseconds(), fastest, longest, last, at, row.Waited.Microseconds())
 	return err
 }
 
 // Stats implements [stint.Statistician].
 func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
-	from, to := f.Hours()
-	args := []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to)}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
 	var list []stint.Stats
 	err := s.read(ctx, func(c *conn) error {
 		m, err := c.newestMark()
 		if err != nil {
 			return err
 		}
+		// The clock is read behind the beginning of the snapshot, so that what is
+		// gone from it is not told either.
+		if first := stint.FirstMinute(time.Now()); f.Every == time.Minute && f.From.Before(first) {
+			f.From = first
+		}
 		if list, err = c.sumsBehind(m, f); err != nil {
 			return err
 		}
+		from, to := f.Bounds()
+		low, high := int64(math.MinInt64), int64(math.MaxInt64)
+		if !from.IsZero() {
+			low = micro(from)
+		}
+		if !to.IsZero() {
+			high = micro(to)
+		}
+		args := []any{nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour) / time.Minute)}
 		return c.query(sumsSQL, args, func(q *stmt) error {
-			row := scanStats(q)
-			if !f.Hourly {
-				row.Hour = time.Time{}
-			}
-			list = append(list, row)
+			list = append(list, scanStats(q))
 			return nil
 		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the statistics: %w", err)
 	}
-	return stint.MergeStats(list), nil
+	return stint.MergeStats(list, f.Every), nil
 }
 
 func scanStats(q *stmt) stint.Stats {
 	us := func(col int) time.Duration { return time.Duration(q.ColumnInt64(col)) * time.Microsecond }
-	s := stint.Stats{Hour: q.time(0), Kind: q.name(1), Queue: q.name(2), Outcome: stint.Outcome(q.ColumnInt(3))}
+	s := stint.Stats{Start: q.time(0), Kind: q.name(1), Queue: q.name(2), Outcome: stint.Outcome(q.ColumnInt(3))}
 	s.Attempts, s.Took.Count, s.Took.Total, s.Took.Fastest, s.Took.Longest = q.ColumnInt64(4), q.ColumnInt64(5), us(6), us(7), us(8)
 	s.Took.Last, s.LastAt, s.Waited = us(9), q.time(10), us(11)
 	return s
-}
-
-// nilTime binds null for a time that was not set.
-func nilTime(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return micro(t)
 }
 
 const attemptOfSQL = `
@@ -225,12 +256,12 @@ func (c *conn) sumGone(id stint.ID, summed func(stint.Position, int64) bool) err
 			return nil
 		}
 		a := scanAttempt(q, 2)
-		row := stint.Stats{Hour: a.finished.Truncate(time.Hour), Kind: a.kind, Queue: a.queue, Outcome: a.outcome}
+		row := stint.Stats{Start: a.finished.Truncate(time.Minute), Kind: a.kind, Queue: a.queue, Outcome: a.outcome}
 		if a.ran {
 			row.Ran(a.took, a.waited, a.finished)
 		} else {
 			row.Lost()
 		}
-		return c.upsertSums(row)
+		return c.addMinutes([]stint.Stats{row})
 	})
 }

@@ -63,6 +63,41 @@ func TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark(t *testing.T) {
 	}
 }
 
+func TestMinutesThatAreNotToldGoSomeAtATimeAndHoursStay(t *testing.T) {
+	s := open(t, Memory)
+	const n = forgottenAtOnce + 500
+	err := s.write(t.Context(), func(c *conn) (bool, error) {
+		for i := range n {
+			row := stint.Stats{Start: stint.FirstMinute(time.Now()).Add(-time.Duration(i+10) * time.Minute), Kind: "k", Queue: "q", Outcome: stint.OutcomeCompleted}
+			row.Lost()
+			for _, span := range []time.Duration{time.Minute, time.Hour} {
+				if err := c.upsertSums(span, row); err != nil {
+					return false, err
+				}
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{500, 0} {
+		more, err := s.SumUp(t.Context())
+		if err != nil || more != (want > 0) {
+			t.Errorf("there is more to do: %v, error %v", more, err)
+		}
+		for span, want := range map[int]int{1: want, 60: n} {
+			left := 0
+			err := s.read(t.Context(), func(c *conn) error {
+				return c.query(`select count(*) from stint_stats where minutes = ?`, []any{span}, func(q *stmt) error { left = q.ColumnInt(0); return nil })
+			})
+			if err != nil || left != want {
+				t.Errorf("%d sums of %d minutes are left, want %d, error %v", left, span, want, err)
+			}
+		}
+	}
+}
+
 func TestOldMarksGo(t *testing.T) {
 	s := open(t, Memory)
 	for i := range 10 {

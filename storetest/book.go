@@ -94,26 +94,33 @@ func (b *book) stats(f stint.StatsFilter) []stint.Stats {
 	slices.SortFunc(all, func(a, b written) int {
 		return cmp.Or(a.Finished.Compare(b.Finished), cmp.Compare(a.Finished.Sub(a.Started), b.Finished.Sub(b.Started)))
 	})
+	span := time.Hour
+	if f.Every == time.Minute {
+		span = f.Every
+	}
 	var list []stint.Stats
 	for _, x := range all {
-		hour := x.Finished.UTC().Truncate(time.Hour)
-		to := f.To.Truncate(time.Hour)
+		start := x.Finished.UTC().Truncate(span)
+		to := f.To.Truncate(span)
 		if to != f.To {
-			to = to.Add(time.Hour)
+			to = to.Add(span)
 		}
-		if f.Kind != "" && x.entry.Kind != f.Kind || f.Queue != "" && x.entry.Queue != f.Queue ||
-			hour.Before(f.From.Truncate(time.Hour)) || !to.IsZero() && !hour.Before(to) {
+		if f.Every == time.Minute && time.Since(start) > 48*time.Hour+30*time.Second {
 			continue
 		}
-		if !f.Hourly {
-			hour = time.Time{}
+		if f.Kind != "" && x.entry.Kind != f.Kind || f.Queue != "" && x.entry.Queue != f.Queue ||
+			start.Before(f.From.Truncate(span)) || !to.IsZero() && !start.Before(to) {
+			continue
+		}
+		if f.Every == 0 {
+			start = time.Time{}
 		}
 		i := slices.IndexFunc(list, func(s stint.Stats) bool {
-			return s.Hour.Equal(hour) && s.Kind == x.entry.Kind && s.Queue == x.entry.Queue && s.Outcome == x.Outcome
+			return s.Start.Equal(start) && s.Kind == x.entry.Kind && s.Queue == x.entry.Queue && s.Outcome == x.Outcome
 		})
 		if i < 0 {
 			i = len(list)
-			list = append(list, stint.Stats{Hour: hour, Kind: x.entry.Kind, Queue: x.entry.Queue, Outcome: x.Outcome})
+			list = append(list, stint.Stats{Start: start, Kind: x.entry.Kind, Queue: x.entry.Queue, Outcome: x.Outcome})
 		}
 		s := &list[i]
 		if s.Attempts++; x.ran {
@@ -124,7 +131,7 @@ func (b *book) stats(f stint.StatsFilter) []stint.Stats {
 		}
 	}
 	slices.SortFunc(list, func(a, b stint.Stats) int {
-		return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Outcome, b.Outcome))
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Outcome, b.Outcome))
 	})
 	return list
 }

@@ -52,7 +52,7 @@ func figures(instance string, token stint.Token) stint.Metrics {
 		Instance: instance, Engine: token, Since: time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC), At: time.Now().UTC(),
 		Listener: stint.ListenerMetrics{Notifications: n, Reconnects: n + 1, Timeouts: n + 2},
 		Claimer:  stint.ClaimerMetrics{Claims: n, Empty: n + 1, Claimed: n + 2, SlotWaits: n + 3, Returned: n + 4, Took: took},
-		Workers:  stint.WorkerMetrics{Running: n, Run: n + 1, Succeeded: n + 2, Failed: n + 3, Cancelled: n + 4, Working: time.Hour},
+		Workers:  stint.WorkerMetrics{Slots: n + 5, Running: n, Run: n + 1, Succeeded: n + 2, Failed: n + 3, Cancelled: n + 4, Working: time.Hour},
 		Finisher: stint.FinisherMetrics{Outcomes: n, Flushes: n + 1, Retries: n + 2, Took: took},
 		Prefetch: stint.PrefetchMetrics{Max: n, Min: n + 1, Full: n + 2, Empty: n + 3},
 		Writer:   stint.WriterMetrics{Reports: n, Writes: n + 1, Retries: n + 2, Took: took},

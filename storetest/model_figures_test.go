@@ -86,20 +86,27 @@ func (m *model) SumUp(context.Context) (bool, error) {
 func (m *model) Stats(_ context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	from, to := f.Hours()
-	if m.is("bounds statistics by the minute") {
+	if err := f.Check(); err != nil && !m.is("takes any span for its statistics") {
+		return nil, err
+	}
+	from, to := f.Bounds()
+	if m.is("bounds statistics by the instant") {
 		from, to = f.From, f.To
+	}
+	if first := stint.FirstMinute(time.Now()); f.Every == time.Minute && from.Before(first) && !m.is("tells minutes for ever") {
+		from = first
+	}
+	every := f.Every
+	if m.is("tells hours for minutes") {
+		every = every.Truncate(time.Hour)
 	}
 	var list []stint.Stats
 	for _, a := range append(m.attempts(func(*row) bool { return true }), m.gone...) {
-		hour := a.ended.UTC().Truncate(time.Hour)
-		if f.Kind != "" && a.Kind != f.Kind || f.Queue != "" && a.Queue != f.Queue || hour.Before(from) || !to.IsZero() && !hour.Before(to) {
+		if f.Kind != "" && a.Kind != f.Kind || f.Queue != "" && a.Queue != f.Queue || a.ended.Before(from) || !to.IsZero() && !a.ended.Before(to) {
 			continue
 		}
 		row := a.Stats
-		if f.Hourly {
-			row.Hour = hour
-		}
+		row.Start = a.ended.UTC()
 		if a.ran || m.is("takes the lost for short") {
 			row.Ran(a.took, a.waited, a.ended)
 		} else {
@@ -107,7 +114,7 @@ func (m *model) Stats(_ context.Context, f stint.StatsFilter) ([]stint.Stats, er
 		}
 		list = append(list, row)
 	}
-	return stint.MergeStats(list), nil
+	return stint.MergeStats(list, every), nil
 }
 
 // modelDue is a job that nobody has claimed.

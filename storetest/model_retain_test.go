@@ -29,6 +29,10 @@ func (m *model) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 		return m.retainClaims(r), nil
 	case stint.RetainEngines:
 		return m.retainEngines(r), nil
+	case stint.RetainChanges:
+		if m.is("retains young changes") {
+			m.changes = nil
+		}
 	}
 	return stint.Retained{}, nil
 }

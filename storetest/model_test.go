@@ -70,6 +70,7 @@ type database struct {
 	bells     map[int]func()
 	metrics   []stint.Metrics // the newest last
 	gone      []modelAttempt  // of jobs that were deleted
+	changes   []stint.Change  // the newest last
 }
 
 // row is one of four things: a job, an entry, a wait or a key. It is invisible
@@ -121,7 +122,7 @@ func (d *database) reset() {
 	d.leases = map[string]stint.Lease{}
 	d.lows = map[stint.Token]int64{}
 	d.numbers = map[stint.LaneID]int64{}
-	d.metrics, d.gone = nil, nil
+	d.metrics, d.gone, d.changes = nil, nil, nil
 	d.bells = map[int]func(){}
 }
 

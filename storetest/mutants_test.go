@@ -295,7 +295,30 @@ var mutants = []struct{ fault, group string }{
 	{"forgets the attempts of what it deletes", "Stats"},
 	{"counts what did not begin", "Stats"},
 	{"takes the lost for short", "Stats"},
-	{"bounds statistics by the minute", "Stats"},
+	{"forgets errors that were tried again", "Errors"},
+	{"takes the lost for well", "Errors"},
+	{"groups errors of everything", "Errors"},
+	{"tells all of a message", "Errors"},
+	{"sees no places", "Errors"},
+	{"cuts errors off", "Errors"},
+	{"groups any number of errors", "Errors"},
+
+	{"forgets changes", "Change"},
+	{"lists the oldest changes first", "Change"},
+	{"forgets what came of changes", "Change"},
+	{"takes every change for done", "Change"},
+	{"lets the last word stand", "Change"},
+	{"filters changes in vain", "Change"},
+	{"repeats a change on the next page", "Change"},
+	{"keeps any details", "Change"},
+	{"keeps odd texts of changes", "Change"},
+	{"numbers changes anew", "Change"},
+	{"retains young changes", "Change"},
+
+	{"bounds statistics by the instant", "Stats"},
+	{"tells hours for minutes", "Stats"},
+	{"tells minutes for ever", "Stats"},
+	{"takes any span for its statistics", "Stats"},
 	{"measures from the enqueue", "Stats"},
 
 	{"lets any program join", "Migrate"},
@@ -333,7 +356,7 @@ func TestSuiteCatchesMutants(t *testing.T) {
 			switch {
 			case err == nil:
 				t.Errorf("no test found it:\n%s", out)
-			case bytes.Contains(out, []byte("panic: ")):
+			case bytes.Contains(out, []byte("\npanic: ")):
 				t.Errorf("it was found by a panic instead of a test:\n%s", out)
 			case !bytes.Contains(out, []byte("--- FAIL: TestModel/"+m.group+"/")):
 				t.Errorf("something else failed:\n%s", out)

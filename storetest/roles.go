@@ -18,9 +18,19 @@ func (t *T) analyst() stint.Analyst {
 	return role[stint.Analyst](t, "the store does not tell how the work goes")
 }
 
+func (t *T) changeKeeper() stint.ChangeKeeper {
+	t.Helper()
+	return role[stint.ChangeKeeper](t, "the store keeps no changes")
+}
+
 func (t *T) canceller() stint.Canceller {
 	t.Helper()
 	return role[stint.Canceller](t, "the store cancels nothing")
+}
+
+func (t *T) errorAnalyst() stint.ErrorAnalyst {
+	t.Helper()
+	return role[stint.ErrorAnalyst](t, "the store groups no errors")
 }
 
 func evicter(t *T) stint.Evicter {

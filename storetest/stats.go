@@ -28,7 +28,8 @@ var statsTests = []test{
 			b.delete(ids[:2]...)
 			t.sums(b, stint.StatsFilter{})
 			t.sumUp()
-			t.sums(b, stint.StatsFilter{Hourly: true})
+			t.sums(b, stint.StatsFilter{Every: time.Hour})
+			t.sums(b, stint.StatsFilter{Every: time.Minute})
 		}
 	}},
 	{"Many who sum up at once count nothing twice", func(t *T) {
@@ -54,6 +55,7 @@ var statsTests = []test{
 				}
 			}
 			t.sums(b, stint.StatsFilter{})
+			t.sums(b, stint.StatsFilter{Every: time.Minute})
 		}
 	}},
 	{"Hours are those of UTC, and a filter means whole ones", func(t *T) {
@@ -68,11 +70,59 @@ var statsTests = []test{
 			t.sumUp()
 		}
 		for _, f := range []stint.StatsFilter{
-			{Hourly: true}, {Hourly: true, From: now.Add(-2 * time.Hour)}, {From: now.Add(-2 * time.Hour)}, {To: now.Add(-2 * time.Hour)},
-			{From: now.Truncate(time.Hour)}, {To: now.Truncate(time.Hour), Hourly: true},
-			{From: now.Add(-3 * time.Hour), To: now.Add(-time.Hour), Hourly: true}, {From: now.Add(time.Hour)},
+			{Every: time.Hour}, {Every: time.Hour, From: now.Add(-2 * time.Hour)}, {From: now.Add(-2 * time.Hour)}, {To: now.Add(-2 * time.Hour)},
+			{From: now.Truncate(time.Hour)}, {To: now.Truncate(time.Hour), Every: time.Hour},
+			{From: now.Add(-3 * time.Hour), To: now.Add(-time.Hour), Every: time.Hour}, {From: now.Add(time.Hour)},
 		} {
 			t.sums(b, f)
+		}
+	}},
+	{"A filter means whole minutes where each is told, summed up or not", func(t *T) {
+		b, w := newBook(t), t.join("k")
+		t.enqueue(jobs(8, "k")...)
+		now := t.clock()
+		for i, e := range b.note(w.ClaimAll()) {
+			x := w.Conclude(e, completed)
+			x.Ended = now.Add(-time.Duration(i) * 50 * time.Second)
+			x.Started = x.Ended.Add(-time.Duration(i) * time.Millisecond)
+			b.finish(w, x)
+		}
+		for range 2 {
+			for _, f := range []stint.StatsFilter{
+				{Every: time.Minute}, {Every: time.Minute, From: now.Add(-2 * time.Minute)}, {Every: time.Minute, To: now.Add(-2 * time.Minute)},
+				{Every: time.Minute, From: now.Truncate(time.Minute)}, {Every: time.Minute, To: now.Truncate(time.Minute)},
+				{Every: time.Minute, From: now.Add(-3 * time.Minute), To: now.Add(-time.Minute)}, {Every: time.Minute, From: now.Add(time.Minute)},
+			} {
+				t.sums(b, f)
+			}
+			t.sumUp()
+		}
+	}},
+	{"Minutes are told of the last two days, and hours and all together for ever", func(t *T) {
+		b, w := newBook(t), t.join("k")
+		t.enqueue(jobs(6, "k")...)
+		now := t.clock()
+		for i, e := range b.note(w.ClaimAll()) {
+			x := w.Conclude(e, completed)
+			x.Ended = now.Add(-[]time.Duration{time.Hour, 47 * time.Hour, 48*time.Hour - 2*time.Minute, 48*time.Hour + 3*time.Minute, 49 * time.Hour, 100 * time.Hour}[i])
+			x.Started = x.Ended.Add(-time.Second)
+			b.finish(w, x)
+		}
+		for range 3 {
+			for _, f := range []stint.StatsFilter{
+				{Every: time.Minute}, {Every: time.Minute, From: now.Add(-60 * time.Hour)}, {Every: time.Minute, From: now.Add(-2 * time.Hour)},
+				{Every: time.Minute, To: now.Add(-48 * time.Hour)}, {Every: time.Hour}, {},
+			} {
+				t.sums(b, f)
+			}
+			t.sumUp()
+		}
+	}},
+	{"Other spans than minutes and hours are refused", func(t *T) {
+		for _, every := range []time.Duration{-time.Minute, 1, time.Second, 2 * time.Minute, 24 * time.Hour} {
+			if _, err := t.statistician().Stats(t.ctx, stint.StatsFilter{Every: every}); !errors.Is(err, stint.ErrInvalid) {
+				t.Errorf("every %v gives %v", every, err)
+			}
 		}
 	}},
 	{"What was lost is counted, and took no time", func(t *T) {
@@ -162,9 +212,10 @@ func statsStorm(t *T) {
 		default:
 			t.sumUp()
 		}
-		t.sums(b, stint.StatsFilter{Hourly: rnd.IntN(2) == 0, Kind: pick("", "a", "b"), Queue: pick("", "", "p", "q")})
+		t.sums(b, stint.StatsFilter{Every: []time.Duration{0, time.Minute, time.Hour}[rnd.IntN(3)], Kind: pick("", "a", "b"), Queue: pick("", "", "p", "q")})
 	}
-	t.sums(b, stint.StatsFilter{Hourly: true})
+	t.sums(b, stint.StatsFilter{Every: time.Hour})
+	t.sums(b, stint.StatsFilter{Every: time.Minute})
 }
 
 // sumUp sums up what there is.

@@ -106,9 +106,9 @@ func Run(t *testing.T, h Harness) {
 		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
 		{"Now", nowTests}, {"Cancel", cancelTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
-		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests},
+		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests}, {"Change", changeTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
-		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Stats", statsTests},
+		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Stats", statsTests}, {"Errors", errorsTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests}, {"Doctor", doctorTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {

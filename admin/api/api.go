@@ -15,6 +15,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"strings"
@@ -35,10 +36,12 @@ type Store interface {
 	stint.Canceller
 	stint.Operator
 	stint.Pauser
+	stint.ChangeKeeper
 	stint.ScheduleKeeper
 	stint.Scheduler
 	stint.Leaser
 	stint.Analyst
+	stint.ErrorAnalyst
 	stint.Statistician
 	stint.MetricsKeeper
 	stint.Patient
@@ -65,7 +68,7 @@ type Config struct {
 	Restricted []string
 
 	// HideArgs keeps from viewers what producers and handlers wrote: arguments,
-	// metadata and results.
+	// metadata, results, and what errors say.
 	HideArgs bool
 
 	// Bounded are the kinds that the doctor need not warn of: see
@@ -82,8 +85,9 @@ type Config struct {
 type api struct {
 	huma.API
 	Config
-	store  Store
-	client *stint.Client
+	store    Store
+	client   *stint.Client
+	problems *huma.Response
 }
 
 // by names who asks, for what is kept of changes.
@@ -112,9 +116,13 @@ func New(store Store, c Config) *Handler {
 	schemas := a.OpenAPI().Components.Schemas
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.Token](), reflect.TypeFor[string]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.ScheduleInfo](), reflect.TypeFor[Schedule]())
-	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor} {
+	a.problems = &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{
+		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")},
+	}}
+	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor, a.clock, a.changes} {
 		part()
 	}
+	delete(schemas.Map(), "ErrorModel") // the library's own, which a problem has all of
 	for _, schema := range schemas.Map() {
 		neverNull(schema)
 	}
@@ -136,29 +144,49 @@ type operation struct {
 	needs guard.Role // [guard.Viewer] unless set
 }
 
-// register adds an operation. Whatever else it may answer with is a problem.
+// register adds an operation. Whatever else it may answer with is a problem. What
+// changes something is written down before.
 func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I) (*O, error)) {
 	op.needs = max(op.needs, guard.Viewer)
 	huma.Register(a.API, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: Prefix + op.path, Summary: op.summary,
 		Description: strings.TrimSpace(op.description + "\n\nFor the role " + op.needs.String() + "."),
 		Tags:        []string{op.tag}, DefaultStatus: op.status, MaxBodyBytes: maxBody,
+		Responses: map[string]*huma.Response{"default": a.problems},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		if guard.Of(ctx).Role < op.needs {
 			return nil, forbidden(op.needs)
 		}
-		out, err := do(ctx, in)
-		if err == nil {
-			return out, nil
-		}
-		told := problem(err)
-		if told == nil {
-			if told = errUnexpected; a.OnError != nil {
-				a.OnError(ctx, op.id, err)
+		end := func(error) {}
+		if op.method != http.MethodGet {
+			var err error
+			if end, err = a.change(ctx, op.id, in); err != nil {
+				return nil, a.told(ctx, op.id, err)
 			}
 		}
-		return nil, told
+		out, err := do(ctx, in)
+		told := a.told(ctx, op.id, err)
+		end(told)
+		return out, told
 	})
+}
+
+// told is what a client is told of an error, nil of none.
+func (a *api) told(ctx context.Context, operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	_, unwritten := errors.AsType[*unwrittenError](err)
+	if told := problem(err); told != nil && !unwritten {
+		return told
+	}
+	if a.OnError != nil {
+		a.OnError(ctx, operation, err)
+	}
+	if unwritten {
+		return errUnwritten
+	}
+	return errUnexpected
 }
 
 // answer is one that has nothing but a body.

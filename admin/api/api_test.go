@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,9 +13,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/go-cmp/cmp"
@@ -59,12 +62,17 @@ func openWith(t *testing.T, between func(*sqlite.Store) api.Store) *site {
 		},
 		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
 	})
+	s.serve(h)
+	return s
+}
+
+// serve starts to serve an API.
+func (s *site) serve(h *api.Handler) {
 	s.handler, s.doc = h, h.OpenAPI()
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
 	}))
-	t.Cleanup(s.server.Close)
-	return s
+	s.Cleanup(s.server.Close)
 }
 
 // ask sends a request, and holds the answer to what the document says of it.
@@ -420,6 +428,98 @@ func TestWhatFailsOnTheWayCanBeGoneOnWith(t *testing.T) {
 	}
 }
 
+func TestWhatComesOfChosenJobsIsToldOfEachOnRequest(t *testing.T) {
+	s := open(t)
+	ids := s.enqueue(3, map[string]any{"in": "1h"})
+	if quiet := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", map[string]any{"filter": map[string]any{}, "limit": 1}); quiet.Answers != nil {
+		t.Errorf("told of each are %v", quiet.Answers)
+	}
+	each := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", `{"filter":{},"each":true}`)
+	want := map[stint.ID]stint.Cancellation{ids[0]: stint.CancelledNow, ids[1]: stint.CancelledNow}
+	if diff := cmp.Diff(want, each.Answers); diff != "" {
+		t.Errorf("told of each (-want +got):\n%s", diff)
+	}
+}
+
+func TestIDsAreListedByTheMany(t *testing.T) {
+	s := open(t)
+	ids := s.enqueue(1200, map[string]any{"queue": "a"})
+	s.enqueue(1, map[string]any{"queue": "b"})
+	slices.Reverse(ids)
+	first := get[api.IDPage](s, 200, "GET", "/job-ids?queue=a", nil)
+	rest := get[api.IDPage](s, 200, "GET", "/job-ids?queue=a&limit=10000&before="+first.Next.String(), nil)
+	if len(first.IDs) != 1000 || rest.Next != 0 || !slices.Equal(append(first.IDs, rest.IDs...), ids) {
+		t.Errorf("%d and %d ids are listed, then %d", len(first.IDs), len(rest.IDs), rest.Next)
+	}
+}
+
+func TestExactJobsGetNothingOfADeclaration(t *testing.T) {
+	s := open(t)
+	decl := stint.Declaration{Name: "report", Queue: "reports", Priority: 5, Tags: []string{"r"}, Timeout: time.Minute}
+	if err := s.store.Join(t.Context(), stint.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"report"}}, []stint.Declaration{decl}); err != nil {
+		t.Fatal(err)
+	}
+	id := get[[]stint.Receipt](s, 201, "POST", "/jobs", `{"exact":true,"jobs":[{"kind":"report"}]}`)[0].ID
+	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil); j.Queue != "default" || j.Priority != 0 || j.Tags != nil || j.Timeout != 0 {
+		t.Errorf("it is %+v", j)
+	}
+	if status, text := s.ask("POST", "/jobs", `{"exact":true,"jobs":[{"kind":"other"}]}`); status != 422 {
+		t.Errorf("a kind that nobody declared is answered with %d %s", status, text)
+	}
+}
+
+func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
+	s := open(t)
+	id := s.enqueue(1, map[string]any{"idempotency_key": "k"})[0]
+	get[api.Schedule](s, 200, "PUT", "/schedules/one", `{"recurrence":"@daily","unique":true,"job":{"kind":"mail"},"force":true}`)
+	run := get[stint.Receipt](s, 201, "POST", "/schedules/one/run", nil).ID
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               error
+	}{
+		{"GET", "/jobs/99", "", 404, stint.ErrNotFound},
+		{"GET", "/schedules/x", "", 404, stint.ErrNoSchedule},
+		{"GET", "/engines/5", "", 404, stint.ErrBuried},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"other","idempotency_key":"k"}]}`, 409, &stint.KeyConflictError{Key: "k", ID: id}},
+		{"POST", "/schedules/one/run", "", 409, &stint.ScheduleBusyError{Schedule: "one", Job: run}},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a"},{"kind":"b","start_within":"1us"}]}`, 422, &stint.InvalidError{Field: "start within", Problem: "1µs is shorter than a millisecond"}},
+		{"GET", "/jobs?limit=0", "", 422, &stint.InvalidError{Field: "query.limit", Problem: "expected number >= 1"}},
+	} {
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		p := get[api.Problem](s, c.status, c.method, c.path, body)
+		if got := p.Unwrap(); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s %s: %+v stands for %#v, want %#v", c.method, c.path, p, p.Unwrap(), c.want)
+		}
+	}
+	if p := get[api.Problem](s, 404, "POST", "/leases/l/release", `{}`); !p.FreeLease() {
+		t.Errorf("a lease that is free is %+v", p)
+	}
+	if p := get[api.Problem](s, 422, "GET", "/jobs?kind=%20x", nil); p.FreeLease() || !errors.Is(&p, stint.ErrInvalid) {
+		t.Errorf("a bad name is %+v", p)
+	}
+}
+
+func TestADeepLookIsForOperators(t *testing.T) {
+	s := open(t)
+	for role, status := range map[guard.Role]int{guard.Viewer: 403, guard.Operator: 200} {
+		s.who.Role = role
+		if got, text := s.ask("GET", "/doctor?deep=true", nil); got != status {
+			t.Errorf("a %v is answered with %d %s", role, got, text)
+		}
+	}
+}
+
+func TestTheClockThatDecidesIsTold(t *testing.T) {
+	s := open(t)
+	if now := get[api.Clock](s, 200, "GET", "/clock", nil).Now; time.Since(now).Abs() > time.Minute {
+		t.Errorf("it is %v", now)
+	}
+}
+
 func TestWhatComesOfNamedJobsIsToldOfEach(t *testing.T) {
 	s := open(t)
 	ids := s.enqueue(2, map[string]any{"in": "1h"})
@@ -433,6 +533,10 @@ func TestWhatComesOfNamedJobsIsToldOfEach(t *testing.T) {
 	retry := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids})
 	if retry.Answers[ids[0]].Answer != stint.RetryRecovered || retry.Answers[ids[1]].Answer != stint.RetryReady {
 		t.Errorf("retried: %v", retry.Answers)
+	}
+	once := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids[:1], "once": true})
+	if once.Answers[ids[0]].Answer != stint.RetryRecoveredBefore {
+		t.Errorf("once again: %v", once.Answers)
 	}
 	again := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", `{"filter":{"state":["cancelled"]}}`)
 	if again.Counts[string(stint.RetryRecoveredBefore)] != 1 {
@@ -452,6 +556,9 @@ func TestQueuesArePausedByWhoeverAsks(t *testing.T) {
 			t.Errorf("pause %d changed: %v", i, c.Changed)
 		}
 	}
+	if names := get[[]string](s, 200, "GET", "/paused-queues", nil); !slices.Equal(names, []string{"a/b é"}) {
+		t.Errorf("paused are %v", names)
+	}
 	queues := get[[]stint.QueueInfo](s, 200, "GET", "/queues", nil)
 	if len(queues) != 1 || queues[0].Name != "a/b é" || queues[0].By != "tester" || queues[0].Why != "printer is away" {
 		t.Errorf("the queues are %+v", queues)
@@ -465,7 +572,7 @@ func TestASchedulesLife(t *testing.T) {
 	s := open(t)
 	declared := get[api.Schedule](s, 200, "PUT", "/schedules/nightly",
 		`{"recurrence":"30 2 * * *","zone":"Europe/Berlin","unique":true,"missed":"all:3","job":{"kind":"report","args":{"to":"ops"},"tags":["n"]},"force":true}`)
-	if declared.Words != "at 02:30 every day" || declared.Missed != "all:3" || !declared.Unique || declared.By != "tester" || declared.State != "active" {
+	if declared.Words != "at 02:30 every day" || declared.Missed != "all:3" || !declared.Unique || declared.By != "tester@api" || declared.State != "active" {
 		t.Errorf("declared is %+v", declared)
 	}
 	if all := get[[]api.Schedule](s, 200, "GET", "/schedules", nil); len(all) != 1 || all[0].Name != "nightly" {
@@ -488,6 +595,9 @@ func TestASchedulesLife(t *testing.T) {
 		t.Errorf("shown is %+v", shown)
 	}
 	get[api.Changed](s, 200, "POST", "/schedules/nightly/resume", nil)
+	if info, err := s.store.Schedule(t.Context(), "nightly"); err != nil || info.Next.IsZero() {
+		t.Errorf("resumed, it fires next at %v, %v", info.Next, err)
+	}
 	if ids := get[[]stint.ID](s, 200, "DELETE", "/schedules/nightly?why=old", nil); !slices.Equal(ids, []stint.ID{id}) {
 		t.Errorf("removing it cancelled %v, not %v", ids, id)
 	}
@@ -578,14 +688,22 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 	printed := s.enqueue(1, map[string]any{"kind": "print"})[0]
 	mux := stint.NewMux()
 	stint.HandleResult(mux, stint.NewResultKind[struct{}, string]("print"), func(context.Context, *stint.Job, struct{}) (string, error) { return secret, nil })
+	spilled := s.enqueue(1, map[string]any{"kind": "spill"})[0]
+	stint.Handle(mux, stint.NewKind[struct{}]("spill"), func(context.Context, *stint.Job, struct{}) error {
+		return stint.NoRetry(errors.New("bad card " + secret))
+	})
 	e, err := engine.New(s.store, mux, engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := e.RunReady(t.Context(), nil); n != 1 || err != nil {
+	if n, err := e.RunReady(t.Context(), nil); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
-	pages := []string{"/jobs", "/jobs/1", "/jobs/" + printed.String(), "/schedules", "/schedules/s"}
+	failed := get[stint.ErrorReport](s, 200, "GET", "/errors?kind=spill&queue=default", nil)
+	if len(failed.Groups) != 1 || failed.Groups[0].Attempts != 1 || failed.CutOff {
+		t.Errorf("the errors are %+v", failed)
+	}
+	pages := []string{"/jobs", "/jobs/1", "/jobs/" + printed.String(), "/jobs/" + spilled.String(), "/errors", "/schedules", "/schedules/s"}
 	for _, path := range pages {
 		if _, text := s.ask("GET", path, nil); !strings.Contains(string(text), secret) {
 			t.Errorf("an admin does not see the arguments at %s", path)
@@ -600,6 +718,9 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 	if status, text := s.ask("GET", "/analytics/due?by=args.card", nil); status != 403 {
 		t.Errorf("a viewer groups by arguments: %d %s", status, text)
 	}
+	if status, text := s.ask("GET", "/jobs?error=4111", nil); status != 403 {
+		t.Errorf("a viewer looks for what errors say: %d %s", status, text)
+	}
 }
 
 func TestFiguresAreThoseOfTheStore(t *testing.T) {
@@ -612,7 +733,7 @@ func TestFiguresAreThoseOfTheStore(t *testing.T) {
 	if len(groups) != 1 || *groups[0].Value != "x" || groups[0].Jobs != 3 {
 		t.Errorf("the groups are %+v", groups)
 	}
-	for _, path := range []string{"/stats", "/stats?hourly=true", "/kinds", "/leases", "/engine-metrics"} {
+	for _, path := range []string{"/stats", "/stats?every=hour", "/stats?every=minute", "/kinds", "/leases", "/engine-metrics"} {
 		s.ask("GET", path, nil)
 	}
 	found := get[[]stint.Finding](s, 200, "GET", "/doctor", nil)

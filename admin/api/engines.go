@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/admin/view"
@@ -75,7 +73,7 @@ func (a *api) engine(ctx context.Context, in EngineToken) (stint.EngineInfo, err
 	}
 	i := slices.IndexFunc(roster, func(e stint.EngineInfo) bool { return int64(e.Token) == in.Token })
 	if i < 0 {
-		return stint.EngineInfo{}, huma.Error404NotFound("there is no such engine in the roster")
+		return stint.EngineInfo{}, stint.ErrBuried
 	}
 	return roster[i], nil
 }
@@ -87,7 +85,7 @@ type ShownEngine struct {
 }
 
 func (a *api) showEngine(ctx context.Context, in *EngineToken) (*answer[ShownEngine], error) {
-	e, err := a.engine(ctx, *in)
+	e, err := view.EngineOf(ctx, a.store, stint.Token(in.Token))
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +93,7 @@ func (a *api) showEngine(ctx context.Context, in *EngineToken) (*answer[ShownEng
 	if err != nil {
 		return nil, err
 	}
-	shown, err := view.HeldBy(ctx, a.store, e)
-	if err != nil {
-		return nil, err
-	}
-	return &answer[ShownEngine]{ShownEngine{shownEngine(e, now), shown.Holds}}, nil
+	return &answer[ShownEngine]{ShownEngine{shownEngine(e.EngineInfo, now), e.Holds}}, nil
 }
 
 func (a *api) drainEngine(ctx context.Context, in *EngineToken) (*answer[Engine], error) {

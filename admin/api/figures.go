@@ -18,8 +18,12 @@ func (a *api) figures() {
 		method: http.MethodGet, path: "/analytics/due", id: "due-by", tag: "figures", summary: "Group what is due by a field",
 	}, a.dueBy)
 	register(a, operation{
+		method: http.MethodGet, path: "/errors", id: "list-errors", tag: "figures", summary: "Group what went wrong by class, place and kind",
+		description: "Attempts that failed or were lost, also those of jobs that were tried again: the newest 10,000 that fit. `cut_off` says that there may be more. A panic has a place, the function that panicked.",
+	}, a.listErrors)
+	register(a, operation{
 		method: http.MethodGet, path: "/stats", id: "stats", tag: "figures", summary: "Tell how the attempts of each kind went",
-		description: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted.",
+		description: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted, or whole minutes when each is told; minutes are told of the last two days.",
 	}, a.stats)
 }
 
@@ -58,7 +62,7 @@ func (a *api) analyze(ctx context.Context, in *AnalyticsFilter) (*answer[stint.A
 func (a *api) dueBy(ctx context.Context, in *struct {
 	AnalyticsFilter
 	By    string `query:"by" required:"true" maxLength:"1000" doc:"queue, kind, priority, urn, source, tag, correlation, or a path into the JSON: args.customer, metadata.region.code"`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
 }) (*answer[[]stint.DueGroup], error) {
 	f, err := in.filter()
 	if err != nil {
@@ -68,23 +72,47 @@ func (a *api) dueBy(ctx context.Context, in *struct {
 	if err := field.Check(); err != nil {
 		return nil, &at{"query", stint.Invalid("by", "%v", err)}
 	}
-	if in, _ := field.Path(); in != "" && a.blind(ctx) {
+	if in, _ := field.Path(); in != "" && a.Blind(ctx) {
 		return nil, forbidden(guard.Operator)
 	}
 	return list(a.store.DueBy(ctx, field, f, in.Limit))
 }
 
+func (a *api) listErrors(ctx context.Context, in *struct {
+	Kind  string    `query:"kind" maxLength:"255"`
+	Queue string    `query:"queue" maxLength:"255" doc:"Where the attempt was"`
+	Since time.Time `query:"since" doc:"Only what ended at this instant or later"`
+}) (*answer[stint.ErrorReport], error) {
+	report, err := a.store.Errors(ctx, stint.ErrorFilter{Kind: in.Kind, Queue: in.Queue, Since: in.Since})
+	if err != nil {
+		return nil, err
+	}
+	if a.Blind(ctx) {
+		for i := range report.Groups {
+			report.Groups[i].Message = ""
+		}
+	}
+	return &answer[stint.ErrorReport]{report}, nil
+}
+
 func (a *api) stats(ctx context.Context, in *struct {
-	Kind   string    `query:"kind" maxLength:"255"`
-	Queue  string    `query:"queue" maxLength:"255"`
-	Since  time.Time `query:"since" doc:"Only what ended in the hour of this instant or later"`
-	Until  time.Time `query:"until" doc:"Only what ended up to the end of this instant's hour"`
-	Hourly bool      `query:"hourly" doc:"Tell each hour by itself"`
+	Kind  string    `query:"kind" maxLength:"255"`
+	Queue string    `query:"queue" maxLength:"255"`
+	Since time.Time `query:"since" doc:"Only what ended in the hour, or minute, of this instant or later"`
+	Until time.Time `query:"until" doc:"Only what ended up to the end of this instant's hour, or minute"`
+	Every string    `query:"every" enum:"hour,minute" doc:"Tell each hour or minute by itself"`
 }) (*answer[[]stint.KindStats], error) {
 	if !in.Since.IsZero() && !in.Until.IsZero() && in.Until.Before(in.Since) {
 		return nil, &at{"query", stint.Invalid("until", "it is before since")}
 	}
-	all, err := a.store.Stats(ctx, stint.StatsFilter{Kind: in.Kind, Queue: in.Queue, From: in.Since, To: in.Until, Hourly: in.Hourly})
+	f := stint.StatsFilter{Kind: in.Kind, Queue: in.Queue, From: in.Since, To: in.Until}
+	switch in.Every {
+	case "minute":
+		f.Every = time.Minute
+	case "hour":
+		f.Every = time.Hour
+	}
+	all, err := a.store.Stats(ctx, f)
 	if err != nil {
 		return nil, err
 	}

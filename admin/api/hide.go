@@ -8,21 +8,24 @@ import (
 	"github.com/stint-go/stint/admin/guard"
 )
 
-// blind reports whether who asks may not see what producers and handlers wrote.
-func (a *api) blind(ctx context.Context) bool {
-	return a.HideArgs && guard.Of(ctx).Role < guard.Operator
+// Blind reports whether who asks may not see what producers and handlers wrote.
+func (c Config) Blind(ctx context.Context) bool {
+	return c.HideArgs && guard.Of(ctx).Role < guard.Operator
 }
 
 // seen are jobs as who asks may see them, [] rather than null.
 func (a *api) seen(ctx context.Context, jobs []stint.JobInfo) []stint.JobInfo {
 	all := append([]stint.JobInfo{}, jobs...)
-	if !a.blind(ctx) {
+	if !a.Blind(ctx) {
 		return all
 	}
 	for i := range all {
 		all[i].Args, all[i].Metadata = nil, nil
 		for k := range all[i].Executions {
-			all[i].Executions[k].Result = nil
+			x := &all[i].Executions[k]
+			if x.Result = nil; x.Error != nil {
+				x.Error.Message, x.Error.Stack, x.Error.Note = "", "", ""
+			}
 		}
 	}
 	return all
@@ -30,7 +33,7 @@ func (a *api) seen(ctx context.Context, jobs []stint.JobInfo) []stint.JobInfo {
 
 // seenSchedules are schedules as who asks may see them.
 func (a *api) seenSchedules(ctx context.Context, schedules []stint.ScheduleInfo) []stint.ScheduleInfo {
-	if !a.blind(ctx) {
+	if !a.Blind(ctx) {
 		return schedules
 	}
 	for i := range schedules {

@@ -25,6 +25,10 @@ func (a *api) jobs() {
 			"scheduled, retrying, failed and cancelled look only at jobs that may fit; with others alone, the search goes through all jobs until it has found enough.",
 	}, a.listJobs)
 	register(a, operation{
+		method: http.MethodGet, path: "/job-ids", id: "find-jobs", tag: "jobs", summary: "List the ids of jobs, the newest first",
+		description: "The same for those who want to name jobs, or to count them: many at once, and nothing else of them.",
+	}, a.findJobs)
+	register(a, operation{
 		method: http.MethodGet, path: "/jobs/{id}", id: "show-job", tag: "jobs", summary: "Show a job with all of its attempts",
 	}, a.showJob)
 	register(a, operation{
@@ -41,17 +45,28 @@ func (a *api) jobs() {
 type JobPage struct {
 	Jobs []stint.JobInfo `json:"jobs"`
 	Next stint.ID        `json:"next,omitempty" doc:"The before of the next page; absent on the last one"`
+
+	// Looked and Cut are of a search by text.
+	Looked int  `json:"looked,omitempty" doc:"How many jobs were looked at for the text"`
+	Cut    bool `json:"cut,omitempty" doc:"Whether there may be more behind those"`
 }
 
 func (a *api) listJobs(ctx context.Context, in *struct {
 	Filter
 	Page
+	Text string `query:"text" maxLength:"1000" doc:"What their arguments hold, upper and lower case told apart. It is looked for in the newest 100,000 jobs that fit the rest"`
 }) (*answer[JobPage], error) {
 	f, err := in.Filter.filter("query")
 	if err != nil {
 		return nil, err
 	}
+	if f.Error != "" && a.Blind(ctx) {
+		return nil, forbidden(guard.Operator)
+	}
 	f.Before, f.Limit = stint.ID(in.Before), in.Limit
+	if in.Text != "" {
+		return a.searchJobs(ctx, f, in.Text)
+	}
 	jobs, err := a.store.Jobs(ctx, f)
 	if err != nil {
 		return nil, err
@@ -63,22 +78,57 @@ func (a *api) listJobs(ctx context.Context, in *struct {
 	return &answer[JobPage]{p}, nil
 }
 
+func (a *api) searchJobs(ctx context.Context, f stint.Filter, text string) (*answer[JobPage], error) {
+	if a.Blind(ctx) {
+		return nil, forbidden(guard.Operator)
+	}
+	found, err := view.Search(ctx, a.store, f, text)
+	if err != nil {
+		return nil, err
+	}
+	p := JobPage{Jobs: found.Jobs, Looked: found.Looked, Cut: found.Cut}
+	if found.Cut && len(found.Jobs) == f.Limit {
+		p.Next = found.Jobs[len(found.Jobs)-1].ID
+	}
+	return &answer[JobPage]{p}, nil
+}
+
+// IDPage is a page of a list of ids.
+type IDPage struct {
+	IDs  []stint.ID `json:"ids"`
+	Next stint.ID   `json:"next,omitempty" doc:"The before of the next page; absent on the last one"`
+}
+
+func (a *api) findJobs(ctx context.Context, in *struct {
+	Filter
+	Before int64 `query:"before" minimum:"1" doc:"Only jobs with a lower id: the next of the page before"`
+	Limit  int   `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"How many at most"`
+}) (*answer[IDPage], error) {
+	f, err := in.Filter.filter("query")
+	if err != nil {
+		return nil, err
+	}
+	f.Before, f.Limit = stint.ID(in.Before), in.Limit
+	ids, err := a.store.Find(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	p := IDPage{IDs: append([]stint.ID{}, ids...)}
+	if len(ids) == in.Limit {
+		p.Next = ids[len(ids)-1]
+	}
+	return &answer[IDPage]{p}, nil
+}
+
 func (a *api) showJob(ctx context.Context, in *struct {
 	ID int64 `path:"id" minimum:"1"`
 }) (*answer[view.Job], error) {
-	job, err := a.store.Job(ctx, stint.ID(in.ID))
+	shown, err := view.JobOf(ctx, a.store, stint.ID(in.ID))
 	if err != nil {
 		return nil, err
 	}
-	crew, err := view.CrewFor(ctx, a.store, *job)
-	if err != nil {
-		return nil, err
-	}
-	runner, err := view.RunnerOf(ctx, a.store, crew, job)
-	if err != nil {
-		return nil, err
-	}
-	return &answer[view.Job]{view.Job{JobInfo: &a.seen(ctx, []stint.JobInfo{*job})[0], RunsOn: runner}}, nil
+	shown.JobInfo = &a.seen(ctx, []stint.JobInfo{*shown.JobInfo})[0]
+	return &answer[view.Job]{shown}, nil
 }
 
 // NewJob is a job to be enqueued. What is not said is what the kind's declaration
@@ -162,10 +212,20 @@ func (j *NewJob) job(of stint.Declaration) (stint.NewJob, error) {
 type NewJobs struct {
 	Jobs  []NewJob `json:"jobs" minItems:"1" maxItems:"10000" nullable:"false"`
 	Force bool     `json:"force,omitempty" doc:"Also of kinds that no engine ever declared"`
+	Exact bool     `json:"exact,omitempty" doc:"What a job does not say is the default, whatever its kind's declaration says"`
+}
+
+// details are how many jobs of which kinds these are.
+func (n NewJobs) details() any {
+	kinds := map[string]int{}
+	for _, j := range n.Jobs {
+		kinds[j.Kind]++
+	}
+	return map[string]any{"jobs": len(n.Jobs), "kinds": kinds}
 }
 
 func (a *api) enqueueJobs(ctx context.Context, in *struct{ Body NewJobs }) (*answer[[]stint.Receipt], error) {
-	declare, err := a.declarations(ctx, in.Body.Force)
+	declare, err := a.declarations(ctx, in.Body.Force, in.Body.Exact)
 	if err != nil {
 		return nil, err
 	}
@@ -184,17 +244,18 @@ func (a *api) enqueueJobs(ctx context.Context, in *struct{ Body NewJobs }) (*ans
 
 // declarations returns what makes jobs of what requests say and the declarations
 // of their kinds. An unknown kind is an error unless it is forced, so that a
-// misspelt name does not wait for ever.
-func (a *api) declarations(ctx context.Context, force bool) (func(j *NewJob, path string) (stint.NewJob, error), error) {
+// misspelt name does not wait for ever. Exact jobs get nothing of a declaration.
+func (a *api) declarations(ctx context.Context, force, exact bool) (func(j *NewJob, path string) (stint.NewJob, error), error) {
 	known, err := a.store.Kinds(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return func(j *NewJob, path string) (stint.NewJob, error) {
 		declared := stint.Declaration{Name: j.Kind}
-		if k := slices.IndexFunc(known, func(d stint.Declaration) bool { return d.Name == j.Kind }); k >= 0 {
+		switch k := slices.IndexFunc(known, func(d stint.Declaration) bool { return d.Name == j.Kind }); {
+		case k >= 0 && !exact:
 			declared = known[k]
-		} else if !force {
+		case k < 0 && !force:
 			return stint.NewJob{}, &at{path, stint.Invalid("kind", "no engine ever declared the kind %q; force enqueues it all the same", j.Kind)}
 		}
 		if slices.Contains(a.Restricted, j.Kind) && guard.Of(ctx).Role < guard.Admin {

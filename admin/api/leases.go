@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
 )
@@ -36,7 +34,7 @@ func (a *api) releaseLease(ctx context.Context, in *struct {
 	case err != nil:
 		return nil, err
 	case !had:
-		return nil, huma.Error404NotFound("nobody holds that lease")
+		return nil, errNobodyHolds
 	}
 	return &answer[stint.Deposition]{d}, nil
 }

@@ -12,6 +12,80 @@ import (
 	"github.com/stint-go/stint/admin/guard"
 )
 
+// Problem is what a client is told of an error (RFC 9457). Its type says which of
+// the language's errors it is, for those who tell them apart: see [Problem.Unwrap].
+type Problem struct {
+	huma.ErrorModel
+
+	Job      stint.ID `json:"job,omitempty" doc:"The job that is in the way"`
+	Key      string   `json:"key,omitempty" doc:"The idempotency key that stands for another job"`
+	Schedule string   `json:"schedule,omitempty" doc:"The schedule whose job is in the way"`
+}
+
+// problemType begins the type of each problem that has one.
+const problemType = "urn:stint:problem:"
+
+// errNobodyHolds says that a lease is free.
+var errNobodyHolds = errors.New("nobody holds that lease")
+
+// conditions are the errors of the language that a client may want to tell apart.
+// Text is what it is told where the error's own is about this server.
+var conditions = []struct {
+	err    error
+	name   string
+	status int
+	text   string
+}{
+	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
+	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},
+	{errNobodyHolds, "free-lease", http.StatusNotFound, ""},
+	{stint.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
+	{stint.ErrBurialBlocked, "burial-blocked", http.StatusConflict, ""},
+	{stint.ErrUnstorable, "unstorable", http.StatusUnprocessableEntity, ""},
+	{stint.ErrCommitUnknown, "commit-unknown", http.StatusServiceUnavailable, // whatever broke the connection
+		"the connection to the database broke while this was being committed: nobody knows whether it was; look, or ask again with an idempotency key"},
+}
+
+// The types of problems that tell more than that there is one.
+const (
+	invalidType  = problemType + "invalid"
+	conflictType = problemType + "key-conflict"
+	busyType     = problemType + "schedule-busy"
+)
+
+// FreeLease reports whether a problem is that nobody holds the lease which was to
+// be released.
+func (p *Problem) FreeLease() bool { return errors.Is(p, errNobodyHolds) }
+
+// Unwrap is the error of the language that the problem stands for, so that
+// [errors.Is] and [errors.As] find in it what they find in a store's; nil for others.
+func (p *Problem) Unwrap() error {
+	switch p.Type {
+	case invalidType:
+		if len(p.Errors) > 0 {
+			return &stint.InvalidError{Field: strings.TrimSuffix(p.Detail, ": "+p.Errors[0].Message), Problem: p.Errors[0].Message}
+		}
+	case conflictType:
+		return &stint.KeyConflictError{Key: p.Key, ID: p.Job}
+	case busyType:
+		return &stint.ScheduleBusyError{Schedule: p.Schedule, Job: p.Job}
+	}
+	for _, c := range conditions {
+		if p.Type == problemType+c.name {
+			return c.err
+		}
+	}
+	if p.Status == http.StatusUnprocessableEntity && len(p.Errors) > 0 { // what the document forbids
+		return &stint.InvalidError{Field: p.Errors[0].Location, Problem: p.Errors[0].Message}
+	}
+	return nil
+}
+
+// newProblem is one with a type.
+func newProblem(status int, kind, detail string, details ...*huma.ErrorDetail) *Problem {
+	return &Problem{ErrorModel: huma.ErrorModel{Type: kind, Title: http.StatusText(status), Status: status, Detail: detail, Errors: details}}
+}
+
 // at is an error about a part of a request.
 type at struct {
 	path string // such as body.jobs[3]
@@ -35,19 +109,28 @@ func problem(err error) error {
 		return status
 	}
 	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
-		return huma.Error422UnprocessableEntity(invalid.Error(), &huma.ErrorDetail{Location: place(err, invalid.Field), Message: invalid.Problem})
+		return newProblem(http.StatusUnprocessableEntity, invalidType, invalid.Error(), &huma.ErrorDetail{Location: place(err, invalid.Field), Message: invalid.Problem})
+	}
+	if conflict, ok := errors.AsType[*stint.KeyConflictError](err); ok {
+		p := newProblem(http.StatusConflict, conflictType, err.Error())
+		p.Key, p.Job = conflict.Key, conflict.ID
+		return p
+	}
+	if busy, ok := errors.AsType[*stint.ScheduleBusyError](err); ok {
+		p := newProblem(http.StatusConflict, busyType, err.Error())
+		p.Schedule, p.Job = busy.Schedule, busy.Job
+		return p
+	}
+	for _, c := range conditions {
+		if errors.Is(err, c.err) {
+			text := c.text
+			if text == "" {
+				text = err.Error()
+			}
+			return newProblem(c.status, problemType+c.name, text)
+		}
 	}
 	switch {
-	case errors.Is(err, stint.ErrNotFound), errors.Is(err, stint.ErrNoSchedule):
-		return huma.Error404NotFound(err.Error())
-	case errors.Is(err, stint.ErrKeyConflict), errors.Is(err, stint.ErrBurialBlocked), isBusy(err):
-		return huma.Error409Conflict(err.Error())
-	case errors.Is(err, stint.ErrBuried):
-		return huma.Error404NotFound("the engine is not in the roster any more")
-	case errors.Is(err, stint.ErrUnstorable):
-		return huma.Error422UnprocessableEntity(err.Error())
-	case errors.Is(err, stint.ErrCommitUnknown): // whatever broke the connection
-		return huma.Error503ServiceUnavailable("the connection to the database broke while this was being committed: nobody knows whether it was; look, or ask again with an idempotency key")
 	case errors.Is(err, context.DeadlineExceeded):
 		return huma.NewError(http.StatusGatewayTimeout, "the database did not answer in time")
 	case errors.Is(err, context.Canceled): // who asked is gone, or the server stops
@@ -64,9 +147,4 @@ func place(err error, field string) string {
 		prefix = e.path
 	}
 	return prefix + "." + strings.ReplaceAll(field, " ", "_")
-}
-
-func isBusy(err error) bool {
-	_, busy := errors.AsType[*stint.ScheduleBusyError](err)
-	return busy
 }

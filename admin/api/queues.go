@@ -14,6 +14,10 @@ func (a *api) queues() {
 		description: "Those that have jobs, ended ones included, and those that are paused. Every job is counted.",
 	}, a.listQueues)
 	register(a, operation{
+		method: http.MethodGet, path: "/paused-queues", id: "list-paused-queues", tag: "queues", summary: "List the names of the paused queues",
+		description: "Which costs next to nothing.",
+	}, a.listPaused)
+	register(a, operation{
 		method: http.MethodPost, path: "/queues/{queue}/pause", id: "pause-queue", needs: guard.Operator, tag: "queues", summary: "Let nothing of a queue begin",
 		description: "What runs goes on. A queue that was paused before stays as it was: `changed` is false.",
 	}, a.pauseQueue)
@@ -24,6 +28,10 @@ func (a *api) queues() {
 
 func (a *api) listQueues(ctx context.Context, _ *struct{}) (*answer[[]stint.QueueInfo], error) {
 	return list(a.store.Queues(ctx))
+}
+
+func (a *api) listPaused(ctx context.Context, _ *struct{}) (*answer[[]string], error) {
+	return list(a.store.Paused(ctx))
 }
 
 func (a *api) pauseQueue(ctx context.Context, in *struct {

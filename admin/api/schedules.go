@@ -78,6 +78,7 @@ type NewSchedule struct {
 	NotBefore  time.Time `json:"not_before,omitzero"`
 	NotAfter   time.Time `json:"not_after,omitzero"`
 	Force      bool      `json:"force,omitempty" doc:"Also of a kind that no engine ever declared"`
+	Exact      bool      `json:"exact,omitempty" doc:"What the job does not say is the default, whatever its kind's declaration says"`
 }
 
 func (n *NewSchedule) schedule(name string, job stint.NewJob) (stint.Schedule, error) {
@@ -101,7 +102,7 @@ func (a *api) declareSchedule(ctx context.Context, in *struct {
 	if err := stint.CheckName("schedule", in.Schedule); err != nil {
 		return nil, &at{"path", err}
 	}
-	declare, err := a.declarations(ctx, in.Body.Force)
+	declare, err := a.declarations(ctx, in.Body.Force, in.Body.Exact)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (a *api) declareSchedule(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.client.Schedule(ctx, by(ctx), s); err != nil {
+	if err := a.client.Schedule(ctx, by(ctx)+"@api", s); err != nil { // with an @, as people do: programs do without
 		return nil, err
 	}
 	info, err := a.store.Schedule(ctx, s.Name)
@@ -138,7 +139,7 @@ func (a *api) pauseSchedule(ctx context.Context, in *struct {
 }
 
 func (a *api) resumeSchedule(ctx context.Context, in *ScheduleName) (*answer[Changed], error) {
-	return changed(a.store.ResumeSchedule(ctx, in.Schedule))
+	return changed(view.ResumeSchedule(ctx, a.store, in.Schedule))
 }
 
 func (a *api) runSchedule(ctx context.Context, in *ScheduleName) (*answer[stint.Receipt], error) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"time"
 
@@ -39,11 +40,23 @@ type Selection struct {
 	Before stint.ID   `json:"before,omitempty" minimum:"1" doc:"Of those that fit only jobs with a lower id: the next of the answer before"`
 	Limit  int        `json:"limit,omitempty" minimum:"1" maximum:"10000" default:"10000" doc:"How many of those that fit, at most"`
 	DryRun bool       `json:"dry_run,omitempty" doc:"Only tell how many fit, and show the first few"`
+	Each   bool       `json:"each,omitempty" doc:"Tell also of each of those that fit what came of it, and not only how many"`
+}
+
+func (s Selection) dryRun() bool { return s.DryRun }
+
+// subject is the job that is named alone.
+func (s Selection) subject() string {
+	if len(s.IDs) == 1 {
+		return s.IDs[0].String()
+	}
+	return ""
 }
 
 // Done is what came of it.
 type Done[A any] struct {
-	// Answers are what came of jobs that were named, by id.
+	// Answers are what came of jobs that were named, by id; with each, also of
+	// those that were chosen.
 	Answers map[stint.ID]A `json:"answers,omitempty"`
 
 	// Counts are how many of the jobs that were chosen came to what.
@@ -90,7 +103,7 @@ func to[A any](ctx context.Context, a *api, s Selection, v verb[A]) (*answer[Don
 	if s.DryRun {
 		return tellChosen[A](ctx, a, f)
 	}
-	return toChosen(ctx, a, f, v)
+	return toChosen(ctx, a, f, s.Each, v)
 }
 
 // toNamed does it in one transaction: a request that failed can be sent again.
@@ -104,8 +117,11 @@ func toNamed[A any](ctx context.Context, ids []stint.ID, v verb[A]) (*answer[Don
 
 // toChosen does it in batches. What went wrong behind the first is found again by
 // who goes on from there.
-func toChosen[A any](ctx context.Context, a *api, f stint.Filter, v verb[A]) (*answer[Done[A]], error) {
+func toChosen[A any](ctx context.Context, a *api, f stint.Filter, each bool, v verb[A]) (*answer[Done[A]], error) {
 	done := Done[A]{Counts: map[string]int{}}
+	if each {
+		done.Answers = map[stint.ID]A{}
+	}
 	n := 0
 	for ids, err := range stint.Selected(ctx, a.store, f, batchSize) {
 		var got map[stint.ID]A
@@ -120,6 +136,9 @@ func toChosen[A any](ctx context.Context, a *api, f stint.Filter, v verb[A]) (*a
 		}
 		for _, one := range got {
 			done.Counts[v.word(one)]++
+		}
+		if each {
+			maps.Copy(done.Answers, got)
 		}
 		n += len(ids)
 		done.Next = ids[len(ids)-1]
@@ -173,6 +192,8 @@ type Retrying struct {
 	Selection
 	At time.Time `json:"at,omitzero" doc:"Not to be started before"`
 	In string    `json:"in,omitempty" doc:"The same counted from now by the database's clock: 90s, 2h. Not both"`
+
+	Once bool `json:"once,omitempty" doc:"Leave alone what was recovered before; of what a filter chooses that is always so"`
 }
 
 func (a *api) retryJobs(ctx context.Context, in *struct{ Body Retrying }) (*answer[Done[stint.Retried]], error) {
@@ -190,7 +211,7 @@ func (a *api) retryJobs(ctx context.Context, in *struct{ Body Retrying }) (*answ
 	return to(ctx, a, in.Body.Selection, verb[stint.Retried]{
 		states: view.Retriable,
 		do: func(ctx context.Context, ids []stint.ID, chosen bool) (map[stint.ID]stint.Retried, error) {
-			again.Once = chosen
+			again.Once = chosen || in.Body.Once
 			return a.store.Retry(ctx, ids, again)
 		},
 		word: func(r stint.Retried) string { return string(r.Answer) },

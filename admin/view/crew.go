@@ -14,9 +14,15 @@ type Crew struct {
 	Paused  []string
 }
 
+// Muster tells who there is.
+type Muster interface {
+	Engines(ctx context.Context) ([]stint.EngineInfo, error) // see [stint.Roster]
+	Paused(ctx context.Context) ([]string, error)            // see [stint.Pauser]
+}
+
 // CrewFor looks for what jobs wait for that have not ended; it has nobody where
 // all have.
-func CrewFor(ctx context.Context, store Store, jobs ...stint.JobInfo) (c Crew, err error) {
+func CrewFor(ctx context.Context, store Muster, jobs ...stint.JobInfo) (c Crew, err error) {
 	if !slices.ContainsFunc(jobs, func(j stint.JobInfo) bool { return !j.State.Final() }) {
 		return c, nil
 	}

@@ -24,6 +24,19 @@ type HeldJob struct {
 	Ready   time.Time `json:"ready"`
 }
 
+// EngineOf finds an engine of the roster, or [stint.ErrBuried].
+func EngineOf(ctx context.Context, store Store, token stint.Token) (Engine, error) {
+	roster, err := store.Engines(ctx)
+	if err != nil {
+		return Engine{}, err
+	}
+	i := slices.IndexFunc(roster, func(e stint.EngineInfo) bool { return e.Token == token })
+	if i < 0 {
+		return Engine{}, stint.ErrBuried
+	}
+	return HeldBy(ctx, store, roster[i])
+}
+
 // HeldBy finds what an engine claimed and has not ended.
 func HeldBy(ctx context.Context, store Store, e stint.EngineInfo) (Engine, error) {
 	shown := Engine{EngineInfo: e, Holds: []HeldJob{}}

@@ -22,6 +22,20 @@ type Job struct {
 	RunsOn *Runner `json:"runs_on,omitempty"`
 }
 
+// JobOf finds a job, or [stint.ErrNotFound].
+func JobOf(ctx context.Context, store Store, id stint.ID) (Job, error) {
+	job, err := store.Job(ctx, id)
+	if err != nil {
+		return Job{}, err
+	}
+	crew, err := CrewFor(ctx, store, *job)
+	if err != nil {
+		return Job{}, err
+	}
+	runner, err := RunnerOf(ctx, store, crew, job)
+	return Job{job, runner}, err
+}
+
 // Runner is the engine that performs a job now.
 type Runner struct {
 	Token    stint.Token `json:"token,string"`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 )
 
 // Schedule is a schedule with what comes next of it, and what it made last.
@@ -35,4 +36,30 @@ func ScheduleOf(ctx context.Context, store Store, name string) (Schedule, error)
 	}
 	times, problem := stint.NewPlanner(nil).Upcoming(info, shownUpcoming)
 	return Schedule{info, append([]time.Time{}, times...), append([]stint.JobInfo{}, jobs...), problem}, nil // [] rather than null
+}
+
+// WhenInWords says when a schedule fires, in its zone.
+func WhenInWords(s *stint.ScheduleInfo) string {
+	if s.Problem != nil {
+		return words.Visible(s.Stored.Recurrence)
+	}
+	text := s.Recurrence.Words()
+	if _, isInterval := s.Recurrence.Interval(); s.Zone != "UTC" && !isInterval {
+		text += " in " + s.Zone
+	}
+	return words.Visible(text)
+}
+
+// ResumeSchedule lets a schedule fire again, as [stint.ScheduleKeeper] does, and finds
+// when it does next, as far as this program can; engines find the others.
+func ResumeSchedule(ctx context.Context, store interface {
+	stint.ScheduleKeeper
+	stint.Scheduler
+}, name string) (bool, error) {
+	changed, err := store.ResumeSchedule(ctx, name)
+	if err != nil || !changed {
+		return false, err
+	}
+	_, _ = store.FireSchedules(ctx, stint.Firing{Limit: 1000, OnlyNew: true}, stint.NewPlanner(nil).Plan)
+	return true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const analyticsLong = `Analytics tells how the work goes: how many jobs are queued (due and not claimed),
@@ -102,9 +103,9 @@ func (a *app) analyticsCommand() *cobra.Command {
 
 func (a *app) showAnalytics(f stint.Analytics) {
 	t := newTable(a.out, "queued", "postponed", "running", "zombies")
-	t.AppendRow([]any{count(f.Queued), count(f.Postponed), count(f.Running), count(f.Zombies)})
+	t.AppendRow([]any{words.Count(f.Queued), words.Count(f.Postponed), words.Count(f.Running), words.Count(f.Zombies)})
 	t.Render()
-	fmt.Fprintf(a.out, "\n%s ended in the last minute, %.4g per second\n", counted(f.Ended, "attempt"), f.PerSecond)
+	fmt.Fprintf(a.out, "\n%s ended in the last minute, %.4g per second\n", words.Counted(f.Ended, "attempt"), f.PerSecond)
 	if f.Ended == 0 {
 		return
 	}
@@ -114,7 +115,7 @@ func (a *app) showAnalytics(f stint.Analytics) {
 		name string
 		stint.Spread
 	}{{"latency", f.Latency}, {"execution time", f.Execution}} {
-		t.AppendRow([]any{row.name, took(row.Mean), took(row.P50), took(row.P95), took(row.P99)})
+		t.AppendRow([]any{row.name, words.Took(row.Mean), words.Took(row.P50), words.Took(row.P95), words.Took(row.P99)})
 	}
 	t.Render()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const dueLong = `Due groups the jobs that are due and not claimed by a field: queue, kind, priority,
@@ -43,9 +44,9 @@ func (a *app) dueCommand() *cobra.Command {
 		for _, g := range groups {
 			value := "-"
 			if g.Value != nil {
-				value = visible(*g.Value)
+				value = words.Visible(*g.Value)
 			}
-			t.AppendRow([]any{value, count(g.Jobs)})
+			t.AppendRow([]any{value, words.Count(g.Jobs)})
 		}
 		t.Render()
 		return nil
@@ -157,7 +158,7 @@ func (a *app) countsCommand() *cobra.Command {
 		}
 		t := newTable(a.out, "state", "jobs")
 		for _, state := range stint.States {
-			t.AppendRow([]any{state, count(counts[state])})
+			t.AppendRow([]any{state, words.Count(counts[state])})
 		}
 		t.Render()
 		return nil

@@ -24,11 +24,17 @@ type app struct {
 	origins map[string]origin // of flags that have not their default
 
 	schedules []fileSchedule // of the file
+	admission admission      // of the file, to the dashboard
 
 	db      databaseFlags
+	server  serverFlags
 	log     *slog.Logger // of an engine; others have none
 	json    bool
 	started bool // a command began: what fails from here on is not its use
+
+	cmd   *cobra.Command // that began
+	args  []string       // of it
+	ended func(error)    // what is to be told what came of the change that it makes; nil when it makes none
 }
 
 func newApp() *app {
@@ -72,10 +78,24 @@ func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
 			return err
 		}
 		a.db.schemaGiven = cmd.Flags().Changed("schema")
-		a.started = true
-		return do(context.Background(), cmd, args)
+		if err := a.choosePlace(cmd); err != nil {
+			return err
+		}
+		a.started, a.cmd, a.args = true, cmd, args
+		err := do(context.Background(), cmd, args)
+		if a.ended != nil {
+			a.ended(err)
+		}
+		return err
 	}
 	return cmd
+}
+
+// onDatabase is does for a command that works on a database itself, which a server
+// does not let anybody do.
+func (a *app) onDatabase(cmd *cobra.Command, do action) *cobra.Command {
+	cmd.Annotations = map[string]string{databaseMark: "true"}
+	return a.does(cmd, do)
 }
 
 // withJSON offers --json.
@@ -106,9 +126,13 @@ func lists[T any](a *app, cmd *cobra.Command, find func(*database, context.Conte
 	}))
 }
 
+// groupMark is on commands that only hold others.
+const groupMark = "stint_group"
+
 // group is a command that only holds others.
 func (a *app) group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = 2
+	cmd.Annotations = map[string]string{groupMark: "yes"}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const benchLong = `Bench measures this machine and database. It works in a schema of its own, or for
@@ -35,6 +36,7 @@ func (a *app) benchCommand() *cobra.Command {
 		a.benchSingleCommand(),
 		a.benchMixCommand(),
 		a.benchLimitCommand(),
+		a.benchPagesCommand(),
 	)
 }
 
@@ -57,7 +59,7 @@ func (a *app) clearGround(ctx context.Context) (*ground, error) {
 	g := &ground{app: a, flags: a.db}
 	if a.db.isPostgres() {
 		g.flags.schema = name
-		g.remove = func() error { return g.Uninstall(context.WithoutCancel(ctx)) }
+		g.remove = func() error { return g.roles.Uninstall(context.WithoutCancel(ctx)) }
 	} else {
 		// A directory, since SQLite keeps files beside the database. It must
 		// be on the disk that is asked about.
@@ -126,7 +128,7 @@ func measure[R any](ctx context.Context, a *app, work func(ctx context.Context, 
 // showProgress shows how far a workload of so many jobs is.
 func (a *app) showProgress(m *load.Meter, of int) (stop func()) {
 	return a.showLine(func() string {
-		return fmt.Sprintf("enqueued %s, started %s of %s", count(m.Enqueued.Load()), count(m.Started.Load()), count(of))
+		return fmt.Sprintf("enqueued %s, started %s of %s", words.Count(m.Enqueued.Load()), words.Count(m.Started.Load()), words.Count(of))
 	})
 }
 

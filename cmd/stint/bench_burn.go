@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -36,7 +37,7 @@ type burnFlags struct {
 
 func (a *app) benchBurnCommand() *cobra.Command {
 	var f burnFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "burn",
 		Short:   "Measure how many jobs per second can be enqueued and worked",
 		Long:    benchBurnLong,
@@ -147,7 +148,7 @@ func (a *app) prepare(ctx context.Context, g *ground, f burnFlags) error {
 	if f.before > 0 {
 		m := &load.Meter{}
 		defer a.showLine(func() string {
-			return fmt.Sprintf("beforehand: enqueued %s, started %s of %s", count(m.Enqueued.Load()), count(m.Started.Load()), count(f.before))
+			return fmt.Sprintf("beforehand: enqueued %s, started %s of %s", words.Count(m.Enqueued.Load()), words.Count(m.Started.Load()), words.Count(f.before))
 		})()
 		if err := load.History(ctx, g.roles, f.before, m); err != nil {
 			return err
@@ -156,7 +157,7 @@ func (a *app) prepare(ctx context.Context, g *ground, f burnFlags) error {
 	if f.waiting > 0 {
 		m := &load.Meter{}
 		defer a.showLine(func() string {
-			return fmt.Sprintf("beforehand: %s of %s wait", count(m.Enqueued.Load()), count(f.waiting))
+			return fmt.Sprintf("beforehand: %s of %s wait", words.Count(m.Enqueued.Load()), words.Count(f.waiting))
 		})()
 		return load.Waiting(ctx, g.roles, f.waiting, m)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 )
 
 // burnReport is what --json prints.
@@ -34,13 +35,13 @@ func (a *app) printBurn(r burnReport) error {
 		return a.printJSON(r)
 	}
 	head := []any{"", "jobs", "seconds", "jobs/s"}
-	enqueue := []any{"enqueue", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), count(int64(r.EnqueuePerSecond))}
-	work := []any{"work", count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), count(int64(r.WorkPerSecond))}
+	enqueue := []any{"enqueue", words.Count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), words.Count(int64(r.EnqueuePerSecond))}
+	work := []any{"work", words.Count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), words.Count(int64(r.WorkPerSecond))}
 	var limit *spent
 	if l := r.Limit; l != nil {
 		head = append(head, "limit", "ratio")
-		enqueue = append(enqueue, count(int64(l.EnqueuePerSecond)), fmt.Sprintf("%.2f", r.Ratio.Enqueue))
-		work = append(work, count(int64(l.WorkPerSecond)), fmt.Sprintf("%.2f", r.Ratio.Work))
+		enqueue = append(enqueue, words.Count(int64(l.EnqueuePerSecond)), fmt.Sprintf("%.2f", r.Ratio.Enqueue))
+		work = append(work, words.Count(int64(l.WorkPerSecond)), fmt.Sprintf("%.2f", r.Ratio.Work))
 		limit = l.spent
 	}
 	t := newTable(a.out, head...)
@@ -53,7 +54,7 @@ func (a *app) printBurn(r burnReport) error {
 	}
 	if w := r.Without; w != nil {
 		fmt.Fprintf(a.out, "\nwith nothing held open: enqueue %s/s, work %s/s; this is %.2f and %.2f of that\n",
-			count(int64(w.EnqueuePerSecond)), count(int64(w.WorkPerSecond)), r.WithoutRatio.Enqueue, r.WithoutRatio.Work)
+			words.Count(int64(w.EnqueuePerSecond)), words.Count(int64(w.WorkPerSecond)), r.WithoutRatio.Enqueue, r.WithoutRatio.Work)
 	}
 	r.Settings.print(a.out)
 	return nil

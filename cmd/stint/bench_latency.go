@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -32,7 +33,7 @@ type latencyReport struct {
 
 func (a *app) benchLatencyCommand() *cobra.Command {
 	var o load.LatencyOptions
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "latency",
 		Short:   "Measure how long an idle engine takes to start a job",
 		Long:    benchLatencyLong,
@@ -97,9 +98,9 @@ func (a *app) printLatency(r latencyReport) error {
 	}
 	t.Render()
 	fmt.Fprintf(a.out, "\nenqueue to start takes %.2f times the floor at p50, %.2f times at p99\n", r.Ratio.P50, r.Ratio.P99)
-	fmt.Fprintf(a.out, "%s at once", counted(r.N, "job"))
+	fmt.Fprintf(a.out, "%s at once", words.Counted(r.N, "job"))
 	if l := r.Lateness; l != nil {
-		fmt.Fprintf(a.out, " and %s scheduled", count(l.N))
+		fmt.Fprintf(a.out, " and %s scheduled", words.Count(l.N))
 	}
 	fmt.Fprintf(a.out, ", %.0f per second\n", r.Rate)
 	if l := r.Lateness; l != nil && l.ClockUnknown > 0 {

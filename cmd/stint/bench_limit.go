@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const benchLimitLong = `Limit measures how fast this database could be by hand, keeping as much history and
@@ -27,7 +28,7 @@ type limitReport struct {
 
 func (a *app) benchLimitCommand() *cobra.Command {
 	var n, batch, producers int
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "limit",
 		Short:   "Measure what the database could do at most, by hand",
 		Long:    benchLimitLong,
@@ -94,7 +95,7 @@ func (a *app) limit(ctx context.Context, g *ground, n, batch, producers int) (_ 
 	defer func() { err = errors.Join(err, closeLog()) }()
 	meter := &load.Meter{}
 	defer a.showLine(func() string {
-		return fmt.Sprintf("limit: stored %s, worked %s of %s", count(meter.Enqueued.Load()), count(meter.Started.Load()), count(n))
+		return fmt.Sprintf("limit: stored %s, worked %s of %s", words.Count(meter.Enqueued.Load()), words.Count(meter.Started.Load()), words.Count(n))
 	})()
 	r := &limitReport{}
 	r.spent, err = g.spending(ctx, n, func(ctx context.Context) (err error) {
@@ -109,9 +110,9 @@ func (a *app) printLimit(r *limitReport) error {
 		return a.printJSON(r)
 	}
 	t := newTable(a.out, "", "jobs", "seconds", "jobs/s")
-	t.AppendRow([]any{"enqueue", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), count(int64(r.EnqueuePerSecond))})
-	t.AppendRow([]any{"work", count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), count(int64(r.WorkPerSecond))})
-	t.AppendRow([]any{"both", count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds+r.WorkSeconds), count(int64(r.JobsPerSecond))})
+	t.AppendRow([]any{"enqueue", words.Count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds), words.Count(int64(r.EnqueuePerSecond))})
+	t.AppendRow([]any{"work", words.Count(r.N), fmt.Sprintf("%.2f", r.WorkSeconds), words.Count(int64(r.WorkPerSecond))})
+	t.AppendRow([]any{"both", words.Count(r.N), fmt.Sprintf("%.2f", r.EnqueueSeconds+r.WorkSeconds), words.Count(int64(r.JobsPerSecond))})
 	t.Render()
 	a.printSpent(r.spent, nil)
 	r.Settings.print(a.out)

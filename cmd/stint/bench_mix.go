@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -50,7 +51,7 @@ type mixFlags struct {
 
 func (a *app) benchMixCommand() *cobra.Command {
 	f := mixFlags{work: pollValue{from: time.Millisecond, to: 50 * time.Millisecond}, args: sizesValue{100, 4096}}
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "mix",
 		Short:   "Measure jobs as programs have them, and check that each ended",
 		Long:    benchMixLong,
@@ -139,9 +140,9 @@ func (a *app) printMix(r mixReport) error {
 		used = fmt.Sprintf("%.1f%%", 100*r.Utilization)
 	}
 	for _, row := range [][]any{
-		{"jobs/s", count(int64(r.JobsPerSecond))}, {"seconds", fmt.Sprintf("%.2f", r.Seconds)},
-		{"completed", count(r.Completed)}, {"failed for good", count(r.Failed)},
-		{"attempts", count(r.Attempts)}, {"retries", count(r.Retries)}, {"slots in use", used},
+		{"jobs/s", words.Count(int64(r.JobsPerSecond))}, {"seconds", fmt.Sprintf("%.2f", r.Seconds)},
+		{"completed", words.Count(r.Completed)}, {"failed for good", words.Count(r.Failed)},
+		{"attempts", words.Count(r.Attempts)}, {"retries", words.Count(r.Retries)}, {"slots in use", used},
 	} {
 		t.AppendRow(row)
 	}
@@ -149,16 +150,16 @@ func (a *app) printMix(r mixReport) error {
 	fmt.Fprintln(a.out)
 	t = newTable(a.out, "due to start, ms", "jobs", "p50", "p95", "p99", "max")
 	for _, p := range r.Start {
-		t.AppendRow([]any{fmt.Sprintf("priority %d", p.Priority), count(p.N), ms(p.P50), ms(p.P95), ms(p.P99), ms(p.Max)})
+		t.AppendRow([]any{fmt.Sprintf("priority %d", p.Priority), words.Count(p.N), ms(p.P50), ms(p.P95), ms(p.P99), ms(p.Max)})
 	}
 	if q := r.Lateness; q.N > 0 {
-		t.AppendRow([]any{"scheduled", count(q.N), ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max)})
+		t.AppendRow([]any{"scheduled", words.Count(q.N), ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max)})
 	}
 	t.Render()
 	if l := r.Limit; l != nil {
-		fmt.Fprintf(a.out, "\nthe limit takes in and works off %s jobs/s; this is %.4f of it\n", count(int64(l.JobsPerSecond)), r.Ratio)
+		fmt.Fprintf(a.out, "\nthe limit takes in and works off %s jobs/s; this is %.4f of it\n", words.Count(int64(l.JobsPerSecond)), r.Ratio)
 	}
-	fmt.Fprintf(a.out, "\nall %s ended as they were to\n", counted(r.N, "job"))
+	fmt.Fprintf(a.out, "\nall %s ended as they were to\n", words.Counted(r.N, "job"))
 	r.Settings.print(a.out)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -28,7 +29,7 @@ type singleReport struct {
 
 func (a *app) benchSingleCommand() *cobra.Command {
 	var o load.SingleOptions
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "single",
 		Short:   "Measure enqueues of one job for each transaction",
 		Long:    benchSingleLong,
@@ -68,7 +69,7 @@ func (a *app) single(ctx context.Context, g *ground, o load.SingleOptions) (r si
 	o.Insert, o.Meter = insert, &load.Meter{}
 	begin := time.Now()
 	defer a.showLine(func() string {
-		return fmt.Sprintf("%.0f of %.0f s: enqueued %s", time.Since(begin).Seconds(), o.Duration.Seconds(), count(o.Meter.Enqueued.Load()))
+		return fmt.Sprintf("%.0f of %.0f s: enqueued %s", time.Since(begin).Seconds(), o.Duration.Seconds(), words.Count(o.Meter.Enqueued.Load()))
 	})()
 	r.SingleResult, err = load.Single(ctx, g.roles, o)
 	return r, err
@@ -83,7 +84,7 @@ func (a *app) printSingle(r singleReport) error {
 		name string
 		c    load.CallRates
 	}{{"enqueue", r.Enqueue}, {"bare insert", r.Insert}} {
-		t.AppendRow([]any{row.name, count(row.c.N), count(int64(row.c.PerSecond)), ms(row.c.Took.P50), ms(row.c.Took.P99), ms(row.c.Took.Max)})
+		t.AppendRow([]any{row.name, words.Count(row.c.N), words.Count(int64(row.c.PerSecond)), ms(row.c.Took.P50), ms(row.c.Took.P99), ms(row.c.Took.Max)})
 	}
 	t.Render()
 	fmt.Fprintf(a.out, "\nper second, enqueues are %.2f of bare inserts\n", r.Ratio)

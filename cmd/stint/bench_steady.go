@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -35,7 +36,7 @@ type steadyFlags struct {
 
 func (a *app) benchSteadyCommand() *cobra.Command {
 	var f steadyFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "steady",
 		Short:   "Measure whether the speed lasts while jobs keep coming",
 		Long:    benchSteadyLong,
@@ -119,7 +120,7 @@ func (a *app) steady(ctx context.Context, f steadyFlags, which string) (steadyRe
 			begin := time.Now()
 			done := a.showLine(func() string {
 				return fmt.Sprintf("%s%.0f of %.0f s: enqueued %s, started %s", which,
-					time.Since(begin).Seconds(), f.Duration.Seconds(), count(f.Meter.Enqueued.Load()), count(f.Meter.Started.Load()))
+					time.Since(begin).Seconds(), f.Duration.Seconds(), words.Count(f.Meter.Enqueued.Load()), words.Count(f.Meter.Started.Load()))
 			})
 			r.SteadyResult, err = load.Steady(ctx, g.roles, f.SteadyOptions)
 			done()

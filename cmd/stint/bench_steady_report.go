@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/internal/words"
 )
 
 // steadyReport is what --json prints.
@@ -69,7 +70,7 @@ func (a *app) printSteady(r steadyReport) error {
 				}
 				return 0
 			},
-			fmt.Sprintf("%.0f", x.At), count(int64(x.EnqueuedPerSecond)), count(x.Backlog), fmt.Sprintf("%.0f", x.LongestWait),
+			fmt.Sprintf("%.0f", x.At), words.Count(int64(x.EnqueuedPerSecond)), words.Count(x.Backlog), fmt.Sprintf("%.0f", x.LongestWait),
 		))
 	}
 	t.Render()
@@ -83,9 +84,9 @@ func (a *app) printSteady(r steadyReport) error {
 	t.Render()
 	fmt.Fprintln(a.out)
 	if l := r.Limit; l != nil {
-		fmt.Fprintf(a.out, "the limit takes in and works off %s jobs/s\n", count(int64(l.JobsPerSecond)))
+		fmt.Fprintf(a.out, "the limit takes in and works off %s jobs/s\n", words.Count(int64(l.JobsPerSecond)))
 	}
-	fmt.Fprintf(a.out, "all %s ended; the last of them %.1f s behind the last enqueue\n", counted(r.Enqueued, "job"), r.DrainSeconds)
+	fmt.Fprintf(a.out, "all %s ended; the last of them %.1f s behind the last enqueue\n", words.Counted(r.Enqueued, "job"), r.DrainSeconds)
 	r.Settings.print(a.out)
 	return nil
 }
@@ -106,13 +107,13 @@ func (r steadyReport) head(columns ...any) []any {
 // compared with.
 func (r steadyReport) row(figure func(load.SteadyResult) float64, cells ...any) []any {
 	this := figure(r.SteadyResult)
-	cells = append(cells, count(int64(this)))
+	cells = append(cells, words.Count(int64(this)))
 	if r.Limit != nil {
 		cells = append(cells, fmt.Sprintf("%.2f", ratio(this, r.Limit.JobsPerSecond)))
 	}
 	if r.Without != nil {
 		that := figure(r.Without.SteadyResult)
-		cells = append(cells, count(int64(that)), fmt.Sprintf("%.2f", ratio(this, that)))
+		cells = append(cells, words.Count(int64(that)), fmt.Sprintf("%.2f", ratio(this, that)))
 	}
 	return cells
 }

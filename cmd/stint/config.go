@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -40,6 +41,26 @@ TOML, and its keys are flags:
   [kinds.http]
   private = true                 # --http-private
 
+  [dashboard]                    # of up, work and stint dashboard
+  address = "127.0.0.1:7070"     # --dashboard, or --address
+  hosts = ["jobs.example.com"]   # --dashboard-hosts; and the others, and secret
+
+  [[dashboard.token]]            # as stint dashboard token prints it, once for each
+  name = "ci"
+  role = "operator"              # or viewer, or admin
+  sha256 = "469e38c0935e59393319d50673af015cfc09235fd49b24cfe8cc7c5e23e6c39a"
+
+  [[dashboard.user]]             # as stint dashboard password prints it
+  name = "ann"
+  role = "admin"
+  bcrypt = "$2a$12$IJHet1miDr5wkqiESvmfvpKBFabLh73SnFI4EVf2TkthmYZJwXbj1"
+
+  [dashboard.proxy]              # that names people in a header
+  header = "X-Forwarded-User"
+  trusted = ["10.0.0.5"]
+  role = "viewer"                # of all whom it names, but these
+  roles = {ann = "admin"}
+
   [schedules.backup]             # declared by work and up; as stint schedules add
   cron = "30 2 * * *"            # or every = "5m"
   zone = "Europe/Berlin"
@@ -49,7 +70,8 @@ TOML, and its keys are flags:
 
 Paths count from where stint is run, as those of flags do. A file is checked whole
 by every command that reads it: a key or a value that is wrong ends it with code 2.
-Passwords are not printed.`
+Passwords are not printed. The secret of the dashboard's link may also stand in
+STINT_DASHBOARD_SECRET.`
 
 const configExample = `  stint config --config /etc/stint.toml
   STINT_SLOTS=20 stint config --config /etc/stint.toml --json`
@@ -63,7 +85,7 @@ type shownSetting struct {
 
 func (a *app) configCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
 		Use:     "config",
 		Short:   "Print the settings, and where each comes from",
 		Long:    configLong,
@@ -82,11 +104,11 @@ func (a *app) configCommand() *cobra.Command {
 		}
 		t := newTable(a.out, "setting", "value", "from")
 		for _, s := range shown {
-			value := visible(s.Value)
+			value := words.Visible(s.Value)
 			if value == "" {
 				value = "-"
 			}
-			t.AppendRow([]any{s.Setting, value, visible(s.From)})
+			t.AppendRow([]any{s.Setting, value, words.Visible(s.From)})
 		}
 		t.Render()
 		return nil
@@ -112,6 +134,7 @@ func (a *app) effective(flags *pflag.FlagSet, of *engineFlags) []shownSetting {
 		}
 		shown = append(shown, s)
 	})
+	shown = append(shown, a.admission.shown...)
 	for _, f := range a.schedules {
 		shown = append(shown, f.shown())
 	}
@@ -127,6 +150,7 @@ func (f *engineFlags) leftOpen() map[string]string {
 		"poll":       fmt.Sprintf("%s, or %s..%s without notifications", poll, from, to),
 		"lease-wait": retry.FormatDuration(f.lease / 5),
 		"retention":  retry.FormatDuration(stint.DefaultRetention),
+		"dashboard":  "127.0.0.1:7070 or the next free port with up, otherwise off",
 	}
 }
 

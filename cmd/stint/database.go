@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
 )
@@ -51,29 +50,36 @@ type roles interface {
 	stint.Canceller
 	stint.Operator
 	stint.Pauser
+	stint.ChangeKeeper
 	stint.Scheduler
 	stint.ScheduleKeeper
 	stint.Leaser
 
 	// Figures.
 	stint.Analyst
+	stint.ErrorAnalyst
 	stint.Statistician
 	stint.MetricsKeeper
+
+	stint.ChangeKeeper
+	stint.ErrorAnalyst
 
 	stint.Migrator
 }
 
-// database is an open one. Hand the roles on, not the database: what else they
-// can do would be hidden.
+// database is an open one, or one behind a server: for what people do that is the
+// same. Hand the roles on, not the database: what else they can do would be hidden.
 type database struct {
-	roles
+	people
+	roles roles // nil behind a server
 	Close func()
 }
 
-// now is the time by the clock that decides: the database's, where it has one.
-func (db *database) now(ctx context.Context) (time.Time, error) {
-	return view.Now(ctx, db.roles)
-}
+// opened is a database that is at hand.
+func opened(store roles, end func()) *database { return &database{local{store}, store, end} }
+
+// now is the time by the clock that decides.
+func (db *database) now(ctx context.Context) (time.Time, error) { return db.Now(ctx) }
 
 // access says what opening a database may do to it.
 type access int
@@ -147,9 +153,21 @@ func (f databaseFlags) absent() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// open opens the database of the flags. Its errors are explained by the app.
+// open opens the database of the flags, or the way to the server that has it. Its
+// errors are explained by the app. That a command changes something is written down
+// here, or by that server.
 func (a *app) open(ctx context.Context, how access) (*database, error) {
-	return a.openSchema(ctx, how, a.db)
+	if a.server.asked {
+		return a.openServer()
+	}
+	db, err := a.openSchema(ctx, how, a.db)
+	if err == nil && how == changing {
+		err = a.hold(ctx, db)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
 }
 
 func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*database, error) {
@@ -163,7 +181,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 		if err != nil {
 			return nil, err
 		}
-		return &database{s, s.Close}, nil
+		return opened(s, s.Close), nil
 	}
 	mayCreate := how == creating || how == installing
 	if !mayCreate && f.absent() {
@@ -176,7 +194,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 	if err != nil {
 		return nil, err
 	}
-	return &database{s, func() { _ = s.Close() }}, nil
+	return opened(s, func() { _ = s.Close() }), nil
 }
 
 // withDefaults adds to a PostgreSQL address what it does not say.

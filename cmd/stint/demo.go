@@ -1,24 +1,34 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/retry"
 )
 
-const demoLong = `Demo enqueues sample load: jobs that sleep, jobs that fail and succeed when they are
-tried again, jobs that fail for good or while their handler is built, a few that eat
-memory and a few that are due later. They are in the queue demo and have the tag demo.
+const demoLong = `Demo enqueues sample load, until it is interrupted or --for is over: what happens in a
+shop. Orders lead to charges, invoices and mails; thumbnails, webhooks and reports are
+made; newsletters come all at once; some jobs are due later, some fail and succeed when
+they are tried again, some fail for good. Two schedules belong to it, which are removed
+at its end. With --seed the same happens again.
 
-Engines perform them when they were started with --demo, and only then: with --crash
-there is a job among them that ends its engine's process, again and again, until it
-has been lost as often as a job may be.
+With --jobs it enqueues so many jobs at once that do what real ones do on a bad day,
+and is done: they sleep, fail, or eat memory.
+
+All of them have the tag demo, and queues whose names begin so. Engines perform them
+when they were started with --demo, and only then: with --crash there is a job among
+them that ends its engine's process, again and again, until it has been lost as often
+as a job may be.
 
 The kinds, for stint enqueue:
 
@@ -27,10 +37,16 @@ The kinds, for stint enqueue:
   demo.fail_no_retry  {"message": "no such customer"}
   demo.exit           {"code": 1, "after": "2s"}            ends the engine's process
   demo.memory         {"mib": 64, "for": "2s", "leak": false}
-  demo.build          {"how": "panic"}                      or "error"`
+  demo.build          {"how": "panic"}                      or "error"
+
+and those of the shop, for which the arguments decide: demo.order, demo.charge,
+demo.invoice, demo.mail, demo.newsletter, demo.thumbnail, demo.webhook, demo.report,
+demo.cleanup.`
 
 const demoExample = `  stint up --demo                in one terminal
-  stint demo --jobs 200          in another
+  stint demo                     in another: load until Ctrl-C
+  stint demo --rate 20 --for 10m --seed 7
+  stint demo --jobs 200
   stint jobs list --tag demo`
 
 // demoReport is what --json prints.
@@ -39,61 +55,103 @@ type demoReport struct {
 	Kinds map[string]int `json:"kinds"`
 }
 
+func (r *demoReport) add(jobs []stint.NewJob) {
+	r.Jobs += len(jobs)
+	for _, j := range jobs {
+		r.Kinds[j.Kind]++
+	}
+}
+
+// demoFlags say what is enqueued.
+type demoFlags struct {
+	jobs  int
+	crash bool
+	force bool
+
+	span time.Duration // 0 goes on until it is interrupted
+	rate float64
+	seed uint64
+}
+
 func (a *app) demoCommand() *cobra.Command {
-	var (
-		n            int
-		crash, force bool
-	)
+	var f demoFlags
 	cmd := a.withJSON(a.does(&cobra.Command{
 		Use:     "demo",
 		Short:   "Enqueue sample load",
 		Long:    demoLong,
 		Example: demoExample,
 		Args:    arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		if n < 1 || n > 1_000_000 {
-			return usagef("--jobs: %d is not between 1 and 1,000,000", n)
+	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		given := cmd.Flags().Changed
+		switch {
+		case given("jobs") && (given("for") || given("rate") || given("seed")):
+			return usagef("--jobs is done at once: --for, --rate and --seed are for load that goes on")
+		case given("jobs") && (f.jobs < 1 || f.jobs > 1_000_000):
+			return usagef("--jobs: %d is not between 1 and 1,000,000", f.jobs)
+		case !(f.rate >= 0.1 && f.rate <= 1000):
+			return usagef("--rate: %v is not between 0.1 and 1000", f.rate)
+		case given("for") && f.span <= 0:
+			return usagef("--for: it is over before it begins")
+		case given("jobs"):
+			return a.demo(ctx, f.force, func(ctx context.Context, db *database, report *demoReport) error {
+				return enqueueDemo(ctx, db, report, demoMix(f.jobs, f.crash))
+			})
+		case !given("seed"):
+			f.seed = rand.Uint64()
 		}
-		return a.demo(ctx, demoMix(n, crash), force)
+		return a.demo(ctx, f.force, func(ctx context.Context, db *database, report *demoReport) error {
+			return a.demoShop(ctx, db, report, f)
+		})
 	}))
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVarP(&n, "jobs", "n", 50, "how many jobs")
-	flags.BoolVar(&crash, "crash", false, "have one job end its engine's process")
-	flags.BoolVar(&force, "force", false, "enqueue on a shared database even if no engine ever declared the demo kinds")
+	flags.IntVarP(&f.jobs, "jobs", "n", 0, "enqueue so many jobs at once, and be done (default load that goes on)")
+	durationFlag(flags, &f.span, "for", 0, "for how long to go on (default until Ctrl-C)")
+	flags.Float64Var(&f.rate, "rate", 5, "how many jobs a second on average, without those that come from them")
+	flags.Uint64Var(&f.seed, "seed", 0, "what chance begins with (default another number each time)")
+	flags.BoolVar(&f.crash, "crash", false, "have one job end its engine's process")
+	flags.BoolVar(&f.force, "force", false, "enqueue on a shared database even if no engine ever declared the demo kinds")
 	return cmd
 }
 
-// demo enqueues jobs and says what they are.
-func (a *app) demo(ctx context.Context, jobs []stint.NewJob, force bool) error {
+// demoBatch is how many jobs are enqueued at a time: as many as a server takes.
+const demoBatch = 10_000
+
+// demo opens the database, has jobs enqueued, and says what they are.
+func (a *app) demo(ctx context.Context, force bool, enqueue func(context.Context, *database, *demoReport) error) error {
 	how := creating
-	if a.db.isPostgres() && !force {
+	if a.shared() && !force {
 		how = looking
 	}
-	created := a.db.absent()
+	created := a.absent()
 	db, err := a.open(ctx, how)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if a.db.isPostgres() && !force {
+	const one = "demo.sleep" // which whoever performs demo kinds does
+	if a.shared() && !force {
 		known, err := db.Kinds(ctx)
 		if err != nil {
 			return err
 		}
-		if err := knows(known, jobs[0].Kind); err != nil {
+		if err := knows(known, one); err != nil {
 			return withHint(err, "engines know the demo kinds when they are started by: stint work --demo (or give --force)")
 		}
-	}
-	if _, err := stint.NewClient(db).EnqueueMany(ctx, jobs); err != nil {
-		return err
 	}
 	if created {
 		a.note("created %s", a.db.url)
 	}
-	report := demoReport{Jobs: len(jobs), Kinds: map[string]int{}}
-	for _, j := range jobs {
-		report.Kinds[j.Kind]++
+	engines, err := db.Engines(ctx)
+	if err != nil {
+		return err
+	}
+	if !a.json && !slices.ContainsFunc(engines, func(e stint.EngineInfo) bool { return e.Performs(one) }) {
+		a.note("no engine is running that performs them: %s", a.startOne("stint work --demo"))
+	}
+	report := demoReport{Kinds: map[string]int{}}
+	if err := enqueue(ctx, db, &report); err != nil {
+		return err
 	}
 	if a.json {
 		return a.printJSON(report)
@@ -101,18 +159,80 @@ func (a *app) demo(ctx context.Context, jobs []stint.NewJob, force bool) error {
 	t := newTable(a.out, "kind", "jobs")
 	for _, d := range demoDeclarations() {
 		if n := report.Kinds[d.Name]; n > 0 {
-			t.AppendRow([]any{d.Name, count(n)})
+			t.AppendRow([]any{d.Name, words.Count(n)})
 		}
 	}
 	t.Render()
-	engines, err := db.Engines(ctx)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(engines, func(e stint.EngineInfo) bool { return e.Performs(jobs[0].Kind) }) {
-		a.note("no engine is running that performs them: start one with stint work --demo%s", a.sameDatabase())
+	return nil
+}
+
+func enqueueDemo(ctx context.Context, db *database, report *demoReport, jobs []stint.NewJob) error {
+	for some := range slices.Chunk(jobs, demoBatch) {
+		if _, err := stint.NewClient(db).EnqueueMany(ctx, some); err != nil {
+			return err
+		}
+		report.add(some)
 	}
 	return nil
+}
+
+// longestDemo is for how long the schedules go on of a demo that was killed.
+const longestDemo = 24 * time.Hour
+
+// demoShop enqueues what happens in a shop until it is interrupted, or time is
+// over.
+func (a *app) demoShop(ctx context.Context, db *database, report *demoReport, f demoFlags) error {
+	running, release := interrupted(ctx)
+	defer release()
+	if f.span > 0 {
+		limited, cancel := context.WithTimeout(running, f.span)
+		defer cancel()
+		running = limited
+	}
+	schedules := shopSchedules(time.Now().Add(cmp.Or(f.span, longestDemo)))
+	for _, s := range schedules {
+		if err := db.Declare(ctx, whoami(), s); err != nil {
+			return err
+		}
+	}
+	if !a.json {
+		a.note("enqueuing about %v jobs a second %s", f.rate, untilWhen(f.span))
+	}
+	err := a.shopOpen(running, db, report, newShopLoad(f.rate, f.seed), f.crash)
+	for _, s := range schedules {
+		if _, removed := db.RemoveSchedule(ctx, s.Name, "stint demo has ended"); err == nil {
+			err = removed
+		}
+	}
+	return err
+}
+
+func untilWhen(span time.Duration) string {
+	if span > 0 {
+		return "for " + retry.FormatDuration(span)
+	}
+	return "until Ctrl-C"
+}
+
+// shopOpen enqueues with each beat until the context ends.
+func (a *app) shopOpen(ctx context.Context, db *database, report *demoReport, load *shopLoad, crash bool) error {
+	beat := time.NewTicker(shopBeat)
+	defer beat.Stop()
+	for {
+		jobs := load.next()
+		if crash {
+			jobs, crash = append(jobs, demoJob("demo.exit", `{"after": "2s"}`)), false
+		}
+		// What was begun is ended: only between two beats is it interrupted.
+		if err := enqueueDemo(context.WithoutCancel(ctx), db, report, jobs); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-beat.C:
+		}
+	}
 }
 
 // demoMix is the sample load: every ten jobs are alike.

@@ -29,6 +29,9 @@ var demoKinds = []struct {
 // demoBuild is performed by what is constructed for each run: see newDemoWorker.
 var demoBuild = demoKind("demo.build")
 
+// demoHarmful are those that do harm to the engine that performs them.
+var demoHarmful = []string{"demo.exit", "demo.memory"}
+
 // demoQueue keeps sample load apart from work, where somebody looks.
 const demoQueue = "demo"
 
@@ -45,6 +48,9 @@ func demoDeclarations() []stint.Declaration {
 	for _, k := range demoKinds {
 		all = append(all, k.declaration)
 	}
+	for _, k := range shopKinds {
+		all = append(all, k.declaration())
+	}
 	return all
 }
 
@@ -53,6 +59,9 @@ func addDemoKinds(m *stint.Mux) {
 		m.Add(k.declaration, k.handler)
 	}
 	stint.HandleNew(m, demoBuild, newDemoWorker)
+	for _, k := range shopKinds {
+		m.Add(k.declaration(), k.run)
+	}
 }
 
 // demoTime is a duration in arguments: "250ms", "2s".

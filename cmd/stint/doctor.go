@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const doctorLong = `Doctor looks for what is wrong with the database, its schema, the engines and the
@@ -48,7 +49,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return err
 		}
 		defer db.Close()
-		findings, err := stint.Diagnose(ctx, db.roles, stint.Examination{Deep: deep, Bounded: boundedKinds()})
+		findings, err := db.Diagnose(ctx, deep)
 		if err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func unseen(findings []stint.Finding) []string {
 // showUnseen ends the text with it, so that nobody takes the list for a whole one.
 func (a *app) showUnseen(what []string) {
 	if len(what) > 0 {
-		fmt.Fprintf(a.out, "not looked at: %s; there may be more that is wrong\n", visible(strings.Join(what, ", ")))
+		fmt.Fprintf(a.out, "not looked at: %s; there may be more that is wrong\n", words.Visible(strings.Join(what, ", ")))
 	}
 }
 
@@ -117,14 +118,14 @@ func (a *app) showFindings(findings []stint.Finding) {
 	for _, f := range findings {
 		if f.Severity != group {
 			group = f.Severity
-			fmt.Fprintf(a.out, "%s\n\n", counted(numbers[group], string(group)))
+			fmt.Fprintf(a.out, "%s\n\n", words.Counted(numbers[group], string(group)))
 		}
-		fmt.Fprintf(a.out, "  %s  [%s]\n", visible(f.Subject), f.Code)
-		fmt.Fprintln(a.out, indent(wrapped(visible(f.Problem), width), "    "))
-		fmt.Fprintf(a.out, "    mend: %s\n\n", visible(f.Remedy))
+		fmt.Fprintf(a.out, "  %s  [%s]\n", words.Visible(f.Subject), f.Code)
+		fmt.Fprintln(a.out, indent(wrapped(words.Visible(f.Problem), width), "    "))
+		fmt.Fprintf(a.out, "    mend: %s\n\n", words.Visible(f.Remedy))
 	}
 	if numbers[stint.SeverityProblem]+numbers[stint.SeverityWarning] == 0 {
-		fmt.Fprintf(a.out, "nothing is wrong with %s\n", a.db.place())
+		fmt.Fprintf(a.out, "nothing is wrong with %s\n", a.place())
 	}
 }
 

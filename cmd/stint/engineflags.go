@@ -19,6 +19,7 @@ type engineFlags struct {
 	leaseFlags
 	processFlags
 	logFlags
+	board dashboardFlags
 }
 
 func (f *engineFlags) add(flags *pflag.FlagSet) {
@@ -29,6 +30,7 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	f.leaseFlags.add(flags)
 	f.processFlags.add(flags)
 	f.logFlags.add(flags)
+	f.board.add(flags)
 }
 
 // workTable is the table of a file for what is of work and of up.

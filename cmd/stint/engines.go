@@ -12,7 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
-	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/words"
 )
 
 func (a *app) enginesCommand() *cobra.Command {
@@ -56,8 +56,8 @@ func (a *app) listEngines(engines []stint.EngineInfo, now time.Time) {
 		if queues == "" {
 			queues = "*"
 		}
-		t.AppendRow([]any{e.Token, visible(e.Instance), visible(e.Host), e.PID, e.Slots, len(e.Running), visible(queues),
-			ago(e.Joined, now), ago(e.Beat, now), special(e, now)})
+		t.AppendRow([]any{e.Token, words.Visible(e.Instance), words.Visible(e.Host), e.PID, e.Slots, len(e.Running), words.Visible(queues),
+			words.Ago(e.Joined, now), words.Ago(e.Beat, now), special(e, now)})
 	}
 	t.Render()
 }
@@ -92,7 +92,7 @@ func (a *app) enginesDrainCommand() *cobra.Command {
 			if err := db.Drain(ctx, e.Token); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "engine %s (%d) was asked to leave\n", visible(e.Instance), e.Token)
+			fmt.Fprintf(a.out, "engine %s (%d) was asked to leave\n", words.Visible(e.Instance), e.Token)
 			return nil
 		})
 	})
@@ -112,13 +112,13 @@ func (a *app) enginesBuryCommand() *cobra.Command {
 		Args:  arguments(1, "TOKEN|INSTANCE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachEngine(ctx, changing, args, func(db *database, e stint.EngineInfo) error {
-			n, err := engine.Bury(ctx, db.roles, e.Token, "buried by hand")
+			n, err := db.Bury(ctx, e.Token, "")
 			if errors.Is(err, stint.ErrBurialBlocked) {
 				return withHint(err, "a write of the engine is under way; try again")
 			} else if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "engine %s (%d) is buried; %s that it held went back to the front of the queue\n", visible(e.Instance), e.Token, counted(n, "job"))
+			fmt.Fprintf(a.out, "engine %s (%d) is buried; %s that it held went back to the front of the queue\n", words.Visible(e.Instance), e.Token, words.Counted(n, "job"))
 			return nil
 		})
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const enginesMetricsLong = `Metrics shows what engines have counted since they were started, as they last wrote
@@ -30,9 +31,9 @@ func (a *app) listMetrics(all []stint.Metrics) {
 	t := newTable(a.out, "instance", "since", "written", "claimed", "claims", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries")
 	for _, m := range all {
 		t.AppendRow([]any{
-			visible(m.Instance), ago(m.Since, now), ago(m.At, now), count(m.Claimer.Claimed), count(m.Claimer.Claims), count(m.Workers.Running), count(m.Workers.Run),
-			count(m.Workers.Succeeded), count(m.Workers.Failed), count(m.Workers.Cancelled), count(m.Claimer.Returned),
-			took(m.Workers.Working), count(m.Finisher.Flushes), count(m.Finisher.Retries),
+			words.Visible(m.Instance), words.Ago(m.Since, now), words.Ago(m.At, now), words.Count(m.Claimer.Claimed), words.Count(m.Claimer.Claims), words.Count(m.Workers.Running), words.Count(m.Workers.Run),
+			words.Count(m.Workers.Succeeded), words.Count(m.Workers.Failed), words.Count(m.Workers.Cancelled), words.Count(m.Claimer.Returned),
+			words.Took(m.Workers.Working), words.Count(m.Finisher.Flushes), words.Count(m.Finisher.Retries),
 		})
 	}
 	t.Render()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -26,7 +27,7 @@ func (a *app) enginesShowCommand() *cobra.Command {
 		Args:  arguments(1, "TOKEN|INSTANCE..."),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachEngine(ctx, looking, args, func(db *database, e stint.EngineInfo) error {
-			shown, err := view.HeldBy(ctx, db, e)
+			shown, err := db.ShowEngine(ctx, e.Token)
 			if err != nil {
 				return err
 			}
@@ -44,21 +45,21 @@ func (a *app) enginesShowCommand() *cobra.Command {
 }
 
 func (a *app) showEngine(e view.Engine, now time.Time) {
-	fmt.Fprintf(a.out, "engine %s (%d)", visible(e.Instance), e.Token)
+	fmt.Fprintf(a.out, "engine %s (%d)", words.Visible(e.Instance), e.Token)
 	if state := special(e.EngineInfo, now); state != "" {
 		fmt.Fprint(a.out, " is ", state)
 	}
 	fmt.Fprint(a.out, "\n\n")
 	t := newTable(a.out)
-	queues := visible(strings.Join(e.Queues, ", "))
+	queues := words.Visible(strings.Join(e.Queues, ", "))
 	if queues == "" {
 		queues = "*"
 	}
 	for _, row := range [][2]string{
-		{"on", fmt.Sprintf("%s, pid %d", visible(e.Host), e.PID)}, {"version", visible(e.Version)},
-		{"queues", queues}, {"kinds", visible(strings.Join(e.Kinds, ", "))}, {"slots", fmt.Sprint(e.Slots)},
-		{"joined", moment(e.Joined) + " (" + ago(e.Joined, now) + ")"},
-		{"last beat", ago(e.Beat, now) + ", buried after " + retry.FormatDuration(e.TimeToLive) + " without one"},
+		{"on", fmt.Sprintf("%s, pid %d", words.Visible(e.Host), e.PID)}, {"version", words.Visible(e.Version)},
+		{"queues", queues}, {"kinds", words.Visible(strings.Join(e.Kinds, ", "))}, {"slots", fmt.Sprint(e.Slots)},
+		{"joined", moment(e.Joined) + " (" + words.Ago(e.Joined, now) + ")"},
+		{"last beat", words.Ago(e.Beat, now) + ", buried after " + retry.FormatDuration(e.TimeToLive) + " without one"},
 	} {
 		t.AppendRow([]any{"  " + row[0], row[1]})
 	}
@@ -67,14 +68,14 @@ func (a *app) showEngine(e view.Engine, now time.Time) {
 		fmt.Fprintln(a.out, "\nit holds no jobs")
 		return
 	}
-	fmt.Fprintf(a.out, "\nit holds %s\n\n", counted(len(e.Holds), "job"))
+	fmt.Fprintf(a.out, "\nit holds %s\n\n", words.Counted(len(e.Holds), "job"))
 	t = newTable(a.out, "id", "kind", "queue", "attempt", "ready", "")
 	for _, j := range e.Holds {
 		state := "taken"
 		if j.Begun {
 			state = "running"
 		}
-		t.AppendRow([]any{j.ID, visible(j.Kind), visible(j.Queue), j.Attempt, ago(j.Ready, now), state})
+		t.AppendRow([]any{j.ID, words.Visible(j.Kind), words.Visible(j.Queue), j.Attempt, words.Ago(j.Ready, now), state})
 	}
 	t.Render()
 }

@@ -112,15 +112,15 @@ func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, for
 		}
 	}
 	how := creating
-	if a.db.isPostgres() && !force {
+	if a.shared() && !force {
 		how = looking // where there is no schema, no engine declared a kind
 	}
-	if a.db.absent() && !force {
+	if a.absent() && !force {
 		if err := knows(builtin.declarations(), kind); err != nil {
 			return err
 		}
 	}
-	created := a.db.absent()
+	created := a.absent()
 	db, err := a.open(ctx, how)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (a *app) declaration(ctx context.Context, db *database, kind string, force 
 	if err != nil {
 		return stint.Declaration{}, err
 	}
-	if !a.db.isPostgres() {
+	if !a.shared() {
 		for _, d := range builtin.declarations() {
 			if knows(known, d.Name) != nil {
 				known = append(known, d)
@@ -221,11 +221,19 @@ func (a *app) noteIfIdle(ctx context.Context, db *database) {
 	}
 	if engines, err := db.Engines(ctx); err == nil && len(engines) == 0 {
 		command := "stint up"
-		if a.db.isPostgres() {
+		if a.shared() {
 			command = "stint work"
 		}
-		a.note("no engine is running: start one with %s%s", command, a.sameDatabase())
+		a.note("no engine is running: %s", a.startOne(command))
 	}
+}
+
+// startOne is how an engine is started for the database at hand.
+func (a *app) startOne(command string) string {
+	if a.server.asked {
+		return fmt.Sprintf("start one on the database of %s with %s", a.server.url, command)
+	}
+	return fmt.Sprintf("start one with %s%s", command, a.sameDatabase())
 }
 
 // sameDatabase is the flag, if one is needed, by which another command finds this one's database.

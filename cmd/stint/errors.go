@@ -12,6 +12,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -109,7 +110,7 @@ func oneLine(message string) string {
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
-	message = visible(strings.Join(lines, " "))
+	message = words.Visible(strings.Join(lines, " "))
 	message = strings.ReplaceAll(message, ": stint: ", ": ")
 	for _, prefix := range []string{"stint: ", "engine: "} {
 		message = strings.TrimPrefix(message, prefix)

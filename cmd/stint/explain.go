@@ -21,6 +21,8 @@ func (a *app) explain(err error) error {
 	switch {
 	case errors.As(err, &hinted), errors.Is(err, errReported):
 		return err
+	case a.server.asked:
+		return a.explainServer(err)
 	case errors.Is(err, stint.ErrSchema):
 		return a.explainSchema(err)
 	case errors.Is(err, engine.ErrStillRunning):
@@ -42,7 +44,7 @@ func (a *app) explainSchema(err error) error {
 		return err
 	}
 	defer db.Close()
-	info, schemaErr := db.Schema(context.Background())
+	info, schemaErr := db.roles.Schema(context.Background())
 	switch {
 	case schemaErr != nil:
 		return err

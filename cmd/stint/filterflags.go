@@ -153,8 +153,15 @@ func (v statesValue) Set(text string) error {
 	return nil
 }
 
-func (v statesValue) Type() string   { return "states" }
-func (v statesValue) String() string { return "" }
+func (v statesValue) Type() string { return "states" }
+
+func (v statesValue) String() string {
+	var names []string
+	for _, s := range *v.states {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ",")
+}
 
 // momentValue is a flag that reads a moment for looking back: an instant, a
 // time of today, or how long ago.

@@ -48,16 +48,19 @@ func tookForArgument(f *pflag.Flag, args []string) string {
 }
 
 // retryValue is a flag that reads a retry policy.
-type retryValue struct{ policy retry.Policy }
+type retryValue struct {
+	text   string
+	policy retry.Policy
+}
 
 func (r *retryValue) Set(text string) error {
 	p, err := retry.Parse(text)
-	r.policy = p
+	r.text, r.policy = text, p
 	return err
 }
 
 func (r *retryValue) Type() string   { return "policy" }
-func (r *retryValue) String() string { return "" }
+func (r *retryValue) String() string { return r.text }
 
 // listValue is a flag with names separated by commas. Given again, it adds.
 type listValue struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -32,13 +33,12 @@ func (a *app) jobsCancelCommand() *cobra.Command {
 	}, verb{
 		name:   "cancel",
 		states: view.Cancellable,
-		do: func(ctx context.Context, db *database, ids []stint.ID, _ bool) (map[stint.ID]fate, error) {
+		named: func(ctx context.Context, db *database, ids []stint.ID) (map[stint.ID]fate, error) {
 			answers, err := db.Cancel(ctx, ids, why)
-			fates := make(map[stint.ID]fate, len(answers))
-			for id, answer := range answers {
-				fates[id] = cancelled(answer)
-			}
-			return fates, err
+			return fates(answers, cancelled), err
+		},
+		chosen: func(ctx context.Context, db *database, f stint.Filter) iter.Seq2[map[stint.ID]fate, error] {
+			return eachFates(db.CancelChosen(ctx, f, why), cancelled)
 		},
 	})
 	cmd.Flags().StringVar(&why, "why", "", "the reason that is kept with the job")

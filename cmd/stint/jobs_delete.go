@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -31,13 +32,12 @@ func (a *app) jobsDeleteCommand() *cobra.Command {
 	}, verb{
 		name:   "delete",
 		states: view.Deletable,
-		do: func(ctx context.Context, db *database, ids []stint.ID, _ bool) (map[stint.ID]fate, error) {
+		named: func(ctx context.Context, db *database, ids []stint.ID) (map[stint.ID]fate, error) {
 			answers, err := db.Delete(ctx, ids)
-			fates := make(map[stint.ID]fate, len(answers))
-			for id, answer := range answers {
-				fates[id] = deleted(answer)
-			}
-			return fates, err
+			return fates(answers, deleted), err
+		},
+		chosen: func(ctx context.Context, db *database, f stint.Filter) iter.Seq2[map[stint.ID]fate, error] {
+			return eachFates(db.DeleteChosen(ctx, f), deleted)
 		},
 	})
 }

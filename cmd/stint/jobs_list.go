@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const jobsListLong = `List shows jobs, the newest first. Filters narrow it down together: a job is
@@ -108,56 +108,11 @@ func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter stint.Fil
 	t := newTable(a.out, "id", "state", "kind", "queue", "attempt", "created", "detail", "tags")
 	for _, j := range jobs {
 		t.AppendRow([]any{
-			j.ID, j.State, visible(j.Kind), visible(j.Queue), j.Attempt, ago(j.Created, now), situation(j, engines, now), visible(strings.Join(j.Tags, " ")),
+			j.ID, j.State, words.Visible(j.Kind), words.Visible(j.Queue), j.Attempt, words.Ago(j.Created, now), engines.Situation(j, now), words.Visible(strings.Join(j.Tags, " ")),
 		})
 	}
 	t.Render()
 	if last := jobs[len(jobs)-1]; len(jobs) == filter.Limit && last.ID > 1 {
 		a.note("there may be more: --before %d", last.ID)
 	}
-}
-
-// situation is the one thing about a job's state that people ask next.
-func situation(j stint.JobInfo, engines view.Crew, now time.Time) string {
-	faulty := func(s string) string {
-		if j.Faulty {
-			return strings.TrimPrefix(s+", faulty", ", ")
-		}
-		return s
-	}
-	switch {
-	case j.State.Final() && why(j) != "":
-		return ago(j.Finished, now) + ", " + visible(why(j))
-	case j.State.Final():
-		return ago(j.Finished, now)
-	case j.Undecided != "":
-		return faulty("waits for an engine with the retry function " + visible(j.Undecided))
-	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
-		return faulty("due " + ago(j.Due, now))
-	case j.State == stint.Available:
-		return faulty(waitsFor(engines, j))
-	case j.State == stint.Running && !j.Begun:
-		return faulty("taken by an engine")
-	}
-	return faulty("")
-}
-
-// why is a job's reason, where that tells more than its state.
-func why(j stint.JobInfo) string {
-	if j.Reason == stint.ReasonDone || j.Reason == stint.ReasonCancelled {
-		return ""
-	}
-	return j.Reason
-}
-
-// ranOn is where an attempt took place.
-func ranOn(x stint.ExecutionInfo) string {
-	if x.Instance == "" {
-		return "an engine that is forgotten"
-	}
-	slot := ""
-	if x.Slot > 0 {
-		slot = fmt.Sprintf(", slot %d", x.Slot)
-	}
-	return fmt.Sprintf("%s (%s, pid %d%s)", visible(x.Instance), visible(x.Host), x.PID, slot)
 }

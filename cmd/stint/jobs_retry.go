@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,14 +44,12 @@ func (a *app) jobsRetryCommand() *cobra.Command {
 	}, verb{
 		name:   "retry",
 		states: view.Retriable,
-		do: func(ctx context.Context, db *database, ids []stint.ID, bulk bool) (map[stint.ID]fate, error) {
-			again.Once = bulk
+		named: func(ctx context.Context, db *database, ids []stint.ID) (map[stint.ID]fate, error) {
 			answers, err := db.Retry(ctx, ids, again)
-			fates := make(map[stint.ID]fate, len(answers))
-			for id, answer := range answers {
-				fates[id] = retried(answer)
-			}
-			return fates, err
+			return fates(answers, retried), err
+		},
+		chosen: func(ctx context.Context, db *database, f stint.Filter) iter.Seq2[map[stint.ID]fate, error] {
+			return eachFates(db.RetryChosen(ctx, f, again), retried)
 		},
 	})
 	durationFlag(cmd.Flags(), &again.In, "in", 0, "run them that much later, by the database's clock: 90s, 2h")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/words"
 )
 
 // verb is what is done to jobs that are named by id or chosen by filters.
@@ -17,8 +19,10 @@ type verb struct {
 	name   string        // as in "would cancel"
 	states []stint.State // of the jobs that filters choose which name no state
 
-	// do does it to up to bulkSize jobs. Bulk says that filters chose them.
-	do func(ctx context.Context, db *database, ids []stint.ID, bulk bool) (map[stint.ID]fate, error)
+	// named does it to up to bulkSize jobs, and chosen to those that a filter
+	// chooses, some at a time.
+	named  func(ctx context.Context, db *database, ids []stint.ID) (map[stint.ID]fate, error)
+	chosen func(ctx context.Context, db *database, f stint.Filter) iter.Seq2[map[stint.ID]fate, error]
 }
 
 // fate is what came of one job.
@@ -29,12 +33,32 @@ type fate struct {
 	answer any // in JSON
 }
 
-// bulkSize is how many jobs a filter changes at a time: enough to be quick, and
-// few enough that nobody waits long for the transaction.
-const bulkSize = 500
+// fates are answers as people are told of them.
+func fates[A any](answers map[stint.ID]A, of func(A) fate) map[stint.ID]fate {
+	all := make(map[stint.ID]fate, len(answers))
+	for id, answer := range answers {
+		all[id] = of(answer)
+	}
+	return all
+}
 
-// firstFew is how many jobs a dry run shows.
-const firstFew = 10
+// eachFates is fates of some answers at a time.
+func eachFates[A any](some iter.Seq2[map[stint.ID]A, error], of func(A) fate) iter.Seq2[map[stint.ID]fate, error] {
+	return func(yield func(map[stint.ID]fate, error) bool) {
+		for answers, err := range some {
+			if !yield(fates(answers, of), err) {
+				return
+			}
+		}
+	}
+}
+
+// countSize is how many ids a dry run looks up at a time: it changes nothing, so that
+// it may be many. FirstFew is how many jobs it shows.
+const (
+	countSize = 10_000
+	firstFew  = 10
+)
 
 const selectionHelp = `Jobs are named by their ids, or chosen by filters: those that fit all of them.
 Filters change jobs in batches of 500, the newest first; --dry-run only tells how
@@ -101,26 +125,26 @@ func (a *app) onJobs(cmd *cobra.Command, v verb) *cobra.Command {
 
 // toNamed does it to jobs that were named, and tells of each.
 func (a *app) toNamed(ctx context.Context, db *database, v verb, ids []stint.ID) error {
-	fates := map[stint.ID]fate{}
+	came := map[stint.ID]fate{}
 	for some := range slices.Chunk(ids, bulkSize) {
-		got, err := v.do(ctx, db, some, false)
+		got, err := v.named(ctx, db, some)
 		if err != nil {
 			return err
 		}
-		maps.Copy(fates, got)
+		maps.Copy(came, got)
 	}
 	if a.json {
-		if err := a.printFates(fates); err != nil {
+		if err := a.printFates(came); err != nil {
 			return err
 		}
 	}
 	failed := 0
 	for _, id := range ids {
-		if fates[id].failed {
+		if came[id].failed {
 			failed++
 		}
 		if !a.json {
-			fmt.Fprintf(a.out, "job %d %s\n", id, fates[id].text)
+			fmt.Fprintf(a.out, "job %d %s\n", id, came[id].text)
 		}
 	}
 	if failed > 0 {
@@ -131,9 +155,9 @@ func (a *app) toNamed(ctx context.Context, db *database, v verb, ids []stint.ID)
 
 var past = map[string]string{"cancel": "cancelled", "retry": "run again", "delete": "deleted"}
 
-func (a *app) printFates(fates map[stint.ID]fate) error {
-	answers := make(map[stint.ID]any, len(fates))
-	for id, f := range fates {
+func (a *app) printFates(came map[stint.ID]fate) error {
+	answers := make(map[stint.ID]any, len(came))
+	for id, f := range came {
 		answers[id] = f.answer
 	}
 	return a.printJSON(answers)
@@ -142,38 +166,34 @@ func (a *app) printFates(fates map[stint.ID]fate) error {
 // toSelected does it to the jobs that a filter chooses, and tells how many came
 // to what.
 func (a *app) toSelected(ctx context.Context, db *database, v verb, filter stint.Filter) error {
-	fates, sums := map[stint.ID]fate{}, map[string]int{}
+	came, sums := map[stint.ID]fate{}, map[string]int{}
 	var order []string
 	n := 0
 	var failure error
-	for ids, err := range stint.Selected(ctx, db, filter, bulkSize) {
-		var got map[stint.ID]fate
-		if err == nil {
-			got, err = v.do(ctx, db, ids, true)
-		}
+	for got, err := range v.chosen(ctx, db, filter) {
 		if err != nil {
-			failure = fmt.Errorf("after %s: %w", counted(n, "job"), err)
+			failure = fmt.Errorf("after %s: %w", words.Counted(n, "job"), err)
 			break
 		}
-		n += len(ids)
-		for _, id := range ids {
+		n += len(got)
+		for _, id := range slices.Backward(slices.Sorted(maps.Keys(got))) {
 			f := got[id]
 			if sums[f.sum]++; sums[f.sum] == 1 {
 				order = append(order, f.sum)
 			}
-			if a.json {
-				fates[id] = f
-			}
+		}
+		if a.json {
+			maps.Copy(came, got)
 		}
 	}
 	if a.json {
-		if err := a.printFates(fates); err != nil {
+		if err := a.printFates(came); err != nil {
 			return err
 		}
 		return failure
 	}
 	for _, sum := range order {
-		fmt.Fprintf(a.out, "%s %s\n", counted(sums[sum], "job"), sum)
+		fmt.Fprintf(a.out, "%s %s\n", words.Counted(sums[sum], "job"), sum)
 	}
 	if n == 0 && failure == nil {
 		a.note("no jobs fit")
@@ -190,7 +210,7 @@ type selected struct {
 // tellSelected tells which jobs a filter chooses.
 func (a *app) tellSelected(ctx context.Context, db *database, v verb, filter stint.Filter) error {
 	var s selected
-	for ids, err := range stint.Selected(ctx, db, filter, bulkSize) {
+	for ids, err := range stint.Selected(ctx, db, filter, countSize) {
 		if err != nil {
 			return err
 		}
@@ -213,14 +233,14 @@ func (a *app) tellSelected(ctx context.Context, db *database, v verb, filter sti
 	if a.json {
 		return a.printJSON(s)
 	}
-	fmt.Fprintf(a.out, "would %s %s\n", v.name, counted(s.Matched, "job"))
+	fmt.Fprintf(a.out, "would %s %s\n", v.name, words.Counted(s.Matched, "job"))
 	if s.Matched > 0 {
 		fmt.Fprintln(a.out)
 		few.Limit = 0 // nothing is to be said of further pages
 		a.listJobs(jobs, engines, few)
 	}
 	if more := s.Matched - len(jobs); more > 0 {
-		fmt.Fprintf(a.out, "and %s more\n", count(more))
+		fmt.Fprintf(a.out, "and %s more\n", words.Count(more))
 	}
 	return nil
 }

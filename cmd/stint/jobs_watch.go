@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const jobsWatchLong = `Watch follows jobs until each has come to its end, with a line for every change.
@@ -108,7 +110,7 @@ func progress(j *stint.JobInfo, _ time.Time) string {
 		return fmt.Sprintf("is running, attempt %d", j.Attempt)
 	case stint.Retrying:
 		if j.Undecided != "" {
-			return fmt.Sprintf("waits for an engine with the retry function %s%s", visible(j.Undecided), last)
+			return fmt.Sprintf("waits for an engine with the retry function %s%s", words.Visible(j.Undecided), last)
 		}
 		return fmt.Sprintf("waits for attempt %d at %s%s", j.Attempt, j.Due.Local().Format("15:04:05.000"), last)
 	case stint.Scheduled:
@@ -116,8 +118,8 @@ func progress(j *stint.JobInfo, _ time.Time) string {
 	case stint.Completed:
 		return fmt.Sprintf("completed with attempt %d", j.Attempt)
 	case stint.Failed, stint.Cancelled:
-		if w := why(*j); w != "" {
-			last = " (" + visible(w) + ")" + last
+		if w := view.Why(*j); w != "" {
+			last = " (" + words.Visible(w) + ")" + last
 		}
 		return string(j.State) + last
 	}
@@ -158,7 +160,7 @@ func (a *app) printCounts(counts map[stint.State]int64) error {
 	var parts []string
 	for _, s := range stint.States {
 		if s != stint.Blocked || counts[s] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", s, count(counts[s])))
+			parts = append(parts, fmt.Sprintf("%s %s", s, words.Count(counts[s])))
 		}
 	}
 	line := time.Now().Format(time.TimeOnly) + "  " + strings.Join(parts, "  ")

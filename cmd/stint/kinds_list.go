@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -43,7 +44,7 @@ func (a *app) listKinds(kinds []stint.Declaration) {
 		if k.Timeout > 0 {
 			timeout = retry.FormatDuration(k.Timeout)
 		}
-		t.AppendRow([]any{visible(k.Name), visible(queue), k.Priority, k.Retry, timeout, visible(strings.Join(k.Tags, " ")), ago(k.Declared, now)})
+		t.AppendRow([]any{words.Visible(k.Name), words.Visible(queue), k.Priority, k.Retry, timeout, words.Visible(strings.Join(k.Tags, " ")), words.Ago(k.Declared, now)})
 	}
 	t.Render()
 }

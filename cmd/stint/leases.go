@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 )
 
 func (a *app) leasesCommand() *cobra.Command {
@@ -35,9 +36,9 @@ func (a *app) listLeases(leases []stint.Lease) {
 	now := time.Now()
 	t := newTable(a.out, "lease", "instance", "host", "token", "acquired", "renewed", "expires", "")
 	for _, l := range leases {
-		row := []any{visible(l.Name), "-", "-", "-", "-", "-", "-"}
+		row := []any{words.Visible(l.Name), "-", "-", "-", "-", "-", "-"}
 		if l.Engine != 0 {
-			row = []any{visible(l.Name), visible(l.Instance), visible(l.Host), l.Engine, ago(l.Acquired, now), ago(l.Renewed, now), ago(l.Expires, now)}
+			row = []any{words.Visible(l.Name), words.Visible(l.Instance), words.Visible(l.Host), l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now)}
 		}
 		t.AppendRow(append(row, deposedInWords(l.Deposed, now)))
 	}
@@ -49,7 +50,7 @@ func deposedInWords(d stint.Deposition, now time.Time) string {
 	if d.Engine == 0 {
 		return ""
 	}
-	return "taken from " + visible(d.Instance) + " " + ago(d.At, now) + reasonInWords(d.By, d.Why)
+	return "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
 }
 
 const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes
@@ -82,7 +83,7 @@ func (a *app) leasesReleaseCommand() *cobra.Command {
 		case a.json:
 			return a.printJSON(d)
 		}
-		fmt.Fprintf(a.out, "lease %s was taken from engine %s (%d); it may have it again %s\n", visible(args[0]), visible(d.Instance), d.Engine, ago(d.Until, d.At))
+		fmt.Fprintf(a.out, "lease %s was taken from engine %s (%d); it may have it again %s\n", words.Visible(args[0]), words.Visible(d.Instance), d.Engine, words.Ago(d.Until, d.At))
 		return nil
 	}))
 	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and told to the engine", "who releases it")

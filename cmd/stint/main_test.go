@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -25,7 +26,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/api"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/sqlite"
 )
 
 // The test binary is also the program, under the name stint.
@@ -33,23 +38,46 @@ func TestMain(m *testing.M) {
 	// Tests that run under nohup are told to ignore HUP, and so is whatever they
 	// start; a signal that is listened to is not passed on like that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask, "child": child})
+	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask, "child": child, "serve": serve})
 }
 
-// ask prints the status and the body that a URL answers with: ask URL [METHOD].
+// ask prints the status and the body that a URL answers with: ask URL [METHOD [BODY
+// [HEADER]...]]. Cookies are kept from one answer to the next request.
 func ask() {
-	method := http.MethodGet
-	if len(os.Args) > 2 {
-		method = os.Args[2]
-	}
-	r, err := http.NewRequest(method, os.Args[1], nil)
-	if err == nil {
-		var answer *http.Response
-		if answer, err = http.DefaultClient.Do(r); err == nil {
-			fmt.Print(answer.StatusCode, " ")
-			_, err = io.Copy(os.Stdout, answer.Body)
+	err := func() error {
+		method, body, headers := http.MethodGet, "", []string(nil)
+		if len(os.Args) > 2 {
+			method = os.Args[2]
 		}
-	}
+		if len(os.Args) > 3 {
+			body, headers = os.Args[3], os.Args[4:]
+		}
+		r, err := http.NewRequest(method, os.Args[1], strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		for _, header := range headers {
+			name, value, _ := strings.Cut(header, ": ")
+			if r.Header.Set(name, value); name == "Host" {
+				r.Host = value
+			}
+		}
+		if body != "" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		cookies, err := cookiejar.New(nil)
+		if err != nil {
+			return err
+		}
+		answer, err := (&http.Client{Jar: cookies}).Do(r)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		fmt.Print(answer.StatusCode, " ")
+		_, err = io.Copy(os.Stdout, answer.Body)
+		return err
+	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -94,6 +122,44 @@ func child() {
 	}
 }
 
+// serve answers for a file over the API, at a port of this machine: serve FILE PORT. It
+// knows the tokens token-of-the-ROLE-000001 of a viewer, an operator and an admin, and
+// goes by the name jobs.example.com too. It ends when it is told to, also where that
+// signal is ignored by whoever runs the tests.
+func serve() {
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer release()
+	err := func() error {
+		store, err := sqlite.Open(context.Background(), os.Args[1], sqlite.Config{})
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		config := guard.Config{Hosts: []string{"jobs.example.com"}}
+		for _, role := range []guard.Role{guard.Viewer, guard.Operator, guard.Admin} {
+			config.Tokens = append(config.Tokens, guard.NewToken(role.String(), role, "token-of-the-"+role.String()+"-000001"))
+		}
+		g, err := guard.New(config)
+		if err != nil {
+			return err
+		}
+		handler := api.New(store, api.Config{
+			Restricted: builtin.names(), HideArgs: true, Bounded: boundedKinds(),
+			Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
+				return engine.Bury(ctx, store, token, why)
+			},
+			OnError: func(_ context.Context, operation string, err error) { fmt.Fprintln(os.Stderr, operation, err) },
+		})
+		server := &http.Server{Addr: "127.0.0.1:" + os.Args[2], Handler: g.Wrap(handler), ReadHeaderTimeout: time.Minute}
+		context.AfterFunc(ctx, func() { _ = server.Close() })
+		return server.ListenAndServe()
+	}()
+	if !errors.Is(err, http.ErrServerClosed) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 // program is main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
 // handler leaves a file named as the variable says, and if that is "forever"
 // never ends, whatever it is told.
@@ -128,7 +194,10 @@ func program() {
 //	sql DATABASE STATEMENT   run SQL on a database of either kind; stdout is what was printed last
 //	server [stop|start]      put the URL of a server of its own into $PG; stop it, start it again
 //	port NAME                put a port that nobody listens at into $NAME
-//	ask URL [METHOD]         a program: print the status and the body of the answer
+//	ask URL [METHOD [BODY [HEADER]...]]   a program: print the status and the body of the answer
+//	link FILE                wait until the link of a dashboard stands in a file; put it into $LINK, its address into
+//	                         $BOARD and its token into $TOKEN
+//	serve FILE PORT          a program: serve the API of a file, with a token for each role
 //	child NAME stint …       a program: run, with the process id in NAME.pid and what it
 //	                         prints in NAME.out and NAME.err, and print how it ended
 //
@@ -159,7 +228,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "bad": bad, "unprivileged": unprivileged, "until": until, "id": id, "repeat": repeat, "signal": sendSignal,
-			"database": newDatabase, "sql": statement, "server": ownServer, "port": freePort,
+			"database": newDatabase, "sql": statement, "server": ownServer, "port": freePort, "link": findLink,
 		},
 	})
 }
@@ -265,6 +334,22 @@ func freePort(ts *testscript.TestScript, _ bool, args []string) {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	ts.Check(errors.Join(err, l.Close()))
 	ts.Setenv(args[0], port)
+}
+
+var linkPattern = regexp.MustCompile(`(https?://\S+/)(?:\?token=(\w+))?\n`)
+
+// findLink waits for what a dashboard prints.
+func findLink(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		text, _ := os.ReadFile(ts.MkAbs(args[0])) // which may not be there yet
+		if found := linkPattern.FindSubmatch(text); found != nil {
+			ts.Setenv("LINK", strings.TrimSpace(string(found[0])))
+			ts.Setenv("BOARD", strings.TrimSuffix(string(found[1]), "/"))
+			ts.Setenv("TOKEN", string(found[2]))
+			return
+		}
+	}
+	ts.Fatalf("there was never a link in %s", args[0])
 }
 
 // newDatabase gives a script a database of its own. $ADDR, $DBUSER and $DBPASS

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
 )
@@ -30,7 +31,7 @@ behind finish what they run and stop.`,
 }
 
 func (a *app) migrateStatusCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
+	return a.withJSON(a.onDatabase(&cobra.Command{
 		Use:   "status",
 		Short: "Compare the database with this program",
 		Args:  arguments(0),
@@ -40,7 +41,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 			return err
 		}
 		defer db.Close()
-		info, err := db.Schema(ctx)
+		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 }
 
 func (a *app) migrateUpCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
+	return a.withJSON(a.onDatabase(&cobra.Command{
 		Use:   "up",
 		Short: "Install the schema, or bring it up to this program's version",
 		Long: `Up goes step by step, and work goes on meanwhile: a step that finds what it
@@ -63,11 +64,11 @@ once. Connect to PostgreSQL itself and not to a pooler.`,
 			return err
 		}
 		defer db.Close()
-		before, err := db.Schema(ctx)
+		before, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
 		}
-		after, err := db.Migrate(ctx)
+		after, err := db.roles.Migrate(ctx)
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ once. Connect to PostgreSQL itself and not to a pooler.`,
 
 func (a *app) migrateDownCommand() *cobra.Command {
 	var yes bool
-	cmd := a.does(&cobra.Command{
+	cmd := a.onDatabase(&cobra.Command{
 		Use:   "down",
 		Short: "Remove the schema with all jobs in it",
 		Args:  arguments(0),
@@ -97,7 +98,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 			return err
 		}
 		defer db.Close()
-		info, err := db.Schema(ctx)
+		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
 		}
@@ -108,7 +109,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 		if !yes {
 			return withHint(usagef("this would remove %s for ever", what), "give --yes if that is meant")
 		}
-		if err := db.Uninstall(ctx); err != nil {
+		if err := db.roles.Uninstall(ctx); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.out, "removed %s\n", what)
@@ -132,16 +133,16 @@ func (a *app) contents(ctx context.Context, db *database) string {
 			open += n
 		}
 	}
-	text := fmt.Sprintf(" with %s, %s of them unfinished", counted(all, "job"), count(open))
+	text := fmt.Sprintf(" with %s, %s of them unfinished", words.Counted(all, "job"), words.Count(open))
 	if engines, err := db.Engines(ctx); err == nil && len(engines) > 0 {
-		text += fmt.Sprintf(" (and %s at work)", counted(len(engines), "engine"))
+		text += fmt.Sprintf(" (and %s at work)", words.Counted(len(engines), "engine"))
 	}
 	return text
 }
 
 func (a *app) migratePrintCommand() *cobra.Command {
 	var from int
-	cmd := a.does(&cobra.Command{
+	cmd := a.onDatabase(&cobra.Command{
 		Use:   "print",
 		Short: "Print the schema, for teams that run their own tool",
 		Long: `Print writes the SQL of every step after --from to standard output, and says of
@@ -162,13 +163,13 @@ names a PostgreSQL, which must be reachable. The first line says which it is.`,
 			return err
 		}
 		defer db.Close()
-		info, err := db.Schema(ctx)
+		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
 		} else if from > info.Known {
 			return usagef("--from: there is no version %d; this program knows %d", from, info.Known)
 		}
-		text, err := db.PrintSchema(from)
+		text, err := db.roles.PrintSchema(from)
 		if err != nil {
 			return err
 		}
@@ -197,7 +198,7 @@ func (a *app) aboutSchema(info stint.SchemaInfo, from int) string {
 }
 
 func (a *app) migrateRolesCommand() *cobra.Command {
-	return a.does(&cobra.Command{
+	return a.onDatabase(&cobra.Command{
 		Use:   "roles",
 		Short: "Print a script that gives PostgreSQL roles their rights",
 		Long: `Roles writes a script to standard output that makes five roles and gives each

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 )
 
 func (a *app) queuesCommand() *cobra.Command {
@@ -49,9 +50,9 @@ func (a *app) listQueues(queues []stint.QueueInfo) {
 	now := time.Now()
 	t := newTable(a.out, append(head, "paused")...)
 	for _, q := range queues {
-		row := []any{visible(q.Name)}
+		row := []any{words.Visible(q.Name)}
 		for _, state := range shown {
-			row = append(row, count(q.Counts[state]))
+			row = append(row, words.Count(q.Counts[state]))
 		}
 		t.AppendRow(append(row, pausedInWords(q.Paused, q.By, q.Why, now)))
 	}
@@ -103,7 +104,7 @@ func (a *app) eachQueue(ctx context.Context, names []string, do func(db *databas
 	return a.eachName(ctx, names, stint.CheckQueue, func(db *database, queue string) error {
 		came, err := do(db, queue)
 		if err == nil {
-			fmt.Fprintf(a.out, "queue %s %s\n", visible(queue), came)
+			fmt.Fprintf(a.out, "queue %s %s\n", words.Visible(queue), came)
 		}
 		return err
 	})

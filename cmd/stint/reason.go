@@ -7,13 +7,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint/internal/words"
 )
+
+// whoMark is on flags that say who does something, which a server knows better.
+const whoMark = "stint_who"
 
 // reasonFlags add --why and --by, which are kept with what is done.
 func reasonFlags(cmd *cobra.Command, why, by *string, forWhy, forBy string) {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(why, "why", "", forWhy)
 	cmd.Flags().StringVar(by, "by", whoami(), forBy)
+	_ = cmd.Flags().SetAnnotation("by", whoMark, []string{"true"})
 }
 
 // whoami is user@host, as far as the system tells.
@@ -32,10 +38,10 @@ func whoami() string {
 func reasonInWords(by, why string) string {
 	text := ""
 	if by != "" {
-		text += " by " + visible(by)
+		text += " by " + words.Visible(by)
 	}
 	if why != "" {
-		text += ": " + visible(why)
+		text += ": " + words.Visible(why)
 	}
 	return text
 }
@@ -46,7 +52,7 @@ func pausedInWords(since time.Time, by, why string, now time.Time) string {
 	if since.IsZero() {
 		return ""
 	}
-	return "paused " + ago(since, now) + reasonInWords(by, why)
+	return "paused " + words.Ago(since, now) + reasonInWords(by, why)
 }
 
 // eachName does something to each of what arguments name, once it is known that

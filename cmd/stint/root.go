@@ -21,6 +21,11 @@ the environment, and that wins over the file of --config or STINT_CONFIG, if one
 given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
 In what --json prints they are nanoseconds, and instants are as in RFC 3339.
 
+With --server or STINT_SERVER a command asks a stint server, over its API, in place of
+a database. Who asks is who the token stands for that is in STINT_TOKEN, or in the file
+of --token-file. All that people do with jobs, queues, schedules and engines is done so;
+up, work, migrate, bench and config work on a database itself.
+
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
 3 stopped while handlers were still running, 4 stopped because of --memory-limit:
 to be started again.`
@@ -41,6 +46,7 @@ func (a *app) rootCommand() *cobra.Command {
 	},
 		a.upCommand(),
 		a.workCommand(),
+		a.dashboardCommand(),
 		a.enqueueCommand(),
 		a.shCommand(),
 		a.httpCommand(),
@@ -52,6 +58,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.leasesCommand(),
 		a.analyticsCommand(),
 		a.statsCommand(),
+		a.changesCommand(),
 		a.migrateCommand(),
 		a.doctorCommand(),
 		a.configCommand(),
@@ -61,7 +68,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	// A command that only holds others can be run, to find misspelt names, but
 	// that is no use of it.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", `{{if and .Runnable (not (index .Annotations "`+groupMark+`"))}}`, 1))
 	root.SetVersionTemplate("stint {{.Version}}\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)
@@ -70,6 +77,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	a.db.add(flags)
+	a.server.add(flags)
 	flags.StringVar(&a.config, "config", "", "a TOML file with settings: see stint config")
 	orEnv(flags, "STINT_CONFIG", "config")
 	_ = root.MarkPersistentFlagFilename("config", "toml")

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/words"
 )
 
 func (a *app) schedulesCommand() *cobra.Command {
@@ -43,22 +45,10 @@ func (a *app) listSchedules(schedules []stint.ScheduleInfo) {
 	now := time.Now()
 	t := newTable(a.out, "schedule", "when", "kind", "next", "fired", "state", "declared")
 	for _, s := range schedules {
-		t.AppendRow([]any{visible(s.Name), cut(whenInWords(&s), 60), visible(kindOf(&s)), nextInWords(&s, now), count(s.Fired),
+		t.AppendRow([]any{words.Visible(s.Name), cut(view.WhenInWords(&s), 60), words.Visible(kindOf(&s)), nextInWords(&s, now), words.Count(s.Fired),
 			stateOfSchedule(&s, now), declaredInWords(&s, now)})
 	}
 	t.Render()
-}
-
-// whenInWords says when a schedule fires, with its zone where that matters.
-func whenInWords(s *stint.ScheduleInfo) string {
-	if s.Problem != nil {
-		return visible(s.Stored.Recurrence)
-	}
-	text := s.Recurrence.Words()
-	if _, isInterval := s.Recurrence.Interval(); s.Zone != "UTC" && !isInterval {
-		text += " in " + s.Zone
-	}
-	return visible(text)
 }
 
 func kindOf(s *stint.ScheduleInfo) string {
@@ -75,7 +65,7 @@ func nextInWords(s *stint.ScheduleInfo, now time.Time) string {
 	case s.Next.IsZero():
 		return "to be found"
 	default:
-		return moment(s.Next) + " (" + ago(s.Next, now) + ")"
+		return moment(s.Next) + " (" + words.Ago(s.Next, now) + ")"
 	}
 }
 
@@ -83,7 +73,7 @@ func nextInWords(s *stint.ScheduleInfo, now time.Time) string {
 func stateOfSchedule(s *stint.ScheduleInfo, now time.Time) string {
 	switch s.State() {
 	case "ended":
-		return "ended " + ago(s.Ended, now)
+		return "ended " + words.Ago(s.Ended, now)
 	case "paused":
 		return pausedInWords(s.Paused, s.PausedBy, s.PausedWhy, now)
 	}
@@ -94,9 +84,9 @@ func stateOfSchedule(s *stint.ScheduleInfo, now time.Time) string {
 }
 
 func declaredInWords(s *stint.ScheduleInfo, now time.Time) string {
-	text := ago(s.Declared, now)
+	text := words.Ago(s.Declared, now)
 	if s.By != "" {
-		text += " by " + visible(s.By)
+		text += " by " + words.Visible(s.By)
 	}
 	return text
 }
@@ -133,11 +123,10 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		return a.eachSchedule(ctx, args, func(db *database, name string) (string, error) {
 			changed, err := db.ResumeSchedule(ctx, name)
-			if err != nil || !changed {
-				return "was not paused", err
+			if changed {
+				return "is resumed", err
 			}
-			planNew(ctx, db)
-			return "is resumed", nil
+			return "was not paused", err
 		})
 	}))
 }
@@ -193,7 +182,7 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 			for _, id := range ids {
 				list = append(list, id.String())
 			}
-			return fmt.Sprintf("is removed, and cancelled %s: %s", counted(len(ids), "pending job"), strings.Join(list, " ")), nil
+			return fmt.Sprintf("is removed, and cancelled %s: %s", words.Counted(len(ids), "pending job"), strings.Join(list, " ")), nil
 		})
 	})
 }
@@ -204,12 +193,12 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 func (a *app) noteDeclared(s *stint.ScheduleInfo) {
 	for _, f := range a.schedules {
 		if f.schedule.Name == s.Name {
-			a.note("%s still declares the schedule %s: it comes back when an engine starts with it", f.place, visible(s.Name))
+			a.note("%s still declares the schedule %s: it comes back when an engine starts with it", f.place, words.Visible(s.Name))
 			return
 		}
 	}
 	if s.By != "" && !strings.Contains(s.By, "@") {
-		a.note("the schedule %s was declared by %s: it comes back when an engine starts whose program or file still declares it", visible(s.Name), visible(s.By))
+		a.note("the schedule %s was declared by %s: it comes back when an engine starts whose program or file still declares it", words.Visible(s.Name), words.Visible(s.By))
 	}
 }
 
@@ -228,7 +217,7 @@ func (a *app) eachSchedule(ctx context.Context, names []string, do func(db *data
 			}
 			return a.printJSON(info)
 		}
-		fmt.Fprintf(a.out, "schedule %s %s\n", visible(name), came)
+		fmt.Fprintf(a.out, "schedule %s %s\n", words.Visible(name), came)
 		return nil
 	})
 }
@@ -238,10 +227,4 @@ func (a *app) eachSchedule(ctx context.Context, names []string, do func(db *data
 func (a *app) withSchedules(ctx context.Context, names []string, do func(db *database, name string) error) error {
 	check := func(name string) error { return stint.CheckName("schedule", name) }
 	return a.eachName(ctx, names, check, func(db *database, name string) error { return hintSchedule(do(db, name)) })
-}
-
-// planNew has the next occurrences found of what was resumed, as far as this
-// program can; engines find the others.
-func planNew(ctx context.Context, db *database) {
-	_, _ = db.FireSchedules(ctx, stint.Firing{Limit: 1000, OnlyNew: true}, stint.NewPlanner(nil).Plan)
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const schedulesAddLong = `Add declares a schedule: a job of KIND, made again and again. ARGS are as for
@@ -117,8 +119,15 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 			return hintInput(byFlag(cmd.Flags(), err))
 		}
 		return a.accept(ctx, args[1], raw, flags.job.force, opts, func(db *database, job stint.NewJob) error {
+			a.args = args[:1] // the rest are arguments of the job
+			end, err := a.writeDown(ctx, db)
+			if err != nil {
+				return err
+			}
 			s.Job = job
-			return a.addSchedule(ctx, db, s)
+			err = a.addSchedule(ctx, db, s)
+			end(err)
+			return err
 		})
 	}))
 	flags.add(cmd.Flags())
@@ -132,7 +141,7 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 	if err != nil && !isNew {
 		return err
 	}
-	if err := stint.NewClient(db).Schedule(ctx, whoami(), s); err != nil {
+	if err := db.Declare(ctx, whoami(), s); err != nil {
 		return err
 	}
 	info, err := db.Schedule(ctx, s.Name)
@@ -153,7 +162,7 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 			next = "which never fires: no occurrence is left"
 		}
 	}
-	fmt.Fprintf(a.out, "schedule %s%s: %s, %s\n", visible(s.Name), changed, whenInWords(info), next)
+	fmt.Fprintf(a.out, "schedule %s%s: %s, %s\n", words.Visible(s.Name), changed, view.WhenInWords(info), next)
 	return nil
 }
 

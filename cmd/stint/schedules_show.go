@@ -12,6 +12,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -28,7 +29,7 @@ and in UTC, and its last jobs.`,
 			return err
 		}
 		defer db.Close()
-		shown, err := view.ScheduleOf(ctx, db, args[0])
+		shown, err := db.ShowSchedule(ctx, args[0])
 		if err != nil {
 			return hintSchedule(err)
 		}
@@ -43,15 +44,15 @@ and in UTC, and its last jobs.`,
 }
 
 func (a *app) showSchedule(s *stint.ScheduleInfo, now time.Time) {
-	fmt.Fprintf(a.out, "schedule %s is %s\n\n", visible(s.Name), stateOfSchedule(s, now))
+	fmt.Fprintf(a.out, "schedule %s is %s\n\n", words.Visible(s.Name), stateOfSchedule(s, now))
 	t := newTable(a.out)
 	field := func(name, value string) {
 		if value != "" {
 			t.AppendRow([]any{"  " + name, value})
 		}
 	}
-	field("when", whenInWords(s))
-	field("recurrence", visible(s.Stored.Recurrence))
+	field("when", view.WhenInWords(s))
+	field("recurrence", words.Visible(s.Stored.Recurrence))
 	field("zone", s.Zone)
 	bound := func(name string, at time.Time) {
 		if !at.IsZero() {
@@ -69,35 +70,35 @@ func (a *app) showSchedule(s *stint.ScheduleInfo, now time.Time) {
 		field("unique", "not while the job before has not ended")
 	}
 	field("missed", s.Stored.Missed)
-	fired := counted(s.Fired, "job")
+	fired := words.Counted(s.Fired, "job")
 	if s.Skipped > 0 {
-		fired += ", " + count(s.Skipped) + " skipped to not overlap"
+		fired += ", " + words.Count(s.Skipped) + " skipped to not overlap"
 	}
 	if s.Passed > 0 {
-		fired += ", " + count(s.Passed) + " missed"
+		fired += ", " + words.Count(s.Passed) + " missed"
 	}
 	field("fired", fired)
 	if !s.LastOccurrence.IsZero() {
-		field("last", moment(s.LastOccurrence)+" ("+ago(s.LastOccurrence, now)+")")
+		field("last", moment(s.LastOccurrence)+" ("+words.Ago(s.LastOccurrence, now)+")")
 	}
-	field("created", moment(s.Created)+" ("+ago(s.Created, now)+")")
+	field("created", moment(s.Created)+" ("+words.Ago(s.Created, now)+")")
 	field("declared", declaredInWords(s, now))
 	t.Render()
 }
 
 // showTemplate shows what is made.
 func showTemplate(field func(name, value string), j stint.NewJob) {
-	field("kind", visible(j.Kind))
-	field("args", cut(visible(string(j.Args)), 2000))
-	field("queue", visible(j.Queue))
+	field("kind", words.Visible(j.Kind))
+	field("args", cut(words.Visible(string(j.Args)), 2000))
+	field("queue", words.Visible(j.Queue))
 	if j.Priority != 0 {
 		field("priority", fmt.Sprint(j.Priority))
 	}
-	field("tags", visible(strings.Join(j.Tags, ", ")))
-	field("urn", visible(j.URN))
-	field("source", visible(j.Source))
-	field("correlation", visible(j.Correlation))
-	field("metadata", cut(visible(string(j.Metadata)), 2000))
+	field("tags", words.Visible(strings.Join(j.Tags, ", ")))
+	field("urn", words.Visible(j.URN))
+	field("source", words.Visible(j.Source))
+	field("correlation", words.Visible(j.Correlation))
+	field("metadata", cut(words.Visible(string(j.Metadata)), 2000))
 	field("retry", j.Retry.String())
 	if j.Timeout > 0 {
 		field("timeout", retry.FormatDuration(j.Timeout))
@@ -113,7 +114,7 @@ func (a *app) showUpcoming(s *stint.ScheduleInfo, times []time.Time, problem err
 	case errors.Is(problem, cron.ErrUnknownFunc):
 		fmt.Fprintln(a.out, "what comes next is known by programs that have its function")
 	case problem != nil:
-		fmt.Fprintln(a.out, "what comes next cannot be told here:", visible(problem.Error()))
+		fmt.Fprintln(a.out, "what comes next cannot be told here:", words.Visible(problem.Error()))
 	case len(times) == 0:
 		fmt.Fprintln(a.out, "nothing comes next")
 	default:
@@ -137,9 +138,9 @@ func (a *app) showMade(jobs []stint.JobInfo) {
 			of = moment(j.Provenance.Occurrence)
 		}
 		if !j.Started.IsZero() {
-			began, long = moment(j.Started), took(max(0, j.Finished.Sub(j.Started)))
+			began, long = moment(j.Started), words.Took(max(0, j.Finished.Sub(j.Started)))
 		}
-		t.AppendRow([]any{j.Provenance.Nth, j.ID, of, string(j.State), began, long, cut(visible(why(j)), 60)})
+		t.AppendRow([]any{j.Provenance.Nth, j.ID, of, string(j.State), began, long, cut(words.Visible(view.Why(j)), 60)})
 	}
 	t.Render()
 }

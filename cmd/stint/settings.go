@@ -84,7 +84,7 @@ func (a *app) readSettings(flags *pflag.FlagSet) error {
 		if file, err = readFile(a.config); err != nil {
 			return err
 		}
-		a.schedules = file.schedules
+		a.schedules, a.admission = file.schedules, file.admission
 	}
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {

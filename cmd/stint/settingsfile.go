@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,6 +28,7 @@ type settingsFile struct {
 	entries map[string]entry       // what stands in it, by key
 
 	schedules []fileSchedule
+	admission admission
 }
 
 func (f *settingsFile) entry(key string) (entry, bool) {
@@ -77,8 +79,8 @@ func parseSettings(path string, text []byte) (*settingsFile, error) {
 	return f, f.read("", table)
 }
 
-// linesOf finds the line of every key and table of a text. The decoder has no
-// answer to that, other than for what it refuses itself.
+// linesOf finds the line of every key and table of a text, and of each table of an
+// array. The decoder has no answer to that, other than for what it refuses itself.
 func linesOf(text []byte) map[string]int {
 	lines := map[string]int{}
 	var p unstable.Parser
@@ -97,17 +99,33 @@ func linesOf(text []byte) map[string]int {
 		}
 		return above
 	}
-	table := ""
+	table, elements := "", map[string]int{}
 	for p.Reset(text); p.NextExpression(); {
 		switch n := p.Expression(); n.Kind {
-		case unstable.Table, unstable.ArrayTable:
+		case unstable.Table:
 			table = note("", n)
+		case unstable.ArrayTable:
+			array := note("", n)
+			table = element(array, elements[array])
+			elements[array]++
+			lines[table] = lineOf(&p, n)
 		case unstable.KeyValue:
 			note(table, n)
 		}
 	}
 	return lines
 }
+
+// lineOf is the line of the last part of a key.
+func lineOf(p *unstable.Parser, n *unstable.Node) (line int) {
+	for key := n.Key(); key.Next(); {
+		line = p.Shape(key.Node().Raw).Start.Line
+	}
+	return line
+}
+
+// element is the key of a table of an array. No key of a file is one.
+func element(array string, i int) string { return fmt.Sprintf("%s[%d]", array, i) }
 
 var bare = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
@@ -130,6 +148,10 @@ func (f *settingsFile) read(above string, table map[string]any) error {
 		switch {
 		case e.key == schedulesKey:
 			if err := f.readSchedules(e); err != nil {
+				return err
+			}
+		case isAdmission(e.key):
+			if err := f.readAdmission(e); err != nil {
 				return err
 			}
 		case known:
@@ -155,7 +177,7 @@ func (f *settingsFile) list(above string, table map[string]any) []entry {
 	var all []entry
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		key := below(above, name)
-		all = append(all, entry{file: f.path, line: f.lines[key], key: key, name: name, value: table[name]})
+		all = append(all, entry{file: f.path, line: cmp.Or(f.lines[key], f.lines[above]), key: key, name: name, value: table[name]})
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return a.line - b.line })
 	return all
@@ -192,6 +214,9 @@ func (f *settingsFile) unknown(e entry) error {
 		offer(key, key)
 	}
 	offer(schedulesKey, "["+schedulesKey+".NAME]")
+	for _, key := range []string{tokenKey, userKey} {
+		offer(key, "[["+key+"]]")
+	}
 	for _, text := range []string{e.key, e.key[strings.LastIndexByte(e.key, '.')+1:]} {
 		names.SuggestionsMinimumDistance = min(2, max(1, len(text)-2))
 		if similar := names.SuggestionsFor(text); len(similar) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/words"
 )
 
 func TestInstantsAreReadAsPeopleWriteThem(t *testing.T) {
@@ -121,21 +122,21 @@ func TestPollsAreATimeOrARange(t *testing.T) {
 
 func TestFiguresAreShort(t *testing.T) {
 	for want, got := range map[string]string{
-		"1,234,567":       count(1234567),
-		"-1,000":          count(-1000),
-		"999":             count(999),
-		"1 job":           counted(1, "job"),
-		"0 jobs":          counted(0, "job"),
-		"1.53ms":          took(1_534_567),
-		"153ms":           took(153_456_789),
-		"59s":             rough(59*time.Second + time.Millisecond),
-		"2m5s":            rough(125 * time.Second),
-		"3h4m":            rough(3*time.Hour + 4*time.Minute + 5*time.Second),
-		"3d4h":            rough(76*time.Hour + time.Minute),
-		"now":             ago(time.Unix(0, 1), time.Unix(0, 2)),
-		"in 5m":           ago(time.Unix(300, 0), time.Unix(0, 0)),
-		"5m ago":          ago(time.Unix(0, 0), time.Unix(300, 0)),
-		`a\x1b[0m` + "\n": visible("a\x1b[0m\n"),
+		"1,234,567":       words.Count(1234567),
+		"-1,000":          words.Count(-1000),
+		"999":             words.Count(999),
+		"1 job":           words.Counted(1, "job"),
+		"0 jobs":          words.Counted(0, "job"),
+		"1.53ms":          words.Took(1_534_567),
+		"153ms":           words.Took(153_456_789),
+		"59s":             words.Rough(59*time.Second + time.Millisecond),
+		"2m5s":            words.Rough(125 * time.Second),
+		"3h4m":            words.Rough(3*time.Hour + 4*time.Minute + 5*time.Second),
+		"3d4h":            words.Rough(76*time.Hour + time.Minute),
+		"now":             words.Ago(time.Unix(0, 1), time.Unix(0, 2)),
+		"in 5m":           words.Ago(time.Unix(300, 0), time.Unix(0, 0)),
+		"5m ago":          words.Ago(time.Unix(0, 0), time.Unix(300, 0)),
+		`a\x1b[0m` + "\n": words.Visible("a\x1b[0m\n"),
 		"'it'\\''s'":      shellQuote("it's"),
 		"plain.db":        shellQuote("plain.db"),
 	} {
@@ -276,7 +277,7 @@ func TestMetricsTellTimesAsOtherTablesDo(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &out}
 	a.listMetrics([]stint.Metrics{{Instance: "one", Workers: stint.WorkerMetrics{Working: 183_448 * time.Millisecond}}})
-	if !strings.Contains(out.String(), " "+took(183_448*time.Millisecond)+" ") {
+	if !strings.Contains(out.String(), " "+words.Took(183_448*time.Millisecond)+" ") {
 		t.Errorf("it shows\n%s", out.String())
 	}
 }

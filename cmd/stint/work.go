@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -31,6 +32,8 @@ With --health ADDR it answers over HTTP: /healthz with 200 unless it is stuck,
 stops, or the database does not answer), /metrics with figures for Prometheus.
 There is no password: say 127.0.0.1:9070, not :9070, where others may not look.
 
+With --dashboard ADDR it serves the dashboard beside: see stint dashboard --help.
+
 With --memory-limit an engine that has grown too large leaves by itself, with code
 4, to be started again by whoever started it; Go's own limit (GOMEMLIMIT) is set to
 nine tenths of it, unless it is set already.
@@ -51,14 +54,18 @@ const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queue
 
 func (a *app) workCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.does(&cobra.Command{
+	cmd := a.onDatabase(&cobra.Command{
 		Use:     "work",
 		Short:   "Run an engine",
 		Long:    workLong,
 		Example: workExample,
 		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		return a.work(ctx, &flags, slog.LevelDebug, func(*worker) {})
+		return a.work(ctx, &flags, slog.LevelDebug, func(w *worker) {
+			if w.board != nil {
+				fmt.Fprintln(a.out, "dashboard:", w.board.link())
+			}
+		})
 	})
 	flags.add(cmd.Flags())
 	return cmd
@@ -93,6 +100,11 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 	}
 	if f.demo {
 		addDemoKinds(mux)
+	}
+	if !f.board.isOff() {
+		if _, _, err := a.dashboardConfig(&f.board); err != nil {
+			return nil, err
+		}
 	}
 	_, err = engine.New(nil, mux, f.config(nil))
 	var invalid *stint.InvalidError

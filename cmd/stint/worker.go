@@ -17,8 +17,8 @@ import (
 )
 
 // worker is an engine on its way from flags to work. What can be wrong with the
-// flags is found first, then what others hold (the address for health), and only
-// then the database is asked for.
+// flags is found first, then what others hold (addresses), and only then the
+// database is asked for.
 type worker struct {
 	*engineFlags
 	app     *app
@@ -26,7 +26,8 @@ type worker struct {
 	log     *slog.Logger
 	level   slog.Level // of lines about successes
 	counted *prom.Events
-	health  *healthServer // nil without --health
+	vitals  *vitals
+	board   *dashboardServer // nil without --dashboard
 	joined  atomic.Bool
 	until   time.Time // when not to try any longer to reach the database
 }
@@ -45,14 +46,20 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 		return withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
 	}
 	w := &worker{engineFlags: f, app: a, mux: mux, level: successes, counted: prom.NewEvents(), until: f.wait.until(time.Now())}
+	w.vitals = newVitals(w.counted)
 	if w.log, err = f.logger(a.err); err != nil {
 		return err
 	}
 	a.log = w.log
-	if w.health, err = a.serveHealth(f.health, w.log, w.counted); err != nil {
+	health, err := a.serveHealth(f.health, w.log, w.vitals)
+	if err != nil {
 		return err
 	}
-	defer w.health.close()
+	defer endServer(health, healthStop)
+	if w.board, err = a.listenDashboard(&f.board, w.vitals, w.log); err != nil {
+		return err
+	}
+	defer w.board.close()
 	f.limitGo()
 
 	ctx, release := a.untilSignal(ctx, w.log, f.grace)
@@ -76,6 +83,10 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 	case err != nil:
 		return err
 	}
+	defer w.board.close() // before the database
+	if err := w.board.open(db.roles, w.vitals); err != nil {
+		return err
+	}
 	opened(w)
 	return w.run(ctx, db)
 }
@@ -87,14 +98,14 @@ func (w *worker) run(ctx context.Context, db *database) error {
 	if err != nil {
 		return err
 	}
-	if err := w.health.count(e); err != nil {
+	if err := w.vitals.count(e); err != nil {
 		return err
 	}
 	return w.keepTrying(ctx, func() error {
-		w.health.watch(e)
+		w.vitals.watch(e)
 		err := e.Run(ctx)
 		if err != nil && !w.joined.Load() {
-			w.health.watch(nil)
+			w.vitals.watch(nil)
 		}
 		return err
 	})
@@ -108,7 +119,7 @@ func (w *worker) note(e stint.Event) {
 }
 
 // logger makes the logger of the flags.
-func (f *engineFlags) logger(out io.Writer) (*slog.Logger, error) {
+func (f *logFlags) logger(out io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cmp.Or(f.logLevel, "info"))); err != nil {
 		return nil, settingf("log-level", "%w", err)

@@ -2,13 +2,14 @@
 //
 // Every package has a rank, and imports packages of lower ranks only:
 //
-//	rank 5   cmd/stint  examples/*
-//	rank 4   admin
-//	rank 3   admin/api  stinttest  internal/load  internal/sim  internal/chaos
-//	rank 2   engine  postgres  sqlite  storetest  admin/guard  admin/view  observe  observe/*  shelljob  httpjob  stepjob
-//	rank 1   stint  internal/check
-//	rank 0   retry  cron  internal/pgtest  internal/pgload  internal/sqliteload  internal/arch  internal/contest  internal/model  internal/mutants  internal/pages  internal/schemapage  internal/steps
-//	rank -1  internal/duration  internal/named
+//	rank 6   cmd/stint  examples/*
+//	rank 5   admin  admin/remote
+//	rank 4   admin/api
+//	rank 3   admin/view  stinttest  internal/load  internal/sim  internal/chaos
+//	rank 2   engine  postgres  sqlite  storetest  admin/guard  observe  observe/*  shelljob  httpjob  stepjob
+//	rank 1   stint  internal/check  internal/words
+//	rank 0   retry  cron  admin/chart  admin/browser  internal/pgtest  internal/pgload  internal/sqliteload  internal/arch  internal/contest  internal/model  internal/monitoring  internal/mutants  internal/pages  internal/schemapage  internal/steps
+//	rank -1  internal/duration  internal/named  internal/sample
 //
 // So packages of the same rank know nothing of each other: client, engine and dashboard meet in the store, which is
 // what makes one process and a fleet the same program. Test files are not checked and may look sideways.

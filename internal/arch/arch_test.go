@@ -49,6 +49,7 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		"a store knows its driver":              {"postgres/open.go", "github.com/jackc/pgx/v5/pgxpool", ""},
 		"a file's floor knows its driver":       {"internal/sqliteload/log.go", "github.com/ncruces/go-sqlite3", ""},
 		"a suite imports testing":               {"storetest/claim.go", "testing", ""},
+		"the API's client knows its types":      {"admin/remote/jobs.go", module + "/admin/api", ""},
 		"the fetch command belongs to pgtest":   {"internal/pgtest/fetch/main.go", module + "/internal/pgtest", ""},
 		"a similar name is another package":     {"engine/loop.go", "testingground.example", ""},
 		"test files look sideways":              {"engine/loop_test.go", module + "/postgres", ""},
@@ -68,7 +69,8 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		"a load knows a store":               {"internal/pgload/hold.go", module + "/postgres", "only lower ranks"},
 		"the dashboard knows a driver":       {"admin/api/jobs.go", "database/sql/driver", "only a store knows its driver"},
 		"pages describe an API":              {"admin/admin.go", "github.com/danielgtaylor/huma/v2", "which is for admin/api"},
-		"the API imports its server":         {"admin/api/api.go", module + "/admin", "admin/api (rank 3) imports admin (rank 4)"},
+		"the API imports its client":         {"admin/api/api.go", module + "/admin/remote", "admin/api (rank 4) imports admin/remote (rank 5)"},
+		"the API imports its server":         {"admin/api/api.go", module + "/admin", "admin/api (rank 4) imports admin (rank 5)"},
 		"the lines of a log know no metrics": {"observe/log.go", "github.com/prometheus/client_golang/prometheus", "which is for observe/prom"},
 		"the lines of a log speak no HTTP":   {"observe/log.go", "net/http", "which is for observe/probes"},
 		"metrics know no traces":             {"observe/prom/events.go", "go.opentelemetry.io/otel/trace", "which is for observe/spans"},
@@ -87,6 +89,7 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		"a program imports testscript":      {"cmd/stint/main.go", "github.com/rogpeppe/go-internal/testscript", "for tests"},
 		"a program imports the test server": {"cmd/stint/demo.go", module + "/internal/pgtest", "which is for tests"},
 		"a program imports the suite":       {"cmd/stint/demo.go", module + "/storetest", "which is for tests"},
+		"pages drive a browser":             {"admin/admin.go", "github.com/chromedp/chromedp", "which is for tests"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -10,12 +10,15 @@ const module = "github.com/stint-go/stint"
 
 // ranks is the table of the package comment. An entry that ends in /* stands for all packages right below a directory.
 var ranks = map[string]int{
-	"cmd/stint":  5,
-	"examples/*": 5,
+	"cmd/stint":  6,
+	"examples/*": 6,
 
-	"admin": 4,
+	"admin":        5,
+	"admin/remote": 5,
 
-	"admin/api":      3,
+	"admin/api": 4,
+
+	"admin/view":     3,
 	"stinttest":      3,
 	"internal/load":  3,
 	"internal/sim":   3,
@@ -26,7 +29,6 @@ var ranks = map[string]int{
 	"sqlite":      2,
 	"storetest":   2,
 	"admin/guard": 2,
-	"admin/view":  2,
 	"observe":     2,
 	"observe/*":   2,
 	"shelljob":    2,
@@ -35,9 +37,12 @@ var ranks = map[string]int{
 
 	".":              1,
 	"internal/check": 1,
+	"internal/words": 1,
 
 	"retry":                 0,
 	"cron":                  0,
+	"admin/chart":           0,
+	"admin/browser":         0,
 	"internal/pgtest":       0,
 	"internal/pgtest/fetch": 0,
 	"internal/pgload":       0,
@@ -45,6 +50,7 @@ var ranks = map[string]int{
 	"internal/arch":         0,
 	"internal/contest":      0,
 	"internal/model":        0,
+	"internal/monitoring":   0,
 	"internal/mutants":      0,
 	"internal/pages":        0,
 	"internal/steps":        0,
@@ -52,21 +58,24 @@ var ranks = map[string]int{
 
 	"internal/duration": -1,
 	"internal/named":    -1,
+	"internal/sample":   -1,
 }
 
 // owners are packages that may import one package of their own rank, because they are a part of it.
 var owners = map[string]string{
 	"internal/pgtest/fetch": "internal/pgtest",
+	"admin/remote":          "admin/api",
 }
 
 // forTests are the packages that exist for tests. They may import what only tests need, and no program may import them.
 var forTests = []string{
-	"storetest", "stinttest", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
+	"storetest", "stinttest", "admin/browser", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/monitoring", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
 }
 
 // testModules are what only tests need.
 var testModules = []string{
 	"testing",
+	"github.com/chromedp",
 	"github.com/google/go-cmp",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",

@@ -204,9 +204,9 @@ func (l *latency) summarize() LatencyResult {
 		fromReturn = append(fromReturn, started-s.returned.Sub(l.base))
 		call = append(call, s.returned.Sub(s.called))
 	}
-	r := LatencyResult{N: len(call), FromCall: quantiles(fromCall), FromReturn: quantiles(fromReturn), EnqueueTook: quantiles(call)}
+	r := LatencyResult{N: len(call), FromCall: QuantilesOf(fromCall), FromReturn: QuantilesOf(fromReturn), EnqueueTook: QuantilesOf(call)}
 	if len(l.floor) > 0 {
-		r.FloorN, r.Floor = len(l.floor), new(quantiles(l.floor))
+		r.FloorN, r.Floor = len(l.floor), new(QuantilesOf(l.floor))
 		r.Ratio = new(r.FromCall.over(*r.Floor))
 	}
 	return r

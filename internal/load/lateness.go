@@ -55,7 +55,7 @@ func (l *latency) lateness(before, after clock) *Lateness {
 	if len(late) == 0 {
 		return nil
 	}
-	return &Lateness{N: len(late), Late: quantiles(late), ClockOffset: inMS(mean.offset), ClockUnknown: inMS(mean.unknown)}
+	return &Lateness{N: len(late), Late: QuantilesOf(late), ClockOffset: inMS(mean.offset), ClockUnknown: inMS(mean.unknown)}
 }
 
 // clock is what is known of the store's clock at one moment.

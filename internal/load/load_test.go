@@ -77,16 +77,16 @@ func TestQuantilesAreMeasuredValues(t *testing.T) {
 	for i := 100; i > 0; i-- {
 		all = append(all, time.Duration(i)*time.Millisecond)
 	}
-	if got, want := quantiles(all), (Quantiles{50, 95, 99, 100}); got != want {
+	if got, want := QuantilesOf(all), (Quantiles{50, 95, 99, 100}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got, want := quantiles(all[:1]), (Quantiles{1, 1, 1, 1}); got != want {
+	if got, want := QuantilesOf(all[:1]), (Quantiles{1, 1, 1, 1}); got != want {
 		t.Errorf("of one: got %+v, want %+v", got, want)
 	}
 	if got, want := (Quantiles{2, 4, 9, 0}).over(Quantiles{1, 8, 3, 0}), (Quantiles{2, 0.5, 3, 0}); got != want {
 		t.Errorf("over another one: got %+v, want %+v", got, want)
 	}
-	if got := quantiles(nil); got != (Quantiles{}) {
+	if got := QuantilesOf(nil); got != (Quantiles{}) {
 		t.Errorf("of none: got %+v", got)
 	}
 }

@@ -270,8 +270,8 @@ func (m *mix) quantiles(r *MixResult) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for priority, waits := range m.waits {
-		r.Start = append(r.Start, PriorityQuantiles{priority, CountedQuantiles{len(waits), quantiles(waits)}})
+		r.Start = append(r.Start, PriorityQuantiles{priority, CountedQuantiles{len(waits), QuantilesOf(waits)}})
 	}
 	slices.SortFunc(r.Start, func(a, b PriorityQuantiles) int { return cmp.Compare(a.Priority, b.Priority) })
-	r.Lateness = CountedQuantiles{len(m.late), quantiles(m.late)}
+	r.Lateness = CountedQuantiles{len(m.late), QuantilesOf(m.late)}
 }

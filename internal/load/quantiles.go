@@ -14,9 +14,9 @@ type Quantiles struct {
 	Max float64 `json:"max"`
 }
 
-// quantiles uses the nearest rank: each figure is one that was measured. It
+// QuantilesOf uses the nearest rank: each figure is one that was measured. It
 // sorts its argument.
-func quantiles(all []time.Duration) Quantiles {
+func QuantilesOf(all []time.Duration) Quantiles {
 	if len(all) == 0 {
 		return Quantiles{}
 	}

@@ -138,7 +138,7 @@ func (c *caller) slice(ctx context.Context, d time.Duration, call Insert) error 
 
 func (c *caller) rates() CallRates {
 	all := slices.Concat(c.took...)
-	r := CallRates{N: len(all), Took: quantiles(all)}
+	r := CallRates{N: len(all), Took: QuantilesOf(all)}
 	if c.spent > 0 {
 		r.PerSecond = float64(len(all)) / c.spent.Seconds()
 	}

@@ -436,7 +436,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "SQLite's positions are plain row numbers", file: "sqlite/schema/0001.sql",
-		old: `integer primary key autoincrement,`, new: `integer primary key,`,
+		old: `pos      integer primary key autoincrement,`, new: `pos      integer primary key,`,
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",
 	},
 	{
@@ -524,6 +524,52 @@ var mutants = []mutant{
 		name: "SQLite forgets the attempts of what it deletes", file: "sqlite/operate.go",
 		old: `if err := c.sumGone(id, summed); err != nil {`, new: `if err := error(nil); err != nil {`,
 		test: "sqlite TestConformance/Stats/Attempts stay in the sums when their jobs are deleted, before the sums come to them or after",
+	},
+	{
+		name: "SQLite keeps minutes for ever", file: "sqlite/stats.go",
+		old: `where minutes = 1 and start < ? limit ?`, new: `where minutes = 0 and start < ? limit ?`,
+		test: "sqlite TestMinutesThatAreNotToldGoSomeAtATimeAndHoursStay",
+	},
+	{
+		name: "SQLite keeps changes for ever", file: "sqlite/retain.go",
+		old: `order by n limit ?1) where at < ?2`, new: `order by n limit ?1) where at < -?2`,
+		test: "sqlite TestChangesGoWhenTheyAreOldSomeAtATime",
+	},
+	{
+		name: "SQLite takes the last word on a change", file: "sqlite/change.go",
+		old: `where n = ? and ended is null`, new: `where n = ?`,
+		test: "sqlite TestConformance/Change/What came of a change is told once, and what was said first stands",
+	},
+	{
+		name: "what cannot be written down is changed all the same", file: "admin/api/api.go",
+		old: `if end, err = a.change(ctx, op.id, in); err != nil {`, new: `if end, err = a.change(ctx, op.id, in); false {`,
+		test: "admin/api TestNothingIsChangedThatCannotBeWrittenDown",
+	},
+	{
+		name: "arguments are written down with changes", file: "admin/api/changes.go",
+		old: `		delete(v, "args")
+`, new: ``,
+		test: "admin/api TestChangesSayWhoDidWhatAndWhatCameOfIt",
+	},
+	{
+		name: "SQLite's errors end in silence", file: "sqlite/errorgroups.go",
+		old: `seen > look || fit < len(all)`, new: `seen < 0`,
+		test: "sqlite TestConformance/Errors/Errors are grouped up to a bound, the newest, and it is said that there are more",
+	},
+	{
+		name: "PostgreSQL's errors end in silence", file: "postgres/errorgroups.go",
+		old: `seen > look || fit < len(all)`, new: `seen < 0`,
+		test: "postgres TestConformance/*/plain/Errors/Errors are grouped up to a bound, the newest, and it is said that there are more",
+	},
+	{
+		name: "every panic is in the runtime", file: "errorgroups.go",
+		old: `if strings.HasPrefix(function, "runtime.") {`, new: `if function == "" {`,
+		test: ". TestThePlaceOfAPanicIsTheFunctionThatPanicked",
+	},
+	{
+		name: "viewers are told what errors say", file: "admin/api/figures.go",
+		old: `report.Groups[i].Message = ""`, new: `_ = report.Groups[i]`,
+		test: "admin/api TestArgumentsAreHiddenFromViewers",
 	},
 	{
 		name: "SQLite's marks forget what is claimed", file: "sqlite/marks.go",

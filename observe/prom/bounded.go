@@ -1,6 +1,8 @@
 package prom
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -36,4 +38,11 @@ func (b *bounded) of(name string) string {
 	}
 	b.known[name] = true
 	return name
+}
+
+// all are the names that the label has had, without that of the others.
+func (b *bounded) all() []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return slices.Collect(maps.Keys(b.known))
 }

@@ -5,7 +5,8 @@
 //	engine.New(store, mux, engine.Config{OnEvent: events.On})
 //
 // [Events] counts the events of any number of engines, by kind and queue;
-// [Figures] passes on what one engine counts of itself. Both are
+// [Figures] passes on what one engine counts of itself; [Store] passes on what
+// waits in a store, which is for one program of all that share it. They are
 // collectors, registered where the program registers its own.
 //
 // Names begin with stint_, times are in seconds. Kinds and queues are bounded: a

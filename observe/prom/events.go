@@ -2,6 +2,7 @@ package prom
 
 import (
 	"cmp"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func NewEvents(config ...Config) *Events {
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "stint_" + name, Help: help, Buckets: c.Buckets}, []string{"kind", "queue"})
 	}
-	return &Events{
+	m := &Events{
 		attempts: counter("attempts_total", "Attempts that ended and are recorded, by outcome.", "kind", "queue", "outcome"),
 		failed:   counter("jobs_failed_total", "Jobs that failed for good.", "kind", "queue"),
 		returned: single("jobs_returned_total", "Jobs that were handed back unstarted."),
@@ -74,12 +75,16 @@ func NewEvents(config ...Config) *Events {
 		trouble:  counter("trouble_total", "What failed and is tried again, by what was tried.", "doing"),
 		duration: histogram("attempt_duration_seconds", "How long attempts took."),
 		latency:  histogram("attempt_latency_seconds", "How long jobs that were due waited for their attempt to begin."),
-		running:  prometheus.NewDesc("stint_jobs_running", "Attempts that go on now.", []string{"kind", "queue"}, nil),
+		running:  prometheus.NewDesc("stint_attempts_running", "Attempts that go on now.", []string{"kind", "queue"}, nil),
 		roster:   prometheus.NewDesc("stint_engines", "Engines of this program that stand in the roster.", nil, nil),
 		kinds:    bounded{max: cmp.Or(c.MaxKinds, defaultMax)}, queues: bounded{max: cmp.Or(c.MaxQueues, defaultMax)},
 		troubles: bounded{max: maxTroubles},
 		busy:     map[stint.Token]map[class]int{},
 	}
+	// A series that begins with its first event has a rate only from the second on.
+	m.taken.WithLabelValues("true")
+	m.taken.WithLabelValues("false")
+	return m
 }
 
 // On counts an event: the program's engine.Config.OnEvent, or one of those that
@@ -115,8 +120,14 @@ func (m *Events) On(e stint.Event) {
 		m.taken.WithLabelValues("true").Add(float64(e.Begun))
 		m.taken.WithLabelValues("false").Add(float64(e.Count - e.Begun))
 	case stint.EventTrouble:
-		m.trouble.WithLabelValues(m.troubles.of(e.Doing)).Inc()
+		m.trouble.WithLabelValues(m.troubles.of(tried(e))).Inc()
 	}
+}
+
+// tried is what was tried, without the name of what: there may be any number of
+// those.
+func tried(e stint.Event) string {
+	return strings.TrimSpace(strings.TrimSuffix(e.Doing, e.About))
 }
 
 func (m *Events) ended(e stint.Event) {

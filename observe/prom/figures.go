@@ -66,6 +66,7 @@ var numbers = []number{
 	counter("claimed_total", "Entries that were taken.", func(m *stint.Metrics) int64 { return m.Claimer.Claimed }),
 	counter("slot_waits_total", "How often there was no room to take more.", func(m *stint.Metrics) int64 { return m.Claimer.SlotWaits }),
 	counter("returned_total", "Entries that were handed back unstarted.", func(m *stint.Metrics) int64 { return m.Claimer.Returned }),
+	gauge("slots", "How many attempts may go on at once.", func(m *stint.Metrics) float64 { return float64(m.Workers.Slots) }),
 	gauge("running", "Attempts that go on now.", func(m *stint.Metrics) float64 { return float64(m.Workers.Running) }),
 	counter("run_total", "Attempts that ended.", func(m *stint.Metrics) int64 { return m.Workers.Run }),
 	counter("succeeded_total", "Attempts that succeeded.", func(m *stint.Metrics) int64 { return m.Workers.Succeeded }),

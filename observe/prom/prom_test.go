@@ -39,10 +39,10 @@ func TestAttemptsAreCountedAndMeasured(t *testing.T) {
 	began, ended := attempt(1, job, stint.OutcomeFailed, 500*time.Millisecond)
 	m.On(began)
 	shows(t, m, `
-# HELP stint_jobs_running Attempts that go on now.
-# TYPE stint_jobs_running gauge
-stint_jobs_running{kind="mail",queue="default"} 1
-`, "stint_jobs_running")
+# HELP stint_attempts_running Attempts that go on now.
+# TYPE stint_attempts_running gauge
+stint_attempts_running{kind="mail",queue="default"} 1
+`, "stint_attempts_running")
 	m.On(ended)
 	m.On(stint.Event{Type: stint.EventFailed, Engine: 1, Job: job, Execution: ended.Execution})
 	began, ended = attempt(1, job, stint.OutcomeCompleted, 7*time.Second)
@@ -73,10 +73,10 @@ stint_engines 1
 # HELP stint_jobs_failed_total Jobs that failed for good.
 # TYPE stint_jobs_failed_total counter
 stint_jobs_failed_total{kind="mail",queue="default"} 1
-# HELP stint_jobs_running Attempts that go on now.
-# TYPE stint_jobs_running gauge
-stint_jobs_running{kind="mail",queue="default"} 0
-`, "stint_attempts_total", "stint_attempt_duration_seconds", "stint_attempt_latency_seconds", "stint_jobs_failed_total", "stint_jobs_running", "stint_engines")
+# HELP stint_attempts_running Attempts that go on now.
+# TYPE stint_attempts_running gauge
+stint_attempts_running{kind="mail",queue="default"} 0
+`, "stint_attempts_total", "stint_attempt_duration_seconds", "stint_attempt_latency_seconds", "stint_jobs_failed_total", "stint_attempts_running", "stint_engines")
 }
 
 func TestWhatAnEngineWasFencedFromRunsNoLonger(t *testing.T) {
@@ -94,7 +94,7 @@ stint_engines 1
 # HELP stint_fenced_total How often an engine found that it had been buried.
 # TYPE stint_fenced_total counter
 stint_fenced_total 1
-`, "stint_jobs_running", "stint_engines", "stint_fenced_total")
+`, "stint_attempts_running", "stint_engines", "stint_fenced_total")
 }
 
 func TestBurialsReturnsAndTroubleAreCounted(t *testing.T) {
@@ -119,6 +119,33 @@ stint_jobs_returned_total 7
 # TYPE stint_trouble_total counter
 stint_trouble_total{doing="beat"} 2
 `, "stint_burials_total", "stint_burial_jobs_total", "stint_jobs_returned_total", "stint_trouble_total")
+}
+
+func TestTroubleIsToldApartByWhatWasTriedAndNotByNames(t *testing.T) {
+	m := prom.NewEvents()
+	for i := range 100 {
+		name := fmt.Sprint("engine-", i)
+		m.On(stint.Event{Type: stint.EventTrouble, Doing: "bury " + name, About: name})
+	}
+	m.On(stint.Event{Type: stint.EventTrouble, Doing: "beat"})
+	shows(t, m, `
+# HELP stint_trouble_total What failed and is tried again, by what was tried.
+# TYPE stint_trouble_total counter
+stint_trouble_total{doing="beat"} 1
+stint_trouble_total{doing="bury"} 100
+`, "stint_trouble_total")
+}
+
+func TestBurialsHaveARateFromTheFirstOn(t *testing.T) {
+	shows(t, prom.NewEvents(), `
+# HELP stint_burial_jobs_total Jobs taken over from engines that died, by whether they had begun.
+# TYPE stint_burial_jobs_total counter
+stint_burial_jobs_total{begun="false"} 0
+stint_burial_jobs_total{begun="true"} 0
+# HELP stint_burials_total Engines that died and were buried by these.
+# TYPE stint_burials_total counter
+stint_burials_total 0
+`, "stint_burials_total", "stint_burial_jobs_total")
 }
 
 func TestHoweverManyKindsThereAreTheSeriesAreBounded(t *testing.T) {
@@ -162,7 +189,7 @@ func TestTheFiguresOfAnEngineArePassedOn(t *testing.T) {
 		"mail": {Count: 2, Total: 3 * time.Second}, "other one": {Count: 1, Total: time.Second}, "third": {Count: 4, Total: time.Second},
 	}}
 	figures := prom.Figures(func() stint.Metrics { return now }, prom.Config{MaxKinds: 1})
-	now.Claimer.Claims, now.Workers.Running = 7, 3
+	now.Claimer.Claims, now.Workers.Running, now.Workers.Slots = 7, 3, 8
 	now.Claimer.Took = stint.Durations{Count: 7, Total: 70 * time.Millisecond}
 	shows(t, figures, `
 # HELP stint_engine_attempts_of_kind_seconds How long attempts of a kind took.
@@ -181,7 +208,10 @@ stint_engine_claims_total{instance_name="one"} 7
 # HELP stint_engine_running Attempts that go on now.
 # TYPE stint_engine_running gauge
 stint_engine_running{instance_name="one"} 3
-`, "stint_engine_claims_total", "stint_engine_running", "stint_engine_claim_seconds", "stint_engine_attempts_of_kind_seconds")
+# HELP stint_engine_slots How many attempts may go on at once.
+# TYPE stint_engine_slots gauge
+stint_engine_slots{instance_name="one"} 8
+`, "stint_engine_claims_total", "stint_engine_running", "stint_engine_slots", "stint_engine_claim_seconds", "stint_engine_attempts_of_kind_seconds")
 }
 
 func TestTheFiguresOfTwoEnginesMayBeRegisteredTogether(t *testing.T) {

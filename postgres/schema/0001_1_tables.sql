@@ -366,11 +366,34 @@ create table stint.metrics (
   primary key (instance, since)
 ) with (fillfactor = 50);
 
--- How attempts went, by the hour in which they ended: of each kind, in each
--- queue, with each outcome. It holds the attempts that ended before
--- summed.until, and those that were deleted. Durations are microseconds.
+-- Numbers of changes.
+create sequence stint.change_numbers as bigint;
+
+-- Who changed what: one row for each change that came by the API or the command
+-- line. It is written before the change is made, and ended behind that.
+create table stint.changes (
+  n         bigint primary key default nextval('stint.change_numbers'), -- its number
+  at        timestamptz not null default clock_timestamp(), -- when it was written down
+  by        text, -- who
+  role      text, -- in which they asked
+  way       text  not null check (way <> ''), -- by which it came: api, command
+  operation text  not null check (operation <> ''), -- what was done
+  subject   text, -- what it was done to, when that is one thing
+  details   jsonb check (jsonb_typeof(details) = 'object'), -- what names and chooses what is changed, and why; no arguments of jobs
+  ended     timestamptz, -- when it was known what came of it; null for one that is being made, or whose process died
+  problem   text, -- why it failed; null when it was done
+  check (problem is null or ended is not null)
+);
+-- What was done to one thing, which may be long ago.
+create index changes_subject on stint.changes (subject, n) where subject is not null;
+
+-- How attempts went, by the hour in which they ended, and of the last two days by
+-- the minute: of each kind, in each queue, with each outcome. It holds the attempts
+-- that ended before summed.until, and those that were deleted. Durations are
+-- microseconds.
 create table stint.stats (
-  hour    timestamptz not null, -- its beginning
+  minutes smallint    not null check (minutes in (1, 60)), -- how long a time this is of
+  start   timestamptz not null, -- its beginning
   kind    text        not null, -- what was done
   queue   text        not null, -- where it was
   outcome smallint    not null, -- how the attempts ended: see executions
@@ -382,7 +405,7 @@ create table stint.stats (
   last    bigint, -- how long the one took that ended last,
   last_at timestamptz, -- and when it ended
   waited  bigint      not null, -- from when they were due to their starts, all together
-  primary key (hour, kind, queue, outcome)
+  primary key (minutes, start, kind, queue, outcome)
 ) with (fillfactor = 80);
 
 -- How far the sums go, and how far they are to go next: once no transaction is

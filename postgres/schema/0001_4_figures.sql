@@ -144,9 +144,9 @@ as $$
   group by v.value
 $$;
 
--- Sum attempts up: those that ended in a time, or those at some positions that
--- ended in it. Which one ended last is found by the greatest pair of two numbers:
--- an aggregate with an order would hold all of them in memory.
+-- Sum attempts up by the minute: those that ended in a time, or those at some
+-- positions that ended in it. Which one ended last is found by the greatest pair
+-- of two numbers: an aggregate with an order would hold all of them in memory.
 create function stint.sums(p_from timestamptz, p_to timestamptz, p_pos bigint[] default null)
 returns setof stint.stats language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
@@ -155,35 +155,54 @@ begin
   -- Two texts: with one, a plan that is kept would fit one of the two only.
   if p_pos is null then
     return query
-      select date_trunc('hour', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
+      select 1::smallint, date_trunc('minute', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
              (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
              coalesce(sum(a.waited), 0)::bigint
       from stint.attempts a where a.finished >= p_from and a.finished < p_to
-      group by 1, 2, 3, 4;
+      group by 2, 3, 4, 5;
   else
     return query
-      select date_trunc('hour', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
+      select 1::smallint, date_trunc('minute', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
              (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
              coalesce(sum(a.waited), 0)::bigint
       from stint.attempts a where a.pos = any (p_pos) and a.finished >= p_from and a.finished < p_to
-      group by 1, 2, 3, 4;
+      group by 2, 3, 4, 5;
   end if;
 end
 $$;
 
--- Add sums to those that are there, in the order of their key.
-create function stint.add_sums(p_from timestamptz, p_to timestamptz, p_pos bigint[] default null) returns void language sql
+-- The first minute that is told by itself: the one that holds the instant two days
+-- ago. Whoever looks has a snapshot before he reads the clock, so that what is gone
+-- from it is not told either.
+create function stint.first_minute() returns timestamptz language sql
+set search_path = pg_catalog, pg_temp
+as $$ select date_trunc('minute', clock_timestamp() - interval '2 days') $$;
+
+-- Add sums to those that are there, in the order of their key. The executions are
+-- read once, for the minutes and for the hours.
+create function stint.add_sums(p_from timestamptz, p_to timestamptz, p_pos bigint[] default null) returns void language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  fresh  stint.stats[] := array(select m from stint.sums(p_from, p_to, p_pos) m);
+  oldest timestamptz := stint.first_minute();
+begin
   insert into stint.stats as s
-    select * from stint.sums(p_from, p_to, p_pos) m order by m.hour, m.kind, m.queue, m.outcome
-  on conflict (hour, kind, queue, outcome) do update set
+    select * from unnest(fresh) m where m.start >= oldest
+    union all
+    select 60, date_trunc('hour', m.start at time zone 'UTC') at time zone 'UTC', m.kind, m.queue, m.outcome,
+           sum(m.n), sum(m.ran), sum(m.total), min(m.fastest), max(m.longest),
+           (array_agg(m.last order by m.last_at desc nulls last, m.last desc))[1], max(m.last_at), sum(m.waited)
+    from unnest(fresh) m group by 2, 3, 4, 5
+    order by 1, 2, 3, 4, 5
+  on conflict (minutes, start, kind, queue, outcome) do update set
     n = s.n + excluded.n, ran = s.ran + excluded.ran, total = s.total + excluded.total, waited = s.waited + excluded.waited,
     fastest = least(s.fastest, excluded.fastest), longest = greatest(s.longest, excluded.longest),
     last = case when s.last_at is null or (excluded.last_at, excluded.last) > (s.last_at, s.last) then excluded.last else s.last end,
-    last_at = greatest(s.last_at, excluded.last_at)
+    last_at = greatest(s.last_at, excluded.last_at);
+end
 $$;
 
 -- How far the sums stay behind the clock: what is older when it is recorded is
@@ -205,6 +224,7 @@ as $$ select interval '1 minute' $$;
 -- Whoever deletes, or records late, waits for a step. How much there is to read of
 -- a time is not known before it was read, so a step is done in slices, which grow
 -- while they are quick, and ends with the first that took it beyond a second.
+-- Minutes that are not told any more go with it, so many at a time.
 create function stint.sum_up(p_step interval default '10 minutes') returns boolean language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -215,6 +235,9 @@ declare
   upto  timestamptz;
   slice interval := interval '10 seconds';
   began timestamptz;
+  first timestamptz := stint.first_minute();
+  many  constant integer := 10000; -- sums of minutes that go at a time
+  gone  integer;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
@@ -223,6 +246,10 @@ begin
   if not found then
     return false; -- somebody else does it
   end if;
+  -- Nobody changes a sum without this lock, so rows stay where they are found.
+  delete from stint.stats s where s.ctid = any (array(
+    select o.ctid from stint.stats o where o.minutes = 1 and o.start < first order by o.minutes, o.start limit many));
+  get diagnostics gone = row_count;
   -- A number that is not below this one's comes from another cluster, whose dump
   -- this is: nobody is left of those.
   if m.aim > m.until and (pg_snapshot_xmin(pg_current_snapshot()) > m.xid or m.xid >= pg_current_xact_id()) then
@@ -241,12 +268,12 @@ begin
   end if;
   if m.aim > m.until then
     -- Asked again at once only if something was done.
-    return upto is not null;
+    return upto is not null or gone = many;
   end if;
   if clock - stint.sum_lag() > m.until then
     update stint.summed set aim = clock - stint.sum_lag(), xid = pg_current_xact_id();
   end if;
-  return false;
+  return gone = many;
 end
 $$;
 
@@ -280,12 +307,15 @@ begin
 end
 $$;
 
--- How attempts went, by the hour: the sums, and what is not in them yet. What
--- was deleted is in the sums before its time, so an hour may come twice.
+-- How attempts went, by the hour: the sums, and what is not in them yet, which
+-- comes by the minute. So an hour may come several times.
 create view stint.stats_hours as
-select * from stint.stats
+select s.start as hour, s.kind, s.queue, s.outcome, s.n, s.ran, s.total, s.fastest, s.longest, s.last, s.last_at, s.waited
+from stint.stats s where s.minutes = 60
 union all
-select s.* from stint.summed m cross join lateral stint.sums(m.until, 'infinity') s;
+select date_trunc('hour', s.start at time zone 'UTC') at time zone 'UTC', s.kind, s.queue, s.outcome,
+       s.n, s.ran, s.total, s.fastest, s.longest, s.last, s.last_at, s.waited
+from stint.summed m cross join lateral stint.sums(m.until, 'infinity') s;
 
 -- How attempts went, of each kind: what people look at. Durations are
 -- microseconds.

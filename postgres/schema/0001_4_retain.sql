@@ -188,3 +188,18 @@ begin
   next := case when more then page[p_limit] else 0 end;
 end
 $$;
+
+-- Forget changes that were made long ago. Their numbers are about in the order of
+-- time, so that those at the beginning tell.
+create function stint.retain_changes(p_lease text, p_engine bigint, p_limit integer, out deleted integer, out more boolean)
+language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+begin
+  perform stint.begin_step(p_lease, p_engine);
+  delete from stint.changes c
+    where c.n = any (array(select o.n from stint.changes o order by o.n limit p_limit)) and c.at < clock_timestamp() - interval '90 days';
+  get diagnostics deleted = row_count;
+  more := deleted = p_limit;
+end
+$$;

@@ -317,10 +317,30 @@ create table stint_metrics (
   primary key (instance, since)
 ) strict, without rowid;
 
--- How attempts went, by the hour in which they ended: of each kind, in each
--- queue, with each outcome. Durations are microseconds.
+-- Who changed what: one row for each change that came by the API or the command
+-- line. It is written before the change is made, and ended behind that.
+create table stint_changes (
+  n         integer primary key autoincrement, -- its number
+  at        integer not null, -- when it was written down
+  by        text check (by <> ''), -- who
+  role      text check (role <> ''), -- in which they asked
+  way       text not null check (way <> ''), -- by which it came: api, command
+  operation text not null check (operation <> ''), -- what was done
+  subject   text check (subject <> ''), -- what it was done to, when that is one thing
+  details   text check (json_valid(details) and json_type(details) = 'object'), -- what names and chooses what is changed, and why; no arguments of jobs
+  ended     integer, -- when it was known what came of it; null for one that is being made, or whose process died
+  problem   text check (problem <> ''), -- why it failed; null when it was done
+  check (problem is null or ended is not null)
+) strict;
+-- What was done to one thing, which may be long ago.
+create index stint_changes_subject on stint_changes (subject) where subject is not null;
+
+-- How attempts went, by the hour in which they ended, and of the last two days by
+-- the minute: of each kind, in each queue, with each outcome. Durations are
+-- microseconds.
 create table stint_stats (
-  hour    integer not null, -- its beginning
+  minutes integer not null check (minutes in (1, 60)), -- how long a time this is of
+  start   integer not null, -- its beginning
   kind    text    not null, -- what was done
   queue   text    not null, -- where it was
   outcome integer not null, -- how the attempts ended: see executions
@@ -332,7 +352,7 @@ create table stint_stats (
   last    integer, -- how long the one took that ended last,
   last_at integer, -- and when it ended
   waited  integer not null, -- from when they were due to their starts, all together
-  primary key (hour, kind, queue, outcome)
+  primary key (minutes, start, kind, queue, outcome)
 ) strict, without rowid;
 
 -- How far the sums go. With one writer at a time, what is recorded behind such a

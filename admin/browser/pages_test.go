@@ -1,0 +1,121 @@
+package browser_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// shown is a page with something on it, by a name for its pictures.
+type shown struct{ name, path string }
+
+// life lets an engine work until there is some of everything, and names all pages.
+func (b *board) life() []shown {
+	b.Helper()
+	b.work()
+	b.schedule("nightly-report", "30 2 * * *")
+	b.schedule("every-quarter", "*/15 * * * *")
+	failed := b.enqueue("import_orders", stint.Queue("mail"), stint.Tag("customer:42"))
+	retrying := b.enqueue("sync_customer", stint.Queue("mail"), stint.URN("urn:invoice:17"))
+	for i := range 40 {
+		b.enqueue("send_invoice", stint.Tag(fmt.Sprintf("customer:%d", i)))
+		b.enqueue([]string{"import_orders", "sync_customer", "send_invoice"}[i%3], stint.Queue([]string{"mail", "reports"}[i%2]))
+	}
+	for range 5 {
+		b.enqueue("send_invoice", stint.In(3*time.Hour), stint.Queue("reports"))
+	}
+	b.enqueue("print_labels", stint.Queue("labels"))
+	b.becomes(failed, stint.Failed)
+	b.becomes(retrying, stint.Retrying)
+	slow := b.enqueue("render_report")
+	b.becomes(slow, stint.Running)
+	cancelled := b.enqueue("send_invoice", stint.In(time.Hour))
+	if _, err := b.store.Cancel(b.Context(), []stint.ID{cancelled}, "no need"); err != nil {
+		b.Fatal(err)
+	}
+	b.visit("/queues")
+	b.enter(`form[action="/queues/reports/pause"] input`, "the printer is out of paper")
+	b.submit(`form[action="/queues/reports/pause"] button`)
+	return []shown{
+		{"overview", "/"}, {"jobs", "/jobs"}, {"jobs-filtered", "/jobs?state=failed&state=retrying&queue=mail"},
+		{"job", b.job(failed)}, {"job-running", b.job(slow)}, {"edit", b.job(failed) + "/edit"}, {"new", "/jobs/new"}, {"bulk", "/jobs/bulk?verb=retry&state=failed"},
+		{"queues", "/queues"}, {"kinds", "/kinds"}, {"errors", "/errors"}, {"schedules", "/schedules"}, {"schedule", "/schedules/nightly-report"},
+		{"engines", "/engines"}, {"engine", fmt.Sprintf("/engines/%d", b.engine().Token)}, {"database", "/database"}, {"metrics", "/figures"}, {"changes", "/changes"},
+		{"problem", "/jobs/99999999"},
+	}
+}
+
+// settled visits a page and waits until it has what it looks up in the background.
+func (b *board) settled(path string) {
+	b.Helper()
+	for range 20 {
+		b.visit(path)
+		b.until(`!document.querySelector("[data-theme-toggle]").hidden`)
+		text := eval[string](b.tab, `document.querySelector("main").innerText`)
+		if !strings.Contains(text, "Looking…") && !strings.Contains(text, "Counting…") {
+			return
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+	b.Errorf("%s never knows what it looks for", path)
+}
+
+func TestNoPageKeepsAnybodyOut(t *testing.T) {
+	rules, b := axe(t), newBoard(t)
+	for _, page := range b.life() {
+		for _, l := range []look{looks[0], looks[3]} {
+			b.as(l)
+			b.settled(page.path)
+			for _, barrier := range b.barriers(rules) {
+				t.Errorf("%s, %s: %s", page.name, l.name, barrier)
+			}
+			if wide := eval[int64](b.tab, `document.documentElement.scrollWidth`); wide > l.width {
+				t.Errorf("%s, %s: the page is %d pixels wide", page.name, l.name, wide)
+			}
+		}
+		b.forgive() // one page is not there, and says so
+	}
+}
+
+func TestEveryPageIsUsedByKeys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it presses a thousand keys")
+	}
+	b := newBoard(t)
+	for _, page := range b.life() {
+		b.settled(page.path)
+		for _, e := range b.unreached() {
+			t.Errorf("%s: the tabulator key does not come to %s", page.name, e)
+		}
+		b.forgive()
+	}
+}
+
+// TestScreenshots writes pictures of every page, for the documentation, after a while of work: make screenshots.
+func TestScreenshots(t *testing.T) {
+	dir := os.Getenv("STINT_SCREENSHOTS")
+	if dir == "" {
+		t.Skip("STINT_SCREENSHOTS names no directory for pictures")
+	}
+	b := newBoard(t)
+	b.in("Europe/Berlin")
+	pages := b.life()
+	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
+		for i := range 20 + time.Now().Second()/3 {
+			b.enqueue([]string{"send_invoice", "sync_customer", "import_orders"}[max(0, i%14-11)], stint.Queue([]string{"mail", "reports", "default"}[i%3]))
+		}
+	}
+	for _, page := range pages {
+		for _, l := range looks {
+			b.as(l)
+			b.settled(page.path)
+			b.picture(filepath.Join(dir, page.name+"-"+l.name+".png"))
+		}
+		b.forgive()
+	}
+}

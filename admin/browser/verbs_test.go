@@ -1,0 +1,324 @@
+package browser_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+)
+
+func TestALinkOpensTheDashboard(t *testing.T) {
+	b := newBoard(t)
+	if at := eval[string](b.tab, `location.pathname + location.search`); at != "/" {
+		t.Errorf("the token stays in the address: %s", at)
+	}
+	b.until(`document.querySelector(".who").textContent.includes("admin")`)
+}
+
+// Verbs of one job, on its page.
+
+func TestAFailedJobIsDoneAgainAsANewOne(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	id := b.enqueue("bad")
+	b.becomes(id, stint.Failed)
+	b.visit(b.job(id))
+	b.submit(`form[action$="/retry"] button`)
+	again := b.only(stint.Filter{Kind: "bad", States: stint.States, Limit: 1})
+	if again.Provenance.Recovered != id {
+		t.Errorf("the newest job does again %d, want %d", again.Provenance.Recovered, id)
+	}
+	b.submit(`.flash a`)
+	b.until(fmt.Sprintf(`location.pathname === %q`, b.job(again.ID)))
+}
+
+func TestAJobThatWaitsIsRunNow(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	id := b.enqueue("good", stint.In(time.Hour))
+	b.visit(b.job(id))
+	b.submit(`form[action$="/retry"] button`)
+	b.becomes(id, stint.Completed)
+	b.until(`document.querySelector("h1 .badge").textContent === "completed"`) // the page follows
+}
+
+func TestAJobIsCancelledWithAReason(t *testing.T) {
+	b := newBoard(t)
+	id := b.enqueue("good")
+	b.visit(b.job(id))
+	b.enter(`form[action$="/cancel"] input`, "no need any more")
+	b.submit(`form[action$="/cancel"] button`)
+	b.says("1 job cancelled.")
+	b.becomes(id, stint.Cancelled)
+}
+
+func TestARunningJobIsCancelled(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	id := b.enqueue("slow")
+	b.becomes(id, stint.Running)
+	b.visit(b.job(id))
+	b.submit(`form[action$="/cancel"] button`)
+	b.becomes(id, stint.Cancelled)
+}
+
+func TestAJobThatEndedIsDeleted(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	id := b.enqueue("good")
+	b.becomes(id, stint.Completed)
+	b.visit(b.job(id))
+	b.submit(`form[action$="/delete"] button`)
+	b.says("1 job deleted.")
+	if _, err := b.store.Job(t.Context(), id); !errors.Is(err, stint.ErrNotFound) {
+		t.Errorf("a job that was deleted: %v", err)
+	}
+}
+
+func TestAJobIsEditedAndDoneAgain(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	id := b.enqueue("bad", stint.Tag("eu"))
+	before := b.becomes(id, stint.Failed)
+	b.visit(b.job(id))
+	b.submit(`a[href$="/edit"]`)
+	b.empty(`textarea[name="args"]`)
+	b.enter(`textarea[name="args"]`, `{"n": 9007199254740993}`)
+	b.submit(`form.edit button`)
+	again := b.only(stint.Filter{Kind: "bad", Limit: 1})
+	if again.ID == id || string(again.Args) != `{"n":9007199254740993}` || again.Correlation != before.Correlation || !cmp.Equal(again.Tags, []string{"eu"}) {
+		t.Errorf("the new job is %+v", again)
+	}
+}
+
+func TestAJobIsEnqueued(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	b.engine()
+	b.visit("/jobs")
+	b.submit(`a[href="/jobs/new"]`)
+	b.enter(`input[name="kind"]`, "good")
+	b.empty(`textarea[name="args"]`)
+	b.enter(`textarea[name="args"]`, `{"to": "ada"}`)
+	b.enter(`input[name="queue"]`, "mail")
+	b.enter(`input[name="tags"]`, "a b")
+	b.enter(`input[name="in"]`, "2h")
+	b.submit(`form.edit button`)
+	made := b.only(stint.Filter{Queue: "mail"})
+	if made.Kind != "good" || string(made.Args) != `{"to":"ada"}` || !cmp.Equal(made.Tags, []string{"a", "b"}) || made.State != stint.Scheduled {
+		t.Errorf("the new job is %+v", made)
+	}
+}
+
+// Verbs of several jobs.
+
+func TestWhatIsTickedIsChangedAndNothingElse(t *testing.T) {
+	b := newBoard(t)
+	ids := []stint.ID{b.enqueue("good", stint.In(time.Hour)), b.enqueue("good", stint.In(time.Hour)), b.enqueue("good", stint.In(time.Hour))}
+	tick := func(ids ...stint.ID) {
+		t.Helper()
+		b.visit("/jobs")
+		for _, id := range ids {
+			b.click(fmt.Sprintf(`input[name="id"][value="%d"]`, id))
+		}
+	}
+	wants := func(want map[stint.State]int) {
+		t.Helper()
+		if got := b.states(stint.Filter{}); !maps.Equal(got, want) {
+			t.Fatalf("there are %v, want %v", got, want)
+		}
+	}
+	tick(ids[0], ids[1])
+	b.submit(`button[name="verb"][value="retry"]`)
+	wants(map[stint.State]int{stint.Available: 2, stint.Scheduled: 1})
+	tick(ids[0])
+	b.submit(`button[name="verb"][value="cancel"]`)
+	wants(map[stint.State]int{stint.Cancelled: 1, stint.Available: 1, stint.Scheduled: 1})
+	b.rest(stint.Filter{})
+	wants(map[stint.State]int{stint.Cancelled: 1, stint.Completed: 1, stint.Scheduled: 1})
+	b.visit("/jobs")
+	b.click("[data-select-all]")
+	b.submit(`button[name="verb"][value="delete"]`)
+	wants(map[stint.State]int{stint.Scheduled: 1})
+}
+
+func TestAllThatFitAreChangedOnceTheWordIsTyped(t *testing.T) {
+	b := newBoard(t)
+	for range 12 {
+		b.enqueue("good", stint.Queue("long"), stint.In(time.Hour))
+		b.enqueue("good", stint.Queue("other"), stint.In(time.Hour))
+	}
+	for _, verb := range []struct {
+		name string
+		want map[stint.State]int
+	}{
+		{"retry", map[stint.State]int{stint.Available: 12}},
+		{"cancel", map[stint.State]int{stint.Cancelled: 12}},
+		{"delete", map[stint.State]int{}},
+	} {
+		query := "/jobs?queue=long"
+		switch verb.name {
+		case "retry":
+			query += "&state=scheduled"
+		case "delete":
+			b.rest(stint.Filter{Queue: "long"})
+		}
+		b.visit(query)
+		b.submit(fmt.Sprintf(`a[href*="/jobs/bulk"][href*="verb=%s"]`, verb.name))
+		if n := eval[string](b.tab, `document.querySelector("dl.facts strong").textContent`); n != "12" {
+			t.Errorf("%s: it would be %s jobs, want 12", verb.name, n)
+		}
+		b.enter(`input[name="confirm"]`, "yes")
+		b.click(`form.confirm button`) // the browser holds it back
+		if here := eval[string](b.tab, `location.pathname`); here != "/jobs/bulk" {
+			t.Fatalf("%s: the wrong word led to %s", verb.name, here)
+		}
+		b.empty(`input[name="confirm"]`)
+		b.enter(`input[name="confirm"]`, verb.name)
+		b.submit(`form.confirm button`)
+		if got := b.states(stint.Filter{Queue: "long"}); !maps.Equal(got, verb.want) {
+			t.Fatalf("%s: of the queue there are %v, want %v", verb.name, got, verb.want)
+		}
+		if got := b.states(stint.Filter{Queue: "other"}); got[stint.Scheduled] != 12 {
+			t.Fatalf("%s: of the other queue there are %v", verb.name, got)
+		}
+	}
+}
+
+func TestAGroupOfErrorsIsDoneAgain(t *testing.T) {
+	b := newBoard(t)
+	stop := b.work()
+	for range 3 {
+		b.becomes(b.enqueue("bad"), stint.Failed)
+	}
+	stop()
+	b.visit("/errors")
+	b.until(`document.querySelector("table.rows") !== null || (location.reload(), false)`)
+	b.submit(`a.button[href*="verb=retry"]`)
+	b.enter(`input[name="confirm"]`, "retry")
+	b.submit(`form.confirm button`)
+	if got := b.states(stint.Filter{Kind: "bad"}); got[stint.Available] != 3 || got[stint.Failed] != 3 {
+		t.Errorf("there are %v", got)
+	}
+}
+
+// Verbs of queues, schedules, engines and leases.
+
+func TestAQueueIsPausedAndGoesOn(t *testing.T) {
+	b := newBoard(t)
+	b.enqueue("good", stint.Queue("mail"))
+	b.visit("/queues")
+	b.enter(`form[action="/queues/mail/pause"] input`, "the server is down")
+	b.submit(`form[action="/queues/mail/pause"] button`)
+	if paused, err := b.store.Paused(t.Context()); err != nil || !cmp.Equal(paused, []string{"mail"}) {
+		t.Fatalf("paused are %v, %v", paused, err)
+	}
+	b.submit(`form[action="/queues/mail/resume"] button`)
+	if paused, err := b.store.Paused(t.Context()); err != nil || len(paused) > 0 {
+		t.Fatalf("paused are %v, %v", paused, err)
+	}
+}
+
+func TestAScheduleIsFiredPausedAndForgotten(t *testing.T) {
+	b := newBoard(t)
+	b.schedule("nightly", "30 2 * * *")
+	get := func() *stint.ScheduleInfo {
+		t.Helper()
+		s, err := b.store.Schedule(t.Context(), "nightly")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	b.visit("/schedules")
+	b.submit(`a[href="/schedules/nightly"]`)
+	b.submit(`form[action$="/run"] button`)
+	if made := b.only(stint.Filter{Schedule: "nightly"}); made.Kind != "good" {
+		t.Errorf("it made %+v", made)
+	}
+	b.visit("/schedules/nightly")
+	b.enter(`form[action$="/pause"] input[name="why"]`, "holidays")
+	b.submit(`form[action$="/pause"] button`)
+	if s := get(); s.Paused.IsZero() || s.PausedWhy != "holidays" {
+		t.Errorf("it is paused since %v, for %q", s.Paused, s.PausedWhy)
+	}
+	b.submit(`form[action$="/resume"] button`)
+	if s := get(); !s.Paused.IsZero() {
+		t.Errorf("it is paused since %v", s.Paused)
+	}
+	b.enter(`form[action$="/remove"] input[name="confirm"]`, "remove")
+	b.submit(`form[action$="/remove"] button`)
+	if _, err := b.store.Schedule(t.Context(), "nightly"); !errors.Is(err, stint.ErrNoSchedule) {
+		t.Errorf("a schedule that was removed: %v", err)
+	}
+}
+
+func TestAnEngineIsDrained(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	e := b.engine()
+	b.visit("/engines")
+	b.submit(fmt.Sprintf(`a[href="/engines/%d"]`, e.Token))
+	b.submit(`form[action$="/drain"] button`)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		all, err := b.store.Engines(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 0 {
+			return // it left
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the roster is %+v", all)
+		}
+	}
+}
+
+func TestAnEngineIsBuried(t *testing.T) {
+	b := newBoard(t)
+	const token = 4711
+	dead := stint.EngineInfo{Token: token, Instance: "dead", Host: "far", PID: 1, Version: "v1", Slots: 1, TimeToLive: time.Second}
+	if err := b.store.Join(t.Context(), dead, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.visit(fmt.Sprintf("/engines/%d", token))
+	b.enter(`form[action$="/bury"] input[name="why"]`, "its machine burnt")
+	b.enter(`form[action$="/bury"] input[name="confirm"]`, "bury")
+	b.submit(`form[action$="/bury"] button`)
+	if all, err := b.store.Engines(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("the roster is %+v, %v", all, err)
+	}
+}
+
+func TestALeaseIsReleased(t *testing.T) {
+	b := newBoard(t)
+	const token = 4712
+	if err := b.store.Join(t.Context(), stint.EngineInfo{Token: token, Instance: "holder", TimeToLive: time.Hour}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.store.Acquire(t.Context(), "reports", token, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	b.visit("/database")
+	b.enter(`form[action="/leases/reports/release"] input[name="why"]`, "it hangs")
+	b.submit(`form[action="/leases/reports/release"] button`)
+	leases, err := b.store.Leases(t.Context())
+	if err != nil || len(leases) != 1 || leases[0].Engine != 0 || leases[0].Deposed.Why != "it hangs" {
+		t.Errorf("the leases are %+v, %v", leases, err)
+	}
+}
+
+// TestAListFollowsWhatHappens has no verb: the page shows by itself what others do.
+func TestAListFollowsWhatHappens(t *testing.T) {
+	b := newBoard(t)
+	b.visit("/jobs?kind=good")
+	b.until(`document.querySelector(".live").className === "live on"`)
+	time.Sleep(3 * time.Second) // the page has looked for what it missed while it was loaded
+	id := b.enqueue("good")
+	b.until(fmt.Sprintf(`document.querySelector('td.id a[href="%s"]') !== null`, b.job(id)))
+}

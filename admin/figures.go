@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/sample"
+)
+
+// figures are the samples that pages share.
+type figures struct {
+	analytics *sample.Sample[stint.Analytics]
+	queued    *sample.Sample[[]stint.DueGroup]
+	backlogs  *sample.Sample[[]stint.Backlog]
+	findings  *sample.Sample[[]stint.Finding]
+	rates     *sample.Sample[[]stint.Stats] // of the last few minutes
+	kinds     *sample.Sample[[]stint.Stats] // of the last day
+	history   *sample.Sample[history]
+	errors    *sample.Sample[stint.ErrorReport]
+}
+
+// maxQueues is how many queues pages show.
+const maxQueues = 500
+
+func newFigures(store Store, bounded []string) figures {
+	return figures{
+		analytics: sample.New(func(ctx context.Context) (stint.Analytics, error) {
+			return store.Analyze(ctx, stint.AnalyticsFilter{})
+		}),
+		queued: sample.New(func(ctx context.Context) ([]stint.DueGroup, error) {
+			return store.DueBy(ctx, stint.FieldQueue, stint.AnalyticsFilter{}, maxQueues)
+		}),
+		backlogs: sample.New(func(ctx context.Context) ([]stint.Backlog, error) {
+			x, ok := store.(stint.Examiner)
+			if !ok {
+				return nil, nil
+			}
+			signs, err := x.Examine(ctx, stint.Examination{})
+			return signs.Backlogs, err
+		}),
+		findings: sample.New(func(ctx context.Context) ([]stint.Finding, error) {
+			return stint.Diagnose(ctx, store, stint.Examination{Bounded: bounded})
+		}),
+		rates: sample.New(func(ctx context.Context) ([]stint.Stats, error) {
+			now, err := view.Now(ctx, store)
+			if err != nil {
+				return nil, err
+			}
+			return store.Stats(ctx, stint.StatsFilter{From: now.Add(-rateSpan), Every: time.Minute})
+		}),
+		kinds: sample.New(func(ctx context.Context) ([]stint.Stats, error) {
+			now, err := view.Now(ctx, store)
+			if err != nil {
+				return nil, err
+			}
+			return store.Stats(ctx, stint.StatsFilter{From: now.Add(-day)})
+		}),
+		errors: sample.New(func(ctx context.Context) (stint.ErrorReport, error) {
+			return store.Errors(ctx, stint.ErrorFilter{})
+		}),
+		history: sample.New(func(ctx context.Context) (history, error) {
+			now, err := view.Now(ctx, store)
+			if err != nil {
+				return history{}, err
+			}
+			return historyOf(ctx, store, now)
+		}),
+	}
+}

@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"html/template"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/sample"
+)
+
+// overviewPage is how everything goes.
+type overviewPage struct {
+	Figures  sample.Seen[stint.Analytics]
+	Backlog  sample.Seen[[]stint.DueGroup]
+	Findings sample.Seen[[]stint.Finding]
+	History  sample.Seen[history] `json:"-"` // its last minute is in the figures
+	Engines  []engineRow
+	Empty    bool // nothing was ever enqueued
+}
+
+// engineRow is an engine in a list.
+type engineRow struct {
+	stint.EngineInfo
+	Condition view.Condition
+}
+
+// overview looks at everything.
+func (b *Board) overview(r *http.Request) (any, error) {
+	ctx := r.Context()
+	p := overviewPage{Figures: b.figures.analytics.Get(ctx), Backlog: b.figures.queued.Get(ctx), Findings: b.figures.findings.Get(ctx), History: b.figures.history.Get(ctx)}
+	var err error
+	if p.Engines, err = b.roster(r); err != nil {
+		return nil, err
+	}
+	newest, err := b.store.Find(ctx, stint.Filter{Limit: 1})
+	p.Empty = len(newest) == 0
+	return p, err
+}
+
+// roster lists the engines, the oldest first.
+func (b *Board) roster(r *http.Request) ([]engineRow, error) {
+	now, err := view.Now(r.Context(), b.store)
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.store.Engines(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]engineRow, len(all))
+	for i, e := range all {
+		rows[i] = engineRow{e, view.ConditionOf(e, now)}
+	}
+	return rows, nil
+}
+
+// Hour and Day are the charts of the last hour and the last day.
+func (p overviewPage) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
+func (p overviewPage) Day() []template.HTML  { return p.History.Value.figures(10*time.Minute, day) }
+
+// Attention are the findings that ask for somebody.
+func (p overviewPage) Attention() []stint.Finding {
+	return slices.DeleteFunc(slices.Clone(p.Findings.Value), func(f stint.Finding) bool { return f.Severity == stint.SeverityNote })
+}

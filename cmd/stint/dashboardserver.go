@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/observe/probes"
+	"github.com/stint-go/stint/observe/prom"
+)
+
+// dashboardServer serves a dashboard. It listens before the database is opened, and
+// until then answers probes only. Nil is none.
+type dashboardServer struct {
+	config admin.Config
+	vitals *vitals
+	server *http.Server
+	board  atomic.Pointer[admin.Board] // nil before there is a database
+
+	readOnly bool
+	url      string // where people find it
+	fresh    string // the secret of its link; empty if they have it, or there is none
+	address  net.Addr
+	inClear  bool // others can read what is sent
+
+	closing context.Context // ends when live pages are to end
+}
+
+// Bounds for whoever asks. A form takes at most half a minute, and live pages set
+// the ends of their writes themselves.
+const (
+	dashboardHeaders = 10 * time.Second
+	dashboardBody    = time.Minute // to send it
+	dashboardAnswer  = 2 * time.Minute
+	dashboardIdle    = 2 * time.Minute
+	dashboardStop    = 10 * time.Second
+)
+
+// newSecret makes one of more than 128 bits.
+func newSecret() string { return rand.Text() }
+
+// listenDashboard listens at the address of the settings; nil if that is off. What
+// it serves later is told of the process by the vitals.
+func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*dashboardServer, error) {
+	if f.isOff() {
+		return nil, nil
+	}
+	config, fresh, err := a.dashboardConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := f.certificates()
+	if err != nil {
+		return nil, err
+	}
+	l, err := f.listen()
+	if err != nil {
+		return nil, notServed("the dashboard", string(f.address), "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
+	}
+	host, _, _ := net.SplitHostPort(string(f.address))
+	d := &dashboardServer{
+		config: config, vitals: v, readOnly: f.readOnly, fresh: fresh, url: f.url(l.Addr()),
+		address: l.Addr(), inClear: pair == nil && !isLoopback(host),
+	}
+	closing, end := context.WithCancel(context.Background())
+	d.closing = closing
+	d.config.Log, d.config.Guard.OnRefused = log, (&refusals{log: log}).on
+	d.server = &http.Server{
+		Handler: d, ReadHeaderTimeout: dashboardHeaders, WriteTimeout: dashboardAnswer, IdleTimeout: dashboardIdle,
+		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), Protocols: new(http.Protocols),
+	}
+	// With HTTP/2 an event stream would end at the time that its last write had.
+	d.server.Protocols.SetHTTP1(true)
+	d.server.RegisterOnShutdown(end)
+	if pair != nil {
+		pair.log = log
+		l = tls.NewListener(l, &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+	}
+	go func() { _ = d.server.Serve(l) }() // until it is closed
+	return d, nil
+}
+
+// listen listens at the address; where nobody named one, at the next port that is
+// free.
+func (f *dashboardFlags) listen() (net.Listener, error) {
+	l, err := net.Listen("tcp", string(f.address))
+	for port := dashboardPort + 1; f.anyPort && errors.Is(err, syscall.EADDRINUSE) && port < dashboardPort+dashboardPorts; port++ {
+		l, err = net.Listen("tcp", net.JoinHostPort(dashboardHost, strconv.Itoa(port)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); f.isLocal() && (!ok || !at.IP.IsLoopback()) {
+		return nil, errors.Join(fmt.Errorf("others can reach %s", l.Addr()), l.Close()) // whatever localhost means here
+	}
+	return l, nil
+}
+
+// url is where people find what listens at an address.
+func (f *dashboardFlags) url(at net.Addr) string {
+	scheme, host := "http", at.String()
+	if f.certFile != "" {
+		scheme = "https"
+	}
+	if named, _, _ := net.SplitHostPort(string(f.address)); !isLoopback(named) {
+		_, port, _ := net.SplitHostPort(host)
+		host = net.JoinHostPort(named, port)
+		if len(f.hosts) > 0 {
+			if host = f.hosts[0]; !strings.Contains(host, ":") {
+				host = net.JoinHostPort(host, port)
+			}
+		}
+	}
+	return scheme + "://" + host + strings.TrimSuffix(f.path, "/") + "/"
+}
+
+// link is what a person opens: with the secret, if nobody has that but us.
+func (d *dashboardServer) link() string {
+	if d.fresh == "" {
+		return d.url
+	}
+	return d.url + "?token=" + d.fresh
+}
+
+// open begins to serve a database. Health is who is asked by probes from now on;
+// nil asks whether the database answers. The figures of the process are told
+// together with those of the store.
+func (d *dashboardServer) open(store roles, health probes.Engine) error {
+	if d == nil {
+		return nil
+	}
+	c := d.config
+	c.API.Bury = func(ctx context.Context, e stint.Token, why string) (int, error) {
+		return engine.Bury(ctx, store, e, why)
+	}
+	waiting := prometheus.NewRegistry()
+	waiting.MustRegister(prom.Store(store))
+	c.Metrics, c.Health = d.vitals.metrics(waiting), health
+	board, err := admin.New(store, c)
+	if err != nil {
+		return err
+	}
+	d.board.Store(board)
+	c.Log.Info("serving the dashboard", "address", d.address.String())
+	if d.inClear {
+		c.Log.Warn("the dashboard is served in clear: who is between can read passwords and tokens; give it a certificate, or a proxy that has one")
+	}
+	return nil
+}
+
+// ServeHTTP serves what there is.
+func (d *dashboardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	board := d.board.Load()
+	changes := r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
+	switch path := strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(d.config.Path, "/")); {
+	case board == nil && (path == "/healthz" || path == "/readyz"):
+		http.StripPrefix(strings.TrimSuffix(d.config.Path, "/"), probes.Handler(d.vitals)).ServeHTTP(w, r)
+		return
+	case board == nil:
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "the database was not reached yet", http.StatusServiceUnavailable)
+		return
+	case changes && d.readOnly:
+		const why = "nothing can be changed here: the dashboard is read-only"
+		d.config.Guard.OnRefused(r, guard.Identity{}, http.StatusForbidden, why)
+		http.Error(w, why, http.StatusForbidden)
+		return
+	case path == "/events":
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(d.closing, cancel)()
+		r = r.WithContext(ctx)
+	case changes:
+		// Not for all requests: what is not read any more is waited for while a
+		// handler works, and the end of that wait is taken for the client's.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(dashboardBody))
+	}
+	board.ServeHTTP(w, r)
+}
+
+// close ends live pages at once, and lets other answers end.
+func (d *dashboardServer) close() {
+	if d != nil {
+		endServer(d.server, dashboardStop)
+	}
+}

@@ -1,0 +1,82 @@
+// Package sample keeps what is dear to find out: it is looked at in the background
+// while somebody wants it, and so seldom that looking takes at most a hundredth of
+// the time.
+package sample
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Sample is one thing that is looked at. Make one with [New]; its methods may be
+// called concurrently.
+type Sample[T any] struct {
+	take func(ctx context.Context) (T, error)
+
+	mu    sync.Mutex // guards the rest
+	last  Seen[T]
+	took  time.Duration
+	ready chan struct{} // closed when the look that is under way has ended; nil while none is
+}
+
+// Seen is what was found out last.
+type Seen[T any] struct {
+	Value T         // the newest that is known
+	At    time.Time // when the last look ended; zero while there was none
+	Err   error     // why that found nothing out
+}
+
+// Known reports whether the last look found something out.
+func (s Seen[T]) Known() bool { return !s.At.IsZero() && s.Err == nil }
+
+const (
+	leastAge   = 2 * time.Second        // of what is known, before it is looked for anew
+	costShare  = 100                    // looking takes one part of this many
+	firstLook  = 150 * time.Millisecond // how long one waits for what is not known yet
+	longestSee = time.Minute            // a look that takes longer is given up
+)
+
+// New returns a sample of what a function finds out. It is not called by two at
+// once.
+func New[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
+	return &Sample[T]{take: take}
+}
+
+// Get returns what is known, and sees to it that it does not grow old. Only while
+// nothing is known does it wait, and not for long.
+func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
+	s.mu.Lock()
+	if s.ready == nil && time.Since(s.last.At) >= max(leastAge, costShare*s.took) {
+		s.ready = make(chan struct{})
+		go s.look(context.WithoutCancel(ctx))
+	}
+	ready, known := s.ready, !s.last.At.IsZero()
+	s.mu.Unlock()
+	if !known {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+		case <-time.After(firstLook):
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+func (s *Sample[T]) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, longestSee)
+	defer cancel()
+	began := time.Now()
+	value, err := s.take(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.last.Value = value
+	}
+	s.last.At, s.last.Err = time.Now(), err
+	s.took = time.Since(began)
+	close(s.ready)
+	s.ready = nil
+}

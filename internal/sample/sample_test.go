@@ -1,0 +1,88 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// counter is something that is dear to find out: each look takes so long.
+func counter(takes time.Duration) (*Sample[int], *int) {
+	looks := 0
+	return New(func(context.Context) (int, error) {
+		time.Sleep(takes)
+		looks++
+		return looks, nil
+	}), &looks
+}
+
+func TestLookingTakesAHundredthOfTheTimeHoweverOftenOneAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, looks := counter(time.Second)
+		for range 10_000 { // 1000 seconds
+			s.Get(t.Context())
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if *looks < 9 || *looks > 11 {
+			t.Errorf("in 1000 seconds it was looked at %d times, for a second each", *looks)
+		}
+	})
+}
+
+func TestNobodyWaitsForWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counter(10 * time.Millisecond)
+		if got := s.Get(t.Context()); got.Value != 1 || !got.Known() {
+			t.Errorf("the first look came to %+v", got)
+		}
+		time.Sleep(time.Minute)
+		asked := time.Now()
+		if got := s.Get(t.Context()); got.Value != 1 || time.Since(asked) > 0 {
+			t.Errorf("after %v it was told %+v", time.Since(asked), got)
+		}
+		time.Sleep(time.Second)
+		if got := s.Get(t.Context()); got.Value != 2 {
+			t.Errorf("the second look came to %+v", got)
+		}
+	})
+}
+
+func TestTheFirstLookIsNotWaitedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counter(10 * time.Second)
+		asked := time.Now()
+		if got := s.Get(t.Context()); got.Known() || time.Since(asked) != firstLook {
+			t.Errorf("after %v it was told %+v", time.Since(asked), got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+	})
+}
+
+func TestWhatWasKnownStaysWhenALookFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		s := New(func(context.Context) (int, error) {
+			if looks++; looks == 2 {
+				return 0, errors.New("down")
+			}
+			return looks, nil
+		})
+		s.Get(t.Context())
+		for _, want := range []struct {
+			value int
+			known bool
+		}{{1, false}, {3, true}} {
+			time.Sleep(time.Minute)
+			s.Get(t.Context())
+			synctest.Wait()
+			if got := s.Get(t.Context()); got.Value != want.value || got.Known() != want.known {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+	})
+}

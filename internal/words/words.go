@@ -1,0 +1,95 @@
+// Package words says numbers, instants and durations as people read them, alike on
+// the command line and on pages.
+package words
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/stint-go/stint/retry"
+)
+
+// Visible shows control characters instead of sending them anywhere: names and
+// outputs come from everywhere. Newlines and tabs stay.
+func Visible(s string) string {
+	if !strings.ContainsFunc(s, isHidden) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isHidden(r) {
+			fmt.Fprintf(&b, `\x%02x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func isHidden(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+
+// Ago says how long ago or how soon an instant is, roughly; - for the zero time.
+// The instant is the database's, so a second of difference is no news.
+func Ago(t, now time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	switch d := now.Sub(t); {
+	case d >= time.Second:
+		return Rough(d) + " ago"
+	case d <= -time.Second:
+		return "in " + Rough(-d)
+	}
+	return "now"
+}
+
+// Rough is a duration in its two largest units at most.
+func Rough(d time.Duration) string {
+	for _, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
+		if d >= 10*unit {
+			return retry.FormatDuration(d.Truncate(unit))
+		}
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// Took shows how long something took, in three digits or so.
+func Took(d time.Duration) string {
+	for _, unit := range []time.Duration{time.Minute, time.Second, time.Millisecond, time.Microsecond} {
+		if d >= 100*unit {
+			return d.Round(unit).String()
+		}
+		if d >= unit {
+			return d.Round(unit / 100).String()
+		}
+	}
+	return d.String()
+}
+
+// Count groups digits: 1,234,567.
+func Count[N int | int64](n N) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Counted is a number of things: 1 job, 2 jobs.
+func Counted[N int | int64](n N, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return Count(n) + " " + thing
+}
+
+// Listed reads names as people say them: a, b and c.
+func Listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

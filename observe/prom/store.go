@@ -1,0 +1,163 @@
+package prom
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/sample"
+)
+
+// Store passes on what waits in a store and what engines hold of it: the same
+// whoever asks, so let one program of those that share the store export it. A
+// store that is also a [stint.Examiner] tells how old the oldest work is.
+//
+// The figures are looked at in the background, with at most a hundredth of the
+// time for each: at a million jobs they may be minutes old, and say from when they
+// are.
+func Store(store stint.Analyst, config ...Config) prometheus.Collector {
+	var c Config
+	if len(config) > 0 {
+		c = config[0]
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("stint_"+name, help, labels, nil)
+	}
+	b := &backlog{
+		queues: bounded{max: cmp.Or(c.MaxQueues, defaultMax)},
+		figures: sample.New(func(ctx context.Context) (stint.Analytics, error) {
+			return store.Analyze(ctx, stint.AnalyticsFilter{})
+		}),
+		groups: sample.New(func(ctx context.Context) ([]stint.DueGroup, error) {
+			return store.DueBy(ctx, stint.FieldQueue, stint.AnalyticsFilter{}, maxGroups)
+		}),
+		up:        gauge("store_up", "Whether the store answered when it was last looked at."),
+		sampled:   gauge("jobs_sampled_timestamp_seconds", "When the jobs of the store were last counted."),
+		queued:    gauge("jobs_queued", "Jobs that are due and that no engine has taken.", "queue"),
+		postponed: gauge("jobs_postponed", "Jobs that are not due yet, or wait for a decision about a retry."),
+		claimed:   gauge("jobs_claimed", "Jobs in the hands of engines that live, begun or not."),
+		zombies:   gauge("jobs_zombies", "Jobs in the hands of engines that do not live any more."),
+		age:       gauge("oldest_job_age_seconds", "For how long the oldest job that is due and not taken has been due.", "queue"),
+	}
+	if x, ok := store.(stint.Examiner); ok {
+		b.ages = sample.New(func(ctx context.Context) (map[string]time.Duration, error) { return agesOf(ctx, x) })
+	}
+	return b
+}
+
+// maxGroups is how many queues are asked for. What is in further ones is counted
+// with the others.
+const maxGroups = 1000
+
+// backlog exports samples of a store.
+type backlog struct {
+	queues  bounded
+	figures *sample.Sample[stint.Analytics]
+	groups  *sample.Sample[[]stint.DueGroup]
+	ages    *sample.Sample[map[string]time.Duration] // by queue; nil for a store that does not tell
+
+	up, sampled, queued, postponed, claimed, zombies, age *prometheus.Desc
+}
+
+// Describe implements [prometheus.Collector].
+func (b *backlog) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.postponed, b.claimed, b.zombies, b.age} {
+		out <- desc
+	}
+}
+
+// Collect implements [prometheus.Collector]. What is not known is left out.
+func (b *backlog) Collect(out chan<- prometheus.Metric) {
+	ctx := context.Background()
+	tell := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	figures, groups := b.figures.Get(ctx), b.groups.Get(ctx)
+	if figures.At.IsZero() {
+		return // the first look is under way
+	}
+	if !figures.Known() {
+		tell(b.up, 0)
+		return
+	}
+	tell(b.up, 1)
+	tell(b.sampled, float64(figures.At.UnixMilli())/1000)
+	tell(b.postponed, float64(figures.Value.Postponed))
+	tell(b.claimed, float64(figures.Value.Running))
+	tell(b.zombies, float64(figures.Value.Zombies))
+	if groups.Known() {
+		for queue, n := range b.byQueue(groups.Value, figures.Value.Queued) {
+			tell(b.queued, float64(n), queue)
+		}
+	}
+	if b.ages == nil {
+		return
+	}
+	if ages := b.ages.Get(ctx); ages.Known() {
+		for queue, age := range b.oldest(ages.Value) {
+			tell(b.age, age.Seconds(), queue)
+		}
+	}
+}
+
+// byQueue counts the jobs of each queue that has a series; a queue that has become
+// empty has none and keeps it.
+func (b *backlog) byQueue(groups []stint.DueGroup, queued int64) map[string]int64 {
+	counts, counted := map[string]int64{}, int64(0)
+	for _, g := range groups {
+		if g.Value != nil {
+			counts[b.queues.of(*g.Value)] += g.Jobs
+			counted += g.Jobs
+		}
+	}
+	if len(groups) == maxGroups {
+		counts[Other] += max(0, queued-counted)
+	}
+	for _, queue := range b.queues.all() {
+		counts[queue] += 0
+	}
+	return counts
+}
+
+// oldest is the greatest age of each queue that has a series.
+func (b *backlog) oldest(ages map[string]time.Duration) map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for _, queue := range slices.Sorted(maps.Keys(ages)) {
+		label := b.queues.of(queue)
+		all[label] = max(all[label], ages[queue])
+	}
+	for _, queue := range b.queues.all() {
+		all[queue] += 0
+	}
+	return all
+}
+
+// agesOf asks how old the oldest work of each queue is.
+func agesOf(ctx context.Context, store stint.Examiner) (map[string]time.Duration, error) {
+	signs, err := store.Examine(ctx, stint.Examination{})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range signs.Findings {
+		if f.Code == stint.CodeNotLookedAt && f.Severity != stint.SeverityNote {
+			return nil, errors.New(f.Subject + ": " + f.Problem)
+		}
+	}
+	now := time.Now()
+	if c, ok := store.(stint.Clock); ok {
+		if now, err = c.Now(ctx); err != nil {
+			return nil, err
+		}
+	}
+	ages := map[string]time.Duration{}
+	for _, b := range signs.Backlogs {
+		ages[b.Queue] = max(ages[b.Queue], now.Sub(b.Oldest))
+	}
+	return ages, nil
+}

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+)
+
+var _ stint.ChangeKeeper = (*Store)(nil)
+
+const (
+	beginChangeSQL = `insert into stint.changes (by, role, way, operation, subject, details) values ($1, $2, $3, $4, $5, $6) returning n`
+	endChangeSQL   = `update stint.changes set ended = clock_timestamp(), problem = $2 where n = $1 and ended is null`
+)
+
+// BeginChange implements [stint.ChangeKeeper].
+func (s *Store) BeginChange(ctx context.Context, c stint.NewChange) (n int64, err error) {
+	if err := c.Check(); err != nil {
+		return 0, err
+	}
+	c = c.Clean()
+	var details *string
+	if c.Details != nil {
+		details = new(string(c.Details))
+	}
+	err = s.operate(ctx, func(row pgx.Row) error { return row.Scan(&n) }, beginChangeSQL,
+		nilText(c.By), nilText(c.Role), c.Way, c.Operation, nilText(c.Subject), details)
+	if err != nil {
+		return 0, fmt.Errorf("write down the change %s: %w", c.Operation, err)
+	}
+	return n, nil
+}
+
+// EndChange implements [stint.ChangeKeeper].
+func (s *Store) EndChange(ctx context.Context, change int64, problem string) error {
+	if err := s.operate(ctx, nil, endChangeSQL, change, nilText(stint.CleanHead(problem, 1<<10))); err != nil {
+		return fmt.Errorf("write down what came of change %d: %w", change, err)
+	}
+	return nil
+}
+
+// Changes implements [stint.ChangeKeeper].
+func (s *Store) Changes(ctx context.Context, f stint.ChangeFilter) ([]stint.Change, error) {
+	text, args := changesQuery(f)
+	rows, err := s.pool.Query(ctx, s.sql.in(text), args...)
+	if err != nil {
+		return nil, fmt.Errorf("list changes: %w", translate(err))
+	}
+	list, err := pgx.CollectRows(rows, scanChange)
+	if err != nil {
+		return nil, fmt.Errorf("list changes: %w", translate(err))
+	}
+	return list, nil
+}
+
+// changesQuery names only what is asked for, so that every plan fits.
+func changesQuery(f stint.ChangeFilter) (text string, args []any) {
+	var where []string
+	value := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	for _, c := range [...]struct{ column, want string }{{"by", f.By}, {"operation", f.Operation}, {"subject", f.Subject}} {
+		if c.want != "" {
+			where = append(where, "c."+c.column+" = "+value(c.want))
+		}
+	}
+	if !f.At.From.IsZero() {
+		where = append(where, "c.at >= "+value(f.At.From))
+	}
+	if !f.At.To.IsZero() {
+		where = append(where, "c.at < "+value(f.At.To))
+	}
+	if f.Before != 0 {
+		where = append(where, "c.n < "+value(f.Before))
+	}
+	text = "select c.n, c.at, c.by, c.role, c.way, c.operation, c.subject, c.details, c.ended, c.problem from stint.changes c"
+	if len(where) > 0 {
+		text += " where " + strings.Join(where, " and ")
+	}
+	return text + " order by c.n desc limit " + value(cmp.Or(f.Limit, 100)), args
+}
+
+func scanChange(row pgx.CollectableRow) (c stint.Change, err error) {
+	var (
+		by, role, subject, details, problem *string
+		ended                               *time.Time
+	)
+	err = row.Scan(&c.ID, &c.At, &by, &role, &c.Way, &c.Operation, &subject, &details, &ended, &problem)
+	c.By, c.Role, c.Subject, c.Ended, c.Problem = deref(by), deref(role), deref(subject), deref(ended), deref(problem)
+	if details != nil {
+		c.Details = json.RawMessage(*details)
+	}
+	c.Result = stint.Came(c.Ended, c.Problem)
+	return c, err
+}

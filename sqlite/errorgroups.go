@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/stint-go/stint"
+)
+
+var _ stint.ErrorAnalyst = (*Store)(nil)
+
+// newestErrorsSQL are the newest attempts that failed or were lost: the newest of
+// each part of the index of what went wrong, which has them by position.
+const newestErrorsSQL = `
+select pos from (
+  select * from (select pos from stint_executions indexed by stint_executions_rare where outcome <> 1 and outcome = 2 and final = 0 order by pos desc limit ?1)
+  union all
+  select * from (select pos from stint_executions indexed by stint_executions_rare where outcome <> 1 and outcome = 2 and final = 1 order by pos desc limit ?1)
+  union all
+  select * from (select pos from stint_executions indexed by stint_executions_rare where outcome <> 1 and outcome = 5 and final = 0 order by pos desc limit ?1)
+  union all
+  select * from (select pos from stint_executions indexed by stint_executions_rare where outcome <> 1 and outcome = 5 and final = 1 order by pos desc limit ?1)
+) order by pos desc limit ?1`
+
+const (
+	countErrorsSQL = `select count(*) from (` + newestErrorsSQL + `)`
+
+	// Of a stack it takes the part that tells the place.
+	errorsSQL = `
+	select ifnull(x.job, x.pos), e.kind, ifnull(x.error ->> '$.class', iif(x.outcome = 5, 'lost', '')), substr(ifnull(x.error ->> '$.message', ''), 1, 1000),
+	       ifnull(substr(x.error ->> '$.stack', nullif(instr(x.error ->> '$.stack', char(10) || 'panic('), 0) + 1, 2000), ''), x.finished
+	from (` + newestErrorsSQL + `) n
+	cross join stint_entries e on e.pos = n.pos
+	cross join stint_executions x on x.pos = n.pos
+	where (?2 is null or e.kind = ?2) and (?3 is null or e.queue = ?3) and x.finished >= ?4
+	order by n.pos desc limit ?5`
+)
+
+// Errors implements [stint.ErrorAnalyst].
+func (s *Store) Errors(ctx context.Context, f stint.ErrorFilter) (stint.ErrorReport, error) {
+	look, since := stint.MaxErrors, int64(math.MinInt64)
+	if f != (stint.ErrorFilter{}) {
+		look *= 5
+	}
+	if !f.Since.IsZero() {
+		since = ceilMicro(f.Since)
+	}
+	var (
+		all  []stint.FailedAttempt
+		seen int
+	)
+	err := s.read(ctx, func(c *conn) error {
+		all = nil
+		if err := c.query(countErrorsSQL, []any{look + 1}, func(q *stmt) error { seen = q.ColumnInt(0); return nil }); err != nil {
+			return err
+		}
+		return c.query(errorsSQL, []any{look + 1, nilText(f.Kind), nilText(f.Queue), since, stint.MaxErrors + 1}, func(q *stmt) error {
+			all = append(all, stint.FailedAttempt{
+				Job: stint.ID(q.ColumnInt64(0)), Kind: q.name(1), Class: q.ColumnText(2), Message: q.ColumnText(3), Stack: q.ColumnText(4), Ended: q.time(5),
+			})
+			return nil
+		})
+	})
+	if err != nil {
+		return stint.ErrorReport{}, fmt.Errorf("group errors: %w", err)
+	}
+	fit := min(len(all), stint.MaxErrors)
+	return stint.GroupErrors(all[:fit], seen > look || fit < len(all)), nil
+}

@@ -1,0 +1,183 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+)
+
+var errorsTests = []test{
+	{"Attempts that failed or were lost are grouped, those that were tried again too, and others are not", func(t *T) {
+		e := errorBook{T: t}
+		w := t.join("a", "b")
+		for i, kind := range []string{"a", "b", "a", "a", "b", "a", "a"} {
+			e.enqueue(kind, "", w)
+			end := []stint.Ending{
+				failedWith("no"), failedWith("no"), {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("yes"))}, completed,
+				{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront},
+			}[i]
+			e.ends(w, end)
+		}
+		// One that failed before is tried again, and lost with its engine.
+		e.again(w)
+		w.Beat(positions(w.ClaimAll())...)
+		w.Leave()
+		e.note()
+		e.compare(stint.ErrorFilter{})
+		e.compare(stint.ErrorFilter{Kind: "a"})
+		e.compare(stint.ErrorFilter{Kind: "none"})
+	}},
+	{"A panic is grouped by its place, and the newest message and job are told", func(t *T) {
+		e := errorBook{T: t}
+		w := t.join("k")
+		for i := range 6 {
+			e.enqueue("k", "", w)
+			line := 10 + i%2
+			stack := fmt.Sprintf("goroutine 7 [running]:\nruntime/debug.Stack()\n\t/go/debug/stack.go:26 +0x5e\npanic({0x1, 0x2})\n\t/go/panic.go:787 +0x132\nmain.work(0x%d)\n\t/src/work.go:%d +0x1f\n%s",
+				i, line, strings.Repeat("main.deep()\n\t/src/deep.go:1 +0x1\n", 50))
+			e.ends(w, stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(&stint.PanicError{Value: fmt.Sprintf("message %d %s", i, strings.Repeat("ä", 2000)), Stack: stack}), Stack: stack})
+		}
+		e.note()
+		r := e.compare(stint.ErrorFilter{})
+		for _, g := range r.Groups {
+			if !strings.HasPrefix(g.Place, "main.work (work.go:1") || g.Class != "panic" || g.Attempts != 3 {
+				t.Errorf("a group is %+v", g)
+			}
+		}
+	}},
+	{"Errors are of a queue, a kind, and a time", func(t *T) {
+		e := errorBook{T: t}
+		w := t.join("a", "b")
+		var middle time.Time
+		for i := range 12 {
+			if i == 6 {
+				time.Sleep(3 * time.Millisecond)
+				middle = t.clock()
+				time.Sleep(3 * time.Millisecond)
+			}
+			e.enqueue([]string{"a", "b"}[i%2], []string{"p", "q", "r"}[i%3], w)
+			e.ends(w, failedWith("no"))
+		}
+		e.note()
+		for _, f := range []stint.ErrorFilter{
+			{}, {Kind: "a"}, {Queue: "q"}, {Kind: "b", Queue: "r"}, {Since: middle}, {Since: middle, Kind: "a"}, {Since: middle.Add(time.Hour)}, {Queue: "Q"},
+		} {
+			e.compare(f)
+		}
+	}},
+	{"Errors are grouped up to a bound, the newest, and it is said that there are more", func(t *T) {
+		w := t.join("k")
+		fails := func(n int, text string) {
+			t.enqueue(jobs(n, "k")...)
+			w.Finish(failedWith(text), w.ClaimAll()...)
+		}
+		fails(1, "the first")
+		fails(stint.MaxErrors-1, "the second")
+		for _, cut := range []bool{false, true} {
+			for _, f := range []stint.ErrorFilter{{}, {Kind: "k"}} {
+				r, err := t.errorAnalyst().Errors(t.ctx, f)
+				t.must(err)
+				if len(r.Groups) != 1 || r.Attempts != stint.MaxErrors || r.Groups[0].Attempts != stint.MaxErrors || r.CutOff != cut {
+					t.Fatalf("%+v: %d attempts are in %d groups, cut off: %v, want %d in one, and %v", f, r.Attempts, len(r.Groups), r.CutOff, stint.MaxErrors, cut)
+				}
+				if message := r.Groups[0].Message; cut != (message == "the third") {
+					t.Errorf("%+v: the newest message is %q", f, message)
+				}
+			}
+			if !cut {
+				fails(1, "the third")
+			}
+		}
+	}},
+	{"Where nothing went wrong there are no groups", func(t *T) {
+		t.enqueue(job("k"))
+		w := t.join("k")
+		w.Complete(w.ClaimAll()...)
+		errorBook{T: t}.compare(stint.ErrorFilter{})
+	}},
+}
+
+func failedWith(text string) stint.Ending {
+	return stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New(text)}
+}
+
+// errorBook works out by itself what the groups are.
+type errorBook struct {
+	*T
+	claimed []stint.Entry
+	all     []noted
+}
+
+// noted is an attempt with an error, and where it was.
+type noted struct {
+	stint.FailedAttempt
+	queue string
+}
+
+// enqueue stores a job, and claims it.
+func (e *errorBook) enqueue(kind, queue string, w *Worker) {
+	e.Helper()
+	if queue == "" {
+		queue = stint.DefaultQueue
+	}
+	e.T.enqueue(job(kind, stint.Queue(queue)))
+	e.claimed = w.ClaimAll()
+}
+
+// ends ends what was claimed.
+func (e *errorBook) ends(w *Worker, end stint.Ending) {
+	e.Helper()
+	w.Finish(end, e.claimed...)
+}
+
+// again has what waits for another attempt be ready.
+func (e *errorBook) again(w *Worker) {
+	e.Helper()
+	waiting := e.list(stint.Filter{States: []stint.State{stint.Retrying}})
+	e.retry(stint.Again{}, waiting[0])
+}
+
+// note looks at each job for what the store has recorded of it.
+func (e *errorBook) note() {
+	e.Helper()
+	e.all = nil
+	for _, id := range e.list(stint.Filter{}) {
+		info := e.info(id)
+		for _, x := range info.Executions {
+			if x.Outcome != stint.OutcomeFailed && x.Outcome != stint.OutcomeLost {
+				continue
+			}
+			message := x.Error.Message
+			if runes := []rune(message); len(runes) > 1000 {
+				message = string(runes[:1000])
+			}
+			e.all = append(e.all, noted{stint.FailedAttempt{Job: id, Kind: info.Kind, Class: x.Error.Class, Message: message, Stack: x.Error.Stack, Ended: x.Finished}, info.Queue})
+		}
+	}
+	if len(e.all) == 0 {
+		e.Fatal("nothing went wrong")
+	}
+}
+
+// compare asks for groups, and compares them with what was noted.
+func (e errorBook) compare(f stint.ErrorFilter) stint.ErrorReport {
+	e.Helper()
+	var fit []stint.FailedAttempt
+	for _, n := range e.all {
+		if (f.Kind == "" || n.Kind == f.Kind) && (f.Queue == "" || n.queue == f.Queue) && !n.Ended.Before(f.Since) {
+			fit = append(fit, n.FailedAttempt)
+		}
+	}
+	got, err := e.errorAnalyst().Errors(e.ctx, f)
+	e.must(err)
+	utc := cmp.Transformer("utc", func(at time.Time) time.Time { return at.UTC() })
+	if diff := cmp.Diff(stint.GroupErrors(fit, false), got, utc); diff != "" {
+		e.Errorf("%+v (-worked out +said):\n%s", f, diff)
+	}
+	return got
+}
