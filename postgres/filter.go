@@ -15,7 +15,11 @@ import (
 
 // Jobs implements [stint.Inspector].
 func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
-	text, args := jobsQuery(jobColumns, f)
+	few, err := s.few(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	text, args := jobsQuery(jobColumns, f, few)
 	list, err := page(ctx, s, text, args, func(row pgx.CollectableRow) (stint.JobInfo, error) {
 		job, err := scanJob(row)
 		if err != nil {
@@ -31,12 +35,29 @@ func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, erro
 
 // Find implements [stint.Operator].
 func (s *Store) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
-	text, args := jobsQuery("j.id", f)
+	few, err := s.few(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("find jobs: %w", err)
+	}
+	text, args := jobsQuery("j.id", f, few)
 	list, err := page(ctx, s, text, args, pgx.RowTo[stint.ID])
 	if err != nil {
 		return nil, fmt.Errorf("find jobs: %w", err)
 	}
 	return list, nil
+}
+
+// fewAvailable is up to how many jobs are looked at that may be available. With more
+// of them a walk from the newest job on finds some soon.
+const fewAvailable = 20_000
+
+// few reports whether few jobs are available, where that decides how to look.
+func (s *Store) few(ctx context.Context, f stint.Filter) (few bool, err error) {
+	if !slices.Contains(f.States, stint.Available) || rare(f, func(any) string { return "null" }, true) == "" {
+		return false, nil
+	}
+	counts, err := page(ctx, s, "select count(*) from ("+mayBe[stint.Available]+" limit $1) a", []any{fewAvailable + 1}, pgx.RowTo[int64])
+	return len(counts) == 1 && counts[0] <= fewAvailable, err
 }
 
 func page[V any](ctx context.Context, s *Store, text string, args []any, scan pgx.RowToFunc[V]) (list []V, err error) {
@@ -60,7 +81,14 @@ from unnest('{enable_hashjoin,enable_mergejoin,enable_seqscan,enable_bitmapscan,
 var mayBe = map[stint.State]string{
 	stint.Scheduled: `select w.job as id from stint.waiting w where w.why = 'scheduled'`,
 	stint.Retrying:  `select w.job as id from stint.waiting w where w.why = 'retrying'`,
-	stint.Failed:    `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome in (2, 5, 7)`,
+	stint.Available: `select coalesce(e.job, e.pos) as id from stint.lanes() f cross join lateral (
+		select l.job, l.pos from stint.entries l where l.lane = f.lane and (l.xid, l.pos) > (f.xid, f.pos)
+		union all
+		select l.job, l.pos from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
+		cross join lateral (select * from stint.entries l where l.lane = f.lane and l.xid = p.xid and l.pos > p.pos offset 0) l
+	) e`,
+	stint.Running: `select c.job as id from stint.claimed c`,
+	stint.Failed:  `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome in (2, 5, 7)`,
 	stint.Cancelled: `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome = 6
 		union all select k.job as id from stint.cancellations k
 		  where not exists (select from stint.executions x where x.pos = k.job and x.final and x.job is null)
@@ -68,9 +96,9 @@ var mayBe = map[stint.State]string{
 }
 
 // jobsQuery lists jobs by falling ID. Where the filter names something that is
-// rare, it starts from there and looks the jobs up; otherwise it walks them
-// from the newest on.
-func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
+// rare, or may be (few says so of available jobs), it starts from there and looks
+// the jobs up; otherwise it walks them from the newest on.
+func jobsQuery(columns string, f stint.Filter, few bool) (text string, args []any) {
 	var where []string
 	value := func(v any) string {
 		args = append(args, v)
@@ -128,7 +156,7 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 		add("j.id < %s", f.Before)
 	}
 	from, id := "stint.jobs j", "j.id"
-	rare := rare(f, value)
+	rare := rare(f, value, few)
 	own := entered(f, value)
 	switch {
 	case rare != "":
@@ -165,7 +193,7 @@ func entered(f stint.Filter, value func(v any) string) (conditions []string) {
 
 // rare is the query of the jobs that may fit, each once, or nothing where these
 // could be all.
-func rare(f stint.Filter, value func(v any) string) string {
+func rare(f stint.Filter, value func(v any) string, few bool) string {
 	if trouble := attempts(f, value); trouble != "" {
 		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1" + trouble + below(f, "coalesce(x.job, x.pos)", value)
 	}
@@ -190,10 +218,18 @@ func rare(f stint.Filter, value func(v any) string) string {
 	if f.Tag != "" || f.URN != "" || f.Correlation != "" || f.Schedule != "" || len(f.States) == 0 {
 		return ""
 	}
+	if slices.Equal(f.States, []stint.State{stint.Completed}) {
+		// In the order of two indexes, which are merged as far as a page wants:
+		// each by itself, or both would be sorted. Together with other states all
+		// of it would be.
+		return "select * from (select x.pos as id from stint.executions x where x.job is null and x.outcome = 1" + below(f, "x.pos", value) +
+			" order by x.pos desc offset 0) first union all select * from (select x.job as id from stint.executions x where x.job is not null and x.outcome = 1" +
+			below(f, "x.job", value) + " order by x.job desc offset 0) later"
+	}
 	var parts []string
 	for _, state := range slices.Compact(slices.Sorted(slices.Values(f.States))) {
 		part, ok := mayBe[state]
-		if !ok {
+		if !ok || state == stint.Available && !few {
 			return ""
 		}
 		parts = append(parts, part)

@@ -249,9 +249,11 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			{States: state(stint.Scheduled), Limit: 20}, {States: state(stint.Retrying)}, {States: state(stint.Cancelled)},
 			{States: state(stint.Failed, stint.Cancelled, stint.Retrying), Limit: 20}, {States: state(stint.Scheduled, stint.Retrying), Limit: 20},
 			{Outcome: stint.OutcomeLost}, {Class: "c"}, {Error: "e", Outcome: stint.OutcomeFailed}, {Outcome: stint.OutcomeFailed, Limit: 20},
+			{States: state(stint.Completed), Limit: 20}, {States: state(stint.Completed), Before: id, Limit: 20}, {States: state(stint.Running), Limit: 20},
+			{States: state(stint.Available), Limit: 20}, {States: state(stint.Available, stint.Running, stint.Failed), Kind: "k", Before: id, Limit: 20},
 			{Attempts: 1, Limit: 20}, {Longer: stint.LongAttempt, Limit: 20}, {Longer: time.Minute, Kind: "k", Before: id, Limit: 20},
 		} {
-			text, args := jobsQuery(jobColumns, f)
+			text, args := jobsQuery(jobColumns, f, true)
 			start := time.Now()
 			got := cost(t, conn, pageSQL, text, args...)
 			if t.Logf("statistics %v: %s %v: %d blocks, %v", statistics, text[strings.Index(text, " from "):], args, got, time.Since(start)); got > 8_000 {
