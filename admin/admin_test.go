@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -216,10 +217,8 @@ func (s *site) becomes(id stint.ID, states ...stint.State) *stint.JobInfo {
 		if err != nil {
 			s.Fatal(err)
 		}
-		for _, state := range states {
-			if j.State == state {
-				return j
-			}
+		if slices.Contains(states, j.State) {
+			return j
 		}
 		if time.Now().After(deadline) {
 			s.Fatalf("job %d is %s, want %v", id, j.State, states)

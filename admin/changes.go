@@ -2,6 +2,7 @@ package admin
 
 import (
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -42,9 +43,7 @@ func (b *Board) changes(r *http.Request) (any, error) {
 	}
 	if n := len(p.Changes); n == changesOnPage {
 		next := url.Values{}
-		for name, values := range p.Filter {
-			next[name] = values
-		}
+		maps.Copy(next, p.Filter)
 		next.Set("before", strconv.FormatInt(p.Changes[n-1].ID, 10))
 		p.Next = template.URL(next.Encode())
 	}

@@ -2,7 +2,9 @@ package admin
 
 import (
 	"html/template"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,12 +62,7 @@ func (c chosen) Get(name string) string { return c.query.Get(name) }
 
 // Has reports whether one of the states is chosen.
 func (c chosen) Has(state stint.State) bool {
-	for _, s := range c.query["state"] {
-		if s == string(state) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.query["state"], string(state))
 }
 
 // Any reports whether anything is chosen.
@@ -86,9 +83,7 @@ func (c chosen) More() bool {
 // With is the query with one more parameter, in place of what it had of that name.
 func (c chosen) With(name, value string) template.URL {
 	q := url.Values{}
-	for n, v := range c.query {
-		q[n] = v
-	}
+	maps.Copy(q, c.query)
 	q.Set(name, value)
 	return template.URL(q.Encode())
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,9 +35,7 @@ func (b *Board) jobs(r *http.Request) (any, error) {
 	all := r.URL.Query()
 	p := jobsPage{Filter: choice(all), Text: all.Get("text"), Before: all.Get("before")}
 	ask := url.Values{"limit": {strconv.Itoa(jobsOnPage)}}
-	for name, values := range p.Filter.query {
-		ask[name] = values
-	}
+	maps.Copy(ask, p.Filter.query)
 	if p.Before != "" {
 		ask.Set("before", p.Before)
 	}
