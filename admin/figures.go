@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -68,4 +69,14 @@ func newFigures(store Store, bounded []string) figures {
 			return historyOf(ctx, store, now)
 		}),
 	}
+}
+
+// together takes several looks at once: a page waits for the slowest of them, and
+// not for all in turn.
+func together(looks ...func()) {
+	var all sync.WaitGroup
+	for _, look := range looks {
+		all.Go(look)
+	}
+	all.Wait()
 }

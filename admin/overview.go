@@ -30,7 +30,13 @@ type engineRow struct {
 // overview looks at everything.
 func (b *Board) overview(r *http.Request) (any, error) {
 	ctx := r.Context()
-	p := overviewPage{Figures: b.figures.analytics.Get(ctx), Backlog: b.figures.queued.Get(ctx), Findings: b.figures.findings.Get(ctx), History: b.figures.history.Get(ctx)}
+	var p overviewPage
+	together(
+		func() { p.Figures = b.figures.analytics.Get(ctx) },
+		func() { p.Backlog = b.figures.queued.Get(ctx) },
+		func() { p.Findings = b.figures.findings.Get(ctx) },
+		func() { p.History = b.figures.history.Get(ctx) },
+	)
 	var err error
 	if p.Engines, err = b.roster(r); err != nil {
 		return nil, err

@@ -38,7 +38,15 @@ const rateSpan = 5 * time.Minute
 // of what ended lately, of kinds and of pauses.
 func (b *Board) queues(r *http.Request) (any, error) {
 	ctx := r.Context()
-	p := queuesPage{Backlog: b.figures.queued.Get(ctx), Oldest: b.figures.backlogs.Get(ctx)}
+	var (
+		p     queuesPage
+		rates []stint.Stats
+	)
+	together(
+		func() { p.Backlog = b.figures.queued.Get(ctx) },
+		func() { p.Oldest = b.figures.backlogs.Get(ctx) },
+		func() { rates = b.figures.rates.Get(ctx).Value },
+	)
 	rows := map[string]*queueRow{}
 	of := func(name string) *queueRow {
 		if rows[name] == nil {
@@ -56,7 +64,7 @@ func (b *Board) queues(r *http.Request) (any, error) {
 			q.Oldest = l.Oldest
 		}
 	}
-	for _, s := range b.figures.rates.Get(ctx).Value {
+	for _, s := range rates {
 		q := of(s.Queue)
 		q.Ended += s.Attempts
 		q.Took += s.Took.Total

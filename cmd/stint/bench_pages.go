@@ -102,6 +102,11 @@ func (a *app) pages(ctx context.Context, g *ground, o pagesOptions) (r pagesRepo
 	if err := a.prepare(ctx, g, o.burnFlags); err != nil {
 		return r, err
 	}
+	for more := true; more; { // as engines do
+		if more, err = g.roles.SumUp(ctx); err != nil {
+			return r, err
+		}
+	}
 	board, err := serveBoard(g.roles)
 	if err != nil {
 		return r, err

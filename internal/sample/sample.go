@@ -33,7 +33,8 @@ func (s Seen[T]) Known() bool { return !s.At.IsZero() && s.Err == nil }
 const (
 	leastAge   = 2 * time.Second        // of what is known, before it is looked for anew
 	costShare  = 100                    // looking takes one part of this many
-	firstLook  = 150 * time.Millisecond // how long one waits for what is not known yet
+	oldAge     = 15 * time.Second       // of what one rather waits for
+	firstLook  = 150 * time.Millisecond // how long one waits
 	longestSee = time.Minute            // a look that takes longer is given up
 )
 
@@ -44,16 +45,18 @@ func New[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
 }
 
 // Get returns what is known, and sees to it that it does not grow old. Only while
-// nothing is known does it wait, and not for long.
+// nothing is known, or nothing but what is old and soon looked at again, does it
+// wait, and not for long.
 func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	s.mu.Lock()
 	if s.ready == nil && time.Since(s.last.At) >= max(leastAge, costShare*s.took) {
 		s.ready = make(chan struct{})
 		go s.look(context.WithoutCancel(ctx))
 	}
-	ready, known := s.ready, !s.last.At.IsZero()
+	ready, age := s.ready, time.Since(s.last.At)
+	wait := ready != nil && (s.last.At.IsZero() || age > oldAge && s.took < firstLook)
 	s.mu.Unlock()
-	if !known {
+	if wait {
 		select {
 		case <-ready:
 		case <-ctx.Done():

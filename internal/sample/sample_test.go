@@ -39,7 +39,7 @@ func TestNobodyWaitsForWhatIsKnown(t *testing.T) {
 		if got := s.Get(t.Context()); got.Value != 1 || !got.Known() {
 			t.Errorf("the first look came to %+v", got)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(oldAge - time.Second)
 		asked := time.Now()
 		if got := s.Get(t.Context()); got.Value != 1 || time.Since(asked) > 0 {
 			t.Errorf("after %v it was told %+v", time.Since(asked), got)
@@ -47,6 +47,11 @@ func TestNobodyWaitsForWhatIsKnown(t *testing.T) {
 		time.Sleep(time.Second)
 		if got := s.Get(t.Context()); got.Value != 2 {
 			t.Errorf("the second look came to %+v", got)
+		}
+		time.Sleep(time.Hour)
+		asked = time.Now()
+		if got := s.Get(t.Context()); got.Value != 3 || time.Since(asked) != 10*time.Millisecond {
+			t.Errorf("behind an hour it was told %+v after %v", got, time.Since(asked))
 		}
 	})
 }
