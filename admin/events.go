@@ -22,7 +22,7 @@ const (
 // events tells a page when what it shows has changed: GET /events?page=/jobs%3F….
 // It is a stream of server-sent events: change, whenever the page would look
 // another way than before. It finds that out as the page does, at most every two
-// seconds, and so seldom that it takes at most a fiftieth of the time.
+// seconds, and so seldom that it takes at most a hundredth of the time.
 func (b *Board) events(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil || target.Scheme != "" || target.Host != "" || !isLocal(target.Path) {
@@ -83,7 +83,7 @@ func (b *Board) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-time.After(max(leastPause, 50*time.Since(began))):
+		case <-time.After(max(leastPause, 100*time.Since(began))):
 		}
 	}
 }
