@@ -80,7 +80,18 @@ type Signs struct {
 	// the bound that the engine's last beat told.
 	Holds map[Token]int
 
+	// Sizes are what the store takes on its disk, by its parts: tables with their
+	// indexes, or files.
+	Sizes []Size
+
 	Findings []Finding
+}
+
+// Size is what a part of a store takes.
+type Size struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	Rows  int64  `json:"rows,omitempty"` // as far as the database guesses; 0 where it does not
 }
 
 // BacklogLimit is how many entries of a lane an [Examiner] counts, and HoldsLimit

@@ -49,7 +49,7 @@ type Board struct {
 	store     Store
 	api       http.Handler
 	templates map[string]*template.Template // by the page's name
-	figures   figures
+	figures   *figures
 	finder    *http.ServeMux
 	streams   chan struct{} // holds one for each live page that is open
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stint-go/stint/admin/chart"
 )
 
-// history are the sums of the last day, by the minute, of all kinds and queues.
+// history are the sums of the last day, by the minute, of all queues.
 type history struct {
 	From    time.Time
 	Minutes []minute
@@ -26,10 +26,10 @@ type minute struct {
 
 const day = 24 * time.Hour
 
-// historyOf reads it.
-func historyOf(ctx context.Context, store Store, now time.Time) (history, error) {
+// historyOf reads it, of one kind or of all.
+func historyOf(ctx context.Context, store Store, now time.Time, kind string) (history, error) {
 	h := history{From: now.Truncate(time.Minute).Add(time.Minute - day)}
-	all, err := store.Stats(ctx, stint.StatsFilter{From: h.From, Every: time.Minute})
+	all, err := store.Stats(ctx, stint.StatsFilter{Kind: kind, From: h.From, Every: time.Minute})
 	if err != nil {
 		return h, err
 	}

@@ -10,12 +10,25 @@ import (
 // databasePage is how the database fares.
 type databasePage struct {
 	Findings sample.Seen[[]stint.Finding]
+	Signs    sample.Seen[stint.Signs]
 	Leases   []stint.Lease
 	Schema   stint.SchemaInfo
 }
 
+// Bytes are what the store takes on its disk.
+func (p databasePage) Bytes() (sum int64) {
+	for _, s := range p.Signs.Value.Sizes {
+		sum += s.Bytes
+	}
+	return sum
+}
+
 func (b *Board) database(r *http.Request) (any, error) {
-	p := databasePage{Findings: b.figures.findings.Get(r.Context())}
+	var p databasePage
+	together(
+		func() { p.Findings = b.figures.findings.Get(r.Context()) },
+		func() { p.Signs = b.figures.signs.Get(r.Context()) },
+	)
 	var err error
 	if p.Leases, err = b.store.Leases(r.Context()); err != nil {
 		return nil, err

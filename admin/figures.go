@@ -12,34 +12,37 @@ import (
 
 // figures are the samples that pages share.
 type figures struct {
+	store     Store
 	analytics *sample.Sample[stint.Analytics]
 	queued    *sample.Sample[[]stint.DueGroup]
-	backlogs  *sample.Sample[[]stint.Backlog]
+	signs     *sample.Sample[stint.Signs]
 	findings  *sample.Sample[[]stint.Finding]
 	rates     *sample.Sample[[]stint.Stats] // of the last few minutes
 	kinds     *sample.Sample[[]stint.Stats] // of the last day
 	history   *sample.Sample[history]
 	errors    *sample.Sample[stint.ErrorReport]
+	byKind    byKind
 }
 
 // maxQueues is how many queues pages show.
 const maxQueues = 500
 
-func newFigures(store Store, bounded []string) figures {
-	return figures{
+func newFigures(store Store, bounded []string) *figures {
+	return &figures{
+		store:  store,
+		byKind: byKind{all: map[string]kindSamples{}},
 		analytics: sample.New(func(ctx context.Context) (stint.Analytics, error) {
 			return store.Analyze(ctx, stint.AnalyticsFilter{})
 		}),
 		queued: sample.New(func(ctx context.Context) ([]stint.DueGroup, error) {
 			return store.DueBy(ctx, stint.FieldQueue, stint.AnalyticsFilter{}, maxQueues)
 		}),
-		backlogs: sample.New(func(ctx context.Context) ([]stint.Backlog, error) {
+		signs: sample.New(func(ctx context.Context) (stint.Signs, error) {
 			x, ok := store.(stint.Examiner)
 			if !ok {
-				return nil, nil
+				return stint.Signs{}, nil
 			}
-			signs, err := x.Examine(ctx, stint.Examination{})
-			return signs.Backlogs, err
+			return x.Examine(ctx, stint.Examination{})
 		}),
 		findings: sample.New(func(ctx context.Context) ([]stint.Finding, error) {
 			return stint.Diagnose(ctx, store, stint.Examination{Bounded: bounded})
@@ -66,7 +69,7 @@ func newFigures(store Store, bounded []string) figures {
 			if err != nil {
 				return history{}, err
 			}
-			return historyOf(ctx, store, now)
+			return historyOf(ctx, store, now, "")
 		}),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/url"
+	"reflect"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -47,6 +48,7 @@ func functions(path string) template.FuncMap {
 		"took":    words.Took,
 		"rough":   words.Rough,
 		"count":   count,
+		"bytes":   words.Size,
 		"counted": counted,
 		"listed":  words.Listed,
 		"visible": words.Visible,
@@ -76,8 +78,9 @@ func query(pairs ...any) (template.URL, error) {
 	}
 	q := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
-		if value := fmt.Sprint(pairs[i+1]); value != "" {
-			q.Set(fmt.Sprint(pairs[i]), value)
+		value := reflect.Indirect(reflect.ValueOf(pairs[i+1])) // what may be missing is behind a pointer
+		if text := fmt.Sprint(value); value.IsValid() && text != "" {
+			q.Set(fmt.Sprint(pairs[i]), text)
 		}
 	}
 	return template.URL(q.Encode()), nil

@@ -15,6 +15,7 @@ import (
 type overviewPage struct {
 	Figures  sample.Seen[stint.Analytics]
 	Backlog  sample.Seen[[]stint.DueGroup]
+	Oldest   sample.Seen[stint.Signs] `json:"-"` // which takes a moment
 	Findings sample.Seen[[]stint.Finding]
 	History  sample.Seen[history] `json:"-"` // its last minute is in the figures
 	Engines  []engineRow
@@ -34,6 +35,7 @@ func (b *Board) overview(r *http.Request) (any, error) {
 	together(
 		func() { p.Figures = b.figures.analytics.Get(ctx) },
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
+		func() { p.Oldest = b.figures.signs.Get(ctx) },
 		func() { p.Findings = b.figures.findings.Get(ctx) },
 		func() { p.History = b.figures.history.Get(ctx) },
 	)
@@ -70,4 +72,15 @@ func (p overviewPage) Day() []template.HTML  { return p.History.Value.figures(10
 // Attention are the findings that ask for somebody.
 func (p overviewPage) Attention() []stint.Finding {
 	return slices.DeleteFunc(slices.Clone(p.Findings.Value), func(f stint.Finding) bool { return f.Severity == stint.SeverityNote })
+}
+
+// Since is when the oldest job of a queue became ready that waits for an engine;
+// zero when that is not known.
+func (p overviewPage) Since(queue string) (oldest time.Time) {
+	for _, b := range p.Oldest.Value.Backlogs {
+		if b.Queue == queue && (oldest.IsZero() || b.Oldest.Before(oldest)) {
+			oldest = b.Oldest
+		}
+	}
+	return oldest
 }

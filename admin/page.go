@@ -41,6 +41,7 @@ var pages = []page{
 	{path: "/jobs/{id}/edit", name: "edit", title: "Edit and retry", needs: guard.Operator, data: (*Board).edit},
 	{path: "/queues", name: "queues", title: "Queues", nav: "Queues", key: "q", data: (*Board).queues},
 	{path: "/kinds", name: "kinds", title: "Kinds", nav: "Kinds", key: "k", data: (*Board).kinds},
+	{path: "/kinds/{kind}", name: "kind", title: "Kind", data: (*Board).kind},
 	{path: "/errors", name: "errors", title: "Errors", nav: "Errors", key: "e", data: (*Board).errors},
 	{path: "/schedules", name: "schedules", title: "Schedules", nav: "Schedules", key: "s", data: (*Board).schedules},
 	{path: "/schedules/{schedule}", name: "schedule", title: "Schedule", data: (*Board).schedule},

@@ -15,7 +15,7 @@ import (
 type queuesPage struct {
 	Rows    []queueRow
 	Backlog sample.Seen[[]stint.DueGroup]
-	Oldest  sample.Seen[[]stint.Backlog]
+	Oldest  sample.Seen[stint.Signs] `json:"-"` // which takes a moment
 }
 
 // queueRow is a queue.
@@ -44,7 +44,7 @@ func (b *Board) queues(r *http.Request) (any, error) {
 	)
 	together(
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
-		func() { p.Oldest = b.figures.backlogs.Get(ctx) },
+		func() { p.Oldest = b.figures.signs.Get(ctx) },
 		func() { rates = b.figures.rates.Get(ctx).Value },
 	)
 	rows := map[string]*queueRow{}
@@ -59,7 +59,7 @@ func (b *Board) queues(r *http.Request) (any, error) {
 			of(*g.Value).Queued = g.Jobs
 		}
 	}
-	for _, l := range p.Oldest.Value {
+	for _, l := range p.Oldest.Value.Backlogs {
 		if q := of(l.Queue); q.Oldest.IsZero() || l.Oldest.Before(q.Oldest) {
 			q.Oldest = l.Oldest
 		}

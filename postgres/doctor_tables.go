@@ -32,6 +32,7 @@ func (x *examination) tables(ctx context.Context, tx pgx.Tx) error {
 	for _, t := range all {
 		sizes[t.Name] = t.Bytes
 		total += t.Bytes
+		x.signs.Sizes = append(x.signs.Sizes, stint.Size{Name: t.Name, Bytes: t.Bytes, Rows: t.Live})
 		if t.Dead >= x.normal.dead && t.Dead > 5*t.Live {
 			vacuumed := "it was never vacuumed"
 			if t.Vacuumed != nil {

@@ -43,6 +43,7 @@ func (x *examination) file(ctx context.Context) error {
 			return err
 		}
 		size, err := c.number(`pragma page_size`)
+		x.signs.Sizes = []stint.Size{{Name: "the file", Bytes: all * size}} // the whole of it, when it is asked again
 		if err == nil && free*size >= x.normal.unused && free > all/2 {
 			x.find(stint.Finding{
 				Severity: stint.SeverityNote, Code: "file_half_empty", Subject: "the file",
@@ -65,7 +66,10 @@ func (x *examination) file(ctx context.Context) error {
 // would write over.
 func (x *examination) journal() {
 	info, err := os.Stat(x.path + "-wal")
-	if err != nil || info.Size() < x.normal.wal {
+	if err != nil {
+		return
+	}
+	if x.signs.Sizes = append(x.signs.Sizes, stint.Size{Name: "its journal", Bytes: info.Size()}); info.Size() < x.normal.wal {
 		return
 	}
 	x.find(stint.Finding{

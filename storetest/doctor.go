@@ -2,6 +2,9 @@ package storetest
 
 import (
 	"cmp"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -30,6 +33,28 @@ var doctorTests = []test{
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}},
+	{"What it takes is told by its parts, and grows with what is enqueued", func(t *T) {
+		takes := func() (bytes int64) {
+			t.Helper()
+			for _, s := range t.examine().Sizes {
+				if s.Name == "" || s.Bytes < 0 || s.Rows < 0 {
+					t.Errorf("a part is %+v", s)
+				}
+				bytes += s.Bytes
+			}
+			return bytes
+		}
+		before := takes()
+		chance := rand.New(rand.NewPCG(1, 2))
+		for range 300 { // of what cannot be made smaller
+			large := job("k")
+			large.Args = fmt.Appendf(nil, "%q", hex.EncodeToString(fmt.Append(nil, chance.Perm(2000))))
+			t.enqueue(large)
+		}
+		if grown := takes() - before; grown < 500_000 {
+			t.Errorf("300 jobs of 20 kB take %d bytes", grown)
 		}
 	}},
 	{"What did not begin in time is counted among what is ready", func(t *T) {

@@ -29,7 +29,11 @@ func (m *model) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	size := stint.Size{Name: "all of it"}
 	for _, j := range m.all() {
+		if size.Bytes += int64(len(j.Args)); m.is("tells what it took once") {
+			size.Bytes = 1
+		}
 		switch {
 		case j.Undecided != "":
 			m.doubt(&signs, j)
@@ -37,6 +41,7 @@ func (m *model) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, 
 			m.backlog(&signs, j, now)
 		}
 	}
+	signs.Sizes = append(signs.Sizes, size)
 	if m.is("changes what it looks at") {
 		m.engines = nil
 	}

@@ -328,6 +328,7 @@ var mutants = []struct{ fault, group string }{
 
 	{"tells of what was taken as ready", "Doctor"},
 	{"passes over what is late", "Doctor"},
+	{"tells what it took once", "Doctor"},
 	{"passes over who paused", "Doctor"},
 	{"counts doubts from the enqueue", "Doctor"},
 	{"counts what the living hold", "Doctor"},

@@ -242,6 +242,9 @@ func (a *api) enqueueJobs(ctx context.Context, in *struct{ Body NewJobs }) (*ans
 	return &answer[[]stint.Receipt]{receipts}, nil
 }
 
+// restricted reports whether a job may do whatever its arguments say.
+func (a *api) restricted(j NewJob) bool { return slices.Contains(a.Restricted, j.Kind) }
+
 // declarations returns what makes jobs of what requests say and the declarations
 // of their kinds. An unknown kind is an error unless it is forced, so that a
 // misspelt name does not wait for ever. Exact jobs get nothing of a declaration.
@@ -258,7 +261,7 @@ func (a *api) declarations(ctx context.Context, force, exact bool) (func(j *NewJ
 		case k < 0 && !force:
 			return stint.NewJob{}, &at{path, stint.Invalid("kind", "no engine ever declared the kind %q; force enqueues it all the same", j.Kind)}
 		}
-		if slices.Contains(a.Restricted, j.Kind) && guard.Of(ctx).Role < guard.Admin {
+		if a.restricted(*j) && guard.Of(ctx).Role < guard.Admin {
 			return stint.NewJob{}, huma.Error403Forbidden("jobs of the kind "+j.Kind+" do whatever they say: this is for the role admin", &huma.ErrorDetail{Location: path + ".kind", Message: "it is restricted"})
 		}
 		job, err := j.job(declared)

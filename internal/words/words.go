@@ -93,3 +93,16 @@ func Listed(names []string) string {
 	}
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
+
+// Size is a number of bytes in the largest unit of which there is at least one.
+func Size(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, units := float64(n)/(1<<10), []string{"KiB", "MiB", "GiB", "TiB"}
+	unit := 0
+	for size >= 1<<10 && unit < len(units)-1 {
+		size, unit = size/(1<<10), unit+1
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}
