@@ -313,7 +313,7 @@ create view stint.stats_hours as
 select s.start as hour, s.kind, s.queue, s.outcome, s.n, s.ran, s.total, s.fastest, s.longest, s.last, s.last_at, s.waited
 from stint.stats s where s.minutes = 60
 union all
-select date_trunc('hour', s.start at time zone 'UTC') at time zone 'UTC', s.kind, s.queue, s.outcome,
+select timezone('UTC', date_trunc('hour', timezone('UTC', s.start))), s.kind, s.queue, s.outcome,
        s.n, s.ran, s.total, s.fastest, s.longest, s.last, s.last_at, s.waited
 from stint.summed m cross join lateral stint.sums(m.until, 'infinity') s;
 
