@@ -40,6 +40,8 @@ func (p *tab) barriers(axe string) []string {
 func (p *tab) unreached() []string {
 	p.Helper()
 	const usable = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary")].filter((e) => !e.disabled && e.type !== "hidden" && e.checkVisibility())`
+	// A part that is replaced meanwhile is another one than was to be reached.
+	act(p, "hold the page still", run(`{ const b = document.querySelector("[data-pause]"); if (b && !b.hidden && b.textContent === "Pause") b.click(); }`))
 	n := eval[int](p, `(window.usable = `+usable+`).length`)
 	act(p, "begin at the top", run(`window.reached = new Set(); document.addEventListener("focusin", (e) => window.reached.add(e.target)); document.activeElement.blur()`))
 	for range n + 30 { // what scrolls is come to as well
