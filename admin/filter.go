@@ -19,8 +19,8 @@ type chosen struct {
 // filterFields are the parameters of a filter, with what people call them. They are
 // the API's.
 var filterFields = []struct {
-	Name, Label, Hint string
-	kind              string // of its JSON: list, bool, int; else string
+	Name, Label string
+	kind        string // of its JSON: list, bool, int; else string
 }{
 	{Name: "state", Label: "State", kind: "list"},
 	{Name: "kind", Label: "Kind"},
@@ -34,13 +34,13 @@ var filterFields = []struct {
 	{Name: "error_class", Label: "Error class"},
 	{Name: "outcome", Label: "An attempt"},
 	{Name: "attempts", Label: "More attempts than", kind: "int"},
-	{Name: "longer", Label: "Longer than", Hint: "5s, 1m30s"},
-	{Name: "created_after", Label: "Enqueued from", Hint: "2026-03-01T09:00:00Z"},
-	{Name: "created_before", Label: "Enqueued before", Hint: "2026-03-01T09:00:00Z"},
-	{Name: "due_after", Label: "Due from", Hint: "2026-03-01T09:00:00Z"},
-	{Name: "due_before", Label: "Due before", Hint: "2026-03-01T09:00:00Z"},
-	{Name: "finished_after", Label: "Ended from", Hint: "2026-03-01T09:00:00Z"},
-	{Name: "finished_before", Label: "Ended before", Hint: "2026-03-01T09:00:00Z"},
+	{Name: "longer", Label: "Longer than"},
+	{Name: "created_after", Label: "Enqueued from"},
+	{Name: "created_before", Label: "Enqueued before"},
+	{Name: "due_after", Label: "Due from"},
+	{Name: "due_before", Label: "Due before"},
+	{Name: "finished_after", Label: "Ended from"},
+	{Name: "finished_before", Label: "Ended before"},
 	{Name: "faulty", Label: "Faulty only", kind: "bool"},
 }
 
