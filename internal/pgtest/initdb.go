@@ -46,25 +46,47 @@ func (s *Server) initialise(options Options) error {
 	if err := giveToServer(password); err != nil {
 		return err
 	}
-	log, err := os.OpenFile(s.dir.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if options.Clock {
+		if err := s.dir.setClock(0); err != nil {
+			return err
+		}
+	}
+	err := s.run("initdb",
+		"-D", s.dir.data(), "-U", superuser, "--encoding=UTF8", "--locale=C", "--no-sync",
+		"--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile="+password)
 	if err != nil {
 		return err
-	}
-	defer log.Close()
-	if err := giveToServer(s.dir.log()); err != nil {
-		return err
-	}
-	args := []string{
-		"-D", s.dir.data(), "-U", superuser, "--encoding=UTF8", "--locale=C", "--no-sync",
-		"--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile=" + password,
-	}
-	if err := runAsServer(s.installation.program("initdb"), args, s.dir.path, log); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, s.LogTail(0))
 	}
 	if err := os.Truncate(s.dir.log(), 0); err != nil { // What initdb says is of interest only when it fails.
 		return err
 	}
 	return appendTo(filepath.Join(s.dir.data(), "postgresql.conf"), configuration(options))
+}
+
+// createLog creates the file that the server, and the programs that are run for it, write to.
+func (s *Server) createLog() error {
+	log, err := os.OpenFile(s.dir.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := log.Close(); err != nil {
+		return err
+	}
+	return giveToServer(s.dir.log())
+}
+
+// run runs one of the installation's programs to its end, as the servers' user.
+func (s *Server) run(program string, args ...string) error {
+	log, err := os.OpenFile(s.dir.log(), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	mark := s.logSize()
+	if err := runAsServer(s.installation.program(program), args, s.dir.path, log); err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, err, s.LogTail(mark))
+	}
+	return nil
 }
 
 // configuration returns the lines for postgresql.conf; where a setting occurs twice, the server takes the last one.

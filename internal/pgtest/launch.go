@@ -9,24 +9,37 @@ import (
 )
 
 // open creates a cluster and starts its server.
-func open(installation Installation, options Options) (_ *Server, err error) {
-	dir, err := newRunDir(options.Fsync)
-	if err != nil {
-		return nil, fmt.Errorf("pgtest: %w", err)
+func open(installation Installation, options Options) (*Server, error) {
+	s := &Server{installation: installation, durable: options.Fsync, space: options.Space, password: rand.Text()}
+	return s, s.setUp(func() error { return s.initialise(options) })
+}
+
+// setUp makes a run directory, has its data directory filled, and starts the server there. Nothing is left when that
+// fails.
+func (s *Server) setUp(fill func() error) (err error) {
+	if s.dir, err = newRunDir(s.durable); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
 	}
-	s := &Server{installation: installation, dir: dir, password: rand.Text()}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("pgtest: %v: %w", installation, err), s.close())
+			err = errors.Join(fmt.Errorf("pgtest: %v: %w", s.installation, err), s.close())
 		}
 	}()
-	if s.watchdog, err = newWatchdog(dir.path); err != nil {
-		return nil, fmt.Errorf("start the watchdog: %w", err)
+	if s.watchdog, err = newWatchdog(s.dir.path); err != nil {
+		return fmt.Errorf("start the watchdog: %w", err)
 	}
-	if err := s.initialise(options); err != nil {
-		return nil, err
+	if err := s.createLog(); err != nil {
+		return err
 	}
-	return s, s.launchFirst()
+	if s.space > 0 {
+		if err := s.dir.bound(s.space); err != nil {
+			return err
+		}
+	}
+	if err := fill(); err != nil {
+		return err
+	}
+	return s.launchFirst()
 }
 
 // close stops the server the quickest way and removes all that it had.
@@ -76,9 +89,10 @@ func (s *Server) launchFirst() error {
 // launch starts a server that has run before. Two obstacles pass by themselves: the backends of a killed server need a
 // moment to notice and to let go of its memory, and its port may be in use by a connection that is being closed.
 func (s *Server) launch() error {
-	if s.process != nil {
+	if s.process != nil && !s.process.ended() {
 		return nil
 	}
+	s.process = nil
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		mark := s.logSize()
 		err := s.attempt()

@@ -89,8 +89,9 @@ func lockIsFree(path string) (bool, error) {
 type process struct{ pid int }
 
 // startProcess starts a program in a session of its own, so that Ctrl-C at the terminal does not reach it before the
-// tests have ended. Its standard input is a file descriptor, or none if that is negative.
-func startProcess(path string, args []string, dir string, stdin int, output *os.File, as *syscall.Credential) (*process, error) {
+// tests have ended. Its standard input is a file descriptor, or none if that is negative. Its environment is that of
+// servers, and what is added.
+func startProcess(path string, args []string, dir string, stdin int, output *os.File, as *syscall.Credential, env ...string) (*process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func startProcess(path string, args []string, dir string, stdin int, output *os.
 	}
 	pid, err := syscall.ForkExec(path, append([]string{path}, args...), &syscall.ProcAttr{
 		Dir:   dir,
-		Env:   serverEnv(),
+		Env:   append(serverEnv(), env...),
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true, Credential: as},
 	})

@@ -17,6 +17,9 @@
 //	server.Kill()
 //	server.Restart(pgtest.Fast)
 //
+// A private server has standbys that can be promoted ([Server.Standby]), a disk that can be filled ([Options].Space), a
+// clock that can be set ([Options].Clock), and is dumped and restored ([Server.Dump]).
+//
 // And a test that must hold on several major versions runs once per version:
 //
 //	pgtest.Each(t, func(t *testing.T, server *pgtest.Server) { url := server.New(t); … })

@@ -12,6 +12,7 @@ import (
 const (
 	runPrefix = "stint-pg-"
 	lockName  = "owner.lock"
+	dataName  = "data"
 
 	// A run directory younger than this is left alone: its owner may be about to take the lock.
 	sweepAge = time.Minute
@@ -54,7 +55,7 @@ func newRunDir(durable bool) (*runDir, error) {
 	return d, nil
 }
 
-func (d *runDir) data() string    { return filepath.Join(d.path, "data") }
+func (d *runDir) data() string    { return filepath.Join(d.path, dataName) }
 func (d *runDir) log() string     { return filepath.Join(d.path, "postgres.log") }
 func (d *runDir) pidFile() string { return filepath.Join(d.data(), "postmaster.pid") }
 
@@ -62,6 +63,7 @@ func (d *runDir) pidFile() string { return filepath.Join(d.data(), "postmaster.p
 // because the children of a killed server may still be writing.
 func (d *runDir) remove() error {
 	closed := d.lock.Close()
+	unmount(d.data())
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		err := os.RemoveAll(d.path)
 		if err == nil || time.Since(begin) > startLimit {
@@ -87,6 +89,7 @@ func sweep(base string) {
 	dirs, _ := filepath.Glob(filepath.Join(base, runPrefix+"*")) // Only a malformed pattern is an error.
 	for _, dir := range dirs {
 		if abandoned(dir) {
+			unmount(filepath.Join(dir, dataName))
 			_ = os.RemoveAll(dir)
 		}
 	}

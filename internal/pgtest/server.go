@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
 	"sync"
@@ -17,6 +18,13 @@ type Options struct {
 	// survives a killed server but not a power failure, which no test can tell apart, everything is much faster, and
 	// the data may lie in memory. With it they lie in the temporary directory, which must be on the disk that counts.
 	Fsync bool
+
+	// Space is how many bytes the server has for its data, in memory, until [Server.Fill] takes them. 0 bounds
+	// nothing. The test is skipped where no such file system can be mounted: that takes Linux and root.
+	Space int64
+
+	// Clock lets [Server.SetClock] set the server's clock. The test is skipped where libfaketime is not installed.
+	Clock bool
 
 	// Settings go into postgresql.conf and win over the defaults of this package.
 	Settings map[string]string
@@ -36,6 +44,8 @@ const (
 // are carried out one after the other, report trouble with t.Errorf, and exist for private servers only.
 type Server struct {
 	installation Installation
+	durable      bool  // the data are to survive the machine
+	space        int64 // Options.Space
 	dir          *runDir
 	watchdog     *watchdog
 	password     string
@@ -53,10 +63,22 @@ type Server struct {
 // server's log.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
+	if _, found := fakeTime(); options.Clock && !found {
+		t.Skip("libfaketime is not installed: make faketime does that on Debian")
+	}
 	s, err := open(Require(t, options.Major), options)
+	if errors.Is(err, errNoSpace) {
+		t.Skip(err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.until(t)
+	return s
+}
+
+// until makes the server one of a test, at whose end it stops.
+func (s *Server) until(t testing.TB) {
 	s.t = t
 	t.Cleanup(func() {
 		s.printLogOnFailure(t, 0)
@@ -64,7 +86,6 @@ func Start(t testing.TB, options Options) *Server {
 			t.Errorf("pgtest: %v", err)
 		}
 	})
-	return s
 }
 
 // Open starts a private server for a program that is no test. Close stops it. The verbs are for tests and panic.
@@ -89,7 +110,7 @@ func (s *Server) Stop(mode Mode) {
 	}
 }
 
-// Start starts a server that was stopped or killed, on the same port and with the same data, and returns when it
+// Start starts a server that was stopped or killed or ended by itself, on the same port and with the same data, and returns when it
 // accepts connections. Starting a running server does nothing.
 func (s *Server) Start() {
 	s.own("Start").Helper()
@@ -157,6 +178,14 @@ func (s *Server) SocketURL(database string) string {
 	if !hasUnixSockets {
 		return s.URL(database)
 	}
-	query := url.Values{"host": {s.dir.path}, "port": {strconv.Itoa(s.port)}, "user": {superuser}}
+	query := url.Values{"host": {s.host()}, "port": {strconv.Itoa(s.port)}, "user": {superuser}}
 	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
+}
+
+// host is what those on this machine reach the server by: its socket, where there are sockets.
+func (s *Server) host() string {
+	if hasUnixSockets {
+		return s.dir.path
+	}
+	return "127.0.0.1"
 }

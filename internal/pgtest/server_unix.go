@@ -55,7 +55,7 @@ func startServer(installation Installation, dir *runDir, port int) (*serverProce
 	defer log.Close()
 	as, _ := serverUser()
 	args := []string{"-D", dir.data(), "-p", strconv.Itoa(port), "-k", dir.path}
-	child, err := startProcess(installation.program("postgres"), args, dir.path, -1, log, as)
+	child, err := startProcess(installation.program("postgres"), args, dir.path, -1, log, as, dir.clockEnv()...)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +102,15 @@ func (p *serverProcess) stop(mode Mode) error {
 		return fmt.Errorf("no such mode")
 	}
 	return p.end(signal)
+}
+
+// ended tells whether the server ended by itself. It must not be asked again once it has said yes.
+func (p *serverProcess) ended() bool {
+	_, done := p.exited()
+	if done {
+		_ = os.Remove(p.idFile)
+	}
+	return done
 }
 
 func (p *serverProcess) kill() error { return p.end(syscall.SIGKILL) }

@@ -40,6 +40,9 @@ func (p *serverProcess) control(verb string, args ...string) error {
 
 func (p *serverProcess) stop(mode Mode) error { return p.control("stop", "-m", string(mode)) }
 
+// ended tells whether the server ended by itself.
+func (p *serverProcess) ended() bool { return p.control("status") != nil }
+
 func (p *serverProcess) kill() error {
 	text, err := os.ReadFile(p.dir.pidFile())
 	if err != nil {

@@ -23,6 +23,7 @@ if read -r pid <"$1/postgres.pid"; then
 	done
 	[ $n -lt 100 ] || kill -KILL "$pid"
 fi
+umount -l "$1/data" 2>/dev/null
 rm -rf "$1"
 `
 
