@@ -34,11 +34,26 @@ type Options struct {
 	// that is later. Default 2 s.
 	Bound time.Duration
 
-	// Slack is how far the store's clock may be from this machine's where a
-	// burial is compared with a start. Default 1 s; give more where the test
-	// sets a clock.
+	// Aftermath is how long a disturbance that is over still explains what
+	// happened: a run that began later had nothing to do with it. Default 10 s,
+	// which is more than any time to live by which somebody is buried.
+	Aftermath time.Duration
+
+	// Failover is what was lost with a server that another one took the place
+	// of. Nil when nothing was.
+	Failover *Failover
+
+	// Slack is how far the store's clock may be wrong: give it where the test
+	// sets that clock.
 	Slack time.Duration
 }
+
+func (o *Options) bound() time.Duration { return cmp.Or(o.Bound, 2*time.Second) }
+
+func (o *Options) aftermath() time.Duration { return cmp.Or(o.Aftermath, 10*time.Second) }
+
+// slack is how far the store's clock may be from this machine's.
+func (o *Options) slack() time.Duration { return cmp.Or(o.Slack, time.Second) }
 
 // Disturbance is something that a test did to a process, an engine, or, with
 // neither named, to all of them.
@@ -47,7 +62,7 @@ type Disturbance struct {
 	Process string // by the name in the history
 	Engine  int64  // or by the token
 	From    Instant
-	To      Instant // of freezing and deafness; 0 when it never ended
+	To      Instant // when that was over; 0 when it never was
 }
 
 // Deletion is a job that had ended and that a test deleted, with all that the
@@ -65,10 +80,11 @@ type Does string
 
 // The disturbances.
 const (
-	Kills   Does = "killed"             // the process ended at From, with all of its handlers
-	Freezes Does = "frozen"             // it stood still and went on later
-	CutsOff Does = "cut off"            // it could not reach the database
-	Deafens Does = "deaf to its signal" // its handlers did not heed their cancellation until To
+	Kills     Does = "killed"             // the process ended at From, with all of its handlers
+	Freezes   Does = "frozen"             // it stood still and went on later
+	CutsOff   Does = "cut off"            // it could not reach the database
+	FailsOver Does = "failed over"        // the server that knew of its claim was replaced by one that did not: see [Failover]
+	Deafens   Does = "deaf to its signal" // its handlers did not heed their cancellation until To
 )
 
 // hits reports whether the disturbance concerns a run.
@@ -78,11 +94,19 @@ func (d *Disturbance) hits(h *History, r *Run) bool {
 		d.Engine != 0 && d.Engine == r.Engine
 }
 
+// reaches reports whether a run may have suffered from the disturbance: one that
+// is over leaves its marks on those that began before, or soon after.
+func (d *Disturbance) reaches(h *History, r *Run, aftermath time.Duration) bool {
+	return d.hits(h, r) && (d.To == 0 || r.Start <= d.To.Add(aftermath))
+}
+
 // Compare holds the history of a test against the facts of its database. It
 // sorts both in place, and fills in the engines that runs do not name.
 func Compare(h *History, f *Facts, opt Options) *Report {
-	opt.Bound = cmp.Or(opt.Bound, 2*time.Second)
-	opt.Slack = cmp.Or(opt.Slack, time.Second)
+	if opt.Failover != nil {
+		return opt.Failover.compare(h, f, opt)
+	}
+	opt.Bound = opt.bound()
 	c := newChecker(h, f, opt)
 	others, known := split(h.Enqueues)
 	c.expect(others)

@@ -13,7 +13,7 @@ func TestARightHistoryIsClean(t *testing.T) {
 	w.opt.Drained = true
 	want := &Report{
 		Jobs: 12, Final: 12, Deleted: 2, Enqueues: 16, Runs: 19, OpenRuns: 1,
-		RolledBack: 1, UnknownCommitted: 1, UnknownAbsent: 1, Overlaps: 1,
+		RolledBack: 1, UnknownCommitted: 1, UnknownAbsent: 1, Overlaps: map[Does]int{Freezes: 1},
 		Reruns: map[string]int{ReasonRetry: 2, ReasonSnooze: 1, ReasonReturn: 1, ReasonCrash: 2, ReasonCutOff: 1},
 	}
 	got := Compare(&w.h, &w.f, w.opt)
@@ -109,12 +109,23 @@ func TestOptionsAllowWhatTheyName(t *testing.T) {
 			w.again("plain", "plain")
 			drop(w, "plain")
 		}},
+		{"a handler that a thawed process begins when its job has run elsewhere", func(w *world) {
+			for i := range w.h.Runs {
+				w.h.Runs[i].Pos = 0
+			}
+			thaw := find(w.opt.Disturbances, func(d *Disturbance) bool { return d.Does == Freezes }).To
+			w.run("frozen").Start, w.run("frozen").End = thaw.Add(time.Millisecond), thaw.Add(time.Second)
+		}},
 		{"a longer bound", func(w *world) {
 			w.run("frozen").End += Instant(time.Minute)
 			w.opt.Bound = 2 * time.Minute
 		}},
 		{"a clock that is off", func(w *world) {
 			w.f.Buried[3] = w.wall(w.at.Add(time.Minute))
+			w.opt.Slack = time.Hour
+		}},
+		{"an outcome that a clock dates behind the burial", func(w *world) {
+			w.job("ghost", Committed, StateAvailable).does(3, OK, OutcomeCompleted, true)
 			w.opt.Slack = time.Hour
 		}},
 		{"a handler that does not listen", func(w *world) {

@@ -100,7 +100,7 @@ func (c *checker) recorded(x *Execution, by *Claim) {
 	case by != nil && own && x.Engine != by.Engine:
 		c.report.broken(RuleClaim, x.Job, "entry %d was %s by engine %d, but claimed by engine %d", x.Pos, x.Outcome, x.Engine, by.Engine)
 	}
-	if end, buried := c.facts.Buried[x.Engine]; buried && own && x.Finished.After(end) {
+	if end, buried := c.facts.Buried[x.Engine]; buried && own && x.Finished.After(end.Add(c.opt.Slack)) {
 		c.report.broken(RuleBuried, x.Job, "entry %d was %s %v after the burial of engine %d", x.Pos, x.Outcome, x.Finished.Sub(end), x.Engine)
 	}
 	if x.Outcome == OutcomeLost && c.clean[x.Engine] {

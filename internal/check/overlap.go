@@ -39,13 +39,13 @@ func (c *checker) buried(r *Run, engine int64) (Instant, bool) {
 	if !ok {
 		return 0, false
 	}
-	return c.history.Processes[r.Process].instant(t).Add(c.opt.Slack), true
+	return c.history.Processes[r.Process].instant(t).Add(c.opt.slack()), true
 }
 
 // disturbed finds what happened to the process of a run before an instant.
 func (c *checker) disturbed(r *Run, before Instant) *Disturbance {
 	for i := range c.opt.Disturbances {
-		if d := &c.opt.Disturbances[i]; d.From <= before && d.hits(c.history, r) {
+		if d := &c.opt.Disturbances[i]; d.From <= before && d.reaches(c.history, r, c.opt.aftermath()) {
 			return d
 		}
 	}
@@ -131,9 +131,9 @@ func (c *checker) overlap(s *story, i, k int) {
 	if end <= b.Start || s.of[i] == s.of[k] {
 		return
 	}
-	why := c.unexplained(s, i, k, end)
+	does, why := c.unexplained(s, i, k, end)
 	if why == "" {
-		c.report.Overlaps++
+		c.report.excuse(does, 1)
 		return
 	}
 	c.report.Doubled++
@@ -141,36 +141,44 @@ func (c *checker) overlap(s *story, i, k int) {
 		s.entries[s.of[i]].Pos, c.process(a), s.entries[s.of[k]].Pos, c.process(b), why)
 }
 
-// unexplained says what is missing from the explanation of an overlap;
-// nothing when it is complete.
-func (c *checker) unexplained(s *story, i, k int, end Instant) string {
+// unexplained says what is missing from the explanation of an overlap; nothing
+// when it is complete, but what had been done to the process. That it could not
+// reach the database is the last to be believed.
+func (c *checker) unexplained(s *story, i, k int, end Instant) (does Does, why string) {
 	a, b := &s.runs[i], &s.runs[k]
 	x := s.done[s.of[i]]
 	if x == nil || x.Outcome != OutcomeLost && x.Outcome != OutcomeReturned {
-		return "its outcome does not free the job before it ends"
+		return "", "its outcome does not free the job before it ends"
 	}
 	t, buried := c.facts.Buried[a.Engine]
 	switch {
 	case !buried:
-		return "its engine was not buried"
-	case c.history.Processes[b.Process].instant(t) > b.Start.Add(c.opt.Slack):
-		return "its engine was buried only afterwards"
+		return "", "its engine was not buried"
+	case c.history.Processes[b.Process].instant(t) > b.Start.Add(c.opt.slack()):
+		return "", "its engine was buried only afterwards"
 	}
-	why := "nothing is known to have happened to its process"
+	why = "nothing is known to have happened to its process"
 	for n := range c.opt.Disturbances {
 		d := &c.opt.Disturbances[n]
-		if d.Does == Kills || d.From > b.Start || !d.hits(c.history, a) {
+		if d.Does == Kills || d.From > b.Start || !d.reaches(c.history, a, c.opt.aftermath()) {
 			continue
 		}
-		if end <= d.allows(b.Start, c.opt.Bound) || s.jobs[0].Kept && end < forever {
-			return ""
-		}
-		why = "its process was " + string(d.Does) + ", but it went on for longer than the bound"
-		if end == forever {
+		switch {
+		case end <= d.allows(b.Start, c.opt.Bound) || s.jobs[0].Kept && end < forever:
+			if d.Does != CutsOff {
+				return d.Does, ""
+			}
+			does = d.Does
+		case end == forever:
 			why = "it never ended, and its process is not known to have died"
+		default:
+			why = "its process was " + string(d.Does) + ", but it went on for longer than the bound"
 		}
 	}
-	return why
+	if does != "" {
+		why = ""
+	}
+	return does, why
 }
 
 // allows is until when a disturbed run may go on after a second one started.

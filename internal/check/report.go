@@ -46,12 +46,15 @@ const (
 	RuleOverlap Rule = "overlap" // two runs of a job overlap only as far as a disturbance explains
 )
 
+// RuleKept is the rule on servers that take each other's place.
+const RuleKept Rule = "kept" // after a failover there is nothing that was not there before
+
 // Rules lists every rule.
 var Rules = []Rule{
 	RuleCommitted, RuleRolledBack, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
 	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence,
-	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap,
+	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap, RuleKept,
 }
 
 // Violation is one thing that is wrong. Job is 0 when it concerns no job.
@@ -98,8 +101,17 @@ type Report struct {
 
 	Lost     int            // committed jobs that are nowhere
 	Doubled  int            // violations that mean work was done or recorded twice
-	Overlaps int            // pairs of runs that overlapped and are explained
+	Overlaps map[Does]int   // pairs of runs that overlapped and are explained, by what had been done to the first one's process
 	Reruns   map[string]int // explained second runs, by reason
+	Undone   Undone         // by a failover, and excused
+}
+
+// excuse notes overlaps that are explained.
+func (r *Report) excuse(does Does, n int) {
+	if r.Overlaps == nil {
+		r.Overlaps = map[Does]int{}
+	}
+	r.Overlaps[does] += n
 }
 
 // Shown is how many violations of one rule a report spells out.
@@ -134,10 +146,14 @@ func (r *Report) String() string {
 	if r.Deleted > 0 {
 		deleted = fmt.Sprintf(", %d deleted", r.Deleted)
 	}
+	undone := ""
+	if r.Undone != (Undone{}) {
+		undone = fmt.Sprintf("; undone by the failover: %d jobs, %d claims, %d outcomes, %d runs", r.Undone.Jobs, r.Undone.Claims, r.Undone.Outcomes, r.Undone.Runs)
+	}
 	return fmt.Sprintf("%d jobs (%d final%s), %d runs (%d open), lost %d, doubled %d, violations %d; "+
-		"commits rolled back %d, unknown %d (%d committed); reruns %v, overlaps explained %d, records torn %d",
+		"commits rolled back %d, unknown %d (%d committed); reruns %v, overlaps explained %v, records torn %d%s",
 		r.Jobs, r.Final, deleted, r.Runs, r.OpenRuns, r.Lost, r.Doubled, wrong,
-		r.RolledBack, r.UnknownCommitted+r.UnknownAbsent, r.UnknownCommitted, r.Reruns, r.Overlaps, r.Torn)
+		r.RolledBack, r.UnknownCommitted+r.UnknownAbsent, r.UnknownCommitted, r.Reruns, r.Overlaps, r.Torn, undone)
 }
 
 // broken notes a violation.

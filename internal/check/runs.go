@@ -39,13 +39,15 @@ func (c *checker) process(r *Run) string { return c.history.Processes[r.Process]
 // assign finds the entry of each run. A handler that could not know its
 // position is matched by its attempt, from the last run backward: an entry
 // whose outcome is what the handler said comes first, then one whose outcome
-// does not exclude it, then any.
+// does not exclude it, then any. The order of runs is that of entries among those
+// of one engine only: one that was frozen just before a handler began may have it
+// begin when the job has run elsewhere.
 func (c *checker) assign(s *story) {
 	s.of = s.of[:0]
 	for range s.runs {
 		s.of = append(s.of, -1)
 	}
-	bound := len(s.entries)
+	bound := map[int64]int{} // by engine; 0 where the run does not tell
 	for i := len(s.runs) - 1; i >= 0; i-- {
 		r := &s.runs[i]
 		if r.Pos != 0 {
@@ -55,14 +57,17 @@ func (c *checker) assign(s *story) {
 			}
 			continue
 		}
+		if _, told := bound[r.Engine]; !told {
+			bound[r.Engine] = len(s.entries)
+		}
 		best, how := -1, 0
-		for k := bound - 1; k >= 0 && how < 4; k-- {
+		for k := bound[r.Engine] - 1; k >= 0 && how < 4; k-- {
 			if q := c.suits(s, k, r); q > how {
 				best, how = k, q
 			}
 		}
 		if best >= 0 {
-			s.of[i], bound = best, best
+			s.of[i], bound[r.Engine] = best, best
 		}
 	}
 }

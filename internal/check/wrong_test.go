@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// wrong holds, for each rule, histories that only this rule finds wrong.
-var wrong = []struct {
+// fault is something wrong with a world, and the only rule that finds it.
+type fault struct {
 	rule  Rule
 	name  string
 	spoil func(w *world)
-}{
+}
+
+// wrong holds, for each rule, histories that only this rule finds wrong.
+var wrong = []fault{
 	{RuleCommitted, "a committed job is gone", func(w *world) {
 		w.forget("ready")
 	}},
@@ -294,6 +297,21 @@ var wrong = []struct {
 	{RuleOverlap, "a process that is not known to have died", func(w *world) {
 		w.opt.Disturbances[0].Does = CutsOff
 	}},
+	{RuleOverlap, "an outage that was over long before", func(w *world) {
+		w.opt.Disturbances = append(w.opt.Disturbances[:1],
+			Disturbance{Does: CutsOff, To: w.run("frozen").Start.Add(-11 * time.Second)},
+			Disturbance{Does: Kills, Engine: 3, From: w.run("frozen").Start - 1}) // for the loss
+		w.opt.Bound = time.Hour
+	}},
+	{RuleLoss, "a loss long behind what happened to its process", func(w *world) {
+		r := w.run("frozen")
+		r.End = r.Start + 1
+		for i := range w.opt.Disturbances {
+			if d := &w.opt.Disturbances[i]; d.Does == Freezes {
+				d.From, d.To = 1, w.run("frozen").Start.Add(-11*time.Second)
+			}
+		}
+	}},
 	{RuleOverlap, "a kept handler that never ends", func(w *world) {
 		w.row("frozen").Kept = true
 		r := w.run("frozen")
@@ -302,6 +320,7 @@ var wrong = []struct {
 	{RuleOverlap, "a stale start after the rerun", func(w *world) {
 		r := w.run("frozen")
 		r.Start, r.End = w.at.Add(time.Minute), w.at.Add(2*time.Minute)
+		w.opt.Disturbances[1].To = r.Start
 	}},
 }
 
@@ -318,24 +337,31 @@ func TestEachRuleFindsWhatIsWrong(t *testing.T) {
 	tested := map[Rule]bool{}
 	for _, c := range wrong {
 		tested[c.rule] = true
-		t.Run(string(c.rule)+"/"+c.name, func(t *testing.T) {
-			w := idleWorld()
-			c.spoil(w)
-			got := Compare(&w.h, &w.f, w.opt)
-			for _, v := range got.Violations {
-				t.Log(v)
-			}
-			if rules := slices.Collect(maps.Keys(got.Broken)); len(rules) != 1 || rules[0] != c.rule {
-				t.Errorf("found by %q, want only %q", rules, c.rule)
-			}
-			if got.Err() == nil {
-				t.Error("the report has no error")
-			}
-		})
+		c.isFound(t, idleWorld())
+	}
+	for _, c := range afterFailover {
+		tested[c.rule] = true
+		c.isFound(t, failedOver())
 	}
 	for _, rule := range Rules {
 		if !tested[rule] {
 			t.Errorf("nothing wrong is tested for rule %q", rule)
 		}
 	}
+}
+
+func (c *fault) isFound(t *testing.T, w *world) {
+	t.Run(string(c.rule)+"/"+c.name, func(t *testing.T) {
+		c.spoil(w)
+		got := Compare(&w.h, &w.f, w.opt)
+		for _, v := range got.Violations {
+			t.Log(v)
+		}
+		if rules := slices.Collect(maps.Keys(got.Broken)); len(rules) != 1 || rules[0] != c.rule {
+			t.Errorf("found by %q, want only %q", rules, c.rule)
+		}
+		if got.Err() == nil {
+			t.Error("the report has no error")
+		}
+	})
 }
