@@ -12,8 +12,14 @@ import (
 type Analyst interface {
 	// Analyze tells what waits, what runs, and how attempts went lately, all
 	// of one moment. It costs what waits, what runs and what ended in the
-	// minute; a long history costs nothing.
+	// minute; a long history costs nothing. [ErrInvalid] when the filter asks
+	// for another span.
 	Analyze(ctx context.Context, f AnalyticsFilter) (Analytics, error)
+
+	// AnalyzeKinds tells how the attempts of each kind went lately, sorted by kind;
+	// a kind of which none ended is left out. It costs what ended in the minute.
+	// [ErrInvalid] when the filter asks for another span.
+	AnalyzeKinds(ctx context.Context, f AnalyticsFilter) ([]KindAnalytics, error)
 
 	// DueBy groups the jobs that are queued by what one of their fields says:
 	// the largest groups first, then by value, at most limit of them; 0 means
@@ -33,6 +39,22 @@ type AnalyticsFilter struct {
 	// claimed is claimed now, whatever this says. A store may have to read its
 	// whole history for an instant that is long past.
 	At time.Time
+
+	// Span is how much of the time before that is looked at to tell how attempts
+	// went; 0 is a minute. The more they are, the shorter a time tells as much.
+	Span time.Duration
+}
+
+// MaxSpan is the longest time that is looked at to tell how attempts went, and what
+// is looked at by default.
+const MaxSpan = time.Minute
+
+// Check reports what is wrong with the filter, or nil.
+func (f AnalyticsFilter) Check() error {
+	if f.Span < 0 || f.Span > MaxSpan {
+		return Invalid("span", "%v is not between 0 and %v", f.Span, MaxSpan)
+	}
+	return nil
 }
 
 // Analytics are the figures of a moment.
@@ -44,11 +66,21 @@ type Analytics struct {
 	Running   int64 `json:"running"`   // claimed by engines that live, whether begun or not
 	Zombies   int64 `json:"zombies"`   // claimed by engines that do not: 0 in health
 
-	// Ended is how many attempts ended in the last minute: throughput per
-	// minute. Like all that follows it is about attempts that ran; what was
-	// handed back, cancelled or expired before it began is none, and of one
-	// that was lost with its engine nobody knows when it ended.
-	Ended     int64   `json:"ended"`
+	AttemptFigures
+}
+
+// KindAnalytics are the figures of a kind.
+type KindAnalytics struct {
+	Kind string `json:"kind"`
+	AttemptFigures
+}
+
+// AttemptFigures tell how attempts went that ended in the last minute, or the time
+// that was asked for. They are about attempts that ran; what was handed back,
+// cancelled or expired before it began is none, and of one that was lost with its
+// engine nobody knows when it ended.
+type AttemptFigures struct {
+	Ended     int64   `json:"ended"` // how many
 	PerSecond float64 `json:"per_second"`
 
 	Latency   Spread `json:"latency"`   // from the time that an attempt was due to its start

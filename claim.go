@@ -55,10 +55,13 @@ type Sight struct {
 type Nonce int64
 
 // ClaimRequest asks for work. Engine, Serial and Nonce make it known again
-// when the answer is lost: an engine numbers its requests from 1.
+// when the answer is lost: an engine numbers its requests from 1. Low is the
+// promise of [Beat], as of the moment of the request: a store may use it to
+// look at less between two beats, and 0 promises nothing.
 type ClaimRequest struct {
 	Engine Token
 	Serial int64
+	Low    int64
 	Nonce  Nonce
 	Lane   LaneID
 	Max    int

@@ -140,19 +140,33 @@ func (c class) has(err error) (is bool) {
 	return c.is(err)
 }
 
-// innermost is the type of the error that everything else was wrapped around.
-func innermost(err error) string {
-	for {
-		next := unwrap(err)
-		if next == nil {
-			return strings.TrimPrefix(reflect.TypeOf(err).String(), "*")
+// as finds an error of a type in another one, which runs methods of that: a nil
+// pointer in an error, say, has them, and they panic. Then nothing is found.
+func as[E error](err error) (found E, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
 		}
-		err = next
-	}
+	}()
+	return errors.AsType[E](err)
 }
 
-// unwrap goes one step in; of several errors joined it follows the first.
-func unwrap(err error) error {
+// innermost is the type of the error that everything else was wrapped around.
+func innermost(err error) string {
+	for next := unwrap(err); next != nil; next = unwrap(err) {
+		err = next
+	}
+	return strings.TrimPrefix(reflect.TypeOf(err).String(), "*")
+}
+
+// unwrap goes one step in; of several errors joined it follows the first. There
+// is nothing in one whose method panics.
+func unwrap(err error) (inside error) {
+	defer func() {
+		if recover() != nil {
+			inside = nil
+		}
+	}()
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
 			if e != nil {
@@ -167,6 +181,9 @@ func unwrap(err error) error {
 // describe is an error as it is stored.
 func describe(err error, stack string) *Failure {
 	f := &Failure{Message: message(err), Stack: stack}
+	if p, ok := as[*PanicError](err); ok && p != nil && stack == "" {
+		f.Stack = p.Stack
+	}
 	list := Classes(err)
 	if f.Class = list[0]; len(list) > 1 {
 		f.Classes = list

@@ -29,6 +29,30 @@ type touchyError struct{}
 
 func (*touchyError) Error() string { panic("do not touch") }
 
+// fragileError is one whose methods panic while there is nothing in it, as a nil
+// pointer's do that was returned as an error.
+type fragileError struct{ cause error }
+
+func (e *fragileError) Error() string { return "fragile: " + e.cause.Error() }
+func (e *fragileError) Unwrap() error { return e.cause }
+
+func TestAnErrorThatCannotBeAskedIsAFailureLikeAnyOther(t *testing.T) {
+	none := (*fragileError)(nil)
+	for _, err := range []error{none, fmt.Errorf("a: %w", none), errors.Join(io.EOF, none), &PanicError{Value: none}} {
+		if end := (Ending{}); AsEnding(err, &end) {
+			t.Errorf("%#v wants to end as %+v", err, end)
+		}
+		x := Conclude(&Entry{Job: Job{Attempt: 1}}, Ending{Outcome: OutcomeFailed, Err: err}, time.Now(), 0)
+		if x.Final || x.Error == nil || x.Error.Message == "" {
+			t.Errorf("%#v makes %+v", err, x)
+		}
+	}
+	var end Ending
+	if err := errors.Join(Snooze(time.Hour), none); !AsEnding(err, &end) || end.Snooze != time.Hour {
+		t.Errorf("what was asked for before is %+v", end)
+	}
+}
+
 func TestErrorsAreNamedByWhatWasDeclaredAndByWhatIsInside(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -53,6 +77,9 @@ func TestErrorsAreNamedByWhatWasDeclaredAndByWhatIsInside(t *testing.T) {
 		{&fs.PathError{Path: "A", Err: io.EOF}, "path path of a"},
 		{&fs.PathError{Path: "b", Err: errInk}, "stationery path"},
 		{&touchyError{}, "stint.touchyError"},
+		{(*fragileError)(nil), "stint.fragileError"},
+		{fmt.Errorf("a: %w", errors.Join(errPaper, (*fragileError)(nil))), "no_paper stationery"},
+		{&PanicError{Value: (*fragileError)(nil)}, "panic stint.fragileError"},
 	} {
 		got := Classes(c.err)
 		if strings.Join(got, " ") != c.want {

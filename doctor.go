@@ -61,7 +61,8 @@ type Adviser interface {
 // Examination says what to look at.
 type Examination struct {
 	// Deep also checks what takes as long as the data is large: an SQLite
-	// file page by page.
+	// file page by page. Without it, a schema that was as it should be within
+	// the minute before is not compared again.
 	Deep bool
 
 	// Bounded are kinds which need no time-out of their own, since each of their

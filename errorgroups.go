@@ -3,6 +3,7 @@ package stint
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -55,6 +56,9 @@ type ErrorGroup struct {
 	Last     time.Time `json:"last"`
 	Message  string    `json:"message,omitempty"` // of the last, at most 1,000 characters
 	Job      ID        `json:"job"`               // of the last
+
+	// IDs are all of its jobs, the newest first, for who does something to them.
+	IDs []ID `json:"-"`
 }
 
 // FailedAttempt is one that failed or was lost.
@@ -92,7 +96,9 @@ func GroupErrors(attempts []FailedAttempt, more bool) ErrorReport {
 	}
 	r := ErrorReport{Groups: []ErrorGroup{}, Attempts: len(attempts), CutOff: more}
 	for _, g := range groups {
-		g.Jobs = len(g.jobs)
+		g.IDs = slices.Sorted(maps.Keys(g.jobs))
+		slices.Reverse(g.IDs)
+		g.Jobs = len(g.IDs)
 		r.Groups = append(r.Groups, g.ErrorGroup)
 	}
 	slices.SortFunc(r.Groups, func(a, b ErrorGroup) int {

@@ -64,7 +64,17 @@ func TestThePlaceOfAPanicIsTheFunctionThatPanicked(t *testing.T) {
 
 func FuzzPlaceOf(f *testing.F) {
 	f.Add("panic(1)\n\tx.go:1\nmain.f()\n\t/a/b.go:2 +0x1")
-	f.Fuzz(func(t *testing.T, stack string) { stint.PlaceOf(stack) })
+	f.Add("panic(1)\n\tx.go:1\nruntime.x(...)\n\ty.go:1\nmain.(*T).f(0x1)\n\t/a b/c.go:2 +0x1")
+	f.Fuzz(func(t *testing.T, stack string) {
+		place := stint.PlaceOf(stack)
+		if place == "" {
+			return
+		}
+		i := strings.LastIndex(place, " (")
+		if i < 0 || strings.Contains(place, "\n") || !strings.Contains(place[i:], ".go:") || len(place) > len(stack) {
+			t.Errorf("the place of %q is %q", stack, place)
+		}
+	})
 }
 
 func TestErrorsAreGroupedByClassPlaceAndKind(t *testing.T) {
@@ -79,10 +89,10 @@ func TestErrorsAreGroupedByClassPlaceAndKind(t *testing.T) {
 		{Job: 5, Kind: "k", Class: "panic", Message: "m", Ended: at(7)},
 	}
 	want := stint.ErrorReport{Attempts: 6, CutOff: true, Groups: []stint.ErrorGroup{
-		{Class: "timeout", Kind: "k", Attempts: 3, Jobs: 2, First: at(3), Last: at(9), Message: "newest", Job: 9},
-		{Class: "panic", Kind: "k", Attempts: 1, Jobs: 1, First: at(7), Last: at(7), Message: "m", Job: 5},
-		{Class: "panic", Place: "main.f (b.go:2)", Kind: "k", Attempts: 1, Jobs: 1, First: at(6), Last: at(6), Message: "m", Job: 6},
-		{Class: "timeout", Kind: "other", Attempts: 1, Jobs: 1, First: at(5), Last: at(5), Message: "m", Job: 8},
+		{Class: "timeout", Kind: "k", Attempts: 3, Jobs: 2, First: at(3), Last: at(9), Message: "newest", Job: 9, IDs: []stint.ID{9, 7}},
+		{Class: "panic", Kind: "k", Attempts: 1, Jobs: 1, First: at(7), Last: at(7), Message: "m", Job: 5, IDs: []stint.ID{5}},
+		{Class: "panic", Place: "main.f (b.go:2)", Kind: "k", Attempts: 1, Jobs: 1, First: at(6), Last: at(6), Message: "m", Job: 6, IDs: []stint.ID{6}},
+		{Class: "timeout", Kind: "other", Attempts: 1, Jobs: 1, First: at(5), Last: at(5), Message: "m", Job: 8, IDs: []stint.ID{8}},
 	}}
 	for range 2 {
 		if diff := cmp.Diff(want, stint.GroupErrors(all, true)); diff != "" {

@@ -118,11 +118,11 @@ func Cancel(why string) error { return &cancelError{why} }
 // AsEnding reports whether an error is a handler's wish for another ending
 // than failure ([Snooze], [Cancel]), and if so which.
 func AsEnding(err error, end *Ending) bool {
-	if s, ok := errors.AsType[*snoozeError](err); ok {
+	if s, ok := as[*snoozeError](err); ok {
 		*end = Ending{Outcome: OutcomeSnoozed, Snooze: s.wait, Result: end.Result}
 		return true
 	}
-	if c, ok := errors.AsType[*cancelError](err); ok {
+	if c, ok := as[*cancelError](err); ok {
 		*end = Ending{Outcome: OutcomeCancelled, Note: c.why, Result: end.Result}
 		return true
 	}

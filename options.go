@@ -35,7 +35,8 @@ func Priority(p int) Option { return func(j *NewJob) { j.Priority = p } }
 func Retry(p retry.Policy) Option { return func(j *NewJob) { j.Retry = p } }
 
 // Timeout bounds each attempt: after it the handler's context is cancelled
-// with [ErrTimeout].
+// with [ErrTimeout]. Nobody can end a handler that takes no notice: it keeps its
+// slot, and when that lasts the engine tells of it ([EventTrouble]).
 func Timeout(d time.Duration) Option { return func(j *NewJob) { j.Timeout = d } }
 
 // StartBy is the instant of the store's clock by which the job is to begin. Each

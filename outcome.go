@@ -67,5 +67,5 @@ type Ending struct {
 	Part    Part            // the lane's part to go back to, for returned
 	Suspect int             // the suspicion that the entry is under from now on, for returned and lost
 	Note    string          // the reason that people read, where the outcome alone does not say it
-	Stack   string          // where a panic happened
+	Stack   string          // where a panic happened, if Err does not tell
 }

@@ -28,6 +28,14 @@ type Pauser interface {
 	Queues(ctx context.Context) ([]QueueInfo, error)
 }
 
+// PauseTeller tells why queues are paused, for pages that may not count every job
+// for that.
+type PauseTeller interface {
+	// Pauses lists the paused queues by name, without counts. It costs as little
+	// as [Pauser.Paused].
+	Pauses(ctx context.Context) ([]QueueInfo, error)
+}
+
 // QueueInfo is a queue as people see it.
 type QueueInfo struct {
 	Name   string          `json:"queue"`

@@ -25,6 +25,11 @@ type Statistician interface {
 	// first. All of it is of one moment. [ErrInvalid] when the filter asks for
 	// other spans.
 	Stats(ctx context.Context, f StatsFilter) ([]Stats, error)
+
+	// Unsummed counts the attempts that are not in the sums yet, up to so many.
+	// Statistics that are not settled read them all, at some microseconds each; who
+	// asks often, and can do without what ended last, finds out here whether to.
+	Unsummed(ctx context.Context, most int) (int, error)
 }
 
 // StatsFilter says which attempts are meant: those that fit all of its fields. A
@@ -45,6 +50,10 @@ type StatsFilter struct {
 	// last two days only ([MinutesKept]): those that are older are left out, also
 	// where the hours that they are in are told.
 	Every time.Duration
+
+	// Settled leaves out what is not in the sums yet: what ended in the last
+	// minutes. So it costs the same however much does.
+	Settled bool
 }
 
 // MinutesKept is for how long a minute is told by itself, counted back from the

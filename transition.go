@@ -123,11 +123,12 @@ func (s *Successor) retry(d *retry.Decision) {
 
 // failureOf tells a policy about an attempt in plain data.
 func failureOf(e *Entry, end Ending, now time.Time, chance float64) retry.Failure {
+	_, final := as[*noRetryError](end.Err)
 	f := retry.Failure{
 		Charged: e.Attempt,
 		Classes: Classes(end.Err),
 		Lost:    end.Outcome == OutcomeLost,
-		NoRetry: errors.As(end.Err, new(*noRetryError)),
+		NoRetry: final,
 		Due:     e.Due,
 		Created: e.Created,
 		Now:     now,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
@@ -108,13 +109,36 @@ var analyticsTests = []test{
 		}
 		for _, f := range []stint.AnalyticsFilter{
 			{}, {Queue: "p"}, {Kind: "a"}, {Tag: "x"}, {Queue: "q", Kind: "b"}, {Queue: "nobody's"}, {At: time.Now().Add(-time.Minute)}, {At: time.Now().Add(-time.Hour)},
+			{Span: time.Minute}, {Span: 7 * time.Second}, {Span: time.Second, Kind: "a", At: time.Now().Add(-time.Minute)},
 		} {
+			span := cmp.Or(f.Span, time.Minute)
 			got := t.analyze(f)
 			want := got
-			want.Ended, want.Latency, want.Execution = b.lately(got.At, f.Queue, f.Kind, f.Tag)
-			want.PerSecond = float64(want.Ended) / 60
+			want.AttemptFigures = b.lately(got.At, span, f.Queue, f.Kind, f.Tag)
 			if diff := gocmp.Diff(want, got); diff != "" {
 				t.Errorf("%+v (-worked out +said):\n%s", f, diff)
+			}
+			var kinds []stint.KindAnalytics
+			for _, kind := range []string{"a", "b"} {
+				if figures := b.lately(got.At, span, f.Queue, kind, f.Tag); figures.Ended > 0 && (f.Kind == "" || f.Kind == kind) {
+					kinds = append(kinds, stint.KindAnalytics{Kind: kind, AttemptFigures: figures})
+				}
+			}
+			f.At = got.At
+			said, err := t.analyst().AnalyzeKinds(t.ctx, f)
+			t.must(err)
+			if diff := gocmp.Diff(kinds, said, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the kinds of %+v (-worked out +said):\n%s", f, diff)
+			}
+		}
+	}},
+	{"Only up to a minute is looked at", func(t *T) {
+		for _, span := range []time.Duration{-1, time.Minute + 1, time.Hour} {
+			f := stint.AnalyticsFilter{Span: span}
+			_, all := t.analyst().Analyze(t.ctx, f)
+			_, kinds := t.analyst().AnalyzeKinds(t.ctx, f)
+			if !errors.Is(all, stint.ErrInvalid) || !errors.Is(kinds, stint.ErrInvalid) {
+				t.Errorf("a span of %v gives %v, and for kinds %v", span, all, kinds)
 			}
 		}
 	}},

@@ -136,19 +136,19 @@ func (b *book) stats(f stint.StatsFilter) []stint.Stats {
 	return list
 }
 
-// lately works out how the attempts of the minute before an instant went.
-func (b *book) lately(at time.Time, queue, kind, tag string) (ended int64, latency, execution stint.Spread) {
+// lately works out how the attempts of the time before an instant went.
+func (b *book) lately(at time.Time, span time.Duration, queue, kind, tag string) stint.AttemptFigures {
 	b.t.Helper()
 	var waited, took []time.Duration
 	for _, x := range b.there() {
-		in := x.Finished.After(at.Add(-time.Minute)) && !x.Finished.After(at)
+		in := x.Finished.After(at.Add(-span)) && !x.Finished.After(at)
 		fits := (queue == "" || x.entry.Queue == queue) && (kind == "" || x.entry.Kind == kind) && (tag == "" || slices.Contains(x.entry.Tags, tag))
 		if in && fits && x.ran {
 			waited = append(waited, max(0, x.Started.Sub(x.entry.Ready)))
 			took = append(took, x.Finished.Sub(x.Started))
 		}
 	}
-	return int64(len(took)), spread(waited), spread(took)
+	return stint.AttemptFigures{Ended: int64(len(took)), PerSecond: float64(len(took)) / span.Seconds(), Latency: spread(waited), Execution: spread(took)}
 }
 
 // spread finds percentiles by counting for each duration how many do not exceed

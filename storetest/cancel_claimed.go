@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,6 +34,37 @@ var cancelClaimedTests = []test{
 		}
 		t.ended(ids...)
 	}},
+	{"Of many that are handed out at once only the cancelled are told apart", func(t *T) {
+		ids := t.enqueue(jobs(30, "k")...)
+		w := t.join("k")
+		first := w.Claim(lane(stint.DefaultQueue), 1)[0]
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, first)
+		t.cancels(map[stint.ID]stint.Cancellation{ids[7]: stint.CancelledNow, first.ID: stint.CancelledNow}, "")
+		got := w.Claim(lane(stint.DefaultQueue), 30)
+		if len(got) != 30 {
+			t.Errorf("%d were claimed, want 30", len(got))
+		}
+		for _, e := range got {
+			if e.Cancelled != (e.ID == ids[7] || e.ID == first.ID) {
+				t.Errorf("job %d was handed out as cancelled: %v", e.ID, e.Cancelled)
+			}
+		}
+	}},
+	{"Each of several that are cancelled keeps its own reason", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		for i, id := range ids {
+			t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, fmt.Sprint("reason ", i))
+		}
+		w := t.join("k")
+		got := w.ClaimAll()
+		slices.Reverse(got)
+		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, got...)
+		for i, id := range ids {
+			if info := t.info(id); info.State != stint.Cancelled || info.Reason != fmt.Sprint("reason ", i) {
+				t.Errorf("job %d is %s, since %q", id, info.State, info.Reason)
+			}
+		}
+	}},
 	{"A later entry of a job is handed out as cancelled too", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
@@ -60,6 +92,23 @@ var cancelClaimedTests = []test{
 			t.Errorf("job %d came back", e.ID)
 		}
 		t.ended(ids[0])
+	}},
+	{"What runs behind attempts that were recorded is asked to stop, and no other follows", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		for range 3 {
+			e := w.One()
+			if e.ID != id || e.Cancelled {
+				t.Fatalf("claimed job %d, cancelled: %v", e.ID, e.Cancelled)
+			}
+			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, e)
+		}
+		e := w.One()
+		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelAsked}, "enough")
+		t.stopping([]stint.ID{id}, id)
+		w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, e)
+		t.state(id, stint.Cancelled)
+		t.ended(id)
 	}},
 	{"How the handler ends decides what becomes of a running job", cancelRunning},
 	{"A flush that is repeated after the job was cancelled brings nothing back", func(t *T) {

@@ -113,6 +113,55 @@ var lateTests = []test{
 			t.Errorf("claimed %v, want %v", got, want)
 		}
 	}},
+	{"What is late in two lanes, and what is fresh beside it, is claimed in its own", func(t *T) {
+		if t.SingleWriter {
+			t.Skip("commits come in the order of the log")
+		}
+		in := func(queue string) stint.NewJob { return job("k", stint.Queue(queue)) }
+		tx := t.begin()
+		want := map[string][]stint.ID{"a": t.enqueueIn(tx, in("a")), "b": t.enqueueIn(tx, in("b"))}
+		w := t.join("k")
+		got := map[string][]stint.ID{}
+		for round := range 4 {
+			if round == 3 {
+				t.must(tx.Commit())
+			}
+			for _, queue := range []string{"b", "a"} {
+				want[queue] = append(want[queue], t.enqueue(in(queue))...)
+			}
+			t.look(stint.KnownLanes{}) // which shows no lane twice, though it has both
+			for _, queue := range []string{"a", "b"} {
+				got[queue] = append(got[queue], jobIDs(w.Claim(lane(queue), 10))...)
+			}
+		}
+		for queue, ids := range want {
+			slices.Sort(ids)
+			slices.Sort(got[queue])
+			if !slices.Equal(got[queue], ids) {
+				t.Errorf("of the queue %s were claimed %v, want each of %v once", queue, got[queue], ids)
+			}
+		}
+	}},
+	{"What is appended behind a claim that was full, by a transaction that it saw open, is claimed once", func(t *T) {
+		if t.SingleWriter {
+			t.Skip("commits come in the order of the log")
+		}
+		before := t.begin() // what is in progress up to the frontier is pending; this one is, the other one is not
+		want := t.enqueueIn(before, jobs(1, "k")...)
+		want = append(want, t.enqueue(jobs(4, "k")...)...)
+		tx := t.begin()
+		want = append(want, t.enqueueIn(tx, jobs(3, "k")...)...)
+		w := t.join("k")
+		got := jobIDs(w.Claim(lane(stint.DefaultQueue), 3)) // its frontier is among the four
+		t.must(tx.Commit())
+		got = append(got, jobIDs(w.ClaimAll())...)
+		t.must(before.Commit())
+		got = append(got, jobIDs(w.ClaimAll())...)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("claimed %v, want each of %v once", got, want)
+		}
+	}},
 }
 
 // playLate runs transactions in a lane of their own, each with steps-1

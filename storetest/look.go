@@ -32,6 +32,19 @@ var lookTests = []test{
 			}
 		}
 	}},
+	{"A transaction that ends and brought a lane nothing does not make it look as if it had work", func(t *T) {
+		if t.SingleWriter {
+			t.Skip("commits come in the order of the log")
+		}
+		tx := t.begin()
+		t.enqueueIn(tx, job("k", stint.Queue("other")))
+		t.enqueue(job("k", stint.Queue("mine")))
+		t.join("k").ClaimAll()
+		t.must(tx.Commit())
+		if got := t.look(stint.KnownLanes{}); len(got) != 1 || got[lane("other")].Kind != "k" {
+			t.Errorf("the look saw %v, want the lane of other", got)
+		}
+	}},
 	{"A look writes nothing", func(t *T) {
 		t.enqueue(jobs(5, "k")...)
 		before := t.ledger()

@@ -47,6 +47,7 @@ func (m *model) EngineMetrics(context.Context) ([]stint.Metrics, error) {
 type modelAttempt struct {
 	stint.Stats
 	id           stint.ID
+	pos          stint.Position
 	ended        time.Time
 	took, waited time.Duration
 	ran          bool
@@ -60,7 +61,7 @@ func (d *database) attempts(is func(*row) bool) []modelAttempt {
 		if x == nil || x.Slot == 0 && x.Outcome != stint.OutcomeLost && !d.is("counts what did not begin") {
 			continue
 		}
-		a := modelAttempt{id: r.id, ended: x.finished, took: x.finished.Sub(x.started), ran: x.Slot > 0}
+		a := modelAttempt{id: r.id, pos: r.entry.Pos, ended: x.finished, took: x.finished.Sub(x.started), ran: x.Slot > 0}
 		a.Kind, a.Queue, a.Outcome = r.entry.Kind, r.entry.Queue, x.Outcome
 		ready := r.entry.Ready
 		if d.is("measures from the enqueue") {
@@ -80,7 +81,21 @@ func (m *model) SumUp(context.Context) (bool, error) {
 	if m.is("sums up twice") {
 		m.gone = append(m.gone, m.attempts(func(*row) bool { return true })...)
 	}
+	for _, a := range m.attempts(func(*row) bool { return true }) {
+		m.summed[a.pos] = true
+	}
 	return false, nil
+}
+
+func (m *model) Unsummed(_ context.Context, most int) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.attempts(func(*row) bool { return true }) {
+		if !m.summed[a.pos] && (n < most || m.is("counts on")) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 func (m *model) Stats(_ context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
@@ -103,6 +118,9 @@ func (m *model) Stats(_ context.Context, f stint.StatsFilter) ([]stint.Stats, er
 	var list []stint.Stats
 	for _, a := range append(m.attempts(func(*row) bool { return true }), m.gone...) {
 		if f.Kind != "" && a.Kind != f.Kind || f.Queue != "" && a.Queue != f.Queue || a.ended.Before(from) || !to.IsZero() && !a.ended.Before(to) {
+			continue
+		}
+		if f.Settled && !m.summed[a.pos] && !slices.ContainsFunc(m.gone, func(g modelAttempt) bool { return g.pos == a.pos }) && !m.is("takes everything for settled") {
 			continue
 		}
 		row := a.Stats
@@ -147,6 +165,13 @@ func (d *database) chosen(f stint.AnalyticsFilter, queue, kind string, tags []st
 func (m *model) Analyze(_ context.Context, f stint.AnalyticsFilter) (stint.Analytics, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := f.Check(); err != nil && !m.is("takes any span for its statistics") {
+		return stint.Analytics{}, err
+	}
+	f.Span = cmp.Or(f.Span, stint.MaxSpan)
+	if m.is("takes a minute for any span") {
+		f.Span = stint.MaxSpan
+	}
 	a := stint.Analytics{At: f.At}
 	if a.At.IsZero() {
 		a.At = time.Now()
@@ -173,16 +198,58 @@ func (m *model) Analyze(_ context.Context, f stint.AnalyticsFilter) (stint.Analy
 			}
 		}
 	}
+	a.AttemptFigures = m.lately(a.At, f)
+	return a, nil
+}
+
+// lately tells how the attempts went that ended in the time before an instant.
+func (d *database) lately(at time.Time, f stint.AnalyticsFilter) stint.AttemptFigures {
 	var took, waited []time.Duration
-	for _, x := range m.attempts(func(*row) bool { return true }) {
-		in := x.ended.After(a.At.Add(-time.Minute)) && !x.ended.After(a.At) || m.is("takes all time for a minute")
-		if in && x.ran && m.chosen(f, x.Queue, x.Kind, m.jobRow(x.id).job.Tags) {
+	for _, x := range d.attempts(func(*row) bool { return true }) {
+		in := x.ended.After(at.Add(-f.Span)) && !x.ended.After(at) || d.is("takes all time for a minute")
+		if in && x.ran && d.chosen(f, x.Queue, x.Kind, d.jobRow(x.id).job.Tags) {
 			took, waited = append(took, x.took), append(waited, x.waited)
 		}
 	}
-	a.Ended, a.PerSecond = int64(len(took)), float64(len(took))/60
-	a.Latency, a.Execution = m.spread(waited), m.spread(took)
-	return a, nil
+	return stint.AttemptFigures{Ended: int64(len(took)), PerSecond: float64(len(took)) / f.Span.Seconds(), Latency: d.spread(waited), Execution: d.spread(took)}
+}
+
+func (m *model) AnalyzeKinds(_ context.Context, f stint.AnalyticsFilter) ([]stint.KindAnalytics, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := f.Check(); err != nil && !m.is("takes any span for kinds") {
+		return nil, err
+	}
+	at := f.At
+	if at.IsZero() {
+		at = time.Now()
+	}
+	f.Span = cmp.Or(f.Span, stint.MaxSpan)
+	var all []stint.KindAnalytics
+	for _, kind := range m.kindsOf(f) {
+		if f.Kind = kind; m.is("tells of kinds as of all") {
+			f.Kind = ""
+		}
+		if figures := m.lately(at, f); figures.Ended > 0 || m.is("tells of kinds that did nothing") {
+			all = append(all, stint.KindAnalytics{Kind: kind, AttemptFigures: figures})
+		}
+	}
+	return all, nil
+}
+
+// kindsOf are the kinds that attempts ever were of, and a filter may mean.
+func (d *database) kindsOf(f stint.AnalyticsFilter) []string {
+	kinds := map[string]bool{}
+	for _, x := range d.attempts(func(*row) bool { return true }) {
+		if f.Kind == "" || f.Kind == x.Kind || d.is("analyzes kinds beside the one") {
+			kinds[x.Kind] = true
+		}
+	}
+	list := slices.Sorted(maps.Keys(kinds))
+	if d.is("tells of kinds in any order") {
+		slices.Reverse(list)
+	}
+	return list
 }
 
 func (d *database) spread(all []time.Duration) (s stint.Spread) {

@@ -70,7 +70,8 @@ type database struct {
 	bells     map[int]func()
 	metrics   []stint.Metrics // the newest last
 	gone      []modelAttempt  // of jobs that were deleted
-	changes   []stint.Change  // the newest last
+	summed    map[stint.Position]bool
+	changes   []stint.Change // the newest last
 }
 
 // row is one of four things: a job, an entry, a wait or a key. It is invisible
@@ -123,6 +124,7 @@ func (d *database) reset() {
 	d.lows = map[stint.Token]int64{}
 	d.numbers = map[stint.LaneID]int64{}
 	d.metrics, d.gone, d.changes = nil, nil, nil
+	d.summed = map[stint.Position]bool{}
 	d.bells = map[int]func(){}
 }
 

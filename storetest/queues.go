@@ -114,6 +114,14 @@ var pauseTests = []test{
 		if !slices.Equal(names, want) {
 			t.Errorf("the queues are %q, want %q", names, want)
 		}
+		if teller, ok := t.pauser().(stint.PauseTeller); ok {
+			pauses, err := teller.Pauses(t.ctx)
+			t.must(err)
+			paused := slices.DeleteFunc(queues, func(q stint.QueueInfo) bool { return q.Paused.IsZero() })
+			if diff := cmp.Diff(paused, pauses, cmpopts.IgnoreFields(stint.QueueInfo{}, "Counts")); diff != "" {
+				t.Errorf("the pauses (-among all queues +alone):\n%s", diff)
+			}
+		}
 		none := cmpopts.IgnoreMapEntries(func(_ stint.State, n int64) bool { return n == 0 })
 		for name, want := range map[string]map[stint.State]int64{
 			"available": {stint.Available: 2}, "scheduled": {stint.Scheduled: 2}, "running": {stint.Running: 1}, "nobody has heard of it": {},

@@ -112,6 +112,17 @@ var rosterTests = []test{
 		w.Complete(b...)
 		t.holds(w, 1)
 	}},
+	{"Held knows what is unfinished also of entries that stand far apart", func(t *T) {
+		for range 4 {
+			t.enqueue(append(jobs(1, "k"), jobs(9, "k", stint.Queue("between"))...)...)
+		}
+		w := t.join("k")
+		got := w.Claim(lane(stint.DefaultQueue), 4)
+		w.Complete(got[1], got[2])
+		t.holds(w, 0, []stint.Position{got[0].Pos, got[3].Pos})
+		w.Complete(got[0], got[3])
+		t.holds(w, 0)
+	}},
 	{"Held begins at the serial number asked for", func(t *T) {
 		t.enqueue(jobs(4, "k")...)
 		w := t.join("k")

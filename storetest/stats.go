@@ -237,4 +237,29 @@ func (t *T) sums(b *book, f stint.StatsFilter) {
 	if diff := cmp.Diff(b.stats(f), got, utc, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("%+v (-worked out +said):\n%s", f, diff)
 	}
+	t.sharesSums(f, got)
+}
+
+// sharesSums makes sure that what is in the sums and what is not make up all that a
+// filter without bounds tells.
+func (t *T) sharesSums(f stint.StatsFilter, all []stint.Stats) {
+	t.Helper()
+	if f.Every == time.Minute || f != (stint.StatsFilter{Every: f.Every}) {
+		return
+	}
+	f.Settled = true
+	some, err := t.statistician().Stats(t.ctx, f)
+	t.must(err)
+	missing := 0
+	for _, s := range all {
+		missing += int(s.Attempts)
+	}
+	for _, s := range some {
+		missing -= int(s.Attempts)
+	}
+	for _, most := range []int{missing + 1000, missing, max(missing-1, 0), 0} {
+		if n, err := t.statistician().Unsummed(t.ctx, most); err != nil || n != min(most, missing) {
+			t.Fatalf("%d attempts are not in the sums, of which it counts, up to %d, %d, error %v", missing, most, n, err)
+		}
+	}
 }

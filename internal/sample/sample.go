@@ -1,10 +1,12 @@
 // Package sample keeps what is dear to find out: it is looked at in the background
-// while somebody wants it, and so seldom that looking takes at most a hundredth of
-// the time.
+// while somebody wants it, and so seldom that looking takes at most half a
+// hundredth of the time.
 package sample
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -33,10 +35,18 @@ func (s Seen[T]) Known() bool { return !s.At.IsZero() && s.Err == nil }
 const (
 	leastAge   = 2 * time.Second        // of what is known, before it is looked for anew
 	costShare  = 100                    // looking takes one part of this many
+	sharers    = 2                      // a sample has half of that: a page shows several
 	oldAge     = 15 * time.Second       // of what one rather waits for
 	firstLook  = 150 * time.Millisecond // how long one waits
 	longestSee = time.Minute            // a look that takes longer is given up
 )
+
+// Pause is how long to wait behind a look that took so long, when n share the
+// hundredth of the time that looking may take: each has the same part of it, so one
+// that is dear makes no other wait.
+func Pause(took time.Duration, n int) time.Duration {
+	return max(leastAge, time.Duration(n)*costShare*took)
+}
 
 // New returns a sample of what a function finds out. It is not called by two at
 // once.
@@ -44,17 +54,23 @@ func New[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
 	return &Sample[T]{take: take}
 }
 
+type hurriedKey struct{}
+
+// Hurried is a context for those who come again soon: with it, [Sample.Get] does
+// not wait.
+func Hurried(ctx context.Context) context.Context { return context.WithValue(ctx, hurriedKey{}, true) }
+
 // Get returns what is known, and sees to it that it does not grow old. Only while
 // nothing is known, or nothing but what is old and soon looked at again, does it
 // wait, and not for long.
 func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	s.mu.Lock()
-	if s.ready == nil && time.Since(s.last.At) >= max(leastAge, costShare*s.took) {
+	if s.ready == nil && time.Since(s.last.At) >= Pause(s.took, sharers) {
 		s.ready = make(chan struct{})
 		go s.look(context.WithoutCancel(ctx))
 	}
 	ready, age := s.ready, time.Since(s.last.At)
-	wait := ready != nil && (s.last.At.IsZero() || age > oldAge && s.took < firstLook)
+	wait := ready != nil && ctx.Value(hurriedKey{}) == nil && (s.last.At.IsZero() || age > oldAge && s.took < firstLook)
 	s.mu.Unlock()
 	if wait {
 		select {
@@ -68,11 +84,22 @@ func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	return s.last
 }
 
+// try takes a look. A panic is an error like any other: nobody else would recover
+// it, and it must not end the program.
+func (s *Sample[T]) try(ctx context.Context) (value T, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("a panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return s.take(ctx)
+}
+
 func (s *Sample[T]) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, longestSee)
 	defer cancel()
 	began := time.Now()
-	value, err := s.take(ctx)
+	value, err := s.try(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {

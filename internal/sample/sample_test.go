@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func counter(takes time.Duration) (*Sample[int], *int) {
 	}), &looks
 }
 
-func TestLookingTakesAHundredthOfTheTimeHoweverOftenOneAsks(t *testing.T) {
+func TestLookingTakesHalfAHundredthOfTheTimeHoweverOftenOneAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, looks := counter(time.Second)
 		for range 10_000 { // 1000 seconds
@@ -27,7 +28,7 @@ func TestLookingTakesAHundredthOfTheTimeHoweverOftenOneAsks(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if *looks < 9 || *looks > 11 {
+		if *looks < 4 || *looks > 6 {
 			t.Errorf("in 1000 seconds it was looked at %d times, for a second each", *looks)
 		}
 	})
@@ -65,6 +66,29 @@ func TestTheFirstLookIsNotWaitedForLong(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
+	})
+}
+
+func TestWhoIsInAHurryWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, looks := counter(time.Second)
+		asked := time.Now()
+		if got := s.Get(Hurried(t.Context())); got.Known() || time.Since(asked) > 0 {
+			t.Errorf("after %v it was told %+v", time.Since(asked), got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := s.Get(Hurried(t.Context())); got.Value != 1 || *looks != 1 {
+			t.Errorf("it was told %+v of %d looks", got, *looks)
+		}
+	})
+}
+
+func TestALookThatPanicsIsOneThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(func(context.Context) (int, error) { panic("odd") })
+		if got := s.Get(t.Context()); got.Known() || got.Err == nil || !strings.Contains(got.Err.Error(), "a panic: odd") {
+			t.Errorf("it was told %+v", got)
+		}
 	})
 }
 

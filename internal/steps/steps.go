@@ -59,6 +59,10 @@ func Read(files fs.FS) ([]Step, error) {
 	return steps, nil
 }
 
+// Later are steps behind those that are part of the program, for tests that run
+// a program of tomorrow. They are set before anything is opened.
+var Later []Step
+
 // Must is Read of files that are part of the program.
 func Must(files fs.FS) []Step {
 	steps, err := Read(files)

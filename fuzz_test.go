@@ -1,0 +1,211 @@
+package stint_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
+)
+
+// What parsers of this package read is written so that it is read again as the
+// same, and what they refuse names what is wrong.
+
+func FuzzParseMissed(f *testing.F) {
+	for _, text := range []string{"one", "none", "all", "all:1", "all:1000", "all:1001", "all:0", "all:-1", "all:+7", "all:007", "", "ALL:1", "all:99999999999999999999"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := stint.ParseMissed(text)
+		if err != nil {
+			refused(t, text, err, "missed")
+			return
+		}
+		if again, err := stint.ParseMissed(m.String()); again != m || err != nil {
+			t.Errorf("%q is %s, which is read as %v: %v", text, m, again, err)
+		}
+		if m.Check() != nil || m.Most() < 1 || m.Most() > stint.MaxMissed {
+			t.Errorf("%q lets %d run: %v", text, m.Most(), m.Check())
+		}
+	})
+}
+
+func FuzzRetention(f *testing.F) {
+	for _, s := range [][2]string{
+		{"*", "5d"}, {"completed", "forever"}, {"mail:failed", "1h30m"}, {"a:b:*", "1s"}, {":*", "1h"}, {"*:*", "1h"}, {"mail:", "1h"}, {"running", "1h"},
+		{"*", "999ms"}, {"*", "-1h"}, {"*", "292y"}, {"*", "106751d23h47m16s854ms775us807ns"}, {"\x00:*", "1h"}, {"completed:completed", "1w"},
+	} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		var r, again stint.Retention
+		if r.Set(name, text) != nil {
+			return
+		}
+		if err := r.Check(); err != nil {
+			t.Errorf("%q = %q is taken, and refused later: %v", name, text, err)
+		}
+		for _, line := range r.Lines() {
+			if err := again.Set(line.Name, line.Text); err != nil || line.Name != name {
+				t.Errorf("%q = %q is written as %q = %q: %v", name, text, line.Name, line.Text, err)
+			}
+		}
+		if !reflect.DeepEqual(r, again) {
+			t.Errorf("%q = %q is %+v, and read again %+v", name, text, r, again)
+		}
+	})
+}
+
+func FuzzOutcomes(f *testing.F) {
+	for _, text := range []string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired", "unknown", "Lost"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var o stint.Outcome
+		if err := o.UnmarshalText([]byte(text)); err != nil {
+			refused(t, text, err, "outcome")
+		} else if o.String() != text {
+			t.Errorf("%q is read as %s", text, o)
+		}
+	})
+}
+
+// What a store keeps of a schedule may be written by another version or by hand.
+func FuzzStoredSchedules(f *testing.F) {
+	for _, job := range []string{
+		`{"kind":"k","args":{},"queue":"q"}`, `{"kind":"k","args":{"a":1e400},"queue":"q"}`, `{}`, `null`, `[]`, `{"kind":"k","timeout":"5s","start_within":"1h","tags":["b","a"]}`,
+		`{"kind":"k","retry":"fixed:2:10s","max_losses":0}`, `{"kind":"k","retry":{"policy":"none"}}`, `{"kind":"k","timeout":"-1s"}`, `{"kind":"k","args":null,"metadata":{"x":"\u0000"}}`,
+		`{"kind":"k","priority":101}`, `{"kind":"\ud800"}`, `{"kind":"k","max_losses":-1}`,
+	} {
+		f.Add("0 9 * * 1", "one", job)
+	}
+	f.Add("every 5m", "all:3", `{"kind":"k"}`)
+	f.Add("@", "some", `{"kind":"k"}`)
+	f.Fuzz(func(t *testing.T, recurrence, missed, job string) {
+		var s stint.ScheduleInfo
+		texts := stint.ScheduleTexts{Recurrence: recurrence, Missed: missed, Job: json.RawMessage(job)}
+		s.Read(texts)
+		if !reflect.DeepEqual(s.Stored, texts) {
+			t.Fatalf("what was stored became %+v", s.Stored)
+		}
+		_, unread := cron.Parse(recurrence)
+		if unread != nil && s.Problem == nil {
+			t.Fatalf("the recurrence %q is no problem", recurrence)
+		}
+		if s.Problem != nil {
+			return
+		}
+		written, err := s.Schedule.Texts()
+		if err != nil {
+			t.Fatalf("%q is read and cannot be written: %v", job, err)
+		}
+		var again stint.ScheduleInfo
+		if again.Read(written); again.Problem != nil {
+			t.Fatalf("%q is written as %s, which cannot be read: %v", job, written.Job, again.Problem)
+		}
+		if twice, err := again.Schedule.Texts(); err != nil || !bytes.Equal(twice.Job, written.Job) || twice.Recurrence != written.Recurrence || twice.Missed != written.Missed {
+			t.Fatalf("%q is written as %s, and then as %s: %v", job, written.Job, twice.Job, err)
+		}
+	})
+}
+
+// Strict arguments are those that the decoder of the standard library takes,
+// without what it would pass over.
+func FuzzDecodeStrict(f *testing.F) {
+	for _, raw := range []string{`{"name":"soup","price":3}`, `{"nmae":"soup"}`, `{"price":-1}`, `{"price":"3"}`, `{"price":1.5}`, `{} {}`, `{}]`, ``, `null`, `[]`, `{"NAME":"x"}`, `{"name":"\ud800"}`, `{"name":1}x`} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := stint.DecodeStrict[dish](raw)
+		var want dish
+		var any map[string]json.RawMessage
+		plain := json.Unmarshal(raw, &want)
+		if err == nil {
+			if plain != nil || got != want {
+				t.Errorf("%q is %+v; the library has %+v, %v", raw, got, want, plain)
+			}
+			return
+		}
+		var invalid *stint.InvalidError
+		if !errors.As(err, &invalid) || invalid.Field != "args" && !strings.HasPrefix(invalid.Field, "args.") {
+			t.Errorf("%q is refused by %v, which names no field", raw, err)
+		}
+		if plain == nil && want.Check() == nil && json.Unmarshal(raw, &any) == nil {
+			for name := range any {
+				if !strings.EqualFold(name, "name") && !strings.EqualFold(name, "price") {
+					return
+				}
+			}
+			t.Errorf("%q is refused though nothing is wrong: %v", raw, err)
+		}
+	})
+}
+
+// Arguments count as the same when they are the same value, and as others
+// otherwise.
+func FuzzFingerprints(f *testing.F) {
+	for _, s := range [][2]string{
+		{`{"a":1,"b":2}`, `{ "b": 2, "a": 1 }`}, {`"\u0041"`, `"A"`}, {`1`, `1.0`}, {`[1,2]`, `[2,1]`}, {`9007199254740993`, `9007199254740992`}, {`{"a":null}`, `{}`},
+		{`"<"`, `"\u003c"`}, {`"\u2028"`, "\"\u2028\""}, {`{"a":1,"a":2}`, `{"a":2}`}, {`""`, `null`}, {`{}`, ``},
+	} {
+		f.Add([]byte(s[0]), []byte(s[1]))
+	}
+	value := func(raw []byte) (v any, ok bool) {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if d.Decode(&v) != nil {
+			return nil, false
+		}
+		_, err := d.Token()
+		return v, err == io.EOF
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		x, isX := value(a)
+		y, isY := value(b)
+		if !isX || !isY {
+			return // which is refused before
+		}
+		same := stint.NewJob{Kind: "k", Args: a}.Fingerprint() == stint.NewJob{Kind: "k", Args: b}.Fingerprint()
+		if same != reflect.DeepEqual(x, y) {
+			t.Errorf("%q and %q count as the same: %v", a, b, same)
+		}
+		if (stint.NewJob{Kind: "l", Args: a}).Fingerprint() == (stint.NewJob{Kind: "k", Args: a}).Fingerprint() {
+			t.Errorf("%q counts as the same for every kind", a)
+		}
+	})
+}
+
+// A field of analytics is checked by its name alone, before any store sees it.
+func FuzzFields(f *testing.F) {
+	for _, text := range []string{"queue", "args.customer", "metadata.a.b", "args.", "args", "x.y", ".", "args..", "args.\x00", "metadata.ü", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		in, keys := stint.Field(text).Path()
+		if in != "" && in+"."+strings.Join(keys, ".") != text {
+			t.Errorf("%q is in %s at %q", text, in, keys)
+		}
+		if err := stint.Field(text).Check(); err != nil {
+			refused(t, text, err, "field")
+		} else if in != "" && (len(keys) == 0 || keys[0] == "") {
+			t.Errorf("%q is taken and leads nowhere", text)
+		}
+	})
+}
+
+// refused makes sure that an error names the field and is bounded.
+func refused(t *testing.T, text string, err error, field string) {
+	t.Helper()
+	var invalid *stint.InvalidError
+	if !errors.As(err, &invalid) || invalid.Field != field {
+		t.Errorf("%q is refused by %v, which does not name %s", text, err, field)
+	}
+	if len(err.Error()) > 4*len(text)+1000 {
+		t.Errorf("%q is refused by %d bytes", text, len(err.Error()))
+	}
+}
