@@ -25,7 +25,7 @@ const buryBatch = 5000
 // to be open: that is nearly always all, and soon done however long the engine
 // lived. But the bound is what the engine believed, and after a failover that
 // lost outcomes it believed too much. So its older claims are read as well,
-// behind that, by this call or by [Store.Sweep].
+// behind that: the newest of them by this call, and the rest by [Store.Sweep].
 func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
 	var (
 		buried int
@@ -45,7 +45,7 @@ func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.En
 		return 0, fmt.Errorf("bury engine %d: %w", b.Engine, err)
 	}
 	// Should this fail, the burial stands, and somebody sweeps up behind it.
-	n, _ := s.sweep(ctx, d, judge)
+	n, _, _ := s.sweep(ctx, d, judge)
 	return buried + n, nil
 }
 
@@ -92,50 +92,65 @@ func (s *Store) conclude(ctx context.Context, tx pgx.Tx, d deceased, from, to in
 	return len(left), nil
 }
 
-// sweepClaims bounds how many claims one step of a sweep reads.
-const sweepClaims = 5000
+const (
+	// sweepClaims is how many claims one step of a sweep reads.
+	sweepClaims = 100
 
-// sweep concludes what is left of a buried engine below its bound, in steps.
-// An engine that is gone gets no new claims, so there is no hurry and no lock.
-func (s *Store) sweep(ctx context.Context, d deceased, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
-	total := 0
-	for to := d.low; to > 0; to -= sweepClaims {
-		n := 0
-		err := s.transactWork(ctx, func(tx pgx.Tx) (err error) {
-			n, err = s.conclude(ctx, tx, d, max(0, to-sweepClaims), to, judge)
+	// sweepTime is after how long a sweep leaves the rest to the next one.
+	sweepTime = 10 * time.Second
+)
+
+// sweep concludes what is left of a buried engine in its newest claims below its
+// bound, and lowers that: so nobody reads a claim again. It reports whether there
+// are older ones. An engine that is gone gets no new claims, so there is no hurry;
+// what somebody else is at is left to him.
+func (s *Store) sweep(ctx context.Context, d deceased, judge func(e *stint.Entry, begun bool) stint.Execution) (n int, more bool, err error) {
+	err = s.transactWork(ctx, func(tx pgx.Tx) error {
+		var from int64
+		err := tx.QueryRow(ctx, s.sql.in(`
+			select h.low, coalesce((select c.serial from stint.claims c where c.engine = h.token and c.serial < h.low
+			                        order by c.engine desc, c.serial desc offset $2 limit 1), 0)
+			from stint.engine_history h where h.token = $1 and not h.swept for update skip locked`), d.engine, sweepClaims-1).Scan(&d.low, &from)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		} else if err != nil {
 			return err
-		})
-		if err != nil {
-			return total, err
 		}
-		total += n
-	}
-	_, err := s.work().Exec(ctx, s.sql.in(`update stint.engine_history set swept = true where token = $1`), d.engine)
-	return total, translate(err)
+		if n, err = s.conclude(ctx, tx, d, from, d.low, judge); err != nil {
+			return err
+		}
+		more = from > 0
+		_, err = tx.Exec(ctx, s.sql.in(`update stint.engine_history set low = $2, swept = $2::bigint = 0 where token = $1`), d.engine, from)
+		return err
+	})
+	return n, more, err
 }
 
 var _ stint.Sweeper = (*Store)(nil)
 
-// Sweep implements [stint.Sweeper].
+// Sweep implements [stint.Sweeper]. It takes some seconds at most, and goes on
+// where the one before ended: an engine may have made millions of claims.
 func (s *Store) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+	began := time.Now()
 	rows, err := s.work().Query(ctx, s.sql.in(`
-		select h.token, h.low from stint.engine_history h
+		select h.token from stint.engine_history h
 		where not h.swept and h.ended < clock_timestamp() - interval '10 s' order by h.ended limit 10`))
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", translate(err))
 	}
-	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d deceased, err error) {
-		return d, row.Scan(&d.engine, &d.low)
-	})
+	left, err := pgx.CollectRows(rows, pgx.RowTo[stint.Token])
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", translate(err))
 	}
 	total := 0
-	for _, d := range left {
-		n, err := s.sweep(ctx, d, judge)
-		total += n
-		if err != nil {
-			return total, fmt.Errorf("sweep what engine %d left: %w", d.engine, err)
+	for _, engine := range left {
+		for more := true; more && time.Since(began) < sweepTime; {
+			n := 0
+			n, more, err = s.sweep(ctx, deceased{engine: engine}, judge)
+			total += n
+			if err != nil {
+				return total, fmt.Errorf("sweep what engine %d left: %w", engine, err)
+			}
 		}
 	}
 	return total, nil
@@ -148,9 +163,11 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (decease
 	if err := lockEngine(ctx, tx, b.Engine); err != nil {
 		return d, err
 	}
+	// A beat that is still to come was written before the clock was put back. When
+	// that was, only whoever watched it can tell.
 	fresh := false
 	err := tx.QueryRow(ctx, s.sql.in(`
-		select b.beat > clock_timestamp() - $2 * interval '1 microsecond', b.low, b.running
+		select b.beat between clock_timestamp() - $2 * interval '1 microsecond' and clock_timestamp(), b.low, b.running
 		from stint.beats b where b.token = $1 for update`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &d.low, &d.running)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, stint.ErrBuried
@@ -174,7 +191,7 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (decease
 	batch.Queue(s.sql.in(`
 		update stint.leases l set engine = null, acquired = null, renewed = null, expires = null
 		where l.name in (select o.name from stint.leases o where o.engine = $1 for update skip locked)`), b.Engine)
-	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2, low = $3 where token = $1`), b.Engine, b.Why, d.low)
+	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2, low = $3, swept = $3::bigint = 0 where token = $1`), b.Engine, b.Why, d.low)
 	return d, tx.SendBatch(ctx, batch).Close()
 }
 

@@ -54,3 +54,33 @@ func TestAJobThatIsCancelledBeforeItsOutcomeCommitsIsTidiedUp(t *testing.T) {
 		})
 	}
 }
+
+// A marker that is committed while an outcome is being written, which is not final
+// and saw none, stays until somebody ends the job by it.
+func TestAMarkerThatComesWhileAnOutcomeIsWrittenStays(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	id := b.enqueue(1)[0]
+	w := b.join()
+	x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour})
+	other := begin(t, s) // in the way of the outcome, so that there is a moment in the middle of its writing
+	_, err := other.Exec(t.Context(), `
+		insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final) values ($1, 1, 1, now(), now(), 1, 1, 4, false)`, x.Pos)
+	must(t, err)
+	wrote := make(chan error, 1)
+	go func() { _, err := w.TryFinish(t.Context(), x); wrote <- err }()
+	blocked(t, s)
+	if got, err := s.Cancel(t.Context(), []stint.ID{id}, "why"); err != nil || got[id] != stint.CancelAsked {
+		t.Errorf("the answer is %v, error %v, want %q", got, err, stint.CancelAsked)
+	}
+	must(t, other.Rollback(t.Context()))
+	must(t, <-wrote)
+	_, err = s.Promote(t.Context(), time.Time{}, 10)
+	must(t, err)
+	if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Cancelled || job.Reason != "why" {
+		t.Errorf("people see %+v, error %v", job, err)
+	}
+	if l, err := s.Audit(t.Context()); err != nil || len(l.Waiting) != 0 {
+		t.Errorf("%d jobs wait still, error %v", len(l.Waiting), err)
+	}
+}

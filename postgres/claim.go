@@ -60,7 +60,7 @@ func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight
 }
 
 const (
-	claimSQL = `select n, positions from stint.claim($1, $2, $3, $4, $5, $6, $7)`
+	claimSQL = `select n, positions from stint.claim($1, $2, $3, $4, $5, $6, $7, $8)`
 
 	// takenSQL flushes the claim to the disk and reads what it took.
 	takenSQL = `select ` + entryColumns + ` from stint.fetch(stint.barrier($1, $2))`
@@ -100,7 +100,7 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 		return claim, err
 	}
 	explicit := s.explicit.Load()
-	p.transaction(explicit, s.sql.claim, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)), int8s(int64(req.Lane)),
+	p.transaction(explicit, s.sql.claim, int8s(int64(req.Engine)), int8s(req.Serial), int8s(req.Low), int8s(int64(req.Nonce)), int8s(int64(req.Lane)),
 		int4s(int32(min(max(0, req.Max), math.MaxInt32))), bools(req.Wait), bools(req.Settle))
 	p.SendPipelineSync()
 	p.transaction(explicit, s.sql.taken, int8s(int64(req.Engine)), int8s(req.Serial))

@@ -28,6 +28,9 @@ func TestConformance(t *testing.T) {
 		if os.Getenv("STINT_PG_MAJORS") != "" {
 			places["serializable"] = place{template: installed, isolation: "serializable"}
 		}
+		if os.Getenv("STINT_PG_POOLED") != "" && pooler != nil {
+			places = map[string]place{"pooled": {template: installed, through: pooler(t, server)}}
+		}
 		for name, p := range places {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -37,13 +40,18 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// pooler starts one before a server and says how databases are reached by way
+// of it; nil where there is none.
+var pooler func(t *testing.T, server *pgtest.Server) func(url string) string
+
 // place is a kind of database to run the suite on.
 type place struct {
 	template  *pgtest.Template
 	config    Config
-	isolation string // the default of its sessions
-	std       bool   // callers' transactions are those of database/sql
-	hasty     bool   // the sums follow the clock at once
+	isolation string                  // the default of its sessions
+	std       bool                    // callers' transactions are those of database/sql
+	hasty     bool                    // the sums follow the clock at once
+	through   func(url string) string // the address by way of a pooler; may be nil
 }
 
 // hasten lets the sums keep up with a test, but where the doctor would see it.
@@ -59,6 +67,9 @@ func (p place) harness(server *pgtest.Server) storetest.Harness {
 			url := p.template.On(t, server)
 			if p.isolation != "" {
 				must(t, setDefault(t.Context(), url, "default_transaction_isolation", p.isolation))
+			}
+			if p.through != nil {
+				url = p.through(url)
 			}
 			s := openStore(t, url, p.config)
 			p.hasten(t, s)

@@ -28,10 +28,12 @@
 // # Sessions
 //
 // The store works on any pgx pool, also through a pooler in transaction mode:
-// it keeps no session state (give the pool default_query_exec_mode=exec behind
-// a pooler that does not follow prepared statements). Where a role or database
-// defaults to another isolation than read committed, every transaction says so
-// itself. Listening has a connection of its own.
+// it keeps no session state. Where it opens connections itself and finds a
+// pooler, it prepares no statements; a pool that is given to [New] must do so
+// itself there, by default_query_exec_mode=cache_describe. Listening has a
+// connection of its own, and where that is never rung, engines poll: see
+// docs/poolers.md. Where a role or database defaults to another isolation than
+// read committed, every transaction says so itself.
 //
 // How durable a commit is remains the server's matter: where synchronous_commit
 // is off, a crash of the server may hand out work again that runs.

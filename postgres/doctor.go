@@ -51,6 +51,7 @@ type examination struct {
 	sees    bool      // all that other sessions do
 	standby bool      // the server only repeats what another one does
 	until   time.Time // when the whole look ends
+	recent  bool      // a schema that was sound a moment ago need not be compared again
 	stuck   []string  // who was found to wait for a lock
 	signs   stint.Signs
 }
@@ -84,12 +85,13 @@ var questions = []question{
 }
 
 // Examine implements [stint.Examiner].
-func (s *Store) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, error) {
-	return s.examine(ctx, usual)
+func (s *Store) Examine(ctx context.Context, e stint.Examination) (stint.Signs, error) {
+	x := &examination{Store: s, normal: usual, recent: !e.Deep}
+	return x.run(ctx)
 }
 
-func (s *Store) examine(ctx context.Context, n norms) (stint.Signs, error) {
-	x := &examination{Store: s, normal: n}
+// run asks all questions.
+func (x *examination) run(ctx context.Context) (stint.Signs, error) {
 	x.hurry(ctx)
 	asked := false // for the version
 	var info stint.SchemaInfo

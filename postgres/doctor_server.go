@@ -51,7 +51,7 @@ func (x *examination) server(ctx context.Context, tx pgx.Tx) error {
 		x.find(stint.Finding{Severity: stint.SeverityNote, Code: "limited_view", Subject: "role " + x.role,
 			Problem: "it does not see what other roles' sessions do, since when and with which statement", Remedy: "grant pg_monitor to " + pgx.Identifier{x.role}.Sanitize()})
 	}
-	if pid := tx.Conn().PgConn().PID(); pid != 0 && int32(pid) != backend {
+	if isPooled(tx.Conn(), backend) {
 		x.find(stint.Finding{Severity: stint.SeverityNote, Code: "pooler", Subject: "the connection",
 			Problem: "something stands between this program and the server; engines' sessions keep the time-outs of that",
 			Remedy:  "have engines connect to the server itself, or see that the pooler's sessions end when a client is gone"})

@@ -55,7 +55,7 @@ var ailments = []ailment{
 	{"statement_timeout", shorter(5 * time.Second), stint.SeverityWarning, "statement_timeout_short",
 		"%s ms: engines set their own, but lists, deletions in bulk and migrations are cut off", "%s"},
 	{"lock_timeout", shorter(time.Second), stint.SeverityWarning, "lock_timeout_short",
-		"%s ms: a claim or a burial that has to wait for another is refused instead", "%s"},
+		"%s ms: engines set their own, but who changes jobs, or enqueues under a key, beside somebody else is refused instead of waiting", "%s"},
 	{"idle_in_transaction_session_timeout", shorter(time.Second), stint.SeverityWarning, "idle_in_transaction_timeout_short",
 		"%s ms: a program that pauses for so long within a transaction in which it enqueues loses its session", "%s"},
 	{"transaction_timeout", shorter(5 * time.Second), stint.SeverityWarning, "transaction_timeout_short",

@@ -27,7 +27,7 @@ var hasty = norms{
 // found are the findings of a code.
 func found(t testing.TB, s *Store, n norms, code string) []stint.Finding {
 	t.Helper()
-	signs, err := s.examine(t.Context(), n)
+	signs, err := (&examination{Store: s, normal: n}).run(t.Context())
 	must(t, err)
 	return slices.DeleteFunc(signs.Findings, func(f stint.Finding) bool { return f.Code != code })
 }
@@ -426,6 +426,31 @@ func TestTheHeadOfAQueueForALockIsNamed(t *testing.T) {
 	}
 }
 
+// A schema is compared as often as it is not what it should be, and else once a minute.
+func TestASchemaThatWasSoundIsNotComparedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	s := verified(t)
+	missing := func(deep bool) bool {
+		signs, err := s.Examine(t.Context(), stint.Examination{Deep: deep})
+		must(t, err)
+		return slices.ContainsFunc(signs.Findings, func(f stint.Finding) bool { return f.Code == "schema_missing_object" })
+	}
+	if missing(false) {
+		t.Fatal("something is missing at once")
+	}
+	exec(t, s, `drop index stint.executions_long`)
+	for i, c := range []struct{ deep, missing bool }{{false, false}, {true, true}, {false, true}} {
+		if got := missing(c.deep); got != c.missing {
+			t.Errorf("look %d: something is missing: %v", i+1, got)
+		}
+	}
+	definition := wanted()["index executions_long"].Definition
+	must(t, execMany(t.Context(), connect(t, s), strings.Replace(definition, " ON ", " ON "+s.schema+".", 1)))
+	if missing(false) {
+		t.Error("it is said to be missing when it is there again")
+	}
+}
+
 // examined is a store with other norms.
 type examined struct {
 	*Store
@@ -433,7 +458,7 @@ type examined struct {
 }
 
 func (e examined) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, error) {
-	return e.examine(ctx, e.n)
+	return (&examination{Store: e.Store, normal: e.n}).run(ctx)
 }
 
 // A transaction that nobody goes on with is worth a word long before one that

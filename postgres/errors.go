@@ -35,6 +35,8 @@ func translate(err error) error {
 		return fmt.Errorf("%w: %w", stint.ErrDuplicate, err)
 	case pg.Code == "ST020":
 		return fmt.Errorf("%w: %w", stint.ErrNotHeld, err)
+	case pg.Code == "26000", pg.Code == "42P05":
+		return explainPooled(err)
 	case pg.Code == "42501":
 		return fmt.Errorf("the role of this connection has not the right (postgres.Roles and stint migrate roles give each role its own): %w", err)
 	case pg.Code == "42P01", pg.Code == "3F000", pg.Code == "42883":
@@ -42,6 +44,8 @@ func translate(err error) error {
 	case pg.ConstraintName == "entries_start_by":
 		// In the same words as SQLite: the server's would show the whole row.
 		return stint.Invalid("start by", "the job is due only after that")
+	case pg.Code == "2200H":
+		return fmt.Errorf("the numbers of a sequence are used up: %w", err) // which is of no value's making
 	case strings.HasPrefix(pg.Code, "22"), strings.HasPrefix(pg.Code, "54"):
 		// Data exceptions and program limits: the same value will be refused
 		// each time.

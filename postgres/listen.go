@@ -14,8 +14,14 @@ import (
 const keepAlive = 15 * time.Second
 
 // Listen implements [stint.Listener] on a connection of its own, which shows
-// as "stint listen" in pg_stat_activity.
+// as "stint listen" in pg_stat_activity. Where a pooler swallows notifications it
+// says so, and tries again once a minute.
 func (s *Store) Listen(ctx context.Context, ring func()) error {
+	select {
+	case <-time.After(time.Until(time.Unix(0, s.deaf.Load()))):
+	case <-ctx.Done():
+		return nil
+	}
 	// A server that is down may swallow what is sent to it, and then nothing
 	// else says that nobody listens.
 	limit, cancel := context.WithTimeout(ctx, s.keepAlive)
@@ -25,6 +31,12 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 		return listenError(ctx, err)
 	}
 	defer hangUp(ctx, conn)
+	if err := s.ownsSession(limit, conn); err != nil {
+		if errors.Is(err, errLent) {
+			s.deaf.Store(time.Now().Add(deafFor).UnixNano())
+		}
+		return listenError(ctx, err)
+	}
 	if _, err := conn.Exec(limit, "listen "+s.sql.schema); err != nil {
 		return listenError(ctx, err)
 	}
@@ -56,7 +68,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 func (s *Store) dial(ctx context.Context, name string) (*pgx.Conn, error) {
 	config := s.pool.Config().ConnConfig.Copy()
 	config.RuntimeParams["application_name"] = name
-	s.traceAsWell(config)
+	s.suit(config)
 	if before := s.pool.Config().BeforeConnect; before != nil { // passwords that change, for example
 		if err := before(ctx, config); err != nil {
 			return nil, err

@@ -86,7 +86,7 @@ var mutants = []mutant{
 	{
 		name: "the frontier is read before the lock", trap: "A claim that waited for the lane reads what was claimed meanwhile",
 		replace: []string{
-			"  if p_wait then\n", "  select l.n, l.xid, l.pos, null::integer as pending, l.listed into f from stint.frontier(p_lane) l;\n  if p_wait then\n",
+			"  if p_wait then\n", "  select l.n, l.xid, l.pos, null::integer as pending, null::bigint as listed into f from stint.frontier(p_lane) l;\n  if p_wait then\n",
 			"into f from stint.claims c where c.lane = p_lane\n", "into was from stint.claims c where c.lane = p_lane\n",
 		},
 	},
@@ -202,6 +202,10 @@ var mutants = []mutant{
 	{
 		name: "every successor is written", trap: "Repeating a batch in part adds no second successor",
 		replace: []string{"where s.why is null and (whole or s.pos = any (done))", "where s.why is null"},
+	},
+	{
+		name: "SQL enqueues any depth", trap: "A job that SQL enqueues keeps no list of jobs from being shown",
+		replace: []string{"@.type() == \"array\" || @.type() == \"object\"", `1 == 2`},
 	},
 	{
 		name: "a delay counts from the transaction's start, in SQL", trap: "A delay counts from the enqueue",

@@ -47,8 +47,8 @@ with entry as (
 ), label as (
   insert into stint.job_tags (tag, job) select unnest($13::text[]), pos from entry
 )
-insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
-select $1, f.n + 1, $20, $18, $19, greatest(f.xid, e.xid), case when f.xid > e.xid then f.pos else e.pos end, array[e.pos]
+insert into stint.claims (lane, n, nonce, engine, serial, low, xid, pos, positions)
+select $1, f.n + 1, $20, $18, $19, $21, greatest(f.xid, e.xid), case when f.xid > e.xid then f.pos else e.pos end, array[e.pos]
 from entry e, stint.frontier($1) f
 returning n, positions`
 
@@ -102,7 +102,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 	}
 	p.send(q.nowFence, int8s(int64(req.Engine)))
 	p.send(q.nowLock, int8s(int64(stint.NowLane)))
-	p.send(q.now, append(nowParams(job, known), id, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)))...)
+	p.send(q.now, append(nowParams(job, known), id, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)), int8s(req.Low))...)
 	p.send(nowLazySQL)
 	if explicit {
 		p.send(commitSQL)

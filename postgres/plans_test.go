@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -98,6 +99,57 @@ const (
 	week         = int64(7 * 24 * time.Hour / time.Microsecond)
 )
 
+// What a busy engine claimed and closed since its last beat is nobody's concern any more.
+func TestWhatWasClosedSinceTheLastBeatCostsNothingToLookAt(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	w := b.join()
+	claim := func(low int64, n int) []stint.Entry {
+		b.enqueue(n)
+		c, err := w.TryClaim(t.Context(), stint.ClaimRequest{Lane: normal, Max: n, Wait: true, Low: low})
+		must(t, err)
+		return c.Entries
+	}
+	old := claim(1, 1) // of long ago, and still running
+	for range 30 {
+		w.Complete(claim(1, 500)...)
+	}
+	conn, err := pgx.Connect(t.Context(), s.url())
+	must(t, err)
+	defer conn.Close(t.Context())
+	look := func(running int) int {
+		if n := value[int](b, conn, s.sql.in(`select count(*) from stint.claimed`)); n != running {
+			t.Errorf("%d jobs run, it counts %d", running, n)
+		}
+		return cost(t, conn, "", s.sql.in(`select count(*) from stint.claimed`))
+	}
+	dear := look(1)
+	w.Complete(old...)
+	claim(32, 5) // which is its 32nd
+	if got := look(5); got > 60 || dear < 300 {
+		t.Errorf("it asks for %d blocks, and for %d where the engine promised nothing", got, dear)
+	}
+}
+
+// What is due is grouped without reading what is not.
+func TestWhatIsNotDueCostsNothingToGroup(t *testing.T) {
+	s := verified(t)
+	exec(t, s, `
+		with job as (
+		  insert into stint.entries (lane, queue, kind, args, due) select -1, 'default', 'k', '{}', now() + interval '1 year' + i * interval '1 s'
+		  from generate_series(1, 20000) i returning pos, due)
+		insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
+		select pos, due, pos, 'scheduled', 1, 0, 'default', 'k' from job`)
+	conn, err := pgx.Connect(t.Context(), s.url())
+	must(t, err)
+	defer conn.Close(t.Context())
+	dueBy := func() int { return cost(t, conn, "", s.sql.in(dueBySQL), "queue", nil, nil, nil, nil, nil, 50) }
+	dueBy() // which reads catalogs
+	if got := dueBy(); got > 100 {
+		t.Errorf("it asks for %d blocks", got)
+	}
+}
+
 // TestHotStatementsCostTheSameWhateverTheSize counts blocks, not time, with
 // and without statistics.
 func TestHotStatementsCostTheSameWhateverTheSize(t *testing.T) {
@@ -132,7 +184,7 @@ func hotStatements(s *Store, engine stint.Token, id stint.ID, n int) []hotStatem
 		{"frontier", 30, `select * from stint.frontier($1)`, []any{normal}},
 		{"sight", 60, `select * from stint.sight($1)`, []any{normal}},
 		{"look", 120, s.sql.look, []any{[]int64{int64(normal)}, []bool{false}}},
-		{"claim", 250, `select * from stint.claim($1, 1000000, 1, $2, 10, true, false)`, []any{engine, normal}},
+		{"claim", 250, `select * from stint.claim($1, 1000000, 0, 1, $2, 10, true, false)`, []any{engine, normal}},
 		{"fetch", 100, s.sql.fetch, []any{[]int64{int64(id), int64(id) + 1, int64(id) + 5}}},
 		{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},
 		{"finish", 120, `select stint.finish($1, '{7,7}', array[1, $3::bigint], array[1, $3::bigint], $2::bigint[], null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
@@ -147,6 +199,8 @@ func hotStatements(s *Store, engine stint.Token, id stint.ID, n int) []hotStatem
 		{"retain old claims", 9_000, retainClaims, []any{0, 500, 1}},
 		{"retain keys", 100, `select * from stint.retain_keys('', 0, 500, $1, '{""}', '{1}', '{1}')`, []any{week}},
 		{"retain engines", 100, `select * from stint.retain_engines('', 0, 0, 500, $1)`, []any{week}},
+		{"held", 100, s.sql.in(heldSQL), []any{engine, 2_000_000, int64(math.MaxInt64)}},
+		{"undecided", 100, s.sql.in(undecidedSQL), []any{[]string{"f", "g"}, 0, 100}},
 		{"acquire", 100, `select stint.acquire('x', $1, 1000000)`, []any{engine}},
 		{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},
 	}
@@ -181,6 +235,10 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 		costs(t, early, hot, "")
 	}
 	grow(t, s, w.Info.Token, n)
+	exec(t, s, `
+		insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
+		select 7, 1000000000, 1, $1, 2000000, '3', 0, array_agg(p.pos) from (select pos from stint.entries order by pos desc limit 5) p having count(*) > 0`, int64(w.Info.Token))
+	exec(t, s, `update stint.waiting set undecided = 'f', due = null, why = 'retrying' where job in (select job from stint.waiting order by job limit 5)`)
 	costs(t, early, hot, "") // which reads the catalogue as well
 	costs(t, early, hot, "planned when there was nothing")
 	for _, statistics := range []bool{false, true} {
@@ -210,11 +268,14 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			sql  string
 			args []any
 		}{
-			{"analytics", analyticsSQL, []any{nil, nil, nil, nil}},
-			{"analytics of a tag", analyticsSQL, []any{nil, "k", "t", nil}},
+			{"analytics", analyticsSQL, []any{nil, nil, nil, nil, time.Minute}},
+			{"analytics of kinds", kindFiguresSQL, []any{nil, nil, nil, nil, time.Minute}},
+			{"analytics of a tag", analyticsSQL, []any{nil, "k", "t", nil, time.Minute}},
 			{"due by", dueBySQL, []any{"args", []string{"n"}, nil, nil, nil, nil, 50}},
-			{"stats", statsSQL, []any{nil, nil, nil, nil, 60, true}},
-			{"stats by the minute", statsSQL, []any{nil, nil, time.Now().Add(-time.Hour), nil, 1, true}},
+			{"stats", statsSQL, []any{nil, nil, nil, nil, 60, true, false}},
+			{"stats by the minute", statsSQL, []any{nil, nil, time.Now().Add(-time.Hour), nil, 1, true, false}},
+			{"settled stats", statsSQL, []any{nil, nil, nil, nil, 1, true, true}},
+			{"what is not summed up", `select stint.unsummed($1)`, []any{1000}},
 			{"a step of the sums", `select stint.add_sums(now() - interval '2 minutes', now())`, nil},
 		} {
 			start := time.Now()

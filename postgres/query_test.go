@@ -74,8 +74,8 @@ func TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments(t *testing.
 			t.Errorf("of %s it was told %+v", part, q)
 		}
 	}
-	if len(e.of("show default_transaction_isolation")) != 1 {
-		t.Errorf("of opening it was told %v", e.of("show"))
+	if len(e.of("default_transaction_isolation")) != 1 {
+		t.Errorf("of opening it was told %v", e.of("default_transaction_isolation"))
 	}
 	if len(e.of("a secret")) > 0 {
 		t.Error("an argument was told")

@@ -10,7 +10,10 @@ import (
 	"github.com/stint-go/stint"
 )
 
-var _ stint.Pauser = (*Store)(nil)
+var (
+	_ stint.Pauser      = (*Store)(nil)
+	_ stint.PauseTeller = (*Store)(nil)
+)
 
 // Pause implements [stint.Pauser].
 func (s *Store) Pause(ctx context.Context, queue, by, why string) (bool, error) {
@@ -48,6 +51,24 @@ func (s *Store) Paused(ctx context.Context) ([]string, error) {
 	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, fmt.Errorf("list paused queues: %w", translate(err))
+	}
+	return list, nil
+}
+
+// Pauses implements [stint.PauseTeller].
+func (s *Store) Pauses(ctx context.Context) ([]stint.QueueInfo, error) {
+	rows, err := s.work().Query(ctx, s.sql.in(`select queue, paused, by, why from stint.queues order by queue collate "C"`))
+	if err != nil {
+		return nil, fmt.Errorf("list pauses: %w", translate(err))
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q stint.QueueInfo, err error) {
+		var by, why *string
+		err = row.Scan(&q.Name, &q.Paused, &by, &why)
+		q.By, q.Why = deref(by), deref(why)
+		return q, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pauses: %w", translate(err))
 	}
 	return list, nil
 }

@@ -168,7 +168,7 @@ const heldSQL = `
 select c.lane, c.n, c.nonce, c.serial, p.pos
 from stint.claims c cross join lateral stint.unfinished(c.positions) p
 where c.engine = $1 and c.serial >= $2 and c.serial < $3
-  and exists (select from stint.entries e where e.pos = p.pos) -- of a deleted job nothing is there
+  and (select true from stint.entries e where e.pos = p.pos) -- of a deleted job nothing is there; not exists, which may be planned the wrong way round
 order by c.serial, p.i`
 
 // Held implements [stint.Roster].

@@ -42,6 +42,7 @@ from (
   select x.minutes, case when $5::int = 1 then x.start else date_trunc('hour', x.start at time zone 'UTC') at time zone 'UTC' end,
          x.kind, x.queue, x.outcome, x.n, x.ran, x.total, x.fastest, x.longest, x.last, x.last_at, x.waited
   from bound b cross join stint.summed m cross join lateral stint.sums(greatest(m.until, b.low), b.high) x
+  where not $7
 ) s
 where ($1::text is null or s.kind = $1) and ($2::text is null or s.queue = $2)
 group by 1, 2, 3, 4
@@ -54,7 +55,7 @@ func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, 
 	}
 	from, to := f.Bounds()
 	minutes := cmp.Or(f.Every, time.Hour) / time.Minute
-	rows, err := s.pool.Query(ctx, s.sql.in(statsSQL), nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0)
+	rows, err := s.pool.Query(ctx, s.sql.in(statsSQL), nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled)
 	if err != nil {
 		return nil, fmt.Errorf("read the statistics: %w", translate(err))
 	}
@@ -63,6 +64,14 @@ func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, 
 		return nil, fmt.Errorf("read the statistics: %w", translate(err))
 	}
 	return list, nil
+}
+
+// Unsummed implements [stint.Statistician].
+func (s *Store) Unsummed(ctx context.Context, most int) (n int, err error) {
+	if err := s.pool.QueryRow(ctx, s.sql.in(`select stint.unsummed($1)`), most).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count what is not summed up: %w", translate(err))
+	}
+	return n, nil
 }
 
 func scanStats(row pgx.CollectableRow) (s stint.Stats, err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,15 +61,17 @@ type Store struct {
 	// session's default is not read committed.
 	explicit atomic.Bool
 
-	// prepares says that statements may be prepared: nobody between us and
-	// the server needs them to be forgotten.
-	prepares bool
+	pooled   bool         // somebody stands between us and the server
+	prepares bool         // statements may be prepared
+	deaf     atomic.Int64 // until when a pooler is believed to swallow rings, in nanoseconds of the wall clock
 
 	starting sync.Mutex                   // held while the engines' pool is opened
 	working  atomic.Pointer[pgxpool.Pool] // nil until an engine joined
 	claiming chan struct{}                // room for claims among its connections
 
 	keepAlive time.Duration // of the listening connection
+
+	sound atomic.Pointer[time.Time] // when the schema was last found to be as it should be; nil if it was not
 
 	steps []steps.Step // of the schema, oldest first
 	pace  pace         // at which steps wait for their locks
@@ -96,11 +99,11 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	if len(config) > 0 {
 		traceQueries(pc.ConnConfig, config[0].OnQuery)
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	pool, way, err := openPool(ctx, pc)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(ctx, pool, config...)
+	s, err := newOn(ctx, pool, way, oneOf(config), known())
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -113,29 +116,44 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 // program's to close. Engines open a few connections of their own beside it,
 // with its settings; Close ends those.
 func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, error) {
-	var c Config
-	if len(config) > 0 {
-		c = config[0]
-	}
-	return newSteps(ctx, pool, c, steps.Must(schemaFiles))
+	return newSteps(ctx, pool, oneOf(config), known())
 }
+
+// oneOf is the configuration that was given, or the default.
+func oneOf(config []Config) Config {
+	if len(config) > 0 {
+		return config[0]
+	}
+	return Config{}
+}
+
+// known are the steps of the schema that this program knows.
+func known() []steps.Step { return slices.Concat(steps.Must(schemaFiles), steps.Later) }
 
 // newSteps is New with a schema that tests may choose.
 func newSteps(ctx context.Context, pool *pgxpool.Pool, c Config, all []steps.Step) (*Store, error) {
+	way, err := see(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	return newOn(ctx, pool, way, c, all)
+}
+
+// newOn makes a store on a pool of which it is known what its way to the server is
+// like.
+func newOn(ctx context.Context, pool *pgxpool.Pool, way way, c Config, all []steps.Step) (*Store, error) {
 	var err error
 	if c.Schema, err = schemaOr(c.Schema); err != nil {
 		return nil, err
 	}
 	s := &Store{pool: pool, schema: c.Schema, config: c, keepAlive: keepAlive, claiming: make(chan struct{}, claimConns),
 		steps: all, pace: unhurried}
-	s.prepares = pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	s.sql.load(c.Schema)
 	s.notifier.send = s.ring
-	var isolation string
-	if err := pool.QueryRow(ctx, "show default_transaction_isolation").Scan(&isolation); err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", err)
-	}
-	s.explicit.Store(isolation != "read committed")
+	conn := pool.Config().ConnConfig
+	s.pooled = way.pooled
+	s.prepares = conn.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement && (!s.pooled || choosesMode(conn))
+	s.explicit.Store(way.isolation != "read committed")
 	if c.SkipCheck {
 		return s, nil
 	}

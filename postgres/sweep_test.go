@@ -42,3 +42,66 @@ func TestWhatACutShortBurialLeftIsSweptUp(t *testing.T) {
 		}
 	}
 }
+
+// A long life leaves millions of claims: they are read a hundred at a time, from the
+// newest on, and none of them twice.
+func TestASweepGoesOnWhereTheOneBeforeEnded(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	const claims = 2*sweepClaims + 50
+	b.enqueue(claims)
+	w := b.join()
+	for range claims {
+		w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, 1)
+	}
+	exec(t, s, `update stint.beats set low = 1000000`) // it made most of its requests in vain
+	dead := deceased{engine: w.Info.Token}
+	must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
+		_, err := s.condemn(t.Context(), tx, stint.Burial{Engine: w.Info.Token})
+		return err
+	}))
+	for i, want := range []struct {
+		n, zombies int
+		more       bool
+	}{{sweepClaims, sweepClaims, true}, {sweepClaims, sweepClaims, true}, {50, 50, false}, {0, 0, false}} {
+		if n := value[int](t, s.pool, `select count(*) from stint.claimed where zombie`); n != want.zombies {
+			t.Errorf("before step %d it shows %d zombies, want %d", i+1, n, want.zombies)
+		}
+		n, more, err := s.sweep(t.Context(), dead, storetest.Judge)
+		if err != nil || n != want.n || more != want.more {
+			t.Errorf("step %d swept up %d, more %t, error %v; want %d, %t", i+1, n, more, err, want.n, want.more)
+		}
+		if i == 0 { // somebody else is at it
+			must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), s.sql.in(`select from stint.engine_history for update`)); err != nil {
+					return err
+				}
+				if n, more, err := s.sweep(t.Context(), dead, storetest.Judge); n != 0 || more || err != nil {
+					t.Errorf("beside another one it swept up %d, more %t, error %v", n, more, err)
+				}
+				return nil
+			}))
+		}
+	}
+	if open := value[int](t, s.pool, `select count(*) from stint.engine_history where not swept`); open != 0 {
+		t.Errorf("%d engines are still to be swept", open)
+	}
+}
+
+func TestBehindAnEngineThatClosedNoClaimNothingIsSwept(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	b.enqueue(3)
+	w := b.join()
+	w.ClaimAll()
+	must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
+		_, err := s.condemn(t.Context(), tx, stint.Burial{Engine: w.Info.Token})
+		if err == nil {
+			_, err = s.conclude(t.Context(), tx, deceased{engine: w.Info.Token}, 0, 100, storetest.Judge)
+		}
+		return err
+	}))
+	if !value[bool](t, s.pool, `select swept from stint.engine_history`) {
+		t.Error("it is to be swept")
+	}
+}

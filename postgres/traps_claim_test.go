@@ -97,35 +97,47 @@ var claimTraps = []trap{
 		return b.take(w, 3, got, want...)
 	}},
 	{"What commits while a claim reads is not lost", func(b *bench) error {
-		const producers, each = 4, 40
+		const producers, claims = 4, 60
 		w := b.join()
 		var (
 			wg   sync.WaitGroup
 			mu   sync.Mutex
 			want []stint.ID
 			got  []stint.ID
+			over = make(chan struct{})
 		)
+		made := func(ids []stint.ID) {
+			mu.Lock()
+			defer mu.Unlock()
+			want = append(want, ids...)
+		}
 		for range producers {
 			wg.Go(func() {
-				for range each {
-					made := b.enqueue(1)
-					time.Sleep(3 * time.Millisecond) // or all of it could fit between two claims
-					mu.Lock()
-					want = append(want, made...)
-					mu.Unlock()
+				for {
+					made(b.enqueue(1))
+					select {
+					case <-over:
+						return
+					case <-time.After(3 * time.Millisecond): // or all of it could fit between two claims
+					}
 				}
 			})
 		}
-		over := make(chan struct{})
-		go func() { wg.Wait(); close(over) }()
-		for {
+		for i := range claims {
+			// What is open while one claims is listed, so that the next one reads a list.
+			var open pgx.Tx
+			if i%2 == 0 {
+				open = begin(b, b.s)
+				made(b.enqueueIn(Tx(open), 1))
+			}
 			got = append(got, ids(w.Claim(normal, 1000))...) // more than there is: the frontier goes to the snapshot's end
-			select {
-			case <-over:
-				return b.take(w, 100, got, want)
-			default:
+			if open != nil {
+				b.must(open.Commit(b.Context()))
 			}
 		}
+		close(over)
+		wg.Wait()
+		return b.take(w, 100, got, want)
 	}},
 	{"A claim in a transaction that wrote before is refused", func(b *bench) error {
 		w := b.join()

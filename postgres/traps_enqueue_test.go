@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -44,6 +45,23 @@ var enqueueTraps = []trap{
 		got := b.join().ClaimAll()
 		if len(got) != len(all) {
 			return fmt.Errorf("%d jobs were claimed, want %d", len(got), len(all))
+		}
+		return nil
+	}},
+	{"A job that SQL enqueues keeps no list of jobs from being shown", func(b *bench) error {
+		for _, depth := range []int{200, 12_000} { // the latter is more than Go reads, and less than PostgreSQL does
+			for _, opt := range []string{`args => $1`, `metadata => jsonb_build_object('a', $1::jsonb)`} {
+				deep := strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1)
+				_, err := b.s.pool.Exec(b.Context(), `select stint.enqueue('k', `+opt+`)`, deep)
+				if depth == 200 {
+					b.must(err)
+				}
+			}
+		}
+		list, err := b.s.Jobs(b.Context(), stint.Filter{})
+		b.must(err)
+		if _, err := json.Marshal(list); err != nil || len(list) != 2 {
+			return fmt.Errorf("%d jobs cannot be shown: %w", len(list), err)
 		}
 		return nil
 	}},

@@ -160,6 +160,12 @@ var fenceTraps = []trap{
 		}
 		return nil
 	}},
+	{"A beat from before the clock was put back keeps nobody alive", func(b *bench) error {
+		w := b.join()
+		exec(b, b.s, `update stint.beats set beat = clock_timestamp() + interval '3 hours'`)
+		_, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, judge)
+		return err
+	}},
 	{"What a frozen client left in the middle ends well within the time to live", func(b *bench) error {
 		b.enqueue(1)
 		w := storetest.NewWorker(b, b.s, "k")

@@ -90,7 +90,7 @@ func (b *bench) load(n int) pgx.Tx {
 // claimIn claims by hand in a transaction, which stays open.
 func (b *bench) claimIn(tx pgx.Tx, w *storetest.Worker, limit int) ([]stint.Position, error) {
 	var at []stint.Position
-	err := tx.QueryRow(b.Context(), b.s.sql.in(`select positions from stint.claim($1, 1000000, 1, $2, $3, true, false)`),
+	err := tx.QueryRow(b.Context(), b.s.sql.in(`select positions from stint.claim($1, 1000000, 0, 1, $2, $3, true, false)`),
 		w.Info.Token, normal, limit).Scan(&at)
 	return at, translate(err)
 }

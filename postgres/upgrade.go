@@ -86,6 +86,9 @@ func (s *Store) online(ctx context.Context, step steps.Step) error {
 		return err
 	}
 	defer hangUp(ctx, conn)
+	if err := s.ownsSession(ctx, conn); err != nil {
+		return err
+	}
 	mine := false
 	if err := conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, migrateLock).Scan(&mine); err != nil {
 		return err

@@ -35,7 +35,7 @@ func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 	}
 	config := s.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = workConns, 0, 0
-	s.traceAsWell(config.ConnConfig)
+	s.suit(config.ConnConfig)
 	after := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if after != nil {
@@ -54,7 +54,8 @@ func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 }
 
 // limitSession sees to it that the server ends, well within the time to live,
-// what a client that froze or was cut off left behind. It leaves sessions of a
+// what a client that froze or was cut off left behind, and no sooner, whatever is
+// set for its role: who waits for a lock would be refused otherwise. It leaves sessions of a
 // pooler alone, which other programs use as well: a pooler tells another
 // process number than the server. Settings that a server does not have are
 // passed over.
@@ -63,7 +64,7 @@ func limitSession(ctx context.Context, conn *pgx.Conn, ttl time.Duration) error 
 	seconds := fmt.Sprint(max(1, int(ttl.Seconds()/4)))
 	_, err := conn.Exec(ctx, `
 		select set_config(w.name, w.value, false)
-		from (values ('statement_timeout', $2), ('idle_in_transaction_session_timeout', $2), ('transaction_timeout', $2),
+		from (values ('statement_timeout', $2), ('lock_timeout', $2), ('idle_in_transaction_session_timeout', $2), ('transaction_timeout', $2),
 		             ('tcp_user_timeout', $2), ('tcp_keepalives_idle', $3), ('tcp_keepalives_interval', $3), ('tcp_keepalives_count', '3'))
 		  as w(name, value)
 		join pg_settings p on p.name = w.name

@@ -143,6 +143,7 @@ create table stint.claims (
   nonce       bigint   not null, -- random: with it an outcome proves which claim it comes from
   engine      bigint   not null, -- the token of who took it
   serial      bigint   not null,  -- the engine's own number of the request
+  low         bigint   not null default 0, -- as in beats, when the engine asked
   made        timestamptz not null default clock_timestamp(), -- when
   xid         xid8     not null,  -- the frontier: everything visible at or before (xid, pos) is claimed, but for what is pending
   pos         bigint   not null, -- see xid

@@ -39,13 +39,14 @@ begin
 end
 $$;
 
--- The newest frontier of a lane, with what was in progress before it and which
--- claim lists that.
+-- The newest frontier of a lane, with what was in progress before it.
 create function stint.frontier(p_lane bigint,
-  out n bigint, out xid xid8, out pos bigint, out listed bigint, out pending_xid xid8[], out pending_pos bigint[])
+  out n bigint, out xid xid8, out pos bigint, out pending_xid xid8[], out pending_pos bigint[])
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  listed bigint; -- the claim that lists that, when it is not this one
 begin
   select c.n, c.xid, c.pos, c.pending_n, c.pending_xid, c.pending_pos
     into n, xid, pos, listed, pending_xid, pending_pos
@@ -55,9 +56,7 @@ begin
     n := 0; xid := '0'; pos := 0;
   elsif listed is not null then
     select c.pending_xid, c.pending_pos into pending_xid, pending_pos
-      from stint.claims c where c.lane = p_lane and c.n = frontier.listed;
-  elsif pending_xid is not null then
-    listed := n;
+      from stint.claims c where c.lane = p_lane and c.n = listed;
   end if;
 end
 $$;
@@ -145,7 +144,7 @@ as $$ select nullif(substr(pg_snapshot_send(snap), 13 + 8 * nth, 8), '') $$;
 -- Take up to p_max entries of a lane. The answer is the claim's number, 0 when
 -- there was nothing to take, null when the lane is busy. (A value that is
 -- assigned takes half the time of one that is performed or selected.)
-create function stint.claim(p_engine bigint, p_serial bigint, p_nonce bigint, p_lane bigint,
+create function stint.claim(p_engine bigint, p_serial bigint, p_low bigint, p_nonce bigint, p_lane bigint,
   p_max integer, p_wait boolean, p_settle boolean, out n bigint, out positions bigint[])
 language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
@@ -265,8 +264,8 @@ begin
 
   n := f.n + 1;
   positions := coalesce(late_pos || fresh_pos, '{}');
-  insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, pending, pending_n, pending_xid, pending_pos, positions)
-    values (p_lane, n, p_nonce, p_engine, p_serial, new_xid, new_pos, pend, pend_n, pend_xid, pend_pos, positions);
+  insert into stint.claims (lane, n, nonce, engine, serial, low, xid, pos, pending, pending_n, pending_xid, pending_pos, positions)
+    values (p_lane, n, p_nonce, p_engine, p_serial, p_low, new_xid, new_pos, pend, pend_n, pend_xid, pend_pos, positions);
   -- The disk is waited for outside the lane's lock, by the transaction that
   -- the program sends behind this one.
   ok := set_config('synchronous_commit', 'off', true) is null;

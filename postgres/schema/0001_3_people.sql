@@ -234,6 +234,8 @@ declare
   labels text[];
   policy bigint;
   first  record;
+  -- Whoever lists jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
+  deep   constant jsonpath := 'strict $.**{200} ? (@.type() == "array" || @.type() == "object")';
 begin
   select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within into k from stint.kinds d where d.kind = enqueue.kind;
   q := coalesce(enqueue.queue, k.queue, 'default');
@@ -270,10 +272,14 @@ begin
     raise exception 'stint.enqueue: timeout must be positive' using errcode = '22023';
   elsif octet_length(enqueue.args::text) > 1048576 then
     raise exception 'stint.enqueue: args of % bytes are more than 1048576', octet_length(enqueue.args::text) using errcode = '22023';
+  elsif octet_length(enqueue.args::text) > 400 and jsonb_path_exists(enqueue.args, deep) then
+    raise exception 'stint.enqueue: args are nested more than 200 deep' using errcode = '22023';
   elsif jsonb_typeof(enqueue.metadata) not in ('object', 'null') then
     raise exception 'stint.enqueue: metadata must be a JSON object' using errcode = '22023';
   elsif octet_length(enqueue.metadata::text) > 65536 then
     raise exception 'stint.enqueue: metadata of % bytes is more than 65536', octet_length(enqueue.metadata::text) using errcode = '22023';
+  elsif octet_length(enqueue.metadata::text) > 400 and jsonb_path_exists(enqueue.metadata, deep) then
+    raise exception 'stint.enqueue: metadata is nested more than 200 deep' using errcode = '22023';
   elsif jsonb_typeof(enqueue.retry) <> 'null' and stint.policy_problem(enqueue.retry) is not null then
     raise exception 'stint.enqueue: % is no retry policy: %', enqueue.retry, stint.policy_problem(enqueue.retry) using errcode = '22023',
       hint = 'It is a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}, or a JSON string such as "fixed:2:10s".';

@@ -43,21 +43,30 @@ select w.job, w.body, w.queue, w.kind, w.priority, w.due
 from stint.waiting w
 where (w.job in (select unnest(array(select k.job from stint.cancellations k)))) is not true;
 
--- What engines have claimed and not recorded. Zombies are held by engines that do
--- not beat any more, or that were buried and not yet swept up behind.
+-- What engines have claimed and not recorded. What a busy engine closed since its
+-- last beat is left out by what its newest claim says: that may be a second's work,
+-- of hundreds of thousands of jobs. Zombies are held by engines that do
+-- not beat any more, or that were buried and not yet swept up behind: of those only
+-- the newest claims that are to be swept are looked at, for they may be millions.
 create view stint.claimed as
-select o.token as engine, p.pos, coalesce(e.job, e.pos) as job, e.queue::text, e.kind::text, o.dead as zombie
+select c.token as engine, p.pos, coalesce(e.job, e.pos) as job, e.queue::text, e.kind::text, c.dead as zombie
 from (
-  select b.token, b.low, b.beat < clock_timestamp() - g.ttl * interval '1 millisecond' as dead
+  select b.token, b.beat < clock_timestamp() - g.ttl * interval '1 millisecond' as dead, k.positions
   from stint.beats b join stint.engines g on g.token = b.token
+  cross join lateral (
+    select * from stint.claims c
+    where c.engine = b.token
+      and c.serial >= greatest(b.low, (select n.low from stint.claims n where n.engine = b.token order by n.engine desc, n.serial desc limit 1))
+    offset 0) k -- never the other way round: all claims, in search of an engine
   union all
-  select h.token, 0 as low, true as dead from stint.engine_history h
-  where not h.swept and not exists (select from stint.engines g where g.token = h.token)
-) o
-cross join lateral (select * from stint.claims c where c.engine = o.token and c.serial >= o.low offset 0) c -- never the other way round: all claims, in search of an engine
-cross join lateral unnest(c.positions) as p(pos)
-cross join lateral (select * from stint.entries e where e.pos = p.pos offset 0) e -- nor all entries, in search of a kind
-where not exists (select from stint.executions x where x.pos = p.pos);
+  select h.token, true as dead, k.positions
+  from stint.engine_history h
+  cross join lateral (select * from stint.claims c where c.engine = h.token and c.serial < h.low order by c.engine desc, c.serial desc limit 100) k
+  where not h.swept and h.ended is not null
+) c
+cross join lateral stint.unfinished(c.positions) p
+-- Nor all entries, in search of a kind.
+cross join lateral (select * from stint.entries e where e.pos = p.pos offset 0) e;
 
 -- Attempts that began. Those that were lost with their engine have no times of
 -- their own, only the moment at which that became known. What a clock that was
@@ -77,22 +86,52 @@ comment on column stint.attempts.ran       is 'whether it was not lost with its 
 comment on column stint.attempts.took      is 'from its start to its end, in microseconds; null when it was lost';
 comment on column stint.attempts.waited    is 'from when it was due to its start, in microseconds; null when it was lost';
 
+-- How attempts went that ended in the minute before an instant, or the time that is
+-- asked for, those of each kind or all together: how many, how late they started,
+-- and how long they took. A percentile is the smallest that so many percent do not
+-- exceed. (Tags are asked for by a value and not by exists: as a join that may be
+-- planned the wrong way round.)
+create function stint.attempt_figures(queue text default null, kind text default null, tag text default null, at timestamptz default null,
+  span interval default '1 minute', by_kind boolean default true)
+returns table (of_kind text, ended bigint,
+  latency_mean interval, latency_p50 interval, latency_p95 interval, latency_p99 interval,
+  execution_mean interval, execution_p50 interval, execution_p95 interval, execution_p99 interval)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  us     constant interval := interval '1 microsecond';
+  moment constant timestamptz := coalesce(attempt_figures.at, clock_timestamp());
+begin
+  return query
+    select f.kind, f.n, f.waited * us, f.waits[1] * us, f.waits[2] * us, f.waits[3] * us,
+           f.took * us, f.takes[1] * us, f.takes[2] * us, f.takes[3] * us
+    from (
+      select case when attempt_figures.by_kind then a.kind end as kind,
+             count(*) as n, sum(a.waited)::bigint / count(*) as waited, sum(a.took)::bigint / count(*) as took,
+             percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.waited) as waits,
+             percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.took) as takes
+      from stint.attempts a
+      where a.finished > moment - attempt_figures.span and a.finished <= moment and a.ran
+        and (attempt_figures.queue is null or a.queue = attempt_figures.queue) and (attempt_figures.kind is null or a.kind = attempt_figures.kind)
+        and (attempt_figures.tag is null or (select true from stint.job_tags t where t.tag = attempt_figures.tag and t.job = a.job))
+      group by 1) f;
+end
+$$;
+comment on function stint.attempt_figures is 'How the attempts of each kind went that ended in the last minute.';
+
 -- How the work goes, all together or of one queue, kind or tag, now or at an
 -- instant: what is due and not claimed, not yet due, running, and held by engines
--- that are dead; and of the attempts that ended in the minute before, how many,
--- how late they started, and how long they took. A percentile is the smallest
--- that so many percent do not exceed. (Tags are asked for by a value and not by
--- exists: as a join that may be planned the wrong way round.)
+-- that are dead; and how the attempts went that ended in the minute before, or the
+-- time that is asked for.
 create function stint.analytics(queue text default null, kind text default null, tag text default null, at timestamptz default null,
+  span interval default '1 minute',
   out moment timestamptz, out queued bigint, out postponed bigint, out running bigint, out zombies bigint, out ended bigint,
   out latency_mean interval, out latency_p50 interval, out latency_p95 interval, out latency_p99 interval,
   out execution_mean interval, out execution_p50 interval, out execution_p95 interval, out execution_p99 interval)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
-declare
-  us    constant interval := interval '1 microsecond';
-  spans record;
 begin
   moment := coalesce(analytics.at, clock_timestamp());
   select count(*) filter (where u.due <= moment), count(*) filter (where u.due <= moment is not true)
@@ -105,17 +144,11 @@ begin
     from stint.claimed c
     where (analytics.queue is null or c.queue = analytics.queue) and (analytics.kind is null or c.kind = analytics.kind)
       and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = c.job));
-  select count(*) as n, sum(a.waited)::bigint / nullif(count(*), 0) as waited, sum(a.took)::bigint / nullif(count(*), 0) as took,
-         percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.waited) as waits,
-         percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.took) as takes
-    into spans
-    from stint.attempts a
-    where a.finished > moment - interval '1 minute' and a.finished <= moment and a.ran
-      and (analytics.queue is null or a.queue = analytics.queue) and (analytics.kind is null or a.kind = analytics.kind)
-      and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = a.job));
-  ended := spans.n;
-  latency_mean := spans.waited * us; latency_p50 := spans.waits[1] * us; latency_p95 := spans.waits[2] * us; latency_p99 := spans.waits[3] * us;
-  execution_mean := spans.took * us; execution_p50 := spans.takes[1] * us; execution_p95 := spans.takes[2] * us; execution_p99 := spans.takes[3] * us;
+  select f.ended, f.latency_mean, f.latency_p50, f.latency_p95, f.latency_p99,
+         f.execution_mean, f.execution_p50, f.execution_p95, f.execution_p99
+    into ended, latency_mean, latency_p50, latency_p95, latency_p99, execution_mean, execution_p50, execution_p95, execution_p99
+    from stint.attempt_figures(analytics.queue, analytics.kind, analytics.tag, moment, analytics.span, by_kind => false) f;
+  ended := coalesce(ended, 0);
 end
 $$;
 comment on function stint.analytics is 'What waits, what runs, and how attempts went in the last minute.';
@@ -138,7 +171,7 @@ as $$
     where due_by.field <> 'tag'
     union all
     select t from unnest(coalesce(nullif(b.tags, '{}'), array[null])) as t where due_by.field = 'tag') v
-  where u.due <= coalesce(due_by.at, clock_timestamp())
+  where u.due <= (select coalesce(due_by.at, clock_timestamp())) -- asked for once, so that an index finds what is due
     and (due_by.queue is null or u.queue = due_by.queue) and (due_by.kind is null or u.kind = due_by.kind)
     and (due_by.tag is null or (select true from stint.job_tags t where t.tag = due_by.tag and t.job = u.job))
   group by v.value
@@ -305,6 +338,15 @@ begin
     union
     select x.pos from stint.executions x where x.job = any (p_jobs) and x.finished >= upto));
 end
+$$;
+
+-- How many attempts are not in the sums yet, up to so many.
+create function stint.unsummed(most integer) returns integer language sql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off set jit = off
+as $$
+  select count(*)::integer from (
+    select from stint.executions x
+    where x.finished >= (select m.until from stint.summed m) and (x.slot > 0 or x.outcome = 5) limit unsummed.most) x
 $$;
 
 -- How attempts went, by the hour: the sums, and what is not in them yet, which

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// way is what the way to the server is like.
+type way struct {
+	isolation string // the default of its sessions
+	pooled    bool   // somebody stands between, who may lend a session for each transaction
+}
+
+// see looks at it, without preparing anything.
+func see(ctx context.Context, pool *pgxpool.Pool) (way, error) {
+	var w way
+	err := pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+		var backend int32
+		err := c.QueryRow(ctx, `select current_setting('default_transaction_isolation'), pg_backend_pid()`, pgx.QueryExecModeExec).Scan(&w.isolation, &backend)
+		w.pooled = isPooled(c.Conn(), backend)
+		return err
+	})
+	if err != nil {
+		return w, fmt.Errorf("connect to the database: %w", err)
+	}
+	return w, nil
+}
+
+// openPool opens a pool that suits the way to the server.
+func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, way, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, way{}, err
+	}
+	w, err := see(ctx, pool)
+	if err == nil && (!w.pooled || choosesMode(config.ConnConfig)) {
+		return pool, w, nil
+	}
+	pool.Close()
+	if err != nil {
+		return nil, w, err
+	}
+	config = config.Copy()
+	unprepared(config.ConnConfig)
+	pool, err = pgxpool.NewWithConfig(ctx, config)
+	return pool, w, err
+}
+
+// isPooled tells whether a connection leads to somebody else than the server,
+// whose process number is given: poolers tell one of their own.
+func isPooled(conn *pgx.Conn, backend int32) bool { return int32(conn.PgConn().PID()) != backend }
+
+// unprepared has connections prepare no statements, unless whoever made the
+// configuration chose how they run. What one session has prepared another one
+// does not have, and a pooler may lend any.
+func unprepared(config *pgx.ConnConfig) {
+	if !choosesMode(config) {
+		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+}
+
+// suit has connections beside the program's pool do as that does.
+func (s *Store) suit(config *pgx.ConnConfig) {
+	s.traceAsWell(config)
+	if s.pooled {
+		unprepared(config)
+	}
+}
+
+// choosesMode tells whether somebody chose how statements run.
+func choosesMode(config *pgx.ConnConfig) bool {
+	return config.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement || strings.Contains(config.ConnString(), "default_query_exec_mode")
+}
+
+// errLent is what somebody needs to know who wants a session of his own.
+var errLent = errors.New("a pooler that shares sessions among transactions stands between this program and the server")
+
+const (
+	// ringTakes is how long a notification may take to be heard.
+	ringTakes = 2 * time.Second
+
+	// deafFor is how long a store believes that it hears nothing before it
+	// tries again: somebody may have moved it to the server itself.
+	deafFor = time.Minute
+)
+
+// ownsSession makes sure that a connection has a session of its own, which one to
+// the server itself has: it hears what it asked to hear. Through a pooler that
+// shares sessions, a session is left that listens to a channel of no use.
+func (s *Store) ownsSession(ctx context.Context, conn *pgx.Conn) error {
+	if !s.pooled {
+		return nil
+	}
+	channel := pgx.Identifier{s.sql.channel + "_probe"}.Sanitize()
+	probe := rand.Text()
+	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
+		return err
+	}
+	if _, err := s.pool.Exec(ctx, `select pg_notify($1, $2)`, s.sql.channel+"_probe", probe); err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, ringTakes)
+	defer cancel()
+	for {
+		n, err := conn.WaitForNotification(wait)
+		switch {
+		case err == nil && n.Payload == probe:
+			_, err = conn.Exec(ctx, "unlisten "+channel)
+			return err
+		case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return errLent
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// explainPooled adds to an error of a statement that was prepared elsewhere
+// what to do about it.
+func explainPooled(err error) error {
+	return fmt.Errorf("%w: have the pool prepare no statements, by default_query_exec_mode=cache_describe in its URL: %w", errLent, err)
+}

@@ -1,0 +1,117 @@
+//go:build unix
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/pgtest"
+)
+
+func init() {
+	pooler = func(t *testing.T, server *pgtest.Server) func(string) string {
+		p := pgtest.StartPooler(t, server.URL("postgres"), nil)
+		// Callers' transactions are those of programs, which have to say so.
+		return func(url string) string { return p.URL(url) + "&default_query_exec_mode=cache_describe" }
+	}
+}
+
+// pooled is a database behind a pooler that shares two sessions of the server
+// among all transactions, by its own URL.
+func pooled(t *testing.T) (s *Store, url string) {
+	t.Helper()
+	s = verified(t)
+	return s, pgtest.StartPooler(t, s.url(), map[string]string{"default_pool_size": "2"}).URL(s.url())
+}
+
+// What a connection prepared in one session is not there in the next one, or
+// somebody else has prepared it there.
+func TestThroughAPoolerNothingIsPreparedUnlessSomebodySaysSo(t *testing.T) {
+	_, url := pooled(t)
+	var all []*Store
+	for range 2 {
+		all = append(all, openStore(t, url))
+	}
+	var both sync.WaitGroup
+	for _, s := range all {
+		both.Go(func() {
+			b := &bench{t, s, nil}
+			w := b.join()
+			for range 4 {
+				b.enqueue(3)
+				b.enqueue(300)
+				w.Complete(w.ClaimAll()...)
+			}
+			w.Leave()
+		})
+	}
+	both.Wait()
+	for mode, prepares := range map[string]bool{"": false, "&default_query_exec_mode=cache_statement": true, "&default_query_exec_mode=exec": false} {
+		if s := openStore(t, url+mode); s.prepares != prepares {
+			t.Errorf("with %q statements are prepared: %v", mode, s.prepares)
+		}
+	}
+}
+
+func TestAProgramsPoolThatPreparesBehindAPoolerIsToldWhatToDo(t *testing.T) {
+	_, url := pooled(t)
+	pool, err := pgxpool.New(t.Context(), url)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	for until := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(until); {
+		var s *Store
+		if s, err = New(t.Context(), pool); err == nil {
+			_, err = s.Counts(t.Context())
+		}
+		pool.Reset() // another connection prepares it anew
+	}
+	if !errors.Is(err, errLent) || !strings.Contains(err.Error(), "default_query_exec_mode") {
+		t.Errorf("it is told %v", err)
+	}
+}
+
+func TestWhoListensThroughAPoolerThatSharesSessionsIsTold(t *testing.T) {
+	direct, url := pooled(t)
+	s := openStore(t, url)
+	fails := func() { t.Error("it was rung") }
+	first, end := context.WithTimeout(t.Context(), 20*time.Second)
+	defer end()
+	if err := s.Listen(first, fails); !errors.Is(err, errLent) {
+		t.Errorf("it is told %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.Listen(ctx, fails); err != nil {
+		t.Errorf("it tries again at once, and is told %v", err)
+	}
+	if all := value[[]string](t, s.pool, `select coalesce(array_agg(c), '{}') from pg_listening_channels() c`); slices.Contains(all, "stint") {
+		t.Errorf("a shared session listens to %v", all)
+	}
+
+	kept := pgtest.StartPooler(t, direct.url(), map[string]string{"pool_mode": "session"})
+	rung, stop := listening(t, openStore(t, kept.URL(direct.url())))
+	(&bench{t, direct, nil}).enqueue(1, stint.In(time.Hour))
+	if !rings(rung) {
+		t.Error("nobody is rung through a pooler that keeps sessions apart")
+	}
+	stop()
+}
+
+// The lock of whoever changes the schema is a session's.
+func TestAnOnlineStepIsRefusedWhereSessionsAreShared(t *testing.T) {
+	s, url := pooled(t)
+	(&bench{t, s, nil}).enqueue(1)
+	err := <-migrating(upgrader(t, url+"&default_query_exec_mode=exec", addColumn, buildIndex))
+	if !errors.Is(err, errLent) || version(t, s) != first+1 {
+		t.Errorf("it is told %v, and the schema has version %d", err, version(t, s))
+	}
+}
