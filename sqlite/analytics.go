@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,12 +37,13 @@ const (
 // Analyze implements [stint.Analyst]. The statements are of one transaction that
 // reads, and so of one moment.
 func (s *Store) Analyze(ctx context.Context, f stint.AnalyticsFilter) (stint.Analytics, error) {
+	if err := f.Check(); err != nil {
+		return stint.Analytics{}, err
+	}
+	f.Span = cmp.Or(f.Span, stint.MaxSpan)
 	var a stint.Analytics
 	err := s.read(ctx, func(c *conn) error {
-		a = stint.Analytics{At: fromMicro(micro(f.At))}
-		if f.At.IsZero() {
-			a.At = fromMicro(micro(time.Now()))
-		}
+		a = stint.Analytics{At: moment(f)}
 		fits := []any{nilText(f.Queue), nilText(f.Kind), nilText(f.Tag)}
 		err := c.query(queuedSQL, append(fits, micro(a.At)), func(q *stmt) error {
 			a.Queued = q.ColumnInt64(0)
@@ -66,12 +68,48 @@ func (s *Store) Analyze(ctx context.Context, f stint.AnalyticsFilter) (stint.Ana
 		if err != nil {
 			return err
 		}
-		return c.lately(&a, f)
+		a.AttemptFigures, err = c.lately(a.At, f)
+		return err
 	})
 	if err != nil {
 		return stint.Analytics{}, fmt.Errorf("analyze: %w", err)
 	}
 	return a, nil
+}
+
+// moment is the instant that a filter is about.
+func moment(f stint.AnalyticsFilter) time.Time {
+	if f.At.IsZero() {
+		f.At = time.Now()
+	}
+	return fromMicro(micro(f.At))
+}
+
+// AnalyzeKinds implements [stint.Analyst].
+func (s *Store) AnalyzeKinds(ctx context.Context, f stint.AnalyticsFilter) ([]stint.KindAnalytics, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	f.Span = cmp.Or(f.Span, stint.MaxSpan)
+	var all []stint.KindAnalytics
+	err := s.read(ctx, func(c *conn) error {
+		all = nil
+		kinds := map[string]*ended{}
+		err := c.ended(moment(f), f, func(x *attempt) {
+			if kinds[x.kind] == nil {
+				kinds[x.kind] = new(ended)
+			}
+			kinds[x.kind].add(x)
+		})
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			all = append(all, stint.KindAnalytics{Kind: kind, AttemptFigures: kinds[kind].figures(f.Span)})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("analyze kinds: %w", err)
+	}
+	return all, nil
 }
 
 // lives tells whether an engine does, as far as anybody can see.
@@ -84,16 +122,22 @@ func lives(roster []stint.EngineInfo, token stint.Token) bool {
 	return false
 }
 
-// lately adds how the attempts of the last minute went.
-func (c *conn) lately(a *stint.Analytics, f stint.AnalyticsFilter) error {
-	from := a.At.Add(-time.Minute)
+// lately tells how the attempts of the time before an instant went.
+func (c *conn) lately(at time.Time, f stint.AnalyticsFilter) (stint.AttemptFigures, error) {
+	var all ended
+	err := c.ended(at, f, all.add)
+	return all.figures(f.Span), err
+}
+
+// ended calls do for each attempt that ran and ended in the time before an instant.
+func (c *conn) ended(at time.Time, f stint.AnalyticsFilter, do func(x *attempt)) error {
+	from := at.Add(-f.Span)
 	m, err := c.markBefore(from)
 	if err != nil {
 		return err
 	}
-	var took, waited []time.Duration
-	err = c.attempts(m, func(x *attempt) error {
-		if !x.ran || !x.finished.After(from) || x.finished.After(a.At) || f.Queue != "" && f.Queue != x.queue || f.Kind != "" && f.Kind != x.kind {
+	return c.attempts(m, func(x *attempt) error {
+		if !x.ran || !x.finished.After(from) || x.finished.After(at) || f.Queue != "" && f.Queue != x.queue || f.Kind != "" && f.Kind != x.kind {
 			return nil
 		}
 		if f.Tag != "" {
@@ -101,13 +145,22 @@ func (c *conn) lately(a *stint.Analytics, f stint.AnalyticsFilter) error {
 				return err
 			}
 		}
-		took, waited = append(took, x.took), append(waited, x.waited)
+		do(x)
 		return nil
 	})
-	a.Ended = int64(len(took))
-	a.PerSecond = float64(a.Ended) / 60
-	a.Latency, a.Execution = spread(waited), spread(took)
-	return err
+}
+
+// ended is how long attempts took, and how long they had waited.
+type ended struct{ took, waited []time.Duration }
+
+func (e *ended) add(x *attempt) {
+	e.took, e.waited = append(e.took, x.took), append(e.waited, x.waited)
+}
+
+// figures sorts what it has.
+func (e *ended) figures(span time.Duration) stint.AttemptFigures {
+	n := int64(len(e.took))
+	return stint.AttemptFigures{Ended: n, PerSecond: float64(n) / span.Seconds(), Latency: spread(e.waited), Execution: spread(e.took)}
 }
 
 // spread describes durations, which it sorts.

@@ -115,6 +115,10 @@ func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun b
 	return buried, nil
 }
 
+// within tells whether a beat is fresh. One that is still to come was written
+// before the clock was put back: when that was, only whoever watched it can tell.
+func within(age, limit time.Duration) bool { return age >= 0 && age <= limit }
+
 // lastBeat reads what an engine said last, unless it may not be buried.
 func (s *Store) lastBeat(c *conn, b stint.Burial, now time.Time) (low int64, running []stint.Position, err error) {
 	stands, locked, beat := false, false, int64(0)
@@ -127,7 +131,7 @@ func (s *Store) lastBeat(c *conn, b stint.Burial, now time.Time) (low int64, run
 		return 0, nil, err
 	case !stands:
 		return 0, nil, stint.ErrBuried
-	case b.Unless > 0 && now.Sub(fromMicro(beat)) <= b.Unless && !(locked && s.places.of(b.Engine) == unlocked):
+	case b.Unless > 0 && within(now.Sub(fromMicro(beat)), b.Unless) && !(locked && s.places.of(b.Engine) == unlocked):
 		return 0, nil, stint.ErrAlive
 	}
 	return low, running, nil

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
@@ -56,7 +57,14 @@ func (c *conn) prepareRows(text string, rows int) (*stmt, error) {
 		s.err, s.base = nil, 0
 		return s, nil
 	}
-	p, tail, err := c.db.PrepareFlags(repeated(c.named(text), rows), sqlite3.PREPARE_PERSISTENT)
+	var (
+		p    *sqlite3.Stmt
+		tail string
+	)
+	err := caught(func() (err error) {
+		p, tail, err = c.db.PrepareFlags(repeated(c.named(text), rows), sqlite3.PREPARE_PERSISTENT)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	} else if strings.TrimSpace(tail) != "" {
@@ -65,6 +73,26 @@ func (c *conn) prepareRows(text string, rows int) (*stmt, error) {
 	s := &stmt{Stmt: p, conn: c, source: text, bound: make([]value, p.BindCount()+1), rows: rows}
 	c.stmts[key] = s
 	return s, nil
+}
+
+// script runs statements without arguments.
+func (c *conn) script(text string) error {
+	return caught(func() error { return c.db.Exec(text) })
+}
+
+// caught has the driver read statements. It panics where the schema of a damaged
+// file does not parse: it takes a place in that text for one in the statement.
+func caught(do func() error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case runtime.Error:
+			err = fmt.Errorf("%w: its schema cannot be read: %w", sqlite3.CORRUPT, p)
+		default:
+			panic(p)
+		}
+	}()
+	return do()
 }
 
 // exec runs a statement that returns nothing, and tells how many rows it

@@ -34,8 +34,9 @@
 //	Claim   ──┼──▶ queue ──▶ begin immediate · part · part · part · commit
 //	Finish  ──┘
 //
-// Everything is durable when a method returns: the file is in WAL mode and
-// every commit is synced (synchronous=FULL).
+// Everything is durable when a method returns, whatever the power does: the file
+// is in WAL mode, every commit is synced (synchronous=FULL; on macOS down to the
+// medium, by fullfsync), and so are the names of the file and of its WAL.
 //
 // Whoever writes keeps all others from writing, in this process and in others.
 // A transaction of the user's that has written (see [Tx]) holds up claims,

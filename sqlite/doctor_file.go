@@ -168,7 +168,7 @@ func (x *examination) pages(ctx context.Context) error {
 		x.find(stint.Finding{
 			Severity: stint.SeverityProblem, Code: "file_damaged", Subject: "the file",
 			Problem: "it is damaged: " + strings.Join(bad, "; "),
-			Remedy:  "stop the engines, keep a copy, and read out what can be: sqlite3 " + x.path + " .recover; or go back to a backup",
+			Remedy:  "stop the engines, keep a copy, and go back to a backup, or read out what can be: sqlite3 " + x.path + " .recover; docs/sqlite.md has the steps",
 			Figures: map[string]any{"found": bad},
 		})
 	}

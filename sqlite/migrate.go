@@ -109,7 +109,7 @@ func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
 			if before > 0 {
 				text = s.steps[before].AtOnce() + "\n" + s.steps[before].Record(metaTable)
 			}
-			if err := c.db.Exec(s.named(text)); err != nil {
+			if err := c.script(s.named(text)); err != nil {
 				return false, err
 			}
 			info, err = s.installed(c)
@@ -145,7 +145,7 @@ func (s *Store) Uninstall(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		return false, c.db.Exec(strings.Join(drops, ";"))
+		return false, c.script(strings.Join(drops, ";"))
 	})
 	if err != nil {
 		return fmt.Errorf("remove the schema: %w", err)

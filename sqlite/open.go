@@ -34,6 +34,11 @@ func Open(ctx context.Context, path string, config ...Config) (*Store, error) {
 
 // openSteps opens with a schema that tests may choose.
 func openSteps(ctx context.Context, path string, c Config, all []steps.Step) (*Store, error) {
+	return openOn(ctx, system{}, path, c, all)
+}
+
+// openOn opens on a system that tests may choose.
+func openOn(ctx context.Context, on system, path string, c Config, all []steps.Step) (*Store, error) {
 	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
 	c.Busy = cmp.Or(c.Busy, 10*time.Second)
 	c.Poll = cmp.Or(c.Poll, 10*time.Millisecond)
@@ -41,7 +46,7 @@ func openSteps(ctx context.Context, path string, c Config, all []steps.Step) (*S
 	if !prefixForm.MatchString(c.Prefix) || strings.HasPrefix(c.Prefix, "sqlite_") {
 		return nil, &stint.InvalidError{Field: "prefix", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Prefix)}
 	}
-	s := &Store{path: path, config: c, steps: all, closed: make(chan struct{})}
+	s := &Store{path: path, system: on, config: c, steps: all, closed: make(chan struct{})}
 	if err := s.open(ctx); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -65,6 +70,9 @@ func (s *Store) open(ctx context.Context) error {
 			return err
 		}
 		s.writer = newWriter(c, s.changed.ring)
+		if err := s.keepNames(); err != nil {
+			return err
+		}
 	}
 	if s.path != Memory {
 		file, err := os.Stat(s.path)
@@ -123,19 +131,27 @@ func (s *Store) connect(ctx context.Context, writes bool) (*conn, error) {
 	if writes && !s.config.NoInstall {
 		flags |= sqlite3.OPEN_CREATE
 	}
-	db, err := sqlite3.OpenFlags(s.path, flags)
+	db, err := sqlite3.OpenFlags(s.system.filename(s.path), flags)
 	if err != nil {
 		return nil, cmp.Or(s.inPlace(), translate(err))
 	}
 	c := &conn{db: db, named: s.named, tell: s.config.OnQuery, stmts: map[statement]*stmt{}}
-	if err := c.settle(ctx, s.config, writes); err != nil {
-		_ = c.close()
-		return nil, translate(err)
+	err = c.settle(ctx, s.config, writes)
+	if err == nil {
+		// A connection that is opened later must be to the same file, and that must
+		// be known before it reads: the WAL at that place is the other one's, and a
+		// connection that used it would take it away when it closes.
+		err = s.inPlace()
 	}
-	// A connection that is opened later must be to the same file.
-	if err := s.inPlace(); err != nil {
+	if err == nil {
+		err = s.share(c)
+	}
+	if err == nil {
+		err = s.inPlace()
+	}
+	if err != nil {
 		_ = c.close()
-		return nil, err
+		return nil, cmp.Or(s.inPlace(), s.kept(), s.explain(err))
 	}
 	return c, nil
 }
@@ -146,16 +162,23 @@ func (c *conn) settle(ctx context.Context, config Config, writes bool) error {
 		return err
 	}
 	if !writes {
-		return c.db.Exec(`pragma query_only = on; pragma temp_store = memory`)
+		return c.script(`pragma query_only = on; pragma temp_store = memory`)
 	}
 	if readOnly, _ := c.db.ReadOnly("main"); readOnly {
 		return errors.New("the file, or its directory, may not be written to")
 	}
-	// Going over to WAL needs the file alone, and SQLite does not wait for
-	// that: a few in a thousand of those who create a file together with
-	// others are told that it is busy, as is whoever meets a transaction.
+	// NORMAL would lose commits at a power cut, and on macOS, where a plain sync
+	// leaves them in the drive's cache, so would FULL without fullfsync. The file
+	// is written to when it goes over to WAL, so that comes behind.
+	//
+	// Going over needs the file alone, and SQLite does not wait for that: a few
+	// in a thousand of those who create a file together with others are told
+	// that it is busy, as is whoever meets a transaction.
 	for deadline := time.Now().Add(config.Busy); ; {
-		err := c.db.Exec(`pragma journal_mode = wal`)
+		err := c.script(`
+			pragma synchronous = full;
+			pragma fullfsync = on;
+			pragma journal_mode = wal`)
 		if err == nil {
 			break
 		} else if !errors.Is(err, sqlite3.BUSY) || time.Now().After(deadline) || ctx.Err() != nil {
@@ -163,13 +186,11 @@ func (c *conn) settle(ctx context.Context, config Config, writes bool) error {
 		}
 		time.Sleep(time.Millisecond + rand.N(5*time.Millisecond))
 	}
-	// NORMAL would lose commits at a power cut. A WAL of 16 MB before each
-	// checkpoint, instead of 4, writes pages that many commits touch less
-	// often. A cache of 4 MB holds the ends of all tables, where everything
-	// is written; with 16 MB nothing was faster, and the process was as much
-	// larger.
-	return c.db.Exec(`
-		pragma synchronous = full;
+	// A WAL of 16 MB before each checkpoint, instead of 4, writes pages that many
+	// commits touch less often. A cache of 4 MB holds the ends of all tables,
+	// where everything is written; with 16 MB nothing was faster, and the process
+	// was as much larger.
+	return c.script(`
 		pragma wal_autocheckpoint = 4000;
 		pragma journal_size_limit = 67108864;
 		pragma cache_size = -4000;

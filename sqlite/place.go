@@ -46,11 +46,10 @@ func (p *places) openLocked() bool {
 	if p.file != nil || p.path == "" {
 		return p.file != nil
 	}
-	mode := os.FileMode(0o644)
+	file, err := os.OpenFile(p.path+placesSuffix, os.O_RDWR|os.O_CREATE, 0o644)
 	if db, err := os.Stat(p.path); err == nil {
-		mode = db.Mode().Perm() // who may use the one may use the other
+		shareAs(p.path+placesSuffix, db) // who may use the one may use the other
 	}
-	file, err := os.OpenFile(p.path+placesSuffix, os.O_RDWR|os.O_CREATE, mode)
 	if err != nil {
 		if file, err = os.Open(p.path + placesSuffix); err != nil {
 			return false

@@ -220,6 +220,21 @@ func TestInMemoryBeatsDecide(t *testing.T) {
 	}
 }
 
+func TestABeatFromBeforeTheClockWasPutBackKeepsNobodyAlive(t *testing.T) {
+	s := open(t, Memory)
+	w := storetest.Join(t, s, "noop")
+	err := s.writer.here(t.Context(), func(c *conn) (bool, error) {
+		_, err := c.exec(`update stint_beats set beat = ?`, micro(time.Now().Add(3*time.Hour)))
+		return false, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, storetest.Judge); err != nil {
+		t.Error(err)
+	}
+}
+
 // Without the places both engines would fence themselves, and whoever came
 // first after the transaction would bury the other.
 func TestALongTransactionOfTheUsersGetsNobodyBuried(t *testing.T) {

@@ -17,11 +17,12 @@ func (c *conn) told(text string, began time.Time, rows int64, err error) {
 // control runs what begins or ends a transaction. A commit is where the waiting
 // for the disk is.
 func (c *conn) control(text string) error {
-	if c.tell == nil {
-		return c.db.Exec(text)
+	s, err := c.prepare(text)
+	if err != nil {
+		return err
 	}
 	began := time.Now()
-	err := c.db.Exec(text)
+	err = s.Exec()
 	c.told(text, began, 0, err)
 	return err
 }

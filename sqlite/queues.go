@@ -8,11 +8,15 @@ import (
 	"github.com/stint-go/stint"
 )
 
-var _ stint.Pauser = (*Store)(nil)
+var (
+	_ stint.Pauser      = (*Store)(nil)
+	_ stint.PauseTeller = (*Store)(nil)
+)
 
 const (
 	pauseSQL  = `insert into stint_queues (queue, paused, by, why) values (?, ?, ?, ?) on conflict do nothing`
 	resumeSQL = `delete from stint_queues where queue = ?`
+	pausesSQL = `select queue, paused, by, why from stint_queues order by queue`
 	pausedSQL = `select queue from stint_queues order by queue`
 
 	// One statement, so that what is counted and what is paused are of one
@@ -70,6 +74,22 @@ func (s *Store) Paused(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("list paused queues: %w", err)
 	}
 	return names, nil
+}
+
+// Pauses implements [stint.PauseTeller].
+func (s *Store) Pauses(ctx context.Context) ([]stint.QueueInfo, error) {
+	var list []stint.QueueInfo
+	err := s.read(ctx, func(c *conn) error {
+		list = nil
+		return c.query(pausesSQL, nil, func(q *stmt) error {
+			list = append(list, stint.QueueInfo{Name: q.ColumnText(0), Paused: q.time(1), By: q.ColumnText(2), Why: q.ColumnText(3)})
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pauses: %w", err)
+	}
+	return list, nil
 }
 
 // Queues implements [stint.Pauser].

@@ -208,8 +208,10 @@ func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, 
 		if first := stint.FirstMinute(time.Now()); f.Every == time.Minute && f.From.Before(first) {
 			f.From = first
 		}
-		if list, err = c.sumsBehind(m, f); err != nil {
-			return err
+		if !f.Settled {
+			if list, err = c.sumsBehind(m, f); err != nil {
+				return err
+			}
 		}
 		from, to := f.Bounds()
 		low, high := int64(math.MinInt64), int64(math.MaxInt64)
@@ -229,6 +231,24 @@ func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, 
 		return nil, fmt.Errorf("read the statistics: %w", err)
 	}
 	return stint.MergeStats(list, f.Every), nil
+}
+
+// Unsummed implements [stint.Statistician].
+func (s *Store) Unsummed(ctx context.Context, most int) (n int, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		m, err := c.newestMark()
+		if err != nil {
+			return err
+		}
+		return c.query(`select count(*) from (`+attemptsSQL+` limit ?3)`, []any{m.lanes, m.open, most}, func(q *stmt) error {
+			n = q.ColumnInt(0)
+			return nil
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count what is not summed up: %w", err)
+	}
+	return n, nil
 }
 
 func scanStats(q *stmt) stint.Stats {

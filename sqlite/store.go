@@ -66,6 +66,7 @@ const Memory = ":memory:"
 // methods may be called concurrently.
 type Store struct {
 	path     string
+	system   system
 	file     os.FileInfo // which file that was when it was opened; nil in memory
 	config   Config
 	steps    []steps.Step // of the schema, oldest first
@@ -146,7 +147,7 @@ func (s *Store) write(ctx context.Context, do func(c *conn) (wake bool, err erro
 	if s.writer == nil {
 		return errReadOnly
 	}
-	return translate(s.writer.do(ctx, do))
+	return s.explain(s.writer.do(ctx, do))
 }
 
 // read runs do in a transaction that reads: it sees one moment.
@@ -154,5 +155,5 @@ func (s *Store) read(ctx context.Context, do func(c *conn) error) error {
 	if s.readers == nil {
 		return s.write(ctx, func(c *conn) (bool, error) { return false, do(c) })
 	}
-	return translate(s.readers.do(ctx, do))
+	return s.explain(s.readers.do(ctx, do))
 }

@@ -17,6 +17,11 @@ import (
 // on the file that the store has open. Other processes see its commit at their next poll
 // of the file, as does this one.
 //
+// It survives a power cut if its connection says so: drivers differ in whether
+// "synchronous" is full in WAL mode unless one asks for it. Where it is normal a
+// cut may take back a commit, and all that it had stored or completed with it,
+// until the store's next commit.
+//
 // From its first write to its end the transaction keeps everybody else from
 // writing, engines included: keep it short. One that reads before it writes
 // should begin with "begin immediate" (most drivers have a setting), or SQLite
