@@ -17,6 +17,7 @@ type attempt struct {
 	s    *session
 	task *task
 	job  stint.Job // the handler's own: what it does to it changes nothing
+	deaf deaf      // of the one who watches for it
 
 	// mu guards what the handler's own completion changes of the task, until life
 	// is closed: what the handler left running comes too late.

@@ -18,9 +18,11 @@ const doubtful = time.Minute
 // dead. Not so where the store knows that it lives: there it goes on trying.
 func (s *session) beats(ctx context.Context) {
 	every := s.config.TimeToLive / 4
-	tick := time.NewTicker(every)
+	// The joining was the first sign of life. Far from its database it took long,
+	// and a full wait from here on would end when the engine fences itself.
+	tick := time.NewTicker(max(time.Millisecond, every-time.Since(s.beat)))
 	defer tick.Stop()
-	last, failing := s.beat, false
+	last, hurried := s.beat, true
 	defer s.vitals.beats.stop()
 	for number := int64(1); ; number++ {
 		var asked []chan<- bool
@@ -45,8 +47,8 @@ func (s *session) beats(ctx context.Context) {
 		}
 		switch {
 		case err == nil:
-			if last = sent; failing {
-				failing = false
+			if last = sent; hurried {
+				hurried = false
 				tick.Reset(every)
 			}
 			s.mayWorkUntil(last.Add(3 * every))
@@ -63,7 +65,7 @@ func (s *session) beats(ctx context.Context) {
 				return
 			}
 			// Connections that broke fail at once, one after the other.
-			failing = true
+			hurried = true
 			tick.Reset(max(time.Millisecond, min(left, every/8)))
 		}
 	}

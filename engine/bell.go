@@ -44,6 +44,9 @@ func (b *bell) waitBeside(ctx context.Context, d time.Duration, other *bell) *be
 	return nil
 }
 
+// longestBackoff is what a backoff comes to in the end.
+const longestBackoff = 2 * time.Second
+
 // backoff spaces out what is tried again, from 50 ms to 2 s, with jitter so
 // that many do not come back at the same instant.
 type backoff struct{ next time.Duration }
@@ -54,7 +57,7 @@ func (b *backoff) reset() { b.next = 0 }
 
 // sleep waits for the next time; false says that ctx ended.
 func (b *backoff) sleep(ctx context.Context) bool {
-	b.next = min(max(2*b.next, 50*time.Millisecond), 2*time.Second)
+	b.next = min(max(2*b.next, 50*time.Millisecond), longestBackoff)
 	timer := time.NewTimer(b.next/2 + rand.N(b.next/2))
 	defer timer.Stop()
 	select {

@@ -61,7 +61,7 @@ func TestABookIsPrinted(t *testing.T) {
 		hopeless, illegal := enqueue(typeset.New(0)), enqueue(typeset.New(-1))
 		noRetry, proofs := enqueue(announce.New(struct{}{})), enqueue(proof.New(struct{}{}))
 
-		stop := start(t, silent{s}, mux, engine.Config{TimeToLive: time.Hour, Poll: time.Minute})
+		stop := start(t, lonely{s}, mux, engine.Config{TimeToLive: time.Hour, Poll: time.Minute})
 		at := func(d time.Duration) {
 			time.Sleep(time.Until(began.Add(d)))
 			synctest.Wait()
@@ -134,7 +134,7 @@ func TestABookIsPrinted(t *testing.T) {
 func TestADecisionThatHadToWaitCountsFromItself(t *testing.T) {
 	inBubble(t, 12*time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := failing("print")
-		stop := start(t, silent{s}, mux, engine.Config{TimeToLive: time.Hour, Poll: time.Minute})
+		stop := start(t, lonely{s}, mux, engine.Config{TimeToLive: time.Hour, Poll: time.Minute})
 		id := enqueue(t, s, "print", `{"error":"paper","until":2}`, stint.Retry(retry.Function("later")))
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
@@ -143,7 +143,7 @@ func TestADecisionThatHadToWaitCountsFromItself(t *testing.T) {
 		}
 		deciding := stint.NewMux()
 		deciding.RetryFunc("later", func(_ error, f retry.Failure) retry.Decision { return retry.At(f.Now.Add(time.Hour)) })
-		other := start(t, silent{s}, deciding, engine.Config{TimeToLive: time.Hour, Poll: time.Minute})
+		other := start(t, lonely{s}, deciding, engine.Config{TimeToLive: time.Hour, Poll: time.Minute})
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		job := until(t, s, id, stint.Completed)

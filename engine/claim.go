@@ -62,19 +62,23 @@ func (s *session) claim(ctx context.Context) {
 				trying.sleep(ctx)
 				continue
 			}
-			trying.reset()
 			turn++
 			list = known.targets(s.unpaused(sights), turn)
 		}
 		if len(list) == 0 {
+			trying.reset()
 			s.primed = false
 			rang = idle.wait(ctx, nil) == s.bell
 			continue
 		}
 		rest, tried, err := s.claimFrom(list)
 		if err != nil {
+			// Where only writing fails, as on a full disk, looks do not: they
+			// must not have it tried again at once.
 			s.trouble(ctx, "claim", err)
 			trying.sleep(ctx)
+		} else if tried {
+			trying.reset()
 		}
 		if tried {
 			idle.over(ctx)
@@ -157,12 +161,16 @@ func (s *session) claimLane(lane target, room int, wait bool) (int, error) {
 	return len(c.Positions), nil
 }
 
+// request makes one for a claim that is about to be sent.
+func (s *session) request() stint.ClaimRequest {
+	serial, low := s.held.request()
+	return stint.ClaimRequest{Engine: s.token, Serial: serial, Low: low, Nonce: stint.Nonce(random63())}
+}
+
 // claimUpTo makes one claim, and reads what it brought.
 func (s *session) claimUpTo(lane target, room int, wait bool) (stint.Claim, *held, error) {
-	req := stint.ClaimRequest{
-		Engine: s.token, Serial: s.held.request(), Nonce: stint.Nonce(random63()),
-		Lane: lane.ID, Max: room, Wait: wait, Settle: lane.settle,
-	}
+	req := s.request()
+	req.Lane, req.Max, req.Wait, req.Settle = lane.ID, room, wait, lane.settle
 	// Not the stages' context: a stop must not cut a claim in the middle, for its
 	// fate would be unknown. What it brings after a stop is returned unstarted.
 	limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)

@@ -175,6 +175,60 @@ func TestAJobRunsAndItsResultIsKept(t *testing.T) {
 	})
 }
 
+// fragile is an error whose methods panic while there is nothing in it, as a nil
+// pointer's do that was returned as an error.
+type fragile struct{ cause error }
+
+func (e *fragile) Error() string { return "fragile: " + e.cause.Error() }
+func (e *fragile) Unwrap() error { return e.cause }
+
+// contrary is an error that panics when it is asked what it is.
+type contrary struct{}
+
+func (contrary) Error() string { return "contrary" }
+func (contrary) Is(error) bool { panic("do not ask") }
+func (contrary) As(any) bool   { panic("do not ask") }
+
+// exiting is an error that ends the goroutine of whoever reads it.
+type exiting struct{}
+
+func (exiting) Error() string { runtime.Goexit(); return "" }
+
+func TestAnErrorThatCannotBeAskedIsAFailureOfItsJobOnly(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		const unshown = "(the error cannot be shown: its method Error panicked: runtime error: invalid memory address or nil pointer dereference)"
+		var none *fragile
+		mux := stint.NewMux()
+		once := stint.Retry(retry.None())
+		wants := map[stint.ID]stint.Failure{}
+		for _, c := range []struct {
+			kind, class, message string
+			fails                func(ctx context.Context) error
+		}{
+			{"nil", "engine_test.fragile", unshown, func(context.Context) error { return none }},
+			{"nil inside", "errors.errorString", unshown, func(context.Context) error { return errors.Join(errors.New("x"), none) }},
+			{"nil for good", "engine_test.fragile", unshown, func(context.Context) error { return stint.NoRetry(none) }},
+			{"nil after the time-out", "timeout", "stint: the attempt timed out: <nil>", func(ctx context.Context) error { <-ctx.Done(); return none }},
+			{"panics with nil", "panic", "panic: <nil>", func(context.Context) error { panic(none) }},
+			{"nil panic", "panic", "<nil>", func(context.Context) error { return fmt.Errorf("%w", error((*stint.PanicError)(nil))) }},
+			{"contrary", "engine_test.contrary", "contrary", func(context.Context) error { return contrary{} }},
+			{"exits", "errors.errorString", "the handler ended its goroutine (runtime.Goexit)", func(context.Context) error { return exiting{} }},
+		} {
+			handle(mux, c.kind, func(ctx context.Context, _ *stint.Job) error { return c.fails(ctx) })
+			wants[enqueue(t, s, c.kind, `{}`, once, stint.Timeout(30*time.Millisecond))] = stint.Failure{Class: c.class, Message: c.message}
+		}
+		handle(mux, "fine", func(context.Context, *stint.Job) error { return nil })
+		start(t, s, mux, engine.Config{Slots: 1})
+		for id, want := range wants {
+			job := until(t, s, id, stint.Failed)
+			if got := job.Executions[0].Error; got == nil || got.Class != want.Class || got.Message != want.Message {
+				t.Errorf("%s: the error is %+v, want %s: %s", job.Kind, got, want.Class, want.Message)
+			}
+		}
+		until(t, s, enqueue(t, s, "fine", `{}`), stint.Completed)
+	})
+}
+
 func TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly(t *testing.T) {
 	onEach(t, func(t *testing.T, s store) {
 		mux := stint.NewMux()

@@ -63,10 +63,10 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task
 				continue
 			}
 			over = false
-			end := s.perform(t, i)
+			done := s.conclude(t, s.perform(t, i)) // which asks the handler's error about itself
 			over = true
 			s.free(t.entry, i)
-			s.pass(s.conclude(t, end), ended)
+			s.pass(done, ended)
 		}
 	})
 }

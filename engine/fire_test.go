@@ -417,16 +417,16 @@ func TestLooksForSchedulesThatTakeLongAreFewerAndNoLater(t *testing.T) {
 		mux.Schedule(stint.Schedule{Name: "s", Recurrence: cron.Every(10 * time.Second), Job: stint.NewJob{Kind: "k"}})
 		l := &longLook{Store: s, Scheduler: s}
 		stop := start(t, l, mux, engine.Config{})
-		for range 3000 {
+		for range 1500 {
 			enqueue(t, s, "k", `{}`) // which rings
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		if n := l.looks.Load(); n < 20 || n > 200 {
-			t.Errorf("in half a minute it looked %d times", n)
+		if n := l.looks.Load(); n < 10 || n > 100 {
+			t.Errorf("in a quarter of a minute it looked %d times", n)
 		}
 		times, jobs := fired(t, s, "s")
-		if len(times) < 2 {
+		if len(times) < 1 {
 			t.Errorf("it fired %v", times)
 		}
 		for i, j := range jobs {

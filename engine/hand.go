@@ -82,13 +82,13 @@ func newHand() *hand {
 	return &hand{claims: map[int64]*held{}, doubt: map[int64]time.Time{}, once: map[stint.Position]bool{}}
 }
 
-// request numbers a claim that is about to be sent.
-func (h *hand) request() int64 {
+// request numbers a claim that is about to be sent, and bounds what is open.
+func (h *hand) request() (serial, low int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last++
 	h.claims[h.last] = nil
-	return h.last
+	return h.last, h.lowest()
 }
 
 // took notes what a request brought.
@@ -210,6 +210,11 @@ func (h *hand) begun(slots []stint.Position) []stint.Position {
 func (h *hand) low() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.lowest()
+}
+
+// lowest is the same under the mutex.
+func (h *hand) lowest() int64 {
 	low := h.last + 1
 	for serial := range h.claims {
 		low = min(low, serial)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,6 +154,44 @@ func TestWhereNobodyRingsAnIdleEngineWaitsLongerAndLongerAndBeginsAnewWithWork(t
 			i := slices.Index(gaps, 0) + 1
 			if i < 1 || !slices.Equal(gaps[i:i+len(c.want)], c.want) {
 				t.Errorf("%+v: behind a job it waited %v ms, want %v", c.config, gaps, c.want)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// breaking is a store whose listening breaks as soon as it has begun, or later.
+type breaking struct {
+	*sqlite.Store
+	after time.Duration
+	began atomic.Int32
+}
+
+func (b *breaking) Listen(ctx context.Context, ring func()) error {
+	b.began.Add(1)
+	ring()
+	doze(ctx, b.after)
+	return errors.New("the connection is gone")
+}
+
+func TestAListeningThatSoonBreaksIsTriedAgainMoreAndMoreSeldom(t *testing.T) {
+	for _, c := range []struct {
+		after       time.Duration
+		least, most int32 // in a minute
+	}{
+		{0, 30, 75},               // 50, 100, … 2000 ms apart, or half of that
+		{time.Second, 20, 45},     // no better
+		{5 * time.Second, 11, 13}, // one that lasts is tried again soon
+		{50 * time.Second, 2, 2},
+	} {
+		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			b := &breaking{Store: s, after: c.after}
+			stop := start(t, b, stint.NewMux(), engine.Config{})
+			time.Sleep(time.Minute)
+			if n := b.began.Load(); n < c.least || n > c.most {
+				t.Errorf("it broke after %v, and was begun %d times in a minute, want %d to %d", c.after, n, c.least, c.most)
 			}
 			if err := stop(); err != nil {
 				t.Error(err)

@@ -57,14 +57,19 @@ func (s self) provesDead(e stint.EngineInfo) bool {
 	return err == nil && started != e.PIDStarted
 }
 
-// startedTicks is when a process started, in clock ticks after boot: field 22
-// of Linux's /proc/PID/stat, counted behind the parenthesised name. A zombie
-// has ended, as far as its work goes: its answer is -1.
+// startedTicks is when a process started, in clock ticks after boot.
 func startedTicks(pid string) (int64, error) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return 0, err
 	}
+	return parseStat(stat)
+}
+
+// parseStat reads when a process started from its stat in Linux's /proc: field 22,
+// counted behind the parenthesised name, which may be anything. A zombie has ended,
+// as far as its work goes: its answer is -1.
+func parseStat(stat []byte) (int64, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
 		return 0, errors.New("the system does not tell when a process started")

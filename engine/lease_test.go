@@ -268,10 +268,10 @@ func TestWaitsForALeaseAreConstantOrGrow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, 48*time.Hour, func(t *testing.T, s *sqlite.Store) {
 				h := newThrone(t)
-				stop := h.start(&faraway{Store: s, Leaser: s}, "a", engine.Config{TimeToLive: time.Hour, LeaseFor: time.Minute, Poll: time.Minute})
+				stop := h.start(&faraway{Store: lonely{s}, Leaser: s}, "a", engine.Config{TimeToLive: time.Hour, LeaseFor: time.Minute, Poll: time.Minute})
 				<-h.acts
 				c.config.TimeToLive, c.config.Poll = time.Hour, time.Minute
-				other := &faraway{Store: s, Leaser: s}
+				other := &faraway{Store: lonely{s}, Leaser: s}
 				stopOther := h.start(other, "b", c.config)
 				time.Sleep(time.Hour)
 				synctest.Wait()

@@ -166,13 +166,14 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 		if len(jobs) != 1 || serial != 0 {
 			return nil, errNotOne
 		}
-		serial = s.held.request()
+		req := s.request()
+		serial = req.Serial
 		// Not ctx: the fate of what is cut in the middle would be unknown.
 		limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
 		defer cancel()
 		var err error
 		began := time.Now()
-		c, err = store.EnqueueClaimed(limit, jobs[0], stint.ClaimRequest{Engine: s.token, Serial: serial, Nonce: stint.Nonce(random63())})
+		c, err = store.EnqueueClaimed(limit, jobs[0], req)
 		if errors.As(err, &first) {
 			s.held.nothing(serial)
 			return []stint.Receipt{{ID: first.ID, Duplicate: true}}, nil
@@ -248,18 +249,23 @@ func (s *session) performNow(t *task) *task {
 	if !s.announce() || s.expired() || s.tooLate(t.entry) {
 		return s.notBegun(t)
 	}
-	end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
-	// A goroutine of its own, since a handler may end the one it runs in.
+	// A goroutine of its own, since a handler may end the one it runs in, and so
+	// may its error when it is asked about itself.
+	var done *task
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		end = s.perform(t, slot)
+		end := s.perform(t, slot)
+		if err := context.Cause(t.guest.caller); err != nil && end.Outcome == stint.OutcomeReturned {
+			end.Note = "the caller gave up: " + err.Error()
+		}
+		done = s.conclude(t, end)
 	}()
 	<-over
-	if err := context.Cause(t.guest.caller); err != nil && end.Outcome == stint.OutcomeReturned {
-		end.Note = "the caller gave up: " + err.Error()
+	if done == nil {
+		done = s.conclude(t, stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit})
 	}
-	return s.conclude(t, end)
+	return done
 }
 
 // lastSlot is the last one that an execution has room to name, counted from 0.

@@ -198,11 +198,14 @@ func TestFailuresOfEachKindEndARunNowAsTheyEndAnyAttempt(t *testing.T) {
 func TestAHandlerThatEndsItsGoroutineDoesNotEndTheCallers(t *testing.T) {
 	fill := func(mux *stint.Mux) {
 		handle(mux, "exits", func(context.Context, *stint.Job) error { runtime.Goexit(); return nil })
+		handle(mux, "returns", func(context.Context, *stint.Job) error { return exiting{} })
 	}
 	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
-		x := runNow(t, e, newJob("exits", `{}`))
-		if x.Outcome != stint.OutcomeFailed || !strings.Contains(x.Error.Message, "Goexit") || info(t, s, x.Job).State != stint.Retrying {
-			t.Errorf("the execution is %+v", x)
+		for _, kind := range []string{"exits", "returns"} {
+			x := runNow(t, e, newJob(kind, `{}`))
+			if x.Outcome != stint.OutcomeFailed || !strings.Contains(x.Error.Message, "Goexit") || info(t, s, x.Job).State != stint.Retrying {
+				t.Errorf("%s: the execution is %+v", kind, x)
+			}
 		}
 	})
 }

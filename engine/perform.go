@@ -97,13 +97,10 @@ func ending(ctx context.Context, result json.RawMessage, err error) stint.Ending
 		return end
 	case errors.Is(cause, stint.ErrCancelled):
 		return stint.Ending{Outcome: stint.OutcomeCancelled, Err: err, Result: result}
-	case errors.Is(cause, stint.ErrTimeout) && !errors.Is(err, stint.ErrTimeout):
+	case errors.Is(cause, stint.ErrTimeout) && !slices.Contains(stint.Classes(err), "timeout"):
 		err = fmt.Errorf("%w: %w", stint.ErrTimeout, err)
 	}
 	end.Outcome, end.Err = stint.OutcomeFailed, err
-	if p, ok := errors.AsType[*stint.PanicError](err); ok {
-		end.Stack = p.Stack
-	}
 	return end
 }
 

@@ -44,7 +44,7 @@ func TestAnEngineHoldsNoMoreThanItsSlotsAndABoundedPrefetch(t *testing.T) {
 		{1, time.Second, 50, 1, 1},
 		{10, 100 * ms, 500, 10, 10 + 4*3},
 		{10, 5 * ms, 5000, 20, 10 + 4*50},
-		{50, 2 * ms, 20_000, 100, 50 + 4*625},
+		{50, 2 * ms, 10_000, 100, 50 + 4*625},
 	} {
 		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			fill(t, s, "work", c.n, stint.DefaultQueue)
@@ -64,4 +64,53 @@ func TestAnEngineHoldsNoMoreThanItsSlotsAndABoundedPrefetch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asked keeps the last request for a claim that brought something.
+type asked struct {
+	*sqlite.Store
+	mu   sync.Mutex
+	last stint.ClaimRequest
+}
+
+func (a *asked) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+	c, err := a.Store.Claim(ctx, req)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(c.Positions) > 0 {
+		a.last = req
+	}
+	return c, err
+}
+
+// What a request promises of those before it, the store need not look at between two beats.
+func TestARequestForAClaimTellsWhatIsOpen(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		a := &asked{Store: s}
+		mux := stint.NewMux()
+		handle(mux, "long", func(context.Context, *stint.Job) error { time.Sleep(time.Minute); return nil })
+		handle(mux, "short", func(context.Context, *stint.Job) error { return nil })
+		stop := start(t, a, mux, engine.Config{Slots: 4})
+		claimed := func(kind string) stint.ClaimRequest {
+			fill(t, s, kind, 1, stint.DefaultQueue)
+			time.Sleep(5 * time.Second)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.last
+		}
+		first, long := claimed("short"), claimed("long")
+		if first.Low != first.Serial || long.Low != long.Serial || long.Serial <= first.Serial {
+			t.Errorf("with nothing open the requests were %+v and %+v", first, long)
+		}
+		if beside := claimed("short"); beside.Low != long.Serial || beside.Serial <= long.Serial {
+			t.Errorf("beside what request %d brought the request was %+v", long.Serial, beside)
+		}
+		time.Sleep(2 * time.Minute)
+		if last := claimed("short"); last.Low != last.Serial {
+			t.Errorf("behind it the request was %+v", last)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }

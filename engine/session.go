@@ -130,6 +130,7 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.mind(signals) })
 	side.Go(func() { s.fire(signals) })
 	side.Go(func() { s.sumUp(signals) })
+	side.Go(func() { s.watchDeaf(signals) })
 	// What an engine leads it gives to others as soon as it is told to stop.
 	leads.Go(func() { s.lead(claiming) })
 

@@ -118,6 +118,35 @@ func TestAClaimWhoseAnswerIsOnItsWayIsNotHandedBack(t *testing.T) {
 	})
 }
 
+// far is a store in which it takes long to join, and nothing else.
+type far struct{ bare }
+
+func (f *far) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+	err := f.bare.Join(ctx, e, kinds)
+	time.Sleep(e.TimeToLive * 5 / 8)
+	return err
+}
+
+func TestAnEngineWhoseJoiningTookLongKeepsItsPlace(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		joined := 0
+		stop := start(t, &far{bare{s, s}}, mux, engine.Config{OnEvent: func(ev stint.Event) {
+			if ev.Type == stint.EventJoined {
+				joined++
+			}
+		}})
+		passes(time.Minute)
+		if joined != 1 {
+			t.Errorf("it joined %d times", joined)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // forgetful is a store that lost the claims of its first engine.
 type forgetful struct {
 	bare
