@@ -27,7 +27,7 @@ func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 	text := `select token, instance, ` + ended + ` from ` + history + ` where ended is not null and why <> 'left'`
 	err := g.each(ctx, text, []any{&token, &instance, &micros}, func() error {
 		all++
-		at := time.UnixMicro(micros)
+		at := time.UnixMicro(micros).Add(f.Slack)
 		if !f.wasHarmed(instance, at) && !f.fenced(instance, stint.Token(token), at) {
 			f.t.Errorf("%s was buried as engine %d at %v, but it lived and had not fenced itself", instance, token, at)
 		}

@@ -99,6 +99,34 @@ func (w *world) client(i int) *chaos.Producer {
 	}
 }
 
+// goOn has clients enqueue until they are stopped, which waits for them. Each is
+// made by its number.
+func goOn(t *testing.T, clients int, client func(i int) *chaos.Producer) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range clients {
+		p := client(i)
+		all.Go(func() {
+			if _, err := p.Run(ctx, 1<<30); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// every has a client rest between two transactions.
+func every(pause time.Duration, client func(i int) *chaos.Producer) func(i int) *chaos.Producer {
+	return func(i int) *chaos.Producer {
+		p := client(i)
+		p.Pause = pause
+		return p
+	}
+}
+
 // dice are what the seed decides for one purpose.
 func (w *world) dice(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, purpose)) }
 

@@ -30,20 +30,24 @@ func (e *end) before(begin func() check.Running) check.Running {
 	return begin()
 }
 
-func (e *end) now() {
+// by ends the process, in a way that may take a moment.
+func (e *end) by(deed func()) {
 	e.mu.Lock()
 	e.log(Event{At: time.Now(), Type: exits, Gone: check.Now()})
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	deed()
 	select {}
 }
 
-// wentAt tells when a process that has ended by itself went, as it said, or else
-// when that is seen.
-func (f *Fleet) wentAt(process string) (time.Time, check.Instant) {
+// now ends it as the kernel does when memory runs out.
+func (e *end) now() { e.by(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }) }
+
+// wentAt tells when a process went that a job of its own has ended, as it said, or
+// else when that is seen.
+func (f *Fleet) wentAt(process string) (at time.Time, gone check.Instant, said bool) {
 	for _, e := range f.Events(process) {
 		if e.Type == exits {
-			return e.At, e.Gone
+			return e.At, e.Gone, true
 		}
 	}
-	return time.Now(), check.Now()
+	return time.Now(), check.Now(), false
 }

@@ -20,21 +20,24 @@ import (
 // failure is the sequence; STINT_CHAOS_SEED=… draws it again.
 func TestEnduranceNoSequenceOfActsAndKillsLosesOrDoublesAJob(t *testing.T) {
 	t.Parallel()
+	onEach(t, endure)
+}
+
+// onEach runs a test on either database.
+func onEach(t *testing.T, f func(t *testing.T, db string)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		endure(t, filepath.Join(t.TempDir(), "jobs.db"))
+		f(t, filepath.Join(t.TempDir(), "jobs.db"))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		endure(t, pgtest.New(t))
+		f(t, pgtest.New(t))
 	})
 }
 
-func endure(t *testing.T, db string) {
-	const (
-		ttl     = 2 * time.Second
-		workers = 3
-	)
+// open opens a database, and makes it ready for the workload.
+func open(t *testing.T, db string) *chaos.Ground {
+	t.Helper()
 	ground, err := chaos.Open(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +46,15 @@ func endure(t *testing.T, db string) {
 	if err := ground.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return ground
+}
+
+func endure(t *testing.T, db string) {
+	const (
+		ttl     = 2 * time.Second
+		workers = 3
+	)
+	ground := open(t, db)
 	dice := rand.New(rand.NewPCG(seed(t), 118))
 	fleet := chaos.NewFleet(t)
 	m := &chaos.Mixed{
@@ -55,6 +67,8 @@ func endure(t *testing.T, db string) {
 			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: ttl, Grace: 2 * time.Second,
 		})})
 	}
+	// One lives through all of it, and must not grow.
+	steady := fleet.Start(chaos.Worker{Name: "steady", DB: db, Slots: 8, TimeToLive: ttl, Vitals: true})
 	m.Run(t.Context(), minutes(t, "STINT_ENDURANCE_MINUTES", 6*time.Second))
 	calm := time.Now()
 	fleet.Drain(t.Context(), ground.Store, 2*time.Minute)
@@ -64,6 +78,10 @@ func endure(t *testing.T, db string) {
 		w.Stop()
 		lives += w.Lives
 	}
+	if err := steady.Stop(); err != nil {
+		t.Error(err)
+	}
+	t.Log(fleet.Flat(steady.Name))
 	buried := fleet.Burials(t.Context(), ground)
 	report := fleet.Judge(t.Context(), ground)
 	t.Logf("%s; %d lives of %d workers, %d engines buried; %v", m.Done(), lives, workers, buried, report)

@@ -28,6 +28,7 @@ type Event struct {
 	Doing  string          `json:"doing,omitempty"`
 	Err    string          `json:"err,omitempty"`
 	Gone   check.Instant   `json:"gone,omitempty"` // of exits
+	Use    *Use            `json:"use,omitempty"`  // of vitals
 }
 
 // logLines writes events as lines, each with one write.
@@ -77,6 +78,16 @@ func (f *Fleet) Events(process string) []Event {
 		}
 	}
 	return all
+}
+
+// Said is all that a process wrote so far.
+func (f *Fleet) Said(process string) string {
+	f.t.Helper()
+	text, err := os.ReadFile(f.logOf(process))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(text)
 }
 
 // Count is how many events of a type there are.

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,6 +19,7 @@ type Fleet struct {
 	t       testing.TB
 	Dir     string // of the history
 	History *check.Writer
+	Slack   time.Duration // how far the server's clock may be off, where a test sets it
 
 	mu        sync.Mutex
 	done      []check.Disturbance
@@ -25,6 +27,10 @@ type Fleet struct {
 	deleted   []check.Deletion
 	cancelled map[int64]check.Instant // that somebody asked to be cancelled: when it was said to be, or 0
 	workers   []string                // all that were ever started
+	failover  *check.Failover         // the one that lost something
+
+	began      time.Time
+	recoveries []float64 // see [Account]
 }
 
 // span is a time during which a process stood still; without an end it was
@@ -44,7 +50,7 @@ func NewFleet(t testing.TB) *Fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}, cancelled: map[int64]check.Instant{}}
+	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}, cancelled: map[int64]check.Instant{}, began: time.Now()}
 }
 
 // Disturb notes what the test does, for the judge.
@@ -80,9 +86,60 @@ func (f *Fleet) Cancelled(job stint.ID, at check.Instant) {
 }
 
 // CutOff notes that a process, or without a name every one, cannot reach the
-// database for long enough to lose its place in the roster.
-func (f *Fleet) CutOff(process string) {
-	f.Disturb(check.Disturbance{Does: check.CutsOff, Process: process, From: check.Now()})
+// database for long enough to lose its place in the roster, until that is over.
+func (f *Fleet) CutOff(process string) (over func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done = append(f.done, check.Disturbance{Does: check.CutsOff, Process: process, From: check.Now()})
+	n := len(f.done) - 1
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.done[n].To = check.Now()
+	}
+}
+
+// Works waits until a job ends that begins from now on, and tells how long that
+// took.
+func (f *Fleet) Works(ctx context.Context, g *Ground) time.Duration {
+	f.t.Helper()
+	took, err := g.GoesOn(ctx, time.Minute)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return took
+}
+
+// Recovers does the same when a fault has just ended, and notes it for the
+// account.
+func (f *Fleet) Recovers(ctx context.Context, g *Ground) time.Duration {
+	f.t.Helper()
+	took := f.Works(ctx, g)
+	f.Recovered(took)
+	return took
+}
+
+// FailedOver notes that another server is about to take the place of the one
+// that the fleet worked on, for the judge. It is read before anybody reaches it;
+// what is returned reads the one that is gone, which may take its time.
+func (f *Fleet) FailedOver(ctx context.Context, kept *Ground) (had func(*Ground)) {
+	f.t.Helper()
+	read := func(g *Ground) *check.Facts {
+		f.t.Helper()
+		all, err := facts(ctx, g)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		return all
+	}
+	o := &check.Failover{Kept: read(kept), At: check.Now()}
+	return func(g *Ground) {
+		f.t.Helper()
+		o.Had = read(g)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.failover = o
+	}
 }
 
 func (f *Fleet) harm(process string, from, to time.Time) {

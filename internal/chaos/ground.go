@@ -3,10 +3,13 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -48,12 +51,37 @@ func Open(ctx context.Context, db string) (*Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.New(ctx, db)
+	pool, err := openPool(ctx, db)
 	if err != nil {
 		store.Close()
 		return nil, err
 	}
 	return NewGround(store, pool), nil
+}
+
+// share opens a database whose store has the workload's connections.
+func share(ctx context.Context, db string) (*Ground, error) {
+	pool, err := openPool(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	store, err := postgres.New(ctx, pool)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return NewGround(store, pool), nil
+}
+
+// openPool opens the workload's own connections, which must do with any pooler
+// between.
+func openPool(ctx context.Context, db string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(db)
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	return pgxpool.NewWithConfig(ctx, config)
 }
 
 func openFile(ctx context.Context, path string) (*Ground, error) {
@@ -91,6 +119,16 @@ func (g *Ground) Prepare(ctx context.Context) error {
 	return err
 }
 
+// version names the database and its version.
+func (g *Ground) version(ctx context.Context) (name string, err error) {
+	if g.Pool == nil {
+		err = g.file.QueryRowContext(ctx, `select 'SQLite ' || sqlite_version()`).Scan(&name)
+		return name, err
+	}
+	err = g.Pool.QueryRow(ctx, `select 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)`).Scan(&name)
+	return name, err
+}
+
 // jobs is the name of the people's view.
 func (g *Ground) jobs() string {
 	if g.file != nil {
@@ -124,6 +162,54 @@ func (g *Ground) each(ctx context.Context, text string, into []any, do func() er
 	}
 	return rows.Err()
 }
+
+// Sound wants a file to be whole, down to its pages.
+func (g *Ground) Sound(ctx context.Context) error {
+	if g.file == nil {
+		return nil
+	}
+	var found string
+	var bad []error
+	err := g.each(ctx, `pragma integrity_check`, []any{&found}, func() error {
+		if found != "ok" {
+			bad = append(bad, errors.New(found))
+		}
+		return nil
+	})
+	return errors.Join(append(bad, err)...)
+}
+
+// recent is how far back [Ground.Ended] looks, in entries.
+const recent = 2000
+
+// Ended tells whether one of the newest jobs has been completed that began after
+// an instant.
+func (g *Ground) Ended(ctx context.Context, began time.Time) (yes bool, err error) {
+	text := `select exists (select 1 from (select outcome, started from %s order by pos desc limit %d) as newest where outcome = %d and started > $1)`
+	if g.Pool != nil {
+		err = g.Pool.QueryRow(ctx, fmt.Sprintf(text, "stint.executions", recent, stint.OutcomeCompleted), began).Scan(&yes)
+		return yes, err
+	}
+	err = g.file.QueryRowContext(ctx, fmt.Sprintf(text, "stint_executions", recent, stint.OutcomeCompleted), began.UnixMicro()).Scan(&yes)
+	return yes, err
+}
+
+// GoesOn waits until a job ends that begins from now on, and tells how long that
+// took. The database may be away meanwhile.
+func (g *Ground) GoesOn(ctx context.Context, within time.Duration) (time.Duration, error) {
+	for now := time.Now(); ; {
+		again, err := g.Ended(ctx, now)
+		switch took := time.Since(now); {
+		case err == nil && again:
+			return took, nil
+		case took > within || ctx.Err() != nil:
+			return took, fmt.Errorf("within %v no job ended that began then: %w", within, cmp.Or(err, ctx.Err(), errNothingEnds))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+var errNothingEnds = errors.New("nothing ends")
 
 // transaction is one of the workload's own.
 type transaction struct {

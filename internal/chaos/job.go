@@ -21,17 +21,19 @@ import (
 
 // Args are what a job of the workload is told to do.
 type Args struct {
-	Key   string `json:"key"`             // its name in the history
-	Work  int    `json:"work,omitempty"`  // milliseconds to be busy
-	Fail  int    `json:"fail,omitempty"`  // attempts that end in an error
-	Oops  int    `json:"oops,omitempty"`  // attempts that panic, after those
-	Nap   bool   `json:"nap,omitempty"`   // snooze once, at the first attempt
-	Exit  bool   `json:"exit,omitempty"`  // end the process, each time
-	Tx    bool   `json:"tx,omitempty"`    // leave an effect in a transaction that completes the job
-	Hang  string `json:"hang,omitempty"`  // on the worker of this name: go on until cancelled or let go
-	Deaf  string `json:"deaf,omitempty"`  // on the worker of this name: go on, cancelled or not
-	Grant int    `json:"grant,omitempty"` // attempts that its policy grants, where that is another one; negative: nobody knows
-	Lock  bool   `json:"lock,omitempty"`  // let nobody else run it before this process is gone
+	Key    string `json:"key"`              // its name in the history
+	Work   int    `json:"work,omitempty"`   // milliseconds to be busy
+	Fail   int    `json:"fail,omitempty"`   // attempts that end in an error
+	Oops   int    `json:"oops,omitempty"`   // attempts that panic, after those
+	Nap    bool   `json:"nap,omitempty"`    // snooze once, at the first attempt
+	Exit   bool   `json:"exit,omitempty"`   // end the process, each time; one with Vitals lives on
+	Poison string `json:"poison,omitempty"` // one of Deadly or Harmful; of the deadly one with Vitals lives on
+	Tx     bool   `json:"tx,omitempty"`     // leave an effect in a transaction that completes the job
+	Open   int    `json:"open,omitempty"`   // milliseconds for which that transaction stays open
+	Hang   string `json:"hang,omitempty"`   // on the worker of this name: go on until cancelled or let go
+	Deaf   string `json:"deaf,omitempty"`   // on the worker of this name: go on, cancelled or not
+	Grant  int    `json:"grant,omitempty"`  // attempts that its policy grants, where that is another one; negative: nobody knows
+	Lock   bool   `json:"lock,omitempty"`   // let nobody else run it before this process is gone
 }
 
 // retries is the policy of the workload: more than any job is told to fail.
@@ -48,7 +50,7 @@ var errTold = errors.New("told to fail")
 const effects = `create table if not exists chaos_effects (job bigint not null)`
 
 // complete does the work of a job with Tx.
-func complete(ctx context.Context, g *Ground, job *stint.Job) error {
+func complete(ctx context.Context, g *Ground, job *stint.Job, open time.Duration) error {
 	tx, err := g.begin(ctx)
 	if err != nil {
 		return err
@@ -57,6 +59,7 @@ func complete(ctx context.Context, g *Ground, job *stint.Job) error {
 	if err := tx.exec(ctx, `insert into chaos_effects (job) values ($1)`, int64(job.ID)); err != nil {
 		return err
 	}
+	time.Sleep(open)
 	return engine.CompleteTx(ctx, tx.Tx, nil)
 }
 
@@ -72,7 +75,7 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 		run := w.end.before(func() check.Running {
 			return history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
 		})
-		if args.Exit {
+		if args.Exit && !w.Vitals {
 			w.end.now()
 		}
 		how, cause := check.Panic, error(nil)
@@ -85,12 +88,15 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 			}
 			defer lock.Close()
 		}
+		if args.Poison != "" {
+			return w.poisoned(ctx, args.Poison, &how)
+		}
 		if cause = w.busy(ctx, &args); cause != nil {
 			how = check.Cancelled
 			return nil, cause
 		}
 		switch {
-		case args.Nap && job.Attempt == 1 && job.Created.Equal(job.Due) && time.Since(job.Created) < 300*time.Millisecond:
+		case args.Nap && job.Attempt == 1 && job.Created.Equal(job.Due) && time.Since(job.Created).Abs() < 300*time.Millisecond:
 			how = check.Snooze
 			return nil, stint.Snooze(300 * time.Millisecond)
 		case job.Attempt-job.Losses <= args.Fail:
@@ -99,7 +105,7 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 		case job.Attempt-job.Losses <= args.Fail+args.Oops:
 			panic("told to panic")
 		case args.Tx:
-			if err := complete(ctx, g, job); err != nil {
+			if err := complete(ctx, g, job, time.Duration(args.Open)*time.Millisecond); err != nil {
 				how, cause = check.Error, err
 				if ctx.Err() != nil {
 					how = check.Cancelled

@@ -13,7 +13,8 @@ import (
 	"github.com/stint-go/stint/storetest"
 )
 
-// Drain waits until every job is final.
+// Drain waits until every job is final, and fails the test where that takes too
+// long: what was done so far can be judged all the same.
 func (f *Fleet) Drain(ctx context.Context, store stint.Inspector, within time.Duration) {
 	f.t.Helper()
 	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
@@ -28,9 +29,32 @@ func (f *Fleet) Drain(ctx context.Context, store stint.Inspector, within time.Du
 			return
 		}
 		if time.Now().After(until) {
-			f.t.Fatalf("after %v the states are %v, %v", within, counts, err)
+			f.t.Errorf("after %v the states are %v, %v", within, counts, err)
+			return
 		}
 	}
+}
+
+// Standstill is the longest time between two instants in which no run of a handler
+// ended.
+func (f *Fleet) Standstill(from, to check.Instant) time.Duration {
+	f.t.Helper()
+	history, err := check.Read(f.Dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ends := []check.Instant{from, to}
+	for _, r := range history.Runs {
+		if from < r.End && r.End < to {
+			ends = append(ends, r.End)
+		}
+	}
+	slices.Sort(ends)
+	longest := time.Duration(0)
+	for i := range ends[1:] {
+		longest = max(longest, ends[i+1].Sub(ends[i]))
+	}
+	return longest
 }
 
 // checkEffects makes sure that a job with Tx has exactly one effect when it
@@ -86,21 +110,17 @@ func (f *Fleet) JudgeAmid(ctx context.Context, g *Ground) *check.Report {
 
 func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *check.Report {
 	f.t.Helper()
-	ledger, err := g.Store.Audit(ctx)
+	all, err := facts(ctx, g)
 	if err != nil {
-		f.t.Fatal(err)
-	}
-	all := storetest.Facts(ledger)
-	if err := addTold(ctx, g, all); err != nil {
 		f.t.Fatal(err)
 	}
 	history, err := check.Read(f.Dir)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	options.CompleteTx, options.Clean = true, f.left()
+	options.CompleteTx, options.Clean, options.Slack = true, f.left(), f.Slack
 	f.mu.Lock()
-	options.Disturbances, options.Deleted = f.done, f.deleted
+	options.Disturbances, options.Deleted, options.Failover = f.done, f.deleted, f.failover
 	f.mu.Unlock()
 	gone := make(map[int64]bool, len(options.Deleted))
 	for _, d := range options.Deleted {
@@ -117,7 +137,18 @@ func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *ch
 		f.t.Error(err)
 	}
 	f.checkCancelled(history, all)
+	f.account(ctx, g, report)
 	return report
+}
+
+// facts are what a database says of every job, with what the workload said.
+func facts(ctx context.Context, g *Ground) (*check.Facts, error) {
+	ledger, err := g.Store.Audit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := storetest.Facts(ledger)
+	return all, addTold(ctx, g, all)
 }
 
 // left lists the engines that left in good order.

@@ -4,6 +4,9 @@ package chaos
 
 import (
 	"fmt"
+	"os"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,9 +17,12 @@ import (
 // Keeper is what supervises a worker: it starts it again whenever it dies.
 type Keeper struct {
 	fleet *Fleet
+	name  string
 	now   atomic.Pointer[Process]
+	ends  sync.Once // stop is closed
 	stop  chan struct{}
 	done  chan struct{}
+	left  atomic.Bool // by a test that ended before it was stopped
 
 	// Lives is how many there were; read it when the keeper has stopped.
 	Lives int
@@ -27,9 +33,13 @@ type Keeper struct {
 // job's hand or the test's: one that gives up needs an operator, and that is an
 // error.
 func (f *Fleet) Keep(w Worker) *Keeper {
-	k := &Keeper{fleet: f, stop: make(chan struct{}), done: make(chan struct{})}
+	k := &Keeper{fleet: f, name: w.Name, stop: make(chan struct{}), done: make(chan struct{})}
 	k.now.Store(f.Start(k.life(w)))
 	go k.watch(w)
+	f.t.Cleanup(func() {
+		k.left.Store(true)
+		k.Stop()
+	})
 	return k
 }
 
@@ -45,6 +55,10 @@ func (k *Keeper) watch(w Worker) {
 	for p := k.now.Load(); ; k.now.Store(p) {
 		select {
 		case <-k.stop:
+			if k.left.Load() {
+				p.Kill()
+				return
+			}
 			// One that had only just been started may not even know the signal.
 			if err := p.Stop(); err != nil && k.joined(p) {
 				f.t.Errorf("%s: %v", p.Name, err)
@@ -52,10 +66,10 @@ func (k *Keeper) watch(w Worker) {
 			return
 		case <-p.ended:
 		}
-		if p.cmd.ProcessState.Exited() && !p.retired.Load() && k.joined(p) {
+		at, gone, said := f.wentAt(p.Name)
+		if p.cmd.ProcessState.Exited() && !said && !p.retired.Load() && k.joined(p) {
 			f.t.Errorf("%s ended by itself: %v", p.Name, p.err)
 		}
-		at, gone := f.wentAt(p.Name)
 		f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: gone})
 		f.harm(p.Name, at, time.Time{})
 		time.Sleep(100 * time.Millisecond)
@@ -72,11 +86,21 @@ func (k *Keeper) joined(p *Process) bool {
 	return Count(k.fleet.Events(p.Name), stint.EventJoined) > 0
 }
 
+// Said is all that its lives wrote; read it when the keeper has stopped.
+func (k *Keeper) Said() string {
+	var all strings.Builder
+	for life := range k.Lives {
+		text, _ := os.ReadFile(k.fleet.logOf(fmt.Sprintf("%s.%d", k.name, life+1)))
+		all.Write(text)
+	}
+	return all.String()
+}
+
 // Process is the present life.
 func (k *Keeper) Process() *Process { return k.now.Load() }
 
 // Stop stops the worker and its supervision.
 func (k *Keeper) Stop() {
-	close(k.stop)
+	k.ends.Do(func() { close(k.stop) })
 	<-k.done
 }

@@ -64,7 +64,9 @@ func (l *link) run() {
 // requests are what the client sends.
 func (l *link) requests() {
 	defer l.close(false)
-	in, out := newWire(l.client), bufio.NewWriterSize(l.server, 64<<10)
+	way := newLine(l, l.server)
+	defer way.close()
+	in, out := newWire(l.client), bufio.NewWriterSize(way, 64<<10)
 	for {
 		m, err := in.next()
 		if !l.await(Up) || err != nil {
@@ -101,14 +103,21 @@ func (l *link) requests() {
 	}
 }
 
-// readyForQuery is the server's message behind everything that a sync or a
-// query led to.
-const readyForQuery = 'Z'
+const (
+	// readyForQuery is the server's message behind everything that a sync or a
+	// query led to.
+	readyForQuery = 'Z'
+
+	// notification is its message to who listens.
+	notification = 'A'
+)
 
 // answers are what the server sends.
 func (l *link) answers() {
 	defer l.close(false)
-	in, out := bufio.NewReaderSize(l.server, 64<<10), bufio.NewWriterSize(l.client, 64<<10)
+	way := newLine(l, l.client)
+	defer way.close()
+	in, out := bufio.NewReaderSize(l.server, 64<<10), bufio.NewWriterSize(way, 64<<10)
 	for {
 		raw, err := frame(in, true)
 		if !l.await(Down) || err != nil {
@@ -120,6 +129,9 @@ func (l *link) answers() {
 				return
 			}
 			continue
+		}
+		if raw[0] == notification && l.proxy.losesRing() {
+			raw = nil
 		}
 		if _, err := out.Write(raw); err != nil {
 			return

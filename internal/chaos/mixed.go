@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
@@ -32,8 +30,13 @@ type Mixed struct {
 	Rest    time.Duration // between two acts, at most; 550 ms if it is 0
 
 	Server  *pgtest.Server
-	Admin   *pgxpool.Pool // past all proxies
-	Clients *Proxy        // before the producers
+	Ground  *Ground        // past all proxies
+	Clients *Proxy         // before the producers
+	Standby *pgtest.Server // of the server, which waits for it
+	Address *Proxy         // by which all reach the server, and behind a failover the other one
+	Small   bool           // the servers' disks can be filled
+	Clock   bool           // the servers' clocks can be set
+	Role    string         // by which the fleet logs in, whose defaults change; who judges has another
 
 	People   *People
 	Producer *Producer // who enqueues when it comes up, and not by itself
@@ -41,8 +44,11 @@ type Mixed struct {
 	dice      *rand.Rand // of the present act: what it meets does not change the next one
 	began     time.Time
 	restarted time.Time
+	ahead     time.Duration  // the most that a clock was put ahead
 	later     sync.WaitGroup // thaws and returns that are still to come
-	done      map[string]int
+
+	mu   sync.Mutex
+	done map[string]int // how often each trouble was made
 }
 
 // Kept is a worker that is kept running, behind a proxy of its own or none.
@@ -51,35 +57,50 @@ type Kept struct {
 	*Proxy
 }
 
-// trouble is one thing to do, how often it comes up, and what it needs.
+// trouble is one thing to do, how often it comes up, and what it needs. It says
+// what it did; nothing where that could not be done.
 type trouble struct {
+	name   string
 	weight int
 	do     func(m *Mixed, ctx context.Context) string
 	can    func(m *Mixed) bool
 }
 
 var troubles = []trouble{
-	{3, (*Mixed).kill, (*Mixed).always},
-	{4, (*Mixed).freeze, (*Mixed).always},
-	{2, (*Mixed).renew, (*Mixed).always},
-	{2, (*Mixed).restart, (*Mixed).served},
-	{6, (*Mixed).terminate, (*Mixed).served},
-	{4, (*Mixed).breakOff, (*Mixed).proxied},
-	{4, (*Mixed).stall, (*Mixed).proxied},
-	{5, (*Mixed).stallOne, (*Mixed).proxied},
-	{12, (*Mixed).wire, (*Mixed).proxied},
-	{10, (*Mixed).enqueue, (*Mixed).producing},
-	{3, (*Mixed).repeat, (*Mixed).producing},
-	{4, by((*People).cancel), (*Mixed).peopled},
-	{4, by((*People).retry), (*Mixed).peopled},
-	{4, by((*People).recover), (*Mixed).peopled},
-	{4, by((*People).delete), (*Mixed).peopled},
-	{2, by((*People).pause), (*Mixed).peopled},
-	{4, by((*People).resume), (*Mixed).peopled},
+	{"kill", 3, (*Mixed).kill, (*Mixed).always},
+	{"freeze", 4, (*Mixed).freeze, (*Mixed).always},
+	{"renew", 2, (*Mixed).renew, (*Mixed).always},
+	{"restart", 2, (*Mixed).restart, (*Mixed).served},
+	{"failover", 1, (*Mixed).failOver, (*Mixed).doubled},
+	{"full disk", 1, (*Mixed).fill, (*Mixed).small},
+	{"ended session", 6, (*Mixed).terminate, (*Mixed).served},
+	{"stolen connections", 2, (*Mixed).steal, (*Mixed).served},
+	{"pinned horizon", 3, (*Mixed).pin, (*Mixed).served},
+	{"jump of the clock", 3, (*Mixed).jump, (*Mixed).clocked},
+	{"decree", 2, (*Mixed).decree, (*Mixed).ruled},
+	{"broken connections", 4, (*Mixed).breakOff, (*Mixed).proxied},
+	{"stall", 4, (*Mixed).stall, (*Mixed).proxied},
+	{"stalled connection", 5, (*Mixed).stallOne, (*Mixed).proxied},
+	{"aimed", 12, (*Mixed).wire, (*Mixed).proxied},
+	{"storm", 4, (*Mixed).storm, (*Mixed).proxied},
+	{"lost notifications", 4, (*Mixed).deafen, (*Mixed).proxied},
+	{"enqueue", 10, (*Mixed).enqueue, (*Mixed).producing},
+	{"repeat", 3, (*Mixed).repeat, (*Mixed).producing},
+	{"poison", 3, (*Mixed).poison, (*Mixed).producing},
+	{"cancel", 4, by((*People).cancel), (*Mixed).peopled},
+	{"retry", 4, by((*People).retry), (*Mixed).peopled},
+	{"recover", 4, by((*People).recover), (*Mixed).peopled},
+	{"delete", 4, by((*People).delete), (*Mixed).peopled},
+	{"pause", 2, by((*People).pause), (*Mixed).peopled},
+	{"resume", 4, by((*People).resume), (*Mixed).peopled},
 }
 
 func (m *Mixed) always() bool    { return true }
 func (m *Mixed) served() bool    { return m.Server != nil }
+func (m *Mixed) doubled() bool   { return m.Standby != nil }
+func (m *Mixed) small() bool     { return m.Small }
+func (m *Mixed) clocked() bool   { return m.Clock }
+func (m *Mixed) ruled() bool     { return m.Role != "" }
 func (m *Mixed) proxied() bool   { return m.Clients != nil }
 func (m *Mixed) producing() bool { return m.Producer != nil }
 func (m *Mixed) peopled() bool   { return m.People != nil }
@@ -105,8 +126,9 @@ func (m *Mixed) Run(ctx context.Context, long time.Duration) {
 	for time.Since(m.began) < long && !m.T.Failed() {
 		m.dice = rand.New(rand.NewPCG(m.Rand.Uint64(), m.Rand.Uint64()))
 		time.Sleep(time.Duration(m.dice.Int64N(int64(rest))))
-		if what := possible[m.dice.IntN(len(possible))].do(m, ctx); what != "" {
-			m.done[strings.Fields(what)[0]]++
+		t := possible[m.dice.IntN(len(possible))]
+		if what := t.do(m, ctx); what != "" {
+			m.made(t.name)
 			m.T.Logf("%7.2f s: %s", time.Since(m.began).Seconds(), what)
 		}
 	}
@@ -122,6 +144,13 @@ func (m *Mixed) calm(ctx context.Context) {
 		m.Clients.Calm()
 	}
 	m.later.Wait()
+	if m.clocked() {
+		// The dates that were set by any of the clocks come.
+		m.Server.SetClock(m.ahead)
+	}
+	for m.ruled() && !m.set(ctx, "reset all") && ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+	}
 	if m.peopled() {
 		if err := m.People.Leave(ctx); err != nil {
 			m.T.Error(err)
@@ -129,8 +158,32 @@ func (m *Mixed) calm(ctx context.Context) {
 	}
 }
 
+// made counts a trouble.
+func (m *Mixed) made(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done[name]++
+}
+
+// Missing lists the troubles that could have been made and never were.
+func (m *Mixed) Missing() (names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range troubles {
+		if t.can(m) && m.done[t.name] == 0 {
+			names = append(names, t.name)
+		}
+	}
+	if m.proxied() && m.done[met] == 0 {
+		names = append(names, met)
+	}
+	return names
+}
+
 // Done says what was done how often.
 func (m *Mixed) Done() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var list []string
 	for _, what := range slices.Sorted(maps.Keys(m.done)) {
 		list = append(list, fmt.Sprintf("%s %d", what, m.done[what]))
@@ -163,6 +216,16 @@ func (m *Mixed) repeat(ctx context.Context) string {
 	return what
 }
 
+// poison enqueues a job that does harm.
+func (m *Mixed) poison(ctx context.Context) string {
+	m.Producer.Rand = m.dice
+	what, err := m.Producer.Poison(ctx)
+	if err != nil {
+		m.T.Error(err)
+	}
+	return what
+}
+
 func (m *Mixed) worker() Kept { return m.Workers[m.dice.IntN(len(m.Workers))] }
 
 func (m *Mixed) kill(context.Context) string {
@@ -186,114 +249,4 @@ func (m *Mixed) renew(context.Context) string {
 	p := m.worker().Process()
 	p.Retire()
 	return "renew " + p.Name
-}
-
-func (m *Mixed) restart(context.Context) string {
-	away := time.Duration(0)
-	if m.dice.IntN(3) == 0 {
-		away = m.span()
-	}
-	if time.Since(m.restarted) < 8*time.Second {
-		return ""
-	}
-	m.Fleet.CutOff("")
-	m.Server.Stop(pgtest.Immediate)
-	time.Sleep(away)
-	m.Server.Start()
-	m.restarted = time.Now()
-	return fmt.Sprintf("restart the server, away for %v", away)
-}
-
-func (m *Mixed) terminate(ctx context.Context) string {
-	var who string
-	err := m.Admin.QueryRow(ctx, `
-		select application_name || ' ' || pg_terminate_backend(pid)::text from (
-		  select pid, application_name from pg_stat_activity
-		  where datname = current_database() and pid <> pg_backend_pid()
-		  order by md5(pid::text || $1::text) limit 1)`, m.dice.Int64()).Scan(&who)
-	if err != nil {
-		return ""
-	}
-	return "terminate a session, " + who
-}
-
-// clients stands for the producers in what is told.
-const clients = "clients"
-
-// proxy is any of them, and the name of the process behind it.
-func (m *Mixed) proxy() (*Proxy, string) {
-	n := m.dice.IntN(len(m.Workers) + 1)
-	if n == len(m.Workers) {
-		return m.Clients, clients
-	}
-	return m.Workers[n].Proxy, m.Workers[n].Process().Name
-}
-
-func (m *Mixed) breakOff(context.Context) string {
-	p, who := m.proxy()
-	if m.dice.IntN(2) == 0 {
-		p.Cut()
-		return "cut all of " + who
-	}
-	p.Reset()
-	return "reset all of " + who
-}
-
-func (m *Mixed) stall(context.Context) string {
-	p, who := m.proxy()
-	d, long := Direction(1+m.dice.IntN(3)), m.span()
-	m.cutOff(who)
-	p.Stall(d, long)
-	return fmt.Sprintf("stall all of %s, direction %d, for %v", who, d, long)
-}
-
-func (m *Mixed) stallOne(context.Context) string {
-	p, who := m.proxy()
-	d, long, n := Direction(1+m.dice.IntN(3)), m.span(), m.dice.IntN(100)
-	m.cutOff(who)
-	p.StallOne(n, d, long)
-	return fmt.Sprintf("stall-one of %s, direction %d, for %v", who, d, long)
-}
-
-func (m *Mixed) cutOff(who string) {
-	if who != clients {
-		m.Fleet.CutOff(who)
-	}
-}
-
-// aims are the messages that a fault of the wire can be aimed at, by who sends
-// them.
-type aims map[string]func(Message) bool
-
-var (
-	workersAims = aims{
-		"claim": ClaimSent, "claim's commit": ClaimCommits, "flush": FinishSent, "flush's commit": FinishCommits,
-		"beat": BeatCommits, "completion": CompleteSent, "transaction's commit": TxCommits,
-		"promotion": Commits("stint.promote("), "burial": Executes("delete from stint.engines"),
-		"joining": Commits("insert into stint.engines"), "message": anything,
-	}
-	clientsAims = aims{
-		"enqueue": EnqueueSent, "enqueue's commit": EnqueueLands, "transaction's commit": TxCommits, "message": anything,
-	}
-)
-
-func anything(Message) bool { return true }
-
-func (m *Mixed) wire(context.Context) string {
-	p, who := m.proxy()
-	aims := clientsAims
-	if who != clients {
-		aims = workersAims
-	}
-	names := slices.Sorted(maps.Keys(aims))
-	aim, n, long := names[m.dice.IntN(len(names))], 1+m.dice.IntN(3), m.span()
-	how := []string{"cut", "reset", "halve", "mute", "hold"}[m.dice.IntN(5)]
-	fate := map[string]Fate{"cut": Cut, "reset": Reset, "halve": Halve, "mute": Mute, "hold": Hold(long)}[how]
-	p.Once(n, aims[aim], func() Fate {
-		if fate.does == holds {
-			m.cutOff(who)
-		}
-		return fate
-	})
-	return fmt.Sprintf("wire-%s the %d. %s of %s", how, n, aim, who)
 }

@@ -3,15 +3,14 @@
 package chaos_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
@@ -29,52 +28,92 @@ func minutes(t *testing.T, variable string, moment time.Duration) time.Duration 
 }
 
 func TestMixedTroubleLosesAndDoublesNothing(t *testing.T) {
+	mixed(t, pgtest.Options{Fsync: true}, minutes(t, "STINT_CHAOS_MINUTES", 20*time.Second))
+}
+
+// What is compared with the server's clock is compared loosely here, and so this comes on top.
+func TestMixedTroubleUnderAClockThatJumpsLosesAndDoublesNothing(t *testing.T) {
+	mixed(t, pgtest.Options{Fsync: true, Clock: true}, minutes(t, "STINT_CHAOS_MINUTES", time.Minute)/4)
+}
+
+// standstill is how long no job at all may end amid the trouble: an outage lasts up
+// to twice a time to live, and people pause queues.
+const standstill = 30 * time.Second
+
+// mixed makes all kinds of trouble for a fleet, and judges.
+func mixed(t *testing.T, options pgtest.Options, trouble time.Duration) {
+	t.Helper()
 	const (
 		ttl     = 3 * time.Second
 		workers = 4
 		clients = 3
 	)
-	server := pgtest.Start(t, pgtest.Options{Fsync: true})
-	w := newWorld(t, server.New(t))
+	if long() && pgtest.CanBound() {
+		options.Space = 8 << 30 // which lies in memory, and is more than a long run needs
+	}
+	w := newPair(t, options)
+	w.primary.Synchronous(true)
+	if options.Clock {
+		w.Slack = 24 * time.Hour
+	}
+	fleet := w.as()
 	m := &chaos.Mixed{
-		T: t, Fleet: w.Fleet, Rand: w.dice(77), Server: server, Admin: w.pool, Clients: w.behind(), TTL: ttl,
-		People: &chaos.People{Fleet: w.Fleet, Store: w.store},
+		T: t, Fleet: w.Fleet, Rand: w.dice(77), Server: w.primary, Ground: w.ground, Clients: w.behind(), TTL: ttl,
+		Standby: w.standby, Address: w.address, Small: options.Space > 0, Clock: options.Clock, Role: databaseOf(t, w.url),
+		People:   &chaos.People{Fleet: w.Fleet, Store: w.store},
+		Producer: w.client(clients),
+	}
+	m.Producer.Varied = true // with keys, under which it repeats
+	if _, err := w.pool.Exec(t.Context(), decoys); err != nil {
+		t.Fatal(err)
 	}
 	for i := range workers {
 		proxy := w.behind()
 		m.Workers = append(m.Workers, chaos.Kept{Proxy: proxy, Keeper: w.Keep(chaos.Worker{
-			Name: fmt.Sprintf("worker-%d", i+1), DB: proxy.URL(w.url), Slots: 10, TimeToLive: ttl, Grace: 5 * time.Second,
+			Name: fmt.Sprintf("worker-%d", i+1), DB: proxy.URL(fleet), Slots: 10, TimeToLive: ttl, Grace: 5 * time.Second,
 		})})
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	store, pool := w.connect(m.Clients.URL(w.url))
-	var producing sync.WaitGroup
-	pause := 300 * time.Millisecond
-	if long() {
-		pause *= 2 // the judge holds the whole history in memory
-	}
-	for i := range clients {
+	// One lives through all of it, behind the producers' proxy, and must not grow.
+	steady := w.Start(chaos.Worker{Name: "steady", DB: m.Clients.URL(fleet), Slots: 10, TimeToLive: ttl, Vitals: true})
+	w.CutOff(steady.Name) // with its producers, at any time
+	store, pool := w.connect(m.Clients.URL(fleet))
+	stop := goOn(t, clients, every(300*time.Millisecond, func(i int) *chaos.Producer {
 		p := w.client(i)
-		p.Ground, p.Pause, p.Slow, p.Varied = chaos.NewGround(store, pool), pause, true, true
-		producing.Go(func() {
-			if _, err := p.Run(ctx, 1<<30); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	w.resumes()
+		p.Ground, p.Slow, p.Varied = chaos.NewGround(store, pool), true, true
+		return p
+	}))
+	w.works()
 
-	m.Run(t.Context(), minutes(t, "STINT_CHAOS_MINUTES", 20*time.Second))
-	calm := time.Now()
-	cancel()
-	producing.Wait()
+	began := check.Now()
+	m.Run(t.Context(), trouble)
+	calm, ended := time.Now(), check.Now()
+	stop()
 	w.Drain(t.Context(), w.store, 30*time.Second)
 	t.Logf("everything was done %v after the trouble ended", time.Since(calm))
+	const sessions = `select count(*) from pg_stat_activity where usename = $1`
+	if w.number(sessions, m.Role) == 0 {
+		t.Error("the fleet has no session of its role")
+	}
 	lives := 0
 	for _, k := range m.Workers {
 		k.Stop()
 		lives += k.Lives
 	}
+	if err := steady.Stop(); err != nil {
+		t.Error(err)
+	}
+	t.Log(w.Flat(steady.Name))
+	if n := w.Standstill(began, ended); n > standstill {
+		t.Errorf("amid the trouble no job ended for %v, more than %v", n, standstill)
+	} else {
+		t.Logf("amid the trouble the longest time in which no job ended was %v", n)
+	}
+	if missing := m.Missing(); trouble >= 10*time.Minute && len(missing) > 0 {
+		t.Errorf("of these troubles nothing was made: %v", missing)
+	}
+	store.Close()
+	pool.Close()
+	w.until("no session of the fleet is left", `select (`+sessions+`) = 0`, m.Role)
 	buried := w.Burials(t.Context(), w.ground)
 	report := w.Judge(t.Context(), w.ground)
 	t.Logf("seed %d: %s; %d lives of %d workers, %d engines buried; %v", w.seed, m.Done(), lives, workers, buried, report)

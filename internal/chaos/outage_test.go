@@ -3,15 +3,14 @@
 package chaos_test
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
@@ -23,36 +22,25 @@ func long() bool { return os.Getenv("STINT_CHAOS_MINUTES") != "" }
 type load struct {
 	w       *world
 	keepers []*chaos.Keeper
-	stop    context.CancelFunc
-	clients sync.WaitGroup
+	stop    func() // the clients
 }
 
 func (w *world) load(workers, clients int, ttl, pause time.Duration) *load {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	l := &load{w: w, stop: cancel}
+	l := &load{w: w}
 	for i := range workers {
 		l.keepers = append(l.keepers, w.Keep(chaos.Worker{
 			Name: fmt.Sprintf("worker-%d", i+1), DB: w.url, Slots: 10, TimeToLive: ttl,
 		}))
 	}
-	for i := range clients {
-		p := w.client(i)
-		p.Pause = pause
-		l.clients.Go(func() {
-			if _, err := p.Run(ctx, 1<<30); err != nil {
-				w.t.Error(err)
-			}
-		})
-	}
+	l.stop = goOn(w.t, clients, every(pause, w.client))
 	return l
 }
 
 // end stops the clients, has all work done, stops the workers and judges.
-func (l *load) end(within time.Duration) {
+func (l *load) end(within time.Duration) *check.Report {
 	w := l.w
 	w.t.Helper()
 	l.stop()
-	l.clients.Wait()
 	began := time.Now()
 	w.Drain(w.t.Context(), w.store, within)
 	w.t.Logf("everything was done %v after the clients stopped", time.Since(began))
@@ -62,17 +50,16 @@ func (l *load) end(within time.Duration) {
 		lives += k.Lives
 	}
 	buried := w.Burials(w.t.Context(), w.ground)
-	w.t.Logf("%d lives of %d workers, %d engines buried; %v", lives, len(l.keepers), buried, w.Judge(w.t.Context(), w.ground))
+	report := w.Judge(w.t.Context(), w.ground)
+	w.t.Logf("%d lives of %d workers, %d engines buried; %v", lives, len(l.keepers), buried, report)
+	return report
 }
 
-// resumes waits until a job ends that began after now, and tells how long that
-// took.
-func (w *world) resumes() time.Duration {
-	w.t.Helper()
-	now := time.Now()
-	w.until("work resumes", `select exists (select from stint.executions where outcome = 1 and started > $1)`, now)
-	return time.Since(now)
-}
+// works waits until a job ends that begins from now on.
+func (w *world) works() time.Duration { w.t.Helper(); return w.Works(w.t.Context(), w.ground) }
+
+// recovers does so behind a fault.
+func (w *world) recovers() time.Duration { w.t.Helper(); return w.Recovers(w.t.Context(), w.ground) }
 
 func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
 	t.Parallel()
@@ -83,13 +70,13 @@ func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	w := newWorld(t, server.New(t))
 	l := w.load(3, 2, 0, 200*time.Millisecond)
-	w.resumes()
+	w.works()
 	for i := range times {
 		time.Sleep(every)
 		w.CutOff("")
 		began := time.Now()
 		server.Restart(pgtest.Immediate)
-		down, took := time.Since(began), w.resumes()
+		down, took := time.Since(began), w.recovers()
 		t.Logf("restart %d: %v down, work resumed after %v", i+1, down, took)
 		if took > 5*time.Second {
 			t.Errorf("work resumed %v after the server, more than 5s", took)
@@ -110,14 +97,14 @@ func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	w := newWorld(t, server.New(t))
 	l := w.load(3, 2, ttl, 100*time.Millisecond)
-	w.resumes()
+	w.works()
 	w.enqueue("long", 0, 20, func(int) chaos.Args { return chaos.Args{Work: 1000} })
 	time.Sleep(time.Second)
 	w.CutOff("")
 	server.Stop(pgtest.Immediate)
 	time.Sleep(outage)
 	server.Start()
-	took := w.resumes()
+	took := w.recovers()
 	t.Logf("work resumed after %v", took)
 	if took > 5*time.Second {
 		t.Errorf("work resumed %v after the server, more than 5s", took)
@@ -129,7 +116,7 @@ func TestRandomlyTerminatedSessionsCostNobodyItsPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	l := w.load(2, 2, 0, 100*time.Millisecond)
-	w.resumes()
+	w.works()
 	dice, ended := w.dice(1000), 0
 	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
 		n := 0

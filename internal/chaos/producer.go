@@ -5,7 +5,9 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -54,31 +56,58 @@ func (p *Producer) Run(ctx context.Context, n int) (int, error) {
 		size = min(size, n-committed)
 		keys, jobs := make([]string, size), make([]stint.NewJob, size)
 		for i := range jobs {
-			keys[i] = fmt.Sprintf("%s-%d", p.Name, p.number)
-			p.number++
+			keys[i] = p.key()
 			var err error
 			if jobs[i], err = p.job(keys[i]); err != nil {
 				return committed, err
 			}
 		}
-		intent := p.History.Intend(keys...)
-		ids, err := p.send(ctx, client, jobs)
-		switch {
-		case err == errRolledBack:
-			intent.RolledBack()
-		case err != nil:
-			intent.Unknown()
-			p.rest(ctx, 50*time.Millisecond)
-		default:
-			intent.Committed(ids...)
-			committed += len(ids)
-			p.remember(jobs, ids)
-		}
+		committed += p.enqueue(ctx, client, keys, jobs)
 		if p.Pause > 0 {
 			p.rest(ctx, time.Duration(p.Rand.Int64N(int64(2*p.Pause))))
 		}
 	}
 	return committed, p.History.Err()
+}
+
+// enqueue enqueues jobs and writes down what is known of that. It returns how many
+// were committed.
+func (p *Producer) enqueue(ctx context.Context, client *stint.Client, keys []string, jobs []stint.NewJob) int {
+	intent := p.History.Intend(keys...)
+	ids, err := p.send(ctx, client, jobs)
+	switch {
+	case err == errRolledBack:
+		intent.RolledBack()
+	case err != nil:
+		intent.Unknown()
+		p.rest(ctx, 50*time.Millisecond)
+	default:
+		intent.Committed(ids...)
+		p.remember(jobs, ids)
+		return len(ids)
+	}
+	return 0
+}
+
+// Poison enqueues a job that does harm, and says which.
+func (p *Producer) Poison(ctx context.Context) (string, error) {
+	poisons := slices.Sorted(maps.Keys(Harmful))
+	if p.Rand.IntN(3) == 0 {
+		poisons = slices.Sorted(maps.Keys(Deadly))
+	}
+	poison, key := poisons[p.Rand.IntN(len(poisons))], p.key()
+	job, err := Kind.New(Args{Key: key, Poison: poison, Grant: 2},
+		stint.Retry(retry.Fixed(1, 10*time.Millisecond)), stint.Timeout(300*time.Millisecond), stint.MaxLosses(1))
+	if err != nil || p.enqueue(ctx, stint.NewClient(p.Ground.Store), []string{key}, []stint.NewJob{job}) == 0 {
+		return "", err
+	}
+	return "poison with what " + poison, p.History.Err()
+}
+
+// key is a new one.
+func (p *Producer) key() string {
+	p.number++
+	return fmt.Sprintf("%s-%d", p.Name, p.number-1)
 }
 
 func (p *Producer) rest(ctx context.Context, d time.Duration) {

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"sync"
@@ -16,15 +17,17 @@ import (
 // what networks do. It understands as much of the protocol as it takes to do
 // that at a certain message:
 //
-//	client ── wire ──▶ hook ──▶ stalls ──▶ server
-//	       ◀───────── mute ◀── stalls ◀──
+//	client ── wire ──▶ hook ──▶ stalls ──▶ weather ──▶ server
+//	       ◀── weather ◀── rings, mute ◀── stalls ◀──
 //
 // Give each process a proxy of its own, and what is done to it is known.
 type Proxy struct {
 	listener net.Listener
-	upstream string
+	upstream atomic.Pointer[string]
 	stalls   stalls
 	hook     atomic.Pointer[func(Message) Fate]
+	weather  atomic.Pointer[Weather]
+	deaf     atomic.Uint64 // of a million notifications so many are lost
 	all      sync.WaitGroup
 
 	mu     sync.Mutex
@@ -49,7 +52,8 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, upstream: upstream, links: map[*link]bool{}}
+	p := &Proxy{listener: l, links: map[*link]bool{}}
+	p.upstream.Store(&upstream)
 	p.all.Go(p.accept)
 	t.Cleanup(func() {
 		l.Close()
@@ -60,6 +64,14 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 		p.all.Wait()
 	})
 	return p
+}
+
+// Move has those who connect from now on reach another server, or none if its
+// address is empty, and breaks off what there is: as an address does that a
+// failover moves.
+func (p *Proxy) Move(upstream string) {
+	p.upstream.Store(&upstream)
+	p.Reset()
 }
 
 // URL is that of a database, by way of the proxy.
@@ -89,15 +101,16 @@ func (p *Proxy) accept() {
 // connect joins a client with the server, and returns when that is over. While
 // the server is down clients are refused, though later than by a closed port.
 func (p *Proxy) connect(client *net.TCPConn) {
-	server, err := net.DialTimeout("tcp", p.upstream, 5*time.Second)
+	upstream := p.upstream.Load()
+	server, err := net.DialTimeout("tcp", *upstream, 5*time.Second)
 	if err != nil {
 		reset(client)
 		return
 	}
 	l := &link{proxy: p, client: client, server: server.(*net.TCPConn), over: make(chan struct{})}
 	p.mu.Lock()
-	if p.closed {
-		defer l.close(false)
+	if p.closed || p.upstream.Load() != upstream {
+		l.close(false)
 	}
 	p.links[l] = true
 	p.mu.Unlock()
@@ -145,9 +158,23 @@ func (p *Proxy) StallOne(n int, d Direction, long time.Duration) {
 	}
 }
 
-// Calm ends all stalls and takes the hook away.
+// Weather is from now on as told, on connections that there are too.
+func (p *Proxy) Weather(w Weather) { p.weather.Store(&w) }
+
+// Deafen loses a share of the notifications from now on; 1 is all of them.
+// Nobody is told, as when a pooler drops them.
+func (p *Proxy) Deafen(share float64) { p.deaf.Store(uint64(share * million)) }
+
+const million = 1_000_000
+
+func (p *Proxy) losesRing() bool { return rand.Uint64N(million) < p.deaf.Load() }
+
+// Calm ends all stalls and bad weather, loses no notification any more, and
+// takes the hook away.
 func (p *Proxy) Calm() {
 	p.hook.Store(nil)
+	p.weather.Store(nil)
+	p.deaf.Store(0)
 	p.stalls.end()
 	for _, l := range p.list() {
 		l.stalls.end()

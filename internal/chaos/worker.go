@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/observe"
 )
 
 // workerEnv carries a worker's settings to its process.
@@ -31,7 +34,13 @@ type Worker struct {
 	Grace      time.Duration
 	Poll       time.Duration
 	Drag       time.Duration // what each job takes here beside its work
+	Shares     bool          // its store and its handlers have one pool of connections
+	Diary      bool          // it logs as a program would, see [Fleet.Diary]
+	Knows      int           // so many steps of the schema that are still to come
+	Upgrades   bool          // it brings the schema to what it knows, and does nothing else
 	Ticks      *Ticks        // it fires these, and does nothing else
+	Vitals     bool          // it says each second what it uses, see [Fleet.Uses]
+	Produces   uint64        // it enqueues mixed jobs as this seed says, and does nothing else
 
 	end *end
 }
@@ -79,8 +88,19 @@ func untilSignal() context.Context {
 	return ctx
 }
 
+func (w *Worker) open(ctx context.Context) (*Ground, error) {
+	if w.Shares {
+		return share(ctx, w.DB)
+	}
+	return Open(ctx, w.DB)
+}
+
 func (w *Worker) run(ctx context.Context) error {
-	if w.Ticks != nil {
+	steps.Later = tomorrow()[:w.Knows]
+	switch {
+	case w.Upgrades:
+		return w.upgrade(ctx)
+	case w.Ticks != nil:
 		return w.runTicks(ctx)
 	}
 	history, err := check.Create(w.History, w.Name)
@@ -88,17 +108,34 @@ func (w *Worker) run(ctx context.Context) error {
 		return err
 	}
 	defer history.Close()
-	ground, err := Open(ctx, w.DB)
+	ground, err := w.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer ground.Close()
+	if w.Produces != 0 {
+		p := &Producer{Name: w.Name, Ground: ground, History: history, Rand: rand.New(rand.NewPCG(w.Produces, 7)), Mixed: true, Pause: 20 * time.Millisecond}
+		_, err := p.Run(ctx, 1<<30)
+		return err
+	}
 	lines := logLines(os.Stderr)
 	log := logEvents(lines)
+	if w.Diary {
+		diary, f, err := w.keepDiary()
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		log = observe.Fan(log, diary)
+	}
 	w.end = &end{log: lines}
+	if w.Vitals {
+		go sayUse(ctx, lines)
+	}
 	var engines sync.Map // the token under which each job was started last: sessions come and go
 	mux := stint.NewMux()
 	mux.Add(Kind.Declaration(), w.handler(history, ground, &engines))
+	stint.Handle(mux, Bulk, nothing)
 	e, err := engine.New(ground.Store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll,
 		OnEvent: func(ev stint.Event) {

@@ -22,6 +22,10 @@ type calendar struct {
 	resumed  []span // calls that resume
 	told     map[string]int
 	ids      []stint.ID // what people were told that they had run
+
+	// gone are those that were not there when they were to be paused in the end:
+	// who joins later declares them again.
+	gone map[string]bool
 }
 
 // span is the time that a call takes in the store.
@@ -162,4 +166,14 @@ func (c *calendar) tells(what, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.told[what+" "+name]++
+}
+
+// lack notes that a schedule was not there to be paused.
+func (c *calendar) lack(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone == nil {
+		c.gone = map[string]bool{}
+	}
+	c.gone[name] = true
 }

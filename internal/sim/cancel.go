@@ -60,6 +60,7 @@ type cancellation struct {
 	stands int64     // since which instant there has been a marker, as the world counts; 0 when that is not known
 	at     time.Time // when that was
 	why    []string  // that it bears; more than one when several came at the same instant
+	gone   bool      // its schedule was removed, which cancels it without a reason, at an instant that is not known
 	now    bool      // somebody was told that the job will not run (again)
 	late   time.Time // since when it has ended otherwise, as somebody was told
 }
@@ -85,6 +86,15 @@ func (l *cancellations) asked(ids []stint.ID) {
 	defer l.mu.Unlock()
 	for _, id := range ids {
 		l.lockedOf(id)
+	}
+}
+
+// removed notes that their schedule was removed.
+func (l *cancellations) removed(ids []stint.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		l.lockedOf(id).gone = true
 	}
 }
 

@@ -135,7 +135,7 @@ func (j *judging) checkCancellations(l *cancellations, people *operations) {
 			j.wrong(id, "somebody was told that it is cancelled, and it was %s", x.Outcome)
 		case !c.late.IsZero() && (cancelled || x.Finished.After(c.late)):
 			j.wrong(id, "somebody was told that it had ended otherwise, and it was %s at %v", x.Outcome, x.Finished)
-		case c.stands != 0 && cancelled && t.Last != lastCancel && !slices.Contains(c.why, t.info.Reason):
+		case c.stands != 0 && cancelled && t.Last != lastCancel && !slices.Contains(c.why, t.info.Reason) && !(c.gone && t.info.Reason == "cancelled"):
 			j.wrong(id, "it was cancelled because of %q, not of %q", t.info.Reason, c.why)
 		}
 	}

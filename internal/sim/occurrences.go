@@ -47,7 +47,7 @@ func (j *judging) checkSchedules(ctx context.Context, w *world) error {
 	}
 	for name, s := range b.standing {
 		b.nothingLeft(s, "at the end")
-		if s.paused.IsZero() {
+		if s.paused.IsZero() && !b.calendar.gone[name] {
 			j.blame(name, "it was to be paused in the end")
 		}
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -81,7 +82,7 @@ func (p *process) ResumeSchedule(ctx context.Context, name string) (bool, error)
 func (p *process) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
 	ids, _, err := call(ctx, p, opKeep, func(ctx context.Context) ([]stint.ID, error) {
 		ids, err := p.store.RemoveSchedule(ctx, name, why)
-		p.w.cancels.asked(ids)
+		p.w.cancels.removed(ids)
 		p.w.note(p.name, numbers(ids), "remove the schedule %s: %v, %v", name, ids, err)
 		if err == nil {
 			p.w.calendar.tells("removed", name)
@@ -174,8 +175,12 @@ func (p *process) settle(ctx context.Context) {
 		}
 	}
 	for _, name := range p.w.calendar.names {
-		if _, err := p.PauseSchedule(ctx, name, p.name, "the end"); err != nil {
+		_, err := p.PauseSchedule(ctx, name, p.name, "the end")
+		if err != nil {
 			p.w.note(p.name, nil, "pause the schedule %s: %v", name, err)
+		}
+		if errors.Is(err, stint.ErrNoSchedule) {
+			p.w.calendar.lack(name)
 		}
 	}
 }

@@ -1,0 +1,83 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint/internal/check"
+)
+
+// AccountsVariable names the file to which each judged run adds a line of JSON, an
+// [Account]. Where it is not set, nothing is written.
+const AccountsVariable = "STINT_CHAOS_ACCOUNTS"
+
+// Account is what a judged run came to.
+type Account struct {
+	Test     string    `json:"test"`
+	Database string    `json:"database"` // with the version of its server
+	At       time.Time `json:"at"`       // when it was judged
+	Seconds  float64   `json:"seconds"`  // from the beginning of its fleet
+
+	Jobs    int                `json:"jobs"`
+	Runs    int                `json:"runs"` // of handlers
+	Reruns  map[string]int     `json:"reruns,omitempty"`
+	Overlap map[check.Does]int `json:"overlapped,omitempty"` // runs, explained by this that was done to their processes
+
+	Lost    int `json:"lost"`
+	Doubled int `json:"doubled"`
+	Broken  int `json:"broken"` // violations of any rule, these among them
+
+	Undone check.Undone `json:"undone,omitzero"` // what a server lost that another one took the place of
+
+	Recoveries []float64 `json:"recoveries,omitempty"` // seconds from a fault's end, or from a death, until work went on
+}
+
+// Recovered notes how long it took until work went on.
+func (f *Fleet) Recovered(after time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recoveries = append(f.recoveries, after.Seconds())
+}
+
+// account adds a line for what was judged.
+func (f *Fleet) account(ctx context.Context, g *Ground, r *check.Report) {
+	f.t.Helper()
+	path := os.Getenv(AccountsVariable)
+	if path == "" {
+		return
+	}
+	a := Account{
+		Test: f.t.Name(), At: time.Now().UTC(), Seconds: time.Since(f.began).Seconds(), Jobs: r.Jobs + r.Deleted, Runs: r.Runs, Reruns: maps.Clone(r.Reruns),
+		Overlap: r.Overlaps, Lost: r.Lost, Doubled: r.Doubled, Undone: r.Undone,
+	}
+	for _, n := range r.Broken {
+		a.Broken += n
+	}
+	f.mu.Lock()
+	a.Recoveries = slices.Clone(f.recoveries)
+	f.mu.Unlock()
+	var err error
+	if a.Database, err = g.version(ctx); err != nil {
+		f.t.Error(err)
+	}
+	line, err := json.Marshal(a)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := file.Write(append(line, '\n')); err != nil {
+		f.t.Error(err)
+	}
+	if err := file.Close(); err != nil {
+		f.t.Error(err)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build unix && race
+
+package chaos_test
+
+const raceDetector = true
