@@ -8,7 +8,7 @@
 //	rank 3   admin/view  stinttest  internal/load  internal/sim  internal/chaos
 //	rank 2   engine  postgres  sqlite  storetest  admin/guard  observe  observe/*  shelljob  httpjob  stepjob
 //	rank 1   stint  internal/check  internal/words
-//	rank 0   retry  cron  admin/chart  admin/browser  internal/pgtest  internal/pgload  internal/sqliteload  internal/arch  internal/contest  internal/model  internal/monitoring  internal/mutants  internal/pages  internal/schemapage  internal/steps
+//	rank 0   retry  cron  admin/chart  admin/browser  internal/pgtest  internal/pgload  internal/sqliteload  internal/powerloss  internal/arch  internal/contest  internal/model  internal/monitoring  internal/mutants  internal/guards  internal/pages  internal/schemapage  internal/steps
 //	rank -1  internal/duration  internal/named  internal/sample
 //
 // So packages of the same rank know nothing of each other: client, engine and dashboard meet in the store, which is

@@ -47,11 +47,13 @@ var ranks = map[string]int{
 	"internal/pgtest/fetch": 0,
 	"internal/pgload":       0,
 	"internal/sqliteload":   0,
+	"internal/powerloss":    0,
 	"internal/arch":         0,
 	"internal/contest":      0,
 	"internal/model":        0,
 	"internal/monitoring":   0,
 	"internal/mutants":      0,
+	"internal/guards":       0,
 	"internal/pages":        0,
 	"internal/steps":        0,
 	"internal/schemapage":   0,
@@ -69,7 +71,8 @@ var owners = map[string]string{
 
 // forTests are the packages that exist for tests. They may import what only tests need, and no program may import them.
 var forTests = []string{
-	"storetest", "stinttest", "admin/browser", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/model", "internal/monitoring", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
+	"storetest", "stinttest", "admin/browser", "internal/pgtest", "internal/pgtest/fetch", "internal/arch", "internal/guards", "internal/model", "internal/monitoring", "internal/mutants", "internal/pages", "internal/schemapage", "internal/sim", "internal/chaos",
+	"internal/powerloss",
 }
 
 // testModules are what only tests need.
@@ -108,8 +111,8 @@ var watching = map[string]string{
 const describing = "github.com/danielgtaylor/huma"
 
 // stores are the packages up to rank 2 that reach a database: those that keep jobs in one, that start one for tests, and
-// that load one without jobs, to compare.
-var stores = []string{"postgres", "sqlite", "internal/pgtest", "internal/pgload", "internal/sqliteload"}
+// that load one without jobs, to compare, or are the disk below one.
+var stores = []string{"postgres", "sqlite", "internal/pgtest", "internal/pgload", "internal/sqliteload", "internal/powerloss"}
 
 // rank returns the rank of a package, and whether it has one.
 func rank(pkg string) (int, bool) {

@@ -180,6 +180,26 @@ var mutants = []mutant{
 		test: "engine TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly/postgres",
 	},
 	{
+		name: "an error may panic when it is asked what it is", file: "class.go",
+		old: "if recover() != nil {\n\t\t\tok = false\n\t\t}", new: "",
+		test: ". TestAnErrorThatCannotBeAskedIsAFailureLikeAnyOther",
+	},
+	{
+		name: "an error may panic when it is asked what is in it", file: "class.go",
+		old: "if recover() != nil {\n\t\t\tinside = nil\n\t\t}", new: "",
+		test: ". TestAnErrorThatCannotBeAskedIsAFailureLikeAnyOther",
+	},
+	{
+		name: "an error that ends the goroutine takes the slot with it", file: "engine/execute.go",
+		old: `done := s.conclude(t, s.perform(t, i)) // which asks the handler's error about itself
+			over = true
+`, new: `end := s.perform(t, i)
+			over = true
+			done := s.conclude(t, end)
+`,
+		test: "engine TestAnErrorThatCannotBeAskedIsAFailureOfItsJobOnly/sqlite",
+	},
+	{
 		name: "a value that is refused is an error like any other", file: "postgres/errors.go",
 		old: `case strings.HasPrefix(pg.Code, "22"), strings`, new: `case strings`,
 		test: "postgres TestConformance/*/plain/Poison/A value that the store refuses is told as such, and the batch without it works",
@@ -224,6 +244,21 @@ var mutants = []mutant{
 		test: "engine TestAClaimThatCommitsLongAfterItsAnswerWasLostIsHandedBack",
 	},
 	{
+		name: "the first beat counts from the end of the joining", file: "engine/beat.go",
+		old: `every-time.Since(s.beat)`, new: `every`,
+		test: "engine TestAnEngineWhoseJoiningTookLongKeepsItsPlace",
+	},
+	{
+		name: "statements are prepared behind a pooler", file: "postgres/pooler.go",
+		old: `(!w.pooled || choosesMode(config.ConnConfig))`, new: `(w.pooled || !w.pooled)`,
+		test: "postgres TestThroughAPoolerNothingIsPreparedUnlessSomebodySaysSo",
+	},
+	{
+		name: "whoever listens believes to be heard", file: "postgres/listen.go",
+		old: `err := s.ownsSession(limit, conn); err != nil`, new: `err := error(nil); err != nil`,
+		test: "postgres TestWhoListensThroughAPoolerThatSharesSessionsIsTold",
+	},
+	{
 		name: "beats are not numbered", file: "engine/beat.go",
 		old: `Beat{Number: number,`, new: `Beat{Number: min(number, 1),`,
 		test: "engine TestABeatThatArrivesLateTakesNothingBack",
@@ -256,6 +291,17 @@ var mutants = []mutant{
 
 	// Burial.
 	{
+		name: "a beat that is still to come is fresh", file: "postgres/bury.go",
+		old:  `select b.beat between clock_timestamp() - $2 * interval '1 microsecond' and clock_timestamp(),`,
+		new:  `select b.beat > clock_timestamp() - $2 * interval '1 microsecond',`,
+		test: "postgres TestNoTrapIsOpen/*/A beat from before the clock was put back keeps nobody alive",
+	},
+	{
+		name: "SQLite takes a beat that is still to come for fresh", file: "sqlite/bury.go",
+		old: `return age >= 0 && age <= limit`, new: `return age <= limit`,
+		test: "sqlite TestABeatFromBeforeTheClockWasPutBackKeepsNobodyAlive",
+	},
+	{
 		name: "a burial has one snapshot", file: "postgres/store.go",
 		old: "const beginIdleSQL = beginSQL + `", new: "const beginIdleSQL = `begin isolation level repeatable read read write",
 		test: "postgres TestNoTrapIsOpen/*/A burial that waited for another one knows what was claimed meanwhile",
@@ -267,13 +313,18 @@ var mutants = []mutant{
 	},
 	{
 		name: "a burial believes the bound of the last beat", file: "postgres/bury.go",
-		old: `n, _ := s.sweep(ctx, d, judge)`, new: `n := 0`,
+		old: `n, _, _ := s.sweep(ctx, d, judge)`, new: `n := 0`,
 		test: "postgres TestNoTrapIsOpen/*/What a beat believes of its claims does not bound a burial",
 	},
 	{
 		name: "what a burial left below the bound is nobody's", file: "postgres/bury.go",
-		old: `for _, d := range left {`, new: `for _, d := range left[:0] {`,
+		old: `for _, engine := range left {`, new: `for _, engine := range left[:0] {`,
 		test: "postgres TestWhatACutShortBurialLeftIsSweptUp",
+	},
+	{
+		name: "a sweep begins anew each time", file: "postgres/bury.go",
+		old: `set low = $2, swept = $2::bigint = 0 where`, new: `set low = low, swept = $2::bigint = 0 where`,
+		test: "postgres TestASweepGoesOnWhereTheOneBeforeEnded",
 	},
 	{
 		name: "a beat is believed at first sight", file: "engine/watch.go",
@@ -321,6 +372,52 @@ var mutants = []mutant{
 		name: "only what stands in the log is marked", file: "postgres/cancel.go",
 		old: `where exists (select from stint.entries e where e.pos = j.id)`, new: `where not exists (select from stint.waiting w where w.job = j.id)`,
 		test: "postgres TestNoTrapIsOpen/*/A job that is cancelled while it is promoted does not run",
+	},
+	{
+		name: "a look has a claim tried again at once", file: "engine/claim.go",
+		old: `			turn++
+`, new: `			turn++
+			trying.reset()
+`,
+		test: "sqlite TestOnAFullDiskNothingIsTakenOrLostAndWorkGoesOnWhenThereIsRoom",
+	},
+	{
+		name: "how to sync is said behind the first write", file: "sqlite/open.go",
+		old: `			pragma fullfsync = on;
+			pragma journal_mode = wal`, new: `			pragma journal_mode = wal;
+			pragma fullfsync = on`,
+		test: "sqlite TestAPowerCutLosesNothingThatWasAnsweredAndLeavesNothingHalfDone",
+	},
+	{
+		name: "a damaged schema ends the process", file: "sqlite/conn.go",
+		old: `case runtime.Error:`, new: `case *runtime.TypeAssertionError:`,
+		test: "sqlite TestASchemaThatDoesNotParseIsDamageAndNoPanic",
+	},
+	{
+		name: "whoever opens a file first keeps the others out", file: "sqlite/system.go",
+		old: `shareAs(s.path+suffix, file)`, new: `_, _ = suffix, file`,
+		test: "sqlite TestUsersOfOneFileWorkSideBySide",
+	},
+	{
+		name: "SQLite syncs no commit", file: "sqlite/open.go",
+		old: `pragma synchronous = full;`, new: `pragma synchronous = normal;`,
+		test: "sqlite TestAPowerCutLosesNothingThatWasAnsweredAndLeavesNothingHalfDone",
+	},
+	{
+		name: "SQLite's commits stay in the drive's cache", file: "sqlite/open.go",
+		old: `			pragma fullfsync = on;
+`, new: ``,
+		test: "sqlite TestAPowerCutLosesNothingThatWasAnsweredAndLeavesNothingHalfDone",
+	},
+	{
+		name: "SQLite's WAL may lose its name", file: "sqlite/open.go",
+		old: `err := s.keepNames(); err != nil`, new: `err := error(nil); err != nil`,
+		test: "sqlite TestAPowerCutLosesNothingThatWasAnsweredAndLeavesNothingHalfDone",
+	},
+	{
+		name: "names are kept before SQLite has a WAL", file: "sqlite/system.go",
+		old: "err := c.script(`select 1 from sqlite_schema limit 1`); err != nil", new: `err := error(nil); err != nil`,
+		test: "sqlite TestAPowerCutLosesNothingThatWasAnsweredAndLeavesNothingHalfDone",
 	},
 	{
 		name: "SQLite completes what was deleted", file: "sqlite/complete.go",
@@ -565,6 +662,21 @@ var mutants = []mutant{
 		name: "every panic is in the runtime", file: "errorgroups.go",
 		old: `if strings.HasPrefix(function, "runtime.") {`, new: `if function == "" {`,
 		test: ". TestThePlaceOfAPanicIsTheFunctionThatPanicked",
+	},
+	{
+		name: "ids are found by what is hidden", file: "admin/api/filter.go",
+		old: `if err == nil && g.Error != "" && a.Blind(ctx) {`, new: `if false {`,
+		test: "admin/api TestArgumentsAreHiddenFromViewers",
+	},
+	{
+		name: "nobody tells of a deaf handler", file: "engine/deaf.go",
+		old: `now.Sub(a.deaf.since) >= cancelGrace`, new: `now.Sub(a.deaf.since) >= 1000*cancelGrace`,
+		test: "engine TestAHandlerThatTakesNoNoticeOfItsEndIsToldOfOnce",
+	},
+	{
+		name: "engines take over a role's lock time-out", file: "postgres/work.go",
+		old: `('lock_timeout', $2), `, new: ``,
+		test: "postgres TestTheSessionsOfEnginesHaveTimeOutsOfTheirOwn",
 	},
 	{
 		name: "viewers are told what errors say", file: "admin/api/figures.go",
