@@ -52,6 +52,7 @@ type Board struct {
 	figures   *figures
 	finder    *http.ServeMux
 	streams   chan struct{} // holds one for each live page that is open
+	watches   watches
 }
 
 // New returns the dashboard of a store. The error says what of the configuration
@@ -74,7 +75,9 @@ func New(store Store, c Config) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.API.Path = c.Path
 	b := &Board{config: c, store: store, api: api.New(store, c.API), finder: finder(), streams: make(chan struct{}, maxStreams)}
+	b.watches.all = map[watched]*watch{}
 	b.figures = newFigures(store, c.API.Bounded)
 	if b.templates, err = parse(c.Path); err != nil {
 		return nil, err

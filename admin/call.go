@@ -49,7 +49,7 @@ func (b *Board) call(ctx context.Context, method, path string, body, into any) e
 			return err
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, method, api.Prefix+path, &text)
+	r, err := http.NewRequestWithContext(api.ByHand(ctx), method, api.Prefix+path, &text)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 type history struct {
 	From    time.Time
 	Minutes []minute
+	Behind  bool // so much ended that the last minutes are missing
 }
 
 // minute is what the attempts came to that ended in one.
@@ -27,12 +28,13 @@ type minute struct {
 const day = 24 * time.Hour
 
 // historyOf reads it, of one kind or of all.
-func historyOf(ctx context.Context, store Store, now time.Time, kind string) (history, error) {
-	h := history{From: now.Truncate(time.Minute).Add(time.Minute - day)}
-	all, err := store.Stats(ctx, stint.StatsFilter{Kind: kind, From: h.From, Every: time.Minute})
+func (f *figures) historyOf(ctx context.Context, kind string) (h history, err error) {
+	all, until, err := f.stats(ctx, stint.StatsFilter{Kind: kind, Every: time.Minute}, day)
 	if err != nil {
 		return h, err
 	}
+	h.From = until.at.Truncate(time.Minute).Add(time.Minute - day)
+	h.Behind = until.behind
 	h.Minutes = make([]minute, day/time.Minute)
 	for _, s := range all {
 		i := int(s.Start.Sub(h.From) / time.Minute)

@@ -25,10 +25,7 @@ func (p databasePage) Bytes() (sum int64) {
 
 func (b *Board) database(r *http.Request) (any, error) {
 	var p databasePage
-	together(
-		func() { p.Findings = b.figures.findings.Get(r.Context()) },
-		func() { p.Signs = b.figures.signs.Get(r.Context()) },
-	)
+	p.Signs, p.Findings = b.figures.doctor(r.Context())
 	var err error
 	if p.Leases, err = b.store.Leases(r.Context()); err != nil {
 		return nil, err
@@ -50,9 +47,10 @@ func (b *Board) releaseLease(r *http.Request) (flash, error) {
 // metricsPage is what engines counted.
 type metricsPage struct {
 	Engines []stint.Metrics // the newest first
+	Served  bool            // whether there is /metrics
 }
 
 func (b *Board) metrics(r *http.Request) (any, error) {
 	all, err := b.store.EngineMetrics(r.Context())
-	return metricsPage{all}, err
+	return metricsPage{all, b.config.Metrics != nil}, err
 }

@@ -8,9 +8,13 @@
 // Pages are made on the server and need no script; the scripts that there are come
 // from the same server, show times in the viewer's zone, and keep a page up to
 // date. What a page changes it changes by an operation of the API, so a form may
-// do what a program may, is bounded alike, and leaves the same traces.
+// do what a program may, is bounded alike, and leaves the same traces; what a person
+// enqueues by a page is in the log of changes, too.
+//
+// The kinds sh, http and steps, which do whatever their arguments say, are enqueued by
+// admins only, unless [api.Config] names others, or none by an empty list.
 //
 // However large the database is, a page answers soon: it reads by keys, and what
-// costs more than that is looked at in the background, with at most a hundredth of
+// costs more than that is looked at in the background, with at most half a hundredth of
 // a processor, and shown with its age.
 package admin

@@ -1,7 +1,11 @@
 package admin
 
 import (
+	"context"
+	"html/template"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -19,6 +23,18 @@ type errorsPage struct {
 // frozen: a look at what went wrong is dear.
 func (errorsPage) frozen() {}
 
+// Retry is where the jobs of a group are run again that have failed or wait for
+// their next attempt.
+func (p errorsPage) Retry(g stint.ErrorGroup) template.URL {
+	q := url.Values{"verb": {groupVerb}, "group": {"errors"}, "state": {string(stint.Failed), string(stint.Retrying)}}
+	for name, value := range map[string]string{"kind": g.Kind, "error_class": g.Class, "place": g.Place, "queue": p.Queue, "hours": p.Hours} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return template.URL(q.Encode())
+}
+
 // errors groups what went wrong. Without a filter pages share a look.
 func (b *Board) errors(r *http.Request) (any, error) {
 	q := r.URL.Query()
@@ -27,15 +43,83 @@ func (b *Board) errors(r *http.Request) (any, error) {
 		p.Report = b.figures.errors.Get(r.Context())
 		return p, nil
 	}
-	f := stint.ErrorFilter{Kind: p.Kind, Queue: p.Queue}
-	if p.Hours != "" {
-		hours, err := time.ParseDuration(p.Hours + "h")
-		if err != nil || hours <= 0 {
-			return nil, stint.Invalid("hours", "%q is no number of hours", p.Hours)
-		}
-		f.Since = time.Now().Add(-hours)
+	f, err := errorFilter(q)
+	if err != nil {
+		return nil, err
 	}
 	report, err := b.store.Errors(r.Context(), f)
 	p.Report = sample.Seen[stint.ErrorReport]{Value: report, At: time.Now()}
 	return p, err
+}
+
+// errorFilter reads which errors are meant from the parameters of a page.
+func errorFilter(q url.Values) (stint.ErrorFilter, error) {
+	f := stint.ErrorFilter{Kind: q.Get("kind"), Queue: q.Get("queue")}
+	if text := q.Get("hours"); text != "" {
+		hours, err := time.ParseDuration(text + "h")
+		if err != nil || hours <= 0 {
+			return f, stint.Invalid("hours", "%q is no number of hours", text)
+		}
+		f.Since = time.Now().Add(-hours)
+	}
+	return f, nil
+}
+
+// chosenGroup is a group of errors whose jobs are meant, where the parameters of
+// a page name one: no filter of jobs knows places.
+type chosenGroup struct {
+	Place, Hours string
+	Errors       template.URL // query of the page of errors that shows it
+}
+
+// groupOf reads it; nil where none is named. A group may be one without a place.
+func groupOf(q url.Values) *chosenGroup {
+	if q.Get("group") == "" {
+		return nil
+	}
+	g := chosenGroup{Place: q.Get("place"), Hours: q.Get("hours")}
+	g.Errors, _ = query("kind", q.Get("kind"), "queue", q.Get("queue"), "hours", g.Hours)
+	return &g
+}
+
+// groupJobs finds the jobs of the group that a page's parameters name, of the
+// states that they name, by falling ID.
+func (b *Board) groupJobs(ctx context.Context, q url.Values) ([]stint.ID, error) {
+	f, err := errorFilter(q)
+	if err != nil {
+		return nil, err
+	}
+	report, err := b.store.Errors(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	class, place := q.Get("error_class"), q.Get("place")
+	i := slices.IndexFunc(report.Groups, func(g stint.ErrorGroup) bool { return g.Class == class && g.Place == place && g.Kind == f.Kind })
+	if i < 0 {
+		return nil, nil
+	}
+	all := report.Groups[i].IDs
+	in := make(map[stint.ID]bool, len(all))
+	for _, id := range all {
+		in[id] = true
+	}
+	var found []stint.ID
+	such := stint.Filter{Kind: f.Kind, Class: class, Before: all[0] + 1}
+	for _, state := range q["state"] {
+		such.States = append(such.States, stint.State(state))
+	}
+	for ids, err := range stint.Selected(ctx, b.store, such, stint.MaxErrors) {
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			if in[id] {
+				found = append(found, id)
+			}
+		}
+		if ids[len(ids)-1] <= all[len(all)-1] {
+			break // the group has no older ones
+		}
+	}
+	return found, nil
 }

@@ -1,9 +1,6 @@
 package admin
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,15 +11,13 @@ import (
 
 const (
 	maxStreams  = 100              // live pages that are open at once; others do without
-	leastPause  = 2 * time.Second  // between two looks at what a page shows
 	aliveEvery  = 15 * time.Second // a sign of life, so that nobody between takes the stream for dead
 	streamWrite = 10 * time.Second // for a client that does not read
 )
 
 // events tells a page when what it shows has changed: GET /events?page=/jobs%3F….
 // It is a stream of server-sent events: change, whenever the page would look
-// another way than before. It finds that out as the page does, at most every two
-// seconds, and so seldom that it takes at most a hundredth of the time.
+// another way than before, and trouble, when nobody can tell. See [watch].
 func (b *Board) events(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil || target.Scheme != "" || target.Host != "" || !isLocal(target.Path) {
@@ -37,8 +32,8 @@ func (b *Board) events(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many live pages are open", http.StatusServiceUnavailable)
 		return
 	}
-	look, ok := b.looker(r, target)
-	if !ok {
+	p, page := b.find(r, target)
+	if p == nil || p.needs > guard.Of(r.Context()).Role {
 		http.Error(w, "there is no such page", http.StatusNotFound)
 		return
 	}
@@ -57,74 +52,33 @@ func (b *Board) events(w http.ResponseWriter, r *http.Request) {
 	if !send("retry: 5000\n\n") {
 		return
 	}
-	var last [sha256.Size]byte
-	for said := time.Now(); ; {
-		began := time.Now()
-		now, err := look(r.Context())
+	seen, leave := b.watches.join(b, p, page)
+	defer leave()
+	var last look
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
+	for {
+		now, next := seen.get()
+		text := ""
 		switch {
-		case r.Context().Err() != nil:
+		case now.began.IsZero():
+		case now.err != nil && last.err == nil:
+			text = "event: trouble\ndata: the page cannot be made just now\n\n"
+		case now.err == nil && (last.err != nil || !last.began.IsZero() && now.sum != last.sum):
+			text = "event: change\ndata: \n\n"
+		}
+		last = now
+		if text != "" && !send(text) {
 			return
-		case err != nil:
-			if !send("event: trouble\ndata: the page cannot be made just now\n\n") {
-				return
-			}
-			said = time.Now()
-		case now != last:
-			if last != ([sha256.Size]byte{}) && !send("event: change\ndata: \n\n") {
-				return
-			}
-			last, said = now, time.Now()
-		case time.Since(said) > aliveEvery:
-			if !send(": alive\n\n") {
-				return
-			}
-			said = time.Now()
 		}
 		select {
 		case <-r.Context().Done():
 			return
-		case <-time.After(max(leastPause, 100*time.Since(began))):
-		}
-	}
-}
-
-// looker returns what finds out how a page looks now, as a hash.
-func (b *Board) looker(r *http.Request, target *url.URL) (func(ctx context.Context) ([sha256.Size]byte, error), bool) {
-	var f found
-	b.finder.ServeHTTP(&answer{header: http.Header{}}, (&http.Request{Method: http.MethodGet, URL: target, Host: r.Host, Header: http.Header{}}).
-		WithContext(context.WithValue(r.Context(), foundKey{}, &f)))
-	if f.page == nil || f.page.needs > guard.Of(r.Context()).Role {
-		return nil, false
-	}
-	return func(ctx context.Context) (sum [sha256.Size]byte, err error) {
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		data, err := f.page.data(b, f.request.WithContext(ctx))
-		if err != nil {
-			return sum, err
-		}
-		text, err := json.Marshal(data)
-		return sha256.Sum256(text), err
-	}, true
-}
-
-// found is the page of an address, with a request for it.
-type found struct {
-	page    *page
-	request *http.Request
-}
-
-type foundKey struct{}
-
-// finder finds pages instead of serving them.
-func finder() *http.ServeMux {
-	mux := http.NewServeMux()
-	for i := range pages {
-		mux.HandleFunc("GET "+pages[i].path, func(_ http.ResponseWriter, r *http.Request) {
-			if f, ok := r.Context().Value(foundKey{}).(*found); ok {
-				f.page, f.request = &pages[i], r
+		case <-next:
+		case <-alive.C:
+			if !send(": alive\n\n") {
+				return
 			}
-		})
+		}
 	}
-	return mux
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strings"
 )
 
 // flash is what the page behind a form says of it, once.
@@ -50,7 +51,11 @@ func (b *Board) flashCookie(w http.ResponseWriter, r *http.Request, value string
 }
 
 // isLocal reports whether an address is one of this server's: a path, and no
-// beginning that a browser takes for another host.
+// beginning that a browser takes for another host. Browsers leave tabs and ends of
+// lines out of an address before they read it, so that one with such is none.
 func isLocal(to string) bool {
+	if strings.ContainsFunc(to, func(r rune) bool { return r < ' ' }) {
+		return false
+	}
 	return len(to) > 0 && to[0] == '/' && (len(to) == 1 || to[1] != '/' && to[1] != '\\')
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -27,6 +26,10 @@ type form struct {
 	// back is where the browser goes then, unless the form says so itself or
 	// the flash has a link that is the better place.
 	back func(r *http.Request) string
+
+	// again is the page of the form with what was typed, for one that takes some
+	// typing and was refused; nil for others.
+	again func(b *Board, r *http.Request) (*page, any, error)
 }
 
 // forms are all of them.
@@ -34,7 +37,7 @@ var forms = []form{
 	{path: "/jobs/{id}/{verb}", do: (*Board).oneJob, back: func(r *http.Request) string { return "/jobs/" + r.PathValue("id") }},
 	{path: "/jobs/selected", do: (*Board).selectedJobs, back: to("/jobs")},
 	{path: "/jobs/bulk", do: (*Board).bulkJobs, back: func(r *http.Request) string { return address("/jobs", choice(r.PostForm).query) }},
-	{path: "/jobs/new", do: (*Board).newJob, back: to("/jobs")},
+	{path: "/jobs/new", do: (*Board).newJob, back: to("/jobs"), again: (*Board).editAgain},
 	{path: "/queues/{queue}/pause", do: (*Board).pauseQueue, back: to("/queues")},
 	{path: "/queues/{queue}/resume", do: (*Board).resumeQueue, back: to("/queues")},
 	{path: "/schedules/{schedule}/{verb}", do: (*Board).scheduleVerb, back: to("/schedules")},
@@ -66,6 +69,9 @@ func (b *Board) submit(f *form) http.HandlerFunc {
 		defer cancel()
 		r = r.WithContext(ctx)
 		said, err := f.do(b, r)
+		if f.again != nil && b.againWith(w, r, f, err) {
+			return
+		}
 		if refused, ok := errors.AsType[*refusal](err); ok && refused.Status != http.StatusForbidden {
 			said, err = flash{Text: sentence(refused.Error())}, nil
 		}
@@ -81,6 +87,35 @@ func (b *Board) submit(f *form) http.HandlerFunc {
 		w.Header().Set("Location", b.config.Path+back)
 		w.WriteHeader(http.StatusSeeOther)
 	}
+}
+
+// againWith shows the form again that was refused, with what is wrong, and reports
+// whether it did.
+func (b *Board) againWith(w http.ResponseWriter, r *http.Request, f *form, why error) bool {
+	var (
+		refused *refusal
+		invalid *stint.InvalidError
+		problem string
+	)
+	switch {
+	case errors.As(why, &refused) && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusForbidden:
+		problem = sentence(refused.Error())
+	case errors.As(why, &invalid):
+		problem = sentence(invalid.Error())
+	default:
+		return false
+	}
+	p, data, err := f.again(b, r)
+	if err != nil {
+		b.failed(w, r, err)
+		return true
+	}
+	s := shown{page: p, Title: p.title, Data: data, Now: time.Now(), Flash: &flash{Text: problem}}
+	if t, ok := data.(titled); ok {
+		s.Title = t.title()
+	}
+	b.render(w, r, http.StatusUnprocessableEntity, s)
+	return true
 }
 
 // jobVerbs are what is done to jobs that are named.
@@ -171,6 +206,9 @@ func (b *Board) bulkJobs(r *http.Request) (flash, error) {
 	if r.PostForm.Get("confirm") != verb.Name {
 		return flash{Text: "Nothing was done: type the word " + verb.Name + " to confirm."}, nil
 	}
+	if groupOf(r.PostForm) != nil {
+		return b.retryGroup(r)
+	}
 	filter := choice(r.PostForm)
 	body := map[string]any{"filter": filter.json()}
 	if why := r.PostForm.Get("why"); verb.Name == "cancel" && why != "" {
@@ -197,32 +235,35 @@ func (b *Board) bulkJobs(r *http.Request) (flash, error) {
 	}
 }
 
-// newJob enqueues a job.
-func (b *Board) newJob(r *http.Request) (flash, error) {
-	args := json.RawMessage(r.PostForm.Get("args"))
-	if !json.Valid(args) {
-		return flash{}, stint.Invalid("arguments", "they are no JSON")
+// groupStep is how many jobs of a group one request names, as many as the API takes.
+const groupStep = 500
+
+// retryGroup runs the jobs of a group of errors again, each once.
+func (b *Board) retryGroup(r *http.Request) (flash, error) {
+	if r.PostForm.Get("verb") != groupVerb {
+		return flash{}, errNowhere
 	}
-	job := api.NewJob{
-		Kind: r.PostForm.Get("kind"), Args: args, Queue: r.PostForm.Get("queue"), In: r.PostForm.Get("in"), Correlation: r.PostForm.Get("correlation"),
-		Tags: strings.Fields(r.PostForm.Get("tags")),
-	}
-	if text := r.PostForm.Get("priority"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return flash{}, stint.Invalid("priority", "%q is no whole number", text)
-		}
-		job.Priority = &n
-	}
-	var receipts []stint.Receipt
-	if err := b.call(r.Context(), http.MethodPost, "/jobs", api.NewJobs{Jobs: []api.NewJob{job}}, &receipts); err != nil {
+	ids, err := b.groupJobs(r.Context(), r.PostForm)
+	if err != nil {
 		return flash{}, err
 	}
-	if len(receipts) != 1 {
-		return flash{}, fmt.Errorf("one job was enqueued, and %d receipts came", len(receipts))
+	counts, until := map[string]int{}, time.Now().Add(bulkLimit)
+	for some := range slices.Chunk(ids, groupStep) {
+		var done api.Done[stint.Retried]
+		if err := b.call(r.Context(), http.MethodPost, "/jobs/retry", map[string]any{"ids": some, "once": true}, &done); err != nil {
+			if len(counts) == 0 {
+				return flash{}, err
+			}
+			return flash{Text: cameTo(counts) + " Then it went wrong: " + err.Error()}, nil
+		}
+		for _, a := range done.Answers {
+			counts[string(a.Answer)]++
+		}
+		if time.Now().After(until) {
+			return flash{Text: cameTo(counts) + " There may be more: do it again to go on."}, nil
+		}
 	}
-	id := receipts[0].ID.String()
-	return flash{OK: true, Text: "Enqueued as", Link: "/jobs/" + id, Word: "job " + id}, nil
+	return flash{OK: true, Text: cameTo(counts)}, nil
 }
 
 // place is where a named thing is in the address of the API.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -37,6 +38,9 @@ func functions(path string) template.FuncMap {
 		"rows": func(jobs []stint.JobInfo, crew view.Crew, now time.Time, tick bool) jobList {
 			return jobList{jobs, crew, now, tick}
 		},
+		"situation": func(crew view.Crew, j stint.JobInfo, now time.Time) told {
+			return tell(crew.Situation(j, now), j, now)
+		},
 		"outcome": view.Outcome,
 		"ranOn":   view.RanOn,
 		"never":   view.NeverTaken,
@@ -44,7 +48,7 @@ func functions(path string) template.FuncMap {
 		"lines":   lines,
 		"query":   query,
 		"moment":  moment,
-		"ago":     words.Ago,
+		"since":   func(at, now time.Time) relative { return relative{at, now} },
 		"took":    words.Took,
 		"rough":   words.Rough,
 		"count":   count,
@@ -60,6 +64,31 @@ func functions(path string) template.FuncMap {
 		},
 		"states": func() []stint.State { return stint.States },
 	}
+}
+
+// relative is an instant that is told by how far away it is.
+type relative struct{ At, now time.Time }
+
+func (r relative) String() string { return words.Ago(r.At, r.now) }
+
+// told are words with an instant among them, if there is one.
+type told struct {
+	Before, After string
+	When          *relative
+}
+
+// tell finds in words about a job the instant that they tell by how far away it
+// is: when it ended, or is due.
+func tell(words string, j stint.JobInfo, now time.Time) told {
+	when := relative{j.Due, now}
+	if j.State.Final() {
+		when.At = j.Finished
+	}
+	before, after, found := strings.Cut(words, when.String())
+	if !found || when.At.IsZero() {
+		return told{Before: words}
+	}
+	return told{before, after, &when}
 }
 
 // jobList is what the rows of a table of jobs are made of.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func goldenPages(t *testing.T) map[string]struct {
 	failed := stint.JobInfo{
 		ID: 42, Kind: "send_invoice", State: stint.Failed, Queue: "mail", Priority: -3, Args: json.RawMessage(`{"customer":9007199254740993,"note":"<b>&"}`), Attempt: 2, Losses: 1,
 		Reason: "retries exhausted", Tags: []string{"vip", "a b"}, URN: "order:7", Source: "crm", Metadata: json.RawMessage(`{"trace":"x1"}`), Correlation: "40", Retry: "fixed:1:1s",
-		Timeout: time.Minute, Created: noon.Add(-time.Hour), Due: noon.Add(-time.Hour), Started: noon.Add(-time.Minute), Finished: noon.Add(-58 * time.Second), MaxLosses: 3,
+		Timeout: time.Minute, StartBy: noon.Add(-time.Second), Created: noon.Add(-time.Hour), Due: noon.Add(-time.Hour), Started: noon.Add(-time.Minute), Finished: noon.Add(-58 * time.Second), MaxLosses: 3,
 		Provenance: stint.Provenance{Recovered: 40},
 		Executions: []stint.ExecutionInfo{
 			{Attempt: 1, Outcome: stint.OutcomeLost, Started: noon.Add(-50 * time.Minute), Finished: noon.Add(-50 * time.Minute), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 2},
@@ -48,7 +49,9 @@ func goldenPages(t *testing.T) map[string]struct {
 				Error: &stint.Failure{Class: "timeout", Classes: []string{"timeout", "net.OpError"}, Message: "no answer from <smtp>", Stack: "goroutine 1 [running]:\nmain.send()", Note: "odd"}, Recoverable: new(false)},
 		},
 	}
-	waiting := stint.JobInfo{ID: 43, Kind: "send_invoice", State: stint.Retrying, Queue: "mail", Attempt: 3, Faulty: true, Created: noon.Add(-time.Minute), Due: noon.Add(90 * time.Second), Correlation: "43"}
+	waiting := stint.JobInfo{ID: 43, Kind: "send_invoice", State: stint.Retrying, Queue: "mail", Attempt: 3, Faulty: true, StartBy: noon.Add(time.Hour), Metadata: json.RawMessage(`{"edited_from":42}`), Created: noon.Add(-time.Minute), Due: noon.Add(90 * time.Second), Correlation: "43"}
+	running := stint.JobInfo{ID: 44, Kind: "send_invoice", State: stint.Running, Begun: true, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-20 * time.Second), Correlation: "44"}
+	ready := stint.JobInfo{ID: 45, Kind: "send_invoice", State: stint.Available, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Correlation: "45"}
 	filter := choice(url.Values{"state": {"failed", "retrying"}, "kind": {"send_invoice"}})
 	recurrence, err := cron.Parse("30 2 * * *")
 	if err != nil {
@@ -61,30 +64,41 @@ func goldenPages(t *testing.T) map[string]struct {
 	}
 	worker := engineRow{stint.EngineInfo{
 		Token: 5, Instance: "one", Host: "h1", PID: 11, Version: "v1.2.3", Queues: []string{"mail", "default"}, Kinds: []string{"send_invoice"}, Slots: 8, TimeToLive: 6 * time.Second,
-		Joined: noon.Add(-time.Hour), Beat: noon.Add(-time.Second),
+		Joined: noon.Add(-time.Hour), Beat: noon.Add(-time.Second), Running: make([]stint.Position, 8),
 	}, view.Working}
 	counted := stint.Metrics{Instance: "one", Engine: 5, Since: noon.Add(-time.Hour), At: noon.Add(-5 * time.Second), Workers: stint.WorkerMetrics{Running: 3, Run: 1234, Succeeded: 1200, Failed: 34, Working: time.Hour}}
 	sums := stint.KindStats{Kind: "send_invoice", Sums: stint.Sums{Attempts: 200, Took: stint.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: noon.Add(-time.Minute)},
 		Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 180, stint.OutcomeFailed: 19, stint.OutcomeLost: 1}}
 	declared := &stint.Declaration{Name: "send_invoice", Queue: "mail", Retry: retry.Default(), Timeout: time.Minute, Declared: noon.Add(-time.Hour)}
-	mail := "mail"
+	ran := stint.AttemptFigures{Ended: 60_000, PerSecond: 30_000, Execution: stint.Spread{P50: 1500 * time.Microsecond, P95: time.Second, P99: 2 * time.Second}}
+	mail, other := "mail", "<other>"
 	finding := stint.Finding{Severity: stint.SeverityWarning, Code: "engine_dead", Subject: "engine two", Problem: "it does not beat", Remedy: "stint engines bury two"}
 	return map[string]struct {
 		here string
 		data any
 	}{
 		"overview": {"/", overviewPage{
-			Figures: seen(stint.Analytics{Queued: 1234567, Postponed: 5, Running: 3, Zombies: 1, Ended: 60, PerSecond: 1, Latency: stint.Spread{P50: time.Millisecond, P99: time.Second}, Execution: stint.Spread{P50: 1500 * time.Microsecond, P99: 2 * time.Second}}),
-			Backlog: seen([]stint.DueGroup{{Value: &mail, Jobs: 1234567}}), Oldest: seen(stint.Signs{Backlogs: []stint.Backlog{{Queue: "mail", Oldest: noon.Add(-time.Hour)}}}),
+			Figures: seen(lately{stint.Analytics{Queued: 1234567, Postponed: 5, Running: 3, Zombies: 1, AttemptFigures: stint.AttemptFigures{Ended: 60, PerSecond: 1, Latency: stint.Spread{P50: time.Millisecond, P99: time.Second}, Execution: stint.Spread{P50: 1500 * time.Microsecond, P99: 2 * time.Second}}}, lookedAt{time.Minute}}),
+			Backlog: seen([]stint.DueGroup{{Value: &mail, Jobs: 1234567}, {Value: &other, Jobs: 1}}), Oldest: seen(stint.Signs{Backlogs: []stint.Backlog{{Queue: "mail", Oldest: noon.Add(-time.Hour)}}}),
 			Findings: seen([]stint.Finding{finding}), Engines: []engineRow{worker},
 		}},
-		"jobs":   {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
-		"job":    {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed}, Attempts: []attempt{{failed.Executions[1], view.Result{}}, {failed.Executions[0], view.Result{}}}, Related: []stint.JobInfo{waiting}}},
-		"bulk":   {"/jobs/bulk?verb=cancel", bulkPage{Verb: &bulkVerbs[0], Filter: filter, Matched: 10000, More: true, First: []stint.JobInfo{waiting}}},
-		"edit":   {"/jobs/42/edit", editPage{Like: &failed, Kind: "send_invoice", Args: "{\n  \"customer\": 9007199254740993\n}", Queue: "mail", Priority: -3, Tags: []string{"vip"}, Kinds: []string{"send_invoice"}}},
-		"queues": {"/queues", queuesPage{Backlog: seen([]stint.DueGroup(nil)), Rows: []queueRow{{Name: "mail", Queued: 12, Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Engines: 1, Slots: 8}, {Name: "old", Paused: true}}}},
-		"kinds":  {"/kinds", kindsPage{Known: seen([]stint.Stats(nil)), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{{sums, declared}, {KindStats: stint.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
-		"kind":   {"/kinds/send_invoice", kindPage{kindRow: kindRow{sums, declared}, Figures: seen(stint.Analytics{Ended: 3}), Failed: []stint.JobInfo{failed}}},
+		"jobs-text":     {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
+		"jobs-none":     {"/jobs", jobsPage{}},
+		"queues-none":   {"/queues", queuesPage{Backlog: seen([]stint.DueGroup(nil))}},
+		"metrics-none":  {"/figures", metricsPage{}},
+		"changes-none":  {"/changes", changesPage{}},
+		"overview-none": {"/", overviewPage{Empty: true}},
+		"jobs":          {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
+		"job":           {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed}, Attempts: []attempt{{failed.Executions[1], view.Result{}}, {failed.Executions[0], view.Result{}}}, Related: []stint.JobInfo{waiting}, More: true}},
+		"job-running":   {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
+		"job-waiting":   {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready}, Crew: view.Crew{Engines: []stint.EngineInfo{worker.EngineInfo}}, Queued: 1234}},
+		"bulk":          {"/jobs/bulk?verb=cancel", bulkPage{Verb: &bulkVerbs[0], Filter: filter, Matched: 10000, More: true, First: []stint.JobInfo{waiting}}},
+		"edit":          {"/jobs/42/edit", offering(editOf(&failed, noon))},
+		"edit-waiting":  {"/jobs/43/edit", offering(editOf(&waiting, noon))},
+		"edit-new":      {"/jobs/new", offering(editPage{Form: url.Values{"args": {"{}"}}})},
+		"queues":        {"/queues", queuesPage{Backlog: seen([]stint.DueGroup(nil)), Rows: []queueRow{{Name: "mail", Queued: 12, Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Hour: []float64{0, 1, 499, 0}, Engines: 1, Slots: 8}, {Name: "old", Pause: &stint.QueueInfo{Name: "old", Paused: noon.Add(-2 * time.Hour), By: "ann", Why: "a <leak>"}}}}},
+		"kinds":         {"/kinds", kindsPage{Known: seen([]stint.Stats(nil)), Took: seen(kindsLately{nil, lookedAt{time.Minute}}), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{{sums, ran, declared}, {KindStats: stint.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
+		"kind":          {"/kinds/send_invoice", kindPage{kindRow: kindRow{sums, ran, declared}, Figures: seen(lately{stint.Analytics{AttemptFigures: ran}, lookedAt{2 * time.Second}}), Failed: []stint.JobInfo{failed}}},
 		"errors": {"/errors", errorsPage{Report: seen(stint.ErrorReport{Attempts: 30, CutOff: true, Groups: []stint.ErrorGroup{
 			{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "index out of range", Job: 42}}})}},
 		"schedules": {"/schedules", schedulesPage{[]*stint.ScheduleInfo{nightly}}},
@@ -93,11 +107,16 @@ func goldenPages(t *testing.T) map[string]struct {
 		"engine":    {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
 		"database": {"/database", databasePage{Findings: seen([]stint.Finding{finding}), Signs: seen(stint.Signs{Sizes: []stint.Size{{Name: "entries", Bytes: 3 << 30, Rows: 11_000_000}, {Name: "meta", Bytes: 8192}}}),
 			Leases: []stint.Lease{{Name: "retention", Engine: 5, Instance: "one", Acquired: noon.Add(-time.Hour), Expires: noon.Add(5 * time.Second)}}, Schema: stint.SchemaInfo{Where: "stint", Installed: 1, Known: 1}}},
-		"metrics": {"/figures", metricsPage{[]stint.Metrics{counted}}},
+		"metrics": {"/figures", metricsPage{[]stint.Metrics{counted}, true}},
 		"changes": {"/changes", changesPage{Filter: url.Values{}, Changes: []stint.Change{{ID: 3, At: noon.Add(-time.Minute), Result: stint.ChangeFailed, Problem: "it was away",
 			NewChange: stint.NewChange{By: "ann", Role: "operator", Way: stint.WayAPI, Operation: "pause-queue", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}}},
 		"problem": {"/nowhere", trouble{404, "There is nothing here, or not any more."}},
 	}
+}
+
+func offering(p editPage) editPage {
+	p.Kinds = []string{"send_invoice"}
+	return p
 }
 
 func TestPagesAreAsTheyWere(t *testing.T) {
@@ -108,14 +127,15 @@ func TestPagesAreAsTheyWere(t *testing.T) {
 	b := &Board{templates: templates, config: Config{Log: slog.New(slog.NewTextHandler(t.Output(), nil))}}
 	golden := goldenPages(t)
 	for name := range templates {
-		if _, ok := golden[name]; !ok {
+		if _, ok := golden[name]; !ok { // others are variants: the name, a hyphen and what is different
 			t.Errorf("the page %s has no golden file", name)
 		}
 	}
 	for name, g := range golden {
 		p := &problem
+		of, _, _ := strings.Cut(name, "-")
 		for i := range pages {
-			if pages[i].name == name {
+			if pages[i].name == of {
 				p = &pages[i]
 				break
 			}
@@ -145,6 +165,35 @@ func TestPagesAreAsTheyWere(t *testing.T) {
 		}
 		if diff := cmp.Diff(string(want), got); diff != "" {
 			t.Errorf("%s is another page than %s; if it is to be so: go test ./admin -update (-want +got):\n%s", name, file, diff)
+		}
+	}
+}
+
+// Who looks without scripts has no other way to the exact instant.
+func TestEveryTimeTellsTheExactInstant(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.html")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("there are %d pages, %v", len(files), err)
+	}
+	var (
+		element = regexp.MustCompile(`(?s)<time\b([^>]*)>.*?</time>`)
+		full    = regexp.MustCompile(`^ datetime="([^"]+)" title="([^"]+)"`)
+		bare    = regexp.MustCompile(`[^>]{0,20}\b(\d+\w* ago|in \d+(\.\d+)?[smhd]\w*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d)\b`)
+		aside   = regexp.MustCompile(`(?s)<svg.*?</svg>|<[^>]*>`) // charts say it when they are pointed at
+	)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range element.FindAllStringSubmatch(string(raw), -1) {
+			if m := full.FindStringSubmatch(found[1]); m == nil || m[1] != m[2] {
+				t.Errorf("%s: %s", file, found[0])
+			}
+		}
+		text := aside.ReplaceAllString(element.ReplaceAllString(string(raw), ""), "\n")
+		for _, found := range bare.FindAllString(text, -1) {
+			t.Errorf("%s: %q is no <time>", file, found)
 		}
 	}
 }

@@ -3,19 +3,23 @@ package admin
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/words"
 )
 
 // jobPage is a job with all that is known of it.
 type jobPage struct {
 	view.Job
 	Crew     view.Crew       `json:"-"` // whose beats are no news
+	Queued   int64           `json:"-"` // jobs of its queue that are due; 0 unless it is one of them
 	Attempts []attempt       // the last one first
 	Related  []stint.JobInfo // that come from each other, without this one
+	More     bool            // of these there are more
 }
 
 func (p jobPage) title() string { return "Job " + p.ID.String() }
@@ -42,7 +46,13 @@ func (p jobPage) Cancellable() bool { return !p.State.Final() }
 func (p jobPage) Deletable() bool { return p.State.Final() }
 
 // Words say its state with what follows from it.
-func (p jobPage) Words(now time.Time) string { return p.Crew.StateInWords(*p.JobInfo, now) }
+func (p jobPage) Words(now time.Time) told {
+	said := p.Crew.StateInWords(*p.JobInfo, now)
+	if p.Queued > 1 {
+		said += ", as one of " + words.Count(p.Queued) + " that are due in its queue"
+	}
+	return tell(said, *p.JobInfo, now)
+}
 
 // job shows a job.
 func (b *Board) job(r *http.Request) (any, error) {
@@ -54,11 +64,17 @@ func (b *Board) job(r *http.Request) (any, error) {
 	if p.Crew, err = view.CrewFor(r.Context(), b.store, *j.JobInfo); err != nil {
 		return nil, err
 	}
+	if j.State == stint.Available {
+		backlog := b.figures.queued.Get(r.Context()).Value
+		if i := slices.IndexFunc(backlog, func(g stint.DueGroup) bool { return g.Value != nil && *g.Value == j.Queue }); i >= 0 {
+			p.Queued = backlog[i].Jobs
+		}
+	}
 	for i := len(j.Executions) - 1; i >= 0; i-- {
 		x := j.Executions[i]
 		p.Attempts = append(p.Attempts, attempt{x, view.ResultOf(j.Kind, x.Result)})
 	}
-	related, err := b.store.Jobs(r.Context(), stint.Filter{Correlation: j.Correlation, Limit: relatedJobs + 1})
+	related, err := b.store.Jobs(r.Context(), stint.Filter{Correlation: j.Correlation, Limit: relatedJobs + 2})
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +82,9 @@ func (b *Board) job(r *http.Request) (any, error) {
 		if other.ID != j.ID {
 			p.Related = append(p.Related, other)
 		}
+	}
+	if p.More = len(p.Related) > relatedJobs; p.More {
+		p.Related = p.Related[:relatedJobs]
 	}
 	return p, nil
 }
@@ -81,43 +100,11 @@ func (b *Board) jobOf(r *http.Request) (view.Job, error) {
 	return j, b.call(r.Context(), http.MethodGet, "/jobs/"+strconv.FormatInt(id, 10), nil, &j)
 }
 
-// editPage is a job that is to be enqueued: like one that there is, or a new one.
-type editPage struct {
-	Like     *stint.JobInfo // nil for a new one
-	Kind     string
-	Args     string
-	Queue    string
-	Priority int
-	Tags     []string
-	Kinds    []string
-}
-
-func (editPage) frozen() {}
-
-func (p editPage) title() string {
-	if p.Like == nil {
-		return "New job"
+// EditedFrom is the job that this one was made of by editing; 0 for none.
+func (p jobPage) EditedFrom() (id stint.ID) {
+	var of map[string]json.RawMessage
+	if json.Unmarshal(p.Metadata, &of) == nil {
+		_ = json.Unmarshal(of[editedFrom], &id) // what is no id was somebody else's
 	}
-	return "Edit and retry job " + p.Like.ID.String()
-}
-
-// edit shows what is to be enqueued, filled in from a job that there is.
-func (b *Board) edit(r *http.Request) (any, error) {
-	p := editPage{Args: "{}", Kind: r.URL.Query().Get("kind")}
-	if r.PathValue("id") != "" {
-		j, err := b.jobOf(r)
-		if err != nil {
-			return nil, err
-		}
-		args, err := json.MarshalIndent(j.Args, "", "  ")
-		if err != nil {
-			return nil, err
-		}
-		p = editPage{Like: j.JobInfo, Kind: j.Kind, Args: string(args), Queue: j.Queue, Priority: j.Priority, Tags: j.Tags}
-	}
-	kinds, err := b.store.Kinds(r.Context())
-	for _, k := range kinds {
-		p.Kinds = append(p.Kinds, k.Name)
-	}
-	return p, err
+	return id
 }

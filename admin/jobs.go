@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"html/template"
 	"maps"
 	"net/http"
@@ -17,7 +18,6 @@ import (
 type jobsPage struct {
 	Filter chosen
 	Text   string // that the arguments hold
-	Paused bool   // does not keep itself up to date
 	Jobs   []stint.JobInfo
 	Crew   view.Crew `json:"-"` // whose beats are no news
 	Kinds  []string
@@ -82,6 +82,7 @@ func (stillJobs) frozen() {}
 type bulkPage struct {
 	Verb    *bulkVerb
 	Filter  chosen
+	Group   *chosenGroup  // of errors, whose jobs are meant; nil for all of the filter
 	States  []stint.State // that are meant when the filter says none
 	Matched int
 	More    bool // at least so many
@@ -121,7 +122,10 @@ func (b *Board) bulk(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := bulkPage{Verb: verb, Filter: choice(r.URL.Query())}
+	p := bulkPage{Verb: verb, Filter: choice(r.URL.Query()), Group: groupOf(r.URL.Query())}
+	if p.Group != nil {
+		return b.bulkGroup(r, p)
+	}
 	var told api.Done[string]
 	body := map[string]any{"filter": p.Filter.json(), "dry_run": true}
 	if err := b.call(r.Context(), http.MethodPost, "/jobs/"+verb.Name, body, &told); err != nil {
@@ -134,3 +138,32 @@ func (b *Board) bulk(r *http.Request) (any, error) {
 	p.Crew, err = view.CrewFor(r.Context(), b.store, p.First...)
 	return p, err
 }
+
+// bulkGroup tells what would be done to the jobs of a group of errors.
+func (b *Board) bulkGroup(r *http.Request, p bulkPage) (any, error) {
+	if p.Verb.Name != groupVerb {
+		return nil, errNowhere
+	}
+	ids, err := b.groupJobs(r.Context(), r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	p.Matched = len(ids)
+	for _, id := range ids[:min(len(ids), firstOfGroup)] {
+		j, err := b.store.Job(r.Context(), id)
+		if errors.Is(err, stint.ErrNotFound) {
+			continue // it went meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.First = append(p.First, *j)
+	}
+	p.Crew, err = view.CrewFor(r.Context(), b.store, p.First...)
+	return p, err
+}
+
+const (
+	groupVerb    = "retry" // the only one for groups of errors
+	firstOfGroup = 10      // jobs that are shown of one before something is done
+)

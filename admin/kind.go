@@ -17,7 +17,7 @@ import (
 type kindPage struct {
 	kindRow
 	Known   sample.Seen[[]stint.Stats]
-	Figures sample.Seen[stint.Analytics]
+	Figures sample.Seen[lately]
 	History sample.Seen[history] `json:"-"` // its last minute is in the figures
 	Failed  []stint.JobInfo      // the newest
 	Crew    view.Crew            `json:"-"` // whose beats are no news
@@ -65,7 +65,7 @@ func (b *Board) kind(r *http.Request) (any, error) {
 
 // kindSamples are those of one kind.
 type kindSamples struct {
-	analytics *sample.Sample[stint.Analytics]
+	analytics *sample.Sample[lately]
 	history   *sample.Sample[history]
 }
 
@@ -92,16 +92,8 @@ func (f *figures) ofKind(name string) kindSamples {
 		delete(f.byKind.all, other) // whichever: it is looked at anew when somebody wants it
 	}
 	s := kindSamples{
-		sample.New(func(ctx context.Context) (stint.Analytics, error) {
-			return f.store.Analyze(ctx, stint.AnalyticsFilter{Kind: name})
-		}),
-		sample.New(func(ctx context.Context) (history, error) {
-			now, err := view.Now(ctx, f.store)
-			if err != nil {
-				return history{}, err
-			}
-			return historyOf(ctx, f.store, now, name)
-		}),
+		sample.New(func(ctx context.Context) (lately, error) { return f.analyze(ctx, name) }),
+		sample.New(func(ctx context.Context) (history, error) { return f.historyOf(ctx, name) }),
 	}
 	f.byKind.all[name] = s
 	return s

@@ -15,6 +15,7 @@ type kindsPage struct {
 	Rows  []kindRow
 	Since time.Time // what the figures are about
 	Known sample.Seen[[]stint.Stats]
+	Took  sample.Seen[kindsLately]
 	Slow  []stint.JobInfo // the newest with a long attempt
 	Crew  view.Crew       // who may perform those that have not ended
 }
@@ -22,9 +23,10 @@ type kindsPage struct {
 func (kindsPage) frozen() {}
 
 // kindRow is a kind: what was declared of it, and how its attempts of the last day
-// went.
+// went, and those that ended lately.
 type kindRow struct {
 	stint.KindStats
+	Lately   stint.AttemptFigures
 	Declared *stint.Declaration // nil for one that nobody declared
 }
 
@@ -42,26 +44,37 @@ func (k kindRow) Bad() bool { return k.FailureRate() >= 5 }
 // kinds shows how each kind did in the last day.
 func (b *Board) kinds(r *http.Request) (any, error) {
 	ctx := r.Context()
-	known := b.figures.kinds.Get(ctx)
-	p := kindsPage{Known: known, Since: time.Now().Add(-day).Truncate(time.Hour)}
+	p := kindsPage{Since: time.Now().Add(-day).Truncate(time.Hour)}
+	together(
+		func() { p.Known = b.figures.kinds.Get(ctx) },
+		func() { p.Took = b.figures.byKinds.Get(ctx) },
+	)
 	declared, err := b.store.Kinds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range stint.StatsByKind(known.Value) {
+	for _, k := range stint.StatsByKind(p.Known.Value) {
 		p.Rows = append(p.Rows, kindRow{KindStats: k})
 	}
 	for i := range declared {
-		j := slices.IndexFunc(p.Rows, func(row kindRow) bool { return row.Kind == declared[i].Name })
-		if j < 0 {
-			j = len(p.Rows)
-			p.Rows = append(p.Rows, kindRow{KindStats: stint.KindStats{Kind: declared[i].Name}})
-		}
-		p.Rows[j].Declared = &declared[i]
+		p.row(declared[i].Name).Declared = &declared[i]
+	}
+	for _, k := range p.Took.Value.Kinds {
+		p.row(k.Kind).Lately = k.AttemptFigures
 	}
 	if p.Slow, err = b.store.Jobs(ctx, stint.Filter{Longer: stint.LongAttempt, Limit: 10}); err != nil {
 		return nil, err
 	}
 	p.Crew, err = view.CrewFor(ctx, b.store, p.Slow...)
 	return p, err
+}
+
+// row is that of a kind.
+func (p *kindsPage) row(kind string) *kindRow {
+	i := slices.IndexFunc(p.Rows, func(row kindRow) bool { return row.Kind == kind })
+	if i < 0 {
+		i = len(p.Rows)
+		p.Rows = append(p.Rows, kindRow{KindStats: stint.KindStats{Kind: kind}})
+	}
+	return &p.Rows[i]
 }

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/chart"
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/internal/words"
 )
 
 // overviewPage is how everything goes.
 type overviewPage struct {
-	Figures  sample.Seen[stint.Analytics]
+	Figures  sample.Seen[lately]
 	Backlog  sample.Seen[[]stint.DueGroup]
 	Oldest   sample.Seen[stint.Signs] `json:"-"` // which takes a moment
 	Findings sample.Seen[[]stint.Finding]
@@ -35,8 +37,7 @@ func (b *Board) overview(r *http.Request) (any, error) {
 	together(
 		func() { p.Figures = b.figures.analytics.Get(ctx) },
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
-		func() { p.Oldest = b.figures.signs.Get(ctx) },
-		func() { p.Findings = b.figures.findings.Get(ctx) },
+		func() { p.Oldest, p.Findings = b.figures.doctor(ctx) },
 		func() { p.History = b.figures.history.Get(ctx) },
 	)
 	var err error
@@ -72,6 +73,23 @@ func (p overviewPage) Day() []template.HTML  { return p.History.Value.figures(10
 // Attention are the findings that ask for somebody.
 func (p overviewPage) Attention() []stint.Finding {
 	return slices.DeleteFunc(slices.Clone(p.Findings.Value), func(f stint.Finding) bool { return f.Severity == stint.SeverityNote })
+}
+
+// rankedQueues is how many queues the chart of the backlog shows.
+const rankedQueues = 10
+
+// Ranking draws the longest backlogs; nothing where there is little to compare.
+func (p overviewPage) Ranking() template.HTML {
+	if len(p.Backlog.Value) < 2 {
+		return ""
+	}
+	c := chart.Ranking{Title: "Jobs that are due and not claimed, by queue", Unit: chart.Count}
+	for _, g := range p.Backlog.Value[:min(rankedQueues, len(p.Backlog.Value))] {
+		if g.Value != nil {
+			c.Rows = append(c.Rows, chart.Row{Name: words.Visible(*g.Value), Class: chart.Own, Value: float64(g.Jobs)})
+		}
+	}
+	return template.HTML(c.SVG()) // what it says is escaped by it
 }
 
 // Since is when the oldest job of a queue became ready that waits for an engine;

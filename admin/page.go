@@ -16,7 +16,6 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
-	"github.com/stint-go/stint/admin/view"
 )
 
 // page is one that people look at.
@@ -28,7 +27,7 @@ type page struct {
 	key   string     // that leads there behind a g
 	needs guard.Role // [guard.Viewer] unless set
 
-	// data finds out what the template shows. It may return a *redirect.
+	// data finds out what the template shows.
 	data func(b *Board, r *http.Request) (any, error)
 }
 
@@ -62,7 +61,8 @@ type shown struct {
 	Now   time.Time // by the store's clock
 	Flash *flash
 	Nav   []*page
-	Live  bool // whether the page keeps itself up to date
+	Live  bool  // whether the page keeps itself up to date
+	Made  int64 // when, by this process' clock, in nanoseconds
 	Data  any
 }
 
@@ -79,6 +79,11 @@ type titled interface{ title() string }
 // frozen is data of a page that does not keep itself up to date.
 type frozen interface{ frozen() }
 
+// partial is the header by which a page that is open asks for a newer one of
+// itself: it says when it was made, as the page does. What others who have it open
+// were told of since is new enough then.
+const partial = "X-Partial"
+
 // limit bounds what a page may ask the database for.
 const limit = 10 * time.Second
 
@@ -89,25 +94,21 @@ func (b *Board) serve(p *page) http.HandlerFunc {
 			b.fail(w, r, http.StatusForbidden, "This is for the role "+needs.String()+".")
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), limit)
-		defer cancel()
-		r = r.WithContext(ctx)
-		data, err := p.data(b, r)
-		if err != nil {
-			b.failed(w, r, err)
+		made := r.Header.Get(partial)
+		l, known := b.watches.since(r, made)
+		if !known {
+			l = b.look(p, r)
+		}
+		if l.err != nil {
+			b.failed(w, r, l.err)
 			return
 		}
-		now, err := view.Now(ctx, b.store)
-		if err != nil {
-			b.failed(w, r, err)
-			return
-		}
-		_, still := data.(frozen)
-		s := shown{page: p, Title: p.title, Data: data, Now: now, Live: !still}
-		if t, ok := data.(titled); ok {
+		_, still := l.data.(frozen)
+		s := shown{page: p, Title: p.title, Data: l.data, Now: l.now, Made: l.began.UnixNano(), Live: !still}
+		if t, ok := l.data.(titled); ok {
 			s.Title = t.title()
 		}
-		if r.Header.Get("X-Partial") == "" {
+		if made == "" {
 			s.Flash = b.takeFlash(w, r)
 		}
 		b.render(w, r, http.StatusOK, s)

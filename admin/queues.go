@@ -2,18 +2,22 @@ package admin
 
 import (
 	"cmp"
+	"context"
+	"html/template"
 	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/chart"
 	"github.com/stint-go/stint/internal/sample"
 )
 
 // queuesPage lists the queues.
 type queuesPage struct {
 	Rows    []queueRow
+	Cut     bool // more queues have a backlog than are shown
 	Backlog sample.Seen[[]stint.DueGroup]
 	Oldest  sample.Seen[stint.Signs] `json:"-"` // which takes a moment
 }
@@ -22,16 +26,22 @@ type queuesPage struct {
 type queueRow struct {
 	Name    string
 	Queued  int64
-	Oldest  time.Time // when the first of those became ready; zero when nothing waits
-	Ended   int64     // attempts that ended in the last five minutes
-	Failed  int64     // of these
-	Took    time.Duration
-	Engines int // that work on it
-	Slots   int // that those have for it, and for others
-	Paused  bool
+	Oldest  time.Time        // when the first of those became ready; zero when nothing waits
+	Ended   int64            // attempts that ended in the last five minutes
+	Failed  int64            // of these
+	Hour    []float64        // attempts that ended in each minute of the last hour
+	Engines int              // that work on it
+	Slots   int              // that those have for it, and for others
+	Pause   *stint.QueueInfo // since when, by whom and why it is paused; nil when it is not
 }
 
-// rateSpan is the time behind now that rates are about.
+// rates are how attempts went in an hour, by the minute.
+type rates struct {
+	minutes []stint.Stats
+	until   until
+}
+
+// rateSpan is the end of that hour that the figures of a queue are about.
 const rateSpan = 5 * time.Minute
 
 // queues puts together what is known of each queue: the names come of what waits,
@@ -40,11 +50,11 @@ func (b *Board) queues(r *http.Request) (any, error) {
 	ctx := r.Context()
 	var (
 		p     queuesPage
-		rates []stint.Stats
+		rates rates
 	)
 	together(
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
-		func() { p.Oldest = b.figures.signs.Get(ctx) },
+		func() { p.Oldest, _ = b.figures.doctor(ctx) },
 		func() { rates = b.figures.rates.Get(ctx).Value },
 	)
 	rows := map[string]*queueRow{}
@@ -64,20 +74,15 @@ func (b *Board) queues(r *http.Request) (any, error) {
 			q.Oldest = l.Oldest
 		}
 	}
-	for _, s := range rates {
-		q := of(s.Queue)
-		q.Ended += s.Attempts
-		q.Took += s.Took.Total
-		if s.Outcome == stint.OutcomeFailed || s.Outcome == stint.OutcomeLost {
-			q.Failed += s.Attempts
-		}
+	for _, s := range rates.minutes {
+		of(s.Queue).count(s, rates.until.at)
 	}
-	paused, err := b.store.Paused(ctx)
+	pauses, err := b.pauses(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range paused {
-		of(name).Paused = true
+	for i := range pauses {
+		of(pauses[i].Name).Pause = &pauses[i]
 	}
 	kinds, err := b.store.Kinds(ctx)
 	if err != nil {
@@ -101,7 +106,46 @@ func (b *Board) queues(r *http.Request) (any, error) {
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		p.Rows = append(p.Rows, *rows[name])
 	}
+	p.Cut = len(p.Backlog.Value) == maxQueues
 	return p, nil
+}
+
+// pauses lists the paused queues with what the store tells of them.
+func (b *Board) pauses(ctx context.Context) ([]stint.QueueInfo, error) {
+	if teller, ok := b.store.(stint.PauseTeller); ok {
+		return teller.Pauses(ctx)
+	}
+	names, err := b.store.Paused(ctx)
+	var list []stint.QueueInfo
+	for _, name := range names {
+		list = append(list, stint.QueueInfo{Name: name})
+	}
+	return list, err
+}
+
+// count adds what ended in a minute of the hour that ends at an instant.
+func (q *queueRow) count(s stint.Stats, end time.Time) {
+	const hour = int(time.Hour / time.Minute)
+	if q.Hour == nil {
+		q.Hour = make([]float64, hour)
+	}
+	back := int(end.Sub(s.Start) / time.Minute)
+	if back < 0 || back >= hour {
+		return // of a minute that is there in part, or the clocks differ by that much
+	}
+	q.Hour[hour-1-back] += float64(s.Attempts)
+	if time.Duration(back)*time.Minute >= rateSpan {
+		return
+	}
+	q.Ended += s.Attempts
+	if s.Outcome == stint.OutcomeFailed || s.Outcome == stint.OutcomeLost {
+		q.Failed += s.Attempts
+	}
+}
+
+// Rate draws how many attempts ended in each minute of the hour.
+func (q queueRow) Rate() template.HTML {
+	return template.HTML(chart.Sparkline{Title: "Attempts that ended, per minute of the last hour", Unit: chart.Count, Class: chart.Own, Values: q.Hour}.SVG()) // what it says is escaped by it
 }
 
 // pauseQueue and resumeQueue do that to the queue that the address names.

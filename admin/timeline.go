@@ -34,7 +34,12 @@ func (p jobPage) Timeline(now time.Time) template.HTML {
 	switch {
 	case p.State.Final():
 	case p.State == stint.Running:
-		t.Lanes = append(t.Lanes, chart.Lane{Name: fmt.Sprint(p.Attempt), Segments: []chart.Segment{{Name: "running", Class: chart.Own, From: from}}})
+		lane, ready := chart.Lane{Name: fmt.Sprint(p.Attempt)}, p.RunsFrom(now)
+		if ready.After(from) {
+			lane.Segments = append(lane.Segments, waited(len(p.Executions), from, ready))
+		}
+		lane.Segments = append(lane.Segments, chart.Segment{Name: "ready, then running", Class: chart.Own, From: later(from, ready)})
+		t.Lanes = append(t.Lanes, lane)
 	default:
 		t.Lanes = append(t.Lanes, chart.Lane{Name: fmt.Sprint(p.Attempt), Segments: []chart.Segment{waited(len(p.Executions), from, time.Time{})}})
 	}
@@ -42,6 +47,19 @@ func (p jobPage) Timeline(now time.Time) template.HTML {
 		t.Lanes = t.Lanes[n:]
 	}
 	return template.HTML(t.Figure()) // what it says is escaped by it
+}
+
+// RunsFrom is the earliest that the attempt began which goes on: when it was
+// ready. No store knows better before the engine records how it ended.
+func (p jobPage) RunsFrom(now time.Time) time.Time {
+	ready := p.Due
+	if n := len(p.Executions); n > 0 {
+		ready = later(ready, p.Executions[n-1].Finished)
+	}
+	if ready.After(now) {
+		return now // it was run before it was due
+	}
+	return ready
 }
 
 // waited is the time before an attempt: the first, or one that others went before.

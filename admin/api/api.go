@@ -9,16 +9,20 @@
 // whatever is enqueued meanwhile.
 //
 // What goes wrong is told as problem details (RFC 9457), with the path of each
-// field that is wrong. A [guard.Guard] stands before the API and tells it who asks:
-// without one, nobody may do anything.
+// field that is wrong. No operation waits for ever for a database: a question is
+// answered within ten seconds, and what counts all that there is, or changes
+// something, within a minute, if only with 504. A [guard.Guard] stands before the
+// API and tells it who asks: without one, nobody may do anything.
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -26,6 +30,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/retry"
 )
 
 // Store is what the API needs of one: what people do, and nothing of what
@@ -64,11 +69,18 @@ type Config struct {
 	Bury func(ctx context.Context, engine stint.Token, why string) (int, error)
 
 	// Restricted are the kinds whose jobs only an admin enqueues and schedules,
-	// since they do whatever their arguments say.
+	// since they do whatever their arguments say. Nil restricts those that stint
+	// comes with, sh, http and steps; an empty list that is not nil lifts that.
 	Restricted []string
 
+	// Path is where the API is mounted, such as /stint, for the document; nothing
+	// for the root. Requests come without it. A dashboard sets it to its own.
+	Path string
+
 	// HideArgs keeps from viewers what producers and handlers wrote: arguments,
-	// metadata, results, and what errors say.
+	// metadata, results, and what errors say; and every question that would find
+	// them out, one guess after the other. Names, tags, classes of errors and the
+	// reasons for which jobs ended stay to be seen.
 	HideArgs bool
 
 	// Bounded are the kinds that the doctor need not warn of: see
@@ -80,6 +92,10 @@ type Config struct {
 	// be about the database. Nil drops them.
 	OnError func(ctx context.Context, operation string, err error)
 }
+
+// doAsTheySay are the kinds of stint's own that do whatever their arguments say:
+// those of the packages shelljob, httpjob and stepjob.
+var doAsTheySay = []string{"sh", "http", "steps"}
 
 // api is what the operations share.
 type api struct {
@@ -104,18 +120,25 @@ func (h *Handler) OpenAPI() *huma.OpenAPI { return h.api.OpenAPI() }
 
 // New returns the handler of everything below [Prefix].
 func New(store Store, c Config) *Handler {
+	if c.Restricted == nil {
+		c.Restricted = doAsTheySay
+	}
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("stint", c.Version)
 	config.Info.Description = "Durable background jobs on the database a team already has."
 	config.OpenAPIPath, config.SchemasPath = Prefix+"/openapi", Prefix+"/schemas"
 	config.DocsPath = ""     // the renderers would be loaded from another host
 	config.CreateHooks = nil // no links to schemas in answers
+	config.Servers = []*huma.Server{{URL: cmp.Or(strings.TrimSuffix(c.Path, "/"), "/")}}
+	config.Components.SecuritySchemes, config.Security = ways, []map[string][]string{{"token": {}}, {"password": {}}}
 	a := &api{API: humago.New(mux, config), Config: c, store: store, client: stint.NewClient(store).Limit(c.Limits)}
 	// What writes itself is described by what it writes. Tokens are written as
 	// strings wherever they stand.
 	schemas := a.OpenAPI().Components.Schemas
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.Token](), reflect.TypeFor[string]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[stint.ScheduleInfo](), reflect.TypeFor[Schedule]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[stint.Durations](), reflect.TypeFor[Durations]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[retry.Policy](), reflect.TypeFor[Policy]())
 	a.problems = &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{
 		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")},
 	}}
@@ -129,8 +152,22 @@ func New(store Store, c Config) *Handler {
 	return &Handler{mux, a}
 }
 
+// ways are those in which one can say who one is, as far as a [guard.Guard] is told
+// of people and programs. Sessions and proxies are for browsers.
+var ways = map[string]*huma.SecurityScheme{
+	"token":    {Type: "http", Scheme: "bearer", Description: "A program's token, or the secret of the link that the server printed"},
+	"password": {Type: "http", Scheme: "basic", Description: "A person's name and password"},
+}
+
 // maxBody bounds what is read of a request: a bulk of jobs with arguments.
 const maxBody = 32 << 20
+
+// For how long an operation may wait for the database: less than pages and programs
+// wait for an answer, so that they are told what took so long.
+const (
+	questionTime = 10 * time.Second
+	changeTime   = time.Minute // also of questions that count all that there is
+)
 
 // operation describes one of the API's.
 type operation struct {
@@ -141,13 +178,21 @@ type operation struct {
 	tag          string
 	status       int // of success, 200 unless set
 
-	needs guard.Role // [guard.Viewer] unless set
+	needs  guard.Role    // [guard.Viewer] unless set
+	within time.Duration // [questionTime] or [changeTime] unless set
 }
+
+// changes reports whether it is more than a question.
+func (o operation) changes() bool { return o.method != http.MethodGet }
 
 // register adds an operation. Whatever else it may answer with is a problem. What
 // changes something is written down before.
 func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I) (*O, error)) {
 	op.needs = max(op.needs, guard.Viewer)
+	if op.within == 0 && op.changes() {
+		op.within = changeTime
+	}
+	op.within = cmp.Or(op.within, questionTime)
 	huma.Register(a.API, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: Prefix + op.path, Summary: op.summary,
 		Description: strings.TrimSpace(op.description + "\n\nFor the role " + op.needs.String() + "."),
@@ -157,8 +202,10 @@ func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I
 		if guard.Of(ctx).Role < op.needs {
 			return nil, forbidden(op.needs)
 		}
+		ctx, cancel := context.WithTimeout(ctx, op.within)
+		defer cancel()
 		end := func(error) {}
-		if op.method != http.MethodGet {
+		if op.changes() {
 			var err error
 			if end, err = a.change(ctx, op.id, in); err != nil {
 				return nil, a.told(ctx, op.id, err)
@@ -177,8 +224,8 @@ func (a *api) told(ctx context.Context, operation string, err error) error {
 		return nil
 	}
 	_, unwritten := errors.AsType[*unwrittenError](err)
-	if told := problem(err); told != nil && !unwritten {
-		return told
+	if told := cmp.Or(problem(err), problem(ctx.Err())); told != nil && !unwritten {
+		return told // whatever a store makes of the end of its time
 	}
 	if a.OnError != nil {
 		a.OnError(ctx, operation, err)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,10 @@ import (
 	"github.com/stint-go/stint/admin/api"
 	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/httpjob"
+	"github.com/stint-go/stint/shelljob"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/stepjob"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -309,6 +313,35 @@ func TestABodyWithoutEndIsCutOff(t *testing.T) {
 	s.handler.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
 	if w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("64 MiB are answered with %d", w.Code)
+	}
+}
+
+func TestEveryParameterIsBounded(t *testing.T) {
+	s := open(t)
+	for path, item := range s.doc.Paths {
+		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete} {
+			for _, p := range parameters(op) {
+				if p.Schema.Type != "string" || p.Schema.Enum != nil || p.Schema.Format == "date-time" {
+					continue
+				}
+				if p.Schema.MaxLength == nil {
+					t.Errorf("%s %s: %s may be as long as it likes", method, path, p.Name)
+					continue
+				}
+				long := strings.Repeat("x", *p.Schema.MaxLength+1)
+				to := strings.TrimPrefix(strings.Replace(path, "{"+p.Name+"}", long, 1), api.Prefix)
+				if p.In == "query" {
+					to = inBraces.ReplaceAllString(to, "1") + "?" + p.Name + "=" + long
+				}
+				body := any(nil)
+				if op.RequestBody != nil {
+					body = "{}"
+				}
+				if status, text := s.ask(method, to, body); status != 422 || !strings.Contains(string(text), fmt.Sprintf(`"location":"%s.%s"`, p.In, p.Name)) {
+					t.Errorf("%s %s: %s of %d characters: %d %s", method, path, p.Name, len(long), status, text)
+				}
+			}
+		}
 	}
 }
 
@@ -715,11 +748,68 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 			t.Errorf("a viewer sees the arguments at %s: %s", path, text)
 		}
 	}
-	if status, text := s.ask("GET", "/analytics/due?by=args.card", nil); status != 403 {
-		t.Errorf("a viewer groups by arguments: %d %s", status, text)
+	s.findsOutNothing("4111")
+}
+
+// visible are the parameters that take any text, and compare it with what every viewer
+// sees. Whoever adds one that does not belong here finds that a viewer may guess with
+// it what is hidden.
+var visible = []string{"kind", "queue", "tag", "urn", "source", "correlation", "schedule", "error_class", "longer"}
+
+// findsOutNothing tries every operation of the document: who asks may choose by no text
+// that could be compared with what is hidden, not even to count what fits.
+func (s *site) findsOutNothing(guess string) {
+	s.Helper()
+	tried := 0
+	for path, item := range s.doc.Paths {
+		path = strings.TrimPrefix(inBraces.ReplaceAllString(path, "1"), api.Prefix)
+		for _, p := range parameters(item.Get) {
+			if p.In != "query" || p.Schema.Type != "string" || p.Schema.Enum != nil || p.Schema.Format == "date-time" || slices.Contains(visible, p.Name) {
+				continue
+			}
+			for _, value := range []string{guess, "args.card", "metadata.note"} {
+				tried++
+				if status, text := s.ask("GET", path+"?"+url.Values{p.Name: {value}}.Encode(), nil); status != 403 && !(p.Name == "by" && status == 422) {
+					s.Errorf("GET %s by %s=%s: %d %s, want 403", path, p.Name, value, status, text)
+				}
+			}
+		}
+		if item.Post == nil || !strings.Contains(path, "/jobs/") {
+			continue
+		}
+		tried++
+		if status, text := s.ask("POST", path, map[string]any{"filter": map[string]string{"error": guess}, "dry_run": true}); status != 403 {
+			s.Errorf("POST %s by what errors say: %d %s, want 403", path, status, text)
+		}
 	}
-	if status, text := s.ask("GET", "/jobs?error=4111", nil); status != 403 {
-		t.Errorf("a viewer looks for what errors say: %d %s", status, text)
+	if tried < 15 {
+		s.Errorf("only %d ways were tried", tried)
+	}
+}
+
+var inBraces = regexp.MustCompile(`{[^}]*}`)
+
+// parameters are those of an operation, if there is one.
+func parameters(op *huma.Operation) []*huma.Param {
+	if op == nil {
+		return nil
+	}
+	return op.Parameters
+}
+
+func TestKindsThatDoWhateverTheySayAreForAdminsUnlessSomebodyLiftsThat(t *testing.T) {
+	s := open(t)
+	s.who.Role = guard.Operator
+	for _, kind := range []string{shelljob.Kind.Declaration().Name, httpjob.Kind.Declaration().Name, stepjob.Kind.Declaration().Name} {
+		for _, c := range []struct {
+			restricted []string
+			status     int
+		}{{nil, 403}, {[]string{}, 201}, {[]string{"other"}, 201}, {[]string{kind}, 403}} {
+			s.serve(api.New(s.store, api.Config{Restricted: c.restricted}))
+			if status, text := s.ask("POST", "/jobs", `{"jobs":[{"kind":"`+kind+`"}],"force":true}`); status != c.status {
+				t.Errorf("%s where %#v are restricted: %d %s, want %d", kind, c.restricted, status, text, c.status)
+			}
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func (a *api) changes() {
 	register(a, operation{
 		method: http.MethodGet, path: "/changes", id: "list-changes", needs: guard.Operator, tag: "changes", summary: "List who changed what, the newest first",
 		description: "Every request that changes something is written down before that is done, and what came of it behind that; `unknown` is a change that is being made, or whose server died. " +
-			"Of jobs that are enqueued only those are written down whose kind is restricted. " +
+			"Of jobs that are enqueued those are written down that a person enqueues by a page, and those whose kind is restricted; others are not. " +
 			"Details say what was named and chosen, and never the arguments of jobs. Changes are kept for 90 days.",
 	}, a.listChanges)
 }
@@ -56,6 +56,22 @@ func (a *api) listChanges(ctx context.Context, in *struct {
 	return &answer[ChangePage]{p}, nil
 }
 
+type byHandKey struct{}
+
+// ByHand returns a context for a request that a page sends for a person. Jobs that it
+// enqueues are written down as any other change is. Those of programs are not: there
+// may be thousands a second.
+func ByHand(ctx context.Context) context.Context {
+	return context.WithValue(ctx, byHandKey{}, true)
+}
+
+// routine reports whether a change is not worth the two writes that a line in the log
+// takes: jobs that a program enqueues, and that can do only what their kinds do.
+func (a *api) routine(ctx context.Context, r request) bool {
+	jobs, ok := r.body.(NewJobs)
+	return ok && ctx.Value(byHandKey{}) == nil && !slices.ContainsFunc(jobs.Jobs, a.restricted)
+}
+
 // endChangeTime bounds how long an answer waits until what came of a change is
 // written down.
 const endChangeTime = 5 * time.Second
@@ -64,8 +80,8 @@ const endChangeTime = 5 * time.Second
 // nothing is to be changed. The function that it returns writes down what came of it.
 func (a *api) change(ctx context.Context, operation string, in any) (end func(told error), err error) {
 	r := requestOf(in)
-	if jobs, ok := r.body.(NewJobs); r.dry || ok && !slices.ContainsFunc(jobs.Jobs, a.restricted) {
-		return func(error) {}, nil // there may be thousands of jobs a second, each of which tells where it came from
+	if r.dry || a.routine(ctx, r) {
+		return func(error) {}, nil
 	}
 	details, err := r.told()
 	if err != nil {

@@ -66,8 +66,8 @@ func TestChangesSayWhoDidWhatAndWhatCameOfIt(t *testing.T) {
 			t.Errorf("%s %s: arguments are written down: %s", c.method, c.path, last.Details)
 		}
 	}
-	// Questions are none, and neither is what is refused, or only tried; and jobs tell
-	// themselves where they come from, but for those that may do anything.
+	// Questions are none, and neither is what is refused, or only tried; nor are the
+	// jobs of programs, but for those that may do anything.
 	before := len(s.changes(""))
 	s.ask("POST", "/jobs", `{"jobs":[{"kind":"mail"}],"force":true}`)
 	s.ask("GET", "/jobs", nil)

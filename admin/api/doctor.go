@@ -11,7 +11,7 @@ import (
 func (a *api) doctor() {
 	register(a, operation{
 		method: http.MethodGet, path: "/doctor", id: "doctor", tag: "figures", summary: "Say what is wrong and how to mend it",
-		description: "It changes nothing, and takes some seconds at most, however many jobs there are. `deep` also checks an SQLite file page by page, which takes as long as the file is large; that is for the role operator.",
+		description: "It changes nothing, and takes some seconds at most, however many jobs there are. `deep` also checks an SQLite file page by page, which takes as long as the file is large, and a minute at most; that is for the role operator.", within: changeTime,
 	}, a.diagnose)
 }
 

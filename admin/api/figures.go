@@ -15,7 +15,11 @@ func (a *api) figures() {
 		description: "What is queued, postponed, running and held by engines that are dead; and of the attempts that ended in the last minute how many, how late they started, and how long they took. Durations are nanoseconds.",
 	}, a.analyze)
 	register(a, operation{
-		method: http.MethodGet, path: "/analytics/due", id: "due-by", tag: "figures", summary: "Group what is due by a field",
+		method: http.MethodGet, path: "/analytics/kinds", id: "analytics-kinds", tag: "figures", summary: "Tell how the attempts of each kind went lately",
+		description: "How many ended in the last minute, how late they started, and how long they took; sorted by kind. A kind of which none ended is left out. Durations are nanoseconds.",
+	}, a.analyzeKinds)
+	register(a, operation{
+		method: http.MethodGet, path: "/analytics/due", id: "due-by", tag: "figures", summary: "Group what is due by a field", within: changeTime,
 	}, a.dueBy)
 	register(a, operation{
 		method: http.MethodGet, path: "/errors", id: "list-errors", tag: "figures", summary: "Group what went wrong by class, place and kind",
@@ -57,6 +61,14 @@ func (a *api) analyze(ctx context.Context, in *AnalyticsFilter) (*answer[stint.A
 		return nil, err
 	}
 	return &answer[stint.Analytics]{figures}, nil
+}
+
+func (a *api) analyzeKinds(ctx context.Context, in *AnalyticsFilter) (*answer[[]stint.KindAnalytics], error) {
+	f, err := in.filter()
+	if err != nil {
+		return nil, err
+	}
+	return list(a.store.AnalyzeKinds(ctx, f))
 }
 
 func (a *api) dueBy(ctx context.Context, in *struct {
@@ -117,4 +129,14 @@ func (a *api) stats(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return list(stint.StatsByKind(all), nil)
+}
+
+// Durations is how [stint.Durations] are written.
+type Durations struct {
+	Count   int64         `json:"count"`
+	Last    time.Duration `json:"last" doc:"0 where nobody knows which was the last"`
+	Fastest time.Duration `json:"fastest"`
+	Longest time.Duration `json:"longest"`
+	Total   time.Duration `json:"total"`
+	Mean    time.Duration `json:"mean"`
 }

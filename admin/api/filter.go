@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -25,7 +27,7 @@ type Filter struct {
 	Class       string    `query:"error_class" json:"error_class,omitempty" maxLength:"255" doc:"The class of an attempt's error"`
 	Error       string    `query:"error" json:"error,omitempty" maxLength:"1000" doc:"Part of an attempt's error message"`
 	Attempts    int       `query:"attempts" json:"attempts,omitempty" minimum:"0" doc:"More attempts than this"`
-	Longer      string    `query:"longer" json:"longer,omitempty" doc:"An attempt that took longer than this: 5s, 1m30s"`
+	Longer      string    `query:"longer" json:"longer,omitempty" maxLength:"50" doc:"An attempt that took longer than this: 5s, 1m30s"`
 	CreatedFrom time.Time `query:"created_after" json:"created_after,omitzero" doc:"Enqueued at this instant or later"`
 	CreatedTo   time.Time `query:"created_before" json:"created_before,omitzero" doc:"Enqueued before this instant"`
 	DueFrom     time.Time `query:"due_after" json:"due_after,omitzero"`
@@ -34,8 +36,19 @@ type Filter struct {
 	EndedTo     time.Time `query:"finished_before" json:"finished_before,omitzero"`
 }
 
-// filter reads it. Prefix is where it stands in the request.
-func (f Filter) filter(prefix string) (stint.Filter, error) {
+// filter reads a filter; prefix is where it stands in the request. It is the only way
+// to one, so that no operation finds jobs by what is hidden from who asks: an answer
+// of ids alone tells a text as well, one guess after the other.
+func (a *api) filter(ctx context.Context, f Filter, prefix string) (stint.Filter, error) {
+	g, err := f.read(prefix)
+	if err == nil && g.Error != "" && a.Blind(ctx) {
+		err = forbidden(guard.Operator)
+	}
+	return g, err
+}
+
+// read reads it, for whoever asks.
+func (f Filter) read(prefix string) (stint.Filter, error) {
 	g := stint.Filter{
 		Kind: f.Kind, Queue: f.Queue, Tag: f.Tag, URN: f.URN, Source: f.Source, Correlation: f.Correlation, Schedule: f.Schedule,
 		Faulty: f.Faulty, Class: f.Class, Error: f.Error, Attempts: f.Attempts,

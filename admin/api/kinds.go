@@ -16,3 +16,10 @@ func (a *api) kinds() {
 func (a *api) listKinds(ctx context.Context, _ *struct{}) (*answer[[]stint.Declaration], error) {
 	return list(a.store.Kinds(ctx))
 }
+
+// Policy is how a [retry.Policy] is written.
+type Policy struct {
+	_ struct{} `additionalProperties:"true" doc:"What happens after a failure. What else is in it depends on the policy"`
+
+	Policy string `json:"policy" doc:"Which one: none, fixed, exponential, ..."`
+}

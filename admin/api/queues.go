@@ -11,7 +11,7 @@ import (
 func (a *api) queues() {
 	register(a, operation{
 		method: http.MethodGet, path: "/queues", id: "list-queues", tag: "queues", summary: "List the queues with how many jobs are in each state",
-		description: "Those that have jobs, ended ones included, and those that are paused. Every job is counted.",
+		description: "Those that have jobs, ended ones included, and those that are paused. Every job is counted.", within: changeTime,
 	}, a.listQueues)
 	register(a, operation{
 		method: http.MethodGet, path: "/paused-queues", id: "list-paused-queues", tag: "queues", summary: "List the names of the paused queues",

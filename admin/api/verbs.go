@@ -92,7 +92,7 @@ func to[A any](ctx context.Context, a *api, s Selection, v verb[A]) (*answer[Don
 	case s.Filter == nil:
 		return toNamed(ctx, s.IDs, v)
 	}
-	f, err := s.Filter.filter("body.filter")
+	f, err := a.filter(ctx, *s.Filter, "body.filter")
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ function localise(root) {
     const text = written(time.dateTime);
     if (text === null) continue;
     time.title = time.dateTime;
-    time.textContent = text;
+    if (!("kept" in time.dataset)) time.textContent = text;
   }
   for (const text of all("text[data-time]", root)) {
     text.textContent = label(text.dataset.time, text.dataset.shows) ?? text.textContent;
@@ -98,10 +98,11 @@ async function refresh() {
   later.busy = true;
   later.wanted = false;
   try {
-    const answer = await fetch(location.href, { headers: { "X-Partial": "1" }, redirect: "error", signal: AbortSignal.timeout(20_000) });
+    const answer = await fetch(location.href, { headers: { "X-Partial": document.body.dataset.made }, redirect: "error", signal: AbortSignal.timeout(20_000) });
     if (answer.ok) {
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (paused) return;
+      document.body.dataset.made = fresh.body.dataset.made;
       replaceBy(fresh);
       say("on", "Live");
     } else if (answer.status === 401 || answer.status === 403) {

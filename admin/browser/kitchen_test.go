@@ -150,7 +150,7 @@ func dish(queued int) (string, error) {
 		"Conditions": []view.Condition{view.Working, view.Draining, view.Gone, view.Stuck, view.Silent},
 		"Spark":      template.HTML(chart.Sparkline{Title: "Running", Values: []float64{3, 8, 21, 34, 30, 44, 48}, Class: chart.Own}.SVG()),
 		"Charts":     []template.HTML{template.HTML(ended().Figure()), template.HTML(took().Figure()), template.HTML(share().Figure()), template.HTML(backlog().Figure())},
-		"Timeline":   template.HTML(attempts().Figure()),
+		"Timeline":   template.HTML(attempts().Figure() + brief().Figure()),
 	})
 	return text.String(), err
 }
@@ -217,6 +217,11 @@ func attempts() chart.Timeline {
 		}},
 		{Name: "3", Segments: []chart.Segment{{Name: "running", Class: chart.OK, From: at(790)}}},
 	}}
+}
+
+// brief has an axis of seconds, with labels that are long.
+func brief() chart.Timeline {
+	return chart.Timeline{Title: "Attempts of job 43", Now: noon.Add(6 * time.Second), Lanes: []chart.Lane{{Name: "1", Segments: []chart.Segment{{Name: "waited", Class: chart.Muted, From: noon}}}}}
 }
 
 // TestEverythingThatHasAStyleIsLookedAt sees to it that the page has all classes of the style sheet, so that what is

@@ -82,6 +82,34 @@ func TestNoPageKeepsAnybodyOut(t *testing.T) {
 	}
 }
 
+// overlapping are texts of one chart that stand upon each other.
+func (p *tab) overlapping() []string {
+	p.Helper()
+	return eval[[]string](p, `[...document.querySelectorAll(".chart svg:not(.data)")].flatMap((chart) => {
+		const texts = [...chart.querySelectorAll("text")].map((t) => [t.textContent, t.getBoundingClientRect()]).filter(([, at]) => at.width > 0);
+		return texts.flatMap(([one, a], i) => texts.slice(i + 1)
+			.filter(([, b]) => a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom) // lines of text have room above and below
+			.map(([other]) => one + " and " + other));
+	})`)
+}
+
+func TestTextsOfChartsStandApartOnAPhone(t *testing.T) {
+	b := newBoard(t)
+	b.as(looks[2])
+	charts := 0
+	for _, page := range b.life() {
+		b.settled(page.path)
+		charts += eval[int](b.tab, `document.querySelectorAll("details").forEach((d) => d.open = true), document.querySelectorAll(".chart svg:not(.data)").length`)
+		for _, pair := range b.overlapping() {
+			t.Errorf("%s: %s", page.name, pair)
+		}
+		b.forgive()
+	}
+	if charts < 8 {
+		t.Errorf("there were %d charts only", charts)
+	}
+}
+
 func TestEveryPageIsUsedByKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it presses a thousand keys")

@@ -106,11 +106,11 @@ func TestAJobIsEnqueued(t *testing.T) {
 	b.empty(`textarea[name="args"]`)
 	b.enter(`textarea[name="args"]`, `{"to": "ada"}`)
 	b.enter(`input[name="queue"]`, "mail")
-	b.enter(`input[name="tags"]`, "a b")
+	b.enter(`textarea[name="tags"]`, "a b")
 	b.enter(`input[name="in"]`, "2h")
 	b.submit(`form.edit button`)
 	made := b.only(stint.Filter{Queue: "mail"})
-	if made.Kind != "good" || string(made.Args) != `{"to":"ada"}` || !cmp.Equal(made.Tags, []string{"a", "b"}) || made.State != stint.Scheduled {
+	if made.Kind != "good" || string(made.Args) != `{"to":"ada"}` || !cmp.Equal(made.Tags, []string{"a b"}) || made.State != stint.Scheduled {
 		t.Errorf("the new job is %+v", made)
 	}
 }
@@ -191,19 +191,27 @@ func TestAllThatFitAreChangedOnceTheWordIsTyped(t *testing.T) {
 }
 
 func TestAGroupOfErrorsIsDoneAgain(t *testing.T) {
-	b := newBoard(t)
-	stop := b.work()
-	for range 3 {
-		b.becomes(b.enqueue("bad"), stint.Failed)
-	}
-	stop()
-	b.visit("/errors")
-	b.until(`document.querySelector("table.rows") !== null || (location.reload(), false)`)
-	b.submit(`a.button[href*="verb=retry"]`)
-	b.enter(`input[name="confirm"]`, "retry")
-	b.submit(`form.confirm button`)
-	if got := b.states(stint.Filter{Kind: "bad"}); got[stint.Available] != 3 || got[stint.Failed] != 3 {
-		t.Errorf("there are %v", got)
+	for _, c := range []struct {
+		kind       string
+		from, then stint.State
+	}{
+		{"bad", stint.Failed, stint.Failed}, // new jobs do them again
+		{"flaky", stint.Retrying, stint.Available},
+	} {
+		b := newBoard(t)
+		stop := b.work()
+		for range 3 {
+			b.becomes(b.enqueue(c.kind), c.from)
+		}
+		stop()
+		b.visit("/errors")
+		b.until(`document.querySelector("table.rows") !== null || (location.reload(), false)`)
+		b.submit(`a.button[href*="verb=retry"]`)
+		b.enter(`input[name="confirm"]`, "retry")
+		b.submit(`form.confirm button`)
+		if got := b.states(stint.Filter{Kind: c.kind}); got[stint.Available] != 3 || got[c.then] != 3 {
+			t.Errorf("of the kind %s there are %v", c.kind, got)
+		}
 	}
 }
 

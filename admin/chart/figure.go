@@ -105,7 +105,7 @@ func (t table) write(m *markup, title string) {
 			m.element("th", r.name, "scope", "row")
 		} else {
 			m.begin("th", "scope", "row")
-			m.element("time", read(r.at), "datetime", machine(r.at))
+			m.element("time", read(r.at), "datetime", machine(r.at), "title", machine(r.at))
 			m.end("th")
 		}
 		for _, cell := range r.cells {

@@ -120,11 +120,18 @@ func (c TimeSeries) SVG() string {
 
 // axis labels an axis of time that lies at a height.
 func (m *markup) axis(s span, y int) {
-	for _, mark := range s.marks(7) {
-		x := percent(100 * s.share(mark.at))
+	marks := s.marks(7)
+	if len(marks) > 0 && len(marks[0].label) > len("15:04:05") {
+		marks = s.marks(4)
+	}
+	for i, mark := range marks {
+		x, class := percent(100*s.share(mark.at)), "tick"
+		if i%2 == 1 && len(mark.label) >= len("15:04:05") {
+			class = "tick rare" // where there is little room the others have to do
+		}
 		m.begin("line", "class", "grid", "x1", x, "x2", x, "y1", y, "y2", y+4)
 		m.end("line")
-		m.element("text", mark.label, "class", "tick", "x", x, "y", y+labels-4, "text-anchor", "middle", "data-time", machine(mark.at), "data-shows", mark.shows)
+		m.element("text", mark.label, "class", class, "x", x, "y", y+labels-4, "text-anchor", "middle", "data-time", machine(mark.at), "data-shows", mark.shows)
 		m.line()
 	}
 }

@@ -196,7 +196,7 @@ func needed(r *http.Request) Role {
 	return Operator
 }
 
-// refuse answers with a problem, or with a page for people.
+// refuse answers with the reason, in a line of text.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, who Identity, status int, why string) {
 	if g.config.OnRefused != nil {
 		g.config.OnRefused(r, who, status, why)

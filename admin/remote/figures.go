@@ -23,6 +23,11 @@ func (s *Store) Analyze(ctx context.Context, f stint.AnalyticsFilter) (stint.Ana
 	return ask[stint.Analytics](ctx, s, request{method: "GET", path: path("analytics"), query: figures(f)})
 }
 
+// AnalyzeKinds implements [stint.Analyst].
+func (s *Store) AnalyzeKinds(ctx context.Context, f stint.AnalyticsFilter) ([]stint.KindAnalytics, error) {
+	return ask[[]stint.KindAnalytics](ctx, s, request{method: "GET", path: path("analytics", "kinds"), query: figures(f)})
+}
+
 // DueBy implements [stint.Analyst]; a limit is 10,000 at most.
 func (s *Store) DueBy(ctx context.Context, field stint.Field, f stint.AnalyticsFilter, limit int) ([]stint.DueGroup, error) {
 	if err := field.Check(); err != nil {

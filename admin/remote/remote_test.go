@@ -219,6 +219,9 @@ func tellsTheSame(t *testing.T, store store, server *remote.Store) {
 		"Analyze": func(ctx context.Context, s both) (any, error) {
 			return s.Analyze(ctx, stint.AnalyticsFilter{Queue: "post", Tag: "of the kind", At: at})
 		},
+		"AnalyzeKinds": func(ctx context.Context, s both) (any, error) {
+			return s.AnalyzeKinds(ctx, stint.AnalyticsFilter{At: at})
+		},
 		"DueBy": func(ctx context.Context, s both) (any, error) {
 			return s.DueBy(ctx, "args.to", stint.AnalyticsFilter{At: at.Add(2 * time.Hour)}, 5000)
 		},

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -42,19 +43,41 @@ const (
 	WantsResume             // its queue is paused
 	WantsKind               // an engine that performs its kind
 	WantsQueue              // an engine that works on its queue
+	WantsBeat               // an engine that beats: all that would take it are silent
+	WantsOpen               // an engine that takes jobs: all that would take it drain
+	WantsSlot               // a slot: all of those that would take it are busy
 )
 
-// WaitsFor says what an available job waits for.
-func (c Crew) WaitsFor(j stint.JobInfo) Want {
-	able := slices.DeleteFunc(slices.Clone(c.Engines), func(e stint.EngineInfo) bool { return !e.Performs(j.Kind) })
-	willing := slices.ContainsFunc(able, func(e stint.EngineInfo) bool { return e.WorksOn(j.Queue) })
+// WaitsFor says what an available job waits for at a time of the store's clock.
+// Slots are how many are busy, of a job that waits for one.
+func (c Crew) WaitsFor(j stint.JobInfo, now time.Time) (w Want, slots int) {
+	able := those(c.Engines, func(e stint.EngineInfo) bool { return e.Performs(j.Kind) })
+	willing := those(able, func(e stint.EngineInfo) bool { return e.WorksOn(j.Queue) })
+	awake := those(willing, func(e stint.EngineInfo) bool { return !e.Silent(now) })
+	open := those(awake, func(e stint.EngineInfo) bool { return !e.Draining })
 	switch {
 	case slices.Contains(c.Paused, j.Queue):
-		return WantsResume
-	case len(c.Engines) == 0 || willing:
-		return WantsTime
+		return WantsResume, 0
+	case len(c.Engines) == 0:
+		return WantsTime, 0
 	case len(able) == 0:
-		return WantsKind
+		return WantsKind, 0
+	case len(willing) == 0:
+		return WantsQueue, 0
+	case len(awake) == 0:
+		return WantsBeat, 0
+	case len(open) == 0:
+		return WantsOpen, 0
 	}
-	return WantsQueue
+	for _, e := range open {
+		if len(e.Running) < e.Slots {
+			return WantsTime, 0
+		}
+		slots += e.Slots
+	}
+	return WantsSlot, slots
+}
+
+func those(all []stint.EngineInfo, are func(stint.EngineInfo) bool) []stint.EngineInfo {
+	return slices.DeleteFunc(slices.Clone(all), func(e stint.EngineInfo) bool { return !are(e) })
 }

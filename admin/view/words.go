@@ -14,15 +14,24 @@ import (
 )
 
 // WaitsForInWords says what an available job waits for: any engine that has time,
-// one that is not there, or its queue.
-func (c Crew) WaitsForInWords(j stint.JobInfo) string {
-	switch c.WaitsFor(j) {
+// one that is not there or takes nothing, a slot, or its queue.
+func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
+	switch want, slots := c.WaitsFor(j, now); want {
 	case WantsResume:
 		return "its queue is paused"
 	case WantsKind:
 		return "waits for an engine that performs " + words.Visible(j.Kind)
 	case WantsQueue:
 		return "waits for an engine that works on the queue " + words.Visible(j.Queue)
+	case WantsBeat:
+		return "waits for an engine: those that would take it do not beat"
+	case WantsOpen:
+		return "waits for an engine: those that would take it drain"
+	case WantsSlot:
+		if slots == 1 {
+			return "waits for a slot: the only one is busy"
+		}
+		return fmt.Sprintf("waits for a slot: all %s are busy", words.Count(slots))
 	}
 	return "waits for an engine"
 }
@@ -45,7 +54,7 @@ func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
 	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
 		return faulty("due " + words.Ago(j.Due, now))
 	case j.State == stint.Available:
-		return faulty(c.WaitsForInWords(j))
+		return faulty(c.WaitsForInWords(j, now))
 	case j.State == stint.Running && !j.Begun:
 		return faulty("taken by an engine")
 	}

@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/api"
+	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/retry"
+)
+
+// editedFrom is the key of a job's metadata that names the one which it was made
+// of by editing. What makes a job say of itself that it recovers another one is
+// that it does the same.
+const editedFrom = "edited_from"
+
+// editPage is a job that is to be enqueued: like one that there is, or a new one.
+type editPage struct {
+	Like    *stint.JobInfo // nil for a new one
+	Form    url.Values     // what the fields hold
+	Expired bool           // it had to start by an instant that is over
+	Kinds   []string
+}
+
+func (editPage) frozen() {}
+
+func (p editPage) title() string {
+	if p.Like == nil {
+		return "New job"
+	}
+	return "Edit and retry job " + p.Like.ID.String()
+}
+
+// Get is what a field holds.
+func (p editPage) Get(name string) string { return p.Form.Get(name) }
+
+// edit shows what is to be enqueued, filled in from a job that there is.
+func (b *Board) edit(r *http.Request) (any, error) {
+	p := editPage{Form: url.Values{"args": {"{}"}, "kind": {r.URL.Query().Get("kind")}}}
+	if r.PathValue("id") != "" {
+		j, err := b.jobOf(r)
+		if err != nil {
+			return nil, err
+		}
+		now, err := view.Now(r.Context(), b.store)
+		if err != nil {
+			return nil, err
+		}
+		p = editOf(j.JobInfo, now)
+	}
+	return p, b.offerKinds(r, &p)
+}
+
+// editOf is the form filled in with all that a job was enqueued with.
+func editOf(j *stint.JobInfo, now time.Time) editPage {
+	p := editPage{Like: j, Form: url.Values{
+		"kind": {j.Kind}, "args": {indented(j.Args)}, "queue": {j.Queue}, "priority": {strconv.Itoa(j.Priority)}, "tags": {strings.Join(j.Tags, "\n")},
+		"urn": {j.URN}, "source": {j.Source}, "metadata": {indented(j.Metadata)}, "retry": {j.Retry}, "max_losses": {strconv.Itoa(j.MaxLosses)},
+	}}
+	if j.Timeout > 0 {
+		p.Form.Set("timeout", retry.FormatDuration(j.Timeout))
+	}
+	if p.Expired = !j.StartBy.IsZero() && !j.StartBy.After(now); !p.Expired && !j.StartBy.IsZero() {
+		p.Form.Set("start_by", moment(j.StartBy))
+	}
+	return p
+}
+
+func indented(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+func (b *Board) offerKinds(r *http.Request, p *editPage) error {
+	kinds, err := b.store.Kinds(r.Context())
+	for _, k := range kinds {
+		p.Kinds = append(p.Kinds, k.Name)
+	}
+	return err
+}
+
+// editAgain is the form as it was sent, for what was refused of it.
+func (b *Board) editAgain(r *http.Request) (*page, any, error) {
+	p := editPage{Form: r.PostForm}
+	like, err := b.likeOf(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Like = like
+	i := slices.IndexFunc(pages, func(p page) bool { return p.name == "edit" })
+	return &pages[i], p, b.offerKinds(r, &p)
+}
+
+// likeOf is the job that a form was filled in from; nil for none.
+func (b *Board) likeOf(r *http.Request) (*stint.JobInfo, error) {
+	like := r.PostForm.Get("like")
+	if like == "" {
+		return nil, nil
+	}
+	r.SetPathValue("id", like)
+	j, err := b.jobOf(r)
+	return j.JobInfo, err
+}
+
+// newJob enqueues the job of a form. One that is like another gets nothing of its
+// kind's declaration that the other did not have.
+func (b *Board) newJob(r *http.Request) (flash, error) {
+	like, err := b.likeOf(r)
+	if err != nil {
+		return flash{}, err
+	}
+	job, err := jobOfForm(r.PostForm)
+	if err != nil {
+		return flash{}, err
+	}
+	if like != nil {
+		job.Correlation = like.Correlation
+		if job.Metadata, err = named(job.Metadata, like.ID); err != nil {
+			return flash{}, err
+		}
+	}
+	var receipts []stint.Receipt
+	if err := b.call(r.Context(), http.MethodPost, "/jobs", api.NewJobs{Jobs: []api.NewJob{job}, Exact: like != nil}, &receipts); err != nil {
+		return flash{}, err
+	}
+	if len(receipts) != 1 {
+		return flash{}, fmt.Errorf("one job was enqueued, and %d receipts came", len(receipts))
+	}
+	id := receipts[0].ID.String()
+	said := flash{OK: true, Text: "Enqueued as", Link: "/jobs/" + id, Word: "job " + id}
+	if like != nil && r.PostForm.Get("cancel") != "" {
+		before, err := b.cancelEdited(r, like.ID, id)
+		if err != nil {
+			return flash{}, err
+		}
+		said.Text = before + " " + said.Text
+	}
+	return said, nil
+}
+
+// cancelEdited cancels the job that a new one stands for, and says what came of it.
+func (b *Board) cancelEdited(r *http.Request, id stint.ID, anew string) (string, error) {
+	var done api.Done[string]
+	body := map[string]any{"ids": []stint.ID{id}, "why": "edited as job " + anew}
+	if err := b.call(r.Context(), http.MethodPost, "/jobs/cancel", body, &done); err != nil {
+		return "", fmt.Errorf("job %s is enqueued, and job %d is not cancelled: %w", anew, id, err)
+	}
+	return sentence("job " + id.String() + " " + cmp.Or(map[string]string{
+		string(stint.CancelledNow): "is cancelled", string(stint.CancelAsked): "is asked to stop", string(stint.CancelTooLate): "had ended before",
+	}[done.Answers[id]], "is not there any more")), nil
+}
+
+// jobOfForm reads a job; the error says which field is wrong.
+func jobOfForm(form url.Values) (api.NewJob, error) {
+	text := func(name string) string { return strings.TrimSpace(form.Get(name)) }
+	job := api.NewJob{
+		Kind: form.Get("kind"), Queue: form.Get("queue"), In: text("in"), URN: form.Get("urn"), Source: form.Get("source"),
+		Retry: text("retry"), Timeout: text("timeout"),
+	}
+	for line := range strings.Lines(form.Get("tags")) {
+		if tag := strings.TrimSpace(line); tag != "" {
+			job.Tags = append(job.Tags, tag)
+		}
+	}
+	for _, f := range []struct {
+		name, called string
+		into         *json.RawMessage
+	}{{"args", "arguments", &job.Args}, {"metadata", "metadata", &job.Metadata}} {
+		if text(f.name) == "" {
+			continue
+		}
+		if *f.into = json.RawMessage(text(f.name)); !json.Valid(*f.into) {
+			return job, stint.Invalid(f.called, "they are no JSON")
+		}
+	}
+	for _, f := range []struct {
+		name, called string
+		into         **int
+	}{{"priority", "priority", &job.Priority}, {"max_losses", "losses", &job.MaxLosses}} {
+		if text(f.name) == "" {
+			continue
+		}
+		n, err := strconv.Atoi(text(f.name))
+		if err != nil {
+			return job, stint.Invalid(f.called, "%q is no whole number", text(f.name))
+		}
+		*f.into = &n
+	}
+	if t := text("start_by"); t != "" {
+		var err error
+		if job.StartBy, err = time.Parse(time.RFC3339, t); err != nil {
+			return job, stint.Invalid("start by", "%q is no instant such as 2026-03-01T09:00:00Z", t)
+		}
+	}
+	return job, nil
+}
+
+// named is metadata that names the job which the new one was made of.
+func named(metadata json.RawMessage, of stint.ID) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if len(metadata) > 0 && json.Unmarshal(metadata, &all) != nil || all == nil {
+		return nil, stint.Invalid("metadata", "they are no JSON object")
+	}
+	all[editedFrom] = json.RawMessage(of.String())
+	return json.Marshal(all)
+}
