@@ -29,6 +29,17 @@ func TestRedirectsAreFollowedAndCounted(t *testing.T) {
 	}
 }
 
+func TestACircleOfRedirectsEnds(t *testing.T) {
+	asked := 0
+	server, h := serve(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		http.Redirect(w, r, map[string]string{"/a": "/b", "/b": "/a"}[r.URL.Path], http.StatusTemporaryRedirect)
+	})
+	if _, err := perform(t, t.Context(), h, Args{Method: "POST", URL: server.URL + "/a"}); !errors.Is(err, errRedirects) || asked != 6 {
+		t.Errorf("after %d requests: %v", asked, err)
+	}
+}
+
 func TestAnotherServerDoesNotGetTheSecrets(t *testing.T) {
 	secrets := map[string]string{"Authorization": "Bearer s", "Cookie": "s", "X-Api-Key": "s", "Accept": "text/plain"}
 	seen := map[string]http.Header{}

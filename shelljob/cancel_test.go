@@ -105,6 +105,18 @@ func TestCancelEndsTheWholeProcessGroup(t *testing.T) {
 	}
 }
 
+func TestACommandThatPrintsWithoutEndAndIgnoresItsEndIsKilledAndKeptToALimit(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, stint.ErrTimeout)
+	defer cancel()
+	got, err := perform(t, ctx, Config{OutputLimit: 1000, Grace: 300 * time.Millisecond}, Args{Shell: `trap '' TERM; yes "$(printf 'x\377y')"`})
+	if !errors.Is(err, stint.ErrTimeout) || got.Signal != "SIGKILL" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if !got.Truncated || len(got.Output) > 2000 || !strings.HasPrefix(got.Output, "x\uFFFDy\n") {
+		t.Errorf("of %d bytes the first are %.20q", len(got.Output), got.Output)
+	}
+}
+
 func TestACancelledCommandThatEndsInPeaceIsNoSuccess(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(300*time.Millisecond, func() { cancel(stint.ErrStopping) })

@@ -23,6 +23,7 @@ counts, which counts all jobs.
 ` + timesHelp
 
 const analyticsExample = `  stint analytics --queue mail
+  stint analytics kinds
   stint analytics due --by tag
   stint analytics delayed --before 10m
   stint analytics slow --longer 1m`
@@ -97,7 +98,7 @@ func (a *app) analyticsCommand() *cobra.Command {
 		a.showAnalytics(figures)
 		return nil
 	})
-	cmd.AddCommand(a.dueCommand(), a.delayedCommand(), a.slowCommand(), a.attemptsCommand(), a.countsCommand())
+	cmd.AddCommand(a.kindAnalyticsCommand(), a.dueCommand(), a.delayedCommand(), a.slowCommand(), a.attemptsCommand(), a.countsCommand())
 	return cmd
 }
 

@@ -56,6 +56,38 @@ func (a *app) dueCommand() *cobra.Command {
 	return cmd
 }
 
+func (a *app) kindAnalyticsCommand() *cobra.Command {
+	return a.analyzes(&cobra.Command{
+		Use:   "kinds",
+		Short: "Tell how long the attempts of each kind took lately",
+		Long: `Kinds tells of each kind how many attempts ended in the last minute, how late they
+started, and how long they took. Kinds of which none ended are left out; stint stats
+tells of a longer time.
+
+` + timesHelp,
+	}, func(ctx context.Context, db *database, filter stint.AnalyticsFilter) error {
+		kinds, err := db.AnalyzeKinds(ctx, filter)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(append([]stint.KindAnalytics{}, kinds...))
+		}
+		if len(kinds) == 0 {
+			a.note("nothing ended in the last minute")
+			return nil
+		}
+		t := newTable(a.out, "kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%")
+		for _, k := range kinds {
+			late, took := k.Latency, k.Execution
+			t.AppendRow([]any{words.Visible(k.Kind), words.Count(k.Ended), words.Took(late.P50), words.Took(late.P95), words.Took(late.P99),
+				words.Took(took.P50), words.Took(took.P95), words.Took(took.P99)})
+		}
+		t.Render()
+		return nil
+	})
+}
+
 // finds gives a command that lists jobs its action.
 func (a *app) finds(cmd *cobra.Command, filter func(f *stint.Filter, now time.Time) error) *cobra.Command {
 	limit := 0

@@ -1,27 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin"
-	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/internal/load"
 	"github.com/stint-go/stint/internal/pgload"
-	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -33,27 +21,49 @@ beforehand with --before and --waiting: pages are to be quick however much there
 // pagesOptions say how to measure.
 type pagesOptions struct {
 	burnFlags
-	rounds, tabs int
-	watch        time.Duration
+	rounds, tabs, pairs int
+	watch               time.Duration
 }
 
 // pagesReport is what --json prints.
 type pagesReport struct {
 	Pages []pageTimes `json:"pages"`
 
-	// Watching is how much of a processor the server spent on one open page;
+	// Watching is how much of a processor the server spends on one open page;
 	// absent where that cannot be read.
-	Watching *float64 `json:"server_share_of_an_open_page,omitempty"`
+	Watching *load.Median `json:"server_share_of_an_open_page,omitempty"`
 
-	Without  load.BurnResult `json:"without"`
-	With     load.BurnResult `json:"with"`
-	Ratio    float64         `json:"work_ratio"`
-	Settings settings        `json:"settings"`
+	Turns    []turns    `json:"turns"`
+	Compared []compared `json:"compared"`
+	Late     int64      `json:"late"` // how often an open page could not be made in time
+	Settings settings   `json:"settings"`
+}
+
+// turns are a burn without and one with pages open.
+type turns struct {
+	Without turn `json:"without"`
+	With    turn `json:"with"`
+}
+
+// turn is a burn, and what a server spent on it.
+type turn struct {
+	load.BurnResult
+	*spent
+}
+
+// compared is a figure of burns without and with pages open, in the median, and
+// the ratio of each two that followed each other.
+type compared struct {
+	Figure  string      `json:"figure"`
+	Without float64     `json:"without"`
+	With    float64     `json:"with"`
+	Ratio   load.Median `json:"ratio"`
 }
 
 // pageTimes are how long a page took.
 type pageTimes struct {
 	Page string `json:"page"`
+	Late int    `json:"late,omitempty"` // how often it could not be made in time
 	load.Quantiles
 }
 
@@ -66,11 +76,11 @@ func (a *app) benchPagesCommand() *cobra.Command {
 		Example: "  stint bench pages --before 10000000 --waiting 1000000 --db postgres:///app",
 		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		if err := atLeast(least{"rounds", o.rounds, 1}, least{"tabs", o.tabs, 1}); err != nil {
+		if err := atLeast(least{"rounds", o.rounds, 1}, least{"tabs", o.tabs, 1}, least{"pairs", o.pairs, 1}); err != nil {
 			return err
 		}
-		if o.watch < time.Second || o.watch > time.Hour {
-			return usagef("--watch: it is not between 1s and 1h")
+		if o.watch < 100*time.Millisecond || o.watch > time.Hour {
+			return usagef("--watch: it is not between 100ms and 1h")
 		}
 		if err := o.check(a.db); err != nil {
 			return err
@@ -88,7 +98,8 @@ func (a *app) benchPagesCommand() *cobra.Command {
 	flags.IntVar(&o.waiting, "waiting", 0, "how many jobs wait for next year meanwhile")
 	flags.IntVar(&o.rounds, "rounds", 21, "how often each page is asked for")
 	flags.IntVar(&o.tabs, "tabs", 10, "how many pages are open while jobs are worked")
-	durationFlag(flags, &o.watch, "watch", 30*time.Second, "for how long one page is open")
+	flags.IntVar(&o.pairs, "pairs", 6, "how often each is done, in turns")
+	durationFlag(flags, &o.watch, "watch", 30*time.Second, "for how long one page is open, and none, six times")
 	o.Engines, o.Batch, o.Producers = 1, 5000, 2
 	return cmd
 }
@@ -99,6 +110,7 @@ func (a *app) pages(ctx context.Context, g *ground, o pagesOptions) (r pagesRepo
 	r.Settings = a.settings(ctx, g)
 	o.tell(r.Settings)
 	r.Settings["rounds"], r.Settings["tabs"], r.Settings["watch"] = o.rounds, o.tabs, retry.FormatDuration(o.watch)
+	r.Settings["pairs"] = o.pairs
 	if err := a.prepare(ctx, g, o.burnFlags); err != nil {
 		return r, err
 	}
@@ -118,94 +130,77 @@ func (a *app) pages(ctx context.Context, g *ground, o pagesOptions) (r pagesRepo
 	if r.Watching, err = g.watched(ctx, board, o.watch); err != nil {
 		return r, err
 	}
-	if r.Without, err = load.Burn(ctx, g.roles, o.BurnOptions); err != nil {
+	if r.Turns, err = a.turns(ctx, g, board, o); err != nil {
 		return r, err
 	}
-	r.With, err = board.during(ctx, o.tabs, func(ctx context.Context) (load.BurnResult, error) {
-		return load.Burn(ctx, g.roles, o.BurnOptions)
-	})
-	r.Ratio = r.With.WorkPerSecond / r.Without.WorkPerSecond
-	return r, err
+	r.Compared, r.Late = compare(r.Turns), board.late.Load()
+	return r, nil
 }
 
-// board is a dashboard that is served to nobody but this process.
-type board struct {
-	url    string
-	server *http.Server
-}
-
-func serveBoard(store roles) (*board, error) {
-	handler, err := admin.New(store, admin.Config{Guard: guard.Config{Stranger: guard.Admin}})
-	if err != nil {
-		return nil, err
+// turns burns without and with pages open, in turns: every second time with first.
+func (a *app) turns(ctx context.Context, g *ground, b *board, o pagesOptions) ([]turns, error) {
+	o.Meter = &load.Meter{}
+	defer a.showProgress(o.Meter, 2*o.pairs*o.N)()
+	all := make([]turns, o.pairs)
+	var order []*turn
+	var burns []load.BurnOptions
+	add := func(t *turn, tabs int) {
+		one := o.BurnOptions
+		one.Around = func(ctx context.Context, run func(context.Context) error) error {
+			return b.during(ctx, tabs, func(ctx context.Context) (err error) {
+				t.spent, err = g.spending(ctx, o.N, run)
+				return err
+			})
+		}
+		order, burns = append(order, t), append(burns, one)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	b := &board{"http://" + l.Addr().String(), &http.Server{Handler: handler, ReadHeaderTimeout: healthHeaders}}
-	go func() { _ = b.server.Serve(l) }() // until it is closed
-	return b, nil
-}
-
-func (b *board) close() { _ = b.server.Close() }
-
-// get asks for a page.
-func (b *board) get(ctx context.Context, path string) (time.Duration, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+path, nil)
-	if err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-		return 0, err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s answers %s", path, answer.Status)
-	}
-	return time.Since(began), nil
-}
-
-// times asks for every page, in turns.
-func (b *board) times(ctx context.Context, store roles, rounds int) ([]pageTimes, error) {
-	paths := []string{
-		"/", "/jobs", "/jobs?state=available", "/jobs?state=completed", "/jobs?state=failed", "/jobs?state=scheduled", "/jobs?tag=none", "/jobs?error=none",
-		"/queues", "/kinds", "/errors", "/schedules", "/engines", "/database", "/figures", "/changes",
-	}
-	newest, err := store.Find(ctx, stint.Filter{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range newest {
-		paths = append(paths, "/jobs/"+id.String())
-	}
-	took := map[string][]time.Duration{}
-	for range rounds {
-		for _, path := range paths {
-			d, err := b.get(ctx, path)
-			if err != nil {
-				return nil, err
-			}
-			took[path] = append(took[path], d)
+	for i := range all {
+		if i%2 == 0 {
+			add(&all[i].Without, 0)
+		}
+		add(&all[i].With, o.tabs)
+		if i%2 == 1 {
+			add(&all[i].Without, 0)
 		}
 	}
-	var all []pageTimes
-	for _, path := range paths {
-		all = append(all, pageTimes{path, load.QuantilesOf(took[path])})
+	results, err := load.Burns(ctx, g.roles, burns...)
+	for i, t := range order {
+		t.BurnResult = results[i]
 	}
-	return all, nil
+	return all, err
 }
 
+// compare makes figures of turns.
+func compare(all []turns) (list []compared) {
+	add := func(name string, figure func(turn) float64) {
+		var without, with, ratios []float64
+		for _, t := range all {
+			a, b := figure(t.Without), figure(t.With)
+			without, with, ratios = append(without, a), append(with, b), append(ratios, b/a)
+		}
+		list = append(list, compared{name, load.MedianOf(without).Value, load.MedianOf(with).Value, load.MedianOf(ratios)})
+	}
+	add("enqueued and worked, per second", func(t turn) float64 { return float64(t.N) / (t.EnqueueSeconds + t.WorkSeconds) })
+	add("enqueued, per second", func(t turn) float64 { return t.EnqueuePerSecond })
+	add("worked, per second", func(t turn) float64 { return t.WorkPerSecond })
+	if !slices.ContainsFunc(all, func(t turns) bool { return !t.Without.knowsCPU() || !t.With.knowsCPU() }) {
+		add("server CPU, seconds per million jobs", func(t turn) float64 { return *t.CPUPerMillion })
+	}
+	return list
+}
+
+// knowsCPU reports whether the server's processor time could be read.
+func (t turn) knowsCPU() bool { return t.spent != nil && t.CPUPerMillion != nil }
+
+// watches is how often one open page is compared with none: what the server does by
+// itself meanwhile, such as a vacuum, is more than what either costs. Of six the
+// median is known to lie between the least and the most.
+const watches = 6
+
 // watched tells how much of a processor the server spends on one open page.
-func (g *ground) watched(ctx context.Context, b *board, span time.Duration) (*float64, error) {
+func (g *ground) watched(ctx context.Context, b *board, span time.Duration) (*load.Median, error) {
 	if !g.flags.isPostgres() {
-		_, err := b.during(ctx, 1, func(ctx context.Context) (load.BurnResult, error) { return load.BurnResult{}, pass(ctx, span) })
-		return nil, err
+		return nil, b.during(ctx, 1, func(ctx context.Context) error { return pass(ctx, span) })
 	}
 	probe, err := pgload.NewProbe(ctx, g.flags.withDefaults())
 	if err != nil {
@@ -217,19 +212,26 @@ func (g *ground) watched(ctx context.Context, b *board, span time.Duration) (*fl
 		if err != nil {
 			return 0, false, err
 		}
-		if _, err := b.during(ctx, tabs, func(ctx context.Context) (load.BurnResult, error) { return load.BurnResult{}, pass(ctx, span) }); err != nil {
+		if err := b.during(ctx, tabs, func(ctx context.Context) error { return pass(ctx, span) }); err != nil {
 			return 0, false, err
 		}
 		after, err := probe.Read(ctx)
 		u := after.Since(before)
 		return u.CPU.Seconds() / span.Seconds(), u.CPUKnown, err
 	}
-	idle, known, err := spent(0)
-	if err != nil || !known {
-		return nil, err
+	var all []float64
+	for range watches {
+		idle, known, err := spent(0)
+		if err != nil || !known {
+			return nil, err
+		}
+		open, _, err := spent(1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, open-idle)
 	}
-	open, _, err := spent(1)
-	return new(max(0, open-idle)), err
+	return new(load.MedianOf(all)), nil
 }
 
 // pass lets time pass.
@@ -242,83 +244,36 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// during does something while so many pages are open.
-func (b *board) during(ctx context.Context, tabs int, do func(ctx context.Context) (load.BurnResult, error)) (load.BurnResult, error) {
-	open, shut := context.WithCancel(ctx)
-	var (
-		all sync.WaitGroup
-		mu  sync.Mutex
-		bad []error
-	)
-	paths := []string{"/", "/jobs", "/queues", "/engines", "/jobs?state=running"}
-	for i := range tabs {
-		all.Go(func() {
-			if err := b.tab(open, paths[i%len(paths)]); err != nil && open.Err() == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				bad = append(bad, err)
-			}
-		})
-	}
-	r, err := do(ctx)
-	shut()
-	all.Wait()
-	return r, errors.Join(append(slices.Clip(bad), err)...)
-}
-
-// tabPause is how soon a page is fetched again behind the last time, as its script
-// does.
-const tabPause = 2 * time.Second
-
-// tab does what a browser does with an open page, until its context ends: it
-// listens to the page's events, and fetches the page again when it changed.
-func (b *board) tab(ctx context.Context, path string) error {
-	if _, err := b.get(ctx, path); err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/events?"+url.Values{"page": {path}}.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	stream, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer stream.Body.Close()
-	if stream.StatusCode != http.StatusOK {
-		return fmt.Errorf("the events of %s answer %s", path, stream.Status)
-	}
-	fetched := time.Now()
-	lines := bufio.NewScanner(stream.Body)
-	for lines.Scan() {
-		if strings.TrimSpace(lines.Text()) != "event: change" {
-			continue
-		}
-		if err := pass(ctx, time.Until(fetched.Add(tabPause))); err != nil {
-			return nil
-		}
-		if _, err := b.get(ctx, path); err != nil {
-			return err
-		}
-		fetched = time.Now()
-	}
-	return lines.Err()
-}
-
 func (a *app) printPages(r pagesReport) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	t := newTable(a.out, "page", "p50 ms", "p99 ms", "max ms")
+	t := newTable(a.out, "page", "p50 ms", "p99 ms", "max ms", "late")
 	for _, p := range r.Pages {
-		t.AppendRow([]any{p.Page, ms(p.P50), ms(p.P99), ms(p.Max)})
+		t.AppendRow([]any{p.Page, ms(p.P50), ms(p.P99), ms(p.Max), p.Late})
 	}
 	t.Render()
 	if r.Watching != nil {
-		fmt.Fprintf(a.out, "\none open page costs the server %.2f%% of a processor\n", 100**r.Watching)
+		fmt.Fprintf(a.out, "\none open page costs the server %.2f%% of a processor in the median of %d, which lies between %.2f%% and %.2f%%\n",
+			100*r.Watching.Value, watches, 100*r.Watching.Low, 100*r.Watching.High)
 	}
-	fmt.Fprintf(a.out, "\nwork: %s jobs a second, with %v pages open %s: %.2f\n",
-		words.Count(int64(r.Without.WorkPerSecond)), r.Settings["tabs"], words.Count(int64(r.With.WorkPerSecond)), r.Ratio)
+	fmt.Fprintln(a.out)
+	t = newTable(a.out, fmt.Sprintf("medians of %d", len(r.Turns)), "without", fmt.Sprintf("with %v pages open", r.Settings["tabs"]), "ratio", "95% interval")
+	for _, c := range r.Compared {
+		between := "" // too few turns to tell
+		if c.Ratio.High > 0 {
+			between = fmt.Sprintf("%.2f–%.2f", c.Ratio.Low, c.Ratio.High)
+		}
+		digits := 0
+		if c.Without < 1000 {
+			digits = 2
+		}
+		t.AppendRow([]any{c.Figure, fmt.Sprintf("%.*f", digits, c.Without), fmt.Sprintf("%.*f", digits, c.With), fmt.Sprintf("%.2f", c.Ratio.Value), between})
+	}
+	t.Render()
+	if r.Late > 0 {
+		fmt.Fprintf(a.out, "open pages that could not be made in time: %d\n", r.Late)
+	}
 	r.Settings.print(a.out)
 	return nil
 }

@@ -193,6 +193,8 @@ var placed = regexp.MustCompile(`^f\.toml:[1-9]\d*: `)
 func FuzzFilesOfSettings(f *testing.F) {
 	for _, text := range []string{
 		"db = 'x'\n[work]\nslots = {a = 1, '*' = 2}\n", "[work.slots]\n\"a\\u0000\" = 3", "[[work]]", "[[dashboard.token]]\nname = \"a\"\nrole = \"admin\"\n[[dashboard.token]]\n", "dashboard.user = [{}, 3]", "[dashboard.proxy]\ntrusted = [\"10.0.0.0/0\"]",
+		"[[dashboard.token]]\nname = 'a'\nrole = 'viewer'\nsha256 = '" + strings.Repeat("0f", 32) + "'", "[[dashboard.user]]\nname = 'a:b'\nrole = 'admin'\nbcrypt = '$2a$04$x'",
+		"[dashboard.proxy]\nheader = 'X-User'\ntrusted = ['::1', '10.0.0.0/8']\nrole = 'viewer'\nroles = {ann = 'admin', bob = 3}", "dashboard.secret = 'short'",
 		"kinds.http.private = true\n[kinds.http]",
 		"\"\" = 1", "[work]\nqueues = ['a', \"b\"] # c", "a = 1979-05-27T07:32:00Z", "[work\nx", "[a.b]\n[a]\n[a.'c.d'.\"e\"]",
 	} {

@@ -70,18 +70,33 @@ type BurnResult struct {
 // outcome is recorded and they have left the roster. The store may hold jobs
 // that have completed and jobs that wait, and no others.
 func Burn(ctx context.Context, store stint.Store, o BurnOptions) (BurnResult, error) {
-	o = o.withDefaults()
-	r := BurnResult{N: o.N, OneByOne: o.OneByOne}
+	all, err := Burns(ctx, store, o)
+	return all[0], err
+}
+
+// Burns burns one time after the other, as [Burn] does, but asks the store only
+// before the first and behind the last what it holds: counting millions takes
+// longer than working them off. Behind an error the results that there are not
+// are zero, and none is verified.
+func Burns(ctx context.Context, store stint.Store, turns ...BurnOptions) ([]BurnResult, error) {
+	all := make([]BurnResult, len(turns))
 	want, err := countBefore(ctx, store)
 	if err != nil {
-		return r, err
+		return all, err
 	}
-	if err := o.Around(ctx, func(ctx context.Context) error { return r.burn(ctx, store, o) }); err != nil {
-		return r, err
+	for i, o := range turns {
+		o, r := o.withDefaults(), &all[i]
+		r.N, r.OneByOne = o.N, o.OneByOne
+		if err := o.Around(ctx, func(ctx context.Context) error { return r.burn(ctx, store, o) }); err != nil {
+			return all, err
+		}
+		want[stint.Completed] += int64(o.N)
 	}
-	want[stint.Completed] += int64(o.N)
-	r.Verified, err = ended(ctx, store, want)
-	return r, err
+	verified, err := ended(ctx, store, want)
+	for i := range all {
+		all[i].Verified = verified
+	}
+	return all, err
 }
 
 func (r *BurnResult) burn(ctx context.Context, store stint.Store, o BurnOptions) error {
@@ -135,7 +150,7 @@ func enqueueAll(ctx context.Context, store stint.Enqueuer, n int, o BurnOptions,
 
 func (r *BurnResult) workAll(ctx context.Context, store stint.Store, o BurnOptions, meter *Meter) error {
 	o.Slots = cmp.Or(o.Slots, engine.DefaultSlots())
-	w := &burning{BurnOptions: o, meter: meter, done: make(chan struct{})}
+	w := &burning{BurnOptions: o, meter: meter, last: meter.Started.Load() + int64(o.N), done: make(chan struct{})}
 	mux := stint.NewMux()
 	mux.Add(noop, w.handle)
 	f, err := startFleet(ctx, store, o.Open, o.Engines, mux, engine.Config{Slots: o.Slots})
@@ -151,8 +166,9 @@ func (r *BurnResult) workAll(ctx context.Context, store stint.Store, o BurnOptio
 // burning is what the handlers of a burn share.
 type burning struct {
 	BurnOptions
-	meter *Meter
-	done  chan struct{} // closed when every job has started
+	meter *Meter        // others may have used it before
+	last  int64         // what it counts when every job has started
+	done  chan struct{} // closed then
 
 	// Of jobs that take time. From and to are written once each, and read when
 	// the engines have stopped.
@@ -163,7 +179,7 @@ type burning struct {
 }
 
 func (w *burning) handle(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
-	if w.meter.Started.Add(1) == int64(w.N) {
+	if w.meter.Started.Add(1) == w.last {
 		close(w.done)
 	}
 	if w.Work == 0 {

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,23 @@ func TestBurnMeetsHistoryAndWhatWaits(t *testing.T) {
 	waiting, err := s.Jobs(t.Context(), stint.Filter{States: []stint.State{stint.Scheduled}, Limit: 2})
 	if err != nil || len(waiting) != 2 || !waiting[0].Due.After(time.Now().AddDate(0, 11, 0)) || waiting[0].Due.Equal(waiting[1].Due) {
 		t.Errorf("what waits is %+v, %v", waiting, err)
+	}
+}
+
+func TestBurnsAreVerifiedAtTheirEnd(t *testing.T) {
+	s := open(t)
+	m := &Meter{}
+	all, err := Burns(t.Context(), s, BurnOptions{N: 20, Meter: m}, BurnOptions{N: 10, Meter: m, OneByOne: true}, BurnOptions{N: 5, Meter: m})
+	if err != nil || m.Started.Load() != 35 || !all[0].Verified || !all[1].Verified || all[0].N != 20 || all[1].N != 10 || !all[1].OneByOne {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	stranger := func(ctx context.Context, run func(context.Context) error) error {
+		_, err := stint.NewClient(s).Enqueue(ctx, noop.Job(nil))
+		return errors.Join(run(ctx), err)
+	}
+	all, err = Burns(t.Context(), s, BurnOptions{N: 5}, BurnOptions{N: 5, Around: stranger}, BurnOptions{N: 5})
+	if err == nil || all[0].Verified || all[2].Verified || all[2].WorkSeconds == 0 {
+		t.Errorf("with a job of somebody else got %+v, %v", all, err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // whoever asks, so let one program of those that share the store export it. A
 // store that is also a [stint.Examiner] tells how old the oldest work is.
 //
-// The figures are looked at in the background, with at most a hundredth of the
+// The figures are looked at in the background, with at most half a hundredth of the
 // time for each: at a million jobs they may be minutes old, and say from when they
 // are.
 func Store(store stint.Analyst, config ...Config) prometheus.Collector {
