@@ -23,11 +23,11 @@ help: ## say what there is
 test: export GORACE ?= atexit_sleep_ms=20
 
 .PHONY: test
-test: postgres browser ## run all tests with the race detector, on the newest PostgreSQL found
-	$(GO) test -race ./...
+test: postgres browser pgbouncer faketime ## run all tests with the race detector, on the newest PostgreSQL found
+	$(GO) test -race -timeout 30m ./...
 
 .PHONY: test-short
-test-short: postgres browser ## run the tests without the race detector, leaving out those that take long
+test-short: postgres browser pgbouncer faketime ## run the tests without the race detector, leaving out those that take long
 	$(GO) test -short ./...
 
 .PHONY: conformance
@@ -36,6 +36,11 @@ conformance: ## run what depends on the server, on the oldest and the newest Pos
 	@# A pattern that matches nothing passes, so make sure that it matches.
 	@$(GO) test -list Conformance ./postgres/... | grep -q '^Test' || { echo 'no test of ./postgres/... is named Conformance'; exit 1; }
 	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -run 'Conformance|HotStatements|EachRole|SchemaPage' ./postgres/... ./internal/schemapage
+
+.PHONY: conformance-pooled
+conformance-pooled: postgres pgbouncer ## the same through PgBouncer in transaction mode, but for rings and the doctor (some minutes)
+	STINT_PG_POOLED=1 $(GO) test -count 1 -run Conformance -timeout 20m \
+		-skip 'Conformance/.*/pooled/(Listen|Doctor)|Conformance/.*/pooled/.*/.*(_rung_|wakes)' ./postgres
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
@@ -60,9 +65,14 @@ sim-year: ## fire a thousand schedules for a year of fake time on engines that d
 	STINT_SIM_DAYS=$(or $(DAYS),366) STINT_SIM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -run '^TestAYearOf' -v ./internal/sim
 
 .PHONY: chaos
-chaos: postgres ## do to real processes and a real PostgreSQL what production does (MINUTES=30 SEED=42)
-	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) \
-		$(GO) test -count 1 -timeout 0 -run 'Mixed|Outage|ImmediateRestarts' -v ./internal/chaos
+chaos: postgres pgbouncer faketime ## do to real processes and a real PostgreSQL what production does (MINUTES=30 SEED=42 ACCOUNTS=file)
+	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
+		$(GO) test -count 1 -timeout 0 -skip 'FiveEnginesFire|OneFile|Endurance' -v ./internal/chaos
+
+.PHONY: chaos-file
+chaos-file: ## kill workers and producers of an SQLite file, and fill its disk (as root) (MINUTES=20 SEED=42 ACCOUNTS=file)
+	STINT_CHAOS_MINUTES=$(or $(MINUTES),20) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
+		$(GO) test -count 1 -timeout 0 -run 'OneFile|OnAFullDisk' -v ./internal/chaos
 
 .PHONY: schedules
 schedules: postgres ## fire a thousand schedules of a minute on five engines that are killed meanwhile (MINUTES=10 SEED=42)
@@ -70,9 +80,19 @@ schedules: postgres ## fire a thousand schedules of a minute on five engines tha
 		$(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
 
 .PHONY: endurance
-endurance: postgres ## do at random what programs and people do, with kills, on both databases (MINUTES=5 SEED=42)
-	STINT_ENDURANCE_MINUTES=$(or $(MINUTES),5) STINT_CHAOS_SEED=$(SEED) \
+endurance: postgres ## do at random what programs and people do, with kills, on both databases (MINUTES=5 SEED=42 ACCOUNTS=file)
+	STINT_ENDURANCE_MINUTES=$(or $(MINUTES),5) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
 		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/chaos
+
+.PHONY: backlog
+backlog: postgres ## pile up jobs, kill those who work on them, and delete it all; ten million take an hour (JOBS=10000000 SEED=42)
+	STINT_CHAOS_BACKLOG=$(or $(JOBS),10000000) STINT_CHAOS_SEED=$(SEED) \
+		$(GO) test -count 1 -timeout 0 -run '^TestABacklog' -v ./internal/chaos
+
+.PHONY: powerloss
+powerloss: ## cut the power of a disk below SQLite at any write (SEEDS=1000), or of one file again (SEED=42)
+	STINT_POWERLOSS_SEEDS=$(SEEDS) STINT_POWERLOSS_SEED=$(SEED) \
+		$(GO) test -count 1 -timeout 0 -run '^TestAPowerCut' -v ./sqlite
 
 .PHONY: bench
 bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
@@ -138,6 +158,10 @@ schema-page: postgres ## after the schema was edited: write docs/schema.md, and 
 	$(GO) test -count=1 -run '^TestTheManifest' ./postgres -update
 	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
 
+.PHONY: reliability-page
+reliability-page: ## after runs of chaos were kept: write their table into docs/reliability.md
+	$(GO) test -count=1 -run '^TestThePageOfReliability' ./internal/chaos -update
+
 .PHONY: monitoring-page
 monitoring-page: ## after metrics were changed: write their table into docs/monitoring.md
 	$(GO) test -count=1 -run '^TestThePage' ./internal/monitoring -update
@@ -145,6 +169,11 @@ monitoring-page: ## after metrics were changed: write their table into docs/moni
 .PHONY: mutants
 mutants: postgres ## take the mends of known traps out, one at a time: a test must notice each
 	$(GO) test -count=1 -timeout 30m ./internal/mutants -mutants $(ARGS)
+
+# Interrupted it has written down what it came to. ARGS: -quick asks only the likeliest tests, -only claim.sql a part, -all again.
+.PHONY: guards
+guards: postgres ## take what the SQL has no killer for out, clause by clause: docs/design/guards.md (ARGS=-all)
+	$(GO) test -count=1 -timeout 0 -run '^TestEachGuardHasItsKiller$$' -v ./internal/guards -guards $(ARGS)
 
 .PHONY: spin
 spin: ## make sure that Spin, which searches the model, is installed
@@ -186,6 +215,20 @@ cross: ## build and vet for every platform that stint supports
 .PHONY: postgres
 postgres: ## make sure that a PostgreSQL for the tests is installed
 	@$(GO) run ./internal/pgtest/fetch
+
+.PHONY: pgbouncer
+pgbouncer: ## make sure that a PgBouncer for the tests is installed
+	@[ -x /usr/sbin/pgbouncer ] || command -v pgbouncer >/dev/null || { \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
+		{ command -v apt-get && { $$sudo apt-get install -qq -y --no-install-recommends pgbouncer || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends pgbouncer; }; }; } >/dev/null || \
+		{ echo 'PgBouncer cannot be installed: tests through a pooler are skipped'; }; }
+
+.PHONY: faketime
+faketime: ## make sure that libfaketime is there, by which tests set the clock of a server
+	@for file in /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib*/faketime/libfaketimeMT.so.1 /usr/local/lib/faketime/libfaketimeMT.so.1; do [ ! -f "$$file" ] || exit 0; done; \
+		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
+		{ command -v apt-get && { $$sudo apt-get install -qq -y --no-install-recommends libfaketime || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends libfaketime; }; }; } >/dev/null || \
+		{ echo 'libfaketime cannot be installed: tests with a wrong clock are skipped'; }
 
 # Without these, the tests that need them are skipped. Axe is for tests alone, so its licence (MPL-2.0) binds nothing
 # that stint consists of.
