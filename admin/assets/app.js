@@ -277,7 +277,7 @@ function help() {
 function listenToKeys() {
   let went = 0; // when g was pressed
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest?.("input, select, textarea, [contenteditable], dialog");
+    const typing = event.target.closest?.("input, select, textarea, [contenteditable], dialog[open]");
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     const after = Date.now() - went < 1500;
     went = 0;

@@ -174,6 +174,19 @@ func TestKeysLeadToPages(t *testing.T) {
 	p.until(`location.pathname === "/queues"`)
 }
 
+// Chromium takes the focus out of a dialog a frame after that was closed: until then, keys are in it.
+func TestKeysLeadToPagesAtOnceAfterTheHelp(t *testing.T) {
+	_, p := kept(t)
+	p.press("?")
+	p.until(`document.querySelector("dialog.help")?.open === true`)
+	act(p, "close the help and press keys in one frame", run(`{
+		const help = document.querySelector("dialog.help");
+		help.close();
+		for (const key of ["g", "q"]) help.querySelector("button").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+	}`))
+	p.until(`location.pathname === "/queues"`)
+}
+
 func TestAButtonCopies(t *testing.T) {
 	_, p := kept(t)
 	act(p, "take the clipboard's place", run(`navigator.clipboard.writeText = async (text) => { window.copied = text }`))

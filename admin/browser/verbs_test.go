@@ -221,6 +221,7 @@ func TestAQueueIsPausedAndGoesOn(t *testing.T) {
 	b := newBoard(t)
 	b.enqueue("good", stint.Queue("mail"))
 	b.visit("/queues")
+	b.until(`document.querySelector('form[action="/queues/mail/pause"]') !== null || (location.reload(), false)`)
 	b.enter(`form[action="/queues/mail/pause"] input`, "the server is down")
 	b.submit(`form[action="/queues/mail/pause"] button`)
 	if paused, err := b.store.Paused(t.Context()); err != nil || !cmp.Equal(paused, []string{"mail"}) {

@@ -1,6 +1,7 @@
 // Package sample keeps what is dear to find out: it is looked at in the background
 // while somebody wants it, and so seldom that looking takes at most half a
-// hundredth of the time.
+// hundredth of the time. Whoever asks once, and not again and again, is told what is
+// new where that is soon found out.
 package sample
 
 import (
@@ -36,8 +37,7 @@ const (
 	leastAge   = 2 * time.Second        // of what is known, before it is looked for anew
 	costShare  = 100                    // looking takes one part of this many
 	sharers    = 2                      // a sample has half of that: a page shows several
-	oldAge     = 15 * time.Second       // of what one rather waits for
-	firstLook  = 150 * time.Millisecond // how long one waits
+	patience   = 150 * time.Millisecond // how long one waits
 	longestSee = time.Minute            // a look that takes longer is given up
 )
 
@@ -60,23 +60,25 @@ type hurriedKey struct{}
 // not wait.
 func Hurried(ctx context.Context) context.Context { return context.WithValue(ctx, hurriedKey{}, true) }
 
-// Get returns what is known, and sees to it that it does not grow old. Only while
-// nothing is known, or nothing but what is old and soon looked at again, does it
-// wait, and not for long.
+// Get returns what is known, and sees to it that it does not grow old. While nothing
+// is known, or what is known is two seconds old and the last look was soon done, it
+// waits for the next look, but not for long and not for those in a hurry.
 func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	s.mu.Lock()
-	if s.ready == nil && time.Since(s.last.At) >= Pause(s.took, sharers) {
+	age, calm := time.Since(s.last.At), ctx.Value(hurriedKey{}) == nil
+	soon := s.took < patience
+	if s.ready == nil && (age >= Pause(s.took, sharers) || calm && soon && age >= leastAge) {
 		s.ready = make(chan struct{})
 		go s.look(context.WithoutCancel(ctx))
 	}
-	ready, age := s.ready, time.Since(s.last.At)
-	wait := ready != nil && ctx.Value(hurriedKey{}) == nil && (s.last.At.IsZero() || age > oldAge && s.took < firstLook)
+	ready := s.ready
+	wait := ready != nil && calm && (s.last.At.IsZero() || soon)
 	s.mu.Unlock()
 	if wait {
 		select {
 		case <-ready:
 		case <-ctx.Done():
-		case <-time.After(firstLook):
+		case <-time.After(patience):
 		}
 	}
 	s.mu.Lock()

@@ -34,25 +34,38 @@ func TestLookingTakesHalfAHundredthOfTheTimeHoweverOftenOneAsks(t *testing.T) {
 	})
 }
 
-func TestNobodyWaitsForWhatIsKnown(t *testing.T) {
+func TestWhatIsSoonFoundOutIsNeverOldForWhoAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := counter(10 * time.Millisecond)
-		if got := s.Get(t.Context()); got.Value != 1 || !got.Known() {
-			t.Errorf("the first look came to %+v", got)
+		s, _ := counter(100 * time.Millisecond)
+		for i, c := range []struct{ pause, wait time.Duration }{
+			{0, 100 * time.Millisecond},
+			{leastAge - time.Millisecond, 0},
+			{time.Millisecond, 100 * time.Millisecond},
+			{time.Hour, 100 * time.Millisecond},
+		} {
+			time.Sleep(c.pause)
+			want := []int{1, 1, 2, 3}[i]
+			asked := time.Now()
+			if got := s.Get(t.Context()); got.Value != want || time.Since(asked) != c.wait {
+				t.Errorf("the call %d was told %+v after %v", i+1, got, time.Since(asked))
+			}
 		}
-		time.Sleep(oldAge - time.Second)
-		asked := time.Now()
-		if got := s.Get(t.Context()); got.Value != 1 || time.Since(asked) > 0 {
-			t.Errorf("after %v it was told %+v", time.Since(asked), got)
+	})
+}
+
+func TestNobodyWaitsForWhatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, looks := counter(patience)
+		s.Get(t.Context())
+		for range 29 { // seconds, a look of which takes half a hundredth
+			time.Sleep(time.Second)
+			asked := time.Now()
+			if got := s.Get(t.Context()); got.Value != 1 || time.Since(asked) > 0 {
+				t.Errorf("after %v it was told %+v", time.Since(asked), got)
+			}
 		}
-		time.Sleep(time.Second)
-		if got := s.Get(t.Context()); got.Value != 2 {
-			t.Errorf("the second look came to %+v", got)
-		}
-		time.Sleep(time.Hour)
-		asked = time.Now()
-		if got := s.Get(t.Context()); got.Value != 3 || time.Since(asked) != 10*time.Millisecond {
-			t.Errorf("behind an hour it was told %+v after %v", got, time.Since(asked))
+		if *looks != 1 {
+			t.Errorf("it was looked at %d times", *looks)
 		}
 	})
 }
@@ -61,7 +74,7 @@ func TestTheFirstLookIsNotWaitedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := counter(10 * time.Second)
 		asked := time.Now()
-		if got := s.Get(t.Context()); got.Known() || time.Since(asked) != firstLook {
+		if got := s.Get(t.Context()); got.Known() || time.Since(asked) != patience {
 			t.Errorf("after %v it was told %+v", time.Since(asked), got)
 		}
 		time.Sleep(time.Minute)
@@ -79,6 +92,19 @@ func TestWhoIsInAHurryWaitsForNothing(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if got := s.Get(Hurried(t.Context())); got.Value != 1 || *looks != 1 {
 			t.Errorf("it was told %+v of %d looks", got, *looks)
+		}
+	})
+}
+
+func TestWhoAsksAgainAndAgainCostsHalfAHundredthOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, looks := counter(100 * time.Millisecond)
+		for range 2000 { // 200 seconds
+			s.Get(Hurried(t.Context()))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if *looks < 8 || *looks > 10 {
+			t.Errorf("in 200 seconds it was looked at %d times, for a tenth of a second each", *looks)
 		}
 	})
 }
