@@ -53,6 +53,7 @@ type Filter struct {
 	Longer time.Duration
 
 	Before ID  // only jobs with a lower ID: the way to the next page
+	After  ID  // only jobs with a higher ID
 	Limit  int // how many at most; 0 means 100
 }
 
@@ -75,7 +76,22 @@ func (s Span) Holds(t time.Time) bool {
 // All reports whether the filter chooses every job.
 func (f Filter) All() bool {
 	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && f.Schedule == "" && !f.Faulty &&
-		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Attempts == 0 && f.Longer == 0 && f.Before == 0
+		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Attempts == 0 && f.Longer == 0 && f.Before == 0 && f.After == 0
+}
+
+// Walks reports whether a store that looks for the jobs of the filter goes through
+// all jobs, however few of them fit.
+func (f Filter) Walks() bool {
+	if f.Tag != "" || f.URN != "" || f.Correlation != "" || f.Schedule != "" || f.Faulty || f.Attempts > 0 || f.Longer >= LongAttempt ||
+		f.Class != "" || f.Error != "" || f.Outcome != 0 && f.Outcome != OutcomeCompleted {
+		return false
+	}
+	anywhere := func(s State) bool { return s == Available || s == Completed }
+	if len(f.States) > 0 && !slices.ContainsFunc(f.States, anywhere) {
+		return false
+	}
+	return len(f.States) > 0 || f.Kind != "" || f.Queue != "" || f.Source != "" || f.Longer > 0 || f.Outcome != 0 ||
+		!f.Created.IsZero() || !f.Due.IsZero() || !f.Finished.IsZero()
 }
 
 // Is reports whether one of the filter's states is s; without any, each is.

@@ -82,6 +82,7 @@ func goldenPages(t *testing.T) map[string]struct {
 			Backlog: seen([]stint.DueGroup{{Value: &mail, Jobs: 1234567}, {Value: &other, Jobs: 1}}), Oldest: seen(stint.Signs{Backlogs: []stint.Backlog{{Queue: "mail", Oldest: noon.Add(-time.Hour)}}}),
 			Findings: seen([]stint.Finding{finding}), Engines: []engineRow{worker},
 		}},
+		"jobs-cut":      {"/jobs?kind=send_invoice", jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Cut: true, Seen: 900_001, Behind: "before=900001&kind=send_invoice"}},
 		"jobs-text":     {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
 		"jobs-none":     {"/jobs", jobsPage{}},
 		"queues-none":   {"/queues", queuesPage{Backlog: seen([]stint.DueGroup(nil))}},

@@ -25,7 +25,9 @@ type jobsPage struct {
 	Next   template.URL // query of the next page
 	Before string       // what this page is before
 	Looked int          // how many jobs were looked at for the text
-	Cut    bool         // and whether there may be more
+	Cut    bool         // whether the search ended before it had seen all
+	Seen   stint.ID     `json:"-"` // down to which job it went then, which is another one each time
+	Behind template.URL `json:"-"` // query of the page behind that
 }
 
 const jobsOnPage = 50
@@ -34,7 +36,7 @@ const jobsOnPage = 50
 func (b *Board) jobs(r *http.Request) (any, error) {
 	all := r.URL.Query()
 	p := jobsPage{Filter: choice(all), Text: all.Get("text"), Before: all.Get("before")}
-	ask := url.Values{"limit": {strconv.Itoa(jobsOnPage)}}
+	ask := url.Values{"limit": {strconv.Itoa(jobsOnPage)}, "soon": {"true"}}
 	maps.Copy(ask, p.Filter.query)
 	if p.Before != "" {
 		ask.Set("before", p.Before)
@@ -52,6 +54,9 @@ func (b *Board) jobs(r *http.Request) (any, error) {
 		if p.Text != "" {
 			p.Next += template.URL("&" + url.Values{"text": {p.Text}}.Encode())
 		}
+	}
+	if p.Cut {
+		p.Seen, p.Behind, p.Next = page.Next, p.Next, ""
 	}
 	var err error
 	if p.Crew, err = view.CrewFor(r.Context(), b.store, p.Jobs...); err != nil {

@@ -110,7 +110,7 @@ func jobsQuery(columns string, f stint.Filter, few bool) (text string, args []an
 			add("j."+column+" = %s", v)
 		}
 	}
-	between := func(column string, span stint.Span) {
+	within := func(column string, span stint.Span) {
 		if !span.From.IsZero() {
 			add("j."+column+" >= %s", span.From)
 		}
@@ -125,9 +125,9 @@ func jobsQuery(columns string, f stint.Filter, few bool) (text string, args []an
 	if f.Faulty {
 		where = append(where, "j.faulty")
 	}
-	between("created", f.Created)
-	between("due", f.Due)
-	between("finished", f.Finished)
+	within("created", f.Created)
+	within("due", f.Due)
+	within("finished", f.Finished)
 	if f.Attempts > 0 {
 		add("j.attempt > %s", f.Attempts)
 	}
@@ -154,6 +154,9 @@ func jobsQuery(columns string, f stint.Filter, few bool) (text string, args []an
 	}
 	if f.Before != 0 {
 		add("j.id < %s", f.Before)
+	}
+	if f.After != 0 {
+		add("j.id > %s", f.After)
 	}
 	from, id := "stint.jobs j", "j.id"
 	rare := rare(f, value, few)
@@ -195,25 +198,21 @@ func entered(f stint.Filter, value func(v any) string) (conditions []string) {
 // could be all.
 func rare(f stint.Filter, value func(v any) string, few bool) string {
 	if trouble := attempts(f, value); trouble != "" {
-		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1" + trouble + below(f, "coalesce(x.job, x.pos)", value)
+		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1" + trouble + bounds(f, "coalesce(x.job, x.pos)", value)
 	}
 	if f.Longer >= stint.LongAttempt {
 		// The first condition is the index's.
 		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.finished - x.started > interval '5 seconds'" +
-			" and x.finished - x.started > " + value(f.Longer) + "::interval" + below(f, "coalesce(x.job, x.pos)", value)
+			" and x.finished - x.started > " + value(f.Longer) + "::interval" + bounds(f, "coalesce(x.job, x.pos)", value)
 	}
 	if f.Attempts > 0 {
 		// What is charged failed or was lost, and another attempt follows it.
 		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.outcome in (2, 5)" +
-			" and not x.final and x.attempt >= " + value(f.Attempts) + below(f, "coalesce(x.job, x.pos)", value)
+			" and not x.final and x.attempt >= " + value(f.Attempts) + bounds(f, "coalesce(x.job, x.pos)", value)
 	}
 	if f.Faulty {
 		// A job has been faulty in several places, and it may have ended since.
-		faulty := "select w.job as id from stint.waiting w where w.faulty union select e.job from stint.entries e where e.faulty"
-		if f.Before != 0 {
-			faulty = "select r.id from (" + faulty + ") r where r.id < " + value(f.Before)
-		}
-		return faulty
+		return between("select w.job as id from stint.waiting w where w.faulty union select e.job from stint.entries e where e.faulty", f, value)
 	}
 	if f.Tag != "" || f.URN != "" || f.Correlation != "" || f.Schedule != "" || len(f.States) == 0 {
 		return ""
@@ -222,9 +221,9 @@ func rare(f stint.Filter, value func(v any) string, few bool) string {
 		// In the order of two indexes, which are merged as far as a page wants:
 		// each by itself, or both would be sorted. Together with other states all
 		// of it would be.
-		return "select * from (select x.pos as id from stint.executions x where x.job is null and x.outcome = 1" + below(f, "x.pos", value) +
+		return "select * from (select x.pos as id from stint.executions x where x.job is null and x.outcome = 1" + bounds(f, "x.pos", value) +
 			" order by x.pos desc offset 0) first union all select * from (select x.job as id from stint.executions x where x.job is not null and x.outcome = 1" +
-			below(f, "x.job", value) + " order by x.job desc offset 0) later"
+			bounds(f, "x.job", value) + " order by x.job desc offset 0) later"
 	}
 	var parts []string
 	for _, state := range slices.Compact(slices.Sorted(slices.Values(f.States))) {
@@ -234,19 +233,26 @@ func rare(f stint.Filter, value func(v any) string, few bool) string {
 		}
 		parts = append(parts, part)
 	}
-	rare := strings.Join(parts, " union all ")
-	if f.Before != 0 {
-		rare = "select r.id from (" + rare + ") r where r.id < " + value(f.Before)
-	}
-	return rare
+	return between(strings.Join(parts, " union all "), f, value)
 }
 
-// below is the condition that leads to the next page.
-func below(f stint.Filter, id string, value func(v any) string) string {
-	if f.Before == 0 {
-		return ""
+// between takes of a query's ids those between the filter's two.
+func between(query string, f stint.Filter, value func(v any) string) string {
+	if f.Before == 0 && f.After == 0 {
+		return query
 	}
-	return " and " + id + " < " + value(f.Before)
+	return "select r.id from (" + query + ") r where true" + bounds(f, "r.id", value)
+}
+
+// bounds are the conditions that lead to a page.
+func bounds(f stint.Filter, id string, value func(v any) string) (conditions string) {
+	if f.Before != 0 {
+		conditions += " and " + id + " < " + value(f.Before)
+	}
+	if f.After != 0 {
+		conditions += " and " + id + " > " + value(f.After)
+	}
+	return conditions
 }
 
 // attempts are conditions on an execution that did not complete its job.

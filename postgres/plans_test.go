@@ -313,6 +313,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			{Outcome: stint.OutcomeLost}, {Class: "c"}, {Error: "e", Outcome: stint.OutcomeFailed}, {Outcome: stint.OutcomeFailed, Limit: 20},
 			{States: state(stint.Completed), Limit: 20}, {States: state(stint.Completed), Before: id, Limit: 20}, {States: state(stint.Running), Limit: 20},
 			{States: state(stint.Available), Limit: 20}, {States: state(stint.Available, stint.Running, stint.Failed), Kind: "k", Before: id, Limit: 20},
+			{Kind: "none", After: id, Before: id + 1000}, {Queue: "none", After: id, Before: id + 500}, {States: state(stint.Completed), Kind: "none", After: id, Before: id + 1000},
 			{Attempts: 1, Limit: 20}, {Longer: stint.LongAttempt, Limit: 20}, {Longer: time.Minute, Kind: "k", Before: id, Limit: 20},
 		} {
 			text, args := jobsQuery(jobColumns, f, true)

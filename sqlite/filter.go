@@ -114,6 +114,9 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	if f.Before != 0 {
 		add("j.id < ?", int64(f.Before))
 	}
+	if f.After != 0 {
+		add("j.id > ?", int64(f.After))
+	}
 	waits := len(f.States) > 0
 	for _, state := range f.States {
 		waits = waits && (state == stint.Scheduled || state == stint.Retrying || state == stint.Blocked)

@@ -259,6 +259,14 @@ func filters(t *T) {
 		{stint.Filter{Kind: "a", Tag: "x", States: []stint.State{stint.Scheduled}}, nil},
 		{stint.Filter{Before: a[2]}, []int{1, 0}},
 		{stint.Filter{Queue: "p", Before: a[3], Limit: 1}, []int{2}},
+		{stint.Filter{After: a[1]}, []int{3, 2}},
+		{stint.Filter{After: a[0], Before: a[3]}, []int{2, 1}},
+		{stint.Filter{After: a[0], Before: a[1]}, nil},
+		{stint.Filter{Kind: "b", After: a[2]}, []int{3}},
+		{stint.Filter{States: []stint.State{stint.Completed}, After: a[0]}, []int{1}},
+		{stint.Filter{States: []stint.State{stint.Completed}, After: a[1]}, nil},
+		{stint.Filter{States: []stint.State{stint.Scheduled}, After: a[2]}, []int{3}},
+		{stint.Filter{States: []stint.State{stint.Scheduled, stint.Available}, After: a[3]}, nil},
 	} {
 		var want []stint.ID
 		for _, i := range c.want {

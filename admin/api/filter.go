@@ -34,6 +34,7 @@ type Filter struct {
 	DueTo       time.Time `query:"due_before" json:"due_before,omitzero"`
 	EndedFrom   time.Time `query:"finished_after" json:"finished_after,omitzero" doc:"Ended their last attempt at this instant or later"`
 	EndedTo     time.Time `query:"finished_before" json:"finished_before,omitzero"`
+	After       stint.ID  `query:"after" json:"after,omitempty" doc:"Only jobs with a higher id"`
 }
 
 // filter reads a filter; prefix is where it stands in the request. It is the only way
@@ -51,7 +52,7 @@ func (a *api) filter(ctx context.Context, f Filter, prefix string) (stint.Filter
 func (f Filter) read(prefix string) (stint.Filter, error) {
 	g := stint.Filter{
 		Kind: f.Kind, Queue: f.Queue, Tag: f.Tag, URN: f.URN, Source: f.Source, Correlation: f.Correlation, Schedule: f.Schedule,
-		Faulty: f.Faulty, Class: f.Class, Error: f.Error, Attempts: f.Attempts,
+		Faulty: f.Faulty, Class: f.Class, Error: f.Error, Attempts: f.Attempts, After: f.After,
 		Created: stint.Span{From: f.CreatedFrom, To: f.CreatedTo}, Due: stint.Span{From: f.DueFrom, To: f.DueTo},
 		Finished: stint.Span{From: f.EndedFrom, To: f.EndedTo},
 	}

@@ -22,7 +22,7 @@ func (a *api) jobs() {
 		method: http.MethodGet, path: "/jobs", id: "list-jobs", tag: "jobs", summary: "List jobs, the newest first",
 		description: "Jobs that fit all of the filters. What is left over is reached by `before` with the `next` of the answer. " +
 			"Filters by tag, urn, correlation, schedule, outcome, error, faulty, attempts, longer (than 5s at least) and the states " +
-			"scheduled, retrying, failed and cancelled look only at jobs that may fit; with others alone, the search goes through all jobs until it has found enough.",
+			"scheduled, retrying, failed and cancelled look only at jobs that may fit; with others alone, the search goes through all jobs until it has found enough, or, with `soon`, for a tenth of a second.",
 	}, a.listJobs)
 	register(a, operation{
 		method: http.MethodGet, path: "/job-ids", id: "find-jobs", tag: "jobs", summary: "List the ids of jobs, the newest first",
@@ -46,48 +46,30 @@ type JobPage struct {
 	Jobs []stint.JobInfo `json:"jobs"`
 	Next stint.ID        `json:"next,omitempty" doc:"The before of the next page; absent on the last one"`
 
-	// Looked and Cut are of a search by text.
+	// Cut is of a search by text or with soon, Looked of one by text.
 	Looked int  `json:"looked,omitempty" doc:"How many jobs were looked at for the text"`
-	Cut    bool `json:"cut,omitempty" doc:"Whether there may be more behind those"`
+	Cut    bool `json:"cut,omitempty" doc:"Whether the search ended before it had found as many as were wanted, or seen all: it goes on at next"`
 }
 
 func (a *api) listJobs(ctx context.Context, in *struct {
 	Filter
 	Page
 	Text string `query:"text" maxLength:"1000" doc:"What their arguments hold, upper and lower case told apart. It is looked for in the newest 100,000 jobs that fit the rest"`
+	Soon bool   `query:"soon" doc:"Search for a tenth of a second only. What is found by then is the answer, even if it is nothing, and next says where to go on"`
 }) (*answer[JobPage], error) {
 	f, err := a.filter(ctx, in.Filter, "query")
 	if err != nil {
 		return nil, err
 	}
 	f.Before, f.Limit = stint.ID(in.Before), in.Limit
-	if in.Text != "" {
-		return a.searchJobs(ctx, f, in.Text)
-	}
-	jobs, err := a.store.Jobs(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	p := JobPage{Jobs: a.seen(ctx, jobs)}
-	if len(jobs) == in.Limit {
-		p.Next = jobs[len(jobs)-1].ID
-	}
-	return &answer[JobPage]{p}, nil
-}
-
-func (a *api) searchJobs(ctx context.Context, f stint.Filter, text string) (*answer[JobPage], error) {
-	if a.Blind(ctx) {
+	if in.Text != "" && a.Blind(ctx) {
 		return nil, forbidden(guard.Operator)
 	}
-	found, err := view.Search(ctx, a.store, f, text)
+	found, err := view.Search{Inspector: a.store, Text: in.Text, Soon: in.Soon}.Find(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	p := JobPage{Jobs: found.Jobs, Looked: found.Looked, Cut: found.Cut}
-	if found.Cut && len(found.Jobs) == f.Limit {
-		p.Next = found.Jobs[len(found.Jobs)-1].ID
-	}
-	return &answer[JobPage]{p}, nil
+	return &answer[JobPage]{JobPage{Jobs: a.seen(ctx, found.Jobs), Next: found.Next, Looked: found.Looked, Cut: found.Cut}}, nil
 }
 
 // IDPage is a page of a list of ids.

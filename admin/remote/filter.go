@@ -17,7 +17,7 @@ import (
 func filterOf(f stint.Filter) api.Filter {
 	g := api.Filter{
 		Kind: f.Kind, Queue: f.Queue, Tag: f.Tag, URN: f.URN, Source: f.Source, Correlation: f.Correlation, Schedule: f.Schedule,
-		Faulty: f.Faulty, Class: f.Class, Error: f.Error, Attempts: f.Attempts,
+		Faulty: f.Faulty, Class: f.Class, Error: f.Error, Attempts: f.Attempts, After: f.After,
 		CreatedFrom: f.Created.From, CreatedTo: f.Created.To, DueFrom: f.Due.From, DueTo: f.Due.To,
 		EndedFrom: f.Finished.From, EndedTo: f.Finished.To,
 	}

@@ -187,7 +187,7 @@ func tellsTheSame(t *testing.T, store store, server *remote.Store) {
 	lively(t, store)
 	at := time.Now()
 	filters := map[string]stint.Filter{
-		"all": {}, "page": {Limit: 3, Before: 9}, "states": {States: []stint.State{stint.Completed, stint.Scheduled}}, "kind": {Kind: "mail"}, "queue": {Queue: "post"},
+		"all": {}, "page": {Limit: 3, Before: 9}, "newer": {After: 3, Before: 9}, "newer ones of a kind": {After: 2, Kind: "mail"}, "states": {States: []stint.State{stint.Completed, stint.Scheduled}}, "kind": {Kind: "mail"}, "queue": {Queue: "post"},
 		"tag": {Tag: "t"}, "urn": {URN: "urn:x"}, "source": {Source: "web"}, "correlation": {Correlation: "c"}, "schedule": {Schedule: "nightly"},
 		"outcome": {Outcome: stint.OutcomeFailed}, "error": {Error: "<paper>"}, "class": {Class: "errors.errorString"}, "attempts": {Attempts: 1}, "longer": {Longer: time.Nanosecond},
 		"created": {Created: stint.Span{From: at.Add(-time.Hour), To: at.Add(time.Hour)}}, "due": {Due: stint.Span{From: at.Add(time.Minute)}}, "finished": {Finished: stint.Span{To: at}},

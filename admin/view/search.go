@@ -2,51 +2,117 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/stint-go/stint"
 )
 
-// Search bounds: how many jobs a search looks at, and how many at a time.
+// Bounds of a search.
 const (
-	SearchLimit = 100_000
-	searchStep  = 2000
+	SearchLimit = 100_000                // jobs that are looked at for a text
+	searchStep  = 2000                   // of these at a time
+	soon        = 100 * time.Millisecond // for which a search in a hurry goes on
+	firstWalk   = 10_000                 // ids that it begins with
 )
 
-// Found is what a search by text came to.
-type Found struct {
-	Jobs   []stint.JobInfo
-	Looked int  // how many jobs it looked at
-	Cut    bool // whether there may be more behind those
+// Search looks for jobs.
+type Search struct {
+	stint.Inspector
+
+	// Text is what their arguments hold as they are written, upper and lower case
+	// told apart. It is looked for in the newest [SearchLimit] jobs of the filter
+	// only, since no index knows arguments.
+	Text string
+
+	// Soon ends the search after a tenth of a second where nothing leads to the jobs
+	// but a walk through all that there are.
+	Soon bool
 }
 
-// Search finds those jobs of a filter, the newest first, whose arguments hold a
-// text as they are written, upper and lower case told apart. It looks at the newest
-// [SearchLimit] of the filter only, since no index knows arguments; it ends when it
-// has found as many as the filter's limit.
-func Search(ctx context.Context, store stint.Inspector, f stint.Filter, text string) (Found, error) {
-	found, want := Found{Jobs: []stint.JobInfo{}}, f.Limit
-	for found.Looked < SearchLimit {
-		f.Limit = min(searchStep, SearchLimit-found.Looked)
-		jobs, err := store.Jobs(ctx, f)
+// Found is what a search came to.
+type Found struct {
+	Jobs   []stint.JobInfo
+	Next   stint.ID // the Before with which it goes on; 0 when nothing is left
+	Looked int      // how many jobs were looked at for the text
+	Cut    bool     // whether a bound ended it before it had found enough
+}
+
+// Find finds the newest jobs of a filter, as many as its limit, or a hundred.
+func (s Search) Find(ctx context.Context, f stint.Filter) (Found, error) {
+	f.Limit = cmp.Or(f.Limit, 100)
+	end := time.Time{}
+	if s.Soon && f.Walks() {
+		end = time.Now().Add(soon)
+	}
+	if s.Text == "" {
+		return s.walk(ctx, f, end)
+	}
+	all, want := Found{Jobs: []stint.JobInfo{}}, f.Limit
+	for {
+		f.Limit = min(searchStep, SearchLimit-all.Looked)
+		some, err := s.walk(ctx, f, end)
+		if err != nil {
+			return all, err
+		}
+		for _, j := range some.Jobs {
+			all.Looked++
+			if !bytes.Contains(j.Args, []byte(s.Text)) {
+				continue
+			}
+			if all.Jobs = append(all.Jobs, j); len(all.Jobs) == want {
+				all.Next = j.ID
+				return all, nil
+			}
+		}
+		all.Next, all.Cut = some.Next, some.Cut || some.Next != 0 && all.Looked == SearchLimit
+		if all.Cut || all.Next == 0 {
+			return all, nil
+		}
+		f.Before = all.Next
+	}
+}
+
+// walk finds jobs whatever their arguments are, until some instant unless that is
+// zero: it goes through twice as many ids each time, so what lies far back is found
+// with few questions, and the last of them costs no more than those before.
+func (s Search) walk(ctx context.Context, f stint.Filter, end time.Time) (Found, error) {
+	if end.IsZero() {
+		jobs, err := s.Jobs(ctx, f)
+		return Found{Jobs: jobs, Next: behind(jobs, f.Limit)}, err
+	}
+	found := Found{Jobs: []stint.JobInfo{}}
+	if f.Before == 0 {
+		newest, err := s.Jobs(ctx, stint.Filter{Limit: 1})
+		if err != nil || len(newest) == 0 {
+			return found, err
+		}
+		f.Before = newest[0].ID + 1
+	}
+	last, want := f.After, f.Limit
+	for ids := stint.ID(firstWalk); ; ids *= 2 {
+		f.After, f.Limit = max(last, f.Before-ids), want-len(found.Jobs)
+		some, err := s.Jobs(ctx, f)
 		if err != nil {
 			return found, err
 		}
-		for _, j := range jobs {
-			found.Looked++
-			if !bytes.Contains(j.Args, []byte(text)) {
-				continue
-			}
-			if found.Jobs = append(found.Jobs, j); len(found.Jobs) == want {
-				found.Cut = true
-				return found, nil
-			}
-		}
-		if len(jobs) < f.Limit {
+		found.Jobs = append(found.Jobs, some...)
+		if found.Next = behind(some, f.Limit); found.Next != 0 || f.After == last {
 			return found, nil
 		}
-		f.Before = jobs[len(jobs)-1].ID
+		f.Before = f.After + 1
+		if !time.Now().Before(end) {
+			found.Next, found.Cut = f.Before, true
+			return found, nil
+		}
 	}
-	found.Cut = true
-	return found, nil
+}
+
+// behind is where it goes on behind a page: nowhere unless that is full.
+func behind(page []stint.JobInfo, limit int) stint.ID {
+	if len(page) < limit || len(page) == 0 {
+		return 0
+	}
+	return page[len(page)-1].ID
 }

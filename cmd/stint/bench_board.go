@@ -86,7 +86,7 @@ func (b *board) get(ctx context.Context, path, than string) (string, error) {
 func (b *board) times(ctx context.Context, store roles, rounds int) ([]pageTimes, error) {
 	paths := []string{
 		"/", "/jobs", "/jobs?state=available", "/jobs?state=completed", "/jobs?state=failed", "/jobs?state=scheduled", "/jobs?tag=none", "/jobs?error=none",
-		"/jobs?kind=load_noop", "/jobs?kind=none", "/jobs?queue=default", "/jobs?text=none", "/jobs/new",
+		"/jobs?kind=load_noop", "/jobs?kind=none", "/jobs?queue=default", "/jobs?queue=none", "/jobs?source=none", "/jobs?state=completed&kind=none", "/jobs?text=none", "/jobs/new",
 		"/queues", "/kinds", "/kinds/load_noop", "/errors", "/errors?kind=load_noop", "/schedules", "/engines", "/database", "/figures", "/changes",
 	}
 	newest, err := store.Find(ctx, stint.Filter{Limit: 1})

@@ -61,6 +61,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 		own.Var(&span.ends[0], span.name+"-after", "only jobs that "+span.what+" at this time or later")
 		own.Var(&span.ends[1], span.name+"-before", "only jobs that "+span.what+" before this time")
 	}
+	own.Int64Var((*int64)(&f.filter.After), "after", 0, "only jobs with a higher id")
 	own.VisitAll(func(flag *pflag.Flag) { f.names = append(f.names, flag.Name) })
 	flags.AddFlagSet(own)
 }
@@ -99,6 +100,9 @@ func (f *filterFlags) check(cmd *cobra.Command) error {
 	}
 	if cmd.Flags().Changed("attempts") && f.filter.Attempts < 1 {
 		return usagef("--attempts: %d is too few: every job has an attempt", f.filter.Attempts)
+	}
+	if cmd.Flags().Changed("after") && f.filter.After < 1 {
+		return usagef("--after: %d is not the id of a job", f.filter.After)
 	}
 	if cmd.Flags().Changed("longer") && f.filter.Longer <= 0 {
 		return usagef("--longer: every attempt takes longer than that")
