@@ -84,6 +84,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		}},
 		"jobs-cut":      {"/jobs?kind=send_invoice", jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Cut: true, Seen: 900_001, Behind: "before=900001&kind=send_invoice"}},
 		"jobs-text":     {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
+		"jobs-hurried":  {"/jobs?text=x", stillJobs{jobsPage{Text: "x", Looked: 6000, Cut: true, Seen: 900_001, Behind: "before=900001&text=x", All: "calm=true&text=x"}}},
 		"jobs-none":     {"/jobs", jobsPage{}},
 		"queues-none":   {"/queues", queuesPage{Backlog: seen([]stint.DueGroup(nil))}},
 		"metrics-none":  {"/figures", metricsPage{}},

@@ -28,6 +28,7 @@ type jobsPage struct {
 	Cut    bool         // whether the search ended before it had seen all
 	Seen   stint.ID     `json:"-"` // down to which job it went then, which is another one each time
 	Behind template.URL `json:"-"` // query of the page behind that
+	All    template.URL `json:"-"` // query of this page without a hurry, where that finds more
 }
 
 const jobsOnPage = 50
@@ -36,7 +37,8 @@ const jobsOnPage = 50
 func (b *Board) jobs(r *http.Request) (any, error) {
 	all := r.URL.Query()
 	p := jobsPage{Filter: choice(all), Text: all.Get("text"), Before: all.Get("before")}
-	ask := url.Values{"limit": {strconv.Itoa(jobsOnPage)}, "soon": {"true"}}
+	calm := all.Get("calm") != ""
+	ask := url.Values{"limit": {strconv.Itoa(jobsOnPage)}, "soon": {strconv.FormatBool(p.Text == "" || !calm)}}
 	maps.Copy(ask, p.Filter.query)
 	if p.Before != "" {
 		ask.Set("before", p.Before)
@@ -49,14 +51,24 @@ func (b *Board) jobs(r *http.Request) (any, error) {
 		return nil, err
 	}
 	p.Jobs, p.Looked, p.Cut = page.Jobs, page.Looked, page.Cut
-	if page.Next != 0 {
-		p.Next = p.Filter.With("before", page.Next.String())
+	with := func(more url.Values) template.URL {
+		query := url.Values{}
+		maps.Copy(query, p.Filter.query)
 		if p.Text != "" {
-			p.Next += template.URL("&" + url.Values{"text": {p.Text}}.Encode())
+			query.Set("text", p.Text)
 		}
+		maps.Copy(query, more)
+		return template.URL(query.Encode())
 	}
-	if p.Cut {
-		p.Seen, p.Behind, p.Next = page.Next, p.Next, ""
+	behind := with(url.Values{"before": {page.Next.String()}})
+	switch {
+	case p.Cut:
+		p.Seen, p.Behind = page.Next, behind
+		if p.Text != "" && !calm {
+			p.All = with(url.Values{"before": all["before"], "calm": {"true"}})
+		}
+	case page.Next != 0:
+		p.Next = behind
 	}
 	var err error
 	if p.Crew, err = view.CrewFor(r.Context(), b.store, p.Jobs...); err != nil {

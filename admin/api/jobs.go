@@ -22,7 +22,7 @@ func (a *api) jobs() {
 		method: http.MethodGet, path: "/jobs", id: "list-jobs", tag: "jobs", summary: "List jobs, the newest first",
 		description: "Jobs that fit all of the filters. What is left over is reached by `before` with the `next` of the answer. " +
 			"Filters by tag, urn, correlation, schedule, outcome, error, faulty, attempts, longer (than 5s at least) and the states " +
-			"scheduled, retrying, failed and cancelled look only at jobs that may fit; with others alone, the search goes through all jobs until it has found enough, or, with `soon`, for a tenth of a second.",
+			"scheduled, retrying, failed and cancelled look only at jobs that may fit; with others alone, the search goes through all jobs until it has found enough, or, with `soon`, for a twentieth of a second.",
 	}, a.listJobs)
 	register(a, operation{
 		method: http.MethodGet, path: "/job-ids", id: "find-jobs", tag: "jobs", summary: "List the ids of jobs, the newest first",
@@ -55,7 +55,7 @@ func (a *api) listJobs(ctx context.Context, in *struct {
 	Filter
 	Page
 	Text string `query:"text" maxLength:"1000" doc:"What their arguments hold, upper and lower case told apart. It is looked for in the newest 100,000 jobs that fit the rest"`
-	Soon bool   `query:"soon" doc:"Search for a tenth of a second only. What is found by then is the answer, even if it is nothing, and next says where to go on"`
+	Soon bool   `query:"soon" doc:"Search for a twentieth of a second only, but for what it is in the midst of then. What is found by then is the answer, even if it is nothing, and next says where to go on"`
 }) (*answer[JobPage], error) {
 	f, err := a.filter(ctx, in.Filter, "query")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 
 // Bounds of a search.
 const (
-	SearchLimit = 100_000                // jobs that are looked at for a text
-	searchStep  = 2000                   // of these at a time
-	soon        = 100 * time.Millisecond // for which a search in a hurry goes on
-	firstWalk   = 10_000                 // ids that it begins with
+	SearchLimit = 100_000               // jobs that are looked at for a text
+	searchStep  = 2000                  // of these at a time
+	soon        = 50 * time.Millisecond // for which a search in a hurry goes on
+	firstWalk   = 10_000                // ids that it begins with
 )
 
 // Search looks for jobs.
@@ -26,8 +26,9 @@ type Search struct {
 	// only, since no index knows arguments.
 	Text string
 
-	// Soon ends the search after a tenth of a second where nothing leads to the jobs
-	// but a walk through all that there are.
+	// Soon ends the search after a twentieth of a second, but for what it is in the
+	// midst of, where nothing leads to the jobs but a walk through all that there are,
+	// or a look at the arguments of all that fit.
 	Soon bool
 }
 
@@ -42,10 +43,7 @@ type Found struct {
 // Find finds the newest jobs of a filter, as many as its limit, or a hundred.
 func (s Search) Find(ctx context.Context, f stint.Filter) (Found, error) {
 	f.Limit = cmp.Or(f.Limit, 100)
-	end := time.Time{}
-	if s.Soon && f.Walks() {
-		end = time.Now().Add(soon)
-	}
+	end := time.Now().Add(soon)
 	if s.Text == "" {
 		return s.walk(ctx, f, end)
 	}
@@ -66,7 +64,8 @@ func (s Search) Find(ctx context.Context, f stint.Filter) (Found, error) {
 				return all, nil
 			}
 		}
-		all.Next, all.Cut = some.Next, some.Cut || some.Next != 0 && all.Looked == SearchLimit
+		enough := all.Looked == SearchLimit || s.Soon && !time.Now().Before(end)
+		all.Next, all.Cut = some.Next, some.Cut || some.Next != 0 && enough
 		if all.Cut || all.Next == 0 {
 			return all, nil
 		}
@@ -74,11 +73,11 @@ func (s Search) Find(ctx context.Context, f stint.Filter) (Found, error) {
 	}
 }
 
-// walk finds jobs whatever their arguments are, until some instant unless that is
-// zero: it goes through twice as many ids each time, so what lies far back is found
-// with few questions, and the last of them costs no more than those before.
+// walk finds jobs whatever their arguments are, in a hurry until some instant: it
+// goes through twice as many ids each time, so what lies far back is found with few
+// questions, and the last of them costs no more than those before.
 func (s Search) walk(ctx context.Context, f stint.Filter, end time.Time) (Found, error) {
-	if end.IsZero() {
+	if !s.Soon || !f.Walks() {
 		jobs, err := s.Jobs(ctx, f)
 		return Found{Jobs: jobs, Next: behind(jobs, f.Limit)}, err
 	}

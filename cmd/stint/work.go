@@ -34,6 +34,10 @@ There is no password: say 127.0.0.1:9070, not :9070, where others may not look.
 
 With --dashboard ADDR it serves the dashboard beside: see stint dashboard --help.
 
+Where OTEL_EXPORTER_OTLP_ENDPOINT names a collector of OpenTelemetry, each attempt
+is traced and exported there over HTTP: http://127.0.0.1:4318. The other variables
+of OpenTelemetry hold as well, about headers, samples, names and batches.
+
 With --memory-limit an engine that has grown too large leaves by itself, with code
 4, to be started again by whoever started it; Go's own limit (GOMEMLIMIT) is set to
 nine tenths of it, unless it is set already.

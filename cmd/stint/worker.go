@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/observe"
 	"github.com/stint-go/stint/observe/prom"
+	"github.com/stint-go/stint/observe/spans"
 )
 
 // worker is an engine on its way from flags to work. What can be wrong with the
@@ -28,6 +29,7 @@ type worker struct {
 	counted *prom.Events
 	vitals  *vitals
 	board   *dashboardServer // nil without --dashboard
+	tracer  *spans.Tracer    // nil where traces go nowhere
 	joined  atomic.Bool
 	until   time.Time // when not to try any longer to reach the database
 }
@@ -60,6 +62,11 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 		return err
 	}
 	defer w.board.close()
+	endTraces, err := w.trace(ctx)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	f.limitGo()
 
 	ctx, release := a.untilSignal(ctx, w.log, f.grace)
@@ -94,7 +101,11 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 // run works. An engine that never came into the roster, because the database went
 // away in between, is tried again as long as opening it would have been.
 func (w *worker) run(ctx context.Context, db *database) error {
-	e, err := engine.New(db.roles, w.mux, w.config(observe.Fan(w.note, w.counted.On, observe.Log(w.log, observe.LogConfig{Successes: w.level}))))
+	config := w.config(observe.Fan(w.note, w.counted.On, observe.Log(w.log, observe.LogConfig{Successes: w.level})))
+	if w.tracer != nil {
+		config.Client = stint.NewClient(db.roles).Use(w.tracer.Enqueue)
+	}
+	e, err := engine.New(db.roles, w.mux, config)
 	if err != nil {
 		return err
 	}
