@@ -14,7 +14,8 @@ const (
 	SearchLimit = 100_000               // jobs that are looked at for a text
 	searchStep  = 2000                  // of these at a time
 	soon        = 50 * time.Millisecond // for which a search in a hurry goes on
-	firstWalk   = 10_000                // ids that it begins with
+	firstWalk   = 10_000                // ids that it goes through at first
+	longestWalk = 80_000                // and at once later on
 )
 
 // Search looks for jobs.
@@ -74,23 +75,21 @@ func (s Search) Find(ctx context.Context, f stint.Filter) (Found, error) {
 }
 
 // walk finds jobs whatever their arguments are, in a hurry until some instant: it
-// goes through twice as many ids each time, so what lies far back is found with few
-// questions, and the last of them costs no more than those before.
+// goes through some ids at a time, more and more of them, and leaps where there is no
+// job at all.
 func (s Search) walk(ctx context.Context, f stint.Filter, end time.Time) (Found, error) {
 	if !s.Soon || !f.Walks() {
 		jobs, err := s.Jobs(ctx, f)
 		return Found{Jobs: jobs, Next: behind(jobs, f.Limit)}, err
 	}
 	found := Found{Jobs: []stint.JobInfo{}}
-	if f.Before == 0 {
-		newest, err := s.Jobs(ctx, stint.Filter{Limit: 1})
+	last, want := f.After, f.Limit
+	for ids := stint.ID(firstWalk); ; ids = min(2*ids, longestWalk) {
+		newest, err := s.Jobs(ctx, stint.Filter{Before: f.Before, After: last, Limit: 1})
 		if err != nil || len(newest) == 0 {
 			return found, err
 		}
 		f.Before = newest[0].ID + 1
-	}
-	last, want := f.After, f.Limit
-	for ids := stint.ID(firstWalk); ; ids *= 2 {
 		f.After, f.Limit = max(last, f.Before-ids), want-len(found.Jobs)
 		some, err := s.Jobs(ctx, f)
 		if err != nil {
