@@ -50,11 +50,12 @@ func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, scope := range from.ScopeSpans {
 			for _, span := range scope.Spans {
-				text := span.Name
+				var text strings.Builder
+				text.WriteString(span.Name)
 				for _, a := range span.Attributes {
-					text += " " + a.Key + "=" + a.Value.GetStringValue()
+					text.WriteString(" " + a.Key + "=" + a.Value.GetStringValue())
 				}
-				c.spans = append(c.spans, text)
+				c.spans = append(c.spans, text.String())
 			}
 		}
 	}
