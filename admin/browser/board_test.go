@@ -138,7 +138,8 @@ func (b *board) becomes(id stint.ID, state stint.State) *stint.JobInfo {
 	}
 }
 
-// rest lets an engine come by, which concludes what was cancelled while nobody had it: until then it cannot be deleted.
+// rest lets an engine come by, which does what is due, and concludes what was cancelled while nobody had it: until then it
+// cannot be deleted.
 func (b *board) rest(f stint.Filter) {
 	b.Helper()
 	defer b.work()()
@@ -148,13 +149,13 @@ func (b *board) rest(f stint.Filter) {
 			b.Fatal(err)
 		}
 		if !slices.ContainsFunc(jobs, func(j stint.JobInfo) bool {
-			return j.State == stint.Cancelled && len(b.becomes(j.ID, j.State).Executions) == 0
+			return j.State == stint.Available || j.State == stint.Running || j.State == stint.Cancelled && len(b.becomes(j.ID, j.State).Executions) == 0
 		}) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	b.Fatal("what was cancelled never comes to rest")
+	b.Fatal("what is due or was cancelled never comes to rest")
 }
 
 // only is the single job that fits a filter.
