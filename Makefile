@@ -2,6 +2,7 @@
 
 GO        ?= go
 FUZZTIME  ?= 20s
+KEEP      ?= 8
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 MAJORS    ?= 13 18
 ARGS      ?=
@@ -43,11 +44,16 @@ conformance-pooled: postgres pgbouncer ## the same through PgBouncer in transact
 		-skip 'Conformance/.*/pooled/(Listen|Doctor)|Conformance/.*/pooled/.*/.*(_rung_|wakes)' ./postgres
 
 .PHONY: fuzz
-fuzz: ## run each fuzz target for a while (FUZZTIME=20s)
-	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n 1 dirname | sort -u | while read -r dir; do \
+fuzz: ## run each fuzz target for a while (FUZZTIME=20s), and keep some texts that led somewhere new in testdata (KEEP=8)
+	@cache="$$($(GO) env GOCACHE)/fuzz"; \
+	grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n 1 dirname | sort -u | while read -r dir; do \
 		for target in $$($(GO) test -list '^Fuzz' "$$dir" | grep '^Fuzz'); do \
 			echo "$$dir $$target"; \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+			found="$$cache/$$($(GO) list "$$dir")/$$target"; kept="$$dir/testdata/fuzz/$$target"; \
+			[ -d "$$found" ] && [ ! -d "$$kept" ] || continue; \
+			mkdir -p "$$kept"; \
+			ls "$$found" | head -n $(KEEP) | while read -r file; do cp "$$found/$$file" "$$kept/"; done; \
 		done; \
 	done
 

@@ -267,6 +267,7 @@ var mutants = []struct{ fault, group string }{
 	{"ends spans with their end", "Inspect"},
 	{"knows one state only", "Inspect"},
 	{"has no source", "Inspect"},
+	{"shows older ones than were asked for", "Inspect"},
 	{"knows one class only", "Inspect"},
 	{"looks at the last attempt only", "Inspect"},
 	{"excludes crashes", "Inspect"},
