@@ -124,25 +124,30 @@ const unclaimed = `select (select count(*) from stint.entries) - (select coalesc
 
 // catch freezes a worker at a moment when it has claimed n jobs or more that
 // it has not begun, with a line of others behind, and returns how many. It has
-// not many more in hand that have ended, and wait for a flush. Should the line
-// melt away meanwhile, there is more.
+// not many in hand that have ended, and wait for a flush. Should the line melt
+// away meanwhile, there is more, and twice as much where it melts too fast.
 func (w *world) catch(p *chaos.Process, n, line int) int {
 	w.t.Helper()
 	token := w.Await(p.Name, stint.EventJoined, 1, time.Minute).Engine
-	for i := range 100 {
+	enough, made := 2*line, 0
+	for range 100 {
 		p.Freeze()
 		time.Sleep(20 * time.Millisecond) // what it has sent takes effect
 		held := w.jobsOf(`
 			select coalesce(e.job, e.pos) from stint.claims c, unnest(c.positions) as p(pos), stint.entries e
 			where c.engine = $1 and e.pos = p.pos and not exists (select from stint.executions x where x.pos = p.pos)`, token)
 		left := w.number(unclaimed)
-		if len(held) >= n && len(held) < 5*n && left >= line {
-			if _, unbegun := w.split(held, p.Name); len(unbegun) >= n {
+		if len(held) >= n && left >= line {
+			if begun, unbegun := w.split(held, p.Name); len(unbegun) >= n && len(begun) < 5*n {
 				return len(unbegun)
 			}
 		}
-		if more := 2*line - left; more > 0 {
-			w.enqueue("more", 2*line*i, more, quick) // while it is frozen, or it may be faster than we are
+		if left < line {
+			enough = min(2*enough, 50*line)
+		}
+		if more := enough - left; more > 0 {
+			w.enqueue("more", made, more, quick) // while it is frozen, or it may be faster than we are
+			made += more
 		}
 		p.Thaw()
 		time.Sleep(100 * time.Millisecond) // it finds its pace again
