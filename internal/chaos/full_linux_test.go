@@ -17,8 +17,13 @@ import (
 // A real disk that somebody else fills to the last byte while a fleet works on it.
 func TestWorkOnAFullDiskStandsStillLosesNothingAndGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
+	times := 1
+	if long() {
+		times = 30
+	}
 	disk := t.TempDir()
-	if err := syscall.Mount("stint", disk, "tmpfs", 0, "size=24m"); err != nil {
+	room := 20 + 4*times // MiB: each time the file grows by two
+	if err := syscall.Mount("stint", disk, "tmpfs", 0, fmt.Sprintf("size=%dm", room)); err != nil {
 		t.Skipf("a disk to be filled cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
@@ -28,10 +33,6 @@ func TestWorkOnAFullDiskStandsStillLosesNothingAndGoesOnWhenThereIsRoom(t *testi
 		w.Await(k.Process().Name, stint.EventJoined, 1, time.Minute)
 	}
 	stop := goOn(t, 2, every(50*time.Millisecond, w.client))
-	times := 1
-	if long() {
-		times = 30
-	}
 	for range times {
 		time.Sleep(time.Second)
 		w.fill(disk, workers)
