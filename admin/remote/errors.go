@@ -32,7 +32,7 @@ func (e *Error) Error() string {
 	switch {
 	case e.Location != "":
 		return "the server sends this on to " + e.Location
-	case e.problem != nil:
+	case e.problem != nil && e.Detail != "":
 		return e.Detail
 	}
 	return strings.TrimSuffix(fmt.Sprintf("the server answers %d %s: %s", e.Status, http.StatusText(e.Status), e.Detail), ": ")
