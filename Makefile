@@ -51,7 +51,7 @@ fuzz: ## run each fuzz target for a while (FUZZTIME=20s), and keep some texts th
 			echo "$$dir $$target"; \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
 			found="$$cache/$$($(GO) list "$$dir")/$$target"; kept="$$dir/testdata/fuzz/$$target"; \
-			[ -d "$$found" ] && [ ! -d "$$kept" ] || continue; \
+			[ -d "$$found" ] && [ "$$(ls "$$kept" 2>/dev/null | wc -l)" -lt $(KEEP) ] || continue; \
 			mkdir -p "$$kept"; \
 			ls "$$found" | head -n $(KEEP) | while read -r file; do cp "$$found/$$file" "$$kept/"; done; \
 		done; \

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,16 +32,14 @@ const (
 	tracesStop     = 5 * time.Second // for what is left to export at the end
 )
 
-// exportsTraces reports whether the environment says where traces go.
+// exportsTraces reports whether the environment says where traces go: by an address,
+// or by the exporter's name, which has a usual address.
 func (a *app) exportsTraces() (bool, error) {
-	if cmp.Or(a.env(tracesEndpoint), a.env(anyEndpoint)) == "" || a.env(sdkDisabled) == "true" {
+	exporter, endpoint := a.env(tracesExporter), cmp.Or(a.env(tracesEndpoint), a.env(anyEndpoint))
+	switch {
+	case strings.EqualFold(a.env(sdkDisabled), "true"), exporter == "none", exporter != "otlp" && endpoint == "":
 		return false, nil
-	}
-	switch exporter := cmp.Or(a.env(tracesExporter), "otlp"); exporter {
-	case "otlp":
-	case "none":
-		return false, nil
-	default:
+	case exporter != "otlp" && exporter != "":
 		return false, withHint(usagef("%s: traces are not exported to %q", tracesExporter, exporter), "otlp or none")
 	}
 	if protocol := cmp.Or(a.env(tracesProtocol), a.env(anyProtocol), spokenProtocol); protocol != spokenProtocol {

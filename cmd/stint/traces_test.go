@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -113,15 +114,25 @@ func TestAttemptsOfTheCommandAreTracedWhereTheEnvironmentSaysWhereTo(t *testing.
 }
 
 func TestTracesThatCannotBeExportedAreRefusedOrToldOnce(t *testing.T) {
-	for _, c := range []struct{ name, value, want string }{
-		{anyProtocol, "grpc", `the protocol "grpc" is not spoken`},
-		{tracesExporter, "zipkin", `traces are not exported to "zipkin"`},
+	const collector = "http://127.0.0.1:4318"
+	for _, c := range []struct {
+		env  map[string]string
+		on   bool
+		want string // of the error
+	}{
+		{nil, false, ""},
+		{map[string]string{anyEndpoint: collector}, true, ""},
+		{map[string]string{tracesEndpoint: collector, sdkDisabled: "TRUE"}, false, ""},
+		{map[string]string{tracesExporter: "otlp"}, true, ""},
+		{map[string]string{tracesExporter: "none", anyEndpoint: collector}, false, ""},
+		{map[string]string{tracesExporter: "zipkin"}, false, ""}, // of another program, it seems
+		{map[string]string{tracesExporter: "zipkin", anyEndpoint: collector}, false, `traces are not exported to "zipkin"`},
+		{map[string]string{anyProtocol: "grpc", anyEndpoint: collector}, false, `the protocol "grpc" is not spoken`},
 	} {
-		a := &app{env: func(name string) string {
-			return map[string]string{anyEndpoint: "http://127.0.0.1:4318", c.name: c.value}[name]
-		}}
-		if on, err := a.exportsTraces(); on || err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("with %s=%s: %v, %v", c.name, c.value, on, err)
+		a := &app{env: func(name string) string { return c.env[name] }}
+		on, err := a.exportsTraces()
+		if said := fmt.Sprint(err); on != c.on || (err != nil) != (c.want != "") || !strings.Contains(said, c.want) {
+			t.Errorf("with %v: %v, %v", c.env, on, err)
 		}
 	}
 	var log strings.Builder

@@ -37,17 +37,19 @@ func TestLookingTakesHalfAHundredthOfTheTimeHoweverOftenOneAsks(t *testing.T) {
 func TestWhatIsSoonFoundOutIsNeverOldForWhoAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := counter(100 * time.Millisecond)
-		for i, c := range []struct{ pause, wait time.Duration }{
-			{0, 100 * time.Millisecond},
-			{leastAge - time.Millisecond, 0},
-			{time.Millisecond, 100 * time.Millisecond},
-			{time.Hour, 100 * time.Millisecond},
+		for _, c := range []struct {
+			pause, wait time.Duration
+			look        int // that it is told of
+		}{
+			{0, 100 * time.Millisecond, 1},
+			{leastAge - time.Millisecond, 0, 1},
+			{time.Millisecond, 100 * time.Millisecond, 2},
+			{time.Hour, 100 * time.Millisecond, 3},
 		} {
 			time.Sleep(c.pause)
-			want := []int{1, 1, 2, 3}[i]
 			asked := time.Now()
-			if got := s.Get(t.Context()); got.Value != want || time.Since(asked) != c.wait {
-				t.Errorf("the call %d was told %+v after %v", i+1, got, time.Since(asked))
+			if got := s.Get(t.Context()); got.Value != c.look || time.Since(asked) != c.wait {
+				t.Errorf("behind %v it was told %+v after %v, want look %d after %v", c.pause, got, time.Since(asked), c.look, c.wait)
 			}
 		}
 	})
