@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -27,6 +28,24 @@ func TestASearchWalksWhereNothingItAsksForIsKeptApart(t *testing.T) {
 	} {
 		if got := c.f.Walks(); got != c.walks {
 			t.Errorf("%+v walks: %v", c.f, got)
+		}
+	}
+}
+
+func TestAFilterThatNamesAnythingDoesNotChooseAll(t *testing.T) {
+	if !(stint.Filter{Limit: 5}).All() {
+		t.Error("a filter with a limit alone does not choose all")
+	}
+	full := reflect.ValueOf(stint.Filter{
+		States: []stint.State{stint.Failed}, Kind: "k", Queue: "q", Tag: "t", URN: "u", Source: "s", Faulty: true, Schedule: "s", Correlation: "c",
+		Created: stint.Span{To: time.Now()}, Due: stint.Span{To: time.Now()}, Finished: stint.Span{To: time.Now()},
+		Outcome: stint.OutcomeFailed, Class: "c", Error: "e", Attempts: 1, Longer: 1, Before: 1, After: 1, Limit: 1,
+	})
+	for i, field := range reflect.VisibleFields(full.Type()) {
+		var one stint.Filter
+		reflect.ValueOf(&one).Elem().Field(i).Set(full.Field(i))
+		if full.Field(i).IsZero() || field.Name != "Limit" && one.All() {
+			t.Errorf("a filter by %s chooses all, or is not tried here", field.Name)
 		}
 	}
 }
