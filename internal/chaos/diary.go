@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"os"
@@ -32,4 +33,19 @@ func (f *Fleet) Diary(process string) []byte {
 		f.t.Fatal(err)
 	}
 	return text
+}
+
+// Complaints is the most lines about trouble that a worker with Diary logged within
+// a minute of the clock.
+func (f *Fleet) Complaints(process string) (most int) {
+	f.t.Helper()
+	minutes := map[string]int{}
+	for line := range bytes.Lines(f.Diary(process)) {
+		if bytes.Contains(line, []byte(`msg="cannot `)) {
+			minute := string(line[:min(len(line), len("time=2006-01-02T15:04"))])
+			minutes[minute]++
+			most = max(most, minutes[minute])
+		}
+	}
+	return most
 }

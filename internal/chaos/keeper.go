@@ -23,6 +23,7 @@ type Keeper struct {
 	stop  chan struct{}
 	done  chan struct{}
 	left  atomic.Bool // by a test that ended before it was stopped
+	knows atomic.Int32
 
 	// Lives is how many there were; read it when the keeper has stopped.
 	Lives int
@@ -46,8 +47,12 @@ func (f *Fleet) Keep(w Worker) *Keeper {
 func (k *Keeper) life(w Worker) Worker {
 	k.Lives++
 	w.Name = fmt.Sprintf("%s.%d", w.Name, k.Lives)
+	w.Knows = max(w.Knows, int(k.knows.Load()))
 	return w
 }
+
+// Renews has later lives know so many steps of the schema that are still to come.
+func (k *Keeper) Renews(knows int) { k.knows.Store(int32(knows)) }
 
 func (k *Keeper) watch(w Worker) {
 	defer close(k.done)

@@ -37,13 +37,16 @@ type Mixed struct {
 	Small   bool           // the servers' disks can be filled
 	Clock   bool           // the servers' clocks can be set
 	Role    string         // by which the fleet logs in, whose defaults change; who judges has another
+	Ages    bool           // the schema is brought to a later version when half of the time is over
 
 	People   *People
 	Producer *Producer // who enqueues when it comes up, and not by itself
 
 	dice      *rand.Rand // of the present act: what it meets does not change the next one
 	began     time.Time
+	long      time.Duration
 	restarted time.Time
+	aged      bool
 	ahead     time.Duration  // the most that a clock was put ahead
 	later     sync.WaitGroup // thaws and returns that are still to come
 
@@ -78,6 +81,7 @@ var troubles = []trouble{
 	{"pinned horizon", 3, (*Mixed).pin, (*Mixed).served},
 	{"jump of the clock", 3, (*Mixed).jump, (*Mixed).clocked},
 	{"decree", 2, (*Mixed).decree, (*Mixed).ruled},
+	{"upgrade", 1, (*Mixed).upgrade, (*Mixed).ages},
 	{"broken connections", 4, (*Mixed).breakOff, (*Mixed).proxied},
 	{"stall", 4, (*Mixed).stall, (*Mixed).proxied},
 	{"stalled connection", 5, (*Mixed).stallOne, (*Mixed).proxied},
@@ -101,6 +105,7 @@ func (m *Mixed) doubled() bool   { return m.Standby != nil }
 func (m *Mixed) small() bool     { return m.Small }
 func (m *Mixed) clocked() bool   { return m.Clock }
 func (m *Mixed) ruled() bool     { return m.Role != "" }
+func (m *Mixed) ages() bool      { return m.Ages }
 func (m *Mixed) proxied() bool   { return m.Clients != nil }
 func (m *Mixed) producing() bool { return m.Producer != nil }
 func (m *Mixed) peopled() bool   { return m.People != nil }
@@ -114,7 +119,7 @@ func by(do func(*People, context.Context, *rand.Rand) string) func(*Mixed, conte
 // of it is over.
 func (m *Mixed) Run(ctx context.Context, long time.Duration) {
 	m.T.Helper()
-	m.done, m.began = map[string]int{}, time.Now()
+	m.done, m.began, m.long = map[string]int{}, time.Now(), long
 	m.restarted = m.began
 	var possible []trouble
 	for _, t := range troubles {

@@ -159,3 +159,34 @@ func (m *Mixed) set(ctx context.Context, what string) bool {
 	_, err := m.Ground.Pool.Exec(ctx, "alter role "+pgx.Identifier{m.Role}.Sanitize()+" "+what)
 	return err == nil
 }
+
+// upgrade brings the schema to a later version amid the trouble, as often as it
+// takes, and every other worker to programs that know it.
+func (m *Mixed) upgrade(ctx context.Context) string {
+	if m.aged || time.Since(m.began) < m.long/2 {
+		return ""
+	}
+	m.aged = true
+	const knows = 2 // the next step would have the others leave
+	m.later.Go(func() {
+		for try := 1; ctx.Err() == nil; try++ {
+			p, err := m.Fleet.start(Worker{Name: fmt.Sprint("upgrader-", try), DB: m.Ground.Pool.Config().ConnString(), Knows: knows, Upgrades: true})
+			if err != nil {
+				m.T.Error(err)
+				return
+			}
+			if <-p.ended; p.err == nil {
+				m.T.Logf("%7.2f s: the schema is upgraded, at the %d. attempt", time.Since(m.began).Seconds(), try)
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		for i, w := range m.Workers {
+			if i%2 == 1 {
+				w.Renews(knows)
+				w.Process().Retire()
+			}
+		}
+	})
+	return "upgrade the schema"
+}

@@ -63,13 +63,23 @@ func (p *Pooler) URL(database string) string {
 // Addr returns host and port of the pooler.
 func (p *Pooler) Addr() string { return "127.0.0.1:" + strconv.Itoa(p.port) }
 
-// findPooler finds the program, which lies outside the PATH of most users.
-func findPooler(t testing.TB) string {
-	t.Helper()
+// CanPool tells whether there is a program for [StartPooler].
+func CanPool() bool { return poolerProgram() != "" }
+
+// poolerProgram finds the program, which lies outside the PATH of most users.
+func poolerProgram() string {
 	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer", "/usr/local/sbin/pgbouncer", "/opt/homebrew/bin/pgbouncer"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
+	}
+	return ""
+}
+
+func findPooler(t testing.TB) string {
+	t.Helper()
+	if path := poolerProgram(); path != "" {
+		return path
 	}
 	if os.Getenv("CI") != "" {
 		t.Fatal("there is no PgBouncer: make pgbouncer installs one")
