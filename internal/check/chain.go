@@ -128,7 +128,10 @@ func (c *checker) canGoOn(s *story, x *Execution) {
 
 // attempts checks how attempts are counted and charged.
 func (c *checker) attempts(s *story) {
-	charged, losses, told := 0, 0, false
+	charged, losses, limit, told := 0, 0, 0, false
+	if len(s.jobs) > 0 {
+		limit = s.jobs[0].LossesMax
+	}
 	expect := func(got int, what string, pos int64) {
 		if got != charged+1 && !told {
 			told = true
@@ -144,8 +147,11 @@ func (c *checker) attempts(s *story) {
 		if x.Charged {
 			charged++
 		}
-		if x.Outcome == OutcomeLost {
-			losses++
+		if x.Outcome != OutcomeLost {
+			continue
+		}
+		if losses++; limit > 0 && losses >= limit && !x.Final {
+			c.report.broken(RuleLosses, s.id, "it went on after it was lost for the %d. time; it may be lost %d times", losses, limit)
 		}
 	}
 	if len(s.waiting) == 1 && s.waiting[0].Attempt != 0 {
@@ -156,8 +162,5 @@ func (c *checker) attempts(s *story) {
 	}
 	if limit := s.jobs[0].ChargedMax; limit > 0 && charged > limit {
 		c.report.broken(RulePolicy, s.id, "%d attempts were charged; the policy grants %d", charged, limit)
-	}
-	if limit := s.jobs[0].LossesMax; limit > 0 && losses > limit {
-		c.report.broken(RuleLosses, s.id, "it was lost %d times; it may be %d times", losses, limit)
 	}
 }

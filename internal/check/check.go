@@ -15,10 +15,6 @@ type Options struct {
 	// Strangers allows jobs that nobody logged, such as those of schedules.
 	Strangers bool
 
-	// CompleteTx says that handlers of all jobs may record their own success
-	// in a transaction, so that it counts whatever happens to them afterwards.
-	CompleteTx bool
-
 	// Clean are the engines that stopped in good order.
 	Clean []int64
 
@@ -35,9 +31,13 @@ type Options struct {
 	Bound time.Duration
 
 	// Aftermath is how long a disturbance that is over still explains what
-	// happened: a run that began later had nothing to do with it. Default 10 s,
-	// which is more than any time to live by which somebody is buried.
+	// happened: an engine that was buried later had nothing to suffer from it.
+	// Default 10 s, which is more than any time to live by which somebody is buried.
 	Aftermath time.Duration
+
+	// Burials are those of which it is known when they were, by the clock of this
+	// machine. They win over those of the facts, which the store's clock dates.
+	Burials map[int64]time.Time
 
 	// Failover is what was lost with a server that another one took the place
 	// of. Nil when nothing was.
@@ -82,7 +82,7 @@ type Does string
 const (
 	Kills     Does = "killed"             // the process ended at From, with all of its handlers
 	Freezes   Does = "frozen"             // it stood still and went on later
-	CutsOff   Does = "cut off"            // it could not reach the database
+	CutsOff   Does = "cut off"            // it could not reach the database, and knew
 	FailsOver Does = "failed over"        // the server that knew of its claim was replaced by one that did not: see [Failover]
 	Deafens   Does = "deaf to its signal" // its handlers did not heed their cancellation until To
 )
@@ -94,10 +94,10 @@ func (d *Disturbance) hits(h *History, r *Run) bool {
 		d.Engine != 0 && d.Engine == r.Engine
 }
 
-// reaches reports whether a run may have suffered from the disturbance: one that
-// is over leaves its marks on those that began before, or soon after.
-func (d *Disturbance) reaches(h *History, r *Run, aftermath time.Duration) bool {
-	return d.hits(h, r) && (d.To == 0 || r.Start <= d.To.Add(aftermath))
+// reaches reports whether the disturbance may be why the engine of a run was
+// buried, within these instants: one that is over leaves its marks for a while.
+func (d *Disturbance) reaches(h *History, r *Run, b burial, aftermath time.Duration) bool {
+	return d.hits(h, r) && d.From <= b.latest && (d.To == 0 || b.earliest <= d.To.Add(aftermath))
 }
 
 // Compare holds the history of a test against the facts of its database. It
@@ -121,6 +121,7 @@ func Compare(h *History, f *Facts, opt Options) *Report {
 		c.handlers(s)
 	})
 	c.absent()
+	c.whole(others)
 	c.occurrences()
 	return c.report
 }
@@ -148,6 +149,7 @@ type checker struct {
 	clean  map[int64]bool
 	gone   map[int64]Instant   // jobs that were deleted, or may have been: when that was answered, or 0
 	others map[string]*promise // the enqueues that were not committed, by key
+	strays int                 // jobs that were deleted, or may have been, and that no enqueue is known of
 }
 
 func newChecker(h *History, f *Facts, opt Options) *checker {
@@ -163,6 +165,7 @@ func newChecker(h *History, f *Facts, opt Options) *checker {
 	for _, d := range opt.Deleted {
 		c.gone[d.Job] = max(c.gone[d.Job], d.At)
 	}
+	c.strays = len(c.gone)
 	return c
 }
 

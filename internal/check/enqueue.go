@@ -97,6 +97,42 @@ func (c *checker) recovered(job *Job) {
 	}
 }
 
+// whole checks that of each transaction of unknown fate all jobs are there, or none.
+// Of those that were deleted it is not known whose they were.
+func (c *checker) whole(others []Enqueue) {
+	type batch struct{ process, n int32 }
+	type count struct{ jobs, of int }
+	all := map[batch]*count{}
+	for i := range others {
+		e := &others[i]
+		if e.Fate != Unknown {
+			continue
+		}
+		b := batch{e.Process, e.Batch}
+		if all[b] == nil {
+			all[b] = new(count)
+		}
+		all[b].of++
+		if c.others[e.Key].jobs > 0 {
+			all[b].jobs++
+		}
+	}
+	missing := 0
+	for _, n := range all {
+		if n.jobs > 0 {
+			missing += n.of - n.jobs
+		}
+	}
+	if missing <= c.strays {
+		return
+	}
+	for b, n := range all {
+		if n.jobs > 0 && n.jobs < n.of {
+			c.report.broken(RuleWhole, 0, "of %d jobs that %s enqueued together %d are there", n.of, c.history.Processes[b.process].Name, n.jobs)
+		}
+	}
+}
+
 // absent counts what became of the unknown commits.
 func (c *checker) absent() {
 	for _, p := range c.others {

@@ -33,12 +33,22 @@ type Job struct {
 	// policy's retries. 0 when not known.
 	ChargedMax int
 
-	// LossesMax is how many executions may be lost. 0 when not known.
+	// LossesMax is how many executions may be lost, the last of them for good. 0
+	// when not known.
 	LossesMax int
 
+	// Once says that it must not run again because of anything that happened to
+	// its engine: only when its handler failed, snoozed, or heeded a stop.
+	Once bool
+
 	// CompletesItself says that its handler may record its success in a
-	// transaction of its own, as [Options].CompleteTx says of all jobs.
+	// transaction of its own, so that it counts whatever happens to the handler
+	// afterwards.
 	CompletesItself bool
+
+	// Lingers says that its handler may go on for as long as the bound when it was
+	// cancelled.
+	Lingers bool
 
 	// Recovers is the job that had ended and that this one does again: no
 	// producer enqueued it. 0 when it does none.

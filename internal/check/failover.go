@@ -35,7 +35,7 @@ func (o *Failover) compare(h *History, f *Facts, opt Options) *Report {
 	opt.Clean = o.left(opt.Clean)
 	opt.Disturbances = slices.Clone(opt.Disturbances)
 	for _, token := range o.Kept.Roster { // they were the first server's
-		opt.Disturbances = append(opt.Disturbances, Disturbance{Does: CutsOff, Engine: token, From: o.At})
+		opt.Disturbances = append(opt.Disturbances, Disturbance{Does: CutsOff, Engine: token, From: o.At, To: o.At})
 	}
 	r := Compare(after, f, opt)
 	r.Enqueues, r.Runs = len(h.Enqueues), len(h.Runs)

@@ -39,7 +39,7 @@ func failedOver() *world {
 	w.job("reborn", Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
 	w.job("reborn too", Committed, StateAvailable).claimed(1)
 	again.claimed(2).runs(2, OK).ends(2, OutcomeCompleted, true)
-	w.f.Roster, w.f.Buried[3] = []int64{1, 2}, w.wall(w.tick())
+	w.f.Roster, w.f.Buried[3] = []int64{1, 2}, w.wall(w.opt.Failover.At.Add(6*time.Second))
 	unsaid.ends(3, OutcomeReturned, false).again().does(2, OK, OutcomeCompleted, true)
 	return w
 }

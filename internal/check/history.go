@@ -46,6 +46,7 @@ type Enqueue struct {
 	Job     int64  // its id; 0 unless committed
 	At      Instant
 	Process int32 // index in History.Processes
+	Batch   int32 // of the process: those with the same number are one transaction
 	Fate    Fate
 }
 

@@ -25,31 +25,28 @@ func (c *checker) cutShort(s *story, r *Run, x *Execution) {
 	default:
 		return
 	}
-	at, buried := c.buried(r, r.Engine)
-	if buried && c.disturbed(r, at) == nil {
+	b, buried := c.buried(r, r.Engine)
+	if buried && !slices.ContainsFunc(c.opt.Disturbances, func(d Disturbance) bool { return d.reaches(c.history, r, b, c.opt.aftermath()) }) {
 		c.report.broken(RuleLoss, s.id, "entry %d was %s with engine %d, but nothing is known to have happened to %s",
 			x.Pos, x.Outcome, r.Engine, c.process(r))
 	}
 }
 
-// buried is the latest instant at which an engine can have been buried, on
-// the clock of the run's process.
-func (c *checker) buried(r *Run, engine int64) (Instant, bool) {
-	t, ok := c.facts.Buried[engine]
-	if !ok {
-		return 0, false
-	}
-	return c.history.Processes[r.Process].instant(t).Add(c.opt.slack()), true
-}
+// burial is when an engine was buried, as closely as that is known.
+type burial struct{ earliest, latest Instant }
 
-// disturbed finds what happened to the process of a run before an instant.
-func (c *checker) disturbed(r *Run, before Instant) *Disturbance {
-	for i := range c.opt.Disturbances {
-		if d := &c.opt.Disturbances[i]; d.From <= before && d.reaches(c.history, r, c.opt.aftermath()) {
-			return d
-		}
+// buried tells when an engine was buried, on the clock of the run's process.
+func (c *checker) buried(r *Run, engine int64) (burial, bool) {
+	t, buried := c.facts.Buried[engine]
+	if !buried {
+		return burial{}, false
 	}
-	return nil
+	slack := c.opt.slack()
+	if known, ok := c.opt.Burials[engine]; ok {
+		t, slack = known, time.Second
+	}
+	at := c.history.Processes[r.Process].instant(t)
+	return burial{at.Add(-slack), at.Add(slack)}, true
 }
 
 // end is when a run was certainly over: at its end, or with its process.
@@ -107,6 +104,10 @@ func (c *checker) rerun(s *story, i int) {
 		c.report.broken(RuleRerun, s.id, "it ran again after entry %d, whose outcome does not call for it", s.entries[s.of[i]].Pos)
 		return
 	}
+	if s.jobs[0].Once && x.Outcome != OutcomeFailed && x.Outcome != OutcomeSnoozed && r.How != Cancelled {
+		c.report.Doubled++
+		c.report.broken(RuleLosses, s.id, "it may run at most once, and ran again after entry %d was %s on %s", s.entries[s.of[i]].Pos, x.Outcome, c.process(r))
+	}
 	reason := ReasonCutOff
 	switch {
 	case x.Outcome == OutcomeFailed:
@@ -150,21 +151,25 @@ func (c *checker) unexplained(s *story, i, k int, end Instant) (does Does, why s
 	if x == nil || x.Outcome != OutcomeLost && x.Outcome != OutcomeReturned {
 		return "", "its outcome does not free the job before it ends"
 	}
-	t, buried := c.facts.Buried[a.Engine]
+	grave, buried := c.buried(b, a.Engine)
 	switch {
 	case !buried:
 		return "", "its engine was not buried"
-	case c.history.Processes[b.Process].instant(t) > b.Start.Add(c.opt.slack()):
+	case grave.earliest > b.Start:
 		return "", "its engine was buried only afterwards"
 	}
 	why = "nothing is known to have happened to its process"
 	for n := range c.opt.Disturbances {
 		d := &c.opt.Disturbances[n]
-		if d.Does == Kills || d.From > b.Start || !d.reaches(c.history, a, c.opt.aftermath()) {
+		if d.Does == Kills || d.From > b.Start || !d.reaches(c.history, a, grave, c.opt.aftermath()) {
 			continue
 		}
+		bound := c.opt.Bound
+		if d.Does == CutsOff && !s.jobs[0].Lingers {
+			bound = 0
+		}
 		switch {
-		case end <= d.allows(b.Start, c.opt.Bound) || s.jobs[0].Kept && end < forever:
+		case end <= d.allows(b.Start, bound) || s.jobs[0].Kept && end < forever:
 			if d.Does != CutsOff {
 				return d.Does, ""
 			}

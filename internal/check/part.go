@@ -7,6 +7,7 @@ type part struct {
 	process  Process
 	enqueues []Enqueue
 	runs     []Run
+	batches  int32
 	torn     bool
 }
 
@@ -46,8 +47,9 @@ func (p *part) intend(rec *record) error {
 		return fmt.Errorf("key %d where key %d was expected", rec.N, len(p.enqueues))
 	}
 	for _, key := range rec.Keys {
-		p.enqueues = append(p.enqueues, Enqueue{Key: key, At: rec.At})
+		p.enqueues = append(p.enqueues, Enqueue{Key: key, At: rec.At, Batch: p.batches})
 	}
+	p.batches++
 	return nil
 }
 

@@ -13,6 +13,7 @@ type Rule string
 const (
 	RuleCommitted  Rule = "committed"   // every committed enqueue is a job, under the id that was answered
 	RuleRolledBack Rule = "rolled back" // no enqueue that was rolled back is a job
+	RuleWhole      Rule = "whole"       // of what was enqueued together all is there, or nothing
 	RuleStranger   Rule = "stranger"    // every job was enqueued by somebody
 	RuleIdentity   Rule = "identity"    // ids and positions are unique, and lead to the same job everywhere
 	RuleRecovered  Rule = "recovered"   // a job that does another one again came after it, and that one had ended
@@ -28,7 +29,7 @@ const (
 	RuleExecution Rule = "execution" // an execution concludes one entry of its job, and alone
 	RuleAttempt   Rule = "attempt"   // attempts count from one, by one for each charged execution
 	RulePolicy    Rule = "policy"    // no more attempts are charged than the policy grants
-	RuleLosses    Rule = "losses"    // no job is lost more often than it may be
+	RuleLosses    Rule = "losses"    // no job is lost more often than it may be, or begins again where it must not
 	RuleClaim     Rule = "claim"     // an entry behind the frontier is in one claim, any other in none, and executions name it
 	RuleRoster    Rule = "roster"    // whoever has unfinished entries claimed stands in the roster
 	RuleBuried    Rule = "buried"    // a buried engine records nothing
@@ -51,7 +52,7 @@ const RuleKept Rule = "kept" // after a failover there is nothing that was not t
 
 // Rules lists every rule.
 var Rules = []Rule{
-	RuleCommitted, RuleRolledBack, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
+	RuleCommitted, RuleRolledBack, RuleWhole, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
 	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence,
 	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap, RuleKept,

@@ -158,7 +158,7 @@ func (c *checker) mayEnd(s *story, how How, x *Execution) bool {
 	}
 	switch x.Outcome {
 	case OutcomeCompleted:
-		return c.opt.CompleteTx || s.jobs[0].CompletesItself
+		return s.jobs[0].CompletesItself
 	case OutcomeLost:
 		return true
 	case OutcomeReturned, OutcomeCancelled:

@@ -41,7 +41,7 @@ func (w *world) job(key string, fate Fate, state string) *life {
 	w.pos++
 	id := w.pos
 	w.key[key] = id
-	e := Enqueue{Key: key, At: w.tick(), Fate: fate}
+	e := Enqueue{Key: key, At: w.tick(), Fate: fate, Batch: int32(id)}
 	if fate == Committed {
 		e.Job = id
 	}
@@ -204,7 +204,9 @@ func busyWorld() *world {
 	w.job("late", Committed, StateAvailable).claimed(1).ends(1, OutcomeExpired, true)
 	w.job("unwanted", Committed, StateAvailable).ends(0, OutcomeCancelled, true)
 	w.job("maybe there", Unknown, StateAvailable).does(1, OK, OutcomeCompleted, true)
-	w.h.Enqueues = append(w.h.Enqueues, Enqueue{Key: "maybe gone"}, Enqueue{Key: "taken back", Fate: RolledBack})
+	w.job("there with it", Unknown, StateAvailable).does(1, OK, OutcomeCompleted, true)
+	w.h.Enqueues[len(w.h.Enqueues)-1].Batch = w.h.Enqueues[len(w.h.Enqueues)-2].Batch
+	w.h.Enqueues = append(w.h.Enqueues, Enqueue{Key: "maybe gone", Batch: 901}, Enqueue{Key: "gone with it", Batch: 901}, Enqueue{Key: "taken back", Fate: RolledBack})
 
 	// Deleted ones: one for certain, and two of which the answer was lost.
 	for _, key := range []string{"deleted", "deleted perhaps"} {

@@ -37,9 +37,9 @@ func TestAHistoryComesBackAsItWasWritten(t *testing.T) {
 		Enqueues: []Enqueue{
 			{Key: "a", Fate: Committed, Job: 11},
 			{Key: "b", Fate: Committed, Job: 12},
-			{Key: "c", Fate: RolledBack},
-			{Key: "d", Fate: Unknown},
-			{Key: "e", Fate: Committed, Job: 13},
+			{Key: "c", Fate: RolledBack, Batch: 1},
+			{Key: "d", Fate: Unknown, Batch: 2},
+			{Key: "e", Fate: Committed, Job: 13, Batch: 3},
 		},
 		Runs: []Run{
 			{Job: 11, Pos: 11, Engine: 7, Attempt: 1, Slot: 3, Process: 1, How: Cancelled, Cause: "the \"engine\"\nstops"},

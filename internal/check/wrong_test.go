@@ -22,6 +22,12 @@ var wrong = []fault{
 	{RuleRolledBack, "a rolled back job is there", func(w *world) {
 		w.job("taken back too", RolledBack, StateAvailable)
 	}},
+	{RuleWhole, "half of a transaction", func(w *world) {
+		drop(w, "deleted perhaps") // which may be the other half
+		w.opt.Deleted = w.opt.Deleted[:1]
+		w.forget("there with it")
+		w.h.Runs = slices.DeleteFunc(w.h.Runs, func(r Run) bool { return r.Job == w.key["there with it"] })
+	}},
 	{RuleStranger, "a job that nobody enqueued", func(w *world) {
 		w.job("new", Committed, StateAvailable)
 		w.h.Enqueues = w.h.Enqueues[:len(w.h.Enqueues)-1]
@@ -150,18 +156,14 @@ var wrong = []fault{
 	{RulePolicy, "one retry too many", func(w *world) {
 		w.row("hopeless").ChargedMax = 1
 	}},
-	{RuleLosses, "one loss too many", func(w *world) {
+	{RuleLosses, "a loss that should have been the last", func(w *world) {
 		w.row("crashed").LossesMax = 1
-		w.row("crashed").ChargedMax = 0
-		at := *w.entry("crashed")
-		i := slices.IndexFunc(w.f.Executions, func(x Execution) bool { return x.Job == at.Job && x.Final })
-		// The second attempt is lost too, with the process that was frozen.
-		x := &w.f.Executions[i]
-		x.Outcome, x.Charged, x.Engine = OutcomeLost, true, 3
-		w.row("crashed").State = StateFailed
-		w.f.Claims[slices.IndexFunc(w.f.Claims, func(c Claim) bool { return c.Nonce == x.Nonce })].Engine = 3
-		r := &w.h.Runs[slices.IndexFunc(w.h.Runs, func(r Run) bool { return r.Pos == x.Pos })]
-		r.Engine, r.Process = 3, 2
+	}},
+	{RuleLosses, "a second run of what must run once, when its engine could not record the end of the first", func(w *world) {
+		w.row("unsaid").Once = true
+	}},
+	{RuleLosses, "a second run of what must run once, behind a crash", func(w *world) {
+		w.row("crashed").Once = true
 	}},
 	{RuleClaim, "an entry that was stepped over", func(w *world) {
 		w.entry("ready").Behind = true
@@ -291,7 +293,21 @@ var wrong = []fault{
 	{RuleOverlap, "an overlap longer than the bound", func(w *world) {
 		w.run("frozen").End += Instant(time.Minute)
 	}},
+	{RuleOverlap, "an overlap with a handler whose engine knew that it is cut off", func(w *world) {
+		w.opt.Disturbances[1].Does = CutsOff
+	}},
+	{RuleOverlap, "a rerun before the burial, as this machine dates it", func(w *world) {
+		w.opt.Slack = time.Hour
+		w.opt.Burials = map[int64]time.Time{3: w.wall(w.at.Add(time.Minute))}
+		w.opt.Disturbances[1].To = w.at.Add(time.Minute)
+	}},
+	{RuleOverlap, "two runs at once of what was deleted then", func(w *world) {
+		r := *w.run("deleted")
+		r.Start++
+		w.h.Runs = append(w.h.Runs, r)
+	}},
 	{RuleOverlap, "a rerun before the burial", func(w *world) {
+		w.opt.Disturbances[1].To = w.at.Add(time.Minute)
 		w.f.Buried[3] = w.wall(w.at.Add(time.Minute))
 	}},
 	{RuleOverlap, "a process that is not known to have died", func(w *world) {
