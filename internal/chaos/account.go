@@ -3,10 +3,13 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"time"
 
@@ -36,6 +39,11 @@ type Account struct {
 	Undone check.Undone `json:"undone,omitzero"` // what a server lost that another one took the place of
 
 	Recoveries []float64 `json:"recoveries,omitempty"` // seconds from a fault's end, or from a death, until work went on
+
+	Seed   uint64         `json:"seed,omitempty"`   // 0 where nothing came from one
+	Commit string         `json:"commit,omitempty"` // of the source
+	Made   map[string]int `json:"made,omitempty"`   // in a mixed run, how often each trouble was made
+	Failed bool           `json:"failed,omitempty"` // the test did, by a violation or by anything else
 }
 
 // Recovered notes how long it took until work went on.
@@ -45,7 +53,8 @@ func (f *Fleet) Recovered(after time.Duration) {
 	f.recoveries = append(f.recoveries, after.Seconds())
 }
 
-// account adds a line for what was judged.
+// account adds a line for what was judged, when the test is over and has said all
+// that it has against the run.
 func (f *Fleet) account(ctx context.Context, g *Ground, r *check.Report) {
 	f.t.Helper()
 	path := os.Getenv(AccountsVariable)
@@ -53,31 +62,40 @@ func (f *Fleet) account(ctx context.Context, g *Ground, r *check.Report) {
 		return
 	}
 	a := Account{
-		Test: f.t.Name(), At: time.Now().UTC(), Seconds: time.Since(f.began).Seconds(), Jobs: r.Jobs + r.Deleted, Runs: r.Runs, Reruns: maps.Clone(r.Reruns),
+		Test: f.t.Name(), Seed: f.Seed, At: time.Now().UTC(), Seconds: time.Since(f.began).Seconds(), Jobs: r.Jobs + r.Deleted, Runs: r.Runs, Reruns: maps.Clone(r.Reruns),
 		Overlap: r.Overlaps, Lost: r.Lost, Doubled: r.Doubled, Undone: r.Undone,
 	}
 	for _, n := range r.Broken {
 		a.Broken += n
 	}
 	f.mu.Lock()
-	a.Recoveries = slices.Clone(f.recoveries)
+	a.Recoveries, a.Made = slices.Clone(f.recoveries), f.made
 	f.mu.Unlock()
 	var err error
 	if a.Database, err = g.version(ctx); err != nil {
 		f.t.Error(err)
 	}
+	if head, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
+		a.Commit = string(bytes.TrimSpace(head))
+	}
+	f.t.Cleanup(func() {
+		a.Failed = f.t.Failed()
+		if err := a.keep(path); err != nil {
+			f.t.Error(err)
+		}
+	})
+}
+
+// keep adds the account to a file.
+func (a *Account) keep(path string) error {
 	line, err := json.Marshal(a)
 	if err != nil {
-		f.t.Fatal(err)
+		return err
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		f.t.Fatal(err)
+		return err
 	}
-	if _, err := file.Write(append(line, '\n')); err != nil {
-		f.t.Error(err)
-	}
-	if err := file.Close(); err != nil {
-		f.t.Error(err)
-	}
+	_, err = file.Write(append(line, '\n'))
+	return errors.Join(err, file.Close())
 }

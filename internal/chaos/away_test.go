@@ -43,7 +43,7 @@ func TestADatabaseThatIsAwayForLongCostsLittle(t *testing.T) {
 	w.enqueue("amid", 0, 30, func(int) chaos.Args { return chaos.Args{Work: 2000} })
 	time.Sleep(1500 * time.Millisecond)
 
-	w.CutOff("")
+	over := w.CutOff("")
 	before := make([]int, workers)
 	for i, k := range keepers {
 		before[i] = len(w.Diary(k.Process().Name))
@@ -60,6 +60,7 @@ func TestADatabaseThatIsAwayForLongCostsLittle(t *testing.T) {
 		}
 	}
 	server.Start()
+	over()
 	came := time.Now()
 	w.enqueue("after", 0, 500, mixed)
 	took := w.recovers()

@@ -68,6 +68,7 @@ func newWorld(t *testing.T, url string) *world {
 		Fleet: chaos.NewFleet(t), t: t, url: url, seed: seed,
 		addr: net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))),
 	}
+	w.Seed = seed
 	w.store, w.pool = w.connect(url)
 	w.ground = chaos.NewGround(w.store, w.pool)
 	if err := w.ground.Prepare(t.Context()); err != nil {

@@ -55,8 +55,9 @@ func endure(t *testing.T, db string) {
 		workers = 3
 	)
 	ground := open(t, db)
-	dice := rand.New(rand.NewPCG(seed(t), 118))
 	fleet := chaos.NewFleet(t)
+	fleet.Seed = seed(t)
+	dice := rand.New(rand.NewPCG(fleet.Seed, 118))
 	m := &chaos.Mixed{
 		T: t, Fleet: fleet, Rand: dice, TTL: ttl, Rest: 100 * time.Millisecond,
 		People:   &chaos.People{Fleet: fleet, Store: ground.Store},
@@ -69,8 +70,12 @@ func endure(t *testing.T, db string) {
 	}
 	// One lives through all of it, and must not grow.
 	steady := fleet.Start(chaos.Worker{Name: "steady", DB: db, Slots: 8, TimeToLive: ttl, Vitals: true})
-	m.Run(t.Context(), minutes(t, "STINT_ENDURANCE_MINUTES", 6*time.Second))
+	trouble := minutes(t, "STINT_ENDURANCE_MINUTES", 6*time.Second)
+	m.Run(t.Context(), trouble)
 	calm := time.Now()
+	if missing := m.Missing(); trouble >= muchTime && len(missing) > 0 {
+		t.Errorf("of these troubles nothing was made: %v", missing)
+	}
 	fleet.Drain(t.Context(), ground.Store, 2*time.Minute)
 	t.Logf("everything was done %v after the trouble ended", time.Since(calm))
 	lives := 0

@@ -47,8 +47,9 @@ func databaseOf(t *testing.T, text string) string {
 // failOver has the standby take the primary's place.
 func (p *pair) failOver(between func()) {
 	p.t.Helper()
-	p.CutOff("")
+	over := p.CutOff("")
 	chaos.FailOver(p.primary, p.standby, p.address, between)
+	over()
 }
 
 // atLength skips what takes long where that is not asked for.

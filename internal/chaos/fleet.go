@@ -20,6 +20,7 @@ type Fleet struct {
 	Dir     string // of the history
 	History *check.Writer
 	Slack   time.Duration // how far the server's clock may be off, where a test sets it
+	Seed    uint64        // of what is done, for the account
 
 	mu        sync.Mutex
 	done      []check.Disturbance
@@ -30,7 +31,8 @@ type Fleet struct {
 	failover  *check.Failover         // the one that lost something
 
 	began      time.Time
-	recoveries []float64 // see [Account]
+	recoveries []float64      // see [Account]
+	made       map[string]int // likewise
 }
 
 // span is a time during which a process stood still; without an end it was

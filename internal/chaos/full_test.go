@@ -31,7 +31,7 @@ func TestADiskThatIsFullAndHasRoomAgainLosesNothing(t *testing.T) {
 	l := w.load(3, 2, 3*time.Second, 50*time.Millisecond)
 	w.works()
 	for _, log := range []bool{false, true} {
-		w.CutOff("")
+		over := w.CutOff("")
 		before, began := w.troubles(l.keepers), time.Now()
 		server.Fill()
 		_, err := w.pool.Exec(t.Context(), `create table room as select repeat('x', 1000) from generate_series(1, 100000)`)
@@ -47,6 +47,7 @@ func TestADiskThatIsFullAndHasRoomAgainLosesNothing(t *testing.T) {
 		if log {
 			server.Restart(pgtest.Immediate)
 		}
+		over()
 		took := w.recovers()
 		t.Logf("room for the log: %v (%v); each engine told of %.1f troubles in a second; work resumed after %v", !log, err, told, took)
 		if told > mostTroubles {

@@ -118,7 +118,10 @@ func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *ch
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	options.CompleteTx, options.Clean, options.Slack = true, f.left(), f.Slack
+	options.Clean, options.Slack = f.left(), f.Slack
+	if f.Slack > 0 {
+		options.Burials = f.burials()
+	}
 	f.mu.Lock()
 	options.Disturbances, options.Deleted, options.Failover = f.done, f.deleted, f.failover
 	f.mu.Unlock()
@@ -141,6 +144,28 @@ func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *ch
 	return report
 }
 
+// burials tells when engines were buried, by the clock of this machine, of those whose
+// buriers lived to tell.
+func (f *Fleet) burials() map[int64]time.Time {
+	f.t.Helper()
+	all := map[int64]time.Time{}
+	for _, name := range f.names() {
+		for _, e := range f.Events(name) {
+			if e.Type == stint.EventBurial {
+				all[int64(e.Other)] = e.At
+			}
+		}
+	}
+	return all
+}
+
+// names are those of all workers that were ever started.
+func (f *Fleet) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.workers)
+}
+
 // facts are what a database says of every job, with what the workload said.
 func facts(ctx context.Context, g *Ground) (*check.Facts, error) {
 	ledger, err := g.Store.Audit(ctx)
@@ -153,11 +178,8 @@ func facts(ctx context.Context, g *Ground) (*check.Facts, error) {
 
 // left lists the engines that left in good order.
 func (f *Fleet) left() []int64 {
-	f.mu.Lock()
-	workers := slices.Clone(f.workers)
-	f.mu.Unlock()
 	var all []int64
-	for _, name := range workers {
+	for _, name := range f.names() {
 		for _, e := range f.Events(name) {
 			if e.Type == stint.EventLeft {
 				all = append(all, int64(e.Engine))
@@ -223,14 +245,17 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		key           string
 		grant, losses int
 		recovers      int64
+		tx            bool
+		poison        string
 	}
 	all := map[int64]told{}
 	var (
 		id int64
 		t  told
 	)
-	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0) from ` + g.jobs()
-	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers}, func() error {
+	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0),
+		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', '') from ` + g.jobs()
+	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers, &t.tx, &t.poison}, func() error {
 		all[id] = t
 		return nil
 	})
@@ -240,7 +265,8 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 	for i := range facts.Jobs {
 		j := &facts.Jobs[i]
 		t := all[j.ID]
-		j.Key, j.Recovers, j.LossesMax = t.key, t.recovers, max(1, t.losses)
+		j.Key, j.Recovers, j.LossesMax, j.Once = t.key, t.recovers, max(1, t.losses), t.losses == 0
+		j.CompletesItself, j.Lingers = t.tx, t.poison == lingers
 		switch {
 		case t.grant == 0:
 			j.ChargedMax = retries + 1

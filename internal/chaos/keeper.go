@@ -75,6 +75,9 @@ func (k *Keeper) watch(w Worker) {
 		if p.cmd.ProcessState.Exited() && !said && !p.retired.Load() && k.joined(p) {
 			f.t.Errorf("%s ended by itself: %v", p.Name, p.err)
 		}
+		if code := p.cmd.ProcessState.ExitCode(); code == exitPanicked && !said {
+			f.t.Errorf("%s panicked: %v", p.Name, p.err)
+		}
 		f.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: gone})
 		f.harm(p.Name, at, time.Time{})
 		time.Sleep(100 * time.Millisecond)

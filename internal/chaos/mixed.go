@@ -32,6 +32,7 @@ type Mixed struct {
 	Server  *pgtest.Server
 	Ground  *Ground        // past all proxies
 	Clients *Proxy         // before the producers
+	Steady  string         // the worker that is behind it too
 	Standby *pgtest.Server // of the server, which waits for it
 	Address *Proxy         // by which all reach the server, and behind a failover the other one
 	Small   bool           // the servers' disks can be filled
@@ -50,8 +51,9 @@ type Mixed struct {
 	ahead     time.Duration  // the most that a clock was put ahead
 	later     sync.WaitGroup // thaws and returns that are still to come
 
-	mu   sync.Mutex
-	done map[string]int // how often each trouble was made
+	mu    sync.Mutex
+	done  map[string]int  // how often each trouble was made
+	kinds map[string]bool // of decrees and poisons, which ones
 }
 
 // Kept is a worker that is kept running, behind a proxy of its own or none.
@@ -119,7 +121,10 @@ func by(do func(*People, context.Context, *rand.Rand) string) func(*Mixed, conte
 // of it is over.
 func (m *Mixed) Run(ctx context.Context, long time.Duration) {
 	m.T.Helper()
-	m.done, m.began, m.long = map[string]int{}, time.Now(), long
+	m.began, m.long = time.Now(), long
+	if m.done == nil {
+		m.done, m.kinds = map[string]int{}, map[string]bool{}
+	}
 	m.restarted = m.began
 	var possible []trouble
 	for _, t := range troubles {
@@ -149,6 +154,7 @@ func (m *Mixed) calm(ctx context.Context) {
 		m.Clients.Calm()
 	}
 	m.later.Wait()
+	m.tell()
 	if m.clocked() {
 		// The dates that were set by any of the clocks come.
 		m.Server.SetClock(m.ahead)
@@ -170,7 +176,24 @@ func (m *Mixed) made(name string) {
 	m.done[name]++
 }
 
-// Missing lists the troubles that could have been made and never were.
+// tell has the fleet's account say what was made.
+func (m *Mixed) tell() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.Fleet.mu.Lock()
+	defer m.Fleet.mu.Unlock()
+	m.Fleet.made = maps.Clone(m.done)
+}
+
+// of notes which decree or poison it was.
+func (m *Mixed) of(kind string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kinds[kind] = true
+}
+
+// Missing lists the troubles that could have been made and never were, each decree
+// and each poison by itself.
 func (m *Mixed) Missing() (names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,6 +204,18 @@ func (m *Mixed) Missing() (names []string) {
 	}
 	if m.proxied() && m.done[met] == 0 {
 		names = append(names, met)
+	}
+	var kinds []string
+	if m.ruled() {
+		kinds = append(kinds, decrees...)
+	}
+	if m.producing() {
+		kinds = append(slices.AppendSeq(kinds, maps.Keys(Harmful)), slices.Collect(maps.Keys(Deadly))...)
+	}
+	for _, kind := range kinds {
+		if !m.kinds[kind] {
+			names = append(names, kind)
+		}
 	}
 	return names
 }
@@ -195,6 +230,9 @@ func (m *Mixed) Done() string {
 	}
 	return strings.Join(list, ", ")
 }
+
+// beat is how long after one beat of a worker the next one follows.
+func (m *Mixed) beat() time.Duration { return m.TTL / 4 }
 
 // span is a time that is mostly short and at most two times to live.
 func (m *Mixed) span() time.Duration {
@@ -224,11 +262,16 @@ func (m *Mixed) repeat(ctx context.Context) string {
 // poison enqueues a job that does harm.
 func (m *Mixed) poison(ctx context.Context) string {
 	m.Producer.Rand = m.dice
-	what, err := m.Producer.Poison(ctx)
-	if err != nil {
+	poison, err := m.Producer.Poison(ctx)
+	switch {
+	case err != nil:
 		m.T.Error(err)
+		return ""
+	case poison == "":
+		return ""
 	}
-	return what
+	m.of(poison)
+	return "poison with what " + poison
 }
 
 func (m *Mixed) worker() Kept { return m.Workers[m.dice.IntN(len(m.Workers))] }

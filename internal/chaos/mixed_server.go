@@ -46,7 +46,8 @@ func (m *Mixed) failOver(ctx context.Context) string {
 }
 
 // back notes that the server is there again, and how long it takes until work
-// goes on. Where its clock jumps nobody can tell.
+// goes on. Where its clock jumps nobody can tell, and where people have paused a
+// queue it says nothing.
 func (m *Mixed) back(ctx context.Context, over func()) {
 	over()
 	m.restarted = time.Now()
@@ -54,11 +55,16 @@ func (m *Mixed) back(ctx context.Context, over func()) {
 		return
 	}
 	m.later.Go(func() {
-		if took, err := m.Ground.GoesOn(ctx, time.Minute); err != nil {
+		took, err := m.Ground.GoesOn(ctx, time.Minute)
+		if err != nil {
 			m.T.Errorf("behind a restart: %v", err)
-		} else {
-			m.Fleet.Recovered(took)
+			return
 		}
+		if paused, err := m.Ground.Store.Paused(ctx); err != nil || len(paused) > 0 {
+			m.T.Logf("behind a restart a job ended after %v, with the queues %v paused, %v", took, paused, err)
+			return
+		}
+		m.Fleet.Recovered(took)
 	})
 }
 
@@ -81,6 +87,9 @@ func (m *Mixed) fill(ctx context.Context) string {
 	away := m.span()
 	over := m.Fleet.CutOff("")
 	m.Server.Fill()
+	if _, err := m.Ground.Pool.Exec(ctx, `create table room as select repeat('x', 1000) from generate_series(1, 100000)`); err == nil {
+		m.T.Error("on a full disk there is room for a table")
+	}
 	time.Sleep(away)
 	m.Server.Empty()
 	m.Server.Restart(pgtest.Immediate)
@@ -103,14 +112,20 @@ func (m *Mixed) terminate(ctx context.Context) string {
 
 // steal takes all connections that the server has left, for a while.
 func (m *Mixed) steal(ctx context.Context) string {
-	over := m.Fleet.CutOff("")
+	over := func() {}
 	thief, long := NewThief(m.Ground.Pool.Config().ConnString()), m.span()
+	if long >= m.beat() { // whoever loses its connections meanwhile is cut off
+		over = m.Fleet.CutOff("")
+	}
 	n := thief.Take(ctx)
 	m.later.Go(func() {
 		time.Sleep(long)
 		thief.GiveBack()
 		over()
 	})
+	if n == 0 {
+		return ""
+	}
 	return fmt.Sprintf("steal %d connections for %v", n, long)
 }
 
@@ -152,6 +167,7 @@ func (m *Mixed) decree(ctx context.Context) string {
 	if !m.set(ctx, what) {
 		return ""
 	}
+	m.of(what)
 	return "decree that whoever logs in shall " + what
 }
 

@@ -73,9 +73,10 @@ func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
 	w.works()
 	for i := range times {
 		time.Sleep(every)
-		w.CutOff("")
+		over := w.CutOff("")
 		began := time.Now()
 		server.Restart(pgtest.Immediate)
+		over()
 		down, took := time.Since(began), w.recovers()
 		t.Logf("restart %d: %v down, work resumed after %v", i+1, down, took)
 		if took > 5*time.Second {
@@ -100,10 +101,11 @@ func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
 	w.works()
 	w.enqueue("long", 0, 20, func(int) chaos.Args { return chaos.Args{Work: 1000} })
 	time.Sleep(time.Second)
-	w.CutOff("")
+	over := w.CutOff("")
 	server.Stop(pgtest.Immediate)
 	time.Sleep(outage)
 	server.Start()
+	over()
 	took := w.recovers()
 	t.Logf("work resumed after %v", took)
 	if took > 5*time.Second {

@@ -74,7 +74,7 @@ func readAccounts(t *testing.T, path string) (all []chaos.Account) {
 func tableOf(all []chaos.Account) string {
 	type key struct{ test, database string }
 	sums := map[key]*chaos.Account{}
-	times := map[key]int{}
+	times, failed := map[key]int{}, map[key]int{}
 	for _, a := range all {
 		test, _, _ := strings.Cut(a.Test, "/")
 		k := key{test, a.Database}
@@ -82,6 +82,9 @@ func tableOf(all []chaos.Account) string {
 			sums[k] = &chaos.Account{Reruns: map[string]int{}, Overlap: map[check.Does]int{}}
 		}
 		times[k]++
+		if a.Failed {
+			failed[k]++
+		}
 		s := sums[k]
 		s.Seconds += a.Seconds
 		s.Jobs += a.Jobs
@@ -103,8 +106,11 @@ func tableOf(all []chaos.Account) string {
 	b.WriteString("| what was done | on | runs, time | jobs | handlers ran | lost | doubled | other violations | ran again, explained | overlapped, explained | work went on after: p50, longest |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	keys := slices.SortedFunc(maps.Keys(sums), func(x, y key) int { return cmp.Or(cmp.Compare(x.test, y.test), cmp.Compare(x.database, y.database)) })
 	for _, k := range keys {
-		s := sums[k]
-		fmt.Fprintf(&b, "| %s | %s | %d, %v | %s | %s | %s | %d | %d | %s | %s | %s |\n", sentence(k.test), k.database, times[k], seconds(s.Seconds).Round(time.Second),
+		s, n := sums[k], fmt.Sprint(times[k])
+		if failed[k] > 0 {
+			n += fmt.Sprintf(" (%d failed)", failed[k])
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s, %v | %s | %s | %s | %d | %d | %s | %s | %s |\n", sentence(k.test), k.database, n, seconds(s.Seconds).Round(time.Second),
 			words.Count(s.Jobs), words.Count(s.Runs), lost(s), s.Doubled, s.Broken-s.Lost-s.Doubled, reasons(s.Reruns), reasons(s.Overlap), recovery(s.Recoveries))
 	}
 	return b.String()
@@ -137,7 +143,7 @@ func recovery(all []float64) string {
 		return "–"
 	}
 	slices.Sort(all)
-	return fmt.Sprintf("%v, %v", seconds(all[(len(all)-1)/2]).Round(10*time.Millisecond), seconds(all[len(all)-1]).Round(10*time.Millisecond))
+	return fmt.Sprintf("%v, %v of %d", seconds(all[len(all)/2]).Round(10*time.Millisecond), seconds(all[len(all)-1]).Round(10*time.Millisecond), len(all))
 }
 
 // sentence writes the name of a test as words.
@@ -157,11 +163,11 @@ func sentence(test string) string {
 func TestTheTableSumsUpTheRunsOfATest(t *testing.T) {
 	got := tableOf([]chaos.Account{
 		{Test: "TestAServerIsAway/for_long", Database: "PostgreSQL 18.4", Seconds: 60, Jobs: 1000, Runs: 1100, Reruns: map[string]int{"crash": 7}, Overlap: map[check.Does]int{check.Freezes: 1}, Recoveries: []float64{3, 1}},
-		{Test: "TestAServerIsAway", Database: "PostgreSQL 18.4", Seconds: 1.6, Jobs: 500, Runs: 500, Lost: 1, Doubled: 2, Broken: 4, Recoveries: []float64{.25}},
+		{Test: "TestAServerIsAway", Database: "PostgreSQL 18.4", Seconds: 1.6, Jobs: 500, Runs: 500, Lost: 1, Doubled: 2, Broken: 4, Recoveries: []float64{.25}, Failed: true},
 		{Test: "TestAServerIsAway", Database: "PostgreSQL 13.23", Seconds: 1, Jobs: 5, Runs: 5, Undone: check.Undone{Jobs: 3, Claims: 2, Outcomes: 1}},
 	})
 	want := "| A server is away | PostgreSQL 13.23 | 1, 1s | 5 | 5 | 0; by the server 3, and 1 outcomes | 0 | 0 | none | none | – |\n" +
-		"| A server is away | PostgreSQL 18.4 | 2, 1m2s | 1,500 | 1,600 | 1 | 2 | 1 | crash 7 | frozen 1 | 1s, 3s |\n"
+		"| A server is away | PostgreSQL 18.4 | 2 (1 failed), 1m2s | 1,500 | 1,600 | 1 | 2 | 1 | crash 7 | frozen 1 | 1s, 3s of 3 |\n"
 	if _, rows, _ := strings.Cut(got, "---|\n"); rows != want {
 		t.Errorf("got\n%s\nwant\n%s", rows, want)
 	}

@@ -81,6 +81,9 @@ func hoard() {
 	}
 }
 
+// lingers is the harmful job that goes on when its context ends.
+const lingers = "ignores its time-out"
+
 // Harmful are the jobs that do harm to nobody but themselves.
 var Harmful = map[string]func(ctx context.Context) (json.RawMessage, error){
 	"panics with nothing":        func(context.Context) (json.RawMessage, error) { panic(nil) },
@@ -92,7 +95,7 @@ var Harmful = map[string]func(ctx context.Context) (json.RawMessage, error){
 		return nil, errors.New(strings.Repeat("ü", 5<<20) + "end")
 	},
 	"fails with odd bytes": func(context.Context) (json.RawMessage, error) { return nil, errors.New("a\x00b\xff\xfec") },
-	"ignores its time-out": func(ctx context.Context) (json.RawMessage, error) {
+	lingers: func(ctx context.Context) (json.RawMessage, error) {
 		<-ctx.Done()
 		time.Sleep(time.Second)
 		return nil, ctx.Err()

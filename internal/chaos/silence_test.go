@@ -82,7 +82,7 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	fence := began.Add(beat + 3*beat)
 	w.enqueue("long", 0, 1, func(int) chaos.Args { return chaos.Args{Work: int((4*beat - 500*time.Millisecond).Milliseconds())} })
 	time.Sleep(time.Until(began.Add(beat + 300*time.Millisecond)))
-	w.CutOff("lone")
+	over := w.CutOff("lone")
 	proxy.Stall(chaos.Both, 20*time.Second)
 
 	fenced := w.Await("lone", stint.EventBuried, 1, 10*time.Second)
@@ -92,6 +92,7 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: ttl})
 	w.Drain(t.Context(), w.store, 30*time.Second)
 	proxy.Calm()
+	over()
 	w.Await("lone", stint.EventJoined, 2, 10*time.Second)
 	for _, p := range []*chaos.Process{lone, other} {
 		if err := p.Stop(); err != nil {

@@ -52,7 +52,7 @@ func TestEnginesThatFindNoConnectionComeBackByThemselves(t *testing.T) {
 	w.works()
 	thief := chaos.NewThief(w.url)
 	t.Cleanup(thief.GiveBack)
-	w.CutOff("")
+	over := w.CutOff("")
 	for until := time.Now().Add(2 * ttl); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		thief.Take(t.Context())
 		if _, err := w.pool.Exec(t.Context(), `
@@ -67,6 +67,7 @@ func TestEnginesThatFindNoConnectionComeBackByThemselves(t *testing.T) {
 		t.Errorf("who is started meanwhile ends with %d", code)
 	}
 	giveBack()
+	over()
 	took := w.recovers()
 	t.Logf("work resumed after %v", took)
 	if took > 5*time.Second {

@@ -70,8 +70,11 @@ func Main() {
 	os.Exit(1)
 }
 
-// exitStillRunning is the exit code of a stop that left handlers behind.
-const exitStillRunning = 3
+// The exit codes of a program that panics, and of a stop that left handlers behind.
+const (
+	exitPanicked     = 2
+	exitStillRunning = 3
+)
 
 // untilSignal returns a context that ends at the first signal. The second one
 // waits for nothing.
