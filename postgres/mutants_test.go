@@ -263,6 +263,14 @@ var mutants = []mutant{
 		replace: []string{"    exit when not missing;", "    exit;"},
 	},
 	{
+		name: "the forgotten row of a key is believed", trap: "A key that was forgotten behind the caller's snapshot is that of the job that is stored under it",
+		replace: []string{"order by i.xmax = 0 desc limit 1", "order by i.xmax = 0 limit 1"},
+	},
+	{
+		name: "a conflict gives back the forgotten row too", trap: "A conflict under a key that was forgotten behind the caller's snapshot leaves his transaction as it was",
+		replace: []string{"where k.key = any (taken) and k.job = any (p_jobs);", "where k.key = any (taken);"},
+	},
+	{
 		name: "keys are taken in the order of the batch", trap: "Batches with the same keys in another order do not wait for each other crosswise",
 		replace: []string{"select distinct on (a.key) a.key, a.job", "select a.key, a.job", "order by a.key, a.i\n", "order by a.i\n"},
 	},

@@ -39,7 +39,8 @@ func (s *Store) rebaseIfMoved(ctx context.Context) error {
 // with their own, they would stand past the new frontier or among its pending
 // transactions, and finished jobs would run again. Entries that nobody claimed
 // get this transaction's number. Each lane then gets the frontier of a claim that
-// took all: the end of the snapshot, with what it does not see as pending.
+// took all, but for those: the end of the snapshot, with what it does not see as
+// pending, and so this transaction.
 func (s *Store) rebase(ctx context.Context) func(tx pgx.Tx) error {
 	steps := []string{
 		// Nobody may be between a fence and its commit, nor append meanwhile.
@@ -53,13 +54,16 @@ func (s *Store) rebase(ctx context.Context) func(tx pgx.Tx) error {
 		`update stint.entries u set xid = pg_current_xact_id()
 		 from stint.entries e left join stint.frontiers() f on f.lane = e.lane
 		 where u.pos = e.pos and e.lane >= 0 and not coalesce(` + claimedCondition + `, false)`,
-		// Not this transaction's own number: those between the snapshot's end
-		// and it are in progress too, and no snapshot lists them.
+		// The frontier is not this transaction's own number: those between the
+		// snapshot's end and it are in progress too, and no snapshot lists them.
+		// Nor does one list its own transaction, which is behind its end when
+		// somebody, anywhere on the server, drew a later number and ended.
 		`insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions, pending_xid, pending_pos)
 		 select f.lane, f.n + 1, 0, 0, 0, pg_snapshot_xmax(pg_current_snapshot()), 0, '{}', p.xids, p.at
 		 from stint.frontiers() f,
 		      (select array_agg(x order by x) as xids, array_agg(0::bigint) as at
-		       from pg_snapshot_xip(pg_current_snapshot()) as x) p`,
+		       from (select pg_snapshot_xip(pg_current_snapshot()) union all select pg_current_xact_id()) as s(x)
+		       where x < pg_snapshot_xmax(pg_current_snapshot())) p`,
 		`select setval('stint.positions', greatest(
 		   (select last_value from stint.positions), (select coalesce(max(pos), 1) from stint.entries),
 		   (select coalesce(max(pos), 1) from stint.executions)))`,

@@ -47,6 +47,32 @@ func TestARestoredLogLosesNothingAndRunsNothingAgain(t *testing.T) {
 	}
 }
 
+// TestARestoredLogLosesNothingWhenOthersUseUpNumbersMeanwhile holds the rebase up
+// when it has its number, until others have got later ones and ended.
+func TestARestoredLogLosesNothingWhenOthersUseUpNumbersMeanwhile(t *testing.T) {
+	old, restored := newStore(t), openStore(t, pgtest.New(t), Config{SkipCheck: true})
+	l := live(t, old)
+	copyAll(t, old, restored)
+	exec(t, restored, `create function stint.stop_here() returns trigger language plpgsql as $$
+		begin perform pg_advisory_lock_shared(7); perform pg_advisory_unlock_shared(7); return null; end $$`)
+	exec(t, restored, `create trigger stop_here before update on stint.entries for each statement execute function stint.stop_here()`)
+	gate := connect(t, restored)
+	_, err := gate.Exec(t.Context(), `select pg_advisory_lock(7)`)
+	must(t, err)
+	opened := make(chan error, 1)
+	go func() { opened <- install(t.Context(), restored.url(), Config{}) }()
+	must(t, (&bench{t, restored, nil}).blocked())
+	burn(t, old, 10)
+	_, err = gate.Exec(t.Context(), `select pg_advisory_unlock(7)`)
+	must(t, err)
+	must(t, <-opened)
+	if !value[bool](t, restored.pool, `
+		select bool_and(e.xid < c.xid) from stint.entries e join stint.claims c using (lane) where e.pos = $1 and c.engine = 0`, l.unclaimed[0]) {
+		t.Fatal("nobody used up a number while the log was rebased")
+	}
+	l.goesOn(t, restored)
+}
+
 // life is what stood in the old database.
 type life struct {
 	finished, claimed, unclaimed, pending, waiting, retried []stint.ID

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/storetest"
 )
@@ -49,6 +51,41 @@ var keyTraps = []trap{
 			return fmt.Errorf("and then with %+v, want a duplicate of job %d", again, fresh.list[0].ID)
 		}
 		return nil
+	}},
+	{"A key that was forgotten behind the caller's snapshot is that of the job that is stored under it", func(b *bench) error {
+		var problems []error
+		for _, isolation := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+			for way, check := range map[string]func(tx pgx.Tx) error{"go": b.takenAnewByGo, "sql": b.takenAnewBySQL} {
+				b.enqueue(1, stint.IdempotencyKey("a"))
+				b.enqueue(1, stint.IdempotencyKey("other"))
+				exec(b, b.s, `update stint.idempotency set fingerprint = '' where key = 'other'`)
+				tx := begin(b, b.s, pgx.TxOptions{IsoLevel: isolation})
+				value[int](b, tx, `select 1 from pg_class limit 1`)
+				exec(b, b.s, `delete from stint.idempotency`)
+				if err := check(tx); err != nil {
+					problems = append(problems, fmt.Errorf("%s, %s: %w", way, isolation, err))
+				}
+				b.must(tx.Rollback(b.Context()))
+			}
+		}
+		return errors.Join(problems...)
+	}},
+	{"A conflict under a key that was forgotten behind the caller's snapshot leaves his transaction as it was", func(b *bench) error {
+		b.enqueue(1, stint.IdempotencyKey("a"))
+		tx := begin(b, b.s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+		value[int](b, tx, `select 1 from pg_class limit 1`)
+		exec(b, b.s, `delete from stint.idempotency`)
+		other := b.job(stint.IdempotencyKey("a"))
+		other.Args = []byte(`{"n": 1}`)
+		jobs := []stint.NewJob{b.job(stint.IdempotencyKey("a")), other}
+		if _, err := stint.NewClient(b.s).With(Tx(tx)).EnqueueMany(b.Context(), jobs); !errors.Is(err, stint.ErrKeyConflict) {
+			return fmt.Errorf("answered with %v, want a conflict", err)
+		}
+		if r := <-b.receipts(Tx(tx), "b"); r.err != nil || r.list[0].Duplicate {
+			return fmt.Errorf("and then with %+v, want a new job", r)
+		}
+		b.must(tx.Commit(b.Context()))
+		return b.count(2)
 	}},
 	{"Batches with the same keys in another order do not wait for each other crosswise", func(b *bench) error {
 		tx := begin(b, b.s)
@@ -156,6 +193,52 @@ var keyTraps = []trap{
 		}
 		return nil
 	}},
+}
+
+const storedNowSQL = `select exists (select from stint.entries where pos = $1 and xid = pg_current_xact_id())`
+
+// takenAnewByGo enqueues under keys of which "a" and "other" were forgotten behind
+// the snapshot of tx.
+func (b *bench) takenAnewByGo(tx pgx.Tx) error {
+	var list []stint.Receipt
+	for _, keys := range [][]string{{"a", "x", "a", "y"}, {"other", "z", "a"}} {
+		r := <-b.receipts(Tx(tx), keys...)
+		if r.err != nil {
+			return r.err
+		}
+		if len(r.list) != len(keys) {
+			return fmt.Errorf("%d jobs are answered with %+v", len(keys), r.list)
+		}
+		list = append(list, r.list...)
+	}
+	for i, first := range []int{0, 1, 0, 3, 4, 5, 0} {
+		if list[i] != (stint.Receipt{ID: list[first].ID, Duplicate: first != i}) {
+			return fmt.Errorf("the jobs are answered with %+v", list)
+		}
+		if !value[bool](b, tx, storedNowSQL, list[i].ID) {
+			return fmt.Errorf("answered with job %d, which was not stored now", list[i].ID)
+		}
+	}
+	return nil
+}
+
+// takenAnewBySQL is the same by calls of stint.enqueue.
+func (b *bench) takenAnewBySQL(tx pgx.Tx) error {
+	for _, key := range []string{"a", "other"} {
+		var ids [2]stint.ID
+		for i := range ids {
+			if err := tx.QueryRow(b.Context(), `select stint.enqueue('k', idempotency_key => $1)`, key).Scan(&ids[i]); err != nil {
+				return fmt.Errorf("call %d under %s: %w", i, key, err)
+			}
+			if !value[bool](b, tx, storedNowSQL, ids[i]) {
+				return fmt.Errorf("call %d under %s answered with job %d, which was not stored now", i, key, ids[i])
+			}
+		}
+		if ids[0] != ids[1] {
+			return fmt.Errorf("the key %s has the jobs %d", key, ids)
+		}
+	}
+	return nil
 }
 
 // now enqueues a job in a worker's hands.

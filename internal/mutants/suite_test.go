@@ -532,6 +532,11 @@ var mutants = []mutant{
 		test: "postgres TestARestoredLogLosesNothingAndRunsNothingAgain/into a server that is behind",
 	},
 	{
+		name: "the rebase's own number is not pending", file: "postgres/rebase.go",
+		old: ` union all select pg_current_xact_id()`, new: ``,
+		test: "postgres TestARestoredLogLosesNothingWhenOthersUseUpNumbersMeanwhile",
+	},
+	{
 		name: "SQLite's positions are plain row numbers", file: "sqlite/schema/0001.sql",
 		old: `pos      integer primary key autoincrement,`, new: `pos      integer primary key,`,
 		test: "sqlite TestPositionsAreNotReusedWhenHistoryIsDeleted",

@@ -639,8 +639,8 @@ as $$
 declare
   taken   text[] := '{}';
   more    text[];
+  asked   text[]; holders bigint[]; alike boolean[]; -- what was asked for under each key, with the job that has it
   missing boolean;
-  clash   boolean;
 begin
   loop
     -- In the order of the keys: in any other, two batches would take each
@@ -655,17 +655,24 @@ begin
       select array_agg(n.key) into more from added n;
     taken := taken || more;
     -- In a statement of its own: what committed while that one waited is not
-    -- in its snapshot. A key that was forgotten meanwhile is in neither.
-    select coalesce(bool_or(k.key is null), false), coalesce(bool_or(k.fingerprint <> a.fingerprint), false) into missing, clash
-      from unnest(p_keys, p_fingerprints) as a(key, fingerprint) left join stint.idempotency k on k.key = a.key;
+    -- in its snapshot. A key that was forgotten meanwhile is in neither. One that
+    -- was forgotten behind the snapshot of a caller's transaction, and that this
+    -- transaction took since, has two rows: in the old one stands who deleted it.
+    select array_agg(a.key), array_agg(k.job), array_agg(k.fingerprint = a.fingerprint), coalesce(bool_or(k.job is null), false)
+      into asked, holders, alike, missing
+      from unnest(p_keys, p_fingerprints) as a(key, fingerprint)
+      left join lateral (
+        select i.job, i.fingerprint from stint.idempotency i
+        where i.key = a.key order by i.xmax = 0 desc limit 1) k on true;
     exit when not missing;
   end loop;
   return query
-    select k.key, k.job, k.key = any (taken), bool_and(k.fingerprint = a.fingerprint)
-    from unnest(p_keys, p_fingerprints) as a(key, fingerprint) join stint.idempotency k on k.key = a.key
-    group by k.key, k.job;
-  if clash then
-    delete from stint.idempotency k where k.key = any (taken);
+    select u.key, u.job, u.key = any (taken), bool_and(u.same)
+    from unnest(asked, holders, alike) as u(key, job, same)
+    group by u.key, u.job;
+  if false = any (alike) then
+    -- Not the old row of such a key: nobody can delete that twice.
+    delete from stint.idempotency k where k.key = any (taken) and k.job = any (p_jobs);
   end if;
 end
 $$;
