@@ -104,7 +104,8 @@ type snoozeError struct{ wait time.Duration }
 func (e *snoozeError) Error() string { return "stint: run again in " + e.wait.String() }
 
 // Snooze is returned by a handler that wants to be run again later. The
-// attempt is not charged. A wait of zero or less means at once.
+// attempt is not charged. A wait of zero or less means at once; the longest is
+// [retry.MaxWait], a hundred years, and one that is longer is cut to that.
 func Snooze(wait time.Duration) error { return &snoozeError{max(0, wait)} }
 
 type cancelError struct{ why string }

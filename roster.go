@@ -35,6 +35,11 @@ type Roster interface {
 	// store does not know holds nothing.
 	Held(ctx context.Context, engine Token, serial int64) ([]Claim, error)
 
+	// Announced lists the entries that an engine's last beat said are running, and
+	// that have no outcome. What that costs is not a matter of how long the engine
+	// has lived: nobody could bury it otherwise.
+	Announced(ctx context.Context, engine Token) ([]Entry, error)
+
 	// Bury takes an engine out of the roster and concludes its unfinished
 	// entries as judge says; the judge sees each entry and whether its last
 	// beat announced it as running. With Unless positive, an engine that beat
@@ -104,6 +109,7 @@ type EngineInfo struct {
 	Joined     time.Time     `json:"joined"`  // set by the store
 	Beat       time.Time     `json:"beat"`    // set by the store: the last beat
 	Running    []Position    `json:"running"` // announced by the last beat
+	Low        int64         `json:"-"`       // by the last beat, no claim of a lower number has anything open
 	Draining   bool          `json:"draining,omitempty"`
 	Held       bool          `json:"held,omitempty"` // its process lives, whatever the beat says
 	Gone       bool          `json:"gone,omitempty"` // its process does not, whatever the beat says
@@ -142,7 +148,8 @@ type Beat struct {
 
 // Orders are what an engine is asked to do, as it learns with a beat.
 type Orders struct {
-	Drain bool // take no more jobs, and leave when the running ones have ended
+	Drain bool      // take no more jobs, and leave when the running ones have ended
+	Now   time.Time // what a store that is a [Clock] showed when it took the beat; zero for others
 }
 
 // Burial says whom to bury.

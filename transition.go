@@ -76,7 +76,7 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Ending, now time.Time, ch
 			x.Final, x.Reason = true, ReasonExpired
 		}
 	case OutcomeSnoozed:
-		next.Wait, next.Why, next.Delay = true, Scheduled, max(0, end.Snooze)
+		next.Wait, next.Why, next.Delay = true, Scheduled, min(max(0, end.Snooze), maxWait)
 	case OutcomeReturned:
 		next.Part, next.Suspect = end.Part, max(e.Suspect, end.Suspect)
 	case OutcomeLost:

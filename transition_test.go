@@ -3,6 +3,7 @@ package stint
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -72,6 +73,8 @@ func TestConcludeSaysWhatFollowsAnAttempt(t *testing.T) {
 			verdict{Next: next(func(s *Successor) { s.Part, s.Attempt, s.Losses = PartFront, 2, 1 })}},
 		{"snoozed", entry(nil), Ending{Outcome: OutcomeSnoozed, Snooze: time.Hour},
 			verdict{Next: next(func(s *Successor) { s.Wait, s.Why, s.Delay = true, Scheduled, time.Hour })}},
+		{"snoozed for ever", entry(nil), Ending{Outcome: OutcomeSnoozed, Snooze: math.MaxInt64},
+			verdict{Next: next(func(s *Successor) { s.Wait, s.Why, s.Delay = true, Scheduled, retry.MaxWait })}},
 		{"returned to the front", entry(nil), Ending{Outcome: OutcomeReturned, Part: PartFront, Suspect: 1},
 			verdict{Next: next(func(s *Successor) { s.Part, s.Suspect = PartFront, 1 })}},
 		{"sent to its kind's lane", entry(nil), Ending{Outcome: OutcomeReturned, Part: PartKind},

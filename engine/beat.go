@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -131,15 +132,17 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	defer cancel()
 	low := s.held.low()
 	beat := stint.Beat{Number: number, Running: s.held.begun(s.busy()), Low: low}
+	sent := time.Now()
 	orders, err := s.store.Beat(limit, s.token, beat)
 	if err != nil {
 		return err
 	}
+	s.clock.note(orders.Now, sent, time.Now())
 	if orders.Drain {
 		s.drain()
 	}
 	before := s.held.glance()
-	claims, err := s.store.Held(limit, s.token, low)
+	claims, err := s.store.Held(limit, s.token, before.from)
 	if err != nil {
 		s.trouble(ctx, "compare what the engine holds", err)
 		return nil // it did beat
@@ -149,25 +152,44 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 			continue
 		}
 		n, err := s.giveBack(limit, c)
-		if err != nil {
-			s.trouble(ctx, "hand back a claim", err)
-			continue
-		}
-		s.held.settled(c.Serial)
 		if n > 0 {
 			s.meters.got(n, n)
 			s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
 		}
+		if err != nil {
+			s.held.unknown(c.Serial)
+			s.trouble(ctx, "hand back a claim", err)
+			continue
+		}
+		s.held.settled(c.Serial)
 	}
+	s.held.agrees(before)
 	s.held.forget(time.Now().Add(-doubtful))
 	return nil
 }
 
-// giveBack returns entries that the engine never began, and tells how many. An
+// handful is how much of a claim is handed back at once: its contents are read for
+// that, and may be long, and the way to the store too.
+const handful = 10
+
+// giveBack returns what a claim took, which the engine never began, and tells how
+// much. What it cannot finish now a later call goes on with.
+func (s *session) giveBack(ctx context.Context, c stint.Claim) (n int, err error) {
+	for at := range slices.Chunk(c.Positions, handful) {
+		var some int
+		if some, err = s.giveBackSome(ctx, c.ClaimRef, at); err != nil {
+			break
+		}
+		n += some
+	}
+	return n, err
+}
+
+// giveBackSome returns entries that the engine never began, and tells how many. An
 // outcome that one of them has by now stands: the engine knows nothing of a
 // claim either that it was done with between the store's answer and now.
-func (s *session) giveBack(ctx context.Context, c stint.Claim) (int, error) {
-	entries, err := s.store.Fetch(ctx, c.Positions)
+func (s *session) giveBackSome(ctx context.Context, claim stint.ClaimRef, at []stint.Position) (int, error) {
+	entries, err := s.store.Fetch(ctx, at)
 	if err != nil {
 		return 0, err
 	}
@@ -175,9 +197,9 @@ func (s *session) giveBack(ctx context.Context, c stint.Claim) (int, error) {
 	done := make([]stint.Execution, len(entries))
 	for i := range entries {
 		done[i] = stint.Conclude(&entries[i], stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, s.clock.at(now), 0)
-		done[i].Nonce, done[i].Ended = c.Nonce, now
+		done[i].Nonce, done[i].Ended = claim.Nonce, now
 	}
-	return s.store.Finish(ctx, s.token, []stint.ClaimRef{c.ClaimRef}, done)
+	return s.store.Finish(ctx, s.token, []stint.ClaimRef{claim}, done)
 }
 
 // busy lists what is being worked on.

@@ -22,7 +22,7 @@ func Bury(ctx context.Context, store stint.Store, token stint.Token, why string)
 		if e.Token != token {
 			continue
 		}
-		scene, err := inspect(ctx, store, e)
+		scene, err := inspect(ctx, store, e.Token)
 		if err != nil {
 			return 0, err
 		}

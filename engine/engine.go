@@ -104,7 +104,6 @@ func (e *Engine) Run(ctx context.Context) error {
 		case !errors.Is(err, stint.ErrBuried):
 			return err
 		}
-		e.emit(stint.Event{Type: stint.EventBuried, Engine: s.token})
 		if asked.Err() != nil {
 			return drainedBy(asked)
 		}

@@ -8,8 +8,9 @@ import (
 )
 
 // execute is the second stage: in each pool slots that run handlers, and a
-// steward that hands back what is not to be run here. It returns when all of
-// its inputs are closed and everything has ended.
+// steward that hands back what is not to be run here, and gives those their turns
+// that are to be run alone. It returns when all of its inputs are closed and
+// everything has ended.
 func (s *session) execute(ended chan<- *task) {
 	var all sync.WaitGroup
 	for _, p := range s.pools.all {
@@ -24,14 +25,8 @@ func (s *session) execute(ended chan<- *task) {
 // slot runs one task after the other. A handler that ends its goroutine
 // (runtime.Goexit, as a test's FailNow does) takes the slot's with it: its
 // attempt failed, and the slot goes on in a new one.
-//
-// The first slot of a pool is the only one that runs the entries that are to be
-// run alone, and of these slots one at a time.
 func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task) {
-	in, i := p.inputs, p.first+nth
-	if nth > 0 {
-		in.alone = nil
-	}
+	i := p.first + nth
 	all.Go(func() {
 		var t *task
 		over := true
@@ -40,12 +35,12 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task
 				return
 			}
 			end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
-			s.free(t.entry, i)
+			s.free(i)
 			s.pass(s.conclude(t, end), ended)
 			s.slot(all, p, nth, ended)
 		}()
 		for {
-			if t = s.nextTask(&in); t == nil {
+			if t = s.nextTask(p); t == nil {
 				return
 			}
 			p.begun.Add(1)
@@ -65,18 +60,18 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task
 			over = false
 			done := s.conclude(t, s.perform(t, i)) // which asks the handler's error about itself
 			over = true
-			s.free(t.entry, i)
+			s.free(i)
 			s.pass(done, ended)
 		}
 	})
 }
 
 // nextTask is the next task for a slot; nil says that none will come.
-func (s *session) nextTask(in *inputs) *task {
-	if in.empty() {
+func (s *session) nextTask(p *pool) *task {
+	if p.empty() {
 		s.meters.starved.Add(1)
 	}
-	return in.next()
+	return <-p.ready
 }
 
 // mayBegin tells whether an entry may be run now: not when the engine stops, nor
@@ -92,22 +87,15 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 	if !s.welcome(e) {
 		return false
 	}
-	if e.Suspect >= alone {
-		select {
-		case s.solo <- struct{}{}:
-		case <-s.stopping:
-			return false
-		}
-	}
 	s.slots[slot].Store(int64(e.Pos))
 	if e.MaxLosses == 0 {
 		s.held.begins(e.Pos)
 	}
-	// While it waited, here or for the beat, all of that may have changed.
+	// While it waited for the beat, all of that may have changed.
 	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() && s.welcome(e) {
 		return true
 	}
-	s.free(e, slot)
+	s.free(slot)
 	return false
 }
 
@@ -116,16 +104,15 @@ func (s *session) mayBegin(e *stint.Entry, slot int) bool {
 func (s *session) welcome(e *stint.Entry) bool { return !s.pauses.has(e.Queue) && !s.tooLate(e) }
 
 // free says that a slot works on nothing any more.
-func (s *session) free(e *stint.Entry, slot int) {
-	s.slots[slot].Store(0)
-	if e.Suspect >= alone {
-		<-s.solo
-	}
-}
+func (s *session) free(slot int) { s.slots[slot].Store(0) }
 
-// pass sends an outcome on to the last stage.
+// pass sends an outcome on to the last stage. If it is of an entry that had its
+// turn to be run alone, that is over.
 func (s *session) pass(t *task, ended chan<- *task) {
 	p := t.pool
+	if t.entry.Suspect >= alone && p.turn.CompareAndSwap(t, nil) {
+		<-s.solo
+	}
 	ended <- t
 	if p.ended() {
 		s.capacity.ring()

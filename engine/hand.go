@@ -72,6 +72,7 @@ type hand struct {
 	last   int64               // the last serial number given out
 	claims map[int64]*held     // by serial; nil while the request is on its way or its fate unknown
 	doubt  map[int64]time.Time // requests whose fate is unknown, and since when
+	agreed int64               // what has lower numbers has been compared with the store, but for what is in doubt
 
 	// once are the entries that must run at most once and have begun, or are
 	// about to: beats announce them until their outcomes are in the store.
@@ -120,19 +121,32 @@ func (h *hand) unknown(serial int64) {
 
 // glance is what the hand knew at some moment.
 type glance struct {
-	last  int64 // the last serial number that had been given out
+	from  int64 // the lowest serial number that the store is to be asked about
+	last  int64 // the last one that had been given out
 	known map[int64]bool
 }
 
-// glance notes what the hand knows now, requests on their way included.
+// glance notes what the hand knows now, requests on their way included. A claim is
+// compared with the store once: beside one long job an engine may make any
+// number of claims, which no beat could read.
 func (h *hand) glance() glance {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	g := glance{last: h.last, known: make(map[int64]bool, len(h.claims))}
+	g := glance{from: max(h.agreed, h.lowest()), last: h.last, known: make(map[int64]bool, len(h.claims))}
 	for serial := range h.claims {
 		g.known[serial] = true
 	}
+	for serial := range h.doubt {
+		g.from = min(g.from, serial)
+	}
 	return g
+}
+
+// agrees notes that the store was asked, and that what it said was looked at.
+func (h *hand) agrees(g glance) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.agreed = g.last + 1
 }
 
 // strange tells whether the engine does not know that it holds a claim that
@@ -156,7 +170,8 @@ func (h *hand) settled(serial int64) {
 }
 
 // forget gives up on requests that have been in doubt for so long that the
-// server has certainly ended their transactions without a commit.
+// server has certainly ended their transactions without a commit. What the store
+// says is there is in doubt anew each time that it could not be handed back.
 func (h *hand) forget(before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

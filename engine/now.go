@@ -111,7 +111,6 @@ func (s *session) workAlone() (leave func() error) {
 		close(s.ended)
 		stages.Wait()
 		if s.fenced() {
-			s.emit(stint.Event{Type: stint.EventBuried, Engine: s.token})
 			err = stint.ErrBuried
 		} else {
 			err = s.leave()
@@ -206,6 +205,8 @@ func (s *session) takeNow(ctx context.Context, store stint.Immediate, job stint.
 		s.meters.got(1, 0)
 		return s.brought(ctx, &c.Entries[0], claim), nil
 	case serial == 0, first != nil: // it did not come so far, or took nothing
+	case claim != nil:
+		s.held.unknown(serial) // it is there, whatever a middleware made of that; the next beat hands it back
 	case errors.Is(err, stint.ErrBuried):
 		s.fence()
 	case errors.Is(err, stint.ErrInvalid), errors.Is(err, stint.ErrUnstorable), errors.Is(err, stint.ErrKeyConflict):

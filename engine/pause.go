@@ -62,13 +62,14 @@ func (s *session) mind(ctx context.Context) {
 
 // unpaused leaves out what is seen of paused queues. A queue that this engine
 // believes to be paused is left out too: what it claimed there it would hand
-// back. But then one of both is out of date.
+// back. But then one of both is out of date. Lanes that are left to others for a
+// while rest likewise.
 func (s *session) unpaused(sights []stint.Sight) []stint.Sight {
-	kept, news := sights[:0], false
+	kept, news, now := sights[:0], false, time.Now()
 	for _, sight := range sights {
 		believed := s.pauses.has(sight.Queue)
 		news = news || believed != sight.Paused
-		if !believed && !sight.Paused {
+		if !believed && !sight.Paused && !s.pools.leaves(sight.Lane, now) {
 			kept = append(kept, sight)
 		}
 	}

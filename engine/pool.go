@@ -19,9 +19,13 @@ type pool struct {
 
 	ahead int          // the most entries to hold beyond the slots
 	busy  atomic.Int64 // entries claimed for it that have not ended
+	apart atomic.Bool  // what is to be run alone waits for its turn
 	begun atomic.Int64 // tasks that reached a slot
 	calls atomic.Int64 // the claim stage sleeps while more than these are busy
 	pace  *pace
+
+	turn atomic.Pointer[task] // what has its turn to be run alone: the session's, if it is one of this pool
+	left atomic.Pointer[left] // what is not to be claimed for a while
 }
 
 // pools are all of an engine's: one, or one for each queue that has slots of
@@ -76,9 +80,17 @@ func (l pools) roomy(now time.Time) bool {
 	return false
 }
 
+// leaves tells whether a lane is left to other engines for a while.
+func (l pools) leaves(lane stint.LaneID, now time.Time) bool {
+	return slices.ContainsFunc(l.all, func(p *pool) bool { return p.left.Load().has(lane, now) })
+}
+
 // room is how many more entries of a lane the engine has use for. A lane that
 // has yet to tell its queue may be anybody's.
 func (l pools) room(lane stint.Lane, now time.Time) int {
+	if l.leaves(lane.ID, now) {
+		return 0
+	}
 	if lane.Queue != "" {
 		return l.of(lane.Queue).room(now)
 	}
@@ -110,11 +122,22 @@ func (p *pool) room(now time.Time) int {
 	most, least := len(p.slots)+prefetch, max(1, prefetch/2)
 	// Said before it looks: what ends behind the look finds it, and rings.
 	p.calls.Store(int64(most - least))
-	room := most - int(p.busy.Load())
+	// What is claimed may all have to be run alone.
+	room := min(most-int(p.load(p.busy.Load())), cap(p.alone)-len(p.alone))
 	if room < least {
 		return 0
 	}
 	return min(room, maxClaim)
+}
+
+// load is how much room so many entries in hand take. What waits for its turn to be
+// run alone takes none: of a pool's slots only one is to run it, and other work
+// would wait for that one.
+func (p *pool) load(busy int64) int64 {
+	if p.apart.Load() {
+		busy -= int64(1 + len(p.alone))
+	}
+	return busy
 }
 
 // take puts a task where it belongs.
@@ -128,5 +151,16 @@ func (p *pool) take(t *task) {
 // many a task.
 func (p *pool) ended() bool {
 	p.pace.add(1)
-	return p.busy.Add(-1) <= p.calls.Load()
+	return p.load(p.busy.Add(-1)) <= p.calls.Load()
+}
+
+// left are lanes to which entries were handed back that others may run sooner.
+type left struct {
+	lanes map[stint.LaneID]bool
+	until time.Time
+}
+
+// has tells whether a lane is one of them, still.
+func (l *left) has(lane stint.LaneID, now time.Time) bool {
+	return l != nil && l.lanes[lane] && now.Before(l.until)
 }

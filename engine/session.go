@@ -34,6 +34,8 @@ type session struct {
 	draining chan struct{} // closed when the engine was asked to leave
 	drain    func()        // closes it
 
+	tellFenced func() // that the session was fenced, once
+
 	bell         *bell            // news for the claim stage
 	waitbell     *bell            // news for the promoter
 	cancelbell   *bell            // somebody may have cancelled something
@@ -78,6 +80,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	}
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
+	s.tellFenced = sync.OnceFunc(func() { s.emit(stint.Event{Type: stint.EventBuried, Engine: s.token}) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	e.vitals.beats.mark()
 	decls := e.mux.Declarations()
@@ -230,7 +233,12 @@ func (s *session) fenced() bool { return errors.Is(context.Cause(s.work), stint.
 const cancelGrace = 5 * time.Second
 
 // fence ends the session's work at once: nothing that still runs will count.
-func (s *session) fence() { s.cancel(stint.ErrFenced) }
+func (s *session) fence() {
+	s.cancel(stint.ErrFenced)
+	if s.fenced() { // and had not ended before
+		s.tellFenced()
+	}
+}
 
 // leave buries the session itself, uncharged. Whatever the stages left open,
 // such as a claim whose answer was lost, goes back to the front of its lane.

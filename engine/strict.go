@@ -48,7 +48,7 @@ func (e *Engine) checkName(ctx context.Context) error {
 		if other.Instance != e.config.Instance {
 			continue
 		}
-		claims, err := e.store.Held(ctx, other.Token, 0)
+		claims, err := e.store.Held(ctx, other.Token, other.Low)
 		if err != nil {
 			return err
 		}

@@ -23,26 +23,14 @@ type scene struct {
 }
 
 // inspect looks at what a dead engine was doing.
-func inspect(ctx context.Context, store stint.Store, e stint.EngineInfo) (scene, error) {
-	claims, err := store.Held(ctx, e.Token, 0)
-	if err != nil {
-		return scene{}, err
-	}
-	var begun []stint.Position
-	for _, c := range claims {
-		for _, pos := range c.Positions {
-			if slices.Contains(e.Running, pos) {
-				begun = append(begun, pos)
-			}
-		}
-	}
-	entries, err := store.Fetch(ctx, begun)
+func inspect(ctx context.Context, store stint.Store, engine stint.Token) (scene, error) {
+	begun, err := store.Announced(ctx, engine)
 	if err != nil {
 		return scene{}, err
 	}
 	return scene{
 		begun: len(begun),
-		alone: slices.ContainsFunc(entries, func(e stint.Entry) bool { return e.Suspect >= alone }),
+		alone: slices.ContainsFunc(begun, func(e stint.Entry) bool { return e.Suspect >= alone }),
 	}, nil
 }
 

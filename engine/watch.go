@@ -92,7 +92,7 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestBurial)
 	defer cancel()
-	scene, err := inspect(ctx, s.store, e)
+	scene, err := inspect(ctx, s.store, e.Token)
 	if err != nil {
 		s.troubleAbout(ctx, "see what was held by", e.Instance, err)
 		return

@@ -20,7 +20,7 @@ const (
 	KeyBegun     = "begun"       // how many of these had begun
 	KeyBuried    = "buried"      // the name of the engine that died
 	KeyLease     = "lease"       // the name of a lease
-	KeyMissing   = "suppressed"  // how many lines like this were left out before it
+	KeyMissing   = "suppressed"  // how many lines about trouble were left out before it: of its kind, and of others for which there was no room
 	KeySQL       = "sql"         // the text of a statement
 	KeyRows      = "rows"        // how many rows it returned or changed
 )

@@ -20,7 +20,9 @@ type LogConfig struct {
 
 	// Repeat is for how long trouble of one kind is not told again: a database
 	// that is down is worth a line, not one for each attempt to reach it. By
-	// default 10 seconds; negative leaves nothing out.
+	// default 10 seconds. Trouble of all kinds together is told in at most 30
+	// lines in any minute, of all engines that share the listener. The next line
+	// says how many were left out. Negative leaves nothing out.
 	Repeat time.Duration
 }
 
@@ -35,7 +37,8 @@ const defaultRepeat = 10 * time.Second
 //	debug  an attempt began
 //
 // Lines carry what is known of instance, slot, job, kind, queue, attempt,
-// outcome and duration under the keys of this package. A nil logger is
+// outcome and duration under the keys of this package. Lines about trouble are
+// bounded ([LogConfig]), all others are as many as the events. A nil logger is
 // [slog.Default] at the time of each event. The listener may be shared by engines.
 func Log(logger *slog.Logger, config ...LogConfig) func(stint.Event) {
 	l := &eventLog{logger: logger}

@@ -2,8 +2,10 @@ package observe_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -113,6 +115,96 @@ func TestTroubleThatGoesOnIsALineEachTenSecondsAndSaysHowOftenItWasSilent(t *tes
 		t.Errorf("with nothing left out it says %d lines", len(all))
 	}
 }
+
+// A fleet that falls apart is trouble of a kind for each of its engines.
+func TestThereAreNeverMoreThanThirtyLinesAboutTroubleInAMinute(t *testing.T) {
+	begin := time.Now()
+	trouble := func(after time.Duration, doing string) stint.Event {
+		return stint.Event{Type: stint.EventTrouble, Time: begin.Add(after), Doing: doing, Err: errors.New("down")}
+	}
+	var events []stint.Event
+	for i := range 600 { // three minutes long
+		events = append(events, trouble(time.Duration(i)*300*time.Millisecond, fmt.Sprintf("bury worker-%d", i)))
+	}
+	events = append(events, trouble(time.Hour, "beat"))
+	var lines []time.Duration
+	told := 0
+	at := time.Duration(0)
+	on := observe.Log(slog.New(each(func(r slog.Record) {
+		lines = append(lines, at)
+		told++
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == observe.KeyMissing {
+				told += int(a.Value.Int64())
+			}
+			return true
+		})
+	})))
+	for _, e := range events {
+		at = e.Time.Sub(begin)
+		on(e)
+	}
+	for i := range lines[:max(0, len(lines)-30)] {
+		if d := lines[i+30] - lines[i]; d < time.Minute {
+			t.Fatalf("from %v on it says 31 lines in %v", lines[i], d)
+		}
+	}
+	if len(lines) != 3*30+1 || told != len(events) {
+		t.Errorf("it says %d lines, and that there were %d, want %d and %d", len(lines), told, 3*30+1, len(events))
+	}
+	if all := linesOf(observe.LogConfig{Repeat: -1}, events...); len(all) != len(events) {
+		t.Errorf("with nothing left out it says %d lines, want %d", len(all), len(events))
+	}
+}
+
+func TestAttemptsAreToldOfHoweverMuchTroubleThereIs(t *testing.T) {
+	now := time.Now()
+	var events []stint.Event
+	for i := range 100 {
+		events = append(events,
+			stint.Event{Type: stint.EventTrouble, Time: now, Doing: fmt.Sprintf("bury worker-%d", i), Err: errors.New("down")},
+			stint.Event{Type: stint.EventEnded, Time: now, Job: aJob, Execution: &stint.Execution{Outcome: stint.OutcomeFailed, Slot: 1}},
+			stint.Event{Type: stint.EventBuried, Time: now})
+	}
+	said := map[any]int{}
+	for _, line := range linesOf(observe.LogConfig{}, events...) {
+		said[line["msg"]]++
+	}
+	if len(said) != 32 || said["attempt failed"] != 100 || said["engine lost its place in the roster and joins anew; what it ran may run elsewhere"] != 100 {
+		t.Errorf("it says %v", said)
+	}
+}
+
+// What is forgotten of many kinds of trouble was left out all the same.
+func TestWhatIsLeftOutIsToldHoweverManyKindsOfTroubleThereAre(t *testing.T) {
+	begin := time.Now()
+	var events []stint.Event
+	for i := range 2500 { // each of them twice
+		doing := fmt.Sprintf("bury worker-%d", i)
+		for k := range 2 {
+			at := begin.Add(time.Duration(i)*3*time.Second + time.Duration(k)*time.Second)
+			events = append(events, stint.Event{Type: stint.EventTrouble, Time: at, Doing: doing, Err: errors.New("down")})
+		}
+	}
+	lines := linesOf(observe.LogConfig{}, events...)
+	told := len(lines)
+	for _, line := range lines {
+		if n, ok := line["suppressed"].(float64); ok {
+			told += int(n)
+		}
+	}
+	if missing := len(events) - told; missing > 1000 {
+		t.Errorf("of %d events %d are not accounted for", len(events), missing)
+	}
+}
+
+// each makes a function a handler of slog's.
+type each func(slog.Record)
+
+func (f each) Enabled(context.Context, slog.Level) bool      { return true }
+func (f each) Handle(_ context.Context, r slog.Record) error { f(r); return nil }
+func (f each) WithAttrs([]slog.Attr) slog.Handler            { return f }
+func (f each) WithGroup(string) slog.Handler                 { return f }
 
 func TestSuccessesHaveALevelOfTheirOwn(t *testing.T) {
 	fine := stint.Event{Type: stint.EventEnded, Job: aJob, Execution: &stint.Execution{Outcome: stint.OutcomeCompleted, Final: true, Slot: 1}}

@@ -105,7 +105,7 @@ set beat = clock_timestamp(), low = greatest(b.low, $2), number = greatest(b.num
     running = case when $4 >= b.number then $3 else b.running end
 from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint)) fence
 where b.token = $1 and e.token = b.token
-returning true, b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
 
 // Beat implements [stint.Roster]. It updates and never inserts: an upsert
 // would bring back the buried. It takes the engine's lock as every write of an
@@ -119,7 +119,7 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 	var orders stint.Orders
 	found, same := false, false
 	scan := func(row pgx.Row) error {
-		err := row.Scan(&found, &orders.Drain, &same)
+		err := row.Scan(&found, &orders.Now, &orders.Drain, &same)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -202,11 +202,25 @@ func (s *Store) held(ctx context.Context, q queryer, engine stint.Token, from, t
 	return claims, translate(err)
 }
 
+// Announced implements [stint.Roster].
+func (s *Store) Announced(ctx context.Context, engine stint.Token) ([]stint.Entry, error) {
+	rows, err := s.work().Query(ctx, s.sql.in(`
+		select p.pos from stint.beats b cross join lateral stint.unfinished(b.running) p where b.token = $1 order by p.pos`), engine)
+	if err != nil {
+		return nil, fmt.Errorf("read what engine %d announced: %w", engine, translate(err))
+	}
+	at, err := pgx.CollectRows(rows, pgx.RowTo[stint.Position])
+	if err != nil {
+		return nil, fmt.Errorf("read what engine %d announced: %w", engine, translate(err))
+	}
+	return s.Fetch(ctx, at)
+}
+
 // Engines implements [stint.Roster].
 func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 	rows, err := s.work().Query(ctx, s.sql.in(`
 		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, e.slots,
-		       e.ttl, e.joined, b.beat, b.running, b.drain
+		       e.ttl, e.joined, b.beat, b.running, b.low, b.drain
 		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`))
 	if err != nil {
 		return nil, fmt.Errorf("list engines: %w", translate(err))
@@ -217,7 +231,7 @@ func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 			ttl int64
 		)
 		err := row.Scan(&e.Token, &e.Instance, &e.Host, &e.BootID, &e.PID, &e.PIDStarted, &e.Version, &e.Queues, &e.Kinds,
-			&e.Slots, &ttl, &e.Joined, &e.Beat, &e.Running, &e.Draining)
+			&e.Slots, &ttl, &e.Joined, &e.Beat, &e.Running, &e.Low, &e.Draining)
 		e.TimeToLive = time.Duration(ttl) * time.Millisecond
 		return e, err
 	})

@@ -65,11 +65,10 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 		},
 		Correlation: q.ColumnText(24), StartBy: q.time(25),
 	}
-	policy, err := s.policies.read(c, q.ColumnInt64(14))
-	if err != nil {
+	var err error
+	if j.Retry, err = s.policies.name(c, q.ColumnInt64(14)); err != nil {
 		return err
 	}
-	j.Retry = policy.String()
 	j.Tags, err = list[string](q, 10)
 	return err
 }

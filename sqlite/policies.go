@@ -31,7 +31,15 @@ func encodePolicy(p retry.Policy) (id int64, text string, err error) {
 // so what it stands for never changes.
 type policies struct {
 	mu    sync.Mutex
-	known map[int64]retry.Policy
+	known map[int64]*storedPolicy
+}
+
+// storedPolicy is what a text stands for here. One that this program cannot read
+// is a newer program's: its job must not wait for ours to be upgraded, nor must
+// those that are read along with it, so the default one serves.
+type storedPolicy struct {
+	policy retry.Policy
+	name   string // what people see: the text itself where it cannot be read
 }
 
 // read returns the policy with a number; 0 is the default one.
@@ -39,33 +47,59 @@ func (p *policies) read(c *conn, id int64) (retry.Policy, error) {
 	if id == 0 {
 		return retry.Default(), nil
 	}
-	p.mu.Lock()
-	policy, ok := p.known[id]
-	p.mu.Unlock()
-	if ok {
-		return policy, nil
+	stored, err := p.find(c, id)
+	if err != nil {
+		return retry.Policy{}, err
 	}
-	return p.readNew(c, id)
+	return stored.policy, nil
 }
 
-// readNew reads a policy that is not remembered. It stands apart because what it
-// reads into is allocated, and read is called for each job.
-func (p *policies) readNew(c *conn, id int64) (policy retry.Policy, err error) {
-	found := false
-	err = c.query(readPolicySQL, []any{id}, func(s *stmt) error {
-		found = true
-		return json.Unmarshal(s.ColumnRawText(0), &policy)
+// name is how people are shown the policy with a number.
+func (p *policies) name(c *conn, id int64) (string, error) {
+	if id == 0 {
+		return retry.Default().String(), nil
+	}
+	stored, err := p.find(c, id)
+	if err != nil {
+		return "", err
+	}
+	return stored.name, nil
+}
+
+func (p *policies) find(c *conn, id int64) (*storedPolicy, error) {
+	p.mu.Lock()
+	stored := p.known[id]
+	p.mu.Unlock()
+	if stored != nil {
+		return stored, nil
+	}
+	return p.findNew(c, id)
+}
+
+// findNew reads a policy that is not remembered. It stands apart because what it
+// reads into is allocated, and find is called for each job.
+func (p *policies) findNew(c *conn, id int64) (*storedPolicy, error) {
+	var stored *storedPolicy
+	err := c.query(readPolicySQL, []any{id}, func(s *stmt) error {
+		stored = &storedPolicy{}
+		text := s.ColumnRawText(0)
+		if err := json.Unmarshal(text, &stored.policy); err != nil {
+			stored.policy, stored.name = retry.Default(), string(text)
+		} else {
+			stored.name = stored.policy.String()
+		}
+		return nil
 	})
 	if err != nil {
-		return policy, fmt.Errorf("policy %d: %w", id, err)
-	} else if !found {
-		return policy, fmt.Errorf("policy %d is missing", id)
+		return nil, fmt.Errorf("policy %d: %w", id, err)
+	} else if stored == nil {
+		return nil, fmt.Errorf("policy %d is missing", id)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil || len(p.known) >= 1000 {
-		p.known = map[int64]retry.Policy{}
+		p.known = map[int64]*storedPolicy{}
 	}
-	p.known[id] = policy
-	return policy, nil
+	p.known[id] = stored
+	return stored, nil
 }

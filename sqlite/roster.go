@@ -169,9 +169,35 @@ func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]s
 	return claims, nil
 }
 
+const announcedSQL = `
+select p.value from stint_beats b, json_each(b.running) p
+where b.token = ? and not exists (select 1 from stint_executions x where x.pos = p.value)
+order by p.value`
+
+// Announced implements [stint.Roster].
+func (s *Store) Announced(ctx context.Context, engine stint.Token) ([]stint.Entry, error) {
+	var entries []stint.Entry
+	err := s.read(ctx, func(c *conn) error {
+		var at []stint.Position
+		err := c.query(announcedSQL, []any{int64(engine)}, func(q *stmt) error {
+			at = append(at, stint.Position(q.ColumnInt64(0)))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		entries, err = s.fetch(c, at)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what engine %d announced: %w", engine, err)
+	}
+	return entries, nil
+}
+
 const enginesSQL = `
 select h.token, h.instance, h.host, h.boot_id, h.pid, h.pid_started, h.version, h.queues, h.kinds, h.slots, h.ttl,
-       h.joined, b.beat, b.running, b.drain, e.locked
+       h.joined, b.beat, b.running, b.drain, e.locked, b.low
 from stint_engines e
 join stint_engine_history h on h.token = e.token
 join stint_beats b on b.token = e.token
@@ -199,7 +225,7 @@ func (s *Store) roster(c *conn) (engines []stint.EngineInfo, err error) {
 		e := stint.EngineInfo{
 			Token: stint.Token(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
 			PID: q.ColumnInt(4), PIDStarted: q.ColumnInt64(5), Version: q.ColumnText(6), Slots: q.ColumnInt(9),
-			TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12), Draining: q.ColumnInt64(14) != 0,
+			TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12), Draining: q.ColumnInt64(14) != 0, Low: q.ColumnInt64(16),
 		}
 		if e.Queues, err = list[string](q, 7); err != nil {
 			return err

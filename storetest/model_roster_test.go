@@ -65,6 +65,7 @@ func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.
 	}
 	e.Beat = time.Now()
 	m.lows[token] = max(m.lows[token], b.Low)
+	e.Low = m.lows[token]
 	if b.Number >= m.beats[token] || m.is("believes the beat that came last") {
 		e.Running, m.beats[token] = slices.Clone(b.Running), b.Number
 	}
@@ -113,6 +114,18 @@ func (m *model) Held(_ context.Context, token stint.Token, serial int64) ([]stin
 	}
 	slices.SortFunc(held, func(a, b stint.Claim) int { return cmp.Compare(a.Serial, b.Serial) })
 	return held, nil
+}
+
+func (m *model) Announced(_ context.Context, token stint.Token) ([]stint.Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var entries []stint.Entry
+	for _, r := range m.rows {
+		if e := m.engine(token); r.entry != nil && e != nil && slices.Contains(e.Running, r.entry.Pos) && (m.done[r.entry.Pos] == nil || m.is("announces what is finished")) {
+			entries = append(entries, m.read(r))
+		}
+	}
+	return entries, nil
 }
 
 func (m *model) Bury(ctx context.Context, b stint.Burial, judge func(*stint.Entry, bool) stint.Execution) (int, error) {

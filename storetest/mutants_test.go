@@ -216,6 +216,7 @@ var mutants = []struct{ fault, group string }{
 	{"forgets part of what is held", "Roster"},
 	{"forgets part of what is held", "Bury"},
 	{"holds what is finished", "Roster"},
+	{"announces what is finished", "Roster"},
 	{"lets every burier win", "BuryRace"},
 	{"buries the living", "Bury"},
 	{"announces everything", "Bury"},

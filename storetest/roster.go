@@ -123,6 +123,38 @@ var rosterTests = []test{
 		w.Complete(got[0], got[3])
 		t.holds(w, 0)
 	}},
+	{"Announced lists what the last beat said is running and has no outcome", func(t *T) {
+		t.enqueue(jobs(4, "k")...)
+		w := t.join("k")
+		all := w.Claim(lane(stint.DefaultQueue), 4)
+		announced := func(want ...stint.Entry) {
+			t.Helper()
+			got, err := t.Store.Announced(t.ctx, w.Info.Token)
+			t.must(err)
+			if !slices.Equal(positions(got), positions(want)) {
+				t.Errorf("announced are %v, want %v", positions(got), positions(want))
+			}
+			for _, e := range got {
+				if e.Kind != "k" || e.ID == 0 {
+					t.Errorf("an entry is read as %+v", e)
+				}
+			}
+		}
+		announced()
+		_, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 1, Low: 1, Running: positions(all[:3])})
+		t.must(err)
+		announced(all[:3]...)
+		w.Complete(all[1])
+		announced(all[0], all[2])
+		_, err = t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 2, Low: 1, Running: positions(all[2:])})
+		t.must(err)
+		announced(all[2:]...)
+		w.Complete(all[0], all[2], all[3])
+		announced()
+		if got, err := t.Store.Announced(t.ctx, 4711); err != nil || len(got) > 0 {
+			t.Errorf("of an engine that there is not: %v, %v", got, err)
+		}
+	}},
 	{"Held begins at the serial number asked for", func(t *T) {
 		t.enqueue(jobs(4, "k")...)
 		w := t.join("k")

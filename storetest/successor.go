@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,6 +90,20 @@ var successorTests = []test{
 		wait := l.Waiting[0].Due.Sub(l.Executions[0].Finished)
 		if wait < time.Minute-time.Millisecond || wait > time.Minute+time.Millisecond {
 			t.Errorf("snoozed for a minute, it waits %v from its end", wait)
+		}
+	}},
+	{"A snooze without end is far from due, in a time that can be told", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		var end stint.Ending
+		if !stint.AsEnding(stint.Snooze(math.MaxInt64), &end) {
+			t.Fatal("a snooze is no ending")
+		}
+		w.Finish(end, w.One())
+		t.promoteAll(0)
+		t.state(id, stint.Scheduled)
+		if years := t.info(id).Due.Year() - time.Now().Year(); years < 99 || years > 100 {
+			t.Errorf("it is due in %d years", years)
 		}
 	}},
 	{"A retry with no wait is due at once", func(t *T) {

@@ -40,7 +40,7 @@ func EngineOf(ctx context.Context, store Store, token stint.Token) (Engine, erro
 // HeldBy finds what an engine claimed and has not ended.
 func HeldBy(ctx context.Context, store Store, e stint.EngineInfo) (Engine, error) {
 	shown := Engine{EngineInfo: e, Holds: []HeldJob{}}
-	claims, err := store.Held(ctx, e.Token, 0)
+	claims, err := store.Held(ctx, e.Token, e.Low)
 	if err != nil {
 		return shown, err
 	}

@@ -167,6 +167,14 @@ func (p *process) Held(ctx context.Context, engine stint.Token, serial int64) ([
 	return claims, err
 }
 
+// Announced implements [stint.Roster].
+func (p *process) Announced(ctx context.Context, engine stint.Token) ([]stint.Entry, error) {
+	entries, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]stint.Entry, error) {
+		return p.store.Announced(ctx, engine)
+	})
+	return entries, err
+}
+
 // Drain implements [stint.Roster].
 func (p *process) Drain(ctx context.Context, engine stint.Token) error {
 	_, _, err := call(ctx, p, opBeat, func(ctx context.Context) (none, error) {

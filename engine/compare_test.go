@@ -1,0 +1,165 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/storetest"
+)
+
+// endless is a store in which an engine has claimed more than anybody can read.
+type endless struct {
+	store
+	engine stint.Token
+}
+
+func (f endless) Held(ctx context.Context, token stint.Token, serial int64) ([]stint.Claim, error) {
+	if token == f.engine {
+		return nil, errors.New("it takes too long")
+	}
+	return f.store.Held(ctx, token, serial)
+}
+
+func TestAnEngineIsBuriedHoweverMuchItHasClaimed(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		dead := storetest.Join(t, s, "work")
+		dead.Release()
+		id := enqueue(t, s, "work", `{}`)
+		dead.One()
+		start(t, endless{s, dead.Info.Token}, mux, engine.Config{TimeToLive: time.Second})
+		until(t, s, id, stint.Completed)
+	})
+}
+
+// questions is a store that notes from which serial number on engines ask what they
+// hold.
+type questions struct {
+	store
+	lowest atomic.Int64 // of the beats
+	from   atomic.Int64 // of the last question
+}
+
+func (f *questions) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+	f.lowest.Store(b.Low)
+	return f.store.Beat(ctx, token, b)
+}
+
+func (f *questions) Held(ctx context.Context, token stint.Token, serial int64) ([]stint.Claim, error) {
+	f.from.Store(serial)
+	return f.store.Held(ctx, token, serial)
+}
+
+// Beside one long job any number of claims may be made.
+func TestAClaimIsComparedWithTheStoreOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		f := &questions{store: s}
+		mux := stint.NewMux()
+		goOn := make(chan struct{})
+		handle(mux, "long", func(context.Context, *stint.Job) error { <-goOn; return nil })
+		handle(mux, "quick", func(context.Context, *stint.Job) error { return nil })
+		long := enqueue(t, s, "long", `{}`)
+		start(t, f, mux, engine.Config{Slots: 2, TimeToLive: time.Second})
+		until(t, s, long, stint.Running)
+		const n = 50
+		for range n {
+			until(t, s, enqueue(t, s, "quick", `{}`), stint.Completed)
+		}
+		eventually(t, "it asks about its newest claims only", func() bool { return f.from.Load() > n })
+		if low := f.lowest.Load(); low > n {
+			t.Errorf("it promised that nothing below %d is open", low)
+		}
+		close(goOn)
+	})
+}
+
+// unanswered is a store that does not answer the first claim, though it is made, and
+// reads no entries for a while.
+type unanswered struct {
+	stint.Store
+	once  sync.Once
+	until time.Time
+}
+
+func (f *unanswered) Claim(ctx context.Context, r stint.ClaimRequest) (c stint.Claim, err error) {
+	c, err = f.Store.Claim(ctx, r)
+	if len(c.Positions) > 0 {
+		f.once.Do(func() { c, err = stint.Claim{}, errors.New("no answer") })
+	}
+	return c, err
+}
+
+func (f *unanswered) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+	if time.Now().Before(f.until) {
+		return nil, errors.New("not now")
+	}
+	return f.Store.Fetch(ctx, at)
+}
+
+// Far longer than a claim without an answer is waited for.
+func TestAClaimThatCannotBeHandedBackForLongIsNotForgotten(t *testing.T) {
+	inBubble(t, 24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		id := enqueue(t, s, "work", `{}`)
+		stop := start(t, &unanswered{Store: s, until: time.Now().Add(10 * time.Minute)}, mux, engine.Config{})
+		time.Sleep(11 * time.Minute)
+		synctest.Wait()
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed {
+			t.Errorf("it is %v, %v", job.State, err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A claim of many is handed back in parts: their contents may be long.
+func TestALargeClaimWithoutAnAnswerIsHandedBackWhole(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		var ids []stint.ID
+		for range 35 {
+			ids = append(ids, enqueue(t, s, "work", `{}`))
+		}
+		start(t, &unanswered{Store: s}, mux, engine.Config{Slots: 35, TimeToLive: time.Second})
+		for _, id := range ids {
+			until(t, s, id, stint.Completed)
+		}
+	})
+}
+
+func TestWhatAMiddlewareMakesOfAJobThatIsRunNowDoesNotLoseIt(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		client := stint.NewClient(s).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
+			return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+				receipts, err := next(ctx, tx, jobs)
+				if jobs[0].URN == "odd" {
+					return nil, stint.Invalid("another job", "it cannot be stored")
+				}
+				return receipts, err
+			}
+		})
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		e := newEngine(t, s, mux, engine.Config{Client: client, TimeToLive: time.Second})
+		runs(t, e, s)
+		if _, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.URN("odd"))); !errors.Is(err, stint.ErrInvalid) {
+			t.Errorf("the caller is told %v", err)
+		}
+		eventually(t, "the job has ended", func() bool {
+			jobs, err := s.Jobs(t.Context(), stint.Filter{Limit: 2})
+			return err == nil && len(jobs) == 1 && jobs[0].State == stint.Completed
+		})
+	})
+}
