@@ -84,3 +84,22 @@ func TestAnEngineThatDiedBeforeTheClockWasPutBackIsBuriedInTime(t *testing.T) {
 	}
 	t.Log(w.Judge(t.Context(), w.ground))
 }
+
+// By when a job is to begin is a matter of the server's clock, also when that was set
+// while an engine ran.
+func TestWhatIsToBeginInTimeRunsWhenTheServersClockWasPutBack(t *testing.T) {
+	t.Parallel()
+	w, server := wrongClock(t)
+	const ttl = 2 * time.Second
+	worker := w.Start(chaos.Worker{Name: "worker", DB: w.url, Slots: 2, TimeToLive: ttl})
+	w.Await("worker", stint.EventJoined, 1, time.Minute)
+	server.SetClock(-time.Hour)
+	time.Sleep(ttl) // some beats
+	ids := w.enqueue("bounded", 0, 5, quick, stint.StartWithin(10*time.Minute))
+	w.Drain(t.Context(), w.store, time.Minute)
+	w.ended(ids, "worker completed at attempt 1")
+	if err := worker.Stop(); err != nil {
+		t.Error(err)
+	}
+	t.Log(w.Judge(t.Context(), w.ground))
+}
