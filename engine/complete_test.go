@@ -110,10 +110,17 @@ func TestAHandlerThatEndsItsGoroutineHasCompletedItsJobAllTheSame(t *testing.T) 
 }
 
 // mute is a store that completes and does not say so, nor the first time that
-// something is recorded after that.
+// something is recorded after that. It may not be asked about jobs either.
 type mute struct {
 	*recording
-	loses bool
+	loses, shut bool
+}
+
+func (m *mute) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
+	if m.shut {
+		return nil, errors.New("not now")
+	}
+	return m.recording.Job(ctx, id)
 }
 
 func (m *mute) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
@@ -125,16 +132,16 @@ func (m *mute) Finish(ctx context.Context, engine stint.Token, claims []stint.Cl
 }
 
 func TestARunNowWhoseCompletionWasInDoubtAnswersWhatIsRecorded(t *testing.T) {
-	for _, loses := range []bool{false, true} {
+	for _, c := range []struct{ loses, shut bool }{{}, {loses: true}, {shut: true}, {loses: true, shut: true}} {
 		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			mux := stint.NewMux()
 			handle(mux, "k", func(ctx context.Context, _ *stint.Job) error { return engine.CompleteTx(ctx, stint.Tx{}, nil) })
-			m := &mute{&recording{Store: s, answer: stint.ErrCommitUnknown}, loses}
+			m := &mute{&recording{Store: s, answer: stint.ErrCommitUnknown}, c.loses, c.shut}
 			x, err := newEngine(t, m, mux, engine.Config{}).RunNow(t.Context(), newJob("k", `{}`))
 			switch {
-			case loses && !errors.Is(err, stint.ErrCommitUnknown):
+			case c.shut && !errors.Is(err, stint.ErrCommitUnknown):
 				t.Errorf("when nobody knows, the error is %v, want ErrCommitUnknown", err)
-			case !loses && (err != nil || x.Outcome != stint.OutcomeCompleted || !x.Final):
+			case !c.shut && (err != nil || x.Outcome != stint.OutcomeCompleted || !x.Final):
 				t.Errorf("it was %s, final %v, error %v; want completed", x.Outcome, x.Final, err)
 			}
 			isNow(t, s, x.Job, stint.Completed)

@@ -92,7 +92,7 @@ func (s *session) flush(batch []*task, room []stint.Execution) {
 			fallthrough
 		case err == nil:
 			if n == 0 && len(batch) == 1 && batch[0].fate == unknown && !batch[0].drop {
-				batch[0].settle(repeats)
+				s.settle(batch[0], repeats)
 			}
 			s.recorded(batch)
 			return
@@ -127,12 +127,34 @@ func (s *session) flush(batch []*task, room []stint.Execution) {
 }
 
 // settle says what stands of an attempt whose handler may have completed it, and
-// of which nothing new was recorded: its completion had arrived. But if that was
-// tried before, it may as well have been recorded then.
-func (t *task) settle(repeats bool) {
-	if t.vague = repeats; !repeats {
+// of which nothing new was recorded: its completion had arrived, or else this record
+// had, when it was tried before. The store knows; where it cannot be asked, a
+// caller who waits is not told what is only likely.
+func (s *session) settle(t *task, repeats bool) {
+	completes, known := s.completes(t)
+	switch {
+	case known && !completes:
+	case known, !repeats && t.guest == nil:
 		t.done, t.fate = *t.commit, completed
+	default:
+		t.vague = true
 	}
+}
+
+// completes asks the store whether an attempt is recorded as completed.
+func (s *session) completes(t *task) (yes, known bool) {
+	if s.inspector == nil {
+		return false, false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
+	defer cancel()
+	job, err := s.inspector.Job(ctx, t.entry.ID)
+	if err != nil {
+		return false, false
+	}
+	return slices.ContainsFunc(job.Executions, func(x stint.ExecutionInfo) bool {
+		return x.Attempt == t.entry.Attempt && x.Engine == s.token && x.Outcome == stint.OutcomeCompleted
+	}), true
 }
 
 // record writes what of a batch is not in the store yet, and reports how many
