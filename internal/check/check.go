@@ -31,8 +31,8 @@ type Options struct {
 	Bound time.Duration
 
 	// Aftermath is how long a disturbance that is over still explains what
-	// happened: an engine that was buried later had nothing to suffer from it.
-	// Default 10 s, which is more than any time to live by which somebody is buried.
+	// happened: a run that began later had nothing to do with it. Default 10 s,
+	// which is more than any time to live by which somebody is buried.
 	Aftermath time.Duration
 
 	// Burials are those of which it is known when they were, by the clock of this
@@ -95,9 +95,11 @@ func (d *Disturbance) hits(h *History, r *Run) bool {
 }
 
 // reaches reports whether the disturbance may be why the engine of a run was
-// buried, within these instants: one that is over leaves its marks for a while.
+// buried: it began before, and one that is over leaves its marks on runs that
+// began before, or soon after. The burial itself may come late, when there is
+// nobody to do it.
 func (d *Disturbance) reaches(h *History, r *Run, b burial, aftermath time.Duration) bool {
-	return d.hits(h, r) && d.From <= b.latest && (d.To == 0 || b.earliest <= d.To.Add(aftermath))
+	return d.hits(h, r) && d.From <= b.latest && (d.To == 0 || r.Start <= d.To.Add(aftermath))
 }
 
 // Compare holds the history of a test against the facts of its database. It
