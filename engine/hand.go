@@ -112,11 +112,15 @@ func (h *hand) nothing(serial int64) {
 	delete(h.claims, serial)
 }
 
-// unknown notes that nobody can say yet what became of a request.
+// unknown notes that nobody can say yet what became of a request. It bounds what is
+// open also when the hand was done with it: the store says that it is there.
 func (h *hand) unknown(serial int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.doubt[serial] = time.Now()
+	if _, there := h.claims[serial]; !there {
+		h.claims[serial] = nil
+	}
 }
 
 // glance is what the hand knew at some moment.

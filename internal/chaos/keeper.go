@@ -22,8 +22,8 @@ type Keeper struct {
 	ends  sync.Once // stop is closed
 	stop  chan struct{}
 	done  chan struct{}
-	left  atomic.Bool // by a test that ended before it was stopped
-	knows atomic.Int32
+	left  atomic.Bool  // by a test that ended before it was stopped
+	knows atomic.Int32 // see Renews
 
 	// Lives is how many there were; read it when the keeper has stopped.
 	Lives int
