@@ -83,3 +83,43 @@ func TestListenersHearStartedEndedAndFailed(t *testing.T) {
 		}
 	})
 }
+
+// parting is a store that answers an engine's leave when a beat of that engine
+// has found it gone.
+type parting struct {
+	store
+	gone chan struct{} // a beat of an engine that left
+}
+
+func (s parting) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+	orders, err := s.store.Beat(ctx, token, b)
+	if errors.Is(err, stint.ErrBuried) {
+		defer close(s.gone)
+	}
+	return orders, err
+}
+
+func (s parting) Bury(ctx context.Context, b stint.Burial, end func(*stint.Entry, bool) stint.Execution) (int, error) {
+	n, err := s.store.Bury(ctx, b, end)
+	<-s.gone
+	time.Sleep(100 * time.Millisecond) // for the beat to say what it thinks of that
+	return n, err
+}
+
+func TestWhoLeavesIsNotSaidToBeBuried(t *testing.T) {
+	onEach(t, func(t *testing.T, s store) {
+		var j journal
+		stop := start(t, parting{s, make(chan struct{})}, stint.NewMux(), engine.Config{TimeToLive: time.Second, OnEvent: func(ev stint.Event) {
+			if ev.Type == stint.EventBuried || ev.Type == stint.EventLeft {
+				j.note(0, "%s", ev.Type)
+			}
+		}})
+		time.Sleep(100 * time.Millisecond)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got := j.of(0); got != "left" {
+			t.Errorf("it was told: %s", got)
+		}
+	})
+}

@@ -34,7 +34,7 @@ type session struct {
 	draining chan struct{} // closed when the engine was asked to leave
 	drain    func()        // closes it
 
-	tellFenced func() // that the session was fenced, once
+	parting sync.Once // the session is fenced, or leaves
 
 	bell         *bell            // news for the claim stage
 	waitbell     *bell            // news for the promoter
@@ -80,7 +80,6 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	}
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
-	s.tellFenced = sync.OnceFunc(func() { s.emit(stint.Event{Type: stint.EventBuried, Engine: s.token}) })
 	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	e.vitals.beats.mark()
 	decls := e.mux.Declarations()
@@ -236,13 +235,15 @@ const cancelGrace = 5 * time.Second
 func (s *session) fence() {
 	s.cancel(stint.ErrFenced)
 	if s.fenced() { // and had not ended before
-		s.tellFenced()
+		s.parting.Do(func() { s.emit(stint.Event{Type: stint.EventBuried, Engine: s.token}) })
 	}
 }
 
 // leave buries the session itself, uncharged. Whatever the stages left open,
 // such as a claim whose answer was lost, goes back to the front of its lane.
+// A beat that finds the session gone then is no news.
 func (s *session) leave() error {
+	s.parting.Do(func() {})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 	defer cancel()
 	wait := newBackoff()
