@@ -45,7 +45,7 @@ func (s *Store) Cancel(ctx context.Context, ids []stint.ID, why string) (map[sti
 
 // Cancelling implements [stint.Canceller].
 func (s *Store) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select job from stint.cancellations where job = any($1) order by job`), ids)
+	rows, err := s.work().Query(ctx, s.sql.in(`select job from stint.cancellations where job = any($1) order by job`), ids)
 	if err != nil {
 		return nil, fmt.Errorf("look for cancelled jobs: %w", translate(err))
 	}

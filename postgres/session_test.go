@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
@@ -36,4 +37,29 @@ func setting(ctx context.Context, t *testing.T, pool *pgxpool.Pool, name string)
 	t.Helper()
 	must(t, pool.QueryRow(ctx, "select current_setting($1)", name).Scan(&value))
 	return value
+}
+
+// Handlers may hold all of the program's connections for as long as they run.
+func TestWhatAnEngineAsksNeedsNoneOfTheProgramsConnections(t *testing.T) {
+	s := limited(t, openStore(t, pgtest.New(t)), 1)
+	t.Cleanup(s.Close)
+	must(t, s.Join(t.Context(), stint.EngineInfo{Token: 1, Instance: "asks", Slots: 1, TimeToLive: 6 * time.Second}, nil))
+	conn, err := s.pool.Acquire(t.Context())
+	must(t, err)
+	defer conn.Release()
+	for what, ask := range map[string]func(context.Context) error{
+		"who was cancelled": func(ctx context.Context) error { _, err := s.Cancelling(ctx, []stint.ID{1}); return err },
+		"what is paused":    func(ctx context.Context) error { _, err := s.Paused(ctx); return err },
+		"what time it is":   func(ctx context.Context) error { _, err := s.Now(ctx); return err },
+		"who else is there": func(ctx context.Context) error { _, err := s.Engines(ctx); return err },
+		"what it holds":     func(ctx context.Context) error { _, err := s.Held(ctx, 1, 1); return err },
+		"what is undecided": func(ctx context.Context) error { _, err := s.Undecided(ctx, nil, 0, 1); return err },
+		"whether it is in":  func(ctx context.Context) error { _, err := s.Beat(ctx, 1, stint.Beat{Number: 1}); return err },
+	} {
+		limit, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if err := ask(limit); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		cancel()
+	}
 }

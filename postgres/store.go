@@ -192,7 +192,7 @@ func (s *Store) Close() {
 // Now implements [stint.Clock].
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	err := s.pool.QueryRow(ctx, "select clock_timestamp()").Scan(&now)
+	err := s.work().QueryRow(ctx, "select clock_timestamp()").Scan(&now)
 	return now, translate(err)
 }
 
