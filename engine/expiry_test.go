@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,6 +273,44 @@ func TestRunNowRunsNothingThatIsTooLate(t *testing.T) {
 		expired(t, s, x.Job)
 		if x := runNow(t, e, newJob("work", `{}`, stint.StartWithin(time.Hour))); x.Outcome != stint.OutcomeCompleted {
 			t.Errorf("in time it came to %+v", x)
+		}
+	})
+}
+
+// clocked is a store on a server whose clock somebody sets.
+type clocked struct {
+	*sqlite.Store
+	ahead *atomic.Int64
+}
+
+func (c clocked) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func (c clocked) Now(context.Context) (time.Time, error) { return c.now(), nil }
+
+func (c clocked) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+	orders, err := c.Store.Beat(ctx, token, b)
+	orders.Now = c.now()
+	return orders, err
+}
+
+func TestABoundHoldsByWhatTheServersClockShowsNow(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		server := clocked{s, new(atomic.Int64)}
+		server.ahead.Store(int64(time.Hour))
+		stop := start(t, server, mux, engine.Config{})
+		time.Sleep(10 * time.Second)
+		late := enqueue(t, s, "work", `{}`, stint.StartBy(time.Now().Add(30*time.Minute)))
+		time.Sleep(10 * time.Second)
+		server.ahead.Store(0)
+		time.Sleep(10 * time.Second)
+		fine := enqueue(t, s, "work", `{}`, stint.StartBy(time.Now().Add(30*time.Minute)))
+		time.Sleep(10 * time.Second)
+		expired(t, s, late)
+		isNow(t, s, fine, stint.Completed)
+		if err := stop(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -217,6 +217,11 @@ var mutants = []mutant{
 
 	// Completing in the handler's transaction.
 	{
+		name: "a record that changes nothing proves a completion", file: "engine/finish.go",
+		old: `completes, known := s.completes(t)`, new: `completes, known := true, true`,
+		test: "engine TestARunNowWhoseCompletionWasInDoubtAnswersWhatIsRecorded",
+	},
+	{
 		name: "completing leaves the commit, and so the fence, to the handler", file: "postgres/complete.go",
 		old: `err = h.Commit(ctx)`, new: `_ = h`,
 		test: "postgres TestConformance/*/plain/Complete/The outcome and what the handler wrote become true together",
@@ -288,8 +293,66 @@ var mutants = []mutant{
 		old: `case err == nil && !same:`, new: `case false:`,
 		test: "postgres TestNoTrapIsOpen/*/An engine of before a failover is told that it was buried",
 	},
+	{
+		name: "each beat reads what one before has compared", file: "engine/hand.go",
+		old: `h.agreed = g.last + 1`, new: `_ = g`,
+		test: "engine TestAClaimIsComparedWithTheStoreOnce",
+	},
+	{
+		name: "what could not be handed back is forgotten", file: "engine/beat.go",
+		old: `			s.held.unknown(c.Serial)`, new: ``,
+		test: "engine TestAClaimThatCannotBeHandedBackForLongIsNotForgotten",
+	},
+	{
+		name: "a claim goes back as far as one answer goes", file: "engine/beat.go",
+		old: `n += some`, new: `return n + some, err`,
+		test: "engine TestALargeClaimWithoutAnAnswerIsHandedBackWhole",
+	},
+	{
+		name: "what is in doubt again bounds nothing", file: "engine/hand.go",
+		old: `!there {
+		h.claims[serial] = nil`, new: `there {
+		h.claims[serial] = nil`,
+		test: "engine TestWhatIsInDoubtIsNotPromisedToBeDone",
+	},
+	{
+		name: "who fails behind a claim took nothing", file: "engine/now.go",
+		old: `	case claim != nil:
+		s.held.unknown(serial)`, new: `	case claim != nil:
+		_ = 0`,
+		test: "engine TestWhatAMiddlewareMakesOfAJobThatIsRunNowDoesNotLoseIt",
+	},
+	{
+		name: "the store's clock is looked at once", file: "engine/beat.go",
+		old: `s.clock.note(orders.Now, sent, time.Now())`, new: `_ = sent`,
+		test: "engine TestABoundHoldsByWhatTheServersClockShowsNow",
+	},
+	{
+		name: "who was cancelled is asked on the program's pool", file: "postgres/cancel.go",
+		old: `s.work().Query(`, new: `s.pool.Query(`,
+		test: "postgres TestWhatAnEngineAsksNeedsNoneOfTheProgramsConnections",
+	},
+	{
+		name: "what waits to be run alone takes room", file: "engine/pool.go",
+		old: `if p.apart.Load() {`, new: `if false {`,
+		test: "engine TestWhatWaitsToBeRunAloneKeepsOtherJobsFromNoSlot",
+	},
+	{
+		name: "who leaves tells that it was buried", file: "engine/session.go",
+		old: `	s.parting.Do(func() {})`, new: ``,
+		test: "engine TestWhoLeavesIsNotSaidToBeBuried",
+	},
 
 	// Burial.
+	{
+		name: "before a burial all is read that its engine claimed", file: "engine/suspect.go",
+		old: `	begun, err := store.Announced(ctx, engine)`, new: `	_, err := store.Held(ctx, engine, 0)
+	if err != nil {
+		return scene{}, err
+	}
+	begun, err := store.Announced(ctx, engine)`,
+		test: "engine TestAnEngineIsBuriedHoweverMuchItHasClaimed",
+	},
 	{
 		name: "a beat that is still to come is fresh", file: "postgres/bury.go",
 		old:  `select b.beat between clock_timestamp() - $2 * interval '1 microsecond' and clock_timestamp(),`,
