@@ -13,20 +13,24 @@ func (c *checker) lost(s *story, x *Execution) {
 	}
 }
 
-// cutShort checks that a run whose end was not recorded was cut short by
-// something that happened to its process.
+// cutShort checks that a run whose end was not recorded, or that its engine
+// cancelled, was cut short by something that happened to its process, or by a stop
+// in good order.
 func (c *checker) cutShort(s *story, r *Run, x *Execution) {
 	switch {
 	case x == nil:
 		return
 	case x.Outcome == OutcomeLost:
-	case x.Outcome == OutcomeReturned && r.How != Cancelled:
+	case x.Outcome == OutcomeReturned && !c.clean[r.Engine]:
 	case x.Outcome == OutcomeCancelled && !says(r.How, x):
 	default:
 		return
 	}
 	b, buried := c.buried(r, r.Engine)
-	if buried && !slices.ContainsFunc(c.opt.Disturbances, func(d Disturbance) bool { return d.reaches(c.history, r, b, c.opt.aftermath()) }) {
+	if !buried {
+		b.latest = forever
+	}
+	if !slices.ContainsFunc(c.opt.Disturbances, func(d Disturbance) bool { return d.reaches(c.history, r, b, c.opt.aftermath()) }) {
 		c.report.broken(RuleLoss, s.id, "entry %d was %s with engine %d, but nothing is known to have happened to %s",
 			x.Pos, x.Outcome, r.Engine, c.process(r))
 	}

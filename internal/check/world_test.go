@@ -18,13 +18,14 @@ type world struct {
 
 var midnight = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newWorld has three processes, each with an engine that bears its number.
+// newWorld has four processes, each with an engine that bears its number; the last
+// one has left.
 func newWorld() *world {
 	w := &world{key: map[string]int64{}, at: Instant(time.Hour)}
-	for _, name := range []string{"one", "two", "three"} {
+	for _, name := range []string{"one", "two", "three", "four"} {
 		w.h.Processes = append(w.h.Processes, Process{Name: name, Wall: midnight})
 	}
-	w.f.Roster = []int64{1, 2, 3}
+	w.f.Roster, w.opt.Clean = []int64{1, 2, 3}, []int64{4}
 	w.f.Buried = map[int64]time.Time{}
 	return w
 }
@@ -198,7 +199,7 @@ func busyWorld() *world {
 	w.job("plain", Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
 	w.job("retried", Committed, StateAvailable).does(1, Error, OutcomeFailed, false).again().does(2, OK, OutcomeCompleted, true)
 	w.job("snoozed", Committed, StateAvailable).does(1, Snooze, OutcomeSnoozed, false).again().does(1, OK, OutcomeCompleted, true)
-	w.job("stopped", Committed, StateAvailable).does(1, Cancelled, OutcomeReturned, false).again().does(2, OK, OutcomeCompleted, true)
+	w.job("stopped", Committed, StateAvailable).does(4, Cancelled, OutcomeReturned, false).again().does(2, OK, OutcomeCompleted, true)
 	w.job("handed back", Committed, StateAvailable).claimed(1).ends(1, OutcomeReturned, false).again().does(2, OK, OutcomeCompleted, true)
 	w.job("hopeless", Committed, StateAvailable).does(1, Panic, OutcomeFailed, false).again().does(1, Error, OutcomeFailed, true)
 	w.job("late", Committed, StateAvailable).claimed(1).ends(1, OutcomeExpired, true)

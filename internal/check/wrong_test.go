@@ -179,8 +179,8 @@ var wrong = []fault{
 		w.execution("plain").Nonce = 9
 	}},
 	{RuleClaim, "an outcome recorded by another engine", func(w *world) {
-		w.f.Roster = append(w.f.Roster, 4)
-		w.execution("plain").Engine = 4
+		w.f.Roster = append(w.f.Roster, 5)
+		w.execution("plain").Engine = 5
 	}},
 	{RuleClaim, "an outcome that names a claim of nobody", func(w *world) {
 		w.execution("unwanted").Nonce = 9
@@ -196,10 +196,10 @@ var wrong = []fault{
 		w.f.Roster = append(w.f.Roster, 3)
 	}},
 	{RuleClean, "a clean stop that left something claimed", func(w *world) {
-		w.opt.Clean = []int64{1}
+		w.opt.Clean = append(w.opt.Clean, 1)
 	}},
 	{RuleClean, "a clean stop that lost something", func(w *world) {
-		w.opt.Clean = []int64{3}
+		w.opt.Clean = append(w.opt.Clean, 3)
 	}},
 	{RuleRun, "a handler that ran for no job", func(w *world) {
 		w.h.Runs = append(w.h.Runs, Run{Job: 999, Attempt: 1, Start: 1, End: 2, How: OK})
@@ -224,7 +224,7 @@ var wrong = []fault{
 	}},
 	{RuleOutcome, "a success that a clean stop handed back", func(w *world) {
 		w.job("wasted", Committed, StateAvailable).does(2, OK, OutcomeReturned, false).again()
-		w.opt.Clean = []int64{2}
+		w.opt.Clean = append(w.opt.Clean, 2)
 		drop(w, "crashed", "unsaid")
 	}},
 	{RuleOutcome, "a success that was recorded as cancelled", func(w *world) {
@@ -286,6 +286,9 @@ var wrong = []fault{
 		w.job("too early", Committed, StateAvailable).claimed(2).runs(2, OK).ends(2, OutcomeLost, false).again()
 		drop(w, "crashed", "unsaid")
 		w.opt.Disturbances[0].From = w.tick()
+	}},
+	{RuleLoss, "a handler that its engine cancelled for nothing", func(w *world) {
+		w.opt.Clean = nil
 	}},
 	{RuleOverlap, "a retry that began before the end", func(w *world) {
 		w.run("retried").End = w.at
