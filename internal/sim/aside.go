@@ -16,16 +16,24 @@ import (
 // others, for which it must have ended, and know what was left of it.
 var asideSQL = []string{
 	`create table sim_gone_entries (pos integer primary key, job integer, lane integer, attempt integer, losses integer,
-	   created integer, kind text, args text, recovered integer)`,
+	   created integer, queue text, kind text, args text, recovered integer)`,
 	`create trigger sim_entry_goes before delete on stint_entries begin
 	   insert into sim_gone_entries values (old.pos, ifnull(old.job, old.pos), old.lane, old.attempt, old.losses,
-	     old.created, old.kind, old.args, old.recovered);
+	     old.created, old.queue, old.kind, old.args, old.recovered);
 	 end`,
 	`create table sim_gone_executions (pos integer, job integer, attempt integer, nonce integer, engine integer,
 	   outcome integer, final integer, started integer, finished integer, reason text)`,
 	`create trigger sim_execution_goes before delete on stint_executions begin
 	   insert into sim_gone_executions values (old.pos, ifnull(old.job, old.pos), old.attempt, old.nonce, old.engine,
 	     old.outcome, old.final, old.started, old.finished, old.reason);
+	 end`,
+	`create table sim_gone_claims (lane integer, n integer, nonce integer, engine integer, serial integer, start integer, frontier integer)`,
+	`create trigger sim_claim_goes before delete on stint_claims begin
+	   insert into sim_gone_claims values (old.lane, old.n, old.nonce, old.engine, old.serial, old.start, old.frontier);
+	 end`,
+	`create table sim_gone_engines (token integer, ended integer)`,
+	`create trigger sim_engine_goes before delete on stint_engine_history begin
+	   insert into sim_gone_engines values (old.token, old.ended);
 	 end`,
 }
 
@@ -39,10 +47,14 @@ const (
 	where e.lane >= 0 or exists (select 1 from sim_gone_executions x where x.pos = e.pos)`
 
 	goneClaimsSQL = `
-	select c.lane, c.n, e.pos from sim_gone_entries e join stint_claims c on c.lane = e.lane and e.pos > c.start and e.pos <= c.frontier`
+	select c.lane, c.n, c.nonce, c.engine, c.serial, e.pos from sim_gone_entries e join (
+	  select lane, n, nonce, engine, serial, start, frontier from stint_claims union all select * from sim_gone_claims) c
+	  on c.lane = e.lane and e.pos > c.start and e.pos <= c.frontier`
 
 	goneExecutionsSQL = `
 	select pos, job, attempt, nonce, engine, outcome, final, started, finished, ifnull(reason, '') from sim_gone_executions`
+
+	goneEnginesSQL = `select token, ended from sim_gone_engines where ended is not null`
 
 	goneJobsSQL = `select pos, created, kind, args, ifnull(recovered, 0) from sim_gone_entries where pos = job`
 )
@@ -120,11 +132,24 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 		return err
 	}
 	err = g.each(ctx, goneClaimsSQL, func(rows *sql.Rows) error {
-		var ref stint.ClaimRef
+		var gone stint.LedgerClaim
 		var pos stint.Position
-		err := rows.Scan(&ref.Lane, &ref.N, &pos)
-		i := slices.IndexFunc(l.Claims, func(c stint.LedgerClaim) bool { return c.Lane == ref.Lane && c.N == ref.N })
+		err := rows.Scan(&gone.Lane, &gone.N, &gone.Nonce, &gone.Engine, &gone.Serial, &pos)
+		i := slices.IndexFunc(l.Claims, func(c stint.LedgerClaim) bool { return c.Lane == gone.Lane && c.N == gone.N })
+		if i < 0 {
+			i, l.Claims = len(l.Claims), append(l.Claims, gone)
+		}
 		l.Claims[i].Positions = append(l.Claims[i].Positions, pos)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = g.each(ctx, goneEnginesSQL, func(rows *sql.Rows) error {
+		var token stint.Token
+		var ended int64
+		err := rows.Scan(&token, &ended)
+		l.Buried[token] = time.UnixMicro(ended)
 		return err
 	})
 	if err != nil {

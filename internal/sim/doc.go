@@ -97,6 +97,13 @@
 // by somebody at that time; and what somebody was told was done is in the journal.
 // Half a minute after the trouble nothing may be due any more.
 //
+// # Retention
+//
+// In a third of the seeds jobs are kept for seconds only, and deleted by whichever
+// engine has the lease for it. What goes had ended, as long ago as its queue and its
+// end say; the database sets it aside, with its claims and its engine's history, so
+// that the judge holds it to account like any other.
+//
 // # A year
 //
 // Another test lets a small fleet fire schedules for a year, with that of a minute

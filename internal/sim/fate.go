@@ -44,6 +44,8 @@ const (
 	opFire
 	opKeep // people change a schedule
 	opRun  // and have it run
+	opLease
+	opRetain
 	ops
 )
 
@@ -51,7 +53,7 @@ var opNames = [ops]string{
 	"enqueue", "look", "claim", "fetch", "finish", "join", "beat", "held", "bury", "engines", "promote", "now", "evict", "listen",
 	"cancel", "cancelling", "complete", "commit", "sweep",
 	"retry", "delete", "find", "pause", "paused", "immediate", "undecided", "decide",
-	"declare", "fire", "keep", "run",
+	"declare", "fire", "keep", "run", "lease", "retain",
 }
 
 func (o op) String() string { return opNames[o] }

@@ -77,7 +77,7 @@ func (w *world) checkAnswers(ctx context.Context, answers map[stint.ID]stint.Can
 		}
 		job, err := w.real.Job(context.WithoutCancel(ctx), id)
 		if err != nil {
-			if !w.operations.deleting(id) {
+			if !w.mayBeGone(id) {
 				w.wrong("job %d: somebody was told that it is %s, and nobody sees it: %v", id, answer, err)
 			}
 			continue
@@ -103,7 +103,7 @@ func (w *world) checkCancelling(ctx context.Context, asked []stint.ID, r reading
 			w.wrong("job %d is said to be cancelled, and nobody asked for that", id)
 		case named || c.stands == 0 || c.stands > r.after:
 		default:
-			if job, err := w.real.Job(context.WithoutCancel(ctx), id); err != nil && !w.operations.deleting(id) || err == nil && !job.State.Final() {
+			if job, err := w.real.Job(context.WithoutCancel(ctx), id); err != nil && !w.mayBeGone(id) || err == nil && !job.State.Final() {
 				w.wrong("job %d was cancelled %v ago, and its engine is not told (%v)", id, time.Since(c.at), err)
 			}
 		}
@@ -113,7 +113,7 @@ func (w *world) checkCancelling(ctx context.Context, asked []stint.ID, r reading
 // checkCancellations checks how cancelled jobs ended: as cancelled, unless an
 // attempt that was under way ended it otherwise; never by another attempt. And
 // that clients were told the truth.
-func (j *judging) checkCancellations(l *cancellations, people *operations) {
+func (j *judging) checkCancellations(l *cancellations, people *operations, e *erased) {
 	ends := map[stint.ID]*stint.LedgerExecution{}
 	for _, x := range j.executions {
 		if x.Final {
@@ -140,7 +140,7 @@ func (j *judging) checkCancellations(l *cancellations, people *operations) {
 		}
 	}
 	for id, at := range l.absent {
-		if since := people.of(id).deleting; j.gone[id] && !since.After(at) {
+		if since, by := people.of(id).deleting, e.when(id); j.gone[id] && (!since.IsZero() && !since.After(at) || !by.IsZero() && !by.After(at)) {
 			continue
 		}
 		if t, there := j.told[id]; there && t.info.Created.Before(at) {

@@ -58,8 +58,8 @@ func (w *world) judge(ctx context.Context) (*Verdict, error) {
 		return nil, err
 	}
 	j.checkEnds(w.cancels)
-	j.checkCancellations(w.cancels, w.operations)
-	j.checkOperations(w.operations)
+	j.checkCancellations(w.cancels, w.operations, &w.erased)
+	j.checkOperations(w.operations, &w.erased)
 	j.checkDecisions(w)
 	j.checkVisits(w)
 	j.checkAnswersNow(w)

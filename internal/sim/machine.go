@@ -32,6 +32,8 @@ func (w *world) newMachine(number int) *machine {
 		Slots:      1 + d.IntN(8),
 		TimeToLive: []time.Duration{2 * time.Second, 4 * time.Second, 6 * time.Second}[d.IntN(3)],
 		Grace:      d.between(100*time.Millisecond, 5*time.Second),
+		Retention:  w.retention,
+		LeaseFor:   roll(w.seed.N, "machine leads", number).between(2*time.Second, 10*time.Second),
 	}
 	if number > 0 { // the first can do everything
 		m.kinds = nil

@@ -161,3 +161,8 @@ func (l *operations) deleted(answers map[stint.ID]stint.Deletion) {
 
 // deleting tells whether somebody may have deleted a job by now.
 func (l *operations) deleting(job stint.ID) bool { return !l.of(job).deleting.IsZero() }
+
+// mayBeGone tells whether a job may have been deleted by now, by whomever.
+func (w *world) mayBeGone(job stint.ID) bool {
+	return w.retention.Shortest() != stint.Forever || w.operations.deleting(job)
+}

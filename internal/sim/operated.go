@@ -29,7 +29,7 @@ func (w *world) checkRetried(ctx context.Context, before map[stint.ID]*stint.Job
 				w.wrong("job %d: somebody who wanted it run again was told that it is not there", id)
 			}
 		case err != nil:
-			if !errors.Is(err, stint.ErrNotFound) || !w.operations.deleting(id) {
+			if !errors.Is(err, stint.ErrNotFound) || !w.mayBeGone(id) {
 				w.wrong("job %d: somebody was told that it is %s, and nobody sees it: %v", id, r.Answer, err)
 			}
 		case r.Answer == stint.RetryReady:
@@ -51,7 +51,7 @@ func waits(s stint.State) bool { return s == stint.Scheduled || s == stint.Retry
 // checkRecovered checks that a job names the one that it does again.
 func (w *world) checkRecovered(ctx context.Context, old, anew stint.ID) {
 	switch job, err := w.real.Job(context.WithoutCancel(ctx), anew); {
-	case errors.Is(err, stint.ErrNotFound) && w.operations.deleting(anew):
+	case errors.Is(err, stint.ErrNotFound) && w.mayBeGone(anew):
 	case err != nil:
 		w.wrong("job %d: job %d is to do it again, and nobody sees that: %v", old, anew, err)
 	case job.Provenance.Recovered != old:
@@ -88,7 +88,7 @@ func (w *world) mayBeginYet(p *process, job stint.ID, h holding) {
 
 // checkOperations checks that jobs were done again and deleted when somebody
 // asked for that, and only then.
-func (j *judging) checkOperations(l *operations) {
+func (j *judging) checkOperations(l *operations, e *erased) {
 	doubtful := map[stint.ID]int{}
 	for id, t := range j.told {
 		old := t.info.Provenance.Recovered
@@ -110,7 +110,7 @@ func (j *judging) checkOperations(l *operations) {
 		}
 	}
 	for id := range j.gone {
-		if !l.deleting(id) {
+		if !l.deleting(id) && e.when(id).IsZero() {
 			j.wrong(id, "it was deleted, and nobody asked for that")
 		}
 	}

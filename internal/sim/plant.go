@@ -20,7 +20,7 @@ const NoBug Bug = ""
 
 // Bugs are the faults that a simulation must find, each with what it stands
 // for.
-var Bugs = slices.Concat(jobBugs, scheduleBugs)
+var Bugs = slices.Concat(jobBugs, scheduleBugs, retentionBugs)
 
 var jobBugs = []Bug{
 	bugFence,    // a store that lets the buried claim
@@ -85,6 +85,23 @@ var scheduleBugs = []Bug{
 	bugReturns,  // a schedule that is brought back by who fires it late
 }
 
+// retentionBugs are those of retention, which not every seed has either.
+var retentionBugs = []Bug{
+	bugHurries, // a retention that deletes what is too young
+	bugReaps,   // one that deletes what waits
+}
+
+// fits tells whether a seed has what the bug is in.
+func (b Bug) fits(seed Seed) bool {
+	switch {
+	case slices.Contains(scheduleBugs, b):
+		return newCalendar(seed) != nil
+	case slices.Contains(retentionBugs, b):
+		return retentionOf(seed).Shortest() != stint.Forever
+	}
+	return true
+}
+
 const (
 	bugFence    Bug = "claims for the buried"
 	bugGhost    Bug = "leaves the buried in the roster"
@@ -143,6 +160,9 @@ const (
 	bugMakesUp  Bug = "makes up for pauses"
 	bugStays    Bug = "removes no schedule"
 	bugReturns  Bug = "brings schedules back"
+
+	bugHurries Bug = "deletes the young"
+	bugReaps   Bug = "deletes what waits"
 )
 
 // planted is the real store with a bug.

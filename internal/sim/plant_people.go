@@ -57,6 +57,25 @@ func (s *planted) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stin
 	return answers, err
 }
 
+// Retain implements [stint.Retainer] with a bug.
+func (s *planted) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained, error) {
+	if s.bug == bugHurries {
+		r.Keep, r.Age = stint.Retention{Kept: stint.Kept{All: time.Nanosecond}}, 0
+	}
+	done, err := s.ground.Retain(ctx, r)
+	if s.bug == bugRelapse {
+		s.exec(`delete from stint_deletions`)
+	}
+	if s.bug == bugReaps && err == nil && r.Part == stint.RetainJobs {
+		var waits stint.ID
+		if s.db.QueryRow(`select job from stint_waiting order by job limit 1`).Scan(&waits) == nil {
+			s.erase(waits)
+			done.Deleted++
+		}
+	}
+	return done, err
+}
+
 // erase deletes a job that waits as if it had ended.
 func (s *planted) erase(id stint.ID) {
 	for _, text := range []string{

@@ -21,6 +21,8 @@ type store interface {
 	stint.Immediate
 	stint.Scheduler
 	stint.ScheduleKeeper
+	stint.Leaser
+	stint.Retainer
 }
 
 // A process is the store that its engine sees, with nearly every optional role.

@@ -20,6 +20,8 @@ type (
 	later interface {
 		stint.Pauser
 		stint.Immediate
+		stint.Leaser
+		stint.Retainer
 	}
 	latest interface {
 		stint.Scheduler

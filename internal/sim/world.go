@@ -49,6 +49,8 @@ type world struct {
 	operations *operations
 	pauses     *pauses
 	calendar   *calendar // nil when there are no schedules
+	retention  stint.Retention
+	erased     erased
 
 	mu         sync.Mutex // guards what follows
 	logs       []*check.Writer
@@ -131,6 +133,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 		undecided: map[stint.Position]bool{}, decisions: map[doubt]int{}, guests: map[stint.Position]*visit{}, culprits: map[stint.Token]bool{},
 	}
 	w.calendar = newCalendar(seed)
+	w.retention = retentionOf(seed)
 	d := roll(seed.N, "world", 0)
 	var producers, machines sync.WaitGroup
 	for i := range 2 {
