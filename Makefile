@@ -83,7 +83,7 @@ chaos-file: ## kill workers and producers of an SQLite file, and fill its disk (
 .PHONY: schedules
 schedules: postgres ## fire a thousand schedules of a minute on five engines that are killed meanwhile (MINUTES=10 SEED=42)
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),10) STINT_CHAOS_SEED=$(SEED) \
-		$(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
+		STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) $(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
 
 .PHONY: endurance
 endurance: postgres ## do at random what programs and people do, with kills, on both databases (MINUTES=5 SEED=42 ACCOUNTS=file)

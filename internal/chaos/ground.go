@@ -27,6 +27,7 @@ type Store interface {
 	stint.Canceller
 	stint.Operator
 	stint.Pauser
+	stint.ScheduleKeeper
 	stint.Auditor
 }
 

@@ -9,20 +9,15 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/check"
 )
-
-// TickStore is what a judge of schedules asks.
-type TickStore interface {
-	stint.Inspector
-	stint.ScheduleKeeper
-}
 
 // AwaitTicks waits until all schedules have come to their end and all their jobs
 // are final.
-func (f *Fleet) AwaitTicks(ctx context.Context, store TickStore, t *Ticks, within time.Duration) {
+func (f *Fleet) AwaitTicks(ctx context.Context, g *Ground, t *Ticks, within time.Duration) {
 	f.t.Helper()
 	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
-		list, err := store.Schedules(ctx)
+		list, err := g.Store.Schedules(ctx)
 		left := t.Schedules
 		for i := range list {
 			if !list[i].Ended.IsZero() {
@@ -36,7 +31,7 @@ func (f *Fleet) AwaitTicks(ctx context.Context, store TickStore, t *Ticks, withi
 			f.t.Fatalf("after %v %d of %d schedules have not come to their end, %v", within, left, t.Schedules, err)
 		}
 	}
-	f.Drain(ctx, store, within)
+	f.Drain(ctx, g.Store, within)
 }
 
 // Lateness is how much later than their occurrence jobs were made, and began.
@@ -60,17 +55,18 @@ func (l Lateness) String() string {
 // JudgeTicks fails the test unless every occurrence, as the times say and not the
 // program, has exactly one job: numbered without a gap, completed, counted by
 // its schedule, and due at its occurrence as its handler was told.
-func (f *Fleet) JudgeTicks(ctx context.Context, store TickStore, t *Ticks, step time.Duration) Lateness {
+func (f *Fleet) JudgeTicks(ctx context.Context, g *Ground, t *Ticks, step time.Duration) Lateness {
 	f.t.Helper()
-	jobs, err := jobsBySchedule(ctx, store)
+	jobs, err := jobsBySchedule(ctx, g.Store)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	var late Lateness
+	var report check.Report
 	var fired, began []time.Duration
 	told := map[stint.ID]tick{}
 	for _, name := range t.names() {
-		info, err := store.Schedule(ctx, name)
+		info, err := g.Store.Schedule(ctx, name)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -96,12 +92,17 @@ func (f *Fleet) JudgeTicks(ctx context.Context, store TickStore, t *Ticks, step 
 			f.t.Errorf("%s: it says that its last job is %d, of %v", name, info.LastJob, info.LastOccurrence)
 		}
 		late.Jobs += len(list)
+		report.Lost += max(0, len(want)-len(list))
+		report.Doubled += max(0, len(list)-len(want))
 	}
 	for name, list := range jobs {
 		f.t.Errorf("%d jobs are of %q", len(list), name)
 	}
 	late.Runs = f.checkTicks(told)
 	late.Fired, late.Began = quantiles(fired), quantiles(began)
+	report.Jobs, report.Runs = late.Jobs, late.Runs
+	report.Reruns = map[string]int{check.ReasonCrash: max(0, late.Runs-late.Jobs)}
+	f.account(ctx, g, &report)
 	return late
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
-	"github.com/stint-go/stint/sqlite"
 )
 
 // ticking is a fleet that fires schedules while its workers die.
@@ -26,7 +25,7 @@ type ticking struct {
 	rest    time.Duration // between two troubles, at most
 	busy    time.Duration // how long occurrences are being fired, about
 	dice    *rand.Rand
-	store   chaos.TickStore
+	ground  *chaos.Ground
 	workers []*chaos.Keeper
 	restart func()         // of the database; nil for none
 	proxies []*chaos.Proxy // one before each worker; none before a file
@@ -120,7 +119,7 @@ func (k *ticking) aim() {
 
 // due is how long until occurrences are.
 func (k *ticking) due() time.Duration {
-	info, err := k.store.Schedule(k.t.Context(), "tick-0000")
+	info, err := k.ground.Store.Schedule(k.t.Context(), "tick-0000")
 	if err != nil || info.Next.IsZero() {
 		return 0
 	}
@@ -145,14 +144,14 @@ func (k *ticking) settle(w *chaos.Keeper) {
 // end waits for all that is still to come, and judges.
 func (k *ticking) end() {
 	k.t.Helper()
-	k.AwaitTicks(k.t.Context(), k.store, &k.ticks, time.Minute)
+	k.AwaitTicks(k.t.Context(), k.ground, &k.ticks, time.Minute)
 	lives := 0
 	for _, w := range k.workers {
 		k.settle(w)
 		w.Stop()
 		lives += w.Lives
 	}
-	late := k.JudgeTicks(k.t.Context(), k.store, &k.ticks, k.step)
+	late := k.JudgeTicks(k.t.Context(), k.ground, &k.ticks, k.step)
 	k.t.Logf("%d schedules, %v apart; %d killed, %d killed when they fired, %d renewed, %d lives of %d workers; %v",
 		k.ticks.Schedules, k.step, k.killed, k.aimed, k.renewed, lives, len(k.workers), late)
 }
@@ -171,7 +170,7 @@ func TestFiveEnginesFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
 		url = pgtest.New(t)
 	}
 	w := newWorld(t, url)
-	k := &ticking{Fleet: w.Fleet, t: t, step: time.Second, rest: 800 * time.Millisecond, busy: 100 * time.Millisecond, dice: w.dice(33), store: w.store}
+	k := &ticking{Fleet: w.Fleet, t: t, step: time.Second, rest: 800 * time.Millisecond, busy: 100 * time.Millisecond, dice: w.dice(33), ground: w.ground}
 	k.ticks = chaos.Ticks{Schedules: 50, Recurrence: "every 1s", Until: time.Now().Add(7 * time.Second)}
 	if long {
 		k.step, k.rest, k.busy = time.Minute, 6*time.Second, 3*time.Second
@@ -187,13 +186,13 @@ func TestFiveEnginesFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
 func TestProcessesOnOneFileFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	store, err := sqlite.Open(t.Context(), path)
+	ground, err := chaos.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(ground.Close)
 	k := &ticking{
-		Fleet: chaos.NewFleet(t), t: t, step: time.Second, rest: 800 * time.Millisecond, busy: 100 * time.Millisecond, store: store,
+		Fleet: chaos.NewFleet(t), t: t, step: time.Second, rest: 800 * time.Millisecond, busy: 100 * time.Millisecond, ground: ground,
 		dice:  rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 33)),
 		ticks: chaos.Ticks{Schedules: 50, Recurrence: "every 1s", Until: time.Now().Add(6 * time.Second)},
 	}
