@@ -63,7 +63,7 @@ func (f *Fleet) account(ctx context.Context, g *Ground, r *check.Report) {
 	}
 	a := Account{
 		Test: f.t.Name(), Seed: f.Seed, At: time.Now().UTC(), Seconds: time.Since(f.began).Seconds(), Jobs: r.Jobs + r.Deleted, Runs: r.Runs, Reruns: maps.Clone(r.Reruns),
-		Overlap: r.Overlaps, Lost: r.Lost, Doubled: r.Doubled, Undone: r.Undone,
+		Overlap: r.Overlaps, Lost: r.Lost, Doubled: r.Doubled, Undone: r.Undone, Commit: f.commit,
 	}
 	for _, n := range r.Broken {
 		a.Broken += n
@@ -75,15 +75,25 @@ func (f *Fleet) account(ctx context.Context, g *Ground, r *check.Report) {
 	if a.Database, err = g.version(ctx); err != nil {
 		f.t.Error(err)
 	}
-	if head, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
-		a.Commit = string(bytes.TrimSpace(head))
-	}
 	f.t.Cleanup(func() {
 		a.Failed = f.t.Failed()
 		if err := a.keep(path); err != nil {
 			f.t.Error(err)
 		}
 	})
+}
+
+// commit is what stands in the working tree, for accounts. It is asked for at the
+// beginning: a long run outlives the state that it is of.
+func commit() string {
+	if os.Getenv(AccountsVariable) == "" {
+		return ""
+	}
+	head, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(head))
 }
 
 // keep adds the account to a file.

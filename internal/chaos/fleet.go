@@ -31,6 +31,7 @@ type Fleet struct {
 	failover  *check.Failover         // the one that lost something
 
 	began      time.Time
+	commit     string         // that it runs, as far as is known
 	recoveries []float64      // see [Account]
 	made       map[string]int // likewise
 }
@@ -52,7 +53,7 @@ func NewFleet(t testing.TB) *Fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}, cancelled: map[int64]check.Instant{}, began: time.Now()}
+	return &Fleet{t: t, Dir: dir, History: w, harmed: map[string][]span{}, cancelled: map[int64]check.Instant{}, began: time.Now(), commit: commit()}
 }
 
 // Disturb notes what the test does, for the judge.

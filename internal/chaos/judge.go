@@ -266,7 +266,7 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		j := &facts.Jobs[i]
 		t := all[j.ID]
 		j.Key, j.Recovers, j.LossesMax, j.Once = t.key, t.recovers, max(1, t.losses), t.losses == 0
-		j.CompletesItself, j.Lingers = t.tx, t.poison == lingers
+		j.CompletesItself, j.Lingers = t.tx, t.poison == lingers || t.poison == spins
 		switch {
 		case t.grant == 0:
 			j.ChargedMax = retries + 1

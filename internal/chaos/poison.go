@@ -81,8 +81,11 @@ func hoard() {
 	}
 }
 
-// lingers is the harmful job that goes on when its context ends.
-const lingers = "ignores its time-out"
+// The harmful jobs that go on when their context ends, for a second or less.
+const (
+	lingers = "ignores its time-out"
+	spins   = "works and looks at nothing"
+)
 
 // Harmful are the jobs that do harm to nobody but themselves.
 var Harmful = map[string]func(ctx context.Context) (json.RawMessage, error){
@@ -99,6 +102,13 @@ var Harmful = map[string]func(ctx context.Context) (json.RawMessage, error){
 		<-ctx.Done()
 		time.Sleep(time.Second)
 		return nil, ctx.Err()
+	},
+	spins: func(context.Context) (json.RawMessage, error) {
+		sum := 0
+		for began := time.Now(); time.Since(began) < time.Second; {
+			sum++
+		}
+		return nil, fmt.Errorf("it came to %d", sum)
 	},
 	"returns ten megabytes":       returns(`"` + strings.Repeat("x", 10<<20) + `"`),
 	"returns what is no JSON":     returns(`{"a":`),

@@ -135,6 +135,7 @@ func TestJobsThatMistreatTheirEngineEndByThemselvesForAReason(t *testing.T) {
 		"fails with ten megabytes":    {stint.Failed, retry.ReasonExhausted, "errors.errorString", "üend"},
 		"fails with odd bytes":        {stint.Failed, retry.ReasonExhausted, "errors.errorString", "a\uFFFDb\uFFFDc"},
 		"ignores its time-out":        {stint.Failed, retry.ReasonExhausted, "timeout", "the attempt timed out"},
+		"works and looks at nothing":  {stint.Failed, retry.ReasonExhausted, "timeout", "the attempt timed out"},
 		"returns ten megabytes":       {stint.Completed, "the result was not kept: result: 10485762 bytes are more than the limit of 1048576", "", ""},
 		"returns what is no JSON":     {stint.Completed, "the result was not kept: result: malformed JSON at byte 5: unexpected end of JSON input", "", ""},
 		"returns NUL":                 {stint.Completed, `the result was not kept: result: a string holds the NUL character \u0000`, "", ""},
@@ -148,7 +149,7 @@ func TestJobsThatMistreatTheirEngineEndByThemselvesForAReason(t *testing.T) {
 		ids := map[string]stint.ID{}
 		for name := range chaos.Harmful {
 			limit := time.Minute
-			if name == "ignores its time-out" {
+			if wants[name].class == "timeout" {
 				limit = 300 * time.Millisecond
 			}
 			ids[name] = w.admit(name, stint.Retry(retry.Fixed(1, 10*time.Millisecond)), stint.Timeout(limit))

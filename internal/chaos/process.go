@@ -108,6 +108,7 @@ func (p *Process) Retire() {
 func (p *Process) Signal(s syscall.Signal) {
 	p.retired.Store(true)
 	p.fleet.harm(p.Name, time.Now(), time.Time{})
+	p.fleet.Disturb(check.Disturbance{Does: check.Stops, Process: p.Name, From: check.Now()})
 	_ = p.cmd.Process.Signal(s)
 }
 

@@ -85,6 +85,7 @@ const (
 	CutsOff   Does = "cut off"            // it could not reach the database, and knew
 	FailsOver Does = "failed over"        // the server that knew of its claim was replaced by one that did not: see [Failover]
 	Deafens   Does = "deaf to its signal" // its handlers did not heed their cancellation until To
+	Stops     Does = "told to stop"       // in good order: handlers that it cancelled are returned, and nothing else is explained
 )
 
 // hits reports whether the disturbance concerns a run.
@@ -99,7 +100,7 @@ func (d *Disturbance) hits(h *History, r *Run) bool {
 // began before, or soon after. The burial itself may come late, when there is
 // nobody to do it.
 func (d *Disturbance) reaches(h *History, r *Run, b burial, aftermath time.Duration) bool {
-	return d.hits(h, r) && d.From <= b.latest && (d.To == 0 || r.Start <= d.To.Add(aftermath))
+	return d.Does != Stops && d.hits(h, r) && d.From <= b.latest && (d.To == 0 || r.Start <= d.To.Add(aftermath))
 }
 
 // Compare holds the history of a test against the facts of its database. It

@@ -41,7 +41,7 @@ func (c *checker) beside(s *story, a, b *Run) {
 	}
 	for i := range c.opt.Disturbances {
 		d := &c.opt.Disturbances[i]
-		if d.Does != Kills && d.hits(c.history, a) && d.From <= b.Start && (d.To == 0 || a.Start <= d.To.Add(c.opt.aftermath())) && end <= d.allows(b.Start, c.opt.Bound) {
+		if d.Does != Kills && d.Does != Stops && d.hits(c.history, a) && d.From <= b.Start && (d.To == 0 || a.Start <= d.To.Add(c.opt.aftermath())) && end <= d.allows(b.Start, c.opt.Bound) {
 			c.report.excuse(d.Does, 1)
 			return
 		}

@@ -14,14 +14,18 @@ func (c *checker) lost(s *story, x *Execution) {
 }
 
 // cutShort checks that a run whose end was not recorded, or that its engine
-// cancelled, was cut short by something that happened to its process, or by a stop
-// in good order.
+// cancelled, was cut short by something that happened to its process. A stop
+// explains the second.
 func (c *checker) cutShort(s *story, r *Run, x *Execution) {
 	switch {
 	case x == nil:
 		return
 	case x.Outcome == OutcomeLost:
-	case x.Outcome == OutcomeReturned && !c.clean[r.Engine]:
+	case x.Outcome == OutcomeReturned && r.How == Cancelled:
+		if c.stopped(r) {
+			return
+		}
+	case x.Outcome == OutcomeReturned:
 	case x.Outcome == OutcomeCancelled && !says(r.How, x):
 	default:
 		return
@@ -34,6 +38,14 @@ func (c *checker) cutShort(s *story, r *Run, x *Execution) {
 		c.report.broken(RuleLoss, s.id, "entry %d was %s with engine %d, but nothing is known to have happened to %s",
 			x.Pos, x.Outcome, r.Engine, c.process(r))
 	}
+}
+
+// stopped tells whether the engine of a run stopped in good order, or was told to
+// before the run was over.
+func (c *checker) stopped(r *Run) bool {
+	return c.clean[r.Engine] || slices.ContainsFunc(c.opt.Disturbances, func(d Disturbance) bool {
+		return d.Does == Stops && d.From <= r.End && d.hits(c.history, r)
+	})
 }
 
 // burial is when an engine was buried, as closely as that is known.

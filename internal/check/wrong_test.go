@@ -290,6 +290,17 @@ var wrong = []fault{
 	{RuleLoss, "a handler that its engine cancelled for nothing", func(w *world) {
 		w.opt.Clean = nil
 	}},
+	{RuleLoss, "a handler that its engine cancelled before it was told to stop", func(w *world) {
+		w.opt.Clean = nil
+		w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Engine: 4, From: w.run("stopped").End + 1})
+	}},
+	{RuleOverlap, "an overlap behind a stop in good order", func(w *world) {
+		d := &w.opt.Disturbances[1]
+		w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Process: d.Process, From: d.From, To: d.To},
+			Disturbance{Does: Kills, Engine: 3, From: w.run("frozen").Start - 1}) // for the loss
+		w.opt.Disturbances[1].Does = Kills
+		w.opt.Disturbances[1].From = w.run("frozen").Start - 1
+	}},
 	{RuleOverlap, "a retry that began before the end", func(w *world) {
 		w.run("retried").End = w.at
 	}},

@@ -181,7 +181,7 @@ func (m *machine) strike(l *life) {
 		l.kill()
 	default:
 		m.w.note(l.name, nil, "told to STOP")
-		l.stop()
+		l.retire()
 	}
 }
 
@@ -209,7 +209,7 @@ func (m *machine) atLast(l *life) bool {
 		return m.over(l, err)
 	case <-m.w.done:
 	}
-	l.stop()
+	l.retire()
 	select {
 	case err := <-l.ended:
 		// It may have been told to stop while it joined, or while deaf handlers ran.

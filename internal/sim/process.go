@@ -103,6 +103,12 @@ func (p *process) log(write func(w *check.Writer)) {
 	}
 }
 
+// retire tells its engine to stop.
+func (p *process) retire() {
+	p.w.disturb(check.Disturbance{Does: check.Stops, Process: p.name, From: check.Now()})
+	p.stop()
+}
+
 // kill ends the process where it stands. What remains of its engine is also
 // told to stop, lest it go on joining for ever.
 func (p *process) kill() {
