@@ -159,7 +159,7 @@ func (m *Mixed) calm(ctx context.Context) {
 		// The dates that were set by any of the clocks come.
 		m.Server.SetClock(m.ahead)
 	}
-	for m.ruled() && !m.set(ctx, "reset all") && ctx.Err() == nil {
+	for m.ruled() && !m.set(ctx, "reset all") && ctx.Err() == nil && !m.T.Failed() {
 		time.Sleep(100 * time.Millisecond)
 	}
 	if m.peopled() {

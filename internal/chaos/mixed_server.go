@@ -172,6 +172,8 @@ func (m *Mixed) decree(ctx context.Context) string {
 }
 
 func (m *Mixed) set(ctx context.Context, what string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // it waits for the standby
+	defer cancel()
 	_, err := m.Ground.Pool.Exec(ctx, "alter role "+pgx.Identifier{m.Role}.Sanitize()+" "+what)
 	return err == nil
 }

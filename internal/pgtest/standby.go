@@ -27,12 +27,21 @@ func (s *Server) Standby(t testing.TB) *Server {
 }
 
 // Follow throws away all that the server has and makes it a standby of another one. It returns when it has what that one
-// has.
+// has. A copy that is cut off, as where that one's sessions end, is begun anew.
 func (s *Server) Follow(primary *Server) {
 	s.own("Follow").Helper()
-	if err := s.follow(primary); err != nil {
-		s.t.Errorf("pgtest: follow: %v", err)
-		return
+	const tries = 3
+	for try := 1; ; try++ {
+		mark := primary.logSize()
+		err := s.follow(primary)
+		if err == nil {
+			break
+		}
+		s.t.Logf("pgtest: follow: %v; %v says:\n%s", err, primary.installation, primary.LogTail(mark))
+		if try == tries {
+			s.t.Errorf("pgtest: follow: %v", err)
+			return
+		}
 	}
 	s.awaitStream(primary)
 }
