@@ -24,6 +24,9 @@ func fakeTime() (string, bool) {
 }
 
 // clockEnv has a server read its time with an offset, afresh each time. Its monotonic clock is left alone: no system sets that.
+// The library opens the file whenever it is asked, also by a signal handler that came amid an allocation: so once in some
+// minutes under load a session of such a server dies of a broken heap ("malloc assertion failure"), and the server recovers
+// as from any crash.
 func (d *runDir) clockEnv() []string {
 	library, found := fakeTime()
 	if !found || !d.hasClock() {
