@@ -27,6 +27,9 @@ var (
 //
 //	return engine.CompleteTx(ctx, postgres.Tx(tx), nil)
 //
+// Begin the transaction with the handler's context: one of database/sql heeds no
+// other, and a handler whose connection goes silent must end with its engine.
+//
 // With an error the transaction did not commit, and the handler's error
 // decides as usual: [stint.ErrBuried] says that the engine lost the job
 // meanwhile. Only when the connection broke in the middle does nobody know;

@@ -53,11 +53,12 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, c
 	}
 }
 
-// rollback ends a caller's transaction.
+// rollback ends a caller's transaction, or its connection where that cannot be told
+// in time: an engine that is cut off waits for its handlers, and others do not wait for it.
 func rollback(ctx context.Context, tx stint.Tx) {
 	switch h := tx.Handle.(type) {
 	case pgx.Tx:
-		_ = h.Rollback(context.WithoutCancel(ctx))
+		_ = h.Rollback(ctx)
 	case *sql.Tx:
 		_ = h.Rollback()
 	}

@@ -55,7 +55,7 @@ func complete(ctx context.Context, g *Ground, job *stint.Job, open time.Duration
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.rollback(context.WithoutCancel(ctx)) }()
+	defer func() { _ = tx.rollback(ctx) }() // it must not go on where the engine is cut off
 	if err := tx.exec(ctx, `insert into chaos_effects (job) values ($1)`, int64(job.ID)); err != nil {
 		return err
 	}

@@ -217,6 +217,11 @@ var mutants = []mutant{
 
 	// Completing in the handler's transaction.
 	{
+		name: "a refused completion is rolled back without a bound", file: "postgres/complete.go",
+		old: `h.Rollback(ctx)`, new: `h.Rollback(context.WithoutCancel(ctx))`,
+		test: "postgres TestACompletionThatIsRefusedWaitsForASilentConnectionNoLongerThanItMay",
+	},
+	{
 		name: "a record that changes nothing proves a completion", file: "engine/finish.go",
 		old: `completes, known := s.completes(t)`, new: `completes, known := true, true`,
 		test: "engine TestARunNowWhoseCompletionWasInDoubtAnswersWhatIsRecorded",
