@@ -43,8 +43,13 @@ func (c *checker) cutShort(s *story, r *Run, x *Execution) {
 // stopped tells whether the engine of a run stopped in good order, or was told to
 // before the run was over.
 func (c *checker) stopped(r *Run) bool {
-	return c.clean[r.Engine] || slices.ContainsFunc(c.opt.Disturbances, func(d Disturbance) bool {
-		return d.Does == Stops && d.From <= r.End && d.hits(c.history, r)
+	return c.clean[r.Engine] || c.told(r)
+}
+
+// told tells whether the engine of a run was told to stop before the run was over.
+func (c *checker) told(r *Run) bool {
+	return slices.ContainsFunc(c.opt.Disturbances, func(d Disturbance) bool {
+		return d.Does == Stops && d.From <= r.End && (d.To == 0 || r.Start <= d.To) && d.hits(c.history, r)
 	})
 }
 

@@ -84,7 +84,7 @@ func (c *checker) suits(s *story, k int, r *Run) int {
 			return 3
 		}
 		return 4
-	case c.mayEnd(s, r.How, s.done[k]):
+	case c.mayEnd(s, r, s.done[k]):
 		return 2
 	}
 	return 1
@@ -116,7 +116,7 @@ func (c *checker) run(s *story, i int) {
 	if r.Attempt != e.Attempt {
 		c.report.broken(RuleAttempt, s.id, "%s ran entry %d as attempt %d, but it is attempt %d", c.process(r), e.Pos, r.Attempt, e.Attempt)
 	}
-	if !c.mayEnd(s, r.How, x) {
+	if !c.mayEnd(s, r, x) {
 		c.report.broken(RuleOutcome, s.id, "the handler of entry %d on %s ended %q, but was recorded as %s", e.Pos, c.process(r), r.How, outcome(x))
 		return
 	}
@@ -146,8 +146,10 @@ func says(how How, x *Execution) bool {
 // mayEnd reports whether an outcome is possible for what a handler said. What
 // an engine knew and could not record any more is returned or lost by its
 // burial, whatever it was, or cancelled if somebody had cancelled the job. What
-// the handler recorded itself stands.
-func (c *checker) mayEnd(s *story, how How, x *Execution) bool {
+// the handler recorded itself stands. Whatever goes wrong while its engine is being
+// stopped, and be it at that very instant, counts as the stop's.
+func (c *checker) mayEnd(s *story, r *Run, x *Execution) bool {
+	how := r.How
 	switch {
 	case x == nil:
 		return how != Recorded
@@ -164,7 +166,7 @@ func (c *checker) mayEnd(s *story, how How, x *Execution) bool {
 	case OutcomeReturned, OutcomeCancelled:
 		engine := c.engineOf(x)
 		_, buried := c.facts.Buried[engine]
-		return buried && !c.clean[engine]
+		return buried && !c.clean[engine] || x.Outcome == OutcomeReturned && how != OK && how != Open && c.told(r)
 	}
 	return false
 }

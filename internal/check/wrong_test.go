@@ -227,6 +227,16 @@ var wrong = []fault{
 		w.opt.Clean = append(w.opt.Clean, 2)
 		drop(w, "crashed", "unsaid")
 	}},
+	{RuleOutcome, "a success that an engine handed back which was told to stop", func(w *world) {
+		r := w.run("stopped")
+		r.How = OK
+		w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Engine: 4, From: r.Start})
+	}},
+	{RuleOutcome, "a failure that was handed back before its engine was told to stop", func(w *world) {
+		r := w.run("stopped")
+		r.How = Error
+		w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Engine: 4, From: r.End + 1})
+	}},
 	{RuleOutcome, "a success that was recorded as cancelled", func(w *world) {
 		w.job("unheard", Committed, StateAvailable).does(1, OK, OutcomeCancelled, true)
 	}},

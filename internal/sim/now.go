@@ -58,6 +58,7 @@ func (p *process) callOnce(ctx context.Context, d dice, e *engine.Engine, key st
 	if d.chance(20) {
 		limit, cancel := context.WithTimeout(ctx, d.between(0, 3*time.Second))
 		defer cancel()
+		defer context.AfterFunc(limit, p.givesUp)()
 		ctx = limit
 	}
 	var intent check.Intent
@@ -77,6 +78,12 @@ func (p *process) callOnce(ctx context.Context, d dice, e *engine.Engine, key st
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	p.w.answers = append(p.w.answers, answer{p.name, x, err})
+}
+
+// givesUp notes that a caller waits no more, which cancels what he brought along.
+func (p *process) givesUp() {
+	now := check.Now()
+	p.w.disturb(check.Disturbance{Does: check.Stops, Process: p.name, From: now, To: now})
 }
 
 // visits notes an attempt that somebody brought along. The function returned is
