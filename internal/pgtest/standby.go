@@ -30,18 +30,16 @@ func (s *Server) Standby(t testing.TB) *Server {
 // has. A copy that is cut off, as where that one's sessions end, is begun anew.
 func (s *Server) Follow(primary *Server) {
 	s.own("Follow").Helper()
-	const tries = 3
-	for try := 1; ; try++ {
-		mark := primary.logSize()
-		err := s.follow(primary)
-		if err == nil {
-			break
-		}
+	mark := primary.logSize()
+	err := s.follow(primary)
+	for begin := time.Now(); err != nil && time.Since(begin) < startLimit; time.Sleep(200 * time.Millisecond) {
 		s.t.Logf("pgtest: follow: %v; %v says:\n%s", err, primary.installation, primary.LogTail(mark))
-		if try == tries {
-			s.t.Errorf("pgtest: follow: %v", err)
-			return
-		}
+		mark = primary.logSize()
+		err = s.follow(primary)
+	}
+	if err != nil {
+		s.t.Errorf("pgtest: follow: %v", err)
+		return
 	}
 	s.awaitStream(primary)
 }
@@ -81,7 +79,7 @@ func (s *Server) mirror(primary *Server) error {
 func (s *Server) awaitStream(primary *Server) {
 	s.t.Helper()
 	var end string
-	if err := primary.ask(`select pg_current_wal_flush_lsn()::text`, &end); err != nil {
+	if err := primary.askUntil(func() bool { return end != "" }, `select pg_current_wal_flush_lsn()::text`, &end); err != nil {
 		s.t.Errorf("pgtest: %v", err)
 	}
 	s.await("the standby follows its primary", `
@@ -137,12 +135,18 @@ func (s *Server) Execute(statements ...string) {
 func (s *Server) await(what, condition string) {
 	s.t.Helper()
 	var met bool
-	var err error
-	for begin := time.Now(); err == nil && !met && time.Since(begin) < startLimit; time.Sleep(5 * time.Millisecond) {
-		err = s.ask(condition, &met)
-	}
-	if err != nil || !met {
+	if err := s.askUntil(func() bool { return met }, condition, &met); err != nil || !met {
 		s.t.Errorf("pgtest: waited in vain until %s: %v", what, err)
+	}
+}
+
+// askUntil asks again and again, also where the server does not answer for a while,
+// and returns the last error when that lasts for too long.
+func (s *Server) askUntil(enough func() bool, query string, into any) error {
+	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if err := s.ask(query, into); err == nil && enough() || time.Since(begin) >= startLimit {
+			return err
+		}
 	}
 }
 
