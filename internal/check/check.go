@@ -46,6 +46,8 @@ type Options struct {
 	// Slack is how far the store's clock may be wrong: give it where the test
 	// sets that clock.
 	Slack time.Duration
+
+	replaced Instant // when the server was, by one that may lack what had begun
 }
 
 func (o *Options) bound() time.Duration { return cmp.Or(o.Bound, 2*time.Second) }

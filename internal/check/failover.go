@@ -32,7 +32,7 @@ func (o *Failover) compare(h *History, f *Facts, opt Options) *Report {
 	then.Drained = false
 	old := Compare(before, o.Had, then)
 
-	opt.Clean = o.left(opt.Clean)
+	opt.Clean, opt.replaced = o.left(opt.Clean), o.At
 	opt.Disturbances = slices.Clone(opt.Disturbances)
 	for _, token := range o.Kept.Roster { // they were the first server's
 		opt.Disturbances = append(opt.Disturbances, Disturbance{Does: CutsOff, Engine: token, From: o.At, To: o.At})

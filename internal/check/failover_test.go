@@ -22,6 +22,7 @@ func failedOver() *world {
 	w.job("kept", Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
 	again := w.job("again", Committed, StateAvailable)
 	unsaid := w.job("unsaid", Committed, StateAvailable).claimed(3).runs(3, OK)
+	w.row("unsaid").Once = true // that it had begun is lost
 	kept, pos := cloned(&w.f), w.pos
 
 	w.job("undone", Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
@@ -58,6 +59,13 @@ func TestWhatAFailoverLostIsExcusedAndCounted(t *testing.T) {
 // afterFailover are histories that a failover does not excuse, for worlds that
 // failed over.
 var afterFailover = []fault{
+	{RuleLosses, "a second run of what must run once, and began behind the failover", func(w *world) {
+		w.opt.Failover.Had.Roster = []int64{1} // the second joined later
+		once := w.job("once", Committed, StateAvailable).claimed(2).runs(2, OK)
+		w.row("once").Once = true
+		w.bury(2, Kills, w.tick())
+		once.ends(2, OutcomeReturned, false).again().does(1, OK, OutcomeCompleted, true)
+	}},
 	{RuleKept, "a job that the other server began with, and nobody else had", func(w *world) {
 		o := w.opt.Failover
 		o.Had.Jobs = slices.DeleteFunc(o.Had.Jobs, func(j Job) bool { return j.ID == w.key["kept"] })

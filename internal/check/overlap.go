@@ -125,7 +125,7 @@ func (c *checker) rerun(s *story, i int) {
 		c.report.broken(RuleRerun, s.id, "it ran again after entry %d, whose outcome does not call for it", s.entries[s.of[i]].Pos)
 		return
 	}
-	if s.jobs[0].Once && x.Outcome != OutcomeFailed && x.Outcome != OutcomeSnoozed && r.How != Cancelled {
+	if s.jobs[0].Once && x.Outcome != OutcomeFailed && x.Outcome != OutcomeSnoozed && r.How != Cancelled && r.Start > c.opt.replaced {
 		c.report.Doubled++
 		c.report.broken(RuleLosses, s.id, "it may run at most once, and ran again after entry %d was %s on %s", s.entries[s.of[i]].Pos, x.Outcome, c.process(r))
 	}
