@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +33,7 @@ type ticking struct {
 
 	mu      sync.Mutex
 	struck  map[string]bool // by name, the lives that were ended
+	calm    bool            // no more kills
 	killed  int
 	aimed   int // of these, just when they fired
 	renewed int
@@ -80,6 +80,9 @@ func (k *ticking) trouble() {
 	for _, p := range k.proxies {
 		p.Calm()
 	}
+	k.mu.Lock()
+	k.calm = true
+	k.mu.Unlock()
 	k.later.Wait()
 }
 
@@ -104,12 +107,15 @@ func (k *ticking) aim() {
 	if k.dice.IntN(4) == 0 {
 		fate = chaos.Cut
 	}
-	var done atomic.Bool
+	done := false
 	for i, p := range k.proxies {
 		p.Once(1, match, func() chaos.Fate {
-			if done.Swap(true) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if done || k.calm {
 				return chaos.Pass
 			}
+			done = true
 			// Not before the message goes on: another one would be faster.
 			k.later.Go(func() { k.strike(i, (*chaos.Process).Kill, &k.aimed) })
 			return fate
