@@ -14,7 +14,8 @@ import (
 var _ stint.TxFinisher = (*Store)(nil)
 
 const (
-	recordedSQL = `select 1 from stint_executions where pos = ? and nonce = ? and engine = ?`
+	// What a burial recorded for the claim is there too, and is no success.
+	completedSQL = `select 1 from stint_executions where pos = ? and nonce = ? and engine = ? and outcome = 1`
 
 	// What was deleted, and may be recorded again by an engine.
 	erasedSQL = `select 1 from stint_deletions d where d.engine = ?1 and not exists (select 1 from stint_entries e where e.pos = ?2)`
@@ -102,7 +103,7 @@ func (s *Store) commit(ctx context.Context, tx *sql.Tx, engine stint.Token, x *s
 	err = fmt.Errorf("commit: %w", translate(err))
 	there := false
 	look := s.read(context.WithoutCancel(ctx), func(c *conn) (err error) {
-		there, err = c.found(recordedSQL, int64(x.Pos), int64(x.Nonce), int64(engine))
+		there, err = c.found(completedSQL, int64(x.Pos), int64(x.Nonce), int64(engine))
 		return err
 	})
 	switch {

@@ -82,7 +82,7 @@ func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
 // When the driver says that a commit failed, the file knows better.
 func TestACommitThatHappenedIsNoError(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
-	db := sql.OpenDB(liar{path: "file:" + s.path})
+	db := sql.OpenDB(liar{"file:" + s.path, driver.Tx.Commit})
 	t.Cleanup(func() { _ = db.Close() })
 	h := working(t, s)
 	if err := h.in(t, db); err != nil {
@@ -102,25 +102,54 @@ func TestACommitThatHappenedIsNoError(t *testing.T) {
 	}
 }
 
-// liar is a driver that commits, and says that it did not.
-type liar struct{ path string }
+// When a commit failed and the engine is buried before anybody looks, there is a
+// record of the claim, and it says that the job was handed back.
+func TestACommitThatFailedIsNoSuccessWhenItsEngineIsBuried(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	h := working(t, s)
+	db := sql.OpenDB(liar{"file:" + s.path, func(tx driver.Tx) error {
+		if err := tx.Rollback(); err != nil {
+			return err
+		}
+		_, err := storetest.Bury(t.Context(), s, stint.Burial{Engine: h.w.Info.Token}, storetest.Judge)
+		return err
+	}})
+	t.Cleanup(func() { _ = db.Close() })
+	if err := h.in(t, db); err == nil || errors.Is(err, stint.ErrCommitUnknown) {
+		t.Errorf("completing gives %v, though it was rolled back", err)
+	}
+	h.is(t, stint.Available)
+	storetest.Verify(t, s)
+}
+
+// liar is a driver that does something at a commit, and says that it failed.
+type liar struct {
+	path   string
+	commit func(driver.Tx) error
+}
 
 func (l liar) Driver() driver.Driver { return &sqldriver.SQLite{} }
 
 func (l liar) Connect(context.Context) (driver.Conn, error) {
 	c, err := (&sqldriver.SQLite{}).Open(l.path)
-	return lyingConn{c}, err
+	return lyingConn{c, l.commit}, err
 }
 
-type lyingConn struct{ driver.Conn }
+type lyingConn struct {
+	driver.Conn
+	commit func(driver.Tx) error
+}
 
 func (c lyingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
-	return lyingTx{tx}, err
+	return lyingTx{tx, c.commit}, err
 }
 
-type lyingTx struct{ driver.Tx }
+type lyingTx struct {
+	driver.Tx
+	commit func(driver.Tx) error
+}
 
 func (tx lyingTx) Commit() error {
-	return errors.Join(tx.Tx.Commit(), errors.New("no answer"))
+	return errors.Join(tx.commit(tx.Tx), errors.New("no answer"))
 }
