@@ -7,64 +7,120 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
 )
 
-// U36: an impossible state cannot be stored, whoever tries.
+// impossible says of tables what a row is that may be stored, after the name of the
+// table, and what may not be done to it. Where it is empty the table has its row.
+var impossible = []struct {
+	table, row string
+	wrong      []string
+}{
+	{"meta", "", []string{`one = false`}},
+	{"policies", `(id, body) values (1, '{}')`, nil},
+	{"entries", `(pos, lane, queue, kind, args) values (5, 1, 'q', 'k', '{}')`, []string{
+		`args = null`,           // no arguments
+		`job = 2, body = 2`,     // arguments twice
+		`args = null, body = 2`, // contents elsewhere, job here
+		`lane = -2`, `attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `timeout = 0`, `max_losses = -1`, `faulty = false`,
+		`queue = ''`, `queue = repeat('q', 256)`, `kind = ''`, `kind = repeat('k', 256)`, `recovered = pos`,
+		`due = now(), start_by = now() - interval '1 second'`, // to begin before it is due
+		`nth = 1`, `schedule = 's'`, `occurrence = now()`,
+	}},
+	{"entries", `(pos, lane, job, body, due, start_by, priority, faulty, queue, kind) values (5, -1, 3, 2, now(), now(), -100, true, 'q', 'k')`, nil},
+	{"job_tags", `(tag, job) values ('t', 1)`, nil},
+	{"idempotency", `(key, job, fingerprint, expires) values ('k', 1, '', now())`, nil},
+	{"claims", `(lane, n, nonce, engine, serial, xid, pos, pending_xid, pending_pos, positions) values (1, 1, 1, 1, 1, '5', 5, '{4}', '{3}', '{1}')`, []string{
+		`pending_pos = '{1, 3}'`,
+	}},
+	{"executions", `(pos, attempt, nonce, engine, slot, started, finished, outcome, final) values (5, 1, 1, 1, 0, now(), now(), 2, false)`, []string{
+		`attempt = 0`, `slot = -1`, `outcome = 0`, `outcome = 8`, `finished = started - interval '1 second'`,
+		`outcome = 1`,               // completed is final
+		`outcome = 6`,               // cancelled is
+		`outcome = 7`,               // expired is
+		`outcome = 3, final = true`, // snoozed never is
+		`outcome = 4, final = true`, // returned never is
+	}},
+	{"executions", `(pos, attempt, nonce, engine, slot, started, finished, outcome, final)
+		select outcome, 1, 1, 1, 0, now(), now(), outcome, final from unnest(array[1, 2, 3, 4, 5, 6, 7], array[true, true, false, false, true, true, true]) a(outcome, final)`, nil},
+	{"waiting", `(job, due, body, why, attempt, priority, queue, kind) values (1, now(), 1, 'scheduled', 1, 0, 'q', 'k')`, []string{
+		`why = 'bored'`, `attempt = 0`, `priority = -101`, `priority = 101`, `faulty = false`,
+		`due = null`, // no date, and nobody to decide it
+	}},
+	{"waiting", `(job, undecided, faulty, body, why, attempt, priority, queue, kind) values (1, 'f', true, 1, 'retrying', 1, 0, 'q', 'k')`, []string{
+		`due = now()`,       // a date, and somebody to decide it
+		`why = 'scheduled'`, // undecided without a failure
+		`undecided = ''`,    // by nobody
+	}},
+	{"cancellations", `(job) values (1)`, nil},
+	{"queues", `(queue) values ('q')`, []string{`queue = ''`, `queue = '*'`, `queue = repeat('q', 256)`}},
+	{"deletions", `(engine, serial) values (1, 1)`, nil},
+	{"engines", `(token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl)
+		values (1, 'i', 'h', 'b', 1, 1, 'v', '{}', '{}', 1, 1)`, []string{`slots = 0`, `ttl = 0`}},
+	{"engine_history", `(token, instance, host, pid, version, joined) values (1, 'i', 'h', 1, 'v', now())`, nil},
+	{"beats", `(token) values (1)`, nil},
+	{"kinds", `(kind, queue, priority, tags) values ('k', 'q', 0, '{}')`, []string{`start_within = 0`, `max_losses = -1`}},
+	{"schedules", `(name, recurrence, zone, job, overlap, missed) values ('s', '@daily', 'UTC', '{}', false, 'one')`, []string{`name = ''`, `name = repeat('s', 256)`}},
+	{"leases", `(name) values ('l')`, []string{
+		`name = ''`, `name = repeat('l', 256)`,
+		`engine = 1, renewed = now(), expires = now() + interval '1 second'`, // held since never
+		`engine = 1, acquired = now(), renewed = now(), expires = now()`,     // over when it was asked for
+	}},
+	{"leases", `(name, engine, acquired, renewed, expires) values ('l', 1, now(), now(), now() + interval '1 second')`, nil},
+	{"metrics", `(instance, since, engine, figures) values ('i', now(), 1, '{}')`, nil},
+	{"changes", `(n, way, operation) values (1, 'api', 'pause')`, []string{
+		`way = ''`, `operation = ''`, `details = '[]'`,
+		`problem = 'bad'`, // of what has not ended
+	}},
+	{"changes", `(n, way, operation, ended, problem) values (1, 'api', 'pause', now(), 'bad')`, nil},
+	{"stats", `(minutes, start, kind, queue, outcome, n, ran, total, waited) values (1, now(), 'k', 'q', 1, 1, 1, 1, 1), (60, now(), 'k', 'q', 1, 1, 1, 1, 1)`, []string{`minutes = 2`}},
+	{"summed", "", []string{`one = false`}},
+}
+
+// U36: an impossible state cannot be stored, whoever tries, nor what is there twice.
 func TestImpossibleStatesCannotBeStored(t *testing.T) {
-	s := newStore(t)
-	const (
-		entry = `insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind, args) values `
-		bound = `insert into stint.entries (lane, queue, kind, args, due, start_by) values `
-		exec  = `insert into stint.executions (pos, attempt, nonce, engine, slot, started, finished, outcome, final) values `
-		wait  = `insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind) values `
-		claim = `insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions) values `
-		queue = `insert into stint.queues (queue) values `
-		early = `timestamptz '2026-01-01 10:00+00'`
-		late  = `timestamptz '2026-01-01 11:00+00'`
-		times = early + `, ` + late
-	)
 	const refused, twice = "23514", "23505" // check violation, unique violation
-	for _, c := range []struct{ text, code string }{
-		{entry + `(1, null, null, 1, 0, 0, 'q', 'k', '{}')`, ""},
-		{entry + `(1, null, null, 1, 0, 0, 'q', 'k', null)`, refused},   // no arguments
-		{entry + `(1, 9, 9, 1, 0, 0, 'q', 'k', '{}')`, refused},         // arguments twice
-		{entry + `(1, null, 9, 1, 0, 0, 'q', 'k', null)`, refused},      // contents elsewhere, job here
-		{entry + `(1, null, null, 0, 0, 0, 'q', 'k', '{}')`, refused},   // attempt 0
-		{entry + `(1, null, null, 1, 101, 0, 'q', 'k', '{}')`, refused}, // priority
-		{entry + `(1, null, null, 1, 0, -1, 'q', 'k', '{}')`, refused},  // losses
-		{entry + `(-2, null, null, 1, 0, 0, 'q', 'k', '{}')`, refused},  // lane
-		{entry + `(1, null, null, 1, 0, 0, '', 'k', '{}')`, refused},    // no queue
-		{entry + `(1, null, null, 1, 0, 0, 'q', '', '{}')`, refused},    // no kind
-		{bound + `(1, 'q', 'k', '{}', ` + times + `)`, ""},
-		{bound + `(1, 'q', 'k', '{}', ` + late + `, ` + early + `)`, refused}, // to begin before it is due
-		{exec + `(1, 1, 1, 1, 1, ` + times + `, 1, true)`, ""},
-		{exec + `(1, 1, 1, 1, 1, ` + times + `, 1, true)`, twice},
-		{exec + `(2, 1, 1, 1, 1, ` + times + `, 1, false)`, refused}, // completed is final
-		{exec + `(2, 1, 1, 1, 1, ` + times + `, 6, false)`, refused}, // cancelled is final
-		{exec + `(2, 1, 1, 1, 1, ` + times + `, 7, false)`, refused}, // expired is final
-		{exec + `(2, 1, 1, 1, 1, ` + times + `, 3, true)`, refused},  // snoozed never is
-		{exec + `(2, 1, 1, 1, 1, ` + times + `, 4, true)`, refused},  // returned never is
-		{exec + `(2, 1, 1, 1, 1, ` + times + `, 8, true)`, refused},  // no such outcome
-		{exec + `(2, 0, 1, 1, 1, ` + times + `, 1, true)`, refused},  // attempt 0
-		{exec + `(2, 1, 1, 1, 1, ` + late + `, ` + early + `, 1, true)`, refused},
-		{exec + `(2, 1, 1, 1, 1, ` + times + `, 2, false), (3, 1, 1, 1, 0, ` + times + `, 5, true)`, ""},
-		{wait + `(1, now(), 1, 'scheduled', 1, 0, 'q', 'k')`, ""},
-		{wait + `(1, now(), 1, 'retrying', 1, 0, 'q', 'k')`, twice}, // waits twice
-		{wait + `(2, now(), 1, 'bored', 1, 0, 'q', 'k')`, refused},
-		{claim + `(1, 1, 1, 1, 1, '5', 5, '{1}')`, ""},
-		{claim + `(1, 1, 2, 2, 1, '6', 6, '{2}')`, twice}, // a stale frontier
-		{queue + `('*')`, refused},
-	} {
-		_, err := s.pool.Exec(t.Context(), c.text)
-		code := ""
-		if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-			code = pg.Code
+	s := newStore(t)
+	for _, c := range impossible {
+		table := "stint." + c.table
+		tx, err := s.pool.Begin(t.Context())
+		must(t, err)
+		if c.row != "" {
+			if _, err := tx.Exec(t.Context(), "insert into "+table+" "+c.row); err != nil {
+				t.Fatalf("%s %s\n  gives %v", table, c.row, err)
+			}
 		}
-		if code != c.code || (err == nil) != (c.code == "") {
-			t.Errorf("%s\n  gives %v, want %q", c.text, err, c.code)
+		try := func(text, code string) {
+			err := pgx.BeginFunc(t.Context(), tx, func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), text)
+				return err
+			})
+			if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != code {
+				t.Errorf("%s %s\n%s\n  gives %v, want %s", table, c.row, text, err, code)
+			}
+		}
+		for _, wrong := range c.wrong {
+			try("update "+table+" set "+wrong, refused)
+		}
+		try("insert into "+table+" select * from "+table, twice)
+		must(t, tx.Rollback(t.Context()))
+	}
+}
+
+// The last line: no occurrence of a schedule has two jobs.
+func TestNoOccurrenceIsStoredTwice(t *testing.T) {
+	s := newStore(t)
+	const text = `insert into stint.entries (lane, queue, kind, args, schedule, nth, occurrence) values (1, 'q', 'k', '{}', 's', `
+	for _, c := range []struct {
+		values string
+		ok     bool
+	}{{`1, '2026-01-01')`, true}, {`2, '2026-01-01')`, false}, {`2, '2026-01-02')`, true}, {`3, null)`, true}, {`4, null)`, true}} {
+		_, err := s.pool.Exec(t.Context(), text+c.values)
+		if pg, _ := errors.AsType[*pgconn.PgError](err); (err == nil) != c.ok || err != nil && pg.Code != "23505" {
+			t.Errorf("%s%s\n  gives %v", text, c.values, err)
 		}
 	}
 }

@@ -1,75 +1,134 @@
 package sqlite
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/stint-go/stint"
 )
 
-// U36: an impossible state cannot be stored, whoever tries.
+// impossible says of tables what a row is that may be stored, after the name of the
+// table, and what may not be done to it. Where it is empty the table has its row.
+var impossible = []struct {
+	table, row string
+	wrong      []string
+}{
+	{"stint_meta", "", []string{`one = 2`}},
+	{"stint_policies", `(id, body) values (1, '{}')`, []string{`body = '{'`}},
+	{"stint_entries", `(pos, lane, created, attempt, priority, losses, suspect, queue, kind, args) values (5, 1, 1, 1, 0, 0, 0, 'q', 'k', '{}')`, []string{
+		`args = null`,           // no arguments
+		`job = 2, body = 2`,     // arguments twice
+		`args = null, body = 2`, // contents elsewhere, job here
+		`args = '{'`,            // no JSON
+		`lane = -2`, `lane = 'x'`, `attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `queue = ''`, `kind = ''`,
+		`timeout = 0`, `max_losses = -1`, `faulty = 0`, `tags = '{'`, `tags = '{}'`, `metadata = '['`, `metadata = '[]'`,
+		`urn = ''`, `source = ''`, `correlation = ''`, `recovered = pos`, `job = pos`,
+		`due = 5, start_by = 4`, // to begin before it is due
+		`schedule = ''`, `schedule = '', nth = 1`, `nth = 1`, `schedule = 's'`, `occurrence = 5`,
+	}},
+	{"stint_entries", `(pos, lane, created, job, body, due, start_by, attempt, priority, losses, suspect, queue, kind, faulty)
+		values (5, -1, 1, 3, 2, 5, 5, 1, -100, 0, 0, 'q', 'k', 1)`, nil},
+	{"stint_job_tags", `(tag, job) values ('t', 1)`, nil},
+	{"stint_idempotency", `(key, job, fingerprint, expires) values ('k', 1, 'f', 5)`, []string{`key = ''`}},
+	{"stint_claims", `(lane, n, nonce, engine, serial, start, frontier, taken) values (1, 1, 1, 1, 1, 0, 5, 5)`, []string{
+		`lane = -1`, // that nobody claims
+		`n = 0`, `start = -1`,
+		`taken = 0`, // an empty claim
+		`taken = 6`, // more than there is room for
+	}},
+	{"stint_executions", `(pos, attempt, nonce, engine, slot, started, finished, outcome, final, result) values (5, 1, 1, 1, 0, 5, 5, 2, 0, '[1]')`, []string{
+		`attempt = 0`, `slot = -1`, `outcome = 0`, `outcome = 8, final = 1`, `final = 2`, `result = 'x'`, `error = 'x'`, `job = pos`, `finished = 4`,
+		`outcome = 1`,            // completed is final
+		`outcome = 6`,            // cancelled is
+		`outcome = 7`,            // expired is
+		`outcome = 3, final = 1`, // snoozed never is
+		`outcome = 4, final = 1`, // returned never is
+	}},
+	{"stint_executions", `(pos, attempt, nonce, engine, slot, started, finished, outcome, final)
+		values (1, 1, 1, 1, 0, 5, 5, 1, 1), (2, 1, 1, 1, 0, 5, 5, 2, 1), (3, 1, 1, 1, 0, 5, 5, 3, 0), (4, 1, 1, 1, 0, 5, 5, 4, 0),
+		       (5, 1, 1, 1, 0, 5, 5, 5, 1), (6, 1, 1, 1, 0, 5, 5, 6, 1), (7, 1, 1, 1, 0, 5, 5, 7, 1)`, nil},
+	{"stint_waiting", `(job, due, body, why, attempt, priority, losses, suspect, queue, kind) values (1, 5, 1, 'scheduled', 1, 0, 0, 0, 'q', 'k')`, []string{
+		`why = 'bored'`, `attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `queue = ''`, `kind = ''`, `faulty = 0`,
+		`due = null`, // no date, and nobody to decide it
+	}},
+	{"stint_waiting", `(job, due, undecided, faulty, body, why, attempt, priority, losses, suspect, queue, kind)
+		values (1, null, 'f', 1, 1, 'retrying', 1, 0, 0, 0, 'q', 'k')`, []string{
+		`due = 5`,           // a date, and somebody to decide it
+		`why = 'scheduled'`, // undecided without a failure
+		`undecided = ''`,    // by nobody
+	}},
+	{"stint_cancellations", `(job, at, why) values (1, 5, 'because')`, []string{`why = ''`}},
+	{"stint_queues", `(queue, paused) values ('q', 5)`, []string{`queue = ''`, `queue = '*'`, `by = ''`, `why = ''`}},
+	{"stint_deletions", `(engine, serial, at) values (1, 1, 5)`, nil},
+	{"stint_engines", `(token, locked) values (1, 0), (2, 1)`, []string{`locked = 2`}},
+	{"stint_engine_history", `(token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl, joined)
+		values (1, 'i', 'h', 'b', 1, 1, 'v', '[]', '[]', 1, 1, 5)`, []string{`queues = '['`, `kinds = '['`, `ended = 6`, `why = 'because'`}},
+	{"stint_beats", `(token, beat, low, running) values (1, 5, 1, '[]')`, []string{`running = '['`, `drain = 2`}},
+	{"stint_kinds", `(name, queue, priority, timeout, tags, retry, declared) values ('k', 'q', 0, 0, '[]', '{}', 5)`, []string{
+		`name = ''`, `priority = -101`, `priority = 101`, `timeout = -1`, `start_within = -1`, `max_losses = -1`, `tags = '['`, `retry = '{'`,
+	}},
+	{"stint_schedules", `(name, recurrence, zone, job, overlap, missed, after, created, declared)
+		values ('s', '@daily', 'UTC', '{}', 0, 'one', 5, 5, 5)`, []string{`name = ''`, `job = '{'`, `overlap = 2`}},
+	{"stint_leases", `(name) values ('l')`, []string{
+		`name = ''`, `deposed_by = ''`, `deposed_why = ''`,
+		`engine = 1, renewed = 1, expires = 2`,               // held since never
+		`engine = 1, acquired = 1, renewed = 2, expires = 2`, // over when it was asked for
+	}},
+	{"stint_leases", `(name, engine, acquired, renewed, expires) values ('l', 1, 1, 1, 2)`, nil},
+	{"stint_metrics", `(instance, since, engine, at, figures) values ('i', 5, 1, 5, '{}')`, []string{`figures = '{'`}},
+	{"stint_changes", `(n, at, way, operation) values (1, 5, 'api', 'pause')`, []string{
+		`by = ''`, `role = ''`, `way = ''`, `operation = ''`, `subject = ''`, `details = '{'`, `details = '[]'`, `ended = 6, problem = ''`,
+		`problem = 'bad'`, // of what has not ended
+	}},
+	{"stint_changes", `(n, at, way, operation, ended, problem) values (1, 5, 'api', 'pause', 6, 'bad')`, nil},
+	{"stint_stats", `(minutes, start, kind, queue, outcome, n, ran, total, waited) values (1, 0, 'k', 'q', 1, 1, 1, 1, 1), (60, 0, 'k', 'q', 1, 1, 1, 1, 1)`, []string{`minutes = 2`}},
+	{"stint_marks", `(n, at, lanes, open) values (99, 5, '{}', '[]')`, []string{`lanes = '{'`, `open = '['`}},
+}
+
+// U36: an impossible state cannot be stored, whoever tries, nor what is there twice.
 func TestImpossibleStatesCannotBeStored(t *testing.T) {
 	s := open(t, Memory)
-	const (
-		entry = `insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind, args, metadata, tags) values `
-		bound = `insert into stint_entries (lane, created, due, start_by, attempt, priority, losses, suspect, queue, kind, args) values `
-		exec  = `insert into stint_executions (pos, attempt, nonce, engine, slot, started, finished, outcome, final, result) values `
-		wait  = `insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind) values `
-		odd   = `insert into stint_waiting (job, due, undecided, faulty, body, why, attempt, priority, losses, suspect, queue, kind) values `
-		mark  = `insert into stint_cancellations (job, at, why) values `
-		claim = `insert into stint_claims (lane, n, nonce, engine, serial, start, frontier, taken) values `
-	)
+	done := errors.New("nothing of it is to stay")
+	for _, c := range impossible {
+		err := s.write(t.Context(), func(conn *conn) (bool, error) {
+			if c.row != "" {
+				if err := conn.db.Exec("insert into " + c.table + " " + c.row); err != nil {
+					return false, err
+				}
+			}
+			refused := func(text string) {
+				if err := conn.db.Exec(text); !errors.Is(err, sqlite3.CONSTRAINT) {
+					t.Errorf("%s %s\n%s\n  gives %v", c.table, c.row, text, err)
+				}
+			}
+			for _, wrong := range c.wrong {
+				refused("update " + c.table + " set " + wrong)
+			}
+			refused("insert into " + c.table + " select * from " + c.table)
+			return false, done
+		})
+		if !errors.Is(err, done) {
+			t.Errorf("%s %s\n  gives %v", c.table, c.row, err)
+		}
+	}
+}
+
+// The last line: no occurrence of a schedule has two jobs.
+func TestNoOccurrenceIsStoredTwice(t *testing.T) {
+	s := open(t, Memory)
+	const text = `insert into stint_entries (lane, created, attempt, priority, losses, suspect, queue, kind, args, schedule, nth, occurrence)
+		values (1, 1, 1, 0, 0, 0, 'q', 'k', '{}', 's', `
 	for _, c := range []struct {
-		text string
-		ok   bool
-	}{
-		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, true},
-		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', null, null, null)`, false},   // no arguments
-		{entry + `(1, 1, 9, 9, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, false},         // arguments twice
-		{entry + `(1, 1, null, 9, 1, 0, 0, 0, 'q', 'k', null, null, null)`, false},      // contents elsewhere, job here
-		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{', null, null)`, false},    // no JSON
-		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', '[]', null)`, false},   // metadata is an object
-		{entry + `(1, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, '{}')`, false},   // tags are a list
-		{entry + `(1, 1, null, null, 0, 0, 0, 0, 'q', 'k', '{}', null, null)`, false},   // attempt 0
-		{entry + `(1, 1, null, null, 1, 101, 0, 0, 'q', 'k', '{}', null, null)`, false}, // priority
-		{entry + `(-2, 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, false},  // lane
-		{entry + `('x', 1, null, null, 1, 0, 0, 0, 'q', 'k', '{}', null, null)`, false}, // type
-		{bound + `(-1, 1, 5, 5, 1, 0, 0, 0, 'q', 'k', '{}')`, true},
-		{bound + `(-1, 1, 5, 4, 1, 0, 0, 0, 'q', 'k', '{}')`, false}, // to begin before it is due
-		{exec + `(1, 1, 1, 1, 1, 5, 6, 1, 1, null)`, true},
-		{exec + `(1, 1, 1, 1, 1, 5, 6, 1, 1, null)`, false}, // twice
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 1, 0, null)`, false}, // completed is final
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 6, 0, null)`, false}, // cancelled is final
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 7, 0, null)`, false}, // expired is final
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 3, 1, null)`, false}, // snoozed never is
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 4, 1, null)`, false}, // returned never is
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 8, 1, null)`, false}, // no such outcome
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 1, 2, null)`, false}, // final is yes or no
-		{exec + `(2, 1, 1, 1, 1, 7, 6, 1, 1, null)`, false}, // ended before it began
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 1, 1, 'x')`, false},  // no JSON
-		{exec + `(2, 1, 1, 1, 1, 5, 6, 2, 0, '[1]'), (3, 1, 1, 1, 0, 5, 5, 2, 1, null), (4, 1, 1, 1, 0, 5, 5, 5, 0, null)`, true},
-		{wait + `(1, 5, 1, 'scheduled', 1, 0, 0, 0, 'q', 'k')`, true},
-		{wait + `(1, 5, 1, 'retrying', 1, 0, 0, 0, 'q', 'k')`, false}, // waits twice
-		{wait + `(2, 5, 1, 'bored', 1, 0, 0, 0, 'q', 'k')`, false},
-		{odd + `(5, null, 'f', 1, 1, 'retrying', 2, 0, 0, 0, 'q', 'k'), (6, 5, null, 1, 1, 'scheduled', 2, 0, 0, 0, 'q', 'k')`, true},
-		{odd + `(7, null, null, null, 1, 'retrying', 2, 0, 0, 0, 'q', 'k')`, false}, // no date, and nobody to decide it
-		{odd + `(7, 5, 'f', null, 1, 'retrying', 2, 0, 0, 0, 'q', 'k')`, false},     // a date, and somebody to decide it
-		{odd + `(7, null, 'f', null, 1, 'scheduled', 2, 0, 0, 0, 'q', 'k')`, false}, // undecided without a failure
-		{odd + `(7, null, '', null, 1, 'retrying', 2, 0, 0, 0, 'q', 'k')`, false},   // by nobody
-		{odd + `(7, 5, null, 0, 1, 'retrying', 2, 0, 0, 0, 'q', 'k')`, false},       // faulty is said or not
-		{mark + `(1, 5, null), (2, 5, 'because')`, true},
-		{mark + `(1, 6, 'again')`, false},
-		{mark + `(3, 5, '')`, false},
-		{claim + `(1, 1, 1, 1, 1, 0, 5, 5)`, true},
-		{claim + `(1, 1, 1, 1, 1, 5, 6, 1)`, false},  // a stale frontier
-		{claim + `(1, 2, 1, 1, 1, 5, 5, 0)`, false},  // an empty claim
-		{claim + `(1, 2, 1, 1, 1, 5, 7, 3)`, false},  // more than there is room for
-		{claim + `(-1, 1, 1, 1, 1, 0, 5, 5)`, false}, // of the lane that nobody claims
-	} {
-		err := s.write(t.Context(), func(conn *conn) (bool, error) { return false, conn.db.Exec(c.text) })
-		if (err == nil) != c.ok {
-			t.Errorf("%s\n  gives %v", c.text, err)
+		values string
+		ok     bool
+	}{{`1, 7)`, true}, {`2, 7)`, false}, {`2, 8)`, true}, {`3, null)`, true}, {`4, null)`, true}} {
+		err := s.write(t.Context(), func(conn *conn) (bool, error) { return true, conn.db.Exec(text + c.values) })
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, sqlite3.CONSTRAINT) {
+			t.Errorf("%s%s\n  gives %v", text, c.values, err)
 		}
 	}
 }
