@@ -37,6 +37,26 @@ type round struct {
 // slowest takes a few seconds, on a machine that does nothing else.
 const patience = 90 * time.Second
 
+// own are the tests of a store alone that are there for what a word in the name of a
+// file or an object stands for.
+var own = []struct{ word, tests string }{
+	{"doctor", "Doctor|TestA|TestWhat|TestThe|TestWho|TestSettings|TestWhere"},
+	{"sweep|bury|condemn", "Swe[ep]|BehindAn|CutShort|Tidied|Restored"},
+	{"fire|schedule", "Occurrence|Schedule"},
+	{"rebase|restore", "Restored"},
+	{"migrate|upgrade|meta|evict|step", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
+	{"undecided|decide", "Undecided|Failure"},
+	{"finish|record|complete|unfinished", "Outcome|Completion"},
+	{"cancel|settle|mark", "Cancelled|Marker"},
+	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marker|Age|Forgotten|Sums|Statistics|SQL|Restored"},
+	{"key|idempotency|fingerprint", "Keys?"},
+	{"enqueue|copy|polic|class|kind|domain|urn|tag|now|people|lane_of|priority|retry", "SQL|Batch|Polic|Enqueue|Tags|Arguments|Running"},
+	{"sum|stat|minute|figure", "Sums|Statistics|Counts|Figures|Group|Cost"},
+	{"notif|ring|sleep|listen", "Rung|Ring|Sleep|Listen"},
+	{"beat|roster|join|engine", "Beat|Engine|Closed|Roster"},
+	{"jobs|job_|state", "Arguments|States|SQL|Tags|Undecided"},
+}
+
 // likely are the groups of the conformance suite that are there for what a word
 // in the name of a file or an object stands for.
 var likely = []struct{ word, groups string }{
@@ -96,9 +116,10 @@ func (g Guard) rounds() []round {
 	if g.store() == "postgres" {
 		suite = "TestConformance/.*/plain/"
 	}
+	about := filepath.Base(g.File) + " " + g.In
 	var first []string
 	for _, l := range likely {
-		if regexp.MustCompile("(?i)" + l.word).MatchString(filepath.Base(g.File) + " " + g.In) {
+		if regexp.MustCompile("(?i)" + l.word).MatchString(about) {
 			first = append(first, l.groups)
 			if len(first) == 2 {
 				break
@@ -109,11 +130,17 @@ func (g Guard) rounds() []round {
 	if strings.Contains(g.File, "/schema/") && (strings.HasPrefix(g.Text, "check") || strings.HasPrefix(g.Text, "primary")) {
 		rounds = append(rounds, round{"TestImpossibleStatesCannotBeStored", true})
 	}
-	if strings.Contains(g.File, "doctor") {
-		rounds = append(rounds, round{"Doctor|TestA|TestWhat|TestThe|TestWho|TestSettings|TestWhere", true})
+	if strings.HasPrefix(g.Text, "unique") {
+		rounds = append(rounds, round{"TestNoOccurrenceIsStoredTwice", true})
 	}
 	if len(first) > 0 {
 		rounds = append(rounds, round{suite + "^(" + strings.Join(first, "|") + ")$", true})
+	}
+	for _, o := range own {
+		if regexp.MustCompile("(?i)" + o.word).MatchString(about) {
+			rounds = append(rounds, round{o.tests, true})
+			break
+		}
 	}
 	if g.store() == "postgres" {
 		return append(rounds, round{"TestNoTrapIsOpen", false}, round{suite, false}, round{"Test[^N]", false})
