@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -95,6 +96,20 @@ func (p place) harness(server *pgtest.Server) storetest.Harness {
 			s := of.(*Store)
 			_, err := s.pool.Exec(t.Context(), s.sql.in(`update stint.meta set version = $1, oldest = $2`), installed, oldest)
 			return err
+		},
+		Pass: func(t testing.TB, of storetest.Store, d time.Duration) error {
+			s := of.(*Store)
+			for _, text := range []string{
+				`update stint.idempotency set expires = expires - $1 * interval '1 microsecond'`,
+				`update stint.executions set started = started - $1 * interval '1 microsecond', finished = finished - $1 * interval '1 microsecond'`,
+				`update stint.engine_history set ended = ended - $1 * interval '1 microsecond'`,
+				`update stint.changes set at = at - $1 * interval '1 microsecond'`,
+			} {
+				if _, err := s.pool.Exec(t.Context(), s.sql.in(text), d.Microseconds()); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,26 +39,6 @@ func TestWhatHasNoEntryEndsNoPass(t *testing.T) {
 	r.From = done.Next
 	if done, err = s.Retain(t.Context(), r); err != nil || done.Deleted != 1 || done.More {
 		t.Errorf("of what is behind them it says %+v, error %v", done, err)
-	}
-}
-
-func TestChangesGoWhenTheyAreOldSomeAtATime(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
-	for range 9 {
-		if _, err := s.BeginChange(t.Context(), stint.NewChange{Way: stint.WayAPI, Operation: "x"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	alter(t, s, fmt.Sprintf(`update stint_changes set at = at - %d where n <= 7`, (stint.ChangesKept+time.Hour).Microseconds()),
-		fmt.Sprintf(`update stint_changes set at = at - %d where n > 7`, (stint.ChangesKept-time.Hour).Microseconds()))
-	for _, want := range []stint.Retained{{Deleted: 5, More: true}, {Deleted: 2}, {}} {
-		done, err := s.Retain(t.Context(), stint.RetainStep{Part: stint.RetainChanges, Limit: 5})
-		if err != nil || done != want {
-			t.Errorf("a step says %+v, error %v, want %+v", done, err, want)
-		}
-	}
-	if left, err := s.Changes(t.Context(), stint.ChangeFilter{}); err != nil || len(left) != 2 {
-		t.Errorf("left are %+v, error %v, want the 2 young ones", left, err)
 	}
 }
 

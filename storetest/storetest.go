@@ -25,6 +25,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -73,6 +74,10 @@ type Harness struct {
 	// SetSchema makes the database say that a program of another version
 	// installed the schema.
 	SetSchema func(t testing.TB, of Store, installed, oldest int) error
+
+	// Pass makes what ended, what people changed, and the keys in a database that
+	// much older.
+	Pass func(t testing.TB, of Store, d time.Duration) error
 }
 
 // Tx is a transaction of a user's program. It may also be a [Savepointer] and
@@ -106,7 +111,7 @@ func Run(t *testing.T, h Harness) {
 		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
 		{"Now", nowTests}, {"Cancel", cancelTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
-		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests}, {"Change", changeTests},
+		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests}, {"Age", ageTests}, {"Change", changeTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Stats", statsTests}, {"Errors", errorsTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Optional", optionalTests}, {"Doctor", doctorTests},

@@ -1,0 +1,135 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+const day = 24 * time.Hour
+
+var ageTests = []test{
+	{"A key is remembered for a day and as long as its job is kept, by default until five days after it ended", func(t *T) {
+		keep := stint.Retention{Queues: map[string]stint.Kept{"ever": {Completed: stint.Forever}, "short": {All: time.Hour}}}
+		keys := map[string]stint.NewJob{"done": job("k"), "later": job("k", stint.In(30*day)), "deleted": job("k", stint.Queue("deleted")),
+			"tried": job("k", stint.Queue("tried")), "ever": job("k", stint.Queue("ever")), "short": job("k", stint.Queue("short"))}
+		first := map[string]stint.ID{}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			j := keys[key]
+			j.IdempotencyKey = key
+			keys[key], first[key] = j, t.keyed(j)[0].ID
+		}
+		w := t.join("k")
+		for _, e := range w.ClaimAll() {
+			end := completed
+			if e.ID == first["tried"] {
+				end = stint.Ending{Outcome: stint.OutcomeReturned}
+			}
+			w.Finish(end, e)
+		}
+		t.delete(first["deleted"])
+		remembered := func(when, want string) {
+			t.Helper()
+			for range 4 {
+				t.step(stint.RetainStep{Part: stint.RetainKeys, Limit: 2, Keep: keep})
+			}
+			tx := t.begin()
+			var got []string
+			for _, key := range slices.Sorted(maps.Keys(keys)) {
+				if t.keyedIn(tx, keys[key])[0].Duplicate {
+					got = append(got, key)
+				}
+			}
+			t.must(tx.Rollback())
+			if got := strings.Join(got, " "); got != want {
+				t.Errorf("%s %s are remembered, want %s", when, got, want)
+			}
+		}
+		t.pass(day - time.Minute)
+		remembered("within a day", "deleted done ever later short tried")
+		t.pass(2 * time.Minute)
+		remembered("after a day", "done ever later tried")
+		t.pass(4*day - 10*time.Minute)
+		remembered("just before five days", "done ever later tried")
+		t.pass(time.Hour)
+		remembered("after five days", "ever later tried")
+		if r := t.keyed(keys["done"])[0]; r.Duplicate || r.ID == first["done"] {
+			t.Errorf("once it is forgotten it is answered with %+v", r)
+		}
+		for _, e := range w.ClaimAll() {
+			if e.ID == first["tried"] {
+				w.Complete(e)
+			}
+		}
+		t.pass(4 * day)
+		remembered("four days behind the second attempt", "done ever later tried")
+		t.pass(2 * day)
+		remembered("six days behind it", "done ever later")
+		t.pass(20 * day)
+		remembered("while the job waits, runs, or is kept for ever", "done ever later")
+	}},
+	{"Keys are looked at some at a time, and only when they are due to be", func(t *T) {
+		w := t.join("k")
+		for n := range 5 {
+			w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
+			t.keyed(job("k", stint.IdempotencyKey(fmt.Sprint("old ", n))))
+		}
+		w.Complete(w.ClaimAll()...)
+		t.pass(25 * time.Hour)
+		t.keyed(job("k", stint.IdempotencyKey("young")))
+		w.Complete(w.ClaimAll()...)
+		for _, want := range []stint.Retained{{Deleted: 3, More: true}, {Deleted: 2}, {}} {
+			if done := t.step(stint.RetainStep{Part: stint.RetainKeys, Limit: 3, Keep: atOnceKept}); done != want {
+				t.Errorf("a step says %+v, want %+v", done, want)
+			}
+		}
+		if r := t.keyed(job("k", stint.IdempotencyKey("young")))[0]; !r.Duplicate {
+			t.Error("the young one is forgotten")
+		}
+	}},
+	{"Changes go when they are old, some at a time", func(t *T) {
+		for n := range 9 {
+			if n == 7 {
+				t.pass(2 * time.Hour)
+			}
+			t.begins(pausing)
+		}
+		t.pass(stint.ChangesKept - time.Hour)
+		for _, want := range []stint.Retained{{Deleted: 5, More: true}, {Deleted: 2}, {}} {
+			if done := t.step(stint.RetainStep{Part: stint.RetainChanges, Limit: 5}); done != want {
+				t.Errorf("a step says %+v, want %+v", done, want)
+			}
+		}
+		if left := t.changes(stint.ChangeFilter{}); len(left) != 2 || left[1].ID != 8 {
+			t.Errorf("left are %+v, want the 2 young ones", left)
+		}
+	}},
+	{"An engine that left nothing is forgotten when any job that it ran would be", func(t *T) {
+		w := t.join("k")
+		w.Leave()
+		known := func(want bool) {
+			t.Helper()
+			t.step(stint.RetainStep{Part: stint.RetainEngines, Limit: 10})
+			if _, is := t.ledger().Buried[w.Info.Token]; is != want {
+				t.Errorf("it is remembered: %v", is)
+			}
+		}
+		t.pass(5*day - time.Hour)
+		known(true)
+		t.pass(2 * time.Hour)
+		known(false)
+	}},
+}
+
+// pass makes what there is that much older.
+func (t *T) pass(d time.Duration) {
+	t.Helper()
+	if t.Pass == nil {
+		t.Skip("nothing makes this store older")
+	}
+	t.must(t.Pass(t.T, t.Store, d))
+}
