@@ -143,11 +143,8 @@ const (
 	waitOfSQL = `
 	select ` + waitColumns + ` from stint_waiting where job = ?`
 
-	// A job that was never ready has its contents in the lane that nobody
-	// claims, and no attempt.
-	neverReadySQL = `
-	select 1 from stint_entries e where e.pos = ?1 and e.lane = -1
-	and not exists (select 1 from stint_executions x where x.pos = ?1 or x.job = ?1)`
+	// What was ready before it waits has been tried.
+	triedSQL = `select 1 from stint_executions where pos = ?1 or job = ?1`
 )
 
 // cancelWaiting ends a job whose marker is set, if it waits. One that was
@@ -168,8 +165,8 @@ func (c *conn) cancelWaiting(id stint.ID) (ended bool, err error) {
 	}
 	now := time.Now()
 	pos := w.job
-	never, err := c.found(neverReadySQL, w.job)
-	if err == nil && !never {
+	tried, err := c.found(triedSQL, w.job)
+	if err == nil && tried {
 		pos, err = c.append(&newEntry{
 			lane: stint.NoLane, created: micro(now), job: w.job, body: w.body,
 			attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind,

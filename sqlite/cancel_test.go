@@ -1,7 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,4 +61,70 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	}
 	show(stint.Cancelled, stint.Scheduled, stint.Completed, stint.Cancelled, stint.Cancelled)
 	storetest.Verify(t, s)
+}
+
+// A marker of what is no job, or of one that has ended, is forgotten, and no other.
+func TestMarkersThatCameTooLateAreForgottenAndNoOthers(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	enqueue(t, s, someJobs(5))
+	w := storetest.Join(t, s, "noop")
+	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	w.Complete(w.Claim(lane, 1)...)                                             // job 1
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned}, w.Claim(lane, 1)...) // job 2, to run again and end
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned}, w.Claim(lane, 1)...) // job 3, to run again
+	running := w.Claim(lane, 1)                                                 // job 4
+	rest := w.ClaimAll()
+	slices.SortFunc(rest, func(a, b stint.Entry) int { return cmp.Compare(a.ID, b.ID) })
+	w.Complete(rest[0])
+	later := int64(rest[1].Pos)
+	markers := func(when string, want ...int64) {
+		t.Helper()
+		var got []int64
+		err := s.read(t.Context(), func(c *conn) error {
+			return c.query(`select job from stint_cancellations order by job`, nil, func(q *stmt) error {
+				got = append(got, q.ColumnInt64(0))
+				return nil
+			})
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s the markers are %v, error %v; want %v", when, got, err, want)
+		}
+	}
+	for _, late := range []int64{1, 2, later, 99} {
+		alter(t, s, fmt.Sprintf(`insert into stint_cancellations (job, at) values (3, 1), (4, 1), (5, 1), (%d, 1)`, late))
+		if _, err := s.Promote(t.Context(), time.Time{}, 10); err != nil {
+			t.Fatal(err)
+		}
+		markers(fmt.Sprintf("beside that of %d", late), 3, 4, 5)
+		alter(t, s, `delete from stint_cancellations`)
+	}
+	w.Complete(running...)
+	w.Complete(rest[1:]...)
+	storetest.Verify(t, s)
+}
+
+// Promotion is told that there is something to do about markers only if there is.
+func TestOfMarkersThatStandPromotionWritesNothing(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	jobs := someJobs(4)
+	jobs[3].Delay = time.Hour
+	enqueue(t, s, jobs)
+	w := storetest.Join(t, s, "noop")
+	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	w.Complete(w.Claim(lane, 1)...)
+	e := w.Claim(lane, 1)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned}, e...)
+	for marker, want := range map[int64]bool{1: true, 2: false, 3: false, 4: true, 99: true} {
+		alter(t, s, fmt.Sprintf(`insert into stint_cancellations (job, at) values (%d, 1)`, marker))
+		err := s.read(t.Context(), func(c *conn) error {
+			if got, err := c.found(anyLeftSQL); err != nil || got != want {
+				t.Errorf("of a marker of job %d something is to be done: %v, error %v", marker, got, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		alter(t, s, `delete from stint_cancellations`)
+	}
 }

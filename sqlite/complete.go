@@ -13,13 +13,8 @@ import (
 
 var _ stint.TxFinisher = (*Store)(nil)
 
-const (
-	// What a burial recorded for the claim is there too, and is no success.
-	completedSQL = `select 1 from stint_executions where pos = ? and nonce = ? and engine = ? and outcome = 1`
-
-	// What was deleted, and may be recorded again by an engine.
-	erasedSQL = `select 1 from stint_deletions d where d.engine = ?1 and not exists (select 1 from stint_entries e where e.pos = ?2)`
-)
+// completedSQL finds a success. What a burial recorded for the claim is none.
+const completedSQL = `select 1 from stint_executions where pos = ? and outcome = 1`
 
 // FinishTx implements [stint.TxFinisher].
 //
@@ -32,7 +27,7 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, c
 		if err = s.finishIn(ctx, h, engine, claim, &x); err != nil {
 			_ = h.Rollback() // whatever the caller does, nothing of it stays
 		} else {
-			err = s.commit(ctx, h, engine, &x)
+			err = s.commit(ctx, h, &x)
 		}
 	}
 	if err != nil {
@@ -82,7 +77,7 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine stint.Token, cl
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, errConcluded)
 	}
-	if erased, err := found(erasedSQL, int64(engine), int64(x.Pos)); err != nil || erased {
+	if exists, err := found(entryAtSQL, int64(x.Pos)); err != nil || !exists {
 		return cmp.Or(err, errConcluded)
 	}
 	_, err = tx.ExecContext(ctx, s.named(clearSQL), int64(x.Job))
@@ -95,7 +90,7 @@ var errConcluded = errors.New("the attempt has an outcome already")
 
 // commit commits the caller's transaction. When that gives an error, the file
 // knows better than any driver whether it happened.
-func (s *Store) commit(ctx context.Context, tx *sql.Tx, engine stint.Token, x *stint.Execution) error {
+func (s *Store) commit(ctx context.Context, tx *sql.Tx, x *stint.Execution) error {
 	err := tx.Commit()
 	if err == nil {
 		return nil
@@ -103,7 +98,7 @@ func (s *Store) commit(ctx context.Context, tx *sql.Tx, engine stint.Token, x *s
 	err = fmt.Errorf("commit: %w", translate(err))
 	there := false
 	look := s.read(context.WithoutCancel(ctx), func(c *conn) (err error) {
-		there, err = c.found(completedSQL, int64(x.Pos), int64(x.Nonce), int64(engine))
+		there, err = c.found(completedSQL, int64(x.Pos))
 		return err
 	})
 	switch {

@@ -156,7 +156,7 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL,
-		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "never": neverReadySQL, "cancelling": cancellingSQL,
+		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "tried": triedSQL, "cancelling": cancellingSQL,
 		"contents": contentsSQL, "recovered": recoveredSQL, "schedules": dueSchedulesSQL, "tags": eraseTagsSQL, "holder": holderSQL, "old keys": oldKeysSQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&

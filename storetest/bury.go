@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -96,6 +98,40 @@ var buryTests = []test{
 		n, err := Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond, Why: "silent"}, Judge)
 		if err != nil || n != 1 {
 			t.Errorf("the burial concluded %d, error %v", n, err)
+		}
+	}},
+	{"Of several engines the one that is named is buried, by what its own beats say", func(t *T) {
+		t.enqueue(jobs(6, "k")...)
+		var all []*Worker
+		for range 5 {
+			all = append(all, t.join("k"))
+		}
+		slices.SortFunc(all, func(a, b *Worker) int { return cmp.Compare(a.Info.Token, b.Info.Token) })
+		silent := all[2]
+		held := silent.Claim(lane(stint.DefaultQueue), 2)
+		silent.Beat(held[1].Pos)
+		silent.Release()
+		time.Sleep(30 * time.Millisecond)
+		for _, w := range all {
+			if w != silent {
+				w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
+				w.Release()
+				_, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 1, Low: 100})
+				t.must(err)
+			}
+		}
+		begun := map[stint.Position]bool{}
+		n, err := Bury(t.ctx, t.Store, stint.Burial{Engine: silent.Info.Token, Unless: 25 * time.Millisecond}, func(e *stint.Entry, announced bool) stint.Execution {
+			begun[e.Pos] = announced
+			return Judge(e, announced)
+		})
+		if want := map[stint.Position]bool{held[0].Pos: false, held[1].Pos: true}; err != nil || n != 2 || !maps.Equal(begun, want) {
+			t.Errorf("the burial concluded %d and saw %v, error %v; want %v", n, begun, err, want)
+		}
+		for _, w := range all {
+			if w != silent {
+				t.engine(w)
+			}
 		}
 	}},
 	{"The buried can do nothing any more, and their token does not come back", func(t *T) {

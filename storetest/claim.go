@@ -20,6 +20,21 @@ var claimTests = []test{
 			}
 		}
 	}},
+	{"What is claimed of one lane moves no other's frontier", func(t *T) {
+		before := t.enqueue(jobs(2, "k", stint.Queue("other"))...)
+		t.enqueue(jobs(4, "k")...)
+		behind := t.enqueue(job("k", stint.Queue("other")))[0]
+		w := t.join("k")
+		for range 3 {
+			w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
+		}
+		if got, want := jobIDs(w.Claim(lane("other"), 10)), append(before, behind); !slices.Equal(got, want) {
+			t.Errorf("claimed %v, want %v", got, want)
+		}
+		if got := w.Claim(lane(stint.DefaultQueue), 10); len(got) != 1 {
+			t.Errorf("claimed %v, want the one that was left", jobIDs(got))
+		}
+	}},
 	{"An empty claim is not recorded", func(t *T) {
 		w := t.join("k")
 		for _, l := range []stint.LaneID{lane("empty"), lane("never"), lane("empty")} {

@@ -56,6 +56,17 @@ var finishTests = []test{
 		}
 	}},
 	{"A claim that does not exist is told, and nothing is recorded", claimsMustExist},
+	{"Nobody records under the claim of another", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w, other := t.join("k"), t.join("k")
+		done := w.Conclude(w.One(), completed)
+		other.taken = w.taken
+		refuses(t, other, stint.ErrClaimGone, done)
+		t.state(id, stint.Running)
+		if n, err := w.TryFinish(t.ctx, done); err != nil || n != 1 {
+			t.Errorf("its owner recorded %d, error %v", n, err)
+		}
+	}},
 	{"A batch with one bad claim is refused whole", func(t *T) {
 		ids := t.enqueue(jobs(4, "k")...)
 		w := t.join("k")

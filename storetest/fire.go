@@ -239,6 +239,12 @@ func unique(t *T) {
 			}
 		}
 	}
+	// What others came to says nothing of it.
+	t.enqueue(jobs(2, "k")...)
+	others := w.ClaimAll()
+	w.Complete(others[0])
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, others[1])
+	w.Complete(w.One())
 	id := t.tick("s", 1)[0]
 	skips("while it is available", 1)
 	e := w.One()
@@ -248,6 +254,9 @@ func unique(t *T) {
 	skips("while it waits to be retried", 3)
 	t.retry(stint.Again{}, id)
 	skips("while it is available again", 4)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+	skips("while it waits once more", 5)
+	t.retry(stint.Again{}, id)
 	w.Complete(w.One())
 	if got := t.schedule("s"); got.Fired != 1 || got.LastJob != id {
 		t.Errorf("people see %+v", got)

@@ -25,11 +25,15 @@ var leaseTests = []test{
 			t.Errorf("the lease is %+v", first)
 		}
 		t.refused(b, "x", a)
+		other := t.acquires(b, "y", term)
 		again := t.acquires(a, "x", 2*term)
 		if !again.Acquired.Equal(first.Acquired) || again.Expires.Sub(again.Renewed) != 2*term || again.Renewed.Before(first.Renewed) {
 			t.Errorf("renewed it is %+v, after %+v", again, first)
 		}
-		t.leases(map[string]*Worker{"x": a})
+		if got := t.leaseOf("y"); !got.Renewed.Equal(other.Renewed) || !got.Expires.Equal(other.Expires) {
+			t.Errorf("another lease was %+v, and is %+v", other, got)
+		}
+		t.leases(map[string]*Worker{"x": a, "y": b})
 	}},
 	{"Each name is a lease of its own, exactly as it is written", func(t *T) {
 		a, b := t.join("k"), t.join("k")
@@ -86,14 +90,15 @@ var leaseTests = []test{
 		t.refused(a, "x", b)
 	}},
 	{"The buried hold nothing and get nothing, and neither does who never joined", func(t *T) {
-		a, b := t.join("k"), t.join("k")
+		a, b, lives := t.join("k"), t.join("k"), t.join("k")
+		t.acquires(lives, "y", term)
 		for _, bury := range []func(*Worker){
 			func(w *Worker) { w.Leave() },
 			func(w *Worker) { t.must(errOf(Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token}, Judge))) },
 		} {
 			t.acquires(a, "x", term)
 			bury(a)
-			t.leases(map[string]*Worker{"x": nil})
+			t.leases(map[string]*Worker{"x": nil, "y": lives})
 			t.buried(a, "x")
 			t.acquires(b, "x", term)
 			t.buried(a, "x")
@@ -102,10 +107,11 @@ var leaseTests = []test{
 			a = t.join("k")
 		}
 		t.buried(NewWorker(t, t.Store), "never")
-		t.leases(map[string]*Worker{"x": nil})
+		t.leases(map[string]*Worker{"x": nil, "y": lives})
 	}},
 	{"Who is deposed waits as long as his lease was for, and everybody else may have it", func(t *T) {
-		l, a, b := t.leaser(), t.join("k"), t.join("k")
+		l, a, b, c := t.leaser(), t.join("k"), t.join("k"), t.join("k")
+		t.acquires(c, "y", term)
 		if _, had, err := l.Depose(t.ctx, "x", "ann", "why"); had || err != nil {
 			t.Errorf("freeing what nobody holds gives %v, %v", had, err)
 		}
@@ -117,7 +123,7 @@ var leaseTests = []test{
 			d.At.Before(before) || d.Until.Sub(d.At) != was.Expires.Sub(was.Renewed) || !strings.HasPrefix(d.By, "ann") || !strings.HasPrefix(d.Why, "it hangs") {
 			t.Errorf("it says %v, %+v", had, d)
 		}
-		t.leases(map[string]*Worker{"x": nil})
+		t.leases(map[string]*Worker{"x": nil, "y": c})
 		if again := t.acquire(a, "x", term); again.Engine != 0 || again.Deposed != d {
 			t.Errorf("the deposed gets %+v", again)
 		}

@@ -165,7 +165,8 @@ func (d *database) mayRecord(engine stint.Token, claims []stint.ClaimRef) error 
 	}
 	for _, ref := range claims {
 		if !slices.ContainsFunc(d.claims, func(c stint.LedgerClaim) bool {
-			return c.ClaimRef == ref || d.is("accepts a wrong nonce") && c.Lane == ref.Lane && c.N == ref.N
+			return (c.ClaimRef == ref || d.is("accepts a wrong nonce") && c.Lane == ref.Lane && c.N == ref.N) &&
+				(c.Engine == engine || d.is("records under the claims of others"))
 		}) {
 			return stint.ErrClaimGone
 		}

@@ -66,6 +66,7 @@ var mutants = []struct{ fault, group string }{
 	{"fetches in its own order", "Claim"},
 
 	{"records for the buried", "Finish"},
+	{"records under the claims of others", "Finish"},
 	{"records for the buried", "Bury"},
 	{"accepts a wrong nonce", "Finish"},
 	{"stores poison", "Poison"},

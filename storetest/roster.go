@@ -140,6 +140,9 @@ var rosterTests = []test{
 				}
 			}
 		}
+		t.enqueue(job("k"))
+		other := t.join("k")
+		other.Beat(other.One().Pos)
 		announced()
 		_, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 1, Low: 1, Running: positions(all[:3])})
 		t.must(err)

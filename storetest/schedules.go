@@ -116,7 +116,8 @@ var schedulesTests = []test{
 	}},
 	{"A paused schedule fires nothing, and once resumed it goes on from then", func(t *T) {
 		k := t.scheduleKeeper()
-		t.declare(every("s"))
+		t.declare(every("s"), every("goes on"), every("rests"))
+		t.must(errOf(k.PauseSchedule(t.ctx, "rests", "", "")))
 		t.tick("s", 1)
 		changed, err := k.PauseSchedule(t.ctx, "s", "who\x00", "why")
 		t.must(err)
@@ -127,7 +128,7 @@ var schedulesTests = []test{
 			t.Errorf("pausing answers %v, then %v; people see %+v", changed, again, got)
 		}
 		t.due()
-		if f := t.fire(stint.Firing{}, never(t)); len(f.Jobs) != 0 || f.Next >= 0 {
+		if f := t.fire(stint.Firing{Except: []string{"goes on"}}, never(t)); len(f.Jobs) != 0 || f.Next >= 0 {
 			t.Errorf("it fires: %+v", f)
 		}
 		t.declare(every("s")) // a program that starts again does not resume it
@@ -139,6 +140,9 @@ var schedulesTests = []test{
 		got = t.schedule("s")
 		if !changed || again || got.State() != "active" || !got.Next.IsZero() || got.After.Before(before.Truncate(time.Microsecond)) || got.PausedBy+got.PausedWhy != "" {
 			t.Errorf("resuming answers %v, then %v; people see %+v", changed, again, got)
+		}
+		if active, paused := t.schedule("goes on"), t.schedule("rests"); active.State() != "active" || paused.State() != "paused" {
+			t.Errorf("the others are %s and %s", active.State(), paused.State())
 		}
 		t.tick("s", 1)
 	}},
