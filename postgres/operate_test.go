@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -212,5 +213,67 @@ func TestSQLPausesAndResumesAQueue(t *testing.T) {
 	queues, err := s.Queues(t.Context())
 	if err != nil || len(queues) != 1 || queues[0].Name != "mail" || queues[0].By != "" || queues[0].Paused.IsZero() {
 		t.Errorf("the queues are %+v, error %v", queues, err)
+	}
+}
+
+// A deletion is noted for the engines that may record the job once more: those of
+// its attempts that stand, and that either ended one just now or hold a claim for as
+// long.
+func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	id := b.enqueue(1)[0]
+	again := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}
+	first, lately, holds, later, sure, gone, last, bystander := b.join(), b.join(), b.join(), b.join(), b.join(), b.join(), b.join(), b.join()
+	own := map[*storetest.Worker]int{first: 1, lately: 2, holds: 3, later: 4, sure: 1, gone: 1, last: 5, bystander: 6}
+	lane := stint.LaneOf("own", 0, stint.PartNormal, "").ID
+	for _, w := range []*storetest.Worker{first, lately, holds, later, sure, gone, last, bystander} {
+		switch w {
+		case bystander:
+		case last:
+			w.Complete(w.One())
+		default:
+			w.Finish(again, w.One())
+		}
+		for range own[w] {
+			b.enqueue(1, stint.Queue("own"))
+			w.Complete(w.Claim(lane, 1)...)
+		}
+	}
+	const made = `update stint.claims set made = made - interval '20 minutes' where engine = $1`
+	for _, w := range []*storetest.Worker{first, holds, later, sure, gone, last} {
+		exec(t, s, `update stint.executions set started = started - interval '15 minutes', finished = finished - interval '15 minutes' where engine = $1`, w.Info.Token)
+		exec(t, s, made, w.Info.Token)
+	}
+	// Who claims again and again says in time what is recorded.
+	low := value[int64](t, s.pool, `select max(serial) from stint.claims where engine = $1`, later.Info.Token)
+	exec(t, s, `update stint.claims set made = now() where engine = $1 and serial = $2`, later.Info.Token, low)
+	for w, low := range map[*storetest.Worker]int64{lately: 100, later: low, sure: 100, bystander: 1} {
+		_, err := s.Beat(t.Context(), w.Info.Token, stint.Beat{Number: 1, Low: low})
+		must(t, err)
+	}
+	gone.Leave()
+	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != stint.DeletedNow {
+		t.Fatalf("deleting gives %v, error %v", got, err)
+	}
+	want := map[int64]int64{}
+	for _, w := range []*storetest.Worker{first, lately, holds, last} {
+		want[int64(w.Info.Token)] = value[int64](t, s.pool, `select max(serial) from stint.claims where engine = $1`, w.Info.Token)
+	}
+	got := map[int64]int64{}
+	rows, err := s.pool.Query(t.Context(), `select engine, serial from stint.deletions`)
+	must(t, err)
+	var engine, serial int64
+	_, err = pgx.ForEachRow(rows, []any{&engine, &serial}, func() error { got[engine] = serial; return nil })
+	must(t, err)
+	if !maps.Equal(got, want) {
+		t.Errorf("noted are %v, want %v", got, want)
+	}
+	// What is noted of who is in no roster is tidied up, and nothing else.
+	exec(t, s, `insert into stint.deletions (engine, serial) values (1, 1)`)
+	_, err = s.Retain(t.Context(), stint.RetainStep{Part: stint.RetainEngines, Limit: 10})
+	must(t, err)
+	if n := value[int](t, s.pool, `select count(*) from stint.deletions`); n != len(want) {
+		t.Errorf("%d are noted still, want %d", n, len(want))
 	}
 }

@@ -109,19 +109,29 @@ var ageTests = []test{
 		}
 	}},
 	{"An engine that left nothing is forgotten when any job that it ran would be", func(t *T) {
-		w := t.join("k")
-		w.Leave()
-		known := func(want bool) {
+		lives := t.join("k")
+		for range 3 {
+			t.join("k").Leave()
+		}
+		known := func(want int) {
 			t.Helper()
-			t.step(stint.RetainStep{Part: stint.RetainEngines, Limit: 10})
-			if _, is := t.ledger().Buried[w.Info.Token]; is != want {
-				t.Errorf("it is remembered: %v", is)
+			if is := len(t.ledger().Buried); is != want {
+				t.Errorf("%d are remembered, want %d", is, want)
 			}
 		}
 		t.pass(5*day - time.Hour)
-		known(true)
+		t.retain(stint.Retention{})
+		known(3)
 		t.pass(2 * time.Hour)
-		known(false)
+		r := stint.RetainStep{Part: stint.RetainEngines, Limit: 2}
+		done := t.step(r)
+		if known(3 - done.Deleted); done.Deleted == 0 || done.Deleted > 2 || !done.More {
+			t.Errorf("a step for two says %+v", done)
+		}
+		r.From = done.Next
+		t.step(r)
+		known(0)
+		t.engine(lives)
 	}},
 }
 

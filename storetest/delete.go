@@ -49,6 +49,12 @@ var deleteTests = []test{
 				want[id] = stint.DeletedNow
 			}
 		}
+		w := t.join("k")
+		twice := t.enqueue(job("k", stint.Queue("twice")))[0]
+		w.Finish(failure, w.Claim(lane("twice"), 1)...)
+		t.retry(stint.Again{}, twice)
+		w.Finish(failure, w.Claim(lane("twice"), 1)...)
+		want[twice] = stint.DeleteTooEarly
 		marked := t.enqueue(job("k", stint.Queue("marked")))[0]
 		t.cancel("", marked) // its claimer ends it
 		want[marked] = stint.DeleteTooEarly
@@ -59,6 +65,7 @@ var deleteTests = []test{
 			}
 		}
 		t.state(marked, stint.Cancelled)
+		t.state(twice, stint.Retrying)
 		t.recount()
 	}},
 	{"An outcome that is repeated does not bring back what was deleted, nor what followed", func(t *T) {

@@ -245,6 +245,42 @@ var retainTests = []test{
 			t.Errorf("the claims %+v are left, want the first and the newest", claims)
 		}
 	}},
+	{"Each lane keeps its newest claim and those of which something is left, whatever other lanes keep", func(t *T) {
+		t.join("k") // an engine that has not said what it holds
+		w := t.join("k")
+		t.enqueue(job("k", stint.Queue("never claimed")))
+		kept := map[stint.LaneID]int64{}
+		newest := map[stint.LaneID]int64{}
+		for queue, claims := range map[string]int{"a": 5, "b": 7} {
+			for n := range claims {
+				t.enqueue(job("k", stint.Queue(queue)))
+				e := w.Claim(lane(queue), 1)[0]
+				if n == claims/2 {
+					w.Finish(failure, e)
+					kept[lane(queue)] = w.taken[e.Pos].N
+				} else {
+					w.Complete(e)
+				}
+				newest[lane(queue)] = w.taken[e.Pos].N
+			}
+		}
+		w.Leave()
+		t.retain(atOnceKept)
+		t.retain(atOnceKept) // what a claim lists goes a pass later than the last one that points to it
+		left := map[stint.LaneID][]int64{}
+		for _, c := range t.ledger().Claims {
+			left[c.Lane] = append(left[c.Lane], c.N)
+		}
+		for l, all := range left {
+			// Each of the two may need another one.
+			if !slices.Contains(all, kept[l]) || !slices.Contains(all, newest[l]) || len(all) > 4 {
+				t.Errorf("of a lane the claims %v are left, want %d and %d", all, kept[l], newest[l])
+			}
+		}
+		if len(left) != 2 {
+			t.Errorf("of %d lanes claims are left, want 2", len(left))
+		}
+	}},
 	{"What was in progress when a frontier passed is taken, whatever was deleted meanwhile", func(t *T) {
 		if t.SingleWriter {
 			t.Skip("commits come in the order of the log")
