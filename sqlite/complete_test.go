@@ -106,6 +106,7 @@ func TestACommitThatHappenedIsNoError(t *testing.T) {
 // record of the claim, and it says that the job was handed back.
 func TestACommitThatFailedIsNoSuccessWhenItsEngineIsBuried(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	complete(t, s, 1)
 	h := working(t, s)
 	db := sql.OpenDB(liar{"file:" + s.path, func(tx driver.Tx) error {
 		if err := tx.Rollback(); err != nil {

@@ -24,7 +24,7 @@ func schemaSteps() []steps.Step { return steps.Must(schemaFiles) }
 const metaTable = "stint_meta"
 
 const (
-	metaThereSQL = `select 1 from sqlite_schema where type = 'table' and name = ?`
+	metaThereSQL = `select 1 from sqlite_schema where name = ?`
 	versionSQL   = `select version, oldest from stint_meta`
 	anyJobSQL    = `select 1 from stint_entries limit 1`
 )

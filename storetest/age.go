@@ -24,13 +24,15 @@ var ageTests = []test{
 			keys[key], first[key] = j, t.keyed(j)[0].ID
 		}
 		w := t.join("k")
+		tries := stint.Ending{Outcome: stint.OutcomeReturned}
 		for _, e := range w.ClaimAll() {
 			end := completed
 			if e.ID == first["tried"] {
-				end = stint.Ending{Outcome: stint.OutcomeReturned}
+				end = tries
 			}
 			w.Finish(end, e)
 		}
+		w.Finish(tries, w.One())
 		t.delete(first["deleted"])
 		remembered := func(when, want string) {
 			t.Helper()
@@ -66,7 +68,7 @@ var ageTests = []test{
 			}
 		}
 		t.pass(4 * day)
-		remembered("four days behind the second attempt", "done ever later tried")
+		remembered("four days behind its last attempt", "done ever later tried")
 		t.pass(2 * day)
 		remembered("six days behind it", "done ever later")
 		t.pass(20 * day)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -24,7 +25,7 @@ var lookTests = []test{
 		if got := t.look(stint.KnownLanes{}); len(got) != 0 {
 			t.Errorf("in an empty store it saw %v", got)
 		}
-		t.enqueue(jobs(5, "k")...)
+		t.enqueue(append(jobs(5, "k"), job("k", stint.In(time.Hour)))...)
 		t.join("k").ClaimAll()
 		for _, known := range []stint.KnownLanes{{}, {Mine: []stint.LaneID{lane(stint.DefaultQueue)}}} {
 			if got := t.look(known); len(got) != 0 {

@@ -244,6 +244,9 @@ func recovered(t *T) {
 		{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))},
 	}
 	for i, end := range ends {
+		t.enqueue(job("k", stint.Queue("other")))
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, w.One())
+		other := w.One()
 		want := rich()
 		if i%2 == 1 {
 			want.Delay, want.Correlation = time.Millisecond, ""
@@ -278,7 +281,7 @@ func recovered(t *T) {
 			e.Retry != want.Retry || e.Timeout != want.Timeout || e.MaxLosses != *want.MaxLosses || e.URN != want.URN || e.Source != want.Source {
 			t.Errorf("an engine gets %+v", e)
 		}
-		w.Complete(e)
+		w.Complete(e, other)
 		t.state(old, end.Outcome.State())
 	}
 }

@@ -46,7 +46,7 @@ var own = []struct{ word, tests string }{
 	{"rebase|restore", "Restored"},
 	{"migrate|upgrade|meta|evict|step", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
 	{"undecided|decide", "Undecided|Failure"},
-	{"finish|record|complete|unfinished", "Outcome|Completion"},
+	{"finish|record|complete|unfinished", "Outcome|Completion|ACommit"},
 	{"cancel|settle|mark", "Cancelled|Marker"},
 	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marker|Age|Forgotten|Sums|Statistics|SQL|Restored"},
 	{"key|idempotency|fingerprint", "Keys?"},
