@@ -25,15 +25,33 @@ var exempt = []struct{ key, why string }{
 	{functions + "cancel_waiting where x.job = w.job or x.pos = w.job", "as the whole of it"},
 	{functions + "cancel_waiting where … or x.pos = w.job", "an entry in that lane that has an execution is of no job that waits"},
 	{functions + "settle where x.job is null", ownFirst},
+	{operating + "remove where t.tag = l.tag", forIndex},
+	{operating + "erase where x.job is null", ownFirst},
+	{retaining + "retain_claims where k.n between dead[1] and dead[cardinality(dead)]", forIndex},
+	{retaining + "retain_keys where a.job is null", ownFirst},
+	{retaining + "retain_engines where not exists (select from stint.engines e where e.token = h.token)", "who stands in the roster has no end"},
+	{retaining + "retain_engines where x.nonce = 0", forIndex},
+	{"sqlite/cancel.go finalOfSQL where x.job is null", ownFirst},
+	{"sqlite/cancel.go finalSQL where job is null", ownFirst},
+	{"sqlite/claim.go lookSQL where l.lane is not null (2)", spares},
+	{"sqlite/fire.go revisionSQL where name = ?", "no two schedules have one revision, but by a chance of one in 2^52"},
+	{"sqlite/fire.go notEndedSQL where x.job is null", ownFirst},
+	{"sqlite/keys.go oldKeysSQL where f.job is null", ownFirst},
+	{"sqlite/operate.go eraseTagsSQL where tag in (select r.value from stint_entries e, json_each(e.tags) r where e.pos = ?1)", forIndex},
+	{"sqlite/operate.go eraseTagsSQL where e.pos = ?1", forIndex},
+	{"sqlite/retain.go enginesPageSQL where x.nonce = 0", forIndex},
 }
 
 const (
 	functions = "postgres/schema/0001_2_functions.sql "
+	operating = "postgres/schema/0001_4_operate.sql "
+	retaining = "postgres/schema/0001_4_retain.sql "
 
 	sameAnswer = "it decides how the answer is found, and not what it is"
 	spares     = "it spares a look that would find nothing"
 	ownFirst   = "what stands at a job's id is the job's first entry"
 	oneRow     = "the table has one row"
+	forIndex   = "it says again what the rest says, so that an index is used"
 )
 
 var reasons = func() map[string]string {

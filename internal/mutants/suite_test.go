@@ -28,7 +28,7 @@ var mutants = []mutant{
 	{
 		name: "SQLite forgets keys by their age", file: "sqlite/keys.go",
 		old: `key, until := q.ColumnText(0), later`, new: `key, until := q.ColumnText(0), 0*later`,
-		test: "sqlite TestAKeyIsRememberedForAsLongAsItsJobIsKept",
+		test: "sqlite TestConformance/Age/A key is remembered for a day and as long as its job is kept, by default until five days after it ended",
 	},
 	{
 		name: "SQLite believes whoever has the key", file: "sqlite/keys.go",
@@ -489,7 +489,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "SQLite completes what was deleted", file: "sqlite/complete.go",
-		old: `err != nil || erased {`, new: `err != nil || erased && false {`,
+		old: `found(entryAtSQL, int64(x.Pos)); err != nil || !exists {`, new: `found(entryAtSQL, int64(x.Pos)); err != nil || false && exists {`,
 		test: "sqlite TestConformance/Complete/A job that ended and was deleted is not brought back, and nothing of the transaction stays",
 	},
 	{
@@ -703,7 +703,7 @@ var mutants = []mutant{
 	{
 		name: "SQLite keeps changes for ever", file: "sqlite/retain.go",
 		old: `order by n limit ?1) where at < ?2`, new: `order by n limit ?1) where at < -?2`,
-		test: "sqlite TestChangesGoWhenTheyAreOldSomeAtATime",
+		test: "sqlite TestConformance/Age/Changes go when they are old, some at a time",
 	},
 	{
 		name: "SQLite takes the last word on a change", file: "sqlite/change.go",
