@@ -58,24 +58,23 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 		}
 	}
 	last.Complete(last.One())
-	const serials = 100 // behind each claim
-	beat(t, s, lately, 1, serials)
-	beat(t, s, sure, 1, serials)
-	beat(t, s, bystander, 1, 1)
-	gone.Leave()
 	token := func(w *storetest.Worker) int64 { return int64(w.Info.Token) }
 	db := database(t, s.path)
-	for _, w := range []*storetest.Worker{first, unsure, sure, gone, last} {
-		if _, err := db.Exec(`update stint_executions set started = started - 660000000, finished = finished - 660000000 where engine = ?`, token(w)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	serial := func(w *storetest.Worker) (n int64) {
 		t.Helper()
 		if err := db.QueryRow(`select max(serial) from stint_claims where engine = ?`, token(w)).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
+	}
+	beat(t, s, lately, 1, serial(lately)+1)
+	beat(t, s, sure, 1, serial(sure)+1)
+	beat(t, s, bystander, 1, 1)
+	gone.Leave()
+	for _, w := range []*storetest.Worker{first, unsure, sure, gone, last} {
+		if _, err := db.Exec(`update stint_executions set started = started - 660000000, finished = finished - 660000000 where engine = ?`, token(w)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != stint.DeletedNow {
 		t.Fatalf("deleting gives %v, error %v", got, err)

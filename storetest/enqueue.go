@@ -42,6 +42,18 @@ var enqueueTests = []test{
 			t.Errorf("people see the arguments %q, want {}", info.Args)
 		}
 	}},
+	{"Whoever claims a job finds its policy, of whoever stored it and beside others", func(t *T) {
+		want := map[stint.ID]retry.Policy{}
+		for n := range 4 {
+			policy := retry.Fixed(n+1, time.Second)
+			want[t.enqueue(job("k", stint.Retry(policy)))[0]] = policy
+		}
+		for _, e := range Join(t, t.again(), "k").ClaimAll() {
+			if e.Retry != want[e.ID] {
+				t.Errorf("job %d has the policy %v, want %v", e.ID, e.Retry, want[e.ID])
+			}
+		}
+	}},
 	{"Every shape of JSON arguments is kept", argumentsRoundTrip},
 	{"Durable at once, and another process sees it", func(t *T) {
 		id := t.enqueue(job("k"))[0]

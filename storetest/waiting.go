@@ -109,6 +109,9 @@ var waitingTests = []test{
 			if p.Moved != want {
 				t.Errorf("call %d moved %d, want %d", i+1, p.Moved, want)
 			}
+			if want == 0 && p.Next >= 0 {
+				t.Errorf("nothing waits behind the bound, and Next is %v", p.Next)
+			}
 		}
 		t.state(early, stint.Scheduled)
 		t.promoteAll(1)
