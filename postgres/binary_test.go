@@ -33,7 +33,7 @@ func FuzzArrays(f *testing.F) {
 		}
 		agrees(t, m, textarray(words), words)
 		agrees(t, m, int8nulls(numbers), numbers)
-		if n > 0 { // nothing at all is an array of nothing, and to the driver null
+		if len(plain) > 0 { // nothing at all is an array of nothing, and to the driver null
 			agrees(t, m, int8array(plain), append([]int64{}, plain...))
 			agrees(t, m, int4array(fours), append([]int32{}, fours...))
 			agrees(t, m, int2array(twos), append([]int16{}, twos...))
