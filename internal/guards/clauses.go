@@ -240,9 +240,9 @@ func (f *finder) conflict(i int) {
 	if f.is(to, "do", "nothing") {
 		to += 2
 	} else {
-		to = f.until(to+1, ";", "returning", "$$")
+		to = min(f.until(to+1, ";", "returning", "$$"), len(f.words))
 	}
-	f.add("", i, to, edit{f.words[i].at, f.words[min(to, len(f.words))-1].end, ""})
+	f.add("", i, to, edit{f.words[i].at, f.words[to-1].end, ""})
 }
 
 // lock takes out the lock on rows that are read, and whether it waits.

@@ -127,7 +127,7 @@ func (p *parser) inTable(line string) {
 		if !strings.HasSuffix(line, ";") {
 			p.until = ";"
 		}
-	case strings.TrimSpace(code) == "" && !strings.HasPrefix(line, "   "):
+	case strings.TrimSpace(code) == "" && (p.column == "" || !strings.HasPrefix(line, "   ")):
 		p.block = append(p.block, comment) // above a column
 	case strings.TrimSpace(code) == "":
 		p.source.Columns[p.column] += " " + comment // goes on
