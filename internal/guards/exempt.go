@@ -20,7 +20,7 @@ var exempt = []struct{ key, why string }{
 	{functions + "record if s_pos is null or written = 0", "without successors what follows writes nothing, and rings for nothing"},
 	{functions + "record where … or whole", sameAnswer},
 	{functions + "cancel_waiting if exists (select from stint.entries e where e.pos = w.job and e.lane = -1) and not exists (select from stint.executions x where x.job = w.job or x.pos = w.job)",
-		"the end of a job that was never ready would stand at an entry of its own, and say the same"},
+		neverReady},
 	{functions + "cancel_waiting where e.lane = -1", "what waits and has no execution is in that lane"},
 	{functions + "cancel_waiting where x.job = w.job or x.pos = w.job", "as the whole of it"},
 	{functions + "cancel_waiting where … or x.pos = w.job", "an entry in that lane that has an execution is of no job that waits"},
@@ -33,6 +33,7 @@ var exempt = []struct{ key, why string }{
 	{retaining + "retain_engines where x.nonce = 0", forIndex},
 	{"sqlite/cancel.go finalOfSQL where x.job is null", ownFirst},
 	{"sqlite/cancel.go finalSQL where job is null", ownFirst},
+	{"sqlite/cancel.go triedSQL where pos = ?1 or job = ?1", neverReady},
 	{"sqlite/claim.go lookSQL where l.lane is not null (2)", spares},
 	{"sqlite/fire.go revisionSQL where name = ?", "no two schedules have one revision, but by a chance of one in 2^52"},
 	{"sqlite/fire.go notEndedSQL where x.job is null", ownFirst},
@@ -40,6 +41,7 @@ var exempt = []struct{ key, why string }{
 	{"sqlite/operate.go eraseTagsSQL where tag in (select r.value from stint_entries e, json_each(e.tags) r where e.pos = ?1)", forIndex},
 	{"sqlite/operate.go eraseTagsSQL where e.pos = ?1", forIndex},
 	{"sqlite/retain.go enginesPageSQL where x.nonce = 0", forIndex},
+	{"sqlite/undecided.go undecidedSQL where w.undecided is not null", forIndex},
 }
 
 const (
@@ -48,6 +50,7 @@ const (
 	retaining = "postgres/schema/0001_4_retain.sql "
 
 	sameAnswer = "it decides how the answer is found, and not what it is"
+	neverReady = "the end of a job that was never ready would stand at an entry of its own, and say the same"
 	spares     = "it spares a look that would find nothing"
 	ownFirst   = "what stands at a job's id is the job's first entry"
 	oneRow     = "the table has one row"

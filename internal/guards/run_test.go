@@ -47,13 +47,14 @@ var own = []struct{ word, tests string }{
 	{"migrate|upgrade|meta|evict|step", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
 	{"undecided|decide", "Undecided|Failure"},
 	{"finish|record|complete|unfinished", "Outcome|Completion|ACommit"},
-	{"cancel|settle|mark", "Cancelled|Marker"},
+	{"cancel|settle$|mark", "Cancelled|Marker"},
 	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marker|Age|Forgotten|Sums|Statistics|SQL|Restored"},
 	{"key|idempotency|fingerprint", "Keys?"},
 	{"enqueue|copy|polic|class|kind|domain|urn|tag|now|people|lane_of|priority|retry", "SQL|Batch|Polic|Enqueue|Tags|Arguments|Running"},
 	{"sum|stat|minute|figure", "Sums|Statistics|Counts|Figures|Group|Cost"},
 	{"notif|ring|sleep|listen", "Rung|Ring|Sleep|Listen"},
 	{"beat|roster|join|engine", "Beat|Engine|Closed|Roster"},
+	{"tx.go", "Transaction|Database|Tx"},
 	{"jobs|job_|state", "Arguments|States|SQL|Tags|Undecided"},
 }
 
