@@ -277,3 +277,32 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 		t.Errorf("%d are noted still, want %d", n, len(want))
 	}
 }
+
+// What somebody marked in SQL is about to end, and is not run any more: to have it
+// run again is to recover it. A marker of another job changes nothing.
+func TestWhatIsMarkedIsNotRunNowButRecovered(t *testing.T) {
+	for _, again := range []stint.Again{{}, {In: time.Hour}} {
+		s := verified(t)
+		b := &bench{t, s, nil}
+		ids := b.enqueue(2, stint.In(time.Hour))
+		exec(t, s, `insert into stint.cancellations (job) values ($1)`, ids[0])
+		got, err := s.Retry(t.Context(), ids, again)
+		must(t, err)
+		want := map[bool]stint.Retrial{true: stint.RetryReady, false: stint.RetryScheduled}[again.In == 0]
+		if got[ids[0]].Answer != stint.RetryRecovered || got[ids[1]].Answer != want {
+			t.Errorf("%+v gives %+v, want the first recovered and the other %q", again, got, want)
+		}
+	}
+}
+
+// Who changes what becomes of jobs sees what those before have done, or is refused.
+func TestJobsAreOperatedInReadCommittedTransactionsOnly(t *testing.T) {
+	s := newStore(t)
+	id := (&bench{t, s, nil}).enqueue(1, stint.In(time.Hour))[0]
+	for _, text := range []string{`select stint.again(array[$1]::bigint[], null, 0, false)`, `select stint.erase(array[$1]::bigint[])`} {
+		_, err := begin(t, s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}).Exec(t.Context(), text, id)
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "ST001" {
+			t.Errorf("%s gives %v", text, err)
+		}
+	}
+}

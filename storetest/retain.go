@@ -264,9 +264,12 @@ var retainTests = []test{
 				newest[lane(queue)] = w.taken[e.Pos].N
 			}
 		}
-		w.Leave()
-		t.retain(atOnceKept)
-		t.retain(atOnceKept) // what a claim lists goes a pass later than the last one that points to it
+		_, err := w.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: w.serial, Low: w.serial + 1})
+		t.must(err)
+		t.step(stint.RetainStep{Part: stint.RetainJobs, Limit: 100, Keep: atOnceKept})
+		for range 2 { // what a claim lists goes a pass later than the last one that points to it
+			t.step(stint.RetainStep{Part: stint.RetainClaims, Limit: 100, Keep: atOnceKept})
+		}
 		left := map[stint.LaneID][]int64{}
 		for _, c := range t.ledger().Claims {
 			left[c.Lane] = append(left[c.Lane], c.N)
