@@ -45,7 +45,10 @@ var analyticsTests = []test{
 		}
 	}},
 	{"What engines hold that do not live are zombies", func(t *T) {
-		t.enqueue(jobs(3, "k")...)
+		t.enqueue(slices.Concat(jobs(2, "k"), jobs(2, "k", stint.Queue("q")), jobs(2, "k"))...)
+		lives := t.join("k")
+		lives.Claim(lane(stint.DefaultQueue), 1)
+		lives.Claim(lane("q"), 2)
 		w := NewWorker(t, t.Store, "k")
 		w.Info.TimeToLive = 200 * time.Millisecond
 		t.must(w.TryJoin(t.ctx))
@@ -57,15 +60,15 @@ var analyticsTests = []test{
 				t.Fatal("it has no zombies")
 			}
 		}
-		if a := t.analyze(stint.AnalyticsFilter{Queue: stint.DefaultQueue, Kind: "k"}); a.Zombies != 2 || a.Running != 0 || a.Queued != 0 {
+		if a := t.analyze(stint.AnalyticsFilter{Queue: stint.DefaultQueue, Kind: "k"}); a.Zombies != 2 || a.Running != 1 || a.Queued != 0 {
 			t.Errorf("it says %+v", a)
 		}
 		w.Beat()
-		if a := t.analyze(stint.AnalyticsFilter{}); a.Running+a.Zombies != 2 {
+		if a := t.analyze(stint.AnalyticsFilter{}); a.Running+a.Zombies != 5 {
 			t.Errorf("when it beat again, it says %+v", a)
 		}
 		w.Leave()
-		if a := t.analyze(stint.AnalyticsFilter{}); a.Zombies != 0 || a.Queued != 2 {
+		if a := t.analyze(stint.AnalyticsFilter{}); a.Zombies != 0 || a.Running != 3 || a.Queued != 2 {
 			t.Errorf("when it was buried, it says %+v", a)
 		}
 	}},
@@ -76,8 +79,8 @@ var analyticsTests = []test{
 			var batch []stint.NewJob
 			for range 20 {
 				batch = append(batch, job([]string{"a", "b"}[rnd.IntN(2)], stint.Queue([]string{"p", "q"}[rnd.IntN(2)])))
-				if rnd.IntN(3) == 0 {
-					batch[len(batch)-1].Tags = []string{"x"}
+				if n := rnd.IntN(4); n < 3 {
+					batch[len(batch)-1].Tags = [][]string{{"x"}, {"y"}, {"x", "y"}}[n]
 				}
 			}
 			t.enqueue(batch...)

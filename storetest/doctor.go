@@ -78,6 +78,7 @@ var doctorTests = []test{
 	}},
 	{"What is undecided is told by its retry function, since it failed", func(t *T) {
 		ids := t.undecided("f", "g", "f")
+		t.enqueue(job("k", stint.In(time.Hour)))
 		got := t.examine().Undecided
 		slices.SortFunc(got, func(a, b stint.UndecidedBacklog) int { return cmp.Compare(a.Func, b.Func) })
 		first := t.info(ids[0]).Finished
@@ -89,10 +90,13 @@ var doctorTests = []test{
 		}
 	}},
 	{"What engines hold that fell silent is counted, and nothing of others", func(t *T) {
-		t.enqueue(jobs(5, "k")...)
+		t.enqueue(slices.Concat(jobs(2, "k"), jobs(3, "k", stint.Queue("q")), jobs(4, "k"))...)
 		lives, silent := t.join("k"), NewWorker(t, t.Store, "k")
 		silent.Info.TimeToLive = time.Millisecond
 		t.must(silent.TryJoin(t.ctx))
+		// Before, behind and beside what it takes is what another one does.
+		lives.Claim(lane("default"), 1)
+		lives.Claim(lane("q"), 3)
 		taken := silent.Claim(lane("default"), 3)
 		lives.Claim(lane("default"), 1)
 		silent.Complete(taken[0])

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 )
 
 var errorsTests = []test{
@@ -23,7 +24,10 @@ var errorsTests = []test{
 			}[i]
 			e.ends(w, end)
 		}
-		// One that failed before is tried again, and lost with its engine.
+		// One is lost for good; one that failed before is tried again, and lost with its engine.
+		e.T.enqueue(job("b", stint.MaxLosses(0)))
+		e.claimed = w.ClaimAll()
+		e.ends(w, stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
 		e.again(w)
 		w.Beat(positions(w.ClaimAll())...)
 		w.Leave()

@@ -127,10 +127,12 @@ var statsTests = []test{
 	}},
 	{"What was lost is counted, and took no time", func(t *T) {
 		b, w := newBook(t), t.join("k")
-		t.enqueue(jobs(2, "k")...)
+		ids := t.enqueue(job("k", stint.MaxLosses(0)), job("k"), job("k"))
 		entries := b.note(w.ClaimAll())
-		w.Beat(entries[0].Pos)
+		w.Beat(entries[0].Pos, entries[1].Pos)
 		w.Leave()
+		t.sums(b, stint.StatsFilter{})
+		b.delete(ids[0]) // before the sums come to it
 		t.sums(b, stint.StatsFilter{})
 		t.sumUp()
 		t.sums(b, stint.StatsFilter{})
@@ -148,6 +150,7 @@ var statsTests = []test{
 		}
 		t.cancel("", ids[0])
 		w.Leave()
+		t.delete(ids[1])
 		t.sumUp()
 		if list, err := t.statistician().Stats(t.ctx, stint.StatsFilter{}); err != nil || len(list) != 0 {
 			t.Errorf("they are %+v, error %v", list, err)
