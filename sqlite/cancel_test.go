@@ -35,16 +35,19 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	}
 	show(stint.Scheduled, stint.Scheduled, stint.Completed, stint.Running, stint.Available)
 	if _, err := database(t, s.path).Exec(`insert into stint_cancellations (job, at) values (?, 1), (?, 1), (?, 1), (?, 1), (99, 1)`,
-		ids[0], ids[2], ids[3], ids[4]); err != nil {
+		ids[1], ids[2], ids[3], ids[4]); err != nil {
 		t.Fatal(err)
 	}
-	show(stint.Cancelled, stint.Scheduled, stint.Completed, stint.Running, stint.Cancelled)
+	show(stint.Scheduled, stint.Cancelled, stint.Completed, stint.Running, stint.Cancelled)
 	counts, err := s.Counts(t.Context())
 	if err != nil || counts[stint.Cancelled] != 2 || counts[stint.Scheduled] != 1 || counts[stint.Available] != 0 || counts[stint.Completed] != 1 {
 		t.Errorf("the counts are %v, error %v", counts, err)
 	}
-	if list, err := s.Jobs(t.Context(), stint.Filter{States: []stint.State{stint.Scheduled}, Limit: 1}); err != nil || len(list) != 1 || list[0].ID != ids[1] {
+	if list, err := s.Jobs(t.Context(), stint.Filter{States: []stint.State{stint.Scheduled}, Limit: 1}); err != nil || len(list) != 1 || list[0].ID != ids[0] {
 		t.Errorf("scheduled are %+v, error %v", list, err)
+	}
+	if a, err := s.Analyze(t.Context(), stint.AnalyticsFilter{}); err != nil || a.Queued != 0 || a.Postponed != 1 || a.Running != 1 {
+		t.Errorf("it says %+v, error %v", a, err)
 	}
 	// Promotion ends what waits, long before it is due.
 	if p, err := s.Promote(t.Context(), time.Time{}, 10); err != nil || p.Moved != 0 || p.Next <= 0 {
@@ -59,7 +62,7 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	} else {
 		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
 	}
-	show(stint.Cancelled, stint.Scheduled, stint.Completed, stint.Cancelled, stint.Cancelled)
+	show(stint.Scheduled, stint.Cancelled, stint.Completed, stint.Cancelled, stint.Cancelled)
 	storetest.Verify(t, s)
 }
 
