@@ -119,6 +119,19 @@ var cancelTests = []test{
 		}
 		t.ended(ids...)
 	}},
+	{"What is asked to stop shows the reason, at its first entry or a later one, and nothing else does", func(t *T) {
+		ids := t.enqueue(jobs(4, "k")...)
+		w := t.join("k")
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.Claim(lane(stint.DefaultQueue), 2)...)
+		running := w.ClaimAll()
+		t.cancel("why", ids[0], ids[2])
+		for i, id := range ids {
+			if info := t.info(id); info.State != stint.Running || info.Reason != []string{"why", "", "why", ""}[i] {
+				t.Errorf("job %d is %s, reason %q", id, info.State, info.Reason)
+			}
+		}
+		w.Complete(running...)
+	}},
 	{"Many are cancelled at once, each in its own state and named as often as one likes", cancelMany},
 	{"Cancelling nothing is no error", func(t *T) {
 		t.cancels(map[stint.ID]stint.Cancellation{}, "")
