@@ -1,12 +1,13 @@
 package sqlite
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/storetest"
@@ -77,7 +78,7 @@ func TestMarkersThatCameTooLateAreForgottenAndNoOthers(t *testing.T) {
 	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned}, w.Claim(lane, 1)...) // job 3, to run again
 	running := w.Claim(lane, 1)                                                 // job 4
 	rest := w.ClaimAll()
-	slices.SortFunc(rest, func(a, b stint.Entry) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(rest, func(a, b stint.Entry) int { return int(a.ID - b.ID) })
 	w.Complete(rest[0])
 	later := int64(rest[1].Pos)
 	markers := func(when string, want ...int64) {
@@ -130,4 +131,40 @@ func TestOfMarkersThatStandPromotionWritesNothing(t *testing.T) {
 		}
 		alter(t, s, `delete from stint_cancellations`)
 	}
+}
+
+// Of what has ended a marker changes nothing, at its first entry or a later one.
+func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	jobs := someJobs(4)
+	jobs[0].Delay = time.Hour
+	ids, err := stint.NewClient(s).EnqueueMany(t.Context(), jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := storetest.Join(t, s, "noop")
+	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, w.Claim(lane, 1)...)
+	w.Complete(w.Claim(lane, 1)...)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
+	w.Complete(w.One())
+	if _, err := s.Cancel(t.Context(), ids[:2], ""); err != nil { // they wait, and end in no lane
+		t.Fatal(err)
+	}
+	shown := func() (all []stint.JobInfo) {
+		t.Helper()
+		all, err := s.Jobs(t.Context(), stint.Filter{})
+		if err != nil || len(all) != len(ids) {
+			t.Fatalf("there are %+v, error %v", all, err)
+		}
+		return all
+	}
+	before := shown()
+	if _, err := database(t, s.path).Exec(`insert into stint_cancellations (job, at) values (?, 1), (?, 1), (?, 1), (?, 1)`, ids[0], ids[1], ids[2], ids[3]); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, shown()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	storetest.Verify(t, s)
 }
