@@ -143,7 +143,7 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 		{States: state(stint.Retrying)}, {States: state(stint.Scheduled, stint.Retrying), Source: "s"}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
 		{Correlation: "5"}, {Correlation: "5", States: state(stint.Scheduled)}, {Correlation: "5", States: state(stint.Completed), Source: "s"},
 		{Faulty: true}, {Faulty: true, States: state(stint.Retrying)}, {Faulty: true, States: state(stint.Retrying), Source: "s"},
-		{Outcome: stint.OutcomeLost}, {Class: "c", Kind: "k"}, {Error: "e", States: state(stint.Completed)},
+		{Attempts: 2}, {Longer: stint.LongAttempt}, {Outcome: stint.OutcomeLost}, {Class: "c", Kind: "k"}, {Error: "e", States: state(stint.Completed)},
 		{Source: "s", Finished: stint.Span{From: time.Now()}},
 	} {
 		text, args := jobsQuery(jobColumns, f)
@@ -151,18 +151,41 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 		if strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("the list for %+v sorts all that there is:\n%s", f, plan)
 		}
-		rare := len(f.States) > 0 && f.States[0] != stint.Completed || f.Tag+f.URN+f.Correlation+f.Class+f.Error != "" || f.Outcome != 0 || f.Faulty
-		if rare && strings.Contains(plan, "SCAN e\n") {
-			t.Errorf("the list for %+v reads the whole log:\n%s", f, plan)
+		rare := len(f.States) > 0 && f.States[0] != stint.Completed || f.Tag+f.URN+f.Correlation+f.Class+f.Error != "" || f.Outcome != 0 || f.Faulty || f.Attempts > 0 || f.Longer > 0
+		for _, whole := range []string{"SCAN e\n", "SCAN stint_entries\n", "SCAN stint_executions\n", "SCAN stint_waiting\n"} {
+			waits := whole == "SCAN stint_waiting\n" && len(f.States) > 0
+			if rare && !waits && strings.Contains(plan, whole) {
+				t.Errorf("the list for %+v reads the whole log:\n%s", f, plan)
+			}
 		}
 	}
 	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL,
 		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "tried": triedSQL, "cancelling": cancellingSQL,
-		"contents": contentsSQL, "recovered": recoveredSQL, "schedules": dueSchedulesSQL, "tags": eraseTagsSQL, "holder": holderSQL, "old keys": oldKeysSQL} {
+		"contents": contentsSQL, "recovered": recoveredSQL, "schedules": dueSchedulesSQL, "tags": eraseTagsSQL, "holder": holderSQL, "old keys": oldKeysSQL, "errors": newestErrorsSQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&
 				!strings.HasPrefix(line, "SCAN b\n") && !strings.HasPrefix(line, "SCAN r") && !strings.HasPrefix(line, "SCAN (subquery") {
 				t.Errorf("%s reads a whole table: %s", name, line)
+			}
+		}
+	}
+}
+
+// What is behind a frontier, in an interval of claims that are not known to be
+// done, or went wrong is found by both ends of where it is in an index.
+func TestWhatIsLookedAtBeginsAndEndsInAnIndex(t *testing.T) {
+	s := open(t, Memory)
+	const behind, within = "stint_entries_lane (lane=? AND rowid>?)", "stint_entries_lane (lane=? AND rowid>? AND rowid<?)"
+	const claims, rare = "stint_claims_engine (engine=? AND serial>?)", "stint_executions_rare (outcome=? AND final=?)"
+	again, _ := jobsQuery(jobColumns, stint.Filter{Attempts: 1})
+	for text, steps := range map[string][]string{
+		mayBe[stint.Available]: {behind}, mayBe[stint.Running]: {claims, within}, mayBe[stint.Failed]: {rare}, mayBe[stint.Cancelled]: {rare},
+		holdsSQL: {claims, within}, openSQL: {claims, within}, attemptsSQL: {within}, again: {rare},
+	} {
+		plan := plan(t, s, text)
+		for _, step := range steps {
+			if !strings.Contains(plan, step) {
+				t.Errorf("%s\nis not found by %s:\n%s", text, step, plan)
 			}
 		}
 	}
