@@ -154,6 +154,8 @@ type checker struct {
 	clean  map[int64]bool
 	gone   map[int64]Instant   // jobs that were deleted, or may have been: when that was answered, or 0
 	others map[string]*promise // the enqueues that were not committed, by key
+	runs   []int               // what [checker.match] works on, kept for the next story
+	best   []int               // and its table
 	strays int                 // jobs that were deleted, or may have been, and that no enqueue is known of
 }
 

@@ -39,6 +39,22 @@ func TestARunThatSnoozedIsNotTakenForTheEntryThatWasCancelledUnbegun(t *testing.
 	}
 }
 
+// What the second run came to could not be recorded before its engine was buried.
+// It would suit the first entry better, and then there were none for the first run.
+func TestARunThatIsAlikeAnEarlierOneDoesNotTakeItsEntry(t *testing.T) {
+	w := newWorld()
+	w.job("snoozed", Committed, StateAvailable).does(1, Snooze, OutcomeSnoozed, false).again().
+		claimed(1).runs(1, Snooze).ends(1, OutcomeReturned, false).again().does(2, OK, OutcomeCompleted, true)
+	w.opt.Disturbances = []Disturbance{{Does: Kills, Process: "one", From: w.at}}
+	w.f.Buried[1], w.f.Roster = w.wall(w.at), []int64{2, 3}
+	for i := range w.h.Runs {
+		w.h.Runs[i].Pos = 0
+	}
+	if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnUnfinishedHistoryIsClean(t *testing.T) {
 	w := idleWorld()
 	got := Compare(&w.h, &w.f, w.opt)

@@ -36,60 +36,6 @@ func (c *checker) handlers(s *story) {
 
 func (c *checker) process(r *Run) string { return c.history.Processes[r.Process].Name }
 
-// assign finds the entry of each run. A handler that could not know its
-// position is matched by its attempt, from the last run backward: an entry
-// whose outcome is what the handler said comes first, then one whose outcome
-// does not exclude it, then any. The order of runs is that of entries among those
-// of one engine only: one that was frozen just before a handler began may have it
-// begin when the job has run elsewhere.
-func (c *checker) assign(s *story) {
-	s.of = s.of[:0]
-	for range s.runs {
-		s.of = append(s.of, -1)
-	}
-	bound := map[int64]int{} // by engine; 0 where the run does not tell
-	for i := len(s.runs) - 1; i >= 0; i-- {
-		r := &s.runs[i]
-		if r.Pos != 0 {
-			at, ok := slices.BinarySearchFunc(s.entries, r.Pos, func(e Entry, pos int64) int { return cmp.Compare(e.Pos, pos) })
-			if ok {
-				s.of[i] = at
-			}
-			continue
-		}
-		if _, told := bound[r.Engine]; !told {
-			bound[r.Engine] = len(s.entries)
-		}
-		best, how := -1, 0
-		for k := bound[r.Engine] - 1; k >= 0 && how < 4; k-- {
-			if q := c.suits(s, k, r); q > how {
-				best, how = k, q
-			}
-		}
-		if best >= 0 {
-			s.of[i], bound[r.Engine] = best, best
-		}
-	}
-}
-
-// suits grades how well entry k fits a run: 0 not at all, 4 exactly. That a job
-// was cancelled fits much, and may also mean that the entry never began.
-func (c *checker) suits(s *story, k int, r *Run) int {
-	e := &s.entries[k]
-	switch {
-	case e.Attempt != r.Attempt || r.Engine != 0 && c.holder(e.Pos) != r.Engine:
-		return 0
-	case says(r.How, s.done[k]):
-		if x := s.done[k]; x != nil && x.Outcome == OutcomeCancelled {
-			return 3
-		}
-		return 4
-	case c.mayEnd(s, r, s.done[k]):
-		return 2
-	}
-	return 1
-}
-
 // run checks one run against its entry.
 func (c *checker) run(s *story, i int) {
 	r, at := &s.runs[i], s.of[i]

@@ -58,7 +58,7 @@ func (p *process) callOnce(ctx context.Context, d dice, e *engine.Engine, key st
 	if d.chance(20) {
 		limit, cancel := context.WithTimeout(ctx, d.between(0, 3*time.Second))
 		defer cancel()
-		defer context.AfterFunc(limit, p.givesUp)()
+		defer p.gaveUp(limit)
 		ctx = limit
 	}
 	var intent check.Intent
@@ -80,10 +80,16 @@ func (p *process) callOnce(ctx context.Context, d dice, e *engine.Engine, key st
 	p.w.answers = append(p.w.answers, answer{p.name, x, err})
 }
 
-// givesUp notes that a caller waits no more, which cancels what he brought along.
-func (p *process) givesUp() {
+// gaveUp notes that a caller waited no more, if he did: that cancels what he
+// brought along, also when it only begins then.
+func (p *process) gaveUp(limit context.Context) {
+	if limit.Err() == nil {
+		return
+	}
 	now := check.Now()
-	p.w.disturb(check.Disturbance{Does: check.Stops, Process: p.name, From: now, To: now})
+	deadline, _ := limit.Deadline()
+	since := max(0, time.Since(deadline)) // or else all is over
+	p.w.disturb(check.Disturbance{Does: check.Stops, Process: p.name, From: now.Add(-since), To: now})
 }
 
 // visits notes an attempt that somebody brought along. The function returned is
