@@ -52,8 +52,8 @@ type Mixed struct {
 	later     sync.WaitGroup // thaws and returns that are still to come
 
 	mu    sync.Mutex
-	done  map[string]int  // how often each trouble was made
-	kinds map[string]bool // of decrees and poisons, which ones
+	done  map[string]int // how often each trouble was made
+	kinds map[string]int // each decree and each poison
 }
 
 // Kept is a worker that is kept running, behind a proxy of its own or none.
@@ -123,7 +123,7 @@ func (m *Mixed) Run(ctx context.Context, long time.Duration) {
 	m.T.Helper()
 	m.began, m.long = time.Now(), long
 	if m.done == nil {
-		m.done, m.kinds = map[string]int{}, map[string]bool{}
+		m.done, m.kinds = map[string]int{}, map[string]int{}
 	}
 	m.restarted = m.began
 	var possible []trouble
@@ -189,7 +189,22 @@ func (m *Mixed) tell() {
 func (m *Mixed) of(kind string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.kinds[kind] = true
+	m.kinds[kind]++
+}
+
+// rarest is one of some decrees or poisons, of those that were made least often: so
+// that each comes up, however few there are.
+func (m *Mixed) rarest(kinds []string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	least := m.kinds[slices.MinFunc(kinds, func(a, b string) int { return m.kinds[a] - m.kinds[b] })]
+	var rare []string
+	for _, kind := range kinds {
+		if m.kinds[kind] == least {
+			rare = append(rare, kind)
+		}
+	}
+	return rare[m.dice.IntN(len(rare))]
 }
 
 // Missing lists the troubles that could have been made and never were, each decree
@@ -213,7 +228,7 @@ func (m *Mixed) Missing() (names []string) {
 		kinds = append(slices.AppendSeq(kinds, maps.Keys(Harmful)), slices.Collect(maps.Keys(Deadly))...)
 	}
 	for _, kind := range kinds {
-		if !m.kinds[kind] {
+		if m.kinds[kind] == 0 {
 			names = append(names, kind)
 		}
 	}
@@ -261,13 +276,16 @@ func (m *Mixed) repeat(ctx context.Context) string {
 
 // poison enqueues a job that does harm.
 func (m *Mixed) poison(ctx context.Context) string {
+	kinds := slices.Sorted(maps.Keys(Harmful))
+	if m.dice.IntN(3) == 0 {
+		kinds = slices.Sorted(maps.Keys(Deadly))
+	}
+	poison := m.rarest(kinds)
 	m.Producer.Rand = m.dice
-	poison, err := m.Producer.Poison(ctx)
-	switch {
-	case err != nil:
-		m.T.Error(err)
-		return ""
-	case poison == "":
+	if there, err := m.Producer.Poison(ctx, poison); err != nil || !there {
+		if err != nil {
+			m.T.Error(err)
+		}
 		return ""
 	}
 	m.of(poison)

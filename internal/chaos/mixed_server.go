@@ -163,7 +163,7 @@ var decrees = []string{
 
 // decree changes a default of the fleet's role. Sessions that begin later have it.
 func (m *Mixed) decree(ctx context.Context) string {
-	what := decrees[m.dice.IntN(len(decrees))]
+	what := m.rarest(decrees)
 	if !m.set(ctx, what) {
 		return ""
 	}

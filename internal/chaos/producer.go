@@ -5,9 +5,7 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -89,20 +87,16 @@ func (p *Producer) enqueue(ctx context.Context, client *stint.Client, keys []str
 	return 0
 }
 
-// Poison enqueues a job that does harm, and says which; nothing where it is not
-// known to be there.
-func (p *Producer) Poison(ctx context.Context) (string, error) {
-	poisons := slices.Sorted(maps.Keys(Harmful))
-	if p.Rand.IntN(3) == 0 {
-		poisons = slices.Sorted(maps.Keys(Deadly))
-	}
-	poison, key := poisons[p.Rand.IntN(len(poisons))], p.key()
+// Poison enqueues a job that does a kind of harm, and says whether it is known to
+// be there.
+func (p *Producer) Poison(ctx context.Context, poison string) (there bool, err error) {
+	key := p.key()
 	job, err := Kind.New(Args{Key: key, Poison: poison, Grant: 2},
 		stint.Retry(retry.Fixed(1, 10*time.Millisecond)), stint.Timeout(300*time.Millisecond), stint.MaxLosses(1))
 	if err != nil || p.enqueue(ctx, stint.NewClient(p.Ground.Store), []string{key}, []stint.NewJob{job}) == 0 {
-		return "", err
+		return false, err
 	}
-	return poison, p.History.Err()
+	return true, p.History.Err()
 }
 
 // key is a new one.
