@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/storetest"
 )
@@ -82,5 +84,40 @@ func TestAMarkerThatComesWhileAnOutcomeIsWrittenStays(t *testing.T) {
 	}
 	if l, err := s.Audit(t.Context()); err != nil || len(l.Waiting) != 0 {
 		t.Errorf("%d jobs wait still, error %v", len(l.Waiting), err)
+	}
+}
+
+// Of what has ended a marker changes nothing, at its first entry or a later one.
+func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	ids := append(b.enqueue(1, stint.In(time.Hour)), b.enqueue(3)...)
+	w := b.join()
+	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, w.Claim(normal, 1)...)
+	w.Complete(w.Claim(normal, 1)...)
+	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
+	w.Complete(w.One())
+	if _, err := s.Cancel(t.Context(), ids[:2], ""); err != nil { // they wait, and end in no lane
+		t.Fatal(err)
+	}
+	before, err := s.Jobs(t.Context(), stint.Filter{})
+	must(t, err)
+	exec(t, s, `insert into stint.cancellations (job, why) select unnest($1::bigint[]), 'x'`, ids)
+	after, err := s.Jobs(t.Context(), stint.Filter{})
+	must(t, err)
+	if diff := cmp.Diff(before, after); diff != "" || len(after) != len(ids) {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+func TestWhatIsNoJobIsNotMarked(t *testing.T) {
+	s := verified(t)
+	id := (&bench{t, s, nil}).enqueue(1)[0]
+	got, err := s.Cancel(t.Context(), []stint.ID{id, id + 1000}, "why")
+	if err != nil || got[id+1000] != stint.CancelOfNothing {
+		t.Errorf("the answers are %v, error %v", got, err)
+	}
+	if marked := value[[]stint.ID](t, s.pool, `select array_agg(job) from stint.cancellations`); len(marked) != 1 || marked[0] != id {
+		t.Errorf("marked are %v, want %d", marked, id)
 	}
 }

@@ -150,3 +150,20 @@ func TestWhileNobodySleepsThatIsNotAskedWithoutABreak(t *testing.T) {
 		}
 	})
 }
+
+func TestAnEngineSaysOnlyOfItselfWhetherItSleeps(t *testing.T) {
+	s := newStore(t)
+	b := &bench{t, s, nil}
+	sleeps, works := b.join(), b.join()
+	asleep := func(w *storetest.Worker) bool {
+		return value[bool](t, s.pool, `select asleep from stint.beats where token = $1`, w.Info.Token)
+	}
+	must(t, s.Asleep(t.Context(), sleeps.Info.Token, true))
+	if !asleep(sleeps) || asleep(works) {
+		t.Errorf("the one that sleeps: %v, the other: %v", asleep(sleeps), asleep(works))
+	}
+	must(t, s.Asleep(t.Context(), works.Info.Token, false))
+	if !asleep(sleeps) {
+		t.Error("that another one works wakes it")
+	}
+}

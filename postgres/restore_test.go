@@ -86,6 +86,8 @@ func live(t *testing.T, s *Store) life {
 	var l life
 	w := b.join()
 	l.engine = w.Info.Token
+	slow := b.enqueue(3, stint.Queue("slow")) // of a lane whose frontier stays behind
+	w.Complete(w.Claim(stint.LaneOf("slow", 0, stint.PartNormal, "").ID, 1)...)
 	l.finished = b.enqueue(20)
 	w.Complete(w.Claim(normal, 100)...)
 	l.retried = b.enqueue(2)
@@ -98,9 +100,9 @@ func live(t *testing.T, s *Store) life {
 	}
 	late := b.enqueue(4) // finished, with numbers above the pending ones
 	w.Complete(w.Claim(normal, 100)...)
-	l.finished = append(l.finished, late...)
+	l.finished = append(append(l.finished, late...), slow[0])
 	must(t, tx.Commit(t.Context()))
-	l.unclaimed = append(b.enqueue(6), b.enqueue(2, stint.Queue("untouched"))...)
+	l.unclaimed = append(append(b.enqueue(6), b.enqueue(2, stint.Queue("untouched"))...), slow[1:]...)
 	l.waiting = b.enqueue(2, stint.In(time.Millisecond))
 	return l
 }
@@ -142,7 +144,7 @@ func (l life) goesOn(t *testing.T, s *Store) {
 	if !slices.Equal(got, want) {
 		t.Errorf("claimed after the restore: %v\nwant %v\n(%+v)", got, want, l)
 	}
-	if opened := openStore(t, s.url(), Config{Schema: s.schema}); value[int](t, opened.pool, opened.sql.in(`select count(*) from stint.claims where engine = 0`)) != 1 {
+	if opened := openStore(t, s.url(), Config{Schema: s.schema}); value[int](t, opened.pool, opened.sql.in(`select count(*) from stint.claims where engine = 0`)) != 2 { // for the two lanes that had a frontier
 		t.Errorf("opening again rebased again")
 	}
 }
@@ -166,5 +168,23 @@ func copyAll(t *testing.T, from, to *Store) {
 		must(t, err)
 		_, err = target.PgConn().CopyFrom(context.Background(), &data, `copy `+pgx.Identifier{to.schema, table}.Sanitize()+` from stdin`)
 		must(t, err)
+	}
+}
+
+// Nobody may be in the middle of a claim, a burial or a promotion while the log is
+// rebased.
+func TestARebaseWaitsForWhoeverWrites(t *testing.T) {
+	for _, table := range []string{"engines", "claims", "entries", "waiting"} {
+		old, restored := newStore(t), openStore(t, pgtest.New(t), Config{SkipCheck: true})
+		live(t, old)
+		copyAll(t, old, restored)
+		writer := begin(t, restored)
+		_, err := writer.Exec(t.Context(), `lock table stint.`+table+` in row exclusive mode`)
+		must(t, err)
+		opened := make(chan error, 1)
+		go func() { opened <- install(t.Context(), restored.url(), Config{}) }()
+		must(t, (&bench{t, restored, nil}).blocked())
+		must(t, writer.Commit(t.Context()))
+		must(t, <-opened)
 	}
 }

@@ -415,3 +415,19 @@ func TestAnEngineThatIsTooOldToJoinAgainSaysSoAndEnds(t *testing.T) {
 		t.Error("it goes on trying to join")
 	}
 }
+
+// What else stands in the schema, or in another one under a name that stint has, is
+// no installation.
+func TestASchemaThatHoldsSomethingElseIsInstalledInto(t *testing.T) {
+	url := pgtest.New(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), `create schema stint; create table stint.other (); create schema theirs; create table theirs.meta ()`)
+	must(t, err)
+	must(t, install(t.Context(), url, Config{}))
+	b := &bench{t, openStore(t, url), nil}
+	b.enqueue(1)
+	w := b.join()
+	w.Complete(w.One())
+}

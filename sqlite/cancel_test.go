@@ -160,7 +160,7 @@ func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
 		return all
 	}
 	before := shown()
-	if _, err := database(t, s.path).Exec(`insert into stint_cancellations (job, at) values (?, 1), (?, 1), (?, 1), (?, 1)`, ids[0], ids[1], ids[2], ids[3]); err != nil {
+	if _, err := database(t, s.path).Exec(`insert into stint_cancellations (job, at, why) values (?, 1, 'x'), (?, 1, 'x'), (?, 1, 'x'), (?, 1, 'x')`, ids[0], ids[1], ids[2], ids[3]); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, shown()); diff != "" {

@@ -31,11 +31,19 @@ var exempt = []struct{ key, why string }{
 	{retaining + "retain_keys where a.job is null", ownFirst},
 	{retaining + "retain_engines where not exists (select from stint.engines e where e.token = h.token)", "who stands in the roster has no end"},
 	{retaining + "retain_engines where x.nonce = 0", forIndex},
+	{"postgres/fire.go fireSQL on s.name = p.schedule", oneRevision},
+	{"postgres/fire.go fireSQL where x.job is null", ownFirst},
+	{"postgres/bury.go lockEngine where l.locktype = 'advisory'", noLocks},
+	{"postgres/evict.go Evict where l.locktype = 'advisory'", noLocks},
+	{"postgres/evict.go Evict where l.pid <> pg_backend_pid()", "a session that asks this is in no claim, outcome or beat"},
+	{"postgres/rebase.go rebase where xid >= pg_snapshot_xmin(pg_current_snapshot())", behind},
+	{"postgres/rebase.go rebase where e.xid >= pg_snapshot_xmin(pg_current_snapshot())", behind},
+	{"postgres/rebase.go rebase where e.lane >= 0", "of the lane that nobody claims no number matters"},
 	{"sqlite/cancel.go finalOfSQL where x.job is null", ownFirst},
 	{"sqlite/cancel.go finalSQL where job is null", ownFirst},
 	{"sqlite/cancel.go triedSQL where pos = ?1 or job = ?1", neverReady},
 	{"sqlite/claim.go lookSQL where l.lane is not null (2)", spares},
-	{"sqlite/fire.go revisionSQL where name = ?", "no two schedules have one revision, but by a chance of one in 2^52"},
+	{"sqlite/fire.go revisionSQL where name = ?", oneRevision},
 	{"sqlite/fire.go notEndedSQL where x.job is null", ownFirst},
 	{"sqlite/keys.go oldKeysSQL where f.job is null", ownFirst},
 	{"sqlite/operate.go eraseTagsSQL where tag in (select r.value from stint_entries e, json_each(e.tags) r where e.pos = ?1)", forIndex},
@@ -60,13 +68,16 @@ const (
 	operating = "postgres/schema/0001_4_operate.sql "
 	retaining = "postgres/schema/0001_4_retain.sql "
 
-	sameAnswer = "it decides how the answer is found, and not what it is"
-	neverReady = "the end of a job that was never ready would stand at an entry of its own, and say the same"
-	spares     = "it spares a look that would find nothing"
-	ownFirst   = "what stands at a job's id is the job's first entry"
-	oneRow     = "the table has one row"
-	forIndex   = "it says again what the rest says, so that an index is used"
-	stateToo   = "these are the jobs that may be in the state; whether they are is asked as well"
+	sameAnswer  = "it decides how the answer is found, and not what it is"
+	neverReady  = "the end of a job that was never ready would stand at an entry of its own, and say the same"
+	oneRevision = "no two schedules have one revision, but by a chance of one in 2^52"
+	noLocks     = "no lock of another kind has such numbers, but by a chance of one in 2^63"
+	behind      = "a number that is behind this server's says the same as the lowest"
+	spares      = "it spares a look that would find nothing"
+	ownFirst    = "what stands at a job's id is the job's first entry"
+	oneRow      = "the table has one row"
+	forIndex    = "it says again what the rest says, so that an index is used"
+	stateToo    = "these are the jobs that may be in the state; whether they are is asked as well"
 )
 
 var reasons = func() map[string]string {

@@ -37,6 +37,9 @@ type round struct {
 // slowest takes a few seconds, on a machine that does nothing else.
 const patience = 90 * time.Second
 
+// plans are the tests of how SQLite finds something: each takes no time.
+const plans = "TestHistoryCosts|TestWhatIsLookedAt"
+
 // own are the tests of a store alone that are there for what a word in the name of a
 // file or an object stands for.
 var own = []struct{ word, tests string }{
@@ -146,7 +149,7 @@ func (g Guard) rounds() []round {
 	if g.store() == "postgres" {
 		return append(rounds, round{"TestNoTrapIsOpen", false}, round{suite, false}, round{"Test[^N]", false})
 	}
-	return append(rounds, round{"Test", false})
+	return append(rounds, round{plans, true}, round{"Test", false})
 }
 
 // outcome is what came of a run.

@@ -397,8 +397,8 @@ union all
                    else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
          e.queue, e.priority, e.args, e.attempt, e.losses,
-         cast(ifnull(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.pos)),
-                     case when x.outcome = 1 then 'done' when x.outcome = 6 or k.job is not null then 'cancelled' end) as text),
+         cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' end)
+                   else ifnull((select c.why from stint_cancellations c where c.job = e.pos), case when k.job is not null then 'cancelled' end) end as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          cast(ifnull(k.at, x.started) as integer), cast(ifnull(k.at, x.finished) as integer),
          e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, cast(x.result as text), cast(x.error as text),
@@ -416,8 +416,8 @@ union all
                    else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
          e.queue, e.priority, b.args, e.attempt, e.losses,
-         cast(ifnull(ifnull(x.reason, (select c.why from stint_cancellations c where c.job = e.job)),
-                     case when x.outcome = 1 then 'done' when x.outcome = 6 or k.job is not null then 'cancelled' end) as text),
+         cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' end)
+                   else ifnull((select c.why from stint_cancellations c where c.job = e.job), case when k.job is not null then 'cancelled' end) end as text),
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
          cast(ifnull(k.at, l.started) as integer), cast(ifnull(k.at, l.finished) as integer),
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
