@@ -25,6 +25,18 @@ func holds(t *testing.T, s *Store, function string, args ...any) *pgx.Conn {
 	return conn
 }
 
+// queues has a session of its own wait for the engine's lock, and tells when it has it.
+func queues(t *testing.T, s *Store, function string, token stint.Token) (session *pgx.Conn, has <-chan error) {
+	t.Helper()
+	conn, done := connect(t, s), make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(t.Context(), `select `+function+`($1)`, token)
+		done <- err
+	}()
+	blocked(t, s)
+	return conn, done
+}
+
 // alike are locks that are not the engine's, each like its in all but one thing.
 func alike(t *testing.T, s *Store, token stint.Token, function string) (sessions []*pgx.Conn) {
 	t.Helper()
@@ -49,26 +61,14 @@ func TestWhoIsEvictedSharesTheLockOfTheEngineAndNothingLikeIt(t *testing.T) {
 	}
 	others := alike(t, s, token, "pg_advisory_lock_shared")
 	shares := holds(t, s, "pg_advisory_lock_shared", int64(token))
-	waits := connect(t, s)
-	exclusive := make(chan error, 1)
-	go func() {
-		_, err := waits.Exec(t.Context(), `select pg_advisory_lock($1)`, token)
-		exclusive <- err
-	}()
-	blocked(t, s)
+	waits, exclusive := queues(t, s, "pg_advisory_lock", token)
 	evicted("while one shares it and one waits for it alone,", 1)
 	must(t, <-exclusive)
 	if err := shares.Ping(t.Context()); err == nil {
 		t.Error("the session that shared it goes on")
 	}
 	// Now somebody has it alone, as a burial, and somebody waits to share it.
-	late := connect(t, s)
-	shared := make(chan error, 1)
-	go func() {
-		_, err := late.Exec(t.Context(), `select pg_advisory_lock_shared($1)`, token)
-		shared <- err
-	}()
-	blocked(t, s)
+	_, shared := queues(t, s, "pg_advisory_lock_shared", token)
 	evicted("while one has it alone and one waits to share it,", 0)
 	_, err := waits.Exec(t.Context(), `select pg_advisory_unlock($1)`, token)
 	must(t, err)
@@ -86,13 +86,7 @@ func TestABurialIsBlockedAtOnceByWhoeverSharesTheLockAndWaitsForNothingLikeABuri
 	w := (&bench{t, s, nil}).join()
 	alike(t, s, w.Info.Token, "pg_advisory_lock")
 	shares := holds(t, s, "pg_advisory_lock_shared", int64(w.Info.Token))
-	waits := connect(t, s)
-	exclusive := make(chan error, 1)
-	go func() {
-		_, err := waits.Exec(t.Context(), `select pg_advisory_lock($1)`, w.Info.Token)
-		exclusive <- err
-	}()
-	blocked(t, s)
+	waits, exclusive := queues(t, s, "pg_advisory_lock", w.Info.Token)
 	began := time.Now()
 	_, err := s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token}, storetest.Judge)
 	if took := time.Since(began); !errors.Is(err, stint.ErrBurialBlocked) || took >= burialWait {
@@ -100,13 +94,14 @@ func TestABurialIsBlockedAtOnceByWhoeverSharesTheLockAndWaitsForNothingLikeABuri
 	}
 	must(t, shares.Close(t.Context()))
 	must(t, <-exclusive)
+	over := make(chan error, 1)
 	go func() {
 		time.Sleep(50 * time.Millisecond)
 		_, err := waits.Exec(t.Context(), `select pg_advisory_unlock($1)`, w.Info.Token)
-		exclusive <- err
+		over <- err
 	}()
 	if _, err := storetest.Bury(t.Context(), s, stint.Burial{Engine: w.Info.Token}, storetest.Judge); err != nil {
 		t.Errorf("behind another one the burial gives %v", err)
 	}
-	must(t, <-exclusive)
+	must(t, <-over)
 }

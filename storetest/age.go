@@ -42,8 +42,12 @@ var ageTests = []test{
 			tx := t.begin()
 			var got []string
 			for _, key := range slices.Sorted(maps.Keys(keys)) {
-				if t.keyedIn(tx, keys[key])[0].Duplicate {
+				r := t.keyedIn(tx, keys[key])[0]
+				if r.Duplicate {
 					got = append(got, key)
+				}
+				if r.Duplicate != (r.ID == first[key]) {
+					t.Errorf("%s key %q is answered with %+v; the job is %d", when, key, r, first[key])
 				}
 			}
 			t.must(tx.Rollback())
@@ -61,6 +65,8 @@ var ageTests = []test{
 		remembered("after five days", "ever later tried")
 		if r := t.keyed(keys["done"])[0]; r.Duplicate || r.ID == first["done"] {
 			t.Errorf("once it is forgotten it is answered with %+v", r)
+		} else {
+			first["done"] = r.ID
 		}
 		for _, e := range w.ClaimAll() {
 			if e.ID == first["tried"] {
