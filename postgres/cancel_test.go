@@ -109,15 +109,3 @@ func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
-
-func TestWhatIsNoJobIsNotMarked(t *testing.T) {
-	s := verified(t)
-	id := (&bench{t, s, nil}).enqueue(1)[0]
-	got, err := s.Cancel(t.Context(), []stint.ID{id, id + 1000}, "why")
-	if err != nil || got[id+1000] != stint.CancelOfNothing {
-		t.Errorf("the answers are %v, error %v", got, err)
-	}
-	if marked := value[[]stint.ID](t, s.pool, `select array_agg(job) from stint.cancellations`); len(marked) != 1 || marked[0] != id {
-		t.Errorf("marked are %v, want %d", marked, id)
-	}
-}

@@ -31,6 +31,8 @@ var exempt = []struct{ key, why string }{
 	{retaining + "retain_keys where a.job is null", ownFirst},
 	{retaining + "retain_engines where not exists (select from stint.engines e where e.token = h.token)", "who stands in the roster has no end"},
 	{retaining + "retain_engines where x.nonce = 0", forIndex},
+	{"postgres/cancel.go Cancel where exists (select from stint.entries e where e.pos = j.id)", noMarker},
+	{"postgres/cancel.go Cancel where e.pos = j.id", noMarker},
 	{"postgres/fire.go fireSQL on s.name = p.schedule", oneRevision},
 	{"postgres/fire.go fireSQL where x.job is null", ownFirst},
 	{"postgres/bury.go lockEngine where l.locktype = 'advisory'", noLocks},
@@ -72,6 +74,7 @@ const (
 	neverReady  = "the end of a job that was never ready would stand at an entry of its own, and say the same"
 	oneRevision = "no two schedules have one revision, but by a chance of one in 2^52"
 	noLocks     = "no lock of another kind has such numbers, but by a chance of one in 2^63"
+	noMarker    = "the marker of what is no job goes at once, when it is looked where the job is"
 	behind      = "a number that is behind this server's says the same as the lowest"
 	spares      = "it spares a look that would find nothing"
 	ownFirst    = "what stands at a job's id is the job's first entry"

@@ -44,10 +44,11 @@ const plans = "TestHistoryCosts|TestWhatIsLookedAt"
 // file or an object stands for.
 var own = []struct{ word, tests string }{
 	{"doctor", "Doctor|TestA|TestWhat|TestThe|TestWho|TestSettings|TestWhere"},
-	{"sweep|bury|condemn", "Swe[ep]|BehindAn|CutShort|Tidied|Restored"},
+	{"evict", "Evicted"},
+	{"sweep|bury|condemn", "ABurial|Swe[ep]|BehindAn|CutShort|Tidied|Restored"},
 	{"fire|schedule", "Occurrence|Schedule"},
-	{"rebase|restore", "Restored"},
-	{"migrate|upgrade|meta|evict|step", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
+	{"rebase|restore", "Restored|Rebase"},
+	{"migrate|upgrade|meta|step", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
 	{"undecided|decide", "Undecided|Failure"},
 	{"finish|record|complete|unfinished", "Outcome|Completion|ACommit"},
 	{"cancel|settle$|mark", "Cancelled|Marker"},
