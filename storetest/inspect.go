@@ -119,14 +119,19 @@ var inspectTests = []test{
 		}
 		for _, end := range ends {
 			w.Finish(end, w.ClaimAll()...)
-			if end.Outcome == stint.OutcomeSnoozed {
-				t.promoteAll(1)
-			}
 			t.enqueue(job("other", stint.Queue("other"))) // it ends behind the attempt
 			w.Complete(w.Claim(lane("other"), 1)...)
-			info := t.info(id)
-			if last := info.Executions[len(info.Executions)-1]; !info.Started.Equal(last.Started) || !info.Finished.Equal(last.Finished) {
-				t.Errorf("behind its attempt that was %s the job shows %v to %v, the attempt %+v", end.Outcome, info.Started, info.Finished, last)
+			shows := func() {
+				t.Helper()
+				info := t.info(id)
+				if last := info.Executions[len(info.Executions)-1]; !info.Started.Equal(last.Started) || !info.Finished.Equal(last.Finished) {
+					t.Errorf("behind its attempt that was %s, while it is %s, the job shows %v to %v, the attempt %+v", end.Outcome, info.State, info.Started, info.Finished, last)
+				}
+			}
+			shows()
+			if end.Outcome == stint.OutcomeSnoozed {
+				t.promoteAll(1)
+				shows()
 			}
 		}
 		info := t.info(id)

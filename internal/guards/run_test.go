@@ -50,8 +50,9 @@ var own = []struct{ word, tests string }{
 	{"rebase|restore", "Restored|Rebase"},
 	{"migrate|upgrade|meta|step", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
 	{"undecided|decide", "Undecided|Failure"},
+	{"marks.go", "Statistics|Marks"},
 	{"finish|record|complete|unfinished", "Outcome|Completion|ACommit"},
-	{"cancel|settle$|mark", "Cancelled|Marker"},
+	{"cancel|settle$|mark|unclaimed|counts", "Cancelled|Marker"},
 	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marker|Age|Forgotten|Sums|Statistics|SQL|Restored"},
 	{"key|idempotency|fingerprint", "Keys?"},
 	{"enqueue|copy|polic|class|kind|domain|urn|tag|now|people|lane_of|priority|retry", "SQL|Batch|Polic|Enqueue|Tags|Arguments|Running"},
@@ -59,12 +60,15 @@ var own = []struct{ word, tests string }{
 	{"notif|ring|sleep|listen", "Rung|Ring|Sleep|Listen"},
 	{"beat|roster|join|engine", "Beat|Engine|Closed|Roster"},
 	{"tx.go", "Transaction|Database|Tx"},
-	{"jobs|job_|state", "Arguments|States|SQL|Tags|Undecided"},
+	{"jobs|job_|state", "Arguments|Marker|States|SQL|Tags|Undecided"},
 }
 
 // likely are the groups of the conformance suite that are there for what a word
 // in the name of a file or an object stands for.
 var likely = []struct{ word, groups string }{
+	{"marks.go", "Stats|Analytics"},
+	{"audit.go", "Waiting|Cancel|Look|Bury"},
+	{"filter.go", "Analytics|Schedules|Fire"},
 	{"claim|frontier|sight|look|barrier|lanes|unseen|steps|fresh|entries", "Claim|Look|Late|Beside|Hold|Interrupted|Finish"},
 	{"fetch|entry", "CancelClaimed|Claim|Successor|Enqueue|Record"},
 	{"fence|engine|roster|beat|condemn|bury|sweep|join|leave|evict", "Roster|Bury|BuryRace|Claim|Finish|Hold|Lease"},
