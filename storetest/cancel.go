@@ -157,6 +157,10 @@ var cancelTests = []test{
 			}
 		}
 		t.cancel("all", append(ids, t.enqueue(job("k", stint.Queue("runs")))...)...)
+		for range 2 { // how far another queue is claimed says nothing of them
+			t.enqueue(job("k", stint.Queue("behind")))
+			w.Claim(lane("behind"), 1)
+		}
 		t.recount()
 		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.ClaimAll()...)
 		t.recount()

@@ -69,6 +69,7 @@ var likely = []struct{ word, groups string }{
 	{"marks.go", "Stats|Analytics"},
 	{"audit.go", "Waiting|Cancel|Look|Bury"},
 	{"filter.go", "Analytics|Schedules|Fire"},
+	{"tx.go", "Tx"},
 	{"claim|frontier|sight|look|barrier|lanes|unseen|steps|fresh|entries", "Claim|Look|Late|Beside|Hold|Interrupted|Finish"},
 	{"fetch|entry", "CancelClaimed|Claim|Successor|Enqueue|Record"},
 	{"fence|engine|roster|beat|condemn|bury|sweep|join|leave|evict", "Roster|Bury|BuryRace|Claim|Finish|Hold|Lease"},
