@@ -85,8 +85,9 @@ var doctorTests = []test{
 		if third := t.info(ids[2]).Finished; third.Before(first) {
 			first = third
 		}
-		if len(got) != 2 || got[0].Func != "f" || got[0].Jobs != 2 || !got[0].Oldest.Equal(first) || got[1].Func != "g" || got[1].Jobs != 1 {
-			t.Errorf("told is %+v, want two for f since %v and one for g", got, first)
+		second := t.info(ids[1]).Finished
+		if len(got) != 2 || got[0].Func != "f" || got[0].Jobs != 2 || !got[0].Oldest.Equal(first) || got[1].Func != "g" || got[1].Jobs != 1 || !got[1].Oldest.Equal(second) {
+			t.Errorf("told is %+v, want two for f since %v and one for g since %v", got, first, second)
 		}
 	}},
 	{"What engines hold that fell silent is counted, and nothing of others", func(t *T) {
