@@ -26,11 +26,11 @@ where w.job not in (select job from stint_cancellations)`
 
 const (
 	// fitsSQL is what an analytics filter chooses of rows with job, queue and kind.
-	fitsSQL = `(?1 is null or queue = ?1) and (?2 is null or kind = ?2)
+	fitsSQL = `where (?1 is null or queue = ?1) and (?2 is null or kind = ?2)
 	and (?3 is null or exists (select 1 from stint_job_tags t where t.tag = ?3 and t.job = u.job))`
 
-	queuedSQL  = `select count(iif(due <= ?4, 1, null)), count(*) from (` + unclaimedSQL + `) u where ` + fitsSQL
-	heldNowSQL = `select u.token, count(*) from (` + openSQL + `) u where ` + fitsSQL + ` group by 1`
+	queuedSQL  = `select count(iif(due <= ?4, 1, null)), count(*) from (` + unclaimedSQL + `) u ` + fitsSQL
+	heldNowSQL = `select u.token, count(*) from (` + openSQL + `) u ` + fitsSQL + ` group by 1`
 	taggedSQL  = `select 1 from stint_job_tags where tag = ? and job = ?`
 )
 
@@ -211,8 +211,9 @@ func (s *Store) DueBy(ctx context.Context, field stint.Field, f stint.AnalyticsF
 		// The text of a string, and of anything else as it is written; null is none.
 		say.value = "iif(json_type(" + say.value + ") = 'text', (" + say.value + ") ->> '$', nullif(" + say.value + ", 'null'))"
 	}
-	text := `select ` + say.value + `, count(*) from (select * from (` + unclaimedSQL + `) u where u.due <= ?4 and ` + fitsSQL + `) u
-	  cross join stint_entries b on b.pos = u.contents` + say.from + `
+	text := `select ` + say.value + `, count(*) from (select * from (` + unclaimedSQL + `) u ` + fitsSQL + ` and u.due <= ?4) u
+	  cross join stint_entries b` + say.from + `
+	  where b.pos = u.contents
 	  group by 1 order by 2 desc, 1 limit ?5`
 	var groups []stint.DueGroup
 	err := s.read(ctx, func(c *conn) error {
