@@ -31,12 +31,12 @@ const (
 	// read.
 	dueSchedulesSQL = `
 	select ` + scheduleColumns + ` from (
-	  select * from (select * from stint_schedules where next is null and ` + firesSQL + ` order by name limit ?4)
+	  select * from (select * from stint_schedules ` + firesSQL + ` and next is null order by name limit ?4)
 	  union all
-	  select * from (select * from stint_schedules where next <= ?3 and ` + firesSQL + ` order by next, name limit ?4))
+	  select * from (select * from stint_schedules ` + firesSQL + ` and next <= ?3 order by next, name limit ?4))
 	order by next, name limit ?4`
 
-	firesSQL = `paused is null and ended is null
+	firesSQL = `where paused is null and ended is null
 	  and (function is null or function in (select value from json_each(?1))) and name not in (select value from json_each(?2))`
 
 	revisionSQL = `select fired, overlap, last_job from stint_schedules where name = ? and revision = ?`
