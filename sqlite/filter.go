@@ -189,7 +189,8 @@ func candidates(states []stint.State) string {
 // attempts finds the jobs with an attempt that did not complete them and ended
 // in a certain way.
 func attempts(f stint.Filter) (text string, args []any) {
-	add := func(condition string, value any) { text, args = text+" and "+condition, append(args, value) }
+	var where []string
+	add := func(condition string, value any) { where, args = append(where, condition), append(args, value) }
 	if f.Outcome != 0 && f.Outcome != stint.OutcomeCompleted {
 		add("outcome = ?", int(f.Outcome))
 	}
@@ -199,8 +200,8 @@ func attempts(f stint.Filter) (text string, args []any) {
 	if f.Error != "" {
 		add("instr(error ->> '$.message', ?) > 0", f.Error)
 	}
-	if text == "" {
+	if len(where) == 0 {
 		return "", nil
 	}
-	return "select ifnull(job, pos) from stint_executions indexed by stint_executions_rare where outcome <> 1" + text, args
+	return "select ifnull(job, pos) from stint_executions indexed by stint_executions_rare where outcome <> 1 and " + strings.Join(where, " and "), args
 }
