@@ -91,8 +91,8 @@ endurance: postgres ## do at random what programs and people do, with kills, on 
 		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/chaos
 
 .PHONY: backlog
-backlog: postgres ## pile up jobs, kill those who work on them, and delete it all; ten million take an hour (JOBS=10000000 SEED=42)
-	STINT_CHAOS_BACKLOG=$(or $(JOBS),10000000) STINT_CHAOS_SEED=$(SEED) \
+backlog: postgres ## pile up jobs, kill those who work on them, and delete it all; ten million take an hour (JOBS=10000000 SEED=42 ACCOUNTS=file)
+	STINT_CHAOS_BACKLOG=$(or $(JOBS),10000000) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
 		$(GO) test -count 1 -timeout 0 -run '^TestABacklog' -v ./internal/chaos
 
 .PHONY: powerloss

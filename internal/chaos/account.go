@@ -16,11 +16,11 @@ import (
 	"github.com/stint-go/stint/internal/check"
 )
 
-// AccountsVariable names the file to which each judged run adds a line of JSON, an
+// AccountsVariable names the file to which each such run adds a line of JSON, an
 // [Account]. Where it is not set, nothing is written.
 const AccountsVariable = "STINT_CHAOS_ACCOUNTS"
 
-// Account is what a judged run came to.
+// Account is what a run came to, mostly as [Fleet.Judge] found it.
 type Account struct {
 	Test     string    `json:"test"`
 	Database string    `json:"database"` // with the version of its server
@@ -53,21 +53,15 @@ func (f *Fleet) Recovered(after time.Duration) {
 	f.recoveries = append(f.recoveries, after.Seconds())
 }
 
-// account adds a line for what was judged, when the test is over and has said all
-// that it has against the run.
-func (f *Fleet) account(ctx context.Context, g *Ground, r *check.Report) {
+// Account adds a line for what a run came to, when the test is over and has said all
+// that it has against it. What every run has is filled in.
+func (f *Fleet) Account(ctx context.Context, g *Ground, a Account) {
 	f.t.Helper()
 	path := os.Getenv(AccountsVariable)
 	if path == "" {
 		return
 	}
-	a := Account{
-		Test: f.t.Name(), Seed: f.Seed, At: time.Now().UTC(), Seconds: time.Since(f.began).Seconds(), Jobs: r.Jobs + r.Deleted, Runs: r.Runs, Reruns: maps.Clone(r.Reruns),
-		Overlap: r.Overlaps, Lost: r.Lost, Doubled: r.Doubled, Undone: r.Undone, Commit: f.commit,
-	}
-	for _, n := range r.Broken {
-		a.Broken += n
-	}
+	a.Test, a.Seed, a.At, a.Seconds, a.Commit = f.t.Name(), f.Seed, time.Now().UTC(), time.Since(f.began).Seconds(), f.commit
 	f.mu.Lock()
 	a.Recoveries, a.Made = slices.Clone(f.recoveries), f.made
 	f.mu.Unlock()
@@ -81,6 +75,17 @@ func (f *Fleet) account(ctx context.Context, g *Ground, r *check.Report) {
 			f.t.Error(err)
 		}
 	})
+}
+
+// judged is the account of what was judged.
+func judged(r *check.Report) Account {
+	a := Account{
+		Jobs: r.Jobs + r.Deleted, Runs: r.Runs, Reruns: maps.Clone(r.Reruns), Overlap: r.Overlaps, Lost: r.Lost, Doubled: r.Doubled, Undone: r.Undone,
+	}
+	for _, n := range r.Broken {
+		a.Broken += n
+	}
+	return a
 }
 
 // commit is what stands in the working tree, for accounts. It is asked for at the

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/pgtest"
 )
 
@@ -77,6 +78,7 @@ func TestABacklogSlowsNothingDownAndLeavesNothingBehind(t *testing.T) {
 	if done != small+n {
 		t.Errorf("%d of %d jobs were completed", done, small+n)
 	}
+	w.count(small + n + len(asked))
 	waits := w.waits(asked)
 	t.Logf("all of it was done %v later, in %d lives of %d workers; of %d urgent jobs half began within %v, and the last within %v",
 		took, lives, len(l.keepers), len(waits), waits[len(waits)/2], waits[len(waits)-1])
@@ -110,6 +112,28 @@ func (w *world) bulk(n int) {
 			w.t.Fatal(err)
 		}
 	}
+}
+
+// count keeps the account of so many jobs by what their histories say. A judge who
+// holds what programs wrote down against ten million would want more memory than most
+// machines have.
+func (w *world) count(jobs int) {
+	w.t.Helper()
+	const ran = `select count(*) from stint.executions where (slot > 0 or outcome = $1)`
+	a := chaos.Account{
+		Jobs: jobs, Runs: w.number(ran, stint.OutcomeLost), Reruns: map[string]int{},
+		Lost:    jobs - w.number(`select count(distinct coalesce(job, pos)) from stint.executions where final`),
+		Doubled: w.number(`select count(*) - count(distinct coalesce(job, pos)) from stint.executions where final`),
+	}
+	for why, outcome := range map[string]stint.Outcome{check.ReasonCrash: stint.OutcomeLost, check.ReasonReturn: stint.OutcomeReturned} {
+		if n := w.number(ran+` and outcome = $2`, stint.OutcomeLost, outcome); n > 0 {
+			a.Reruns[why] = n
+		}
+	}
+	if a.Broken = a.Lost + a.Doubled; a.Broken > 0 {
+		w.t.Errorf("of %d jobs %d have not ended, and %d ended twice", jobs, a.Lost, a.Doubled)
+	}
+	w.Account(w.t.Context(), w.ground, a)
 }
 
 // gauge has one worker work for a while, or until all is done, and tells how long

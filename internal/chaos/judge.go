@@ -140,7 +140,7 @@ func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *ch
 		f.t.Error(err)
 	}
 	f.checkCancelled(history, all)
-	f.account(ctx, g, report)
+	f.Account(ctx, g, judged(report))
 	return report
 }
 

@@ -102,7 +102,7 @@ func (f *Fleet) JudgeTicks(ctx context.Context, g *Ground, t *Ticks, step time.D
 	late.Fired, late.Began = quantiles(fired), quantiles(began)
 	report.Jobs, report.Runs = late.Jobs, late.Runs
 	report.Reruns = map[string]int{check.ReasonCrash: max(0, late.Runs-late.Jobs)}
-	f.account(ctx, g, &report)
+	f.Account(ctx, g, judged(&report))
 	return late
 }
 
