@@ -19,13 +19,7 @@ func (f *Fleet) Drain(ctx context.Context, store stint.Inspector, within time.Du
 	f.t.Helper()
 	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
 		counts, err := store.Counts(ctx)
-		open := int64(0)
-		for state, n := range counts {
-			if !state.Final() {
-				open += n
-			}
-		}
-		if err == nil && open == 0 {
+		if err == nil && open(counts) == 0 {
 			return
 		}
 		if time.Now().After(until) {

@@ -26,6 +26,11 @@ type Producer struct {
 	Slow bool // some of the mixed jobs take a second or two
 	// Pause is how long it rests between transactions on average.
 	Pause time.Duration
+	// Ahead is how many jobs may be open before it waits for those who work, on a
+	// machine that is slower than its pauses; 0 is any number.
+	Ahead int
+
+	counted time.Time // when it looked last how many are open
 
 	number int // of the next key
 	keyed  []keyed
@@ -44,6 +49,7 @@ func (p *Producer) Run(ctx context.Context, n int) (int, error) {
 	client := stint.NewClient(p.Ground.Store)
 	committed := 0
 	for committed < n && ctx.Err() == nil {
+		p.wait(ctx)
 		size := 1
 		switch p.Rand.IntN(4) {
 		case 0:
@@ -66,6 +72,31 @@ func (p *Producer) Run(ctx context.Context, n int) (int, error) {
 		}
 	}
 	return committed, p.History.Err()
+}
+
+// wait waits while too many jobs are open. It looks once in a while.
+func (p *Producer) wait(ctx context.Context) {
+	if p.Ahead == 0 || time.Since(p.counted) < time.Second {
+		return
+	}
+	for ctx.Err() == nil {
+		counts, err := p.Ground.Store.Counts(ctx)
+		p.counted = time.Now()
+		if err != nil || open(counts) <= int64(p.Ahead) {
+			return
+		}
+		p.rest(ctx, 100*time.Millisecond)
+	}
+}
+
+// open is how many jobs have not ended.
+func open(counts map[stint.State]int64) (n int64) {
+	for state, of := range counts {
+		if !state.Final() {
+			n += of
+		}
+	}
+	return n
 }
 
 // enqueue enqueues jobs and writes down what is known of that. It returns how many

@@ -117,7 +117,10 @@ func (w *Worker) run(ctx context.Context) error {
 	}
 	defer ground.Close()
 	if w.Produces != 0 {
-		p := &Producer{Name: w.Name, Ground: ground, History: history, Rand: rand.New(rand.NewPCG(w.Produces, 7)), Mixed: true, Pause: 20 * time.Millisecond}
+		p := &Producer{
+			Name: w.Name, Ground: ground, History: history, Rand: rand.New(rand.NewPCG(w.Produces, 7)), Mixed: true,
+			Pause: 20 * time.Millisecond, Ahead: 20_000,
+		}
 		_, err := p.Run(ctx, 1<<30)
 		return err
 	}
