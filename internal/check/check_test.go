@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +146,7 @@ func TestOptionsAllowWhatTheyName(t *testing.T) {
 			w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Deafens, Engine: 3})
 		}},
 		{"an outage for all", func(w *world) {
-			w.opt.Disturbances = append(w.opt.Disturbances[:1], Disturbance{Does: CutsOff})
+			w.opt.Disturbances = append(slices.Delete(w.opt.Disturbances, 1, 2), Disturbance{Does: CutsOff})
 			w.row("frozen").Lingers = true
 			w.opt.Bound = time.Hour
 		}},

@@ -22,7 +22,7 @@ func (c *checker) cutShort(s *story, r *Run, x *Execution) {
 		return
 	case x.Outcome == OutcomeLost:
 	case x.Outcome == OutcomeReturned && r.How == Cancelled:
-		if c.stopped(r) {
+		if c.told(r) {
 			return
 		}
 	case x.Outcome == OutcomeReturned:
@@ -38,12 +38,6 @@ func (c *checker) cutShort(s *story, r *Run, x *Execution) {
 		c.report.broken(RuleLoss, s.id, "entry %d was %s with engine %d, but nothing is known to have happened to %s",
 			x.Pos, x.Outcome, r.Engine, c.process(r))
 	}
-}
-
-// stopped tells whether the engine of a run stopped in good order, or was told to
-// before the run was over.
-func (c *checker) stopped(r *Run) bool {
-	return c.clean[r.Engine] || c.told(r)
 }
 
 // told tells whether the engine of a run was told to stop before the run was over.

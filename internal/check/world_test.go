@@ -229,7 +229,14 @@ func busyWorld() *world {
 	frozen.ends(3, OutcomeLost, false).again().does(1, OK, OutcomeCompleted, true)
 	d.To = w.at
 	w.run("frozen").End = w.at.Add(time.Second)
+
+	w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Process: "four", From: w.run("stopped").Start})
 	return w
+}
+
+// stop is when the process of the run that was stopped was told to.
+func (w *world) stop() *Instant {
+	return &find(w.opt.Disturbances, func(d *Disturbance) bool { return d.Does == Stops }).From
 }
 
 // idleWorld has, in addition, jobs that have not ended.

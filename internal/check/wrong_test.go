@@ -220,7 +220,7 @@ var wrong = []fault{
 		w.run("plain").How = Error
 	}},
 	{RuleOutcome, "a success that was handed back by a living engine", func(w *world) {
-		w.run("stopped").How = OK
+		w.job("wasted", Committed, StateAvailable).does(1, OK, OutcomeReturned, false).again().does(1, OK, OutcomeCompleted, true)
 	}},
 	{RuleOutcome, "a success that a clean stop handed back", func(w *world) {
 		w.job("wasted", Committed, StateAvailable).does(2, OK, OutcomeReturned, false).again()
@@ -228,14 +228,11 @@ var wrong = []fault{
 		drop(w, "crashed", "unsaid")
 	}},
 	{RuleOutcome, "a success that an engine handed back which was told to stop", func(w *world) {
-		r := w.run("stopped")
-		r.How = OK
-		w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Engine: 4, From: r.Start})
+		w.run("stopped").How = OK
 	}},
 	{RuleOutcome, "a failure that was handed back before its engine was told to stop", func(w *world) {
 		r := w.run("stopped")
-		r.How = Error
-		w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Engine: 4, From: r.End + 1})
+		r.How, *w.stop() = Error, r.End+1
 	}},
 	{RuleOutcome, "a success that was recorded as cancelled", func(w *world) {
 		w.job("unheard", Committed, StateAvailable).does(1, OK, OutcomeCancelled, true)
@@ -298,11 +295,10 @@ var wrong = []fault{
 		w.opt.Disturbances[0].From = w.tick()
 	}},
 	{RuleLoss, "a handler that its engine cancelled for nothing", func(w *world) {
-		w.opt.Clean = nil
+		w.opt.Disturbances = slices.DeleteFunc(w.opt.Disturbances, func(d Disturbance) bool { return d.Does == Stops })
 	}},
 	{RuleLoss, "a handler that its engine cancelled before it was told to stop", func(w *world) {
-		w.opt.Clean = nil
-		w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Engine: 4, From: w.run("stopped").End + 1})
+		*w.stop() = w.run("stopped").End + 1
 	}},
 	{RuleOverlap, "an overlap behind a stop in good order", func(w *world) {
 		d := &w.opt.Disturbances[1]
@@ -338,7 +334,7 @@ var wrong = []fault{
 		w.opt.Disturbances[0].Does = CutsOff
 	}},
 	{RuleOverlap, "an outage that was over long before", func(w *world) {
-		w.opt.Disturbances = append(w.opt.Disturbances[:1],
+		w.opt.Disturbances = append(slices.Delete(w.opt.Disturbances, 1, 2),
 			Disturbance{Does: CutsOff, To: w.run("frozen").Start.Add(-11 * time.Second)},
 			Disturbance{Does: Kills, Engine: 3, From: w.run("frozen").Start - 1}) // for the loss
 		w.opt.Bound = time.Hour
