@@ -106,3 +106,60 @@ func TestAFailoverToAStandbyThatLagsLosesWhatTheServerLostAndNothingElse(t *test
 		t.Errorf("not everything that can be lost was: %+v", undone)
 	}
 }
+
+// A server whose synchronous_commit is off answers before it has written, and when it
+// crashes it has forgotten what it says: the last moments. Nothing else is lost, as
+// behind a standby that lags.
+func TestAServerThatAnswersBeforeItWritesLosesThatAndNothingElse(t *testing.T) {
+	t.Parallel()
+	atLength(t)
+	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{
+		"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "wal_buffers": "64MB", "autovacuum": "off",
+	}})
+	address := chaos.NewProxy(t, server.Addr())
+	w := newWorld(t, address.URL(server.New(t)))
+	direct := server.URL(databaseOf(t, w.url))
+	l := w.load(3, 2, 0, 50*time.Millisecond)
+	w.works()
+
+	// What is committed from here on is written within ten seconds, when they are over.
+	written := w.number(`select pg_current_wal_flush_lsn() - '0/0'`)
+	w.until("the server has written", `select pg_current_wal_flush_lsn() - '0/0' > $1`, written)
+	w.enqueue("long", 0, 20, func(int) chaos.Args { return chaos.Args{Work: 3000} })
+	time.Sleep(1500 * time.Millisecond)
+
+	over := w.CutOff("")
+	address.Move("")
+	cut := time.Now()
+	before := w.open(direct)
+	w.outlive(before, cut)
+	kept := w.Forgets(t.Context(), before)
+	server.Restart(pgtest.Immediate)
+	kept(w.open(direct))
+	address.Move(server.Addr())
+	over()
+	took := w.recovers()
+	t.Logf("work resumed after %v", took)
+	if took > 5*time.Second {
+		t.Errorf("work resumed %v after the server was back, more than 5s", took)
+	}
+	undone := l.end(time.Minute).Undone
+	if undone.Jobs == 0 || undone.Claims == 0 || undone.Outcomes == 0 || undone.Runs == 0 {
+		t.Errorf("not everything that can be lost was: %+v", undone)
+	}
+}
+
+// outlive waits until the server has ended all sessions that began before.
+func (w *world) outlive(g *chaos.Ground, before time.Time) {
+	w.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		var left int
+		err := g.Pool.QueryRow(w.t.Context(), `select count(*) from pg_stat_activity where backend_type = 'client backend' and backend_start < $1`, before).Scan(&left)
+		if err == nil && left == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%d sessions do not end, %v", left, err)
+		}
+	}
+}

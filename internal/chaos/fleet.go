@@ -127,22 +127,40 @@ func (f *Fleet) Recovers(ctx context.Context, g *Ground) time.Duration {
 // what is returned reads the one that is gone, which may take its time.
 func (f *Fleet) FailedOver(ctx context.Context, kept *Ground) (had func(*Ground)) {
 	f.t.Helper()
-	read := func(g *Ground) *check.Facts {
-		f.t.Helper()
-		all, err := facts(ctx, g)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		return all
-	}
-	o := &check.Failover{Kept: read(kept), At: check.Now()}
+	o := &check.Failover{Kept: f.read(ctx, kept), At: check.Now()}
 	return func(g *Ground) {
 		f.t.Helper()
-		o.Had = read(g)
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.failover = o
+		o.Had = f.read(ctx, g)
+		f.replaced(o)
 	}
+}
+
+// Forgets notes that the server is about to crash, and has not written all that it
+// answered. It is read when nobody reaches it any more; what is returned reads what it
+// kept, before anybody does again.
+func (f *Fleet) Forgets(ctx context.Context, had *Ground) (kept func(*Ground)) {
+	f.t.Helper()
+	o := &check.Failover{Had: f.read(ctx, had)}
+	return func(g *Ground) {
+		f.t.Helper()
+		o.Kept, o.At = f.read(ctx, g), check.Now()
+		f.replaced(o)
+	}
+}
+
+func (f *Fleet) read(ctx context.Context, g *Ground) *check.Facts {
+	f.t.Helper()
+	all, err := facts(ctx, g)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all
+}
+
+func (f *Fleet) replaced(o *check.Failover) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failover = o
 }
 
 func (f *Fleet) harm(process string, from, to time.Time) {

@@ -104,10 +104,7 @@ func (f *Fleet) JudgeAmid(ctx context.Context, g *Ground) *check.Report {
 
 func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *check.Report {
 	f.t.Helper()
-	all, err := facts(ctx, g)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	all := f.read(ctx, g)
 	history, err := check.Read(f.Dir)
 	if err != nil {
 		f.t.Fatal(err)
