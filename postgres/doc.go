@@ -35,6 +35,7 @@
 // docs/poolers.md. Where a role or database defaults to another isolation than
 // read committed, every transaction says so itself.
 //
-// How durable a commit is remains the server's matter: where synchronous_commit
-// is off, a crash of the server may hand out work again that runs.
+// How durable an enqueue is remains the caller's matter: where synchronous_commit
+// is off, a crash of the server may lose the last ones. What an engine records
+// waits for the disk whatever is set.
 package postgres

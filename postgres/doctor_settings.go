@@ -45,7 +45,7 @@ var ailments = []ailment{
 	{"full_page_writes", is("off"), stint.SeverityProblem, "full_page_writes_off",
 		"a power cut may tear pages, unless the file system never does", fmt.Sprintf(serverSetting, "full_page_writes = on")},
 	{"synchronous_commit", is("off"), stint.SeverityWarning, "synchronous_commit_off",
-		"a crash of the server loses what was enqueued or recorded in its last moments, though it was acknowledged, so what was done may be done again", "%s"},
+		"a crash of the server loses what was enqueued or asked for in its last moments, though it was acknowledged; engines wait for the disk all the same", "%s"},
 	{"autovacuum", is("off"), stint.SeverityWarning, "autovacuum_off",
 		"the tables of what waits and of beats grow with every change, and transaction numbers run out", fmt.Sprintf(serverSetting, "autovacuum = on")},
 	{"track_counts", is("off"), stint.SeverityWarning, "track_counts_off",

@@ -238,6 +238,18 @@ var mutants = []mutant{
 		replace: []string{"    written := pg_logical_emit_message(true, 'stint', '');\n", "    null;\n"},
 	},
 	{
+		name: "claims are as durable as others", trap: "What an engine was told survives the server's death, also where nobody else waits for the disk",
+		replace: []string{"    perform stint.durable();\n    written", "    written"},
+	},
+	{
+		name: "outcomes are as durable as others", trap: "What an engine was told survives the server's death, also where nobody else waits for the disk",
+		replace: []string{"  perform stint.durable();\n  perform from", "  perform from"},
+	},
+	{
+		name: "nobody waits for the disk", trap: "What an engine was told survives the server's death, also where nobody else waits for the disk",
+		replace: []string{"    perform set_config('synchronous_commit', 'local', true);\n", "    null;\n"},
+	},
+	{
 		name: "a claim brings its contents along", trap: "An engine that stops reading holds neither lane nor fence",
 		store: func(q *statements) {
 			q.claim = strings.Replace(q.claim, "select n, positions from stint.claim(", "select c.n, c.positions, f.args from stint.claim(", 1) +

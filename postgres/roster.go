@@ -103,7 +103,7 @@ with settled as (
 update stint.beats b
 set beat = clock_timestamp(), low = greatest(b.low, $2), number = greatest(b.number, $4),
     running = case when $4 >= b.number then $3 else b.running end
-from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint)) fence
+from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint), stint.durable()) fence
 where b.token = $1 and e.token = b.token
 returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
 

@@ -209,6 +209,38 @@ var claimTraps = []trap{
 		}
 		return nil
 	}},
+	{"What an engine was told survives the server's death, also where nobody else waits for the disk", func(b *bench) error {
+		server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"wal_writer_delay": "10s", "synchronous_commit": "off"}})
+		url := server.New(b)
+		c := b.at(url)
+		c.enqueue(5)
+		w := c.join()
+		dies := func() *Store {
+			server.Kill()
+			server.Start()
+			c.s.pool.Reset()
+			c.s.work().Reset()
+			return openStore(b, url)
+		}
+		at := w.Claim(normal, 5)
+		again := dies()
+		if n := value[int](b, again.pool, `select count(*) from stint.claims`); n != 1 {
+			return fmt.Errorf("a claim was answered, and %d are left", n)
+		}
+		w.Beat(at[0].Pos)
+		again = dies()
+		if n := value[int](b, again.pool, `select cardinality(running) from stint.beats`); n != 1 {
+			return fmt.Errorf("one job was announced, and %d are left", n)
+		}
+		if n, err := w.TryFinish(b.Context(), w.Conclude(at[0], stint.Ending{Outcome: stint.OutcomeCompleted})); n != 1 || err != nil {
+			return fmt.Errorf("%d outcomes were recorded, %v", n, err)
+		}
+		again = dies()
+		if n := value[int](b, again.pool, `select count(*) from stint.executions`); n != 1 {
+			return fmt.Errorf("an outcome was recorded, and %d are left", n)
+		}
+		return nil
+	}},
 	{"An engine that stops reading holds neither lane nor fence", func(b *bench) error {
 		big := make([]byte, 1_000_000)
 		for i := range big {

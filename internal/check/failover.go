@@ -29,7 +29,7 @@ func (o *Failover) compare(h *History, f *Facts, opt Options) *Report {
 	opt.Failover = nil
 	before, after, lost := o.part(h, f)
 	then := opt
-	then.Drained = false
+	then.Drained, then.Clean = false, o.leftBefore(opt.Clean)
 	old := Compare(before, o.Had, then)
 
 	opt.Clean, opt.replaced = o.left(opt.Clean), o.At
@@ -153,6 +153,12 @@ func keys(f *Facts) map[int64]string {
 func (o *Failover) left(clean []int64) []int64 {
 	had, kept := set(o.Had.Roster), set(o.Kept.Roster)
 	return slices.DeleteFunc(slices.Clone(clean), func(token int64) bool { return kept[token] && !had[token] })
+}
+
+// leftBefore leaves out the engines that stood in both rosters, and left later.
+func (o *Failover) leftBefore(clean []int64) []int64 {
+	had, kept := set(o.Had.Roster), set(o.Kept.Roster)
+	return slices.DeleteFunc(slices.Clone(clean), func(token int64) bool { return kept[token] && had[token] })
 }
 
 // prefix checks that the other server began with nothing that the first one

@@ -56,6 +56,15 @@ func TestWhatAFailoverLostIsExcusedAndCounted(t *testing.T) {
 	}
 }
 
+// It stands in the first server's roster still, which is gone.
+func TestAnEngineThatAFailoverLeavesItsPlaceMayLeaveInGoodOrder(t *testing.T) {
+	w := failedOver()
+	w.f.Roster, w.opt.Clean = []int64{1}, append(w.opt.Clean, 2)
+	if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 // afterFailover are histories that a failover does not excuse, for worlds that
 // failed over.
 var afterFailover = []fault{
@@ -65,6 +74,13 @@ var afterFailover = []fault{
 		w.row("once").Once = true
 		w.bury(2, Kills, w.tick())
 		once.ends(2, OutcomeReturned, false).again().does(1, OK, OutcomeCompleted, true)
+	}},
+	{RuleClean, "an engine that left the other server in good order, and stands there still", func(w *world) {
+		w.opt.Clean = append(w.opt.Clean, 2)
+	}},
+	{RuleClean, "an engine that left the first server in good order, and stood there still", func(w *world) {
+		w.opt.Clean = append(w.opt.Clean, 4)
+		w.opt.Failover.Had.Roster = append(w.opt.Failover.Had.Roster, 4)
 	}},
 	{RuleKept, "a job that the other server began with, and nobody else had", func(w *world) {
 		o := w.opt.Failover

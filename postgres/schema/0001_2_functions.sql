@@ -18,6 +18,20 @@ as $$
     )::bit(64)::bigint >> 1 & 9223372036854775807
 $$;
 
+-- What an engine records is on the disk when it is told so, whatever is set for the
+-- session: it forgets what it has recorded, and goes on with what it has in hand. If the
+-- server forgot that in a crash, nobody would take up what stands there as held by an
+-- engine that lives, and others would get what it runs.
+create function stint.durable() returns void language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'local', true);
+  end if;
+end
+$$;
+
 -- The fence. The shared lock comes first and the row is read by the next
 -- statement, so that a burial either waits for us or has deleted the row.
 -- A row lock would be right too, but overlapping ones make a multixact each.
@@ -31,6 +45,7 @@ begin
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
   end if;
   ok := pg_advisory_xact_lock_shared(p_engine) is null;
+  perform stint.durable();
   perform from stint.engines where token = p_engine;
   if not found then
     raise exception 'engine % is not in the roster', p_engine using errcode = 'ST002';
@@ -284,6 +299,7 @@ declare
 begin
   select c.positions into positions from stint.claims c where c.engine = p_engine and c.serial = p_serial;
   if found then
+    perform stint.durable();
     written := pg_logical_emit_message(true, 'stint', '');
   end if;
 end
