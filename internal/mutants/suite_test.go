@@ -426,7 +426,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a beat holds its row without the lock", file: "postgres/roster.go",
-		old: `from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint)) fence`, new: `from stint.engines e`,
+		old: `from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint), stint.durable()) fence`, new: `from stint.engines e`,
 		test: "postgres TestNoTrapIsOpen/*/A burial is not kept waiting by a beat in the middle of its transaction, and can end it",
 	},
 	{
