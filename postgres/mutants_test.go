@@ -247,7 +247,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "nobody waits for the disk", trap: "What an engine was told survives the server's death, also where nobody else waits for the disk",
-		replace: []string{"    perform set_config('synchronous_commit', 'local', true);\n", "    null;\n"},
+		replace: []string{"current_setting('synchronous_commit') = 'off' then pg_catalog.set_config", "current_setting('synchronous_commit') = '' then pg_catalog.set_config"},
 	},
 	{
 		name: "a claim brings its contents along", trap: "An engine that stops reading holds neither lane nor fence",

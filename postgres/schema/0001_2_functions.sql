@@ -22,15 +22,8 @@ $$;
 -- session: it forgets what it has recorded, and goes on with what it has in hand. If the
 -- server forgot that in a crash, nobody would take up what stands there as held by an
 -- engine that lives, and others would get what it runs.
-create function stint.durable() returns void language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if current_setting('synchronous_commit') = 'off' then
-    perform set_config('synchronous_commit', 'local', true);
-  end if;
-end
-$$;
+create function stint.durable() returns text language sql volatile
+as $$ select case when pg_catalog.current_setting('synchronous_commit') = 'off' then pg_catalog.set_config('synchronous_commit', 'local', true) end $$;
 
 -- The fence. The shared lock comes first and the row is read by the next
 -- statement, so that a burial either waits for us or has deleted the row.
