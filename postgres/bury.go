@@ -168,7 +168,7 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (decease
 	fresh := false
 	err := tx.QueryRow(ctx, s.sql.in(`
 		select b.beat between clock_timestamp() - $2 * interval '1 microsecond' and clock_timestamp(), b.low, b.running
-		from stint.beats b where b.token = $1 for update`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &d.low, &d.running)
+		from stint.beats b where b.token = $1`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &d.low, &d.running)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, stint.ErrBuried
 	} else if err != nil {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -108,4 +109,27 @@ func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
 	if diff := cmp.Diff(before, after); diff != "" || len(after) != len(ids) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
+}
+
+// A promotion takes away the markers of what ended, wherever it did, and of what is
+// gone. One of a job that has not ended stays, whatever others did.
+func TestAPromotionTidiesUpTheMarkersOfWhatEndedAndNoOthers(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	ids := b.enqueue(4)
+	w := b.join()
+	w.Complete(w.Claim(normal, 1)...) // the first
+	w.Finish(returned, w.Claim(normal, 2)...)
+	front := stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID
+	w.Complete(w.Claim(front, 1)...) // the second, at its second entry
+	w.Finish(returned, w.Claim(front, 1)...)
+	running := append(w.Claim(front, 1), w.Claim(normal, 1)...) // the third at its third, the fourth at its first
+	const gone = 1 << 40
+	exec(t, s, `insert into stint.cancellations (job) select unnest($1::bigint[])`, append(slices.Clone(ids), gone))
+	_, err := s.Promote(t.Context(), past, 10)
+	must(t, err)
+	if left := value[[]stint.ID](t, s.pool, `select array_agg(job order by job) from stint.cancellations`); !slices.Equal(left, ids[2:]) {
+		t.Errorf("there are markers of %v, want %v", left, ids[2:])
+	}
+	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, running...)
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -104,4 +105,26 @@ func TestABurialIsBlockedAtOnceByWhoeverSharesTheLockAndWaitsForNothingLikeABuri
 		t.Errorf("behind another one the burial gives %v", err)
 	}
 	must(t, <-over)
+}
+
+// A beat that waits shares the lock of its engine too: who buries it is told at once,
+// and can end it.
+func TestABurialIsBlockedAtOnceByABeatThatWaits(t *testing.T) {
+	s := newStore(t)
+	b := &bench{t, s, nil}
+	w := b.join()
+	other := begin(t, s)
+	_, err := other.Exec(t.Context(), `select from stint.beats for update`)
+	must(t, err)
+	beat := make(chan error, 1)
+	go func() { _, err := s.Beat(t.Context(), w.Info.Token, stint.Beat{Number: 1}); beat <- err }()
+	blocked(t, s)
+	if err := b.soon("the burial", func(ctx context.Context) error {
+		_, err := s.Bury(ctx, stint.Burial{Engine: w.Info.Token}, storetest.Judge)
+		return err
+	}); !errors.Is(err, stint.ErrBurialBlocked) {
+		t.Errorf("the burial gives %v", err)
+	}
+	must(t, other.Rollback(t.Context()))
+	must(t, <-beat)
 }

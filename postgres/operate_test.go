@@ -306,3 +306,15 @@ func TestJobsAreOperatedInReadCommittedTransactionsOnly(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be taken from where it waits, for a reason that nobody thought of, is
+// not answered with nothing.
+func TestAJobThatCannotBeRunAgainIsAnError(t *testing.T) {
+	s := newStore(t)
+	id := (&bench{t, s, nil}).enqueue(1, stint.In(time.Hour))[0]
+	exec(t, s, `create function stint.keep() returns trigger language plpgsql as $$ begin return null; end $$`)
+	exec(t, s, `create trigger keep before delete on stint.waiting for each row execute function stint.keep()`)
+	if got, err := s.Retry(t.Context(), []stint.ID{id}, stint.Again{}); err == nil || !strings.Contains(err.Error(), "it stays scheduled") {
+		t.Errorf("it is answered with %+v, error %v", got, err)
+	}
+}

@@ -195,6 +195,26 @@ func TestAnUnprivilegedOwnerCanInstallAndWork(t *testing.T) {
 	}
 }
 
+// Who may make tables in another one's schema, and is no member of its owner, has them
+// for himself.
+func TestInAnotherOnesSchemaItIsInstalledWithTheRightsThatOneHas(t *testing.T) {
+	s := newStore(t)
+	name := "guest_" + strings.ToLower(strings.TrimLeft(rand.Text(), "0123456789"))
+	exec(t, s, `drop schema stint cascade`)
+	exec(t, s, `create schema stint`)
+	exec(t, s, `create role `+name)
+	t.Cleanup(func() {
+		s.pool.Exec(context.Background(), `drop owned by `+name)
+		s.pool.Exec(context.Background(), `drop role `+name)
+	})
+	exec(t, s, `grant all on schema stint to `+name)
+	must(t, setDefault(t.Context(), s.url(), "role", name))
+	own := openStore(t, s.url())
+	if owner := value[string](t, own.pool, `select tableowner from pg_tables where schemaname = 'stint' and tablename = 'entries'`); owner != name {
+		t.Errorf("the tables belong to %s", owner)
+	}
+}
+
 func TestSQLEnqueuesWithTheCallersTransaction(t *testing.T) {
 	s := verified(t)
 	rung, stop := listening(t, s)

@@ -62,6 +62,18 @@ func TestThroughAPoolerNothingIsPreparedUnlessSomebodySaysSo(t *testing.T) {
 	}
 }
 
+// The sessions are other programs' as well.
+func TestThroughAPoolerSessionsKeepTheirTimeOuts(t *testing.T) {
+	_, url := pooled(t)
+	s := openStore(t, url)
+	must(t, s.startWork(t.Context(), 6*time.Second))
+	for _, name := range []string{"statement_timeout", "lock_timeout", "tcp_user_timeout"} {
+		if got := setting(t.Context(), t, s.work(), name); got != "0" {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+}
+
 func TestAProgramsPoolThatPreparesBehindAPoolerIsToldWhatToDo(t *testing.T) {
 	_, url := pooled(t)
 	pool, err := pgxpool.New(t.Context(), url)

@@ -98,11 +98,17 @@ func live(t *testing.T, s *Store) life {
 	if got := ids(w.Claim(normal, 100)); !slices.Equal(got, l.claimed) {
 		t.Fatalf("claimed %v, want %v", got, l.claimed)
 	}
+	other := begin(b, s) // of what it brings a lane a claim takes a part only
+	cut, lane := b.enqueueIn(Tx(other), 3, stint.Queue("cut")), stint.LaneOf("cut", 0, stint.PartNormal, "").ID
+	before := b.enqueue(1, stint.Queue("cut"))
+	w.Complete(w.Claim(lane, 100)...)
+	must(t, other.Commit(t.Context()))
+	w.Complete(w.Claim(lane, 1)...)
 	late := b.enqueue(4) // finished, with numbers above the pending ones
 	w.Complete(w.Claim(normal, 100)...)
-	l.finished = append(append(l.finished, late...), slow[0])
+	l.finished = append(append(l.finished, late...), slow[0], cut[0], before[0])
 	must(t, tx.Commit(t.Context()))
-	l.unclaimed = append(append(b.enqueue(6), b.enqueue(2, stint.Queue("untouched"))...), slow[1:]...)
+	l.unclaimed = slices.Concat(b.enqueue(6), b.enqueue(2, stint.Queue("untouched")), slow[1:], cut[1:])
 	l.waiting = b.enqueue(2, stint.In(time.Millisecond))
 	return l
 }
@@ -144,7 +150,7 @@ func (l life) goesOn(t *testing.T, s *Store) {
 	if !slices.Equal(got, want) {
 		t.Errorf("claimed after the restore: %v\nwant %v\n(%+v)", got, want, l)
 	}
-	if opened := openStore(t, s.url(), Config{Schema: s.schema}); value[int](t, opened.pool, opened.sql.in(`select count(*) from stint.claims where engine = 0`)) != 2 { // for the two lanes that had a frontier
+	if opened := openStore(t, s.url(), Config{Schema: s.schema}); value[int](t, opened.pool, opened.sql.in(`select count(*) from stint.claims where engine = 0`)) != 3 { // for the lanes that had a frontier
 		t.Errorf("opening again rebased again")
 	}
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stint-go/stint"
@@ -18,5 +19,35 @@ func TestAnEngineIsForgottenOnceItsClaimsWereLookedThrough(t *testing.T) {
 			t.Errorf("a step says %+v, error %v; want %d forgotten", done, err, want)
 		}
 		exec(t, s, `update stint.engine_history set swept = true`)
+	}
+}
+
+// A key that somebody has in hand is looked at by a later step, and holds up none.
+func TestAKeyThatSomebodyHasInHandIsForgottenLater(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	for _, key := range []string{"a", "b"} {
+		b.enqueue(1, stint.IdempotencyKey(key))
+	}
+	w := b.join()
+	entries := w.ClaimAll()
+	w.Complete(entries...)
+	_, err := s.Delete(t.Context(), ids(entries))
+	must(t, err)
+	exec(t, s, `update stint.idempotency set expires = clock_timestamp()`)
+	other := begin(t, s)
+	_, err = other.Exec(t.Context(), `select from stint.idempotency where key = 'a' for update`)
+	must(t, err)
+	for range 2 { // beside the other one, and behind it
+		if err := b.soon("a step", func(ctx context.Context) error {
+			done, err := s.Retain(ctx, stint.RetainStep{Part: stint.RetainKeys, Limit: 10})
+			if err == nil && done.Deleted != 1 {
+				t.Errorf("a step says %+v, want one forgotten", done)
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		_ = other.Rollback(t.Context())
 	}
 }

@@ -105,3 +105,32 @@ func TestBehindAnEngineThatClosedNoClaimNothingIsSwept(t *testing.T) {
 		t.Error("it is to be swept")
 	}
 }
+
+// Each of many is swept by its own bound, also behind more that were swept long ago
+// than are looked at in one go.
+func TestOfSeveralEnginesEachIsSweptByItsOwnBound(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	b.enqueue(3)
+	first, second := b.join(), b.join()
+	first.Claim(normal, 1)
+	second.Claim(normal, 1)
+	second.Claim(normal, 1)
+	for w, low := range map[*storetest.Worker]int64{first: 2, second: 100} {
+		exec(t, s, `update stint.beats set low = $2 where token = $1`, w.Info.Token, low)
+		must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
+			_, err := s.condemn(t.Context(), tx, stint.Burial{Engine: w.Info.Token})
+			return err
+		}))
+	}
+	exec(t, s, `update stint.engine_history set ended = clock_timestamp() - interval '1 min'`)
+	exec(t, s, `
+		insert into stint.engine_history (token, instance, host, pid, version, joined, ended, swept)
+		select i, 'i', 'h', 1, 'v', now(), now() - interval '1 hour', true from generate_series(1, 20) i`)
+	if n, _, err := s.sweep(t.Context(), deceased{engine: second.Info.Token}, storetest.Judge); err != nil || n != 2 {
+		t.Errorf("of the second it swept up %d, error %v; want 2", n, err)
+	}
+	if n, err := s.Sweep(t.Context(), storetest.Judge); err != nil || n != 1 {
+		t.Errorf("then it swept up %d, error %v; want the one of the first", n, err)
+	}
+}

@@ -300,12 +300,58 @@ func TestManyUpgradersDoEachStepOnce(t *testing.T) {
 	}
 }
 
+// An online step has no transaction for the lock that keeps others out.
+func TestAnOnlineStepWaitsForWhoeverChangesASchema(t *testing.T) {
+	s := newStore(t)
+	must(t, <-migrating(upgrader(t, s.url(), addColumn)))
+	lock := holds(t, s, "pg_advisory_lock", int64(migrateLock))
+	answer := migrating(upgrader(t, s.url(), addColumn, buildIndex))
+	time.Sleep(300 * time.Millisecond)
+	if is := indexIs(t, s); is != "missing" || len(answer) > 0 {
+		t.Errorf("beside another program that changes the schema the index is %s", is)
+	}
+	must(t, lock.Close(t.Context()))
+	must(t, <-answer)
+	if is := indexIs(t, s); is != "valid" {
+		t.Errorf("behind it the index is %s", is)
+	}
+}
+
+// An index that an upgrade built before it was cut off is not built again, whatever
+// others are of no use.
+func TestAnUpgradeKeepsTheIndexThatItBuilt(t *testing.T) {
+	s := newStore(t)
+	must(t, <-migrating(upgrader(t, s.url(), addColumn)))
+	for _, text := range []string{
+		`create index entries_note on stint.entries (note) where note is not null`,
+		`create index other on stint.done (version)`, `create schema theirs`, `create table theirs.t (x text)`, `create index entries_note on theirs.t (x)`,
+		`update pg_index set indisvalid = false where indexrelid in ('stint.other'::regclass, 'theirs.entries_note'::regclass)`,
+	} {
+		_, err := s.pool.Exec(t.Context(), text)
+		must(t, err)
+	}
+	const oid = `select 'stint.entries_note'::regclass::oid::bigint`
+	before := value[int64](t, s.pool, oid)
+	must(t, <-migrating(upgrader(t, s.url(), addColumn, buildIndex)))
+	if after := value[int64](t, s.pool, oid); after != before {
+		t.Error("it was built again")
+	}
+}
+
 func TestAStepThatFindsNoGapSaysWhoIsInTheWay(t *testing.T) {
 	s := newStore(t)
+	// Others have been in a transaction for longer: one holds what is not stint's, and
+	// one only waits.
+	elsewhere, waits := begin(t, s), begin(t, s)
+	_, err := elsewhere.Exec(t.Context(), `create table public.theirs ()`)
+	must(t, err)
+	value[int](t, waits, `select 1`)
 	tx := begin(t, s)
-	_, err := tx.Exec(t.Context(), `set application_name = 'a forgotten session'; select from stint.entries limit 1`, pgx.QueryExecModeSimpleProtocol)
+	_, err = tx.Exec(t.Context(), `set application_name = 'a forgotten session'; select from stint.entries limit 1`, pgx.QueryExecModeSimpleProtocol)
 	must(t, err)
 	next := upgrader(t, s.url(), addColumn)
+	go func() { _, _ = waits.Exec(context.Background(), `lock table stint.entries in access exclusive mode`) }()
+	waitsForLock(t, s, "lock table stint.entries")
 	next.pace.lock, next.pace.patience = 20*time.Millisecond, 100*time.Millisecond
 	if _, err := next.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "a forgotten session") {
 		t.Errorf("it says %v", err)

@@ -102,6 +102,7 @@ var buryTests = []test{
 	}},
 	{"Of several engines the one that is named is buried, by what its own beats say", func(t *T) {
 		t.enqueue(jobs(6, "k")...)
+		t.join("k") // it says nothing
 		var all []*Worker
 		for range 5 {
 			all = append(all, t.join("k"))

@@ -122,9 +122,11 @@ var cancelTests = []test{
 	{"What is asked to stop shows the reason, at its first entry or a later one, and nothing else does", func(t *T) {
 		ids := t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.Claim(lane(stint.DefaultQueue), 2)...)
+		front := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}
+		w.Finish(front, w.Claim(lane(stint.DefaultQueue), 2)...)
+		w.Finish(front, w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID, 1)...) // the first once more
 		running := w.ClaimAll()
-		t.cancel("why", ids[0], ids[2])
+		t.cancels(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelAsked, ids[2]: stint.CancelAsked}, "why")
 		for i, id := range ids {
 			if info := t.info(id); info.State != stint.Running || info.Reason != []string{"why", "", "why", ""}[i] {
 				t.Errorf("job %d is %s, reason %q", id, info.State, info.Reason)

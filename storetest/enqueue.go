@@ -44,9 +44,14 @@ var enqueueTests = []test{
 	}},
 	{"Whoever claims a job finds its policy, of whoever stored it and beside others", func(t *T) {
 		want := map[stint.ID]retry.Policy{}
+		producers := []Store{t.Store, t.again()} // each of which stores it
 		for n := range 4 {
 			policy := retry.Fixed(n+1, time.Second)
-			want[t.enqueue(job("k", stint.Retry(policy)))[0]] = policy
+			for _, s := range producers {
+				id, err := stint.NewClient(s).Enqueue(t.ctx, job("k", stint.Retry(policy)))
+				t.must(err)
+				want[id] = policy
+			}
 		}
 		for _, e := range Join(t, t.again(), "k").ClaimAll() {
 			if e.Retry != want[e.ID] {

@@ -54,6 +54,21 @@ var fireTests = []test{
 			t.Errorf("while it waits, it was made by %+v", p)
 		}
 	}},
+	{"Occurrences that are fired together make a job each, with all that was said", func(t *T) {
+		s := every("s")
+		s.Job = repeated()
+		t.declare(s)
+		f := t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+			first, second := s.After.Add(time.Millisecond), s.After.Add(2*time.Millisecond)
+			return stint.Plan{Occurrences: []time.Time{first, second}, After: second, Next: now.Add(time.Hour)}, nil
+		})
+		if len(f.Jobs) != 2 {
+			t.Fatalf("it fires %+v", f)
+		}
+		for _, tag := range s.Job.Tags {
+			t.shows(stint.Filter{Tag: tag}, f.Jobs[1].ID, f.Jobs[0].ID)
+		}
+	}},
 	{"Nothing is fired early, and who asks is told when", func(t *T) {
 		t.declare(every("s"))
 		plan := ticking("s", time.Hour, 1)

@@ -48,17 +48,19 @@ var own = []struct{ word, tests string }{
 	{"sweep|bury|condemn", "ABurial|Swe[ep]|BehindAn|CutShort|Tidied|Restored"},
 	{"fire|schedule", "Occurrence|Schedule"},
 	{"rebase|restore", "Restored|Rebase"},
-	{"migrate|upgrade|meta|step", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
+	{"migrate|upgrade|meta|step|1_tables", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
 	{"undecided|decide", "Undecided|Failure"},
 	{"marks.go", "Statistics|Marks"},
 	{"finish|record|complete|unfinished", "Outcome|Completion|ACommit"},
-	{"cancel|settle$|mark|unclaimed|counts", "Cancelled|Marker"},
-	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marker|Age|Forgotten|Sums|Statistics|SQL|Restored"},
+	{"cancel|settle$|mark|promote", "Cancelled|Marker"},
+	{"lease", "Lease|TestNoTrapIsOpen/.*/lease"},
+	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marked|Marker|Again|Operated|Age|Forgotten|Sums|Statistics|SQL|Restored|TestNoTrapIsOpen/.*/(retention|claim|deletes|Engines pay)"},
 	{"key|idempotency|fingerprint", "Keys?"},
 	{"enqueue|copy|polic|class|kind|domain|urn|tag|now|people|lane_of|priority|retry", "SQL|Batch|Polic|Enqueue|Tags|Arguments|Running"},
 	{"sum|stat|minute|figure", "Sums|Statistics|Counts|Figures|Group|Cost"},
 	{"notif|ring|sleep|listen", "Rung|Ring|Sleep|Listen"},
-	{"beat|roster|join|engine", "Beat|Engine|Closed|Roster"},
+	{"beat|roster|join|engine", "Beat|Engine|Closed|Roster|Deletion|TestNoTrapIsOpen/.*/beat"},
+	{"store.go|work.go", "Session|Pooler"},
 	{"tx.go", "Transaction|Database|Tx"},
 	{"jobs|job_|state", "Arguments|Marker|States|SQL|Tags|Undecided"},
 }
@@ -66,15 +68,11 @@ var own = []struct{ word, tests string }{
 // likely are the groups of the conformance suite that are there for what a word
 // in the name of a file or an object stands for.
 var likely = []struct{ word, groups string }{
-	{"marks.go", "Stats|Analytics"},
-	{"audit.go", "Waiting|Cancel|Look|Bury"},
-	{"filter.go", "Analytics|Schedules|Fire"},
-	{"tx.go", "Tx"},
-	{"claim|frontier|sight|look|barrier|lanes|unseen|steps|fresh|entries", "Claim|Look|Late|Beside|Hold|Interrupted|Finish"},
+	{"claim|frontier|sight|look|barrier|lanes|unseen|steps|fresh|entries", "Claim|Look|Late|Beside|Hold|Interrupted|Finish|Pause"},
 	{"fetch|entry", "CancelClaimed|Claim|Successor|Enqueue|Record"},
-	{"fence|engine|roster|beat|condemn|bury|sweep|join|leave|evict", "Roster|Bury|BuryRace|Claim|Finish|Hold|Lease"},
+	{"fence|engine|roster|beat|condemn|bury|sweep|join|leave|evict", "Roster|Bury|BuryRace|Claim|Finish|Hold|Lease|Delete"},
 	{"finish|record|unfinished|complete|execution", "Finish|Record|Successor|Complete|Poison|Bury|CancelClaimed|Roster|Delete"},
-	{"promote|waiting|due", "Waiting|Successor|Cancel|Retry|Expiry"},
+	{"promote|waiting|due", "Waiting|Successor|Cancel|Retry|Expiry|Listen"},
 	{"cancel|settle|why|mark|late", "Cancel|CancelClaimed|CancelRace|Waiting"},
 	{"undecided|decide", "Undecided"},
 	{"key|idempotency|fingerprint", "Keys|Age|Enqueue|Now"},
@@ -92,6 +90,7 @@ var likely = []struct{ word, groups string }{
 	{"enqueue|copy|polic|class|kind|domain|urn|tag|now", "Enqueue|Tx|Keys|Now|Roster"},
 	{"migrate|meta|upgrade|version|schema|there", "Migrate"},
 	{"doctor", "Doctor"},
+	{"store.go|work.go", "Roster|Bury"},
 }
 
 // blind are tests that compare texts with what is written down. They notice
