@@ -98,6 +98,11 @@ func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
 	w.Complete(w.Claim(normal, 1)...)
 	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
 	w.Complete(w.One())
+	// These are to end by theirs, at their third entry, their second and their first.
+	open := b.enqueue(2)
+	w.Finish(returned, w.Claim(normal, 2)...)
+	w.Finish(returned, w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID, 1)...)
+	open = append(open, b.enqueue(1)...)
 	if _, err := s.Cancel(t.Context(), ids[:2], ""); err != nil { // they wait, and end in no lane
 		t.Fatal(err)
 	}
@@ -106,8 +111,14 @@ func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
 	exec(t, s, `insert into stint.cancellations (job, why) select unnest($1::bigint[]), 'x'`, ids)
 	after, err := s.Jobs(t.Context(), stint.Filter{})
 	must(t, err)
-	if diff := cmp.Diff(before, after); diff != "" || len(after) != len(ids) {
+	if diff := cmp.Diff(before, after); diff != "" || len(after) != len(ids)+len(open) {
 		t.Errorf("(-before +after):\n%s", diff)
+	}
+	exec(t, s, `insert into stint.cancellations (job) select unnest($1::bigint[])`, open)
+	want := append(slices.Clone(ids[:2]), open...)
+	slices.Reverse(want)
+	if got, err := s.Find(t.Context(), stint.Filter{States: []stint.State{stint.Cancelled}}); err != nil || !slices.Equal(got, want) {
+		t.Errorf("as cancelled are listed %v, error %v; want %v", got, err, want)
 	}
 }
 

@@ -226,10 +226,14 @@ func rare(f stint.Filter, value func(v any) string, few bool) string {
 			bounds(f, "x.job", value) + " order by x.job desc offset 0) later"
 	}
 	var parts []string
+	marked := slices.Contains(f.States, stint.Cancelled) // those with a marker are found by that
 	for _, state := range slices.Compact(slices.Sorted(slices.Values(f.States))) {
 		part, ok := mayBe[state]
 		if !ok || state == stint.Available && !few {
 			return ""
+		}
+		if marked && !state.Final() {
+			part = "select r.id from (" + part + ") r where not exists (select from stint.cancellations k where k.job = r.id)"
 		}
 		parts = append(parts, part)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -355,4 +356,113 @@ func TestSQLRefusesThePoliciesThatGoRefuses(t *testing.T) {
 			t.Errorf("Go refuses %s: %v; an enqueue gives %v", text, refused, err)
 		}
 	}
+}
+
+// A policy may be nested as deep as the program reads one, and what is no policy at all
+// is told how one looks.
+func TestSQLRefusesPoliciesThatAreNestedTooDeepAndSaysHowOneLooks(t *testing.T) {
+	s := newStore(t)
+	nested := `"none"`
+	for depth, refused := 2, false; !refused; depth++ {
+		nested = `{"policy":"by_error","cases":[{"class":"a","then":` + nested + `}],"else":{"policy":"none"}}`
+		refused = json.Unmarshal([]byte(nested), new(retry.Policy)) != nil
+		if problem := value[*string](t, s.pool, `select stint.policy_problem($1)`, nested); refused != (problem != nil) {
+			t.Errorf("Go refuses %d: %v; in SQL the problem is %v", depth, refused, deref(problem))
+		}
+	}
+	for _, text := range []string{`3`, `[]`, `null`} {
+		if problem := value[string](t, s.pool, `select stint.policy_problem($1)`, text); !strings.HasPrefix(problem, "it is a JSON object") {
+			t.Errorf("of %s it says %q", text, problem)
+		}
+	}
+}
+
+// Of a job that waits for its next attempt the view has the last one, whatever other jobs
+// came to.
+func TestTheViewHasTheLastAttemptOfAJobThatIsToBeTriedAgain(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	ids := b.enqueue(2)
+	w := b.join()
+	for n := range 3 { // the second job fails behind the first
+		_, err := s.Retry(t.Context(), ids, stint.Again{})
+		must(t, err)
+		for i, e := range w.ClaimAll() {
+			x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("error %d of %d", n, i)})
+			x.Result = json.RawMessage(fmt.Sprintf(`"%d of %d"`, n, i))
+			_, err := w.TryFinish(t.Context(), x)
+			must(t, err)
+		}
+	}
+	for i, id := range ids {
+		j, err := s.Job(t.Context(), id)
+		must(t, err)
+		if j.State != stint.Retrying || len(j.Executions) != 3 {
+			t.Fatalf("the job is %+v", j)
+		}
+		last := j.Executions[2]
+		if !j.Started.Equal(last.Started) || !j.Finished.Equal(last.Finished) {
+			t.Errorf("it is shown from %v to %v, want %v to %v", j.Started, j.Finished, last.Started, last.Finished)
+		}
+		got := value[string](t, s.pool, `select (result #>> '{}') || ', ' || (error ->> 'message') from stint.jobs where id = $1`, id)
+		if want := fmt.Sprintf("2 of %d, error 2 of %[1]d", i); got != want {
+			t.Errorf("the view says %q, want %q", got, want)
+		}
+	}
+}
+
+// What was late when a claim passed is claimed in parts: each is said to be where it is,
+// wherever it is asked for.
+func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	w := b.join()
+	other := stint.LaneOf("other", 0, stint.PartNormal, "").ID
+	var late []stint.ID
+	var open []pgx.Tx
+	for range 2 {
+		tx := begin(t, s)
+		open, late = append(open, tx), append(late, b.enqueueIn(Tx(tx), 2)...)
+		late = append(late, b.enqueueIn(Tx(tx), 2, stint.Queue("other"))...)
+	}
+	available, running := []stint.ID{}, slices.Concat(b.enqueue(1), b.enqueue(1, stint.Queue("other")))
+	w.Claim(normal, 10)
+	w.Claim(other, 10)
+	available = append(append(available, b.enqueue(1)...), b.enqueue(1, stint.Queue("never claimed"))...)
+	check := func(when string) {
+		t.Helper()
+		slices.Sort(available)
+		slices.Sort(running)
+		for state, want := range map[stint.State][]stint.ID{stint.Available: available, stint.Running: running} {
+			got, err := s.Find(t.Context(), stint.Filter{States: []stint.State{state}})
+			must(t, err)
+			if slices.Reverse(got); !slices.Equal(got, want) {
+				t.Errorf("%s are listed as %s %v, want %v", when, state, got, want)
+			}
+			for _, id := range want {
+				if j, err := s.Job(t.Context(), id); err != nil || j.State != state {
+					t.Errorf("%s job %d is %+v, error %v, want %s", when, id, j, err, state)
+				}
+			}
+		}
+		if got := value[[]stint.ID](t, s.pool, `select array_agg(job order by job) from stint.unclaimed`); !slices.Equal(got, available) {
+			t.Errorf("%s are unclaimed %v, want %v", when, got, available)
+		}
+		if got := value[[]stint.ID](t, s.pool, `select array_agg(job order by job) from stint.claimed`); !slices.Equal(got, running) {
+			t.Errorf("%s are claimed %v, want %v", when, got, running)
+		}
+	}
+	check("while they are open")
+	for _, tx := range open {
+		must(t, tx.Commit(t.Context()))
+	}
+	available = append(available, late...)
+	check("when they are committed")
+	for _, l := range []stint.LaneID{normal, other, other} {
+		for _, e := range w.Claim(l, 1) {
+			running = append(running, e.ID)
+			available = slices.DeleteFunc(available, func(id stint.ID) bool { return id == e.ID })
+		}
+	}
+	check("when some of them were claimed")
 }

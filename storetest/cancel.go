@@ -229,11 +229,15 @@ func (t *T) recount() {
 	if diff := cmp.Diff(listed, counts, none); diff != "" {
 		t.Errorf("counts (-listed +counted):\n%s", diff)
 	}
-	for _, state := range []stint.State{
-		stint.Scheduled, stint.Retrying, stint.Available, stint.Running, stint.Completed, stint.Failed, stint.Cancelled,
-	} {
+	states := []stint.State{stint.Scheduled, stint.Retrying, stint.Available, stint.Running, stint.Completed, stint.Failed, stint.Cancelled}
+	for i, state := range states {
 		if n := len(t.list(stint.Filter{States: []stint.State{state}, Limit: 10_000})); int64(n) != listed[state] {
 			t.Errorf("the filter by %s shows %d jobs, want %d", state, n, listed[state])
+		}
+		for _, other := range states[i+1:] {
+			if n := len(t.list(stint.Filter{States: []stint.State{state, other}, Limit: 10_000})); int64(n) != listed[state]+listed[other] {
+				t.Errorf("the filter by %s and %s shows %d jobs, want %d and %d", state, other, n, listed[state], listed[other])
+			}
 		}
 	}
 }
