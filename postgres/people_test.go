@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -425,6 +426,14 @@ func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T
 		open, late = append(open, tx), append(late, b.enqueueIn(Tx(tx), 2)...)
 		late = append(late, b.enqueueIn(Tx(tx), 2, stint.Queue("other"))...)
 	}
+	// What another engine has closed says nothing of this one's claims.
+	busy := storetest.NewWorker(t, s, "k")
+	busy.Info.Token = math.MaxInt64
+	must(t, busy.TryJoin(t.Context()))
+	b.enqueue(1, stint.Queue("busy"))
+	c, err := busy.TryClaim(t.Context(), stint.ClaimRequest{Lane: stint.LaneOf("busy", 0, stint.PartNormal, "").ID, Max: 1, Wait: true, Low: 100})
+	must(t, err)
+	busy.Complete(c.Entries...)
 	available, running := []stint.ID{}, slices.Concat(b.enqueue(1), b.enqueue(1, stint.Queue("other")))
 	w.Claim(normal, 10)
 	w.Claim(other, 10)

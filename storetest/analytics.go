@@ -242,6 +242,10 @@ var analyticsTests = []test{
 		w.Beat(w.One().Pos)
 		w.Leave()
 		w = t.join("k")
+		done := t.enqueue(job("k", stint.Queue("done")))[0]
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, w.Claim(lane("done"), 1)...)
+		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, w.Claim(lane("done"), 1)...)
+		w.Complete(w.Claim(lane("done"), 1)...)
 		for _, c := range []struct {
 			f    stint.Filter
 			want []stint.ID
@@ -259,12 +263,14 @@ var analyticsTests = []test{
 			{stint.Filter{Longer: time.Second, Attempts: 1}, []stint.ID{twice}},
 			{stint.Filter{Longer: time.Second, Outcome: stint.OutcomeFailed}, []stint.ID{twice}},
 			{stint.Filter{Attempts: 1, Limit: 1}, []stint.ID{lost}},
+			{stint.Filter{Attempts: 1, Kind: "other"}, nil},
+			{stint.Filter{States: []stint.State{stint.Failed}}, []stint.ID{twice}},
+			{stint.Filter{States: []stint.State{stint.Completed}}, []stint.ID{done, short, long}},
 		} {
 			if got := t.list(c.f); !slices.Equal(got, c.want) {
 				t.Errorf("%+v: %v, want %v", c.f, got, c.want)
 			}
 		}
-		_ = short
 		w.Leave()
 	}},
 }

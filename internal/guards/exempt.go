@@ -27,6 +27,8 @@ var exempt = []struct{ key, why string }{
 	{functions + "cancel_waiting where … or x.pos = w.job", "an entry in that lane that has an execution is of no job that waits"},
 	{functions + "settle where x.job is null", ownFirst},
 	{functions + "promote where x.job is null", ownFirst},
+	{figures + "claimed where not h.swept", "the bound of what was swept is 0, and nothing is below that"},
+	{figures + "claimed where h.ended is not null", "the bound of who has not ended is 0 there"},
 	{operating + "remove where t.tag = l.tag", forIndex},
 	{operating + "erase where x.job is null", ownFirst},
 	{retaining + "retain_claims where k.n between dead[1] and dead[cardinality(dead)]", forIndex},
@@ -52,6 +54,22 @@ var exempt = []struct{ key, why string }{
 	{"postgres/rebase.go rebase where xid >= pg_snapshot_xmin(pg_current_snapshot())", behind},
 	{"postgres/rebase.go rebase where e.xid >= pg_snapshot_xmin(pg_current_snapshot())", behind},
 	{"postgres/rebase.go rebase where e.lane >= 0", "of the lane that nobody claims no number matters"},
+	{"postgres/filter.go mayBe where l.pos > p.pos", stateToo},
+	{"postgres/filter.go mayBe where x.outcome <> 1", forIndex},
+	{"postgres/filter.go mayBe where x.outcome <> 1 (2)", forIndex},
+	{"postgres/filter.go mayBe where x.final (2)", "what was cancelled is final"},
+	{"postgres/filter.go mayBe where x.job is null", ownFirst},
+	{"postgres/filter.go rare where x.finished - x.started > interval '5 seconds'", forIndex},
+	{"postgres/filter.go rare where x.outcome <> 1", forIndex},
+	{"postgres/filter.go rare where x.outcome in (2, 5)", "that another attempt follows it is asked as well"},
+	{"postgres/filter.go rare where not x.final", "as the one before"},
+	{"postgres/filter.go rare where w.faulty", "whether the job is faulty is asked as well"},
+	{"postgres/filter.go rare where e.faulty", "as the one before"},
+	{"postgres/filter.go rare where x.job is null", laterNone},
+	{"postgres/filter.go rare where x.job is not null", "a first entry's names no job there"},
+	{"postgres/errorgroups.go errorsSQL where o.outcome <> 1", forIndex},
+	{"postgres/metrics.go keepMetricsSQL where (select fresh from kept)", "it decides when room is made, and not for whom"},
+	{"postgres/schema/0001_3_people.sql jobs where (w.job is not null or e.pos is not null or x.final or x.pos is null and b.lane >= 0)", "one of these is so of every job"},
 	{"sqlite/cancel.go finalOfSQL where x.job is null", ownFirst},
 	{"sqlite/cancel.go finalSQL where job is null", ownFirst},
 	{"sqlite/cancel.go triedSQL where pos = ?1 or job = ?1", neverReady},
@@ -67,7 +85,7 @@ var exempt = []struct{ key, why string }{
 	{"sqlite/filter.go mayBe where why = 'retrying'", stateToo},
 	{"sqlite/filter.go mayBe where not exists (select 1 from stint_executions x where x.pos = e.pos)", stateToo},
 	{"sqlite/filter.go frontiersSQL where l.lane is not null (2)", "the row behind those of the lanes is of none, and joins with no entry"},
-	{"sqlite/filter.go correlatedSQL where job is null", "where a later entry of a job stands is the id of none"},
+	{"sqlite/filter.go correlatedSQL where job is null", laterNone},
 	{"sqlite/filter.go jobsQuery where attempt >= ?", "that another attempt follows it is asked as well"},
 	{"sqlite/inspect.go jobExecutionsSQL where job is null", ownFirst},
 	{"sqlite/marks.go openSQL where ended is null", "what an engine held that was buried has its outcome"},
@@ -77,6 +95,7 @@ var exempt = []struct{ key, why string }{
 }
 
 const (
+	figures   = "postgres/schema/0001_4_figures.sql "
 	functions = "postgres/schema/0001_2_functions.sql "
 	operating = "postgres/schema/0001_4_operate.sql "
 	retaining = "postgres/schema/0001_4_retain.sql "
@@ -89,6 +108,7 @@ const (
 	behind      = "a number that is behind this server's says the same as the lowest"
 	spares      = "it spares a look that would find nothing"
 	ownFirst    = "what stands at a job's id is the job's first entry"
+	laterNone   = "where a later entry of a job stands is the id of none"
 	oneRow      = "the table has one row"
 	forIndex    = "it says again what the rest says, so that an index is used"
 	stateToo    = "these are the jobs that may be in the state; whether they are is asked as well"
