@@ -86,6 +86,7 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 		t.Errorf("this is PostgreSQL %d", major)
 	}
 	w := (&bench{t, s, nil}).join()
+	exec(t, s, `select pg_create_physical_replication_slot('unused')`) // it keeps nothing
 	all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
 	must(t, err)
 	for _, f := range all {
@@ -93,6 +94,14 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 			t.Errorf("found is %+v", f)
 		}
 	}
+	full := usual
+	full.fullShare = 0
+	if all := found(t, s, full, "connections_short"); len(all) != 1 || all[0].Figures["used"].(int) > 8 { // of the store; the server has processes of its own
+		t.Errorf("found is %+v", all)
+	}
+	exec(t, s, `select pg_create_physical_replication_slot('keeps', true)`)
+	finds(t, s, usual, stint.SeverityWarning, "horizon_slot", "replication slot keeps", "of WAL", "select pg_drop_replication_slot('keeps')")
+	exec(t, s, `select pg_drop_replication_slot(name) from unnest('{unused,keeps}'::text[]) name`)
 
 	// A slot that nobody is connected to.
 	exec(t, s, `select pg_create_logical_replication_slot('forgotten', 'pgoutput')`)
@@ -145,6 +154,9 @@ func TestWhatGrowsOrRunsOutIsFound(t *testing.T) {
 	n.frozen, n.fullShare, n.history, n.dead = -1, 0, 0, 10
 	finds(t, s, n, stint.SeverityWarning, "wraparound", "transaction numbers", "takes no more writes", "vacuum (freeze")
 	finds(t, s, n, stint.SeverityWarning, "wraparound", "multixact numbers", "", "")
+	if all := found(t, s, n, "wraparound"); len(all) != 2 {
+		t.Errorf("of other databases too, found is %+v", all)
+	}
 	finds(t, s, n, stint.SeverityWarning, "connections_short", "max_connections", "of 197 connections are in use", "pool_max_conns")
 	n.frozen = 1_600_000_000
 	if all := found(t, s, n, "wraparound"); len(all) > 0 {
@@ -338,7 +350,66 @@ func TestWhoPinsTheHorizonIsNamed(t *testing.T) {
 	_, err := writes.Exec(t.Context(), s.sql.in(`select stint.enqueue('k', quiet => true); prepare transaction 'it''s mine'`))
 	must(t, err)
 	finds(t, s, hasty, stint.SeverityWarning, "horizon_prepared", "prepared transaction it's mine", "nobody has ended it", "rollback prepared 'it''s mine'")
+	if all := found(t, s, usual, "horizon_prepared"); len(all) > 0 {
+		t.Errorf("at once, found is %+v", all)
+	}
+	if all := found(t, newStore(t), hasty, "horizon_prepared"); len(all) > 0 {
+		t.Errorf("in another database, found is %+v", all)
+	}
 	exec(t, s, `rollback prepared 'it''s mine'`)
+}
+
+// What sessions of other databases do is no concern of this one, nor what those do that
+// have nothing to do with stint, unless they hold its tables or the horizon.
+func TestWhatIsNoConcernOfStintIsNotTold(t *testing.T) {
+	t.Parallel()
+	s, other := newStore(t), newStore(t)
+	for _, of := range []*Store{s, other} {
+		exec(t, of, `create table public.mine ()`)
+	}
+	ended := make(chan error, 3)
+	waits := func(conn *pgx.Conn, texts ...string) {
+		for _, text := range texts[:len(texts)-1] {
+			_, err := conn.Exec(t.Context(), text)
+			must(t, err)
+		}
+		go func() {
+			_, err := conn.Exec(context.Background(), texts[len(texts)-1])
+			ended <- err
+		}()
+		pid, watch := conn.PgConn().PID(), connect(t, s)
+		wait(t, "it to wait", func() bool { return value[bool](t, watch, `select cardinality(pg_blocking_pids($1)) > 0`, pid) })
+	}
+	var holders []pgx.Tx
+	for _, c := range []struct {
+		of    *Store
+		holds string
+		waits []string
+	}{
+		{s, `lock table public.mine`, []string{`select from public.mine`}},
+		{other, `lock table public.mine`, []string{`set application_name = 'stint of another'`, `select from public.mine`}},
+		{other, `select pg_current_xact_id(); lock table stint.queues`, []string{`select from stint.queues`}},
+	} {
+		holder := begin(t, c.of)
+		_, err := holder.Exec(t.Context(), c.holds, pgx.QueryExecModeSimpleProtocol)
+		must(t, err)
+		holders = append(holders, holder)
+		waits(connect(t, c.of), c.waits...)
+	}
+	if all := found(t, s, hasty, "blocked"); len(all) > 0 {
+		t.Errorf("found is %+v", all)
+	}
+	for _, code := range []string{"horizon_session", "transaction_idle"} {
+		for _, f := range found(t, s, hasty, code) {
+			if !value[bool](t, s.pool, `select exists (select from pg_stat_activity where datname = current_database() and pid = $1)`, f.Figures["pid"]) {
+				t.Errorf("found is %+v", f)
+			}
+		}
+	}
+	for _, holder := range holders {
+		must(t, holder.Rollback(t.Context()))
+		must(t, <-ended)
+	}
 }
 
 func TestWhoBlocksIsNamed(t *testing.T) {

@@ -300,7 +300,9 @@ func TestJobsAreOperatedInReadCommittedTransactionsOnly(t *testing.T) {
 	s := newStore(t)
 	id := (&bench{t, s, nil}).enqueue(1, stint.In(time.Hour))[0]
 	for _, text := range []string{`select stint.again(array[$1]::bigint[], null, 0, false)`, `select stint.erase(array[$1]::bigint[])`} {
-		_, err := begin(t, s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}).Exec(t.Context(), text, id)
+		tx := begin(t, s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+		_, err := tx.Exec(t.Context(), text, id)
+		_ = tx.Rollback(t.Context())
 		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "ST001" {
 			t.Errorf("%s gives %v", text, err)
 		}

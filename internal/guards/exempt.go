@@ -68,6 +68,14 @@ var exempt = []struct{ key, why string }{
 	{"postgres/filter.go rare where x.job is null", laterNone},
 	{"postgres/filter.go rare where x.job is not null", "a first entry's names no job there"},
 	{"postgres/errorgroups.go errorsSQL where o.outcome <> 1", forIndex},
+	{"postgres/doctor.go questions where the log was written", forPeople},
+	{"postgres/doctor.go Advise where wait_event_type = 'Lock'", forPeople},
+	{"postgres/doctor_blocked.go blockedSQL where l.pid <> pg_backend_pid()", "who asks this waits for nothing"},
+	{"postgres/doctor_sessions.go horizonSessions where (a.backend_xmin is not null or a.backend_xid is not null or a.state like 'idle in transaction%')",
+		"who works in a transaction has a snapshot, but for moments"},
+	{"postgres/doctor_sessions.go horizonSlots where … or xmin is not null", "what pins rows keeps WAL as well"},
+	{"postgres/doctor_sessions.go horizonSlots where … or catalog_xmin is not null", "as the one before"},
+	{"postgres/doctor_sessions.go horizonStandbys where backend_xmin is not null", "the age of none is not more than anything"},
 	{"postgres/metrics.go keepMetricsSQL where (select fresh from kept)", "it decides when room is made, and not for whom"},
 	{"postgres/schema/0001_3_people.sql jobs where (w.job is not null or e.pos is not null or x.final or x.pos is null and b.lane >= 0)", "one of these is so of every job"},
 	{"sqlite/cancel.go finalOfSQL where x.job is null", ownFirst},
@@ -109,6 +117,7 @@ const (
 	spares      = "it spares a look that would find nothing"
 	ownFirst    = "what stands at a job's id is the job's first entry"
 	laterNone   = "where a later entry of a job stands is the id of none"
+	forPeople   = "it stands in a text for people"
 	oneRow      = "the table has one row"
 	forIndex    = "it says again what the rest says, so that an index is used"
 	stateToo    = "these are the jobs that may be in the state; whether they are is asked as well"
