@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
@@ -124,11 +127,34 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 	for _, c := range changes {
 		exec(t, s, fmt.Sprintf("alter system set %s = '%s'", c.setting, c.value))
 	}
+	exec(t, s, `create role sees_little login password 'x'`)
 	server.Restart(pgtest.Fast)
 	later := openSkipping(t, s.url())
 	for _, c := range changes {
 		finds(t, later, usual, c.severity, c.code, c.setting, c.problem, "alter system set "+c.setting)
 	}
+	// One that nobody waits for changes nothing, but for who cannot tell. Neither has
+	// kept the horizon for long.
+	u, err := url.Parse(s.url())
+	must(t, err)
+	u.User = url.UserPassword("sees_little", "x")
+	little := openSkipping(t, u.String())
+	unread := func(s *Store) []stint.Finding { return found(t, s, usual, "standby_missing") }
+	end := follow(t, later, "munich")
+	if all := unread(later); len(all) != 1 {
+		t.Errorf("with another standby, found is %+v", all)
+	}
+	if all := unread(little); len(all) != 0 {
+		t.Errorf("who sees that there is one, found %+v", all)
+	}
+	end()
+	end = follow(t, later, "berlin")
+	wait(t, "the standby to be waited for", func() bool { return len(unread(later)) == 0 })
+	if all := found(t, later, usual, "horizon_standby"); len(all) > 0 {
+		t.Errorf("found is %+v", all)
+	}
+	end()
+	little.pool.Close()
 	later.pool.Close()
 
 	// A server that takes no writes.
@@ -145,6 +171,52 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 		}
 	}
 	standby.pool.Close()
+}
+
+// follow connects as a standby that has all there is, and that looks at what is there now.
+func follow(t *testing.T, s *Store, name string) (end func()) {
+	t.Helper()
+	lsn := value[string](t, s.pool, `select pg_current_wal_flush_lsn()::text`)
+	at, err := pglsn(lsn)
+	must(t, err)
+	xmin := value[int64](t, s.pool, `select txid_snapshot_xmin(txid_current_snapshot())`)
+	config, err := pgconn.ParseConfig(s.url())
+	must(t, err)
+	config.RuntimeParams["replication"], config.RuntimeParams["application_name"] = "true", name
+	conn, err := pgconn.ConnectConfig(t.Context(), config)
+	must(t, err)
+	end = func() { _ = conn.Conn().Close() } // before the server stops, which waits for it to have all
+	t.Cleanup(end)
+	wire := conn.Frontend()
+	wire.SendQuery(&pgproto3.Query{String: "START_REPLICATION " + lsn})
+	must(t, wire.Flush())
+	for {
+		said, err := wire.Receive()
+		must(t, err)
+		if _, begun := said.(*pgproto3.CopyBothResponse); begun {
+			break
+		}
+	}
+	reply := append([]byte{'r'}, make([]byte, 33)...)
+	for _, from := range []int{1, 9, 17} { // written, flushed, applied
+		binary.BigEndian.PutUint64(reply[from:], at)
+	}
+	wire.Send(&pgproto3.CopyData{Data: reply})
+	feedback := append([]byte{'h'}, make([]byte, 24)...)
+	binary.BigEndian.PutUint32(feedback[9:], uint32(xmin))
+	wire.Send(&pgproto3.CopyData{Data: feedback})
+	must(t, wire.Flush())
+	wait(t, "the server to hear of it", func() bool {
+		return value[bool](t, s.pool, `select exists (select from pg_stat_replication where application_name = $1 and backend_xmin is not null and state = 'streaming')`, name)
+	})
+	return end
+}
+
+// pglsn reads a place in the WAL.
+func pglsn(text string) (at uint64, err error) {
+	var high, low uint32
+	_, err = fmt.Sscanf(text, "%X/%X", &high, &low)
+	return uint64(high)<<32 | uint64(low), err
 }
 
 func TestWhatGrowsOrRunsOutIsFound(t *testing.T) {
