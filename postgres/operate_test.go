@@ -125,6 +125,14 @@ func TestTheNoteOfADeletionGoesWhenNothingIsLeftToRepeat(t *testing.T) {
 			t.Errorf("after %s, with %d as the bound: %d notes, want %d", step.age, step.low, got, step.want)
 		}
 	}
+	// That of another one stays until he beats.
+	other := b.join()
+	exec(t, s, `insert into stint.deletions (engine, serial, at) values ($1, 1, clock_timestamp() - interval '1 h')`, other.Info.Token)
+	if beat(100); notes() != 1 {
+		t.Errorf("of another engine there are %d notes", notes())
+	}
+	other.Leave()
+	exec(t, s, `delete from stint.deletions`)
 	// Of those who left there is none, and another deletion forgets theirs.
 	exec(t, s, `insert into stint.deletions (engine, serial) values (1, 1)`)
 	w.Leave()

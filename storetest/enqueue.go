@@ -53,6 +53,14 @@ var enqueueTests = []test{
 				want[id] = policy
 			}
 		}
+		// A batch names them in an order of its own.
+		var batch []stint.NewJob
+		for n := range 4 {
+			batch = append(batch, job("k", stint.Retry(retry.Fixed(4-n, time.Second))))
+		}
+		for n, id := range t.enqueue(batch...) {
+			want[id] = batch[n].Retry
+		}
 		for _, e := range Join(t, t.again(), "k").ClaimAll() {
 			if e.Retry != want[e.ID] {
 				t.Errorf("job %d has the policy %v, want %v", e.ID, e.Retry, want[e.ID])
