@@ -57,7 +57,7 @@ var own = []struct{ word, tests string }{
 	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marked|Marker|RunAgain|Operated|Age|Forgotten|Sums|Statistics|SQL|Restored|TestNoTrapIsOpen/.*/(retention|claim|deletes|Engines pay)"},
 	{"key|idempotency|fingerprint", "Keys?"},
 	{"enqueue|copy|polic|class|kind|domain|urn|tag|now|people|lane_of|priority|retry", "SQL|Batch|Polic|Enqueue|Tags|Arguments|Running"},
-	{"sum|stat|minute|figure", "Sums|Statistics|Counts|Figures|Group|Cost|Claimed|Swe[ep]"},
+	{"sum|stat|minute|figure", "Sums|Statistics|Counts|Figures|Group|Cost|Claimed|Swe[ep]|TestNoTrapIsOpen/.*/(sum|Minutes)"},
 	{"notif|ring|sleep|listen", "Rung|Ring|Sleep|Listen"},
 	{"beat|roster|join|engine", "Beat|Engine|Closed|Roster|Deletion|TestNoTrapIsOpen/.*/beat"},
 	{"store.go|work.go", "Session|Pooler"},
