@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,6 +223,27 @@ func TestSQLPausesAndResumesAQueue(t *testing.T) {
 	if err != nil || len(queues) != 1 || queues[0].Name != "mail" || queues[0].By != "" || queues[0].Paused.IsZero() {
 		t.Errorf("the queues are %+v, error %v", queues, err)
 	}
+}
+
+// Whoever cancels in SQL is told what the job is now: of what has ended or is none
+// nothing is noted, and of what is noted nothing twice.
+func TestSQLCancelsWhatHasNotEnded(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	ids := b.enqueue(3)
+	w := b.join()
+	w.Complete(w.Claim(normal, 1)...)
+	running := w.Claim(normal, 1)
+	want := []string{"completed", "running", "cancelled", "none", "running", "cancelled"}
+	for i, id := range append(ids, 1<<40, ids[1], ids[2]) {
+		if got := value[string](t, s.pool, `select coalesce(stint.cancel($1, 'why'), 'none')`, id); got != want[i] {
+			t.Errorf("cancelling job %d answers %q, want %q", id, got, want[i])
+		}
+	}
+	if marked := value[[]stint.ID](t, s.pool, `select array_agg(job order by job) from stint.cancellations`); !slices.Equal(marked, ids[1:]) {
+		t.Errorf("marked are %v, want %v", marked, ids[1:])
+	}
+	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, append(running, w.One())...)
 }
 
 // A deletion is noted for the engines that may record the job once more: those of

@@ -136,6 +136,7 @@ func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 		`'k', (repeat('[', 201) || repeat(']', 201))::jsonb`:                        "args are nested more than 200 deep",
 		`'k', (repeat('[{"a":', 101) || '1' || repeat('}]', 101))::jsonb`:           "args are nested more than 200 deep",
 		`'k', metadata => (repeat('{"a":', 201) || '1' || repeat('}', 201))::jsonb`: "metadata is nested more than 200 deep",
+		`'k', metadata => jsonb_build_object('a', repeat('x', 65536))`:              "more than 65536",
 		`'k', metadata => '3'`:                                                      "must be a JSON object",
 		`'k', retry => '3'`:                                                         "no retry policy",
 		`'k', retry => '"sometimes"'`:                                               "no retry policy",
@@ -374,6 +375,27 @@ func TestSQLRefusesPoliciesThatAreNestedTooDeepAndSaysHowOneLooks(t *testing.T) 
 	for _, text := range []string{`3`, `[]`, `null`} {
 		if problem := value[string](t, s.pool, `select stint.policy_problem($1)`, text); !strings.HasPrefix(problem, "it is a JSON object") {
 			t.Errorf("of %s it says %q", text, problem)
+		}
+	}
+}
+
+// A policy that is stored is referred to, and no other one is.
+func TestSQLFindsThePolicyOfAJobAmongThoseThatAreStored(t *testing.T) {
+	s := verified(t)
+	client := stint.NewClient(s)
+	for n := range 3 {
+		_, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "go", Retry: retry.Fixed(n, time.Second)})
+		must(t, err)
+	}
+	conn := connect(t, s)
+	for n := range 4 { // of which nobody stored the last
+		body, err := json.Marshal(retry.Fixed(n, time.Second))
+		must(t, err)
+		id := value[int64](t, conn, `select stint.enqueue('sql', retry => $1)`, string(body))
+		got, err := s.Fetch(t.Context(), []stint.Position{stint.Position(id)})
+		must(t, err)
+		if stored := value[bool](t, conn, `select policy is not null from stint.entries where pos = $1`, id); got[0].Retry != retry.Fixed(n, time.Second) || stored != (n < 3) {
+			t.Errorf("policy %d is %v, stored: %v", n, got[0].Retry, stored)
 		}
 	}
 }

@@ -343,7 +343,8 @@ func TestAStepThatFindsNoGapSaysWhoIsInTheWay(t *testing.T) {
 	// Others have been in a transaction for longer: one holds what is not stint's, and
 	// one only waits.
 	elsewhere, waits := begin(t, s), begin(t, s)
-	_, err := elsewhere.Exec(t.Context(), `create table public.theirs ()`)
+	exec(t, s, `create table public.theirs ()`)
+	_, err := elsewhere.Exec(t.Context(), `select from public.theirs`)
 	must(t, err)
 	value[int](t, waits, `select 1`)
 	tx := begin(t, s)

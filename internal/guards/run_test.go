@@ -43,12 +43,15 @@ const plans = "TestHistoryCosts|TestWhatIsLookedAt"
 // own are the tests of a store alone that are there for what a word in the name of a
 // file or an object stands for.
 var own = []struct{ word, tests string }{
-	{"doctor", "Doctor|TestA|TestWhat|TestThe|TestWho|TestSettings|TestWhere"},
+	{"doctor", "Doctor|AHealthy|ADatabaseWithout|ARoleThat|ASchemaThatWas|ATransactionThatNobody|Settings|TheHead|TheRoles|" +
+		"WhatGrows|WhatIsMissing|WhatIsNoConcern|WhatSomebody|WhatCannotBe|WhatIsWrong|WhatTheDoctor|WhereNobody|WhoBlocks|WhoPins|AWriterThat|Damage|PlacesThat"},
 	{"evict", "Evicted"},
 	{"sweep|bury|condemn", "ABurial|Swe[ep]|BehindAn|CutShort|Tidied|Restored"},
 	{"fire|schedule", "Occurrence|Schedule"},
 	{"rebase|restore", "Restored|Rebase"},
-	{"migrate|upgrade|meta|step|1_tables", "Upgrad|Old|Step|Install|Start|Open|Pooler"},
+	{"1_tables", "CanInstall"},
+	{"filter", "Marker|IsClaimed|States|Counts"},
+	{"migrate|upgrade|meta|step", "Upgrad|Old|Step|Install|Start|Open|Pooler|InTheWay"},
 	{"undecided|decide", "Undecided|Failure"},
 	{"marks.go", "Statistics|Marks"},
 	{"finish|record|complete|unfinished", "Outcome|Completion|ACommit"},
@@ -56,7 +59,7 @@ var own = []struct{ word, tests string }{
 	{"lease", "Lease|TestNoTrapIsOpen/.*/lease"},
 	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marked|Marker|RunAgain|Operated|Age|Forgotten|Sums|Statistics|SQL|Restored|TestNoTrapIsOpen/.*/(retention|claim|deletes|Engines pay)"},
 	{"key|idempotency|fingerprint", "Keys?"},
-	{"enqueue|copy|polic|class|kind|domain|urn|tag|now|people|lane_of|priority|retry", "SQL|Batch|Polic|Enqueue|Tags|Arguments|Running"},
+	{"enqueue|copy|polic|class|kind|domain|urn|tag|now|people|lane_of|priority|retry", "SQL|Batch|Polic|Enqueue|Tags|Arguments|Running|TheView|IsClaimed"},
 	{"sum|stat|minute|figure", "Sums|Statistics|Counts|Figures|Group|Cost|Claimed|Swe[ep]|TestNoTrapIsOpen/.*/(sum|Minutes)"},
 	{"notif|ring|sleep|listen", "Rung|Ring|Sleep|Listen"},
 	{"beat|roster|join|engine", "Beat|Engine|Closed|Roster|Deletion|TestNoTrapIsOpen/.*/beat"},
