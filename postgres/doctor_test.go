@@ -99,8 +99,9 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 	}
 	full := usual
 	full.fullShare = 0
-	if all := found(t, s, full, "connections_short"); len(all) != 1 || all[0].Figures["used"].(int) > 8 { // of the store; the server has processes of its own
-		t.Errorf("found is %+v", all)
+	clients := value[int](t, s.pool, `select count(*) from pg_stat_activity where backend_type = 'client backend'`)
+	if all := found(t, s, full, "connections_short"); len(all) != 1 || all[0].Figures["used"].(int) > clients+3 { // the server has more processes of its own
+		t.Errorf("with %d clients found is %+v", clients, all)
 	}
 	exec(t, s, `select pg_create_physical_replication_slot('keeps', true)`)
 	finds(t, s, usual, stint.SeverityWarning, "horizon_slot", "replication slot keeps", "of WAL", "select pg_drop_replication_slot('keeps')")
