@@ -132,9 +132,8 @@ func TestTheNoteOfADeletionGoesWhenNothingIsLeftToRepeat(t *testing.T) {
 	if beat(100); notes() != 1 {
 		t.Errorf("of another engine there are %d notes", notes())
 	}
-	other.Leave()
 	exec(t, s, `delete from stint.deletions`)
-	// Of those who left there is none, and another deletion forgets theirs.
+	// Of those who left there is none, and another deletion forgets theirs, whoever stands.
 	exec(t, s, `insert into stint.deletions (engine, serial) values (1, 1)`)
 	w.Leave()
 	if _, err := s.Delete(t.Context(), ids[1:]); err != nil || notes() != 0 {
@@ -255,7 +254,7 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	id := b.enqueue(1)[0]
 	again := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}
 	first, lately, holds, later, sure, gone, last, bystander := b.join(), b.join(), b.join(), b.join(), b.join(), b.join(), b.join(), b.join()
-	own := map[*storetest.Worker]int{first: 1, lately: 2, holds: 3, later: 4, sure: 1, gone: 1, last: 5, bystander: 6}
+	own := map[*storetest.Worker]int{first: 1, lately: 2, holds: 3, later: 4, sure: 1, gone: 1, last: 8, bystander: 6}
 	lane := stint.LaneOf("own", 0, stint.PartNormal, "").ID
 	for _, w := range []*storetest.Worker{first, lately, holds, later, sure, gone, last, bystander} {
 		switch w {
@@ -278,7 +277,7 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	// Who claims again and again says in time what is recorded.
 	low := value[int64](t, s.pool, `select max(serial) from stint.claims where engine = $1`, later.Info.Token)
 	exec(t, s, `update stint.claims set made = now() where engine = $1 and serial = $2`, later.Info.Token, low)
-	for w, low := range map[*storetest.Worker]int64{lately: 100, later: low, sure: low, bystander: 1} {
+	for w, low := range map[*storetest.Worker]int64{lately: 100, later: low, sure: 9 /* as only the last one claimed */, bystander: 1} {
 		_, err := s.Beat(t.Context(), w.Info.Token, stint.Beat{Number: 1, Low: low})
 		must(t, err)
 	}
@@ -298,6 +297,15 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	must(t, err)
 	if !maps.Equal(got, want) {
 		t.Errorf("noted are %v, want %v", got, want)
+	}
+	// The next deletion adds to that.
+	another := value[stint.ID](t, s.pool, `select min(pos) from stint.executions where engine = $1`, bystander.Info.Token)
+	if got, err := s.Delete(t.Context(), []stint.ID{another}); err != nil || got[another] != stint.DeletedNow {
+		t.Fatalf("deleting gives %v, error %v", got, err)
+	}
+	want[int64(bystander.Info.Token)] = value[int64](t, s.pool, `select max(serial) from stint.claims where engine = $1`, bystander.Info.Token)
+	if n := value[int](t, s.pool, `select count(*) from stint.deletions`); n != len(want) {
+		t.Errorf("%d are noted, want %d", n, len(want))
 	}
 	// What is noted of who is in no roster is tidied up, and nothing else.
 	exec(t, s, `insert into stint.deletions (engine, serial) values (1, 1)`)
