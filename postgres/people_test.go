@@ -434,6 +434,18 @@ func TestTheViewHasTheLastAttemptOfAJobThatIsToBeTriedAgain(t *testing.T) {
 	}
 }
 
+// What somebody cancelled is not among what is to be done, also where nobody came to end
+// it yet.
+func TestWhatIsMarkedIsNotCountedAsUnclaimed(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	ids := append(b.enqueue(2), b.enqueue(2, stint.In(time.Hour))...)
+	exec(t, s, `insert into stint.cancellations (job) values ($1), ($2)`, ids[0], ids[2])
+	if got, want := value[[]stint.ID](t, s.pool, `select array_agg(job order by job) from stint.unclaimed`), []stint.ID{ids[1], ids[3]}; !slices.Equal(got, want) {
+		t.Errorf("unclaimed are %v, want %v", got, want)
+	}
+}
+
 // What was late when a claim passed is claimed in parts: each is said to be where it is,
 // wherever it is asked for.
 func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T) {

@@ -127,6 +127,9 @@ func TestOfSeveralEnginesEachIsSweptByItsOwnBound(t *testing.T) {
 	exec(t, s, `
 		insert into stint.engine_history (token, instance, host, pid, version, joined, ended, swept)
 		select i, 'i', 'h', 1, 'v', now(), now() - interval '1 hour', true from generate_series(1, 20) i`)
+	if n := value[int](t, s.pool, `select count(*) from stint.claimed where zombie`); n != 3 {
+		t.Errorf("it shows %d zombies, want the 3 that they hold", n)
+	}
 	if n, _, err := s.sweep(t.Context(), deceased{engine: second.Info.Token}, storetest.Judge); err != nil || n != 2 {
 		t.Errorf("of the second it swept up %d, error %v; want 2", n, err)
 	}

@@ -55,12 +55,12 @@ var own = []struct{ word, tests string }{
 	{"undecided|decide", "Undecided|Failure"},
 	{"marks.go", "Statistics|Marks"},
 	{"finish|record|complete|unfinished", "Outcome|Completion|ACommit"},
-	{"cancel|settle$|mark|promote", "Cancelled|Marker"},
+	{"cancel|settle$|mark|promote", "Cancelled|Marker|SQLCancels"},
 	{"lease", "Lease|TestNoTrapIsOpen/.*/lease"},
 	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marked|Marker|RunAgain|Operated|Age|Forgotten|Sums|Statistics|SQL|Restored|TestNoTrapIsOpen/.*/(retention|claim|deletes|Engines pay)"},
 	{"key|idempotency|fingerprint", "Keys?"},
 	{"enqueue|copy|polic|class|kind|domain|urn|tag|now|people|lane_of|priority|retry", "SQL|Batch|Polic|Enqueue|Tags|Arguments|Running|TheView|IsClaimed"},
-	{"sum|stat|minute|figure", "Sums|Statistics|Counts|Figures|Group|Cost|Claimed|Swe[ep]|TestNoTrapIsOpen/.*/(sum|Minutes)"},
+	{"sum|stat|minute|figure", "Sums|Statistics|Counts|Figures|Group|Cost|Claimed|IsMarked|Swe[ep]|TestNoTrapIsOpen/.*/(sum|Minutes)"},
 	{"notif|ring|sleep|listen", "Rung|Ring|Sleep|Listen"},
 	{"beat|roster|join|engine", "Beat|Engine|Closed|Roster|Deletion|TestNoTrapIsOpen/.*/beat"},
 	{"store.go|work.go", "Session|Pooler"},
@@ -71,6 +71,7 @@ var own = []struct{ word, tests string }{
 // likely are the groups of the conformance suite that are there for what a word
 // in the name of a file or an object stands for.
 var likely = []struct{ word, groups string }{
+	{"figures", "Analytics|Stats"},
 	{"claim|frontier|sight|look|barrier|lanes|unseen|steps|fresh|entries", "Claim|Look|Late|Beside|Hold|Interrupted|Finish|Pause"},
 	{"fetch|entry", "CancelClaimed|Claim|Successor|Enqueue|Record"},
 	{"fence|engine|roster|beat|condemn|bury|sweep|join|leave|evict", "Roster|Bury|BuryRace|Claim|Finish|Hold|Lease|Delete"},
