@@ -90,7 +90,7 @@ var likely = []struct{ word, groups string }{
 	{"change|audit", "Change"},
 	{"errorgroup", "Errors"},
 	{"analytic|unclaimed|attempts|due_by", "Analytics|Stats"},
-	{"job|filter|inspect|outcome_name|poll", "Inspect|Cancel|Correlation|Faulty|Analytics|Delete"},
+	{"job|filter|inspect|outcome_name|poll", "Inspect|Cancel|Correlation|Faulty|Analytics|Delete|Fire"},
 	{"enqueue|copy|polic|class|kind|domain|urn|tag|now", "Enqueue|Tx|Keys|Now|Roster"},
 	{"migrate|meta|upgrade|version|schema|there", "Migrate"},
 	{"doctor", "Doctor"},
