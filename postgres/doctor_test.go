@@ -511,8 +511,54 @@ func TestWhoBlocksIsNamed(t *testing.T) {
 		t.Errorf("found is %+v", all)
 	}
 	finds(t, s, n, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "is locked", fmt.Sprint("session ", pid0(all), " (blocked)"))
+	// Of one that holds another table too, it is said for which it waits.
+	both := connect(t, s)
+	for _, text := range []string{`begin`, `select from stint.beats`} {
+		_, err := both.Exec(t.Context(), text)
+		must(t, err)
+	}
+	go func() {
+		_, err := both.Exec(context.Background(), `select from stint.queues`)
+		ended <- err
+	}()
+	waits := both.PgConn().PID()
+	wait(t, "it to wait", func() bool { return value[bool](t, watch, `select cardinality(pg_blocking_pids($1)) > 0`, waits) })
+	has(t, found(t, s, n, "blocked"), stint.SeverityWarning, "blocked", fmt.Sprint("session ", waits), "ACCESS SHARE on stint.queues", fmt.Sprintf("pg_terminate_backend(%d)", pid))
 	must(t, holder.Rollback(t.Context()))
-	must(t, <-ended)
+	for range 2 {
+		must(t, <-ended)
+	}
+}
+
+// Many may wait for one row, as programs do: that is worth a word as late as any other
+// wait, and not as soon as one for a table.
+func TestWhoBlocksARowIsNotNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	_, err := s.Pause(t.Context(), "q", "", "")
+	must(t, err)
+	holder := begin(t, s)
+	_, err = holder.Exec(t.Context(), `select from stint.queues for update`)
+	must(t, err)
+	ended, watch := make(chan error, 2), connect(t, s)
+	for range 2 {
+		conn := connect(t, s)
+		go func() {
+			_, err := conn.Exec(context.Background(), `update stint.queues set why = 'x'`)
+			ended <- err
+		}()
+		pid := conn.PgConn().PID()
+		wait(t, "it to wait", func() bool { return value[bool](t, watch, `select cardinality(pg_blocking_pids($1)) > 0`, pid) })
+	}
+	n := usual
+	n.queued, n.blocked = 0, time.Hour
+	if all := found(t, s, n, "blocked"); len(all) > 0 {
+		t.Errorf("found is %+v", all)
+	}
+	must(t, holder.Rollback(t.Context()))
+	for range 2 {
+		must(t, <-ended)
+	}
 }
 
 // pid0 is whom the first finding is about.

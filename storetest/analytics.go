@@ -63,12 +63,12 @@ var analyticsTests = []test{
 		if a := t.analyze(stint.AnalyticsFilter{Queue: stint.DefaultQueue, Kind: "k"}); a.Zombies != 2 || a.Running != 1 || a.Queued != 0 {
 			t.Errorf("it says %+v", a)
 		}
-		w.Beat()
+		w.Beat(entries[1].Pos)
 		if a := t.analyze(stint.AnalyticsFilter{}); a.Running+a.Zombies != 5 {
 			t.Errorf("when it beat again, it says %+v", a)
 		}
-		w.Leave()
-		if a := t.analyze(stint.AnalyticsFilter{}); a.Zombies != 0 || a.Running != 3 || a.Queued != 2 {
+		w.Leave() // with which that one is lost, and has no end of its own
+		if a := t.analyze(stint.AnalyticsFilter{}); a.Zombies != 0 || a.Running != 3 || a.Queued != 2 || a.Ended != 1 {
 			t.Errorf("when it was buried, it says %+v", a)
 		}
 	}},
