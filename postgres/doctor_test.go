@@ -734,3 +734,31 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 		})
 	}
 }
+
+// What somebody took back, what is elsewhere, and what the server makes by itself is no
+// change of the schema.
+func TestWhatSomebodyChangedElsewhereIsNotFound(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	tx := begin(t, s)
+	_, err := tx.Exec(t.Context(), `
+		alter table stint.kinds add column owner text; alter table stint.kinds drop column owner;
+		create table public.refs (p bigint references stint.policies, x text);
+		create function public.t() returns trigger language plpgsql as 'begin return new; end';
+		create trigger theirs before insert on public.refs for each row execute function public.t();
+		create index theirs on public.refs (x);
+		update pg_index set indisvalid = false where indexrelid = 'public.theirs'::regclass;
+		create role strange_guest; alter table public.refs owner to strange_guest;
+		create type stint.mine as (a int); alter type stint.mine owner to strange_guest;
+		create materialized view stint.seen as select 1 as a; create index seen_a on stint.seen (a);
+		set local search_path = stint`, pgx.QueryExecModeSimpleProtocol)
+	must(t, err)
+	x := &examination{Store: s, normal: usual}
+	for _, look := range []func(context.Context, pgx.Tx) error{x.drift, x.tables} {
+		must(t, look(t.Context(), tx))
+	}
+	if all := x.signs.Findings; len(all) != 1 || all[0].Code != "schema_foreign" || all[0].Subject != "table seen" {
+		t.Errorf("found is %+v, want the table that is not stint's", all)
+	}
+	must(t, tx.Rollback(t.Context()))
+}
