@@ -760,5 +760,10 @@ func TestWhatSomebodyChangedElsewhereIsNotFound(t *testing.T) {
 	if all := x.signs.Findings; len(all) != 1 || all[0].Code != "schema_foreign" || all[0].Subject != "table seen" {
 		t.Errorf("found is %+v, want the table that is not stint's", all)
 	}
+	for _, size := range x.signs.Sizes {
+		if _, ours := wanted()["table "+size.Name]; !ours {
+			t.Errorf("the size of %s is told", size.Name)
+		}
+	}
 	must(t, tx.Rollback(t.Context()))
 }

@@ -98,9 +98,10 @@ var doctorTests = []test{
 		// Before, behind and beside what it takes is what another one does.
 		lives.Claim(lane("default"), 1)
 		lives.Claim(lane("q"), 3)
-		taken := silent.Claim(lane("default"), 3)
+		taken := silent.Claim(lane("default"), 4)
 		lives.Claim(lane("default"), 1)
-		silent.Complete(taken[0])
+		silent.Complete(taken[:2]...)
+		t.delete(taken[0].ID)
 		t.due()
 		holds := t.examine().Holds
 		if _, told := holds[lives.Info.Token]; told || len(holds) != 1 || holds[silent.Info.Token] != 2 {
