@@ -523,7 +523,7 @@ func TestWhoBlocksIsNamed(t *testing.T) {
 	}()
 	waits := both.PgConn().PID()
 	wait(t, "it to wait", func() bool { return value[bool](t, watch, `select cardinality(pg_blocking_pids($1)) > 0`, waits) })
-	has(t, found(t, s, n, "blocked"), stint.SeverityWarning, "blocked", fmt.Sprint("session ", waits), "ACCESS SHARE on stint.queues", fmt.Sprintf("pg_terminate_backend(%d)", pid))
+	has(t, found(t, s, n, "blocked"), stint.SeverityWarning, "blocked", fmt.Sprint("session ", waits), "(ACCESS SHARE on stint.queues) of postgres, active: select from stint.queues;", fmt.Sprintf("pg_terminate_backend(%d)", pid))
 	must(t, holder.Rollback(t.Context()))
 	for range 2 {
 		must(t, <-ended)
