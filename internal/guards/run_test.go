@@ -55,7 +55,7 @@ var own = []struct{ word, tests string }{
 	{"undecided|decide", "Undecided|Failure"},
 	{"marks.go", "Statistics|Marks"},
 	{"finish|record|complete|unfinished", "Outcome|Completion|ACommit"},
-	{"cancel|settle$|mark|promote", "Cancelled|Marker|SQLCancels"},
+	{"cancel|settle$|mark|promote|unclaimed|counts", "Cancelled|Marker|SQLCancels"},
 	{"lease", "Lease|TestNoTrapIsOpen/.*/lease"},
 	{"retain|remove|erase|delet|turn|operate|again", "Delet|Marked|Marker|RunAgain|Operated|Age|Forgotten|Sums|Statistics|SQL|Restored|TestNoTrapIsOpen/.*/(retention|claim|deletes|Engines pay)"},
 	{"key|idempotency|fingerprint", "Keys?"},
@@ -71,7 +71,10 @@ var own = []struct{ word, tests string }{
 // likely are the groups of the conformance suite that are there for what a word
 // in the name of a file or an object stands for.
 var likely = []struct{ word, groups string }{
-	{"figures", "Analytics|Stats"},
+	{"marks.go|figures", "Stats|Analytics"},
+	{"audit.go", "Waiting|Cancel|Look|Bury"},
+	{"filter.go", "Analytics|Schedules|Fire"},
+	{"tx.go", "Tx"},
 	{"claim|frontier|sight|look|barrier|lanes|unseen|steps|fresh|entries", "Claim|Look|Late|Beside|Hold|Interrupted|Finish|Pause"},
 	{"fetch|entry", "CancelClaimed|Claim|Successor|Enqueue|Record"},
 	{"fence|engine|roster|beat|condemn|bury|sweep|join|leave|evict", "Roster|Bury|BuryRace|Claim|Finish|Hold|Lease|Delete"},
@@ -87,7 +90,6 @@ var likely = []struct{ word, groups string }{
 	{"sum|stat|minute", "Stats|Retain|Delete"},
 	{"queue|pause|resume", "Pause|Look"},
 	{"metric", "Metrics"},
-	{"audit", "Cancel|Waiting|Bury"},
 	{"change", "Change"},
 	{"errorgroup", "Errors"},
 	{"analytic|unclaimed|attempts|due_by", "Analytics|Stats"},
