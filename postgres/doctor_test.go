@@ -432,6 +432,25 @@ func TestWhoPinsTheHorizonIsNamed(t *testing.T) {
 	exec(t, s, `rollback prepared 'it''s mine'`)
 }
 
+// A vacuum that the server began by itself has a snapshot and no end in sight, and holds
+// up nobody.
+func TestWhoPinsTheHorizonIsNoVacuumOfTheServers(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"autovacuum": "on", "autovacuum_naptime": "1s"}})
+	s := openStore(t, installed.On(t, server))
+	exec(t, s, `create table public.slow (x int) with (autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)`)
+	exec(t, s, `insert into public.slow select generate_series(1, 20000)`)
+	exec(t, s, `delete from public.slow where x % 2 = 0`)
+	wait(t, "the vacuum", func() bool {
+		return value[bool](t, s.pool, `
+			select count(*) > 0 from pg_stat_activity
+			where backend_type = 'autovacuum worker' and datname = current_database() and backend_xmin is not null and query like '%public.slow%'`)
+	})
+	if all := found(t, s, hasty, "horizon_session"); len(all) > 0 {
+		t.Errorf("found is %+v", all)
+	}
+}
+
 // What sessions of other databases do is no concern of this one, nor what those do that
 // have nothing to do with stint, unless they hold its tables or the horizon.
 func TestWhatIsNoConcernOfStintIsNotTold(t *testing.T) {
