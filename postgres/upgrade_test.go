@@ -351,7 +351,11 @@ func TestAStepThatFindsNoGapSaysWhoIsInTheWay(t *testing.T) {
 	_, err = tx.Exec(t.Context(), `set application_name = 'a forgotten session'; select from stint.entries limit 1`, pgx.QueryExecModeSimpleProtocol)
 	must(t, err)
 	next := upgrader(t, s.url(), addColumn)
-	go func() { _, _ = waits.Exec(context.Background(), `lock table stint.entries in access exclusive mode`) }()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := waits.Exec(context.Background(), `lock table stint.entries in access exclusive mode`)
+		ended <- err
+	}()
 	waitsForLock(t, s, "lock table stint.entries")
 	next.pace.lock, next.pace.patience = 20*time.Millisecond, 100*time.Millisecond
 	if _, err := next.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "a forgotten session") {
@@ -369,6 +373,9 @@ func TestAStepThatFindsNoGapSaysWhoIsInTheWay(t *testing.T) {
 	if err := <-answer; !errors.Is(err, context.Canceled) {
 		t.Errorf("called off it says %v", err)
 	}
+	must(t, tx.Rollback(t.Context()))
+	must(t, <-ended)
+	must(t, waits.Rollback(t.Context()))
 	if v := version(t, s); v != first {
 		t.Errorf("the schema has version %d", v)
 	}
