@@ -19,7 +19,7 @@ const DefaultRetention = 5 * 24 * time.Hour
 const Forever time.Duration = math.MaxInt64
 
 // Kept says how long jobs are kept after they ended, by how they ended. A time
-// of zero says nothing; [Forever] is for ever.
+// of zero says nothing; [Forever] is for ever. Parts of a microsecond do not count.
 type Kept struct {
 	All       time.Duration // those of which nothing else is said
 	Completed time.Duration
