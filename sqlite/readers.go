@@ -40,9 +40,9 @@ func (r *readers) do(ctx context.Context, do func(c *conn) error) (err error) {
 			return err
 		}
 	}
-	c.db.SetInterrupt(ctx)
-	defer c.db.SetInterrupt(context.Background())
+	// What interrupts a begin may do so when the transaction has begun: nobody would end it.
 	if err = c.control(`begin`); err == nil {
+		c.db.SetInterrupt(ctx)
 		err = do(c)
 		c.db.SetInterrupt(context.Background())
 		if end := c.control(`rollback`); err == nil {
