@@ -40,16 +40,19 @@ func (r *readers) do(ctx context.Context, do func(c *conn) error) (err error) {
 			return err
 		}
 	}
-	// What interrupts a begin may do so when the transaction has begun: nobody would end it.
-	if err = c.control(`begin`); err == nil {
-		c.db.SetInterrupt(ctx)
-		err = do(c)
+	// What interrupts a begin may do so when the transaction has begun: nobody would end
+	// it. However the read ends, a panic among that, the next one begins anew.
+	if err = c.control(`begin`); err != nil {
+		return err
+	}
+	defer func() {
 		c.db.SetInterrupt(context.Background())
 		if end := c.control(`rollback`); err == nil {
 			err = end // there is nothing to roll back: it only read
 		}
-	}
-	if errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil {
+	}()
+	c.db.SetInterrupt(ctx)
+	if err = do(c); errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	return err

@@ -30,3 +30,17 @@ func TestAReadThatIsCalledOffSpoilsNoOther(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A driver that panics, as it did at damaged files, leaves it so as well.
+func TestAReadThatPanicsSpoilsNoOther(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "jobs.db"), Config{Readers: 1})
+	func() {
+		defer func() { _ = recover() }()
+		ctx, cancel := context.WithCancel(t.Context())
+		_ = s.read(ctx, func(*conn) error { cancel(); panic("damaged") })
+	}()
+	if _, err := s.Queues(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
