@@ -16,30 +16,90 @@ space := $(empty) $(empty)
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## say what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/-]+:.*## / { printf "  make %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The packages whose goroutines share memory. All others run with the race detector in `make test-all` only.
+RACED := \
+	. \
+	./engine \
+	./postgres/... \
+	./sqlite/... \
+	./observe/... \
+	./stinttest \
+	./stepjob \
+	./shelljob \
+	./httpjob \
+	./admin \
+	./admin/api \
+	./admin/remote \
+	./internal/sample
+# .                              clients, and what all who wait share
+# ./engine                       stages, signals and chores of each worker
+# ./postgres ./sqlite            the listener, the writer's queue, batches of COPY; the suite has many workers on each
+# ./observe                      several engines report to one listener
+# ./stinttest                    a worker next to its test
+# ./stepjob ./shelljob ./httpjob handlers that report progress while others read output, or wait
+# ./admin ./admin/api …/remote   one snapshot of a page for all who have it open, and streams of events
+# ./internal/sample              one query for all who ask at once
+
+# SQLite is Go code that was translated from C. A connection has its memory to itself, and what guards a connection is instrumented;
+# the detector makes this code six times slower and finds nothing in it. `make test-all` instruments it too.
+UNRACED := -gcflags='github.com/ncruces/go-sqlite3-wasm/...=-race=false'
 
 # A program with the race detector sleeps for a second before it exits, in case
 # that somebody else still reports a race. The tests run hundreds of programs.
-test: export GORACE ?= atexit_sleep_ms=20
+test test-all: export GORACE ?= atexit_sleep_ms=20
 
+# Three tiers; CONTRIBUTING.md says what runs in which.
 .PHONY: test
-test: postgres browser pgbouncer faketime ## run all tests with the race detector, on the newest PostgreSQL found
-	$(GO) test -race -timeout 30m ./...
+test: postgres browser pgbouncer faketime ## run the tests on the newest PostgreSQL found; packages with shared memory with the race detector
+	@raced="$$($(GO) list $(RACED))" && all="$$($(GO) list ./...)" && \
+	others="$$(echo "$$all" | grep -vxF "$$raced")" && code=0 && \
+	{ $(GO) test -short -timeout 30m $$others || code=1; } && \
+	{ $(GO) test -short -race $(UNRACED) -timeout 30m $$raced || code=1; } && exit $$code
 
-.PHONY: test-short
-test-short: postgres browser pgbouncer faketime ## run the tests without the race detector, leaving out those that take long
-	$(GO) test -short ./...
+.PHONY: test-all
+test-all: postgres browser pgbouncer faketime ## run all tests, also long ones, all with the race detector
+	$(GO) test -race -timeout 30m ./...
+	@# With the race detector the simulator has no time to look for the bugs that are planted in it.
+	$(GO) test -timeout 30m ./internal/sim
+
+.PHONY: release-test
+release-test: ## run what .ci/run leaves out, before a release is merged (about an hour)
+	$(MAKE) model
+	$(MAKE) cross
+	$(MAKE) sim SEEDS=1000
+	$(MAKE) test-all
+	$(MAKE) conformance MAJORS="13 14 15 16 17 18"
+	$(MAKE) conformance-pooled
+	$(MAKE) mutants
+
+# Each night has seeds of its own, after the day.
+.PHONY: nightly
+nightly: DAY := $(shell date -u +%Y%m%d)
+nightly: ## run what takes hours: faults of processes, servers and disks, long simulations, fuzzing, all guards
+	$(MAKE) sim SEEDS=10000 FROM=$(DAY)0000
+	$(MAKE) chaos MINUTES=30
+	$(MAKE) chaos-file MINUTES=20
+	$(MAKE) schedules MINUTES=10
+	$(MAKE) endurance MINUTES=10
+	$(MAKE) powerloss SEEDS=5000
+	$(MAKE) cron
+	$(MAKE) fuzz FUZZTIME=1m
+	$(MAKE) model ARGS=-thorough
+	$(MAKE) guards ARGS=-all
+	$(MAKE) peers-test
 
 .PHONY: conformance
-conformance: ## run what depends on the server, on the oldest and the newest PostgreSQL (MAJORS="13 18")
+conformance: ## run what depends on the server, on the oldest and the newest PostgreSQL (MAJORS="13 18", ARGS=-short for fewer rows)
 	$(GO) run ./internal/pgtest/fetch $(MAJORS)
 	@# A pattern that matches nothing passes, so make sure that it matches.
 	@$(GO) test -list Conformance ./postgres/... | grep -q '^Test' || { echo 'no test of ./postgres/... is named Conformance'; exit 1; }
-	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test -run 'Conformance|HotStatements|EachRole|SchemaPage' ./postgres/... ./internal/schemapage
+	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test $(ARGS) -run 'Conformance|HotStatements|EachRole|SchemaPage' ./postgres/... ./internal/schemapage
 
 .PHONY: conformance-pooled
-conformance-pooled: postgres pgbouncer ## the same through PgBouncer in transaction mode, but for rings and the doctor (some minutes)
+conformance-pooled: postgres pgbouncer ## the same through PgBouncer in transaction mode, except notifications and the doctor (some minutes)
 	STINT_PG_POOLED=1 $(GO) test -count 1 -run Conformance -timeout 20m \
 		-skip 'Conformance/.*/pooled/(Listen|Doctor)|Conformance/.*/pooled/.*/.*(_rung_|wakes)' ./postgres
 
@@ -58,7 +118,7 @@ fuzz: ## run each fuzz target for a while (FUZZTIME=20s), and keep some texts th
 	done
 
 .PHONY: cron
-cron: ## hold the recurrences of twenty years in all odd zones against a slow oracle (three minutes)
+cron: ## compare the recurrences of twenty years in all odd time zones with a slow oracle (three minutes)
 	STINT_CRON_YEARS=1 $(GO) test -count 1 -timeout 0 -run 'OracleSays$$' -v ./cron
 
 .PHONY: sim
@@ -66,12 +126,8 @@ sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulati
 	STINT_SIM_SEEDS=$(SEEDS) STINT_SIM_FROM=$(FROM) STINT_SIM_SEED=$(SEED) STINT_SIM_REPEAT=$(REPEAT) \
 		$(GO) test -count 1 -timeout 0 -run '^TestSeeds$$' -v ./internal/sim
 
-.PHONY: sim-year
-sim-year: ## fire a thousand schedules for a year of fake time on engines that die (DAYS=366 SEED=42)
-	STINT_SIM_DAYS=$(or $(DAYS),366) STINT_SIM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -run '^TestAYearOf' -v ./internal/sim
-
 .PHONY: chaos
-chaos: postgres pgbouncer faketime ## do to real processes and a real PostgreSQL what production does (MINUTES=30 SEED=42 ACCOUNTS=file)
+chaos: postgres pgbouncer faketime ## break real processes and a real PostgreSQL as production does (MINUTES=30 SEED=42 ACCOUNTS=file)
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
 		$(GO) test -count 1 -timeout 0 -skip 'FiveEnginesFire|OneFile|Endurance' -v ./internal/chaos
 
@@ -86,26 +142,32 @@ schedules: postgres ## fire a thousand schedules of a minute on five engines tha
 		STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) $(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
 
 .PHONY: endurance
-endurance: postgres ## do at random what programs and people do, with kills, on both databases (MINUTES=5 SEED=42 ACCOUNTS=file)
+endurance: postgres ## random operations of programs and people, with kills, on both databases (MINUTES=5 SEED=42 ACCOUNTS=file)
 	STINT_ENDURANCE_MINUTES=$(or $(MINUTES),5) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
 		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/chaos
 
 .PHONY: backlog
-backlog: postgres ## pile up jobs, kill those who work on them, and delete it all; ten million take an hour (JOBS=10000000 SEED=42 ACCOUNTS=file)
+backlog: postgres ## pile up jobs, kill the engines that work on them, and delete all; ten million take an hour (JOBS=10000000 SEED=42 ACCOUNTS=file)
 	STINT_CHAOS_BACKLOG=$(or $(JOBS),10000000) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
 		$(GO) test -count 1 -timeout 0 -run '^TestABacklog' -v ./internal/chaos
 
 .PHONY: powerloss
-powerloss: ## cut the power of a disk below SQLite at any write (SEEDS=1000), or of one file again (SEED=42)
+powerloss: ## cut the power of a disk below SQLite at any write (SEEDS=1000), or repeat one run (SEED=42)
 	STINT_POWERLOSS_SEEDS=$(SEEDS) STINT_POWERLOSS_SEED=$(SEED) \
 		$(GO) test -count 1 -timeout 0 -run '^TestAPowerCut' -v ./sqlite
 
+# Measurements are a module of their own, bench/, and so are the peers that stint is compared with: nobody who builds stint
+# downloads them. The server or the file's directory is named by --db; without it, an SQLite file here is measured.
 .PHONY: bench
-bench: ## measure the throughput of this machine (ARGS="..." goes to the command)
-	$(GO) run ./cmd/stint bench burn $(ARGS)
+bench: ## measure: burn, steady, latency, single, limit or pages (ARGS="latency --db URL --runs 5"; ARGS= lists them)
+	@$(GO) build -C bench -o ../bin/stint-bench .
+	@./bin/stint-bench $(if $(filter command line,$(origin ARGS)),$(ARGS),burn)
 
-# The peers are in modules of their own, so that nobody who builds stint downloads them. The two programs print a table each,
-# with ratios; the second needs a C compiler for the driver that the peers use.
+.PHONY: bench-test
+bench-test: postgres ## check and test the measurements
+	cd bench && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
+
+# The two programs print a table each, with ratios; the second needs a C compiler for the driver that the peers use.
 .PHONY: bench/peers
 bench/peers: bench/peers/postgres bench/peers/sqlite ## compare with other queues, at length (ARGS="--only burn --runs 1", LITE="--jobs 20000")
 
@@ -173,13 +235,13 @@ monitoring-page: ## after metrics were changed: write their table into docs/moni
 	$(GO) test -count=1 -run '^TestThePage' ./internal/monitoring -update
 
 .PHONY: mutants
-mutants: postgres ## take the mends of known traps out, one at a time: a test must notice each
-	$(GO) test -count=1 -timeout 30m ./internal/mutants -mutants $(ARGS)
+mutants: postgres ## take the fixes of known traps out, one at a time: a test must fail for each (ARGS='-only REGEXP')
+	$(GO) test -count=1 -timeout 30m ./internal/proof/mutate -mutants $(ARGS)
 
-# Interrupted it has written down what it came to. ARGS: -quick asks only the likeliest tests, -only claim.sql a part, -all again.
+# Interrupted it has written down what it came to. ARGS: '-only claim.sql' runs a part, -all also those that have a test, which takes hours and tens of GB of Go's build cache.
 .PHONY: guards
-guards: postgres ## take what the SQL has no killer for out, clause by clause: docs/design/guards.md (ARGS=-all)
-	$(GO) test -count=1 -timeout 0 -run '^TestEachGuardHasItsKiller$$' -v ./internal/guards -guards $(ARGS)
+guards: postgres ## take each clause of the SQL out that has no test in internal/proof/mutate/guards.txt, and find one (ARGS=-all)
+	$(GO) test -count=1 -timeout 0 -run '^TestEachGuardHasItsKiller$$' -v ./internal/proof/mutate -guards $(ARGS)
 
 .PHONY: spin
 spin: ## make sure that Spin, which searches the model, is installed
@@ -230,7 +292,7 @@ pgbouncer: ## make sure that a PgBouncer for the tests is installed
 		{ echo 'PgBouncer cannot be installed: tests through a pooler are skipped'; }; }
 
 .PHONY: faketime
-faketime: ## make sure that libfaketime is there, by which tests set the clock of a server
+faketime: ## make sure that libfaketime is there, with which tests set the clock of a server
 	@for file in /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib*/faketime/libfaketimeMT.so.1 /usr/local/lib/faketime/libfaketimeMT.so.1; do [ ! -f "$$file" ] || exit 0; done; \
 		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
 		{ command -v apt-get && { $$sudo apt-get install -qq -y --no-install-recommends libfaketime || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends libfaketime; }; }; } >/dev/null || \
@@ -239,7 +301,7 @@ faketime: ## make sure that libfaketime is there, by which tests set the clock o
 # Without these, the tests that need them are skipped. Axe is for tests alone, so its licence (MPL-2.0) binds nothing
 # that stint consists of.
 .PHONY: browser
-browser: ## make sure that a Chromium for the tests is installed, and axe, which finds what keeps people out of pages
+browser: ## make sure that a Chromium for the tests is installed, and axe, which checks accessibility
 	@for name in chromium chromium-browser google-chrome chrome headless-shell; do command -v $$name >/dev/null && exit 0; done; \
 		[ ! -d /Applications/Chromium.app ] && [ ! -d '/Applications/Google Chrome.app' ] || exit 0; \
 		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \

@@ -14,17 +14,17 @@ import (
 // ErrNoAttempt says that a context does not come from a handler that runs.
 var ErrNoAttempt = errors.New("stint: the context is not a running handler's")
 
-// Attempt is one run of a handler while it goes on: what its context leads to.
+// Run is one run of a handler while it goes on: what its context leads to.
 // Engines make one for each, and so may the test of a handler:
 //
-//	a := &stint.Attempt{Job: job, Client: client}
-//	result, err := a.Settle(handler(stint.WithAttempt(ctx, a), job))
-type Attempt struct {
-	Job       *Job
-	Client    *Client   // nil for none
-	Inspector Inspector // nil when the store shows nothing
+//	a := &stint.Run{Job: job, Client: client}
+//	result, err := a.Settle(handler(stint.WithRun(ctx, a), job))
+type Run struct {
+	Job    *Job
+	Client *Client // nil for none
+	Reader Reader  // the job's store; nil when it shows nothing
 
-	context attemptContext // the first that leads to it
+	context runContext // the first that leads to it
 
 	mu     sync.Mutex // guards that it is set, and what the handler set
 	over   bool
@@ -33,12 +33,19 @@ type Attempt struct {
 	err    error
 }
 
-type attemptKey struct{}
+// Reader shows jobs. Stores that show what is in them are readers.
+type Reader interface {
+	// Job shows one job with all of its attempts, oldest first, or
+	// [ErrNotFound].
+	Job(ctx context.Context, id ID) (*JobInfo, error)
+}
 
-// WithAttempt returns the context of a handler. What is enqueued with it
+type runKey struct{}
+
+// WithRun returns the context of a handler. What is enqueued with it
 // inherits the correlation id of the attempt's job, if that has one.
-func WithAttempt(ctx context.Context, a *Attempt) context.Context {
-	c := attemptContext{Context: ctx, attempt: a}
+func WithRun(ctx context.Context, a *Run) context.Context {
+	c := runContext{Context: ctx, attempt: a}
 	if a == nil {
 		return new(c)
 	}
@@ -54,17 +61,17 @@ func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 	return &a.context
 }
 
-// attemptContext is the context of a handler: one value for two.
-type attemptContext struct {
+// runContext is the context of a handler: one value for two.
+type runContext struct {
 	context.Context
-	attempt     *Attempt
+	attempt     *Run
 	correlation string // of the job; empty for that of the context
 }
 
 // Value finds the attempt and the correlation id.
-func (c *attemptContext) Value(key any) any {
+func (c *runContext) Value(key any) any {
 	switch key.(type) {
-	case attemptKey:
+	case runKey:
 		return c.attempt
 	case correlationKey:
 		if c.correlation != "" {
@@ -74,8 +81,8 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func attemptFrom(ctx context.Context) *Attempt {
-	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+func runFrom(ctx context.Context) *Run {
+	a, _ := ctx.Value(runKey{}).(*Run)
 	return a
 }
 
@@ -87,7 +94,7 @@ func attemptFrom(ctx context.Context) *Attempt {
 // What it enqueues is stored at once, also when the attempt fails later. To
 // have it depend on the work, use a transaction: ClientFrom(ctx).With(tx).
 func ClientFrom(ctx context.Context) *Client {
-	if a := attemptFrom(ctx); a != nil {
+	if a := runFrom(ctx); a != nil {
 		return a.Client
 	}
 	return nil
@@ -96,7 +103,7 @@ func ClientFrom(ctx context.Context) *Client {
 // JobFrom is the job that the context's handler runs, for code that the job is
 // not passed to; nil outside of handlers, middleware and hooks.
 func JobFrom(ctx context.Context) *Job {
-	if a := attemptFrom(ctx); a != nil {
+	if a := runFrom(ctx); a != nil {
 		return a.Job
 	}
 	return nil
@@ -108,16 +115,16 @@ func JobFrom(ctx context.Context) *Job {
 // so does one that was lost with its engine; being handed back unstarted does
 // not.
 //
-// The error matches [errors.ErrUnsupported] when the store is no [Inspector].
-func Previous(ctx context.Context) (*ExecutionInfo, error) {
-	a := attemptFrom(ctx)
+// The error matches [errors.ErrUnsupported] when the store is no [Reader].
+func Previous(ctx context.Context) (*Attempt, error) {
+	a := runFrom(ctx)
 	switch {
 	case a == nil:
 		return nil, ErrNoAttempt
-	case a.Inspector == nil:
+	case a.Reader == nil:
 		return nil, fmt.Errorf("stint: the store does not show executions: %w", errors.ErrUnsupported)
 	}
-	job, err := a.Inspector.Job(ctx, a.Job.ID)
+	job, err := a.Reader.Job(ctx, a.Job.ID)
 	if err != nil {
 		return nil, fmt.Errorf("look for the previous run: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 func TestTheContextOfAHandlerLeadsToItsJobAndAClient(t *testing.T) {
 	var k kept
 	client, job := stint.NewClient(&k), &stint.Job{ID: 7}
-	ctx := stint.WithAttempt(t.Context(), &stint.Attempt{Job: job, Client: client})
+	ctx := stint.WithRun(t.Context(), &stint.Run{Job: job, Client: client})
 	ctx, cancel := context.WithCancel(ctx) // from further down just as well
 	defer cancel()
 	if stint.JobFrom(ctx) != job || stint.ClientFrom(ctx) != client {
@@ -67,14 +67,14 @@ func TestWhatIsEnqueuedInAnAttemptBelongsToItsJob(t *testing.T) {
 	var k kept
 	ctx := stint.WithCorrelation(t.Context(), "of the caller")
 	for _, c := range []struct {
-		attempt *stint.Attempt
+		attempt *stint.Run
 		want    string
 	}{
-		{&stint.Attempt{Job: &stint.Job{ID: 7, Correlation: "order 7"}, Client: stint.NewClient(&k)}, "order 7"},
-		{&stint.Attempt{Job: &stint.Job{ID: 7}, Client: stint.NewClient(&k)}, "of the caller"},
-		{&stint.Attempt{Client: stint.NewClient(&k)}, "of the caller"},
+		{&stint.Run{Job: &stint.Job{ID: 7, Correlation: "order 7"}, Client: stint.NewClient(&k)}, "order 7"},
+		{&stint.Run{Job: &stint.Job{ID: 7}, Client: stint.NewClient(&k)}, "of the caller"},
+		{&stint.Run{Client: stint.NewClient(&k)}, "of the caller"},
 	} {
-		within := stint.WithAttempt(ctx, c.attempt)
+		within := stint.WithRun(ctx, c.attempt)
 		if _, err := stint.ClientFrom(within).With(stint.Tx{Handle: 1}).Enqueue(within, stint.NewJob{Kind: "k"}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,39 +1,12 @@
 package stint
 
-import "context"
-
-// Canceller ends jobs that are not wanted any more.
-//
-// Cancelling begins with a marker that is committed before anything else
-// happens, and everybody who moves a job looks at it: whoever promotes,
-// claims, starts or records. So it does not matter where the job is at the
-// moment, or between which places.
-type Canceller interface {
-	// Cancel cancels jobs and says of each what came of it. What waits or is
-	// available is cancelled when it returns. A running job is asked to stop:
-	// its handler's context is cancelled with [ErrCancelled], and how the
-	// handler ends decides: with an error it is cancelled, without one it was
-	// completed after all. A running job is not retried after that.
-	//
-	// An outcome that is final by itself, such as an error that is not to be
-	// retried, stands.
-	//
-	// Why is kept as the reason, the first one if a job is cancelled twice; a
-	// running job shows it too.
-	Cancel(ctx context.Context, ids []ID, why string) (map[ID]Cancellation, error)
-
-	// Cancelling lists the jobs among these that somebody cancelled and that
-	// have no final outcome yet.
-	Cancelling(ctx context.Context, ids []ID) ([]ID, error)
-}
-
-// Cancellation is what came of cancelling a job.
-type Cancellation string
+// CancelStatus is what came of cancelling a job.
+type CancelStatus string
 
 // What can come of it.
 const (
-	CancelledNow    Cancellation = "cancelled" // it will not run (again)
-	CancelAsked     Cancellation = "asked"     // it is running, and its engine is told
-	CancelTooLate   Cancellation = "too late"  // it had ended otherwise
-	CancelOfNothing Cancellation = "not found" // there is no such job
+	CancelledNow    CancelStatus = "cancelled" // it will not run (again)
+	CancelRequested CancelStatus = "asked"     // it is running, and its engine is told
+	CancelTooLate   CancelStatus = "too late"  // it had ended otherwise
+	CancelNotFound  CancelStatus = "not found" // there is no such job
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // DefaultQueue is the queue of jobs that name none.
@@ -16,8 +16,7 @@ const DefaultQueue = "default"
 const (
 	MinPriority = -100
 	MaxPriority = 100
-	MaxName     = 255 // bytes of a queue, kind, tag, urn, source, correlation or idempotency key
-	MaxTags     = 50  // on one job
+	MaxTags     = 50 // on one job
 )
 
 // maxLosses keeps their count where a store has room for it.
@@ -36,11 +35,11 @@ type Limits struct {
 // Check reports the first thing about the job that can never be right, as an
 // [InvalidError], or nil.
 func (j NewJob) Check(l Limits) error {
-	if err := CheckName("kind", j.Kind); err != nil {
+	if err := valid.Name("kind", j.Kind); err != nil {
 		return err
 	}
 	if j.Queue != "" {
-		if err := CheckQueue(j.Queue); err != nil {
+		if err := valid.Queue(j.Queue); err != nil {
 			return err
 		}
 	}
@@ -57,12 +56,12 @@ func (j NewJob) Check(l Limits) error {
 		return err
 	}
 	if len(j.Args) > 0 {
-		if err := CheckJSON("args", j.Args, cmp.Or(l.Args, 1<<20)); err != nil {
+		if err := valid.JSON("args", j.Args, cmp.Or(l.Args, 1<<20)); err != nil {
 			return err
 		}
 	}
 	if len(j.Metadata) > 0 {
-		if err := CheckJSON("metadata", j.Metadata, cmp.Or(l.Metadata, 64<<10)); err != nil {
+		if err := valid.JSON("metadata", j.Metadata, cmp.Or(l.Metadata, 64<<10)); err != nil {
 			return err
 		}
 		if !strings.HasPrefix(strings.TrimLeft(string(j.Metadata), " \t\r\n"), "{") {
@@ -81,13 +80,13 @@ func (j NewJob) checkTimes() error {
 	case j.Timeout > 0 && j.Timeout < time.Millisecond:
 		return Invalid("timeout", "%v is shorter than a millisecond", j.Timeout)
 	case j.Delay < 0:
-		return Invalid("in", "%v is negative", j.Delay)
+		return Invalid("delay", "%v is negative", j.Delay)
 	case j.Delay > maxWait:
-		return Invalid("in", "%v is more than a hundred years", j.Delay)
+		return Invalid("delay", "%v is more than a hundred years", j.Delay)
 	case j.Delay > 0 && !j.RunAt.IsZero():
-		return Invalid("at", "a job has a delay or an instant, not both")
+		return Invalid("run at", "a job has a delay or an instant, not both")
 	case !j.RunAt.IsZero() && (j.RunAt.Year() < 1900 || j.RunAt.Year() > 9000):
-		return Invalid("at", "the year %d is out of range", j.RunAt.Year())
+		return Invalid("run at", "the year %d is out of range", j.RunAt.Year())
 	}
 	return j.checkStart()
 }
@@ -117,7 +116,7 @@ func (j NewJob) checkLabels() error {
 		return Invalid("tags", "%d are more than %d", len(j.Tags), MaxTags)
 	}
 	for i, tag := range j.Tags {
-		if err := CheckName("tags", tag); err != nil {
+		if err := valid.Name("tags", tag); err != nil {
 			return err
 		}
 		if slices.Contains(j.Tags[:i], tag) {
@@ -130,39 +129,8 @@ func (j NewJob) checkLabels() error {
 		if label.name == "" {
 			continue
 		}
-		if err := CheckName(label.field, label.name); err != nil {
+		if err := valid.Name(label.field, label.name); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// CheckQueue reports what is wrong with the name of one queue, such as a job is
-// to be in: see [CheckName]. "*" means every queue and names none.
-func CheckQueue(name string) error {
-	if name == "*" {
-		return Invalid("queue", `"*" means every queue and names none`)
-	}
-	return CheckName("queue", name)
-}
-
-// CheckName reports what is wrong with the name of a queue, kind, tag, urn,
-// source, correlation or idempotency key: it is 1 to 255 bytes of UTF-8 without
-// control characters and without space at its ends.
-func CheckName(field, name string) error {
-	switch {
-	case name == "":
-		return Invalid(field, "the name is empty")
-	case len(name) > MaxName:
-		return Invalid(field, "the name has %d bytes, more than %d", len(name), MaxName)
-	case !utf8.ValidString(name):
-		return Invalid(field, "%q is not UTF-8", name)
-	case strings.TrimSpace(name) != name:
-		return Invalid(field, "%q has space at an end", name)
-	}
-	for i, r := range name {
-		if unicode.IsControl(r) {
-			return Invalid(field, "%q has a control character at byte %d", name, i)
 		}
 	}
 	return nil

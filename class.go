@@ -1,51 +1,21 @@
 package stint
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 
+	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/retry"
 )
 
-// class is a declared name for errors.
-type class struct {
-	name string
-	is   func(error) bool
-}
-
-// classes are the declared ones in the order of their declarations. They are
-// read with every failure and written while the program starts.
-var classes struct {
-	mu   sync.Mutex
-	list atomic.Pointer[[]class]
-}
-
-// ours are the classes that every program has, before its own.
-var ours = []class{
-	{"panic", isOf[*PanicError](nil)},
-	{"timeout", isOneOf(ErrTimeout)},
-	{"cancelled", isOneOf(ErrCancelled)},
-	{"lost", isOneOf(retry.ErrLost)},
-	{"unstorable", isOneOf(ErrUnstorable)},
-}
-
-func isOneOf(targets ...error) func(error) bool {
-	return func(err error) bool {
-		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
-	}
-}
-
-func isOf[E error](which []func(E) bool) func(error) bool {
-	return func(err error) bool {
-		e, ok := errors.AsType[E](err)
-		return ok && (len(which) == 0 || slices.ContainsFunc(which, func(f func(E) bool) bool { return f(e) }))
-	}
-}
+// The classes that every program has, before its own.
+var (
+	_ = failure.Declare("panic", failure.IsOf[*PanicError](nil))
+	_ = failure.Declare("timeout", failure.IsOneOf(ErrTimeout))
+	_ = failure.Declare("cancelled", failure.IsOneOf(ErrCancelled))
+	_ = failure.Declare("lost", failure.IsOneOf(retry.ErrLost))
+	_ = failure.Declare("unstorable", failure.IsOneOf(ErrUnstorable))
+)
 
 // ErrorClass declares a name for errors: those for which [errors.Is] finds one
 // of these. Policies choose by the name, executions show it, and it means the
@@ -66,7 +36,7 @@ func ErrorClass(name string, is ...error) string {
 	if len(is) == 0 || slices.Contains(is, nil) {
 		panic(fmt.Sprintf("stint: error class %q: it has no error, or nil for one", name))
 	}
-	return declare(name, isOneOf(slices.Clone(is)...))
+	return failure.Declare(name, failure.IsOneOf(slices.Clone(is)...))
 }
 
 // ErrorClassOf declares a name for errors of a type: those in which
@@ -81,122 +51,5 @@ func ErrorClassOf[E error](name string, which ...func(E) bool) string {
 	if slices.ContainsFunc(which, func(f func(E) bool) bool { return f == nil }) {
 		panic(fmt.Sprintf("stint: error class %q: a function is nil", name))
 	}
-	return declare(name, isOf(slices.Clone(which)))
-}
-
-func declare(name string, is func(error) bool) string {
-	err := CheckName("error class", name)
-	if err == nil {
-		err = retry.CheckClass(name)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("stint: error class %q: %v", name, err))
-	}
-	classes.mu.Lock()
-	defer classes.mu.Unlock()
-	known := declared()
-	if slices.ContainsFunc(known, func(c class) bool { return c.name == name }) {
-		panic(fmt.Sprintf("stint: error class %q is declared already", name))
-	}
-	list := append(slices.Clone(known), class{name, is})
-	classes.list.Store(&list)
-	return name
-}
-
-func declared() []class {
-	if list := classes.list.Load(); list != nil {
-		return *list
-	}
-	return ours
-}
-
-// Classes names what an error is, for policies that choose by it: the declared
-// classes that it is of, in the order of their declarations, and the type of
-// the error that everything else was wrapped around.
-func Classes(err error) []string {
-	if err == nil {
-		return nil
-	}
-	var list []string
-	for _, c := range declared() {
-		if c.has(err) {
-			list = append(list, c.name)
-		}
-	}
-	inside := innermost(err)
-	if len(list) > 0 && (retry.CheckClass(inside) != nil || inside == "stint.PanicError") {
-		return list // of a type that tells nothing beside that
-	}
-	return append(list, inside)
-}
-
-// has asks an error about itself, which runs methods of its own.
-func (c class) has(err error) (is bool) {
-	defer func() {
-		if recover() != nil {
-			is = false
-		}
-	}()
-	return c.is(err)
-}
-
-// as finds an error of a type in another one, which runs methods of that: a nil
-// pointer in an error, say, has them, and they panic. Then nothing is found.
-func as[E error](err error) (found E, ok bool) {
-	defer func() {
-		if recover() != nil {
-			ok = false
-		}
-	}()
-	return errors.AsType[E](err)
-}
-
-// innermost is the type of the error that everything else was wrapped around.
-func innermost(err error) string {
-	for next := unwrap(err); next != nil; next = unwrap(err) {
-		err = next
-	}
-	return strings.TrimPrefix(reflect.TypeOf(err).String(), "*")
-}
-
-// unwrap goes one step in; of several errors joined it follows the first. There
-// is nothing in one whose method panics.
-func unwrap(err error) (inside error) {
-	defer func() {
-		if recover() != nil {
-			inside = nil
-		}
-	}()
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range many.Unwrap() {
-			if e != nil {
-				return e
-			}
-		}
-		return nil
-	}
-	return errors.Unwrap(err)
-}
-
-// describe is an error as it is stored.
-func describe(err error, stack string) *Failure {
-	f := &Failure{Message: message(err), Stack: stack}
-	if p, ok := as[*PanicError](err); ok && p != nil && stack == "" {
-		f.Stack = p.Stack
-	}
-	list := Classes(err)
-	if f.Class = list[0]; len(list) > 1 {
-		f.Classes = list
-	}
-	return f
-}
-
-// message is the text of an error, also of one whose method panics.
-func message(err error) (text string) {
-	defer func() {
-		if v := recover(); v != nil {
-			text = fmt.Sprintf("(the error cannot be shown: its method Error panicked: %v)", v)
-		}
-	}()
-	return err.Error()
+	return failure.Declare(name, failure.IsOf(slices.Clone(which)))
 }

@@ -3,7 +3,6 @@ package stint
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -118,7 +117,7 @@ func (c *Client) EnqueueReceipts(ctx context.Context, jobs []NewJob) ([]Receipt,
 	return c.put(ctx, c.tx, jobs)
 }
 
-// Schedule declares schedules, all or none of them: see [Scheduler]. Those that a
+// Schedule declares schedules, all or none of them: see [store.Scheduler]. Those that a
 // program always has are better declared by [Mux.Schedule]. An error that matches
 // [ErrInvalid] says what about one can never be right. By says who declares them,
 // for people; a transaction of the caller's is not taken part in.
@@ -126,7 +125,9 @@ func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule)
 	if c == nil {
 		return ErrNoAttempt
 	}
-	store, ok := c.store.(Scheduler)
+	store, ok := c.store.(interface {
+		Declare(ctx context.Context, by string, ready []Schedule) error
+	})
 	if !ok {
 		return ErrNoScheduler
 	}
@@ -139,7 +140,7 @@ func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule)
 			return fmt.Errorf("schedule %q: %w", s.Name, err)
 		}
 	}
-	return Declare(ctx, store, by, ready, nil, NewPlanner(nil).Plan)
+	return store.Declare(ctx, by, ready)
 }
 
 // put fills in, checks and stores.
@@ -166,19 +167,4 @@ func (c *Client) check(job *NewJob) error {
 		return err
 	}
 	return checkOperation(c.groups, job.Kind)
-}
-
-var noArgs = json.RawMessage("{}")
-
-// fill puts defaults where nothing was said.
-func (j *NewJob) fill() {
-	if j.Queue == "" {
-		j.Queue = DefaultQueue
-	}
-	if len(j.Args) == 0 || string(j.Args) == "null" {
-		j.Args = noArgs
-	}
-	if len(j.Metadata) == 0 || string(j.Metadata) == "null" {
-		j.Metadata = nil
-	}
 }

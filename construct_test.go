@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/failure"
 )
 
 // counter is a handler with a field of its own.
@@ -56,8 +57,8 @@ func TestAConstructorThatFailsNamesItsKind(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 		p, panicked := errors.AsType[*stint.PanicError](err)
-		if panicked != (name == "a panic") || panicked && (p.Stack == "" || stint.Classes(err)[0] != "panic") {
-			t.Errorf("%s: the class is %v, the stack %q", name, stint.Classes(err), p)
+		if panicked != (name == "a panic") || panicked && (p.Stack == "" || failure.Classes(err)[0] != "panic") {
+			t.Errorf("%s: the class is %v, the stack %q", name, failure.Classes(err), p)
 		}
 	}
 }

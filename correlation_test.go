@@ -5,34 +5,35 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 func TestCorrelateLeavesWhatIsSaid(t *testing.T) {
-	entries := make([]stint.Entry, 5)
+	entries := make([]store.Entry, 5)
 	for i, id := range []stint.ID{9, 10, 1, 9223372036854775807, 42} {
 		entries[i].ID = id
 	}
 	entries[2].Correlation = "said"
-	stint.Correlate(entries)
+	store.Correlate(entries)
 	for i, want := range []string{"9", "10", "said", "9223372036854775807", "42"} {
 		if entries[i].Correlation != want {
 			t.Errorf("that of entry %d is %q, want %q", i, entries[i].Correlation, want)
 		}
 	}
-	stint.Correlate(nil)
+	store.Correlate(nil)
 }
 
 func TestAnAttemptLeadsToEachOfItsContexts(t *testing.T) {
 	type key struct{}
-	a := &stint.Attempt{Job: &stint.Job{ID: 7, Correlation: "c"}}
-	first := stint.WithAttempt(context.WithValue(t.Context(), key{}, 1), a)
-	second := stint.WithAttempt(context.WithValue(first, key{}, 2), a)
+	a := &stint.Run{Job: &stint.Job{ID: 7, Correlation: "c"}}
+	first := stint.WithRun(context.WithValue(t.Context(), key{}, 1), a)
+	second := stint.WithRun(context.WithValue(first, key{}, 2), a)
 	for i, ctx := range []context.Context{first, second} {
 		if ctx.Value(key{}) != i+1 || stint.JobFrom(ctx) != a.Job {
 			t.Errorf("context %d leads to %v and %v", i+1, ctx.Value(key{}), stint.JobFrom(ctx))
 		}
 	}
-	if job := stint.JobFrom(stint.WithAttempt(first, nil)); job != nil {
+	if job := stint.JobFrom(stint.WithRun(first, nil)); job != nil {
 		t.Errorf("no attempt leads to %v", job)
 	}
 }

@@ -28,7 +28,7 @@
 // Everything that changes a job's fate goes through two writes: finish, which
 // appends an execution and at most one successor, and promote, which moves
 // what is due from waiting to the log. What follows from the end of an attempt
-// is decided by one pure function, [Conclude].
+// is decided by one pure function, [store.Conclude].
 //
 // # Using it
 //
@@ -42,7 +42,11 @@
 //
 //	store, err := sqlite.Open(ctx, "jobs.db")
 //	client := stint.NewClient(store)
-//	id, err := SendInvoice.Enqueue(ctx, client, Invoice{42}, stint.In(time.Hour))
+//	id, err := SendInvoice.Enqueue(ctx, client, Invoice{42}, stint.Delay(time.Hour))
+//	err = SendInvoice.Await(ctx, client, id) // nil when it completed; of a ResultKind with its result
+//
+// A client also shows, cancels and retries jobs: [Client.Job], [Client.Cancel],
+// [Client.Retry].
 //
 // A worker needs handlers and an engine:
 //
@@ -73,19 +77,10 @@
 // connection or a retry, so it should be able to tell that its work is done
 // already.
 //
-// # The contract of a store
+// # Around it
 //
-// A store is a set of small roles, each with a file of its name:
-//
-//	for engines      [Enqueuer] [Claimer] [Finisher] [Roster] [Promoter] [Decider]:
-//	                 together a [Store]
-//	beside these     [Scheduler] [Leaser] [Retainer] [Immediate] [TxFinisher]
-//	for people       [Inspector] [Canceller] [Operator] [Pauser] [ScheduleKeeper]
-//	                 [ChangeKeeper]
-//	for figures      [Analyst] [ErrorAnalyst] [Statistician] [MetricsKeeper]
-//	for operators    [Migrator] [Examiner] [Auditor]
-//	where it can     [Listener] [Sleeper] [Clock] [Holder] [Evicter] [Sweeper]
-//
-// Client, engine and command line meet in the store and nowhere else, which is
-// what makes one process and a fleet of machines the same program.
+// What a store promises is in package store, what people ask in package report,
+// what engines tell in package event. Client, engine and command line meet in the
+// store and nowhere else, which is what makes one process and a fleet of machines the
+// same program.
 package stint

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // Conditions that stores report. Test for them with [errors.Is].
@@ -49,25 +52,15 @@ var (
 	ErrDuplicate = errors.New("stint: a job was enqueued under the idempotency key before")
 
 	// ErrInvalid matches every error about an input that can never be right.
-	ErrInvalid = errors.New("stint: invalid")
+	ErrInvalid = valid.ErrInvalid
 )
 
-// InvalidError says what is wrong with an input, and where.
-type InvalidError struct {
-	Field   string // the part that is wrong: "queue", "args"
-	Problem string
-}
-
-// Error names the field and the problem.
-func (e *InvalidError) Error() string { return e.Field + ": " + e.Problem }
-
-// Is makes every InvalidError match [ErrInvalid].
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+// InvalidError says what is wrong with an input (Problem), and with which part of it
+// (Field: "queue", "args"). It matches [ErrInvalid].
+type InvalidError = valid.Error
 
 // Invalid makes an [InvalidError].
-func Invalid(field, format string, args ...any) error {
-	return &InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
-}
+func Invalid(field, format string, args ...any) error { return valid.Invalid(field, format, args...) }
 
 // Causes that a handler's context is cancelled with. [context.Cause] tells.
 var (
@@ -85,50 +78,23 @@ var (
 	ErrFenced = errors.New("stint: the engine was fenced off")
 )
 
-type noRetryError struct{ err error }
-
-func (e *noRetryError) Error() string { return e.err.Error() }
-func (e *noRetryError) Unwrap() error { return e.err }
-
 // NoRetry marks an error as final: whatever the policy says, the job is not
 // tried again. NoRetry(nil) is nil.
 func NoRetry(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &noRetryError{err}
+	return &failure.NoRetry{Err: err}
 }
-
-type snoozeError struct{ wait time.Duration }
-
-func (e *snoozeError) Error() string { return "stint: run again in " + e.wait.String() }
 
 // Snooze is returned by a handler that wants to be run again later. The
 // attempt is not charged. A wait of zero or less means at once; the longest is
 // [retry.MaxWait], a hundred years, and one that is longer is cut to that.
-func Snooze(wait time.Duration) error { return &snoozeError{max(0, wait)} }
-
-type cancelError struct{ why string }
-
-func (e *cancelError) Error() string { return "stint: cancelled: " + e.why }
+func Snooze(wait time.Duration) error { return &failure.Snooze{Wait: max(0, wait)} }
 
 // Cancel is returned by a handler that finds that its job must not be done:
 // the job ends as cancelled, for the reason given.
-func Cancel(why string) error { return &cancelError{why} }
-
-// AsEnding reports whether an error is a handler's wish for another ending
-// than failure ([Snooze], [Cancel]), and if so which.
-func AsEnding(err error, end *Ending) bool {
-	if s, ok := as[*snoozeError](err); ok {
-		*end = Ending{Outcome: OutcomeSnoozed, Snooze: s.wait, Result: end.Result}
-		return true
-	}
-	if c, ok := as[*cancelError](err); ok {
-		*end = Ending{Outcome: OutcomeCancelled, Note: c.why, Result: end.Result}
-		return true
-	}
-	return false
-}
+func Cancel(why string) error { return &failure.Cancel{Why: why} }
 
 // PanicError is what a handler's panic becomes.
 type PanicError struct {

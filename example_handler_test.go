@@ -49,7 +49,7 @@ func ExampleRegistration_Hook() {
 	stint.Handle(mux, charge, func(_ context.Context, _ *stint.Job, cents int) error {
 		return errors.New("the card was refused")
 	}).Hook(stint.Hooks{
-		AfterLastFailure: func(ctx context.Context, job *stint.Job, x *stint.Execution) error {
+		AfterLastFailure: func(ctx context.Context, job *stint.Job, x *stint.Attempt) error {
 			return tell("job %d failed after %d attempts: %s", job.ID, x.Attempt, x.Error.Message)
 		},
 	})
@@ -197,8 +197,8 @@ func ExampleAttempt() {
 		return nil, err
 	}
 	job := &stint.Job{ID: 1, Kind: "first", Attempt: 1}
-	a := &stint.Attempt{Job: job, Client: stint.NewClient(printer{})}
-	_, err := a.Settle(handler(stint.WithAttempt(context.Background(), a), job))
+	a := &stint.Run{Job: job, Client: stint.NewClient(printer{})}
+	_, err := a.Settle(handler(stint.WithRun(context.Background(), a), job))
 	fmt.Println(err)
 	// Output:
 	// next {}
@@ -209,8 +209,8 @@ func ExampleAttempt() {
 // something.
 func run(mux *stint.Mux, kind, args string) {
 	job := &stint.Job{ID: 1, Kind: kind, Args: json.RawMessage(args), Attempt: 1}
-	a := &stint.Attempt{Job: job, Client: stint.NewClient(printer{})}
-	result, err := a.Settle(mux.Handler(kind)(stint.WithAttempt(context.Background(), a), job))
+	a := &stint.Run{Job: job, Client: stint.NewClient(printer{})}
+	result, err := a.Settle(mux.Handler(kind)(stint.WithRun(context.Background(), a), job))
 	if result != nil {
 		fmt.Println(string(result), err)
 	} else if err != nil {

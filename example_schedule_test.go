@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/store"
 )
 
 // A schedule is declared by every engine of the program; each occurrence makes one
@@ -21,8 +22,8 @@ func ExampleKind_Schedule() {
 	mux.Schedule(nightly)
 
 	// When it would run around the night in which there is no half past two:
-	s := &stint.ScheduleInfo{Schedule: nightly, After: time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)}
-	times, err := stint.NewPlanner(mux.Recurrences()).Upcoming(s, 3)
+	s := &store.ScheduleInfo{Schedule: nightly, After: time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)}
+	times, err := store.NewPlanner(mux.Recurrences()).Upcoming(s, 3)
 	for _, at := range times {
 		fmt.Println(at)
 	}
@@ -44,8 +45,8 @@ func ExampleMux_Recurrence() {
 	})
 	mux.Schedule(stint.Schedule{Name: "probe", Recurrence: cron.Function("doubling"), Job: stint.NewJob{Kind: "probe"}})
 
-	s := &stint.ScheduleInfo{Schedule: mux.Schedules()[0], After: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	times, _ := stint.NewPlanner(mux.Recurrences()).Upcoming(s, 5)
+	s := &store.ScheduleInfo{Schedule: mux.Schedules()[0], After: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	times, _ := store.NewPlanner(mux.Recurrences()).Upcoming(s, 5)
 	for _, at := range times {
 		fmt.Println(at.Format("Jan 2 15:04"))
 	}

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // A kind is declared once. Its options are the defaults of its jobs.
@@ -25,9 +27,32 @@ func ExampleNewKind() {
 		stint.Retry(retry.Fixed(3, 10*time.Second)),
 		stint.Tag("onboarding"),
 	)
-	job, _ := welcome.New(Welcome{7}, stint.In(time.Hour), stint.Tag("user:7"))
+	job, _ := welcome.New(Welcome{7}, stint.Delay(time.Hour), stint.Tag("user:7"))
 	fmt.Println(job.Kind, string(job.Args), job.Queue, job.Delay, job.Tags, job.Retry)
 	// Output: welcome {"User":7} mail 1h0m0s [onboarding user:7] fixed:3:10s
+}
+
+// A program may wait for what a job comes to, in any process.
+func ExampleResultKind_Await() {
+	resize := stint.NewResultKind[string, int]("resize")
+	thumbnail := func(ctx context.Context, client *stint.Client, file string) (bytes int, err error) {
+		id, err := resize.Enqueue(ctx, client, file)
+		if err != nil {
+			return 0, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		bytes, err = resize.Await(ctx, client, id)
+		if failed, ok := errors.AsType[*stint.JobError](err); ok {
+			return 0, fmt.Errorf("%s cannot be resized (%s): %w", file, failed.Reason, err)
+		}
+		return bytes, err
+	}
+	bytes, err := thumbnail(context.Background(), stint.NewClient(printer{}), "a.png")
+	fmt.Println(bytes, err)
+	// Output:
+	// resize "a.png"
+	// 4711 <nil>
 }
 
 // Many jobs are stored together: all of them or none.
@@ -96,8 +121,8 @@ func ExampleStartWithin() {
 
 	// Each attempt counts, so a retry that would come too late is not waited for.
 	now := time.Now()
-	e := &stint.Entry{Job: stint.Job{ID: 1, Attempt: 1, Retry: retry.Fixed(3, 10*time.Minute), StartBy: now.Add(5 * time.Minute)}}
-	x := stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no signal")}, now, 0)
+	e := &store.Entry{Job: stint.Job{ID: 1, Attempt: 1, Retry: retry.Fixed(3, 10*time.Minute), StartBy: now.Add(5 * time.Minute)}}
+	x := store.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no signal")}, now, 0)
 	fmt.Println("final:", x.Final, x.Reason)
 	// Output:
 	// send_sign_in_code begins within 5m0s
@@ -122,7 +147,7 @@ func ExampleWithCorrelation() {
 // not disturbed.
 func ExampleMetadata() {
 	store := &memory{}
-	_, err := stint.NewClient(store).Enqueue(context.Background(), stint.Declaration{Name: "charge"}.Job(nil,
+	_, err := stint.NewClient(store).Enqueue(context.Background(), stint.KindInfo{Name: "charge"}.Job(nil,
 		stint.Metadata(json.RawMessage(`{"traceparent": "00-4bf9"}`))))
 	fmt.Println(string(store.jobs[0].Metadata), err)
 	_, err = stint.NewClient(store).Enqueue(context.Background(), stint.NewJob{Kind: "charge", Metadata: json.RawMessage(`[]`)})
@@ -141,8 +166,8 @@ func ExampleNewJob_Check() {
 
 // What follows from the end of an attempt is a pure function.
 func ExampleConclude() {
-	entry := &stint.Entry{Job: stint.Job{ID: 1, Kind: "report", Queue: "default", Attempt: 2, Retry: retry.Fixed(5, time.Minute)}}
-	x := stint.Conclude(entry, stint.Ending{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("no paper")}, time.Now(), 0)
+	entry := &store.Entry{Job: stint.Job{ID: 1, Kind: "report", Queue: "default", Attempt: 2, Retry: retry.Fixed(5, time.Minute)}}
+	x := store.Conclude(entry, store.Result{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("no paper")}, time.Now(), 0)
 	fmt.Println(x.Outcome, x.Error.Message, "→", x.Next.Why, "in", x.Next.Delay, "as attempt", x.Next.Attempt)
 	// Output: failed no paper → retrying in 1m0s as attempt 3
 }
@@ -155,7 +180,7 @@ var (
 )
 
 func ExampleErrorClass() {
-	fmt.Println(stint.Classes(fmt.Errorf("load customer 42: %w", sql.ErrNoRows)))
+	fmt.Println(failure.Classes(fmt.Errorf("load customer 42: %w", sql.ErrNoRows)))
 
 	policy := retry.Default().Except(noRows) // it will not come
 	fmt.Println(policy)
@@ -165,9 +190,9 @@ func ExampleErrorClass() {
 }
 
 func ExampleErrorClassOf() {
-	fmt.Println(stint.Classes(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded})[0] == network)
-	fmt.Println(stint.Classes(&sqlError{"40P01"})[0] == deadlock)
-	fmt.Println(stint.Classes(&sqlError{"23505"}))
+	fmt.Println(failure.Classes(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded})[0] == network)
+	fmt.Println(failure.Classes(&sqlError{"40P01"})[0] == deadlock)
+	fmt.Println(failure.Classes(&sqlError{"23505"}))
 
 	policy := retry.ByError(
 		retry.On(deadlock, retry.Fixed(5, 0)),
@@ -205,11 +230,11 @@ func ExampleMux_RetryFunc() {
 
 	// What an engine does with it:
 	now := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC)
-	entry := &stint.Entry{Job: stint.Job{Kind: "report", Queue: "default", Attempt: 1, Due: now, Retry: report.Declaration().Retry}}
-	x := stint.ConcludeWith(mux.RetryFuncs(), entry, stint.Ending{Outcome: stint.OutcomeFailed, Err: quota}, now, 0)
+	entry := &store.Entry{Job: stint.Job{Kind: "report", Queue: "default", Attempt: 1, Due: now, Retry: report.Declaration().Retry}}
+	x := store.ConcludeWith(mux.RetryFuncs(), entry, store.Result{Outcome: stint.OutcomeFailed, Err: quota}, now, 0)
 	fmt.Println(x.Next.Why, "in", x.Next.Delay, "in queue", x.Next.Queue)
 	// And where the function is not at hand:
-	x = stint.Conclude(entry, stint.Ending{Outcome: stint.OutcomeFailed, Err: quota}, now, 0)
+	x = store.Conclude(entry, store.Result{Outcome: stint.OutcomeFailed, Err: quota}, now, 0)
 	fmt.Println(x.Next.Why, "when", x.Next.Func, "has decided")
 	// Output:
 	// retrying in 2h0m0s in queue bulk
@@ -217,7 +242,7 @@ func ExampleMux_RetryFunc() {
 }
 
 // A failure that an engine left is judged later, by one that has the function.
-func ExampleUndecided_Conclude() {
+func ExamplePendingRetry_Conclude() {
 	var funcs retry.Registry
 	err := funcs.Register("quota", func(_ error, f retry.Failure) retry.Decision {
 		if slices.Contains(f.Classes, "no_rows") {
@@ -228,7 +253,7 @@ func ExampleUndecided_Conclude() {
 	if err != nil {
 		panic(err)
 	}
-	u := stint.Undecided{
+	u := store.PendingRetry{
 		Job:   stint.Job{ID: 7, Kind: "report", Queue: "default", Attempt: 2, Retry: retry.Function("quota")},
 		Func:  "quota",
 		Error: stint.Failure{Class: "no_rows", Message: "load customer 42: sql: no rows in result set"},
@@ -248,6 +273,12 @@ func (printer) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]st
 		receipts[i].ID = stint.ID(i + 1)
 	}
 	return receipts, nil
+}
+
+// Await tells that every job has completed.
+func (printer) Await(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
+	last := stint.Attempt{Outcome: stint.OutcomeCompleted, Final: true, Result: json.RawMessage("4711")}
+	return &stint.JobInfo{ID: id, Kind: "resize", State: stint.Completed, Executions: []stint.Attempt{last}}, nil
 }
 
 // memory stands for a store that remembers keys.
@@ -273,18 +304,18 @@ func (m *memory) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]
 
 // What failed last night runs again: each job once, in batches that keep
 // nobody waiting.
-func ExampleSelected() {
-	rerun := func(ctx context.Context, store stint.Operator) (n int, err error) {
-		failed := stint.Filter{
+func ExampleFindEach() {
+	rerun := func(ctx context.Context, st store.Operator) (n int, err error) {
+		failed := store.Filter{
 			States:   []stint.State{stint.Failed},
 			Kind:     "send_invoice",
-			Finished: stint.Span{From: time.Now().Add(-12 * time.Hour)},
+			Finished: store.TimeRange{From: time.Now().Add(-12 * time.Hour)},
 		}
-		for ids, err := range stint.Selected(ctx, store, failed, 500) {
+		for ids, err := range store.FindEach(ctx, st, failed, 500) {
 			if err != nil {
 				return n, err
 			}
-			answers, err := store.Retry(ctx, ids, stint.Again{Once: true})
+			answers, err := st.Retry(ctx, ids, stint.RerunOptions{Once: true})
 			if err != nil {
 				return n, err
 			}

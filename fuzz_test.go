@@ -11,6 +11,8 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // What parsers of this package read is written so that it is read again as the
@@ -43,7 +45,7 @@ func FuzzRetention(f *testing.F) {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
-		var r, again stint.Retention
+		var r, again store.Retention
 		if r.Set(name, text) != nil {
 			return
 		}
@@ -87,7 +89,7 @@ func FuzzStoredSchedules(f *testing.F) {
 	f.Add("every 5m", "all:3", `{"kind":"k"}`)
 	f.Add("@", "some", `{"kind":"k"}`)
 	f.Fuzz(func(t *testing.T, recurrence, missed, job string) {
-		var s stint.ScheduleInfo
+		var s store.ScheduleInfo
 		texts := stint.ScheduleTexts{Recurrence: recurrence, Missed: missed, Job: json.RawMessage(job)}
 		s.Read(texts)
 		if !reflect.DeepEqual(s.Stored, texts) {
@@ -104,12 +106,48 @@ func FuzzStoredSchedules(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q is read and cannot be written: %v", job, err)
 		}
-		var again stint.ScheduleInfo
+		var again store.ScheduleInfo
 		if again.Read(written); again.Problem != nil {
 			t.Fatalf("%q is written as %s, which cannot be read: %v", job, written.Job, again.Problem)
 		}
 		if twice, err := again.Schedule.Texts(); err != nil || !bytes.Equal(twice.Job, written.Job) || twice.Recurrence != written.Recurrence || twice.Missed != written.Missed {
 			t.Fatalf("%q is written as %s, and then as %s: %v", job, written.Job, twice.Job, err)
+		}
+	})
+}
+
+// A job that is read from JSON is written so that it is read again as the same, and one
+// that is refused stays as it was.
+func FuzzNewJob(f *testing.F) {
+	for _, raw := range []string{
+		`{"kind":"mail","args":{"to":"ann"},"queue":"fast","priority":-3,"delay":"90s","tags":["a","b"],"retry":"fixed:2:1s","max_losses":2}`,
+		`{"kind":"mail","run_at":"2026-01-02T03:04:05.123456Z","start_by":"2026-01-03T00:00:00+01:00","timeout":"1m","metadata":{"x":1}}`,
+		`{"retry":{"fixed":{"retries":2,"wait":"1s"}},"start_within":"1h","urn":"urn:x:1","source":"me","correlation":"c"}`,
+		`{"start_by":null,"start_within":"","args":"","tags":null}`, `{"prioritty":1}`, `{"priority":"1"}`, `{"delay":1}`, `{"retry":"never"}`, `[]`, `null`, ``,
+	} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		job := stint.NewJob{Kind: "before", Tags: []string{"one"}}
+		if err := job.UnmarshalJSON(raw); err != nil {
+			if invalid, ok := errors.AsType[*stint.InvalidError](err); !ok || invalid.Field == "" {
+				t.Errorf("%q is refused by %v, which names no option", raw, err)
+			}
+			if !reflect.DeepEqual(job, stint.NewJob{Kind: "before", Tags: []string{"one"}}) {
+				t.Errorf("%q is refused, and the job is %+v", raw, job)
+			}
+			return
+		}
+		text, err := json.Marshal(job)
+		if err != nil {
+			t.Fatalf("%q cannot be written: %v", raw, err)
+		}
+		var again stint.NewJob
+		if err := json.Unmarshal(text, &again); err != nil {
+			t.Fatalf("%q is written as %s, which cannot be read: %v", raw, text, err)
+		}
+		if twice, err := json.Marshal(again); err != nil || !bytes.Equal(twice, text) {
+			t.Errorf("%q is written as %s, and then as %s: %v", raw, text, twice, err)
 		}
 	})
 }
@@ -186,11 +224,11 @@ func FuzzFields(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		in, keys := stint.Field(text).Path()
+		in, keys := report.Field(text).Path()
 		if in != "" && in+"."+strings.Join(keys, ".") != text {
 			t.Errorf("%q is in %s at %q", text, in, keys)
 		}
-		if err := stint.Field(text).Check(); err != nil {
+		if err := report.Field(text).Check(); err != nil {
 			refused(t, text, err, "field")
 		} else if in != "" && (len(keys) == 0 || keys[0] == "") {
 			t.Errorf("%q is taken and leads nowhere", text)

@@ -24,7 +24,7 @@ type Group struct {
 	defaults []Option
 
 	mu         sync.RWMutex
-	operations []Declaration // by name
+	operations []KindInfo // by name
 }
 
 // NewGroup declares a group. The options are the defaults of the jobs of all of
@@ -81,7 +81,7 @@ func (g *Group) New(operation string, args any, opts ...Option) (NewJob, error) 
 	kind := g.name + "." + operation
 	g.mu.RLock()
 	i, found := g.search(kind)
-	var d Declaration
+	var d KindInfo
 	if found {
 		d = g.operations[i]
 	}
@@ -107,7 +107,7 @@ func (g *Group) Enqueue(ctx context.Context, c *Client, operation string, args a
 }
 
 func (g *Group) search(kind string) (int, bool) {
-	return slices.BinarySearchFunc(g.operations, kind, func(d Declaration, kind string) int { return strings.Compare(d.Name, kind) })
+	return slices.BinarySearchFunc(g.operations, kind, func(d KindInfo, kind string) int { return strings.Compare(d.Name, kind) })
 }
 
 func (g *Group) has(kind string) bool {

@@ -76,7 +76,7 @@ func TestOperationsThatCanNeverBeRightPanic(t *testing.T) {
 		"a dot":         func() { stint.NewOperation[int](g, "b.c") },
 		"no name":       func() { stint.NewOperation[int](g, "") },
 		"a bad group":   func() { stint.NewGroup("") },
-		"a bad default": func() { stint.NewGroup("h", stint.In(time.Second)) },
+		"a bad default": func() { stint.NewGroup("h", stint.Delay(time.Second)) },
 	} {
 		func() {
 			defer func() {

@@ -3,16 +3,16 @@ package stint
 import "context"
 
 // Hook is told of an attempt that ended, after its outcome was recorded: what
-// it learns is true, and nothing that it does changes it. The execution says
-// how the attempt ended, whether that was final, and otherwise what comes next.
-// Neither job nor execution are to be written to.
+// it learns is true, and nothing that it does changes it. The record says how the
+// attempt ended, whether that was final, and otherwise in which time it is tried again.
+// Neither job nor record are to be written to.
 //
 // The context ends after a minute, or two seconds after the grace of a stop is
 // over. It leads to a client ([ClientFrom]) and to the job.
 //
-// An error or a panic is told as an event ([EventTrouble]) and has no other
+// An error or a panic is told as an event ([event.EventTrouble]) and has no other
 // consequence; the next hook is called all the same.
-type Hook func(ctx context.Context, job *Job, x *Execution) error
+type Hook func(ctx context.Context, job *Job, x *Attempt) error
 
 // Hooks are called after an attempt, in this order. Nil ones are passed over.
 //
@@ -30,8 +30,8 @@ type Hook func(ctx context.Context, job *Job, x *Execution) error
 // telling people and counters. What must happen is done in the handler, or is
 // a job that it enqueues in the transaction of its own work.
 //
-// A job that expired did not begin. Its hooks are called all the same, with an
-// execution that has no start.
+// A job that expired did not begin. Its hooks are called all the same, with a
+// record that has no start.
 //
 // Hooks are called by the engine that recorded the outcome, beside its slots.
 // After an attempt that was lost with its engine that is the engine that

@@ -1,26 +1,9 @@
 package stint
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 )
-
-// Inspector shows people what is in a store.
-type Inspector interface {
-	// Job shows one job with all of its executions, oldest first, or
-	// [ErrNotFound].
-	Job(ctx context.Context, id ID) (*JobInfo, error)
-
-	// Jobs lists jobs by falling ID, without their executions.
-	Jobs(ctx context.Context, f Filter) ([]JobInfo, error)
-
-	// Counts tells how many jobs are in each state, at one moment.
-	Counts(ctx context.Context) (map[State]int64, error)
-
-	// Kinds lists the kinds that engines declared, by name.
-	Kinds(ctx context.Context) ([]Declaration, error)
-}
 
 // JobInfo is a job as people see it.
 type JobInfo struct {
@@ -39,7 +22,7 @@ type JobInfo struct {
 	// policy bears before somebody should look: see [retry.Policy.Faulty].
 	Faulty bool `json:"faulty,omitempty"`
 
-	// Undecided names the retry function that is to say when the job runs
+	// PendingRetry names the retry function that is to say when the job runs
 	// again, and whether at all. It waits, without a date, for an engine that
 	// has this function.
 	Undecided string `json:"undecided,omitempty"`
@@ -65,21 +48,26 @@ type JobInfo struct {
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`
 
-	Provenance Provenance `json:"provenance,omitzero"`
+	Origin Origin `json:"provenance,omitzero"`
 
-	Executions []ExecutionInfo `json:"executions,omitempty"`
+	// RetriedAs is the newest job that does this one again, which has ended; 0 for
+	// none, and for one that was deleted. Lists of jobs do not tell it. The other
+	// direction is Origin.Recovered.
+	RetriedAs ID `json:"retried_as,omitempty"`
+
+	Executions []Attempt `json:"executions,omitempty"`
 }
 
-// ExecutionInfo is one attempt as people see it. Stores make it of what they
+// Attempt is one attempt as people see it. Stores make it of what they
 // keep, and then call its method Derive.
-type ExecutionInfo struct {
+type Attempt struct {
 	Attempt  int             `json:"attempt"`
 	Outcome  Outcome         `json:"outcome"`
 	Final    bool            `json:"final"`
 	Reason   string          `json:"reason,omitempty"`
 	Started  time.Time       `json:"started"`
 	Finished time.Time       `json:"finished"`
-	Engine   Token           `json:"engine,string"`
+	Engine   EngineID        `json:"engine,string"`
 	Instance string          `json:"instance"`
 	Host     string          `json:"host"`
 	PID      int             `json:"pid"`
@@ -87,13 +75,17 @@ type ExecutionInfo struct {
 	Result   json.RawMessage `json:"result,omitempty"`
 	Error    *Failure        `json:"error,omitempty"`
 
+	// RetryIn is how long the job waits after an attempt that was not the last. Only
+	// hooks are told: in a store it is the job that waits.
+	RetryIn time.Duration `json:"-"`
+
 	// Recoverable is what [Failure] says; of a cancelled attempt it is false.
 	// Nil when nothing failed.
 	Recoverable *bool `json:"recoverable,omitempty"`
 }
 
 // Derive fills in what is not stored because the outcome says it all.
-func (x *ExecutionInfo) Derive() {
+func (x *Attempt) Derive() {
 	if x.Final {
 		x.Reason = FinalReason(x.Outcome, x.Reason)
 	}

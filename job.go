@@ -15,83 +15,96 @@ type ID int64
 // String is the decimal form, as the command line prints it.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// Position is a place in the log of ready work. A job has one for each time
-// that it became ready; the first of a job that was ready at once is its ID.
-type Position int64
-
 // NewJob is a job on its way into a store: what a producer says about it.
 // The zero value of every field but Kind means the kind's default.
 //
 // Most programs never build one by hand: [Kind.New] and the options of
 // [Kind.Enqueue] do.
+//
+// The tags name the options in JSON, and describe them for the document of the API.
 type NewJob struct {
 	// Kind is the name of the type of job. Required.
-	Kind string
+	Kind string `json:"kind" minLength:"1" maxLength:"255"`
 
 	// Args are the arguments, any JSON value. Nil means {}.
-	Args json.RawMessage
+	Args json.RawMessage `json:"args,omitempty" doc:"Any JSON value; {} unless given"`
 
 	// Queue is the named group of jobs that this one belongs to. Empty means
 	// [DefaultQueue].
-	Queue string
+	Queue string `json:"queue,omitempty" maxLength:"255"`
 
 	// Priority orders the jobs of a queue: lower first, -100 to 100.
-	Priority int
+	Priority int `json:"priority,omitempty" minimum:"-100" maximum:"100" doc:"Lower first"`
 
 	// RunAt is the instant before which the job is not started. The zero
 	// time and one in the past mean at once; the store's clock decides.
-	RunAt time.Time
+	RunAt time.Time `json:"run_at,omitzero" doc:"Not to be started before; the database's clock decides"`
 
 	// Delay is the same counted from the store's clock at the moment of the
 	// enqueue, so that a producer whose clock is wrong is still right.
 	// At most one of RunAt and Delay may be set.
-	Delay time.Duration
+	Delay time.Duration `json:"delay,omitempty" doc:"The same counted from now by the database's clock: 90s, 2h. Not both"`
 
 	// Retry says what happens after a failure. It is stored with the job.
 	// The zero value is [retry.Default].
-	Retry retry.Policy
+	Retry retry.Policy `json:"retry,omitzero" doc:"What happens after a failure: none, fixed:2:1s, exponential:10:1m, ..."`
 
 	// Timeout bounds each attempt. Zero means no bound.
-	Timeout time.Duration
+	Timeout time.Duration `json:"timeout,omitempty" doc:"Bounds each attempt: 30s"`
 
 	// StartBy is the instant after which no attempt begins, retries included: a
 	// job that did not begin by then, or would only be tried again behind it,
 	// has failed for good, with the reason [ReasonExpired]. What runs by then
 	// is not cut. The zero time means no bound; the store's clock decides.
-	StartBy time.Time
+	StartBy time.Time `json:"start_by,omitzero" doc:"The instant after which no attempt begins"`
 
 	// StartWithin is the same counted from when the job is due by the store's
 	// clock: from the enqueue, unless RunAt or Delay say otherwise. Zero means
 	// no bound. At most one of StartBy and StartWithin may be set.
-	StartWithin time.Duration
+	StartWithin time.Duration `json:"start_within,omitempty" doc:"The same counted from when it is due. Not both"`
 
 	// MaxLosses is how often the job may be lost with an engine that died
 	// while it ran: with the last of these it has failed. Nil means
 	// [DefaultMaxLosses]. Zero means at most once: it is announced before it
 	// starts, and never runs again after a crash.
-	MaxLosses *int
+	MaxLosses *int `json:"max_losses,omitempty" minimum:"0" maximum:"1000" doc:"How often it may be lost with an engine that died; 0 is at most once"`
 
 	// Tags are labels that jobs are found by, each at most once.
-	Tags []string
+	Tags []string `json:"tags,omitempty" maxItems:"50"`
 
 	// URN names the thing that the job is about.
-	URN string
+	URN string `json:"urn,omitempty" maxLength:"255"`
 
 	// Source says where the job came from.
-	Source string
+	Source string `json:"source,omitempty" maxLength:"255"`
 
 	// Metadata is context that travels beside the arguments: a JSON object,
 	// or nil for none.
-	Metadata json.RawMessage
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that travels beside the arguments"`
 
 	// Correlation names what the job belongs to together with others. Empty
 	// means that of the job whose handler enqueues this one, or else the job's
 	// own ID. See [WithCorrelation].
-	Correlation string
+	Correlation string `json:"correlation,omitempty" maxLength:"255"`
 
 	// IdempotencyKey makes repetitions of an enqueue harmless: see the option
 	// [IdempotencyKey]. Empty means none.
-	IdempotencyKey string
+	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"255"`
+}
+
+var noArgs = json.RawMessage("{}")
+
+// fill puts defaults where nothing was said.
+func (j *NewJob) fill() {
+	if j.Queue == "" {
+		j.Queue = DefaultQueue
+	}
+	if len(j.Args) == 0 || string(j.Args) == "null" {
+		j.Args = noArgs
+	}
+	if len(j.Metadata) == 0 || string(j.Metadata) == "null" {
+		j.Metadata = nil
+	}
 }
 
 // Job is one job as its handler sees it: what was enqueued, and which attempt
@@ -120,23 +133,11 @@ type Job struct {
 	// their producer said, or else the first one's ID. It is never empty.
 	Correlation string
 
-	Provenance Provenance // what made it, when no producer did
+	Origin Origin // what made it, when no producer did
 
 	Created time.Time // when it was enqueued, by the store's clock
 	Due     time.Time // when it was first due, by the store's clock
 	Started time.Time // when this attempt began, by the store's clock
-}
-
-// Entry is one appearance of a job in the log of ready work: what an engine
-// gets when it claims.
-type Entry struct {
-	Job
-	Pos     Position
-	Ready   time.Time // when this entry became ready, by the store's clock
-	Suspect int       // how closely to watch it, since engines died with it in hand
-
-	// Cancelled says that somebody cancelled the job: it is not to be begun.
-	Cancelled bool
 }
 
 // ExpiredAt reports whether it is too late at an instant to begin an attempt of

@@ -11,10 +11,10 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// Declaration is what is known of a kind: its name and what its jobs get when
+// KindInfo is what is known of a kind: its name and what its jobs get when
 // their producer does not say otherwise. Engines write the declarations of
 // the kinds that they handle into the store, for producers that are not Go.
-type Declaration struct {
+type KindInfo struct {
 	Name     string        `json:"name"`
 	Queue    string        `json:"queue"`
 	Priority int           `json:"priority"`
@@ -40,7 +40,7 @@ type Declaration struct {
 }
 
 // Job begins a job of the kind, with the kind's defaults.
-func (d Declaration) Job(args json.RawMessage, opts ...Option) NewJob {
+func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
 		Retry: d.Retry, Timeout: d.Timeout, MaxLosses: d.MaxLosses, Tags: slices.Clone(d.Tags),
@@ -53,7 +53,7 @@ func (d Declaration) Job(args json.RawMessage, opts ...Option) NewJob {
 }
 
 // Check reports what is wrong with the declaration, or nil.
-func (d Declaration) Check() error {
+func (d KindInfo) Check() error {
 	return d.Job(nil).Check(Limits{})
 }
 
@@ -61,7 +61,7 @@ func (d Declaration) Check() error {
 // package that producers and handlers share: it is all that they need to
 // agree on, and the compiler sees to it that they do.
 type Kind[A any] struct {
-	decl Declaration
+	decl KindInfo
 }
 
 // NewKind declares a kind. The options are the defaults of its jobs. It
@@ -72,16 +72,13 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	for _, opt := range defaults {
 		opt(&job)
 	}
-	if job.Delay != 0 || !job.RunAt.IsZero() || !job.StartBy.IsZero() || job.Args != nil || job.IdempotencyKey != "" || job.Correlation != "" {
-		panic(fmt.Sprintf("stint: kind %q: a time, arguments, a key and a correlation id belong to a job, not to a kind", name))
-	}
-	if job.URN != "" || job.Source != "" || job.Metadata != nil {
-		panic(fmt.Sprintf("stint: kind %q: a urn, a source and metadata are not kept for a kind; say them of its jobs", name))
-	}
-	d := Declaration{
+	d := KindInfo{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
 		Retry: job.Retry, Timeout: job.Timeout, MaxLosses: job.MaxLosses, Tags: job.Tags,
 		StartWithin: job.StartWithin,
+	}
+	if field := job.differs(d.Job(nil)); field != "" {
+		panic(fmt.Sprintf("stint: kind %q: %s belongs to a job, not to a kind", name, field))
 	}
 	if err := d.Check(); err != nil {
 		panic(fmt.Sprintf("stint: kind %q: %v", name, err))
@@ -89,11 +86,11 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	return Kind[A]{d}
 }
 
-// Declaration is the kind without its type.
-func (k Kind[A]) Declaration() Declaration { return k.decl }
+// KindInfo is the kind without its type.
+func (k Kind[A]) Declaration() KindInfo { return k.decl }
 
 // Keep returns the kind with handlers that go on when their engine was buried:
-// see [Declaration].
+// see [KindInfo].
 func (k Kind[A]) Keep() Kind[A] {
 	k.decl.Keep = true
 	return k

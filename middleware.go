@@ -62,7 +62,7 @@ func (r *Registration) wrap() Handler {
 // returned. A panic leaves nothing of it, for a middleware may recover.
 func settled(h Handler) Handler {
 	return func(ctx context.Context, job *Job) (json.RawMessage, error) {
-		a := attemptFrom(ctx)
+		a := runFrom(ctx)
 		if a == nil {
 			return h(ctx, job)
 		}

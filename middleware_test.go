@@ -27,10 +27,10 @@ func TestMiddlewareWrapsTheHandlerFirstAddedOutermost(t *testing.T) {
 	var log []string
 	mux := stint.NewMux()
 	note := func(context.Context, *stint.Job) (json.RawMessage, error) { log = append(log, "work"); return nil, nil }
-	mux.Add(stint.Declaration{Name: "k"}, note).Use(says(&log, "c"), says(&log, "d"))
+	mux.Add(stint.KindInfo{Name: "k"}, note).Use(says(&log, "c"), says(&log, "d"))
 	mux.Use(says(&log, "a"))
 	mux.Use(says(&log, "b"))
-	mux.Add(stint.Declaration{Name: "other"}, note)
+	mux.Add(stint.KindInfo{Name: "other"}, note)
 	for kind, want := range map[string]string{"k": "a b c d work /d /c /b /a", "other": "a b work /b /a"} {
 		log = nil
 		if _, err := mux.Handler(kind)(t.Context(), &stint.Job{}); err != nil {
@@ -49,7 +49,7 @@ func TestMiddlewareIsGivenEachHandlerOnce(t *testing.T) {
 	mux, n := stint.NewMux(), 0
 	mux.Use(func(next stint.Handler) stint.Handler { n++; return next })
 	for _, kind := range []string{"a", "b"} {
-		mux.Add(stint.Declaration{Name: kind}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
+		mux.Add(stint.KindInfo{Name: kind}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
 	}
 	for range 3 {
 		mux.Handler("a")
@@ -62,7 +62,7 @@ func TestMiddlewareIsGivenEachHandlerOnce(t *testing.T) {
 
 func TestWhatComesTooLateForAMuxPanics(t *testing.T) {
 	mux := stint.NewMux()
-	r := mux.Add(stint.Declaration{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
+	r := mux.Add(stint.KindInfo{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
 	mux.Handler("k")
 	for what, f := range map[string]func(){
 		"middleware": func() { mux.Use() }, "middleware of a kind": func() { r.Use() },
@@ -95,16 +95,16 @@ func TestMiddlewareSeesWhatAHandlerSetAndMayReplaceIt(t *testing.T) {
 			return result, nil
 		}
 	})
-	mux.Add(stint.Declaration{Name: "sets"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	mux.Add(stint.KindInfo{Name: "sets"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 		return nil, stint.SetError(ctx, set, true)
 	})
-	mux.Add(stint.Declaration{Name: "panics"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	mux.Add(stint.KindInfo{Name: "panics"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 		_ = stint.SetResult(ctx, "all is well")
 		panic("not so")
 	})
 	run := func(kind string) (json.RawMessage, error) {
-		var a stint.Attempt
-		return a.Settle(mux.Handler(kind)(stint.WithAttempt(t.Context(), &a), &stint.Job{}))
+		var a stint.Run
+		return a.Settle(mux.Handler(kind)(stint.WithRun(t.Context(), &a), &stint.Job{}))
 	}
 	if _, err := run("sets"); seen != set || err != nil {
 		t.Errorf("the middleware saw %v, and its own answer became %v", seen, err)
@@ -118,10 +118,10 @@ func TestHooksAreListedTheMuxsFirst(t *testing.T) {
 	mux := stint.NewMux()
 	var log []string
 	hooks := func(name string) stint.Hooks {
-		return stint.Hooks{Finally: func(context.Context, *stint.Job, *stint.Execution) error { log = append(log, name); return nil }}
+		return stint.Hooks{Finally: func(context.Context, *stint.Job, *stint.Attempt) error { log = append(log, name); return nil }}
 	}
-	mux.Add(stint.Declaration{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil }).Hook(hooks("kind"))
-	mux.Add(stint.Declaration{Name: "l"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
+	mux.Add(stint.KindInfo{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil }).Hook(hooks("kind"))
+	mux.Add(stint.KindInfo{Name: "l"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
 	mux.Hook(hooks("mux"))
 	for kind, want := range map[string]string{"k": "mux kind", "l": "mux", "unknown": ""} {
 		log = nil

@@ -44,7 +44,7 @@ type Mux struct {
 // for the jobs of this kind.
 type Registration struct {
 	mux        *Mux
-	decl       Declaration
+	decl       KindInfo
 	handler    Handler
 	middleware []Middleware
 	hooks      []Hooks
@@ -64,7 +64,7 @@ func NewMux() *Mux { return &Mux{kinds: map[string]*Registration{}, scheduled: m
 
 // Add registers the handler of a kind. Like [net/http.ServeMux] it panics
 // when the kind is already there or the declaration is wrong.
-func (m *Mux) Add(d Declaration, h Handler) *Registration {
+func (m *Mux) Add(d KindInfo, h Handler) *Registration {
 	if err := d.Check(); err != nil {
 		panic(fmt.Sprintf("stint: kind %q: %v", d.Name, err))
 	}
@@ -106,7 +106,7 @@ func (m *Mux) Recurrence(name string, f cron.Func) {
 func (m *Mux) Recurrences() *cron.Registry { return &m.recurrences }
 
 // Schedule has every engine of the mux declare schedules when it joins: see
-// [Scheduler]. One that is taken out of the program stays in the store until
+// [store.Scheduler]. One that is taken out of the program stays in the store until
 // somebody removes it. Like [Mux.Add] it panics when a schedule is wrong or its
 // name is taken.
 func (m *Mux) Schedule(schedules ...Schedule) {
@@ -142,17 +142,17 @@ func (m *Mux) Hooks(kind string) []Hooks {
 	return r.assembled().hooks
 }
 
-// Declaration is what was declared of a kind; the zero one if nothing was.
-func (m *Mux) Declaration(kind string) Declaration {
+// KindInfo is what was declared of a kind; the zero one if nothing was.
+func (m *Mux) Declaration(kind string) KindInfo {
 	if r := m.kinds[kind]; r != nil {
 		return r.decl
 	}
-	return Declaration{}
+	return KindInfo{}
 }
 
 // Declarations lists the kinds by name.
-func (m *Mux) Declarations() []Declaration {
-	all := make([]Declaration, 0, len(m.kinds))
+func (m *Mux) Declarations() []KindInfo {
+	all := make([]KindInfo, 0, len(m.kinds))
 	for _, name := range slices.Sorted(maps.Keys(m.kinds)) {
 		all = append(all, m.kinds[name].decl)
 	}

@@ -12,15 +12,15 @@ import (
 // kind that is declared; what is said of the job wins.
 type Option func(*NewJob)
 
-// In delays the job, counted by the store's clock from the enqueue. Zero and
+// Delay delays the job, counted by the store's clock from the enqueue. Zero and
 // less mean at once.
-func In(d time.Duration) Option {
+func Delay(d time.Duration) Option {
 	return func(j *NewJob) { j.Delay, j.RunAt = max(0, d), time.Time{} }
 }
 
-// At delays the job until an instant of the store's clock. One in the past
+// RunAt delays the job until an instant of the store's clock. One in the past
 // means at once.
-func At(t time.Time) Option {
+func RunAt(t time.Time) Option {
 	return func(j *NewJob) { j.Delay, j.RunAt = 0, t }
 }
 
@@ -36,7 +36,7 @@ func Retry(p retry.Policy) Option { return func(j *NewJob) { j.Retry = p } }
 
 // Timeout bounds each attempt: after it the handler's context is cancelled
 // with [ErrTimeout]. Nobody can end a handler that takes no notice: it keeps its
-// slot, and when that lasts the engine tells of it ([EventTrouble]).
+// slot, and when that lasts the engine tells of it ([event.EventTrouble]).
 func Timeout(d time.Duration) Option { return func(j *NewJob) { j.Timeout = d } }
 
 // StartBy is the instant of the store's clock by which the job is to begin. Each
@@ -51,7 +51,7 @@ func StartBy(t time.Time) Option {
 }
 
 // StartWithin is [StartBy] counted by the store's clock from when the job is
-// due: from the enqueue, or from the date that [In] or [At] give it. Zero means
+// due: from the enqueue, or from the date that [Delay] or [RunAt] give it. Zero means
 // no bound. Of a kind it holds for each job that does not say its own.
 func StartWithin(d time.Duration) Option {
 	return func(j *NewJob) { j.StartBy, j.StartWithin = time.Time{}, d }
@@ -97,7 +97,7 @@ func Correlation(id string) Option { return func(j *NewJob) { j.Correlation = id
 // Keys are shared by all kinds and queues of a database, so begin them with what
 // they are about: "invoice:42:reminder". They are 1 to 255 bytes, as names are. A
 // key is remembered for at least a day, and for as long as its job is kept
-// after it ended: see [Retention].
+// after it ended: see [store.Retention].
 //
 // In a caller's transaction the key is taken when that commits. Until it ends, others
 // who enqueue under the same key wait for it. Two transactions that take the same

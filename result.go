@@ -37,7 +37,7 @@ func SetResult(ctx context.Context, result any) error {
 			return fmt.Errorf("encode the result: %w", err)
 		}
 	}
-	return attemptFrom(ctx).put(func(a *Attempt) { a.result, a.err = raw, nil })
+	return runFrom(ctx).put(func(a *Run) { a.result, a.err = raw, nil })
 }
 
 // SetError says that the running handler has failed, whatever it returns. When
@@ -51,10 +51,10 @@ func SetError(ctx context.Context, err error, retriable bool) error {
 	if !retriable {
 		err = NoRetry(err)
 	}
-	return attemptFrom(ctx).put(func(a *Attempt) { a.err = err })
+	return runFrom(ctx).put(func(a *Run) { a.err = err })
 }
 
-func (a *Attempt) put(set func(*Attempt)) error {
+func (a *Run) put(set func(*Run)) error {
 	if a == nil {
 		return ErrNoAttempt
 	}
@@ -70,11 +70,11 @@ func (a *Attempt) put(set func(*Attempt)) error {
 
 // Settle ends the attempt with what its handler returned, and returns what
 // counts: that, or what was set instead. After it nothing can be set any more.
-func (a *Attempt) Settle(result json.RawMessage, err error) (json.RawMessage, error) {
+func (a *Run) Settle(result json.RawMessage, err error) (json.RawMessage, error) {
 	return a.settle(result, err, true)
 }
 
-func (a *Attempt) settle(result json.RawMessage, err error, over bool) (json.RawMessage, error) {
+func (a *Run) settle(result json.RawMessage, err error, over bool) (json.RawMessage, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = a.over || over

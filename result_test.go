@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 func TestWhatIsSetTakesThePlaceOfWhatIsReturned(t *testing.T) {
@@ -31,8 +32,8 @@ func TestWhatIsSetTakesThePlaceOfWhatIsReturned(t *testing.T) {
 			return errors.Join(stint.SetError(ctx, set, false), stint.SetError(ctx, nil, false))
 		}, ``, nil},
 	} {
-		var a stint.Attempt
-		if err := c.do(stint.WithAttempt(t.Context(), &a)); err != nil {
+		var a stint.Run
+		if err := c.do(stint.WithRun(t.Context(), &a)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		result, err := a.Settle(json.RawMessage(`"returned"`), returned)
@@ -44,12 +45,12 @@ func TestWhatIsSetTakesThePlaceOfWhatIsReturned(t *testing.T) {
 
 func TestASetErrorSaysWhetherItIsRetriable(t *testing.T) {
 	for _, retriable := range []bool{true, false} {
-		var a stint.Attempt
-		if err := stint.SetError(stint.WithAttempt(t.Context(), &a), errors.New("no"), retriable); err != nil {
+		var a stint.Run
+		if err := stint.SetError(stint.WithRun(t.Context(), &a), errors.New("no"), retriable); err != nil {
 			t.Fatal(err)
 		}
 		_, err := a.Settle(nil, nil)
-		x := stint.Conclude(&stint.Entry{Job: stint.Job{Attempt: 1}}, stint.Ending{Outcome: stint.OutcomeFailed, Err: err}, time.Now(), 0)
+		x := store.Conclude(&store.Entry{Job: stint.Job{Attempt: 1}}, store.Result{Outcome: stint.OutcomeFailed, Err: err}, time.Now(), 0)
 		if x.Final == retriable {
 			t.Errorf("retriable %v, and it is final: %v", retriable, x.Final)
 		}
@@ -57,8 +58,8 @@ func TestASetErrorSaysWhetherItIsRetriable(t *testing.T) {
 }
 
 func TestNothingIsSetByWhatCannotBeEncodedOrComesTooLate(t *testing.T) {
-	var a stint.Attempt
-	ctx := stint.WithAttempt(t.Context(), &a)
+	var a stint.Run
+	ctx := stint.WithRun(t.Context(), &a)
 	if err := stint.SetResult(ctx, func() {}); err == nil {
 		t.Error("a function was encoded")
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/internal/wire"
 )
 
 // Schedule makes a job again and again. Declare one with [Mux.Schedule], so that
@@ -18,7 +20,7 @@ import (
 // the recurrence, the zone or the bounds are others.
 //
 // Its jobs are due at their occurrence, whenever they are fired, and say what
-// made them: see [Provenance]. Exactly one is made of each occurrence, whoever
+// made them: see [Origin]. Exactly one is made of each occurrence, whoever
 // fires and whatever dies meanwhile.
 type Schedule struct {
 	// Name is what the schedule is known by. Required.
@@ -111,7 +113,7 @@ func (s Schedule) Location() (*time.Location, error) {
 // Check reports the first thing about the schedule that can never be right, as an
 // [InvalidError], or nil.
 func (s Schedule) Check(l Limits) error {
-	if err := CheckName("schedule", s.Name); err != nil {
+	if err := valid.Name("schedule", s.Name); err != nil {
 		return err
 	}
 	if s.err != nil {
@@ -148,9 +150,9 @@ func outOfRange(t time.Time) bool { return !t.IsZero() && (t.Year() < 1900 || t.
 func (s Schedule) ofOneJob() string {
 	switch {
 	case s.Job.Delay != 0:
-		return "in"
+		return "delay"
 	case !s.Job.RunAt.IsZero():
-		return "at"
+		return "run at"
 	case !s.Job.StartBy.IsZero():
 		return "start by"
 	case s.Job.IdempotencyKey != "":
@@ -199,20 +201,8 @@ func (s Schedule) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(scheduleJSON{
+	return json.Marshal(wire.Schedule{
 		Name: s.Name, Recurrence: text.Recurrence, Zone: s.Zone, Words: s.Recurrence.Words(), Job: text.Job,
 		Unique: s.Unique, Missed: s.Missed.String(), NotBefore: s.NotBefore, NotAfter: s.NotAfter,
 	})
-}
-
-type scheduleJSON struct {
-	Name       string          `json:"name"`
-	Recurrence string          `json:"recurrence"`
-	Words      string          `json:"words,omitempty"`
-	Zone       string          `json:"zone"`
-	Job        json.RawMessage `json:"job"`
-	Unique     bool            `json:"unique"`
-	Missed     string          `json:"missed"`
-	NotBefore  time.Time       `json:"not_before,omitzero"`
-	NotAfter   time.Time       `json:"not_after,omitzero"`
 }

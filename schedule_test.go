@@ -14,11 +14,12 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
-type report struct{ To string }
+type letterArgs struct{ To string }
 
-var sendReport = stint.NewKind[report]("send_report", stint.Queue("mail"), stint.Retry(retry.None()))
+var sendReport = stint.NewKind[letterArgs]("send_report", stint.Queue("mail"), stint.Retry(retry.None()))
 
 func at(text string) time.Time {
 	t, err := time.Parse("2006-01-02 15:04:05", text)
@@ -29,8 +30,8 @@ func at(text string) time.Time {
 }
 
 // hourly is a schedule that was declared at noon and has fired at one.
-func hourly(missed stint.Missed) *stint.ScheduleInfo {
-	return &stint.ScheduleInfo{
+func hourly(missed stint.Missed) *store.ScheduleInfo {
+	return &store.ScheduleInfo{
 		Schedule:       stint.Schedule{Name: "s", Recurrence: cron.MustParse("0 * * * *"), Missed: missed},
 		After:          at("2026-03-01 13:00:00"),
 		Next:           at("2026-03-01 14:00:00"),
@@ -39,7 +40,7 @@ func hourly(missed stint.Missed) *stint.ScheduleInfo {
 }
 
 func TestAKindMakesSchedulesWithItsDefaults(t *testing.T) {
-	s := sendReport.Schedule("nightly", cron.MustParse("30 2 * * *"), report{"ops"},
+	s := sendReport.Schedule("nightly", cron.MustParse("30 2 * * *"), letterArgs{"ops"},
 		stint.Zone("Europe/Berlin"), stint.Unique(), stint.WhenMissed(stint.MissedAll(3)), stint.Tag("x"), stint.Timeout(time.Hour),
 		stint.NotBefore(at("2026-01-01 00:00:00")), stint.NotAfter(at("2027-01-01 00:00:00")))
 	if err := s.Check(stint.Limits{}); err != nil {
@@ -55,7 +56,7 @@ func TestAKindMakesSchedulesWithItsDefaults(t *testing.T) {
 }
 
 func TestWhatCanNeverBeRightAboutAScheduleIsNamed(t *testing.T) {
-	good := func() stint.Schedule { return sendReport.Schedule("s", cron.Every(time.Minute), report{}) }
+	good := func() stint.Schedule { return sendReport.Schedule("s", cron.Every(time.Minute), letterArgs{}) }
 	for name, c := range map[string]struct {
 		change func(s *stint.Schedule)
 		field  string
@@ -68,8 +69,8 @@ func TestWhatCanNeverBeRightAboutAScheduleIsNamed(t *testing.T) {
 		"too many missed":         {func(s *stint.Schedule) { s.Missed = stint.MissedAll(1001) }, "missed"},
 		"none of all missed":      {func(s *stint.Schedule) { s.Missed = stint.MissedAll(0) }, "missed"},
 		"an end before the begin": {func(s *stint.Schedule) { s.NotBefore, s.NotAfter = time.Unix(2, 0), time.Unix(1, 0) }, "not after"},
-		"a delay":                 {func(s *stint.Schedule) { s.Job.Delay = 1 }, "in"},
-		"a time":                  {func(s *stint.Schedule) { s.Job.RunAt = time.Unix(1, 0) }, "at"},
+		"a delay":                 {func(s *stint.Schedule) { s.Job.Delay = 1 }, "delay"},
+		"a time":                  {func(s *stint.Schedule) { s.Job.RunAt = time.Unix(1, 0) }, "run at"},
 		"an instant to begin by":  {func(s *stint.Schedule) { s.Job.StartBy = time.Unix(1, 0) }, "start by"},
 		"a key":                   {func(s *stint.Schedule) { s.Job.IdempotencyKey = "k" }, "idempotency key"},
 		"no kind":                 {func(s *stint.Schedule) { s.Job.Kind = "" }, "kind"},
@@ -92,7 +93,7 @@ func TestWhatCanNeverBeRightAboutAScheduleIsNamed(t *testing.T) {
 
 func TestAMuxRefusesSchedulesThatAreWrongOrThereTwice(t *testing.T) {
 	mux := stint.NewMux()
-	s := sendReport.Schedule("s", cron.Every(time.Minute), report{})
+	s := sendReport.Schedule("s", cron.Every(time.Minute), letterArgs{})
 	mux.Schedule(s)
 	for name, f := range map[string]func(){
 		"twice": func() { mux.Schedule(s) },
@@ -122,7 +123,7 @@ func TestAScheduleMoreCostsTheSameHoweverManyThereAre(t *testing.T) {
 		mux, n := stint.NewMux(), 0
 		add := func() {
 			n++
-			mux.Schedule(sendReport.Schedule(fmt.Sprint("s", n), cron.Every(time.Minute), report{}, stint.Zone("Europe/Berlin")))
+			mux.Schedule(sendReport.Schedule(fmt.Sprint("s", n), cron.Every(time.Minute), letterArgs{}, stint.Zone("Europe/Berlin")))
 		}
 		for range there {
 			add()
@@ -132,21 +133,21 @@ func TestAScheduleMoreCostsTheSameHoweverManyThereAre(t *testing.T) {
 	if few, many := costs(0), costs(500); many > few+10 {
 		t.Errorf("beside many it takes %v allocations, beside few %v", many, few)
 	}
-	s := sendReport.Schedule("s", cron.Every(time.Minute), report{}, stint.Zone("Europe/Berlin"))
+	s := sendReport.Schedule("s", cron.Every(time.Minute), letterArgs{}, stint.Zone("Europe/Berlin"))
 	if n := testing.AllocsPerRun(20, func() { _, _ = s.Location() }); n > 5 {
 		t.Errorf("finding the zone again takes %v allocations, as if its file was read", n)
 	}
 }
 
 func TestASchedulesJobSurvivesBeingStored(t *testing.T) {
-	s := sendReport.Schedule("s", cron.MustParse("0 3 * * *"), report{"a"}, stint.Priority(-5), stint.MaxLosses(0), stint.Tag("x", "y"), stint.URN("u"),
+	s := sendReport.Schedule("s", cron.MustParse("0 3 * * *"), letterArgs{"a"}, stint.Priority(-5), stint.MaxLosses(0), stint.Tag("x", "y"), stint.URN("u"),
 		stint.Source("src"), stint.Metadata(json.RawMessage(`{"a":1}`)), stint.Correlation("c"), stint.Retry(retry.Fixed(3, time.Second)),
 		stint.Timeout(90*time.Second), stint.StartWithin(36*time.Hour))
 	text, err := s.Texts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var info stint.ScheduleInfo
+	var info store.ScheduleInfo
 	if info.Read(text); info.Problem != nil {
 		t.Fatal(info.Problem)
 	}
@@ -158,11 +159,11 @@ func TestASchedulesJobSurvivesBeingStored(t *testing.T) {
 		"a policy":     {Recurrence: "every 1m", Missed: "half", Job: text.Job},
 		"a job":        {Recurrence: "every 1m", Missed: "one", Job: json.RawMessage(`{"retry":{"policy":"later"}}`)},
 	} {
-		var info stint.ScheduleInfo
+		var info store.ScheduleInfo
 		if info.Read(broken); info.Problem == nil {
 			t.Errorf("%s that cannot be read is no problem", name)
 		}
-		if _, err := stint.NewPlanner(nil).Plan(&info, time.Now()); err == nil {
+		if _, err := store.NewPlanner(nil).Plan(&info, time.Now()); err == nil {
 			t.Errorf("with %s that cannot be read it is planned", name)
 		}
 	}
@@ -187,7 +188,7 @@ func TestMissedOccurrencesRunAsThePolicySays(t *testing.T) {
 	} {
 		s := hourly(c.missed)
 		now := at("2026-03-01 " + c.now)
-		p, err := stint.NewPlanner(nil).Plan(s, now)
+		p, err := store.NewPlanner(nil).Plan(s, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +206,7 @@ func TestMissedOccurrencesRunAsThePolicySays(t *testing.T) {
 func TestAUniqueScheduleRunsOneOfManyMissedOccurrences(t *testing.T) {
 	s := hourly(stint.MissedAll(10))
 	s.Unique = true
-	p, err := stint.NewPlanner(nil).Plan(s, at("2026-03-01 18:10:00"))
+	p, err := store.NewPlanner(nil).Plan(s, at("2026-03-01 18:10:00"))
 	if err != nil || len(p.Occurrences) != 1 || p.Occurrences[0].Hour() != 18 || p.Skipped != 4 || p.Passed != 0 {
 		t.Errorf("it plans %+v, error %v", p, err)
 	}
@@ -216,7 +217,7 @@ func TestAUniqueScheduleRunsOneOfManyMissedOccurrences(t *testing.T) {
 func TestALongOutageIsCaughtUpWithInSteps(t *testing.T) {
 	for _, missed := range []stint.Missed{stint.MissedOne, stint.MissedNone, stint.MissedAll(7)} {
 		began := at("2026-01-01 00:00:00")
-		s := &stint.ScheduleInfo{
+		s := &store.ScheduleInfo{
 			Schedule: stint.Schedule{Name: "s", Recurrence: cron.Every(time.Second), Missed: missed},
 			After:    began, Next: began.Add(time.Second),
 		}
@@ -225,7 +226,7 @@ func TestALongOutageIsCaughtUpWithInSteps(t *testing.T) {
 		steps, passed := 0, 0
 		var run []time.Time
 		for !s.Next.After(now) {
-			p, err := stint.NewPlanner(nil).Plan(s, now)
+			p, err := store.NewPlanner(nil).Plan(s, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +250,7 @@ func TestManyMissedOccurrencesRunInTurns(t *testing.T) {
 	now := s.Next.Add(799 * time.Minute)
 	var run []time.Time
 	for passed := 0; !s.Next.After(now); {
-		p, err := stint.NewPlanner(nil).Plan(s, now)
+		p, err := store.NewPlanner(nil).Plan(s, now)
 		if err != nil || len(p.Occurrences) > 100 {
 			t.Fatalf("%d occurrences at once, error %v", len(p.Occurrences), err)
 		}
@@ -266,27 +267,27 @@ func TestManyMissedOccurrencesRunInTurns(t *testing.T) {
 
 func TestATurnStaysShortWhateverIsDue(t *testing.T) {
 	now := at("2026-03-01 14:00:00")
-	var due []stint.ScheduleInfo
+	var due []store.ScheduleInfo
 	for range 5000 {
 		due = append(due, *hourly(stint.MissedOne))
 	}
-	plan := stint.NewPlanner(nil).Plan
-	if n := len(stint.NewTurn(due, now, plan).Plans); n > 1000 || n < 100 {
+	plan := store.NewPlanner(nil).Plan
+	if n := len(store.NewFireBatch(due, now, plan).Plans); n > 1000 || n < 100 {
 		t.Errorf("it has %d plans", n)
 	}
 	long := make(json.RawMessage, 1<<20)
 	for i := range due {
 		due[i].Job.Args = long
 	}
-	if n := len(stint.NewTurn(due, now, plan).Plans); n > 9 || n < 1 {
+	if n := len(store.NewFireBatch(due, now, plan).Plans); n > 9 || n < 1 {
 		t.Errorf("with long arguments it has %d plans", n)
 	}
-	slow := func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+	slow := func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 		time.Sleep(400 * time.Millisecond)
 		return plan(s, now)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if n := len(stint.NewTurn(due[:100], now, slow).Plans); n > 3 || n < 1 {
+		if n := len(store.NewFireBatch(due[:100], now, slow).Plans); n > 3 || n < 1 {
 			t.Errorf("when planning is slow it has %d plans", n)
 		}
 	})
@@ -294,17 +295,17 @@ func TestATurnStaysShortWhateverIsDue(t *testing.T) {
 
 func TestATurnReadsNoSchedulesThatAreNotDue(t *testing.T) {
 	now := at("2026-03-01 14:00:00")
-	table := []stint.ScheduleInfo{*hourly(stint.MissedOne), *hourly(stint.MissedOne), *hourly(stint.MissedOne)} // new, due, later
+	table := []store.ScheduleInfo{*hourly(stint.MissedOne), *hourly(stint.MissedOne), *hourly(stint.MissedOne)} // new, due, later
 	table[0].Next, table[2].Next = time.Time{}, now.Add(time.Minute)
 	for _, f := range []struct {
-		stint.Firing
+		store.FireRequest
 		rows []int // that each look reads
 	}{
-		{stint.Firing{Limit: 10}, []int{1, 2}},
-		{stint.Firing{Limit: 10, OnlyNew: true}, []int{1}},
+		{store.FireRequest{Limit: 10}, []int{1, 2}},
+		{store.FireRequest{Limit: 10, OnlyNew: true}, []int{1}},
 	} {
 		var rows []int
-		turn, _, err := stint.TurnOf(f.Firing, stint.NewPlanner(nil).Plan, func(until time.Time, limit int) (due []stint.ScheduleInfo, _ time.Time, _ error) {
+		turn, _, err := store.PlanDue(f.FireRequest, store.NewPlanner(nil).Plan, func(until time.Time, limit int) (due []store.ScheduleInfo, _ time.Time, _ error) {
 			for _, s := range table {
 				if (s.Next.IsZero() || !s.Next.After(until)) && len(due) < limit {
 					due = append(due, s)
@@ -314,13 +315,13 @@ func TestATurnReadsNoSchedulesThatAreNotDue(t *testing.T) {
 			return due, now, nil
 		})
 		if want := f.rows[len(f.rows)-1]; err != nil || !slices.Equal(rows, f.rows) || len(turn.Plans) != want {
-			t.Errorf("%+v: it reads %v and plans %d, want %v; error %v", f.Firing, rows, len(turn.Plans), f.rows, err)
+			t.Errorf("%+v: it reads %v and plans %d, want %v; error %v", f.FireRequest, rows, len(turn.Plans), f.rows, err)
 		}
 	}
 }
 
 func TestWhatIsNewOrResumedIsPlannedFromThenOn(t *testing.T) {
-	p := stint.NewPlanner(nil)
+	p := store.NewPlanner(nil)
 	s := hourly(stint.MissedOne)
 	s.Next, s.After = time.Time{}, at("2026-03-05 11:30:00")
 	plan, err := p.Plan(s, at("2026-03-05 16:00:00"))
@@ -340,7 +341,7 @@ func TestWhatIsNewOrResumedIsPlannedFromThenOn(t *testing.T) {
 }
 
 func TestOccurrencesStayWithinTheirBounds(t *testing.T) {
-	p := stint.NewPlanner(nil)
+	p := store.NewPlanner(nil)
 	s := hourly(stint.MissedAll(10))
 	s.Next, s.LastOccurrence = time.Time{}, time.Time{}
 	s.NotBefore, s.NotAfter = at("2026-03-02 10:00:00"), at("2026-03-02 12:00:00")
@@ -378,7 +379,7 @@ func TestAScheduleMayBeginAtTheInstantAtWhichItIsDeclared(t *testing.T) {
 		s.Recurrence, s.Next, s.LastOccurrence = r, time.Time{}, time.Time{}
 		s.After = at("2026-03-02 10:00:00")
 		s.NotBefore = s.After
-		turn := stint.NewTurn([]stint.ScheduleInfo{*s}, s.After, stint.NewPlanner(nil).Plan)
+		turn := store.NewFireBatch([]store.ScheduleInfo{*s}, s.After, store.NewPlanner(nil).Plan)
 		if len(turn.Plans) != 1 || !turn.Plans[0].Next.Equal(s.After.Add(time.Hour)) {
 			t.Errorf("%s: it plans %+v, problems %v", r, turn.Plans, turn.Problems)
 		}
@@ -388,7 +389,7 @@ func TestAScheduleMayBeginAtTheInstantAtWhichItIsDeclared(t *testing.T) {
 func TestAScheduleGoesByTheClockOfItsZone(t *testing.T) {
 	s := hourly(stint.MissedOne)
 	s.Recurrence, s.Zone, s.Next, s.After, s.LastOccurrence = cron.MustParse("30 2 * * *"), "Europe/Berlin", time.Time{}, at("2026-03-27 12:00:00"), time.Time{}
-	times, err := stint.NewPlanner(nil).Upcoming(s, 3)
+	times, err := store.NewPlanner(nil).Upcoming(s, 3)
 	var got []string
 	for _, at := range times {
 		got = append(got, at.Format("01-02 15:04 -07"))
@@ -411,7 +412,7 @@ func TestFunctionsThatFailAreAnErrorAndNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := stint.NewPlanner(&funcs)
+	p := store.NewPlanner(&funcs)
 	if got := p.Functions(); len(got) != 4 {
 		t.Errorf("it has the functions %v", got)
 	}
@@ -441,7 +442,7 @@ func TestMissedIsWrittenAsWords(t *testing.T) {
 
 func TestAClientOfAStoreWithoutSchedulesSaysSo(t *testing.T) {
 	c := stint.NewClient(noStore{})
-	if err := c.Schedule(t.Context(), "", sendReport.Schedule("s", cron.Every(time.Minute), report{})); !errors.Is(err, stint.ErrNoScheduler) {
+	if err := c.Schedule(t.Context(), "", sendReport.Schedule("s", cron.Every(time.Minute), letterArgs{})); !errors.Is(err, stint.ErrNoScheduler) {
 		t.Errorf("the error is %v", err)
 	}
 }

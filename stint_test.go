@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // kept is an enqueuer that only remembers: the client's part, without a store.
@@ -26,7 +27,7 @@ func TestWhatIsSaidOfTheJobWinsOverTheKind(t *testing.T) {
 	kind := stint.NewKind[map[string]int]("k", stint.Queue("mail"), stint.Priority(5), stint.Tag("a", "b"),
 		stint.Retry(retry.None()), stint.Timeout(time.Minute))
 	var k kept
-	_, err := kind.Enqueue(t.Context(), stint.NewClient(&k), map[string]int{"n": 1}, stint.Priority(-1), stint.Tag("b", "c"), stint.In(time.Hour))
+	_, err := kind.Enqueue(t.Context(), stint.NewClient(&k), map[string]int{"n": 1}, stint.Priority(-1), stint.Tag("b", "c"), stint.Delay(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +50,8 @@ func TestWhenToBeginIsSaidOnceAndLast(t *testing.T) {
 		want stint.NewJob
 	}{
 		{nil, stint.NewJob{StartWithin: time.Minute}},
-		{[]stint.Option{stint.StartWithin(time.Hour), stint.In(time.Hour)}, stint.NewJob{StartWithin: time.Hour}},
-		{[]stint.Option{stint.StartBy(by), stint.At(by)}, stint.NewJob{StartBy: by}},
+		{[]stint.Option{stint.StartWithin(time.Hour), stint.Delay(time.Hour)}, stint.NewJob{StartWithin: time.Hour}},
+		{[]stint.Option{stint.StartBy(by), stint.RunAt(by)}, stint.NewJob{StartBy: by}},
 		{[]stint.Option{stint.StartBy(by), stint.StartWithin(time.Hour)}, stint.NewJob{StartWithin: time.Hour}},
 		{[]stint.Option{stint.StartBy(time.Time{})}, stint.NewJob{}},
 		{[]stint.Option{stint.StartWithin(0)}, stint.NewJob{}},
@@ -90,8 +91,8 @@ func TestBadInputSaysWhatAndWhereAndStoresNothing(t *testing.T) {
 		`queue: " q" has space at an end`:                                 {Kind: "k", Queue: " q"},
 		"queue: \"\\xff\" is not UTF-8":                                   {Kind: "k", Queue: "\xff"},
 		"priority: 101 is outside -100 to 100":                            {Kind: "k", Priority: 101},
-		"in: -1s is negative":                                             {Kind: "k", Delay: -time.Second},
-		"at: a job has a delay or an instant, not both":                   {Kind: "k", Delay: time.Second, RunAt: time.Now()},
+		"delay: -1s is negative":                                          {Kind: "k", Delay: -time.Second},
+		"run at: a job has a delay or an instant, not both":               {Kind: "k", Delay: time.Second, RunAt: time.Now()},
 		"timeout: 1µs is shorter than a millisecond":                      {Kind: "k", Timeout: time.Microsecond},
 		"start within: -1s is negative":                                   {Kind: "k", StartWithin: -time.Second},
 		"start within: 1µs is shorter than a millisecond":                 {Kind: "k", StartWithin: time.Microsecond},
@@ -133,23 +134,23 @@ func TestDeclarationsThatCanNeverBeRightPanic(t *testing.T) {
 		f()
 	}
 	mustPanic("an empty name", func() { stint.NewKind[int]("") })
-	mustPanic("a kind with a delay", func() { stint.NewKind[int]("k", stint.In(time.Second)) })
+	mustPanic("a kind with a delay", func() { stint.NewKind[int]("k", stint.Delay(time.Second)) })
 	mustPanic("a kind with an instant to begin by", func() { stint.NewKind[int]("k", stint.StartBy(time.Now())) })
 	mustPanic("a kind with a bad policy", func() { stint.NewKind[int]("k", stint.Retry(retry.Forever(0))) })
 	mux := stint.NewMux()
 	h := func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil }
-	mux.Add(stint.Declaration{Name: "k"}, h)
-	mustPanic("a kind twice", func() { mux.Add(stint.Declaration{Name: "k"}, h) })
-	mustPanic("no handler", func() { mux.Add(stint.Declaration{Name: "l"}, nil) })
+	mux.Add(stint.KindInfo{Name: "k"}, h)
+	mustPanic("a kind twice", func() { mux.Add(stint.KindInfo{Name: "k"}, h) })
+	mustPanic("no handler", func() { mux.Add(stint.KindInfo{Name: "l"}, nil) })
 }
 
 func TestLanesDifferInEachOfTheirParts(t *testing.T) {
-	seen := map[stint.LaneID]stint.Lane{}
+	seen := map[store.LaneID]store.Lane{}
 	for _, q := range []string{"a", "b", "a1"} {
 		for _, p := range []int{-100, -1, 0, 1, 11} {
-			for _, part := range []stint.Part{stint.PartNormal, stint.PartFront, stint.PartKind} {
+			for _, part := range []store.Part{store.PartNormal, store.PartFront, store.PartKind} {
 				for _, kind := range []string{"k", "l"} {
-					lane := stint.LaneOf(q, p, part, kind)
+					lane := store.LaneOf(q, p, part, kind)
 					if old, ok := seen[lane.ID]; ok && old != lane {
 						t.Errorf("%+v and %+v have one id", old, lane)
 					}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 type dish struct {
@@ -58,7 +60,7 @@ func TestAStrictHandlerKeepsTheResultOfAFailureAndRetriesNoBadArguments(t *testi
 		}
 	}
 	_, err := h(t.Context(), &stint.Job{Args: json.RawMessage(`[]`)})
-	x := stint.Conclude(&stint.Entry{Job: stint.Job{Attempt: 1}}, stint.Ending{Outcome: stint.OutcomeFailed, Err: err}, time.Now(), 0)
+	x := store.Conclude(&store.Entry{Job: stint.Job{Attempt: 1}}, store.Result{Outcome: stint.OutcomeFailed, Err: err}, time.Now(), 0)
 	if err == nil || !x.Final {
 		t.Errorf("wrong arguments give %v, which is tried again", err)
 	}
@@ -68,7 +70,7 @@ func TestATextThatWasCutLosesHalfACharacterOnly(t *testing.T) {
 	for in, want := range map[string]string{
 		"soup": "soup", "": "", "sö": "sö", "s\xc3": "s", "€"[:2]: "", "a\x00b": "a\uFFFDb", "a\xff": "a\uFFFD", "a\xffb": "a\uFFFDb",
 	} {
-		if got := stint.CleanCut(in); got != want {
+		if got := valid.CleanCut(in); got != want {
 			t.Errorf("%q gives %q, want %q", in, got, want)
 		}
 	}

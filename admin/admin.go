@@ -12,6 +12,8 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/api"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/remote"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/observe/probes"
 )
 
@@ -47,7 +49,7 @@ type Board struct {
 	http.Handler
 	config    Config
 	store     Store
-	api       http.Handler
+	api       *remote.Store                 // without a network
 	templates map[string]*template.Template // by the page's name
 	figures   *figures
 	finder    *http.ServeMux
@@ -76,7 +78,11 @@ func New(store Store, c Config) (*Board, error) {
 		return nil, err
 	}
 	c.API.Path = c.Path
-	b := &Board{config: c, store: store, api: api.New(store, c.API), finder: finder(), streams: make(chan struct{}, maxStreams)}
+	handler := api.New(store, c.API)
+	b := &Board{config: c, store: store, finder: finder(), streams: make(chan struct{}, maxStreams)}
+	if b.api, err = remote.Open("http://localhost", remote.Config{Client: &http.Client{Transport: inside{handler}}}); err != nil {
+		return nil, err
+	}
 	b.watches.all = map[watched]*watch{}
 	b.figures = newFigures(store, c.API.Bounded)
 	if b.templates, err = parse(c.Path); err != nil {
@@ -86,7 +92,7 @@ func New(store Store, c Config) (*Board, error) {
 		c.Health = alone{store}
 	}
 	inner := http.NewServeMux()
-	inner.Handle(api.Prefix+"/", b.api)
+	inner.Handle(api.Prefix+"/", handler)
 	inner.Handle("GET /assets/", assets())
 	inner.HandleFunc("GET /events", b.events)
 	if c.Metrics != nil {
@@ -95,8 +101,8 @@ func New(store Store, c Config) (*Board, error) {
 	for i := range pages {
 		inner.Handle("GET "+pages[i].path, b.serve(&pages[i]))
 	}
-	for i := range forms {
-		inner.Handle("POST "+forms[i].path, b.submit(&forms[i]))
+	for _, f := range forms() {
+		inner.Handle("POST "+f.path, b.submit(&f))
 	}
 	inner.HandleFunc("/", b.nowhere)
 	probe, outer := http.StripPrefix(c.Path, probes.Handler(c.Health)), http.NewServeMux()
@@ -121,7 +127,7 @@ func (a alone) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := a.store.Paused(ctx); err != nil {
-		return &stint.UnreadyError{Condition: stint.ConditionDatabase, Problem: "it does not answer"}
+		return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "it does not answer"}
 	}
 	return nil
 }

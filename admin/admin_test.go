@@ -27,6 +27,7 @@ import (
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 const secret = "a-secret-that-nobody-guesses"
@@ -53,7 +54,7 @@ func openAt(t *testing.T, path string) *site {
 	t.Cleanup(func() { _ = store.Close() })
 	board, err := admin.New(store, admin.Config{
 		Guard: guard.Config{Stranger: guard.Viewer, Link: secret}, Path: path,
-		API: api.Config{Restricted: []string{"sh"}, HideArgs: true, Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
+		API: api.Config{Restricted: []string{"sh"}, HideArgs: true, Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, store, token, why)
 		}},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -163,7 +164,7 @@ func (s *site) fill() map[string]stint.ID {
 	s.Helper()
 	mux := stint.NewMux()
 	handle := func(kind string, do func(job *stint.Job) (json.RawMessage, error)) {
-		mux.Add(stint.Declaration{Name: kind}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) { return do(job) })
+		mux.Add(stint.KindInfo{Name: kind}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) { return do(job) })
 	}
 	handle("good", func(*stint.Job) (json.RawMessage, error) { return json.RawMessage(`{"big":12345678901234567890}`), nil })
 	handle("bad", func(*stint.Job) (json.RawMessage, error) {
@@ -183,7 +184,7 @@ func (s *site) fill() map[string]stint.ID {
 		"good":      {Kind: "good", Args: json.RawMessage(`{"n":98765432109876543210,"s":"<b>"}`), Tags: []string{"a<b>"}},
 		"bad":       {Kind: "bad", Args: json.RawMessage(`{}`), URN: nasty[:20]},
 		"nasty":     {Kind: strings.ReplaceAll(nasty, "\x1b", ""), Args: json.RawMessage(`{"</script>":"<!--"}`), Queue: `q"><i>`},
-		"scheduled": stint.Declaration{Name: "good"}.Job(json.RawMessage(`{}`), stint.In(time.Hour)),
+		"scheduled": stint.KindInfo{Name: "good"}.Job(json.RawMessage(`{}`), stint.Delay(time.Hour)),
 		"waiting":   {Kind: "nobody", Args: json.RawMessage(`{}`), Queue: "away"},
 	} {
 		id, err := client.Enqueue(s.Context(), job)
@@ -283,7 +284,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	s.knock()
 	for path, want := range map[string]int{
 		"/nowhere": 404, "/jobs/99": 404, "/jobs/x": 404, "/jobs/-1": 404, "/jobs/99/edit": 404, "/schedules/none": 404, "/kinds/none": 404, "/engines/7": 404, "/engines/x": 404,
-		"/jobs/bulk?verb=burn": 404, "/jobs?state=odd": 422, "/jobs?before=x": 422, "/jobs?longer=x": 422, "/changes?before=x": 400, "/errors?hours=x": 400, "/assets/": 404, "/assets/0/none.css": 404,
+		"/jobs/bulk?verb=burn": 404, "/jobs?state=odd": 422, "/jobs?before=x": 422, "/jobs?longer=x": 422, "/changes?before=x": 422, "/errors?hours=x": 422, "/assets/": 404, "/assets/0/none.css": 404,
 		"/jobs/bulk?verb=cancel&attempts=x": 422,
 	} {
 		if status, text := s.get(path); status != want {
@@ -353,10 +354,10 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 	s.says("1 job due now.", job("scheduled")+"/retry", nil)
 	s.becomes(ids["scheduled"], stint.Available)
 	s.says("1 job cancelled.", job("scheduled")+"/cancel", url.Values{"why": {"no need"}})
-	s.says("1 job had ended before.", job("good")+"/cancel", nil)
-	s.says("1 job done again as a new job.", job("bad")+"/retry", nil)
-	again, err := s.store.Jobs(t.Context(), stint.Filter{Kind: "bad"})
-	if err != nil || len(again) != 2 || again[0].Provenance.Recovered != ids["bad"] {
+	s.says("1 job had already ended.", job("good")+"/cancel", nil)
+	s.says("1 job retried as a new job.", job("bad")+"/retry", nil)
+	again, err := s.store.Jobs(t.Context(), store.Filter{Kind: "bad"})
+	if err != nil || len(again) != 2 || again[0].Origin.Recovered != ids["bad"] {
 		t.Fatalf("there are %d of it: %v", len(again), err)
 	}
 	s.says("1 job deleted.", job("bad")+"/delete", url.Values{"back": {"/jobs"}})
@@ -365,31 +366,31 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 	}
 
 	s.says("Enqueued as", "/jobs/new", url.Values{"kind": {"good"}, "args": {`{"n": 2}`}, "priority": {"-3"}, "queue": {"fast"}, "tags": {"x\r\ny z"}, "source": {"c1"}})
-	made, err := s.store.Jobs(t.Context(), stint.Filter{Source: "c1"})
+	made, err := s.store.Jobs(t.Context(), store.Filter{Source: "c1"})
 	if err != nil || len(made) != 1 || made[0].Priority != -3 || made[0].Queue != "fast" || string(made[0].Args) != `{"n":2}` || !slices.Equal(made[0].Tags, []string{"x", "y z"}) {
 		t.Fatalf("made %+v, %v", made, err)
 	}
 
 	s.says("2 jobs cancelled.", "/jobs/selected", url.Values{"verb": {"cancel"}, "id": {ids["waiting"].String(), made[0].ID.String()}})
-	s.says("No job is ticked.", "/jobs/selected", url.Values{"verb": {"cancel"}})
+	s.says("No job is selected.", "/jobs/selected", url.Values{"verb": {"cancel"}})
 
-	s.says("The queue away is paused.", "/queues/away/pause", url.Values{"why": {"a leak"}})
-	s.says("It was paused before.", "/queues/away/pause", nil)
+	s.says("Queue away is paused.", "/queues/away/pause", url.Values{"why": {"a leak"}})
+	s.says("Queue away was paused already.", "/queues/away/pause", nil)
 	if paused, err := s.store.Paused(t.Context()); err != nil || len(paused) != 1 {
 		t.Errorf("paused are %v, %v", paused, err)
 	}
-	s.says("The queue away goes on.", "/queues/away/resume", nil)
+	s.says("Queue away is resumed.", "/queues/away/resume", nil)
 
 	nightly := "/schedules/" + url.PathEscape("nightly/…")
-	s.says("The schedule is paused.", nightly+"/pause", url.Values{"why": {"holidays"}})
-	s.says("The schedule goes on", nightly+"/resume", nil)
-	s.says("It made", nightly+"/run", nil)
+	s.says("Schedule nightly/… is paused.", nightly+"/pause", url.Values{"why": {"holidays"}})
+	s.says("Schedule nightly/… is resumed", nightly+"/resume", nil)
+	s.says("Schedule nightly/… made job", nightly+"/run-now", nil)
 	s.says("Nothing was done", nightly+"/remove", nil)
-	s.says("is forgotten", nightly+"/remove", url.Values{"confirm": {"remove"}})
+	s.says("is removed", nightly+"/remove", url.Values{"confirm": {"remove"}})
 	if all, err := s.store.Schedules(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("there are %d schedules, %v", len(all), err)
 	}
-	s.says("Nobody holds that lease", "/leases/retention/release", nil)
+	s.says("Nobody holds the lease", "/leases/retention/release", nil)
 }
 
 func TestManyJobsAreChangedOnceTheWordIsTyped(t *testing.T) {
@@ -410,7 +411,7 @@ func TestManyJobsAreChangedOnceTheWordIsTyped(t *testing.T) {
 	}
 	cancelled := func() int {
 		t.Helper()
-		ids, err := s.store.Find(t.Context(), stint.Filter{States: []stint.State{stint.Cancelled}, Limit: 100})
+		ids, err := s.store.Find(t.Context(), store.Filter{States: []stint.State{stint.Cancelled}, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // What a person enqueues by a page is written down. What a program enqueues is not,
 // unless its kind is restricted.
 func TestWhoEnqueuesByAPageIsInTheLogOfChanges(t *testing.T) {
 	s := open(t)
-	if err := s.store.Join(t.Context(), stint.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"mail"}}, []stint.Declaration{{Name: "mail"}}); err != nil {
+	if err := s.store.Join(t.Context(), store.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"mail"}}, []stint.KindInfo{{Name: "mail"}}); err != nil {
 		t.Fatal(err)
 	}
 	s.knock()
@@ -22,14 +23,14 @@ func TestWhoEnqueuesByAPageIsInTheLogOfChanges(t *testing.T) {
 	if _, text := s.post("/jobs/new", url.Values{"kind": {"none"}, "args": {`{}`}}); !strings.Contains(text, "no engine ever declared") {
 		t.Errorf("a kind that nobody declared is answered with %s", said(text))
 	}
-	changes, err := s.store.Changes(t.Context(), stint.ChangeFilter{Operation: "enqueue-jobs"})
+	changes, err := s.store.Changes(t.Context(), store.ChangeFilter{Operation: "jobs enqueue"})
 	if err != nil || len(changes) != 2 {
 		t.Fatalf("written down are %+v, %v", changes, err)
 	}
-	if c := changes[1]; c.By != "link" || c.Role != "admin" || c.Result != stint.ChangeDone || string(c.Details) != `{"jobs":1,"kinds":{"mail":1}}` {
+	if c := changes[1]; c.By != "link" || c.Role != "admin" || c.Result != store.ChangeDone || string(c.Details) != `{"jobs":1,"kinds":{"mail":1}}` {
 		t.Errorf("what a person enqueued is %+v, details %s", c, c.Details)
 	}
-	if c := changes[0]; c.Result != stint.ChangeFailed {
+	if c := changes[0]; c.Result != store.ChangeFailed {
 		t.Errorf("what a person could not enqueue is %+v", c)
 	}
 }

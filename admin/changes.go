@@ -8,12 +8,13 @@ import (
 	"strconv"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // changesPage lists who changed what.
 type changesPage struct {
 	Filter  url.Values // by, operation, subject, before: what of them is not empty
-	Changes []stint.Change
+	Changes []store.Change
 	Next    template.URL // query of the next page
 }
 
@@ -30,7 +31,7 @@ func (b *Board) changes(r *http.Request) (any, error) {
 			p.Filter.Set(name, value)
 		}
 	}
-	f := stint.ChangeFilter{By: p.Get("by"), Operation: p.Get("operation"), Subject: p.Get("subject"), Limit: changesOnPage}
+	f := store.ChangeFilter{By: p.Get("by"), Operation: p.Get("operation"), Subject: p.Get("subject"), Limit: changesOnPage}
 	if text := p.Get("before"); text != "" {
 		var err error
 		if f.Before, err = strconv.ParseInt(text, 10, 64); err != nil || f.Before < 1 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/chart"
+	"github.com/stint-go/stint/report"
 )
 
 // history are the sums of the last day, by the minute, of all queues.
@@ -29,7 +30,7 @@ const day = 24 * time.Hour
 
 // historyOf reads it, of one kind or of all.
 func (f *figures) historyOf(ctx context.Context, kind string) (h history, err error) {
-	all, until, err := f.stats(ctx, stint.StatsFilter{Kind: kind, Every: time.Minute}, day)
+	all, until, err := f.stats(ctx, report.StatsFilter{Kind: kind, Every: time.Minute}, day)
 	if err != nil {
 		return h, err
 	}
@@ -119,7 +120,7 @@ func (h history) figures(step, span time.Duration) []template.HTML {
 			},
 		}.Figure()),
 		template.HTML(chart.TimeSeries{
-			Title: "How long they waited behind their due time, and took, on average", Unit: chart.Duration, Style: chart.Lines, From: h.From, Step: step,
+			Title: "Average delay and run time", Unit: chart.Duration, Style: chart.Lines, From: h.From, Step: step,
 			Series: []chart.Series{
 				h.series("waited", chart.Own, mean(func(m minute) time.Duration { return m.Waited })),
 				h.series("took", chart.Own, mean(func(m minute) time.Duration { return m.Took })),

@@ -3,16 +3,17 @@ package admin
 import (
 	"net/http"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // databasePage is how the database fares.
 type databasePage struct {
-	Findings sample.Seen[[]stint.Finding]
-	Signs    sample.Seen[stint.Signs]
-	Leases   []stint.Lease
-	Schema   stint.SchemaInfo
+	Findings sample.Seen[[]report.Finding]
+	Signs    sample.Seen[report.Signs]
+	Leases   []store.Lease
+	Schema   store.SchemaInfo
 }
 
 // Bytes are what the store takes on its disk.
@@ -34,20 +35,10 @@ func (b *Board) database(r *http.Request) (any, error) {
 	return p, err
 }
 
-// releaseLease frees the lease that the address names.
-func (b *Board) releaseLease(r *http.Request) (flash, error) {
-	name := r.PathValue("lease")
-	var from stint.Deposition
-	if err := b.call(r.Context(), http.MethodPost, place("leases", name, "release"), map[string]string{"why": r.PostForm.Get("why")}, &from); err != nil {
-		return flash{}, err
-	}
-	return flash{OK: true, Text: "The lease " + name + " is free; " + from.Instance + " had it."}, nil
-}
-
 // metricsPage is what engines counted.
 type metricsPage struct {
-	Engines []stint.Metrics // the newest first
-	Served  bool            // whether there is /metrics
+	Engines []report.Metrics // the newest first
+	Served  bool             // whether there is /metrics
 }
 
 func (b *Board) metrics(r *http.Request) (any, error) {

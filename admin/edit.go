@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,8 +14,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/api"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -121,96 +122,53 @@ func (b *Board) newJob(r *http.Request) (flash, error) {
 	if err != nil {
 		return flash{}, err
 	}
-	job, err := jobOfForm(r.PostForm)
+	said := maps.Clone(r.PostForm)
+	if like != nil {
+		metadata, err := named(json.RawMessage(said.Get("metadata")), like.ID)
+		if err != nil {
+			return flash{}, err
+		}
+		said.Set("metadata", string(metadata))
+		said.Set("correlation", like.Correlation)
+	}
+	job, err := ops.JobOfTexts(said.Get)
 	if err != nil {
 		return flash{}, err
 	}
-	if like != nil {
-		job.Correlation = like.Correlation
-		if job.Metadata, err = named(job.Metadata, like.ID); err != nil {
-			return flash{}, err
-		}
-	}
-	var receipts []stint.Receipt
-	if err := b.call(r.Context(), http.MethodPost, "/jobs", api.NewJobs{Jobs: []api.NewJob{job}, Exact: like != nil}, &receipts); err != nil {
+	receipts, err := ops.EnqueueJobs.Call(r.Context(), b.api, ops.JobsInput{Body: ops.NewJobs{Jobs: []ops.NewJob{job}, Exact: like != nil}})
+	if err != nil {
 		return flash{}, err
 	}
 	if len(receipts) != 1 {
 		return flash{}, fmt.Errorf("one job was enqueued, and %d receipts came", len(receipts))
 	}
 	id := receipts[0].ID.String()
-	said := flash{OK: true, Text: "Enqueued as", Link: "/jobs/" + id, Word: "job " + id}
+	done := flash{OK: true, Text: "Enqueued as", Link: "/jobs/" + id, Word: "job " + id}
 	if like != nil && r.PostForm.Get("cancel") != "" {
 		before, err := b.cancelEdited(r, like.ID, id)
 		if err != nil {
 			return flash{}, err
 		}
-		said.Text = before + " " + said.Text
+		done.Text = before + " " + done.Text
 	}
-	return said, nil
+	return done, nil
 }
 
 // cancelEdited cancels the job that a new one stands for, and says what came of it.
 func (b *Board) cancelEdited(r *http.Request, id stint.ID, anew string) (string, error) {
-	var done api.Done[string]
-	body := map[string]any{"ids": []stint.ID{id}, "why": "edited as job " + anew}
-	if err := b.call(r.Context(), http.MethodPost, "/jobs/cancel", body, &done); err != nil {
+	answers, err := b.api.Cancel(r.Context(), []stint.ID{id}, "edited as job "+anew)
+	if err != nil {
 		return "", fmt.Errorf("job %s is enqueued, and job %d is not cancelled: %w", anew, id, err)
 	}
-	return sentence("job " + id.String() + " " + cmp.Or(map[string]string{
-		string(stint.CancelledNow): "is cancelled", string(stint.CancelAsked): "is asked to stop", string(stint.CancelTooLate): "had ended before",
-	}[done.Answers[id]], "is not there any more")), nil
-}
-
-// jobOfForm reads a job; the error says which field is wrong.
-func jobOfForm(form url.Values) (api.NewJob, error) {
-	text := func(name string) string { return strings.TrimSpace(form.Get(name)) }
-	job := api.NewJob{
-		Kind: form.Get("kind"), Queue: form.Get("queue"), In: text("in"), URN: form.Get("urn"), Source: form.Get("source"),
-		Retry: text("retry"), Timeout: text("timeout"),
-	}
-	for line := range strings.Lines(form.Get("tags")) {
-		if tag := strings.TrimSpace(line); tag != "" {
-			job.Tags = append(job.Tags, tag)
-		}
-	}
-	for _, f := range []struct {
-		name, called string
-		into         *json.RawMessage
-	}{{"args", "arguments", &job.Args}, {"metadata", "metadata", &job.Metadata}} {
-		if text(f.name) == "" {
-			continue
-		}
-		if *f.into = json.RawMessage(text(f.name)); !json.Valid(*f.into) {
-			return job, stint.Invalid(f.called, "they are no JSON")
-		}
-	}
-	for _, f := range []struct {
-		name, called string
-		into         **int
-	}{{"priority", "priority", &job.Priority}, {"max_losses", "losses", &job.MaxLosses}} {
-		if text(f.name) == "" {
-			continue
-		}
-		n, err := strconv.Atoi(text(f.name))
-		if err != nil {
-			return job, stint.Invalid(f.called, "%q is no whole number", text(f.name))
-		}
-		*f.into = &n
-	}
-	if t := text("start_by"); t != "" {
-		var err error
-		if job.StartBy, err = time.Parse(time.RFC3339, t); err != nil {
-			return job, stint.Invalid("start by", "%q is no instant such as 2026-03-01T09:00:00Z", t)
-		}
-	}
-	return job, nil
+	return sentence("job " + id.String() + " " + cmp.Or(map[stint.CancelStatus]string{
+		stint.CancelledNow: "is cancelled", stint.CancelRequested: "is asked to stop", stint.CancelTooLate: "had already ended",
+	}[answers[id]], "is not there any more")), nil
 }
 
 // named is metadata that names the job which the new one was made of.
 func named(metadata json.RawMessage, of stint.ID) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
-	if len(metadata) > 0 && json.Unmarshal(metadata, &all) != nil || all == nil {
+	if len(bytes.TrimSpace(metadata)) > 0 && json.Unmarshal(metadata, &all) != nil || all == nil {
 		return nil, stint.Invalid("metadata", "they are no JSON object")
 	}
 	all[editedFrom] = json.RawMessage(of.String())

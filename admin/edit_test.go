@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 var (
@@ -52,15 +53,15 @@ func TestAnEditedJobHasAllOfTheOldOneAndNamesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := s.page("/jobs/" + old.String() + "/edit")
-	if !strings.Contains(page, "That one has not ended") {
+	if !strings.Contains(page, "That job has not ended") {
 		t.Error("the page does not say that the old one stays")
 	}
 	form := filledIn(page)
 	form.Del("cancel")
-	form.Set("in", "1h")
+	form.Set("delay", "1h")
 	s.says("Enqueued as", "/jobs/new", form)
 	was := s.becomes(old, stint.Scheduled)
-	made, err := s.store.Jobs(t.Context(), stint.Filter{Correlation: "c7", Limit: 1})
+	made, err := s.store.Jobs(t.Context(), store.Filter{Correlation: "c7", Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,15 +86,15 @@ func TestAFormThatIsRefusedIsShownAgainAsItWasTyped(t *testing.T) {
 	s.knock()
 	id := s.fill()["bad"]
 	for _, c := range []struct{ field, value, says string }{
-		{"args", `{"n": `, "no JSON"},
+		{"args", `{"n": `, "not JSON"},
 		{"metadata", `[1]`, "no JSON object"},
-		{"priority", "high", "no whole number"},
+		{"priority", "high", "not a whole number"},
 		{"priority", "1000", "priority"},
 		{"retry", "sometimes", "retry"},
-		{"in", "soon", "in:"},
-		{"start_by", "noon", "no instant"},
+		{"delay", "soon", "Delay:"},
+		{"start_by", "noon", "not an instant"},
 		{"kind", "odd", "no engine ever declared the kind"},
-		{"queue", "a\x01b", "queue"},
+		{"queue", "a\x01b", "Queue"},
 	} {
 		form := filledIn(s.page("/jobs/" + id.String() + "/edit"))
 		form.Set("tags", "mine")
@@ -109,7 +110,7 @@ func TestAFormThatIsRefusedIsShownAgainAsItWasTyped(t *testing.T) {
 			}
 		}
 	}
-	if jobs, err := s.store.Jobs(t.Context(), stint.Filter{Tag: "mine"}); err != nil || len(jobs) != 0 {
+	if jobs, err := s.store.Jobs(t.Context(), store.Filter{Tag: "mine"}); err != nil || len(jobs) != 0 {
 		t.Errorf("%d jobs were made, %v", len(jobs), err)
 	}
 }

@@ -10,13 +10,16 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // errorsPage is what went wrong, in groups.
 type errorsPage struct {
 	Kind, Queue string
 	Hours       string // how far back; empty for all that is there
-	Report      sample.Seen[stint.ErrorReport]
+	Report      sample.Seen[report.ErrorReport]
 	Blind       bool // messages are not for who looks
 }
 
@@ -25,8 +28,8 @@ func (errorsPage) frozen() {}
 
 // Retry is where the jobs of a group are run again that have failed or wait for
 // their next attempt.
-func (p errorsPage) Retry(g stint.ErrorGroup) template.URL {
-	q := url.Values{"verb": {groupVerb}, "group": {"errors"}, "state": {string(stint.Failed), string(stint.Retrying)}}
+func (p errorsPage) Retry(g report.ErrorGroup) template.URL {
+	q := url.Values{"verb": {ops.RetryJobs.Verb()}, "group": {"errors"}, "state": {string(stint.Failed), string(stint.Retrying)}}
 	for name, value := range map[string]string{"kind": g.Kind, "error_class": g.Class, "place": g.Place, "queue": p.Queue, "hours": p.Hours} {
 		if value != "" {
 			q.Set(name, value)
@@ -47,14 +50,14 @@ func (b *Board) errors(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := b.store.Errors(r.Context(), f)
-	p.Report = sample.Seen[stint.ErrorReport]{Value: report, At: time.Now()}
+	rep, err := b.store.Errors(r.Context(), f)
+	p.Report = sample.Seen[report.ErrorReport]{Value: rep, At: time.Now()}
 	return p, err
 }
 
 // errorFilter reads which errors are meant from the parameters of a page.
-func errorFilter(q url.Values) (stint.ErrorFilter, error) {
-	f := stint.ErrorFilter{Kind: q.Get("kind"), Queue: q.Get("queue")}
+func errorFilter(q url.Values) (report.ErrorFilter, error) {
+	f := report.ErrorFilter{Kind: q.Get("kind"), Queue: q.Get("queue")}
 	if text := q.Get("hours"); text != "" {
 		hours, err := time.ParseDuration(text + "h")
 		if err != nil || hours <= 0 {
@@ -84,31 +87,34 @@ func groupOf(q url.Values) *chosenGroup {
 
 // groupJobs finds the jobs of the group that a page's parameters name, of the
 // states that they name, by falling ID.
-func (b *Board) groupJobs(ctx context.Context, q url.Values) ([]stint.ID, error) {
+func (b *Board) groupJobs(ctx context.Context, op ops.Operation, q url.Values) ([]stint.ID, error) {
+	if op != ops.Operation(ops.RetryJobs) {
+		return nil, errNowhere // retry is the only verb for groups of errors
+	}
 	f, err := errorFilter(q)
 	if err != nil {
 		return nil, err
 	}
-	report, err := b.store.Errors(ctx, f)
+	rep, err := b.store.Errors(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	class, place := q.Get("error_class"), q.Get("place")
-	i := slices.IndexFunc(report.Groups, func(g stint.ErrorGroup) bool { return g.Class == class && g.Place == place && g.Kind == f.Kind })
+	i := slices.IndexFunc(rep.Groups, func(g report.ErrorGroup) bool { return g.Class == class && g.Place == place && g.Kind == f.Kind })
 	if i < 0 {
 		return nil, nil
 	}
-	all := report.Groups[i].IDs
+	all := rep.Groups[i].IDs
 	in := make(map[stint.ID]bool, len(all))
 	for _, id := range all {
 		in[id] = true
 	}
 	var found []stint.ID
-	such := stint.Filter{Kind: f.Kind, Class: class, Before: all[0] + 1}
+	such := store.Filter{Kind: f.Kind, Class: class, Before: all[0] + 1}
 	for _, state := range q["state"] {
 		such.States = append(such.States, stint.State(state))
 	}
-	for ids, err := range stint.Selected(ctx, b.store, such, stint.MaxErrors) {
+	for ids, err := range store.FindEach(ctx, b.store, such, report.MaxErrors) {
 		if err != nil {
 			return nil, err
 		}

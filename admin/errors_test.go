@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // here and there are two places where jobs of one kind panic alike.
@@ -25,7 +26,7 @@ func there() { panic("no") }
 func (s *site) panics() (ids map[string][]stint.ID) {
 	s.Helper()
 	mux := stint.NewMux()
-	mux.Add(stint.Declaration{Name: "shaky"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+	mux.Add(stint.KindInfo{Name: "shaky"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
 		if string(job.Args) == `{"at":"here"}` {
 			here()
 		}
@@ -47,7 +48,7 @@ func (s *site) panics() (ids map[string][]stint.ID) {
 	for _, at := range []string{"here", "there"} {
 		for _, queue := range []string{"mail", "default"} {
 			for _, policy := range []retry.Policy{retry.None(), retry.Fixed(3, time.Hour)} {
-				job := stint.Declaration{Name: "shaky", Queue: queue, Retry: policy}.Job(json.RawMessage(`{"at":"` + at + `"}`))
+				job := stint.KindInfo{Name: "shaky", Queue: queue, Retry: policy}.Job(json.RawMessage(`{"at":"` + at + `"}`))
 				id, err := stint.NewClient(s.store).Enqueue(s.Context(), job)
 				if err != nil {
 					s.Fatal(err)
@@ -86,9 +87,9 @@ func TestRetryingAGroupOfErrorsTakesItsJobsAndNoOthers(t *testing.T) {
 		said        string
 		taken       []string
 	}{
-		{"/errors", "admin_test.here", "2 jobs due now, 2 jobs done again as a new job.", []string{"here mail", "here default"}},
-		{"/errors?queue=mail", "admin_test.there", "1 job due now, 1 job done again as a new job.", []string{"there mail"}},
-		{"/errors?hours=0.5&queue=default", "admin_test.here", "1 job due now, 1 job done again as a new job.", []string{"here default"}},
+		{"/errors", "admin_test.here", "2 jobs due now, 2 jobs retried as a new job.", []string{"here mail", "here default"}},
+		{"/errors?queue=mail", "admin_test.there", "1 job due now, 1 job retried as a new job.", []string{"there mail"}},
+		{"/errors?hours=0.5&queue=default", "admin_test.here", "1 job due now, 1 job retried as a new job.", []string{"here default"}},
 	} {
 		s := open(t)
 		s.knock()
@@ -103,7 +104,7 @@ func TestRetryingAGroupOfErrorsTakesItsJobsAndNoOthers(t *testing.T) {
 				case state == stint.Retrying && (j.State != stint.Retrying) != taken:
 					t.Errorf("%s: the job %s is %s", c.page, name, j.State)
 				case state == stint.Failed:
-					again, err := s.store.Jobs(t.Context(), stint.Filter{Correlation: id.String()})
+					again, err := s.store.Jobs(t.Context(), store.Filter{Correlation: id.String()})
 					if err != nil || (len(again) == 2) != taken {
 						t.Errorf("%s: of the job %s there are %d, %v", c.page, name, len(again), err)
 					}
@@ -117,7 +118,7 @@ func TestAGroupOfErrorsWithNothingToRetrySaysSo(t *testing.T) {
 	s := open(t)
 	s.knock()
 	s.panics()
-	if text := s.page("/jobs/bulk?verb=retry&state=failed&kind=shaky&error_class=panic&group=errors&place=elsewhere"); !strings.Contains(text, "went on, or are gone") {
+	if text := s.page("/jobs/bulk?verb=retry&state=failed&kind=shaky&error_class=panic&group=errors&place=elsewhere"); !strings.Contains(text, "No job of this group has failed") {
 		t.Errorf("it says %s", said(text))
 	}
 	if status, _ := s.get("/jobs/bulk?verb=delete&kind=shaky&error_class=panic&group=errors"); status != 404 {

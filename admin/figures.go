@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/report"
 )
 
 // figures are the samples that pages share.
@@ -17,13 +17,13 @@ type figures struct {
 	store     Store
 	readable  int // attempts that are read for what is not in the sums yet
 	analytics *sample.Sample[lately]
-	queued    *sample.Sample[[]stint.DueGroup]
+	queued    *sample.Sample[[]report.DueGroup]
 	health    *sample.Sample[health]
-	rates     *sample.Sample[rates]         // of the last hour
-	kinds     *sample.Sample[[]stint.Stats] // of the last day
+	rates     *sample.Sample[rates]          // of the last hour
+	kinds     *sample.Sample[[]report.Stats] // of the last day
 	byKinds   *sample.Sample[kindsLately]
 	history   *sample.Sample[history]
-	errors    *sample.Sample[stint.ErrorReport]
+	errors    *sample.Sample[report.ErrorReport]
 	byKind    byKind
 }
 
@@ -46,7 +46,7 @@ func (f *figures) analyze(ctx context.Context, kind string) (look lately, err er
 	if look.lookedAt, err = f.lookedAt(ctx); err != nil {
 		return look, err
 	}
-	look.Analytics, err = f.store.Analyze(ctx, stint.AnalyticsFilter{Kind: kind, Span: look.Span})
+	look.Analytics, err = f.store.Analyze(ctx, report.AnalyticsFilter{Kind: kind, Span: look.Span})
 	return look, err
 }
 
@@ -55,7 +55,7 @@ func (f *figures) analyzeKinds(ctx context.Context) (look kindsLately, err error
 	if look.lookedAt, err = f.lookedAt(ctx); err != nil {
 		return look, err
 	}
-	look.Kinds, err = f.store.AnalyzeKinds(ctx, stint.AnalyticsFilter{Span: look.Span})
+	look.Kinds, err = f.store.AnalyzeKinds(ctx, report.AnalyticsFilter{Span: look.Span})
 	return look, err
 }
 
@@ -65,19 +65,19 @@ func (f *figures) lookedAt(ctx context.Context) (lookedAt, error) {
 	if much {
 		return lookedAt{shortSpan}, err
 	}
-	return lookedAt{stint.MaxSpan}, err
+	return lookedAt{report.MaxSpan}, err
 }
 
 // lately is how the work goes, and how much time that is about.
 type lately struct {
-	stint.Analytics
+	report.Analytics
 	lookedAt
 }
 
 // kindsLately is how the attempts of each kind went, and how much time that is
 // about.
 type kindsLately struct {
-	Kinds []stint.KindAnalytics
+	Kinds []report.KindAnalytics
 	lookedAt
 }
 
@@ -85,7 +85,7 @@ type kindsLately struct {
 type lookedAt struct{ Span time.Duration }
 
 // Short reports whether it is less than a minute.
-func (l lookedAt) Short() bool { return l.Span < stint.MaxSpan }
+func (l lookedAt) Short() bool { return l.Span < report.MaxSpan }
 
 // InLast tells it in words, behind "in the last".
 func (l lookedAt) InLast() string {
@@ -97,7 +97,7 @@ func (l lookedAt) InLast() string {
 
 // stats tells how the attempts of a time up to now went; or, where much ended of
 // late, of as long a time that is in the sums.
-func (f *figures) stats(ctx context.Context, filter stint.StatsFilter, span time.Duration) (list []stint.Stats, end until, err error) {
+func (f *figures) stats(ctx context.Context, filter report.StatsFilter, span time.Duration) (list []report.Stats, end until, err error) {
 	if end.at, err = view.Now(ctx, f.store); err != nil {
 		return nil, end, err
 	}
@@ -125,23 +125,23 @@ func newFigures(store Store, bounded []string) *figures {
 	f := &figures{store: store, readable: readable, byKind: byKind{all: map[string]kindSamples{}}}
 	f.analytics = sample.New(func(ctx context.Context) (lately, error) { return f.analyze(ctx, "") })
 	f.byKinds = sample.New(f.analyzeKinds)
-	f.queued = sample.New(func(ctx context.Context) ([]stint.DueGroup, error) {
-		return store.DueBy(ctx, stint.FieldQueue, stint.AnalyticsFilter{}, maxQueues)
+	f.queued = sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
+		return store.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxQueues)
 	})
 	f.health = sample.New(func(ctx context.Context) (h health, err error) {
-		h.findings, err = stint.Diagnose(ctx, examined{store, &h}, stint.Examination{Bounded: bounded})
+		h.findings, err = report.Diagnose(ctx, examined{store, &h}, report.Examination{Bounded: bounded})
 		return h, err
 	})
 	f.rates = sample.New(func(ctx context.Context) (r rates, err error) {
-		r.minutes, r.until, err = f.stats(ctx, stint.StatsFilter{Every: time.Minute}, time.Hour)
+		r.minutes, r.until, err = f.stats(ctx, report.StatsFilter{Every: time.Minute}, time.Hour)
 		return r, err
 	})
-	f.kinds = sample.New(func(ctx context.Context) ([]stint.Stats, error) {
-		list, _, err := f.stats(ctx, stint.StatsFilter{}, day)
+	f.kinds = sample.New(func(ctx context.Context) ([]report.Stats, error) {
+		list, _, err := f.stats(ctx, report.StatsFilter{}, day)
 		return list, err
 	})
-	f.errors = sample.New(func(ctx context.Context) (stint.ErrorReport, error) {
-		return store.Errors(ctx, stint.ErrorFilter{})
+	f.errors = sample.New(func(ctx context.Context) (report.ErrorReport, error) {
+		return store.Errors(ctx, report.ErrorFilter{})
 	})
 	f.history = sample.New(func(ctx context.Context) (history, error) { return f.historyOf(ctx, "") })
 	return f
@@ -150,9 +150,9 @@ func newFigures(store Store, bounded []string) *figures {
 // health is how the store fares: what it tells of itself, and what is wrong with
 // that.
 type health struct {
-	signs    stint.Signs
+	signs    report.Signs
 	unknown  error // why there are none
-	findings []stint.Finding
+	findings []report.Finding
 }
 
 // examined is a store whose signs are kept when it is asked for them.
@@ -161,19 +161,19 @@ type examined struct {
 	*health
 }
 
-// Examine implements [stint.Examiner].
-func (e examined) Examine(ctx context.Context, what stint.Examination) (stint.Signs, error) {
-	if x, ok := e.Store.(stint.Examiner); ok {
+// Examine implements [report.Examiner].
+func (e examined) Examine(ctx context.Context, what report.Examination) (report.Signs, error) {
+	if x, ok := e.Store.(report.Examiner); ok {
 		e.signs, e.unknown = x.Examine(ctx, what)
 	}
 	return e.signs, e.unknown
 }
 
 // doctor tells how the store fared last.
-func (f *figures) doctor(ctx context.Context) (sample.Seen[stint.Signs], sample.Seen[[]stint.Finding]) {
+func (f *figures) doctor(ctx context.Context) (sample.Seen[report.Signs], sample.Seen[[]report.Finding]) {
 	h := f.health.Get(ctx)
-	return sample.Seen[stint.Signs]{Value: h.Value.signs, At: h.At, Err: cmp.Or(h.Err, h.Value.unknown)},
-		sample.Seen[[]stint.Finding]{Value: h.Value.findings, At: h.At, Err: h.Err}
+	return sample.Seen[report.Signs]{Value: h.Value.signs, At: h.At, Err: cmp.Or(h.Err, h.Value.unknown)},
+		sample.Seen[[]report.Finding]{Value: h.Value.findings, At: h.At, Err: h.Err}
 }
 
 // together takes several looks at once: a page waits for the slowest of them, and

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/sqlite"
 )
 
@@ -26,7 +27,7 @@ func worked(t *testing.T, n int, queue string) *sqlite.Store {
 	t.Cleanup(func() { _ = s.Close() })
 	done := make(chan struct{}, n)
 	mux := stint.NewMux()
-	mux.Add(stint.Declaration{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) {
+	mux.Add(stint.KindInfo{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) {
 		done <- struct{}{}
 		return nil, nil
 	})
@@ -74,7 +75,7 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 		if from := time.Since(h.From) - day; c.behind != (from > sumsBy-time.Minute) {
 			t.Errorf("where %d are read the chart begins %v earlier than a day ago", c.readable, from)
 		}
-		if list, _, err := f.stats(t.Context(), stint.StatsFilter{}, day); err != nil || (len(list) == 0) != c.behind {
+		if list, _, err := f.stats(t.Context(), report.StatsFilter{}, day); err != nil || (len(list) == 0) != c.behind {
 			t.Errorf("where %d are read the statistics are %+v, error %v", c.readable, list, err)
 		}
 		if look, err := f.analyze(t.Context(), "k"); err != nil || look.Span != c.span || look.Short() != c.behind {
@@ -89,14 +90,14 @@ func TestAQueuesFiguresAreOfItsLastMinutes(t *testing.T) {
 		return end.Truncate(time.Minute).Add(-time.Duration(minutes) * time.Minute)
 	}
 	q := &queueRow{}
-	for _, s := range []stint.Stats{
-		{Start: back(0), Outcome: stint.OutcomeCompleted, Sums: stint.Sums{Attempts: 1}},
-		{Start: back(4), Outcome: stint.OutcomeFailed, Sums: stint.Sums{Attempts: 10}},
-		{Start: back(4), Outcome: stint.OutcomeLost, Sums: stint.Sums{Attempts: 100}},
-		{Start: back(5), Outcome: stint.OutcomeFailed, Sums: stint.Sums{Attempts: 1000}},
-		{Start: back(59), Outcome: stint.OutcomeCompleted, Sums: stint.Sums{Attempts: 10_000}},
-		{Start: back(60), Outcome: stint.OutcomeCompleted, Sums: stint.Sums{Attempts: 100_000}},
-		{Start: back(-2), Outcome: stint.OutcomeCompleted, Sums: stint.Sums{Attempts: 1_000_000}},
+	for _, s := range []report.Stats{
+		{Start: back(0), Outcome: stint.OutcomeCompleted, Sums: report.Sums{Attempts: 1}},
+		{Start: back(4), Outcome: stint.OutcomeFailed, Sums: report.Sums{Attempts: 10}},
+		{Start: back(4), Outcome: stint.OutcomeLost, Sums: report.Sums{Attempts: 100}},
+		{Start: back(5), Outcome: stint.OutcomeFailed, Sums: report.Sums{Attempts: 1000}},
+		{Start: back(59), Outcome: stint.OutcomeCompleted, Sums: report.Sums{Attempts: 10_000}},
+		{Start: back(60), Outcome: stint.OutcomeCompleted, Sums: report.Sums{Attempts: 100_000}},
+		{Start: back(-2), Outcome: stint.OutcomeCompleted, Sums: report.Sums{Attempts: 1_000_000}},
 	} {
 		q.count(s, end)
 	}

@@ -5,10 +5,10 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/ops"
 )
 
 // chosen is a filter as it stands in the address of a page.
@@ -18,30 +18,27 @@ type chosen struct {
 
 // filterFields are the parameters of a filter, with what people call them. They are
 // the API's.
-var filterFields = []struct {
-	Name, Label string
-	kind        string // of its JSON: list, bool, int; else string
-}{
-	{Name: "state", Label: "State", kind: "list"},
-	{Name: "kind", Label: "Kind"},
-	{Name: "queue", Label: "Queue"},
-	{Name: "tag", Label: "Tag"},
-	{Name: "urn", Label: "URN"},
-	{Name: "source", Label: "Source"},
-	{Name: "correlation", Label: "Correlation"},
-	{Name: "schedule", Label: "Schedule"},
-	{Name: "error", Label: "Error holds"},
-	{Name: "error_class", Label: "Error class"},
-	{Name: "outcome", Label: "An attempt"},
-	{Name: "attempts", Label: "More attempts than", kind: "int"},
-	{Name: "longer", Label: "Longer than"},
-	{Name: "created_after", Label: "Enqueued from"},
-	{Name: "created_before", Label: "Enqueued before"},
-	{Name: "due_after", Label: "Due from"},
-	{Name: "due_before", Label: "Due before"},
-	{Name: "finished_after", Label: "Ended from"},
-	{Name: "finished_before", Label: "Ended before"},
-	{Name: "faulty", Label: "Faulty only", kind: "bool"},
+var filterFields = []struct{ Name, Label string }{
+	{"state", "State"},
+	{"kind", "Kind"},
+	{"queue", "Queue"},
+	{"tag", "Tag"},
+	{"urn", "URN"},
+	{"source", "Source"},
+	{"correlation", "Correlation"},
+	{"schedule", "Schedule"},
+	{"error", "Error holds"},
+	{"error_class", "Error class"},
+	{"outcome", "An attempt"},
+	{"attempts", "More attempts than"},
+	{"longer", "Longer than"},
+	{"created_after", "Enqueued from"},
+	{"created_before", "Enqueued before"},
+	{"due_after", "Due from"},
+	{"due_before", "Due before"},
+	{"finished_after", "Ended from"},
+	{"finished_before", "Ended before"},
+	{"faulty", "Faulty only"},
 }
 
 // choice reads a filter from the parameters of a page.
@@ -117,28 +114,8 @@ func (c chosen) Parts() []Part {
 	return parts
 }
 
-// json is the filter as the API takes it in a body. What cannot be read goes along
-// as text: the API says what is wrong with it.
-func (c chosen) json() map[string]any {
-	body := map[string]any{}
-	for _, f := range filterFields {
-		values := c.query[f.Name]
-		if len(values) == 0 {
-			continue
-		}
-		body[f.Name] = values[0]
-		switch f.kind {
-		case "list":
-			body[f.Name] = values
-		case "bool":
-			if is, err := strconv.ParseBool(values[0]); err == nil {
-				body[f.Name] = is
-			}
-		case "int":
-			if n, err := strconv.Atoi(values[0]); err == nil {
-				body[f.Name] = n
-			}
-		}
-	}
-	return body
+// filter is what operations take.
+func (c chosen) filter() (*ops.Filter, error) {
+	var f ops.Filter
+	return &f, ops.Fill(&f, "", c.query)
 }

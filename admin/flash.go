@@ -5,15 +5,20 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+
+	"github.com/stint-go/stint"
 )
 
-// flash is what the page behind a form says of it, once.
+// flash is what the page after a form says of it, once.
 type flash struct {
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
 	Link string `json:"link,omitempty"` // where to look, below the dashboard's path
 	Word string `json:"word,omitempty"` // of the link
 }
+
+// to links to a job.
+func (f *flash) to(id stint.ID) { f.Link, f.Word = "/jobs/"+id.String(), "job "+id.String() }
 
 const (
 	flashCookie = "stint_flash"

@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
 )
 
 // assetsHash is another one when an asset is another one.
@@ -34,7 +35,7 @@ func functions(path string) template.FuncMap {
 	return template.FuncMap{
 		"link":    func(to string) string { return path + to },
 		"asset":   func(name string) string { return path + "/assets/" + assetsHash + "/" + name },
-		"segment": segment,
+		"segment": ops.Segment,
 		"rows": func(jobs []stint.JobInfo, crew view.Crew, now time.Time, tick bool) jobList {
 			return jobList{jobs, crew, now, tick}
 		},

@@ -29,7 +29,7 @@ func TestWhyNothingIsDoneToAllJobsWithATextIsSaid(t *testing.T) {
 	s := open(t)
 	s.knock()
 	text := s.page("/jobs?kind=good&text=x")
-	if strings.Contains(text, "/jobs/bulk") || !strings.Contains(text, "Nothing is done to all jobs") || !strings.Contains(text, `href="/jobs?kind=good">leave the text out`) {
+	if strings.Contains(text, "/jobs/bulk") || !strings.Contains(text, "you cannot change all matching jobs") || !strings.Contains(text, `href="/jobs?kind=good">search without the text`) {
 		t.Errorf("the page says %s", said(text))
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // jobPage is a job with all that is known of it.
@@ -24,9 +27,12 @@ type jobPage struct {
 
 func (p jobPage) title() string { return "Job " + p.ID.String() }
 
+// Record is an attempt, under a name that leaves .Attempt to its number.
+type Record = stint.Attempt
+
 // attempt is one as the page shows it.
 type attempt struct {
-	stint.ExecutionInfo
+	Record
 	Result view.Result
 }
 
@@ -66,7 +72,7 @@ func (b *Board) job(r *http.Request) (any, error) {
 	}
 	if j.State == stint.Available {
 		backlog := b.figures.queued.Get(r.Context()).Value
-		if i := slices.IndexFunc(backlog, func(g stint.DueGroup) bool { return g.Value != nil && *g.Value == j.Queue }); i >= 0 {
+		if i := slices.IndexFunc(backlog, func(g report.DueGroup) bool { return g.Value != nil && *g.Value == j.Queue }); i >= 0 {
 			p.Queued = backlog[i].Jobs
 		}
 	}
@@ -74,7 +80,7 @@ func (b *Board) job(r *http.Request) (any, error) {
 		x := j.Executions[i]
 		p.Attempts = append(p.Attempts, attempt{x, view.ResultOf(j.Kind, x.Result)})
 	}
-	related, err := b.store.Jobs(r.Context(), stint.Filter{Correlation: j.Correlation, Limit: relatedJobs + 2})
+	related, err := b.store.Jobs(r.Context(), store.Filter{Correlation: j.Correlation, Limit: relatedJobs + 2})
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +98,11 @@ func (b *Board) job(r *http.Request) (any, error) {
 // jobOf asks the API for the job that the address names: it hides what is not for
 // everybody.
 func (b *Board) jobOf(r *http.Request) (view.Job, error) {
-	var j view.Job
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
-		return j, errNowhere
+		return view.Job{}, errNowhere
 	}
-	return j, b.call(r.Context(), http.MethodGet, "/jobs/"+strconv.FormatInt(id, 10), nil, &j)
+	return ops.ShowJob.Call(r.Context(), b.api, ops.ShowInput{ID: id})
 }
 
 // EditedFrom is the job that this one was made of by editing; 0 for none.

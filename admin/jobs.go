@@ -7,11 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/api"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/ops"
 )
 
 // jobsPage is a list of jobs.
@@ -38,16 +37,16 @@ func (b *Board) jobs(r *http.Request) (any, error) {
 	all := r.URL.Query()
 	p := jobsPage{Filter: choice(all), Text: all.Get("text"), Before: all.Get("before")}
 	calm := all.Get("calm") != ""
-	ask := url.Values{"limit": {strconv.Itoa(jobsOnPage)}, "soon": {strconv.FormatBool(p.Text == "" || !calm)}}
-	maps.Copy(ask, p.Filter.query)
-	if p.Before != "" {
-		ask.Set("before", p.Before)
+	ask := ops.JobsQuery{Text: p.Text, Soon: p.Text == "" || !calm}
+	if err := ops.Fill(&ask.Filter, "", p.Filter.query); err != nil {
+		return nil, err
 	}
-	if p.Text != "" {
-		ask.Set("text", p.Text)
+	if err := ops.Fill(&ask.Page, "", url.Values{"before": all["before"]}); err != nil {
+		return nil, err
 	}
-	var page api.JobPage
-	if err := b.call(r.Context(), http.MethodGet, address("/jobs", ask), nil, &page); err != nil {
+	ask.Limit = jobsOnPage
+	page, err := ops.ListJobs.Call(r.Context(), b.api, ask)
+	if err != nil {
 		return nil, err
 	}
 	p.Jobs, p.Looked, p.Cut = page.Jobs, page.Looked, page.Cut
@@ -70,7 +69,6 @@ func (b *Board) jobs(r *http.Request) (any, error) {
 	case page.Next != 0:
 		p.Next = behind
 	}
-	var err error
 	if p.Crew, err = view.CrewFor(r.Context(), b.store, p.Jobs...); err != nil {
 		return nil, err
 	}
@@ -110,9 +108,9 @@ type bulkPage struct {
 func (bulkPage) frozen()         {}
 func (p bulkPage) title() string { return p.Verb.Title }
 
-// bulkVerb is what is done to many jobs.
+// bulkVerb is what people are told of a verb of many jobs.
 type bulkVerb struct {
-	Name   string // of the verb, and of the API's operation
+	Name   string // of the verb
 	Title  string
 	Does   string // what it does, in a sentence
 	Danger bool
@@ -120,48 +118,53 @@ type bulkVerb struct {
 }
 
 var bulkVerbs = []bulkVerb{
-	{"cancel", "Cancel jobs", "What waits is cancelled at once; what runs is asked to stop.", true, view.Cancellable},
-	{"retry", "Run jobs again", "What waits is due now; what ended is done again as a new job, once.", false, view.Retriable},
-	{"delete", "Delete jobs", "Jobs that have ended are removed with all of their attempts. There is no way back.", true, view.Deletable},
+	{"cancel", "Cancel jobs", "Waiting jobs are cancelled at once. Running jobs are asked to stop.", true, view.Cancellable},
+	{"retry", "Retry jobs", "Waiting jobs are due now. Jobs that have ended are retried as new jobs, each once.", false, view.Retriable},
+	{"delete", "Delete jobs", "Jobs that have ended are deleted with all of their attempts. This cannot be undone.", true, view.Deletable},
 }
 
-func verbOf(name string) (*bulkVerb, error) {
-	i := slices.IndexFunc(bulkVerbs, func(v bulkVerb) bool { return v.Name == name })
-	if i < 0 {
-		return nil, errNowhere
+// verbOf finds the operation on jobs that a form or a page names.
+func verbOf(q url.Values) (ops.Operation, error) {
+	if op := ops.Find("jobs", q.Get("verb")); op != nil && ops.SelectionOf(op.Input()) != nil {
+		return op, nil
 	}
-	return &bulkVerbs[i], nil
+	return nil, errNowhere
 }
 
 // bulk tells what would be done.
 func (b *Board) bulk(r *http.Request) (any, error) {
-	verb, err := verbOf(r.URL.Query().Get("verb"))
+	q := r.URL.Query()
+	op, err := verbOf(q)
 	if err != nil {
 		return nil, err
 	}
-	p := bulkPage{Verb: verb, Filter: choice(r.URL.Query()), Group: groupOf(r.URL.Query())}
+	i := slices.IndexFunc(bulkVerbs, func(v bulkVerb) bool { return v.Name == op.Describe().Verb() })
+	p := bulkPage{Verb: &bulkVerbs[i], Filter: choice(q), Group: groupOf(q)}
 	if p.Group != nil {
-		return b.bulkGroup(r, p)
+		return b.bulkGroup(r, op, p)
 	}
-	var told api.Done[string]
-	body := map[string]any{"filter": p.Filter.json(), "dry_run": true}
-	if err := b.call(r.Context(), http.MethodPost, "/jobs/"+verb.Name, body, &told); err != nil {
+	in, out := op.Input(), op.Output()
+	s := ops.SelectionOf(in)
+	if s.Filter, err = p.Filter.filter(); err != nil {
 		return nil, err
 	}
-	p.Matched, p.More, p.First = told.Matched, told.Next != 0, told.First
+	s.DryRun = true
+	if err := b.api.Call(r.Context(), op, in, out); err != nil {
+		return nil, err
+	}
+	done := out.(ops.Answered)
+	p.Matched, p.First = done.Tried()
+	p.More = done.More() != 0
 	if len(p.Filter.query["state"]) == 0 {
-		p.States = verb.states
+		p.States = p.Verb.states
 	}
 	p.Crew, err = view.CrewFor(r.Context(), b.store, p.First...)
 	return p, err
 }
 
 // bulkGroup tells what would be done to the jobs of a group of errors.
-func (b *Board) bulkGroup(r *http.Request, p bulkPage) (any, error) {
-	if p.Verb.Name != groupVerb {
-		return nil, errNowhere
-	}
-	ids, err := b.groupJobs(r.Context(), r.URL.Query())
+func (b *Board) bulkGroup(r *http.Request, op ops.Operation, p bulkPage) (any, error) {
+	ids, err := b.groupJobs(r.Context(), op, r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +183,5 @@ func (b *Board) bulkGroup(r *http.Request, p bulkPage) (any, error) {
 	return p, err
 }
 
-const (
-	groupVerb    = "retry" // the only one for groups of errors
-	firstOfGroup = 10      // jobs that are shown of one before something is done
-)
+// firstOfGroup is how many jobs are shown of a group before something is done.
+const firstOfGroup = 10

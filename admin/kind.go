@@ -11,12 +11,14 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // kindPage is how one kind did.
 type kindPage struct {
 	kindRow
-	Known   sample.Seen[[]stint.Stats]
+	Known   sample.Seen[[]report.Stats]
 	Figures sample.Seen[lately]
 	History sample.Seen[history] `json:"-"` // its last minute is in the figures
 	Failed  []stint.JobInfo      // the newest
@@ -35,7 +37,7 @@ const failedShown = 10
 func (b *Board) kind(r *http.Request) (any, error) {
 	ctx, name := r.Context(), r.PathValue("kind")
 	p := kindPage{Known: b.figures.kinds.Get(ctx)}
-	for _, k := range stint.StatsByKind(p.Known.Value) {
+	for _, k := range report.StatsByKind(p.Known.Value) {
 		if k.Kind == name {
 			p.KindStats = k
 		}
@@ -44,7 +46,7 @@ func (b *Board) kind(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(declared, func(d stint.Declaration) bool { return d.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(declared, func(d stint.KindInfo) bool { return d.Name == name }); i >= 0 {
 		p.Declared = &declared[i]
 	}
 	if p.Declared == nil && p.Kind == "" {
@@ -56,7 +58,7 @@ func (b *Board) kind(r *http.Request) (any, error) {
 		func() { p.Figures = look.analytics.Get(ctx) },
 		func() { p.History = look.history.Get(ctx) },
 	)
-	if p.Failed, err = b.store.Jobs(ctx, stint.Filter{Kind: name, States: []stint.State{stint.Failed}, Limit: failedShown}); err != nil {
+	if p.Failed, err = b.store.Jobs(ctx, store.Filter{Kind: name, States: []stint.State{stint.Failed}, Limit: failedShown}); err != nil {
 		return nil, err
 	}
 	p.Crew, err = view.CrewFor(ctx, b.store, p.Failed...)

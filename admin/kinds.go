@@ -8,13 +8,15 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // kindsPage lists the kinds.
 type kindsPage struct {
 	Rows  []kindRow
 	Since time.Time // what the figures are about
-	Known sample.Seen[[]stint.Stats]
+	Known sample.Seen[[]report.Stats]
 	Took  sample.Seen[kindsLately]
 	Slow  []stint.JobInfo // the newest with a long attempt
 	Crew  view.Crew       // who may perform those that have not ended
@@ -25,9 +27,9 @@ func (kindsPage) frozen() {}
 // kindRow is a kind: what was declared of it, and how its attempts of the last day
 // went, and those that ended lately.
 type kindRow struct {
-	stint.KindStats
-	Lately   stint.AttemptFigures
-	Declared *stint.Declaration // nil for one that nobody declared
+	report.KindStats
+	Lately   report.AttemptFigures
+	Declared *stint.KindInfo // nil for one that nobody declared
 }
 
 // FailureRate is how many of a hundred attempts failed or were lost.
@@ -53,7 +55,7 @@ func (b *Board) kinds(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range stint.StatsByKind(p.Known.Value) {
+	for _, k := range report.StatsByKind(p.Known.Value) {
 		p.Rows = append(p.Rows, kindRow{KindStats: k})
 	}
 	for i := range declared {
@@ -62,7 +64,7 @@ func (b *Board) kinds(r *http.Request) (any, error) {
 	for _, k := range p.Took.Value.Kinds {
 		p.row(k.Kind).Lately = k.AttemptFigures
 	}
-	if p.Slow, err = b.store.Jobs(ctx, stint.Filter{Longer: stint.LongAttempt, Limit: 10}); err != nil {
+	if p.Slow, err = b.store.Jobs(ctx, store.Filter{Longer: store.LongAttempt, Limit: 10}); err != nil {
 		return nil, err
 	}
 	p.Crew, err = view.CrewFor(ctx, b.store, p.Slow...)
@@ -74,7 +76,7 @@ func (p *kindsPage) row(kind string) *kindRow {
 	i := slices.IndexFunc(p.Rows, func(row kindRow) bool { return row.Kind == kind })
 	if i < 0 {
 		i = len(p.Rows)
-		p.Rows = append(p.Rows, kindRow{KindStats: stint.KindStats{Kind: kind}})
+		p.Rows = append(p.Rows, kindRow{KindStats: report.KindStats{Kind: kind}})
 	}
 	return &p.Rows[i]
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/report"
 )
 
 // line is one figure of an engine's metrics.
@@ -18,7 +18,7 @@ type line struct{ Part, What, Figure string }
 
 // lines are all figures of an engine's metrics, in the order in which they are
 // declared, and the kinds behind them.
-func lines(m stint.Metrics) []line {
+func lines(m report.Metrics) []line {
 	var all []line
 	v := reflect.ValueOf(m)
 	for part, of := range v.Fields() {
@@ -40,7 +40,7 @@ func figureInWords(figure any) string {
 	switch f := figure.(type) {
 	case time.Duration:
 		return words.Took(f)
-	case stint.Durations:
+	case report.Durations:
 		if f.Count == 0 {
 			return "none"
 		}

@@ -6,19 +6,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/chart"
 	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // overviewPage is how everything goes.
 type overviewPage struct {
 	Figures  sample.Seen[lately]
-	Backlog  sample.Seen[[]stint.DueGroup]
-	Oldest   sample.Seen[stint.Signs] `json:"-"` // which takes a moment
-	Findings sample.Seen[[]stint.Finding]
+	Backlog  sample.Seen[[]report.DueGroup]
+	Oldest   sample.Seen[report.Signs] `json:"-"` // which takes a moment
+	Findings sample.Seen[[]report.Finding]
 	History  sample.Seen[history] `json:"-"` // its last minute is in the figures
 	Engines  []engineRow
 	Empty    bool // nothing was ever enqueued
@@ -26,7 +27,7 @@ type overviewPage struct {
 
 // engineRow is an engine in a list.
 type engineRow struct {
-	stint.EngineInfo
+	store.EngineInfo
 	Condition view.Condition
 }
 
@@ -44,7 +45,7 @@ func (b *Board) overview(r *http.Request) (any, error) {
 	if p.Engines, err = b.roster(r); err != nil {
 		return nil, err
 	}
-	newest, err := b.store.Find(ctx, stint.Filter{Limit: 1})
+	newest, err := b.store.Find(ctx, store.Filter{Limit: 1})
 	p.Empty = len(newest) == 0
 	return p, err
 }
@@ -71,8 +72,8 @@ func (p overviewPage) Hour() []template.HTML { return p.History.Value.figures(ti
 func (p overviewPage) Day() []template.HTML  { return p.History.Value.figures(10*time.Minute, day) }
 
 // Attention are the findings that ask for somebody.
-func (p overviewPage) Attention() []stint.Finding {
-	return slices.DeleteFunc(slices.Clone(p.Findings.Value), func(f stint.Finding) bool { return f.Severity == stint.SeverityNote })
+func (p overviewPage) Attention() []report.Finding {
+	return slices.DeleteFunc(slices.Clone(p.Findings.Value), func(f report.Finding) bool { return f.Severity == report.SeverityNote })
 }
 
 // rankedQueues is how many queues the chart of the backlog shows.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/remote"
 )
 
 // page is one that people look at.
@@ -175,24 +176,24 @@ func (b *Board) fail(w http.ResponseWriter, r *http.Request, status int, what st
 func (b *Board) failed(w http.ResponseWriter, r *http.Request, err error) {
 	var (
 		invalid *stint.InvalidError
-		refused *refusal
+		refused *remote.Error
 	)
 	switch {
 	case errors.As(err, &refused):
 		b.fail(w, r, refused.Status, sentence(refused.Error()))
 	case errors.As(err, &invalid):
-		b.fail(w, r, http.StatusBadRequest, sentence(invalid.Error()))
+		b.fail(w, r, http.StatusUnprocessableEntity, sentence(invalid.Error()))
 	case errors.Is(err, stint.ErrNotFound):
 		b.fail(w, r, http.StatusNotFound, "There is no such job. It may have been deleted, or retention has removed it.")
 	case errors.Is(err, stint.ErrNoSchedule), errors.Is(err, stint.ErrBuried), errors.Is(err, errNowhere):
-		b.fail(w, r, http.StatusNotFound, "There is nothing here, or not any more.")
+		b.fail(w, r, http.StatusNotFound, "This does not exist, or no longer.")
 	case errors.Is(err, context.Canceled):
 		return // nobody is there to read it
 	case errors.Is(err, context.DeadlineExceeded):
 		b.fail(w, r, http.StatusServiceUnavailable, "The database did not answer in time.")
 	default:
 		b.config.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "error", err)
-		b.fail(w, r, http.StatusInternalServerError, "The database gave no answer that helps; the server's log says why.")
+		b.fail(w, r, http.StatusInternalServerError, "The database reported an error; the server's log says which.")
 	}
 }
 

@@ -12,14 +12,16 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/chart"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // queuesPage lists the queues.
 type queuesPage struct {
 	Rows    []queueRow
 	Cut     bool // more queues have a backlog than are shown
-	Backlog sample.Seen[[]stint.DueGroup]
-	Oldest  sample.Seen[stint.Signs] `json:"-"` // which takes a moment
+	Backlog sample.Seen[[]report.DueGroup]
+	Oldest  sample.Seen[report.Signs] `json:"-"` // which takes a moment
 }
 
 // queueRow is a queue.
@@ -32,12 +34,12 @@ type queueRow struct {
 	Hour    []float64        // attempts that ended in each minute of the last hour
 	Engines int              // that work on it
 	Slots   int              // that those have for it, and for others
-	Pause   *stint.QueueInfo // since when, by whom and why it is paused; nil when it is not
+	Pause   *store.QueueInfo // since when, by whom and why it is paused; nil when it is not
 }
 
 // rates are how attempts went in an hour, by the minute.
 type rates struct {
-	minutes []stint.Stats
+	minutes []report.Stats
 	until   until
 }
 
@@ -111,20 +113,20 @@ func (b *Board) queues(r *http.Request) (any, error) {
 }
 
 // pauses lists the paused queues with what the store tells of them.
-func (b *Board) pauses(ctx context.Context) ([]stint.QueueInfo, error) {
-	if teller, ok := b.store.(stint.PauseTeller); ok {
+func (b *Board) pauses(ctx context.Context) ([]store.QueueInfo, error) {
+	if teller, ok := b.store.(store.PauseTeller); ok {
 		return teller.Pauses(ctx)
 	}
 	names, err := b.store.Paused(ctx)
-	var list []stint.QueueInfo
+	var list []store.QueueInfo
 	for _, name := range names {
-		list = append(list, stint.QueueInfo{Name: name})
+		list = append(list, store.QueueInfo{Name: name})
 	}
 	return list, err
 }
 
 // count adds what ended in a minute of the hour that ends at an instant.
-func (q *queueRow) count(s stint.Stats, end time.Time) {
+func (q *queueRow) count(s report.Stats, end time.Time) {
 	const hour = int(time.Hour / time.Minute)
 	if q.Hour == nil {
 		q.Hour = make([]float64, hour)
@@ -146,15 +148,4 @@ func (q *queueRow) count(s stint.Stats, end time.Time) {
 // Rate draws how many attempts ended in each minute of the hour.
 func (q queueRow) Rate() template.HTML {
 	return template.HTML(chart.Sparkline{Title: "Attempts that ended, per minute of the last hour", Unit: chart.Count, Class: chart.Own, Values: q.Hour}.SVG()) // what it says is escaped by it
-}
-
-// pauseQueue and resumeQueue do that to the queue that the address names.
-func (b *Board) pauseQueue(r *http.Request) (flash, error) {
-	name := r.PathValue("queue")
-	return b.change(r, http.MethodPost, place("queues", name, "pause"), map[string]string{"why": r.PostForm.Get("why")}, "The queue "+name+" is paused.", "It was paused before.")
-}
-
-func (b *Board) resumeQueue(r *http.Request) (flash, error) {
-	name := r.PathValue("queue")
-	return b.change(r, http.MethodPost, place("queues", name, "resume"), nil, "The queue "+name+" goes on.", "It was not paused.")
 }

@@ -3,13 +3,13 @@ package admin
 import (
 	"net/http"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/store"
 )
 
 // schedulesPage lists the schedules.
 type schedulesPage struct {
-	Schedules []*stint.ScheduleInfo
+	Schedules []*store.ScheduleInfo
 }
 
 func (b *Board) schedules(r *http.Request) (any, error) {
@@ -38,35 +38,4 @@ func (b *Board) schedule(r *http.Request) (any, error) {
 	p := schedulePage{Schedule: s, Hidden: b.config.API.Blind(r.Context())}
 	p.Crew, err = view.CrewFor(r.Context(), b.store, s.Jobs...)
 	return p, err
-}
-
-// scheduleVerb does what the address says to the schedule that it names.
-func (b *Board) scheduleVerb(r *http.Request) (flash, error) {
-	name := r.PathValue("schedule")
-	switch verb := r.PathValue("verb"); verb {
-	case "pause":
-		return b.change(r, http.MethodPost, place("schedules", name, verb), map[string]string{"why": r.PostForm.Get("why")}, "The schedule is paused.", "It was paused before.")
-	case "resume":
-		return b.change(r, http.MethodPost, place("schedules", name, verb), nil, "The schedule goes on, from now.", "It was not paused.")
-	case "run":
-		var made stint.Receipt
-		if err := b.call(r.Context(), http.MethodPost, place("schedules", name, verb), nil, &made); err != nil {
-			return flash{}, err
-		}
-		return flash{OK: true, Text: "It made", Link: "/jobs/" + made.ID.String(), Word: "job " + made.ID.String()}, nil
-	case "remove":
-		if r.PostForm.Get("confirm") != "remove" {
-			return flash{Text: "Nothing was done: type the word remove to confirm."}, nil
-		}
-		var cancelled []stint.ID
-		if err := b.call(r.Context(), http.MethodDelete, place("schedules", name, ""), nil, &cancelled); err != nil {
-			return flash{}, err
-		}
-		said := "The schedule " + name + " is forgotten."
-		if n := len(cancelled); n > 0 {
-			said += " " + cameTo(map[string]int{string(stint.CancelledNow): n})
-		}
-		return flash{OK: true, Text: said}, nil
-	}
-	return flash{}, errNowhere
 }

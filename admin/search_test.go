@@ -13,13 +13,14 @@ import (
 	"github.com/stint-go/stint/admin"
 	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // slow is a store in which it takes long to look for jobs of a kind, or at many.
 type slow struct{ *sqlite.Store }
 
-// Jobs implements [stint.Inspector].
-func (s slow) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+// Jobs implements [store.Inspector].
+func (s slow) Jobs(ctx context.Context, f store.Filter) ([]stint.JobInfo, error) {
 	if f.Kind != "" || f.Limit > 1000 {
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -51,9 +52,9 @@ func TestASearchThatTakesLongEndsSoonAndOffersToGoOn(t *testing.T) {
 	}
 	const found = `href="/jobs/1"`
 	for _, c := range []struct{ search, says, offer string }{
-		{"/jobs?kind=rare", "Looked for a moment", "Look further back"},
-		{"/jobs?text=needle", "Looked at 2,000 jobs, the newest first", "Look further back"},
-		{"/jobs?text=needle", "Looked at 2,000 jobs, the newest first", "Look at 100,000"},
+		{"/jobs?kind=rare", "The search stopped early", "Look further back"},
+		{"/jobs?text=needle", "Searched 2,000 jobs, the newest first", "Look further back"},
+		{"/jobs?text=needle", "Searched 2,000 jobs, the newest first", "Look at 100,000"},
 	} {
 		offer := regexp.MustCompile(`href="([^"]*)"[^>]*>` + c.offer)
 		at, pages := c.search, 0

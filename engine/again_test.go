@@ -13,7 +13,7 @@ import (
 )
 
 func TestAnEngineMayBeRunAgainAndNotTwiceAtOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 		e := newEngine(t, s, mux, engine.Config{Instance: "same"})
@@ -48,7 +48,7 @@ func TestAnEngineMayBeRunAgainAndNotTwiceAtOnce(t *testing.T) {
 }
 
 func TestAnEngineWithoutANameIsCalledAfterItsHostAndUnlikeOthers(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		host, err := os.Hostname()
 		if err != nil {
 			t.Skip(err)

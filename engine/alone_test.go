@@ -8,7 +8,9 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -18,13 +20,13 @@ func returned(t *testing.T, s *sqlite.Store, job stint.NewJob, suspect int) stin
 	t.Helper()
 	w := storetest.Join(t, s, job.Kind)
 	defer w.Leave()
-	c, err := s.EnqueueClaimed(t.Context(), job, stint.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})
+	c, err := s.EnqueueClaimed(t.Context(), job, store.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := stint.Conclude(&c.Entries[0], stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Suspect: suspect}, time.Now(), 0)
+	x := store.Conclude(&c.Entries[0], store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront, Suspect: suspect}, time.Now(), 0)
 	x.Nonce, x.Started, x.Ended = c.Nonce, time.Now(), time.Now()
-	if _, err := s.Finish(t.Context(), w.Info.Token, []stint.ClaimRef{c.ClaimRef}, []stint.Execution{x}); err != nil {
+	if _, err := s.Finish(t.Context(), w.Info.Token, []store.ClaimRef{c.ClaimRef}, []store.Completion{x}); err != nil {
 		t.Fatal(err)
 	}
 	return c.Entries[0].ID
@@ -53,7 +55,7 @@ func newGates() *gates {
 
 // start runs an engine for jobs of the kinds gated, which wait, and quick, which do
 // not.
-func (g *gates) start(t *testing.T, s stint.Store, c engine.Config) (stop func() error) {
+func (g *gates) start(t *testing.T, s store.Store, c engine.Config) (stop func() error) {
 	t.Helper()
 	mux := stint.NewMux()
 	for _, kind := range []string{"gated", "suspect"} {
@@ -71,8 +73,8 @@ func (g *gates) start(t *testing.T, s stint.Store, c engine.Config) (stop func()
 		})
 	}
 	handle(mux, "quick", func(context.Context, *stint.Job) error { return nil })
-	c.OnEvent = func(e stint.Event) {
-		if e.Type == stint.EventStarted {
+	c.OnEvent = func(e event.Event) {
+		if e.Type == event.EventStarted {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.slot[e.Slot] = e.Job.ID

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAHandlerEnqueuesWithTheClientOfItsContext(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		child := make(chan stint.ID, 2)
 		follow := func(ctx context.Context, kind string) error {
 			id, err := stint.ClientFrom(ctx).Enqueue(ctx, stint.NewJob{Kind: kind})
@@ -25,7 +25,7 @@ func TestAHandlerEnqueuesWithTheClientOfItsContext(t *testing.T) {
 				return errors.New("the context leads to another job")
 			}
 			return follow(ctx, "child")
-		}).Hook(stint.Hooks{AfterSuccess: func(ctx context.Context, job *stint.Job, _ *stint.Execution) error {
+		}).Hook(stint.Hooks{AfterSuccess: func(ctx context.Context, job *stint.Job, _ *stint.Attempt) error {
 			if err := stint.SetResult(ctx, "too late"); !errors.Is(err, stint.ErrNoAttempt) {
 				return fmt.Errorf("a hook set a result: %v", err)
 			}
@@ -61,7 +61,7 @@ func TestAHandlerEnqueuesWithTheClientOfItsContext(t *testing.T) {
 }
 
 func TestAHandlerLearnsOfItsAttemptAndTheOneBefore(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
 		mux := stint.NewMux()
 		handle(mux, "work", func(ctx context.Context, job *stint.Job) error {

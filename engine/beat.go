@@ -7,52 +7,53 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
-// doubtful is how long a request whose answer was lost is kept in mind: far
-// longer than any server keeps the transaction of a client that is gone.
-const doubtful = time.Minute
+// unknownFor is how long a request whose answer was lost is remembered: far longer than any server
+// keeps the transaction of a client that is gone.
+const unknownFor = time.Minute
 
-// beats says four times in each time to live that the engine lives. An engine
-// counts from when its last successful beat was sent: at three quarters of the
-// time to live it fences itself, since others may soon believe that it is
-// dead. Not so where the store knows that it lives: there it goes on trying.
+// beats sends four beats in each time to live. At three quarters of the time to live after it sent
+// its last successful beat an engine fences itself, since others may soon believe that it is dead.
+// Where the store knows without beats that the engine lives, it goes on trying instead.
 func (s *session) beats(ctx context.Context) {
 	every := s.config.TimeToLive / 4
-	// The joining was the first sign of life. Far from its database it took long,
-	// and a full wait from here on would end when the engine fences itself.
+	// The join counts as a beat. If it took long, a full wait from here on would
+	// end when the engine fences itself.
 	tick := time.NewTicker(max(time.Millisecond, every-time.Since(s.beat)))
 	defer tick.Stop()
-	last, hurried := s.beat, true
-	defer s.vitals.beats.stop()
+	last, retrying := s.beat, true
+	defer s.liveness.beats.stop()
 	for number := int64(1); ; number++ {
-		var asked []chan<- bool
-		s.vitals.beats.mark()
+		var requests []chan<- bool
+		s.liveness.beats.mark()
 		select {
 		case <-tick.C:
-		case ask := <-s.asks:
-			asked = append(asked, ask)
+		case answer := <-s.beatRequests:
+			requests = append(requests, answer)
 		case <-ctx.Done():
 			return
 		}
-		asked = s.moreAsks(asked)
+		requests = s.collectBeatRequests(requests)
 		sent, end := time.Now(), last.Add(3*every)
-		if s.vouched() {
+		if s.livenessHeld() {
 			end = sent.Add(3 * every)
 		}
-		// Not all of the time that is left: a connection that went silent
-		// must leave some to try another one.
+		// Not all of the time that is left: after a connection that does not
+		// answer there must be time to try another one.
 		err := s.sendBeat(ctx, number, sent.Add(end.Sub(sent)*2/3))
-		for _, ask := range asked {
-			ask <- err == nil
+		for _, answer := range requests {
+			answer <- err == nil
 		}
 		switch {
 		case err == nil:
-			if last = sent; hurried {
-				hurried = false
+			if last = sent; retrying {
+				retrying = false
 				tick.Reset(every)
 			}
-			s.mayWorkUntil(last.Add(3 * every))
+			s.setFenceAt(last.Add(3 * every))
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, stint.ErrBuried):
@@ -61,46 +62,45 @@ func (s *session) beats(ctx context.Context) {
 		default:
 			s.trouble(ctx, "beat", err)
 			left := time.Until(end)
-			if left <= 0 && !s.vouched() {
+			if left <= 0 && !s.livenessHeld() {
 				s.fence()
 				return
 			}
-			// Connections that broke fail at once, one after the other.
-			hurried = true
+			// Broken connections fail at once, one after the other.
+			retrying = true
 			tick.Reset(max(time.Millisecond, min(left, every/8)))
 		}
 	}
 }
 
-// mayWorkUntil moves the instant at which the engine would fence itself.
-func (s *session) mayWorkUntil(t time.Time) { s.believed.Store(int64(t.Sub(s.beat))) }
+// setFenceAt moves the time at which the engine would fence itself.
+func (s *session) setFenceAt(t time.Time) { s.fenceAt.Store(int64(t.Sub(s.beat))) }
 
-// expired tells whether that instant has passed. The beat finds out for
-// itself, but in a process that was frozen the slots may wake up first.
-func (s *session) expired() bool {
-	return time.Since(s.beat) >= time.Duration(s.believed.Load()) && !s.vouched()
+// fenceDue reports whether that time has passed. The beat loop checks it too, but in a process that
+// was frozen the slots may wake up first.
+func (s *session) fenceDue() bool {
+	return time.Since(s.beat) >= time.Duration(s.fenceAt.Load()) && !s.livenessHeld()
 }
 
-// vouched tells whether the store knows without beats that this engine lives,
-// so that nobody believes it dead.
-func (s *session) vouched() bool {
-	h, ok := s.store.(stint.Holder)
+// livenessHeld reports whether the store knows without beats that this engine lives.
+func (s *session) livenessHeld() bool {
+	h, ok := s.store.(store.LivenessLocker)
 	return ok && h.Holds(s.token)
 }
 
-// letGo leaves it to the beats of a session that ended whether it lives.
-func (s *session) letGo() {
-	if h, ok := s.store.(stint.Holder); ok {
+// releaseLiveness ends that for a session that ended: from then on its beats decide.
+func (s *session) releaseLiveness() {
+	if h, ok := s.store.(store.LivenessLocker); ok {
 		h.Release(s.token)
 	}
 }
 
-// announce has a beat sent at once, and reports whether it arrived: then what
-// the slots hold now is known to everybody.
+// announce sends a beat at once, and reports whether it arrived: then the store knows what the
+// slots hold now.
 func (s *session) announce() bool {
 	answer := make(chan bool, 1)
 	select {
-	case s.asks <- answer:
+	case s.beatRequests <- answer:
 	case <-s.work.Done():
 		return false
 	}
@@ -112,72 +112,71 @@ func (s *session) announce() bool {
 	}
 }
 
-// moreAsks collects who else waits for a beat: one serves them all.
-func (s *session) moreAsks(asked []chan<- bool) []chan<- bool {
+// collectBeatRequests adds all other requests for a beat: one beat answers them all.
+func (s *session) collectBeatRequests(requests []chan<- bool) []chan<- bool {
 	for {
 		select {
-		case ask := <-s.asks:
-			asked = append(asked, ask)
+		case answer := <-s.beatRequests:
+			requests = append(requests, answer)
 		default:
-			return asked
+			return requests
 		}
 	}
 }
 
-// sendBeat announces what runs, and then compares what the store says that
-// this engine holds with what it knows: a claim whose answer was lost is
-// handed back, every time, until nothing strange is left.
+// sendBeat announces what runs, and then compares what the store says that this engine holds with
+// what it knows. A claim whose answer was lost is returned.
 func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) error {
 	limit, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	low := s.held.low()
-	beat := stint.Beat{Number: number, Running: s.held.begun(s.busy()), Low: low}
+	low := s.inflight.low()
+	beat := store.Heartbeat{Number: number, Running: s.inflight.running(s.runningPositions()), Low: low}
 	sent := time.Now()
-	orders, err := s.store.Beat(limit, s.token, beat)
+	reply, err := s.store.Heartbeat(limit, s.token, beat)
 	if err != nil {
 		return err
 	}
-	s.clock.note(orders.Now, sent, time.Now())
-	if orders.Drain {
+	s.clock.note(reply.Now, sent, time.Now())
+	if reply.Drain {
 		s.drain()
 	}
-	before := s.held.glance()
+	before := s.inflight.snapshot()
 	claims, err := s.store.Held(limit, s.token, before.from)
 	if err != nil {
 		s.trouble(ctx, "compare what the engine holds", err)
 		return nil // it did beat
 	}
 	for _, c := range claims {
-		if !s.held.strange(c.Serial, before) {
+		if !s.inflight.unexpected(c.Serial, before) {
 			continue
 		}
-		n, err := s.giveBack(limit, c)
+		n, err := s.returnClaim(limit, c)
 		if n > 0 {
-			s.meters.got(n, n)
-			s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
+			s.meters.gotEntries(n, n)
+			s.emit(event.Event{Type: event.EventReturned, Engine: s.token, Count: n})
 		}
 		if err != nil {
-			s.held.unknown(c.Serial)
+			s.inflight.markUnknown(c.Serial)
 			s.trouble(ctx, "hand back a claim", err)
 			continue
 		}
-		s.held.settled(c.Serial)
+		s.inflight.resolved(c.Serial)
 	}
-	s.held.agrees(before)
-	s.held.forget(time.Now().Add(-doubtful))
+	s.inflight.compared(before)
+	s.inflight.expireUnknown(time.Now().Add(-unknownFor))
 	return nil
 }
 
-// handful is how much of a claim is handed back at once: its contents are read for
-// that, and may be long, and the way to the store too.
-const handful = 10
+// returnBatch is how many entries of a claim are returned at once: their contents have to be read
+// for that, and may be long.
+const returnBatch = 10
 
-// giveBack returns what a claim took, which the engine never began, and tells how
-// much. What it cannot finish now a later call goes on with.
-func (s *session) giveBack(ctx context.Context, c stint.Claim) (n int, err error) {
-	for at := range slices.Chunk(c.Positions, handful) {
+// returnClaim returns the entries of a claim that the engine never started, and says how many. A
+// later call goes on where this one failed.
+func (s *session) returnClaim(ctx context.Context, c store.Claim) (n int, err error) {
+	for at := range slices.Chunk(c.Positions, returnBatch) {
 		var some int
-		if some, err = s.giveBackSome(ctx, c.ClaimRef, at); err != nil {
+		if some, err = s.returnEntries(ctx, c.ClaimRef, at); err != nil {
 			break
 		}
 		n += some
@@ -185,34 +184,33 @@ func (s *session) giveBack(ctx context.Context, c stint.Claim) (n int, err error
 	return n, err
 }
 
-// giveBackSome returns entries that the engine never began, and tells how many. An
-// outcome that one of them has by now stands: the engine knows nothing of a
-// claim either that it was done with between the store's answer and now.
-func (s *session) giveBackSome(ctx context.Context, claim stint.ClaimRef, at []stint.Position) (int, error) {
+// returnEntries returns entries that the engine never started, and says how many. An outcome that
+// one of them has by now stands: the claim may have been finished between the store's answer and
+// now.
+func (s *session) returnEntries(ctx context.Context, claim store.ClaimRef, at []store.Position) (int, error) {
 	entries, err := s.store.Fetch(ctx, at)
 	if err != nil {
 		return 0, err
 	}
 	now := time.Now()
-	done := make([]stint.Execution, len(entries))
+	done := make([]store.Completion, len(entries))
 	for i := range entries {
-		done[i] = stint.Conclude(&entries[i], stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, s.clock.at(now), 0)
+		done[i] = store.Conclude(&entries[i], returnedUnstarted, s.clock.at(now), 0)
 		done[i].Nonce, done[i].Ended = claim.Nonce, now
 	}
-	return s.store.Finish(ctx, s.token, []stint.ClaimRef{claim}, done)
+	return s.store.Finish(ctx, s.token, []store.ClaimRef{claim}, done)
 }
 
-// busy lists what is being worked on.
-func (s *session) busy() []stint.Position {
-	return append(s.slots.positions(), s.guests.positions()...)
+// runningPositions lists what is being worked on.
+func (s *session) runningPositions() []store.Position {
+	return append(s.slots.positions(), s.inlineRuns.positions()...)
 }
 
-// positions lists what the slots work on.
-func (l slots) positions() []stint.Position {
-	var list []stint.Position
+func (l slots) positions() []store.Position {
+	var list []store.Position
 	for i := range l {
 		if pos := l[i].Load(); pos != 0 {
-			list = append(list, stint.Position(pos))
+			list = append(list, store.Position(pos))
 		}
 	}
 	return list

@@ -12,6 +12,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // TestABookIsPrinted plays an example as documentation tells it, through
@@ -56,7 +57,7 @@ func TestABookIsPrinted(t *testing.T) {
 			}
 			return id
 		}
-		waits := enqueue(typeset.New(1, stint.In(3*time.Hour)))
+		waits := enqueue(typeset.New(1, stint.Delay(3*time.Hour)))
 		first, third := enqueue(typeset.New(1)), enqueue(typeset.New(3))
 		hopeless, illegal := enqueue(typeset.New(0)), enqueue(typeset.New(-1))
 		noRetry, proofs := enqueue(announce.New(struct{}{})), enqueue(proof.New(struct{}{}))
@@ -85,7 +86,7 @@ func TestABookIsPrinted(t *testing.T) {
 		see(third, stint.Retrying, 1, "", false)
 		see(hopeless, stint.Retrying, 1, "", false)
 		see(proofs, stint.Failed, 3, "retries exhausted", false)
-		if job := see(noRetry, stint.Failed, 1, "policy gave no date", false); !*job.Executions[0].Recoverable {
+		if job := see(noRetry, stint.Failed, 1, "no retries", false); !*job.Executions[0].Recoverable {
 			t.Error("what fails by its kind could have been tried again")
 		}
 		if job := see(illegal, stint.Failed, 1, "error not retriable", false); *job.Executions[0].Recoverable {
@@ -107,7 +108,7 @@ func TestABookIsPrinted(t *testing.T) {
 		see(hopeless, stint.Retrying, 9, "", false)
 		at(1000 * time.Minute)
 		see(hopeless, stint.Retrying, 10, "", true)
-		faulty, err := s.Jobs(ctx, stint.Filter{Faulty: true})
+		faulty, err := s.Jobs(ctx, store.Filter{Faulty: true})
 		if err != nil || len(faulty) != 1 || faulty[0].ID != hopeless {
 			t.Errorf("faulty are %+v, error %v", faulty, err)
 		}

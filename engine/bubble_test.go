@@ -11,6 +11,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -32,9 +33,9 @@ func inBubble(t *testing.T, limit time.Duration, f func(t *testing.T, s *sqlite.
 
 // lonely is a store that takes its time to tell of other engines, which are asked
 // for every second: so fake hours go by fast, with few beats and looks.
-type lonely struct{ stint.Store }
+type lonely struct{ store.Store }
 
-func (l lonely) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+func (l lonely) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	doze(ctx, 20*time.Minute)
 	return l.Store.Engines(ctx)
 }
@@ -76,8 +77,8 @@ func TestJobsDueLaterRunInTheOrderOfTheirTimes(t *testing.T) {
 			got = append(got, job.ID)
 			return nil
 		})
-		eleven := enqueue(t, s, "note", `{}`, stint.In(11*time.Hour))
-		ten := enqueue(t, s, "note", `{}`, stint.In(10*time.Hour))
+		eleven := enqueue(t, s, "note", `{}`, stint.Delay(11*time.Hour))
+		ten := enqueue(t, s, "note", `{}`, stint.Delay(10*time.Hour))
 		time.Sleep(12 * time.Hour) // both are overdue when the engine comes
 		stop := start(t, s, mux, engine.Config{Slots: 1})
 		time.Sleep(time.Minute)

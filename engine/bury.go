@@ -3,18 +3,17 @@ package engine
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// Bury takes an engine out of the roster by hand, whether it is dead or not,
-// and has what it held run again elsewhere, as another engine would have when
-// it stopped beating. It returns how many entries that was. An engine that
-// lives cancels its handlers when it notices, records nothing more, and joins
-// anew. The error matches [stint.ErrBuried] when there is no such engine.
-func Bury(ctx context.Context, store stint.Store, token stint.Token, why string) (int, error) {
-	roster, err := store.Engines(ctx)
+// Bury takes an engine out of the roster by hand, dead or alive. What it held runs again elsewhere,
+// as after a missed beat. It returns how many entries that was. An engine that is alive cancels its
+// handlers when it notices, records nothing more, and joins again. The error matches
+// [stint.ErrBuried] when there is no such engine.
+func Bury(ctx context.Context, st store.Store, token stint.EngineID, why string) (int, error) {
+	roster, err := st.Engines(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -22,15 +21,13 @@ func Bury(ctx context.Context, store stint.Store, token stint.Token, why string)
 		if e.Token != token {
 			continue
 		}
-		scene, err := inspect(ctx, store, e.Token)
+		scene, err := inspectCrash(ctx, st, e.Token)
 		if err != nil {
 			return 0, err
 		}
 		var c clock
-		c.sample(ctx, store)
-		return store.Bury(ctx, stint.Burial{Engine: token, Why: why}, func(entry *stint.Entry, begun bool) stint.Execution {
-			return stint.Conclude(entry, scene.judge(entry, begun), c.at(time.Now()), random01())
-		})
+		c.sample(ctx, st)
+		return st.Bury(ctx, store.Burial{Engine: token, Why: why}, lostAttempts{}.judge(scene, &c))
 	}
 	return 0, fmt.Errorf("engine %d: %w", token, stint.ErrBuried)
 }

@@ -5,21 +5,21 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// cancelPause spaces out the question who was cancelled: rings come with every
-// enqueue.
+// cancelPause spaces the queries out: every enqueue sends a notification.
 const cancelPause = 100 * time.Millisecond
 
-// heed cancels the handlers of jobs that somebody cancelled. Cancelling rings;
-// where that is not heard, each beat's time is the floor.
-func (s *session) heed(ctx context.Context) {
-	store, ok := s.store.(stint.Canceller)
+// watchCancellations cancels the handlers of jobs that were cancelled. A cancellation notifies;
+// without notifications it looks once in each beat's time.
+func (s *session) watchCancellations(ctx context.Context) {
+	store, ok := s.store.(store.Canceller)
 	if !ok {
 		return
 	}
 	for ctx.Err() == nil {
-		s.cancelbell.wait(ctx, s.config.TimeToLive/4)
+		s.wakeups[cancellations].wait(ctx, s.config.TimeToLive/4)
 		ids := s.attempts.jobs()
 		if len(ids) > 0 && ctx.Err() == nil {
 			limit, cancel := s.limit(ctx)
@@ -32,6 +32,6 @@ func (s *session) heed(ctx context.Context) {
 				s.attempts.cancel(id, stint.ErrCancelled)
 			}
 		}
-		pause(ctx, cancelPause)
+		sleep(ctx, cancelPause)
 	}
 }

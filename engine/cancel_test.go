@@ -10,11 +10,12 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
-func cancelJob(t *testing.T, s store, id stint.ID) stint.Cancellation {
+func cancelJob(t *testing.T, s anyStore, id stint.ID) stint.CancelStatus {
 	t.Helper()
-	answers, err := s.(stint.Canceller).Cancel(t.Context(), []stint.ID{id}, "nobody wants it")
+	answers, err := s.(store.Canceller).Cancel(t.Context(), []stint.ID{id}, "nobody wants it")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +23,7 @@ func cancelJob(t *testing.T, s store, id stint.ID) stint.Cancellation {
 }
 
 func TestARunningJobIsCancelledFromAnywhere(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began, cause, answered := make(chan struct{}), make(chan error, 1), make(chan struct{})
 		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
@@ -36,7 +37,7 @@ func TestARunningJobIsCancelledFromAnywhere(t *testing.T) {
 		id := enqueue(t, s, "long", `{}`)
 		<-began
 		asked := time.Now()
-		if got := cancelJob(t, s, id); got != stint.CancelAsked {
+		if got := cancelJob(t, s, id); got != stint.CancelRequested {
 			t.Errorf("cancelling answers %q", got)
 		}
 		close(answered)
@@ -53,7 +54,7 @@ func TestARunningJobIsCancelledFromAnywhere(t *testing.T) {
 }
 
 func TestAHandlerThatFinishesAllTheSameHasCompletedItsCancelledJob(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began := make(chan struct{})
 		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
@@ -70,12 +71,12 @@ func TestAHandlerThatFinishesAllTheSameHasCompletedItsCancelledJob(t *testing.T)
 }
 
 func TestCancelledJobsNeverBegin(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var runs atomic.Int32
 		mux := stint.NewMux()
 		handle(mux, "never", func(context.Context, *stint.Job) error { runs.Add(1); return nil })
 		available := enqueue(t, s, "never", `{}`)
-		scheduled := enqueue(t, s, "never", `{}`, stint.In(100*time.Millisecond))
+		scheduled := enqueue(t, s, "never", `{}`, stint.Delay(100*time.Millisecond))
 		for _, id := range []stint.ID{available, scheduled} {
 			if got := cancelJob(t, s, id); got != stint.CancelledNow {
 				t.Errorf("cancelling answers %q", got)
@@ -96,7 +97,7 @@ func TestCancelledJobsNeverBegin(t *testing.T) {
 }
 
 func TestACancelledJobIsNotRetried(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began, fail := make(chan struct{}), make(chan struct{})
 		handle(mux, "fails", func(context.Context, *stint.Job) error {
@@ -114,7 +115,7 @@ func TestACancelledJobIsNotRetried(t *testing.T) {
 }
 
 func TestADrainedEngineEndsItsJobsAndLeaves(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began, release := make(chan struct{}, 9), make(chan struct{})
 		handle(mux, "long", func(context.Context, *stint.Job) error {
@@ -148,7 +149,7 @@ func TestADrainedEngineEndsItsJobsAndLeaves(t *testing.T) {
 }
 
 func TestKeptHandlersGoOnWhenTheirEngineWasBuried(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began, ended := make(chan struct{}, 2), make(chan error, 2)
 		kept := stint.NewKind[struct{}]("kept").Keep()

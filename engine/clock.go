@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// clock tells the store's time by this process's monotonic clock: what
-// policies judge by must be the same wherever they are asked. Either clock may be
-// set at any time, so each beat brings what the store's one shows.
+// clock gives the store's time by this process's monotonic clock, so that policies judge by the
+// same time on every machine. Either clock may be set at any time, so each beat brings a new
+// reading.
 type clock struct{ last atomic.Pointer[reading] }
 
-// reading is what the store's clock showed at a moment of ours.
+// reading is what the store's clock showed at a moment of this process's clock.
 type reading struct {
 	shown time.Time
 	at    time.Time
@@ -22,8 +22,8 @@ type reading struct {
 func (r *reading) when(t time.Time) time.Time { return r.shown.Add(t.Sub(r.at)) }
 
 // sample asks a store that has a clock of its own.
-func (c *clock) sample(ctx context.Context, store stint.Store) {
-	k, ok := store.(stint.Clock)
+func (c *clock) sample(ctx context.Context, st store.Store) {
+	k, ok := st.(store.Clock)
 	if !ok {
 		return // the store's clock is this machine's
 	}
@@ -33,8 +33,8 @@ func (c *clock) sample(ctx context.Context, store stint.Store) {
 	}
 }
 
-// note takes over what the store's clock showed at some moment between two of ours,
-// unless what is known agrees with that as closely as it says.
+// note keeps what the store's clock showed between two moments of ours, unless the last reading
+// agrees with it within that precision.
 func (c *clock) note(shown, from, to time.Time) {
 	if shown.IsZero() {
 		return
@@ -47,8 +47,7 @@ func (c *clock) note(shown, from, to time.Time) {
 	c.last.Store(now)
 }
 
-// at is what the store's clock shows at a moment of ours. Until that was told once it
-// is ours.
+// at returns the store's time at a moment of ours; until the first reading that is our time.
 func (c *clock) at(t time.Time) time.Time {
 	if last := c.last.Load(); last != nil {
 		return last.when(t)

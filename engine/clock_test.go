@@ -12,6 +12,7 @@ import (
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -51,15 +52,15 @@ func worksOnTime(t *testing.T, url string, off time.Duration) {
 	})
 	const wait = 300 * time.Millisecond
 	hour := stint.StartWithin(time.Hour)
-	now, in := enqueue(t, s, "work", `{}`, hour), enqueue(t, s, "work", `{}`, stint.In(wait), hour)
+	now, in := enqueue(t, s, "work", `{}`, hour), enqueue(t, s, "work", `{}`, stint.Delay(wait), hour)
 	late := enqueue(t, s, "work", `{}`, stint.StartBy(real.Add(-time.Second)))
-	at := enqueue(t, s, "work", `{}`, stint.At(real.Add(wait)), stint.StartBy(real.Add(time.Hour)))
-	day := enqueue(t, s, "work", `{}`, stint.In(24*time.Hour))
+	at := enqueue(t, s, "work", `{}`, stint.RunAt(real.Add(wait)), stint.StartBy(real.Add(time.Hour)))
+	day := enqueue(t, s, "work", `{}`, stint.Delay(24*time.Hour))
 	fails := enqueue(t, s, "fails", `{}`, stint.Retry(retry.Timetable(retry.Row{Younger: time.Minute, Wait: wait})))
 	// A listener, who waits for the server all the time, would stop the time in here.
 	e, err := engine.New(struct {
-		stint.Store
-		stint.Clock
+		store.Store
+		store.Clock
 	}{s, s}, mux, engine.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +94,7 @@ func worksOnTime(t *testing.T, url string, off time.Duration) {
 }
 
 // untilHere waits for a job's end by the clock of whoever asks.
-func untilHere(t *testing.T, s stint.Inspector, id stint.ID) *stint.JobInfo {
+func untilHere(t *testing.T, s store.Inspector, id stint.ID) *stint.JobInfo {
 	t.Helper()
 	for range 100_000 {
 		job, err := s.Job(t.Context(), id)

@@ -12,24 +12,25 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
 // endless is a store in which an engine has claimed more than anybody can read.
 type endless struct {
-	store
-	engine stint.Token
+	anyStore
+	engine stint.EngineID
 }
 
-func (f endless) Held(ctx context.Context, token stint.Token, serial int64) ([]stint.Claim, error) {
+func (f endless) Held(ctx context.Context, token stint.EngineID, serial int64) ([]store.Claim, error) {
 	if token == f.engine {
 		return nil, errors.New("it takes too long")
 	}
-	return f.store.Held(ctx, token, serial)
+	return f.anyStore.Held(ctx, token, serial)
 }
 
 func TestAnEngineIsBuriedHoweverMuchItHasClaimed(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 		dead := storetest.Join(t, s, "work")
@@ -44,25 +45,25 @@ func TestAnEngineIsBuriedHoweverMuchItHasClaimed(t *testing.T) {
 // questions is a store that notes from which serial number on engines ask what they
 // hold.
 type questions struct {
-	store
+	anyStore
 	lowest atomic.Int64 // of the beats
 	from   atomic.Int64 // of the last question
 }
 
-func (f *questions) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+func (f *questions) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	f.lowest.Store(b.Low)
-	return f.store.Beat(ctx, token, b)
+	return f.anyStore.Heartbeat(ctx, token, b)
 }
 
-func (f *questions) Held(ctx context.Context, token stint.Token, serial int64) ([]stint.Claim, error) {
+func (f *questions) Held(ctx context.Context, token stint.EngineID, serial int64) ([]store.Claim, error) {
 	f.from.Store(serial)
-	return f.store.Held(ctx, token, serial)
+	return f.anyStore.Held(ctx, token, serial)
 }
 
 // Beside one long job any number of claims may be made.
 func TestAClaimIsComparedWithTheStoreOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
-		f := &questions{store: s}
+	onEach(t, func(t *testing.T, s anyStore) {
+		f := &questions{anyStore: s}
 		mux := stint.NewMux()
 		goOn := make(chan struct{})
 		handle(mux, "long", func(context.Context, *stint.Job) error { <-goOn; return nil })
@@ -85,20 +86,20 @@ func TestAClaimIsComparedWithTheStoreOnce(t *testing.T) {
 // unanswered is a store that does not answer the first claim, though it is made, and
 // reads no entries for a while.
 type unanswered struct {
-	stint.Store
+	store.Store
 	once  sync.Once
 	until time.Time
 }
 
-func (f *unanswered) Claim(ctx context.Context, r stint.ClaimRequest) (c stint.Claim, err error) {
+func (f *unanswered) Claim(ctx context.Context, r store.ClaimRequest) (c store.Claim, err error) {
 	c, err = f.Store.Claim(ctx, r)
 	if len(c.Positions) > 0 {
-		f.once.Do(func() { c, err = stint.Claim{}, errors.New("no answer") })
+		f.once.Do(func() { c, err = store.Claim{}, errors.New("no answer") })
 	}
 	return c, err
 }
 
-func (f *unanswered) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+func (f *unanswered) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
 	if time.Now().Before(f.until) {
 		return nil, errors.New("not now")
 	}
@@ -125,7 +126,7 @@ func TestAClaimThatCannotBeHandedBackForLongIsNotForgotten(t *testing.T) {
 
 // A claim of many is handed back in parts: their contents may be long.
 func TestALargeClaimWithoutAnAnswerIsHandedBackWhole(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 		var ids []stint.ID
@@ -140,7 +141,7 @@ func TestALargeClaimWithoutAnAnswerIsHandedBackWhole(t *testing.T) {
 }
 
 func TestWhatAMiddlewareMakesOfAJobThatIsRunNowDoesNotLoseIt(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		client := stint.NewClient(s).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
 			return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 				receipts, err := next(ctx, tx, jobs)
@@ -158,7 +159,7 @@ func TestWhatAMiddlewareMakesOfAJobThatIsRunNowDoesNotLoseIt(t *testing.T) {
 			t.Errorf("the caller is told %v", err)
 		}
 		eventually(t, "the job has ended", func() bool {
-			jobs, err := s.Jobs(t.Context(), stint.Filter{Limit: 2})
+			jobs, err := s.Jobs(t.Context(), store.Filter{Limit: 2})
 			return err == nil && len(jobs) == 1 && jobs[0].State == stint.Completed
 		})
 	})

@@ -14,15 +14,17 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
 func TestWhatAHandlerLeftRunningCompletesNothing(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		left := make(chan context.Context, 1)
 		handle(mux, "k", func(ctx context.Context, _ *stint.Job) error { left <- ctx; return nil })
@@ -44,12 +46,12 @@ type recording struct {
 	batches [][]stint.Outcome
 }
 
-func (r *recording) FinishTx(ctx context.Context, _ stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
-	_, err := r.Store.Finish(ctx, engine, []stint.ClaimRef{claim}, []stint.Execution{x})
+func (r *recording) FinishTx(ctx context.Context, _ stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
+	_, err := r.Store.Finish(ctx, engine, []store.ClaimRef{claim}, []store.Completion{x})
 	return errors.Join(r.answer, err)
 }
 
-func (r *recording) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (r *recording) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	r.mu.Lock()
 	var batch []stint.Outcome
 	for i := range done {
@@ -78,13 +80,13 @@ func TestAHandlerThatEndsItsGoroutineHasCompletedItsJobAllTheSame(t *testing.T) 
 			var mu sync.Mutex
 			var ends []stint.Outcome
 			heard := 0
-			stop := start(t, r, mux, engine.Config{Slots: 2, OnEvent: func(ev stint.Event) {
+			stop := start(t, r, mux, engine.Config{Slots: 2, OnEvent: func(ev event.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
-				case ev.Type == stint.EventEnded:
+				case ev.Type == event.EventEnded:
 					ends = append(ends, ev.Execution.Outcome)
-				case ev.Type == stint.EventTrouble:
+				case ev.Type == event.EventTrouble:
 					heard++
 				}
 			}})
@@ -123,7 +125,7 @@ func (m *mute) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 	return m.recording.Job(ctx, id)
 }
 
-func (m *mute) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (m *mute) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	n, err := m.recording.Finish(ctx, engine, claims, done)
 	if m.loses && len(m.batches) == 1 {
 		return 0, errors.New("the answer is lost")

@@ -13,11 +13,12 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/store"
 )
 
 // A chain of jobs, each enqueued by the one before, by whatever client.
 func TestWhatAHandlerEnqueuesBelongsToItsJob(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		shared := stint.NewClient(s)
 		var (
 			mu   sync.Mutex
@@ -49,7 +50,7 @@ func TestWhatAHandlerEnqueuesBelongsToItsJob(t *testing.T) {
 		named := enqueue(t, s, "first", `{}`, stint.Correlation("order 7"))
 		eventually(t, "all have run", func() bool { mu.Lock(); defer mu.Unlock(); return len(ids) == 8 })
 		for id, want := range map[stint.ID]string{root: root.String(), named: "order 7"} {
-			found, err := s.Jobs(t.Context(), stint.Filter{Correlation: want})
+			found, err := s.Jobs(t.Context(), store.Filter{Correlation: want})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +66,7 @@ func TestWhatAHandlerEnqueuesBelongsToItsJob(t *testing.T) {
 				t.Errorf("%q is found as %v, the first as job %d, want %d", want, kinds, found[len(found)-1].ID, id)
 			}
 		}
-		if found, err := s.Jobs(t.Context(), stint.Filter{Correlation: "another"}); err != nil || len(found) != 2 {
+		if found, err := s.Jobs(t.Context(), store.Filter{Correlation: "another"}); err != nil || len(found) != 2 {
 			t.Errorf("%d jobs were given an id of their own, error %v; want 2", len(found), err)
 		}
 	})
@@ -74,7 +75,7 @@ func TestWhatAHandlerEnqueuesBelongsToItsJob(t *testing.T) {
 // By whatever way a job reaches the store while another one runs, it belongs to
 // that one: by the context's client, run at once, from a hook.
 func TestEveryWayToEnqueueFromAHandlerHandsTheCorrelationOn(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var guest *engine.Engine
 		mux := stint.NewMux()
 		root := handle(mux, "root", func(ctx context.Context, job *stint.Job) error {
@@ -84,7 +85,7 @@ func TestEveryWayToEnqueueFromAHandlerHandsTheCorrelationOn(t *testing.T) {
 			_, err := guest.RunNow(ctx, stint.NewJob{Kind: "now"})
 			return err
 		})
-		root.Hook(stint.Hooks{AfterSuccess: func(ctx context.Context, _ *stint.Job, _ *stint.Execution) error {
+		root.Hook(stint.Hooks{AfterSuccess: func(ctx context.Context, _ *stint.Job, _ *stint.Attempt) error {
 			_, err := stint.ClientFrom(ctx).Enqueue(ctx, stint.NewJob{Kind: "hook"})
 			return err
 		}})
@@ -105,7 +106,7 @@ func TestEveryWayToEnqueueFromAHandlerHandsTheCorrelationOn(t *testing.T) {
 			}
 			var kinds []string
 			eventually(t, "all are there", func() bool {
-				found, err := s.Jobs(t.Context(), stint.Filter{Correlation: want, States: []stint.State{stint.Completed}})
+				found, err := s.Jobs(t.Context(), store.Filter{Correlation: want, States: []stint.State{stint.Completed}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -149,7 +150,7 @@ func TestWhatAHandlerEnqueuesInItsTransactionBelongsToItsJob(t *testing.T) {
 	start(t, s, mux, engine.Config{Queues: []string{stint.DefaultQueue}})
 	parent := enqueue(t, s, "parent", `{}`)
 	until(t, s, parent, stint.Completed)
-	found, err := s.Jobs(t.Context(), stint.Filter{Correlation: parent.String()})
+	found, err := s.Jobs(t.Context(), store.Filter{Correlation: parent.String()})
 	if err != nil || len(found) != 2 || found[0].Kind != "child" {
 		t.Errorf("what belongs to the job is %+v, error %v; want it and its child", found, err)
 	}
@@ -160,7 +161,7 @@ func TestWhatACallerEnqueuesToRunNowBelongsToItsRequest(t *testing.T) {
 	fill := func(mux *stint.Mux) {
 		handle(mux, "work", func(_ context.Context, job *stint.Job) error { seen <- job.Correlation; return nil })
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		x, err := e.RunNow(stint.WithCorrelation(t.Context(), "request 9"), newJob("work", `{}`))
 		if err != nil {
 			t.Fatal(err)
@@ -172,7 +173,7 @@ func TestWhatACallerEnqueuesToRunNowBelongsToItsRequest(t *testing.T) {
 }
 
 func TestAHandlerSeesTheMetadata(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		got := make(chan json.RawMessage, 1)
 		mux := stint.NewMux()
 		handle(mux, "k", func(_ context.Context, job *stint.Job) error { got <- job.Metadata; return nil })

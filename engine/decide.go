@@ -6,27 +6,28 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 const (
-	// decideEvery is how often an engine looks for failures that others left
-	// for its retry functions; a ring comes earlier.
+	// decideEvery is how often an engine looks for failures that need its retry functions, unless
+	// it is notified earlier.
 	decideEvery = time.Second
 
-	// decideBatch bounds what is decided in one transaction.
 	decideBatch = 200
 )
 
-// decide judges failures of engines that did not have the retry function. Only
-// an engine that has some looks.
+// decide applies this program's retry functions to failures that were recorded by engines without
+// them.
 func (s *session) decide(ctx context.Context) {
 	funcs := s.mux.RetryFuncs()
 	names := funcs.Names()
 	if len(names) == 0 {
 		return
 	}
-	wait := newBackoff()
+	wait := new(backoff)
 	for after := stint.ID(0); ctx.Err() == nil; {
 		last, more, err := s.decidePage(ctx, funcs, names, after)
 		if err != nil {
@@ -39,14 +40,14 @@ func (s *session) decide(ctx context.Context) {
 			continue
 		}
 		after = 0
-		if s.decidebell.wait(ctx, decideEvery) {
-			pause(ctx, promotePause)
+		if s.wakeups[failures].wait(ctx, decideEvery) {
+			sleep(ctx, promotePause)
 		}
 	}
 }
 
-// decidePage judges the failures of one page behind a job, and returns the
-// last of them, and whether there may be more.
+// decidePage decides one page of failures after a job, and returns the last job of the page, and
+// whether there may be more.
 func (s *session) decidePage(ctx context.Context, funcs *retry.Registry, names []string, after stint.ID) (last stint.ID, more bool, err error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -54,15 +55,15 @@ func (s *session) decidePage(ctx context.Context, funcs *retry.Registry, names [
 	if err != nil || len(page) == 0 {
 		return after, false, err
 	}
-	done := make([]stint.Execution, 0, len(page))
+	done := make([]store.Completion, 0, len(page))
 	for i := range page {
 		x, err := page[i].Conclude(funcs, s.clock.at(time.Now()), random01())
 		if err != nil {
-			// Judged by what was kept of it, it is for another function: a
-			// newer program's policy, perhaps. It is left to that.
+			// What is stored of it names another function, perhaps of a newer
+			// program: leave it to that.
 			continue
 		}
-		storable(&x)
+		cleanTexts(&x)
 		done = append(done, x)
 	}
 	last, more = page[len(page)-1].ID, len(page) == decideBatch
@@ -72,11 +73,11 @@ func (s *session) decidePage(ctx context.Context, funcs *retry.Registry, names [
 	decided, err := s.store.Decide(ctx, s.token, done)
 	for i := range done {
 		if x := &done[i]; x.Final && slices.Contains(decided, x.Job) {
-			at := slices.IndexFunc(page, func(u stint.Undecided) bool { return u.ID == x.Job })
-			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &page[at].Job, Execution: x})
+			at := slices.IndexFunc(page, func(u store.PendingRetry) bool { return u.ID == x.Job })
+			s.emit(event.Event{Type: event.EventEnded, Engine: s.token, Job: &page[at].Job, Execution: x})
 			s.emitFailed(&page[at].Job, x)
-			// The others were called when the failure was recorded.
-			s.callHooksOf([]moment{afterLastFailure}, &page[at].Job, x, false)
+			// The other hooks were called when the failure was recorded.
+			s.callHooksOf([]hookPoint{afterLastFailure}, &page[at].Job, x, false)
 		}
 	}
 	return last, more, err

@@ -7,59 +7,60 @@
 //	claim ──────────▶ execute ──────────▶ finish
 //	  ▲      foreign     │                  │
 //	  │     ─────────▶   │                  │
-//	  └── bell ◀─────────┴── capacity ◀─────┘
+//	  └─ wakeup ◀────────┴── capacity ◀─────┘
 //
 // Each stage owns the channels that it sends on and closes them when it
 // returns; that is the whole shutdown protocol. When the engine is told to
-// stop, claim returns; execute lets its slots finish, hands back what they had
-// not begun, and returns; finish writes what is left, and returns.
+// stop, claim returns. Then execute lets its slots finish, returns the entries
+// that have not started to their lanes, and returns. Then finish writes what is
+// left, and returns.
 //
-// What is recorded may have hooks ([stint.Hooks]). They are called beside the
-// stages, by as many goroutines as there are slots, so that the last stage
-// waits for none. What bounds them is that a job of a kind with hooks begins
-// only while fewer than a thousand recorded attempts wait for theirs. A stop waits
-// for the last hooks within the grace, after the engine has left the roster.
+// A recorded attempt may have hooks ([stint.Hooks]). They run beside the stages,
+// in as many goroutines as there are slots, so the last stage waits for none of
+// them. A job of a kind with hooks starts only while fewer than a thousand
+// recorded attempts wait for their hooks. A stop waits for the last hooks within
+// the grace, after the engine has left the roster.
 //
 // The slots are one pool, or one for each queue that has slots of its own. Pools
 // meet in the claim stage, which asks only for lanes whose queue has room, and
 // in the finish stage.
 //
-// Beside the stages run the signals and chores: beat says that the engine
-// lives, listen rings the bell when the store has news, promote moves jobs
-// whose time has come, fire makes the jobs of schedules, decide asks this
-// program's retry functions about failures of engines that do not have them,
-// watch buries the dead, and sumUp keeps statistics cheap to read.
+// Beside the stages run loops, one goroutine each. beats says that the engine
+// lives. listen wakes the others when the store has news. promote moves jobs to
+// the log when they are due, fire makes the jobs of schedules, and decide applies
+// this program's retry functions to failures that other engines recorded without
+// them. watch buries dead engines. rollUpStats keeps statistics cheap to read.
 //
-// What one engine does for all is led by the one that holds the lease for it
-// ([stint.Leaser]); the others ask for it now and then. An engine that stops
-// gives its leases back at once.
+// A task that one engine does for all belongs to the engine that holds its lease
+// ([store.Leaser]); the others ask for the lease now and then. An engine that
+// stops gives its leases back at once.
 //
-// # Guests
+// # Inline runs
 //
-// [Engine.RunNow] performs a job that was enqueued in the caller's hands. It
-// skips the first stage and has no slot, but it is announced, performed and
-// recorded like any other: as a guest of the session that the engine works in,
-// or of one that is entered for it alone.
+// [Engine.RunNow] enqueues a job, claimed from the start, and performs it in the
+// caller's process. The run skips the first stage and needs no slot. It is
+// announced, performed and recorded like any other, in the session of the running
+// engine, or in one that joins for this call only.
 //
 // # Two contexts
 //
 // The context given to [Engine.Run] stops claiming. The work has another one,
 // which ends when the grace is over, or at once when the engine finds that it
-// lost its place in the roster; its cause says which. A handler's context is of
-// that one, and leads to a client of the engine's store, to the job and to its
-// previous run: [stint.ClientFrom], [stint.JobFrom], [stint.Previous].
+// lost its place in the roster; its cause says which. A handler's context is
+// derived from that, and leads to a client of the engine's store, to the job and
+// to its previous run: [stint.ClientFrom], [stint.JobFrom], [stint.Previous].
 //
-// # Signs of life
+// # Health
 //
-// Loops that claim and beat leave a mark each time that they go round, so
-// [Engine.Alive] tells a process that is stuck from one whose database is away;
-// [Engine.Ready] asks the database too. An engine ends when the context of Run
-// does, or by [Engine.Drain], with all the time that what runs may need: told by
-// the program, by the roster, or, with Config.MemoryLimit, by its own size.
+// The loops that claim and beat leave a mark each time that they go round. So
+// [Engine.Alive] distinguishes a process that is stuck from one whose database is
+// away; [Engine.Ready] asks the database too. An engine ends when the context of
+// Run ends, or by [Engine.Drain], which gives running jobs all the time that they
+// need. The program can call Drain, the roster can ask for it, and
+// Config.MemoryLimit does when the process has grown too large.
 //
 // # Sessions
 //
-// A membership in the roster is a session, under a random token. An engine
-// that was buried ends its session, records nothing more under it, and joins
-// anew.
+// A membership in the roster is a session, under a random id. An engine that was
+// buried ends its session, records nothing more under it, and joins again.
 package engine

@@ -4,66 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
-// ErrStillRunning says that handlers ignored the end of their context and
-// still run. The engine did not leave the roster: their jobs are charged and
-// run again elsewhere once it is buried. The process should end.
+// ErrStillRunning says that handlers ignored the end of their context and still run. The engine did
+// not leave the roster: after its burial their jobs are charged and run again elsewhere. The
+// process should exit.
 var ErrStillRunning = errors.New("engine: handlers are still running")
 
-// Engine works on a store's jobs. Make one with [New]; it may be run again
-// after [Engine.Run] returned.
+// Engine works on a store's jobs. Make one with [New]; it may run again after [Engine.Run]
+// returned.
 type Engine struct {
-	store     stint.Store
-	inspector stint.Inspector // the store, where it is one
-	client    *stint.Client   // for handlers
-	mux       *stint.Mux
-	config    Config
-	duties    []duty
-	meters    *meters
-	running   atomic.Bool
-	current   atomic.Pointer[session] // while it runs: who takes in guests
-	vitals    vitals
+	store          store.Store
+	reader         stint.Reader  // the store, if it is one
+	client         *stint.Client // for handlers
+	mux            *stint.Mux
+	config         Config
+	singletonTasks []singletonTask
+	meters         *meters
+	running        atomic.Bool
+	current        atomic.Pointer[session] // while Run works: takes inline runs
+	liveness       liveness
 }
 
-// New makes an engine for the kinds of the mux. It does not touch the store.
-func New(store stint.Store, mux *stint.Mux, config Config) (*Engine, error) {
+// New makes an engine for the kinds of the mux. It does not touch the store. The error says which
+// setting is invalid.
+func New(store store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	c, err := config.fill()
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	e := &Engine{store: store, mux: mux, config: c, client: c.Client, duties: duties, meters: newMeters(c.Slots)}
+	e := &Engine{store: store, mux: mux, config: c, client: c.Client, singletonTasks: singletonTasks, meters: newMeters(c.Slots)}
 	if e.client == nil {
 		e.client = stint.NewClient(store)
 	}
-	e.inspector, _ = store.(stint.Inspector)
+	e.reader, _ = store.(stint.Reader)
 	return e, nil
 }
 
-// Run works until ctx ends, then stops gracefully: it takes no more jobs,
-// gives those that run Config.Grace to finish, cancels them with
-// [stint.ErrStopping], returns what had not begun, and leaves the roster. It
-// returns nil when all of that went well, and [ErrStillRunning] when handlers
-// ignored their cancellation.
+// Run works until ctx ends, then stops gracefully: it takes no more jobs, gives running jobs
+// Config.Grace to finish, cancels them with [stint.ErrStopping], returns the jobs that have not
+// started, and leaves the roster. It returns nil after a clean stop, and [ErrStillRunning] when
+// handlers ignored their cancellation.
 //
-// An engine that loses its place in the roster cancels its handlers with
-// [stint.ErrFenced] and joins anew. When it cannot join at first, Run returns
-// the error; later on it tries again until ctx ends, unless the schema was
-// upgraded to one that is not for this program ([stint.ErrSchema]). An engine
-// that was told to leave by [Engine.Drain], or that has reached
-// Config.MemoryLimit, stops in the same way but for the grace: what runs may
-// take its time.
+// An engine that loses its place in the roster cancels its handlers with [stint.ErrFenced] and
+// joins again. If the first attempt to join fails, Run returns the error. Later attempts are
+// repeated until ctx ends, unless the schema was upgraded to a version that this program does not
+// support ([stint.ErrSchema]). [Engine.Drain] and Config.MemoryLimit stop the engine in the same
+// way, but without the grace: running jobs may take as long as they need.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return errors.New("engine: it is running already")
 	}
 	defer e.running.Store(false)
-	asked, over := e.vitals.begin(ctx)
+	asked, over := e.liveness.begin(ctx)
 	defer over()
 	for _, d := range e.mux.Declarations() {
 		e.mux.Handler(d.Name) // middleware that panics when it is put together does so here
@@ -76,23 +75,23 @@ func (e *Engine) Run(ctx context.Context) error {
 	if e.config.MemoryLimit > 0 {
 		go e.watchMemory(asked)
 	}
-	wait := newBackoff()
+	wait := new(backoff)
 	for joined := false; ; {
 		s, err := e.join(asked)
 		switch {
 		case err != nil && asked.Err() != nil:
-			return drainedBy(asked)
+			return drainReason(asked)
 		case err != nil && (!joined || errors.Is(err, stint.ErrSchema)):
 			return fmt.Errorf("engine: %w", err)
 		case err != nil:
-			e.emit(stint.Event{Type: stint.EventTrouble, Doing: "join the roster", Err: err})
+			e.emit(event.Event{Type: event.EventTrouble, Doing: "join the roster", Err: err})
 			if !wait.sleep(asked) {
-				return drainedBy(asked)
+				return drainReason(asked)
 			}
 			continue
 		}
 		if !joined {
-			defer e.report(ctx)()
+			defer e.startMetrics(ctx)()
 		}
 		joined = true
 		forget := context.AfterFunc(asked, s.drain)
@@ -100,37 +99,32 @@ func (e *Engine) Run(ctx context.Context) error {
 		forget()
 		switch {
 		case err == nil:
-			return drainedBy(asked)
+			return drainReason(asked)
 		case !errors.Is(err, stint.ErrBuried):
 			return err
 		}
 		if asked.Err() != nil {
-			return drainedBy(asked)
+			return drainReason(asked)
 		}
 	}
 }
 
-func (e *Engine) emit(ev stint.Event) {
+func (e *Engine) emit(ev event.Event) {
 	if e.config.OnEvent == nil {
 		return
 	}
 	ev.Time, ev.Instance = time.Now(), e.config.Instance
-	if err := e.tell(ev); err != nil {
-		_ = e.tell(stint.Event{
-			Type: stint.EventTrouble, Time: ev.Time, Engine: ev.Engine, Instance: ev.Instance,
-			Doing: "tell of an event of the type " + string(ev.Type), About: string(ev.Type), Err: err,
+	if err := e.callListener(ev); err != nil {
+		_ = e.callListener(event.Event{
+			Type: event.EventTrouble, Time: ev.Time, Engine: ev.Engine, Instance: ev.Instance,
+			Doing: "report an event of the type " + string(ev.Type), About: string(ev.Type), Err: err,
 		})
 	}
 }
 
-// tell calls the listener. One that panics has failed at listening and at
-// nothing else: what it was told of goes on.
-func (e *Engine) tell(ev stint.Event) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
-		}
-	}()
+// callListener calls Config.OnEvent and returns its panic as an error.
+func (e *Engine) callListener(ev event.Event) (err error) {
+	defer recovered(&err)
 	e.config.OnEvent(ev)
 	return nil
 }

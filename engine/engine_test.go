@@ -19,6 +19,7 @@ import (
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -32,14 +33,14 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-type store interface {
-	stint.Store
-	stint.Inspector
-	stint.Auditor
+type anyStore interface {
+	store.Store
+	store.Inspector
+	store.Auditor
 }
 
 // onEach runs a test on both stores, and checks the invariants behind it.
-func onEach(t *testing.T, f func(t *testing.T, s store)) {
+func onEach(t *testing.T, f func(t *testing.T, s anyStore)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		f(t, openSQLite(t))
@@ -69,7 +70,7 @@ func openSQLite(t *testing.T) *sqlite.Store {
 
 // start runs an engine until stop is called or the test ends; stop returns
 // what Run returned.
-func start(t *testing.T, s stint.Store, mux *stint.Mux, c engine.Config) (stop func() error) {
+func start(t *testing.T, s store.Store, mux *stint.Mux, c engine.Config) (stop func() error) {
 	t.Helper()
 	e, err := engine.New(s, mux, c)
 	if err != nil {
@@ -98,7 +99,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func enqueue(t *testing.T, s stint.Enqueuer, kind, args string, opts ...stint.Option) stint.ID {
 	t.Helper()
-	id, err := stint.NewClient(s).Enqueue(t.Context(), stint.Declaration{Name: kind}.Job(json.RawMessage(args), opts...))
+	id, err := stint.NewClient(s).Enqueue(t.Context(), stint.KindInfo{Name: kind}.Job(json.RawMessage(args), opts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,15 +108,15 @@ func enqueue(t *testing.T, s stint.Enqueuer, kind, args string, opts ...stint.Op
 
 // buryLiving buries the only engine, which lives, and loses what it holds. While it
 // writes, be it a claim or a beat, its burial is blocked.
-func buryLiving(t *testing.T, s store) {
+func buryLiving(t *testing.T, s anyStore) {
 	t.Helper()
 	roster, err := s.Engines(t.Context())
 	if err != nil || len(roster) != 1 {
 		t.Fatal(roster, err)
 	}
 	eventually(t, "the engine is buried", func() bool {
-		_, err := s.Bury(t.Context(), stint.Burial{Engine: roster[0].Token, Why: "test"}, func(e *stint.Entry, _ bool) stint.Execution {
-			return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeLost, Part: stint.PartFront}, time.Now(), 0)
+		_, err := s.Bury(t.Context(), store.Burial{Engine: roster[0].Token, Why: "test"}, func(e *store.Entry, _ bool) store.Completion {
+			return store.Conclude(e, store.Result{Outcome: stint.OutcomeLost, Part: store.PartFront}, time.Now(), 0)
 		})
 		if err != nil && !errors.Is(err, stint.ErrBurialBlocked) {
 			t.Fatal(err)
@@ -125,7 +126,7 @@ func buryLiving(t *testing.T, s store) {
 }
 
 // until waits for a job to reach a state and returns it.
-func until(t *testing.T, s stint.Inspector, id stint.ID, state stint.State) *stint.JobInfo {
+func until(t *testing.T, s store.Inspector, id stint.ID, state stint.State) *stint.JobInfo {
 	t.Helper()
 	var job *stint.JobInfo
 	eventually(t, fmt.Sprintf("job %d is %s", id, state), func() bool {
@@ -139,7 +140,7 @@ func until(t *testing.T, s stint.Inspector, id stint.ID, state stint.State) *sti
 }
 
 func handle(mux *stint.Mux, kind string, f func(ctx context.Context, job *stint.Job) error) *stint.Registration {
-	return mux.Add(stint.Declaration{Name: kind}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+	return mux.Add(stint.KindInfo{Name: kind}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
 		return nil, f(ctx, job)
 	})
 }
@@ -150,7 +151,7 @@ func nothing(f func(job *stint.Job) error) stint.Handler {
 }
 
 func TestAJobRunsAndItsResultIsKept(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		add := stint.NewResultKind[[]int, int]("add")
 		mux := stint.NewMux()
 		stint.HandleResult(mux, add, func(_ context.Context, _ *stint.Job, terms []int) (int, error) {
@@ -195,7 +196,7 @@ type exiting struct{}
 func (exiting) Error() string { runtime.Goexit(); return "" }
 
 func TestAnErrorThatCannotBeAskedIsAFailureOfItsJobOnly(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		const unshown = "(the error cannot be shown: its method Error panicked: runtime error: invalid memory address or nil pointer dereference)"
 		var none *fragile
 		mux := stint.NewMux()
@@ -230,13 +231,13 @@ func TestAnErrorThatCannotBeAskedIsAFailureOfItsJobOnly(t *testing.T) {
 }
 
 func TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "panics", func(context.Context, *stint.Job) error { panic("oh") })
 		handle(mux, "exits", func(context.Context, *stint.Job) error { runtime.Goexit(); return nil })
 		stint.Handle(mux, stint.NewKind[int]("typed"), func(context.Context, *stint.Job, int) error { return nil })
 		handle(mux, "fine", func(context.Context, *stint.Job) error { return nil })
-		mux.Add(stint.Declaration{Name: "poison"}, func(context.Context, *stint.Job) (json.RawMessage, error) {
+		mux.Add(stint.KindInfo{Name: "poison"}, func(context.Context, *stint.Job) (json.RawMessage, error) {
 			return json.RawMessage(`"\u0000"`), errors.New("nul \x00 and \xff")
 		})
 		once := stint.Retry(retry.None())
@@ -264,7 +265,7 @@ func TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly(t *testing.T) {
 }
 
 func TestAttemptsAreBoundedByTheirTimeout(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "slow", func(ctx context.Context, job *stint.Job) error {
 			<-ctx.Done()
@@ -288,7 +289,7 @@ func TestAttemptsAreBoundedByTheirTimeout(t *testing.T) {
 }
 
 func TestAHandlersOwnTimeoutIsAFailureAndNoStop(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "own", func(ctx context.Context, _ *stint.Job) error { return context.DeadlineExceeded })
 		start(t, s, mux, engine.Config{})
@@ -300,7 +301,7 @@ func TestAHandlersOwnTimeoutIsAFailureAndNoStop(t *testing.T) {
 }
 
 func TestHandlersMaySnoozeAndCancel(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		var runs atomic.Int32
 		handle(mux, "naps", func(_ context.Context, job *stint.Job) error {
@@ -325,7 +326,7 @@ func TestHandlersMaySnoozeAndCancel(t *testing.T) {
 }
 
 func TestNoMoreJobsRunThanThereAreSlots(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		var now, most, ended atomic.Int32
 		handle(mux, "count", func(context.Context, *stint.Job) error {
@@ -353,7 +354,7 @@ func TestNoMoreJobsRunThanThereAreSlots(t *testing.T) {
 }
 
 func TestLowerPrioritiesRunFirstThenTheOrderOfEnqueue(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var want, got []stint.ID
 		for _, p := range []int{5, 0, -5} {
 			for range 3 {
@@ -376,7 +377,7 @@ func TestLowerPrioritiesRunFirstThenTheOrderOfEnqueue(t *testing.T) {
 }
 
 func TestEnginesRunTheirQueuesOnly(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "any", func(context.Context, *stint.Job) error { return nil })
 		start(t, s, mux, engine.Config{Queues: []string{"mail"}})
@@ -390,7 +391,7 @@ func TestEnginesRunTheirQueuesOnly(t *testing.T) {
 }
 
 func TestEnginesOfDisjointKindsShareAQueue(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var wrong atomic.Int32
 		muxOf := func(kind string) *stint.Mux {
 			mux := stint.NewMux()
@@ -431,11 +432,11 @@ func TestEnginesOfDisjointKindsShareAQueue(t *testing.T) {
 }
 
 func TestAScheduledJobStartsAtItsTime(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "later", func(context.Context, *stint.Job) error { return nil })
 		start(t, s, mux, engine.Config{})
-		id := enqueue(t, s, "later", `{}`, stint.In(300*time.Millisecond))
+		id := enqueue(t, s, "later", `{}`, stint.Delay(300*time.Millisecond))
 		job := until(t, s, id, stint.Completed)
 		if late := job.Started.Sub(job.Due); late < 0 || late > 200*time.Millisecond {
 			t.Errorf("it started %v after its time", late)

@@ -9,14 +9,16 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // tardy is a store whose answers to what is not final come late.
-type tardy struct{ store }
+type tardy struct{ anyStore }
 
-func (s tardy) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
-	n, err := s.store.Finish(ctx, engine, claims, done)
+func (s tardy) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+	n, err := s.anyStore.Finish(ctx, engine, claims, done)
 	if !done[0].Final {
 		time.Sleep(100 * time.Millisecond) // for the next attempt to begin
 	}
@@ -24,12 +26,12 @@ func (s tardy) Finish(ctx context.Context, engine stint.Token, claims []stint.Cl
 }
 
 func TestListenersHearOfAnEndBeforeTheNextStart(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
 		mux := stint.NewMux()
 		handle(mux, "fails", func(context.Context, *stint.Job) error { return errors.New("no") })
-		stop := start(t, tardy{s}, mux, engine.Config{Slots: 2, OnEvent: func(ev stint.Event) {
-			if ev.Type == stint.EventStarted || ev.Type == stint.EventEnded {
+		stop := start(t, tardy{s}, mux, engine.Config{Slots: 2, OnEvent: func(ev event.Event) {
+			if ev.Type == event.EventStarted || ev.Type == event.EventEnded {
 				j.note(ev.Job.ID, "%s %d", ev.Type, ev.Job.Attempt)
 			}
 		}})
@@ -45,7 +47,7 @@ func TestListenersHearOfAnEndBeforeTheNextStart(t *testing.T) {
 }
 
 func TestListenersHearStartedEndedAndFailed(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
 		mux := stint.NewMux()
 		handle(mux, "fine", func(context.Context, *stint.Job) error { return nil })
@@ -54,13 +56,13 @@ func TestListenersHearStartedEndedAndFailed(t *testing.T) {
 			return errors.New("no")
 		})
 		handle(mux, "cancels", func(context.Context, *stint.Job) error { return stint.Cancel("no") })
-		stop := start(t, s, mux, engine.Config{OnEvent: func(ev stint.Event) {
+		stop := start(t, s, mux, engine.Config{OnEvent: func(ev event.Event) {
 			switch ev.Type {
-			case stint.EventStarted:
+			case event.EventStarted:
 				j.note(ev.Job.ID, "started %d %v", ev.Job.Attempt, ev.Job.Started.IsZero())
-			case stint.EventEnded:
+			case event.EventEnded:
 				j.note(ev.Job.ID, "ended %d %v", ev.Job.Attempt, ev.Execution.Outcome)
-			case stint.EventFailed:
+			case event.EventFailed:
 				j.note(ev.Job.ID, "failed %d: %s, queue %s, tags %v, args %s", ev.Job.Attempt, ev.Execution.Reason, ev.Job.Queue, ev.Job.Tags, ev.Job.Args)
 			}
 		}})
@@ -87,30 +89,30 @@ func TestListenersHearStartedEndedAndFailed(t *testing.T) {
 // parting is a store that answers an engine's leave when a beat of that engine
 // has found it gone.
 type parting struct {
-	store
+	anyStore
 	gone chan struct{} // a beat of an engine that left
 }
 
-func (s parting) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
-	orders, err := s.store.Beat(ctx, token, b)
+func (s parting) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+	orders, err := s.anyStore.Heartbeat(ctx, token, b)
 	if errors.Is(err, stint.ErrBuried) {
 		defer close(s.gone)
 	}
 	return orders, err
 }
 
-func (s parting) Bury(ctx context.Context, b stint.Burial, end func(*stint.Entry, bool) stint.Execution) (int, error) {
-	n, err := s.store.Bury(ctx, b, end)
+func (s parting) Bury(ctx context.Context, b store.Burial, end func(*store.Entry, bool) store.Completion) (int, error) {
+	n, err := s.anyStore.Bury(ctx, b, end)
 	<-s.gone
 	time.Sleep(100 * time.Millisecond) // for the beat to say what it thinks of that
 	return n, err
 }
 
 func TestWhoLeavesIsNotSaidToBeBuried(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
-		stop := start(t, parting{s, make(chan struct{})}, stint.NewMux(), engine.Config{TimeToLive: time.Second, OnEvent: func(ev stint.Event) {
-			if ev.Type == stint.EventBuried || ev.Type == stint.EventLeft {
+		stop := start(t, parting{s, make(chan struct{})}, stint.NewMux(), engine.Config{TimeToLive: time.Second, OnEvent: func(ev event.Event) {
+			if ev.Type == event.EventBuried || ev.Type == event.EventLeft {
 				j.note(0, "%s", ev.Type)
 			}
 		}})

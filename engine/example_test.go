@@ -12,8 +12,11 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 type Invoice struct{ Customer int64 }
@@ -92,7 +95,7 @@ func ExampleEngine_RunNow() {
 
 // Queues with slots of their own do not wait for each other.
 func Example_slots() {
-	var store stint.Store
+	var store store.Store
 	_, err := engine.New(store, stint.NewMux(), engine.Config{
 		QueueSlots: map[string]int{
 			"mail":    4,
@@ -107,7 +110,7 @@ func Example_slots() {
 // A handler says with its error what becomes of the job.
 func Example_outcomes() {
 	mux := stint.NewMux()
-	mux.Add(stint.Declaration{Name: "import"}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+	mux.Add(stint.KindInfo{Name: "import"}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
 		var args struct{ File string }
 		if err := json.Unmarshal(job.Args, &args); err != nil {
 			return nil, stint.NoRetry(err) // it would fail the same way each time
@@ -137,15 +140,15 @@ func Example_hooks() {
 	stint.Handle(mux, once, func(context.Context, *stint.Job, Invoice) error {
 		return errors.New("no paper")
 	}).Hook(stint.Hooks{
-		AfterFailure: func(_ context.Context, job *stint.Job, x *stint.Execution) error {
+		AfterFailure: func(_ context.Context, job *stint.Job, x *stint.Attempt) error {
 			fmt.Println("attempt", x.Attempt, x.Outcome, "for", x.Error.Message)
 			return nil
 		},
-		AfterLastFailure: func(_ context.Context, job *stint.Job, x *stint.Execution) error {
+		AfterLastFailure: func(_ context.Context, job *stint.Job, x *stint.Attempt) error {
 			fmt.Println(job.Kind, "has failed for good:", x.Reason)
 			return nil
 		},
-		Finally: func(context.Context, *stint.Job, *stint.Execution) error {
+		Finally: func(context.Context, *stint.Job, *stint.Attempt) error {
 			fmt.Println("finally")
 			stop() // enough for an example
 			return nil
@@ -163,22 +166,22 @@ func Example_hooks() {
 	}
 	// Output:
 	// attempt 1 failed for no paper
-	// once has failed for good: policy gave no date
+	// once has failed for good: no retries
 	// finally
 }
 
 // Events are how an engine is watched: it neither logs nor counts by itself.
 func Example_events() {
-	var store stint.Store
+	var store store.Store
 	_, _ = engine.New(store, stint.NewMux(), engine.Config{
 		Queues: []string{"mail", "default"},
-		OnEvent: func(ev stint.Event) {
+		OnEvent: func(ev event.Event) {
 			switch ev.Type {
-			case stint.EventEnded:
+			case event.EventEnded:
 				log.Println(ev.Job.Kind, ev.Job.ID, ev.Execution.Outcome, ev.Execution.Ended.Sub(ev.Execution.Started))
-			case stint.EventFailed:
+			case event.EventFailed:
 				log.Println(ev.Job.Kind, ev.Job.ID, "has failed for good:", ev.Execution.Reason, ev.Job.Tags)
-			case stint.EventTrouble:
+			case event.EventTrouble:
 				log.Println("cannot", ev.Doing, ev.Err)
 			}
 		},
@@ -187,13 +190,13 @@ func Example_events() {
 
 // Jobs that ended are deleted after five days, unless somebody says otherwise.
 func Example_retention() {
-	var store stint.Store
-	_, _ = engine.New(store, stint.NewMux(), engine.Config{
-		Retention: stint.Retention{
-			Kept: stint.Kept{Failed: 30 * 24 * time.Hour}, // people may want to see these
-			Queues: map[string]stint.Kept{
+	var st store.Store
+	_, _ = engine.New(st, stint.NewMux(), engine.Config{
+		Retention: store.Retention{
+			KeepFor: store.KeepFor{Failed: 30 * 24 * time.Hour}, // people may want to see these
+			Queues: map[string]store.KeepFor{
 				"mail":  {Completed: time.Hour},
-				"audit": {All: stint.Forever},
+				"audit": {All: store.Forever},
 			},
 		},
 	})
@@ -220,7 +223,7 @@ func Example_metrics() {
 	worker, err := engine.New(store, mux, engine.Config{
 		Instance:       "mail-1",
 		MetricsEvery:   time.Minute, // and once more when it stops
-		MetricsWriters: []stint.MetricsWriter{console{}},
+		MetricsWriters: []report.MetricsWriter{console{}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -242,8 +245,8 @@ func Example_metrics() {
 // console is a writer of metrics.
 type console struct{}
 
-// WriteMetrics implements [stint.MetricsWriter].
-func (console) WriteMetrics(_ context.Context, m stint.Metrics) error {
+// WriteMetrics implements [report.MetricsWriter].
+func (console) WriteMetrics(_ context.Context, m report.Metrics) error {
 	_, err := fmt.Println(m.Instance, "has run", m.Workers.Run)
 	return err
 }

@@ -5,27 +5,27 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// execute is the second stage: in each pool slots that run handlers, and a
-// steward that hands back what is not to be run here, and gives those their turns
-// that are to be run alone. It returns when all of its inputs are closed and
-// everything has ended.
+// execute is the second stage: in each pool, slots that run handlers, and a returner that returns
+// what is not to run here and gives suspects their turn to run alone. It returns when all inputs
+// are closed and everything has ended.
 func (s *session) execute(ended chan<- *task) {
 	var all sync.WaitGroup
 	for _, p := range s.pools.all {
 		for i := range p.slots {
-			s.slot(&all, p, i, ended)
+			s.runSlot(&all, p, i, ended)
 		}
-		all.Go(func() { s.steward(p, ended) })
+		all.Go(func() { s.runReturner(p, ended) })
 	}
 	all.Wait()
 }
 
-// slot runs one task after the other. A handler that ends its goroutine
-// (runtime.Goexit, as a test's FailNow does) takes the slot's with it: its
-// attempt failed, and the slot goes on in a new one.
-func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task) {
+// runSlot runs one task after the other. A handler that ends its goroutine (runtime.Goexit, as a
+// test's FailNow does) ends the slot's goroutine: the attempt failed, and the slot goes on in a new
+// goroutine.
+func (s *session) runSlot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task) {
 	i := p.first + nth
 	all.Go(func() {
 		var t *task
@@ -34,119 +34,119 @@ func (s *session) slot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task
 			if over {
 				return
 			}
-			end := stint.Ending{Outcome: stint.OutcomeFailed, Err: errGoexit}
-			s.free(i)
-			s.pass(s.conclude(t, end), ended)
-			s.slot(all, p, nth, ended)
+			end := store.Result{Outcome: stint.OutcomeFailed, Err: errGoexit}
+			s.freeSlot(i)
+			s.sendOutcome(s.conclude(t, end), ended)
+			s.runSlot(all, p, nth, ended)
 		}()
 		for {
 			if t = s.nextTask(p); t == nil {
 				return
 			}
-			p.begun.Add(1)
+			p.started.Add(1)
 			if t.entry.Cancelled {
-				s.pass(s.conclude(t, stint.Ending{Outcome: stint.OutcomeCancelled}), ended)
+				s.sendOutcome(s.conclude(t, store.Result{Outcome: stint.OutcomeCancelled}), ended)
 				continue
 			}
 			if !s.reserveHooks(t.entry) {
-				s.giveUpForHooks(t, ended)
+				s.returnForHooks(t, ended)
 				continue
 			}
-			s.untold.await(t.entry.ID, s.work.Done())
-			if !s.mayBegin(t.entry, i) {
-				s.pass(s.notBegun(t), ended)
+			s.endEvents.await(t.entry.ID, s.work.Done())
+			if !s.prepareStart(t.entry, i) {
+				s.sendOutcome(s.concludeUnstarted(t), ended)
 				continue
 			}
 			over = false
-			done := s.conclude(t, s.perform(t, i)) // which asks the handler's error about itself
+			done := s.conclude(t, s.perform(t, i)) // conclude calls methods of the handler's error
 			over = true
-			s.free(i)
-			s.pass(done, ended)
+			s.freeSlot(i)
+			s.sendOutcome(done, ended)
 		}
 	})
 }
 
-// nextTask is the next task for a slot; nil says that none will come.
+// nextTask returns the next task for a slot; nil means that none will come.
 func (s *session) nextTask(p *pool) *task {
-	if p.empty() {
+	if len(p.ready) == 0 {
 		s.meters.starved.Add(1)
 	}
 	return <-p.ready
 }
 
-// mayBegin tells whether an entry may be run now: not when the engine stops, nor
-// when its queue was paused, nor when it is too late to begin; a suspect, or what
-// must run at most once, not before a beat has announced it; and none when the
-// engine may have been buried since its last beat.
-func (s *session) mayBegin(e *stint.Entry, slot int) bool {
+// prepareStart reports whether an entry may start now. It may not while the engine stops or its
+// queue is paused, nor after its start-by time. Suspects and entries with MaxLosses 0 start only
+// after a beat announced them. Nothing starts when the engine may have been buried since its last
+// beat.
+func (s *session) prepareStart(e *store.Entry, slot int) bool {
 	select {
 	case <-s.stopping:
 		return false
 	default:
 	}
-	if !s.welcome(e) {
+	if !s.startable(e) {
 		return false
 	}
 	s.slots[slot].Store(int64(e.Pos))
 	if e.MaxLosses == 0 {
-		s.held.begins(e.Pos)
+		s.inflight.addOnce(e.Pos)
 	}
-	// While it waited for the beat, all of that may have changed.
-	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.expired() && s.welcome(e) {
+	// All of that may have changed while it waited for the beat.
+	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.fenceDue() && s.startable(e) {
 		return true
 	}
-	s.free(slot)
+	s.freeSlot(slot)
 	return false
 }
 
-// welcome tells whether nobody is against it that an entry begins now: its queue
-// is not paused, and it is not too late.
-func (s *session) welcome(e *stint.Entry) bool { return !s.pauses.has(e.Queue) && !s.tooLate(e) }
+// startable reports whether an entry's queue is not paused and its start-by time has not passed.
+func (s *session) startable(e *store.Entry) bool { return !s.pauses.has(e.Queue) && !s.pastStartBy(e) }
 
-// free says that a slot works on nothing any more.
-func (s *session) free(slot int) { s.slots[slot].Store(0) }
+func (s *session) freeSlot(slot int) { s.slots[slot].Store(0) }
 
-// pass sends an outcome on to the last stage. If it is of an entry that had its
-// turn to be run alone, that is over.
-func (s *session) pass(t *task, ended chan<- *task) {
+// sendOutcome sends a task to the last stage, and ends its turn if it ran alone.
+func (s *session) sendOutcome(t *task, ended chan<- *task) {
 	p := t.pool
-	if t.entry.Suspect >= alone && p.turn.CompareAndSwap(t, nil) {
-		<-s.solo
+	if t.entry.Suspect >= suspectAlone && p.aloneTask.CompareAndSwap(t, nil) {
+		<-s.aloneTurn
 	}
 	ended <- t
-	if p.ended() {
-		s.capacity.ring()
+	if p.taskEnded() {
+		s.capacity.notify()
 	}
 }
 
-// tooLate tells whether an entry was to begin before now, by the store's clock.
-func (s *session) tooLate(e *stint.Entry) bool {
+// pastStartBy reports whether an entry's start-by time has passed, by the store's clock.
+func (s *session) pastStartBy(e *store.Entry) bool {
 	return !e.StartBy.IsZero() && e.ExpiredAt(s.clock.at(time.Now()))
 }
 
-// notBegun says what comes of an entry that has a place for its hooks and may
-// not be run: it has expired, or goes back.
-func (s *session) notBegun(t *task) *task {
-	if s.tooLate(t.entry) {
-		return s.conclude(t, stint.Ending{Outcome: stint.OutcomeExpired})
+// concludeUnstarted concludes an entry that has a permit for its hooks and must not run: it has
+// expired, or it is returned.
+func (s *session) concludeUnstarted(t *task) *task {
+	if s.pastStartBy(t.entry) {
+		return s.conclude(t, store.Result{Outcome: stint.OutcomeExpired})
 	}
 	s.hooks.release(t.entry.Kind)
-	return s.giveUp(t)
+	return s.returnUnstarted(t)
 }
 
-// giveUpForHooks hands an entry back that has no place for its hooks, and keeps
-// its slot and its room in the pool until there is one again. Otherwise the
-// engine would claim that entry anew, and perhaps always before the others.
-func (s *session) giveUpForHooks(t *task, ended chan<- *task) {
+// returnForHooks returns an entry that got no permit for its hooks, and keeps its slot and its room
+// in the pool until there is a permit. Otherwise the engine would claim the same entry again,
+// perhaps always before the others.
+func (s *session) returnForHooks(t *task, ended chan<- *task) {
 	p := t.pool
 	p.busy.Add(1)
-	s.pass(s.giveUp(t), ended)
+	s.sendOutcome(s.returnUnstarted(t), ended)
 	s.awaitHookRoom()
 	p.busy.Add(-1)
-	s.capacity.ring()
+	s.capacity.notify()
 }
 
-// giveUp hands an entry back that was not begun.
-func (s *session) giveUp(t *task) *task {
-	return s.conclude(t, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront})
+// returnedUnstarted sends an entry back to the front of its lane, uncharged.
+var returnedUnstarted = store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}
+
+// returnUnstarted returns an entry that was not started.
+func (s *session) returnUnstarted(t *task) *task {
+	return s.conclude(t, returnedUnstarted)
 }

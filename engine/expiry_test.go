@@ -12,12 +12,14 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // expired checks that a job has expired after attempts that came to something.
-func expired(t *testing.T, s stint.Inspector, id stint.ID, before ...stint.Outcome) {
+func expired(t *testing.T, s store.Inspector, id stint.ID, before ...stint.Outcome) {
 	t.Helper()
 	job := info(t, s, id)
 	if job.State != stint.Failed || job.Reason != stint.ReasonExpired || len(job.Executions) != len(before)+1 {
@@ -40,7 +42,7 @@ func expired(t *testing.T, s stint.Inspector, id stint.ID, before ...stint.Outco
 }
 
 func TestAJobThatIsTooLateIsNotBegun(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j, told journal
 		mux := stint.NewMux()
 		handle(mux, "work", func(_ context.Context, job *stint.Job) error { j.note(job.ID, "ran"); return nil })
@@ -51,7 +53,7 @@ func TestAJobThatIsTooLateIsNotBegun(t *testing.T) {
 		bare := enqueue(t, s, "plain", `{}`, stint.StartBy(past), stint.MaxLosses(0))
 		inTime := enqueue(t, s, "work", `{}`, stint.StartBy(time.Now().Add(time.Hour)))
 		within := enqueue(t, s, "work", `{}`, stint.StartWithin(time.Hour))
-		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: func(e stint.Event) {
+		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: func(e event.Event) {
 			if e.Job != nil {
 				told.note(e.Job.ID, "%s", e.Type)
 			}
@@ -137,8 +139,8 @@ func TestWhatNobodyCameToInTimeExpiresWhenSomebodyDoes(t *testing.T) {
 		handle(mux, "work", func(_ context.Context, job *stint.Job) error { j.note(job.ID, "ran"); return nil })
 		handle(mux, "naps", func(_ context.Context, job *stint.Job) error { return stint.Snooze(time.Minute) })
 		within := stint.StartWithin(30 * time.Second)
-		ready, due := enqueue(t, s, "work", `{}`, within), enqueue(t, s, "work", `{}`, within, stint.In(time.Minute))
-		later := enqueue(t, s, "work", `{}`, within, stint.In(110*time.Second))
+		ready, due := enqueue(t, s, "work", `{}`, within), enqueue(t, s, "work", `{}`, within, stint.Delay(time.Minute))
+		later := enqueue(t, s, "work", `{}`, within, stint.Delay(110*time.Second))
 		pause(t, s, "still")
 		still := enqueue(t, s, "work", `{}`, stint.StartWithin(150*time.Second), stint.Queue("still"))
 		time.Sleep(2 * time.Minute)
@@ -178,10 +180,10 @@ func TestWhatNobodyCameToInTimeExpiresWhenSomebodyDoes(t *testing.T) {
 type whenClaimed struct {
 	*sqlite.Store
 	mu sync.Mutex
-	at map[stint.Position]time.Time
+	at map[store.Position]time.Time
 }
 
-func (w *whenClaimed) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (w *whenClaimed) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	c, err := w.Store.Claim(ctx, req)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,14 +206,14 @@ func TestWhatWasClaimedInTimeAndComesToASlotTooLateIsNotBegun(t *testing.T) {
 		enqueue(t, s, "long", `{}`)
 		by := time.Now().Add(450 * time.Millisecond)
 		late, fine := enqueue(t, s, "short", `{}`, stint.StartBy(by)), enqueue(t, s, "short", `{}`, stint.StartWithin(time.Hour))
-		w := &whenClaimed{Store: s, at: map[stint.Position]time.Time{}}
+		w := &whenClaimed{Store: s, at: map[store.Position]time.Time{}}
 		stop := start(t, w, mux, engine.Config{Slots: 1})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if at := w.at[stint.Position(late)]; at.IsZero() || at.After(by) {
+		if at := w.at[store.Position(late)]; at.IsZero() || at.After(by) {
 			t.Fatalf("it was claimed %v after it was to begin: the test tests nothing", at.Sub(by))
 		}
 		expired(t, s, late)
@@ -227,9 +229,9 @@ type slowBeats struct {
 	takes time.Duration
 }
 
-func (s slowBeats) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+func (s slowBeats) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	time.Sleep(s.takes)
-	return s.Store.Beat(ctx, token, b)
+	return s.Store.Heartbeat(ctx, token, b)
 }
 
 func TestWhatIsAnnouncedTooLateIsNotBegun(t *testing.T) {
@@ -265,7 +267,7 @@ func TestRunNowRunsNothingThatIsTooLate(t *testing.T) {
 	fill := func(mux *stint.Mux) {
 		handle(mux, "work", func(_ context.Context, job *stint.Job) error { j.note(job.ID, "ran"); return nil })
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		x := runNow(t, e, newJob("work", `{}`, stint.StartBy(time.Now().Add(-time.Second))))
 		if x.Outcome != stint.OutcomeExpired || !x.Final || x.Reason != stint.ReasonExpired {
 			t.Errorf("it came to %+v", x)
@@ -287,8 +289,8 @@ func (c clocked) now() time.Time { return time.Now().Add(time.Duration(c.ahead.L
 
 func (c clocked) Now(context.Context) (time.Time, error) { return c.now(), nil }
 
-func (c clocked) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
-	orders, err := c.Store.Beat(ctx, token, b)
+func (c clocked) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+	orders, err := c.Store.Heartbeat(ctx, token, b)
 	orders.Now = c.now()
 	return orders, err
 }

@@ -7,5 +7,5 @@ import (
 
 // Lead has an engine do something while it holds a lease.
 func (e *Engine) Lead(lease string, do func(ctx context.Context)) {
-	e.duties = append(slices.Clone(e.duties), duty{lease, nil, func(_ *session, ctx context.Context) { do(ctx) }})
+	e.singletonTasks = append(slices.Clone(e.singletonTasks), singletonTask{lease, nil, func(_ *session, ctx context.Context) { do(ctx) }})
 }

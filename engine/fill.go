@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
-// fill puts defaults where nothing was said, and finds what can never be right.
+// fill sets defaults and rejects invalid settings.
 func (c Config) fill() (Config, error) {
 	p := &c
 	for _, part := range []func() error{p.fillQueues, p.fillIdentity, p.fillLife, p.fillPolls, p.fillLeases, p.Retention.Check, p.fillMetrics} {
@@ -24,11 +25,10 @@ func (c Config) fill() (Config, error) {
 	return c, nil
 }
 
-// fillQueues works out the queues and their slots.
 func (c *Config) fillQueues() error {
 	for _, q := range c.Queues {
 		if q != "*" {
-			if err := stint.CheckName("queues", q); err != nil {
+			if err := valid.Name("queues", q); err != nil {
 				return err
 			}
 		}
@@ -46,8 +46,8 @@ func (c *Config) fillQueues() error {
 	return nil
 }
 
-// DefaultSlots is how many jobs an engine runs at once of which Config.Slots says
-// nothing: four for each processor that Go may use.
+// DefaultSlots is how many jobs an engine runs at once if Config.Slots is zero: four for each
+// processor that Go may use.
 func DefaultSlots() int { return 4 * runtime.GOMAXPROCS(0) }
 
 // fillSlots works out how many slots there are in all, and for which queues.
@@ -66,7 +66,7 @@ func (c *Config) fillSlots() error {
 			return stint.Invalid("slots", "%d of the queue %s is not between 1 and %d", n, queue, maxSlots)
 		}
 		if queue != "*" {
-			if err := stint.CheckName("slots", queue); err != nil {
+			if err := valid.Name("slots", queue); err != nil {
 				return err
 			}
 			named = append(named, queue)
@@ -91,13 +91,13 @@ func (c *Config) fillSlots() error {
 	return nil
 }
 
-// maxSlots is what an execution has room to name.
+// maxSlots is the greatest slot number that a store can record.
 const maxSlots = 32_000
 
 // fillIdentity gives the engine a name.
 func (c *Config) fillIdentity() error {
 	if c.Instance != "" {
-		return stint.CheckName("instance", c.Instance)
+		return valid.Name("instance", c.Instance)
 	}
 	c.Instance = hostname() + "-" + suffix()
 	return nil
@@ -105,7 +105,7 @@ func (c *Config) fillIdentity() error {
 
 func hostname() string {
 	name, err := os.Hostname()
-	if err != nil || stint.CheckName("host", name) != nil {
+	if err != nil || valid.Name("host", name) != nil {
 		return "unknown"
 	}
 	return name
@@ -131,8 +131,8 @@ func (c *Config) fillLife() error {
 	return nil
 }
 
-// fillPolls works out how long an engine waits that hears nothing. A bound that
-// was set moves the default of another one out of its way.
+// fillPolls works out the waits between polls. A bound that was set moves the default of the other
+// one out of its way.
 func (c *Config) fillPolls() error {
 	if c.Poll < 0 || c.PollFrom < 0 || c.PollTo < 0 {
 		return stint.Invalid("poll", "it is negative")

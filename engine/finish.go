@@ -10,57 +10,57 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
 // maxFlush bounds one flush, so that its transaction stays short.
 const maxFlush = 5000
 
-// A flush of fewer outcomes than this costs about as much as one of a single
-// outcome. The rest behind it is twice as long as it took, within a bound: what an
-// engine that dies has not recorded is done again.
+// A flush of fewer outcomes than this costs about as much as a flush of one. The rest after it is
+// twice as long as the flush, up to maxRest: what an engine has not recorded when it dies is done again.
 const (
 	fewOutcomes = 64
 	maxRest     = 5 * time.Millisecond
 )
 
-// finish is the last stage. Outcomes gather while the flush before is under
-// way, so that the load itself sets the size of the batches: there is no timer
-// to tune. While the database is away they wait, and so, in the end, do the
-// slots.
+// finish is the last stage. Outcomes gather while the previous flush runs, so the load itself sets
+// the size of the batches. While the database is away outcomes wait, and in the end the slots do
+// too.
 //
-// Behind a flush of some, but few, it rests: many engines with small batches spend
-// the server's time on transactions. No slot waits for that, and an outcome that
-// comes alone is recorded at once.
+// After a flush of a few outcomes it rests: many engines with small batches would spend the
+// server's time on transactions. No slot waits for the rest, and a single outcome is recorded at
+// once.
 func (s *session) finish(ended <-chan *task) {
 	batch := make([]*task, 0, 256)
-	var room []stint.Execution
-	var doubtful sync.WaitGroup
-	defer doubtful.Wait()
+	var buf []store.Completion
+	var unknowns sync.WaitGroup
+	defer unknowns.Wait()
 	for t := range ended {
 		batch = s.gather(batch[:0], t, ended)
-		// What may be in a transaction that is still being committed is
-		// recorded by itself: its flush may have to wait for that.
+		// An outcome that may be in a transaction whose commit still runs is
+		// recorded by itself: its flush may have to wait for that commit.
 		n := 0
 		for _, t := range batch {
-			if t.fate != unknown || t.drop {
+			if t.tx != txUnknown || t.drop {
 				batch[n] = t
 				n++
 				continue
 			}
-			doubtful.Go(func() { s.flush([]*task{t}, nil) })
+			unknowns.Go(func() { s.flush([]*task{t}, nil) })
 		}
-		room = slices.Grow(room[:0], n)
+		buf = slices.Grow(buf[:0], n)
 		began := time.Now()
-		s.flush(batch[:n], room)
+		s.flush(batch[:n], buf)
 		if 1 < n && n < fewOutcomes {
 			time.Sleep(min(maxRest, 2*time.Since(began)))
 		}
-		clear(room[:n])
+		clear(buf[:n])
 		clear(batch)
 	}
 }
 
-// gather adds what ended meanwhile.
+// gather adds the outcomes that have arrived meanwhile.
 func (s *session) gather(batch []*task, first *task, ended <-chan *task) []*task {
 	batch = append(batch, first)
 	for len(batch) < maxFlush {
@@ -77,103 +77,102 @@ func (s *session) gather(batch []*task, first *task, ended <-chan *task) []*task
 	return batch
 }
 
-// flush records a batch, trying again until it is recorded or the session is
-// fenced. A commit whose fate is unknown is simply repeated. The executions are put
-// into the room given, as far as they fit.
-func (s *session) flush(batch []*task, room []stint.Execution) {
-	wait := newBackoff()
+// flush records a batch, and tries again until it is recorded or the session is fenced. A commit
+// whose result is unknown is repeated. buf is reused for the outcomes.
+func (s *session) flush(batch []*task, buf []store.Completion) {
+	wait := new(backoff)
 	stripped, repeats := false, false
 	for {
 		began := time.Now()
-		n, wrote, err := s.record(batch, room)
+		n, wrote, err := s.record(batch, buf)
 		switch {
 		case err == nil && wrote:
 			s.meters.flushed(began)
 			fallthrough
 		case err == nil:
-			if n == 0 && len(batch) == 1 && batch[0].fate == unknown && !batch[0].drop {
-				s.settle(batch[0], repeats)
+			if n == 0 && len(batch) == 1 && batch[0].tx == txUnknown && !batch[0].drop {
+				s.resolveTx(batch[0], repeats)
 			}
 			s.recorded(batch)
 			return
 		case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrClaimGone):
-			// Whatever we hold is somebody else's, or will be.
+			// What this session holds belongs to other engines now, or will.
 			s.fence()
-			forgo(batch)
+			answerFenced(batch)
 			return
 		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
 			s.meters.flushAgain()
-			s.flush(batch[:len(batch)/2], room)
-			s.flush(batch[len(batch)/2:], room)
+			s.flush(batch[:len(batch)/2], buf)
+			s.flush(batch[len(batch)/2:], buf)
 			return
 		case errors.Is(err, stint.ErrUnstorable) && !stripped:
 			s.meters.flushAgain()
-			strip(&batch[0].done)
+			stripTexts(&batch[0].done)
 			stripped = true
 			continue
 		}
 		repeats = true
 		s.trouble(s.work, "record outcomes", fmt.Errorf("%d of them: %w", len(batch), err))
 		if s.fenced() {
-			forgo(batch)
+			answerFenced(batch)
 			return
 		}
 		s.meters.flushAgain()
-		// A stop ends the work's context, but not what is left to write.
+		// A stop ends the context of the work, but what is left is still written.
 		until, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 		wait.sleep(until)
 		cancel()
 	}
 }
 
-// settle says what stands of an attempt whose handler may have completed it, and
-// of which nothing new was recorded: its completion had arrived, or else this record
-// had, when it was tried before. The store knows; where it cannot be asked, a
-// caller who waits is not told what is only likely.
-func (s *session) settle(t *task, repeats bool) {
-	completes, known := s.completes(t)
+// resolveTx finds out what is stored of an attempt whose handler may have completed it, and of
+// which nothing new was recorded: either the handler's completion had arrived, or this record had
+// in an earlier try. The store knows. Where it cannot be asked, an inline caller gets
+// ErrCommitUnknown rather than a guess.
+func (s *session) resolveTx(t *task, repeats bool) {
+	completes, known := s.storedAsCompleted(t)
 	switch {
 	case known && !completes:
-	case known, !repeats && t.guest == nil:
-		t.done, t.fate = *t.commit, completed
+	case known, !repeats && t.inline == nil:
+		t.done, t.tx = *t.txRecord, txCompleted
 	default:
-		t.vague = true
+		t.uncertain = true
 	}
 }
 
-// completes asks the store whether an attempt is recorded as completed.
-func (s *session) completes(t *task) (yes, known bool) {
-	if s.inspector == nil {
+// storedAsCompleted asks the store whether an attempt is recorded as completed.
+func (s *session) storedAsCompleted(t *task) (yes, known bool) {
+	if s.reader == nil {
 		return false, false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 	defer cancel()
-	job, err := s.inspector.Job(ctx, t.entry.ID)
+	job, err := s.reader.Job(ctx, t.entry.ID)
 	if err != nil {
 		return false, false
 	}
-	return slices.ContainsFunc(job.Executions, func(x stint.ExecutionInfo) bool {
+	return slices.ContainsFunc(job.Executions, func(x stint.Attempt) bool {
 		return x.Attempt == t.entry.Attempt && x.Engine == s.token && x.Outcome == stint.OutcomeCompleted
 	}), true
 }
 
-// record writes what of a batch is not in the store yet, and reports how many
-// of these outcomes were new there, and whether there was anything to write.
-func (s *session) record(batch []*task, room []stint.Execution) (n int, wrote bool, err error) {
+// record writes what of a batch is not in the store yet. It returns how many of these outcomes were
+// new there, and whether there was anything to write.
+func (s *session) record(batch []*task, buf []store.Completion) (n int, wrote bool, err error) {
 	if s.fenced() {
 		return 0, false, stint.ErrBuried
 	}
-	done := slices.Grow(room[:0], len(batch))
-	claims := make([]stint.ClaimRef, 0, 8)
-	var last *held
-	seen := map[*held]bool{}
+	done := slices.Grow(buf[:0], len(batch))
+	claims := make([]store.ClaimRef, 0, 8)
+	var last *claimState
+	seen := map[*claimState]bool{}
 	for _, t := range batch {
-		if t.drop || t.fate == completed {
+		if t.drop || t.tx == txCompleted {
 			continue
 		}
 		done = append(done, t.done)
 		if !t.done.Final && s.config.OnEvent != nil {
-			s.untold.expect(t.entry.ID)
+			s.endEvents.expect(t.entry.ID)
 		}
 		if t.claim != last && !seen[t.claim] {
 			claims = append(claims, t.claim.ref)
@@ -186,8 +185,7 @@ func (s *session) record(batch []*task, room []stint.Execution) (n int, wrote bo
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 	defer cancel()
-	// A stop does not end it, but a fence does: the answer may never come, and
-	// would not matter.
+	// A fence ends the call: its answer may never come, and would not matter.
 	defer context.AfterFunc(s.work, func() {
 		if errors.Is(context.Cause(s.work), stint.ErrFenced) {
 			cancel()
@@ -197,60 +195,59 @@ func (s *session) record(batch []*task, room []stint.Execution) (n int, wrote bo
 	return n, true, err
 }
 
-// recorded tells everybody that a batch is in the store.
+// recorded notifies everything that waits for a batch.
 func (s *session) recorded(batch []*task) {
 	s.meters.recorded(batch)
-	s.held.recorded(batch)
+	s.inflight.recorded(batch)
 	for i, t := range batch {
 		if t.drop {
-			forgo(batch[i : i+1])
+			answerFenced(batch[i : i+1])
 			continue
 		}
-		s.told(t)
-		if t.guest != nil {
-			r := receipt{done: t.done}
-			if t.vague {
+		s.notifyEnd(t)
+		if t.inline != nil {
+			r := inlineResult{done: t.done}
+			if t.uncertain {
 				r.err = stint.ErrCommitUnknown
 			}
-			t.guest.answer <- r
+			t.inline.result <- r
 		}
 	}
 }
 
-// told emits the events of a recorded attempt, and has its hooks called.
-func (s *session) told(t *task) {
+// notifyEnd emits the events of a recorded attempt, and starts its hooks.
+func (s *session) notifyEnd(t *task) {
 	if s.config.OnEvent != nil {
 		if t.done.Slot > 0 {
-			s.emit(stint.Event{Type: stint.EventEnded, Engine: s.token, Job: &t.entry.Job, Execution: &t.done})
+			s.emit(event.Event{Type: event.EventEnded, Engine: s.token, Job: &t.entry.Job, Execution: &t.done})
 		}
 		s.emitFailed(&t.entry.Job, &t.done)
-		s.untold.told(t.entry.ID)
+		s.endEvents.sent(t.entry.ID)
 	}
 	if t.done.Slot > 0 || t.done.Outcome == stint.OutcomeExpired {
 		s.callHooks(&t.entry.Job, &t.done, true)
 	}
 }
 
-// emitFailed tells of a job that failed for good.
-func (s *session) emitFailed(job *stint.Job, x *stint.Execution) {
+func (s *session) emitFailed(job *stint.Job, x *store.Completion) {
 	if x.Final && x.Outcome.State() == stint.Failed {
-		s.emit(stint.Event{Type: stint.EventFailed, Engine: s.token, Job: job, Execution: x})
+		s.emit(event.Event{Type: event.EventFailed, Engine: s.token, Job: job, Execution: x})
 	}
 }
 
-// forgo tells those who wait for a batch that it will not be recorded.
-func forgo(batch []*task) {
+// answerFenced tells inline callers that a batch will not be recorded.
+func answerFenced(batch []*task) {
 	for _, t := range batch {
-		if t.guest != nil {
-			t.guest.answer <- receipt{t.done, stint.ErrBuried}
+		if t.inline != nil {
+			t.inline.result <- inlineResult{t.done, stint.ErrBuried}
 		}
 	}
 }
 
-// strip takes out of an execution what the handler wrote, for a database that
-// refuses it all the same: the outcome counts, its words do not.
-func strip(x *stint.Execution) {
-	x.Result, x.Reason = nil, "the database refused what the handler left"
+// stripTexts removes what the handler wrote, for a database that refuses it: the outcome still
+// counts.
+func stripTexts(x *store.Completion) {
+	x.Result, x.Reason = nil, "the database refused what the handler returned"
 	if x.Error != nil {
 		x.Error = &stint.Failure{Class: "unstorable", Message: "the database refused the error's text", Recoverable: x.Error.Recoverable}
 	}

@@ -10,50 +10,50 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 const (
 	// scheduleBatch bounds what is fired in one transaction.
 	scheduleBatch = 200
 
-	// scheduleEvery is how often an engine looks for schedules that it was not
-	// told of, or that a step of the database's clock made due; a ring comes
-	// earlier.
+	// scheduleEvery is how often an engine looks for schedules that it was not notified of, or that
+	// a change of the database's clock made due.
 	scheduleEvery = 2 * time.Second
 
-	// scheduleSpacing spaces looks out: rings come with every enqueue.
+	// scheduleSpacing spaces the looks out: every enqueue sends a notification.
 	scheduleSpacing = 50 * time.Millisecond
 
-	// scheduleShare is the least number of times that the space between looks is
-	// longer than they are. While something pins the database's horizon, each
-	// steps over all that the schedules have been since.
+	// scheduleShare is how many times longer than a look the space between looks is at least. While
+	// something pins the database's horizon, each look steps over all versions of the schedules
+	// since then.
 	scheduleShare = 10
 
-	// scheduleAgain is when it tries again to plan what it could not.
+	// scheduleAgain is when the engine tries again to plan a schedule that it could not plan.
 	scheduleAgain = 30 * time.Second
 )
 
-// fire makes the jobs of schedules when they are due by the store's clock. Every engine
-// does, without a lease: the store sees to it that each occurrence makes one job.
-// It begins by declaring those of the program.
+// fire makes the jobs of schedules when they are due by the store's clock. Every engine does,
+// without a lease: the store makes sure that each occurrence makes one job. First it declares the
+// schedules of the program.
 func (s *session) fire(ctx context.Context) {
-	store, ok := s.store.(stint.Scheduler)
+	st, ok := s.store.(store.Scheduler)
 	if !ok {
 		if len(s.mux.Schedules()) > 0 {
 			s.trouble(ctx, "declare schedules", stint.ErrNoScheduler)
 		}
 		return
 	}
-	planner := stint.NewPlanner(s.mux.Recurrences())
-	plan := (&asker{planner: planner, busy: map[string]bool{}}).plan
-	if !s.declare(ctx, store, planner.Functions(), plan) {
+	planner := store.NewPlanner(s.mux.Recurrences())
+	plan := (&planCaller{planner: planner}).plan
+	if !s.declare(ctx, st, planner.Functions(), plan) {
 		return
 	}
-	puzzles := puzzles{}
-	for wait := newBackoff(); ctx.Err() == nil; {
+	puzzles := unplannable{}
+	for wait := new(backoff); ctx.Err() == nil; {
 		limit, cancel := s.limit(ctx)
 		began := time.Now()
-		fired, err := store.FireSchedules(limit, stint.Firing{
+		fired, err := st.FireSchedules(limit, store.FireRequest{
 			Limit: scheduleBatch, Functions: planner.Functions(), Except: puzzles.names(time.Now()),
 		}, plan)
 		cancel()
@@ -68,12 +68,12 @@ func (s *session) fire(ctx context.Context) {
 			s.troubleAbout(ctx, "plan the schedule", name, fired.Problems[name])
 		}
 		if len(fired.Jobs) > 0 {
-			s.bell.ring()
+			s.wakeups[work].notify()
 		}
 		if fired.Next == 0 {
 			if fired.Moved == 0 {
-				// Others were faster, or all of it is beyond this program.
-				pause(ctx, promotePause)
+				// Other engines were faster, or this program can plan none of them.
+				sleep(ctx, promotePause)
 			}
 			continue
 		}
@@ -82,25 +82,25 @@ func (s *session) fire(ctx context.Context) {
 			next = min(next, fired.Next)
 		}
 		now := time.Now()
-		if s.schedulebell.wait(ctx, next) {
-			pause(ctx, min(time.Until(now.Add(next)), max(scheduleSpacing, scheduleShare*now.Sub(began))))
+		if s.wakeups[schedules].wait(ctx, next) {
+			sleep(ctx, min(time.Until(now.Add(next)), max(scheduleSpacing, scheduleShare*now.Sub(began))))
 		}
 	}
 }
 
-// declare stores the schedules of the program, and tries until that is done; false
-// says that ctx ended before. One that can never be stored must not keep the others
-// from being declared and fired.
-func (s *session) declare(ctx context.Context, store stint.Scheduler, functions []string, plan stint.PlanFunc) bool {
+// declare stores the schedules of the program, and tries until that is done; false means that ctx
+// ended before. A schedule that can never be stored does not keep the others from being declared
+// and fired.
+func (s *session) declare(ctx context.Context, st store.Scheduler, functions []string, plan store.PlanFunc) bool {
 	todo := s.mux.Schedules()
 	together := true
-	for wait := newBackoff(); len(todo) > 0; {
+	for wait := new(backoff); len(todo) > 0; {
 		batch := todo
 		if !together {
 			batch = todo[:1]
 		}
 		limit, cancel := s.limit(ctx)
-		err := stint.Declare(limit, store, s.config.Instance, batch, functions, plan)
+		err := store.Declare(limit, st, s.config.Instance, batch, functions, plan)
 		cancel()
 		switch {
 		case err == nil:
@@ -123,34 +123,30 @@ func (s *session) declare(ctx context.Context, store stint.Scheduler, functions 
 	return true
 }
 
-// asker plans schedules, and asks recurrence functions aside. One that does not
-// answer is left to itself, and not asked anew while it hangs: other schedules go
-// on.
-type asker struct {
-	planner *stint.Planner
-
-	mu   sync.Mutex
-	busy map[string]bool // schedules whose function has not answered
+// planCaller plans schedules, and calls recurrence functions in goroutines of their own. A function
+// that does not return is not called again while it hangs; other schedules go on.
+type planCaller struct {
+	planner *store.Planner
+	busy    sync.Map // schedules whose function has not returned
 }
 
-// longestRecurrence is how long a recurrence function may take.
 const longestRecurrence = time.Second
 
-func (a *asker) plan(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+func (a *planCaller) plan(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 	name, asked := s.Recurrence.Func()
 	if !asked {
 		return a.planner.Plan(s, now)
 	}
-	if !a.begin(s.Name) {
-		return stint.Plan{}, fmt.Errorf("the recurrence function %q has still not answered", name)
+	if _, hangs := a.busy.LoadOrStore(s.Name, true); hangs {
+		return store.Plan{}, fmt.Errorf("the recurrence function %q has still not answered", name)
 	}
 	type answer struct {
-		plan stint.Plan
+		plan store.Plan
 		err  error
 	}
 	c := make(chan answer, 1)
 	go func() {
-		defer a.end(s.Name)
+		defer a.busy.Delete(s.Name)
 		plan, err := a.planner.Plan(s, now)
 		c <- answer{plan, err}
 	}()
@@ -160,31 +156,15 @@ func (a *asker) plan(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
 	case got := <-c:
 		return got.plan, got.err
 	case <-timer.C:
-		return stint.Plan{}, fmt.Errorf("the recurrence function %q did not answer within %v", name, longestRecurrence)
+		return store.Plan{}, fmt.Errorf("the recurrence function %q did not answer within %v", name, longestRecurrence)
 	}
 }
 
-func (a *asker) begin(schedule string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.busy[schedule] {
-		return false
-	}
-	a.busy[schedule] = true
-	return true
-}
+// unplannable are schedules that this engine could not plan, and until when it leaves them to other
+// engines.
+type unplannable map[string]time.Time
 
-func (a *asker) end(schedule string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.busy, schedule)
-}
-
-// puzzles are schedules that this engine could not plan, and until when it leaves
-// them to others.
-type puzzles map[string]time.Time
-
-func (p puzzles) names(now time.Time) []string {
+func (p unplannable) names(now time.Time) []string {
 	maps.DeleteFunc(p, func(_ string, until time.Time) bool { return now.After(until) })
 	return slices.Sorted(maps.Keys(p))
 }

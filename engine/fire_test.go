@@ -13,27 +13,29 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // sluggish is a store that takes its time with what engines ask for every second, so
 // that fake months go by fast.
 type sluggish struct {
-	stint.Store
-	stint.Scheduler
+	store.Store
+	store.Scheduler
 }
 
-func (d sluggish) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+func (d sluggish) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
 	doze(ctx, 20*time.Minute)
 	return d.Store.Promote(ctx, from, limit)
 }
 
-func (d sluggish) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+func (d sluggish) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	doze(ctx, 20*time.Minute)
 	return d.Store.Engines(ctx)
 }
 
-func (d sluggish) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
+func (d sluggish) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
 	fired, err := d.Scheduler.FireSchedules(ctx, f, plan)
 	if d := min(fired.Next, 20*time.Minute) - time.Second; d > 0 {
 		doze(ctx, d)
@@ -53,15 +55,15 @@ func doze(ctx context.Context, d time.Duration) {
 }
 
 // fired are the occurrences of a schedule's jobs, oldest first.
-func fired(t *testing.T, s stint.Inspector, name string) (times []time.Time, jobs []stint.JobInfo) {
+func fired(t *testing.T, s store.Inspector, name string) (times []time.Time, jobs []stint.JobInfo) {
 	t.Helper()
-	for f := (stint.Filter{Schedule: name, Limit: 1000}); ; {
+	for f := (store.Filter{Schedule: name, Limit: 1000}); ; {
 		page, err := s.Jobs(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range page {
-			times = append([]time.Time{j.Provenance.Occurrence}, times...)
+			times = append([]time.Time{j.Origin.Occurrence}, times...)
 			jobs = append([]stint.JobInfo{j}, jobs...)
 		}
 		if len(page) < f.Limit {
@@ -74,11 +76,11 @@ func fired(t *testing.T, s stint.Inspector, name string) (times []time.Time, job
 func TestSchedulesOfTheProgramFireOnTime(t *testing.T) {
 	inBubble(t, 10*24*time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := stint.NewMux()
-		var seen []stint.Provenance
+		var seen []stint.Origin
 		handle(mux, "report", func(_ context.Context, job *stint.Job) error {
-			seen = append(seen, job.Provenance)
-			if late := job.Started.Sub(job.Due); late > 50*time.Millisecond || !job.Due.Equal(job.Provenance.Occurrence) {
-				t.Errorf("number %d of %v, due at %v, began %v late", job.Provenance.Nth, job.Provenance.Occurrence, job.Due, late)
+			seen = append(seen, job.Origin)
+			if late := job.Started.Sub(job.Due); late > 50*time.Millisecond || !job.Due.Equal(job.Origin.Occurrence) {
+				t.Errorf("number %d of %v, due at %v, began %v late", job.Origin.Nth, job.Origin.Occurrence, job.Due, late)
 			}
 			return nil
 		})
@@ -186,7 +188,7 @@ func TestAfterAnOutageMissedOccurrencesRunAsThePolicySays(t *testing.T) {
 }
 
 func TestDeclaringAndResumingWakeTheEngine(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
 		start(t, s, mux, engine.Config{})
@@ -199,7 +201,7 @@ func TestDeclaringAndResumingWakeTheEngine(t *testing.T) {
 		if took := time.Since(began); took < 2*time.Second {
 			t.Errorf("two came within %v", took)
 		}
-		keeper := s.(stint.ScheduleKeeper)
+		keeper := s.(store.ScheduleKeeper)
 		if changed, err := keeper.PauseSchedule(t.Context(), "s", "", ""); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
@@ -235,8 +237,8 @@ func TestAFunctionFiresWhereItIsAndItsPanicIsTroubleOnly(t *testing.T) {
 		})
 		var mu sync.Mutex
 		var troubles []error
-		note := func(e stint.Event) {
-			if e.Type == stint.EventTrouble {
+		note := func(e event.Event) {
+			if e.Type == event.EventTrouble {
 				mu.Lock()
 				troubles = append(troubles, e.Err)
 				mu.Unlock()
@@ -306,8 +308,8 @@ func TestAFunctionThatHangsHoldsUpNoOtherSchedule(t *testing.T) {
 
 // unstorable is a store that cannot hold a schedule of one name.
 type unstorable struct {
-	stint.Store
-	stint.Scheduler
+	store.Store
+	store.Scheduler
 }
 
 func (u unstorable) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
@@ -327,8 +329,8 @@ func TestAScheduleThatCannotBeStoredKeepsNoOtherFromFiring(t *testing.T) {
 			mux.Schedule(stint.Schedule{Name: name, Recurrence: cron.Every(time.Minute), Job: stint.NewJob{Kind: "k"}})
 		}
 		var troubles atomic.Int64
-		stop := start(t, unstorable{s, s}, mux, engine.Config{OnEvent: func(e stint.Event) {
-			if e.Type == stint.EventTrouble && errors.Is(e.Err, stint.ErrUnstorable) {
+		stop := start(t, unstorable{s, s}, mux, engine.Config{OnEvent: func(e event.Event) {
+			if e.Type == event.EventTrouble && errors.Is(e.Err, stint.ErrUnstorable) {
 				troubles.Add(1)
 			}
 		}})
@@ -350,14 +352,14 @@ func TestAScheduleThatCannotBeStoredKeepsNoOtherFromFiring(t *testing.T) {
 
 // comesAndGoes is a store that cannot fire at times.
 type comesAndGoes struct {
-	stint.Store
-	stint.Scheduler
+	store.Store
+	store.Scheduler
 	err atomic.Pointer[error]
 }
 
-func (r *comesAndGoes) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
+func (r *comesAndGoes) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
 	if err := r.err.Load(); err != nil {
-		return stint.Fired{}, *err
+		return store.FireResult{}, *err
 	}
 	return r.Scheduler.FireSchedules(ctx, f, plan)
 }
@@ -395,19 +397,19 @@ func TestWhileTheStoreFailsNothingIsLost(t *testing.T) {
 
 // longLook is a store whose looks for schedules take long.
 type longLook struct {
-	stint.Store
-	stint.Scheduler
+	store.Store
+	store.Scheduler
 	looks atomic.Int64
 }
 
-func (l *longLook) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
+func (l *longLook) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
 	l.looks.Add(1)
 	doze(ctx, 20*time.Millisecond)
 	return l.Scheduler.FireSchedules(ctx, f, plan)
 }
 
 func (l *longLook) Listen(ctx context.Context, ring func()) error {
-	return l.Store.(stint.Listener).Listen(ctx, ring)
+	return l.Store.(store.Listener).Listen(ctx, ring)
 }
 
 func TestLooksForSchedulesThatTakeLongAreFewerAndNoLater(t *testing.T) {

@@ -10,25 +10,26 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // frozen is the store of a process that freezes in the middle of its first
 // claim that brings something: the answers are there when it wakes up, and
 // the beat is the last to get going.
 type frozen struct {
-	stint.Store // and no Holder: nobody vouches for the process
+	store.Store // and no Holder: nobody vouches for the process
 	sqlite      *sqlite.Store
 	since       atomic.Bool
 	thaw        chan struct{}
 }
 
-func (f *frozen) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+func (f *frozen) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	err := f.Store.Join(ctx, e, kinds)
 	f.sqlite.Release(e.Token)
 	return err
 }
 
-func (f *frozen) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (f *frozen) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	c, err := f.Store.Claim(ctx, req)
 	if len(c.Positions) > 0 && f.since.CompareAndSwap(false, true) {
 		<-f.thaw
@@ -36,12 +37,12 @@ func (f *frozen) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim
 	return c, err
 }
 
-func (f *frozen) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+func (f *frozen) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	if f.since.Load() {
 		<-f.thaw
 		time.Sleep(10 * time.Millisecond)
 	}
-	return f.Store.Beat(ctx, token, b)
+	return f.Store.Heartbeat(ctx, token, b)
 }
 
 func TestAnEngineThatWakesUpTooLateBeginsNothing(t *testing.T) {

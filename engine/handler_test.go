@@ -15,7 +15,7 @@ import (
 )
 
 func TestMiddlewareIsPartOfTheAttempt(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		type key struct{}
 		mux := stint.NewMux()
 		mux.Use(func(next stint.Handler) stint.Handler {
@@ -65,7 +65,7 @@ func (m *machine) Run(ctx context.Context, _ *stint.Job, _ struct{}) error {
 }
 
 func TestAConstructorThatFailsIsAFailedAttemptAndTheEngineLives(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var built atomic.Int32
 		mux := stint.NewMux()
 		stint.HandleNew(mux, stint.NewKind[struct{}]("machine"), func(_ context.Context, job *stint.Job) (*machine, error) {
@@ -102,7 +102,7 @@ func TestAConstructorThatFailsIsAFailedAttemptAndTheEngineLives(t *testing.T) {
 }
 
 func TestOperationsRunAtTheirOwnHandlers(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		door := stint.NewGroup("door")
 		open := stint.NewOperation[string](door, "open")
 		shut := stint.NewOperation[int](door, "shut")

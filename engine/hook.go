@@ -7,22 +7,24 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
 const (
 	// hookTime is how long one hook may take before its context ends.
 	hookTime = time.Minute
 
-	// hookRoom is how many attempts may wait for their hooks, beside those
-	// that run, before the engine begins no more of kinds that have hooks.
+	// hookRoom is how many attempts may wait for their hooks, in addition to those that run, before
+	// the engine starts no more jobs of kinds with hooks.
 	hookRoom = 1000
 
-	// hookWait is how long an entry waits for room before it goes back to its
-	// lane: an engine whose hooks hang should not keep it from the others.
+	// hookWait is how long an entry waits for a permit before it goes back to its lane: other
+	// engines may have hooks that work.
 	hookWait = 10 * time.Second
 
-	// lastHooks is how long hooks may go on behind the grace: those of the
-	// attempts that it ended have only just begun.
+	// lastHooks is how long hooks may go on after the grace: those of the attempts that it ended
+	// have only just begun.
 	lastHooks = 2 * time.Second
 )
 
@@ -31,33 +33,31 @@ var (
 	errHookExit  = errors.New("the hook ended its goroutine (runtime.Goexit)")
 )
 
-// hooks is a stage beside the others: what was recorded comes in, and up to as
-// many goroutines as there are slots call its hooks. Nobody who comes by waits
-// for it. What bounds it are places: an attempt takes one before it begins,
-// and gives it back when its hooks have been called, so that slow hooks slow
-// down the beginning of such jobs and nothing else.
+// hooks calls the hooks of recorded attempts, in up to as many goroutines as there are slots. No
+// stage waits for it. An attempt takes a permit before it starts, and gives it back when its hooks
+// have been called, so that slow hooks delay the start of such jobs and nothing else.
 type hooks struct {
-	kinds  map[string][]stint.Hooks // only kinds that have some; nil when none has
-	places chan struct{}
-	most   int // goroutines at once
-	all    sync.WaitGroup
+	kinds   map[string][]stint.Hooks // only kinds that have hooks; nil when none has
+	permits chan struct{}
+	limit   int // goroutines at once
+	all     sync.WaitGroup
 
-	// work is the context of hooks. It outlives the handlers'.
+	// work is the context of hooks. It outlives the handlers' context.
 	work   context.Context
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex // guards the rest
-	queue   []*ended
+	queue   []*hookRun
 	working int
 }
 
 func newHooks(ctx context.Context, mux *stint.Mux, slots int) *hooks {
-	h := &hooks{most: slots}
+	h := &hooks{limit: slots}
 	h.work, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, d := range mux.Declarations() {
 		if all := mux.Hooks(d.Name); len(all) > 0 {
 			if h.kinds == nil {
-				h.kinds, h.places = map[string][]stint.Hooks{}, make(chan struct{}, slots+hookRoom)
+				h.kinds, h.permits = map[string][]stint.Hooks{}, make(chan struct{}, slots+hookRoom)
 			}
 			h.kinds[d.Name] = all
 		}
@@ -65,55 +65,52 @@ func newHooks(ctx context.Context, mux *stint.Mux, slots int) *hooks {
 	return h
 }
 
-// reserveHooks takes a place for the hooks of an attempt that is about to
-// begin. False says that there is none: the engine stops, or its hooks hang.
-func (s *session) reserveHooks(e *stint.Entry) bool {
+// reserveHooks takes a permit for the hooks of an attempt that is about to start. False means that
+// there is none: the engine stops, or its hooks hang.
+func (s *session) reserveHooks(e *store.Entry) bool {
 	if s.hooks.kinds[e.Kind] == nil {
 		return true
 	}
 	select {
-	case s.hooks.places <- struct{}{}:
+	case s.hooks.permits <- struct{}{}:
 		return true
 	default:
 	}
 	late := time.NewTimer(hookWait)
 	defer late.Stop()
 	select {
-	case s.hooks.places <- struct{}{}:
+	case s.hooks.permits <- struct{}{}:
 		return true
 	case <-s.stopping:
 	case <-late.C:
-		s.emit(stint.Event{
-			Type: stint.EventTrouble, Engine: s.token, Job: &e.Job,
+		s.emit(event.Event{
+			Type: event.EventTrouble, Engine: s.token, Job: &e.Job,
 			Doing: "begin a job of the kind " + e.Kind, About: e.Kind, Err: errHooksHang,
 		})
 	}
 	return false
 }
 
-// awaitHookRoom waits until there is a place again.
 func (s *session) awaitHookRoom() {
 	select {
-	case s.hooks.places <- struct{}{}:
-		<-s.hooks.places
+	case s.hooks.permits <- struct{}{}:
+		<-s.hooks.permits
 	case <-s.stopping:
 	}
 }
 
-// release gives a place back.
 func (h *hooks) release(kind string) {
 	if h.kinds[kind] != nil {
-		<-h.places
+		<-h.permits
 	}
 }
 
-// awaitHooks waits for the last hooks. Soon after the grace their contexts end,
-// and those that ignore it are left behind: everything is recorded, and they
-// must not keep the engine from stopping.
+// awaitHooks waits for the last hooks. Soon after the grace their contexts end, and it does not
+// wait for those that ignore this: everything is recorded, and they must not keep the engine from
+// stopping.
 func (s *session) awaitHooks() {
 	defer s.hooks.cancel(nil)
-	all := make(chan struct{})
-	go func() { s.hooks.all.Wait(); close(all) }()
+	all := ended(&s.hooks.all)
 	select {
 	case <-all:
 		return
@@ -121,11 +118,7 @@ func (s *session) awaitHooks() {
 	}
 	end := time.AfterFunc(lastHooks, func() { s.hooks.cancel(stint.ErrStopping) })
 	defer end.Stop()
-	late := time.NewTimer(cancelGrace)
-	defer late.Stop()
-	select {
-	case <-all:
-	case <-late.C:
-		s.emit(stint.Event{Type: stint.EventTrouble, Engine: s.token, Doing: "end the hooks", Err: errHooksHang})
+	if !within(all, cancelGrace) {
+		s.emit(event.Event{Type: event.EventTrouble, Engine: s.token, Doing: "end the hooks", Err: errHooksHang})
 	}
 }

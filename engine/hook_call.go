@@ -2,17 +2,18 @@ package engine
 
 import (
 	"context"
-	"runtime/debug"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
-// ended is a recorded attempt with the hooks that were not called yet.
-type ended struct {
-	job   stint.Job
-	done  stint.Execution
-	calls []hookCall
-	place bool // it holds one
+// hookRun is a recorded attempt whose hooks were not called yet.
+type hookRun struct {
+	job    stint.Job
+	done   store.Completion
+	calls  []hookCall
+	permit bool // it holds one
 }
 
 type hookCall struct {
@@ -20,21 +21,21 @@ type hookCall struct {
 	hook stint.Hook
 }
 
-// moment is one of those that hooks are for.
-type moment struct {
+// hookPoint is one of the points at which hooks are called.
+type hookPoint struct {
 	name string
 	of   func(stint.Hooks) stint.Hook
 }
 
 var (
-	afterSuccess     = moment{"after-success", func(h stint.Hooks) stint.Hook { return h.AfterSuccess }}
-	afterFailure     = moment{"after-failure", func(h stint.Hooks) stint.Hook { return h.AfterFailure }}
-	afterLastFailure = moment{"after-last-failure", func(h stint.Hooks) stint.Hook { return h.AfterLastFailure }}
-	finally          = moment{"finally", func(h stint.Hooks) stint.Hook { return h.Finally }}
+	afterSuccess     = hookPoint{"after-success", func(h stint.Hooks) stint.Hook { return h.AfterSuccess }}
+	afterFailure     = hookPoint{"after-failure", func(h stint.Hooks) stint.Hook { return h.AfterFailure }}
+	afterLastFailure = hookPoint{"after-last-failure", func(h stint.Hooks) stint.Hook { return h.AfterLastFailure }}
+	finally          = hookPoint{"finally", func(h stint.Hooks) stint.Hook { return h.Finally }}
 )
 
-// momentsOf lists what an execution is, in the order of its hooks.
-func momentsOf(x *stint.Execution) (all []moment) {
+// hookPointsOf lists the points that an outcome reaches, in the order of its hooks.
+func hookPointsOf(x *store.Completion) (all []hookPoint) {
 	switch x.Outcome {
 	case stint.OutcomeCompleted:
 		all = append(all, afterSuccess)
@@ -47,15 +48,14 @@ func momentsOf(x *stint.Execution) (all []moment) {
 	return append(all, finally)
 }
 
-// callHooks has the hooks of a recorded attempt called, and returns at once.
-func (s *session) callHooks(job *stint.Job, x *stint.Execution, place bool) {
+// callHooks starts the hooks of a recorded attempt, and returns at once.
+func (s *session) callHooks(job *stint.Job, x *store.Completion, place bool) {
 	if s.hooks.kinds[job.Kind] != nil {
-		s.callHooksOf(momentsOf(x), job, x, place)
+		s.callHooksOf(hookPointsOf(x), job, x, place)
 	}
 }
 
-// callHooksOf does it for some of the moments.
-func (s *session) callHooksOf(moments []moment, job *stint.Job, x *stint.Execution, place bool) {
+func (s *session) callHooksOf(moments []hookPoint, job *stint.Job, x *store.Completion, place bool) {
 	h := s.hooks
 	var calls []hookCall
 	for _, m := range moments {
@@ -73,15 +73,15 @@ func (s *session) callHooksOf(moments []moment, job *stint.Job, x *stint.Executi
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.queue = append(h.queue, &ended{job: *job, done: *x, calls: calls, place: place})
-	if h.working < h.most {
+	h.queue = append(h.queue, &hookRun{job: *job, done: *x, calls: calls, permit: place})
+	if h.working < h.limit {
 		h.working++
-		h.all.Go(func() { s.hooker(nil) })
+		h.all.Go(func() { s.runHooks(nil) })
 	}
 }
 
-// next is the next attempt in the queue; nil ends the goroutine that asks.
-func (h *hooks) next() *ended {
+// next returns the next attempt in the queue; nil ends the goroutine that asks.
+func (h *hooks) next() *hookRun {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.queue) == 0 {
@@ -95,15 +95,14 @@ func (h *hooks) next() *ended {
 	return t
 }
 
-// hooker calls hooks until the queue is empty, beginning with those of t. A
-// hook that ends its goroutine is in trouble like any other, and the next
-// goroutine goes on behind it.
-func (s *session) hooker(t *ended) {
+// runHooks calls hooks until the queue is empty, first those of t. If a hook ends its goroutine,
+// that is reported like an error, and a new goroutine goes on with the next hook.
+func (s *session) runHooks(t *hookRun) {
 	defer func() {
 		if t != nil {
 			s.hookTrouble(t, errHookExit)
 			t.calls = t.calls[1:]
-			s.hooks.all.Go(func() { s.hooker(t) })
+			s.hooks.all.Go(func() { s.runHooks(t) })
 		}
 	}()
 	if t == nil {
@@ -115,29 +114,42 @@ func (s *session) hooker(t *ended) {
 				s.hookTrouble(t, err)
 			}
 		}
-		if t.place {
+		if t.permit {
 			s.hooks.release(t.job.Kind)
 		}
 	}
 }
 
 // callHook calls the first hook that is left, and turns a panic into an error.
-func (s *session) callHook(t *ended) (err error) {
-	a := &stint.Attempt{Job: &t.job, Client: s.client, Inspector: s.inspector}
-	_, _ = a.Settle(nil, nil) // the attempt is over: nothing can be set
-	ctx, cancel := context.WithTimeout(stint.WithAttempt(s.hooks.work, a), hookTime)
+func (s *session) callHook(t *hookRun) (err error) {
+	a := &stint.Run{Job: &t.job, Client: s.client, Reader: s.reader}
+	_, _ = a.Settle(nil, nil) // after the attempt nothing can be set
+	ctx, cancel := context.WithTimeout(stint.WithRun(s.hooks.work, a), hookTime)
 	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
-		}
-	}()
-	return t.calls[0].hook(ctx, &t.job, &t.done)
+	defer recovered(&err)
+	return t.calls[0].hook(ctx, &t.job, s.recordOf(t))
 }
 
-func (s *session) hookTrouble(t *ended, err error) {
-	s.emit(stint.Event{
-		Type: stint.EventTrouble, Engine: s.token, Job: &t.job, Execution: &t.done,
+// recordOf returns what hooks get of an attempt. A lost one names no engine: another engine ran it.
+func (s *session) recordOf(t *hookRun) *stint.Attempt {
+	x := &t.done
+	r := &stint.Attempt{
+		Attempt: x.Attempt, Outcome: x.Outcome, Final: x.Final, Reason: x.Reason, Started: x.Started, Finished: x.Ended,
+		Slot: x.Slot, Result: x.Result, Error: x.Error,
+	}
+	if x.Outcome != stint.OutcomeLost {
+		r.Engine, r.Instance, r.Host, r.PID = s.token, s.config.Instance, s.me.Host, s.me.PID
+	}
+	if x.Next != nil {
+		r.RetryIn = x.Next.Delay
+	}
+	r.Derive()
+	return r
+}
+
+func (s *session) hookTrouble(t *hookRun, err error) {
+	s.emit(event.Event{
+		Type: event.EventTrouble, Engine: s.token, Job: &t.job, Execution: &t.done,
 		Doing: "call the " + t.calls[0].name + " hook of " + t.job.Kind, About: t.job.Kind, Err: err,
 	})
 }

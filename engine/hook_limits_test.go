@@ -11,16 +11,17 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/sqlite"
 )
 
 func TestHooksThatBlockHoldUpNoOutcomeAndAStopWaitsForThem(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var called atomic.Int32
 		release := make(chan struct{})
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
-		mux.Hook(stint.Hooks{Finally: func(context.Context, *stint.Job, *stint.Execution) error {
+		mux.Hook(stint.Hooks{Finally: func(context.Context, *stint.Job, *stint.Attempt) error {
 			<-release
 			called.Add(1)
 			return nil
@@ -57,7 +58,7 @@ func TestTheGraceEndsHooksAndThoseThatIgnoreItAreLeftBehind(t *testing.T) {
 		defer close(release)
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
-		mux.Hook(stint.Hooks{Finally: func(ctx context.Context, _ *stint.Job, _ *stint.Execution) error {
+		mux.Hook(stint.Hooks{Finally: func(ctx context.Context, _ *stint.Job, _ *stint.Attempt) error {
 			<-ctx.Done()
 			cancelled = time.Now()
 			causes <- context.Cause(ctx)
@@ -65,8 +66,8 @@ func TestTheGraceEndsHooksAndThoseThatIgnoreItAreLeftBehind(t *testing.T) {
 			return nil
 		}})
 		var trouble atomic.Int32
-		stop := start(t, s, mux, engine.Config{Grace: 7 * time.Second, OnEvent: func(ev stint.Event) {
-			if ev.Type == stint.EventTrouble {
+		stop := start(t, s, mux, engine.Config{Grace: 7 * time.Second, OnEvent: func(ev event.Event) {
+			if ev.Type == event.EventTrouble {
 				trouble.Add(1)
 			}
 		}})
@@ -96,7 +97,7 @@ func TestAHookThatTakesLongerThanAMinuteIsCancelled(t *testing.T) {
 		took := make(chan time.Duration, 1)
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
-		mux.Hook(stint.Hooks{Finally: func(ctx context.Context, _ *stint.Job, _ *stint.Execution) error {
+		mux.Hook(stint.Hooks{Finally: func(ctx context.Context, _ *stint.Job, _ *stint.Attempt) error {
 			began := time.Now()
 			<-ctx.Done()
 			took <- time.Since(began)
@@ -119,7 +120,7 @@ func TestHooksThatHangKeepJobsFromBeginningButNotFromOtherEngines(t *testing.T) 
 		release := make(chan struct{})
 		mux := stint.NewMux()
 		handle(mux, "hooked", func(context.Context, *stint.Job) error { began.Add(1); return nil })
-		mux.Hook(stint.Hooks{Finally: func(context.Context, *stint.Job, *stint.Execution) error {
+		mux.Hook(stint.Hooks{Finally: func(context.Context, *stint.Job, *stint.Attempt) error {
 			<-release
 			called.Add(1)
 			return nil
@@ -127,8 +128,8 @@ func TestHooksThatHangKeepJobsFromBeginningButNotFromOtherEngines(t *testing.T) 
 		if _, err := stint.NewClient(s).EnqueueMany(t.Context(), slices.Repeat([]stint.NewJob{{Kind: "hooked"}}, 1100)); err != nil {
 			t.Fatal(err)
 		}
-		stop := start(t, s, mux, engine.Config{Slots: 4, OnEvent: func(ev stint.Event) {
-			if ev.Type == stint.EventTrouble && ev.Doing == "begin a job of the kind hooked" {
+		stop := start(t, s, mux, engine.Config{Slots: 4, OnEvent: func(ev event.Event) {
+			if ev.Type == event.EventTrouble && ev.Doing == "begin a job of the kind hooked" {
 				refused.Add(1)
 			}
 		}})
@@ -175,7 +176,7 @@ func TestAttemptsThatNoHookIsForHoldUpNobody(t *testing.T) {
 		var began atomic.Int32
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { began.Add(1); return nil })
-		mux.Hook(stint.Hooks{AfterFailure: func(context.Context, *stint.Job, *stint.Execution) error {
+		mux.Hook(stint.Hooks{AfterFailure: func(context.Context, *stint.Job, *stint.Attempt) error {
 			t.Error("nothing failed")
 			return nil
 		}})
@@ -195,7 +196,7 @@ func TestAttemptsThatNoHookIsForHoldUpNobody(t *testing.T) {
 }
 
 func TestTheHooksOfWhatAStopEndedHaveTime(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
 		began := make(chan struct{})
 		mux := stint.NewMux()
@@ -205,7 +206,7 @@ func TestTheHooksOfWhatAStopEndedHaveTime(t *testing.T) {
 			return ctx.Err()
 		})
 		mux.Hook(j.hooks(""))
-		mux.Hook(stint.Hooks{Finally: func(ctx context.Context, job *stint.Job, x *stint.Execution) error {
+		mux.Hook(stint.Hooks{Finally: func(ctx context.Context, job *stint.Job, x *stint.Attempt) error {
 			j.note(job.ID, "%v, %v", x.Outcome, ctx.Err())
 			return nil
 		}})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -40,7 +41,7 @@ func (j *journal) of(id stint.ID) string {
 // hooks are hooks that write into the journal.
 func (j *journal) hooks(name string) stint.Hooks {
 	says := func(what string) stint.Hook {
-		return func(_ context.Context, job *stint.Job, x *stint.Execution) error {
+		return func(_ context.Context, job *stint.Job, x *stint.Attempt) error {
 			j.note(job.ID, "%s%s %d", name, what, x.Attempt)
 			return nil
 		}
@@ -49,7 +50,7 @@ func (j *journal) hooks(name string) stint.Hooks {
 }
 
 func TestHooksAreCalledInTheirOrderAfterEachAttempt(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
 		mux := stint.NewMux()
 		mux.Hook(j.hooks(""))
@@ -68,7 +69,7 @@ func TestHooksAreCalledInTheirOrderAfterEachAttempt(t *testing.T) {
 			},
 		}
 		for kind, f := range handler {
-			mux.Add(stint.Declaration{Name: kind}, nothing(f)).Hook(stint.Hooks{
+			mux.Add(stint.KindInfo{Name: kind}, nothing(f)).Hook(stint.Hooks{
 				AfterLastFailure: j.hooks("kind's ").AfterLastFailure, Finally: j.hooks("kind's ").Finally,
 			})
 		}
@@ -102,18 +103,18 @@ func TestHooksAreCalledInTheirOrderAfterEachAttempt(t *testing.T) {
 }
 
 func TestWhatAHookLearnsIsRecordedAlready(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		seen := make(chan string, 10)
 		mux := stint.NewMux()
 		handle(mux, "fails", func(context.Context, *stint.Job) error { return errors.New("no paper") })
-		mux.Hook(stint.Hooks{AfterFailure: func(ctx context.Context, job *stint.Job, x *stint.Execution) error {
+		mux.Hook(stint.Hooks{AfterFailure: func(ctx context.Context, job *stint.Job, x *stint.Attempt) error {
 			info, err := s.Job(ctx, job.ID)
 			if err != nil {
 				return err
 			}
 			next := "none"
-			if x.Next != nil {
-				next = fmt.Sprintf("attempt %d in %v", x.Next.Attempt, x.Next.Delay)
+			if !x.Final {
+				next = fmt.Sprintf("attempt %d in %v", x.Attempt+1, x.RetryIn)
 			}
 			seen <- fmt.Sprintf("%s %v, %v %q final %v next %s, recorded %v",
 				job.Kind, job.Tags, x.Outcome, x.Error.Message, x.Final, next, len(info.Executions) >= x.Attempt)
@@ -133,7 +134,7 @@ func TestWhatAHookLearnsIsRecordedAlready(t *testing.T) {
 }
 
 func TestAHookInTroubleChangesNothingButIsTold(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
 		var mu sync.Mutex
 		var trouble []string
@@ -144,11 +145,11 @@ func TestAHookInTroubleChangesNothingButIsTold(t *testing.T) {
 			func() error { return errors.New("no mail") },
 			func() error { runtime.Goexit(); return nil },
 		} {
-			mux.Hook(stint.Hooks{AfterSuccess: func(context.Context, *stint.Job, *stint.Execution) error { return f() }})
+			mux.Hook(stint.Hooks{AfterSuccess: func(context.Context, *stint.Job, *stint.Attempt) error { return f() }})
 		}
 		mux.Hook(stint.Hooks{Finally: j.hooks("").Finally})
-		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: func(ev stint.Event) {
-			if ev.Type == stint.EventTrouble {
+		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: func(ev event.Event) {
+			if ev.Type == event.EventTrouble {
 				mu.Lock()
 				defer mu.Unlock()
 				trouble = append(trouble, fmt.Sprintf("%d %s, which ends with %s: %v", ev.Job.ID, ev.Doing, ev.About, ev.Err))

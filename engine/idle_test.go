@@ -12,6 +12,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // drowsy is a store that rings for nobody who did not say that he sleeps.
@@ -37,7 +38,7 @@ func (d *drowsy) Listen(ctx context.Context, ring func()) error {
 	}
 }
 
-func (d *drowsy) Asleep(_ context.Context, _ stint.Token, asleep bool) error {
+func (d *drowsy) Asleep(_ context.Context, _ stint.EngineID, asleep bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.before != nil {
@@ -105,7 +106,7 @@ type looks struct {
 	at []time.Time
 }
 
-func (l *looks) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+func (l *looks) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	l.mu.Lock()
 	l.at = append(l.at, time.Now())
 	l.mu.Unlock()

@@ -7,21 +7,20 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// identity is what tells this process from every other one: host, boot,
-// process number, and when the process started. Where the system does not
-// tell, a part is empty.
-func identity() stint.EngineInfo {
-	info := stint.EngineInfo{Host: hostname(), PID: os.Getpid()}
+// identity returns what distinguishes this process from all others: host, boot, process id, and
+// start time of the process. What the system does not tell is empty.
+func identity() store.EngineInfo {
+	info := store.EngineInfo{Host: hostname(), PID: os.Getpid()}
 	info.BootID = bootID()
 	info.PIDStarted, _ = startedTicks("self")
 	return info
 }
 
-// bootID names this boot of this machine and, since containers share hosts and
-// count processes from 1, this namespace of process numbers.
+// bootID names this boot of this machine and the namespace of process ids: containers share a host,
+// and each counts its processes from 1.
 func bootID() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -34,13 +33,13 @@ func bootID() string {
 	return string(bytes.TrimSpace(boot)) + " " + namespace
 }
 
-// self is the identity of this process.
-type self stint.EngineInfo
+// processIdentity is the identity of this process.
+type processIdentity store.EngineInfo
 
-// provesDead tells whether the process of another engine is certainly gone:
-// it lived on this boot of this machine among the same process numbers, and its
-// number is free now or another process's. Everything else proves nothing.
-func (s self) provesDead(e stint.EngineInfo) bool {
+// provesDead reports whether the process of another engine is certainly gone: it ran on this boot
+// of this machine in the same namespace, and its process id is free or belongs to another process
+// now. In all other cases nothing is proven.
+func (s processIdentity) provesDead(e store.EngineInfo) bool {
 	if s.BootID == "" || e.BootID != s.BootID || e.PIDStarted == 0 {
 		return false
 	}
@@ -57,7 +56,7 @@ func (s self) provesDead(e stint.EngineInfo) bool {
 	return err == nil && started != e.PIDStarted
 }
 
-// startedTicks is when a process started, in clock ticks after boot.
+// startedTicks returns when a process started, in clock ticks after boot.
 func startedTicks(pid string) (int64, error) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
@@ -66,9 +65,9 @@ func startedTicks(pid string) (int64, error) {
 	return parseStat(stat)
 }
 
-// parseStat reads when a process started from its stat in Linux's /proc: field 22,
-// counted behind the parenthesised name, which may be anything. A zombie has ended,
-// as far as its work goes: its answer is -1.
+// parseStat reads the start time of a process from its stat in Linux's /proc: field 22, counted
+// after the parenthesised name, which may contain anything. A zombie does no more work: the answer
+// is -1.
 func parseStat(stat []byte) (int64, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {

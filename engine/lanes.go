@@ -5,23 +5,24 @@ import (
 	"slices"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// lanes is what an engine has learnt about lanes from its looks.
+// lanes is what an engine learned about lanes from its looks.
 type lanes struct {
 	mux     *stint.Mux
 	queues  []string // nil: every queue
-	known   map[stint.LaneID]stint.Lane
-	foreign map[stint.LaneID]bool
+	known   map[store.LaneID]store.Lane
+	foreign map[store.LaneID]bool
 }
 
 func newLanes(mux *stint.Mux, queues []string) *lanes {
-	return &lanes{mux: mux, queues: queues, known: map[stint.LaneID]stint.Lane{}, foreign: map[stint.LaneID]bool{}}
+	return &lanes{mux: mux, queues: queues, known: map[store.LaneID]store.Lane{}, foreign: map[store.LaneID]bool{}}
 }
 
-// forLook is what to tell the store.
-func (l *lanes) forLook() stint.KnownLanes {
-	k := stint.KnownLanes{Mine: make([]stint.LaneID, 0, len(l.known)), Foreign: make([]stint.LaneID, 0, len(l.foreign))}
+// hints returns what to tell the store in the next look.
+func (l *lanes) hints() store.LaneHints {
+	k := store.LaneHints{Mine: make([]store.LaneID, 0, len(l.known)), Foreign: make([]store.LaneID, 0, len(l.foreign))}
 	for id := range l.known {
 		k.Mine = append(k.Mine, id)
 	}
@@ -33,24 +34,23 @@ func (l *lanes) forLook() stint.KnownLanes {
 
 // target is a lane to claim from.
 type target struct {
-	stint.Lane
+	store.Lane
 	settle bool
 }
 
-// targets turns what was seen into an order of claims: by priority, and in
-// one priority what has waited longest first: returned work, then work that
-// went round to find somebody who knows its kind, then the rest. Queues of one
-// priority keep the order of the look, rotated so that none is always first.
-func (l *lanes) targets(sights []stint.Sight, turn int) []target {
-	if len(sights) > 1 {
-		turn %= len(sights)
-		sights = append(slices.Clone(sights[turn:]), sights[:turn]...)
+// targets turns the lanes of a look into an order of claims: by priority, and within a priority
+// returned work first, then work that looks for an engine with its kind, then the rest. Queues of
+// one priority keep the order of the look, rotated by turn so that none is always first.
+func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
+	if len(heads) > 1 {
+		turn %= len(heads)
+		heads = append(slices.Clone(heads[turn:]), heads[:turn]...)
 	}
 	var list []target
-	for _, sight := range sights {
-		lane, mine := l.learn(sight)
+	for _, head := range heads {
+		lane, mine := l.learn(head)
 		if mine {
-			list = append(list, target{lane, sight.Settle})
+			list = append(list, target{lane, head.Settle})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b target) int {
@@ -59,9 +59,9 @@ func (l *lanes) targets(sights []stint.Sight, turn int) []target {
 	return list
 }
 
-// first tells whether a lane was seen that no other known one goes before.
-func (l *lanes) first(t target) bool {
-	if _, ok := l.known[t.ID]; !ok || t.Part != stint.PartNormal {
+// isFirst reports whether a lane is known and no other known lane comes before it.
+func (l *lanes) isFirst(t target) bool {
+	if _, ok := l.known[t.ID]; !ok || t.Part != store.PartNormal {
 		return false
 	}
 	for _, lane := range l.known {
@@ -72,25 +72,25 @@ func (l *lanes) first(t target) bool {
 	return true
 }
 
-var rank = map[stint.Part]int{stint.PartFront: 0, stint.PartKind: 1, stint.PartNormal: 2}
+var rank = map[store.Part]int{store.PartFront: 0, store.PartKind: 1, store.PartNormal: 2}
 
-// learn tells which lane was seen, and whether it is for this engine. A lane
-// is a hash; its first entry's traits tell of what.
-func (l *lanes) learn(s stint.Sight) (stint.Lane, bool) {
+// learn returns the lane that was seen, and whether it is for this engine. A lane's id is a hash;
+// the traits of its first entry tell which lane it is.
+func (l *lanes) learn(s store.LaneHead) (store.Lane, bool) {
 	if lane, ok := l.known[s.Lane]; ok {
 		return lane, true
 	}
 	if s.Settle && s.Queue == "" {
-		// Nothing visible to tell what it is, but somebody has to step over it.
-		return stint.Lane{ID: s.Lane}, true
+		// No visible entry tells what it is, but one engine has to step over it.
+		return store.Lane{ID: s.Lane}, true
 	}
-	for _, part := range []stint.Part{stint.PartNormal, stint.PartFront, stint.PartKind} {
-		lane := stint.LaneOf(s.Queue, s.Priority, part, s.Kind)
+	for _, part := range []store.Part{store.PartNormal, store.PartFront, store.PartKind} {
+		lane := store.LaneOf(s.Queue, s.Priority, part, s.Kind)
 		if lane.ID != s.Lane {
 			continue
 		}
 		mine := l.queues == nil || slices.Contains(l.queues, lane.Queue)
-		if part == stint.PartKind && l.mux.Handler(lane.Kind) == nil {
+		if part == store.PartKind && l.mux.Handler(lane.Kind) == nil {
 			mine = false
 		}
 		if mine {
@@ -100,7 +100,7 @@ func (l *lanes) learn(s stint.Sight) (stint.Lane, bool) {
 		}
 		return lane, mine
 	}
-	// A lane that another version of the program made in another way.
+	// A lane of another version of the program.
 	l.foreign[s.Lane] = true
-	return stint.Lane{}, false
+	return store.Lane{}, false
 }

@@ -9,66 +9,60 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
-// duty is a chore that one engine does for all of them.
-type duty struct {
+// singletonTask is a task that one engine does for all of them.
+type singletonTask struct {
 	lease string
-	wants func(c *Config) bool                  // whether an engine does it at all; nil says that each does
+	wants func(c *Config) bool                  // whether an engine does it at all; nil means yes
 	do    func(s *session, ctx context.Context) // returns when ctx ends, which is soon after the lease is lost
 }
 
-// duties are those of every engine.
-var duties = []duty{
-	{stint.LeaseRetention, retains, (*session).retain},
+var singletonTasks = []singletonTask{
+	{store.LeaseRetention, retains, (*session).retain},
 }
 
-// lead does the duties whose leases this engine gets, until ctx ends.
-func (s *session) lead(ctx context.Context) {
-	store, ok := s.store.(stint.Leaser)
+// holdLeases does the singleton tasks whose leases this engine gets, until ctx ends.
+func (s *session) holdLeases(ctx context.Context) {
+	store, ok := s.store.(store.Leaser)
 	if !ok {
 		return
 	}
 	var all sync.WaitGroup
-	for i, d := range s.duties {
+	for i, d := range s.singletonTasks {
 		if d.wants != nil && !d.wants(&s.config) {
-			continue // it would keep the lease from those who do
+			continue // it would keep the lease from engines that do
 		}
-		c := &campaign{session: s, store: store, duty: d, bell: s.leasebells[i]}
+		c := &leaseLoop{session: s, store: store, task: d, free: s.wakeups[int(leases)+i]}
 		all.Go(func() { c.run(ctx) })
 	}
 	all.Wait()
 }
 
-// ringLeases says that leases may be free.
-func (s *session) ringLeases() {
-	for _, b := range s.leasebells {
-		b.ring()
-	}
-}
-
-// campaign is for one lease.
-type campaign struct {
+// leaseLoop asks for one lease, again and again.
+type leaseLoop struct {
 	*session
-	store stint.Leaser
-	duty  duty
-	bell  *bell
-	next  time.Duration // how long to wait for the next attempt
+	store store.Leaser
+	task  singletonTask
+	free  *wakeup
+	next  time.Duration // how long to wait before it asks again
 }
 
-// run asks for the lease again and again, and does the duty while it has it.
-func (c *campaign) run(ctx context.Context) {
+// run asks for the lease, and does the task while this engine holds it.
+func (c *leaseLoop) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		sent := time.Now()
-		l, err := c.ask(ctx, c.config.LeaseFor)
+		l, err := c.acquire(ctx, c.config.LeaseFor)
 		switch {
 		case errors.Is(err, stint.ErrBuried):
 			return // the session ends
 		case err != nil:
-			c.troubleAbout(ctx, "acquire the lease", c.duty.lease, err)
+			c.troubleAbout(ctx, "acquire the lease", c.task.lease, err)
 		case l.Engine == c.token:
 			c.next = 0
-			c.reign(ctx, sent, l)
+			c.hold(ctx, sent, l)
 		}
 		if ctx.Err() == nil {
 			c.wait(ctx)
@@ -76,29 +70,29 @@ func (c *campaign) run(ctx context.Context) {
 	}
 }
 
-// wait waits for the next attempt, up to a third less than is set, so that
-// engines which started together do not all ask at once. A ring may mean that
-// the lease is free, but rings come with every enqueue.
-func (c *campaign) wait(ctx context.Context) {
+// wait waits before it asks again, up to a third less than is set, so that engines which started
+// together do not all ask at once. A notification may mean that the lease is free, but every
+// enqueue sends one.
+func (c *leaseLoop) wait(ctx context.Context) {
 	c.next = min(max(2*c.next, c.config.LeaseWait), c.config.LeaseWaitMax)
-	pause(ctx, c.next/3)
-	c.bell.wait(ctx, c.next/3+rand.N(c.next/3))
+	sleep(ctx, c.next/3)
+	c.free.wait(ctx, c.next/3+rand.N(c.next/3))
 }
 
-func (c *campaign) ask(ctx context.Context, patience time.Duration) (stint.Lease, error) {
+func (c *leaseLoop) acquire(ctx context.Context, patience time.Duration) (store.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(patience, c.config.TimeToLive))
 	defer cancel()
-	return c.store.Acquire(ctx, c.duty.lease, c.token, c.config.LeaseFor)
+	return c.store.Acquire(ctx, c.task.lease, c.token, c.config.LeaseFor)
 }
 
-// reign does the duty until the lease is lost or ctx ends, and renews the lease
-// at a third of its time. How long it is believed in is counted from when it
-// was asked for, on this process's own clock: by the store's it ends later.
-func (c *campaign) reign(ctx context.Context, sent time.Time, l stint.Lease) {
-	c.emit(stint.Event{Type: stint.EventLeaseAcquired, Engine: c.token, Lease: c.duty.lease})
+// hold does the task until the lease is lost or ctx ends, and renews the lease. The lease is
+// trusted for LeaseFor from when it was asked for, by this process's clock: by the store's clock it
+// ends later.
+func (c *leaseLoop) hold(ctx context.Context, sent time.Time, l store.Lease) {
+	c.emit(event.Event{Type: event.EventLeaseAcquired, Engine: c.token, Lease: c.task.lease})
 	work, end := context.WithCancel(ctx)
 	var duty sync.WaitGroup
-	duty.Go(func() { c.duty.do(c.session, work) })
+	duty.Go(func() { c.task.do(c.session, work) })
 	lost := c.renew(ctx, sent, l)
 	end()
 	duty.Wait()
@@ -108,26 +102,26 @@ func (c *campaign) reign(ctx context.Context, sent time.Time, l stint.Lease) {
 		lost = stint.ErrFenced // its burial frees the lease
 	default:
 		lost = stint.ErrStopping
-		c.resign(ctx)
+		c.release(ctx)
 	}
-	c.emit(stint.Event{Type: stint.EventLeaseLost, Engine: c.token, Lease: c.duty.lease, Err: lost})
+	c.emit(event.Event{Type: event.EventLeaseLost, Engine: c.token, Lease: c.task.lease, Err: lost})
 }
 
-// renew keeps the lease until it is lost or ctx ends, and says why.
-func (c *campaign) renew(ctx context.Context, sent time.Time, l stint.Lease) error {
+// renew keeps the lease until it is lost or ctx ends, and returns why.
+func (c *leaseLoop) renew(ctx context.Context, sent time.Time, l store.Lease) error {
 	since, until := l.Acquired, sent.Add(c.config.LeaseFor)
-	wait := newBackoff()
+	wait := new(backoff)
 	for due := sent.Add(c.config.LeaseFor / 3); ; {
-		// A ring may mean that somebody freed the lease.
-		pause(ctx, min(time.Until(due), c.config.LeaseFor/15))
-		if c.bell.wait(ctx, max(0, time.Until(due))); ctx.Err() != nil {
+		// A notification may mean that the lease was revoked.
+		sleep(ctx, min(time.Until(due), c.config.LeaseFor/15))
+		if c.free.wait(ctx, max(0, time.Until(due))); ctx.Err() != nil {
 			return ctx.Err()
 		}
 		sent := time.Now()
 		if !sent.Before(until) {
 			return fmt.Errorf("it was not renewed within %v", c.config.LeaseFor)
 		}
-		l, err := c.ask(ctx, time.Until(until))
+		l, err := c.acquire(ctx, time.Until(until))
 		switch {
 		case errors.Is(err, stint.ErrBuried):
 			return err
@@ -139,7 +133,7 @@ func (c *campaign) renew(ctx context.Context, sent time.Time, l stint.Lease) err
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:
-			c.troubleAbout(ctx, "renew the lease", c.duty.lease, err)
+			c.troubleAbout(ctx, "renew the lease", c.task.lease, err)
 			rest, cancel := context.WithDeadline(ctx, until)
 			wait.sleep(rest)
 			cancel()
@@ -148,8 +142,8 @@ func (c *campaign) renew(ctx context.Context, sent time.Time, l stint.Lease) err
 	}
 }
 
-// notHeld says why a lease is not an engine's any more.
-func notHeld(l stint.Lease, engine stint.Token) error {
+// notHeld says why an engine no longer holds a lease.
+func notHeld(l store.Lease, engine stint.EngineID) error {
 	d := l.Deposed
 	switch {
 	case d.Engine == engine:
@@ -167,12 +161,12 @@ func notHeld(l stint.Lease, engine stint.Token) error {
 	return fmt.Errorf("%w: its time was over", stint.ErrNotHeld)
 }
 
-// resign gives the lease back, so that another engine takes it at once. Should
-// that fail, the burial that is to come frees it, or its time.
-func (c *campaign) resign(ctx context.Context) {
+// release gives the lease back, so that another engine takes it at once. If that fails, the burial
+// or the lease's own end frees it.
+func (c *leaseLoop) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(c.config.LeaseFor, c.config.TimeToLive))
 	defer cancel()
-	if _, err := c.store.Resign(ctx, c.duty.lease, c.token); err != nil {
-		c.troubleAbout(ctx, "resign the lease", c.duty.lease, err)
+	if _, err := c.store.ReleaseLease(ctx, c.task.lease, c.token); err != nil {
+		c.troubleAbout(ctx, "release the lease", c.task.lease, err)
 	}
 }

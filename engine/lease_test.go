@@ -17,8 +17,10 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // throne is a duty of engines: one of them sits on it at a time.
@@ -29,29 +31,29 @@ type throne struct {
 	acts    chan string // the instance that begins to act
 	mu      sync.Mutex
 	history map[string][]string // the events about leases, by instance
-	lost    chan stint.Event
+	lost    chan event.Event
 }
 
 func newThrone(t *testing.T) *throne {
-	return &throne{t: t, acts: make(chan string, 100), history: map[string][]string{}, lost: make(chan stint.Event, 100)}
+	return &throne{t: t, acts: make(chan string, 100), history: map[string][]string{}, lost: make(chan event.Event, 100)}
 }
 
 // start runs an engine that wants the throne.
-func (h *throne) start(s stint.Store, instance string, c engine.Config) (stop func() error) {
+func (h *throne) start(s store.Store, instance string, c engine.Config) (stop func() error) {
 	h.t.Helper()
 	return h.startWith(s, stint.NewMux(), instance, c)
 }
 
-func (h *throne) startWith(s stint.Store, mux *stint.Mux, instance string, c engine.Config) (stop func() error) {
+func (h *throne) startWith(s store.Store, mux *stint.Mux, instance string, c engine.Config) (stop func() error) {
 	h.t.Helper()
-	c.Instance, c.OnEvent = instance, func(e stint.Event) {
-		if e.Lease != "throne" && e.Type != stint.EventLeft {
+	c.Instance, c.OnEvent = instance, func(e event.Event) {
+		if e.Lease != "throne" && e.Type != event.EventLeft {
 			return
 		}
 		h.mu.Lock()
 		h.history[e.Instance] = append(h.history[e.Instance], string(e.Type))
 		h.mu.Unlock()
-		if e.Type == stint.EventLeaseLost {
+		if e.Type == event.EventLeaseLost {
 			h.lost <- e
 		}
 	}
@@ -88,7 +90,7 @@ func (h *throne) events(instance string) []string {
 // U92, U93: one of three acts; when it stops it gives the lease back, and
 // another one takes it long before its time is over.
 func TestOneEngineLeadsAndAnotherTakesOverAtOnceWhenItStops(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		h := newThrone(t)
 		stops := map[string]func() error{}
 		for _, name := range []string{"a", "b", "c"} {
@@ -123,7 +125,7 @@ func TestOneEngineLeadsAndAnotherTakesOverAtOnceWhenItStops(t *testing.T) {
 
 // What runs may go on for long after a stop; the lease does not wait for it.
 func TestAnEngineThatStopsGivesItsLeasesBackBeforeItsJobsEnd(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		h := newThrone(t)
 		mux := stint.NewMux()
 		began, goOn := make(chan stint.ID, 1), make(chan struct{})
@@ -156,14 +158,14 @@ func TestAnEngineThatStopsGivesItsLeasesBackBeforeItsJobsEnd(t *testing.T) {
 
 // U92: by force.
 func TestWhoIsDeposedStopsAndAnotherTakesOver(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		h := newThrone(t)
 		h.most = 2 // until the first has heard of it; what he does by then does not count
 		c := engine.Config{LeaseFor: 3 * time.Second, LeaseWait: 100 * time.Millisecond}
 		h.start(s, "a", c)
 		first := <-h.acts
 		h.start(s, "b", c)
-		if _, had, err := s.(stint.Leaser).Depose(t.Context(), "throne", "ann", "it hangs"); err != nil || !had {
+		if _, had, err := s.(store.Leaser).Revoke(t.Context(), "throne", "ann", "it hangs"); err != nil || !had {
 			t.Fatal(had, err)
 		}
 		lost := <-h.lost
@@ -200,22 +202,22 @@ func TestEventsAboutLeasesAreOfChangesOnly(t *testing.T) {
 
 // faraway is a store that does not call, and whose leases cannot be reached.
 type faraway struct {
-	stint.Store
-	stint.Leaser
+	store.Store
+	store.Leaser
 	away, hangs atomic.Bool
 	asked       atomic.Int32
 }
 
-func (d *faraway) Acquire(ctx context.Context, name string, e stint.Token, term time.Duration) (stint.Lease, error) {
+func (d *faraway) Acquire(ctx context.Context, name string, e stint.EngineID, term time.Duration) (store.Lease, error) {
 	if name == "throne" {
 		d.asked.Add(1)
 	}
 	switch {
 	case d.hangs.Load():
 		<-ctx.Done()
-		return stint.Lease{}, ctx.Err()
+		return store.Lease{}, ctx.Err()
 	case d.away.Load():
-		return stint.Lease{}, errors.New("the database is away")
+		return store.Lease{}, errors.New("the database is away")
 	}
 	return d.Leaser.Acquire(ctx, name, e, term)
 }
@@ -367,9 +369,9 @@ func TestWhenTheProcessThatLeadsIsKilledAnotherTakesOverWithinALease(t *testing.
 }
 
 // leaseOf shows one lease.
-func leaseOf(t *testing.T, s any, name string) stint.Lease {
+func leaseOf(t *testing.T, s any, name string) store.Lease {
 	t.Helper()
-	all, err := s.(stint.Leaser).Leases(t.Context())
+	all, err := s.(store.Leaser).Leases(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,5 +381,5 @@ func leaseOf(t *testing.T, s any, name string) stint.Lease {
 		}
 	}
 	t.Fatalf("there is no lease %q among %+v", name, all)
-	return stint.Lease{}
+	return store.Lease{}
 }

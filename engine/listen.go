@@ -4,35 +4,28 @@ import (
 	"context"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// listen rings the bells whenever the store has news. After each new
-// connection it rings once, so that what came meanwhile is found. One that soon
-// breaks is no better than one that cannot be made: it is tried again more and more
-// seldom.
+// listen wakes all loops whenever the store has news, and once after each new connection, so that
+// what came meanwhile is found. A connection that soon breaks counts as a failed one: the next try
+// waits longer and longer.
 func (s *session) listen(ctx context.Context) {
-	l, ok := s.store.(stint.Listener)
+	l, ok := s.store.(store.Listener)
 	if !ok {
 		return
 	}
-	wait := newBackoff()
+	wait := new(backoff)
 	for began := false; ctx.Err() == nil; {
 		first, since := true, time.Now()
 		err := l.Listen(ctx, func() {
 			s.meters.heard(first, began)
 			first, began = false, true
-			s.hears.Store(true)
-			s.waitbell.ring()
-			s.cancelbell.ring()
-			s.decidebell.ring()
-			s.pausebell.ring()
-			s.schedulebell.ring()
-			s.ringLeases()
-			s.bell.ring() // last, so that it is the first to run
+			s.listening.Store(true)
+			s.wakeups.notifyAll()
 		})
-		s.hears.Store(false)
-		s.bell.ring() // it may be waiting for long, believing that it would be called
+		s.listening.Store(false)
+		s.wakeups[work].notify() // it may be waiting for long, believing that it would be called
 		if err != nil {
 			s.trouble(ctx, "listen", err)
 		}

@@ -13,7 +13,7 @@ import (
 // The beat is no business of the slots: it goes on while all of them work, so
 // nobody buries the engine and runs its jobs a second time.
 func TestAJobLongerThanTheTimeToLiveRunsOnceWhileItsEngineBeats(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		const ttl = time.Second
 		var began atomic.Int32
 		for range 2 { // whoever has it, the other one watches

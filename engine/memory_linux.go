@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// residentMemory is how much of the machine's memory the process has, in bytes:
-// with what did not come from Go, and what it has in common with others.
+// residentMemory returns the bytes of the machine's memory that the process uses. On systems other
+// than Linux it counts Go's memory only.
 func residentMemory() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if fields := bytes.Fields(text); err == nil && len(fields) > 1 {

@@ -2,6 +2,6 @@
 
 package engine
 
-// residentMemory is what Go has of the machine's memory, in bytes: what else is
-// in the process is not known here.
+// residentMemory returns the bytes of the machine's memory that the process uses. On systems other
+// than Linux it counts Go's memory only.
 func residentMemory() int64 { return runtimeMemory() }

@@ -6,39 +6,38 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
-// Metrics are what the engine has counted since it was made, in all of its
-// times in the roster: also while it does not run. It may be called at any time,
-// and costs next to nothing.
-//
-// Each group of figures is of one moment. Attempts are counted when they are
-// recorded, so that what an engine counted is what it wrote.
-func (e *Engine) Metrics() stint.Metrics {
+// Metrics returns what the engine has counted since it was made, over all of its sessions, and also
+// while it does not run. It may be called at any time, and is cheap. Each group of figures is of
+// one moment. Attempts are counted when they are recorded.
+func (e *Engine) Metrics() report.Metrics {
 	return e.meters.read(e.config.Instance)
 }
 
-// meters count what an engine does. Each group belongs to one stage and has a
-// lock of its own, which is taken once for each batch: stages do not meet here.
+// meters count what an engine does. Each group belongs to one stage and has its own lock, taken
+// once for each batch, so stages do not wait for each other here.
 type meters struct {
 	since  time.Time
-	engine atomic.Int64 // the token of the last session
+	engine atomic.Int64 // the id of the last session
 
-	listener guarded[stint.ListenerMetrics]
-	claimer  guarded[stint.ClaimerMetrics]
+	listener guarded[report.ListenerMetrics]
+	claimer  guarded[report.ClaimerMetrics]
 	ended    guarded[endings]
-	prefetch guarded[prefetching]
-	writer   guarded[stint.WriterMetrics]
+	prefetch guarded[prefetchCounts]
+	writer   guarded[report.WriterMetrics]
 
-	running atomic.Int64 // attempts that go on
+	running atomic.Int64 // attempts that run now
 	starved atomic.Int64 // how often a slot found nothing
 }
 
-// endings are what the last stage counts.
+// endings is what the last stage counts.
 type endings struct {
-	workers  stint.WorkerMetrics
-	finisher stint.FinisherMetrics
-	kinds    map[string]*stint.Durations
+	workers  report.WorkerMetrics
+	finisher report.FinisherMetrics
+	kinds    map[string]*report.Durations
 }
 
 // guarded is a group of figures with its lock.
@@ -57,19 +56,19 @@ func (g *guarded[T]) with(f func(v *T)) {
 func newMeters(slots int) *meters {
 	m := &meters{since: time.Now()}
 	m.ended.v.workers.Slots = int64(slots)
-	m.ended.v.kinds = map[string]*stint.Durations{}
+	m.ended.v.kinds = map[string]*report.Durations{}
 	return m
 }
 
-func (m *meters) read(instance string) stint.Metrics {
-	x := stint.Metrics{Instance: instance, Engine: stint.Token(m.engine.Load()), Since: m.since, At: time.Now()}
-	m.listener.with(func(l *stint.ListenerMetrics) { x.Listener = *l })
-	m.claimer.with(func(c *stint.ClaimerMetrics) { x.Claimer = *c })
-	m.prefetch.with(func(p *prefetching) { x.Prefetch = p.PrefetchMetrics })
-	m.writer.with(func(w *stint.WriterMetrics) { x.Writer = *w })
+func (m *meters) read(instance string) report.Metrics {
+	x := report.Metrics{Instance: instance, Engine: stint.EngineID(m.engine.Load()), Since: m.since, At: time.Now()}
+	m.listener.with(func(l *report.ListenerMetrics) { x.Listener = *l })
+	m.claimer.with(func(c *report.ClaimerMetrics) { x.Claimer = *c })
+	m.prefetch.with(func(p *prefetchCounts) { x.Prefetch = p.PrefetchMetrics })
+	m.writer.with(func(w *report.WriterMetrics) { x.Writer = *w })
 	m.ended.with(func(e *endings) {
 		x.Workers, x.Finisher = e.workers, e.finisher
-		x.Kinds = make(map[string]stint.Durations, len(e.kinds))
+		x.Kinds = make(map[string]report.Durations, len(e.kinds))
 		for kind, d := range e.kinds {
 			x.Kinds[kind] = *d
 		}
@@ -78,10 +77,10 @@ func (m *meters) read(instance string) stint.Metrics {
 	return x
 }
 
-// heard counts a ring of the store's. The first of each connection says that
-// listening began, which it may have done before.
+// heard counts a notification. The first of each connection says that listening began, perhaps
+// again.
 func (m *meters) heard(first, again bool) {
-	m.listener.with(func(l *stint.ListenerMetrics) {
+	m.listener.with(func(l *report.ListenerMetrics) {
 		switch {
 		case !first:
 			l.Notifications++
@@ -91,10 +90,10 @@ func (m *meters) heard(first, again bool) {
 	})
 }
 
-// asked counts a request for entries that was answered.
-func (m *meters) asked(began time.Time, entries int) {
+// claimAnswered counts a claim that was answered.
+func (m *meters) claimAnswered(began time.Time, entries int) {
 	took := time.Since(began)
-	m.claimer.with(func(c *stint.ClaimerMetrics) {
+	m.claimer.with(func(c *report.ClaimerMetrics) {
 		c.Claims++
 		if c.Took.Add(took); entries == 0 {
 			c.Empty++
@@ -102,19 +101,16 @@ func (m *meters) asked(began time.Time, entries int) {
 	})
 }
 
-// got counts entries that came into the engine's hands, and of these the ones
-// that it hands back at once.
-func (m *meters) got(entries, returned int) {
-	m.claimer.with(func(c *stint.ClaimerMetrics) {
+// gotEntries counts entries that were claimed, and those of them that are returned at once.
+func (m *meters) gotEntries(entries, returned int) {
+	m.claimer.with(func(c *report.ClaimerMetrics) {
 		c.Claimed += int64(entries)
 		c.Returned += int64(returned)
 	})
 }
 
-// noRoom counts a wait of the claim stage for slots.
-func (m *meters) noRoom() { m.claimer.with(func(c *stint.ClaimerMetrics) { c.SlotWaits++ }) }
+func (m *meters) noRoom() { m.claimer.with(func(c *report.ClaimerMetrics) { c.SlotWaits++ }) }
 
-// flushed counts a batch that is recorded.
 func (m *meters) flushed(began time.Time) {
 	took := time.Since(began)
 	m.ended.with(func(e *endings) {
@@ -123,15 +119,13 @@ func (m *meters) flushed(began time.Time) {
 	})
 }
 
-// flushAgain counts a flush that has to be tried again.
 func (m *meters) flushAgain() { m.ended.with(func(e *endings) { e.finisher.Retries++ }) }
 
-// recorded counts the outcomes of a batch: of attempts, and of entries that were
-// not begun.
+// recorded counts the outcomes of a batch: of attempts, and of entries that did not start.
 func (m *meters) recorded(batch []*task) {
 	returned := int64(0)
 	m.ended.with(func(e *endings) {
-		kind, of := "", (*stint.Durations)(nil)
+		kind, of := "", (*report.Durations)(nil)
 		for _, t := range batch {
 			if t.drop {
 				continue
@@ -149,12 +143,12 @@ func (m *meters) recorded(batch []*task) {
 		}
 	})
 	if returned > 0 {
-		m.got(0, int(returned))
+		m.gotEntries(0, int(returned))
 	}
 }
 
-// count counts an attempt, and tells how long it took.
-func (e *endings) count(x *stint.Execution) time.Duration {
+// count counts an attempt, and returns how long it took.
+func (e *endings) count(x *store.Completion) time.Duration {
 	took := x.Ended.Sub(x.Started)
 	e.workers.Run++
 	e.workers.Working += took
@@ -169,33 +163,31 @@ func (e *endings) count(x *stint.Execution) time.Duration {
 	return took
 }
 
-// of are the durations of a kind.
-func (e *endings) of(kind string) *stint.Durations {
+func (e *endings) of(kind string) *report.Durations {
 	d := e.kinds[kind]
 	if d == nil {
-		d = &stint.Durations{}
+		d = &report.Durations{}
 		e.kinds[kind] = d
 	}
 	return d
 }
 
-// prefetching is what the claim stage counts of what waits for slots.
-type prefetching struct {
-	stint.PrefetchMetrics
-	sampled bool // Min is one that was seen
+// prefetchCounts counts the tasks that wait for slots.
+type prefetchCounts struct {
+	report.PrefetchMetrics
+	sampled bool // Min was measured
 }
 
-// more counts how many entries wait for slots when more is about to be claimed:
-// the least of that is how close the slots came to starving.
-func (p *prefetching) more(waiting int) {
+// beforeClaim counts the tasks that wait when more is about to be claimed: the minimum says how
+// close the slots came to having nothing to do.
+func (p *prefetchCounts) beforeClaim(waiting int) {
 	if n := int64(waiting); !p.sampled || n < p.Min {
 		p.sampled, p.Min = true, n
 	}
 }
 
-// filled counts how many wait behind a claim, and whether that brought all that
-// there was room for.
-func (p *prefetching) filled(waiting int, full bool) {
+// afterClaim counts the tasks that wait after a claim, and whether that filled all room.
+func (p *prefetchCounts) afterClaim(waiting int, full bool) {
 	if p.Max = max(p.Max, int64(waiting)); full && waiting > 0 {
 		p.Full++
 	}

@@ -14,7 +14,10 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // provoking is a store that does to an engine, now and then, what makes each of
@@ -25,15 +28,15 @@ type provoking struct {
 	drop                    chan struct{} // ends a listening
 }
 
-func (p *provoking) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (p *provoking) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	time.Sleep(time.Millisecond) // no time passes in a bubble by itself
 	if p.claims.Add(1) == 2 {
-		return stint.Claim{Serial: req.Serial}, nil // somebody else was sooner
+		return store.Claim{Serial: req.Serial}, nil // somebody else was sooner
 	}
 	return p.Store.Claim(ctx, req)
 }
 
-func (p *provoking) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (p *provoking) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if p.flushes.Add(1) == 2 {
 		return 0, errors.New("the database is away for a moment")
 	}
@@ -41,7 +44,7 @@ func (p *provoking) Finish(ctx context.Context, engine stint.Token, claims []sti
 	return p.Store.Finish(ctx, engine, claims, done)
 }
 
-func (p *provoking) WriteMetrics(ctx context.Context, m stint.Metrics) error {
+func (p *provoking) WriteMetrics(ctx context.Context, m report.Metrics) error {
 	if p.writes.Add(1) == 1 {
 		return errors.New("the database is away for a moment")
 	}
@@ -63,7 +66,7 @@ func (p *provoking) Listen(ctx context.Context, ring func()) error {
 }
 
 // Whatever an engine counts really moves when that happens, and is what the
-// store says as well. The fields are found by reflection, so that none is
+// anyStore says as well. The fields are found by reflection, so that none is
 // forgotten.
 func TestEveryCounterMoves(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
@@ -124,7 +127,7 @@ func TestEveryCounterMoves(t *testing.T) {
 			t.Fatal(kept, err)
 		}
 		last := kept[0]
-		last.At, last.Writer, m.Writer, last.Since = m.At, stint.WriterMetrics{}, stint.WriterMetrics{}, m.Since
+		last.At, last.Writer, m.Writer, last.Since = m.At, report.WriterMetrics{}, report.WriterMetrics{}, m.Since
 		if !reflect.DeepEqual(last, m) {
 			t.Errorf("stored is\n%+v\nand it says\n%+v", last, m)
 		}
@@ -155,7 +158,7 @@ func moved(t *testing.T, name string, v reflect.Value) {
 }
 
 // exact compares what an engine counted with what the store has of it.
-func exact(t *testing.T, s store, m stint.Metrics) {
+func exact(t *testing.T, s anyStore, m report.Metrics) {
 	t.Helper()
 	l, err := s.Audit(t.Context())
 	if err != nil {
@@ -163,7 +166,7 @@ func exact(t *testing.T, s store, m stint.Metrics) {
 	}
 	var claimed, outcomes, returned, run, succeeded, failed, cancelled int64
 	var working time.Duration
-	kinds := map[string]stint.Durations{}
+	kinds := map[string]report.Durations{}
 	for _, c := range l.Claims {
 		claimed += int64(len(c.Positions))
 	}
@@ -227,13 +230,13 @@ func exact(t *testing.T, s store, m stint.Metrics) {
 }
 
 func TestMetricsAreExactUnderLoadAndAFewFlushesRecordMany(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		const n = 3000
 		mux := stint.NewMux()
 		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
 		jobs := make([]stint.NewJob, n)
 		for i := range jobs {
-			jobs[i] = stint.Declaration{Name: "k"}.Job(nil)
+			jobs[i] = stint.KindInfo{Name: "k"}.Job(nil)
 		}
 		if _, err := stint.NewClient(s).EnqueueMany(t.Context(), jobs); err != nil {
 			t.Fatal(err)
@@ -247,14 +250,14 @@ func TestMetricsAreExactUnderLoadAndAFewFlushesRecordMany(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx) }()
 		eventually(t, "all are done", func() bool { return e.Metrics().Workers.Run == n })
-		if x, err := e.RunNow(t.Context(), stint.Declaration{Name: "k"}.Job(nil)); err != nil || x.Outcome != stint.OutcomeCompleted {
+		if x, err := e.RunNow(t.Context(), stint.KindInfo{Name: "k"}.Job(nil)); err != nil || x.Outcome != stint.OutcomeCompleted {
 			t.Fatal(x, err)
 		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if x, err := e.RunNow(t.Context(), stint.Declaration{Name: "k"}.Job(nil)); err != nil || x.Outcome != stint.OutcomeCompleted {
+		if x, err := e.RunNow(t.Context(), stint.KindInfo{Name: "k"}.Job(nil)); err != nil || x.Outcome != stint.OutcomeCompleted {
 			t.Fatal(x, err)
 		}
 		m := e.Metrics()
@@ -274,7 +277,7 @@ func TestCountersGoOnWhenAnEngineJoinsAnewOrRunsAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tokens := map[stint.Token]bool{}
+		tokens := map[stint.EngineID]bool{}
 		for run := range int64(2) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
@@ -307,9 +310,9 @@ func TestCountersGoOnWhenAnEngineJoinsAnewOrRunsAgain(t *testing.T) {
 }
 
 // writer is a function that takes metrics.
-type writer func(context.Context, stint.Metrics) error
+type writer func(context.Context, report.Metrics) error
 
-func (w writer) WriteMetrics(ctx context.Context, m stint.Metrics) error { return w(ctx, m) }
+func (w writer) WriteMetrics(ctx context.Context, m report.Metrics) error { return w(ctx, m) }
 
 func TestAWriterThatFailsPanicsOrHangsHoldsUpNothing(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
@@ -317,9 +320,9 @@ func TestAWriterThatFailsPanicsOrHangsHoldsUpNothing(t *testing.T) {
 		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
 		release := make(chan struct{})
 		var mu sync.Mutex
-		var got []stint.Metrics
+		var got []report.Metrics
 		var told []error
-		good := writer(func(_ context.Context, m stint.Metrics) error {
+		good := writer(func(_ context.Context, m report.Metrics) error {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, m)
@@ -327,17 +330,17 @@ func TestAWriterThatFailsPanicsOrHangsHoldsUpNothing(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		e, err := engine.New(s, mux, engine.Config{
-			MetricsEvery: time.Second, MetricsWriters: []stint.MetricsWriter{
-				writer(func(context.Context, stint.Metrics) error { return errors.New("full") }),
-				writer(func(context.Context, stint.Metrics) error { panic("oh") }),
-				writer(func(context.Context, stint.Metrics) error { runtime.Goexit(); return nil }),
-				writer(func(context.Context, stint.Metrics) error { <-release; return nil }),
+			MetricsEvery: time.Second, MetricsWriters: []report.MetricsWriter{
+				writer(func(context.Context, report.Metrics) error { return errors.New("full") }),
+				writer(func(context.Context, report.Metrics) error { panic("oh") }),
+				writer(func(context.Context, report.Metrics) error { runtime.Goexit(); return nil }),
+				writer(func(context.Context, report.Metrics) error { <-release; return nil }),
 				good,
 			},
-			OnEvent: func(ev stint.Event) {
+			OnEvent: func(ev event.Event) {
 				mu.Lock()
 				defer mu.Unlock()
-				if ev.Type == stint.EventTrouble && ev.Doing == "write metrics" {
+				if ev.Type == event.EventTrouble && ev.Doing == "write metrics" {
 					told = append(told, ev.Err)
 				}
 			},
@@ -391,13 +394,13 @@ func TestStoringMetricsCanBeSwitchedOff(t *testing.T) {
 		mux := stint.NewMux()
 		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
 		wrote := 0
-		w := writer(func(context.Context, stint.Metrics) error { wrote++; return nil })
+		w := writer(func(context.Context, report.Metrics) error { wrote++; return nil })
 		for _, c := range []struct {
 			config engine.Config
 			wrote  bool
 		}{
-			{engine.Config{MetricsEvery: -1, MetricsWriters: []stint.MetricsWriter{w}}, false},
-			{engine.Config{MetricsNotStored: true, MetricsWriters: []stint.MetricsWriter{w}}, true},
+			{engine.Config{MetricsEvery: -1, MetricsWriters: []report.MetricsWriter{w}}, false},
+			{engine.Config{MetricsNotStored: true, MetricsWriters: []report.MetricsWriter{w}}, true},
 		} {
 			wrote = 0
 			stop := start(t, s, mux, c.config)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestHooksOfARunNowAreThoseOfAnyRun(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
 		mux := stint.NewMux()
 		mux.Hook(j.hooks(""))

@@ -42,7 +42,7 @@ func doomed(database string) {
 	os.Exit(1)
 }
 
-func openAny(ctx context.Context, database string) (store, error) {
+func openAny(ctx context.Context, database string) (anyStore, error) {
 	if strings.Contains(database, "://") {
 		return postgres.Open(ctx, database)
 	}

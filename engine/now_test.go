@@ -15,10 +15,12 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
-func newEngine(t *testing.T, s stint.Store, mux *stint.Mux, c engine.Config) *engine.Engine {
+func newEngine(t *testing.T, s store.Store, mux *stint.Mux, c engine.Config) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(s, mux, c)
 	if err != nil {
@@ -28,12 +30,12 @@ func newEngine(t *testing.T, s stint.Store, mux *stint.Mux, c engine.Config) *en
 }
 
 func newJob(kind, args string, opts ...stint.Option) stint.NewJob {
-	return stint.Declaration{Name: kind}.Job(json.RawMessage(args), opts...)
+	return stint.KindInfo{Name: kind}.Job(json.RawMessage(args), opts...)
 }
 
 // runs works with an engine until the test ends, and returns when it has
 // joined.
-func runs(t *testing.T, e *engine.Engine, s stint.Roster) (stop func() error) {
+func runs(t *testing.T, e *engine.Engine, s store.Roster) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -54,9 +56,9 @@ func runs(t *testing.T, e *engine.Engine, s stint.Roster) (stop func() error) {
 
 // onEachNow runs a test of RunNow on both stores: by an engine that does not
 // run, so that the call joins by itself, and by one that does.
-func onEachNow(t *testing.T, fill func(mux *stint.Mux), f func(t *testing.T, s store, e *engine.Engine)) {
+func onEachNow(t *testing.T, fill func(mux *stint.Mux), f func(t *testing.T, s anyStore, e *engine.Engine)) {
 	t.Run("alone", func(t *testing.T) {
-		onEach(t, func(t *testing.T, s store) {
+		onEach(t, func(t *testing.T, s anyStore) {
 			mux := stint.NewMux()
 			fill(mux)
 			f(t, s, newEngine(t, s, mux, engine.Config{Instance: "caller"}))
@@ -66,7 +68,7 @@ func onEachNow(t *testing.T, fill func(mux *stint.Mux), f func(t *testing.T, s s
 		})
 	})
 	t.Run("beside", func(t *testing.T) {
-		onEach(t, func(t *testing.T, s store) {
+		onEach(t, func(t *testing.T, s anyStore) {
 			mux := stint.NewMux()
 			fill(mux)
 			// It works on another queue: what comes back is looked at first.
@@ -80,7 +82,7 @@ func onEachNow(t *testing.T, fill func(mux *stint.Mux), f func(t *testing.T, s s
 	})
 }
 
-func runNow(t *testing.T, e *engine.Engine, job stint.NewJob) stint.Execution {
+func runNow(t *testing.T, e *engine.Engine, job stint.NewJob) store.Completion {
 	t.Helper()
 	x, err := e.RunNow(t.Context(), job)
 	if err != nil {
@@ -89,7 +91,7 @@ func runNow(t *testing.T, e *engine.Engine, job stint.NewJob) stint.Execution {
 	return x
 }
 
-func info(t *testing.T, s stint.Inspector, id stint.ID) *stint.JobInfo {
+func info(t *testing.T, s store.Inspector, id stint.ID) *stint.JobInfo {
 	t.Helper()
 	job, err := s.Job(t.Context(), id)
 	if err != nil {
@@ -101,11 +103,11 @@ func info(t *testing.T, s stint.Inspector, id stint.ID) *stint.JobInfo {
 func TestRunNowHasRunAndRecordedTheJobWhenItReturns(t *testing.T) {
 	type key struct{}
 	fill := func(mux *stint.Mux) {
-		mux.Add(stint.Declaration{Name: "echo"}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+		mux.Add(stint.KindInfo{Name: "echo"}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
 			return fmt.Appendf(nil, `{"id": %d, "attempt": %d, "args": %s, "value": %q}`, job.ID, job.Attempt, job.Args, ctx.Value(key{})), nil
 		})
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		ctx := context.WithValue(t.Context(), key{}, "of the caller")
 		x, err := e.RunNow(ctx, newJob("echo", `{"n":1}`, stint.Tag("a"), stint.Queue("mail")))
 		if err != nil || !x.Final || x.Outcome != stint.OutcomeCompleted {
@@ -139,7 +141,7 @@ func TestWhatFailsNowIsInTheQueueWithOneAttemptUsed(t *testing.T) {
 			return nil
 		})
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		x := runNow(t, e, newJob("fails", `{}`, stint.Retry(retry.Fixed(3, time.Hour))))
 		if x.Final || x.Outcome != stint.OutcomeFailed || x.Error.Message != "the mail server is away" || x.Next == nil || x.Next.Delay != time.Hour {
 			t.Errorf("the execution is %+v", x)
@@ -169,7 +171,7 @@ func TestFailuresOfEachKindEndARunNowAsTheyEndAnyAttempt(t *testing.T) {
 		handle(mux, "naps", func(context.Context, *stint.Job) error { return stint.Snooze(time.Hour) })
 		handle(mux, "gone", func(context.Context, *stint.Job) error { return stint.Cancel("the customer left") })
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		for _, c := range []struct {
 			kind  string
 			opts  []stint.Option
@@ -200,7 +202,7 @@ func TestAHandlerThatEndsItsGoroutineDoesNotEndTheCallers(t *testing.T) {
 		handle(mux, "exits", func(context.Context, *stint.Job) error { runtime.Goexit(); return nil })
 		handle(mux, "returns", func(context.Context, *stint.Job) error { return exiting{} })
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		for _, kind := range []string{"exits", "returns"} {
 			x := runNow(t, e, newJob(kind, `{}`))
 			if x.Outcome != stint.OutcomeFailed || !strings.Contains(x.Error.Message, "Goexit") || info(t, s, x.Job).State != stint.Retrying {
@@ -225,7 +227,7 @@ func TestACallerThatGivesUpLeavesTheJobToTheQueueUncharged(t *testing.T) {
 			return ctx.Err()
 		})
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		begin := make(chan struct{})
 		ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), began{}, begin))
 		go func() { <-begin; cancel(errors.New("the browser was closed")) }()
@@ -249,7 +251,7 @@ func TestACallerThatGivesUpLeavesTheJobToTheQueueUncharged(t *testing.T) {
 }
 
 func TestNobodyElseTakesAJobThatIsRunNow(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var here, there atomic.Int32
 		mux, other := stint.NewMux(), stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { here.Add(1); return nil })
@@ -276,12 +278,12 @@ func TestNobodyElseTakesAJobThatIsRunNow(t *testing.T) {
 }
 
 func TestEventsOfARunNowAreThoseOfAnyRun(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 		var mu sync.Mutex
 		var seen []string
-		e := newEngine(t, s, mux, engine.Config{OnEvent: func(ev stint.Event) {
+		e := newEngine(t, s, mux, engine.Config{OnEvent: func(ev event.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			text := string(ev.Type)
@@ -309,11 +311,11 @@ func TestCancellingReachesAJobThatIsRunNow(t *testing.T) {
 			return context.Cause(ctx)
 		})
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		begin := make(chan stint.ID, 1)
 		go func() {
 			id := <-begin
-			if _, err := s.(stint.Canceller).Cancel(t.Context(), []stint.ID{id}, "not needed"); err != nil {
+			if _, err := s.(store.Canceller).Cancel(t.Context(), []stint.ID{id}, "not needed"); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -328,14 +330,14 @@ func TestCancellingReachesAJobThatIsRunNow(t *testing.T) {
 }
 
 func TestAnEngineThatStopsWaitsForWhatIsRunNow(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		began, release := make(chan struct{}), make(chan struct{})
 		mux := stint.NewMux()
 		handle(mux, "long", func(context.Context, *stint.Job) error { close(began); <-release; return nil })
 		handle(mux, "quick", func(context.Context, *stint.Job) error { return nil })
 		e := newEngine(t, s, mux, engine.Config{Slots: 1})
 		stop := runs(t, e, s)
-		result := make(chan stint.Execution, 1)
+		result := make(chan store.Completion, 1)
 		go func() {
 			x, err := e.RunNow(t.Context(), newJob("long", `{}`))
 			if err != nil {
@@ -366,7 +368,7 @@ func TestAnEngineThatStopsWaitsForWhatIsRunNow(t *testing.T) {
 }
 
 func TestAfterTheGraceWhatIsRunNowIsCancelledAndReturned(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		began := make(chan struct{})
 		mux := stint.NewMux()
 		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error { close(began); <-ctx.Done(); return ctx.Err() })
@@ -381,20 +383,20 @@ func TestAfterTheGraceWhatIsRunNowIsCancelledAndReturned(t *testing.T) {
 }
 
 func TestWhatCannotBeRunNowIsNotEnqueued(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { t.Error("it ran"); return nil })
 		e := newEngine(t, s, mux, engine.Config{})
 		over, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("too late"))
-		for want, call := range map[string]func() (stint.Execution, error){
-			`no handler for "other"`: func() (stint.Execution, error) { return e.RunNow(t.Context(), newJob("other", `{}`)) },
-			"waits for no time": func() (stint.Execution, error) {
-				return e.RunNow(t.Context(), newJob("work", `{}`, stint.In(time.Hour)))
+		for want, call := range map[string]func() (store.Completion, error){
+			`no handler for "other"`: func() (store.Completion, error) { return e.RunNow(t.Context(), newJob("other", `{}`)) },
+			"waits for no time": func() (store.Completion, error) {
+				return e.RunNow(t.Context(), newJob("work", `{}`, stint.Delay(time.Hour)))
 			},
-			"malformed JSON": func() (stint.Execution, error) { return e.RunNow(t.Context(), newJob("work", `{`)) },
-			"too late":       func() (stint.Execution, error) { return e.RunNow(over, newJob("work", `{}`)) },
-			engine.ErrNoImmediate.Error(): func() (stint.Execution, error) {
+			"malformed JSON": func() (store.Completion, error) { return e.RunNow(t.Context(), newJob("work", `{`)) },
+			"too late":       func() (store.Completion, error) { return e.RunNow(over, newJob("work", `{}`)) },
+			engine.ErrNoImmediate.Error(): func() (store.Completion, error) {
 				return newEngine(t, silent{s}, mux, engine.Config{}).RunNow(t.Context(), newJob("work", `{}`))
 			},
 		} {
@@ -416,13 +418,13 @@ func TestOfAKeyOnlyTheFirstIsRunNow(t *testing.T) {
 		return n.(*atomic.Int64)
 	}
 	fill := func(mux *stint.Mux) {
-		mux.Add(stint.Declaration{Name: "work"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+		mux.Add(stint.KindInfo{Name: "work"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
 			count(job.Source).Add(1)
 			return nil, nil
 		})
 		handle(mux, "other", func(_ context.Context, job *stint.Job) error { count(job.Source).Add(1); return nil })
 	}
-	onEachNow(t, fill, func(t *testing.T, s store, e *engine.Engine) {
+	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		from := stint.Source(t.Name())
 		job := newJob("work", `{"n":1}`, stint.IdempotencyKey("a"), from)
 		first := runNow(t, e, job).Job
@@ -453,7 +455,7 @@ func TestOfAKeyOnlyTheFirstIsRunNow(t *testing.T) {
 }
 
 func TestMiddlewareSeesDuplicatesOfWhatIsRunNow(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var seen []stint.Receipt
 		client := stint.NewClient(s).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
 			return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
@@ -483,30 +485,30 @@ func TestMiddlewareSeesDuplicatesOfWhatIsRunNow(t *testing.T) {
 // stiff is the store of a process that freezes: nothing of its beats arrives
 // any more, nobody vouches for it, and what it records comes too late.
 type stiff struct {
-	store
-	stint.Immediate
+	anyStore
+	store.ClaimedEnqueuer
 	froze atomic.Bool
 	thaw  chan struct{}
 }
 
-func (f *stiff) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
-	err := f.store.Join(ctx, e, kinds)
-	if h, ok := f.store.(stint.Holder); ok {
+func (f *stiff) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
+	err := f.anyStore.Join(ctx, e, kinds)
+	if h, ok := f.anyStore.(store.LivenessLocker); ok {
 		h.Release(e.Token)
 	}
 	return err
 }
 
-func (f *stiff) Beat(ctx context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+func (f *stiff) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	if f.froze.Load() {
 		<-f.thaw
 	}
-	return f.store.Beat(ctx, token, b)
+	return f.anyStore.Heartbeat(ctx, token, b)
 }
 
 func TestAProcessThatFreezesInTheMiddleIsBuriedAndItsJobRunsElsewhereCharged(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
-		f := &stiff{store: s, Immediate: s.(stint.Immediate), thaw: make(chan struct{})}
+	onEach(t, func(t *testing.T, s anyStore) {
+		f := &stiff{anyStore: s, ClaimedEnqueuer: s.(store.ClaimedEnqueuer), thaw: make(chan struct{})}
 		began, release := make(chan stint.ID, 1), make(chan struct{})
 		mux, other := stint.NewMux(), stint.NewMux()
 		handle(mux, "work", func(_ context.Context, job *stint.Job) error {
@@ -545,22 +547,22 @@ func TestAProcessThatFreezesInTheMiddleIsBuriedAndItsJobRunsElsewhereCharged(t *
 
 // cutOff is a store whose answer to an enqueue is lost after the work was done.
 type cutOff struct {
-	store
+	anyStore
 	lose atomic.Bool
 }
 
-func (d *cutOff) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stint.ClaimRequest) (stint.Claim, error) {
-	c, err := d.store.(stint.Immediate).EnqueueClaimed(ctx, job, req)
+func (d *cutOff) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
+	c, err := d.anyStore.(store.ClaimedEnqueuer).EnqueueClaimed(ctx, job, req)
 	if err == nil && d.lose.Load() {
-		return stint.Claim{}, errLost
+		return store.Claim{}, errLost
 	}
 	return c, err
 }
 
 func TestAJobWhoseEnqueueWasNotAnsweredRunsOnceInTheBackground(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		for _, running := range []bool{false, true} {
-			d := &cutOff{store: s}
+			d := &cutOff{anyStore: s}
 			d.lose.Store(true)
 			var runsHere atomic.Int32
 			mux := stint.NewMux()

@@ -12,6 +12,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -22,7 +23,7 @@ type hesitant struct {
 	rnd *rand.Rand // of the finish stage
 }
 
-func (h *hesitant) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (h *hesitant) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	time.Sleep(time.Duration(h.rnd.IntN(20)) * time.Millisecond)
 	lost := errors.New("the connection broke")
 	switch h.rnd.IntN(4) {

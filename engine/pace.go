@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// prefetchTime is how much work, at the recent pace, an engine claims beyond
-// its free slots: enough to bridge the claim of more, too little to keep work
-// from others.
+// prefetchTime is how much work, at the recent pace, an engine claims beyond its free slots: enough
+// to bridge the next claim, too little to keep work from others.
 const prefetchTime = 25 * time.Millisecond
 
 // maxPrefetch bounds the memory for it.
 const maxPrefetch = 5000
 
-// leastPrefetch is what of that bound each pool has at least.
+// leastPrefetch is the share of that bound that each pool has at least.
 const leastPrefetch = 100
 
 // pace measures how fast jobs end.
@@ -29,7 +28,7 @@ func newPace(now time.Time) *pace { return &pace{since: now} }
 
 func (p *pace) add(n int) { p.ended.Add(int64(n)) }
 
-// prefetch is how many jobs to hold beyond the slots: none when jobs are slow.
+// prefetch returns how many jobs to hold beyond the slots: none when jobs are slow.
 func (p *pace) prefetch(now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +40,7 @@ func (p *pace) prefetch(now time.Time) int {
 	return min(maxPrefetch, int(p.rate*prefetchTime.Seconds()))
 }
 
-// slow forgets the pace: what was believed of it turned out wrong.
+// slow resets the pace, which turned out to be wrong.
 func (p *pace) slow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,16 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// pauseSpacing spaces out the question which queues are paused: rings come with
-// every enqueue.
+// pauseSpacing spaces the queries out: every enqueue sends a notification.
 const pauseSpacing = 50 * time.Millisecond
 
-// pauses are the queues that are paused, as far as this engine knows. Each
-// look tells the claim stage anew; what is in hand already is compared with
-// these before it begins.
+// pauses are the paused queues, as far as this engine knows. Each look tells the claim stage again;
+// what is claimed already is checked against these before it starts.
 type pauses struct {
 	queues atomic.Pointer[map[string]bool]
 }
@@ -25,8 +23,8 @@ func (p *pauses) has(queue string) bool {
 	return known != nil && (*known)[queue]
 }
 
-// learn notes which queues are paused, and reports whether that is news.
-func (p *pauses) learn(names []string) bool {
+// update replaces the paused queues, and reports whether they changed.
+func (p *pauses) update(names []string) bool {
 	var next *map[string]bool
 	if len(names) > 0 {
 		next = &map[string]bool{}
@@ -38,11 +36,10 @@ func (p *pauses) learn(names []string) bool {
 	return (last == nil) != (next == nil) || next != nil && !maps.Equal(*last, *next)
 }
 
-// mind keeps up with the queues that are paused. Pausing and resuming ring, and
-// a look that sees something else does; where neither is heard, each beat's
-// time is the floor.
-func (s *session) mind(ctx context.Context) {
-	store, ok := s.store.(stint.Pauser)
+// watchPauses keeps the list of paused queues up to date. Pausing and resuming notify, and so does
+// a look that sees something else; without both it asks once in each beat's time.
+func (s *session) watchPauses(ctx context.Context) {
+	store, ok := s.store.(store.Pauser)
 	if !ok {
 		return
 	}
@@ -52,29 +49,28 @@ func (s *session) mind(ctx context.Context) {
 		cancel()
 		if err != nil {
 			s.trouble(ctx, "look for paused queues", err)
-		} else if s.pauses.learn(names) {
-			s.bell.ring() // a look may have passed over what was resumed
+		} else if s.pauses.update(names) {
+			s.wakeups[work].notify() // a look may have passed over what was resumed
 		}
-		pause(ctx, pauseSpacing)
-		s.pausebell.wait(ctx, s.config.TimeToLive/4)
+		sleep(ctx, pauseSpacing)
+		s.wakeups[pausedQueues].wait(ctx, s.config.TimeToLive/4)
 	}
 }
 
-// unpaused leaves out what is seen of paused queues. A queue that this engine
-// believes to be paused is left out too: what it claimed there it would hand
-// back. But then one of both is out of date. Lanes that are left to others for a
-// while rest likewise.
-func (s *session) unpaused(sights []stint.Sight) []stint.Sight {
-	kept, news, now := sights[:0], false, time.Now()
-	for _, sight := range sights {
-		believed := s.pauses.has(sight.Queue)
-		news = news || believed != sight.Paused
-		if !believed && !sight.Paused && !s.pools.leaves(sight.Lane, now) {
-			kept = append(kept, sight)
+// claimable leaves out the lanes of paused queues, and those that are avoided for a while. The
+// lanes of a queue that this engine believes to be paused are left out too, since it would return
+// what it claimed there; but then one of both is out of date.
+func (s *session) claimable(heads []store.LaneHead) []store.LaneHead {
+	kept, news, now := heads[:0], false, time.Now()
+	for _, head := range heads {
+		believed := s.pauses.has(head.Queue)
+		news = news || believed != head.Paused
+		if !believed && !head.Paused && !s.pools.avoids(head.Lane, now) {
+			kept = append(kept, head)
 		}
 	}
 	if news {
-		s.pausebell.ring()
+		s.wakeups[pausedQueues].notify()
 	}
 	return kept
 }

@@ -10,25 +10,26 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 func pause(t *testing.T, s any, queue string) {
 	t.Helper()
-	if _, err := s.(stint.Pauser).Pause(t.Context(), queue, "the test", ""); err != nil {
+	if _, err := s.(store.Pauser).Pause(t.Context(), queue, "the test", ""); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func resume(t *testing.T, s any, queue string) {
 	t.Helper()
-	if _, err := s.(stint.Pauser).Resume(t.Context(), queue); err != nil {
+	if _, err := s.(store.Pauser).Resume(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // U24: nothing of a paused queue begins, on any engine, until it is resumed.
 func TestNothingOfAPausedQueueBeginsUntilItIsResumed(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var runs atomic.Int32
 		mux := stint.NewMux()
 		handle(mux, "k", func(context.Context, *stint.Job) error { runs.Add(1); return nil })
@@ -38,7 +39,7 @@ func TestNothingOfAPausedQueueBeginsUntilItIsResumed(t *testing.T) {
 		start(t, s, mux, engine.Config{Queues: []string{"mail"}}) // on this one
 		until(t, s, enqueue(t, s, "k", `{}`), stint.Completed)    // the others go on
 		after := enqueue(t, s, "k", `{}`, stint.Queue("mail"))    // a ring without a look
-		late := enqueue(t, s, "k", `{}`, stint.Queue("mail"), stint.In(50*time.Millisecond))
+		late := enqueue(t, s, "k", `{}`, stint.Queue("mail"), stint.Delay(50*time.Millisecond))
 		until(t, s, late, stint.Available)
 		time.Sleep(200 * time.Millisecond)
 		if n := runs.Load(); n != 1 {
@@ -61,7 +62,7 @@ func TestNothingOfAPausedQueueBeginsUntilItIsResumed(t *testing.T) {
 }
 
 func TestWhatRunsGoesOnWhenItsQueueIsPausedAndWhatDidNotBeginGoesBackUncharged(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began, goOn := make(chan stint.ID, 100), make(chan struct{})
 		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
@@ -174,6 +175,6 @@ func TestAPauseIsSeenWhereNobodyRings(t *testing.T) {
 
 // deaf is a store that pauses queues and cannot ring.
 type deaf struct {
-	stint.Store
-	stint.Pauser
+	store.Store
+	store.Pauser
 }

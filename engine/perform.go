@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 // Bounds, in bytes, of what an execution keeps.
@@ -19,20 +22,19 @@ const (
 	maxStack  = 4 << 10
 )
 
-// perform calls the handler and says how that ended. What the handler's own
-// completion came to stands in the task when it is over, also when the handler
-// ended its goroutine, so that perform does not return.
-func (s *session) perform(t *task, slot int) stint.Ending {
+// perform calls the handler and returns how it ended. The result of the handler's own completion is
+// in the task afterwards, even when the handler ended its goroutine and perform does not return.
+func (s *session) perform(t *task, slot int) store.Result {
 	e := t.entry
 	began := time.Now()
 	t.done.Slot, t.done.Started = slot+1, began
 	e.Started = s.clock.at(began)
 	if s.config.OnEvent != nil {
-		s.emit(stint.Event{Type: stint.EventStarted, Engine: s.token, Job: &e.Job, Slot: slot + 1, Ready: e.Ready})
+		s.emit(event.Event{Type: event.EventStarted, Engine: s.token, Job: &e.Job, Slot: slot + 1, Ready: e.Ready})
 	}
 	a := &attempt{s: s, task: t, job: e.Job}
 	a.job.Tags = slices.Clone(e.Tags)
-	a.Job, a.Client, a.Inspector = &a.job, s.client, s.inspector
+	a.Job, a.Client, a.Reader = &a.job, s.client, s.reader
 	a.open()
 	s.attempts.add(a)
 	s.meters.running.Add(1)
@@ -43,37 +45,33 @@ func (s *session) perform(t *task, slot int) stint.Ending {
 		s.meters.running.Add(-1)
 	}()
 	var result json.RawMessage
-	result, err = a.call(t.trade.handler)
-	return ending(a, result, err)
+	result, err = a.call(t.runner.handler)
+	return classify(a, result, err)
 }
 
-// close is called when the handler is over: the task is the stage's again.
+// close ends the attempt after the handler; the task belongs to the stage again.
 func (a *attempt) close(err error) {
 	a.mu.Lock()
-	a.life.close()
+	a.runContext.close()
 	a.mu.Unlock()
-	if a.task.fate == completed && err != nil {
-		a.s.emit(stint.Event{
-			Type: stint.EventTrouble, Engine: a.s.token, Job: &a.task.entry.Job,
+	if a.task.tx == txCompleted && err != nil {
+		a.s.emit(event.Event{
+			Type: event.EventTrouble, Engine: a.s.token, Job: &a.task.entry.Job,
 			Doing: "return from a handler that had completed its job", Err: err,
 		})
 	}
 }
 
-// errGoexit is how an attempt ends whose handler ended its goroutine.
 var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
-// call runs the handler and turns a panic into an error. What the handler set
-// takes the place of what it returns, but not of its panic.
+// call runs the handler and turns a panic into an error. What the handler set with SetResult and
+// the like replaces what it returns, but not its panic.
 func (a *attempt) call(h stint.Handler) (result json.RawMessage, err error) {
 	returned := false
+	defer recovered(&err)
 	defer func() {
-		if returned {
-			return
-		}
-		_, _ = a.Settle(nil, nil)
-		if v := recover(); v != nil {
-			result, err = nil, &stint.PanicError{Value: v, Stack: string(debug.Stack())}
+		if !returned {
+			_, _ = a.Settle(nil, nil)
 		}
 	}()
 	result, err = h(a, &a.job)
@@ -81,70 +79,68 @@ func (a *attempt) call(h stint.Handler) (result json.RawMessage, err error) {
 	return a.Settle(result, err)
 }
 
-// ending classifies what a handler returned. An error counts as the stop's
-// only when the engine did cancel the handler for a stop: a handler's own
-// time-out is a failure like any other.
-func ending(ctx context.Context, result json.RawMessage, err error) stint.Ending {
-	end := stint.Ending{Outcome: stint.OutcomeCompleted, Result: result}
+// classify says how an attempt ended. An error counts as the stop's only if the engine did cancel
+// the handler for a stop: a handler's own timeout is a failure like any other.
+func classify(ctx context.Context, result json.RawMessage, err error) store.Result {
+	end := store.Result{Outcome: stint.OutcomeCompleted, Result: result}
 	if err == nil {
 		return end
 	}
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, stint.ErrStopping):
-		return stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Note: "the engine stopped"}
-	case stint.AsEnding(err, &end):
+		return store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront, Note: "the engine stopped"}
+	case store.AsResult(err, &end):
 		return end
 	case errors.Is(cause, stint.ErrCancelled):
-		return stint.Ending{Outcome: stint.OutcomeCancelled, Err: err, Result: result}
-	case errors.Is(cause, stint.ErrTimeout) && !slices.Contains(stint.Classes(err), "timeout"):
+		return store.Result{Outcome: stint.OutcomeCancelled, Err: err, Result: result}
+	case errors.Is(cause, stint.ErrTimeout) && !slices.Contains(failure.Classes(err), "timeout"):
 		err = fmt.Errorf("%w: %w", stint.ErrTimeout, err)
 	}
 	end.Outcome, end.Err = stint.OutcomeFailed, err
 	return end
 }
 
-// conclude decides what follows a task that was run, or not begun, and makes it
-// storable.
-func (s *session) conclude(t *task, end stint.Ending) *task {
+// conclude decides what follows a task that ran or did not start, and makes the outcome storable.
+func (s *session) conclude(t *task, end store.Result) *task {
 	switch drop := s.fenced(); {
-	case t.fate == completed:
+	case t.tx == txCompleted:
 		t.drop = drop
 		return t
 	case drop:
-		t.drop, t.done = true, stint.Execution{}
+		t.drop, t.done = true, store.Completion{}
 		return t
 	}
 	began, slot := t.done.Started, t.done.Slot
-	clean(&end)
+	dropBadResult(&end)
 	now := time.Now()
 	if !began.IsZero() {
 		end.Took = now.Sub(began)
 	}
-	t.done = stint.ConcludeWith(s.mux.RetryFuncs(), t.entry, end, s.clock.at(now), random01())
+	t.done = store.ConcludeWith(s.mux.RetryFuncs(), t.entry, end, s.clock.at(now), random01())
 	t.done.Nonce, t.done.Slot = t.claim.ref.Nonce, slot
 	t.done.Started, t.done.Ended = began, now
-	storable(&t.done)
+	cleanTexts(&t.done)
 	return t
 }
 
-// storable cuts and cleans the texts of an execution.
-func storable(x *stint.Execution) {
+// cleanTexts shortens and cleans the texts of an outcome.
+func cleanTexts(x *store.Completion) {
 	if x.Error != nil {
-		x.Error.Message = stint.CleanText(x.Error.Message, maxError)
-		x.Error.Stack = stint.CleanHead(x.Error.Stack, maxStack)
-		x.Error.Note = stint.CleanText(x.Error.Note, maxError)
+		x.Error.Message = valid.CleanText(x.Error.Message, maxError)
+		x.Error.Stack = valid.CleanHead(x.Error.Stack, maxStack)
+		x.Error.Note = valid.CleanText(x.Error.Note, maxError)
 	}
-	x.Reason = stint.CleanText(x.Reason, maxError)
+	x.Reason = valid.CleanText(x.Reason, maxError)
 }
 
-// clean takes out a result that no store could keep: the work is done all the
-// same, and a note says what is missing.
-func clean(end *stint.Ending) {
+// dropBadResult removes a result that no store can keep. The job is completed all the same, and a
+// note says what is missing.
+func dropBadResult(end *store.Result) {
 	if end.Result == nil {
 		return
 	}
-	if err := stint.CheckJSON("result", end.Result, maxResult); err != nil {
+	if err := valid.JSON("result", end.Result, maxResult); err != nil {
 		end.Note = "the result was not kept: " + err.Error()
 		end.Result = nil
 	}

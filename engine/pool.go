@@ -6,37 +6,38 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// pool is the slots that some queues share, and what was claimed for them.
-// Pools have nothing in common but the stages before and behind them, so a
-// queue that is full holds up no other.
+// pool is the slots that some queues share, and what was claimed for them. Pools have only the
+// stages before and after them in common, so a full queue does not hold up another.
 type pool struct {
-	inputs
+	ready   chan *task // to run
+	alone   chan *task // suspects, to run one at a time: the returner passes them on
+	foreign chan *task // of kinds that this engine does not know
+
 	first int   // the number of its first slot, from 0
 	slots slots // a part of the session's
 
-	ahead int          // the most entries to hold beyond the slots
-	busy  atomic.Int64 // entries claimed for it that have not ended
-	apart atomic.Bool  // what is to be run alone waits for its turn
-	begun atomic.Int64 // tasks that reached a slot
-	calls atomic.Int64 // the claim stage sleeps while more than these are busy
-	pace  *pace
+	maxAhead     int          // how many entries to hold beyond the slots at most
+	busy         atomic.Int64 // entries claimed for it that have not ended
+	aloneWaiting atomic.Bool  // suspects wait for their turn
+	started      atomic.Int64 // tasks that reached a slot
+	wakeAt       atomic.Int64 // the claim stage sleeps while more than these are busy
+	pace         *pace
 
-	turn atomic.Pointer[task] // what has its turn to be run alone: the session's, if it is one of this pool
-	left atomic.Pointer[left] // what is not to be claimed for a while
+	aloneTask atomic.Pointer[task]         // the suspect that runs alone, if it is one of this pool
+	avoided   atomic.Pointer[avoidedLanes] // lanes not to claim from for a while
 }
 
-// pools are all of an engine's: one, or one for each queue that has slots of
-// its own and one for the rest.
+// pools are all of an engine's: one, or one for each queue that has slots of its own and one for
+// the rest.
 type pools struct {
 	all  []*pool
 	own  map[string]*pool
 	rest *pool // of queues without slots of their own; nil when there are none to work on
 }
 
-// newPools divides the slots.
 func newPools(c Config, all slots) pools {
 	if len(c.QueueSlots) == 0 {
 		p := newPool(0, all, maxPrefetch)
@@ -59,10 +60,16 @@ func newPools(c Config, all slots) pools {
 }
 
 func newPool(first int, slots slots, ahead int) *pool {
-	return &pool{inputs: newInputs(ahead + 1 + len(slots)), first: first, slots: slots, ahead: ahead, pace: newPace(time.Now())}
+	// The channels have room for more than is ever claimed, so that neither the
+	// claim stage nor the returner waits on its own output.
+	room := ahead + 1 + len(slots)
+	return &pool{
+		ready: make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
+		first: first, slots: slots, maxAhead: ahead, pace: newPace(time.Now()),
+	}
 }
 
-// of is the pool of a queue; nil when the engine has no slots for it.
+// of returns the pool of a queue; nil when the engine has no slots for it.
 func (l pools) of(queue string) *pool {
 	if p, ok := l.own[queue]; ok {
 		return p
@@ -70,8 +77,8 @@ func (l pools) of(queue string) *pool {
 	return l.rest
 }
 
-// roomy tells whether any pool has use for more.
-func (l pools) roomy(now time.Time) bool {
+// hasRoom reports whether any pool has room for more.
+func (l pools) hasRoom(now time.Time) bool {
 	for _, p := range l.all {
 		if p.room(now) > 0 {
 			return true
@@ -80,15 +87,15 @@ func (l pools) roomy(now time.Time) bool {
 	return false
 }
 
-// leaves tells whether a lane is left to other engines for a while.
-func (l pools) leaves(lane stint.LaneID, now time.Time) bool {
-	return slices.ContainsFunc(l.all, func(p *pool) bool { return p.left.Load().has(lane, now) })
+// avoids reports whether a lane is left to other engines for a while.
+func (l pools) avoids(lane store.LaneID, now time.Time) bool {
+	return slices.ContainsFunc(l.all, func(p *pool) bool { return p.avoided.Load().has(lane, now) })
 }
 
-// room is how many more entries of a lane the engine has use for. A lane that
-// has yet to tell its queue may be anybody's.
-func (l pools) room(lane stint.Lane, now time.Time) int {
-	if l.leaves(lane.ID, now) {
+// room returns how many more entries of a lane the engine has room for. A lane that has not told
+// its queue yet may belong to any pool.
+func (l pools) room(lane store.Lane, now time.Time) int {
+	if l.avoids(lane.ID, now) {
 		return 0
 	}
 	if lane.Queue != "" {
@@ -101,28 +108,30 @@ func (l pools) room(lane stint.Lane, now time.Time) int {
 	return room
 }
 
-// waiting is how many entries wait for slots.
+// waiting returns how many entries wait for slots.
 func (l pools) waiting() (n int) {
 	for _, p := range l.all {
-		n += p.waiting()
+		n += len(p.ready)
 	}
 	return n
 }
 
+// close ends what the claim stage sends. The returner closes ready, to which it sends too.
 func (l pools) close() {
 	for _, p := range l.all {
-		p.close()
+		close(p.foreign)
+		close(p.alone)
 	}
 }
 
-// room is how many more entries the pool has use for. Claims are worth their
-// round trip when they bring half of the prefetch.
+// room returns how many more entries the pool has room for. A claim is worth its round trip when it
+// brings half of the prefetch.
 func (p *pool) room(now time.Time) int {
-	prefetch := min(p.ahead, p.pace.prefetch(now))
+	prefetch := min(p.maxAhead, p.pace.prefetch(now))
 	most, least := len(p.slots)+prefetch, max(1, prefetch/2)
-	// Said before it looks: what ends behind the look finds it, and rings.
-	p.calls.Store(int64(most - least))
-	// What is claimed may all have to be run alone.
+	// Stored before busy is read: a task that ends after that sees it and notifies.
+	p.wakeAt.Store(int64(most - least))
+	// All claimed entries may be suspects.
 	room := min(most-int(p.load(p.busy.Load())), cap(p.alone)-len(p.alone))
 	if room < least {
 		return 0
@@ -130,37 +139,42 @@ func (p *pool) room(now time.Time) int {
 	return min(room, maxClaim)
 }
 
-// load is how much room so many entries in hand take. What waits for its turn to be
-// run alone takes none: of a pool's slots only one is to run it, and other work
-// would wait for that one.
+// load returns how much room busy entries take. Suspects that wait for their turn take none: only
+// one of the pool's slots is to run them, and other work must not wait for that one.
 func (p *pool) load(busy int64) int64 {
-	if p.apart.Load() {
+	if p.aloneWaiting.Load() {
 		busy -= int64(1 + len(p.alone))
 	}
 	return busy
 }
 
-// take puts a task where it belongs.
-func (p *pool) take(t *task) {
+// add sends a task where it belongs. There is always room.
+func (p *pool) add(t *task) {
 	p.busy.Add(1)
-	p.send(t)
+	switch {
+	case t.runner == nil:
+		p.foreign <- t
+	case t.entry.Suspect >= suspectAlone:
+		p.alone <- t
+	default:
+		p.ready <- t
+	}
 }
 
-// ended notes that a task no longer takes room, and tells whether the claim stage
-// may have been waiting for that: to wake it for every task costs as much as
-// many a task.
-func (p *pool) ended() bool {
+// taskEnded notes that a task no longer takes room, and reports whether the claim stage may be
+// waiting for that: to wake it for every task would cost too much.
+func (p *pool) taskEnded() bool {
 	p.pace.add(1)
-	return p.load(p.busy.Add(-1)) <= p.calls.Load()
+	return p.load(p.busy.Add(-1)) <= p.wakeAt.Load()
 }
 
-// left are lanes to which entries were handed back that others may run sooner.
-type left struct {
-	lanes map[stint.LaneID]bool
+// avoidedLanes are lanes to which entries were returned that other engines may run sooner.
+type avoidedLanes struct {
+	lanes map[store.LaneID]bool
 	until time.Time
 }
 
-// has tells whether a lane is one of them, still.
-func (l *left) has(lane stint.LaneID, now time.Time) bool {
+// has reports whether a lane is still avoided.
+func (l *avoidedLanes) has(lane store.LaneID, now time.Time) bool {
 	return l != nil && l.lanes[lane] && now.Before(l.until)
 }

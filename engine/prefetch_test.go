@@ -9,6 +9,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // inHand counts the entries that an engine has claimed and that have not ended.
@@ -25,7 +26,7 @@ func (h *inHand) add(n int) {
 	h.most = max(h.most, h.now)
 }
 
-func (h *inHand) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (h *inHand) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	c, err := h.Store.Claim(ctx, req)
 	h.add(len(c.Positions))
 	return c, err
@@ -70,10 +71,10 @@ func TestAnEngineHoldsNoMoreThanItsSlotsAndABoundedPrefetch(t *testing.T) {
 type asked struct {
 	*sqlite.Store
 	mu   sync.Mutex
-	last stint.ClaimRequest
+	last store.ClaimRequest
 }
 
-func (a *asked) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (a *asked) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	c, err := a.Store.Claim(ctx, req)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +92,7 @@ func TestARequestForAClaimTellsWhatIsOpen(t *testing.T) {
 		handle(mux, "long", func(context.Context, *stint.Job) error { time.Sleep(time.Minute); return nil })
 		handle(mux, "short", func(context.Context, *stint.Job) error { return nil })
 		stop := start(t, a, mux, engine.Config{Slots: 4})
-		claimed := func(kind string) stint.ClaimRequest {
+		claimed := func(kind string) store.ClaimRequest {
 			fill(t, s, kind, 1, stint.DefaultQueue)
 			time.Sleep(5 * time.Second)
 			a.mu.Lock()

@@ -9,23 +9,22 @@ const (
 	// promoteBatch bounds one promotion, so that its transaction stays short.
 	promoteBatch = 1000
 
-	// promoteFull is how often the scan starts at the beginning: the bound
-	// within which a due job is found that was committed late, below where the
-	// scan had come.
+	// promoteFull is how often the scan starts at the beginning. Within this time it finds a due
+	// job that was committed late, below where the scan had come.
 	promoteFull = time.Second
 
-	// promotePause spaces promotions out: every ring may mean that something
-	// is due earlier than was known, and rings come with every enqueue.
+	// promotePause spaces promotions out: every enqueue sends a notification, which may mean that
+	// something is due earlier than was known.
 	promotePause = 5 * time.Millisecond
 )
 
-// promote moves jobs to the log when their time has come. It sleeps until the
-// next one is due; an enqueue that is due earlier rings.
+// promote moves jobs to the log when they are due. It sleeps until the next one is due; an enqueue
+// that is due earlier notifies.
 func (s *session) promote(ctx context.Context) {
 	var (
 		from time.Time // where the next scan starts
 		full time.Time // when the last one started at the beginning
-		wait = newBackoff()
+		wait = new(backoff)
 	)
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -43,30 +42,21 @@ func (s *session) promote(ctx context.Context) {
 		wait.reset()
 		if p.Moved > 0 {
 			from = p.Until
-			s.bell.ring()
+			s.wakeups[work].notify()
 		}
 		if p.Moved == promoteBatch {
 			continue
 		}
 		next := promoteFull
 		if p.Next >= 0 {
-			// Less than the pause only when others are moving what is due.
+			// Less than the pause only while other engines move what is due.
 			next = min(next, max(p.Next, promotePause))
 			if p.Next > 0 {
 				next = min(promoteFull, p.Next)
 			}
 		}
-		if s.waitbell.wait(ctx, next) {
-			pause(ctx, promotePause)
+		if s.wakeups[dueTimes].wait(ctx, next) {
+			sleep(ctx, promotePause)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

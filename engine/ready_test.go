@@ -10,10 +10,11 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/store"
 )
 
 // ready makes an engine that notes what it performs, in order.
-func ready(t *testing.T, s store, got *[]string, c engine.Config) *engine.Engine {
+func ready(t *testing.T, s anyStore, got *[]string, c engine.Config) *engine.Engine {
 	mux := stint.NewMux()
 	handle(mux, "note", func(ctx context.Context, job *stint.Job) error {
 		*got = append(*got, string(job.Args))
@@ -28,7 +29,7 @@ func ready(t *testing.T, s store, got *[]string, c engine.Config) *engine.Engine
 
 func runReady(t *testing.T, e *engine.Engine) (told []string) {
 	t.Helper()
-	n, err := e.RunReady(t.Context(), func(job *stint.Job, x stint.Execution) bool {
+	n, err := e.RunReady(t.Context(), func(job *stint.Job, x store.Completion) bool {
 		told = append(told, fmt.Sprint(string(job.Args), " ", x.Outcome))
 		return true
 	})
@@ -39,11 +40,11 @@ func runReady(t *testing.T, e *engine.Engine) (told []string) {
 }
 
 func TestWhatIsReadyRunsOneByOneWithAllThatItEnqueues(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var got []string
 		e := ready(t, s, &got, engine.Config{Queues: []string{"default", "rests"}})
 		for text, opts := range map[string][]stint.Option{
-			`"late"`: {stint.In(time.Hour)}, `"paused"`: {stint.Queue("rests")}, `"elsewhere"`: {stint.Queue("other")},
+			`"late"`: {stint.Delay(time.Hour)}, `"paused"`: {stint.Queue("rests")}, `"elsewhere"`: {stint.Queue("other")},
 		} {
 			enqueue(t, s, "note", text, opts...)
 		}
@@ -52,10 +53,10 @@ func TestWhatIsReadyRunsOneByOneWithAllThatItEnqueues(t *testing.T) {
 		enqueue(t, s, "note", `"first"`, stint.Priority(-5))
 		gone := enqueue(t, s, "note", `"gone"`)
 		enqueue(t, s, "note", `"expired"`, stint.StartBy(time.Now().Add(-time.Hour)))
-		if _, err := s.(stint.Canceller).Cancel(t.Context(), []stint.ID{gone}, ""); err != nil {
+		if _, err := s.(store.Canceller).Cancel(t.Context(), []stint.ID{gone}, ""); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.(stint.Pauser).Pause(t.Context(), "rests", "", ""); err != nil {
+		if _, err := s.(store.Pauser).Pause(t.Context(), "rests", "", ""); err != nil {
 			t.Fatal(err)
 		}
 		told := runReady(t, e)
@@ -75,12 +76,12 @@ func TestWhatIsReadyRunsOneByOneWithAllThatItEnqueues(t *testing.T) {
 }
 
 func TestWhoeverIsToldEndsTheRun(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var got []string
 		e := ready(t, s, &got, engine.Config{})
 		enqueue(t, s, "note", `1`)
 		enqueue(t, s, "note", `2`)
-		n, err := e.RunReady(t.Context(), func(*stint.Job, stint.Execution) bool { return false })
+		n, err := e.RunReady(t.Context(), func(*stint.Job, store.Completion) bool { return false })
 		if err != nil || n != 1 || !slices.Equal(got, []string{"1"}) {
 			t.Errorf("%d were run: %v, %v", n, got, err)
 		}
@@ -88,7 +89,7 @@ func TestWhoeverIsToldEndsTheRun(t *testing.T) {
 }
 
 func TestACallerWhoGivesUpLeavesWhatIsReadyToOthersUncharged(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		mux := stint.NewMux()
@@ -111,13 +112,13 @@ func TestACallerWhoGivesUpLeavesWhatIsReadyToOthersUncharged(t *testing.T) {
 }
 
 func TestHooksHaveEndedBeforeTheNextReadyJobBegins(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		var got []string
 		mux := stint.NewMux()
 		handle(mux, "note", func(_ context.Context, job *stint.Job) error {
 			got = append(got, "job "+string(job.Args))
 			return nil
-		}).Hook(stint.Hooks{Finally: func(_ context.Context, job *stint.Job, _ *stint.Execution) error {
+		}).Hook(stint.Hooks{Finally: func(_ context.Context, job *stint.Job, _ *stint.Attempt) error {
 			time.Sleep(30 * time.Millisecond)
 			got = append(got, "hook "+string(job.Args))
 			return nil

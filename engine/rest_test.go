@@ -9,6 +9,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // slowly takes a while to record outcomes, and notes when.
@@ -25,7 +26,7 @@ type flushed struct {
 	outcomes int
 }
 
-func (s *slowly) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (s *slowly) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	f := flushed{from: time.Now(), outcomes: len(done)}
 	time.Sleep(s.takes)
 	n, err := s.Store.Finish(ctx, engine, claims, done)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestWhatAHandlerSetsCountsInsteadOfWhatItReturns(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		no := errors.New("no")
 		set := func(ctx context.Context, result any, err error, retriable bool) {
 			if e := stint.SetResult(ctx, result); e != nil {
@@ -80,7 +80,7 @@ func TestWhatAHandlerSetsCountsInsteadOfWhatItReturns(t *testing.T) {
 }
 
 func TestWhatAHandlerSetsWhenItIsStoppedIsJudgedAsReturned(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began := make(chan struct{}, 2)
 		handle(mux, "succeeds", func(ctx context.Context, _ *stint.Job) error {

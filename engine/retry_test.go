@@ -13,7 +13,9 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -57,7 +59,7 @@ func failing(kind string) *stint.Mux {
 }
 
 func TestTheErrorsClassIsStoredAndChoosesThePolicy(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		start(t, s, failing("print"), engine.Config{})
 		byError := retry.ByError(retry.On(fire, retry.None()), retry.On(printer, retry.Fixed(1, 0)), retry.Otherwise(retry.Fixed(2, 0)))
 		for _, c := range []struct {
@@ -74,7 +76,7 @@ func TestTheErrorsClassIsStoredAndChoosesThePolicy(t *testing.T) {
 			{`{"error":"paper"}`, retry.Fixed(1, 0).Only(printer), noPaper, []string{noPaper, printer}, 2, "retries exhausted", true},
 			{`{"error":"paper"}`, retry.Fixed(1, 0).Except(printer), noPaper, []string{noPaper, printer}, 1, "error not retriable", false},
 			{`{"error":"paper"}`, byError, noPaper, []string{noPaper, printer}, 2, "retries exhausted", true},
-			{`{"error":"fire"}`, byError, fire, []string{fire, printer}, 1, "policy gave no date", true},
+			{`{"error":"fire"}`, byError, fire, []string{fire, printer}, 1, "no retries", true},
 			{`{"error":"other"}`, byError, "errors.errorString", nil, 3, "retries exhausted", true},
 			{`{"error":"no retry"}`, byError, noPaper, []string{noPaper, printer}, 1, "error not retriable", false},
 			{`{"error":"panic"}`, retry.Fixed(1, 0).Only("panic"), "panic", []string{"panic", noPaper, printer}, 2, "retries exhausted", true},
@@ -92,7 +94,7 @@ func TestTheErrorsClassIsStoredAndChoosesThePolicy(t *testing.T) {
 }
 
 func TestALongStackIsCutAndNoFailure(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		var fall func(depth int)
 		fall = func(depth int) {
@@ -116,7 +118,7 @@ func TestALongStackIsCutAndNoFailure(t *testing.T) {
 
 // A function of the program decides, and the engine that runs the job has it.
 func TestAFunctionDecides(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := failing("print")
 		mux.RetryFunc("printing", func(cause error, f retry.Failure) retry.Decision {
 			switch {
@@ -162,7 +164,7 @@ func TestAFunctionDecides(t *testing.T) {
 // decision. One that fails waits until somebody has the function, and does not
 // run before that, whoever comes and goes.
 func TestAnEngineWithoutTheFunctionLeavesTheDecision(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		policy := stint.Retry(retry.ByError(retry.On(noPaper, retry.Function("printing")), retry.Otherwise(retry.Fixed(1, 0))))
 		stop := start(t, s, failing("print"), engine.Config{Instance: "without"})
 		fine := enqueue(t, s, "print", `{"error":"paper","until":1}`, policy)
@@ -180,7 +182,7 @@ func TestAnEngineWithoutTheFunctionLeavesTheDecision(t *testing.T) {
 				t.Errorf("job %d waits for %q after %+v", id, job.Undecided, job.Executions)
 			}
 		}
-		if _, err := s.(stint.Canceller).Cancel(t.Context(), []stint.ID{cancelled}, "sold out"); err != nil {
+		if _, err := s.(store.Canceller).Cancel(t.Context(), []stint.ID{cancelled}, "sold out"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(1500 * time.Millisecond) // longer than any poll
@@ -223,7 +225,7 @@ func TestAnEngineWithoutTheFunctionLeavesTheDecision(t *testing.T) {
 // The deciding engine ends jobs as well, tells so, and a panic in its function
 // is noted.
 func TestADecisionElsewhereMayBeTheEnd(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		stop := start(t, s, failing("print"), engine.Config{})
 		final := enqueue(t, s, "print", `{"error":"paper"}`, stint.Retry(retry.Function("f")))
 		panics := enqueue(t, s, "print", `{"error":"fire"}`, stint.Retry(retry.Function("f")))
@@ -242,9 +244,9 @@ func TestADecisionElsewhereMayBeTheEnd(t *testing.T) {
 		var hooks journal
 		mux.Hook(hooks.hooks(""))
 		handle(mux, "print", func(context.Context, *stint.Job) error { return nil })
-		ends := make(chan stint.Event, 10)
-		stop = start(t, s, mux, engine.Config{OnEvent: func(e stint.Event) {
-			if e.Type == stint.EventEnded {
+		ends := make(chan event.Event, 10)
+		stop = start(t, s, mux, engine.Config{OnEvent: func(e event.Event) {
+			if e.Type == event.EventEnded {
 				ends <- e
 			}
 		}})
@@ -272,14 +274,14 @@ func TestADecisionElsewhereMayBeTheEnd(t *testing.T) {
 
 // Losses only count, so a burier needs no function.
 func TestALossUnderAFunctionNeedsNoDecision(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := failing("print")
 		id := enqueue(t, s, "print", `{"error":"paper","until":1}`, stint.Retry(retry.Function("f")))
 		w := storetest.NewWorker(t, s.(storetest.Store), "print")
 		if err := s.Join(t.Context(), w.Info, nil); err != nil {
 			t.Fatal(err)
 		}
-		w.Beat(w.One().Pos)
+		w.Heartbeat(w.One().Pos)
 		if _, err := engine.Bury(t.Context(), s, w.Info.Token, "it died"); err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +294,7 @@ func TestALossUnderAFunctionNeedsNoDecision(t *testing.T) {
 }
 
 func TestARedeployWithAnotherDefaultKeepsThePolicyOfJobs(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		old := stint.NewKind[struct{}]("print", stint.Retry(retry.Fixed(1, 0)))
 		now := stint.NewKind[struct{}]("print", stint.Retry(retry.None()))
 		client := stint.NewClient(s)
@@ -310,7 +312,7 @@ func TestARedeployWithAnotherDefaultKeepsThePolicyOfJobs(t *testing.T) {
 		for id, want := range map[stint.ID]struct {
 			runs   int
 			reason string
-		}{before: {2, "retries exhausted"}, after: {1, "policy gave no date"}} {
+		}{before: {2, "retries exhausted"}, after: {1, "no retries"}} {
 			if job := until(t, s, id, stint.Failed); len(job.Executions) != want.runs || job.Reason != want.reason {
 				t.Errorf("%s: %d runs, %s; want %d, %s", job.Retry, len(job.Executions), job.Reason, want.runs, want.reason)
 			}

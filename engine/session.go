@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
-// session is one membership in the roster, from joining to leaving or being
-// buried.
+// session is one membership in the roster, from the join until the engine leaves or is buried.
 type session struct {
 	*Engine
-	token stint.Token
-	me    self
-	beat  time.Time // when the joining was sent: the first sign of life
+	token stint.EngineID
+	me    processIdentity
+	beat  time.Time // when the join was sent; it counts as the first beat
 
-	// work is the context of handlers and of everything that is recorded for
-	// them. It is cancelled with a cause: stopping or fenced.
+	// work is the context of handlers and of everything that is recorded for them. Its cause is
+	// ErrStopping or ErrFenced.
 	work   context.Context
 	cancel context.CancelCauseFunc
 
@@ -30,60 +31,51 @@ type session struct {
 	kept       context.Context
 	cancelKept context.CancelCauseFunc
 
-	stopping chan struct{} // closed when no more work is to begin
+	stopping chan struct{} // closed when no more work may start
 	draining chan struct{} // closed when the engine was asked to leave
 	drain    func()        // closes it
 
-	parting sync.Once // the session is fenced, or leaves
+	endOnce sync.Once // the session is fenced, or leaves
 
-	bell         *bell            // news for the claim stage
-	waitbell     *bell            // news for the promoter
-	cancelbell   *bell            // somebody may have cancelled something
-	decidebell   *bell            // there may be failures to decide about
-	pausebell    *bell            // somebody may have paused or resumed a queue
-	leasebells   []*bell          // of each duty: its lease may be free
-	schedulebell *bell            // somebody may have changed a schedule
-	capacity     *bell            // a slot came free
-	hears        atomic.Bool      // whether the store rings
-	asks         chan chan<- bool // who waits for the next beat
+	wakeups      wakeups          // what the store notifies of
+	capacity     *wakeup          // a slot came free
+	listening    atomic.Bool      // the store notifies
+	beatRequests chan chan<- bool // from goroutines that wait for the next beat
 
-	believed atomic.Int64 // until when nobody believes that the engine is dead, in nanoseconds after beat
-	primed   bool         // of the claim stage: something waited for slots since it last had nothing to claim
-	slots    slots
-	pauses   pauses
-	pools    pools
-	guests   guests
-	ended    chan *task    // to the last stage
-	solo     chan struct{} // holds one while an entry is run that is to be run alone
-	attempts attempts
-	trades   map[string]*trade // by kind
-	held     *hand             // what is claimed and not yet recorded
-	clock    clock
-	hooks    *hooks
-	untold   untold
+	fenceAt    atomic.Int64 // when the engine fences itself unless a beat arrives, in nanoseconds after beat
+	primed     bool         // of the claim stage: tasks waited for slots since it last found nothing to claim
+	slots      slots
+	pauses     pauses
+	pools      pools
+	inlineRuns inlineRuns
+	ended      chan *task    // to the last stage
+	aloneTurn  chan struct{} // holds one value while a suspect runs alone
+	attempts   attempts
+	runners    map[string]*kindRunner // by kind
+	inflight   *inflight              // claimed and not yet recorded
+	clock      clock
+	hooks      *hooks
+	endEvents  endEvents
 }
 
-// longestJoin bounds joining, whose connection may go silent as any other.
+// longestJoin bounds joining: its connection may stop answering.
 const longestJoin = 15 * time.Second
 
-// join enters the roster under a new token.
+// join enters the roster under a new id.
 func (e *Engine) join(ctx context.Context) (*session, error) {
 	s := &session{
-		Engine: e, token: stint.Token(random63()), me: self(identity()), beat: time.Now(),
+		Engine: e, token: stint.EngineID(random63()), me: processIdentity(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
-		bell: newBell(), waitbell: newBell(), cancelbell: newBell(), decidebell: newBell(), pausebell: newBell(), schedulebell: newBell(), capacity: newBell(),
-		asks: make(chan chan<- bool), slots: newSlots(e.config.Slots), solo: make(chan struct{}, 1),
-		attempts: newAttempts(e.config.Slots), trades: trades(e.mux), held: newHand(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
-	}
-	for range e.duties {
-		s.leasebells = append(s.leasebells, newBell())
+		wakeups: newWakeups(len(e.singletonTasks)), capacity: newWakeup(),
+		beatRequests: make(chan chan<- bool), slots: make(slots, e.config.Slots), aloneTurn: make(chan struct{}, 1),
+		attempts: newAttempts(e.config.Slots), runners: newKindRunners(e.mux), inflight: newInflight(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
-	s.mayWorkUntil(s.beat.Add(e.config.TimeToLive * 3 / 4))
-	e.vitals.beats.mark()
+	s.setFenceAt(s.beat.Add(e.config.TimeToLive * 3 / 4))
+	e.liveness.beats.mark()
 	decls := e.mux.Declarations()
-	info := stint.EngineInfo(s.me)
+	info := store.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
 	info.Queues, info.Slots, info.TimeToLive = e.config.Queues, e.config.Slots, e.config.TimeToLive
 	for _, d := range decls {
@@ -102,22 +94,20 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// run works until ctx ends or the session is fenced, and takes the session
-// out of the roster.
+// run works until ctx ends or the session is fenced, and then leaves the roster.
 func (s *session) run(ctx context.Context) error {
-	defer s.letGo()
+	defer s.releaseLiveness()
 	defer s.cancel(nil)
 	defer func() {
 		if !s.fenced() {
 			s.cancelKept(nil)
 		}
 	}()
-	s.vitals.joined(s)
-	defer s.vitals.left()
-	s.emit(stint.Event{Type: stint.EventJoined, Engine: s.token})
+	s.liveness.joined(s)
+	defer s.liveness.left()
+	s.emit(event.Event{Type: event.EventJoined, Engine: s.token})
 
-	// Signals and chores end with the stages, not before: the beat must go on
-	// while the last jobs run.
+	// The loops end after the stages: the engine must beat while the last jobs run.
 	signals, endSignals := context.WithCancel(context.WithoutCancel(ctx))
 	defer endSignals()
 	claiming, stopClaiming := context.WithCancel(ctx)
@@ -127,14 +117,14 @@ func (s *session) run(ctx context.Context) error {
 	side.Go(func() { s.listen(signals) })
 	side.Go(func() { s.promote(signals) })
 	side.Go(func() { s.watch(signals) })
-	side.Go(func() { s.heed(signals) })
+	side.Go(func() { s.watchCancellations(signals) })
 	side.Go(func() { s.decide(signals) })
-	side.Go(func() { s.mind(signals) })
+	side.Go(func() { s.watchPauses(signals) })
 	side.Go(func() { s.fire(signals) })
-	side.Go(func() { s.sumUp(signals) })
-	side.Go(func() { s.watchDeaf(signals) })
-	// What an engine leads it gives to others as soon as it is told to stop.
-	leads.Go(func() { s.lead(claiming) })
+	side.Go(func() { s.rollUpStats(signals) })
+	side.Go(func() { s.watchUnresponsive(signals) })
+	// Leases are given back as soon as the engine is told to stop.
+	leads.Go(func() { s.holdLeases(claiming) })
 
 	go func() {
 		select {
@@ -145,25 +135,23 @@ func (s *session) run(ctx context.Context) error {
 		}
 		stopClaiming()
 		close(s.stopping)
-		// A drained engine lets its jobs end; a stop gives them the grace.
+		// While the engine drains jobs may end; a stop gives them the grace.
 		select {
 		case <-ctx.Done():
-			s.stop()
+			s.startGrace()
 		case <-s.work.Done():
 		}
 	}()
 
-	s.guests.first = len(s.slots)
+	s.inlineRuns.first = len(s.slots)
 	s.current.Store(s)
 	defer s.current.CompareAndSwap(s, nil)
 	var stages sync.WaitGroup
 	stages.Go(func() { defer s.pools.close(); s.claim(claiming) })
-	stages.Go(func() { defer close(s.ended); s.execute(s.ended); s.guests.shut() })
+	stages.Go(func() { defer close(s.ended); s.execute(s.ended); s.inlineRuns.close() })
 	stages.Go(func() { s.finish(s.ended) })
 
-	all := make(chan struct{})
-	go func() { stages.Wait(); close(all) }()
-	stuck := !s.await(all)
+	stuck := !s.awaitStages(ended(&stages))
 	leads.Wait()
 	if !stuck && !s.fenced() {
 		err := s.leave()
@@ -176,21 +164,20 @@ func (s *session) run(ctx context.Context) error {
 	side.Wait()
 	switch {
 	case stuck:
-		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.busy()))
+		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.runningPositions()))
 	default:
 		return stint.ErrBuried
 	}
 }
 
-// tellDraining says that the engine was told to leave, and not to stop.
 func (s *session) tellDraining(ctx context.Context) {
-	if _, asked, _ := s.vitals.look(); ctx.Err() == nil {
-		s.emit(stint.Event{Type: stint.EventDraining, Engine: s.token, Err: drainedBy(asked)})
+	if _, asked, _ := s.liveness.read(); ctx.Err() == nil {
+		s.emit(event.Event{Type: event.EventDraining, Engine: s.token, Err: drainReason(asked)})
 	}
 }
 
-// stop lets the grace run, and then cancels what still works.
-func (s *session) stop() {
+// startGrace cancels what still runs when the grace is over.
+func (s *session) startGrace() {
 	timer := time.AfterFunc(s.config.Grace, func() {
 		s.cancelKept(stint.ErrStopping)
 		s.cancel(stint.ErrStopping)
@@ -198,10 +185,10 @@ func (s *session) stop() {
 	context.AfterFunc(s.work, func() { timer.Stop() })
 }
 
-// await waits for the stages to end. Once handlers were cancelled it does so
-// for a while only: false says that some took no notice. Those that are to go
-// on when the engine is fenced are left to themselves.
-func (s *session) await(all <-chan struct{}) bool {
+// awaitStages waits for the stages to end. After the handlers were cancelled it waits for
+// cancelGrace only, and then returns false. It does not wait for handlers that go on when the
+// engine is fenced.
+func (s *session) awaitStages(all <-chan struct{}) bool {
 	select {
 	case <-all:
 		return true
@@ -218,49 +205,49 @@ func (s *session) await(all <-chan struct{}) bool {
 		case <-late.C:
 			return false
 		case <-look.C:
-			if s.fenced() && s.attempts.heedless() == 0 {
+			if s.fenced() && s.attempts.sessionBound() == 0 {
 				return true
 			}
 		}
 	}
 }
 
-// fenced tells whether the session lost its place in the roster.
+// fenced reports whether the session lost its place in the roster.
 func (s *session) fenced() bool { return errors.Is(context.Cause(s.work), stint.ErrFenced) }
 
-// cancelGrace is how long a cancelled handler may take to notice.
+// cancelGrace is how long a cancelled handler may take to return.
 const cancelGrace = 5 * time.Second
 
-// fence ends the session's work at once: nothing that still runs will count.
+// fence cancels the session's work at once: nothing that still runs will count.
 func (s *session) fence() {
 	s.cancel(stint.ErrFenced)
 	if s.fenced() { // and had not ended before
-		s.parting.Do(func() { s.emit(stint.Event{Type: stint.EventBuried, Engine: s.token}) })
+		s.endOnce.Do(func() { s.emit(event.Event{Type: event.EventBuried, Engine: s.token}) })
 	}
 }
 
-// leave buries the session itself, uncharged. Whatever the stages left open,
-// such as a claim whose answer was lost, goes back to the front of its lane.
-// A beat that finds the session gone then is no news.
+// leave buries the session itself, uncharged. What the stages left open, such as a claim whose
+// answer was lost, returns to the front of its lane. A beat that finds the session gone after that
+// is not reported.
 func (s *session) leave() error {
-	s.parting.Do(func() {})
+	s.endOnce.Do(func() {})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 	defer cancel()
-	wait := newBackoff()
+	wait := new(backoff)
 	for {
-		n, err := s.store.Bury(ctx, stint.Burial{Engine: s.token, Why: "left"}, func(e *stint.Entry, _ bool) stint.Execution {
-			return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, time.Now(), 0)
+		n, err := s.store.Bury(ctx, store.Burial{Engine: s.token, Why: "left"}, func(e *store.Entry, _ bool) store.Completion {
+			return store.Conclude(e, returnedUnstarted, time.Now(), 0)
 		})
 		switch {
 		case err == nil:
 			if n > 0 {
-				s.meters.got(n, n) // of claims whose answers were lost
-				s.emit(stint.Event{Type: stint.EventReturned, Engine: s.token, Count: n})
+				s.meters.gotEntries(n, n) // of claims whose answers were lost
+				s.emit(event.Event{Type: event.EventReturned, Engine: s.token, Count: n})
 			}
-			s.emit(stint.Event{Type: stint.EventLeft, Engine: s.token})
+			s.emit(event.Event{Type: event.EventLeft, Engine: s.token})
 			return nil
 		case errors.Is(err, stint.ErrBuried):
-			return nil // somebody else did it
+			return nil // another engine did it
 		case !wait.sleep(ctx):
 			return fmt.Errorf("engine: leave the roster: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -73,7 +74,7 @@ func fill(t *testing.T, s stint.Enqueuer, kind string, n int, queues ...string) 
 }
 
 func TestSlotsOfQueuesGiveExactlyThatParallelism(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux, c := stint.NewMux(), newCrowd()
 		c.handler(mux, "work", 10*time.Millisecond)
 		fill(t, s, "work", 60, "a", "b", "c")
@@ -88,7 +89,7 @@ func TestSlotsOfQueuesGiveExactlyThatParallelism(t *testing.T) {
 }
 
 func TestJobsThatTakeNoTimeStayWithinTheSlotsOfTheirQueueToo(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux, c := stint.NewMux(), newCrowd()
 		c.handler(mux, "work", 0) // so fast that entries are prefetched
 		fill(t, s, "work", 2000, "a", "b")
@@ -101,7 +102,7 @@ func TestJobsThatTakeNoTimeStayWithinTheSlotsOfTheirQueueToo(t *testing.T) {
 }
 
 func TestAQueueThatIsFullHoldsUpNoOtherAndTakesNoMoreThanItCanRun(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		release := make(chan struct{})
 		handle(mux, "stuck", func(context.Context, *stint.Job) error { <-release; return nil })
@@ -136,7 +137,7 @@ func TestAQueueThatIsFullHoldsUpNoOtherAndTakesNoMoreThanItCanRun(t *testing.T) 
 }
 
 func TestTheStarStandsForAllQueuesThatAreNotNamed(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux, c := stint.NewMux(), newCrowd()
 		c.handler(mux, "work", 5*time.Millisecond)
 		handle(mux, "other", func(_ context.Context, job *stint.Job) error {
@@ -156,7 +157,7 @@ func TestTheStarStandsForAllQueuesThatAreNotNamed(t *testing.T) {
 }
 
 func TestWithoutTheStarOtherQueuesAreLeftAlone(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "any", func(context.Context, *stint.Job) error { return nil })
 		start(t, s, mux, engine.Config{QueueSlots: map[string]int{"mail": 1, "default": 1}})
@@ -175,21 +176,21 @@ func TestWithoutTheStarOtherQueuesAreLeftAlone(t *testing.T) {
 }
 
 func TestWhatIsToBeRunAloneIsAloneInAllQueues(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		// An engine dies twice with two jobs in its hands: each is suspected
 		// of it, and is run with nothing else that is.
 		a := enqueue(t, s, "work", `{}`, stint.Queue("a"))
 		b := enqueue(t, s, "work", `{}`, stint.Queue("b"))
 		for round := range 2 {
-			part := stint.PartNormal
+			part := store.PartNormal
 			if round > 0 {
-				part = stint.PartFront
+				part = store.PartFront
 			}
 			w := storetest.Join(t, s, "work")
-			w.Claim(stint.LaneOf("a", 0, part, "").ID, 1)
-			w.Claim(stint.LaneOf("b", 0, part, "").ID, 1)
-			_, err := s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token, Why: "test"}, func(e *stint.Entry, _ bool) stint.Execution {
-				return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Suspect: round + 1}, time.Now(), 0)
+			w.Claim(store.LaneOf("a", 0, part, "").ID, 1)
+			w.Claim(store.LaneOf("b", 0, part, "").ID, 1)
+			_, err := s.Bury(t.Context(), store.Burial{Engine: w.Info.Token, Why: "test"}, func(e *store.Entry, _ bool) store.Completion {
+				return store.Conclude(e, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront, Suspect: round + 1}, time.Now(), 0)
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -239,7 +240,7 @@ func TestSlotsThatMakeNoSenseAreRefused(t *testing.T) {
 }
 
 func TestTheStarIsEveryQueue(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		for _, queues := range [][]string{nil, {"*"}, {"mail", "*"}} {
 			mux := stint.NewMux()
 			handle(mux, "any", func(context.Context, *stint.Job) error { return nil })

@@ -2,44 +2,31 @@ package engine
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-// sumEvery is how often each engine has the statistics summed up, if nobody was
-// sooner.
-const sumEvery = time.Minute
+// rollUpEvery is how often each engine rolls up the statistics, unless another one did.
+const rollUpEvery = time.Minute
 
-// sumUp keeps what is to be read for statistics small.
-func (s *session) sumUp(ctx context.Context) {
-	store, ok := s.store.(stint.Statistician)
+// longestRollUp bounds one step, which may have much to read.
+const longestRollUp = 5 * time.Minute
+
+// rollUpStats keeps what has to be read for statistics small.
+func (s *session) rollUpStats(ctx context.Context) {
+	store, ok := s.store.(report.Statistician)
 	if !ok {
 		return
 	}
-	tick := time.NewTicker(sumEvery - rand.N(sumEvery/10))
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	every(ctx, spread(rollUpEvery), func() {
 		for more := true; more && ctx.Err() == nil; {
+			limit, cancel := context.WithTimeout(ctx, longestRollUp)
 			var err error
-			if more, err = s.sumOnce(ctx, store); err != nil {
+			if more, err = store.SumUp(limit); err != nil {
 				s.trouble(ctx, "sum up statistics", err)
 			}
+			cancel()
 		}
-	}
-}
-
-// longestSum bounds one step, which may have much to read.
-const longestSum = 5 * time.Minute
-
-func (s *session) sumOnce(ctx context.Context, store stint.Statistician) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, longestSum)
-	defer cancel()
-	return store.SumUp(ctx)
+	})
 }

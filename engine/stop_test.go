@@ -10,10 +10,11 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/store"
 )
 
 func TestGracefulStopFinishesWhatRunsAndReturnsTheRest(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began, release := make(chan struct{}, 100), make(chan struct{})
 		var ended atomic.Int32
@@ -51,7 +52,7 @@ func TestGracefulStopFinishesWhatRunsAndReturnsTheRest(t *testing.T) {
 }
 
 func TestAfterTheGraceHandlersAreCancelledAndTheirJobsReturned(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began := make(chan struct{})
 		cause := make(chan error, 1)
@@ -78,7 +79,7 @@ func TestAfterTheGraceHandlersAreCancelledAndTheirJobsReturned(t *testing.T) {
 }
 
 func TestAnEngineThatWasBuriedRecordsNothingAndJoinsAnew(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		began := make(chan struct{}, 2)
 		cause := make(chan error, 2)
@@ -107,22 +108,22 @@ func TestAnEngineThatWasBuriedRecordsNothingAndJoinsAnew(t *testing.T) {
 
 // faulty is a store whose answers can be lost after the work was done.
 type faulty struct {
-	store
+	anyStore
 	claims, finishes atomic.Int32 // how many answers to lose
 }
 
 var errLost = errors.New("the answer was lost")
 
-func (f *faulty) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
-	c, err := f.store.Claim(ctx, req)
+func (f *faulty) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	c, err := f.anyStore.Claim(ctx, req)
 	if err == nil && len(c.Positions) > 0 && f.claims.Add(-1) >= 0 {
-		return stint.Claim{}, errLost
+		return store.Claim{}, errLost
 	}
 	return c, err
 }
 
-func (f *faulty) Finish(ctx context.Context, token stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
-	n, err := f.store.Finish(ctx, token, claims, done)
+func (f *faulty) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+	n, err := f.anyStore.Finish(ctx, token, claims, done)
 	if err == nil && f.finishes.Add(-1) >= 0 {
 		return 0, errLost
 	}
@@ -130,8 +131,8 @@ func (f *faulty) Finish(ctx context.Context, token stint.Token, claims []stint.C
 }
 
 func TestLostAnswersLoseNoJobAndRunNoneTwice(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
-		f := &faulty{store: s}
+	onEach(t, func(t *testing.T, s anyStore) {
+		f := &faulty{anyStore: s}
 		f.claims.Store(3)
 		f.finishes.Store(5)
 		mux := stint.NewMux()
@@ -159,10 +160,10 @@ func TestLostAnswersLoseNoJobAndRunNoneTwice(t *testing.T) {
 }
 
 // silent is a store that cannot call.
-type silent struct{ stint.Store }
+type silent struct{ store.Store }
 
 func TestWithoutCallsTheEnginePolls(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 		start(t, silent{s}, mux, engine.Config{})
@@ -175,7 +176,7 @@ func TestWithoutCallsTheEnginePolls(t *testing.T) {
 }
 
 func TestPrefetchedWorkThatFindsNoSlotGoesBack(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		release := make(chan struct{})
 		handle(mux, "mixed", func(_ context.Context, job *stint.Job) error {

@@ -7,17 +7,18 @@ import (
 	"strings"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// NameTakenError says that an engine was not started because the roster has
-// one of its name that holds unfinished jobs.
+// NameTakenError says that an engine was not started because the roster has an engine of the same
+// name that holds unfinished jobs.
 type NameTakenError struct {
 	Instance string
-	Engines  []stint.EngineInfo
+	Engines  []store.EngineInfo
 	Jobs     []stint.ID
 }
 
-// Error lists the jobs and says how to free them.
+// Error lists the first ten jobs and says how to free them.
 func (e *NameTakenError) Error() string {
 	const shown = 10
 	ids := make([]string, 0, shown)
@@ -52,7 +53,7 @@ func (e *Engine) checkName(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var at []stint.Position
+		var at []store.Position
 		for _, c := range claims {
 			at = append(at, c.Positions...)
 		}

@@ -8,14 +8,15 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
 func TestAStrictEngineDoesNotStartWhileItsNameHoldsJobs(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		id := enqueue(t, s, "work", `{}`)
 		w := storetest.Join(t, s, "work")
-		w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, 1)
+		w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID, 1)
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 		strict := engine.Config{Instance: w.Info.Instance, StrictInstance: true}

@@ -12,22 +12,24 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // These are ways in which engines like this one lost jobs, or stood still,
 // while every call to the store did what it promises. Each is played by a store
 // that does to the engine what a network or a database does, in fake time. The
-// package internal/mutants takes the mends out, and each must be missed here.
+// package internal/proof/mutate takes the mends out, and each must be missed here.
 
 // bare is a store that cannot ring and that vouches for nobody: polls and
 // beats decide.
 type bare struct {
-	stint.Store
+	store.Store
 	sqlite *sqlite.Store
 }
 
-func (b bare) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+func (b bare) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	err := b.Store.Join(ctx, e, kinds)
 	b.sqlite.Release(e.Token)
 	return err
@@ -59,7 +61,7 @@ type lateClaim struct {
 	asked, made atomic.Bool
 }
 
-func (l *lateClaim) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (l *lateClaim) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	switch {
 	case l.asked.CompareAndSwap(false, true):
 		go func() {
@@ -69,9 +71,9 @@ func (l *lateClaim) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Cl
 			}
 			l.made.Store(true)
 		}()
-		return stint.Claim{}, errLost
+		return store.Claim{}, errLost
 	case !l.made.Load():
-		return stint.Claim{}, stint.ErrLaneBusy
+		return store.Claim{}, stint.ErrLaneBusy
 	}
 	return l.Store.Claim(ctx, req)
 }
@@ -96,7 +98,7 @@ func TestAClaimThatCommitsLongAfterItsAnswerWasLostIsHandedBack(t *testing.T) {
 // next beat.
 type slow struct{ bare }
 
-func (l *slow) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (l *slow) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	c, err := l.Store.Claim(ctx, req)
 	time.Sleep(2 * time.Second)
 	return c, err
@@ -121,7 +123,7 @@ func TestAClaimWhoseAnswerIsOnItsWayIsNotHandedBack(t *testing.T) {
 // far is a store in which it takes long to join, and nothing else.
 type far struct{ bare }
 
-func (f *far) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+func (f *far) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	err := f.bare.Join(ctx, e, kinds)
 	time.Sleep(e.TimeToLive * 5 / 8)
 	return err
@@ -132,8 +134,8 @@ func TestAnEngineWhoseJoiningTookLongKeepsItsPlace(t *testing.T) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 		joined := 0
-		stop := start(t, &far{bare{s, s}}, mux, engine.Config{OnEvent: func(ev stint.Event) {
-			if ev.Type == stint.EventJoined {
+		stop := start(t, &far{bare{s, s}}, mux, engine.Config{OnEvent: func(ev event.Event) {
+			if ev.Type == event.EventJoined {
 				joined++
 			}
 		}})
@@ -153,7 +155,7 @@ type forgetful struct {
 	first atomic.Int64
 }
 
-func (f *forgetful) Finish(ctx context.Context, token stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (f *forgetful) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if f.first.CompareAndSwap(0, int64(token)); f.first.Load() == int64(token) {
 		return 0, stint.ErrClaimGone
 	}
@@ -192,21 +194,21 @@ const (
 	neighbourLives = 6 * time.Second
 )
 
-func (n *neighbour) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+func (n *neighbour) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	list, err := n.Store.Engines(ctx)
 	if err != nil {
 		return nil, err
 	}
 	beat, err := n.beat(time.Since(n.began))
 	if len(n.buried) == 0 {
-		list = append(list, stint.EngineInfo{
+		list = append(list, store.EngineInfo{
 			Token: neighbourToken, Instance: "neighbour", TimeToLive: neighbourLives, Beat: n.began.Add(beat),
 		})
 	}
 	return list, err
 }
 
-func (n *neighbour) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+func (n *neighbour) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	switch at := time.Since(n.began); {
 	case b.Engine != neighbourToken:
 		return n.Store.Bury(ctx, b, judge)
@@ -218,7 +220,7 @@ func (n *neighbour) Bury(ctx context.Context, b stint.Burial, judge func(e *stin
 	}
 }
 
-func (n *neighbour) Evict(context.Context, stint.Token) (int, error) {
+func (n *neighbour) Evict(context.Context, stint.EngineID) (int, error) {
 	n.evicted = append(n.evicted, time.Since(n.began))
 	return 1, nil
 }
@@ -290,13 +292,13 @@ type doubtful struct {
 	ended chan struct{} // closed when the server gave the transaction up
 }
 
-func (d *doubtful) FinishTx(_ context.Context, _ stint.Tx, _ stint.Token, _ stint.ClaimRef, x stint.Execution) error {
+func (d *doubtful) FinishTx(_ context.Context, _ stint.Tx, _ stint.EngineID, _ store.ClaimRef, x store.Completion) error {
 	d.entry.Store(int64(x.Pos))
 	return stint.ErrCommitUnknown
 }
 
-func (d *doubtful) Finish(ctx context.Context, token stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
-	if slices.ContainsFunc(done, func(x stint.Execution) bool { return int64(x.Pos) == d.entry.Load() }) {
+func (d *doubtful) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+	if slices.ContainsFunc(done, func(x store.Completion) bool { return int64(x.Pos) == d.entry.Load() }) {
 		select {
 		case <-d.ended:
 		case <-ctx.Done():
@@ -339,7 +341,7 @@ type refusing struct {
 	batches atomic.Int32
 }
 
-func (r *refusing) Finish(ctx context.Context, token stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (r *refusing) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if r.batches.Add(1) == 1 {
 		time.Sleep(time.Second)
 	}
@@ -354,7 +356,7 @@ func (r *refusing) Finish(ctx context.Context, token stint.Token, claims []stint
 func TestAnOutcomeThatTheDatabaseRefusesCountsWithoutItsWordsAndHoldsUpNoOther(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := stint.NewMux()
-		mux.Add(stint.Declaration{Name: "echo"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+		mux.Add(stint.KindInfo{Name: "echo"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
 			return json.RawMessage(job.Args), nil
 		})
 		ids := []stint.ID{enqueue(t, s, "echo", `"food"`)}
@@ -391,7 +393,7 @@ type shaky struct {
 	batches atomic.Int32
 }
 
-func (k *shaky) Finish(ctx context.Context, token stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (k *shaky) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	switch k.batches.Add(1) {
 	case 1, 2:
 		return 0, errLost
@@ -437,7 +439,7 @@ func (b *between) Listen(ctx context.Context, ring func()) error {
 	return nil
 }
 
-func (b *between) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+func (b *between) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	sights, err := b.Store.Look(ctx, known)
 	if then := b.then.Swap(nil); then != nil {
 		(*then)()

@@ -10,10 +10,11 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 func TestAnIdleEngineBeginsAJobLongBeforeItsNextPoll(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 		start(t, s, mux, engine.Config{Poll: time.Hour})
@@ -33,12 +34,12 @@ type counted struct {
 	looks, claims, positions atomic.Int32
 }
 
-func (c *counted) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+func (c *counted) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	c.looks.Add(1)
 	return c.drowsy.Look(ctx, known)
 }
 
-func (c *counted) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (c *counted) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	c.claims.Add(1)
 	got, err := c.drowsy.Claim(ctx, req)
 	c.positions.Add(int32(len(got.Positions)))
@@ -72,7 +73,7 @@ func TestOneJobDoesNotWakeEverySlot(t *testing.T) {
 }
 
 func TestABulkEnqueueWakesAsManyEnginesAsItHasWorkFor(t *testing.T) {
-	onEach(t, func(t *testing.T, s store) {
+	onEach(t, func(t *testing.T, s anyStore) {
 		const engines, slots = 3, 4
 		var running atomic.Int32
 		release := make(chan struct{})

@@ -3,47 +3,46 @@ package engine
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
 const (
 	// watchEvery is how often each engine looks at the others.
 	watchEvery = time.Second
 
-	// sweepEvery is after how many looks it looks for what burials left.
-	sweepEvery = 60
+	// orphansEvery is how many looks pass between two searches for what burials left.
+	orphansEvery = 60
 
-	// longestBurial bounds one, and one sweep: far longer than either takes,
-	// but a connection may go silent under it.
+	// longestBurial bounds a burial, and a recovery of orphans: far longer than either takes, but a
+	// connection may stop answering.
 	longestBurial = 5 * time.Minute
 )
 
-// watch buries engines that are dead. One is believed dead only when its
-// last beat is older than its time to live by the store's clock, and this
-// engine saw that beat unchanged for as long by its own: otherwise an outage, a
-// stepped clock or a waking laptop would make everybody look dead, and the
-// first one back would bury all. An engine whose process is proven to be gone
-// is buried at once, and one whose store knows that it lives is left alone.
+// watch buries dead engines. An engine counts as dead only when its last beat is older than its
+// time to live by the store's clock, and this engine saw that beat unchanged for as long by its
+// own. Otherwise after an outage, a clock change or a laptop's sleep all would look dead, and the
+// first engine back would bury all others. An engine whose process is proven to be gone is buried
+// at once; one that the store knows to be alive is left alone.
 func (s *session) watch(ctx context.Context) {
-	// Engines of a fleet that started together do not all look at once.
-	tick := time.NewTicker(watchEvery - rand.N(watchEvery/10))
+	tick := time.NewTicker(spread(watchEvery))
 	defer tick.Stop()
-	seen := sightings{}
+	seen := observedBeats{}
 	for looks := 0; ; looks++ {
-		if looks%sweepEvery == sweepEvery-1 {
-			s.sweep(ctx)
+		if looks%orphansEvery == orphansEvery-1 {
+			s.recoverOrphans(ctx)
 		}
 		limit, cancel := s.limit(ctx)
 		roster, err := s.store.Engines(limit)
 		cancel()
 		if err != nil {
 			s.trouble(ctx, "look at the roster", err)
-			clear(seen) // what was not watched without a gap proves nothing
+			clear(seen) // after a gap nothing is proven
 		} else {
-			seen.note(roster, time.Now())
+			seen.update(roster, time.Now())
 			for _, e := range roster {
 				s.buryIfDead(ctx, e, seen[e.Token])
 			}
@@ -56,21 +55,21 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-// sightings are the beats of other engines as this one saw them.
-type sightings map[stint.Token]*sighting
+// observedBeats are the beats of other engines as this one saw them.
+type observedBeats map[stint.EngineID]*observedBeat
 
-type sighting struct {
+type observedBeat struct {
 	beat    time.Time // by the store's clock
 	since   time.Time // when this beat was first seen, by our clock
-	blocked time.Time // since when its burial has been blocked
+	blocked time.Time // since when its burial is blocked
 }
 
-func (l sightings) note(roster []stint.EngineInfo, now time.Time) {
-	there := map[stint.Token]bool{}
+func (l observedBeats) update(roster []store.EngineInfo, now time.Time) {
+	there := map[stint.EngineID]bool{}
 	for _, e := range roster {
 		there[e.Token] = true
 		if old := l[e.Token]; old == nil || !old.beat.Equal(e.Beat) {
-			l[e.Token] = &sighting{beat: e.Beat, since: now}
+			l[e.Token] = &observedBeat{beat: e.Beat, since: now}
 		}
 	}
 	for token := range l {
@@ -80,7 +79,7 @@ func (l sightings) note(roster []stint.EngineInfo, now time.Time) {
 	}
 }
 
-func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sighting) {
+func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *observedBeat) {
 	unless := e.TimeToLive
 	switch {
 	case e.Token == s.token, e.Held:
@@ -92,72 +91,66 @@ func (s *session) buryIfDead(ctx context.Context, e stint.EngineInfo, seen *sigh
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestBurial)
 	defer cancel()
-	scene, err := inspect(ctx, s.store, e.Token)
+	scene, err := inspectCrash(ctx, s.store, e.Token)
 	if err != nil {
 		s.troubleAbout(ctx, "see what was held by", e.Instance, err)
 		return
 	}
-	began, lost := 0, casualties{}
-	n, err := s.store.Bury(ctx, stint.Burial{Engine: e.Token, Unless: unless, Why: "stopped beating"}, func(entry *stint.Entry, begun bool) stint.Execution {
+	began, lost := 0, lostAttempts{}
+	judge := lost.judge(scene, &s.clock)
+	n, err := s.store.Bury(ctx, store.Burial{Engine: e.Token, Unless: unless, Why: "stopped beating"}, func(entry *store.Entry, begun bool) store.Completion {
 		if begun {
 			began++
 		}
-		x := stint.Conclude(entry, scene.judge(entry, begun), s.clock.at(time.Now()), random01())
-		lost.note(entry, x)
-		return x
+		return judge(entry, begun)
 	})
 	switch {
 	case err == nil:
-		s.emit(stint.Event{Type: stint.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began})
-		s.bell.ring()
-		s.ringLeases()
-		s.mourn(lost)
+		s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began})
+		s.wakeups[work].notify()
+		s.wakeups.leasesFree()
+		s.reportLost(lost)
 	case errors.Is(err, stint.ErrBurialBlocked):
-		s.unblock(ctx, e, seen)
+		s.terminateBlockers(ctx, e, seen)
 	case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrAlive):
-		// Somebody else was first, or it beat after all.
+		// Another engine was first, or it beat after all.
 	default:
 		s.troubleAbout(ctx, "bury", e.Instance, err)
 	}
 }
 
-// sweep looks through what burials that were cut short left behind. Nobody
-// knows any more what was running then.
-func (s *session) sweep(ctx context.Context) {
-	sweeper, ok := s.store.(stint.Sweeper)
+// recoverOrphans returns the entries that interrupted burials left. What ran then is not known any
+// more.
+func (s *session) recoverOrphans(ctx context.Context) {
+	recoverer, ok := s.store.(store.OrphanRecoverer)
 	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestBurial)
 	defer cancel()
-	lost := casualties{}
-	n, err := sweeper.Sweep(ctx, func(e *stint.Entry, begun bool) stint.Execution {
-		x := stint.Conclude(e, scene{}.judge(e, begun), s.clock.at(time.Now()), random01())
-		lost.note(e, x)
-		return x
-	})
+	lost := lostAttempts{}
+	n, err := recoverer.Sweep(ctx, lost.judge(crashScene{}, &s.clock))
 	if err != nil {
-		s.trouble(ctx, "sweep up behind burials", err)
+		s.trouble(ctx, "recover what burials left", err)
 	}
 	if n > 0 {
-		s.emit(stint.Event{Type: stint.EventBurial, Engine: s.token, Count: n})
-		s.bell.ring()
-		s.mourn(lost)
+		s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Count: n})
+		s.wakeups[work].notify()
+		s.reportLost(lost)
 	}
 }
 
-// unblock ends the sessions that keep an engine from being buried, once they
-// have done so for another time to live: a frozen client, a connection that
-// was cut behind the fence.
-func (s *session) unblock(ctx context.Context, e stint.EngineInfo, seen *sighting) {
+// terminateBlockers ends the database sessions that block a burial, after they did so for another
+// time to live: a frozen client, or a connection that was cut after the fence.
+func (s *session) terminateBlockers(ctx context.Context, e store.EngineInfo, seen *observedBeat) {
 	if seen.blocked.IsZero() {
 		seen.blocked = time.Now()
 	}
-	evicter, ok := s.store.(stint.Evicter)
+	terminator, ok := s.store.(store.SessionTerminator)
 	if !ok || time.Since(seen.blocked) < e.TimeToLive {
 		return
 	}
-	if _, err := evicter.Evict(ctx, e.Token); err != nil {
+	if _, err := terminator.Evict(ctx, e.Token); err != nil {
 		s.troubleAbout(ctx, "end the sessions of", e.Instance, err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // Result is what is kept of an attempt that was answered, of a failed one too.
@@ -42,20 +42,20 @@ const (
 func newResult(resp *http.Response, body []byte, limit int) *Result {
 	r := &Result{Status: resp.StatusCode}
 	if resp.Request != nil && resp.Request.Response != nil {
-		r.URL = stint.Clean(resp.Request.URL.Redacted())
+		r.URL = valid.Clean(resp.Request.URL.Redacted())
 	}
 	for _, name := range keptHeaders {
 		if value := resp.Header.Get(name); value != "" {
 			if r.Headers == nil {
 				r.Headers = map[string]string{}
 			}
-			r.Headers[name] = stint.Clean(firstLines(value, maxHeader))
+			r.Headers[name] = valid.Clean(firstLines(value, maxHeader))
 		}
 	}
 	if len(body) > limit {
-		r.Body, r.Truncated = stint.CleanCut(string(body[:limit])), true
+		r.Body, r.Truncated = valid.CleanCut(string(body[:limit])), true
 	} else {
-		r.Body = stint.Clean(string(body))
+		r.Body = valid.Clean(string(body))
 	}
 	return r
 }
@@ -88,5 +88,5 @@ func firstLines(text string, max int) string {
 	if len(text) <= max {
 		return text
 	}
-	return stint.CleanCut(text[:max]) + "[...]"
+	return valid.CleanCut(text[:max]) + "[...]"
 }

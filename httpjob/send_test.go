@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/store"
 )
 
 // perform runs one attempt the way an engine does.
@@ -36,9 +38,9 @@ func perform(t *testing.T, ctx context.Context, h stint.Handler, args Args) (Res
 }
 
 func isFinal(err error) bool {
-	end := stint.Ending{Outcome: stint.OutcomeFailed, Err: err}
-	e := &stint.Entry{Job: stint.Job{Attempt: 1}}
-	return stint.Conclude(e, end, e.Due, 0).Final
+	end := store.Result{Outcome: stint.OutcomeFailed, Err: err}
+	e := &store.Entry{Job: stint.Job{Attempt: 1}}
+	return store.Conclude(e, end, e.Due, 0).Final
 }
 
 // serve starts a server, and a handler that may reach it.
@@ -98,7 +100,7 @@ func TestAStatusThatIsNotExpectedIsAFailureThatShowsTheBody(t *testing.T) {
 	if result.Status != 503 || len(result.Body) != 5013 || result.Headers["Retry-After"] != "120" {
 		t.Errorf("the result is not kept: %+v", result)
 	}
-	if class := stint.Classes(err)[0]; class != "httpjob.StatusError" {
+	if class := failure.Classes(err)[0]; class != "httpjob.StatusError" {
 		t.Errorf("policies see it as a %s", class)
 	}
 }

@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
-// LogConfig says what of an engine's events becomes lines. The zero value is
-// right for most.
+// LogConfig says which events become log lines, and at which level. The zero value suits most
+// programs.
 type LogConfig struct {
-	// Successes is the level of lines about attempts that went well: by default
-	// info. At debug they are left out where nobody wants a line for each job.
+	// Successes is the level of lines about attempts that succeeded: by default info. Set debug to
+	// hide them.
 	Successes slog.Level
 
-	// Repeat is for how long trouble of one kind is not told again: a database
-	// that is down is worth a line, not one for each attempt to reach it. By
-	// default 10 seconds. Trouble of all kinds together is told in at most 30
-	// lines in any minute, of all engines that share the listener. The next line
-	// says how many were left out. Negative leaves nothing out.
+	// Repeat is how long trouble of one kind is not logged again, so that a database that is down
+	// does not log every attempt to reach it. The default is 10 seconds. Trouble of all kinds
+	// together is logged in at most 30 lines in any minute, for all engines that share the
+	// listener. The next line says how many were left out. A negative value logs everything.
 	Repeat time.Duration
 }
 
@@ -40,7 +41,7 @@ const defaultRepeat = 10 * time.Second
 // outcome and duration under the keys of this package. Lines about trouble are
 // bounded ([LogConfig]), all others are as many as the events. A nil logger is
 // [slog.Default] at the time of each event. The listener may be shared by engines.
-func Log(logger *slog.Logger, config ...LogConfig) func(stint.Event) {
+func Log(logger *slog.Logger, config ...LogConfig) func(event.Event) {
 	l := &eventLog{logger: logger}
 	if len(config) > 0 {
 		l.LogConfig = config[0]
@@ -57,10 +58,10 @@ type eventLog struct {
 	trouble repeats
 }
 
-// line is one that is about to be written.
+// line is a log line that is about to be written.
 type line struct {
 	to    *slog.Logger
-	event *stint.Event
+	event *event.Event
 }
 
 func (l line) enabled(level slog.Level) bool { return l.to.Enabled(context.Background(), level) }
@@ -69,6 +70,9 @@ func (l line) write(level slog.Level, message string, attrs ...slog.Attr) {
 	l.to.LogAttrs(context.Background(), level, message, append(attrs, slog.String(KeyInstance, l.event.Instance))...)
 }
 
+// inUnits writes a duration as text, such as "1.5s": slog's JSON handler writes bare nanoseconds.
+func inUnits(key string, d time.Duration) slog.Attr { return slog.String(key, d.String()) }
+
 func loggerOr(logger *slog.Logger) *slog.Logger {
 	if logger == nil {
 		return slog.Default()
@@ -76,42 +80,42 @@ func loggerOr(logger *slog.Logger) *slog.Logger {
 	return logger
 }
 
-func (l *eventLog) on(e stint.Event) {
+func (l *eventLog) on(e event.Event) {
 	out := line{loggerOr(l.logger), &e}
 	switch e.Type {
-	case stint.EventJoined:
+	case event.EventJoined:
 		out.write(slog.LevelInfo, "engine joined the roster")
-	case stint.EventDraining:
+	case event.EventDraining:
 		out.draining()
-	case stint.EventLeft:
+	case event.EventLeft:
 		out.write(slog.LevelInfo, "engine left the roster")
-	case stint.EventBuried:
+	case event.EventBuried:
 		out.write(slog.LevelError, "engine lost its place in the roster and joins anew; what it ran may run elsewhere")
-	case stint.EventReturned:
+	case event.EventReturned:
 		out.write(slog.LevelInfo, "returned jobs that had not begun", slog.Int(KeyCount, e.Count))
-	case stint.EventBurial:
+	case event.EventBurial:
 		out.burial()
-	case stint.EventStarted:
+	case event.EventStarted:
 		if out.enabled(slog.LevelDebug) {
 			out.write(slog.LevelDebug, "attempt started", append(attempt(e.Job, e.Job.Attempt), slog.Int(KeySlot, e.Slot))...)
 		}
-	case stint.EventEnded:
+	case event.EventEnded:
 		level, message := l.verdict(e.Execution)
 		if out.enabled(level) {
 			out.write(level, message, ended(e)...)
 		}
-	case stint.EventFailed:
+	case event.EventFailed:
 		// An attempt that ended here was told of by that.
 		if e.Execution.Slot == 0 {
 			out.write(slog.LevelError, "job failed", ended(e)...)
 		}
-	case stint.EventLeaseAcquired:
+	case event.EventLeaseAcquired:
 		out.write(slog.LevelInfo, "engine acquired a lease", slog.String(KeyLease, e.Lease))
-	case stint.EventLeaseLost:
+	case event.EventLeaseLost:
 		out.leaseLost()
-	case stint.EventRetained:
+	case event.EventRetained:
 		out.write(slog.LevelInfo, "deleted jobs that ended long ago", slog.Int(KeyCount, e.Count))
-	case stint.EventTrouble:
+	case event.EventTrouble:
 		if say, unsaid := l.trouble.due(e.Doing, e.Time, l.Repeat); say {
 			out.trouble(unsaid)
 		}
@@ -157,8 +161,8 @@ func (l line) trouble(unsaid int) {
 	l.write(slog.LevelWarn, message, attrs...)
 }
 
-// verdict chooses the level and the words for an attempt that ended.
-func (l *eventLog) verdict(x *stint.Execution) (slog.Level, string) {
+// verdict returns the level and the message for an attempt that ended.
+func (l *eventLog) verdict(x *store.Completion) (slog.Level, string) {
 	switch x.Outcome {
 	case stint.OutcomeCompleted:
 		return l.Successes, "job completed"
@@ -181,12 +185,12 @@ func attempt(job *stint.Job, number int) []slog.Attr {
 	}
 }
 
-// ended tells what is known of an attempt. Parts that say nothing are left out.
-func ended(e stint.Event) []slog.Attr {
+// ended returns the attributes of an attempt. Empty ones are left out.
+func ended(e event.Event) []slog.Attr {
 	x := e.Execution
 	attrs := append(attempt(e.Job, x.Attempt), slog.Int(KeySlot, x.Slot), slog.String(KeyOutcome, x.Outcome.String()))
 	if !x.Started.IsZero() {
-		attrs = append(attrs, slog.Duration(KeyTook, x.Ended.Sub(x.Started).Round(time.Microsecond)))
+		attrs = append(attrs, inUnits(KeyTook, x.Ended.Sub(x.Started).Round(time.Microsecond)))
 	}
 	if x.Reason != "" {
 		attrs = append(attrs, slog.String(KeyReason, x.Reason))
@@ -199,12 +203,12 @@ func ended(e stint.Event) []slog.Attr {
 	case x.Next.Func != "":
 		attrs = append(attrs, slog.String(KeyUndecided, x.Next.Func))
 	default:
-		attrs = append(attrs, slog.Duration(KeyNext, x.Next.Delay.Round(time.Millisecond)))
+		attrs = append(attrs, inUnits(KeyNext, x.Next.Delay.Round(time.Millisecond)))
 	}
 	return attrs
 }
 
-// oneLine makes a message one line, which some drivers' are not.
+// oneLine makes a message one line; some drivers' messages have several.
 func oneLine(message string) string {
 	return strings.Join(strings.FieldsFunc(message, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 }

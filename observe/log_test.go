@@ -14,11 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/observe"
+	"github.com/stint-go/stint/store"
 )
 
 // linesOf are what the log says of events, without their times.
-func linesOf(config observe.LogConfig, events ...stint.Event) []map[string]any {
+func linesOf(config observe.LogConfig, events ...event.Event) []map[string]any {
 	var out bytes.Buffer
 	on := observe.Log(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})), config)
 	for _, e := range events {
@@ -40,26 +42,26 @@ var aJob = &stint.Job{ID: 7, Kind: "sh", Queue: "mail", Attempt: 2}
 
 func TestALineHasLevelInstanceWorkerJobAndDuration(t *testing.T) {
 	began := time.Now()
-	x := &stint.Execution{
+	x := &store.Completion{
 		Outcome: stint.OutcomeFailed, Attempt: 2, Slot: 3, Started: began, Ended: began.Add(250 * time.Millisecond),
-		Error: &stint.Failure{Class: "network", Message: "no route"}, Next: &stint.Successor{Wait: true, Delay: time.Minute},
+		Error: &stint.Failure{Class: "network", Message: "no route"}, Next: &store.Next{Wait: true, Delay: time.Minute},
 	}
 	got := linesOf(observe.LogConfig{},
-		stint.Event{Type: stint.EventStarted, Instance: "one", Job: aJob, Slot: 3},
-		stint.Event{Type: stint.EventEnded, Instance: "one", Job: aJob, Execution: x},
-		stint.Event{Type: stint.EventJoined, Instance: "one"},
-		stint.Event{Type: stint.EventBurial, Instance: "one", Count: 3, Begun: 1, Other: &stint.EngineInfo{Instance: "two"}},
-		stint.Event{Type: stint.EventDraining, Instance: "one", Err: errors.New("too\nlarge")},
-		stint.Event{Type: stint.EventLeaseAcquired, Instance: "one", Lease: "retention"},
-		stint.Event{Type: stint.EventRetained, Instance: "one", Count: 9},
-		stint.Event{Type: stint.EventLeaseLost, Instance: "one", Lease: "retention", Err: stint.ErrStopping},
-		stint.Event{Type: stint.EventLeaseLost, Instance: "one", Lease: "retention", Err: stint.ErrNotHeld},
+		event.Event{Type: event.EventStarted, Instance: "one", Job: aJob, Slot: 3},
+		event.Event{Type: event.EventEnded, Instance: "one", Job: aJob, Execution: x},
+		event.Event{Type: event.EventJoined, Instance: "one"},
+		event.Event{Type: event.EventBurial, Instance: "one", Count: 3, Begun: 1, Other: &store.EngineInfo{Instance: "two"}},
+		event.Event{Type: event.EventDraining, Instance: "one", Err: errors.New("too\nlarge")},
+		event.Event{Type: event.EventLeaseAcquired, Instance: "one", Lease: "retention"},
+		event.Event{Type: event.EventRetained, Instance: "one", Count: 9},
+		event.Event{Type: event.EventLeaseLost, Instance: "one", Lease: "retention", Err: stint.ErrStopping},
+		event.Event{Type: event.EventLeaseLost, Instance: "one", Lease: "retention", Err: stint.ErrNotHeld},
 	)
 	want := []map[string]any{
 		{"level": "DEBUG", "msg": "attempt started", "instance": "one", "job": 7., "kind": "sh", "queue": "mail", "attempt": 2., "slot": 3.},
 		{
 			"level": "WARN", "msg": "attempt failed", "instance": "one", "job": 7., "kind": "sh", "queue": "mail", "attempt": 2., "slot": 3.,
-			"outcome": "failed", "took": 250e6, "error_class": "network", "error": "no route", "next": 60e9,
+			"outcome": "failed", "took": "250ms", "error_class": "network", "error": "no route", "next": "1m0s",
 		},
 		{"level": "INFO", "msg": "engine joined the roster", "instance": "one"},
 		{"level": "WARN", "msg": "took over the jobs of an engine that died", "instance": "one", "count": 3., "begun": 1., "buried": "two"},
@@ -75,9 +77,9 @@ func TestALineHasLevelInstanceWorkerJobAndDuration(t *testing.T) {
 }
 
 func TestTroubleWithAJobIsNotSaidToBeTriedAgain(t *testing.T) {
-	got := linesOf(observe.LogConfig{}, stint.Event{
-		Type: stint.EventTrouble, Time: time.Now(), Job: aJob, Doing: "call the finally hook of sh", Err: errors.New("no mail"),
-	}, stint.Event{Type: stint.EventTrouble, Time: time.Now(), Doing: "beat", Err: errors.New("no\nserver")})
+	got := linesOf(observe.LogConfig{}, event.Event{
+		Type: event.EventTrouble, Time: time.Now(), Job: aJob, Doing: "call the finally hook of sh", Err: errors.New("no mail"),
+	}, event.Event{Type: event.EventTrouble, Time: time.Now(), Doing: "beat", Err: errors.New("no\nserver")})
 	if got[0]["msg"] != "cannot call the finally hook of sh" || got[0]["error"] != "no mail" || got[0]["job"] != 7. {
 		t.Errorf("of trouble with a job it says %v", got[0])
 	}
@@ -87,11 +89,11 @@ func TestTroubleWithAJobIsNotSaidToBeTriedAgain(t *testing.T) {
 }
 
 func TestAJobThatFailedForGoodIsLoggedOnce(t *testing.T) {
-	lost := &stint.Execution{Outcome: stint.OutcomeLost, Final: true, Reason: "lost"}
-	ended := &stint.Execution{Outcome: stint.OutcomeFailed, Final: true, Slot: 1}
-	for name, events := range map[string][]stint.Event{
-		"with an engine that was lost": {{Type: stint.EventFailed, Job: aJob, Execution: lost}},
-		"here":                         {{Type: stint.EventEnded, Job: aJob, Execution: ended}, {Type: stint.EventFailed, Job: aJob, Execution: ended}},
+	lost := &store.Completion{Outcome: stint.OutcomeLost, Final: true, Reason: "lost"}
+	ended := &store.Completion{Outcome: stint.OutcomeFailed, Final: true, Slot: 1}
+	for name, events := range map[string][]event.Event{
+		"with an engine that was lost": {{Type: event.EventFailed, Job: aJob, Execution: lost}},
+		"here":                         {{Type: event.EventEnded, Job: aJob, Execution: ended}, {Type: event.EventFailed, Job: aJob, Execution: ended}},
 	} {
 		got := linesOf(observe.LogConfig{}, events...)
 		if len(got) != 1 || got[0]["level"] != "ERROR" || got[0]["msg"] != "job failed" {
@@ -102,11 +104,11 @@ func TestAJobThatFailedForGoodIsLoggedOnce(t *testing.T) {
 
 func TestTroubleThatGoesOnIsALineEachTenSecondsAndSaysHowOftenItWasSilent(t *testing.T) {
 	begin := time.Now()
-	var events []stint.Event
+	var events []event.Event
 	for i := range 25 { // one each second
-		events = append(events, stint.Event{Type: stint.EventTrouble, Time: begin.Add(time.Duration(i) * time.Second), Doing: "beat", Err: errors.New("down")})
+		events = append(events, event.Event{Type: event.EventTrouble, Time: begin.Add(time.Duration(i) * time.Second), Doing: "beat", Err: errors.New("down")})
 	}
-	events = append(events, stint.Event{Type: stint.EventTrouble, Time: begin, Doing: "claim", Err: errors.New("down")})
+	events = append(events, event.Event{Type: event.EventTrouble, Time: begin, Doing: "claim", Err: errors.New("down")})
 	got := linesOf(observe.LogConfig{}, events...)
 	if len(got) != 4 || got[1]["suppressed"] != 9. || got[2]["suppressed"] != 9. || got[3]["msg"] != "cannot claim, trying again" {
 		t.Errorf("it says %v", got)
@@ -119,10 +121,10 @@ func TestTroubleThatGoesOnIsALineEachTenSecondsAndSaysHowOftenItWasSilent(t *tes
 // A fleet that falls apart is trouble of a kind for each of its engines.
 func TestThereAreNeverMoreThanThirtyLinesAboutTroubleInAMinute(t *testing.T) {
 	begin := time.Now()
-	trouble := func(after time.Duration, doing string) stint.Event {
-		return stint.Event{Type: stint.EventTrouble, Time: begin.Add(after), Doing: doing, Err: errors.New("down")}
+	trouble := func(after time.Duration, doing string) event.Event {
+		return event.Event{Type: event.EventTrouble, Time: begin.Add(after), Doing: doing, Err: errors.New("down")}
 	}
-	var events []stint.Event
+	var events []event.Event
 	for i := range 600 { // three minutes long
 		events = append(events, trouble(time.Duration(i)*300*time.Millisecond, fmt.Sprintf("bury worker-%d", i)))
 	}
@@ -159,12 +161,12 @@ func TestThereAreNeverMoreThanThirtyLinesAboutTroubleInAMinute(t *testing.T) {
 
 func TestAttemptsAreToldOfHoweverMuchTroubleThereIs(t *testing.T) {
 	now := time.Now()
-	var events []stint.Event
+	var events []event.Event
 	for i := range 100 {
 		events = append(events,
-			stint.Event{Type: stint.EventTrouble, Time: now, Doing: fmt.Sprintf("bury worker-%d", i), Err: errors.New("down")},
-			stint.Event{Type: stint.EventEnded, Time: now, Job: aJob, Execution: &stint.Execution{Outcome: stint.OutcomeFailed, Slot: 1}},
-			stint.Event{Type: stint.EventBuried, Time: now})
+			event.Event{Type: event.EventTrouble, Time: now, Doing: fmt.Sprintf("bury worker-%d", i), Err: errors.New("down")},
+			event.Event{Type: event.EventEnded, Time: now, Job: aJob, Execution: &store.Completion{Outcome: stint.OutcomeFailed, Slot: 1}},
+			event.Event{Type: event.EventBuried, Time: now})
 	}
 	said := map[any]int{}
 	for _, line := range linesOf(observe.LogConfig{}, events...) {
@@ -178,12 +180,12 @@ func TestAttemptsAreToldOfHoweverMuchTroubleThereIs(t *testing.T) {
 // What is forgotten of many kinds of trouble was left out all the same.
 func TestWhatIsLeftOutIsToldHoweverManyKindsOfTroubleThereAre(t *testing.T) {
 	begin := time.Now()
-	var events []stint.Event
+	var events []event.Event
 	for i := range 2500 { // each of them twice
 		doing := fmt.Sprintf("bury worker-%d", i)
 		for k := range 2 {
 			at := begin.Add(time.Duration(i)*3*time.Second + time.Duration(k)*time.Second)
-			events = append(events, stint.Event{Type: stint.EventTrouble, Time: at, Doing: doing, Err: errors.New("down")})
+			events = append(events, event.Event{Type: event.EventTrouble, Time: at, Doing: doing, Err: errors.New("down")})
 		}
 	}
 	lines := linesOf(observe.LogConfig{}, events...)
@@ -207,7 +209,7 @@ func (f each) WithAttrs([]slog.Attr) slog.Handler            { return f }
 func (f each) WithGroup(string) slog.Handler                 { return f }
 
 func TestSuccessesHaveALevelOfTheirOwn(t *testing.T) {
-	fine := stint.Event{Type: stint.EventEnded, Job: aJob, Execution: &stint.Execution{Outcome: stint.OutcomeCompleted, Final: true, Slot: 1}}
+	fine := event.Event{Type: event.EventEnded, Job: aJob, Execution: &store.Completion{Outcome: stint.OutcomeCompleted, Final: true, Slot: 1}}
 	if got := linesOf(observe.LogConfig{}, fine); got[0]["level"] != "INFO" {
 		t.Errorf("by default it says %v", got)
 	}
@@ -222,21 +224,21 @@ func TestALoggerMayBeReplacedAtAnyTime(t *testing.T) {
 	on := observe.Log(nil)
 	var out bytes.Buffer
 	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
-	on(stint.Event{Type: stint.EventJoined, Instance: "one"})
+	on(event.Event{Type: event.EventJoined, Instance: "one"})
 	if !strings.Contains(out.String(), "engine joined the roster") {
 		t.Errorf("the new one was told %q", out.String())
 	}
 }
 
 func TestAListenerThatPanicsKeepsNothingFromTheOthersAndIsTold(t *testing.T) {
-	var heard []stint.Event
-	note := func(e stint.Event) { heard = append(heard, e) }
-	on := observe.Fan(note, nil, func(stint.Event) { panic("no room") }, note)
-	on(stint.Event{Type: stint.EventJoined, Instance: "one"})
+	var heard []event.Event
+	note := func(e event.Event) { heard = append(heard, e) }
+	on := observe.Fan(note, nil, func(event.Event) { panic("no room") }, note)
+	on(event.Event{Type: event.EventJoined, Instance: "one"})
 	if len(heard) != 4 {
 		t.Fatalf("they heard %v", heard)
 	}
-	for i, want := range []stint.EventType{stint.EventJoined, stint.EventTrouble, stint.EventTrouble, stint.EventJoined} {
+	for i, want := range []event.EventType{event.EventJoined, event.EventTrouble, event.EventTrouble, event.EventJoined} {
 		if heard[i].Type != want || heard[i].Instance != "one" {
 			t.Errorf("the %dth was %+v", i+1, heard[i])
 		}
@@ -249,7 +251,7 @@ func TestAListenerThatPanicsKeepsNothingFromTheOthersAndIsTold(t *testing.T) {
 func TestStatementsAreLoggedInOneLineAndQuickOnesOnlyOnRequest(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	quick := stint.Query{Text: "select\n\t 1", Took: time.Millisecond, Rows: 1}
+	quick := event.Query{Text: "select\n\t 1", Took: time.Millisecond, Rows: 1}
 	slow, failed := quick, quick
 	slow.Took = time.Second
 	failed.Err = errors.New("no\nsuch table")

@@ -15,24 +15,23 @@ const (
 	maxTrouble = 30
 )
 
-// repeats counts what was not said. The zero value is ready.
+// repeats counts log lines that were left out. The zero value is ready.
 type repeats struct {
 	mu    sync.Mutex // guards the rest
 	known map[string]*repeated
 	said  []time.Time // of the last minute: at most maxTrouble
-	more  int         // not said, and of no kind that tells
+	more  int         // lines left out that no kind counts
 }
 
-// repeated is what is known of one kind.
+// repeated is the state of one kind of trouble.
 type repeated struct {
 	said   time.Time
 	unsaid int
 }
 
-// due reports whether something is to be said now, and how much was not before
-// it: of its kind, since the last time, and of any kind for which there was no
-// room, or which is forgotten. Nothing is counted twice. A negative time leaves
-// nothing out.
+// due reports whether to log now, and how many lines were left out before: of this kind since its
+// last line, and of any kind when the minute was full or the kind was forgotten. No line is counted
+// twice. A negative time leaves nothing out.
 func (r *repeats) due(what string, now time.Time, every time.Duration) (bool, int) {
 	if every < 0 {
 		return true, 0
@@ -55,8 +54,8 @@ func (r *repeats) due(what string, now time.Time, every time.Duration) (bool, in
 	return true, unsaid
 }
 
-// of is what is known of a kind. Of too many, all are forgotten but what was
-// not said.
+// of returns the state of a kind. When there are too many kinds all are forgotten, except how many
+// lines were left out.
 func (r *repeats) of(what string) *repeated {
 	if one := r.known[what]; one != nil {
 		return one

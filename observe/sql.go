@@ -6,17 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
-// SQL returns a function for the hook OnQuery of a store's configuration that
-// writes a line for each statement which took as long as slowerThan, or failed:
-// its text, how long it took, and how many rows it returned or changed. Zero
-// writes all. Lines are of the level info, those about failures warn. Arguments
-// are never written. A nil logger is [slog.Default] at the time of each
-// statement.
-func SQL(logger *slog.Logger, slowerThan time.Duration) func(stint.Query) {
-	return func(q stint.Query) {
+// SQL returns a function for the field OnQuery of a store's configuration. It logs each statement
+// that took slowerThan or longer, or failed: its text, duration, error, and how many rows it
+// returned or changed. Zero logs all. The level is info, and warn for failures. Arguments are never
+// logged. A nil logger is [slog.Default] at the time of each statement.
+func SQL(logger *slog.Logger, slowerThan time.Duration) func(event.Query) {
+	return func(q event.Query) {
 		if q.Took < slowerThan && q.Err == nil {
 			return
 		}
@@ -27,7 +25,7 @@ func SQL(logger *slog.Logger, slowerThan time.Duration) func(stint.Query) {
 		if !to.Enabled(context.Background(), level) {
 			return
 		}
-		attrs := []slog.Attr{slog.Duration(KeyTook, q.Took.Round(time.Microsecond)), slog.Int64(KeyRows, q.Rows)}
+		attrs := []slog.Attr{inUnits(KeyTook, q.Took.Round(time.Microsecond)), slog.Int64(KeyRows, q.Rows)}
 		if q.Err != nil {
 			attrs = append(attrs, slog.String(KeyError, oneLine(q.Err.Error())))
 		}

@@ -8,10 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // auditSQL are the parts of the ledger. Contents of jobs that were never
-// ready are no entries: nobody can claim them.
+// ready are no entries: no engine can claim them.
 var auditSQL = struct{ entries, claims, executions, waiting, jobs, engines, buried string }{
 	entries: `
 		select e.pos, coalesce(e.job, e.pos), e.lane, e.attempt, e.losses,
@@ -27,20 +28,20 @@ var auditSQL = struct{ entries, claims, executions, waiting, jobs, engines, buri
 	buried:     `select token, ended from stint.engine_history where ended is not null`,
 }
 
-// Audit implements [stint.Auditor], under one snapshot.
-func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
-	l := &stint.Ledger{Buried: map[stint.Token]time.Time{}}
+// Audit implements [store.Auditor], under one snapshot.
+func (s *Store) Audit(ctx context.Context) (*store.Ledger, error) {
+	l := &store.Ledger{Buried: map[stint.EngineID]time.Time{}}
 	opts := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, s.pool, opts, func(tx pgx.Tx) error {
 		var (
-			e        stint.LedgerEntry
-			c        stint.LedgerClaim
-			x        stint.LedgerExecution
-			w        stint.LedgerWait
-			j        stint.LedgerJob
+			e        store.LedgerEntry
+			c        store.LedgerClaim
+			x        store.LedgerExecution
+			w        store.LedgerWait
+			j        store.LedgerJob
 			due      *time.Time
 			schedule *string
-			token    stint.Token
+			token    stint.EngineID
 			ended    time.Time
 		)
 		parts := []struct {

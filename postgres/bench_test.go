@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -16,7 +17,7 @@ func BenchmarkEnqueueBulk(b *testing.B) {
 	s := newStore(b)
 	jobs := make([]stint.NewJob, 5000)
 	for i := range jobs {
-		jobs[i] = stint.Declaration{Name: "k"}.Job([]byte(`{"n":1}`))
+		jobs[i] = stint.KindInfo{Name: "k"}.Job([]byte(`{"n":1}`))
 	}
 	for b.Loop() {
 		if _, err := stint.NewClient(s).EnqueueMany(b.Context(), jobs); err != nil {
@@ -47,7 +48,7 @@ func BenchmarkClaim(b *testing.B) {
 // BenchmarkFinish records 500 completed jobs at a time.
 func BenchmarkFinish(b *testing.B) {
 	w, _ := filled(b)
-	var all [][]stint.Execution
+	var all [][]store.Completion
 	for range b.N {
 		all = append(all, conclude(w, completed, w.Claim(normal, batch)))
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // buryBatch bounds what a burial holds in memory.
 const buryBatch = 5000
 
-// Bury implements [stint.Roster]. Each step is a statement of its own, under
+// Bury implements [store.Roster]. Each step is a statement of its own, under
 // read committed, so that each sees what the one before waited for: under one
 // snapshot a claim in flight would be missed, and its jobs lost for ever.
 //
@@ -25,8 +26,8 @@ const buryBatch = 5000
 // to be open: that is nearly always all, and soon done however long the engine
 // lived. But the bound is what the engine believed, and after a failover that
 // lost outcomes it believed too much. So its older claims are read as well,
-// behind that: the newest of them by this call, and the rest by [Store.Sweep].
-func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+// after that: the newest of them by this call, and the rest by [Store.Sweep].
+func (s *Store) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	var (
 		buried int
 		d      deceased
@@ -44,27 +45,27 @@ func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.En
 	if err != nil {
 		return 0, fmt.Errorf("bury engine %d: %w", b.Engine, err)
 	}
-	// Should this fail, the burial stands, and somebody sweeps up behind it.
+	// Should this fail, the burial stands, and a later call sweeps.
 	n, _, _ := s.sweep(ctx, d, judge)
 	return buried + n, nil
 }
 
 // deceased is an engine that was taken out of the roster.
 type deceased struct {
-	engine  stint.Token
+	engine  stint.EngineID
 	low     int64 // the bound of open claims that it believed in
-	running []stint.Position
+	running []store.Position
 }
 
 // conclude ends the unfinished entries of an engine's claims numbered from
 // and below to, and returns how many those were.
-func (s *Store) conclude(ctx context.Context, tx pgx.Tx, d deceased, from, to int64, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+func (s *Store) conclude(ctx context.Context, tx pgx.Tx, d deceased, from, to int64, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	claims, err := s.held(ctx, tx, d.engine, from, to)
 	if err != nil {
 		return 0, err
 	}
-	nonces := map[stint.Position]stint.Nonce{}
-	var left []stint.Position
+	nonces := map[store.Position]store.Nonce{}
+	var left []store.Position
 	for _, c := range claims {
 		for _, pos := range c.Positions {
 			nonces[pos] = c.Nonce
@@ -79,7 +80,7 @@ func (s *Store) conclude(ctx context.Context, tx pgx.Tx, d deceased, from, to in
 		if err != nil {
 			return 0, err
 		}
-		done := make([]stint.Execution, len(entries))
+		done := make([]store.Completion, len(entries))
 		for i := range entries {
 			e := &entries[i]
 			done[i] = judge(e, slices.Contains(d.running, e.Pos))
@@ -101,10 +102,10 @@ const (
 )
 
 // sweep concludes what is left of a buried engine in its newest claims below its
-// bound, and lowers that: so nobody reads a claim again. It reports whether there
+// bound, and lowers that: so no claim is read again. It reports whether there
 // are older ones. An engine that is gone gets no new claims, so there is no hurry;
-// what somebody else is at is left to him.
-func (s *Store) sweep(ctx context.Context, d deceased, judge func(e *stint.Entry, begun bool) stint.Execution) (n int, more bool, err error) {
+// what another call works on is left to it.
+func (s *Store) sweep(ctx context.Context, d deceased, judge func(e *store.Entry, begun bool) store.Completion) (n int, more bool, err error) {
 	err = s.transactWork(ctx, func(tx pgx.Tx) error {
 		var from int64
 		err := tx.QueryRow(ctx, s.sql.in(`
@@ -126,11 +127,11 @@ func (s *Store) sweep(ctx context.Context, d deceased, judge func(e *stint.Entry
 	return n, more, err
 }
 
-var _ stint.Sweeper = (*Store)(nil)
+var _ store.OrphanRecoverer = (*Store)(nil)
 
-// Sweep implements [stint.Sweeper]. It takes some seconds at most, and goes on
+// Sweep implements [store.OrphanRecoverer]. It takes some seconds at most, and goes on
 // where the one before ended: an engine may have made millions of claims.
-func (s *Store) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+func (s *Store) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	began := time.Now()
 	rows, err := s.work().Query(ctx, s.sql.in(`
 		select h.token from stint.engine_history h
@@ -138,7 +139,7 @@ func (s *Store) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", translate(err))
 	}
-	left, err := pgx.CollectRows(rows, pgx.RowTo[stint.Token])
+	left, err := pgx.CollectRows(rows, pgx.RowTo[stint.EngineID])
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", translate(err))
 	}
@@ -158,13 +159,13 @@ func (s *Store) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool
 
 // condemn takes the engine's lock, makes sure that it is to go, and deletes it
 // from the roster.
-func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (deceased, error) {
+func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b store.Burial) (deceased, error) {
 	d := deceased{engine: b.Engine}
 	if err := lockEngine(ctx, tx, b.Engine); err != nil {
 		return d, err
 	}
-	// A beat that is still to come was written before the clock was put back. When
-	// that was, only whoever watched it can tell.
+	// A beat in the future was written before the clock was set back, and it cannot
+	// be known when.
 	fresh := false
 	err := tx.QueryRow(ctx, s.sql.in(`
 		select b.beat between clock_timestamp() - $2 * interval '1 microsecond' and clock_timestamp(), b.low, b.running
@@ -187,7 +188,7 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b stint.Burial) (decease
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.in(`delete from stint.beats where token = $1`), b.Engine)
 	// One that something is being done under is left as it is: without its
-	// engine nobody holds it.
+	// engine it has no holder.
 	batch.Queue(s.sql.in(`
 		update stint.leases l set engine = null, acquired = null, renewed = null, expires = null
 		where l.name in (select o.name from stint.leases o where o.engine = $1 for update skip locked)`), b.Engine)
@@ -201,8 +202,8 @@ const burialWait = 2 * time.Second
 
 // lockEngine takes the engine's exclusive lock. It never queues for it, which
 // would hold up the engine's own writes: those block a burial at once. Only
-// the end of another burial is awaited, since nobody can say yet how it ends.
-func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.Token) error {
+// the end of another burial is awaited, since it is not known yet how it ends.
+func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.EngineID) error {
 	until := time.Now().Add(burialWait)
 	for tries := 0; ; {
 		var mine, burial bool
@@ -234,7 +235,7 @@ func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.Token) error {
 	}
 }
 
-func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []stint.Position) ([]stint.Entry, error) {
+func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []store.Position) ([]store.Entry, error) {
 	read := reading(at)
 	err := s.call(ctx, tx, s.sql.fetch, read.rows, int8array(at))
 	if err != nil {
@@ -246,7 +247,7 @@ func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []stint.Position) ([]
 const recordSQL = `select stint.record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
   $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
 
-func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine stint.Token, done []stint.Execution) error {
+func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine stint.EngineID, done []store.Completion) error {
 	rows, err := executionParams(done)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -18,26 +19,26 @@ import (
 func TestAJobThatIsCancelledBeforeItsOutcomeCommitsIsTidiedUp(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		end   stint.Ending
+		end   store.Result
 		state stint.State
 	}{
-		{"its success", stint.Ending{Outcome: stint.OutcomeCompleted}, stint.Completed},
-		{"its wait", stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled},
-		{"its retry", stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, stint.Cancelled},
+		{"its success", store.Result{Outcome: stint.OutcomeCompleted}, stint.Completed},
+		{"its wait", store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled},
+		{"its retry", store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, stint.Cancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := verified(t)
-			id, err := stint.NewClient(s).Enqueue(t.Context(), stint.Declaration{Name: "k"}.Job(nil))
+			id, err := stint.NewClient(s).Enqueue(t.Context(), stint.KindInfo{Name: "k"}.Job(nil))
 			must(t, err)
 			w := storetest.Join(t, s, "k")
 			x := w.Conclude(w.One(), c.end)
 			tx, err := s.pool.Begin(t.Context())
 			must(t, err)
-			must(t, s.recordIn(t.Context(), tx, w.Info.Token, []stint.Execution{x}))
+			must(t, s.recordIn(t.Context(), tx, w.Info.Token, []store.Completion{x}))
 			got, err := s.Cancel(t.Context(), []stint.ID{id}, "why")
 			must(t, err)
-			if got[id] != stint.CancelAsked {
-				t.Errorf("the answer is %q, want %q", got[id], stint.CancelAsked)
+			if got[id] != stint.CancelRequested {
+				t.Errorf("the answer is %q, want %q", got[id], stint.CancelRequested)
 			}
 			must(t, tx.Commit(t.Context()))
 			if job, err := s.Job(t.Context(), id); err != nil || job.State != c.state {
@@ -65,7 +66,7 @@ func TestAMarkerThatComesWhileAnOutcomeIsWrittenStays(t *testing.T) {
 	b := &bench{t, s, nil}
 	id := b.enqueue(1)[0]
 	w := b.join()
-	x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour})
+	x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour})
 	other := begin(t, s) // in the way of the outcome, so that there is a moment in the middle of its writing
 	_, err := other.Exec(t.Context(), `
 		insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final) values ($1, 1, 1, now(), now(), 1, 1, 4, false)`, x.Pos)
@@ -73,8 +74,8 @@ func TestAMarkerThatComesWhileAnOutcomeIsWrittenStays(t *testing.T) {
 	wrote := make(chan error, 1)
 	go func() { _, err := w.TryFinish(t.Context(), x); wrote <- err }()
 	blocked(t, s)
-	if got, err := s.Cancel(t.Context(), []stint.ID{id}, "why"); err != nil || got[id] != stint.CancelAsked {
-		t.Errorf("the answer is %v, error %v, want %q", got, err, stint.CancelAsked)
+	if got, err := s.Cancel(t.Context(), []stint.ID{id}, "why"); err != nil || got[id] != stint.CancelRequested {
+		t.Errorf("the answer is %v, error %v, want %q", got, err, stint.CancelRequested)
 	}
 	must(t, other.Rollback(t.Context()))
 	must(t, <-wrote)
@@ -92,24 +93,24 @@ func TestAMarkerThatComesWhileAnOutcomeIsWrittenStays(t *testing.T) {
 func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
-	ids := append(b.enqueue(1, stint.In(time.Hour)), b.enqueue(3)...)
+	ids := append(b.enqueue(1, stint.Delay(time.Hour)), b.enqueue(3)...)
 	w := b.join()
-	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, w.Claim(normal, 1)...)
+	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, w.Claim(normal, 1)...)
 	w.Complete(w.Claim(normal, 1)...)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
 	w.Complete(w.One())
 	// These are to end by theirs, at their third entry, their second and their first.
 	open := b.enqueue(2)
 	w.Finish(returned, w.Claim(normal, 2)...)
-	w.Finish(returned, w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID, 1)...)
+	w.Finish(returned, w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 1)...)
 	open = append(open, b.enqueue(1)...)
 	if _, err := s.Cancel(t.Context(), ids[:2], ""); err != nil { // they wait, and end in no lane
 		t.Fatal(err)
 	}
-	before, err := s.Jobs(t.Context(), stint.Filter{})
+	before, err := s.Jobs(t.Context(), store.Filter{})
 	must(t, err)
 	exec(t, s, `insert into stint.cancellations (job, why) select unnest($1::bigint[]), 'x'`, ids)
-	after, err := s.Jobs(t.Context(), stint.Filter{})
+	after, err := s.Jobs(t.Context(), store.Filter{})
 	must(t, err)
 	if diff := cmp.Diff(before, after); diff != "" || len(after) != len(ids)+len(open) {
 		t.Errorf("(-before +after):\n%s", diff)
@@ -117,7 +118,7 @@ func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
 	exec(t, s, `insert into stint.cancellations (job) select unnest($1::bigint[])`, open)
 	want := append(slices.Clone(ids[:2]), open...)
 	slices.Reverse(want)
-	if got, err := s.Find(t.Context(), stint.Filter{States: []stint.State{stint.Cancelled}}); err != nil || !slices.Equal(got, want) {
+	if got, err := s.Find(t.Context(), store.Filter{States: []stint.State{stint.Cancelled}}); err != nil || !slices.Equal(got, want) {
 		t.Errorf("as cancelled are listed %v, error %v; want %v", got, err, want)
 	}
 }
@@ -131,7 +132,7 @@ func TestAPromotionTidiesUpTheMarkersOfWhatEndedAndNoOthers(t *testing.T) {
 	w := b.join()
 	w.Complete(w.Claim(normal, 1)...) // the first
 	w.Finish(returned, w.Claim(normal, 2)...)
-	front := stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID
+	front := store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID
 	w.Complete(w.Claim(front, 1)...) // the second, at its second entry
 	w.Finish(returned, w.Claim(front, 1)...)
 	running := append(w.Claim(front, 1), w.Claim(normal, 1)...) // the third at its third, the fourth at its first
@@ -142,5 +143,5 @@ func TestAPromotionTidiesUpTheMarkersOfWhatEndedAndNoOthers(t *testing.T) {
 	if left := value[[]stint.ID](t, s.pool, `select array_agg(job order by job) from stint.cancellations`); !slices.Equal(left, ids[2:]) {
 		t.Errorf("there are markers of %v, want %v", left, ids[2:])
 	}
-	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, running...)
+	w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, running...)
 }

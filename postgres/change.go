@@ -10,18 +10,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.ChangeKeeper = (*Store)(nil)
+var _ store.ChangeKeeper = (*Store)(nil)
 
 const (
 	beginChangeSQL = `insert into stint.changes (by, role, way, operation, subject, details) values ($1, $2, $3, $4, $5, $6) returning n`
 	endChangeSQL   = `update stint.changes set ended = clock_timestamp(), problem = $2 where n = $1 and ended is null`
 )
 
-// BeginChange implements [stint.ChangeKeeper].
-func (s *Store) BeginChange(ctx context.Context, c stint.NewChange) (n int64, err error) {
+// BeginChange implements [store.ChangeKeeper].
+func (s *Store) BeginChange(ctx context.Context, c store.NewChange) (int64, error) {
 	if err := c.Check(); err != nil {
 		return 0, err
 	}
@@ -30,38 +31,26 @@ func (s *Store) BeginChange(ctx context.Context, c stint.NewChange) (n int64, er
 	if c.Details != nil {
 		details = new(string(c.Details))
 	}
-	err = s.operate(ctx, func(row pgx.Row) error { return row.Scan(&n) }, beginChangeSQL,
+	return answerOf[int64](ctx, s, "write down the change "+c.Operation, beginChangeSQL,
 		nilText(c.By), nilText(c.Role), c.Way, c.Operation, nilText(c.Subject), details)
-	if err != nil {
-		return 0, fmt.Errorf("write down the change %s: %w", c.Operation, err)
-	}
-	return n, nil
 }
 
-// EndChange implements [stint.ChangeKeeper].
+// EndChange implements [store.ChangeKeeper].
 func (s *Store) EndChange(ctx context.Context, change int64, problem string) error {
-	if err := s.operate(ctx, nil, endChangeSQL, change, nilText(stint.CleanHead(problem, 1<<10))); err != nil {
+	if err := s.operate(ctx, nil, endChangeSQL, change, nilText(valid.CleanHead(problem, 1<<10))); err != nil {
 		return fmt.Errorf("write down what came of change %d: %w", change, err)
 	}
 	return nil
 }
 
-// Changes implements [stint.ChangeKeeper].
-func (s *Store) Changes(ctx context.Context, f stint.ChangeFilter) ([]stint.Change, error) {
+// Changes implements [store.ChangeKeeper].
+func (s *Store) Changes(ctx context.Context, f store.ChangeFilter) ([]store.Change, error) {
 	text, args := changesQuery(f)
-	rows, err := s.pool.Query(ctx, s.sql.in(text), args...)
-	if err != nil {
-		return nil, fmt.Errorf("list changes: %w", translate(err))
-	}
-	list, err := pgx.CollectRows(rows, scanChange)
-	if err != nil {
-		return nil, fmt.Errorf("list changes: %w", translate(err))
-	}
-	return list, nil
+	return collect(ctx, s.pool, "list changes", s.sql.in(text), args, scanChange)
 }
 
 // changesQuery names only what is asked for, so that every plan fits.
-func changesQuery(f stint.ChangeFilter) (text string, args []any) {
+func changesQuery(f store.ChangeFilter) (text string, args []any) {
 	var where []string
 	value := func(v any) string {
 		args = append(args, v)
@@ -88,7 +77,7 @@ func changesQuery(f stint.ChangeFilter) (text string, args []any) {
 	return text + " order by c.n desc limit " + value(cmp.Or(f.Limit, 100)), args
 }
 
-func scanChange(row pgx.CollectableRow) (c stint.Change, err error) {
+func scanChange(row pgx.CollectableRow) (c store.Change, err error) {
 	var (
 		by, role, subject, details, problem *string
 		ended                               *time.Time
@@ -98,6 +87,6 @@ func scanChange(row pgx.CollectableRow) (c stint.Change, err error) {
 	if details != nil {
 		c.Details = json.RawMessage(*details)
 	}
-	c.Result = stint.Came(c.Ended, c.Problem)
+	c.Result = store.ChangeResultOf(c.Ended, c.Problem)
 	return c, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // lookSQL asks for paused queues only where there is work.
@@ -19,8 +20,8 @@ const lookSQL = `
 select l.lane, l.queue, l.priority, l.kind, l.settle, exists (select from stint.queues q where q.queue = l.queue)
 from stint.look($1, $2) l`
 
-// Look implements [stint.Claimer].
-func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+// Look implements [store.Claimer].
+func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	type lane struct {
 		id      int64
 		foreign bool
@@ -41,9 +42,9 @@ func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight
 	if err != nil {
 		return nil, fmt.Errorf("look for work: %w", translate(err))
 	}
-	sights, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.Sight, error) {
+	sights, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.LaneHead, error) {
 		var (
-			sight       stint.Sight
+			sight       store.LaneHead
 			queue, kind *string
 			priority    *int16
 		)
@@ -69,20 +70,20 @@ const (
 	commitSQL = `commit`
 )
 
-// Claim implements [stint.Claimer]. It is one round trip of two transactions:
-// the claim, and behind it the one that makes it durable and reads what was
+// Claim implements [store.Claimer]. It is one round trip of two transactions:
+// the claim, and after it the one that makes it durable and reads what was
 // claimed. The reading must not be part of the claim's: an engine that stops in
 // the middle of 40 MB of arguments would hold the lane and the fence.
-func (s *Store) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
-	claim, err := retryExplicit(s, func() (stint.Claim, error) { return s.claim(ctx, req) })
+func (s *Store) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	claim, err := retryExplicit(s, func() (store.Claim, error) { return s.claim(ctx, req) })
 	if err != nil {
 		return claim, fmt.Errorf("claim up to %d jobs: %w", req.Max, err)
 	}
 	return claim, nil
 }
 
-func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
-	claim := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
+func (s *Store) claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	claim := store.Claim{ClaimRef: store.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
 	select {
 	case s.claiming <- struct{}{}:
 		defer func() { <-s.claiming }()
@@ -123,7 +124,7 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 	})
 	if err != nil {
 		p.Close()
-		return stint.Claim{}, translate(err)
+		return store.Claim{}, translate(err)
 	}
 	if busy {
 		return claim, errors.Join(stint.ErrLaneBusy, p.Close())
@@ -137,7 +138,7 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 	})
 	if err != nil {
 		p.Close()
-		return stint.Claim{}, translate(err)
+		return store.Claim{}, translate(err)
 	}
 	err = p.Close()
 	if err == nil {
@@ -148,8 +149,8 @@ func (s *Store) claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 
 const fetchSQL = `select ` + entryColumns + ` from stint.fetch($1)`
 
-// Fetch implements [stint.Claimer].
-func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+// Fetch implements [store.Claimer].
+func (s *Store) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
 	conn, err := s.work().Acquire(ctx)
 	if err != nil {
 		return nil, err

@@ -11,13 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.TxFinisher = (*Store)(nil)
+var _ store.TxFinisher = (*Store)(nil)
 
-// FinishTx implements [stint.TxFinisher]. The transaction must be read
+// FinishTx implements [store.TxFinisher]. The transaction must be read
 // committed, so that the fence holds.
-func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
 	var result *string
 	if x.Result != nil {
 		result = new(string(x.Result))
@@ -45,6 +46,7 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, c
 	var answer *pgconn.PgError
 	switch {
 	case err == nil:
+		s.waits.Finished([]store.Completion{x})
 		return nil
 	case errors.As(err, &answer), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
 		return fmt.Errorf("complete job %d: commit: %w", x.Job, translate(err))

@@ -9,8 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // muteConn is a connection that goes silent when it is told to roll back.
@@ -42,7 +41,7 @@ func TestACompletionThatIsRefusedWaitsForASilentConnectionNoLongerThanItMay(t *t
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- s.FinishTx(ctx, Tx(tx), 1, stint.ClaimRef{}, stint.Execution{Pos: 1, Job: 1, Attempt: 1})
+		done <- s.FinishTx(ctx, Tx(tx), 1, store.ClaimRef{}, store.Completion{Pos: 1, Job: 1, Attempt: 1})
 	}()
 	select {
 	case err := <-done:

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // copyFrom is from how many jobs on a batch goes to the server by COPY. That takes
@@ -172,7 +173,7 @@ func (c *copied) lane(j *stint.NewJob) int64 {
 		if c.lanes == nil {
 			c.lanes = map[laneKey]int64{}
 		}
-		id = int64(stint.LaneOf(j.Queue, j.Priority, stint.PartNormal, "").ID)
+		id = int64(store.LaneOf(j.Queue, j.Priority, store.PartNormal, "").ID)
 		c.lanes[key] = id
 	}
 	return id

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // storedSQL is what is stored of each job, in the order of their ids, but for what
@@ -95,7 +96,7 @@ func TestPoliciesThatTheDatabaseLostTravelWithALargeBatch(t *testing.T) {
 	exec(t, s, `truncate stint.policies, stint.entries`)
 	_, err = client.EnqueueMany(t.Context(), jobs)
 	must(t, err)
-	at := value[[]stint.Position](t, s.pool, `select array_agg(pos order by pos) from stint.entries`)
+	at := value[[]store.Position](t, s.pool, `select array_agg(pos order by pos) from stint.entries`)
 	got, err := openStore(t, s.url()).Fetch(t.Context(), at)
 	must(t, err)
 	for i := range got {

@@ -4,27 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Examiner = (*Store)(nil)
+var _ report.Examiner = (*Store)(nil)
 
-// norms say from when on what is normal for a while is worth a word.
+// norms are the limits from which on something is a finding.
 type norms struct {
 	held      time.Duration // a transaction that pins the horizon
-	idle      time.Duration // a transaction that nobody goes on with
+	idle      time.Duration // an open transaction that runs no statement
 	blocked   time.Duration // a session of stint that waits for a lock
 	queued    time.Duration // a session that waits to lock one of stint's tables
 	stands    time.Duration // whatever waits for so long is a problem
 	look      time.Duration // one question to the server
 	whole     time.Duration // all of them, beside the time that the network takes
-	ring      time.Duration // from NOTIFY to whoever listens
+	ring      time.Duration // from NOTIFY to a listener
 	frozen    int64         // transactions since the oldest row of the database was frozen; the server stops near 2,100 million
 	dead      int64         // dead rows of a table with few live ones
 	keptWAL   int64         // bytes that a replication slot keeps
@@ -38,8 +39,8 @@ var usual = norms{
 	frozen: 1_000_000_000, dead: 50_000, keptWAL: 10 << 30, history: 60 * 24 * time.Hour, fullShare: 0.85,
 }
 
-// Once it is known that somebody is blocked, whatever has to wait for a lock
-// waits as well.
+// Once it is known that a session is blocked, a question that needs a lock would
+// wait as well.
 const lookBlocked = 200 * time.Millisecond
 
 // examination is one run of Examine.
@@ -52,49 +53,56 @@ type examination struct {
 	standby bool      // the server only repeats what another one does
 	until   time.Time // when the whole look ends
 	recent  bool      // a schema that was sound a moment ago need not be compared again
-	stuck   []string  // who was found to wait for a lock
-	signs   stint.Signs
+	stuck   []string  // sessions that wait for a lock
+	signs   report.Signs
 }
+
+var problem, warning, note = report.SeverityProblem.Rule, report.SeverityWarning.Rule, report.SeverityNote.Rule
 
 // question is one thing to look at. Each has a transaction and a time-out of
 // its own, so that one that is refused or takes long costs its own answer only.
 type question struct {
 	about  string
 	tables bool // it reads stint's tables, which must be there in this version
-	ask    func(x *examination, ctx context.Context, tx pgx.Tx) error
+
+	// Most are a query, each row of which is a finding by the rule: see rows.
+	rule report.Rule
+	sql  string
+
+	ask func(x *examination, ctx context.Context, tx pgx.Tx) error // the others
 }
 
-// questions begin with those that need none of stint's tables: who locks one
-// is known before anything waits for it.
+// questions begin with those that need none of stint's tables: which session locks
+// one is known before anything waits for it.
 var questions = []question{
-	{"the server", false, (*examination).server},
-	{"sessions that are blocked", false, (*examination).blocked},
-	{"the server's settings", false, (*examination).settings},
-	{"transaction numbers", false, (*examination).wraparound},
-	{"connections", false, (*examination).connections},
-	{"sessions that pin the horizon", false, (*examination).horizonSessions},
-	{"prepared transactions", false, (*examination).horizonPrepared},
-	{"replication slots", false, (*examination).horizonSlots},
-	{"standbys", false, (*examination).horizonStandbys},
-	{"the objects of the schema", true, (*examination).drift},
-	{"where the log was written", true, (*examination).identity},
-	{"tables", true, (*examination).tables},
-	{"what is ready", true, (*examination).ready},
-	{"what is undecided", true, (*examination).undecided},
-	{"what silent engines hold", true, (*examination).holds},
+	{about: "the server", ask: (*examination).server},
+	{about: "sessions that are blocked", ask: (*examination).blocked},
+	{about: "the server's settings", ask: (*examination).settings},
+	wraparound,
+	connections,
+	{about: "sessions that pin the horizon", ask: (*examination).horizonSessions},
+	horizonPrepared,
+	{about: "replication slots", ask: (*examination).horizonSlots},
+	horizonStandbys,
+	{about: "the objects of the schema", tables: true, ask: (*examination).drift},
+	identity,
+	{about: "tables", tables: true, ask: (*examination).tables},
+	{about: "what is ready", tables: true, ask: (*examination).ready},
+	{about: "what is undecided", tables: true, ask: (*examination).undecided},
+	{about: "what silent engines hold", tables: true, ask: (*examination).holds},
 }
 
-// Examine implements [stint.Examiner].
-func (s *Store) Examine(ctx context.Context, e stint.Examination) (stint.Signs, error) {
+// Examine implements [report.Examiner].
+func (s *Store) Examine(ctx context.Context, e report.Examination) (report.Signs, error) {
 	x := &examination{Store: s, normal: usual, recent: !e.Deep}
 	return x.run(ctx)
 }
 
 // run asks all questions.
-func (x *examination) run(ctx context.Context) (stint.Signs, error) {
+func (x *examination) run(ctx context.Context) (report.Signs, error) {
 	x.hurry(ctx)
 	asked := false // for the version
-	var info stint.SchemaInfo
+	var info store.SchemaInfo
 	for _, q := range questions {
 		if q.tables && !asked {
 			asked = true
@@ -115,7 +123,7 @@ func (x *examination) run(ctx context.Context) (stint.Signs, error) {
 }
 
 // hurry sets the end of the whole look. A round trip shows what the network
-// takes of it, which is nobody's fault.
+// takes of it, which is no finding.
 func (x *examination) hurry(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, x.normal.look)
 	defer cancel()
@@ -128,16 +136,17 @@ func (x *examination) hurry(ctx context.Context) {
 	x.until = time.Now().Add(x.normal.whole + trips*time.Since(began))
 }
 
-// installedVersion is the schema's, as far as it can be read: whoever cannot says so elsewhere.
-func (x *examination) installedVersion(ctx context.Context) stint.SchemaInfo {
+// installedVersion returns the version of the schema, as far as it can be read: if it cannot, that is a
+// finding elsewhere.
+func (x *examination) installedVersion(ctx context.Context) store.SchemaInfo {
 	ctx, cancel := context.WithTimeout(ctx, x.patience())
 	defer cancel()
 	info, _ := x.Schema(ctx)
 	return info
 }
 
-// patience is for how long the next question may take: it leaves room for
-// those behind it.
+// patience is for how long the next question may take: it leaves time for
+// those after it.
 func (x *examination) patience() time.Duration {
 	left := max(time.Until(x.until)/2, 100*time.Millisecond)
 	if len(x.stuck) > 0 {
@@ -160,40 +169,70 @@ func (x *examination) put(ctx context.Context, q question) error {
 		if err != nil {
 			return err
 		}
-		return q.ask(x, ctx, tx)
+		if q.ask != nil {
+			return q.ask(x, ctx, tx)
+		}
+		return x.rows(ctx, tx, q)
 	})
 }
 
-func (x *examination) find(f stint.Finding) { x.signs.Findings = append(x.signs.Findings, f) }
+func (x *examination) find(f report.Finding) { x.signs.Findings = append(x.signs.Findings, f) }
 
-// notLookedAt tells what was not answered. A right that is missing is worth a
+// rows makes a finding of each row that a question's query returns. Its column subject says
+// what the finding is about, and severity, where there is one, that it matters
+// more or less than the rule says; the others are figures.
+func (x *examination) rows(ctx context.Context, tx pgx.Tx, q question) error {
+	rows, err := tx.Query(ctx, x.sql.in(q.sql), pgx.NamedArgs{
+		"schema": x.sql.schema, "name": x.schema, "held": x.normal.held,
+		"frozen": x.normal.frozen, "full_share": x.normal.fullShare,
+	})
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToMap)
+	for _, figures := range all {
+		rule := q.rule.With("schema", x.sql.schema)
+		if severity, is := figures["severity"].(string); is {
+			rule.Severity = report.Severity(severity)
+		}
+		subject := figures["subject"].(string)
+		maps.DeleteFunc(figures, func(name string, value any) bool { return value == nil || name == "subject" || name == "severity" })
+		for name, value := range figures {
+			if at, is := value.(time.Time); is {
+				figures[name] = at.UTC()
+			}
+		}
+		x.find(rule.Find(subject, figures))
+	}
+	return err
+}
+
+// notLookedAt reports what was not answered. A right that is missing is worth a
 // note where the rest is found without it: what stint's own tables say is what
 // the look is for.
 func (x *examination) notLookedAt(q question, err error) {
-	f := stint.Finding{
-		Severity: stint.SeverityWarning, Code: stint.CodeNotLookedAt, Subject: q.about,
-		Problem: "it could not be looked at: " + err.Error(), Remedy: x.Advise(err),
-	}
+	why, remedy, severity := err.Error(), x.Advise(err), report.SeverityWarning
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
-		f.Problem = "it could not be looked at: " + refused.Message
-		switch refused.Code {
-		case "42501": // insufficient privilege
-			if !q.tables {
-				f.Severity = stint.SeverityNote
-			}
-		case "55P03": // lock not available
-			f.Problem = "a table that it is about is locked, and was not waited for"
-		case "57014": // query cancelled
-			f.Problem = fmt.Sprintf("it took longer than %v to look at", x.normal.look)
+		why = refused.Message
+		if refused.Code == "42501" && !q.tables { // insufficient privilege
+			severity = report.SeverityNote
 		}
 		if len(x.stuck) > 0 && (refused.Code == "55P03" || refused.Code == "57014") {
-			f.Remedy = "mend what is said of " + strings.Join(x.stuck, ", ") + " (blocked), and look again"
+			remedy = "fix what is said of " + strings.Join(x.stuck, ", ") + " (blocked), and look again"
+		}
+		switch refused.Code {
+		case "55P03": // lock not available
+			why = "a table that it is about is locked, and was not waited for"
+		case "57014": // query cancelled
+			why = fmt.Sprintf("it took longer than %v", x.normal.look)
 		}
 	}
+	f := report.NotLookedAt(q.about, why, remedy)
+	f.Severity = severity
 	x.find(f)
 }
 
-// Advise implements [stint.Adviser].
+// Advise implements [report.Adviser].
 func (s *Store) Advise(err error) string {
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
 		switch refused.Code {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
 // waiter is a session that waits for a lock, or one that keeps such a session
@@ -35,8 +35,8 @@ func (w waiter) session() session {
 }
 
 // blockedSQL asks the server's lists only: what it reads of the catalogues is
-// locked by nobody who works on stint's tables. A wait for one of these is
-// worth a word sooner than any other, since engines never wait for such a lock.
+// not locked by work on stint's tables. A wait for one of these is
+// a finding sooner than any other, since engines never wait for such a lock.
 // Since when a wait lasts is told by servers from 14 on; before, since when the
 // statement runs.
 const blockedSQL = `
@@ -51,7 +51,7 @@ with recursive waits as (
     and (c.oid is not null or a.application_name like 'stint%' or position($4 in a.query) > 0 or position($5 in a.query) > 0)
   order by l.pid, c.relname
   limit 200),
--- Whoever is in their way may wait for somebody else in turn.
+-- A session in their way may wait for another in turn.
 chain as (
   select w.pid, pg_blocking_pids(w.pid) as blockers from waits w
   union
@@ -69,8 +69,10 @@ left join waits w on w.pid = c.pid
 order by c.pid
 limit 500`
 
-// blocked tells who works on stint's tables, or wants to, and waits for a lock
-// that somebody holds. A queue is told of by its head: what stands behind that
+var lockWait = warning(report.CodeBlocked, "it {since} for a lock ({what}) {who}", "see that what holds it ends, or: ")
+
+// blocked finds sessions that work on stint's tables, or want to, and wait for a
+// lock that another holds. Of a queue it reports the head: what waits after that
 // goes on by itself.
 func (x *examination) blocked(ctx context.Context, tx pgx.Tx) error {
 	all, err := ask[waiter](ctx, tx, blockedSQL, x.normal.blocked, x.normal.queued, x.schema, x.sql.schema+".", x.schema+".")
@@ -101,7 +103,7 @@ func (x *examination) blocked(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// follows reports whether one session waits for another, over whomever.
+// follows reports whether one session waits for another, directly or through others.
 func follows(by map[int32]waiter, pid, head int32) bool {
 	seen := map[int32]bool{}
 	for todo := []int32{pid}; len(todo) > 0; todo = todo[1:] {
@@ -119,7 +121,7 @@ func follows(by map[int32]waiter, pid, head int32) bool {
 }
 
 // head is about the first of those that wait.
-func (x *examination) head(w waiter, by map[int32]waiter, behind []int32) stint.Finding {
+func (x *examination) head(w waiter, by map[int32]waiter, behind []int32) report.Finding {
 	what := w.Lock
 	if w.Table != "" {
 		what = fmt.Sprintf("%s on %s.%s", lockMode(w.Lock), x.schema, w.Table)
@@ -128,11 +130,8 @@ func (x *examination) head(w waiter, by map[int32]waiter, behind []int32) stint.
 	if w.Waits > 0 {
 		since = fmt.Sprintf("has waited %v", ago(w.Waits))
 	}
-	f := stint.Finding{
-		Severity: stint.SeverityWarning, Code: "blocked", Subject: fmt.Sprintf("session %d", w.PID),
-		Problem: fmt.Sprintf("it %s for a lock (%s) %s", since, what, w.session().who()),
-		Figures: map[string]any{"pid": w.PID, "query": w.Query, "lock": w.Lock, "table": w.Table, "since_seconds": w.Waits, "behind": behind},
-	}
+	f := lockWait.With("since", since, "what", what, "who", w.session().who()).Find(fmt.Sprint("session ", w.PID),
+		map[string]any{"pid": w.PID, "query": w.Query, "lock": w.Lock, "table": w.Table, "since_seconds": w.Waits, "behind": behind})
 	var ends []string
 	var blockers []map[string]any
 	for _, pid := range slices.Compact(slices.Sorted(slices.Values(w.Blockers))) {
@@ -149,7 +148,7 @@ func (x *examination) head(w waiter, by map[int32]waiter, behind []int32) stint.
 		ends = append(ends, fmt.Sprintf("select pg_terminate_backend(%d)", pid))
 		blockers = append(blockers, b.figures())
 	}
-	f.Remedy = "see that what holds it ends, or: " + strings.Join(ends, "; ")
+	f.Remedy += strings.Join(ends, "; ")
 	if len(blockers) > 0 {
 		f.Figures["blocker"] = blockers[0]
 		f.Figures["blockers"] = blockers
@@ -159,7 +158,7 @@ func (x *examination) head(w waiter, by map[int32]waiter, behind []int32) stint.
 		f.Remedy += fmt.Sprintf("; so that those behind it go on at once, end the one that waits: select pg_cancel_backend(%d)", w.PID)
 	}
 	if w.Waits > x.normal.stands.Seconds() || w.Table != "" && len(behind) > 0 {
-		f.Severity = stint.SeverityProblem // nothing goes on there
+		f.Severity = report.SeverityProblem // nothing goes on there
 	}
 	x.stuck = append(x.stuck, f.Subject)
 	return f

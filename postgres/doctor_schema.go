@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
 // objectsSQL lists what is in the schema, each object with its definition in a
@@ -75,7 +74,7 @@ select 'row-level security', c.relname, 'on' from rel c where c.relrowsecurity`
 
 // manifest is what a fresh installation has, as objectsSQL tells it. A test
 // keeps it true, on each major version that it runs on: make schema-page writes
-// it anew after the schema was edited.
+// it again after the schema was edited.
 //
 //go:embed schema/objects.txt
 var manifest string
@@ -131,6 +130,38 @@ func (x *examination) drift(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
+var (
+	altered = problem("schema_altered", "it is {found}; this program installs {wanted}", "put it back: {make}")
+	missing = problem("schema_missing_object", "it is not there, or not where this program installs it", "{make}")
+	foreign = note("schema_foreign", "it is nothing that stint knows, and goes when stint's schema is removed", "put what is yours into a schema of your own")
+
+	// What others put on stint's objects, by its kind.
+	onOurs       = "it is not stint's: it runs within what stint writes, can refuse or change that, and every batch waits for it"
+	foreignKinds = map[string]report.Rule{
+		"index":      note("foreign_index", "it is not stint's: each job that is written pays for it", "if nobody needs it: drop index {schema}.{name}"),
+		"trigger":    problem("foreign_trigger", onOurs, "drop trigger {name} on {schema}.{table}; listen to events, or read the view jobs, instead"),
+		"rule":       problem("foreign_rule", onOurs, "drop rule {name} on {schema}.{table}; listen to events, or read the view jobs, instead"),
+		"constraint": problem("foreign_constraint", onOurs, "alter table {schema}.{table} drop constraint {name}"),
+		"column":     warning("schema_foreign", "it is not stint's: a restored copy or the next version may not have it", foreign.Remedy),
+		"row-level security": problem("row_security", "roles that do not own the table see or write some of its rows only, so jobs would seem not to be there",
+			"alter table {schema}.{name} disable row level security"),
+	}
+
+	// A build that failed leaves an index that costs every write and answers nothing.
+	invalid = question{rule: problem("index_invalid", "it was not built to its end: no query uses it, so some read whole tables instead",
+		"reindex index concurrently {schema}.{name}"), sql: `
+		select 'index ' || i.indexrelid::regclass as subject, i.indexrelid::regclass::text as name
+		from pg_index i join pg_class c on c.oid = i.indrelid
+		where c.relnamespace = @schema::regnamespace and not (i.indisvalid and i.indisready) order by 1`}
+
+	owners = question{rule: warning("owners_differ", "its objects belong to several roles ({owners}): migrations need all of them to belong to the one that runs them",
+		"reassign them to one: alter table {schema}.… owner to …"), sql: `
+		select 'schema ' || @name as subject, string_agg(distinct o.name, ', ' order by o.name) as owners
+		from pg_class c cross join pg_get_userbyid(c.relowner) o(name)
+		where c.relnamespace = @schema::regnamespace and c.relkind in ('r', 'v', 'S')
+		having count(distinct o.name) > 1`}
+)
+
 // compare finds what is not as this program installs it.
 func (x *examination) compare(ctx context.Context, tx pgx.Tx) error {
 	all, err := x.objects(ctx, tx)
@@ -143,27 +174,30 @@ func (x *examination) compare(ctx context.Context, tx pgx.Tx) error {
 		delete(want, o.subject())
 		switch {
 		case !ours:
-			x.find(x.foreign(o))
-		case o.Definition != w.Definition:
-			problem := fmt.Sprintf("it is %s; this program installs %s", o.Definition, w.Definition)
-			if slices.Contains([]string{"function", "view"}, o.Kind) {
-				problem = "somebody replaced it: it is not what this program installs"
+			rule, is := foreignKinds[o.Kind]
+			if !is {
+				rule = foreign
 			}
-			x.find(stint.Finding{
-				Severity: stint.SeverityProblem, Code: "schema_altered", Subject: o.subject(), Problem: problem,
-				Remedy:  "put it back: " + x.make(w, all),
-				Figures: map[string]any{"found": o.Definition, "wanted": w.Definition},
-			})
+			table, name, of := strings.Cut(o.Name, ".")
+			if !of {
+				name = table
+			}
+			x.find(rule.With("schema", x.sql.schema, "table", table, "name", name).Find(o.subject(), map[string]any{"found": o.Definition}))
+		case o.Definition != w.Definition:
+			rule := altered
+			if o.Kind == "function" || o.Kind == "view" {
+				rule.Problem = "somebody replaced it: it is not what this program installs"
+			}
+			x.find(rule.With("make", x.make(w, all)).Find(o.subject(), map[string]any{"found": o.Definition, "wanted": w.Definition}))
 		}
 	}
 	for _, w := range want {
-		x.find(stint.Finding{
-			Severity: stint.SeverityProblem, Code: "schema_missing_object", Subject: w.subject(),
-			Problem: "it is not there, or not where this program installs it", Remedy: x.make(w, all),
-			Figures: map[string]any{"wanted": x.qualified(w)},
-		})
+		x.find(missing.With("make", x.make(w, all)).Find(w.subject(), map[string]any{"wanted": x.qualified(w)}))
 	}
-	return x.invalid(ctx, tx)
+	if err := x.rows(ctx, tx, invalid); err != nil {
+		return err
+	}
+	return x.rows(ctx, tx, owners)
 }
 
 // qualified is the definition of an object as it is to be pasted: that of an
@@ -214,69 +248,4 @@ func (x *examination) make(w object, there []object) string {
 		return fmt.Sprintf("compare with create table %s in what stint migrate print --schema %s prints", x.sql.in("stint."+table), x.schema)
 	}
 	return fmt.Sprintf("run the statement that begins with create %s %s in what stint migrate print --schema %s prints", w.Kind, x.sql.in("stint."+w.Name), x.schema)
-}
-
-// foreign is about what somebody else put into the schema.
-func (x *examination) foreign(o object) stint.Finding {
-	f := stint.Finding{
-		Severity: stint.SeverityNote, Code: "schema_foreign", Subject: o.subject(),
-		Problem: "it is nothing that stint knows, and goes when stint's schema is removed", Remedy: "put what is yours into a schema of your own",
-		Figures: map[string]any{"found": o.Definition},
-	}
-	switch o.Kind {
-	case "index":
-		f.Code, f.Problem = "foreign_index", "it is not stint's: each job that is written pays for it"
-		f.Remedy = fmt.Sprintf("if nobody needs it: drop index %s.%s", x.sql.schema, o.Name)
-	case "trigger", "rule", "constraint":
-		table, name, _ := strings.Cut(o.Name, ".")
-		f.Severity, f.Code = stint.SeverityProblem, "foreign_"+o.Kind
-		f.Problem = "it is not stint's: it runs within what stint writes, can refuse or change that, and every batch waits for it"
-		f.Remedy = fmt.Sprintf("drop %s %s on %s.%s; listen to events, or read the view jobs, instead", o.Kind, name, x.sql.schema, table)
-		if o.Kind == "constraint" {
-			f.Remedy = fmt.Sprintf("alter table %s.%s drop constraint %s", x.sql.schema, table, name)
-		}
-	case "column":
-		f.Severity = stint.SeverityWarning
-		f.Problem = "it is not stint's: a restored copy or the next version may not have it"
-	case "row-level security":
-		f.Severity, f.Code = stint.SeverityProblem, "row_security"
-		f.Problem = "roles that do not own the table see or write some of its rows only, so jobs would seem not to be there"
-		f.Remedy = fmt.Sprintf("alter table %s.%s disable row level security", x.sql.schema, o.Name)
-	}
-	return f
-}
-
-// invalid tells of indexes that a build which failed left behind: they cost
-// every write and answer nothing. And of tables of several owners.
-func (x *examination) invalid(ctx context.Context, tx pgx.Tx) error {
-	type named struct{ Name string }
-	all, err := ask[named](ctx, tx, `
-		select i.indexrelid::regclass::text from pg_index i join pg_class c on c.oid = i.indrelid
-		where c.relnamespace = $1::regnamespace and not (i.indisvalid and i.indisready) order by 1`, x.sql.schema)
-	if err != nil {
-		return err
-	}
-	for _, i := range all {
-		x.find(stint.Finding{
-			Severity: stint.SeverityProblem, Code: "index_invalid", Subject: "index " + i.Name,
-			Problem: "it was not built to its end: no query uses it, so some read whole tables instead",
-			Remedy:  fmt.Sprintf("reindex index concurrently %s.%s", x.sql.schema, i.Name),
-		})
-	}
-	owners, err := ask[named](ctx, tx, `
-		select distinct pg_get_userbyid(c.relowner)::text from pg_class c
-		where c.relnamespace = $1::regnamespace and c.relkind in ('r', 'v', 'S') order by 1`, x.sql.schema)
-	if err != nil || len(owners) < 2 {
-		return err
-	}
-	names := make([]string, len(owners))
-	for i, o := range owners {
-		names[i] = o.Name
-	}
-	x.find(stint.Finding{
-		Severity: stint.SeverityWarning, Code: "owners_differ", Subject: "schema " + x.schema,
-		Problem: "its objects belong to several roles (" + strings.Join(names, ", ") + "): migrations need all of them to belong to the one that runs them",
-		Remedy:  fmt.Sprintf("reassign them to one: alter table %s.… owner to …", x.sql.schema),
-	})
-	return nil
 }

@@ -8,11 +8,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-// pinned is what somebody who holds the horizon does to stint.
-const pinned = "vacuum cannot clean up what was deleted since: claims and outcomes do not step over it and stay fast, but the tables of what waits and of beats grow"
+// pinned is what holding the horizon does to stint.
+const pinned = "vacuum cannot clean up what was deleted since: claims and outcomes do not step over it and stay fast, but the tables of what waits and of heartbeats grow"
+
+const endSession = "if nobody needs it: select pg_terminate_backend({pid}); against the next one: alter role {role} set idle_in_transaction_session_timeout = '5min'"
+
+var (
+	horizonSession  = warning("horizon_session", "its transaction pins the horizon {for} ({who}); "+pinned, endSession)
+	transactionIdle = warning("transaction_idle",
+		"its transaction is open {for}, and idle ({who}); it keeps the locks that it has, and whoever changes a table that it touched waits", endSession)
+	slotIdle = warning("horizon_slot", "nobody is connected to it, and {what}", "connect what it is for, or drop it: select pg_drop_replication_slot({name})")
+	slotSlow = warning("horizon_slot", "{what}", "have its standby or subscriber catch up, and set max_slot_wal_keep_size")
+)
 
 // session is another connection to the server.
 type session struct {
@@ -26,9 +36,7 @@ type session struct {
 	Age         int64 // in transactions
 }
 
-func (s session) subject() string { return fmt.Sprintf("session %d", s.PID) }
-
-// who says whose session it is, and what it does.
+// who describes whose session it is, and what it does.
 func (s session) who() string {
 	text := "of " + s.User
 	if s.Application != "" {
@@ -59,8 +67,8 @@ const sessionColumns = `
   coalesce(greatest(age(a.backend_xmin), age(a.backend_xid)), 0)::bigint`
 
 // horizonSessions are transactions of this database that were begun long ago,
-// or that nobody has gone on with for a while: those of others do not hold up its
-// vacuum. Whoever may not see since when they run goes by how many transactions
+// or that have been idle for a while: those of others do not hold up its
+// vacuum. A role that may not see since when they run goes by how many transactions
 // began after them.
 func (x *examination) horizonSessions(ctx context.Context, tx pgx.Tx) error {
 	type open struct {
@@ -68,7 +76,7 @@ func (x *examination) horizonSessions(ctx context.Context, tx pgx.Tx) error {
 		Idle float64
 		Pins bool
 	}
-	rows, err := tx.Query(ctx, `
+	all, err := ask[open](ctx, tx, `
 		select `+sessionColumns+`,
 		  case when a.state like 'idle in transaction%' then coalesce(extract(epoch from clock_timestamp() - a.state_change), 0) else 0 end::double precision,
 		  a.backend_xmin is not null or a.backend_xid is not null
@@ -79,142 +87,86 @@ func (x *examination) horizonSessions(ctx context.Context, tx pgx.Tx) error {
 		       or a.state like 'idle in transaction%' and a.state_change < clock_timestamp() - $2::interval
 		       or a.xact_start is null and greatest(age(a.backend_xmin), age(a.backend_xid)) > 1000000)
 		order by a.xact_start limit 20`, x.normal.held, x.normal.idle)
-	if err != nil {
-		return err
-	}
-	var o open
-	s := &o.session
-	_, err = pgx.ForEachRow(rows, []any{&s.PID, &s.User, &s.Application, &s.State, &s.Query, &s.Since, &s.Seconds, &s.Age, &o.Idle, &o.Pins}, func() error {
-		since := "for many transactions"
+	for _, s := range all {
+		rule, since, figures := horizonSession, "for many transactions", s.figures()
 		if s.Since != nil {
 			since = fmt.Sprintf("for %v, since %s UTC", ago(s.Seconds), s.Since.UTC().Format(time.DateTime))
 		}
-		f := stint.Finding{
-			Severity: stint.SeverityWarning, Code: "horizon_session", Subject: s.subject(),
-			Problem: fmt.Sprintf("its transaction pins the horizon %s (%s); %s", since, s.who(), pinned),
-			Remedy:  fmt.Sprintf("if nobody needs it: select pg_terminate_backend(%d); against the next one: alter role %s set idle_in_transaction_session_timeout = '5min'", s.PID, pgx.Identifier{s.User}.Sanitize()),
-			Figures: s.figures(),
+		if s.Idle > 0 {
+			figures["idle_seconds"] = s.Idle
 		}
-		if o.Idle > 0 {
-			f.Figures["idle_seconds"] = o.Idle
-		}
-		if !o.Pins {
-			f.Code = "transaction_idle"
-			f.Problem = fmt.Sprintf("its transaction is open %s, and idle (%s); it keeps the locks that it has, and whoever changes a table that it touched waits", since, s.who())
-			if s.Seconds < x.normal.held.Seconds() {
-				f.Severity = stint.SeverityNote
+		if !s.Pins {
+			if rule = transactionIdle; s.Seconds < x.normal.held.Seconds() {
+				rule.Severity = report.SeverityNote
 			}
 		}
-		x.find(f)
-		return nil
-	})
+		x.find(rule.With("for", since, "who", s.who(), "role", pgx.Identifier{s.User}.Sanitize()).Find(fmt.Sprint("session ", s.PID), figures))
+	}
 	return err
 }
 
-// horizonPrepared are prepared transactions, which outlive their session and
-// the server.
-func (x *examination) horizonPrepared(ctx context.Context, tx pgx.Tx) error {
-	type prepared struct {
-		GID, Owner string
-		At         time.Time
-		Seconds    float64
-	}
-	all, err := ask[prepared](ctx, tx, `
-		select gid, owner::text, prepared, extract(epoch from clock_timestamp() - prepared)::double precision from pg_prepared_xacts
-		where database = current_database() and prepared < clock_timestamp() - $1::interval order by prepared limit 20`, x.normal.held)
-	if err != nil {
-		return err
-	}
-	for _, p := range all {
-		x.find(stint.Finding{
-			Severity: stint.SeverityWarning, Code: "horizon_prepared", Subject: "prepared transaction " + p.GID,
-			Problem: fmt.Sprintf("%s prepared it %v ago, and nobody has ended it: it keeps its locks, and jobs enqueued in it stay unseen; %s", p.Owner, ago(p.Seconds), pinned),
-			Remedy:  fmt.Sprintf("ask who coordinates it; then commit prepared %s, or rollback prepared %[1]s", quoteLiteral(p.GID)),
-			Figures: map[string]any{"gid": p.GID, "owner": p.Owner, "since": p.At.UTC(), "since_seconds": p.Seconds},
-		})
-	}
-	return nil
-}
-
-// horizonSlots are replication slots: what one pins stays pinned while nobody
+// horizonSlots are replication slots: what one pins stays pinned while nothing
 // is connected to it.
 func (x *examination) horizonSlots(ctx context.Context, tx pgx.Tx) error {
 	type slot struct {
-		Name, Kind   string
+		Name         string
 		Active       bool
 		Age, Catalog int64
 		WAL          int64
 	}
 	all, err := ask[slot](ctx, tx, `
-		select slot_name::text, slot_type, active, coalesce(age(xmin), 0)::bigint, coalesce(age(catalog_xmin), 0)::bigint,
+		select slot_name::text, active, coalesce(age(xmin), 0)::bigint, coalesce(age(catalog_xmin), 0)::bigint,
 		       coalesce(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, restart_lsn), 0)::bigint
 		from pg_replication_slots
 		where xmin is not null or catalog_xmin is not null or restart_lsn is not null
 		order by slot_name limit 50`)
-	if err != nil {
-		return err
-	}
 	for _, s := range all {
-		f := stint.Finding{
-			Severity: stint.SeverityWarning, Code: "horizon_slot", Subject: "replication slot " + s.Name,
-			Figures: map[string]any{"active": s.Active, "xmin_age": s.Age, "catalog_xmin_age": s.Catalog, "kept_wal_bytes": s.WAL},
-		}
 		var what []string
 		if s.Age > 0 && (!s.Active || s.Age > 1_000_000) {
-			what = append(what, fmt.Sprintf("it pins the horizon %d transactions ago; %s", s.Age, pinned))
+			what = append(what, "it pins the horizon {xmin_age} transactions ago; "+pinned)
 		}
 		if s.Catalog > 0 && !s.Active {
-			what = append(what, fmt.Sprintf("it pins the horizon of the catalogues %d transactions ago", s.Catalog))
+			what = append(what, "it pins the horizon of the catalogues {catalog_xmin_age} transactions ago")
 		}
 		if s.WAL >= x.normal.keptWAL || !s.Active {
-			what = append(what, fmt.Sprintf("it keeps %d MB of WAL, which grows until the disk is full", s.WAL>>20))
+			what = append(what, "it keeps {kept_wal_bytes} of WAL, which grows until the disk is full")
 		}
 		if len(what) == 0 {
 			continue
 		}
-		f.Problem = strings.Join(what, "; ")
-		f.Remedy = "have its standby or subscriber catch up, and set max_slot_wal_keep_size"
-		if !s.Active {
-			f.Problem = "nobody is connected to it, and " + f.Problem
-			f.Remedy = fmt.Sprintf("connect what it is for, or drop it: select pg_drop_replication_slot(%s)", quoteLiteral(s.Name))
+		rule := slotIdle
+		if s.Active {
+			rule = slotSlow
 		}
-		x.find(f)
+		rule.Problem = strings.Replace(rule.Problem, "{what}", strings.Join(what, "; "), 1)
+		x.find(rule.With("name", quoteLiteral(s.Name)).Find("replication slot "+s.Name,
+			map[string]any{"active": s.Active, "xmin_age": s.Age, "catalog_xmin_age": s.Catalog, "kept_wal_bytes": s.WAL}))
 	}
-	return nil
+	return err
 }
 
-// horizonStandbys are standbys that have the primary keep what their own
-// queries look at.
-func (x *examination) horizonStandbys(ctx context.Context, tx pgx.Tx) error {
-	type standby struct {
-		PID               int32
-		Application, Addr string
-		Age               int64
-	}
-	all, err := ask[standby](ctx, tx, `
-		select pid, coalesce(application_name, ''), coalesce(host(client_addr), 'a socket'), age(backend_xmin)::bigint
-		from pg_stat_replication where backend_xmin is not null and age(backend_xmin) > 1000000 order by 4 desc limit 20`)
-	if err != nil {
-		return err
-	}
-	for _, s := range all {
-		x.find(stint.Finding{
-			Severity: stint.SeverityWarning, Code: "horizon_standby", Subject: fmt.Sprintf("standby %s (session %d)", s.Application, s.PID),
-			Problem: fmt.Sprintf("a query on %s, with hot_standby_feedback, pins the horizon %d transactions ago; %s", s.Addr, s.Age, pinned),
-			Remedy:  "end the long query on the standby, or switch hot_standby_feedback off there",
-			Figures: map[string]any{"pid": s.PID, "application": s.Application, "address": s.Addr, "xmin_age": s.Age},
-		})
-	}
-	return nil
-}
+var (
+	// Prepared transactions outlive their session and the server.
+	horizonPrepared = question{about: "prepared transactions", rule: warning("horizon_prepared",
+		"{owner} prepared it {since_seconds} ago, and nobody has ended it: it keeps its locks, and jobs enqueued in it stay unseen; "+pinned,
+		"ask who coordinates it; then commit prepared {quoted}, or rollback prepared {quoted}"), sql: `
+		select 'prepared transaction ' || gid as subject, gid, quote_literal(gid) as quoted, owner::text, prepared as since,
+		       extract(epoch from clock_timestamp() - prepared)::double precision as since_seconds
+		from pg_prepared_xacts
+		where database = current_database() and prepared < clock_timestamp() - @held::interval order by prepared limit 20`}
+
+	// Standbys may have the primary keep what their own queries look at.
+	horizonStandbys = question{about: "standbys", rule: warning("horizon_standby",
+		"a query on {address}, with hot_standby_feedback, pins the horizon {xmin_age} transactions ago; "+pinned,
+		"end the long query on the standby, or switch hot_standby_feedback off there"), sql: `
+		select format('standby %s (session %s)', application_name, pid) as subject, pid, coalesce(application_name, '') as application,
+		       coalesce(host(client_addr), 'a socket') as address, age(backend_xmin)::bigint as xmin_age
+		from pg_stat_replication where backend_xmin is not null and age(backend_xmin) > 1000000 order by 5 desc limit 20`}
+)
 
 // ago is a time span for people.
 func ago(seconds float64) time.Duration {
-	d := time.Duration(seconds * float64(time.Second))
-	if d > 10*time.Second {
-		return d.Round(time.Second)
-	}
-	return d.Round(time.Millisecond)
+	return report.Roughly(time.Duration(seconds * float64(time.Second)))
 }
 
 func quoteLiteral(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // hasty finds at once what is normal for a while.
@@ -28,23 +30,23 @@ var hasty = norms{
 }
 
 // found are the findings of a code.
-func found(t testing.TB, s *Store, n norms, code string) []stint.Finding {
+func found(t testing.TB, s *Store, n norms, code string) []report.Finding {
 	t.Helper()
 	signs, err := (&examination{Store: s, normal: n}).run(t.Context())
 	must(t, err)
-	return slices.DeleteFunc(signs.Findings, func(f stint.Finding) bool { return f.Code != code })
+	return slices.DeleteFunc(signs.Findings, func(f report.Finding) bool { return f.Code != code })
 }
 
 // finds wants one finding about a subject, with these words in what is wrong
 // and how to mend it.
-func finds(t testing.TB, s *Store, n norms, severity stint.Severity, code, subject, problem, remedy string) {
+func finds(t testing.TB, s *Store, n norms, severity report.Severity, code, subject, problem, remedy string) {
 	t.Helper()
 	has(t, found(t, s, n, code), severity, code, subject, problem, remedy)
 }
 
-func has(t testing.TB, all []stint.Finding, severity stint.Severity, code, subject, problem, remedy string) {
+func has(t testing.TB, all []report.Finding, severity report.Severity, code, subject, problem, remedy string) {
 	t.Helper()
-	i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Code == code && f.Subject == subject })
+	i := slices.IndexFunc(all, func(f report.Finding) bool { return f.Code == code && f.Subject == subject })
 	if i < 0 {
 		t.Errorf("no %s about %q is found, but %+v", code, subject, all)
 		return
@@ -60,15 +62,15 @@ func TestWhatCannotBeLookedAtWithoutAnIndexIsToBePutBack(t *testing.T) {
 	b := &bench{t, s, nil}
 	b.enqueue(1)
 	exec(t, s, `drop index stint.entries_lane`)
-	if _, err := s.Look(t.Context(), stint.KnownLanes{Mine: []stint.LaneID{stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID}}); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), "stint doctor") || !strings.Contains(err.Error(), "entries_lane") {
+	if _, err := s.Look(t.Context(), store.LaneHints{Mine: []store.LaneID{store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID}}); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), "stint doctor") || !strings.Contains(err.Error(), "entries_lane") {
 		t.Errorf("the lanes are looked at with the error %v", err)
 	}
-	all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+	all, err := report.Diagnose(t.Context(), s, report.Examination{})
 	must(t, err)
-	has(t, all, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", `CREATE INDEX CONCURRENTLY entries_lane ON "stint".entries`)
+	has(t, all, report.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", `CREATE INDEX CONCURRENTLY entries_lane ON "stint".entries`)
 	missed := 0
 	for _, f := range all {
-		if f.Code == stint.CodeNotLookedAt {
+		if f.Code == report.CodeNotLookedAt {
 			missed++
 			if !strings.Contains(f.Problem, "entries_lane") || !strings.Contains(f.Remedy, "schema_missing_object") {
 				t.Errorf("found is %+v", f)
@@ -90,7 +92,7 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 	}
 	w := (&bench{t, s, nil}).join()
 	exec(t, s, `select pg_create_physical_replication_slot('unused')`) // it keeps nothing
-	all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+	all, err := report.Diagnose(t.Context(), s, report.Examination{})
 	must(t, err)
 	for _, f := range all {
 		if f.Code != "kind_without_timeout" {
@@ -100,30 +102,30 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 	full := usual
 	full.fullShare = 0
 	clients := value[int](t, s.pool, `select count(*) from pg_stat_activity where backend_type = 'client backend'`)
-	if all := found(t, s, full, "connections_short"); len(all) != 1 || all[0].Figures["used"].(int) > clients+3 { // the server has more processes of its own
+	if all := found(t, s, full, "connections_short"); len(all) != 1 || all[0].Figures["used"].(int64) > int64(clients)+3 { // the server has more processes of its own
 		t.Errorf("with %d clients found is %+v", clients, all)
 	}
 	exec(t, s, `select pg_create_physical_replication_slot('keeps', true)`)
-	finds(t, s, usual, stint.SeverityWarning, "horizon_slot", "replication slot keeps", "of WAL", "select pg_drop_replication_slot('keeps')")
+	finds(t, s, usual, report.SeverityWarning, "horizon_slot", "replication slot keeps", "of WAL", "select pg_drop_replication_slot('keeps')")
 	exec(t, s, `select pg_drop_replication_slot(name) from unnest('{unused,keeps}'::text[]) name`)
 
 	// A slot that nobody is connected to.
 	exec(t, s, `select pg_create_logical_replication_slot('forgotten', 'pgoutput')`)
 	w.Leave() // so that it pins something
-	finds(t, s, usual, stint.SeverityWarning, "horizon_slot", "replication slot forgotten", "pins the horizon of the catalogues", "select pg_drop_replication_slot('forgotten')")
+	finds(t, s, usual, report.SeverityWarning, "horizon_slot", "replication slot forgotten", "pins the horizon of the catalogues", "select pg_drop_replication_slot('forgotten')")
 	exec(t, s, `select pg_drop_replication_slot('forgotten')`)
 
 	// Settings of the whole server.
 	changes := []struct {
-		severity             stint.Severity
+		severity             report.Severity
 		code, setting, value string
 		problem              string
 	}{
-		{stint.SeverityWarning, "autovacuum_off", "autovacuum", "off", "grow"},
-		{stint.SeverityWarning, "track_counts_off", "track_counts", "off", "autovacuum"},
-		{stint.SeverityProblem, "full_page_writes_off", "full_page_writes", "off", "tear"},
-		{stint.SeverityProblem, "fsync_off", "fsync", "off", "power cut"},
-		{stint.SeverityProblem, "standby_missing", "synchronous_standby_names", "berlin", "names berlin, and no such standby"},
+		{report.SeverityWarning, "autovacuum_off", "autovacuum", "off", "grow"},
+		{report.SeverityWarning, "track_counts_off", "track_counts", "off", "autovacuum"},
+		{report.SeverityProblem, "full_page_writes_off", "full_page_writes", "off", "tear"},
+		{report.SeverityProblem, "fsync_off", "fsync", "off", "power cut"},
+		{report.SeverityProblem, "standby_missing", "synchronous_standby_names", "berlin", "names berlin, and no such standby"},
 	}
 	for _, c := range changes {
 		exec(t, s, fmt.Sprintf("alter system set %s = '%s'", c.setting, c.value))
@@ -140,7 +142,7 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 	must(t, err)
 	u.User = url.UserPassword("sees_little", "x")
 	little := openSkipping(t, u.String())
-	unread := func(s *Store) []stint.Finding { return found(t, s, usual, "standby_missing") }
+	unread := func(s *Store) []report.Finding { return found(t, s, usual, "standby_missing") }
 	end := follow(t, later, "munich")
 	if all := unread(later); len(all) != 1 {
 		t.Errorf("with another standby, found is %+v", all)
@@ -162,12 +164,12 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(server.DataDir(), "standby.signal"), nil, 0o644))
 	server.Restart(pgtest.Fast)
 	standby := openSkipping(t, s.url())
-	all, err = stint.Diagnose(t.Context(), standby, stint.Examination{})
+	all, err = report.Diagnose(t.Context(), standby, report.Examination{})
 	must(t, err)
-	has(t, all, stint.SeverityProblem, "server_in_recovery", "the server", "takes no writes", "select pg_promote()")
-	has(t, all, stint.SeverityNote, "kind_without_timeout", "kinds k", "", "")
+	has(t, all, report.SeverityProblem, "server_in_recovery", "the server", "takes no writes", "select pg_promote()")
+	has(t, all, report.SeverityNote, "kind_without_timeout", "kinds k", "", "")
 	for _, f := range all {
-		if f.Code == stint.CodeNotLookedAt {
+		if f.Code == report.CodeNotLookedAt {
 			t.Errorf("found is %+v", f)
 		}
 	}
@@ -225,12 +227,12 @@ func TestWhatGrowsOrRunsOutIsFound(t *testing.T) {
 	s := newStore(t)
 	n := hasty
 	n.frozen, n.fullShare, n.history, n.dead = -1, 0, 0, 10
-	finds(t, s, n, stint.SeverityWarning, "wraparound", "transaction numbers", "takes no more writes", "vacuum (freeze")
-	finds(t, s, n, stint.SeverityWarning, "wraparound", "multixact numbers", "", "")
+	finds(t, s, n, report.SeverityWarning, "wraparound", "transaction numbers", "takes no more writes", "vacuum (freeze")
+	finds(t, s, n, report.SeverityWarning, "wraparound", "multixact numbers", "", "")
 	if all := found(t, s, n, "wraparound"); len(all) != 2 {
 		t.Errorf("of other databases too, found is %+v", all)
 	}
-	finds(t, s, n, stint.SeverityWarning, "connections_short", "max_connections", "of 197 connections are in use", "pool_max_conns")
+	finds(t, s, n, report.SeverityWarning, "connections_short", "max_connections", "of 197 connections are in use", "pool_max_conns")
 	n.frozen = 1_600_000_000
 	if all := found(t, s, n, "wraparound"); len(all) > 0 {
 		t.Errorf("long before, found is %+v", all)
@@ -240,7 +242,7 @@ func TestWhatGrowsOrRunsOutIsFound(t *testing.T) {
 	w := b.join()
 	b.enqueue(1)
 	w.Complete(w.ClaimAll()...)
-	finds(t, s, n, stint.SeverityNote, "history_long", "the history", "goes back 0 days", "stint jobs delete")
+	finds(t, s, n, report.SeverityNote, "history_long", "the history", "goes back 0 days", "stint jobs delete")
 	w.Leave()
 
 	exec(t, s, `alter table stint.waiting set (autovacuum_enabled = off)`)
@@ -252,7 +254,7 @@ func TestWhatGrowsOrRunsOutIsFound(t *testing.T) {
 			t.Fatal("the server never told of the dead rows")
 		}
 	}
-	finds(t, s, n, stint.SeverityWarning, "table_bloated", "table waiting", "100 dead rows beside 0 live ones", `vacuum "stint"."waiting"`)
+	finds(t, s, n, report.SeverityWarning, "table_bloated", "table waiting", "100 dead rows beside 0 live ones", `vacuum "stint"."waiting"`)
 }
 
 // What the remedy says about an index or a constraint is pasted, and done.
@@ -297,19 +299,19 @@ func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 	must(t, err)
 	u.User = url.UserPassword(role, "x")
 	theirs := openSkipping(t, u.String())
-	look := func() []stint.Finding {
-		all, err := stint.Diagnose(t.Context(), theirs, stint.Examination{})
+	look := func() []report.Finding {
+		all, err := report.Diagnose(t.Context(), theirs, report.Examination{})
 		must(t, err)
 		return all
 	}
-	has(t, look(), stint.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "stint_viewer")
+	has(t, look(), report.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "stint_viewer")
 	exec(t, s, fmt.Sprintf(`grant usage on schema stint to %s; grant select on stint.meta to %[1]s`, role), pgx.QueryExecModeSimpleProtocol)
 	all := look()
-	has(t, all, stint.SeverityNote, "limited_view", "role "+role, "does not see", "grant pg_monitor to ")
-	has(t, all, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "permission denied", `one of the roles "stint_viewer", "stint_engine" and "stint_owner"`)
+	has(t, all, report.SeverityNote, "limited_view", "role "+role, "does not see", "grant pg_monitor to ")
+	has(t, all, report.SeverityWarning, report.CodeNotLookedAt, "what is ready", "permission denied", `one of the roles "stint_viewer", "stint_engine" and "stint_owner"`)
 	exec(t, s, fmt.Sprintf(`grant select on all tables in schema stint to %s`, role))
 	for _, f := range look() {
-		if f.Severity != stint.SeverityNote && f.Code != "fsync_off" && f.Code != "full_page_writes_off" {
+		if f.Severity != report.SeverityNote && f.Code != "fsync_off" && f.Code != "full_page_writes_off" {
 			t.Errorf("found is %+v", f)
 		}
 	}
@@ -322,15 +324,15 @@ func TestTheRolesThatMayLookAreNamedToThoseThatMayNot(t *testing.T) {
 	f := hire(t, pgtest.Shared(t, 0), "looks")
 	for role, may := range map[string]bool{"viewer": true, "engine": true, "owner": true, "producer": false, "caller": false} {
 		s := openSkipping(t, f.login("my_"+role), Config{Schema: f.schema})
-		all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+		all, err := report.Diagnose(t.Context(), s, report.Examination{})
 		must(t, err)
 		unseen := 0
 		for _, one := range all {
-			if one.Code != stint.CodeNotLookedAt && one.Code != "schema_unreadable" {
+			if one.Code != report.CodeNotLookedAt && one.Code != "schema_unreadable" {
 				continue
 			}
 			unseen++
-			if may || one.Severity == stint.SeverityNote || !strings.Contains(one.Remedy, `"looks_viewer", "looks_engine" and "looks_owner"`) {
+			if may || one.Severity == report.SeverityNote || !strings.Contains(one.Remedy, `"looks_viewer", "looks_engine" and "looks_owner"`) {
 				t.Errorf("as %s, found is %+v", role, one)
 			}
 		}
@@ -344,18 +346,18 @@ func TestWhereNobodyRingsTheDoctorSaysSo(t *testing.T) {
 	t.Parallel()
 	n := hasty
 	n.ring = time.Nanosecond
-	finds(t, newStore(t), n, stint.SeverityWarning, "listen_deaf", "LISTEN and NOTIFY", "by their polls only", "session mode")
+	finds(t, newStore(t), n, report.SeverityWarning, "listen_deaf", "LISTEN and NOTIFY", "by their polls only", "session mode")
 }
 
 func TestADatabaseWithoutASchemaIsLookedAtToo(t *testing.T) {
 	t.Parallel()
 	s := openSkipping(t, pgtest.New(t))
-	all, err := stint.Diagnose(t.Context(), s, stint.Examination{})
+	all, err := report.Diagnose(t.Context(), s, report.Examination{})
 	must(t, err)
-	has(t, all, stint.SeverityProblem, "schema_missing", "schema stint", "nothing can be enqueued", "stint migrate up")
-	has(t, all, stint.SeverityProblem, "fsync_off", "fsync", "", "")
+	has(t, all, report.SeverityProblem, "schema_missing", "schema stint", "nothing can be enqueued", "stint migrate up")
+	has(t, all, report.SeverityProblem, "fsync_off", "fsync", "", "")
 	for _, f := range all {
-		if f.Code == stint.CodeNotLookedAt || strings.HasPrefix(f.Code, "schema_missing_") {
+		if f.Code == report.CodeNotLookedAt || strings.HasPrefix(f.Code, "schema_missing_") {
 			t.Errorf("found is %+v", f)
 		}
 	}
@@ -374,19 +376,19 @@ func TestSettingsThatHurtAreFound(t *testing.T) {
 	s := newStore(t)
 	for _, c := range []struct {
 		setting, value string
-		severity       stint.Severity
+		severity       report.Severity
 		code, problem  string
 	}{
-		{"synchronous_commit", "off", stint.SeverityWarning, "synchronous_commit_off", "acknowledged"},
-		{"default_transaction_isolation", "serializable", stint.SeverityNote, "isolation", "it is serializable"},
-		{"statement_timeout", "900ms", stint.SeverityWarning, "statement_timeout_short", "900 ms"},
-		{"lock_timeout", "10ms", stint.SeverityWarning, "lock_timeout_short", "10 ms"},
-		{"idle_in_transaction_session_timeout", "100ms", stint.SeverityWarning, "idle_in_transaction_timeout_short", "100 ms"},
-		{"idle_session_timeout", "1min", stint.SeverityNote, "idle_session_timeout", "60000 ms"},
-		{"transaction_timeout", "1s", stint.SeverityWarning, "transaction_timeout_short", "1000 ms"},
-		{"log_min_duration_statement", "0", stint.SeverityNote, "logs_every_statement", "several lines"},
-		{"log_statement", "all", stint.SeverityNote, "logs_every_statement", "it is all"},
-		{"default_transaction_read_only", "on", stint.SeverityProblem, "read_only", "only read"},
+		{"synchronous_commit", "off", report.SeverityWarning, "synchronous_commit_off", "acknowledged"},
+		{"default_transaction_isolation", "serializable", report.SeverityNote, "isolation", "it is serializable"},
+		{"statement_timeout", "900ms", report.SeverityWarning, "statement_timeout_short", "900 ms"},
+		{"lock_timeout", "10ms", report.SeverityWarning, "lock_timeout_short", "10 ms"},
+		{"idle_in_transaction_session_timeout", "100ms", report.SeverityWarning, "idle_in_transaction_timeout_short", "100 ms"},
+		{"idle_session_timeout", "1min", report.SeverityNote, "idle_session_timeout", "60000 ms"},
+		{"transaction_timeout", "1s", report.SeverityWarning, "transaction_timeout_short", "1000 ms"},
+		{"log_min_duration_statement", "0", report.SeverityNote, "logs_every_statement", "several lines"},
+		{"log_statement", "all", report.SeverityNote, "logs_every_statement", "it is all"},
+		{"default_transaction_read_only", "on", report.SeverityProblem, "read_only", "only read"},
 	} {
 		t.Run(c.setting, func(t *testing.T) {
 			if !value[bool](t, s.pool, `select exists (select from pg_settings where name = $1)`, c.setting) {
@@ -397,7 +399,7 @@ func TestSettingsThatHurtAreFound(t *testing.T) {
 		})
 	}
 	for _, a := range ailments {
-		if all := found(t, s, usual, a.code); len(all) > 0 && a.code != "fsync_off" && a.code != "full_page_writes_off" {
+		if all := found(t, s, usual, a.rule.Code); len(all) > 0 && a.rule.Code != "fsync_off" && a.rule.Code != "full_page_writes_off" {
 			t.Errorf("without it, found is %+v", all)
 		}
 	}
@@ -410,7 +412,7 @@ func TestWhoPinsTheHorizonIsNamed(t *testing.T) {
 	pid := value[int32](t, reads, `select pg_backend_pid() from (values ('a  
 	  monthly report')) v`)
 	subject := fmt.Sprint("session ", pid)
-	finds(t, s, hasty, stint.SeverityWarning, "horizon_session", subject, "idle in transaction: select pg_backend_pid() from (values ('a monthly report')) v", fmt.Sprintf("pg_terminate_backend(%d)", pid))
+	finds(t, s, hasty, report.SeverityWarning, "horizon_session", subject, "idle in transaction: select pg_backend_pid() from (values ('a monthly report')) v", fmt.Sprintf("pg_terminate_backend(%d)", pid))
 	if all := found(t, s, usual, "horizon_session"); len(all) > 0 {
 		t.Errorf("at once, found is %+v", all)
 	}
@@ -422,7 +424,7 @@ func TestWhoPinsTheHorizonIsNamed(t *testing.T) {
 	writes := begin(t, s)
 	_, err := writes.Exec(t.Context(), s.sql.in(`select stint.enqueue('k', quiet => true); prepare transaction 'it''s mine'`))
 	must(t, err)
-	finds(t, s, hasty, stint.SeverityWarning, "horizon_prepared", "prepared transaction it's mine", "nobody has ended it", "rollback prepared 'it''s mine'")
+	finds(t, s, hasty, report.SeverityWarning, "horizon_prepared", "prepared transaction it's mine", "nobody has ended it", "rollback prepared 'it''s mine'")
 	if all := found(t, s, usual, "horizon_prepared"); len(all) > 0 {
 		t.Errorf("at once, found is %+v", all)
 	}
@@ -529,7 +531,7 @@ func TestWhoBlocksIsNamed(t *testing.T) {
 	if len(all) == 0 || !strings.Contains(all[0].Problem, "stint.pause") || !strings.Contains(all[0].Remedy, fmt.Sprintf("pg_terminate_backend(%d)", pid)) {
 		t.Errorf("found is %+v", all)
 	}
-	finds(t, s, n, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "is locked", fmt.Sprint("session ", pid0(all), " (blocked)"))
+	finds(t, s, n, report.SeverityWarning, report.CodeNotLookedAt, "what is ready", "is locked", fmt.Sprint("session ", pid0(all), " (blocked)"))
 	// Of one that holds another table too, it is said for which it waits.
 	both := connect(t, s)
 	for _, text := range []string{`begin`, `select from stint.beats`} {
@@ -542,7 +544,7 @@ func TestWhoBlocksIsNamed(t *testing.T) {
 	}()
 	waits := both.PgConn().PID()
 	wait(t, "it to wait", func() bool { return value[bool](t, watch, `select cardinality(pg_blocking_pids($1)) > 0`, waits) })
-	has(t, found(t, s, n, "blocked"), stint.SeverityWarning, "blocked", fmt.Sprint("session ", waits), "(ACCESS SHARE on stint.queues) of postgres, active: select from stint.queues;", fmt.Sprintf("pg_terminate_backend(%d)", pid))
+	has(t, found(t, s, n, "blocked"), report.SeverityWarning, "blocked", fmt.Sprint("session ", waits), "(ACCESS SHARE on stint.queues) of postgres, active: select from stint.queues;", fmt.Sprintf("pg_terminate_backend(%d)", pid))
 	must(t, holder.Rollback(t.Context()))
 	for range 2 {
 		must(t, <-ended)
@@ -581,7 +583,7 @@ func TestWhoBlocksARowIsNotNamedAtOnce(t *testing.T) {
 }
 
 // pid0 is whom the first finding is about.
-func pid0(all []stint.Finding) any {
+func pid0(all []report.Finding) any {
 	if len(all) == 0 {
 		return nil
 	}
@@ -615,18 +617,18 @@ func TestTheHeadOfAQueueForALockIsNamed(t *testing.T) {
 	n := usual
 	n.queued, n.blocked, n.idle = 0, time.Hour, 0
 	began := time.Now()
-	all, err := stint.Diagnose(t.Context(), examined{s, n}, stint.Examination{})
+	all, err := report.Diagnose(t.Context(), examined{s, n}, report.Examination{})
 	must(t, err)
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	subject := fmt.Sprint("session ", head)
-	has(t, all, stint.SeverityProblem, "blocked", subject, "ACCESS EXCLUSIVE on stint.entries", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
-	has(t, all, stint.SeverityProblem, "blocked", subject, fmt.Sprintf("session %d of ", forgot), fmt.Sprintf("pg_cancel_backend(%d)", head))
-	has(t, all, stint.SeverityProblem, "blocked", subject, "behind it wait 1 more", "")
-	has(t, all, stint.SeverityWarning, stint.CodeNotLookedAt, "what is ready", "is locked", subject+" (blocked)")
-	has(t, all, stint.SeverityNote, "transaction_idle", fmt.Sprint("session ", forgot), "idle in transaction", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
-	if i := slices.IndexFunc(all, func(f stint.Finding) bool { return f.Code == "blocked" && f.Subject == fmt.Sprint("session ", behind) }); i >= 0 {
+	has(t, all, report.SeverityProblem, "blocked", subject, "ACCESS EXCLUSIVE on stint.entries", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
+	has(t, all, report.SeverityProblem, "blocked", subject, fmt.Sprintf("session %d of ", forgot), fmt.Sprintf("pg_cancel_backend(%d)", head))
+	has(t, all, report.SeverityProblem, "blocked", subject, "behind it wait 1 more", "")
+	has(t, all, report.SeverityWarning, report.CodeNotLookedAt, "what is ready", "is locked", subject+" (blocked)")
+	has(t, all, report.SeverityNote, "transaction_idle", fmt.Sprint("session ", forgot), "idle in transaction", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
+	if i := slices.IndexFunc(all, func(f report.Finding) bool { return f.Code == "blocked" && f.Subject == fmt.Sprint("session ", behind) }); i >= 0 {
 		t.Errorf("who only stands behind is told of too: %+v", all[i])
 	}
 	must(t, reads.Rollback(t.Context()))
@@ -640,9 +642,9 @@ func TestASchemaThatWasSoundIsNotComparedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	s := verified(t)
 	missing := func(deep bool) bool {
-		signs, err := s.Examine(t.Context(), stint.Examination{Deep: deep})
+		signs, err := s.Examine(t.Context(), report.Examination{Deep: deep})
 		must(t, err)
-		return slices.ContainsFunc(signs.Findings, func(f stint.Finding) bool { return f.Code == "schema_missing_object" })
+		return slices.ContainsFunc(signs.Findings, func(f report.Finding) bool { return f.Code == "schema_missing_object" })
 	}
 	if missing(false) {
 		t.Fatal("something is missing at once")
@@ -666,7 +668,7 @@ type examined struct {
 	n norms
 }
 
-func (e examined) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, error) {
+func (e examined) Examine(ctx context.Context, _ report.Examination) (report.Signs, error) {
 	return (&examination{Store: e.Store, normal: e.n}).run(ctx)
 }
 
@@ -682,12 +684,12 @@ func TestATransactionThatNobodyGoesOnWithIsFound(t *testing.T) {
 	n.idle = 0
 	for how, c := range map[string]struct {
 		begin, code string
-		severity    stint.Severity
+		severity    report.Severity
 	}{
-		"with a number":          {`begin; select txid_current()`, "horizon_session", stint.SeverityWarning},
-		"with a snapshot":        {`begin isolation level repeatable read; select 1 from stint.meta`, "horizon_session", stint.SeverityWarning},
-		"with neither":           {`begin; select 1 from stint.meta`, "transaction_idle", stint.SeverityNote},
-		"with neither, for long": {`begin; select 1 from stint.meta`, "transaction_idle", stint.SeverityWarning},
+		"with a number":          {`begin; select txid_current()`, "horizon_session", report.SeverityWarning},
+		"with a snapshot":        {`begin isolation level repeatable read; select 1 from stint.meta`, "horizon_session", report.SeverityWarning},
+		"with neither":           {`begin; select 1 from stint.meta`, "transaction_idle", report.SeverityNote},
+		"with neither, for long": {`begin; select 1 from stint.meta`, "transaction_idle", report.SeverityWarning},
 	} {
 		n := n
 		if strings.HasSuffix(how, "long") {
@@ -710,33 +712,34 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 	view := strings.Replace(value[string](t, s.pool, `select pg_get_viewdef('stint.jobs'::regclass)`), "'running'", "'walking'", 1)
 	for name, c := range map[string]struct {
 		change                         string
-		severity                       stint.Severity
+		severity                       report.Severity
 		code, subject, problem, remedy string
 	}{
 		"a function was replaced": {`create or replace function stint.steps() returns bigint language sql volatile set search_path = pg_catalog, pg_temp as 'select 0::bigint'`,
-			stint.SeverityProblem, "schema_altered", "function steps()", "replaced", "stint migrate print"},
-		"a function lost its setting": {`alter function stint.steps() reset search_path`, stint.SeverityProblem, "schema_altered", "function steps()", "replaced", ""},
-		"a function is gone":          {`drop function stint.why_cancelled(bigint)`, stint.SeverityProblem, "schema_missing_object", "function why_cancelled(p_job bigint)", "not there", "begins with create function stint.why_cancelled in what stint migrate print"},
+			report.SeverityProblem, "schema_altered", "function steps()", "replaced", "stint migrate print"},
+		"a function lost its setting": {`alter function stint.steps() reset search_path`, report.SeverityProblem, "schema_altered", "function steps()", "replaced", ""},
+		"a function is gone":          {`drop function stint.why_cancelled(bigint)`, report.SeverityProblem, "schema_missing_object", "function why_cancelled(p_job bigint)", "not there", "begins with create function stint.why_cancelled in what stint migrate print"},
 		"a view was replaced": {`create or replace view stint.jobs as ` + view,
-			stint.SeverityProblem, "schema_altered", "view jobs", "replaced", ""},
-		"an index is gone":             {`drop index stint.entries_lane`, stint.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", `CREATE INDEX CONCURRENTLY entries_lane ON "stint".entries USING btree (lane, xid, pos)`},
-		"an index is another one":      {`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`, stint.SeverityProblem, "schema_altered", "index waiting_due", "(due, job)", ""},
-		"a column is wider":            {`alter table stint.kinds alter priority type integer`, stint.SeverityProblem, "schema_altered", "column kinds.priority", "it is integer not null; this program installs smallint not null", ""},
-		"a column is missing":          {`alter table stint.beats drop column asleep`, stint.SeverityProblem, "schema_missing_object", "column beats.asleep", "", ""},
-		"a column too many":            {`alter table stint.kinds add column owner text`, stint.SeverityWarning, "schema_foreign", "column kinds.owner", "may not have it", ""},
-		"a check is gone":              {`alter table stint.entries drop constraint entries_start_by`, stint.SeverityProblem, "schema_missing_object", "constraint entries.entries_start_by", "", ""},
-		"a domain lets more in":        {`alter domain stint.priority drop constraint priority_check`, stint.SeverityProblem, "schema_altered", "domain priority", "it is smallint; this program installs smallint CHECK", "create domain stint.priority"},
-		"a check too many":             {`alter table stint.entries add constraint small check (priority < 50)`, stint.SeverityProblem, "foreign_constraint", "constraint entries.small", "refuse", "drop constraint small"},
-		"a table is not logged":        {`alter table stint.executions set unlogged`, stint.SeverityProblem, "schema_altered", "table executions", "it is unlogged", ""},
-		"an index too many":            {`create index mine on stint.entries (kind)`, stint.SeverityNote, "foreign_index", "index mine", "pays for it", `drop index "stint".mine`},
-		"a trigger":                    {`create function public.t() returns trigger language plpgsql as 'begin return new; end'; create trigger mine before insert on stint.entries for each row execute function public.t()`, stint.SeverityProblem, "foreign_trigger", "trigger entries.mine", "within what stint writes", `drop trigger mine on "stint".entries`},
-		"a rule":                       {`create rule mine as on delete to stint.waiting do instead nothing`, stint.SeverityProblem, "foreign_rule", "rule waiting.mine", "", "drop rule mine"},
-		"a table of somebody's":        {`create table stint.notes (a int)`, stint.SeverityNote, "schema_foreign", "table notes", "goes when", "schema of your own"},
-		"row-level security":           {`alter table stint.entries enable row level security`, stint.SeverityProblem, "row_security", "row-level security entries", "some of its rows", "disable row level security"},
-		"an index that was half built": {`update pg_index set indisvalid = false where indexrelid = 'stint.entries_urn'::regclass`, stint.SeverityProblem, "index_invalid", "index entries_urn", "not built to its end", "reindex index concurrently"},
-		"autovacuum is off for one":    {`alter table stint.waiting set (autovacuum_enabled = off)`, stint.SeverityWarning, "autovacuum_disabled", "table waiting", "never cleaned up", "reset (autovacuum_enabled)"},
-		"another owner":                {`create role strange_owner; alter table stint.waiting owner to strange_owner`, stint.SeverityWarning, "owners_differ", "schema stint", "strange_owner", "owner to"},
-		"a copy of another database":   {`update stint.meta set entries_oid = 1`, stint.SeverityWarning, "database_copied", "schema stint", "transaction numbers", "open it"},
+			report.SeverityProblem, "schema_altered", "view jobs", "replaced", ""},
+		"an index is gone":             {`drop index stint.entries_lane`, report.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", `CREATE INDEX CONCURRENTLY entries_lane ON "stint".entries USING btree (lane, xid, pos)`},
+		"an index is another one":      {`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`, report.SeverityProblem, "schema_altered", "index waiting_due", "(due, job)", ""},
+		"a column is wider":            {`alter table stint.kinds alter priority type integer`, report.SeverityProblem, "schema_altered", "column kinds.priority", "it is integer not null; this program installs smallint not null", ""},
+		"a column is missing":          {`alter table stint.beats drop column asleep`, report.SeverityProblem, "schema_missing_object", "column beats.asleep", "", ""},
+		"a column too many":            {`alter table stint.kinds add column owner text`, report.SeverityWarning, "schema_foreign", "column kinds.owner", "may not have it", ""},
+		"a check is gone":              {`alter table stint.entries drop constraint entries_start_by`, report.SeverityProblem, "schema_missing_object", "constraint entries.entries_start_by", "", ""},
+		"a domain lets more in":        {`alter domain stint.priority drop constraint priority_check`, report.SeverityProblem, "schema_altered", "domain priority", "it is smallint; this program installs smallint CHECK", "create domain stint.priority"},
+		"a check too many":             {`alter table stint.entries add constraint small check (priority < 50)`, report.SeverityProblem, "foreign_constraint", "constraint entries.small", "refuse", "drop constraint small"},
+		"a table is not logged":        {`alter table stint.executions set unlogged`, report.SeverityProblem, "schema_altered", "table executions", "it is unlogged", ""},
+		"an index too many":            {`create index mine on stint.entries (kind)`, report.SeverityNote, "foreign_index", "index mine", "pays for it", `drop index "stint".mine`},
+		"a trigger":                    {`create function public.t() returns trigger language plpgsql as 'begin return new; end'; create trigger mine before insert on stint.entries for each row execute function public.t()`, report.SeverityProblem, "foreign_trigger", "trigger entries.mine", "within what stint writes", `drop trigger mine on "stint".entries`},
+		"a rule":                       {`create rule mine as on delete to stint.waiting do instead nothing`, report.SeverityProblem, "foreign_rule", "rule waiting.mine", "", "drop rule mine"},
+		"a table of somebody's":        {`create table stint.notes (a int)`, report.SeverityNote, "schema_foreign", "table notes", "goes when", "schema of your own"},
+		"row-level security":           {`alter table stint.entries enable row level security`, report.SeverityProblem, "row_security", "row-level security entries", "some of its rows", "disable row level security"},
+		"an index that was half built": {`update pg_index set indisvalid = false where indexrelid = 'stint.entries_urn'::regclass`, report.SeverityProblem, "index_invalid", "index entries_urn", "not built to its end", "reindex index concurrently"},
+		"autovacuum is off for one":    {`alter table stint.waiting set (autovacuum_enabled = off)`, report.SeverityWarning, "autovacuum_disabled", "table waiting", "never cleaned up", "reset (autovacuum_enabled)"},
+		"another owner":                {`create role strange_owner; alter table stint.waiting owner to strange_owner`, report.SeverityWarning, "owners_differ", "schema stint", "strange_owner", "owner to"},
+		"a copy of another database":   {`update stint.meta set entries_oid = 1`, report.SeverityWarning, "database_copied", "schema stint", "transaction numbers", "open it"},
+		"a copy on another server":     {`update stint.meta set system_identifier = 1`, report.SeverityWarning, "database_copied", "schema stint", "transaction numbers", "open it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx := begin(t, s)
@@ -745,9 +748,9 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 			_, err = tx.Exec(t.Context(), `set local search_path = stint`)
 			must(t, err)
 			x := &examination{Store: s, normal: usual}
-			for _, look := range []func(context.Context, pgx.Tx) error{x.drift, x.tables, x.identity} {
-				must(t, look(t.Context(), tx))
-			}
+			must(t, x.drift(t.Context(), tx))
+			must(t, x.tables(t.Context(), tx))
+			must(t, x.rows(t.Context(), tx, identity))
 			has(t, x.signs.Findings, c.severity, c.code, c.subject, c.problem, c.remedy)
 			must(t, tx.Rollback(t.Context()))
 		})

@@ -7,13 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
 // walkSQL keeps the planner from reading the log whole: what is asked for here
 // begins at a bound and ends at a limit.
 const walkSQL = `set local enable_seqscan = off; set local enable_bitmapscan = off; set local enable_sort = on; set local jit = off`
 
-// backlogSQL counts what is ready behind each frontier, up to a limit for each
+// backlogSQL counts what is ready after each frontier, up to a limit for each
 // lane: the index (lane, xid, pos) is walked from there. What was in progress
 // when the frontier passed is left out; it is taken first.
 const backlogSQL = `
@@ -34,13 +35,13 @@ func (x *examination) ready(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, walkSQL); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, x.sql.in(backlogSQL), stint.BacklogLimit)
+	rows, err := tx.Query(ctx, x.sql.in(backlogSQL), report.BacklogLimit)
 	if err != nil {
 		return err
 	}
-	x.signs.Backlogs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.Backlog, error) {
+	x.signs.Backlogs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (report.Backlog, error) {
 		var (
-			b      stint.Backlog
+			b      report.Backlog
 			paused *time.Time
 		)
 		err := row.Scan(&b.Queue, &b.Priority, &b.Kind, &b.Jobs, &b.Late, &b.Oldest, &paused, &b.By, &b.Why)
@@ -63,7 +64,7 @@ func (x *examination) undecided(ctx context.Context, tx pgx.Tx) (err error) {
 	if _, err := tx.Exec(ctx, walkSQL); err != nil {
 		return err
 	}
-	x.signs.Undecided, err = ask[stint.UndecidedBacklog](ctx, tx, x.sql.in(undecidedBacklogSQL), stint.BacklogLimit)
+	x.signs.Undecided, err = ask[report.UndecidedBacklog](ctx, tx, x.sql.in(undecidedBacklogSQL), report.BacklogLimit)
 	return err
 }
 
@@ -87,13 +88,13 @@ func (x *examination) holds(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, walkSQL); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, x.sql.in(holdsSQL), stint.HoldsLimit)
+	rows, err := tx.Query(ctx, x.sql.in(holdsSQL), report.HoldsLimit)
 	if err != nil {
 		return err
 	}
-	x.signs.Holds = map[stint.Token]int{}
+	x.signs.Holds = map[stint.EngineID]int{}
 	var (
-		token stint.Token
+		token stint.EngineID
 		n     int
 	)
 	_, err = pgx.ForEachRow(rows, []any{&token, &n}, func() error {

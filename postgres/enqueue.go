@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // oneSQL appends one job of the default policy that is ready at once, and rings
@@ -223,7 +224,7 @@ func hasBound(j stint.NewJob) bool { return j.StartWithin > 0 || !j.StartBy.IsZe
 // oneArgs are what oneSQL takes. What nobody said is null.
 func oneArgs(j stint.NewJob, ring bool) []any {
 	args := make([]any, 12, 14)
-	args[0], args[1], args[2], args[3] = int64(stint.LaneOf(j.Queue, j.Priority, stint.PartNormal, "").ID), j.Queue, int16(j.Priority), j.Kind
+	args[0], args[1], args[2], args[3] = int64(store.LaneOf(j.Queue, j.Priority, store.PartNormal, "").ID), j.Queue, int16(j.Priority), j.Kind
 	args[4], args[6], args[7], args[8], args[10] = string(j.Args), orNull(j.URN), orNull(j.Source), orNull(string(j.Metadata)), orNull(j.Correlation)
 	args[11] = ring
 	if j.Timeout > 0 {
@@ -281,7 +282,7 @@ func columnsOf(jobs []stint.NewJob, known dictionary) *batchColumns {
 		key := laneKey{j.Queue, j.Priority}
 		id, ok := lanes[key]
 		if !ok {
-			id = int64(stint.LaneOf(j.Queue, j.Priority, stint.PartNormal, "").ID)
+			id = int64(store.LaneOf(j.Queue, j.Priority, store.PartNormal, "").ID)
 			lanes[key] = id
 		}
 		c.lane[i], c.queue[i], c.priority[i], c.kind[i], c.args[i] = id, j.Queue, int16(j.Priority), j.Kind, string(j.Args)

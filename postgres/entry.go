@@ -14,29 +14,30 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // entryReader collects the rows of stint.fetch, which come in any order, in the
 // order of the positions that were asked for.
 type entryReader struct {
-	list   []stint.Entry
+	list   []store.Entry
 	policy []int64 // of each entry; 0 for none
-	at     []stint.Position
-	places map[stint.Position]int // in at; nil while rows come in that order
+	at     []store.Position
+	places map[store.Position]int // in at; nil while rows come in that order
 }
 
 // reading returns a reader of the entries at some positions.
-func reading(at []stint.Position) entryReader {
-	return entryReader{list: make([]stint.Entry, len(at)), policy: make([]int64, len(at)), at: at}
+func reading(at []store.Position) entryReader {
+	return entryReader{list: make([]store.Entry, len(at)), policy: make([]int64, len(at)), at: at}
 }
 
 // place is where the nth row belongs, if anywhere.
-func (r *entryReader) place(n int, pos stint.Position) (int, bool) {
+func (r *entryReader) place(n int, pos store.Position) (int, bool) {
 	if r.places == nil {
 		if n < len(r.at) && r.at[n] == pos {
 			return n, true
 		}
-		r.places = make(map[stint.Position]int, len(r.at))
+		r.places = make(map[store.Position]int, len(r.at))
 		for i, pos := range r.at {
 			r.places[pos] = i
 		}
@@ -97,10 +98,10 @@ const (
 
 // rows reads the rows of one answer.
 func (r *entryReader) rows(rr *pgconn.ResultReader) {
-	var last *stint.Entry // most have its queue and kind, and many its arguments
+	var last *store.Entry // most have its queue and kind, and many its arguments
 	for n := 0; rr.NextRow(); n++ {
 		v := rr.Values()
-		pos := stint.Position(int64of(v[colPos]))
+		pos := store.Position(int64of(v[colPos]))
 		i, ok := r.place(n, pos)
 		if !ok {
 			continue
@@ -136,11 +137,11 @@ func (r *entryReader) rows(rr *pgconn.ResultReader) {
 }
 
 // options reads what few entries say.
-func (r *entryReader) options(e *stint.Entry, v [][]byte) {
+func (r *entryReader) options(e *store.Entry, v [][]byte) {
 	e.Timeout = time.Duration(int64of(v[colTimeout])) * time.Millisecond
 	e.StartBy = timeOf(v[colStartBy])
 	e.Metadata, e.URN, e.Source = jsonOf(v[colMetadata]), string(v[colURN]), string(v[colSource])
-	e.Provenance = stint.Provenance{
+	e.Origin = stint.Origin{
 		Recovered: stint.ID(int64of(v[colRecovered])), Schedule: string(v[colSchedule]),
 		Nth: int64of(v[colNth]), Occurrence: timeOf(v[colOccurrence]),
 	}
@@ -150,7 +151,7 @@ func (r *entryReader) options(e *stint.Entry, v [][]byte) {
 	array(v[colTags], func(tag []byte) { e.Tags = append(e.Tags, string(tag)) })
 	if v[colRetry] != nil {
 		// A policy that cannot be read is one that SQL wrote by hand. The
-		// default serves until somebody mends it.
+		// default serves until it is fixed.
 		if err := json.Unmarshal(v[colRetry][1:], &e.Retry); err != nil {
 			e.Retry = retry.Default()
 		}
@@ -161,9 +162,9 @@ func (r *entryReader) options(e *stint.Entry, v [][]byte) {
 // the policies that they refer to.
 // Those that this process does not know are read on the connection that the
 // caller holds: to take another from the pool could wait for ever.
-func (s *Store) entries(ctx context.Context, q queryer, r *entryReader) ([]stint.Entry, error) {
+func (s *Store) entries(ctx context.Context, q queryer, r *entryReader) ([]store.Entry, error) {
 	r.compact()
-	stint.Correlate(r.list)
+	store.Correlate(r.list)
 	missing := s.policies.fill(r)
 	if missing == nil {
 		return r.list, nil
@@ -218,7 +219,7 @@ func timeOf(b []byte) time.Time {
 	return time.UnixMicro(int64of(b) + epoch).UTC()
 }
 
-// jsonOf is a jsonb value: its text behind a version byte. It is copied, since
+// jsonOf is a jsonb value: its text after a version byte. It is copied, since
 // the reader's memory is used again.
 func jsonOf(b []byte) json.RawMessage {
 	if b == nil {
@@ -227,8 +228,8 @@ func jsonOf(b []byte) json.RawMessage {
 	return bytes.Clone(b[1:])
 }
 
-func positionsOf(b []byte) []stint.Position {
-	var list []stint.Position
-	array(b, func(e []byte) { list = append(list, stint.Position(int64of(e))) })
+func positionsOf(b []byte) []store.Position {
+	var list []store.Position
+	array(b, func(e []byte) { list = append(list, store.Position(int64of(e))) })
 	return list
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-var _ stint.ErrorAnalyst = (*Store)(nil)
+var _ report.ErrorAnalyst = (*Store)(nil)
 
 // errorsSQL reads attempts with errors along the index of what went wrong, the
 // newest jobs first, and counts in its first column how many it looked at. What
@@ -35,38 +36,24 @@ left join lateral (
   order by n.job desc limit $5
 ) a on true`
 
-// Errors implements [stint.ErrorAnalyst].
-func (s *Store) Errors(ctx context.Context, f stint.ErrorFilter) (stint.ErrorReport, error) {
-	look := stint.MaxErrors
-	if f != (stint.ErrorFilter{}) {
-		look *= 5
+// Errors implements [report.ErrorAnalyst].
+func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
+	look := f.Look()
+	type found struct {
+		Seen                        int
+		Job                         *stint.ID
+		Kind, Class, Message, Stack *string
+		Ended                       *time.Time
 	}
-	var (
-		all  []stint.FailedAttempt
-		seen int
-	)
-	batch := &pgx.Batch{}
-	batch.Queue(pageSQL)
-	batch.Queue(s.sql.in(errorsSQL), nilText(f.Kind), nilText(f.Queue), nilTime(f.Since), look+1, stint.MaxErrors+1).Query(func(rows pgx.Rows) error {
-		all = nil
-		for rows.Next() {
-			var (
-				job                         *stint.ID
-				kind, class, message, stack *string
-				ended                       *time.Time
-			)
-			if err := rows.Scan(&seen, &job, &kind, &class, &message, &stack, &ended); err != nil {
-				return err
-			}
-			if job != nil {
-				all = append(all, stint.FailedAttempt{Job: *job, Kind: *kind, Class: *class, Message: *message, Stack: *stack, Ended: *ended})
-			}
+	rows, err := page(ctx, s, errorsSQL, []any{nilText(f.Kind), nilText(f.Queue), nilTime(f.Since), look + 1, report.MaxErrors + 1}, pgx.RowToStructByPos[found])
+	if err != nil {
+		return report.ErrorReport{}, fmt.Errorf("group errors: %w", err)
+	}
+	var all []report.FailedAttempt
+	for _, r := range rows {
+		if r.Job != nil {
+			all = append(all, report.FailedAttempt{Job: *r.Job, Kind: *r.Kind, Class: *r.Class, Message: *r.Message, Stack: *r.Stack, Ended: *r.Ended})
 		}
-		return rows.Err()
-	})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return stint.ErrorReport{}, fmt.Errorf("group errors: %w", translate(err))
 	}
-	fit := min(len(all), stint.MaxErrors)
-	return stint.GroupErrors(all[:fit], seen > look || fit < len(all)), nil
+	return report.GroupErrors(all, rows[0].Seen > look), nil
 }

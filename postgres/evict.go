@@ -5,15 +5,16 @@ import (
 	"fmt"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Evicter = (*Store)(nil)
+var _ store.SessionTerminator = (*Store)(nil)
 
-// Evict implements [stint.Evicter]: whoever shares the engine's advisory lock
-// is a claim, an outcome or a beat of it that does not end. A burial holds it
+// Evict implements [store.SessionTerminator]: a session that shares the engine's advisory
+// lock is a claim, an outcome or a beat of it that does not end. A burial holds it
 // alone, and is left to its end. The role needs no special right for sessions of
 // its own; for others', pg_signal_backend.
-func (s *Store) Evict(ctx context.Context, engine stint.Token) (int, error) {
+func (s *Store) Evict(ctx context.Context, engine stint.EngineID) (int, error) {
 	var n int
 	err := s.work().QueryRow(ctx, `
 		select count(*) filter (where pg_terminate_backend(l.pid)) from pg_locks l

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -27,7 +28,7 @@ func holds(t *testing.T, s *Store, function string, args ...any) *pgx.Conn {
 }
 
 // queues has a session of its own wait for the engine's lock, and tells when it has it.
-func queues(t *testing.T, s *Store, function string, token stint.Token) (session *pgx.Conn, has <-chan error) {
+func queues(t *testing.T, s *Store, function string, token stint.EngineID) (session *pgx.Conn, has <-chan error) {
 	t.Helper()
 	conn, done := connect(t, s), make(chan error, 1)
 	go func() {
@@ -39,7 +40,7 @@ func queues(t *testing.T, s *Store, function string, token stint.Token) (session
 }
 
 // alike are locks that are not the engine's, each like its in all but one thing.
-func alike(t *testing.T, s *Store, token stint.Token, function string) (sessions []*pgx.Conn) {
+func alike(t *testing.T, s *Store, token stint.EngineID, function string) (sessions []*pgx.Conn) {
 	t.Helper()
 	key := int64(token)
 	return []*pgx.Conn{
@@ -89,7 +90,7 @@ func TestABurialIsBlockedAtOnceByWhoeverSharesTheLockAndWaitsForNothingLikeABuri
 	shares := holds(t, s, "pg_advisory_lock_shared", int64(w.Info.Token))
 	waits, exclusive := queues(t, s, "pg_advisory_lock", w.Info.Token)
 	began := time.Now()
-	_, err := s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token}, storetest.Judge)
+	_, err := s.Bury(t.Context(), store.Burial{Engine: w.Info.Token}, storetest.Judge)
 	if took := time.Since(began); !errors.Is(err, stint.ErrBurialBlocked) || took >= burialWait {
 		t.Errorf("the burial gives %v after %v", err, took)
 	}
@@ -101,7 +102,7 @@ func TestABurialIsBlockedAtOnceByWhoeverSharesTheLockAndWaitsForNothingLikeABuri
 		_, err := waits.Exec(t.Context(), `select pg_advisory_unlock($1)`, w.Info.Token)
 		over <- err
 	}()
-	if _, err := storetest.Bury(t.Context(), s, stint.Burial{Engine: w.Info.Token}, storetest.Judge); err != nil {
+	if _, err := storetest.Bury(t.Context(), s, store.Burial{Engine: w.Info.Token}, storetest.Judge); err != nil {
 		t.Errorf("behind another one the burial gives %v", err)
 	}
 	must(t, <-over)
@@ -117,10 +118,10 @@ func TestABurialIsBlockedAtOnceByABeatThatWaits(t *testing.T) {
 	_, err := other.Exec(t.Context(), `select from stint.beats for update`)
 	must(t, err)
 	beat := make(chan error, 1)
-	go func() { _, err := s.Beat(t.Context(), w.Info.Token, stint.Beat{Number: 1}); beat <- err }()
+	go func() { _, err := s.Heartbeat(t.Context(), w.Info.Token, store.Heartbeat{Number: 1}); beat <- err }()
 	blocked(t, s)
 	if err := b.soon("the burial", func(ctx context.Context) error {
-		_, err := s.Bury(ctx, stint.Burial{Engine: w.Info.Token}, storetest.Judge)
+		_, err := s.Bury(ctx, store.Burial{Engine: w.Info.Token}, storetest.Judge)
 		return err
 	}); !errors.Is(err, stint.ErrBurialBlocked) {
 		t.Errorf("the burial gives %v", err)

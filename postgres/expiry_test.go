@@ -13,7 +13,7 @@ import (
 func TestJobsThatMayBeginAtAnyTimePayNothingForIt(t *testing.T) {
 	s := newStore(t)
 	job := func(opts ...stint.Option) stint.NewJob {
-		return stint.Declaration{Name: "k", Queue: "q"}.Job([]byte(`{}`), opts...)
+		return stint.KindInfo{Name: "k", Queue: "q"}.Job([]byte(`{}`), opts...)
 	}
 	for _, c := range []struct {
 		jobs  []stint.NewJob

@@ -11,10 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// Jobs implements [stint.Inspector].
-func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+// Jobs implements [store.Inspector].
+func (s *Store) Jobs(ctx context.Context, f store.Filter) ([]stint.JobInfo, error) {
 	few, err := s.few(ctx, f)
 	if err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
@@ -33,8 +34,8 @@ func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, erro
 	return list, nil
 }
 
-// Find implements [stint.Operator].
-func (s *Store) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
+// Find implements [store.Operator].
+func (s *Store) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
 	few, err := s.few(ctx, f)
 	if err != nil {
 		return nil, fmt.Errorf("find jobs: %w", err)
@@ -52,7 +53,7 @@ func (s *Store) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
 const fewAvailable = 20_000
 
 // few reports whether few jobs are available, where that decides how to look.
-func (s *Store) few(ctx context.Context, f stint.Filter) (few bool, err error) {
+func (s *Store) few(ctx context.Context, f store.Filter) (few bool, err error) {
 	if !slices.Contains(f.States, stint.Available) || rare(f, func(any) string { return "null" }, true) == "" {
 		return false, nil
 	}
@@ -98,7 +99,7 @@ var mayBe = map[stint.State]string{
 // jobsQuery lists jobs by falling ID. Where the filter names something that is
 // rare, or may be (few says so of available jobs), it starts from there and looks
 // the jobs up; otherwise it walks them from the newest on.
-func jobsQuery(columns string, f stint.Filter, few bool) (text string, args []any) {
+func jobsQuery(columns string, f store.Filter, few bool) (text string, args []any) {
 	var where []string
 	value := func(v any) string {
 		args = append(args, v)
@@ -110,7 +111,7 @@ func jobsQuery(columns string, f stint.Filter, few bool) (text string, args []an
 			add("j."+column+" = %s", v)
 		}
 	}
-	within := func(column string, span stint.Span) {
+	within := func(column string, span store.TimeRange) {
 		if !span.From.IsZero() {
 			add("j."+column+" >= %s", span.From)
 		}
@@ -147,7 +148,7 @@ func jobsQuery(columns string, f stint.Filter, few bool) (text string, args []an
 		add("j.id = any (array(select e.pos from stint.entries e where e.schedule = %s))", f.Schedule)
 	}
 	if f.Correlation != "" {
-		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // 0 is nobody's
+		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // no job has 0
 		correlation := value(f.Correlation)
 		where = append(where, "j.correlation = "+correlation, "j.id = any (array(select e.pos from stint.entries e where e.correlation = "+
 			correlation+") || "+value(id)+"::bigint)")
@@ -185,7 +186,7 @@ func jobsQuery(columns string, f stint.Filter, few bool) (text string, args []an
 
 // entered are conditions on what a job's entry says for ever, which the view
 // shows under the same names.
-func entered(f stint.Filter, value func(v any) string) (conditions []string) {
+func entered(f store.Filter, value func(v any) string) (conditions []string) {
 	for _, c := range [...]struct{ column, want string }{{"kind", f.Kind}, {"urn", f.URN}, {"source", f.Source}} {
 		if c.want != "" {
 			conditions = append(conditions, "j."+c.column+" = "+value(c.want))
@@ -196,11 +197,11 @@ func entered(f stint.Filter, value func(v any) string) (conditions []string) {
 
 // rare is the query of the jobs that may fit, each once, or nothing where these
 // could be all.
-func rare(f stint.Filter, value func(v any) string, few bool) string {
+func rare(f store.Filter, value func(v any) string, few bool) string {
 	if trouble := attempts(f, value); trouble != "" {
 		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1" + trouble + bounds(f, "coalesce(x.job, x.pos)", value)
 	}
-	if f.Longer >= stint.LongAttempt {
+	if f.Longer >= store.LongAttempt {
 		// The first condition is the index's.
 		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.finished - x.started > interval '5 seconds'" +
 			" and x.finished - x.started > " + value(f.Longer) + "::interval" + bounds(f, "coalesce(x.job, x.pos)", value)
@@ -241,7 +242,7 @@ func rare(f stint.Filter, value func(v any) string, few bool) string {
 }
 
 // between takes of a query's ids those between the filter's two.
-func between(query string, f stint.Filter, value func(v any) string) string {
+func between(query string, f store.Filter, value func(v any) string) string {
 	if f.Before == 0 && f.After == 0 {
 		return query
 	}
@@ -249,7 +250,7 @@ func between(query string, f stint.Filter, value func(v any) string) string {
 }
 
 // bounds are the conditions that lead to a page.
-func bounds(f stint.Filter, id string, value func(v any) string) (conditions string) {
+func bounds(f store.Filter, id string, value func(v any) string) (conditions string) {
 	if f.Before != 0 {
 		conditions += " and " + id + " < " + value(f.Before)
 	}
@@ -260,7 +261,7 @@ func bounds(f stint.Filter, id string, value func(v any) string) (conditions str
 }
 
 // attempts are conditions on an execution that did not complete its job.
-func attempts(f stint.Filter, value func(v any) string) (conditions string) {
+func attempts(f store.Filter, value func(v any) string) (conditions string) {
 	if f.Outcome != 0 && f.Outcome != stint.OutcomeCompleted {
 		conditions += " and x.outcome = " + value(int16(f.Outcome))
 	}

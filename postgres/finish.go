@@ -13,13 +13,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
   $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 
-// Finish implements [stint.Finisher]: one message to its commit.
-func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+// Finish implements [store.Finisher]: one message to its commit.
+func (s *Store) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if len(done) == 0 {
 		return 0, nil
 	}
@@ -39,6 +40,7 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	if err != nil {
 		return 0, fmt.Errorf("record %d outcomes: %w", len(done), err)
 	}
+	s.waits.Finished(done)
 	return n, nil
 }
 
@@ -55,16 +57,16 @@ func (s *Store) finishNew(ctx context.Context, params []param) (int, error) {
 	return n, err
 }
 
-// there tells whether an execution was refused because its entry has one.
+// there reports whether an execution was refused because its entry has one.
 func there(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.ConstraintName == "executions_pkey"
 }
 
-// named makes sure that the claim behind each outcome is among those that the
+// named makes sure that the claim of each outcome is among those that the
 // database is asked for. After a failover an unasked one would be believed.
-func named(claims []stint.ClaimRef, done []stint.Execution) error {
-	known := make(map[stint.Nonce]bool, len(claims))
+func named(claims []store.ClaimRef, done []store.Completion) error {
+	known := make(map[store.Nonce]bool, len(claims))
 	for _, c := range claims {
 		known[c.Nonce] = true
 	}
@@ -78,7 +80,7 @@ func named(claims []stint.ClaimRef, done []stint.Execution) error {
 }
 
 // sorted are executions by position; those that are sorted already as they are.
-func sorted(done []stint.Execution) []stint.Execution {
+func sorted(done []store.Completion) []store.Completion {
 	order := make([]int32, len(done))
 	for i := range order {
 		order[i] = int32(i)
@@ -90,7 +92,7 @@ func sorted(done []stint.Execution) []stint.Execution {
 		return done
 	}
 	slices.SortStableFunc(order, byPosition)
-	all := make([]stint.Execution, len(done))
+	all := make([]store.Completion, len(done))
 	for i, from := range order {
 		all[i] = done[from]
 	}
@@ -124,8 +126,8 @@ func (s *Store) finish(ctx context.Context, params []param) (int, error) {
 	return written, translate(errors.Join(err, p.Close()))
 }
 
-func claimParams(claims []stint.ClaimRef) []param {
-	lane, n, nonce := make([]stint.LaneID, len(claims)), make([]int64, len(claims)), make([]stint.Nonce, len(claims))
+func claimParams(claims []store.ClaimRef) []param {
+	lane, n, nonce := make([]store.LaneID, len(claims)), make([]int64, len(claims)), make([]store.Nonce, len(claims))
 	for i, c := range claims {
 		lane[i], n[i], nonce[i] = c.Lane, c.N, c.Nonce
 	}
@@ -134,9 +136,9 @@ func claimParams(claims []stint.ClaimRef) []param {
 
 // executionParams are the columns that stint.record takes: executions, then
 // the successors of those that have one.
-func executionParams(done []stint.Execution) ([]param, error) {
+func executionParams(done []store.Completion) ([]param, error) {
 	n := len(done)
-	pos, nonce := make([]stint.Position, n), make([]stint.Nonce, n)
+	pos, nonce := make([]store.Position, n), make([]store.Nonce, n)
 	attempt, slot := make([]int32, n), make([]int16, n)
 	started, ended := make([]int64, n), make([]int64, n)
 	outcome, final := make([]int16, n), make([]bool, n)
@@ -196,8 +198,8 @@ func age(now, then time.Time) int64 {
 
 // successors are the columns of what follows executions.
 type successors struct {
-	pos                        []stint.Position
-	lane                       []stint.LaneID
+	pos                        []store.Position
+	lane                       []store.LaneID
 	delay                      []int64
 	why, queue, kind           []*string
 	priority, losses, suspects []int16
@@ -207,10 +209,10 @@ type successors struct {
 	any                        bool // something is undecided or faulty, which is rare
 }
 
-func (c *successors) add(x *stint.Execution) {
+func (c *successors) add(x *store.Completion) {
 	s := x.Next
 	c.pos = append(c.pos, x.Pos)
-	c.lane = append(c.lane, stint.LaneOf(s.Queue, s.Priority, s.Part, s.Kind).ID)
+	c.lane = append(c.lane, store.LaneOf(s.Queue, s.Priority, s.Part, s.Kind).ID)
 	c.delay = append(c.delay, s.Delay.Microseconds()-age(time.Now(), x.Ended))
 	if s.Wait {
 		c.why = append(c.why, new(string(s.Why)))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -13,7 +14,7 @@ import (
 // nothing behind it.
 func TestAnOutcomeIsNotRecordedWithoutWhatFollowsIt(t *testing.T) {
 	s := newStore(t)
-	for name, end := range map[string]stint.Ending{
+	for name, end := range map[string]store.Result{
 		"another attempt": {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
 		"its return":      returned,
 	} {

@@ -8,9 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Scheduler = (*Store)(nil)
+var _ store.Scheduler = (*Store)(nil)
 
 // declareScheduleSQL takes the names in one order, or two programs that declare the same
 // schedules could wait for each other. What is declared again as it was keeps its
@@ -32,7 +34,13 @@ on conflict (name) do update set
 
 const sameTimesSQL = `(s.recurrence, s.zone, s.not_before, s.not_after) is not distinct from (excluded.recurrence, excluded.zone, excluded.not_before, excluded.not_after)`
 
-// DeclareSchedules implements [stint.Scheduler].
+// Declare is [store.Declare] without recurrence functions: what [stint.Client.Schedule]
+// calls.
+func (s *Store) Declare(ctx context.Context, by string, ready []stint.Schedule) error {
+	return store.Declare(ctx, s, by, ready, nil, store.NewPlanner(nil).Plan)
+}
+
+// DeclareSchedules implements [store.Scheduler].
 func (s *Store) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
 	if len(schedules) == 0 {
 		return nil
@@ -47,18 +55,11 @@ func (s *Store) DeclareSchedules(ctx context.Context, by string, schedules []sti
 			return fmt.Errorf("declare schedule %s: %w", d.Name, err)
 		}
 		name[i], recurrence[i], zone[i], job[i], missed[i], overlap[i] = d.Name, text.Recurrence, d.Zone, string(text.Job), text.Missed, !d.Unique
-		if text.Function != "" {
-			function[i] = &text.Function
-		}
-		if !d.NotBefore.IsZero() {
-			notBefore[i] = &d.NotBefore
-		}
-		if !d.NotAfter.IsZero() {
-			notAfter[i] = &d.NotAfter
-		}
+		function[i] = nilText(text.Function)
+		notBefore[i], notAfter[i] = nilTime(d.NotBefore), nilTime(d.NotAfter)
 	}
 	err := runCommitted(ctx, s.pool, []statement{
-		{s.sql.in(declareScheduleSQL), []any{name, recurrence, function, zone, job, overlap, missed, notBefore, notAfter, orNull(stint.CleanText(by, 255))}},
+		{s.sql.in(declareScheduleSQL), []any{name, recurrence, function, zone, job, overlap, missed, notBefore, notAfter, orNull(valid.CleanText(by, 255))}},
 		{s.sql.notify, nil},
 	}, nil)
 	if err != nil {
@@ -83,7 +84,7 @@ const firesSQL = `s.paused is null and s.ended is null and (s.function is null o
 
 // fireSQL moves schedules on and makes the jobs of their occurrences, all in one
 // statement. The row lock makes one of many win; the revision tells the others,
-// who come later, that what they computed is out of date. A unique schedule whose
+// that come later, that what they computed is out of date. A unique schedule whose
 // last job has not ended skips. Should all of that fail, the index on schedule
 // and occurrence is the last line: what is there already is not made again.
 const fireSQL = `
@@ -126,9 +127,9 @@ with ` + dictSQL + `, clock as materialized (
 select m.name, m.busy, b.pos, b.occurrence, case when b.pos is not null and $30::boolean then pg_notify('stint', '') is null end
 from mine m left join made b on b.schedule = m.name order by b.pos`
 
-// FireSchedules implements [stint.Scheduler]. When nothing is due it reads a row, else
+// FireSchedules implements [store.Scheduler]. When nothing is due it reads a row, else
 // one and those that are due.
-func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
+func (s *Store) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
 	fired, err := s.fireSchedules(ctx, f, plan)
 	if err != nil {
 		return fired, fmt.Errorf("fire schedules: %w", err)
@@ -136,8 +137,8 @@ func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 	return fired, nil
 }
 
-func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
-	turn, fired, err := stint.TurnOf(f, plan, func(until time.Time, limit int) ([]stint.ScheduleInfo, time.Time, error) {
+func (s *Store) fireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
+	turn, fired, err := store.PlanDue(f, plan, func(until time.Time, limit int) ([]store.ScheduleInfo, time.Time, error) {
 		return s.dueSchedules(ctx, f, until, limit)
 	})
 	if err != nil || len(turn.Plans) == 0 {
@@ -147,26 +148,26 @@ func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 	return fired, err
 }
 
-func (s *Store) dueSchedules(ctx context.Context, f stint.Firing, until time.Time, limit int) (list []stint.ScheduleInfo, now time.Time, err error) {
+func (s *Store) dueSchedules(ctx context.Context, f store.FireRequest, until time.Time, limit int) (list []store.ScheduleInfo, now time.Time, err error) {
 	rows, err := s.work().Query(ctx, s.sql.due, notNil(f.Functions), notNil(f.Except), until, limit)
 	if err != nil {
 		return nil, now, translate(err)
 	}
-	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.ScheduleInfo, error) { return scanSchedule(row, &now) })
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.ScheduleInfo, error) { return scanSchedule(row, &now) })
 	return list, now, translate(err)
 }
 
 // notNil keeps an empty list from being null, with which nothing compares.
-func notNil(names []string) []string {
-	if names == nil {
-		return []string{}
+func notNil[V any](list []V) []V {
+	if list == nil {
+		return []V{}
 	}
-	return names
+	return list
 }
 
-// move carries plans out, and tells how many schedules it was not too late for,
+// move carries plans out, and returns how many schedules it was not too late for,
 // and which of them were busy.
-func (s *Store) move(ctx context.Context, turn stint.Turn, skips bool) (moved int, jobs []stint.FiredJob, busy []string, err error) {
+func (s *Store) move(ctx context.Context, turn store.FireBatch, skips bool) (moved int, jobs []store.FiredJob, busy []string, err error) {
 	news, plans := turn.Jobs(), turn.Plans
 	n := len(plans)
 	name, revision, after, next := make([]string, n), make([]int64, n), make([]time.Time, n), make([]*time.Time, n)
@@ -175,9 +176,7 @@ func (s *Store) move(ctx context.Context, turn stint.Turn, skips bool) (moved in
 		p := &plans[i]
 		name[i], revision[i], after[i], ended[i] = p.Schedule.Name, p.Schedule.Revision, p.After, p.Ended
 		passed[i], skipped[i] = int64(p.Passed), int64(p.Skipped)
-		if !p.Next.IsZero() {
-			next[i] = &p.Next
-		}
+		next[i] = nilTime(p.Next)
 		if skips {
 			runs[i] = int64(len(p.Occurrences))
 		}
@@ -209,7 +208,7 @@ func (s *Store) move(ctx context.Context, turn stint.Turn, skips bool) (moved in
 		}
 		seen[schedule] = true
 		if id != nil {
-			jobs = append(jobs, stint.FiredJob{Schedule: schedule, Occurrence: deref(occurrence).UTC(), ID: *id})
+			jobs = append(jobs, store.FiredJob{Schedule: schedule, Occurrence: deref(occurrence).UTC(), ID: *id})
 		}
 		return nil
 	})

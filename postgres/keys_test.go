@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // There is no order that two callers' transactions could be held to; the server
@@ -112,7 +113,7 @@ func TestSQLSaysWhatAJobBelongsTo(t *testing.T) {
 	s := newStore(t)
 	root := value[stint.ID](t, s.pool, `select stint.enqueue('k', source => 'sql', urn => 'u')`)
 	child := value[stint.ID](t, s.pool, `select stint.enqueue('k', correlation => $1, metadata => '{"m": 1}')`, root.String())
-	for _, f := range []stint.Filter{{Correlation: root.String()}, {Source: "sql"}, {URN: "u"}} {
+	for _, f := range []store.Filter{{Correlation: root.String()}, {Source: "sql"}, {URN: "u"}} {
 		found, err := s.Jobs(t.Context(), f)
 		must(t, err)
 		if want := f.Correlation == ""; (len(found) == 1) != want || found[len(found)-1].ID != root {
@@ -136,7 +137,7 @@ func TestSQLSaysWhatAJobBelongsTo(t *testing.T) {
 func TestJobsWithoutKeysPayNothingForThem(t *testing.T) {
 	s := newStore(t)
 	job := func(opts ...stint.Option) stint.NewJob {
-		return stint.Declaration{Name: "k", Queue: "q"}.Job([]byte(`{}`), opts...)
+		return stint.KindInfo{Name: "k", Queue: "q"}.Job([]byte(`{}`), opts...)
 	}
 	for _, c := range []struct {
 		jobs  []stint.NewJob
@@ -144,7 +145,7 @@ func TestJobsWithoutKeysPayNothingForThem(t *testing.T) {
 	}{
 		{[]stint.NewJob{job()}, false},
 		{[]stint.NewJob{job(), job(stint.Correlation("a"))}, false},
-		{[]stint.NewJob{job(stint.In(time.Hour), stint.Tag("t")), job()}, false},
+		{[]stint.NewJob{job(stint.Delay(time.Hour), stint.Tag("t")), job()}, false},
 		{[]stint.NewJob{job(stint.IdempotencyKey("a"))}, true},
 		{[]stint.NewJob{job(), job(stint.IdempotencyKey("a"))}, true},
 	} {

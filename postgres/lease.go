@@ -8,12 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Leaser = (*Store)(nil)
+var _ store.Leaser = (*Store)(nil)
 
-// leaseColumns are a lease as it stands for whoever looks. A holder whose time
-// is over, or who is in no roster, is none.
+// leaseColumns are a lease as it stands now. A holder whose time is over, or that is
+// in no roster, is none.
 const leaseColumns = `
 select l.name, e.token, coalesce(e.instance, ''), coalesce(e.host, ''),
        case when e.token is not null then l.acquired end, case when e.token is not null then l.renewed end, case when e.token is not null then l.expires end,
@@ -22,9 +24,9 @@ from stint.leases l
 left join stint.engines e on e.token = l.engine and l.expires > clock_timestamp()
 left join stint.engine_history h on h.token = l.deposed`
 
-func scanLease(row pgx.Row) (l stint.Lease, err error) {
+func scanLease(row pgx.Row) (l store.Lease, err error) {
 	var (
-		engine, deposed            *stint.Token
+		engine, deposed            *stint.EngineID
 		acquired, renewed, expires *time.Time
 		deposedAt, deposedUntil    *time.Time
 	)
@@ -35,25 +37,25 @@ func scanLease(row pgx.Row) (l stint.Lease, err error) {
 	return l, err
 }
 
-// Acquire implements [stint.Leaser]. What the lease looks like is read behind
+// Acquire implements [store.Leaser]. What the lease looks like is read after
 // the call, and may by then be another's; then the engine has lost it.
-func (s *Store) Acquire(ctx context.Context, name string, engine stint.Token, term time.Duration) (stint.Lease, error) {
-	if err := stint.CheckTerm(name, term); err != nil {
-		return stint.Lease{}, err
+func (s *Store) Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (store.Lease, error) {
+	if err := store.CheckTerm(name, term); err != nil {
+		return store.Lease{}, err
 	}
 	err := s.leaseCall(ctx, nil, `select stint.acquire($1, $2, $3)`, name, engine, term.Microseconds())
-	l := stint.Lease{Name: name}
+	l := store.Lease{Name: name}
 	if err == nil {
 		l, err = s.lease(ctx, name)
 	}
 	if err != nil {
-		return stint.Lease{}, fmt.Errorf("acquire the lease %q: %w", name, err)
+		return store.Lease{}, fmt.Errorf("acquire the lease %q: %w", name, err)
 	}
 	return l, nil
 }
 
 // lease reads one.
-func (s *Store) lease(ctx context.Context, name string) (stint.Lease, error) {
+func (s *Store) lease(ctx context.Context, name string) (store.Lease, error) {
 	l, err := scanLease(s.work().QueryRow(ctx, s.sql.in(leaseColumns+` where l.name = $1`), name))
 	return l, translate(err)
 }
@@ -65,43 +67,35 @@ func (s *Store) leaseCall(ctx context.Context, scan func(pgx.Row) error, text st
 	return err
 }
 
-// Resign implements [stint.Leaser].
-func (s *Store) Resign(ctx context.Context, name string, engine stint.Token) (bool, error) {
+// ReleaseLease implements [store.Leaser].
+func (s *Store) ReleaseLease(ctx context.Context, name string, engine stint.EngineID) (bool, error) {
 	had := false
 	err := s.leaseCall(ctx, func(row pgx.Row) error { return row.Scan(&had) }, `select stint.resign($1, $2)`, name, engine)
 	if err != nil {
-		return false, fmt.Errorf("resign the lease %q: %w", name, err)
+		return false, fmt.Errorf("release the lease %q: %w", name, err)
 	}
 	return had, nil
 }
 
-// Depose implements [stint.Leaser].
-func (s *Store) Depose(ctx context.Context, name, by, why string) (stint.Deposition, bool, error) {
-	if err := stint.CheckName("lease", name); err != nil {
-		return stint.Deposition{}, false, err
+// Revoke implements [store.Leaser].
+func (s *Store) Revoke(ctx context.Context, name, by, why string) (store.Revocation, bool, error) {
+	if err := valid.Name("lease", name); err != nil {
+		return store.Revocation{}, false, err
 	}
-	var had *stint.Token
+	var had *stint.EngineID
 	err := s.leaseCall(ctx, func(row pgx.Row) error { return row.Scan(&had) },
-		`select stint.depose($1, $2, $3)`, name, stint.CleanText(by, 255), stint.CleanText(why, 1<<10))
-	var l stint.Lease
+		`select stint.depose($1, $2, $3)`, name, valid.CleanText(by, 255), valid.CleanText(why, 1<<10))
+	var l store.Lease
 	if err == nil && had != nil {
 		l, err = s.lease(ctx, name)
 	}
 	if err != nil {
-		return stint.Deposition{}, false, fmt.Errorf("free the lease %q: %w", name, err)
+		return store.Revocation{}, false, fmt.Errorf("free the lease %q: %w", name, err)
 	}
 	return l.Deposed, had != nil, nil
 }
 
-// Leases implements [stint.Leaser].
-func (s *Store) Leases(ctx context.Context) ([]stint.Lease, error) {
-	rows, err := s.work().Query(ctx, s.sql.in(leaseColumns+` order by l.name collate "C"`))
-	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", translate(err))
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.Lease, error) { return scanLease(row) })
-	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", translate(err))
-	}
-	return list, nil
+// Leases implements [store.Leaser].
+func (s *Store) Leases(ctx context.Context) ([]store.Lease, error) {
+	return collect(ctx, s.work(), "list leases", s.sql.in(leaseColumns+` order by l.name collate "C"`), nil, func(row pgx.CollectableRow) (store.Lease, error) { return scanLease(row) })
 }

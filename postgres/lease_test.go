@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // What is done under one lease may take long. Nobody waits for it who asks for
@@ -14,7 +15,7 @@ func TestALeaseIsWaitedForByNobodyWhoDoesNotTakeIt(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
 	mine, theirs := b.join(), b.join()
-	acquire := func(name string, engine stint.Token, has stint.Token) func(context.Context) error {
+	acquire := func(name string, engine stint.EngineID, has stint.EngineID) func(context.Context) error {
 		return func(ctx context.Context) error {
 			l, err := s.Acquire(ctx, name, engine, time.Hour)
 			if err == nil && l.Engine != has {
@@ -36,12 +37,12 @@ func TestALeaseIsWaitedForByNobodyWhoDoesNotTakeIt(t *testing.T) {
 		{"who takes another one", acquire("mine", me, me)},
 		{"who renews another one", acquire("mine", me, me)},
 		{"what is done under another one", func(ctx context.Context) error {
-			_, err := s.Retain(ctx, stint.RetainStep{Part: stint.RetainKeys, Limit: 1, Under: stint.Tenure{Lease: "mine", Engine: me}})
+			_, err := s.Retain(ctx, store.RetainStep{Part: store.RetainKeys, Limit: 1, Under: store.LeaseGuard{Lease: "mine", Engine: me}})
 			return err
 		}},
-		{"who resigns another one", func(ctx context.Context) error { _, err := s.Resign(ctx, "mine", me); return err }},
+		{"who resigns another one", func(ctx context.Context) error { _, err := s.ReleaseLease(ctx, "mine", me); return err }},
 		{"who takes it again", acquire("mine", me, me)},
-		{"who frees another one", func(ctx context.Context) error { _, _, err := s.Depose(ctx, "mine", "", ""); return err }},
+		{"who frees another one", func(ctx context.Context) error { _, _, err := s.Revoke(ctx, "mine", "", ""); return err }},
 	} {
 		if err := b.soon(step.what, step.do); err != nil {
 			t.Error(err)
@@ -53,7 +54,7 @@ func TestALeaseIsWaitedForByNobodyWhoDoesNotTakeIt(t *testing.T) {
 	_, err = begin(t, s).Exec(t.Context(), `select from stint.leases where name = 'theirs' for update`)
 	must(t, err)
 	if err := b.soon("what is done under another one", func(ctx context.Context) error {
-		_, err := s.Retain(ctx, stint.RetainStep{Part: stint.RetainKeys, Limit: 1, Under: stint.Tenure{Lease: "other", Engine: me}})
+		_, err := s.Retain(ctx, store.RetainStep{Part: store.RetainKeys, Limit: 1, Under: store.LeaseGuard{Lease: "other", Engine: me}})
 		return err
 	}); err != nil {
 		t.Error(err)
@@ -72,7 +73,7 @@ func TestABurialPassesOverALeaseThatSomethingIsDoneUnder(t *testing.T) {
 	_, err = tx.Exec(t.Context(), `select stint.under('x', $1)`, dead.Info.Token)
 	must(t, err)
 	if err := b.soon("the burial", func(ctx context.Context) error {
-		_, err := s.Bury(ctx, stint.Burial{Engine: dead.Info.Token}, judge)
+		_, err := s.Bury(ctx, store.Burial{Engine: dead.Info.Token}, judge)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -88,13 +89,13 @@ func TestABurialPassesOverALeaseThatSomethingIsDoneUnder(t *testing.T) {
 func TestOfTwoWhoFreeALeaseOneDoes(t *testing.T) {
 	s := verified(t)
 	w := (&bench{t, s, nil}).join()
-	resign := func() (bool, error) { return s.Resign(t.Context(), "x", w.Info.Token) }
-	depose := func() (bool, error) { _, had, err := s.Depose(t.Context(), "x", "", ""); return had, err }
+	resign := func() (bool, error) { return s.ReleaseLease(t.Context(), "x", w.Info.Token) }
+	depose := func() (bool, error) { _, had, err := s.Revoke(t.Context(), "x", "", ""); return had, err }
 	for _, c := range []struct {
 		first  string
 		second func() (bool, error)
 	}{{`select stint.resign('x', $1)`, depose}, {`select coalesce(stint.depose('x', '', ''), 0) = $1`, resign}} {
-		if has := value[stint.Token](t, s.pool, `select stint.acquire('x', $1, 3600000000)`, w.Info.Token); has != w.Info.Token {
+		if has := value[stint.EngineID](t, s.pool, `select stint.acquire('x', $1, 3600000000)`, w.Info.Token); has != w.Info.Token {
 			t.Fatalf("who asks for it is told that %d has it", has)
 		}
 		tx := begin(t, s)

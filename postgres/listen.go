@@ -13,7 +13,7 @@ import (
 // asked whether it is still there.
 const keepAlive = 15 * time.Second
 
-// Listen implements [stint.Listener] on a connection of its own, which shows
+// Listen implements [store.Listener] on a connection of its own, which shows
 // as "stint listen" in pg_stat_activity. Where a pooler swallows notifications it
 // says so, and tries again once a minute.
 func (s *Store) Listen(ctx context.Context, ring func()) error {
@@ -23,7 +23,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 		return nil
 	}
 	// A server that is down may swallow what is sent to it, and then nothing
-	// else says that nobody listens.
+	// else says that nothing listens.
 	limit, cancel := context.WithTimeout(ctx, s.keepAlive)
 	defer cancel()
 	conn, err := s.dial(limit, "stint listen")

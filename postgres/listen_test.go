@@ -16,11 +16,24 @@ import (
 // listening begins to listen to a store. The rings come until stop is called.
 func listening(t *testing.T, s *Store) (rung <-chan struct{}, stop func()) {
 	t.Helper()
-	rings, over := make(chan struct{}, 100), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { over <- s.Listen(ctx, func() { rings <- struct{}{} }) }()
-	<-rings // it has begun
-	return rings, func() { t.Helper(); cancel(); must(t, <-over) }
+	rung, over := listen(ctx, t, s)
+	return rung, func() { t.Helper(); cancel(); must(t, <-over) }
+}
+
+// listen listens to a store until the context ends, and returns once it has begun; over receives what Listen returns.
+func listen(ctx context.Context, t *testing.T, s *Store) (rung <-chan struct{}, over <-chan error) {
+	t.Helper()
+	rings, end := make(chan struct{}, 100), make(chan error, 1)
+	go func() { end <- s.Listen(ctx, func() { rings <- struct{}{} }) }()
+	select {
+	case <-rings:
+	case err := <-end:
+		t.Fatalf("listening ended before it began: %v", err)
+	case <-time.After(patience):
+		t.Fatal("listening does not begin")
+	}
+	return rings, end
 }
 
 // U58: people see who listens, and it is a connection of its own.
@@ -59,15 +72,13 @@ func TestWhoListensOnAConnectionThatWentSilentIsTold(t *testing.T) {
 	cut, err := New(t.Context(), pool)
 	must(t, err)
 	t.Cleanup(cut.Close)
-	cut.keepAlive = 100 * time.Millisecond
-	over := make(chan error, 1)
-	rung := make(chan struct{}, 100)
-	go func() { over <- cut.Listen(t.Context(), func() { rung <- struct{}{} }) }()
-	<-rung
+	// It bounds how long connecting may take, and a third of it how long an answer may, which a busy machine has to keep.
+	cut.keepAlive = 900 * time.Millisecond
+	_, over := listen(t.Context(), t, cut)
 	select {
 	case err := <-over:
 		t.Fatalf("a connection on which nothing is said, and that is well, ended with %v", err)
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(2*cut.keepAlive + cut.keepAlive/2): // it has asked twice, and was answered
 	}
 	silence()
 	select {
@@ -111,14 +122,11 @@ func TestSchemasShareADatabaseAndNothingElse(t *testing.T) {
 	s := newStore(t)
 	other := openStore(t, s.url(), Config{Schema: "other"})
 	ctx, stop := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	rung := make(chan struct{}, 100)
-	go func() { over <- other.Listen(ctx, func() { rung <- struct{}{} }) }()
-	<-rung
+	rung, over := listen(ctx, t, other)
 	b := &bench{t, s, nil}
 	w := b.join()
 	b.enqueue(3)
-	b.enqueue(2, stint.In(time.Hour))
+	b.enqueue(2, stint.Delay(time.Hour))
 	w.Complete(w.ClaimAll()...)
 	s.notifier.wait()
 	select {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 
@@ -12,7 +13,13 @@ import (
 	"github.com/stint-go/stint/storetest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// Most tests wait for the server most of the time, so more of them run at once
+// than there are processors, unless the command line says otherwise.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6")
+	flag.Parse()
+	pgtest.Main(m)
+}
 
 // installed is a database with the schema where it belongs, elsewhere one
 // with another name for it.

@@ -6,11 +6,10 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-var _ stint.MetricsKeeper = (*Store)(nil)
+var _ report.MetricsKeeper = (*Store)(nil)
 
 // keepMetricsSQL takes the place of an engine's older figures. The first ones
 // of an engine also make room: the table is read for that only then.
@@ -22,8 +21,8 @@ with kept as (
 )
 delete from stint.metrics m where (select fresh from kept) and m.at < clock_timestamp() - interval '5 days'`
 
-// WriteMetrics implements [stint.MetricsWriter].
-func (s *Store) WriteMetrics(ctx context.Context, m stint.Metrics) error {
+// WriteMetrics implements [report.MetricsWriter].
+func (s *Store) WriteMetrics(ctx context.Context, m report.Metrics) error {
 	text, err := json.Marshal(m)
 	if err == nil {
 		err = s.once(ctx, nil, s.sql.in(keepMetricsSQL), m.Instance, m.Since, m.Engine, string(text))
@@ -34,18 +33,10 @@ func (s *Store) WriteMetrics(ctx context.Context, m stint.Metrics) error {
 	return nil
 }
 
-// EngineMetrics implements [stint.MetricsKeeper].
-func (s *Store) EngineMetrics(ctx context.Context) ([]stint.Metrics, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select figures, at from stint.metrics order by at desc, instance collate "C"`))
-	if err != nil {
-		return nil, fmt.Errorf("list metrics: %w", translate(err))
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m stint.Metrics, err error) {
+// EngineMetrics implements [report.MetricsKeeper].
+func (s *Store) EngineMetrics(ctx context.Context) ([]report.Metrics, error) {
+	return collect(ctx, s.pool, "list metrics", s.sql.in(`select figures, at from stint.metrics order by at desc, instance collate "C"`), nil, func(row pgx.CollectableRow) (m report.Metrics, err error) {
 		err = row.Scan(&m, &m.At)
 		return m, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list metrics: %w", translate(err))
-	}
-	return list, nil
 }

@@ -9,10 +9,11 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/store"
 )
 
-// Schema implements [stint.Migrator].
-func (s *Store) Schema(ctx context.Context) (stint.SchemaInfo, error) {
+// Schema implements [store.Migrator].
+func (s *Store) Schema(ctx context.Context) (store.SchemaInfo, error) {
 	info, err := s.installed(ctx, s.pool)
 	if err != nil {
 		return info, fmt.Errorf("read the schema's version: %w", translate(err))
@@ -22,8 +23,8 @@ func (s *Store) Schema(ctx context.Context) (stint.SchemaInfo, error) {
 
 func (s *Store) installed(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
-}) (stint.SchemaInfo, error) {
-	info := stint.SchemaInfo{Where: s.schema, Known: len(s.steps)}
+}) (store.SchemaInfo, error) {
+	info := store.SchemaInfo{Where: s.schema, Known: len(s.steps)}
 	// Read from the catalogue: to_regclass answers from a cache that takes no
 	// news while this session waits for the installer's advisory lock, and said
 	// that nothing was there when everything was.
@@ -61,9 +62,9 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.rebaseIfMoved(ctx)
 }
 
-// mayChange tells whether opening brings the schema to this program's version.
+// mayChange reports whether opening brings the schema to this program's version.
 // Never without being asked when it holds jobs: others work on them.
-func (s *Store) mayChange(ctx context.Context, info stint.SchemaInfo) error {
+func (s *Store) mayChange(ctx context.Context, info store.SchemaInfo) error {
 	if info.Installed == 0 || s.config.Upgrade {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (s *Store) mayChange(ctx context.Context, info stint.SchemaInfo) error {
 }
 
 // tooNew is the error of a schema that refuses this program, or nil.
-func (s *Store) tooNew(info stint.SchemaInfo) error {
+func (s *Store) tooNew(info store.SchemaInfo) error {
 	if info.Oldest <= info.Known {
 		return nil
 	}
@@ -89,12 +90,12 @@ func (s *Store) tooNew(info stint.SchemaInfo) error {
 		stint.ErrSchema, s.schema, info.Installed, info.Oldest, info.Known)
 }
 
-// Migrate implements [stint.Migrator]. The first installation is one
+// Migrate implements [store.Migrator]. The first installation is one
 // transaction; an upgrade goes on while engines and producers work. A step that
 // finds what it changes locked gives way after two seconds and tries again, for
 // five minutes. An online step needs a connection of its own from here to the
 // server: a pooler that shares sessions among transactions cannot hold its lock.
-func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
+func (s *Store) Migrate(ctx context.Context) (store.SchemaInfo, error) {
 	for {
 		info, err := s.Schema(ctx)
 		if err != nil {
@@ -117,7 +118,7 @@ func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
 }
 
 // install brings an empty database to the newest version, in one transaction:
-// whoever sees the schema sees all of it.
+// a session that sees the schema sees all of it.
 func (s *Store) install(ctx context.Context) error {
 	return s.alone(ctx, 0, func(tx pgx.Tx) error {
 		if err := checkServer(ctx, tx); err != nil {
@@ -144,7 +145,7 @@ func checkServer(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// Uninstall implements [stint.Migrator].
+// Uninstall implements [store.Migrator].
 func (s *Store) Uninstall(ctx context.Context) error {
 	info, err := s.Schema(ctx)
 	switch {
@@ -169,7 +170,7 @@ func (s *Store) Uninstall(ctx context.Context) error {
 	return nil
 }
 
-// PrintSchema implements [stint.Migrator].
+// PrintSchema implements [store.Migrator].
 func (s *Store) PrintSchema(from int) (string, error) {
 	text, err := steps.Print(s.steps, metaTable, from)
 	return s.sql.in(text), err

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// notifier rings for enqueues whose commits are the store's own.
+// notifier notifies engines of enqueues whose commits are the store's own.
 //
 // NOTIFY takes a lock of the whole cluster at commit, which more than halves
 // the rate of single enqueues. So only an enqueue that finds itself alone, and
@@ -19,13 +20,13 @@ import (
 // last, and none when nobody sleeps. It always comes after the commits that it
 // tells of; should the process die in between, a poll finds the jobs.
 type notifier struct {
-	// send rings for everybody, or for those who sleep, and tells whether
-	// somebody does.
+	// send notifies all engines, or those that sleep, and reports whether one
+	// sleeps.
 	send  func(ctx context.Context, everybody bool) (asleep bool, err error)
 	under atomic.Int32 // enqueues under way
-	owed  atomic.Int32 // what is owed to commits that nobody has told of yet
+	owed  atomic.Int32 // what is owed to commits of which no engine was notified yet
 
-	busy  atomic.Bool  // nobody slept when that was last asked
+	busy  atomic.Bool  // no engine slept when that was last asked
 	asked atomic.Int64 // when that was, in Unix nanoseconds
 
 	mu      sync.Mutex // guards running
@@ -35,20 +36,20 @@ type notifier struct {
 
 // What commits may be owed.
 const (
-	owedToSleepers  = 1 << iota // a ring if somebody sleeps
-	owedToEverybody             // a ring
+	owedToSleepers  = 1 << iota // a notification if an engine sleeps
+	owedToEverybody             // a notification
 )
 
-// askAgain is for how long it is believed that somebody sleeps. Whether
-// somebody does again is asked behind every enqueue.
+// askAgain is for how long an engine is believed to sleep. Whether one sleeps again
+// is asked after every enqueue.
 const askAgain = time.Second
 
-// begin counts an enqueue in, and tells whether it should ring by itself.
+// begin counts an enqueue in, and reports whether it should notify by itself.
 func (n *notifier) begin() (ring bool) { return n.under.Add(1) == 1 && !n.busy.Load() }
 
-// end counts it out. One that may have committed without a ring is owed one,
-// and everybody is to hear of a job that has a time: who sleeps until then
-// does not say so.
+// end counts it out. One that may have committed without a notification is owed
+// one, and all engines are to hear of a job that has a time: one that sleeps until
+// then does not say so.
 func (n *notifier) end(rang, scheduled bool) {
 	n.under.Add(-1)
 	switch {
@@ -67,15 +68,14 @@ func (n *notifier) end(rang, scheduled bool) {
 	}
 }
 
-// notifyTimeout bounds one ring; what it was for is found by polls.
+// notifyTimeout bounds one notification; polls find what it was for.
 const notifyTimeout = 5 * time.Second
 
-// askPause is how long it takes until somebody is asked again whether anybody
-// sleeps, when nobody did: to ask without a break takes a fifth of the rate of
-// single enqueues.
+// askPause is the time between two questions whether an engine sleeps, when none
+// did: to ask without a break takes a fifth of the rate of single enqueues.
 const askPause = time.Millisecond
 
-// run rings until nothing is owed.
+// run notifies until nothing is owed.
 func (n *notifier) run() {
 	for {
 		if n.busy.Load() {
@@ -102,8 +102,8 @@ func (n *notifier) run() {
 // rung.
 func (n *notifier) wait() { n.idle.Wait() }
 
-// ringSQL rings for what was committed before, if asked to or if an engine is
-// asleep, and tells whether one is.
+// ringSQL notifies of what was committed before, if asked to or if an engine is
+// asleep, and reports whether one is.
 const ringSQL = `
 select b.asleep, case when $1::boolean or b.asleep then pg_notify('stint', '') is null end
 from (select exists (select from stint.beats where asleep)) as b(asleep)`
@@ -113,11 +113,11 @@ func (s *Store) ring(ctx context.Context, everybody bool) (asleep bool, err erro
 	return asleep, translate(err)
 }
 
-var _ stint.Sleeper = (*Store)(nil)
+var _ store.IdleNotifier = (*Store)(nil)
 
-// Asleep implements [stint.Sleeper]. A ring asks behind the commits that it is
+// Asleep implements [store.IdleNotifier]. A notification asks after the commits that it is
 // for: so either it sees this, or the engine's next look sees them.
-func (s *Store) Asleep(ctx context.Context, engine stint.Token, asleep bool) error {
+func (s *Store) Asleep(ctx context.Context, engine stint.EngineID, asleep bool) error {
 	if err := s.mark(ctx, `update stint.beats set asleep = $2 where token = $1 returning true`, engine, asleep); err != nil {
 		return fmt.Errorf("say whether the engine sleeps: %w", err)
 	}

@@ -94,7 +94,7 @@ func TestNobodyIsRungForReadyJobsWhileNobodySleeps(t *testing.T) {
 	<-listening
 	enqueue := func(opts ...stint.Option) {
 		t.Helper()
-		_, err := stint.NewClient(s).Enqueue(t.Context(), stint.Declaration{Name: "k"}.Job(nil, opts...))
+		_, err := stint.NewClient(s).Enqueue(t.Context(), stint.KindInfo{Name: "k"}.Job(nil, opts...))
 		must(t, err)
 	}
 	rings := func() int {
@@ -117,7 +117,7 @@ func TestNobodyIsRungForReadyJobsWhileNobodySleeps(t *testing.T) {
 	if n := rings(); n > 1 {
 		t.Errorf("%d rings while nobody slept", n)
 	}
-	enqueue(stint.In(time.Hour))
+	enqueue(stint.Delay(time.Hour))
 	if n := rings(); n < 1 {
 		t.Error("no ring for a job that has a time")
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Immediate = (*Store)(nil)
+var _ store.ClaimedEnqueuer = (*Store)(nil)
 
 const (
 	// nowFenceSQL and nowLockSQL come in this order, as in any claim, and
 	// before anything of the lane is written: so transaction numbers rise in it
-	// in the order of its claims, and each frontier lies behind the one before.
+	// in the order of its claims, and each frontier lies after the one before.
 	nowFenceSQL = `select stint.fence($1)`
 	nowLockSQL  = `select pg_advisory_xact_lock($1 # ('stint.entries'::regclass::oid::bigint << 24))`
 
@@ -52,28 +53,28 @@ select $1, f.n + 1, $20, $18, $19, $21, greatest(f.xid, e.xid), case when f.xid 
 from entry e, stint.frontier($1) f
 returning n, positions`
 
-	// nowLazySQL leaves the wait for the disk to the transaction behind this
+	// nowLazySQL leaves the wait for the disk to the transaction after this
 	// one, outside the lane's lock.
 	nowLazySQL = `select set_config('synchronous_commit', 'off', true)`
 )
 
-// EnqueueClaimed implements [stint.Immediate]. Like a claim it is one round trip
+// EnqueueClaimed implements [store.ClaimedEnqueuer]. Like a claim it is one round trip
 // of two transactions, of which the second makes the first durable and reads
 // what it took.
-func (s *Store) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stint.ClaimRequest) (stint.Claim, error) {
+func (s *Store) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
 	known, err := s.storePolicies(ctx, stint.Tx{}, []stint.NewJob{job})
 	if err != nil {
-		return stint.Claim{}, fmt.Errorf("store a retry policy: %w", err)
+		return store.Claim{}, fmt.Errorf("store a retry policy: %w", err)
 	}
-	claim, err := retryExplicit(s, func() (stint.Claim, error) { return s.enqueueClaimed(ctx, job, known, req) })
+	claim, err := retryExplicit(s, func() (store.Claim, error) { return s.enqueueClaimed(ctx, job, known, req) })
 	if err != nil {
 		return claim, fmt.Errorf("enqueue a job to run now: %w", err)
 	}
 	return claim, nil
 }
 
-func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dictionary, req stint.ClaimRequest) (stint.Claim, error) {
-	claim := stint.Claim{ClaimRef: stint.ClaimRef{Lane: stint.NowLane, Nonce: req.Nonce}, Serial: req.Serial}
+func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dictionary, req store.ClaimRequest) (store.Claim, error) {
+	claim := store.Claim{ClaimRef: store.ClaimRef{Lane: store.NowLane, Nonce: req.Nonce}, Serial: req.Serial}
 	conn, release, err := s.acquireNow(ctx, job)
 	if err != nil {
 		return claim, err
@@ -101,7 +102,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 		p.sendKey(ctx, q, job, id)
 	}
 	p.send(q.nowFence, int8s(int64(req.Engine)))
-	p.send(q.nowLock, int8s(int64(stint.NowLane)))
+	p.send(q.nowLock, int8s(int64(store.NowLane)))
 	p.send(q.now, append(nowParams(job, known), id, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)), int8s(req.Low))...)
 	p.send(nowLazySQL)
 	if explicit {
@@ -127,7 +128,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 		if conn.Conn().PgConn().TxStatus() == 'E' {
 			_, _ = conn.Exec(ctx, "rollback") // else the pool would give the connection up
 		}
-		return stint.Claim{}, ofKey(translate(err), job)
+		return store.Claim{}, ofKey(translate(err), job)
 	}
 	read := reading(claim.Positions)
 	err = p.part(func(rr *pgconn.ResultReader) error {
@@ -136,7 +137,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 	})
 	if err != nil {
 		p.Close()
-		return stint.Claim{}, translate(err)
+		return store.Claim{}, translate(err)
 	}
 	if err = p.Close(); err == nil {
 		claim.Entries, err = s.entries(ctx, conn, &read)
@@ -145,7 +146,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 }
 
 // acquireNow is a connection for a claim; for a job with a key, which may have
-// to wait for somebody's transaction, one of the program's.
+// to wait for another transaction, one of the program's.
 func (s *Store) acquireNow(ctx context.Context, job stint.NewJob) (conn *pgxpool.Conn, release func(), err error) {
 	if job.IdempotencyKey != "" {
 		if conn, err = s.pool.Acquire(ctx); err != nil {
@@ -190,7 +191,7 @@ func ofKey(err error, job stint.NewJob) error {
 	return err
 }
 
-// nowParams are what nowSQL takes of the job. What nobody said is null.
+// nowParams are what nowSQL takes of the job. What was not given is null.
 func nowParams(j stint.NewJob, known dictionary) []param {
 	policy, body := param{oid: pgtype.Int8OID}, param{oid: pgtype.TextOID}
 	if known.ids != nil {
@@ -218,6 +219,6 @@ func nowParams(j stint.NewJob, known dictionary) []param {
 		}
 		tags = textarray(column)
 	}
-	return []param{int8s(int64(stint.NowLane)), texts(j.Queue), int2s(int16(j.Priority)), texts(j.Kind), texts(string(j.Args)), policy, body,
+	return []param{int8s(int64(store.NowLane)), texts(j.Queue), int2s(int16(j.Priority)), texts(j.Kind), texts(string(j.Args)), policy, body,
 		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, tags, texts(j.Correlation), by, within}
 }

@@ -4,57 +4,52 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Operator = (*Store)(nil)
+var _ store.Operator = (*Store)(nil)
 
-// Retry implements [stint.Operator]. It is one call of a function, and so one
+// Retry implements [store.Operator]. It is one call of a function, and so one
 // message to its commit.
-func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (map[stint.ID]stint.Retried, error) {
+func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
 	if err := again.Check(); err != nil {
 		return nil, err
 	}
-	var at *time.Time
-	if !again.At.IsZero() {
-		at = &again.At
-	}
 	var (
-		texts  []stint.Retrial
+		texts  []stint.RerunStatus
 		runs   []stint.ID
 		sorted = distinct(ids)
 	)
 	if len(ids) == 0 {
-		return map[stint.ID]stint.Retried{}, nil
+		return map[stint.ID]stint.RerunResult{}, nil
 	}
 	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&texts, &runs) },
-		`select answers, ids from stint.again($1, $2, $3, $4)`, sorted, at, again.In.Microseconds(), again.Once)
+		`select answers, ids from stint.again($1, $2, $3, $4)`, sorted, nilTime(again.RunAt), again.Delay.Microseconds(), again.Once)
 	if err != nil {
 		return nil, fmt.Errorf("retry %d jobs: %w", len(ids), err)
 	}
-	answers := make(map[stint.ID]stint.Retried, len(sorted))
+	answers := make(map[stint.ID]stint.RerunResult, len(sorted))
 	for i, id := range sorted {
-		answers[id] = stint.Retried{Answer: texts[i], ID: runs[i]}
+		answers[id] = stint.RerunResult{Answer: texts[i], ID: runs[i]}
 	}
 	return answers, nil
 }
 
-// Delete implements [stint.Operator].
-func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.Deletion, error) {
+// Delete implements [store.Operator].
+func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
 	if len(ids) == 0 {
-		return map[stint.ID]stint.Deletion{}, nil
+		return map[stint.ID]store.DeleteStatus{}, nil
 	}
-	var texts []stint.Deletion
 	sorted := distinct(ids)
-	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&texts) }, `select stint.erase($1)`, sorted)
+	texts, err := answerOf[[]store.DeleteStatus](ctx, s, fmt.Sprintf("delete %d jobs", len(ids)), `select stint.erase($1)`, sorted)
 	if err != nil {
-		return nil, fmt.Errorf("delete %d jobs: %w", len(ids), err)
+		return nil, err
 	}
-	answers := make(map[stint.ID]stint.Deletion, len(sorted))
+	answers := make(map[stint.ID]store.DeleteStatus, len(sorted))
 	for i, id := range sorted {
 		answers[id] = texts[i]
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -32,24 +33,24 @@ func TestRunningNowWaitsForThePromotionUnderWay(t *testing.T) {
 	for _, commit := range []bool{true, false} {
 		s := verified(t)
 		b := &bench{t, s, nil}
-		id := b.enqueue(1, stint.In(time.Millisecond))[0]
+		id := b.enqueue(1, stint.Delay(time.Millisecond))[0]
 		time.Sleep(5 * time.Millisecond)
 		tx := begin(t, s)
 		if n := value[int](t, tx, `select moved from stint.promote('-infinity', 10)`); n != 1 {
 			t.Fatalf("%d jobs were promoted", n)
 		}
-		answer := make(chan stint.Retried, 1)
+		answer := make(chan stint.RerunResult, 1)
 		go func() {
-			got, err := s.Retry(t.Context(), []stint.ID{id}, stint.Again{})
+			got, err := s.Retry(t.Context(), []stint.ID{id}, stint.RerunOptions{})
 			if err != nil {
 				t.Error(err)
 			}
 			answer <- got[id]
 		}()
 		blocked(t, s)
-		want := stint.RetryReady
+		want := stint.RerunReady
 		if commit {
-			want = stint.RetryAvailable
+			want = stint.RerunAvailable
 			must(t, tx.Commit(t.Context()))
 		} else {
 			must(t, tx.Rollback(t.Context()))
@@ -111,7 +112,7 @@ func TestTheNoteOfADeletionGoesWhenNothingIsLeftToRepeat(t *testing.T) {
 	}
 	notes := func() int { return value[int](t, s.pool, `select count(*) from stint.deletions`) }
 	beat := func(low int64) {
-		if _, err := s.Beat(t.Context(), w.Info.Token, stint.Beat{Low: low}); err != nil {
+		if _, err := s.Heartbeat(t.Context(), w.Info.Token, store.Heartbeat{Low: low}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +153,7 @@ func TestASweepFindsNothingOfWhatWasDeleted(t *testing.T) {
 	}
 	exec(t, s, `update stint.beats set low = 100`)
 	must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
-		_, err := s.condemn(t.Context(), tx, stint.Burial{Engine: w.Info.Token})
+		_, err := s.condemn(t.Context(), tx, store.Burial{Engine: w.Info.Token})
 		return err
 	}))
 	exec(t, s, `update stint.engine_history set ended = clock_timestamp() - interval '1 min'`)
@@ -173,7 +174,7 @@ func TestAMarkerOfADeletedJobIsTidiedUp(t *testing.T) {
 	}
 	w := b.join()
 	w.Complete(w.One())
-	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != stint.DeletedNow {
+	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != store.DeletedNow {
 		t.Fatalf("%v, error %v", got, err)
 	}
 	must(t, tx.Commit(t.Context()))
@@ -242,7 +243,7 @@ func TestSQLCancelsWhatHasNotEnded(t *testing.T) {
 	if marked := value[[]stint.ID](t, s.pool, `select array_agg(job order by job) from stint.cancellations`); !slices.Equal(marked, ids[1:]) {
 		t.Errorf("marked are %v, want %v", marked, ids[1:])
 	}
-	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, append(running, w.One())...)
+	w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, append(running, w.One())...)
 }
 
 // A deletion is noted for the engines that may record the job once more: those of
@@ -252,10 +253,10 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
 	id := b.enqueue(1)[0]
-	again := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}
+	again := store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}
 	first, lately, holds, later, sure, gone, last, bystander := b.join(), b.join(), b.join(), b.join(), b.join(), b.join(), b.join(), b.join()
 	own := map[*storetest.Worker]int{first: 1, lately: 2, holds: 3, later: 4, sure: 1, gone: 1, last: 8, bystander: 6}
-	lane := stint.LaneOf("own", 0, stint.PartNormal, "").ID
+	lane := store.LaneOf("own", 0, store.PartNormal, "").ID
 	for _, w := range []*storetest.Worker{first, lately, holds, later, sure, gone, last, bystander} {
 		switch w {
 		case bystander:
@@ -278,11 +279,11 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	low := value[int64](t, s.pool, `select max(serial) from stint.claims where engine = $1`, later.Info.Token)
 	exec(t, s, `update stint.claims set made = now() where engine = $1 and serial = $2`, later.Info.Token, low)
 	for w, low := range map[*storetest.Worker]int64{lately: 100, later: low, sure: 9 /* as only the last one claimed */, bystander: 1} {
-		_, err := s.Beat(t.Context(), w.Info.Token, stint.Beat{Number: 1, Low: low})
+		_, err := s.Heartbeat(t.Context(), w.Info.Token, store.Heartbeat{Number: 1, Low: low})
 		must(t, err)
 	}
 	gone.Leave()
-	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != stint.DeletedNow {
+	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != store.DeletedNow {
 		t.Fatalf("deleting gives %v, error %v", got, err)
 	}
 	want := map[int64]int64{}
@@ -300,7 +301,7 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	}
 	// The next deletion adds to that.
 	another := value[stint.ID](t, s.pool, `select min(pos) from stint.executions where engine = $1`, bystander.Info.Token)
-	if got, err := s.Delete(t.Context(), []stint.ID{another}); err != nil || got[another] != stint.DeletedNow {
+	if got, err := s.Delete(t.Context(), []stint.ID{another}); err != nil || got[another] != store.DeletedNow {
 		t.Fatalf("deleting gives %v, error %v", got, err)
 	}
 	want[int64(bystander.Info.Token)] = value[int64](t, s.pool, `select max(serial) from stint.claims where engine = $1`, bystander.Info.Token)
@@ -309,7 +310,7 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	}
 	// What is noted of who is in no roster is tidied up, and nothing else.
 	exec(t, s, `insert into stint.deletions (engine, serial) values (1, 1)`)
-	_, err = s.Retain(t.Context(), stint.RetainStep{Part: stint.RetainEngines, Limit: 10})
+	_, err = s.Retain(t.Context(), store.RetainStep{Part: store.RetainEngines, Limit: 10})
 	must(t, err)
 	if n := value[int](t, s.pool, `select count(*) from stint.deletions`); n != len(want) {
 		t.Errorf("%d are noted still, want %d", n, len(want))
@@ -319,15 +320,15 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 // What somebody marked in SQL is about to end, and is not run any more: to have it
 // run again is to recover it. A marker of another job changes nothing.
 func TestWhatIsMarkedIsNotRunNowButRecovered(t *testing.T) {
-	for _, again := range []stint.Again{{}, {In: time.Hour}} {
+	for _, again := range []stint.RerunOptions{{}, {Delay: time.Hour}} {
 		s := verified(t)
 		b := &bench{t, s, nil}
-		ids := b.enqueue(2, stint.In(time.Hour))
+		ids := b.enqueue(2, stint.Delay(time.Hour))
 		exec(t, s, `insert into stint.cancellations (job) values ($1)`, ids[0])
 		got, err := s.Retry(t.Context(), ids, again)
 		must(t, err)
-		want := map[bool]stint.Retrial{true: stint.RetryReady, false: stint.RetryScheduled}[again.In == 0]
-		if got[ids[0]].Answer != stint.RetryRecovered || got[ids[1]].Answer != want {
+		want := map[bool]stint.RerunStatus{true: stint.RerunReady, false: stint.RerunScheduled}[again.Delay == 0]
+		if got[ids[0]].Answer != stint.RerunRecovered || got[ids[1]].Answer != want {
 			t.Errorf("%+v gives %+v, want the first recovered and the other %q", again, got, want)
 		}
 	}
@@ -336,7 +337,7 @@ func TestWhatIsMarkedIsNotRunNowButRecovered(t *testing.T) {
 // Who changes what becomes of jobs sees what those before have done, or is refused.
 func TestJobsAreOperatedInReadCommittedTransactionsOnly(t *testing.T) {
 	s := newStore(t)
-	id := (&bench{t, s, nil}).enqueue(1, stint.In(time.Hour))[0]
+	id := (&bench{t, s, nil}).enqueue(1, stint.Delay(time.Hour))[0]
 	for _, text := range []string{`select stint.again(array[$1]::bigint[], null, 0, false)`, `select stint.erase(array[$1]::bigint[])`} {
 		tx := begin(t, s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 		_, err := tx.Exec(t.Context(), text, id)
@@ -351,10 +352,10 @@ func TestJobsAreOperatedInReadCommittedTransactionsOnly(t *testing.T) {
 // not answered with nothing.
 func TestAJobThatCannotBeRunAgainIsAnError(t *testing.T) {
 	s := newStore(t)
-	id := (&bench{t, s, nil}).enqueue(1, stint.In(time.Hour))[0]
+	id := (&bench{t, s, nil}).enqueue(1, stint.Delay(time.Hour))[0]
 	exec(t, s, `create function stint.keep() returns trigger language plpgsql as $$ begin return null; end $$`)
 	exec(t, s, `create trigger keep before delete on stint.waiting for each row execute function stint.keep()`)
-	if got, err := s.Retry(t.Context(), []stint.ID{id}, stint.Again{}); err == nil || !strings.Contains(err.Error(), "it stays scheduled") {
+	if got, err := s.Retry(t.Context(), []stint.ID{id}, stint.RerunOptions{}); err == nil || !strings.Contains(err.Error(), "it stays scheduled") {
 		t.Errorf("it is answered with %+v, error %v", got, err)
 	}
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -26,13 +28,13 @@ func TestSQLAndGoComputeTheSameLane(t *testing.T) {
 	s := newStore(t)
 	conn := connect(t, s)
 	same := func(queue, kind string, priority int8, part uint8) bool {
-		queue, kind = stint.CleanText(queue, 255), stint.CleanText(kind, 255)
-		p := []stint.Part{stint.PartNormal, stint.PartFront, stint.PartKind}[part%3]
-		if p != stint.PartKind {
+		queue, kind = valid.CleanText(queue, 255), valid.CleanText(kind, 255)
+		p := []store.Part{store.PartNormal, store.PartFront, store.PartKind}[part%3]
+		if p != store.PartKind {
 			kind = ""
 		}
-		return value[stint.LaneID](t, conn, `select stint.lane($1, $2, $3, $4)`, queue, int(priority), string(p), kind) ==
-			stint.LaneOf(queue, int(priority), p, kind).ID
+		return value[store.LaneID](t, conn, `select stint.lane($1, $2, $3, $4)`, queue, int(priority), string(p), kind) ==
+			store.LaneOf(queue, int(priority), p, kind).ID
 	}
 	for range 2 {
 		if err := quick.Check(same, &quick.Config{MaxCount: 300}); err != nil {
@@ -47,7 +49,7 @@ func TestSQLEnqueuesWithTheKindsDefaults(t *testing.T) {
 	s := verified(t)
 	w := storetest.NewWorker(t, s, "mail")
 	policy := retry.Fixed(2, time.Second)
-	must(t, s.Join(t.Context(), w.Info, []stint.Declaration{{
+	must(t, s.Join(t.Context(), w.Info, []stint.KindInfo{{
 		Name: "mail", Queue: "slow", Priority: 3, Retry: policy, Timeout: time.Minute, Tags: []string{"a", "b"}}}))
 	plain := value[stint.ID](t, s.pool, `select stint.enqueue('mail')`)
 	said := value[stint.ID](t, s.pool, `select stint.enqueue('mail', '{"to": 1}', queue => 'fast', priority => -1,
@@ -73,7 +75,7 @@ func TestSQLEnqueuesWithTheKindsDefaults(t *testing.T) {
 	})
 	check(late, func(j *stint.JobInfo) bool { return j.State == stint.Scheduled })
 	check(past, func(j *stint.JobInfo) bool { return j.State == stint.Available })
-	found, err := s.Jobs(t.Context(), stint.Filter{Tag: "c"})
+	found, err := s.Jobs(t.Context(), store.Filter{Tag: "c"})
 	if err != nil || len(found) != 1 || found[0].ID != said {
 		t.Errorf("by tag %+v, error %v", found, err)
 	}
@@ -88,7 +90,7 @@ func TestSQLEnqueuesWithTheKindsDefaults(t *testing.T) {
 func TestSQLSaysByWhenAJobIsToBegin(t *testing.T) {
 	s := verified(t)
 	w := storetest.NewWorker(t, s, "code")
-	must(t, s.Join(t.Context(), w.Info, []stint.Declaration{{Name: "code", StartWithin: 90 * time.Second}}))
+	must(t, s.Join(t.Context(), w.Info, []stint.KindInfo{{Name: "code", StartWithin: 90 * time.Second}}))
 	for args, want := range map[string]time.Duration{
 		`'code'`:                          90 * time.Second,
 		`'code', delay => '1 h'`:          90 * time.Second,
@@ -254,7 +256,7 @@ func TestTheCountsOfStatesAddUpAtAnyMoment(t *testing.T) {
 	b := &bench{t, s, nil}
 	const n = 600
 	b.enqueue(n / 2)
-	b.enqueue(n/2, stint.In(time.Millisecond))
+	b.enqueue(n/2, stint.Delay(time.Millisecond))
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 2 {
@@ -274,9 +276,9 @@ func TestTheCountsOfStatesAddUpAtAnyMoment(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				var done []stint.Execution
+				var done []store.Completion
 				for k, e := range entries {
-					end := []stint.Ending{completed, returned, {Outcome: stint.OutcomeSnoozed}, {Outcome: stint.OutcomeCancelled}}[(k+i)%4]
+					end := []store.Result{completed, returned, {Outcome: stint.OutcomeSnoozed}, {Outcome: stint.OutcomeCancelled}}[(k+i)%4]
 					done = append(done, w.Conclude(e, end))
 				}
 				if _, err := w.TryFinish(t.Context(), done...); err != nil {
@@ -392,7 +394,7 @@ func TestSQLFindsThePolicyOfAJobAmongThoseThatAreStored(t *testing.T) {
 		body, err := json.Marshal(retry.Fixed(n, time.Second))
 		must(t, err)
 		id := value[int64](t, conn, `select stint.enqueue('sql', retry => $1)`, string(body))
-		got, err := s.Fetch(t.Context(), []stint.Position{stint.Position(id)})
+		got, err := s.Fetch(t.Context(), []store.Position{store.Position(id)})
 		must(t, err)
 		if stored := value[bool](t, conn, `select policy is not null from stint.entries where pos = $1`, id); got[0].Retry != retry.Fixed(n, time.Second) || stored != (n < 3) {
 			t.Errorf("policy %d is %v, stored: %v", n, got[0].Retry, stored)
@@ -408,10 +410,10 @@ func TestTheViewHasTheLastAttemptOfAJobThatIsToBeTriedAgain(t *testing.T) {
 	ids := b.enqueue(2)
 	w := b.join()
 	for n := range 3 { // the second job fails behind the first
-		_, err := s.Retry(t.Context(), ids, stint.Again{})
+		_, err := s.Retry(t.Context(), ids, stint.RerunOptions{})
 		must(t, err)
 		for i, e := range w.ClaimAll() {
-			x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("error %d of %d", n, i)})
+			x := w.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("error %d of %d", n, i)})
 			x.Result = json.RawMessage(fmt.Sprintf(`"%d of %d"`, n, i))
 			_, err := w.TryFinish(t.Context(), x)
 			must(t, err)
@@ -439,7 +441,7 @@ func TestTheViewHasTheLastAttemptOfAJobThatIsToBeTriedAgain(t *testing.T) {
 func TestWhatIsMarkedIsNotCountedAsUnclaimed(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
-	ids := append(b.enqueue(2), b.enqueue(2, stint.In(time.Hour))...)
+	ids := append(b.enqueue(2), b.enqueue(2, stint.Delay(time.Hour))...)
 	exec(t, s, `insert into stint.cancellations (job) values ($1), ($2)`, ids[0], ids[2])
 	if got, want := value[[]stint.ID](t, s.pool, `select array_agg(job order by job) from stint.unclaimed`), []stint.ID{ids[1], ids[3]}; !slices.Equal(got, want) {
 		t.Errorf("unclaimed are %v, want %v", got, want)
@@ -452,7 +454,7 @@ func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T
 	s := verified(t)
 	b := &bench{t, s, nil}
 	w := b.join()
-	other := stint.LaneOf("other", 0, stint.PartNormal, "").ID
+	other := store.LaneOf("other", 0, store.PartNormal, "").ID
 	var late []stint.ID
 	var open []pgx.Tx
 	for range 2 {
@@ -465,7 +467,7 @@ func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T
 	busy.Info.Token = math.MaxInt64
 	must(t, busy.TryJoin(t.Context()))
 	b.enqueue(1, stint.Queue("busy"))
-	c, err := busy.TryClaim(t.Context(), stint.ClaimRequest{Lane: stint.LaneOf("busy", 0, stint.PartNormal, "").ID, Max: 1, Wait: true, Low: 100})
+	c, err := busy.TryClaim(t.Context(), store.ClaimRequest{Lane: store.LaneOf("busy", 0, store.PartNormal, "").ID, Max: 1, Wait: true, Low: 100})
 	must(t, err)
 	busy.Complete(c.Entries...)
 	available, running := []stint.ID{}, slices.Concat(b.enqueue(1), b.enqueue(1, stint.Queue("other")))
@@ -477,7 +479,7 @@ func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T
 		slices.Sort(available)
 		slices.Sort(running)
 		for state, want := range map[stint.State][]stint.ID{stint.Available: available, stint.Running: running} {
-			got, err := s.Find(t.Context(), stint.Filter{States: []stint.State{state}})
+			got, err := s.Find(t.Context(), store.Filter{States: []stint.State{state}})
 			must(t, err)
 			if slices.Reverse(got); !slices.Equal(got, want) {
 				t.Errorf("%s are listed as %s %v, want %v", when, state, got, want)
@@ -501,7 +503,7 @@ func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T
 	}
 	available = append(available, late...)
 	check("when they are committed")
-	for _, l := range []stint.LaneID{normal, other, other} {
+	for _, l := range []store.LaneID{normal, other, other} {
 		for _, e := range w.Claim(l, 1) {
 			running = append(running, e.ID)
 			available = slices.DeleteFunc(available, func(id stint.ID) bool { return id == e.ID })

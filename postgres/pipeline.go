@@ -14,7 +14,7 @@ import (
 type pipeline struct {
 	*pgconn.Pipeline
 	names map[string]string // of the texts that the session has prepared
-	heard *answers          // nil where nobody wants to know
+	heard *answers          // nil without a hook
 }
 
 // pipeline begins one. The texts that do the work are prepared once for each
@@ -92,7 +92,7 @@ func (p pipeline) part(read func(*pgconn.ResultReader) error) error {
 	}
 }
 
-// broken tells errors of the connection, after which nothing comes, from the
+// broken distinguishes errors of the connection, after which nothing comes, from the
 // server's answers.
 func (p pipeline) broken(err error) bool {
 	var pg *pgconn.PgError

@@ -14,11 +14,13 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // grow fills the log with n jobs, most of them done: what a busy week leaves.
 // The last hundredth is claimed and runs, as much again is available.
-func grow(t testing.TB, s *Store, engine stint.Token, n int) {
+func grow(t testing.TB, s *Store, engine stint.EngineID, n int) {
 	t.Helper()
 	exec(t, s, `
 		insert into stint.entries (lane, queue, kind, args, urn, tags, correlation)
@@ -64,7 +66,7 @@ func keepStatistics(t testing.TB, s *Store) {
 }
 
 // claimedBefore adds claims of another lane that are over, from one number to another.
-func claimedBefore(t testing.TB, s *Store, engine stint.Token, from, to int) {
+func claimedBefore(t testing.TB, s *Store, engine stint.EngineID, from, to int) {
 	t.Helper()
 	exec(t, s, `
 		insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
@@ -104,9 +106,9 @@ func TestWhatWasClosedSinceTheLastBeatCostsNothingToLookAt(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
 	w := b.join()
-	claim := func(low int64, n int) []stint.Entry {
+	claim := func(low int64, n int) []store.Entry {
 		b.enqueue(n)
-		c, err := w.TryClaim(t.Context(), stint.ClaimRequest{Lane: normal, Max: n, Wait: true, Low: low})
+		c, err := w.TryClaim(t.Context(), store.ClaimRequest{Lane: normal, Max: n, Wait: true, Low: low})
 		must(t, err)
 		return c.Entries
 	}
@@ -163,7 +165,7 @@ func TestHotStatementsCostTheSameWhateverTheSize(t *testing.T) {
 
 // large is a size at which a plan that reads everything cannot hide.
 func large() int {
-	if os.Getenv("STINT_PG_MAJORS") != "" {
+	if os.Getenv("STINT_PG_MAJORS") != "" && !testing.Short() {
 		return 1_000_000
 	}
 	return 100_000
@@ -179,7 +181,7 @@ type hotStatement struct {
 
 // hotStatements are those of the way of a job, and what is done again and again
 // beside it.
-func hotStatements(s *Store, engine stint.Token, id stint.ID, n int) []hotStatement {
+func hotStatements(s *Store, engine stint.EngineID, id stint.ID, n int) []hotStatement {
 	return []hotStatement{
 		{"frontier", 30, `select * from stint.frontier($1)`, []any{normal}},
 		{"sight", 60, `select * from stint.sight($1)`, []any{normal}},
@@ -286,7 +288,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 		}
 		{
 			start := time.Now()
-			got := cost(t, conn, pageSQL, errorsSQL, "k", nil, nil, 5*stint.MaxErrors+1, stint.MaxErrors+1)
+			got := cost(t, conn, pageSQL, errorsSQL, "k", nil, nil, 5*report.MaxErrors+1, report.MaxErrors+1)
 			if t.Logf("statistics %v: errors: %d blocks, %v", statistics, got, time.Since(start)); got > 3000+n/50 {
 				t.Errorf("statistics %v: errors ask for %d blocks", statistics, got)
 			}
@@ -295,15 +297,15 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 		for _, q := range []struct {
 			name, sql string
 			limit     int
-		}{{"backlog", backlogSQL, stint.BacklogLimit}, {"undecided", undecidedBacklogSQL, stint.BacklogLimit}, {"holds", holdsSQL, stint.HoldsLimit}} {
+		}{{"backlog", backlogSQL, report.BacklogLimit}, {"undecided", undecidedBacklogSQL, report.BacklogLimit}, {"holds", holdsSQL, report.HoldsLimit}} {
 			start := time.Now()
 			got := cost(t, conn, walkSQL, q.sql, q.limit)
-			if t.Logf("statistics %v: %s: %d blocks, %v", statistics, q.name, got, time.Since(start)); got > 2*stint.BacklogLimit {
+			if t.Logf("statistics %v: %s: %d blocks, %v", statistics, q.name, got, time.Since(start)); got > 2*report.BacklogLimit {
 				t.Errorf("statistics %v: the doctor's %s asks for %d blocks", statistics, q.name, got)
 			}
 		}
 		state := func(all ...stint.State) []stint.State { return all }
-		for _, f := range []stint.Filter{
+		for _, f := range []store.Filter{
 			{Limit: 50}, {Tag: "t", Limit: 20}, {URN: "urn:5"}, {Tag: "t", URN: "urn:5"},
 			{Correlation: "5"}, {Correlation: id.String(), Limit: 20}, {Correlation: "5", States: state(stint.Completed, stint.Failed)},
 			{Correlation: "5", States: state(stint.Scheduled), Source: "s", Before: id},
@@ -314,7 +316,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			{States: state(stint.Completed), Limit: 20}, {States: state(stint.Completed), Before: id, Limit: 20}, {States: state(stint.Running), Limit: 20},
 			{States: state(stint.Available), Limit: 20}, {States: state(stint.Available, stint.Running, stint.Failed), Kind: "k", Before: id, Limit: 20},
 			{Kind: "none", After: id, Before: id + 1000}, {Queue: "none", After: id, Before: id + 500}, {States: state(stint.Completed), Kind: "none", After: id, Before: id + 1000},
-			{Attempts: 1, Limit: 20}, {Longer: stint.LongAttempt, Limit: 20}, {Longer: time.Minute, Kind: "k", Before: id, Limit: 20},
+			{Attempts: 1, Limit: 20}, {Longer: store.LongAttempt, Limit: 20}, {Longer: time.Minute, Kind: "k", Before: id, Limit: 20},
 		} {
 			text, args := jobsQuery(jobColumns, f, true)
 			most := 8_000

@@ -15,7 +15,7 @@ import (
 // way is what the way to the server is like.
 type way struct {
 	isolation string // the default of its sessions
-	pooled    bool   // somebody stands between, who may lend a session for each transaction
+	pooled    bool   // a pooler stands between, which may lend a session for each transaction
 }
 
 // see looks at it, without preparing anything.
@@ -53,11 +53,11 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, way, 
 	return pool, w, err
 }
 
-// isPooled tells whether a connection leads to somebody else than the server,
+// isPooled reports whether a connection leads to something else than the server,
 // whose process number is given: poolers tell one of their own.
 func isPooled(conn *pgx.Conn, backend int32) bool { return int32(conn.PgConn().PID()) != backend }
 
-// unprepared has connections prepare no statements, unless whoever made the
+// unprepared has connections prepare no statements, unless the program that made the
 // configuration chose how they run. What one session has prepared another one
 // does not have, and a pooler may lend any.
 func unprepared(config *pgx.ConnConfig) {
@@ -74,12 +74,12 @@ func (s *Store) suit(config *pgx.ConnConfig) {
 	}
 }
 
-// choosesMode tells whether somebody chose how statements run.
+// choosesMode reports whether the program chose how statements run.
 func choosesMode(config *pgx.ConnConfig) bool {
 	return config.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement || strings.Contains(config.ConnString(), "default_query_exec_mode")
 }
 
-// errLent is what somebody needs to know who wants a session of his own.
+// errLent explains that a caller that needs a session of its own cannot have one.
 var errLent = errors.New("a pooler that shares sessions among transactions stands between this program and the server")
 
 const (
@@ -87,7 +87,7 @@ const (
 	ringTakes = 2 * time.Second
 
 	// deafFor is how long a store believes that it hears nothing before it
-	// tries again: somebody may have moved it to the server itself.
+	// tries again: it may have been moved to the server itself.
 	deafFor = time.Minute
 )
 

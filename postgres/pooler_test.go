@@ -111,7 +111,7 @@ func TestWhoListensThroughAPoolerThatSharesSessionsIsTold(t *testing.T) {
 
 	kept := pgtest.StartPooler(t, direct.url(), map[string]string{"pool_mode": "session"})
 	rung, stop := listening(t, openStore(t, kept.URL(direct.url())))
-	(&bench{t, direct, nil}).enqueue(1, stint.In(time.Hour))
+	(&bench{t, direct, nil}).enqueue(1, stint.Delay(time.Hour))
 	if !rings(rung) {
 		t.Error("nobody is rung through a pooler that keeps sessions apart")
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/multitracer"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
 // traceQueries has a function told what connections of a configuration run,
 // beside the tracer that it has.
-func traceQueries(config *pgx.ConnConfig, tell func(stint.Query)) {
+func traceQueries(config *pgx.ConnConfig, tell func(event.Query)) {
 	switch before := config.Tracer; {
 	case tell == nil:
 	case before == nil:
@@ -30,9 +30,9 @@ func (s *Store) traceAsWell(config *pgx.ConnConfig) {
 	}
 }
 
-// queryTracer tells of what goes through pgx; what goes past it, in a
+// queryTracer reports what goes through pgx; what goes past it, in a
 // [pipeline], is told by [answers].
-type queryTracer struct{ tell func(stint.Query) }
+type queryTracer struct{ tell func(event.Query) }
 
 var (
 	_ pgx.QueryTracer    = queryTracer{}
@@ -54,7 +54,7 @@ func clocked(ctx context.Context, text string) context.Context {
 
 func (t queryTracer) end(ctx context.Context, rows int64, err error) {
 	if r, ok := ctx.Value(runningKey{}).(running); ok {
-		stint.Query{Text: r.text, Took: time.Since(r.since), Rows: rows, Err: err}.TellTo(t.tell)
+		event.Query{Text: r.text, Took: time.Since(r.since), Rows: rows, Err: err}.TellTo(t.tell)
 	}
 }
 
@@ -76,7 +76,7 @@ func (queryTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 // TraceBatchQuery implements [pgx.BatchTracer]: a statement of a batch took from
 // when its answer was the next to be read.
 func (t queryTracer) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
-	stint.Query{Text: data.SQL, Took: time.Since(data.ReadStartTime), Rows: data.CommandTag.RowsAffected(), Err: data.Err}.TellTo(t.tell)
+	event.Query{Text: data.SQL, Took: time.Since(data.ReadStartTime), Rows: data.CommandTag.RowsAffected(), Err: data.Err}.TellTo(t.tell)
 }
 
 // TraceBatchEnd implements [pgx.BatchTracer].
@@ -93,9 +93,9 @@ func (t queryTracer) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, data pgx
 }
 
 // answers knows what was sent in a pipeline, and tells of each statement when its
-// answer has been read. Nil tells nobody.
+// answer has been read. Nil reports nothing.
 type answers struct {
-	tell  func(stint.Query)
+	tell  func(event.Query)
 	texts []string // in the order of their answers
 	next  int
 	since time.Time // when the answer to the next was the one to wait for
@@ -109,7 +109,7 @@ func (s *Store) hear() *answers {
 	return &answers{tell: s.config.OnQuery, since: time.Now()}
 }
 
-// endOfPart stands among the texts for a Sync: behind an error, nothing is
+// endOfPart stands among the texts for a Sync: after an error, nothing is
 // answered up to there.
 const endOfPart = ""
 
@@ -124,7 +124,7 @@ func (a *answers) answered(rows int64, err error) {
 		return
 	}
 	now := time.Now()
-	stint.Query{Text: a.texts[a.next], Took: now.Sub(a.since), Rows: rows, Err: err}.TellTo(a.tell)
+	event.Query{Text: a.texts[a.next], Took: now.Sub(a.since), Rows: rows, Err: err}.TellTo(a.tell)
 	a.next, a.since = a.next+1, now
 }
 

@@ -11,16 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/store"
 )
 
 // ear hears of queries.
 type ear struct {
 	mu  sync.Mutex
-	all []stint.Query
+	all []event.Query
 }
 
-func (e *ear) hear(q stint.Query) {
+func (e *ear) hear(q event.Query) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, q)
@@ -28,7 +30,7 @@ func (e *ear) hear(q stint.Query) {
 }
 
 // of returns what was told of statements that have a part.
-func (e *ear) of(part string) (some []stint.Query) {
+func (e *ear) of(part string) (some []event.Query) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, q := range e.all {
@@ -44,18 +46,18 @@ func work(t *testing.T, s *Store) {
 	client := stint.NewClient(s)
 	_, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "kind", Args: []byte(`"a secret"`)})
 	must(t, err)
-	token := stint.Token(77)
-	must(t, s.Join(t.Context(), stint.EngineInfo{Token: token, Instance: "one", Slots: 1, TimeToLive: time.Minute}, []stint.Declaration{{Name: "kind"}}))
-	sights, err := s.Look(t.Context(), stint.KnownLanes{})
+	token := stint.EngineID(77)
+	must(t, s.Join(t.Context(), store.EngineInfo{Token: token, Instance: "one", Slots: 1, TimeToLive: time.Minute}, []stint.KindInfo{{Name: "kind"}}))
+	sights, err := s.Look(t.Context(), store.LaneHints{})
 	must(t, err)
 	if len(sights) == 0 {
 		t.Fatal("there is nothing to claim")
 	}
-	claim, err := s.Claim(t.Context(), stint.ClaimRequest{Engine: token, Serial: 1, Nonce: 1, Lane: sights[0].Lane, Max: 1, Wait: true})
+	claim, err := s.Claim(t.Context(), store.ClaimRequest{Engine: token, Serial: 1, Nonce: 1, Lane: sights[0].Lane, Max: 1, Wait: true})
 	must(t, err)
-	done := stint.Conclude(&claim.Entries[0], stint.Ending{Outcome: stint.OutcomeCompleted}, time.Now(), 0)
+	done := store.Conclude(&claim.Entries[0], store.Result{Outcome: stint.OutcomeCompleted}, time.Now(), 0)
 	done.Nonce, done.Started, done.Ended = claim.Nonce, time.Now(), time.Now()
-	_, err = s.Finish(t.Context(), token, []stint.ClaimRef{claim.ClaimRef}, []stint.Execution{done})
+	_, err = s.Finish(t.Context(), token, []store.ClaimRef{claim.ClaimRef}, []store.Completion{done})
 	must(t, err)
 }
 
@@ -88,7 +90,7 @@ func TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments(t *testing.
 func TestAStatementThatFailsIsToldWithItsErrorAndTheNextOnesOfItsTransactionAreNot(t *testing.T) {
 	var e ear
 	s := openStore(t, pgtest.New(t), Config{OnQuery: e.hear})
-	_, err := s.Claim(t.Context(), stint.ClaimRequest{Engine: 1, Serial: 1, Nonce: 1, Lane: 1, Max: 1})
+	_, err := s.Claim(t.Context(), store.ClaimRequest{Engine: 1, Serial: 1, Nonce: 1, Lane: 1, Max: 1})
 	if err == nil {
 		t.Fatal("nobody's claim was made")
 	}

@@ -8,69 +8,44 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 var (
-	_ stint.Pauser      = (*Store)(nil)
-	_ stint.PauseTeller = (*Store)(nil)
+	_ store.Pauser      = (*Store)(nil)
+	_ store.PauseTeller = (*Store)(nil)
 )
 
-// Pause implements [stint.Pauser].
+// Pause implements [store.Pauser].
 func (s *Store) Pause(ctx context.Context, queue, by, why string) (bool, error) {
-	if err := stint.CheckQueue(queue); err != nil {
+	if err := valid.Queue(queue); err != nil {
 		return false, err
 	}
-	changed := false
-	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&changed) },
-		`select stint.pause($1, $2, $3)`, queue, stint.CleanText(by, 255), stint.CleanText(why, 1<<10))
-	if err != nil {
-		return false, fmt.Errorf("pause the queue %q: %w", queue, err)
-	}
-	return changed, nil
+	return answerOf[bool](ctx, s, fmt.Sprintf("pause the queue %q", queue), `select stint.pause($1, $2, $3)`, queue, valid.CleanText(by, 255), valid.CleanText(why, 1<<10))
 }
 
-// Resume implements [stint.Pauser].
+// Resume implements [store.Pauser].
 func (s *Store) Resume(ctx context.Context, queue string) (bool, error) {
-	if err := stint.CheckQueue(queue); err != nil {
+	if err := valid.Queue(queue); err != nil {
 		return false, err
 	}
-	changed := false
-	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&changed) }, `select stint.resume($1)`, queue)
-	if err != nil {
-		return false, fmt.Errorf("resume the queue %q: %w", queue, err)
-	}
-	return changed, nil
+	return answerOf[bool](ctx, s, fmt.Sprintf("resume the queue %q", queue), `select stint.resume($1)`, queue)
 }
 
-// Paused implements [stint.Pauser].
+// Paused implements [store.Pauser].
 func (s *Store) Paused(ctx context.Context) ([]string, error) {
-	rows, err := s.work().Query(ctx, s.sql.in(`select queue from stint.queues order by queue collate "C"`))
-	if err != nil {
-		return nil, fmt.Errorf("list paused queues: %w", translate(err))
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("list paused queues: %w", translate(err))
-	}
-	return list, nil
+	return collect(ctx, s.work(), "list paused queues", s.sql.in(`select queue from stint.queues order by queue collate "C"`), nil, pgx.RowTo[string])
 }
 
-// Pauses implements [stint.PauseTeller].
-func (s *Store) Pauses(ctx context.Context) ([]stint.QueueInfo, error) {
-	rows, err := s.work().Query(ctx, s.sql.in(`select queue, paused, by, why from stint.queues order by queue collate "C"`))
-	if err != nil {
-		return nil, fmt.Errorf("list pauses: %w", translate(err))
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q stint.QueueInfo, err error) {
+// Pauses implements [store.PauseTeller].
+func (s *Store) Pauses(ctx context.Context) ([]store.QueueInfo, error) {
+	return collect(ctx, s.work(), "list pauses", s.sql.in(`select queue, paused, by, why from stint.queues order by queue collate "C"`), nil, func(row pgx.CollectableRow) (q store.QueueInfo, err error) {
 		var by, why *string
 		err = row.Scan(&q.Name, &q.Paused, &by, &why)
 		q.By, q.Why = deref(by), deref(why)
 		return q, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list pauses: %w", translate(err))
-	}
-	return list, nil
 }
 
 // queuesSQL is one statement, so that what is counted and what is paused are
@@ -81,14 +56,14 @@ from stint.queues q
 full join (select j.queue, j.state, count(*) as n from stint.jobs j group by 1, 2) j using (queue)
 order by queue collate "C"`
 
-// Queues implements [stint.Pauser].
-func (s *Store) Queues(ctx context.Context) ([]stint.QueueInfo, error) {
+// Queues implements [store.Pauser].
+func (s *Store) Queues(ctx context.Context) ([]store.QueueInfo, error) {
 	rows, err := s.pool.Query(ctx, s.sql.in(queuesSQL))
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", translate(err))
 	}
 	var (
-		list           []stint.QueueInfo
+		list           []store.QueueInfo
 		name           string
 		paused         *time.Time
 		by, why, state *string
@@ -96,7 +71,7 @@ func (s *Store) Queues(ctx context.Context) ([]stint.QueueInfo, error) {
 	)
 	_, err = pgx.ForEachRow(rows, []any{&name, &paused, &by, &why, &state, &n}, func() error {
 		if len(list) == 0 || list[len(list)-1].Name != name {
-			list = append(list, stint.QueueInfo{
+			list = append(list, store.QueueInfo{
 				Name: name, Paused: deref(paused), By: deref(by), Why: deref(why), Counts: map[stint.State]int64{},
 			})
 		}

@@ -37,20 +37,20 @@ func (s *Store) rebaseIfMoved(ctx context.Context) error {
 //
 // Claimed entries whose number may come again get the lowest one there is:
 // with their own, they would stand past the new frontier or among its pending
-// transactions, and finished jobs would run again. Entries that nobody claimed
+// transactions, and finished jobs would run again. Entries that no engine claimed
 // get this transaction's number. Each lane then gets the frontier of a claim that
 // took all, but for those: the end of the snapshot, with what it does not see as
 // pending, and so this transaction.
 func (s *Store) rebase(ctx context.Context) func(tx pgx.Tx) error {
 	steps := []string{
-		// Nobody may be between a fence and its commit, nor append meanwhile.
+		// No transaction may be between a fence and its commit, nor append meanwhile.
 		`lock table stint.engines, stint.claims, stint.entries, stint.waiting in exclusive mode`,
 		`select pg_current_xact_id()`,
 		`update stint.entries set xid = '3' where lane = -1 and xid >= pg_snapshot_xmin(pg_current_snapshot())`,
 		`update stint.entries e set xid = '3' from stint.frontiers() f
 		 where f.lane = e.lane and e.xid >= pg_snapshot_xmin(pg_current_snapshot()) and ` + claimedCondition,
 		// The old frontiers still tell which are claimed: the lowest number
-		// is behind each of them.
+		// is after each of them.
 		`update stint.entries u set xid = pg_current_xact_id()
 		 from stint.entries e left join stint.frontiers() f on f.lane = e.lane
 		 where u.pos = e.pos and e.lane >= 0 and not coalesce(` + claimedCondition + `, false)`,
@@ -76,7 +76,7 @@ func (s *Store) rebase(ctx context.Context) func(tx pgx.Tx) error {
 		}
 		var moved bool
 		if err := tx.QueryRow(ctx, s.sql.in(movedSQL)).Scan(&moved); err != nil || !moved {
-			return err // somebody else did it
+			return err // another process did it
 		}
 		for _, step := range steps[1:] {
 			if _, err := tx.Exec(ctx, s.sql.in(step)); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -76,7 +77,7 @@ func TestARestoredLogLosesNothingWhenOthersUseUpNumbersMeanwhile(t *testing.T) {
 // life is what stood in the old database.
 type life struct {
 	finished, claimed, unclaimed, pending, waiting, retried []stint.ID
-	engine                                                  stint.Token
+	engine                                                  stint.EngineID
 }
 
 // live leaves jobs in every stage. The transaction of the pending ones is in
@@ -87,11 +88,11 @@ func live(t *testing.T, s *Store) life {
 	w := b.join()
 	l.engine = w.Info.Token
 	slow := b.enqueue(3, stint.Queue("slow")) // of a lane whose frontier stays behind
-	w.Complete(w.Claim(stint.LaneOf("slow", 0, stint.PartNormal, "").ID, 1)...)
+	w.Complete(w.Claim(store.LaneOf("slow", 0, store.PartNormal, "").ID, 1)...)
 	l.finished = b.enqueue(20)
 	w.Complete(w.Claim(normal, 100)...)
 	l.retried = b.enqueue(2)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.Claim(normal, 100)...)
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.Claim(normal, 100)...)
 	tx := begin(b, s)
 	l.pending = b.enqueueIn(Tx(tx), 3)
 	l.claimed = b.enqueue(5)
@@ -99,7 +100,7 @@ func live(t *testing.T, s *Store) life {
 		t.Fatalf("claimed %v, want %v", got, l.claimed)
 	}
 	other := begin(b, s) // of what it brings a lane a claim takes a part only
-	cut, lane := b.enqueueIn(Tx(other), 3, stint.Queue("cut")), stint.LaneOf("cut", 0, stint.PartNormal, "").ID
+	cut, lane := b.enqueueIn(Tx(other), 3, stint.Queue("cut")), store.LaneOf("cut", 0, store.PartNormal, "").ID
 	before := b.enqueue(1, stint.Queue("cut"))
 	w.Complete(w.Claim(lane, 100)...)
 	must(t, other.Commit(t.Context()))
@@ -109,7 +110,7 @@ func live(t *testing.T, s *Store) life {
 	l.finished = append(append(l.finished, late...), slow[0], cut[0], before[0])
 	must(t, tx.Commit(t.Context()))
 	l.unclaimed = slices.Concat(b.enqueue(6), b.enqueue(2, stint.Queue("untouched")), slow[1:], cut[1:])
-	l.waiting = b.enqueue(2, stint.In(time.Millisecond))
+	l.waiting = b.enqueue(2, stint.Delay(time.Millisecond))
 	return l
 }
 
@@ -134,7 +135,7 @@ func (l life) goesOn(t *testing.T, s *Store) {
 	first := w.ClaimAll()
 	must(t, foreign.Commit(t.Context()))
 	fresh := b.enqueue(2)
-	if n, err := r.Bury(t.Context(), stint.Burial{Engine: l.engine, Unless: time.Nanosecond}, judge); err != nil || n != len(l.claimed) {
+	if n, err := r.Bury(t.Context(), store.Burial{Engine: l.engine, Unless: time.Nanosecond}, judge); err != nil || n != len(l.claimed) {
 		t.Errorf("the burial of the old engine concluded %d, error %v", n, err)
 	}
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {

@@ -8,20 +8,21 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Retainer = (*Store)(nil)
+var _ store.Retainer = (*Store)(nil)
 
 // longest is the longest time that is counted with: kept for longer is kept
 // for ever.
 const longest = 100 * 365 * 24 * time.Hour
 
-// Retain implements [stint.Retainer]. Each step is one call of a function, and
+// Retain implements [store.Retainer]. Each step is one call of a function, and
 // so one message to its commit. It goes through the program's connections: what engines
 // have must not wait for it.
-func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained, error) {
+func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
 	var (
-		done     stint.Retained
+		done     store.Retained
 		shortest = min(r.Keep.Shortest(), longest).Microseconds()
 		queues   []string
 		outcomes []stint.Outcome
@@ -43,10 +44,10 @@ func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 	}
 	var err error
 	switch r.Part {
-	case stint.RetainJobs:
+	case store.RetainJobs:
 		var (
 			only  *int64
-			young *stint.Position
+			young *store.Position
 		)
 		if r.Age > 0 {
 			only = new(min(r.Age, longest).Microseconds())
@@ -54,24 +55,24 @@ func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 		err = call(`select deleted, next, more, young from stint.retain_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			[]any{&done.Deleted, &done.Next.Pos, &done.More, &young}, r.From.Pos, limit, shortest, only, queues, outcomes, ages)
 		if young != nil {
-			done.Young = stint.RetainMark{Pos: *young, N: 1} // never the zero mark, which is none
+			done.Young = store.RetainMark{Pos: *young, N: 1} // never the zero mark, which is none
 		}
-	case stint.RetainClaims:
+	case store.RetainClaims:
 		err = call(`select deleted, lane, n, more from stint.retain_claims($1, $2, $3, $4, $5, $6)`,
 			[]any{&done.Deleted, &done.Next.Lane, &done.Next.N, &done.More}, r.From.Lane, r.From.N, limit, shortest)
-	case stint.RetainKeys:
+	case store.RetainKeys:
 		err = call(`select deleted, more from stint.retain_keys($1, $2, $3, $4, $5, $6, $7)`,
 			[]any{&done.Deleted, &done.More}, limit, shortest, queues, outcomes, ages)
-	case stint.RetainEngines:
+	case store.RetainEngines:
 		err = call(`select deleted, next, more from stint.retain_engines($1, $2, $3, $4, $5)`,
 			[]any{&done.Deleted, &done.Next.Pos, &done.More}, r.From.Pos, limit, shortest)
-	case stint.RetainChanges:
+	case store.RetainChanges:
 		err = call(`select deleted, more from stint.retain_changes($1, $2, $3)`, []any{&done.Deleted, &done.More}, limit)
 	default:
 		err = stint.Invalid("part", "%q is none", r.Part)
 	}
 	if err != nil {
-		return stint.Retained{}, fmt.Errorf("retain %s: %w", r.Part, err)
+		return store.Retained{}, fmt.Errorf("retain %s: %w", r.Part, err)
 	}
 	return done, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // The history of an engine stays while what it claimed is to be looked through.
@@ -14,7 +15,7 @@ func TestAnEngineIsForgottenOnceItsClaimsWereLookedThrough(t *testing.T) {
 	w.Leave()
 	exec(t, s, `update stint.engine_history set ended = ended - interval '6 days', swept = false`)
 	for _, want := range []int{0, 1} {
-		done, err := s.Retain(t.Context(), stint.RetainStep{Part: stint.RetainEngines, Limit: 10})
+		done, err := s.Retain(t.Context(), store.RetainStep{Part: store.RetainEngines, Limit: 10})
 		if err != nil || done.Deleted != want {
 			t.Errorf("a step says %+v, error %v; want %d forgotten", done, err, want)
 		}
@@ -40,7 +41,7 @@ func TestAKeyThatSomebodyHasInHandIsForgottenLater(t *testing.T) {
 	must(t, err)
 	for range 2 { // beside the other one, and behind it
 		if err := b.soon("a step", func(ctx context.Context) error {
-			done, err := s.Retain(ctx, stint.RetainStep{Part: stint.RetainKeys, Limit: 10})
+			done, err := s.Retain(ctx, store.RetainStep{Part: store.RetainKeys, Limit: 10})
 			if err == nil && done.Deleted != 1 {
 				t.Errorf("a step says %+v, want one forgotten", done)
 			}

@@ -2,7 +2,7 @@
 --
 --   stint_owner     installs and upgrades the schema, which belongs to it
 --   stint_engine    works on jobs, and does to them what people may: it cannot change the schema
---   stint_producer  enqueues by the Go client or stint.enqueue: it reads and changes nobody's jobs
+--   stint_producer  enqueues by the Go client or stint.enqueue: it reads and changes no jobs
 --   stint_caller    enqueues by stint.enqueue, and sees no table at all
 --   stint_viewer    reads everything, arguments too, and changes nothing
 --
@@ -21,14 +21,14 @@ declare
   one    record;
   rights text;
 begin
-  -- An owner that waits for a table's lock would stop everybody behind it.
+  -- An owner that waits for a table's lock would stop all that come after it.
   perform set_config('lock_timeout', '2s', true);
 
   for one in select r.name from unnest(array['stint_owner', 'stint_engine', 'stint_producer', 'stint_caller', 'stint_viewer']) as r(name)
              where not exists (select from pg_catalog.pg_roles p where p.rolname = r.name) loop
     execute format('create role %I nologin', one.name);
   end loop;
-  -- Whoever is no superuser acts for the owner as a member of it.
+  -- A role that is no superuser acts for the owner as a member of it.
   if not pg_catalog.pg_has_role(current_user, 'stint_owner', 'usage') then
     execute format('grant stint_owner to %I', current_user);
   end if;
@@ -36,7 +36,7 @@ begin
   if not exists (select from pg_catalog.pg_namespace where nspname = 'stint') then
     create schema stint authorization stint_owner;
   end if;
-  -- What somebody else installed goes over to the owner.
+  -- What another role installed goes over to the owner.
   if (select n.nspowner from pg_catalog.pg_namespace n where n.nspname = 'stint') <> 'stint_owner'::regrole then
     alter schema stint owner to stint_owner;
   end if;

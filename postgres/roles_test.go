@@ -18,7 +18,9 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -149,29 +151,29 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		id, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "k", Delay: time.Hour})
 		must(t, err)
 		w := b.join()
-		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.ClaimAll()...)
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.ClaimAll()...)
 		_, err = engine.Cancel(t.Context(), []stint.ID{id}, "")
 		must(t, err)
 		_, err = engine.Delete(t.Context(), []stint.ID{id})
 		must(t, err)
 		_, err = engine.Promote(t.Context(), time.Time{}, 100)
 		must(t, err)
-		_, err = engine.Beat(t.Context(), w.Info.Token, stint.Beat{Number: 1})
+		_, err = engine.Heartbeat(t.Context(), w.Info.Token, store.Heartbeat{Number: 1})
 		must(t, err)
 		_, err = engine.Pause(t.Context(), "q", "me", "")
 		must(t, err)
-		change, err := engine.BeginChange(t.Context(), stint.NewChange{Way: stint.WayCommand, Operation: "x"})
+		change, err := engine.BeginChange(t.Context(), store.NewChange{Way: store.WayCommand, Operation: "x"})
 		must(t, err)
 		must(t, engine.EndChange(t.Context(), change, ""))
-		_, err = engine.Retain(t.Context(), stint.RetainStep{Part: stint.RetainChanges, Limit: 10})
+		_, err = engine.Retain(t.Context(), store.RetainStep{Part: store.RetainChanges, Limit: 10})
 		must(t, err)
-		_, err = engine.Bury(t.Context(), stint.Burial{Engine: w.Info.Token}, storetest.Judge)
+		_, err = engine.Bury(t.Context(), store.Burial{Engine: w.Info.Token}, storetest.Judge)
 		must(t, err)
 		f.as(f.login("my_owner"), `update stint.meta set entries_oid = 1`) // as if it were restored
 		must(t, f.open("engine").ready(t.Context()))
 
 		viewer := f.open("viewer")
-		jobs, err := viewer.Jobs(t.Context(), stint.Filter{})
+		jobs, err := viewer.Jobs(t.Context(), store.Filter{})
 		must(t, err)
 		counts, err := viewer.Counts(t.Context())
 		must(t, err)
@@ -188,14 +190,14 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		must(t, err)
 		_, err = viewer.Engines(t.Context())
 		must(t, err)
-		if _, err := viewer.Jobs(t.Context(), stint.Filter{Tag: "t", States: []stint.State{stint.Failed}}); err != nil {
+		if _, err := viewer.Jobs(t.Context(), store.Filter{Tag: "t", States: []stint.State{stint.Failed}}); err != nil {
 			t.Error(err)
 		}
-		_, err = viewer.Stats(t.Context(), stint.StatsFilter{Every: time.Minute})
+		_, err = viewer.Stats(t.Context(), report.StatsFilter{Every: time.Minute})
 		must(t, err)
-		_, err = viewer.Errors(t.Context(), stint.ErrorFilter{})
+		_, err = viewer.Errors(t.Context(), report.ErrorFilter{})
 		must(t, err)
-		if all, err := viewer.Changes(t.Context(), stint.ChangeFilter{}); err != nil || len(all) != 1 {
+		if all, err := viewer.Changes(t.Context(), store.ChangeFilter{}); err != nil || len(all) != 1 {
 			t.Errorf("the viewer sees the changes %+v, error %v", all, err)
 		}
 

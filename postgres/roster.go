@@ -15,15 +15,16 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
-// Join implements [stint.Roster]. The engine's row and its beat appear
+// Join implements [store.Roster]. The engine's row and its beat appear
 // together, so that an engine without a beat never exists.
-func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	if err := s.startWork(ctx, e.TimeToLive); err != nil {
 		return fmt.Errorf("join the roster: %w", err)
 	}
-	info := stint.SchemaInfo{Known: len(s.steps)}
+	info := store.SchemaInfo{Known: len(s.steps)}
 	err := s.transactWork(ctx, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(s.sql.in(`select version, oldest from stint.meta`)).QueryRow(func(row pgx.Row) error {
@@ -39,7 +40,7 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 			select token, instance, host, pid, version, joined from stint.engines where token = $1`), e.Token)
 		// By name, as every engine does: two that join at once never wait for
 		// each other crosswise.
-		kinds = slices.SortedFunc(slices.Values(kinds), func(a, b stint.Declaration) int { return strings.Compare(a.Name, b.Name) })
+		kinds = slices.SortedFunc(slices.Values(kinds), func(a, b stint.KindInfo) int { return strings.Compare(a.Name, b.Name) })
 		for _, k := range kinds {
 			policy, err := inlinePolicy(k.Retry)
 			if err != nil {
@@ -55,7 +56,7 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 				    start_within = excluded.start_within, declared = excluded.declared
 				where (k.queue, k.priority, k.timeout, k.tags, k.retry, k.max_losses, k.start_within)
 				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry, excluded.max_losses, excluded.start_within)`),
-				k.Name, queueOf(k), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses, millis(k.StartWithin))
+				k.Name, cmp.Or(k.Queue, stint.DefaultQueue), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses, millis(k.StartWithin))
 		}
 		return cmp.Or(tx.SendBatch(ctx, batch).Close(), s.tooNew(info))
 	})
@@ -63,13 +64,6 @@ func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Decl
 		return fmt.Errorf("join the roster: %w", err)
 	}
 	return nil
-}
-
-func queueOf(d stint.Declaration) string {
-	if d.Queue == "" {
-		return stint.DefaultQueue
-	}
-	return d.Queue
 }
 
 // millis is a duration as the schema keeps it: null for none.
@@ -92,8 +86,8 @@ func inlinePolicy(p retry.Policy) (*string, error) {
 	return new(string(text)), nil
 }
 
-// beatSQL passes over the note that somebody deletes something at the moment: that
-// may take long, and what waits is no sign of life. A later beat takes it away.
+// beatSQL passes over the note of a deletion that is under way: that may take long,
+// and a beat that waits is no sign of life. A later beat takes it away.
 const beatSQL = `
 with settled as (
   delete from stint.deletions d where d.engine in (
@@ -107,16 +101,12 @@ from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint), stint.du
 where b.token = $1 and e.token = b.token
 returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
 
-// Beat implements [stint.Roster]. It updates and never inserts: an upsert
+// Heartbeat implements [store.Roster]. It updates and never inserts: an upsert
 // would bring back the buried. It takes the engine's lock as every write of an
 // engine does, so that a burial which it keeps waiting knows, and can end it.
 // An engine of a program that the schema has left behind is asked to leave.
-func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
-	running := b.Running
-	if running == nil {
-		running = []stint.Position{}
-	}
-	var orders stint.Orders
+func (s *Store) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+	var orders store.HeartbeatReply
 	found, same := false, false
 	scan := func(row pgx.Row) error {
 		err := row.Scan(&found, &orders.Now, &orders.Drain, &same)
@@ -125,7 +115,7 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 		}
 		return err
 	}
-	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, running, b.Number, len(s.steps))
+	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, notNil(b.Running), b.Number, len(s.steps))
 	switch {
 	case err == nil && !found:
 		err = stint.ErrBuried
@@ -138,8 +128,8 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 	return orders, nil
 }
 
-// Drain implements [stint.Roster].
-func (s *Store) Drain(ctx context.Context, engine stint.Token) error {
+// Drain implements [store.Roster].
+func (s *Store) Drain(ctx context.Context, engine stint.EngineID) error {
 	if err := s.mark(ctx, `update stint.beats set drain = true where token = $1 returning true`, engine); err != nil {
 		return fmt.Errorf("drain engine %d: %w", engine, err)
 	}
@@ -171,8 +161,8 @@ where c.engine = $1 and c.serial >= $2 and c.serial < $3
   and (select true from stint.entries e where e.pos = p.pos) -- of a deleted job nothing is there; not exists, which may be planned the wrong way round
 order by c.serial, p.i`
 
-// Held implements [stint.Roster].
-func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
+// Held implements [store.Roster].
+func (s *Store) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
 	claims, err := s.held(ctx, s.work(), engine, serial, math.MaxInt64)
 	if err != nil {
 		return nil, fmt.Errorf("read what engine %d holds: %w", engine, err)
@@ -180,20 +170,20 @@ func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]s
 	return claims, nil
 }
 
-func (s *Store) held(ctx context.Context, q queryer, engine stint.Token, from, to int64) ([]stint.Claim, error) {
+func (s *Store) held(ctx context.Context, q queryer, engine stint.EngineID, from, to int64) ([]store.Claim, error) {
 	rows, err := q.Query(ctx, s.sql.in(heldSQL), engine, from, to)
 	if err != nil {
 		return nil, translate(err)
 	}
 	var (
-		claims []stint.Claim
-		ref    stint.ClaimRef
+		claims []store.Claim
+		ref    store.ClaimRef
 		number int64
-		pos    stint.Position
+		pos    store.Position
 	)
 	_, err = pgx.ForEachRow(rows, []any{&ref.Lane, &ref.N, &ref.Nonce, &number, &pos}, func() error {
 		if last := len(claims) - 1; last < 0 || claims[last].ClaimRef != ref {
-			claims = append(claims, stint.Claim{ClaimRef: ref, Serial: number})
+			claims = append(claims, store.Claim{ClaimRef: ref, Serial: number})
 		}
 		last := &claims[len(claims)-1]
 		last.Positions = append(last.Positions, pos)
@@ -202,32 +192,24 @@ func (s *Store) held(ctx context.Context, q queryer, engine stint.Token, from, t
 	return claims, translate(err)
 }
 
-// Announced implements [stint.Roster].
-func (s *Store) Announced(ctx context.Context, engine stint.Token) ([]stint.Entry, error) {
-	rows, err := s.work().Query(ctx, s.sql.in(`
-		select p.pos from stint.beats b cross join lateral stint.unfinished(b.running) p where b.token = $1 order by p.pos`), engine)
+// Announced implements [store.Roster].
+func (s *Store) Announced(ctx context.Context, engine stint.EngineID) ([]store.Entry, error) {
+	at, err := collect(ctx, s.work(), fmt.Sprintf("read what engine %d announced", engine), s.sql.in(`
+		select p.pos from stint.beats b cross join lateral stint.unfinished(b.running) p where b.token = $1 order by p.pos`), []any{engine}, pgx.RowTo[store.Position])
 	if err != nil {
-		return nil, fmt.Errorf("read what engine %d announced: %w", engine, translate(err))
-	}
-	at, err := pgx.CollectRows(rows, pgx.RowTo[stint.Position])
-	if err != nil {
-		return nil, fmt.Errorf("read what engine %d announced: %w", engine, translate(err))
+		return nil, err
 	}
 	return s.Fetch(ctx, at)
 }
 
-// Engines implements [stint.Roster].
-func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
-	rows, err := s.work().Query(ctx, s.sql.in(`
+// Engines implements [store.Roster].
+func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
+	return collect(ctx, s.work(), "list engines", s.sql.in(`
 		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, e.slots,
 		       e.ttl, e.joined, b.beat, b.running, b.low, b.drain
-		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`))
-	if err != nil {
-		return nil, fmt.Errorf("list engines: %w", translate(err))
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.EngineInfo, error) {
+		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`), nil, func(row pgx.CollectableRow) (store.EngineInfo, error) {
 		var (
-			e   stint.EngineInfo
+			e   store.EngineInfo
 			ttl int64
 		)
 		err := row.Scan(&e.Token, &e.Instance, &e.Host, &e.BootID, &e.PID, &e.PIDStarted, &e.Version, &e.Queues, &e.Kinds,
@@ -235,8 +217,4 @@ func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 		e.TimeToLive = time.Duration(ttl) * time.Millisecond
 		return e, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list engines: %w", translate(err))
-	}
-	return list, nil
 }

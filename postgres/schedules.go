@@ -9,17 +9,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.ScheduleKeeper = (*Store)(nil)
+var _ store.ScheduleKeeper = (*Store)(nil)
 
 const scheduleColumns = `s.name, s.recurrence, s.zone, s.job, s.overlap, s.missed, s.not_before, s.not_after, s.after, s.next, s.ended,
   s.paused, s.paused_by, s.paused_why, s.fired, s.skipped, s.passed, s.last_occurrence, s.last_job, s.created, s.declared, s.declared_by, s.revision`
 
-// scanSchedule reads scheduleColumns and what the caller selected behind them.
-func scanSchedule(row pgx.CollectableRow, more ...any) (stint.ScheduleInfo, error) {
+// scanSchedule reads scheduleColumns and what the caller selected after them.
+func scanSchedule(row pgx.CollectableRow, more ...any) (store.ScheduleInfo, error) {
 	var (
-		s                                            stint.ScheduleInfo
+		s                                            store.ScheduleInfo
 		text                                         stint.ScheduleTexts
 		overlap                                      bool
 		notBefore, notAfter, next, ended, paused, at *time.Time
@@ -32,12 +34,7 @@ func scanSchedule(row pgx.CollectableRow, more ...any) (stint.ScheduleInfo, erro
 	if err != nil {
 		return s, err
 	}
-	utc := func(t *time.Time) time.Time {
-		if t == nil {
-			return time.Time{}
-		}
-		return t.UTC()
-	}
+	utc := func(t *time.Time) time.Time { return deref(t).UTC() }
 	s.Unique = !overlap
 	s.NotBefore, s.NotAfter, s.Next, s.Ended, s.Paused, s.LastOccurrence = utc(notBefore), utc(notAfter), utc(next), utc(ended), utc(paused), utc(at)
 	s.After, s.Created, s.Declared = s.After.UTC(), s.Created.UTC(), s.Declared.UTC()
@@ -47,26 +44,18 @@ func scanSchedule(row pgx.CollectableRow, more ...any) (stint.ScheduleInfo, erro
 	return s, nil
 }
 
-// Schedules implements [stint.ScheduleKeeper].
-func (s *Store) Schedules(ctx context.Context) ([]stint.ScheduleInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select `+scheduleColumns+` from stint.schedules s order by s.name`))
-	if err != nil {
-		return nil, fmt.Errorf("list schedules: %w", translate(err))
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (stint.ScheduleInfo, error) { return scanSchedule(row) })
-	if err != nil {
-		return nil, fmt.Errorf("list schedules: %w", translate(err))
-	}
-	return list, nil
+// Schedules implements [store.ScheduleKeeper].
+func (s *Store) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
+	return collect(ctx, s.pool, "list schedules", s.sql.in(`select `+scheduleColumns+` from stint.schedules s order by s.name`), nil, func(row pgx.CollectableRow) (store.ScheduleInfo, error) { return scanSchedule(row) })
 }
 
-// Schedule implements [stint.ScheduleKeeper].
-func (s *Store) Schedule(ctx context.Context, name string) (*stint.ScheduleInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select `+scheduleColumns+` from stint.schedules s where s.name = $1`), stint.CleanText(name, 1<<10))
+// Schedule implements [store.ScheduleKeeper].
+func (s *Store) Schedule(ctx context.Context, name string) (*store.ScheduleInfo, error) {
+	rows, err := s.pool.Query(ctx, s.sql.in(`select `+scheduleColumns+` from stint.schedules s where s.name = $1`), valid.CleanText(name, 1<<10))
 	if err != nil {
 		return nil, fmt.Errorf("show schedule %s: %w", name, translate(err))
 	}
-	info, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (stint.ScheduleInfo, error) { return scanSchedule(row) })
+	info, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (store.ScheduleInfo, error) { return scanSchedule(row) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
 	} else if err != nil {
@@ -75,42 +64,37 @@ func (s *Store) Schedule(ctx context.Context, name string) (*stint.ScheduleInfo,
 	return &info, nil
 }
 
-// PauseSchedule implements [stint.ScheduleKeeper].
+// PauseSchedule implements [store.ScheduleKeeper].
 func (s *Store) PauseSchedule(ctx context.Context, name, by, why string) (bool, error) {
-	return s.changeSchedule(ctx, "pause", name, `select stint.pause_schedule($1, $2, $3)`, name, stint.CleanText(by, 255), stint.CleanText(why, 1<<10))
+	return s.changeSchedule(ctx, "pause", name, `select stint.pause_schedule($1, $2, $3)`, name, valid.CleanText(by, 255), valid.CleanText(why, 1<<10))
 }
 
-// ResumeSchedule implements [stint.ScheduleKeeper].
+// ResumeSchedule implements [store.ScheduleKeeper].
 func (s *Store) ResumeSchedule(ctx context.Context, name string) (bool, error) {
 	return s.changeSchedule(ctx, "resume", name, `select stint.resume_schedule($1)`, name)
 }
 
 func (s *Store) changeSchedule(ctx context.Context, doing, name, text string, args ...any) (bool, error) {
-	if err := stint.CheckName("schedule", name); err != nil {
+	if err := valid.Name("schedule", name); err != nil {
 		return false, err
 	}
-	var changed *bool
-	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&changed) }, text, args...)
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("%s the schedule %q: %w", doing, name, err)
-	case changed == nil:
-		return false, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
+	changed, err := answerOf[*bool](ctx, s, fmt.Sprintf("%s the schedule %q", doing, name), text, args...)
+	if err == nil && changed == nil {
+		err = fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
 	}
-	return *changed, nil
+	return deref(changed), err
 }
 
-// RemoveSchedule implements [stint.ScheduleKeeper]. With the schedule go the
+// RemoveSchedule implements [store.ScheduleKeeper]. With the schedule go the
 // markers of its jobs; what waits is then ended at once, as a cancel does.
 func (s *Store) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
-	if err := stint.CheckName("schedule", name); err != nil {
+	if err := valid.Name("schedule", name); err != nil {
 		return nil, err
 	}
-	var ids []stint.ID
-	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&ids) }, `select stint.remove_schedule($1, nullif($2, ''))`, name, stint.CleanText(why, 1<<10))
+	ids, err := answerOf[[]stint.ID](ctx, s, fmt.Sprintf("remove the schedule %q", name), `select stint.remove_schedule($1, nullif($2, ''))`, name, valid.CleanText(why, 1<<10))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("remove the schedule %q: %w", name, err)
+		return nil, err
 	case ids == nil:
 		return nil, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
 	case len(ids) == 0:
@@ -122,10 +106,10 @@ func (s *Store) RemoveSchedule(ctx context.Context, name, why string) ([]stint.I
 	return ids, nil
 }
 
-// RunSchedule implements [stint.ScheduleKeeper].
+// RunSchedule implements [store.ScheduleKeeper].
 func (s *Store) RunSchedule(ctx context.Context, name string) (stint.ID, error) {
-	get := func() (*stint.ScheduleInfo, error) { return s.Schedule(ctx, name) }
-	return stint.RunSchedule(ctx, get, func(turn stint.Turn) (bool, stint.ID, bool, error) {
+	get := func() (*store.ScheduleInfo, error) { return s.Schedule(ctx, name) }
+	return store.RunSchedule(ctx, get, func(turn store.FireBatch) (bool, stint.ID, bool, error) {
 		moved, jobs, busy, err := s.move(ctx, turn, false)
 		if err != nil {
 			return false, 0, false, fmt.Errorf("run the schedule %q: %w", name, err)

@@ -8,19 +8,20 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/store"
 )
 
 // hourly declares schedules, and returns a plan of an occurrence that is due now.
-func hourly(t *testing.T, s *Store, names ...string) stint.PlanFunc {
+func hourly(t *testing.T, s *Store, names ...string) store.PlanFunc {
 	t.Helper()
 	var all []stint.Schedule
 	for _, name := range names {
 		all = append(all, stint.Schedule{Name: name, Recurrence: cron.Every(time.Hour), Job: stint.NewJob{Kind: "k"}})
 	}
 	must(t, s.DeclareSchedules(t.Context(), "", all))
-	return func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+	return func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 		at := s.After.Add(time.Microsecond)
-		return stint.Plan{Occurrences: []time.Time{at}, After: at, Next: now.Add(time.Hour)}, nil
+		return store.Plan{Occurrences: []time.Time{at}, After: at, Next: now.Add(time.Hour)}, nil
 	}
 }
 
@@ -34,7 +35,7 @@ func TestAScheduleThatSomebodyFiresIsPassedOver(t *testing.T) {
 	b := &bench{t, s, nil}
 	for _, want := range []string{"b", "a"} { // beside the other one, and behind it
 		if err := b.soon("who fires", func(ctx context.Context) error {
-			f, err := s.FireSchedules(ctx, stint.Firing{Limit: 10}, plan)
+			f, err := s.FireSchedules(ctx, store.FireRequest{Limit: 10}, plan)
 			if err == nil && (f.Moved != 1 || len(f.Jobs) != 1 || f.Jobs[0].Schedule != want) {
 				t.Errorf("it fires %+v, want %s", f, want)
 			}
@@ -50,7 +51,7 @@ func TestAScheduleThatSomebodyFiresIsPassedOver(t *testing.T) {
 // keep its schedule.
 func TestAScheduleIsRemovedBesideWhoCancelsItsJob(t *testing.T) {
 	s := verified(t)
-	f, err := s.FireSchedules(t.Context(), stint.Firing{Limit: 10}, hourly(t, s, "a"))
+	f, err := s.FireSchedules(t.Context(), store.FireRequest{Limit: 10}, hourly(t, s, "a"))
 	if err != nil || len(f.Jobs) != 1 {
 		t.Fatalf("it fires %+v, error %v", f, err)
 	}

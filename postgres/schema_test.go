@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // impossible says of tables what a row is that may be stored, after the name of the
@@ -131,17 +132,17 @@ func TestArgumentsAreFoundBySQLAndAreNeverNull(t *testing.T) {
 	s := verified(t)
 	client := stint.NewClient(s)
 	enqueue := func(args string, opts ...stint.Option) stint.ID {
-		id, err := client.Enqueue(t.Context(), stint.Declaration{Name: "k"}.Job(json.RawMessage(args), opts...))
+		id, err := client.Enqueue(t.Context(), stint.KindInfo{Name: "k"}.Job(json.RawMessage(args), opts...))
 		must(t, err)
 		return id
 	}
 	bench := &bench{t, s, nil}
 	w := bench.join()
 	fails := enqueue(`{"customer": "ann", "n": 9007199254740993}`)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.ClaimAll()...)
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.ClaimAll()...)
 	done := enqueue(`{"customer": "ben"}`)
 	w.Complete(w.ClaimAll()...)
-	later := enqueue(`{"customer": "cy"}`, stint.In(time.Hour))
+	later := enqueue(`{"customer": "cy"}`, stint.Delay(time.Hour))
 	for key, id := range map[string]stint.ID{"ann": fails, "ben": done, "cy": later} {
 		if got := value[stint.ID](t, s.pool, `select id from stint.jobs where args->>'customer' = $1`, key); got != id {
 			t.Errorf("%s finds job %d, want %d", key, got, id)
@@ -158,7 +159,7 @@ func TestArgumentsAreFoundBySQLAndAreNeverNull(t *testing.T) {
 		t.Errorf("by a number jobs %v are found, want %v", got, both)
 	}
 	enqueue(``)
-	enqueue(`null`, stint.In(time.Hour))
+	enqueue(`null`, stint.Delay(time.Hour))
 	for _, args := range []string{``, `, null`, `, 'null'`, `, null, delay => '1 hour'`} {
 		value[stint.ID](t, s.pool, `select stint.enqueue('k'`+args+`)`)
 	}

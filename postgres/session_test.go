@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/store"
 )
 
 // What is set for a role, for the sake of other programs, ends nothing that an
@@ -43,7 +44,7 @@ func setting(ctx context.Context, t *testing.T, pool *pgxpool.Pool, name string)
 func TestWhatAnEngineAsksNeedsNoneOfTheProgramsConnections(t *testing.T) {
 	s := limited(t, openStore(t, pgtest.New(t)), 1)
 	t.Cleanup(s.Close)
-	must(t, s.Join(t.Context(), stint.EngineInfo{Token: 1, Instance: "asks", Slots: 1, TimeToLive: 6 * time.Second}, nil))
+	must(t, s.Join(t.Context(), store.EngineInfo{Token: 1, Instance: "asks", Slots: 1, TimeToLive: 6 * time.Second}, nil))
 	conn, err := s.pool.Acquire(t.Context())
 	must(t, err)
 	defer conn.Release()
@@ -54,7 +55,7 @@ func TestWhatAnEngineAsksNeedsNoneOfTheProgramsConnections(t *testing.T) {
 		"who else is there": func(ctx context.Context) error { _, err := s.Engines(ctx); return err },
 		"what it holds":     func(ctx context.Context) error { _, err := s.Held(ctx, 1, 1); return err },
 		"what is undecided": func(ctx context.Context) error { _, err := s.Undecided(ctx, nil, 0, 1); return err },
-		"whether it is in":  func(ctx context.Context) error { _, err := s.Beat(ctx, 1, stint.Beat{Number: 1}); return err },
+		"whether it is in":  func(ctx context.Context) error { _, err := s.Heartbeat(ctx, 1, store.Heartbeat{Number: 1}); return err },
 	} {
 		limit, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		if err := ask(limit); err != nil {

@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-var _ stint.Statistician = (*Store)(nil)
+var _ report.Statistician = (*Store)(nil)
 
-// SumUp implements [stint.Statistician]. A step may read many attempts, so that
+// SumUp implements [report.Statistician]. A step may read many attempts, so that
 // it has the time that it needs.
 func (s *Store) SumUp(ctx context.Context) (more bool, err error) {
 	err = s.transactWork(ctx, func(tx pgx.Tx) error {
@@ -48,25 +47,17 @@ where ($1::text is null or s.kind = $1) and ($2::text is null or s.queue = $2)
 group by 1, 2, 3, 4
 order by 1, s.kind collate "C", s.queue collate "C", s.outcome`
 
-// Stats implements [stint.Statistician].
-func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
+// Stats implements [report.Statistician].
+func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
 	from, to := f.Bounds()
 	minutes := cmp.Or(f.Every, time.Hour) / time.Minute
-	rows, err := s.pool.Query(ctx, s.sql.in(statsSQL), nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled)
-	if err != nil {
-		return nil, fmt.Errorf("read the statistics: %w", translate(err))
-	}
-	list, err := pgx.CollectRows(rows, scanStats)
-	if err != nil {
-		return nil, fmt.Errorf("read the statistics: %w", translate(err))
-	}
-	return list, nil
+	return collect(ctx, s.pool, "read the statistics", s.sql.in(statsSQL), []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled}, scanStats)
 }
 
-// Unsummed implements [stint.Statistician].
+// Unsummed implements [report.Statistician].
 func (s *Store) Unsummed(ctx context.Context, most int) (n int, err error) {
 	if err := s.pool.QueryRow(ctx, s.sql.in(`select stint.unsummed($1)`), most).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count what is not summed up: %w", translate(err))
@@ -74,7 +65,7 @@ func (s *Store) Unsummed(ctx context.Context, most int) (n int, err error) {
 	return n, nil
 }
 
-func scanStats(row pgx.CollectableRow) (s stint.Stats, err error) {
+func scanStats(row pgx.CollectableRow) (s report.Stats, err error) {
 	var (
 		start, last                            *time.Time
 		total, fastest, longest, took, waiting int64
@@ -85,5 +76,3 @@ func scanStats(row pgx.CollectableRow) (s stint.Stats, err error) {
 	s.Waited = micros(waiting)
 	return s, err
 }
-
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -15,7 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/store"
 )
 
 // Config says where in the database stint lives and what opening may do. The
@@ -34,12 +36,12 @@ type Config struct {
 	NoInstall bool
 
 	// OnQuery is told every statement that the store ran, how long that took and
-	// what came of it, but for the steps of the schema: see [stint.Query]. It is
-	// called from many goroutines, after each statement, and holds up whoever
-	// ran it. Of a store made by [New] it sees what engines run, and of others
+	// what came of it, but for the steps of the schema: see [event.Query]. It is
+	// called from many goroutines, after each statement, and holds up its
+	// caller. Of a store made by [New] it sees what engines run, and of others
 	// only what the program's own pool does not see: set a tracer there. A
 	// tracer that the pool has already is kept. Nil costs nothing.
-	OnQuery func(stint.Query)
+	OnQuery func(event.Query)
 
 	// SkipCheck opens without looking at the schema at all, for programs that
 	// migrate. Other methods may fail until that was done.
@@ -61,9 +63,9 @@ type Store struct {
 	// session's default is not read committed.
 	explicit atomic.Bool
 
-	pooled   bool         // somebody stands between us and the server
+	pooled   bool         // a pooler stands between this program and the server
 	prepares bool         // statements may be prepared
-	deaf     atomic.Int64 // until when a pooler is believed to swallow rings, in nanoseconds of the wall clock
+	deaf     atomic.Int64 // until when a pooler is believed to swallow notifications, in nanoseconds of the wall clock
 
 	starting sync.Mutex                   // held while the engines' pool is opened
 	working  atomic.Pointer[pgxpool.Pool] // nil until an engine joined
@@ -73,17 +75,19 @@ type Store struct {
 
 	sound atomic.Pointer[time.Time] // when the schema was last found to be as it should be; nil if it was not
 
+	waits store.Waits // calls that wait for jobs to end
+
 	steps []steps.Step // of the schema, oldest first
 	pace  pace         // at which steps wait for their locks
 }
 
 var (
-	_ stint.Store     = (*Store)(nil)
-	_ stint.Inspector = (*Store)(nil)
-	_ stint.Listener  = (*Store)(nil)
-	_ stint.Migrator  = (*Store)(nil)
-	_ stint.Auditor   = (*Store)(nil)
-	_ stint.Clock     = (*Store)(nil)
+	_ store.Store     = (*Store)(nil)
+	_ store.Inspector = (*Store)(nil)
+	_ store.Listener  = (*Store)(nil)
+	_ store.Migrator  = (*Store)(nil)
+	_ store.Auditor   = (*Store)(nil)
+	_ store.Clock     = (*Store)(nil)
 )
 
 // Open connects to a database by URL or key=value string, as libpq understands
@@ -149,6 +153,7 @@ func newOn(ctx context.Context, pool *pgxpool.Pool, way way, c Config, all []ste
 	s := &Store{pool: pool, schema: c.Schema, config: c, keepAlive: keepAlive, claiming: make(chan struct{}, claimConns),
 		steps: all, pace: unhurried}
 	s.sql.load(c.Schema)
+	s.waits = store.NewWaits(s.ended)
 	s.notifier.send = s.ring
 	conn := pool.Config().ConnConfig
 	s.pooled = way.pooled
@@ -163,7 +168,7 @@ func newOn(ctx context.Context, pool *pgxpool.Pool, way way, c Config, all []ste
 	return s, nil
 }
 
-// defaultSchema is the schema of those who name none.
+// defaultSchema is the schema if none is named.
 const defaultSchema = "stint"
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
@@ -180,6 +185,7 @@ func schemaOr(name string) (string, error) {
 // Close releases the store's own connections: all of a store made by [Open],
 // and the engines' of one made by [New].
 func (s *Store) Close() {
+	s.waits.Close()
 	s.notifier.wait()
 	if pool := s.working.Load(); pool != nil {
 		pool.Close()
@@ -189,7 +195,7 @@ func (s *Store) Close() {
 	}
 }
 
-// Now implements [stint.Clock].
+// Now implements [store.Clock].
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := s.work().QueryRow(ctx, "select clock_timestamp()").Scan(&now)

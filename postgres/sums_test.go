@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // The views are for people who ask in SQL: of what is in the sums, and what is not yet.
@@ -19,8 +20,8 @@ func TestTheViewsOfTheSumsCountEachAttemptOnce(t *testing.T) {
 	w := b.join()
 	got := w.Claim(normal, 4)
 	w.Complete(got[:2]...)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, got[2])
-	w.Beat(got[3].Pos)
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, got[2])
+	w.Heartbeat(got[3].Pos)
 	w.Leave() // and that one is lost
 	check := func(when string) {
 		t.Helper()

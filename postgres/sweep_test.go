@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -16,14 +17,14 @@ func TestWhatACutShortBurialLeftIsSweptUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := storetest.Join(t, s, "k")
-	w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, 2)
+	w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID, 2)
 	// It believed that all of its claims are done, and its burier died behind
 	// the first of its transactions.
 	if _, err := s.pool.Exec(ctx, `update stint.beats set low = 100`); err != nil {
 		t.Fatal(err)
 	}
 	err := s.transact(ctx, func(tx pgx.Tx) error {
-		_, err := s.condemn(ctx, tx, stint.Burial{Engine: w.Info.Token})
+		_, err := s.condemn(ctx, tx, store.Burial{Engine: w.Info.Token})
 		return err
 	})
 	if err != nil {
@@ -52,12 +53,12 @@ func TestASweepGoesOnWhereTheOneBeforeEnded(t *testing.T) {
 	b.enqueue(claims)
 	w := b.join()
 	for range claims {
-		w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, 1)
+		w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID, 1)
 	}
 	exec(t, s, `update stint.beats set low = 1000000`) // it made most of its requests in vain
 	dead := deceased{engine: w.Info.Token}
 	must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
-		_, err := s.condemn(t.Context(), tx, stint.Burial{Engine: w.Info.Token})
+		_, err := s.condemn(t.Context(), tx, store.Burial{Engine: w.Info.Token})
 		return err
 	}))
 	for i, want := range []struct {
@@ -95,7 +96,7 @@ func TestBehindAnEngineThatClosedNoClaimNothingIsSwept(t *testing.T) {
 	w := b.join()
 	w.ClaimAll()
 	must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
-		_, err := s.condemn(t.Context(), tx, stint.Burial{Engine: w.Info.Token})
+		_, err := s.condemn(t.Context(), tx, store.Burial{Engine: w.Info.Token})
 		if err == nil {
 			_, err = s.conclude(t.Context(), tx, deceased{engine: w.Info.Token}, 0, 100, storetest.Judge)
 		}
@@ -119,7 +120,7 @@ func TestOfSeveralEnginesEachIsSweptByItsOwnBound(t *testing.T) {
 	for w, low := range map[*storetest.Worker]int64{first: 2, second: 100} {
 		exec(t, s, `update stint.beats set low = $2 where token = $1`, w.Info.Token, low)
 		must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
-			_, err := s.condemn(t.Context(), tx, stint.Burial{Engine: w.Info.Token})
+			_, err := s.condemn(t.Context(), tx, store.Burial{Engine: w.Info.Token})
 			return err
 		}))
 	}

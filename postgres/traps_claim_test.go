@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/store"
 )
 
 var claimTraps = []trap{
@@ -33,10 +34,10 @@ var claimTraps = []trap{
 		tx := begin(b, b.s)
 		one, err := b.claimIn(tx, first, 5)
 		b.must(err)
-		var two []stint.Position
+		var two []store.Position
 		done := make(chan error)
 		go func() {
-			c, err := second.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 5, Wait: true})
+			c, err := second.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 5, Wait: true})
 			two = c.Positions
 			done <- err
 		}()
@@ -45,7 +46,7 @@ var claimTraps = []trap{
 		if err := <-done; err != nil {
 			return err
 		}
-		if len(one) != 5 || len(two) != 5 || slices.ContainsFunc(two, func(p stint.Position) bool { return slices.Contains(one, p) }) {
+		if len(one) != 5 || len(two) != 5 || slices.ContainsFunc(two, func(p store.Position) bool { return slices.Contains(one, p) }) {
 			return fmt.Errorf("one took %v, the other %v", one, two)
 		}
 		return nil
@@ -195,10 +196,10 @@ var claimTraps = []trap{
 		c := b.at(url)
 		c.enqueue(50)
 		w := c.join()
-		var last stint.Claim
+		var last store.Claim
 		for range 20 {
 			var err error
-			last, err = w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+			last, err = w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 1, Wait: true})
 			b.must(err)
 		}
 		server.Kill()
@@ -227,12 +228,12 @@ var claimTraps = []trap{
 		if n := value[int](b, again.pool, `select count(*) from stint.claims`); n != 1 {
 			return fmt.Errorf("a claim was answered, and %d are left", n)
 		}
-		w.Beat(at[0].Pos)
+		w.Heartbeat(at[0].Pos)
 		again = dies()
 		if n := value[int](b, again.pool, `select cardinality(running) from stint.beats`); n != 1 {
 			return fmt.Errorf("one job was announced, and %d are left", n)
 		}
-		if n, err := w.TryFinish(b.Context(), w.Conclude(at[0], stint.Ending{Outcome: stint.OutcomeCompleted})); n != 1 || err != nil {
+		if n, err := w.TryFinish(b.Context(), w.Conclude(at[0], store.Result{Outcome: stint.OutcomeCompleted})); n != 1 || err != nil {
 			return fmt.Errorf("%d outcomes were recorded, %v", n, err)
 		}
 		again = dies()
@@ -249,7 +250,7 @@ var claimTraps = []trap{
 		args := append(append([]byte(`"`), big...), '"')
 		jobs := make([]stint.NewJob, 60)
 		for i := range jobs {
-			jobs[i] = stint.Declaration{Name: "k"}.Job(args)
+			jobs[i] = stint.KindInfo{Name: "k"}.Job(args)
 		}
 		if _, err := stint.NewClient(b.s).EnqueueMany(b.Context(), jobs); err != nil {
 			return err
@@ -258,7 +259,7 @@ var claimTraps = []trap{
 		w, other := b.join(), b.join()
 		stop()
 		go func() {
-			_, _ = deaf.Claim(context.WithoutCancel(b.Context()), stint.ClaimRequest{
+			_, _ = deaf.Claim(context.WithoutCancel(b.Context()), store.ClaimRequest{
 				Engine: w.Info.Token, Serial: 1, Nonce: 1, Lane: normal, Max: 50, Wait: true})
 		}()
 		err := b.soon("its claim", func(ctx context.Context) error {
@@ -273,7 +274,7 @@ var claimTraps = []trap{
 			return err
 		}
 		err = b.soon("another engine's claim", func(ctx context.Context) error {
-			c, err := b.s.Claim(ctx, stint.ClaimRequest{Engine: other.Info.Token, Serial: 1, Nonce: 2, Lane: normal, Max: 5, Wait: true})
+			c, err := b.s.Claim(ctx, store.ClaimRequest{Engine: other.Info.Token, Serial: 1, Nonce: 2, Lane: normal, Max: 5, Wait: true})
 			if err == nil && len(c.Entries) != 5 {
 				err = fmt.Errorf("it took %d", len(c.Entries))
 			}
@@ -282,7 +283,7 @@ var claimTraps = []trap{
 		if err != nil {
 			return err
 		}
-		_, err = b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge)
+		_, err = b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge)
 		return err
 	}},
 }

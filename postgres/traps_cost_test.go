@@ -5,8 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -78,7 +78,7 @@ var costTraps = []trap{
 				return fmt.Errorf("stage %d: a look asked for %d blocks and does not say so (seen %v)", i, cost, seen)
 			}
 			if settle {
-				_, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 10, Wait: true, Settle: true})
+				_, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 10, Wait: true, Settle: true})
 				b.must(err)
 			}
 			if cost, seen, _ := b.look(); cost > few || seen {
@@ -121,4 +121,4 @@ var costTraps = []trap{
 	}},
 }
 
-func judge(e *stint.Entry, begun bool) stint.Execution { return storetest.Judge(e, begun) }
+func judge(e *store.Entry, begun bool) store.Completion { return storetest.Judge(e, begun) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // odd is a policy that no other test stores.
@@ -28,7 +29,7 @@ var enqueueTraps = []trap{
 			// Crosswise, and outside of any transaction.
 			for _, tx := range []stint.Tx{Tx(one), Tx(two), {}} {
 				for _, opts := range [][]stint.Option{z, a} {
-					id, err := stint.NewClient(b.s).With(tx).Enqueue(ctx, stint.Declaration{Name: "k"}.Job(nil, opts...))
+					id, err := stint.NewClient(b.s).With(tx).Enqueue(ctx, stint.KindInfo{Name: "k"}.Job(nil, opts...))
 					if err != nil {
 						return err
 					}
@@ -58,7 +59,7 @@ var enqueueTraps = []trap{
 				}
 			}
 		}
-		list, err := b.s.Jobs(b.Context(), stint.Filter{})
+		list, err := b.s.Jobs(b.Context(), store.Filter{})
 		b.must(err)
 		if _, err := json.Marshal(list); err != nil || len(list) != 2 {
 			return fmt.Errorf("%d jobs cannot be shown: %w", len(list), err)
@@ -81,7 +82,7 @@ var enqueueTraps = []trap{
 		exec(b, b.s, `truncate stint.policies, stint.entries`)
 		b.enqueue(2, stint.Retry(odd))
 		fresh := openStore(b, b.s.url())
-		got, err := fresh.Fetch(b.Context(), value[[]stint.Position](b, b.s.pool, `select array_agg(pos) from stint.entries`))
+		got, err := fresh.Fetch(b.Context(), value[[]store.Position](b, b.s.pool, `select array_agg(pos) from stint.entries`))
 		b.must(err)
 		if len(got) != 2 || got[0].Retry != odd || got[1].Retry != odd {
 			return fmt.Errorf("read %+v", got)
@@ -91,7 +92,7 @@ var enqueueTraps = []trap{
 	{"A program of many policies reads each as it is", func(b *bench) error {
 		var all []stint.NewJob
 		for i := range 30 {
-			all = append(all, stint.Declaration{Name: "k"}.Job(nil, stint.Retry(retry.Fixed(i, time.Minute))))
+			all = append(all, stint.KindInfo{Name: "k"}.Job(nil, stint.Retry(retry.Fixed(i, time.Minute))))
 		}
 		_, err := stint.NewClient(b.s).EnqueueMany(b.Context(), all)
 		b.must(err)
@@ -99,7 +100,7 @@ var enqueueTraps = []trap{
 		for i := range maxKnownPolicies - 5 {
 			fresh.policies.add(int64(-i-1), odd)
 		}
-		got, err := fresh.Fetch(b.Context(), value[[]stint.Position](b, b.s.pool, `select array_agg(pos order by pos) from stint.entries`))
+		got, err := fresh.Fetch(b.Context(), value[[]store.Position](b, b.s.pool, `select array_agg(pos order by pos) from stint.entries`))
 		b.must(err)
 		for i, e := range got {
 			if e.Retry != all[i].Retry {
@@ -113,7 +114,7 @@ var enqueueTraps = []trap{
 		tx := begin(b, b.s)
 		start := value[time.Time](b, tx, `select now()`)
 		time.Sleep(idle)
-		b.enqueueIn(Tx(tx), 1, stint.In(delay))
+		b.enqueueIn(Tx(tx), 1, stint.Delay(delay))
 		value[int64](b, tx, `select stint.enqueue('k', delay => '30 ms')`)
 		b.must(tx.Commit(b.Context()))
 		for _, due := range value[[]time.Time](b, b.s.pool, `select array_agg(due) from stint.waiting`) {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -21,12 +22,12 @@ var fenceTraps = []trap{
 		b.must(err)
 		done := make(chan error)
 		go func() {
-			_, err := dying.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+			_, err := dying.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 1, Wait: true})
 			done <- err
 		}()
 		b.must(b.blocked())
 		err = b.soon("another engine's claim", func(ctx context.Context) error {
-			_, err := other.TryClaim(ctx, stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+			_, err := other.TryClaim(ctx, store.ClaimRequest{Lane: normal, Max: 1, Wait: true})
 			return err
 		})
 		b.must(tx.Rollback(b.Context()))
@@ -38,11 +39,11 @@ var fenceTraps = []trap{
 		tx := begin(b, b.s)
 		_, err := b.claimIn(tx, w, 5)
 		b.must(err)
-		if _, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge); !errors.Is(err, stint.ErrBurialBlocked) {
+		if _, err := b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge); !errors.Is(err, stint.ErrBurialBlocked) {
 			return fmt.Errorf("beside a claim in flight the burial gives %v", err)
 		}
 		b.must(tx.Commit(b.Context()))
-		if n, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge); err != nil || n != 5 {
+		if n, err := b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge); err != nil || n != 5 {
 			return fmt.Errorf("after it the burial concluded %d, error %v", n, err)
 		}
 		return nil
@@ -57,7 +58,7 @@ var fenceTraps = []trap{
 		b.must(err)
 		done := make(chan error)
 		go func() {
-			_, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 5, Wait: true})
+			_, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 5, Wait: true})
 			done <- err
 		}()
 		b.must(b.blocked())
@@ -72,7 +73,7 @@ var fenceTraps = []trap{
 		_, err := begin(b, b.s).Exec(b.Context(), b.s.sql.in(beatSQL), w.Info.Token, 1, []int64{}, 1, first)
 		b.must(err)
 		err = b.soon("the burial", func(ctx context.Context) error {
-			_, err := b.s.Bury(ctx, stint.Burial{Engine: w.Info.Token}, judge)
+			_, err := b.s.Bury(ctx, store.Burial{Engine: w.Info.Token}, judge)
 			return err
 		})
 		if !errors.Is(err, stint.ErrBurialBlocked) {
@@ -83,7 +84,7 @@ var fenceTraps = []trap{
 		}
 		return b.soon("the burial", func(ctx context.Context) error {
 			for {
-				_, err := b.s.Bury(ctx, stint.Burial{Engine: w.Info.Token}, judge)
+				_, err := b.s.Bury(ctx, store.Burial{Engine: w.Info.Token}, judge)
 				if !errors.Is(err, stint.ErrBurialBlocked) {
 					return err
 				}
@@ -112,12 +113,12 @@ var fenceTraps = []trap{
 			n, took := 0, 0
 			go func() {
 				var err error
-				n, err = storetest.Bury(b.Context(), b.s, stint.Burial{Engine: w.Info.Token}, judge)
+				n, err = storetest.Bury(b.Context(), b.s, store.Burial{Engine: w.Info.Token}, judge)
 				buried <- err
 			}()
 			time.Sleep(10 * time.Millisecond)
 			go func() {
-				c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+				c, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 1, Wait: true})
 				took = len(c.Positions)
 				claimed <- err
 			}()
@@ -138,10 +139,10 @@ var fenceTraps = []trap{
 	{"The buried record nothing, neither by a flush nor in a handler's transaction", func(b *bench) error {
 		b.enqueue(2)
 		w := b.join()
-		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 2, Wait: true})
+		c, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 2, Wait: true})
 		b.must(err)
 		done := conclude(w, completed, c.Entries)
-		_, err = b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge)
+		_, err = b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge)
 		b.must(err)
 		if n, err := w.TryFinish(b.Context(), done[0]); !errors.Is(err, stint.ErrBuried) {
 			return fmt.Errorf("a flush records %d, error %v", n, err)
@@ -153,9 +154,9 @@ var fenceTraps = []trap{
 	}},
 	{"An engine of before a failover is told that it was buried", func(b *bench) error {
 		w := b.join()
-		w.Beat()
+		w.Heartbeat()
 		exec(b, b.s, `update stint.beats set timeline = 'FFFFFFFF'`)
-		if _, err := b.s.Beat(b.Context(), w.Info.Token, stint.Beat{}); !errors.Is(err, stint.ErrBuried) {
+		if _, err := b.s.Heartbeat(b.Context(), w.Info.Token, store.Heartbeat{}); !errors.Is(err, stint.ErrBuried) {
 			return fmt.Errorf("its beat gives %v", err)
 		}
 		return nil
@@ -163,7 +164,7 @@ var fenceTraps = []trap{
 	{"A beat from before the clock was put back keeps nobody alive", func(b *bench) error {
 		w := b.join()
 		exec(b, b.s, `update stint.beats set beat = clock_timestamp() + interval '3 hours'`)
-		_, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, judge)
+		_, err := b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token, Unless: time.Hour}, judge)
 		return err
 	}},
 	{"What a frozen client left in the middle ends well within the time to live", func(b *bench) error {
@@ -175,7 +176,7 @@ var fenceTraps = []trap{
 		b.must(err)
 		var limited *pgconn.PgError
 		err = b.soon("a claim behind a lane", func(ctx context.Context) error {
-			_, err := w.TryClaim(ctx, stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+			_, err := w.TryClaim(ctx, store.ClaimRequest{Lane: normal, Max: 1, Wait: true})
 			return err
 		})
 		if !errors.As(err, &limited) {
@@ -189,7 +190,7 @@ var fenceTraps = []trap{
 		_, err = tx.Exec(b.Context(), `select stint.fence($1)`, w.Info.Token)
 		b.must(err)
 		return b.soon("the burial", func(ctx context.Context) error {
-			_, err := storetest.Bury(ctx, b.s, stint.Burial{Engine: w.Info.Token}, judge)
+			_, err := storetest.Bury(ctx, b.s, store.Burial{Engine: w.Info.Token}, judge)
 			return err
 		})
 	}},
@@ -199,9 +200,9 @@ var fenceTraps = []trap{
 		for range 3 {
 			w.Claim(normal, 1)
 		}
-		_, err := b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Low: 100})
+		_, err := b.s.Heartbeat(b.Context(), w.Info.Token, store.Heartbeat{Low: 100})
 		b.must(err)
-		if n, err := b.s.Bury(b.Context(), stint.Burial{Engine: w.Info.Token}, judge); err != nil || n != 3 {
+		if n, err := b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge); err != nil || n != 3 {
 			return fmt.Errorf("the burial concluded %d, error %v", n, err)
 		}
 		return nil
@@ -212,7 +213,7 @@ var fenceTraps = []trap{
 		w.Claim(normal, 10)
 		one := limited(b, b.s, 1)
 		return b.soon("the burial", func(ctx context.Context) error {
-			n, err := one.Bury(ctx, stint.Burial{Engine: w.Info.Token}, judge)
+			n, err := one.Bury(ctx, store.Burial{Engine: w.Info.Token}, judge)
 			if err == nil && n != 3 {
 				err = fmt.Errorf("%d entries were concluded", n)
 			}

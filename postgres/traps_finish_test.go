@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
 var (
-	completed = stint.Ending{Outcome: stint.OutcomeCompleted}
-	returned  = stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}
+	completed = store.Result{Outcome: stint.OutcomeCompleted}
+	returned  = store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}
 )
 
-func conclude(w *storetest.Worker, end stint.Ending, entries []stint.Entry) []stint.Execution {
-	var done []stint.Execution
+func conclude(w *storetest.Worker, end store.Result, entries []store.Entry) []store.Completion {
+	var done []store.Completion
 	for _, e := range entries {
 		done = append(done, w.Conclude(e, end))
 	}
@@ -39,10 +40,10 @@ var finishTraps = []trap{
 	{"An outcome counts for the engine that claimed the entry only", func(b *bench) error {
 		b.enqueue(1)
 		w, other := b.join(), b.join()
-		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+		c, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 1, Wait: true})
 		b.must(err)
 		done := conclude(w, completed, c.Entries)
-		if n, err := b.s.Finish(b.Context(), other.Info.Token, []stint.ClaimRef{c.ClaimRef}, done); !errors.Is(err, stint.ErrClaimGone) {
+		if n, err := b.s.Finish(b.Context(), other.Info.Token, []store.ClaimRef{c.ClaimRef}, done); !errors.Is(err, stint.ErrClaimGone) {
 			return fmt.Errorf("%d outcomes of another engine's were recorded, error %v", n, err)
 		}
 		return nil
@@ -60,12 +61,12 @@ var finishTraps = []trap{
 		all := b.enqueue(4)
 		w := b.join()
 		done := conclude(w, returned, w.Claim(normal, 4))
-		for _, part := range [][]stint.Execution{done[:2], done[1:], done} {
+		for _, part := range [][]store.Completion{done[:2], done[1:], done} {
 			if _, err := w.TryFinish(b.Context(), part...); err != nil {
 				return err
 			}
 		}
-		front := stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID
+		front := store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID
 		if got := w.Claim(front, 100); len(got) != len(all) {
 			return fmt.Errorf("%d entries came back, want %d", len(got), len(all))
 		}
@@ -75,7 +76,7 @@ var finishTraps = []trap{
 		b.enqueue(100)
 		w := b.join()
 		done := conclude(w, completed, w.Claim(normal, 100))
-		back := make([]stint.Execution, len(done))
+		back := make([]store.Completion, len(done))
 		for i := range done {
 			back[len(done)-1-i] = done[i]
 		}
@@ -86,7 +87,7 @@ var finishTraps = []trap{
 			values ($1, 0, 0, now(), now(), 1, 0, 1, true)`), done[50].Pos)
 		b.must(err)
 		errs := make(chan error, 2)
-		for _, part := range [][]stint.Execution{done, back} {
+		for _, part := range [][]store.Completion{done, back} {
 			go func() {
 				_, err := w.TryFinish(b.Context(), part...)
 				errs <- err
@@ -101,7 +102,7 @@ var finishTraps = []trap{
 		one := limited(b, b.s, 1)
 		w := storetest.Join(b, one, "k")
 		return b.soon("the claim", func(ctx context.Context) error {
-			c, err := w.TryClaim(ctx, stint.ClaimRequest{Lane: normal, Max: 3, Wait: true})
+			c, err := w.TryClaim(ctx, store.ClaimRequest{Lane: normal, Max: 3, Wait: true})
 			if err == nil && (len(c.Entries) != 3 || c.Entries[0].Retry != odd) {
 				err = fmt.Errorf("it took %+v", c.Entries)
 			}
@@ -109,8 +110,8 @@ var finishTraps = []trap{
 		})
 	}},
 	{"Promoted jobs are claimed in the order of their due times", func(b *bench) error {
-		k := stint.Declaration{Name: "k"}
-		enqueued, err := stint.NewClient(b.s).EnqueueMany(b.Context(), []stint.NewJob{k.Job(nil, stint.In(11*time.Millisecond)), k.Job(nil, stint.In(10*time.Millisecond))})
+		k := stint.KindInfo{Name: "k"}
+		enqueued, err := stint.NewClient(b.s).EnqueueMany(b.Context(), []stint.NewJob{k.Job(nil, stint.Delay(11*time.Millisecond)), k.Job(nil, stint.Delay(10*time.Millisecond))})
 		b.must(err)
 		time.Sleep(15 * time.Millisecond)
 		_, err = b.s.Promote(b.Context(), past, 10)
@@ -121,7 +122,7 @@ var finishTraps = []trap{
 		return nil
 	}},
 	{"A job that is cancelled while it is promoted does not run", func(b *bench) error {
-		id := b.enqueue(1, stint.In(time.Millisecond))
+		id := b.enqueue(1, stint.Delay(time.Millisecond))
 		time.Sleep(5 * time.Millisecond)
 		tx := begin(b, b.s)
 		if moved := value[int](b, tx, `select moved from stint.promote('-infinity', 10)`); moved != 1 {
@@ -146,7 +147,7 @@ var finishTraps = []trap{
 		return nil
 	}},
 	{"Promotion passes over what somebody holds", func(b *bench) error {
-		b.enqueue(3, stint.In(1))
+		b.enqueue(3, stint.Delay(1))
 		tx := begin(b, b.s)
 		_, err := tx.Exec(b.Context(), `select from stint.waiting order by due limit 1 for update`)
 		b.must(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -114,7 +115,7 @@ var keyTraps = []trap{
 			if _, err := two.Exec(ctx, `select stint.enqueue('k', idempotency_key => 'a')`); err != nil {
 				return err
 			}
-			_, err := stint.NewClient(b.s).Enqueue(ctx, stint.Declaration{Name: "k"}.Job(nil, stint.IdempotencyKey("a")))
+			_, err := stint.NewClient(b.s).Enqueue(ctx, stint.KindInfo{Name: "k"}.Job(nil, stint.IdempotencyKey("a")))
 			return err
 		})
 	}},
@@ -175,13 +176,13 @@ var keyTraps = []trap{
 			select 'ended ' || i, j, stint.fingerprint('k', '{}'), now() from unnest($1::bigint[]) with ordinality as u(j, i)`, ended)
 		exec(b, b.s, `update stint.executions set started = now() - interval '121 hours', finished = now() - interval '121 hours' where pos = $1`, ended[1])
 		b.enqueue(1, stint.IdempotencyKey("ready"))
-		b.enqueue(1, stint.IdempotencyKey("waiting"), stint.In(1000*time.Hour))
+		b.enqueue(1, stint.IdempotencyKey("waiting"), stint.Delay(1000*time.Hour))
 		exec(b, b.s, `insert into stint.idempotency (key, job, fingerprint, expires) values ('gone', 999999, '', now())`)
 		b.enqueue(1, stint.IdempotencyKey("young and gone"))
 		exec(b, b.s, `update stint.idempotency set job = 999998 where key = 'young and gone'`)
 		exec(b, b.s, `update stint.idempotency set expires = now() where key in ('ready', 'waiting')`)
 		for range 2 {
-			_, err := b.s.Retain(b.Context(), stint.RetainStep{Part: stint.RetainKeys, Limit: 3})
+			_, err := b.s.Retain(b.Context(), store.RetainStep{Part: store.RetainKeys, Limit: 3})
 			b.must(err)
 		}
 		left := value[string](b, b.s.pool, `select string_agg(key, ', ' order by key) from stint.idempotency`)
@@ -249,11 +250,11 @@ func (b *bench) now(w *storetest.Worker, opts ...stint.Option) error {
 
 // job is one as a client hands it on.
 func (b *bench) job(opts ...stint.Option) stint.NewJob {
-	return stint.Declaration{Name: "k", Queue: stint.DefaultQueue}.Job([]byte(`{}`), opts...)
+	return stint.KindInfo{Name: "k", Queue: stint.DefaultQueue}.Job([]byte(`{}`), opts...)
 }
 
-func (b *bench) request(w *storetest.Worker) stint.ClaimRequest {
-	return stint.ClaimRequest{Engine: w.Info.Token, Serial: 1_000_000, Nonce: 1}
+func (b *bench) request(w *storetest.Worker) store.ClaimRequest {
+	return store.ClaimRequest{Engine: w.Info.Token, Serial: 1_000_000, Nonce: 1}
 }
 
 // said is what a producer was told.
@@ -266,7 +267,7 @@ type said struct {
 func (b *bench) receipts(tx stint.Tx, keys ...string) <-chan said {
 	jobs := make([]stint.NewJob, len(keys))
 	for i, key := range keys {
-		jobs[i] = stint.Declaration{Name: "k"}.Job(nil, stint.IdempotencyKey(key))
+		jobs[i] = stint.KindInfo{Name: "k"}.Job(nil, stint.IdempotencyKey(key))
 	}
 	answer := make(chan said, 1)
 	go func() {

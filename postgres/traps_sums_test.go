@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // summed makes sums as often as that takes them further, and compares how many
@@ -20,7 +20,7 @@ func (b *bench) summed(want int64) error {
 			return err
 		}
 	}
-	list, err := b.s.Stats(b.Context(), stint.StatsFilter{})
+	list, err := b.s.Stats(b.Context(), report.StatsFilter{})
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ var sumTraps = []trap{
 		exec(b, b.s, sumAtOnceSQL)
 		b.enqueue(1)
 		w := b.join()
-		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 1, Wait: true})
+		c, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 1, Wait: true})
 		b.must(err)
 		tx := begin(b, b.s)
 		e := c.Entries[0]

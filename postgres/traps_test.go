@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -52,7 +53,7 @@ func (t *trap) ask(b *bench) (err error) {
 // patience is how long a check waits for what must not wait.
 const patience = 3 * time.Second
 
-var normal = stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+var normal = store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 
 func (b *bench) join() *storetest.Worker { return storetest.Join(b, b.s, "k") }
 
@@ -70,7 +71,7 @@ func (b *bench) enqueueIn(tx stint.Tx, n int, opts ...stint.Option) []stint.ID {
 	b.Helper()
 	jobs := make([]stint.NewJob, n)
 	for i := range jobs {
-		jobs[i] = stint.Declaration{Name: "k"}.Job(nil, opts...)
+		jobs[i] = stint.KindInfo{Name: "k"}.Job(nil, opts...)
 	}
 	ids, err := stint.NewClient(b.s).With(tx).EnqueueMany(b.Context(), jobs)
 	b.must(err)
@@ -88,8 +89,8 @@ func (b *bench) load(n int) pgx.Tx {
 }
 
 // claimIn claims by hand in a transaction, which stays open.
-func (b *bench) claimIn(tx pgx.Tx, w *storetest.Worker, limit int) ([]stint.Position, error) {
-	var at []stint.Position
+func (b *bench) claimIn(tx pgx.Tx, w *storetest.Worker, limit int) ([]store.Position, error) {
+	var at []store.Position
 	err := tx.QueryRow(b.Context(), b.s.sql.in(`select positions from stint.claim($1, 1000000, 0, 1, $2, $3, true, false)`),
 		w.Info.Token, normal, limit).Scan(&at)
 	return at, translate(err)
@@ -114,7 +115,7 @@ func (b *bench) take(w *storetest.Worker, limit int, got []stint.ID, want ...[]s
 		total += len(w)
 	}
 	for barren := 0; barren < 3 && len(got) <= 2*total; barren++ {
-		c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: limit, Wait: true})
+		c, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: limit, Wait: true})
 		if err != nil {
 			return err
 		}
@@ -131,7 +132,7 @@ func (b *bench) take(w *storetest.Worker, limit int, got []stint.ID, want ...[]s
 	return nil
 }
 
-func ids(entries []stint.Entry) []stint.ID {
+func ids(entries []store.Entry) []stint.ID {
 	var list []stint.ID
 	for _, e := range entries {
 		list = append(list, e.ID)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // upkeepTraps are about leases and retention.
@@ -18,8 +19,8 @@ var upkeepTraps = []trap{
 			insert into stint.changes (at, way, operation)
 			select clock_timestamp() - interval '91 days' + i * interval '1 hour', 'api', 'x' from generate_series(1, 7) i
 			union all select clock_timestamp() - interval '89 days', 'api', 'x' from generate_series(1, 2)`)
-		for _, want := range []stint.Retained{{Deleted: 5, More: true}, {Deleted: 2}, {}} {
-			done, err := b.s.Retain(b.Context(), stint.RetainStep{Part: stint.RetainChanges, Limit: 5})
+		for _, want := range []store.Retained{{Deleted: 5, More: true}, {Deleted: 2}, {}} {
+			done, err := b.s.Retain(b.Context(), store.RetainStep{Part: store.RetainChanges, Limit: 5})
 			b.must(err)
 			if done != want {
 				return fmt.Errorf("a step says %+v, want %+v", done, want)
@@ -36,7 +37,7 @@ var upkeepTraps = []trap{
 		tx := begin(b, b.s)
 		_, err := tx.Exec(b.Context(), `select from stint.leases for share`)
 		b.must(err)
-		answer := make(chan stint.Lease, 1)
+		answer := make(chan store.Lease, 1)
 		go func() {
 			l, err := b.s.Acquire(b.Context(), "x", waits.Info.Token, time.Hour)
 			if err != nil {
@@ -110,13 +111,13 @@ var upkeepTraps = []trap{
 		w := b.join()
 		for n := range int64(3) {
 			b.enqueue(1)
-			c, err := w.TryClaim(b.Context(), stint.ClaimRequest{Lane: normal, Max: 10, Wait: true})
+			c, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 10, Wait: true})
 			b.must(err)
 			if c.N != n+1 {
 				return fmt.Errorf("claim %d follows %d", c.N, n)
 			}
 			w.Complete(c.Entries...)
-			_, err = b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Number: n + 1, Low: n + 2})
+			_, err = b.s.Heartbeat(b.Context(), w.Info.Token, store.Heartbeat{Number: n + 1, Low: n + 2})
 			b.must(err)
 			if err := b.retain(); err != nil {
 				return err
@@ -128,7 +129,7 @@ var upkeepTraps = []trap{
 		w := b.join()
 		b.enqueue(2)
 		e := w.Claim(normal, 1)[0]
-		x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeCompleted})
+		x := w.Conclude(e, store.Result{Outcome: stint.OutcomeCompleted})
 		_, err := w.TryFinish(b.Context(), x)
 		b.must(err)
 		w.Complete(w.Claim(normal, 1)...)
@@ -148,7 +149,7 @@ var upkeepTraps = []trap{
 		w := b.join()
 		b.enqueue(2)
 		entries := w.Claim(normal, 2)
-		x := w.Conclude(entries[0], stint.Ending{Outcome: stint.OutcomeCompleted})
+		x := w.Conclude(entries[0], store.Result{Outcome: stint.OutcomeCompleted})
 		_, err := w.TryFinish(b.Context(), x) // and the other one still runs
 		b.must(err)
 		b.longAgo()
@@ -167,7 +168,7 @@ var upkeepTraps = []trap{
 		w.Complete(w.Claim(normal, 1)...)
 		b.longAgo()
 		w.Claim(normal, 1) // it is at work, and has been told of all that it recorded
-		_, err := b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Number: 1, Low: 2})
+		_, err := b.s.Heartbeat(b.Context(), w.Info.Token, store.Heartbeat{Number: 1, Low: 2})
 		b.must(err)
 		if err := b.retain(); err != nil {
 			return err
@@ -185,7 +186,7 @@ var upkeepTraps = []trap{
 		}
 		b.enqueue(1)
 		w.Claim(normal, 1)
-		_, err := b.s.Beat(b.Context(), w.Info.Token, stint.Beat{Low: 1 << 40})
+		_, err := b.s.Heartbeat(b.Context(), w.Info.Token, store.Heartbeat{Low: 1 << 40})
 		b.must(err)
 		b.longAgo()
 		exec(b, b.s, `update stint.entries set created = created + interval '10 years' where pos = (select min(pos) from stint.entries)`)
@@ -193,12 +194,12 @@ var upkeepTraps = []trap{
 		exec(b, b.s, `update stint.claims set made = made + interval '10 years' where n = 1`)
 		// What writers of other databases had open meanwhile keeps claims, which is another matter.
 		exec(b, b.s, `update stint.claims set pending = null, pending_n = null, pending_xid = null, pending_pos = null`)
-		r := stint.RetainStep{Part: stint.RetainJobs, Limit: 100, Keep: stint.Retention{Kept: stint.Kept{All: time.Minute}}, Age: time.Minute}
+		r := store.RetainStep{Part: store.RetainJobs, Limit: 100, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Minute}}, Age: time.Minute}
 		done, err := b.s.Retain(b.Context(), r)
-		if b.must(err); done.Deleted != 1 || done.Young != (stint.RetainMark{}) {
+		if b.must(err); done.Deleted != 1 || done.Young != (store.RetainMark{}) {
 			return fmt.Errorf("of the jobs it says %+v", done)
 		}
-		r.Part, r.Age = stint.RetainClaims, 0
+		r.Part, r.Age = store.RetainClaims, 0
 		if done, err = b.s.Retain(b.Context(), r); err != nil || done.Deleted != 1 {
 			return fmt.Errorf("of the claims it says %+v, error %v", done, err)
 		}
@@ -211,7 +212,7 @@ var upkeepTraps = []trap{
 		b.longAgo()
 		_, err := b.s.pool.Exec(b.Context(), b.s.sql.in(`delete from stint.entries where pos = $1`), ids[0])
 		b.must(err)
-		r := stint.RetainStep{Part: stint.RetainJobs, Limit: 2, Keep: stint.Retention{Kept: stint.Kept{All: time.Minute}}}
+		r := store.RetainStep{Part: store.RetainJobs, Limit: 2, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Minute}}}
 		done, err := b.s.Retain(b.Context(), r)
 		if b.must(err); done.Deleted != 1 || !done.More {
 			return fmt.Errorf("of two executions, one without an entry, it says %+v", done)
@@ -232,7 +233,7 @@ var upkeepTraps = []trap{
 		_, err = tx.Exec(b.Context(), b.s.sql.in(`select stint.erase($1)`), ids)
 		b.must(err)
 		beat := func(ctx context.Context) error {
-			_, err := b.s.Beat(ctx, w.Info.Token, stint.Beat{Low: 1 << 40})
+			_, err := b.s.Heartbeat(ctx, w.Info.Token, store.Heartbeat{Low: 1 << 40})
 			return err
 		}
 		if err := b.soon("a beat beside a deletion", beat); err != nil {
@@ -286,8 +287,8 @@ func (b *bench) longAgo() {
 func (b *bench) retain() error {
 	b.Helper()
 	time.Sleep(2 * time.Millisecond)
-	for _, part := range stint.RetainParts {
-		r := stint.RetainStep{Part: part, Limit: 100, Keep: stint.Retention{Kept: stint.Kept{All: time.Microsecond}}}
+	for _, part := range store.RetainParts {
+		r := store.RetainStep{Part: part, Limit: 100, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Microsecond}}}
 		for more := true; more; {
 			done, err := b.s.Retain(b.Context(), r)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // turnsConn counts how often its client speaks after it has listened.
@@ -53,14 +54,14 @@ func TestABatchIsOneRoundTrip(t *testing.T) {
 	far.notifier.send = func(context.Context, bool) (bool, error) { return true, nil }
 	b := &bench{t, far, nil}
 	w := b.join()
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "")
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "")
 	for _, n := range []int{1, 7, 60, 61, 100} { // the first ones prepare the statements
 		trips := func(f func()) string {
 			before := turns.Load()
 			f()
 			return fmt.Sprint(turns.Load() - before)
 		}
-		var entries []stint.Entry
+		var entries []store.Entry
 		got := trips(func() { b.enqueue(n) }) + " to enqueue, " +
 			trips(func() { entries = w.Claim(lane.ID, n) }) + " to claim, " +
 			trips(func() { w.Complete(entries...) }) + " to record"

@@ -20,8 +20,7 @@ import (
 // what notifies.
 func Tx(tx pgx.Tx) stint.Tx { return stint.Tx{Handle: tx} }
 
-// SQLTx is [Tx] for a transaction of database/sql, whichever PostgreSQL driver
-// is behind it.
+// SQLTx is [Tx] for a transaction of database/sql, of any PostgreSQL driver.
 func SQLTx(tx *sql.Tx) stint.Tx { return stint.Tx{Handle: tx} }
 
 // Quiet leaves engines unwoken when the transaction commits: they find the

@@ -10,9 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Decider = (*Store)(nil)
+var _ store.RetryDecider = (*Store)(nil)
 
 // undecidedSQL finds the jobs that wait for a retry function, each with its
 // last execution: the failure that is to be judged.
@@ -23,9 +24,9 @@ join stint.executions l on l.pos = coalesce((select max(x.pos) from stint.execut
 where w.undecided is not null and w.undecided = any ($1) and w.job > $2
 order by w.job limit $3`
 
-// Undecided implements [stint.Decider].
-func (s *Store) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
-	var list []stint.Undecided
+// Undecided implements [store.RetryDecider].
+func (s *Store) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
+	var list []store.PendingRetry
 	err := s.transactWork(ctx, func(tx pgx.Tx) (err error) {
 		list, err = s.undecided(ctx, tx, funcs, after, limit)
 		return err
@@ -36,18 +37,18 @@ func (s *Store) Undecided(ctx context.Context, funcs []string, after stint.ID, l
 	return list, nil
 }
 
-func (s *Store) undecided(ctx context.Context, tx pgx.Tx, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
+func (s *Store) undecided(ctx context.Context, tx pgx.Tx, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
 	rows, err := tx.Query(ctx, s.sql.in(undecidedSQL), funcs, after, max(0, limit))
 	if err != nil {
 		return nil, err
 	}
 	var (
-		u    stint.Undecided
-		pos  stint.Position
+		u    store.PendingRetry
+		pos  store.Position
 		text []byte
 		took time.Duration
-		list []stint.Undecided
-		at   []stint.Position
+		list []store.PendingRetry
+		at   []store.Position
 	)
 	_, err = pgx.ForEachRow(rows, []any{&u.Func, &u.Attempt, &u.Losses, &u.Priority, &u.Queue, &pos, &took, &text}, func() error {
 		u.Took, u.Error = took, stint.Failure{}
@@ -72,9 +73,9 @@ func (s *Store) undecided(ctx context.Context, tx pgx.Tx, funcs []string, after 
 	return list, nil
 }
 
-// Decide implements [stint.Decider]. Whoever takes a waiting row decides: the
+// Decide implements [store.RetryDecider]. The call that takes a waiting row decides:
 // rows that another transaction has are passed over.
-func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
+func (s *Store) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
 	var decided []stint.ID
 	err := s.transactWork(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.sql.in(`select stint.fence($1)`), engine); err != nil {
@@ -88,13 +89,13 @@ func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Exe
 		if err != nil {
 			return err
 		}
-		places := map[stint.ID]stint.Position{}
+		places := map[stint.ID]store.Position{}
 		var id stint.ID
-		var pos stint.Position
+		var pos store.Position
 		if _, err := pgx.ForEachRow(rows, []any{&id, &pos}, func() error { places[id] = pos; return nil }); err != nil {
 			return err
 		}
-		mine := slices.DeleteFunc(slices.Clone(done), func(x stint.Execution) bool { return places[x.Job] == 0 })
+		mine := slices.DeleteFunc(slices.Clone(done), func(x store.Completion) bool { return places[x.Job] == 0 })
 		if decided = nil; len(mine) == 0 {
 			return nil
 		}

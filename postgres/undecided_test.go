@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // U36: an impossible state cannot be stored, whoever tries.
@@ -41,12 +42,12 @@ func TestAFailureThatSomebodyDecidesAboutIsPassedOver(t *testing.T) {
 	b := &bench{t, s, nil}
 	ids := b.enqueue(2, stint.Retry(retry.Function("f")))
 	w := b.join()
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no paper")}, w.Claim(normal, 2)...)
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no paper")}, w.Claim(normal, 2)...)
 	var funcs retry.Registry
 	must(t, funcs.Register("f", func(error, retry.Failure) retry.Decision { return retry.Again(time.Hour) }))
 	all, err := s.Undecided(t.Context(), []string{"f"}, 0, 10)
 	must(t, err)
-	var done []stint.Execution
+	var done []store.Completion
 	for _, u := range all {
 		x, err := u.Conclude(&funcs, time.Now(), 0.5)
 		must(t, err)

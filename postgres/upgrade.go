@@ -24,12 +24,12 @@ const metaTable = "stint.meta"
 // older snapshot of the database: the two would wait for each other.
 const migrateLock = 0x7374696e74 // "stint"
 
-// errOthers says that somebody else is changing a schema of this database.
+// errOthers says that another session is changing a schema of this database.
 var errOthers = errors.New("another program is changing the schema")
 
 // pace is how a step waits for locks that others hold.
 type pace struct {
-	// lock is how long at a time. Whoever comes after a waiting alter table
+	// lock is how long at a time. A session that comes after a waiting alter table
 	// waits for it in turn, so this is how long all work may stand still. It
 	// is less than an engine may go without a beat, and more than the second
 	// (deadlock_timeout) after which an autovacuum makes room.
@@ -41,7 +41,7 @@ type pace struct {
 
 var unhurried = pace{lock: 2 * time.Second, pause: 250 * time.Millisecond, longest: 10 * time.Second, patience: 5 * time.Minute}
 
-// upgrade does a step, unless somebody else has done it meanwhile.
+// upgrade does a step, unless another session has done it meanwhile.
 func (s *Store) upgrade(ctx context.Context, step steps.Step) error {
 	if step.Online {
 		return s.patiently(ctx, func() error { return translate(s.online(ctx, step)) })
@@ -51,7 +51,7 @@ func (s *Store) upgrade(ctx context.Context, step steps.Step) error {
 	})
 }
 
-// alone runs f in a transaction that nobody else changes a schema beside, if
+// alone runs f in a transaction while which no other session changes a schema, if
 // the schema has the version still. It may run more than once.
 func (s *Store) alone(ctx context.Context, version int, f func(tx pgx.Tx) error) error {
 	begin := beginLongSQL + fmt.Sprintf("; set local lock_timeout = %d", s.pace.lock.Milliseconds())
@@ -78,8 +78,8 @@ func (s *Store) alone(ctx context.Context, version int, f func(tx pgx.Tx) error)
 // online does a step whose statements cannot be in a transaction. It takes the
 // lock for its session: that ends with what the session was doing.
 //
-// These statements wait for locks that stop nobody: writers and readers of the
-// table do not queue behind them. So they wait as long as it takes.
+// These statements wait for locks that stop no other session: writers and readers of
+// the table do not queue after them. So they wait as long as it takes.
 func (s *Store) online(ctx context.Context, step steps.Step) error {
 	conn, err := s.dial(ctx, "stint migrate")
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Store) online(ctx context.Context, step steps.Step) error {
 }
 
 // actForOwner becomes the owner of a schema that is there, where the session's
-// role is a member of it: what is made belongs to the same role, whoever of its
+// role is a member of it: what is made belongs to the same role, whichever of its
 // members makes it.
 func (s *Store) actForOwner(ctx context.Context, conn *pgx.Conn, become string) error {
 	var owner string
@@ -141,7 +141,7 @@ func (s *Store) actForOwner(ctx context.Context, conn *pgx.Conn, become string) 
 }
 
 // dropInvalid drops what is left of an index whose building was cut off. It
-// costs every write of its table and serves nobody.
+// costs every write of its table and serves no query.
 func (s *Store) dropInvalid(ctx context.Context, conn *pgx.Conn, index string) error {
 	invalid := false
 	err := conn.QueryRow(ctx, `
@@ -185,7 +185,7 @@ func (s *Store) patiently(ctx context.Context, try func() error) error {
 	}
 }
 
-// gaveWay tells of a lock that was not to be had in time, and of a deadlock.
+// gaveWay reports a lock that was not to be had in time, and of a deadlock.
 func gaveWay(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "55P03" || pg.Code == "40P01")

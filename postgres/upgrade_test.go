@@ -17,6 +17,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/internal/steps"
 	"github.com/stint-go/stint/storetest"
@@ -105,9 +106,9 @@ func produce(t *testing.T, s *Store) *traffic {
 // work runs an engine; the channel has what its Run returned.
 func (tr *traffic) work(ctx context.Context, s *Store) <-chan error {
 	mux := stint.NewMux()
-	mux.Add(stint.Declaration{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { tr.done.Add(1); return nil, nil })
-	e, err := engine.New(s, mux, engine.Config{Slots: 8, OnEvent: func(ev stint.Event) {
-		if ev.Type == stint.EventTrouble || ev.Type == stint.EventBuried {
+	mux.Add(stint.KindInfo{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { tr.done.Add(1); return nil, nil })
+	e, err := engine.New(s, mux, engine.Config{Slots: 8, OnEvent: func(ev event.Event) {
+		if ev.Type == event.EventTrouble || ev.Type == event.EventBuried {
 			tr.t.Errorf("an engine has trouble to %s: %v", ev.Doing, ev.Err)
 		}
 	}})
@@ -391,7 +392,7 @@ func TestAnOldProgramWorksOnANewerSchemaThatAllowsIt(t *testing.T) {
 	must(t, <-migrating(upgrader(t, s.url(), addColumn, buildIndex)))
 	again := openStore(t, s.url())
 	old := &bench{t, again, nil}
-	old.enqueue(2, stint.In(time.Microsecond))
+	old.enqueue(2, stint.Delay(time.Microsecond))
 	_, err := again.Promote(t.Context(), time.Time{}, 10)
 	must(t, err)
 	w := old.join()
@@ -448,10 +449,10 @@ func TestInstallingAndUpgradingLeadToTheSameSchema(t *testing.T) {
 func TestAnEngineThatIsTooOldToJoinAgainSaysSoAndEnds(t *testing.T) {
 	s := newStore(t)
 	mux := stint.NewMux()
-	mux.Add(stint.Declaration{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
+	mux.Add(stint.KindInfo{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
 	joined := make(chan struct{}, 1)
-	e, err := engine.New(s, mux, engine.Config{TimeToLive: time.Second, OnEvent: func(ev stint.Event) {
-		if ev.Type == stint.EventJoined {
+	e, err := engine.New(s, mux, engine.Config{TimeToLive: time.Second, OnEvent: func(ev event.Event) {
+		if ev.Type == event.EventJoined {
 			joined <- struct{}{}
 		}
 	}})

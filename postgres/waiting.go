@@ -8,8 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // maxMicroseconds is the longest wait that a Duration can count.
@@ -17,14 +16,14 @@ const maxMicroseconds = int64(math.MaxInt64 / time.Microsecond)
 
 const promoteSQL = `select moved, until, next_in from stint.promote($1, $2)`
 
-// Promote implements [stint.Promoter].
-func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+// Promote implements [store.Promoter].
+func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
 	bound := pgtype.Timestamptz{Time: from, Valid: true}
 	if from.IsZero() {
 		bound.InfinityModifier = pgtype.NegativeInfinity
 	}
 	var (
-		p     stint.Promotion
+		p     store.Promotion
 		until *time.Time
 		next  *int64
 	)

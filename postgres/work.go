@@ -13,7 +13,7 @@ import (
 const (
 	// workConns is how many connections the engines of a store have for
 	// themselves, whatever its producers do with theirs: beats, outcomes and
-	// burials must not queue behind enqueues.
+	// burials must not queue after enqueues.
 	workConns = 6
 
 	// claimConns of these may be claims: one that waits for a lane must not
@@ -55,7 +55,7 @@ func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 
 // limitSession sees to it that the server ends, well within the time to live,
 // what a client that froze or was cut off left behind, and no sooner, whatever is
-// set for its role: who waits for a lock would be refused otherwise. It leaves sessions of a
+// set for its role: a session that waits for a lock would be refused otherwise. It leaves sessions of a
 // pooler alone, which other programs use as well: a pooler tells another
 // process number than the server. Settings that a server does not have are
 // passed over.

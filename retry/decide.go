@@ -14,6 +14,7 @@ const (
 	ReasonExhausted    = "retries exhausted"
 	ReasonNotRetriable = "error not retriable"
 	ReasonNoDate       = "policy gave no date"
+	ReasonNoRetries    = "no retries" // the policy is None
 )
 
 // Failure is what a policy is told of a failed attempt. It is plain data, so

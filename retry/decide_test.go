@@ -77,7 +77,7 @@ func TestFixedRunsOnceMoreThanItRetries(t *testing.T) {
 }
 
 func TestNoneRunsOnce(t *testing.T) {
-	if waits, end := live(retry.None()); len(waits) != 0 || end != "policy gave no date" {
+	if waits, end := live(retry.None()); len(waits) != 0 || end != "no retries" {
 		t.Errorf("none waited %v and ended with %q", waits, end)
 	}
 }

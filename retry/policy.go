@@ -88,7 +88,7 @@ type Policy struct {
 // Exponential(10, time.Minute), so 1, 2, 4, … 512 minutes, 1,023 in all.
 func Default() Policy { return Policy{} }
 
-// None retries nothing: the first failure is final, for [ReasonNoDate]. It is
+// None retries nothing: the first failure is final, for [ReasonNoRetries]. It is
 // about errors. A job whose engine died runs again under None too, as often as
 // the limit on losses allows.
 func None() Policy { return Policy{rule: none{}} }

@@ -52,7 +52,7 @@ type (
 	unmatched struct{}
 )
 
-func (none) judge(Failure, ask) (Decision, error) { return Final(ReasonNoDate), nil }
+func (none) judge(Failure, ask) (Decision, error) { return Final(ReasonNoRetries), nil }
 func (none) retries() (int, bool)                 { return 0, true }
 
 func (r fixed) judge(f Failure, _ ask) (Decision, error) {
@@ -82,6 +82,9 @@ func (r exponential) retries() (int, bool) { return r.n, true }
 func (r younger) judge(f Failure, a ask) (Decision, error) {
 	if f.Age() < r.row.Younger {
 		return Again(r.row.Wait), nil
+	}
+	if _, over := r.rest.(none); over {
+		return Final(ReasonNoDate), nil // there were retries, for as long as the rows go
 	}
 	return r.rest.judge(f, a)
 }

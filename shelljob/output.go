@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // output keeps the beginning and the end of what is written to it, in bounded
@@ -52,14 +52,14 @@ func (o *output) text() (text string, cut bool) {
 	tail := string(o.tail[o.next:]) + string(o.tail[:o.next])
 	missing := o.total - int64(len(o.head)) - int64(len(tail))
 	if missing == 0 {
-		return stint.Clean(string(o.head) + tail), false
+		return valid.Clean(string(o.head) + tail), false
 	}
-	head := stint.CleanCut(string(o.head))
+	head := valid.CleanCut(string(o.head))
 	for i := 0; i < utf8.UTFMax-1 && tail != "" && !utf8.RuneStart(tail[0]); i++ {
 		tail = tail[1:]
 	}
 	note := fmt.Sprintf("\n[%d bytes cut]\n", missing)
-	return head + note + stint.Clean(tail), true
+	return head + note + valid.Clean(tail), true
 }
 
 // lastLines is the end of text for people: whole lines where possible, of at

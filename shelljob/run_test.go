@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/store"
 )
 
 // perform runs one attempt the way an engine does.
@@ -34,9 +36,9 @@ func perform(t *testing.T, ctx context.Context, c Config, args Args) (Result, er
 }
 
 func isFinal(err error) bool {
-	end := stint.Ending{Outcome: stint.OutcomeFailed, Err: err}
-	e := &stint.Entry{Job: stint.Job{Attempt: 1}}
-	return stint.Conclude(e, end, e.Due, 0).Final
+	end := store.Result{Outcome: stint.OutcomeFailed, Err: err}
+	e := &store.Entry{Job: stint.Job{Attempt: 1}}
+	return store.Conclude(e, end, e.Due, 0).Final
 }
 
 func TestArgumentsReachTheProgramWithoutAShell(t *testing.T) {
@@ -90,7 +92,7 @@ func TestExitCodeOtherThanZeroIsAFailureThatShowsTheEndOfTheOutput(t *testing.T)
 	if isFinal(err) {
 		t.Error("the failure is final, whatever the policy says")
 	}
-	if class := stint.Classes(err)[0]; class != "shelljob.ExitError" {
+	if class := failure.Classes(err)[0]; class != "shelljob.ExitError" {
 		t.Errorf("policies see it as a %s", class)
 	}
 }

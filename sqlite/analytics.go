@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Analyst = (*Store)(nil)
+var _ report.Analyst = (*Store)(nil)
 
-// unclaimedSQL are the jobs that nobody has claimed: what is ready, behind the
+// unclaimedSQL finds the jobs that no engine has claimed: what is ready, after the
 // frontiers, and what waits. Due is null while a retry function is to decide.
 const unclaimedSQL = `
 select ifnull(e.job, e.pos) as job, ifnull(e.body, e.pos) as contents, e.queue, e.kind, e.priority, ifnull(e.due, e.created) as due
@@ -25,7 +27,7 @@ select w.job, w.body, w.queue, w.kind, w.priority, w.due from stint_waiting w
 where w.job not in (select job from stint_cancellations)`
 
 const (
-	// fitsSQL is what an analytics filter chooses of rows with job, queue and kind.
+	// fitsSQL has the conditions of an analytics filter on rows with job, queue and kind.
 	fitsSQL = `where (?1 is null or queue = ?1) and (?2 is null or kind = ?2)
 	and (?3 is null or exists (select 1 from stint_job_tags t where t.tag = ?3 and t.job = u.job))`
 
@@ -34,16 +36,15 @@ const (
 	taggedSQL  = `select 1 from stint_job_tags where tag = ? and job = ?`
 )
 
-// Analyze implements [stint.Analyst]. The statements are of one transaction that
+// Analyze implements [report.Analyst]. The statements are of one transaction that
 // reads, and so of one moment.
-func (s *Store) Analyze(ctx context.Context, f stint.AnalyticsFilter) (stint.Analytics, error) {
+func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.Analytics, error) {
 	if err := f.Check(); err != nil {
-		return stint.Analytics{}, err
+		return report.Analytics{}, err
 	}
-	f.Span = cmp.Or(f.Span, stint.MaxSpan)
-	var a stint.Analytics
-	err := s.read(ctx, func(c *conn) error {
-		a = stint.Analytics{At: moment(f)}
+	f.Span = cmp.Or(f.Span, report.MaxSpan)
+	return reading(ctx, s, "analyze", func(c *conn) (report.Analytics, error) {
+		a := report.Analytics{At: moment(f)}
 		fits := []any{nilText(f.Queue), nilText(f.Kind), nilText(f.Tag)}
 		err := c.query(queuedSQL, append(fits, micro(a.At)), func(q *stmt) error {
 			a.Queued = q.ColumnInt64(0)
@@ -51,14 +52,14 @@ func (s *Store) Analyze(ctx context.Context, f stint.AnalyticsFilter) (stint.Ana
 			return nil
 		})
 		if err != nil {
-			return err
+			return a, err
 		}
 		roster, err := s.roster(c)
 		if err != nil {
-			return err
+			return a, err
 		}
 		err = c.query(heldNowSQL, fits, func(q *stmt) error {
-			if lives(roster, stint.Token(q.ColumnInt64(0))) {
+			if lives(roster, stint.EngineID(q.ColumnInt64(0))) {
 				a.Running += q.ColumnInt64(1)
 			} else {
 				a.Zombies += q.ColumnInt64(1)
@@ -66,54 +67,46 @@ func (s *Store) Analyze(ctx context.Context, f stint.AnalyticsFilter) (stint.Ana
 			return nil
 		})
 		if err != nil {
-			return err
+			return a, err
 		}
-		a.AttemptFigures, err = c.lately(a.At, f)
-		return err
+		var all ended
+		err = c.ended(a.At, f, all.add)
+		a.AttemptFigures = all.figures(f.Span)
+		return a, err
 	})
-	if err != nil {
-		return stint.Analytics{}, fmt.Errorf("analyze: %w", err)
-	}
-	return a, nil
 }
 
 // moment is the instant that a filter is about.
-func moment(f stint.AnalyticsFilter) time.Time {
+func moment(f report.AnalyticsFilter) time.Time {
 	if f.At.IsZero() {
 		f.At = time.Now()
 	}
 	return fromMicro(micro(f.At))
 }
 
-// AnalyzeKinds implements [stint.Analyst].
-func (s *Store) AnalyzeKinds(ctx context.Context, f stint.AnalyticsFilter) ([]stint.KindAnalytics, error) {
+// AnalyzeKinds implements [report.Analyst].
+func (s *Store) AnalyzeKinds(ctx context.Context, f report.AnalyticsFilter) ([]report.KindAnalytics, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	f.Span = cmp.Or(f.Span, stint.MaxSpan)
-	var all []stint.KindAnalytics
-	err := s.read(ctx, func(c *conn) error {
-		all = nil
+	f.Span = cmp.Or(f.Span, report.MaxSpan)
+	return reading(ctx, s, "analyze kinds", func(c *conn) (all []report.KindAnalytics, err error) {
 		kinds := map[string]*ended{}
-		err := c.ended(moment(f), f, func(x *attempt) {
+		err = c.ended(moment(f), f, func(x *attempt) {
 			if kinds[x.kind] == nil {
 				kinds[x.kind] = new(ended)
 			}
 			kinds[x.kind].add(x)
 		})
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			all = append(all, stint.KindAnalytics{Kind: kind, AttemptFigures: kinds[kind].figures(f.Span)})
+			all = append(all, report.KindAnalytics{Kind: kind, AttemptFigures: kinds[kind].figures(f.Span)})
 		}
-		return err
+		return all, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("analyze kinds: %w", err)
-	}
-	return all, nil
 }
 
-// lives tells whether an engine does, as far as anybody can see.
-func lives(roster []stint.EngineInfo, token stint.Token) bool {
+// lives reports whether an engine lives, as far as can be seen.
+func lives(roster []store.EngineInfo, token stint.EngineID) bool {
 	for _, e := range roster {
 		if e.Token == token {
 			return e.Held || !e.Gone && time.Since(e.Beat) <= e.TimeToLive
@@ -122,15 +115,8 @@ func lives(roster []stint.EngineInfo, token stint.Token) bool {
 	return false
 }
 
-// lately tells how the attempts of the time before an instant went.
-func (c *conn) lately(at time.Time, f stint.AnalyticsFilter) (stint.AttemptFigures, error) {
-	var all ended
-	err := c.ended(at, f, all.add)
-	return all.figures(f.Span), err
-}
-
 // ended calls do for each attempt that ran and ended in the time before an instant.
-func (c *conn) ended(at time.Time, f stint.AnalyticsFilter, do func(x *attempt)) error {
+func (c *conn) ended(at time.Time, f report.AnalyticsFilter, do func(x *attempt)) error {
 	from := at.Add(-f.Span)
 	m, err := c.markBefore(from)
 	if err != nil {
@@ -150,7 +136,7 @@ func (c *conn) ended(at time.Time, f stint.AnalyticsFilter, do func(x *attempt))
 	})
 }
 
-// ended is how long attempts took, and how long they had waited.
+// ended has how long attempts took, and how long they had waited.
 type ended struct{ took, waited []time.Duration }
 
 func (e *ended) add(x *attempt) {
@@ -158,49 +144,30 @@ func (e *ended) add(x *attempt) {
 }
 
 // figures sorts what it has.
-func (e *ended) figures(span time.Duration) stint.AttemptFigures {
+func (e *ended) figures(span time.Duration) report.AttemptFigures {
 	n := int64(len(e.took))
-	return stint.AttemptFigures{Ended: n, PerSecond: float64(n) / span.Seconds(), Latency: spread(e.waited), Execution: spread(e.took)}
+	return report.AttemptFigures{Ended: n, PerSecond: float64(n) / span.Seconds(), Latency: report.SpreadOf(e.waited), Execution: report.SpreadOf(e.took)}
 }
 
-// spread describes durations, which it sorts.
-func spread(all []time.Duration) (s stint.Spread) {
-	if len(all) == 0 {
-		return s
-	}
-	slices.Sort(all)
-	rank := func(p int) time.Duration { return all[(len(all)*p+99)/100-1] }
-	total := time.Duration(0)
-	for _, d := range all {
-		total += d
-	}
-	mean := total.Microseconds() / int64(len(all))
-	return stint.Spread{Mean: time.Duration(mean) * time.Microsecond, P50: rank(50), P95: rank(95), P99: rank(99)}
-}
-
-// fieldSQL is what a field says of a job that is due (u) with its contents (b),
+// fieldSQL has the value of a field of a job that is due (u) with its contents (b),
 // and where else to look for it.
-var fieldSQL = map[stint.Field]struct{ value, from string }{
-	stint.FieldQueue:       {"u.queue", ""},
-	stint.FieldKind:        {"u.kind", ""},
-	stint.FieldPriority:    {"cast(u.priority as text)", ""},
-	stint.FieldURN:         {"b.urn", ""},
-	stint.FieldSource:      {"b.source", ""},
-	stint.FieldTag:         {"t.value", " left join json_each(b.tags) t"},
-	stint.FieldCorrelation: {"ifnull(b.correlation, cast(u.job as text))", ""},
+var fieldSQL = map[report.Field]struct{ value, from string }{
+	report.FieldQueue:       {"u.queue", ""},
+	report.FieldKind:        {"u.kind", ""},
+	report.FieldPriority:    {"cast(u.priority as text)", ""},
+	report.FieldURN:         {"b.urn", ""},
+	report.FieldSource:      {"b.source", ""},
+	report.FieldTag:         {"t.value", " left join json_each(b.tags) t"},
+	report.FieldCorrelation: {"ifnull(b.correlation, cast(u.job as text))", ""},
 }
 
-// DueBy implements [stint.Analyst].
-func (s *Store) DueBy(ctx context.Context, field stint.Field, f stint.AnalyticsFilter, limit int) ([]stint.DueGroup, error) {
+// DueBy implements [report.Analyst].
+func (s *Store) DueBy(ctx context.Context, field report.Field, f report.AnalyticsFilter, limit int) ([]report.DueGroup, error) {
 	if err := field.Check(); err != nil {
 		return nil, err
 	}
-	at := f.At
-	if at.IsZero() {
-		at = time.Now()
-	}
 	say := fieldSQL[field]
-	args := []any{nilText(f.Queue), nilText(f.Kind), nilText(f.Tag), micro(at), cmp.Or(limit, 100)}
+	args := []any{nilText(f.Queue), nilText(f.Kind), nilText(f.Tag), micro(moment(f)), cmp.Or(limit, 100)}
 	in, keys := field.Path()
 	if in != "" {
 		say.value = "b." + in
@@ -215,20 +182,11 @@ func (s *Store) DueBy(ctx context.Context, field stint.Field, f stint.AnalyticsF
 	  cross join stint_entries b` + say.from + `
 	  where b.pos = u.contents
 	  group by 1 order by 2 desc, 1 limit ?5`
-	var groups []stint.DueGroup
-	err := s.read(ctx, func(c *conn) error {
-		groups = nil
-		return c.query(text, args, func(q *stmt) error {
-			g := stint.DueGroup{Jobs: q.ColumnInt64(1)}
-			if !q.isNull(0) {
-				g.Value = new(q.ColumnText(0))
-			}
-			groups = append(groups, g)
-			return nil
-		})
+	return collect(ctx, s, fmt.Sprintf("group what is due by %s", field), text, args, func(q *stmt) report.DueGroup {
+		g := report.DueGroup{Jobs: q.ColumnInt64(1)}
+		if !q.isNull(0) {
+			g.Value = new(q.ColumnText(0))
+		}
+		return g
 	})
-	if err != nil {
-		return nil, fmt.Errorf("group what is due by %s: %w", field, err)
-	}
-	return groups, nil
 }

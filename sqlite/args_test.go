@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -16,7 +17,7 @@ func TestArgumentsAreFoundBySQLAndAreNeverNull(t *testing.T) {
 	s := open(t, Memory)
 	client := stint.NewClient(s)
 	enqueue := func(args string, opts ...stint.Option) stint.ID {
-		id, err := client.Enqueue(t.Context(), stint.Declaration{Name: "k"}.Job(json.RawMessage(args), opts...))
+		id, err := client.Enqueue(t.Context(), stint.KindInfo{Name: "k"}.Job(json.RawMessage(args), opts...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,22 +38,22 @@ func TestArgumentsAreFoundBySQLAndAreNeverNull(t *testing.T) {
 	w := storetest.Join(t, s, "k")
 	want := map[string]stint.ID{}
 	want["returned"] = enqueue(`{"customer": "returned"}`)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, w.One())
-	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, w.One())
 	want["done"] = enqueue(`{"customer": "done"}`)
 	w.Complete(w.ClaimAll()...)
-	want["later"] = enqueue(`{"customer": "later"}`, stint.In(time.Hour))
+	want["later"] = enqueue(`{"customer": "later"}`, stint.Delay(time.Hour))
 	for key, id := range want {
 		if got := ids(`args ->> 'customer' = '` + key + `'`); len(got) != 1 || got[0] != id {
 			t.Errorf("%s finds jobs %v, want %d", key, got, id)
 		}
 	}
-	both := []stint.ID{enqueue(`{"customer": 42, "new": true}`), enqueue(`{"customer": 42}`, stint.In(time.Hour))}
+	both := []stint.ID{enqueue(`{"customer": 42, "new": true}`), enqueue(`{"customer": 42}`, stint.Delay(time.Hour))}
 	if got := ids(`args ->> 'customer' = 42 order by id`); !slices.Equal(got, both) {
 		t.Errorf("by a number jobs %v are found, want %v", got, both)
 	}
 	enqueue(``)
-	enqueue(`null`, stint.In(time.Hour))
+	enqueue(`null`, stint.Delay(time.Hour))
 	if got := ids(`args = '{}'`); len(got) != 2 {
 		t.Errorf("%d jobs have an empty object, want 2", len(got))
 	}

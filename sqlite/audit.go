@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // The parts of the ledger. Contents of jobs that were never ready are no
-// entries: nobody can claim them.
+// entries: no engine can claim them.
 const (
 	auditEntriesSQL = `
 	select e.pos, ifnull(e.job, e.pos), e.lane, e.attempt, e.losses,
@@ -32,19 +33,19 @@ const (
 	auditBuriedSQL  = `select token, ended from stint_engine_history where ended is not null`
 )
 
-// Audit implements [stint.Auditor].
-func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
-	var l *stint.Ledger
+// Audit implements [store.Auditor].
+func (s *Store) Audit(ctx context.Context) (*store.Ledger, error) {
+	var l *store.Ledger
 	err := s.read(ctx, func(c *conn) error {
-		l = &stint.Ledger{Buried: map[stint.Token]time.Time{}}
+		l = &store.Ledger{Buried: map[stint.EngineID]time.Time{}}
 		missing := int64(0)
 		for _, part := range []struct {
 			text string
 			add  func(*stmt) error
 		}{
 			{auditEntriesSQL, func(q *stmt) error {
-				l.Entries = append(l.Entries, stint.LedgerEntry{
-					Pos: stint.Position(q.ColumnInt64(0)), Job: stint.ID(q.ColumnInt64(1)), Lane: stint.LaneID(q.ColumnInt64(2)),
+				l.Entries = append(l.Entries, store.LedgerEntry{
+					Pos: store.Position(q.ColumnInt64(0)), Job: stint.ID(q.ColumnInt64(1)), Lane: store.LaneID(q.ColumnInt64(2)),
 					Attempt: q.ColumnInt(3), Losses: q.ColumnInt(4), Behind: q.ColumnInt64(5) != 0,
 				})
 				return nil
@@ -57,31 +58,31 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 				return nil
 			}},
 			{auditExecutionsSQL, func(q *stmt) error {
-				l.Executions = append(l.Executions, stint.LedgerExecution{
-					Pos: stint.Position(q.ColumnInt64(0)), Job: stint.ID(q.ColumnInt64(1)), Attempt: q.ColumnInt(2),
-					Nonce: stint.Nonce(q.ColumnInt64(3)), Engine: stint.Token(q.ColumnInt64(4)), Outcome: stint.Outcome(q.ColumnInt(5)),
+				l.Executions = append(l.Executions, store.LedgerExecution{
+					Pos: store.Position(q.ColumnInt64(0)), Job: stint.ID(q.ColumnInt64(1)), Attempt: q.ColumnInt(2),
+					Nonce: store.Nonce(q.ColumnInt64(3)), Engine: stint.EngineID(q.ColumnInt64(4)), Outcome: stint.Outcome(q.ColumnInt(5)),
 					Final: q.ColumnInt64(6) != 0, Started: q.time(7), Finished: q.time(8),
 				})
 				return nil
 			}},
 			{auditWaitingSQL, func(q *stmt) error {
-				l.Waiting = append(l.Waiting, stint.LedgerWait{
+				l.Waiting = append(l.Waiting, store.LedgerWait{
 					Job: stint.ID(q.ColumnInt64(0)), Attempt: q.ColumnInt(1), Due: q.time(2), Why: stint.State(q.ColumnText(3)),
 				})
 				return nil
 			}},
 			{auditJobsSQL, func(q *stmt) error {
-				l.Jobs = append(l.Jobs, stint.LedgerJob{
+				l.Jobs = append(l.Jobs, store.LedgerJob{
 					ID: stint.ID(q.ColumnInt64(0)), State: stint.State(q.ColumnText(1)), Schedule: q.ColumnText(2), Occurrence: q.time(3),
 				})
 				return nil
 			}},
 			{auditEnginesSQL, func(q *stmt) error {
-				l.Engines = append(l.Engines, stint.Token(q.ColumnInt64(0)))
+				l.Engines = append(l.Engines, stint.EngineID(q.ColumnInt64(0)))
 				return nil
 			}},
 			{auditBuriedSQL, func(q *stmt) error {
-				l.Buried[stint.Token(q.ColumnInt64(0))] = q.time(1)
+				l.Buried[stint.EngineID(q.ColumnInt64(0))] = q.time(1)
 				return nil
 			}},
 		} {
@@ -100,14 +101,14 @@ func (s *Store) Audit(ctx context.Context) (*stint.Ledger, error) {
 // auditClaim adds a claim with the entries of its interval. That they are as
 // many as were taken, but for those that were deleted since, is what could go
 // wrong with an interval.
-func (c *conn) auditClaim(l *stint.Ledger, q *stmt, missing *int64) error {
-	claim := stint.LedgerClaim{
-		ClaimRef: stint.ClaimRef{Lane: stint.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: stint.Nonce(q.ColumnInt64(2))},
-		Engine:   stint.Token(q.ColumnInt64(3)), Serial: q.ColumnInt64(4),
+func (c *conn) auditClaim(l *store.Ledger, q *stmt, missing *int64) error {
+	claim := store.LedgerClaim{
+		ClaimRef: store.ClaimRef{Lane: store.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: store.Nonce(q.ColumnInt64(2))},
+		Engine:   stint.EngineID(q.ColumnInt64(3)), Serial: q.ColumnInt64(4),
 	}
 	start, frontier, taken := q.ColumnInt64(5), q.ColumnInt64(6), q.ColumnInt64(7)
 	err := c.query(auditPositionsSQL, []any{int64(claim.Lane), start, frontier}, func(q *stmt) error {
-		claim.Positions = append(claim.Positions, stint.Position(q.ColumnInt64(0)))
+		claim.Positions = append(claim.Positions, store.Position(q.ColumnInt64(0)))
 		return nil
 	})
 	found := int64(len(claim.Positions))

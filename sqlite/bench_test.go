@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // The benchmarks tell jobs per second, as docs/design quotes them:
@@ -78,11 +79,11 @@ func BenchmarkEnqueue(b *testing.B) {
 }
 
 // work claims and completes everything, size entries at a time.
-func work(b testing.TB, s *Store, size int, serial *int64, token stint.Token) (worked int) {
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+func work(b testing.TB, s *Store, size int, serial *int64, token stint.EngineID) (worked int) {
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 	for {
 		*serial++
-		c, err := s.Claim(b.Context(), stint.ClaimRequest{Engine: token, Serial: *serial, Nonce: stint.Nonce(rand.Int64()), Lane: lane, Max: size})
+		c, err := s.Claim(b.Context(), store.ClaimRequest{Engine: token, Serial: *serial, Nonce: store.Nonce(rand.Int64()), Lane: lane, Max: size})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -90,12 +91,12 @@ func work(b testing.TB, s *Store, size int, serial *int64, token stint.Token) (w
 			return worked
 		}
 		now := time.Now()
-		done := make([]stint.Execution, len(c.Entries))
+		done := make([]store.Completion, len(c.Entries))
 		for i := range c.Entries {
-			done[i] = stint.Conclude(&c.Entries[i], stint.Ending{Outcome: stint.OutcomeCompleted}, now, 0)
+			done[i] = store.Conclude(&c.Entries[i], store.Result{Outcome: stint.OutcomeCompleted}, now, 0)
 			done[i].Nonce, done[i].Slot, done[i].Started, done[i].Ended = c.Nonce, 1, now, now
 		}
-		n, err := s.Finish(b.Context(), token, []stint.ClaimRef{c.ClaimRef}, done)
+		n, err := s.Finish(b.Context(), token, []store.ClaimRef{c.ClaimRef}, done)
 		if err != nil || n != len(done) {
 			b.Fatal(n, err)
 		}
@@ -103,9 +104,9 @@ func work(b testing.TB, s *Store, size int, serial *int64, token stint.Token) (w
 	}
 }
 
-func join(b testing.TB, s *Store) stint.Token {
-	token := stint.Token(rand.Int64())
-	if err := s.Join(b.Context(), stint.EngineInfo{Token: token, Instance: "bench", Slots: 1, TimeToLive: time.Minute}, nil); err != nil {
+func join(b testing.TB, s *Store) stint.EngineID {
+	token := stint.EngineID(rand.Int64())
+	if err := s.Join(b.Context(), store.EngineInfo{Token: token, Instance: "bench", Slots: 1, TimeToLive: time.Minute}, nil); err != nil {
 		b.Fatal(err)
 	}
 	return token
@@ -153,7 +154,7 @@ func BenchmarkLook(b *testing.B) {
 	var serial int64
 	work(b, s, 1000, &serial, join(b, s))
 	for b.Loop() {
-		if _, err := s.Look(b.Context(), stint.KnownLanes{}); err != nil {
+		if _, err := s.Look(b.Context(), store.LaneHints{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 const (
@@ -20,13 +21,13 @@ const (
 	endSQL      = `update stint_engine_history set ended = ?, why = ? where token = ?`
 )
 
-// Bury implements [stint.Roster]. All of it is one transaction: nobody else
-// writes meanwhile, so no claim and no outcome of the engine can be in flight.
+// Bury implements [store.Roster]. All of it is one transaction: no other
+// connection writes meanwhile, so no claim and no outcome of the engine can be in flight.
 // For the same reason the judge must not write to the store.
 //
 // An engine whose process holds its place is left alone without a transaction:
 // its burier would wait for the writer that keeps it from beating.
-func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+func (s *Store) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	if s.writer == nil {
 		return 0, errReadOnly
 	}
@@ -50,7 +51,7 @@ func (s *Store) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.En
 }
 
 // mayBury asks the engine's place.
-func (s *Store) mayBury(ctx context.Context, engine stint.Token) error {
+func (s *Store) mayBury(ctx context.Context, engine stint.EngineID) error {
 	if s.readers == nil || s.places.of(engine) != exclusive {
 		return nil
 	}
@@ -68,7 +69,7 @@ func (s *Store) mayBury(ctx context.Context, engine stint.Token) error {
 	return stint.ErrAlive
 }
 
-func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+func (s *Store) bury(c *conn, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	now := time.Now()
 	low, running, err := s.lastBeat(c, b, now)
 	if err != nil {
@@ -115,12 +116,12 @@ func (s *Store) bury(c *conn, b stint.Burial, judge func(e *stint.Entry, begun b
 	return buried, nil
 }
 
-// within tells whether a beat is fresh. One that is still to come was written
-// before the clock was put back: when that was, only whoever watched it can tell.
+// within reports whether a beat is fresh. One in the future was written before the
+// clock was set back, and it cannot be known when.
 func within(age, limit time.Duration) bool { return age >= 0 && age <= limit }
 
 // lastBeat reads what an engine said last, unless it may not be buried.
-func (s *Store) lastBeat(c *conn, b stint.Burial, now time.Time) (low int64, running []stint.Position, err error) {
+func (s *Store) lastBeat(c *conn, b store.Burial, now time.Time) (low int64, running []store.Position, err error) {
 	stands, locked, beat := false, false, int64(0)
 	err = c.query(lastBeatSQL, []any{int64(b.Engine)}, func(q *stmt) error {
 		stands, beat, low, locked = true, q.ColumnInt64(0), q.ColumnInt64(1), q.ColumnInt64(3) != 0

@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Canceller = (*Store)(nil)
+var _ store.Canceller = (*Store)(nil)
 
 const (
 	anyCancelledSQL = `select 1 from stint_cancellations limit 1`
 	cancelledSQL    = `select 1 from stint_cancellations where job = ?`
-	whySQL          = `select why from stint_cancellations where job = ?`
+	whySQL          = `select why, at from stint_cancellations where job = ?`
 	clearSQL        = `delete from stint_cancellations where job = ?`
 
 	// The first marker of a job stands, with its reason.
@@ -23,8 +25,8 @@ const (
 	cancellingSQL = `
 	select job from stint_cancellations where job in (select value from json_each(?)) order by job`
 
-	// What only has a marker, which somebody set by himself: jobs that wait,
-	// jobs that had ended, and what is no job.
+	// What has only a marker, set by another program: jobs that wait, jobs that
+	// had ended, and what is no job.
 	markedWaitingSQL = `
 	select w.job from stint_cancellations m cross join stint_waiting w on w.job = m.job order by w.job limit ?`
 	tooLateSQL = `
@@ -48,40 +50,41 @@ const (
 	select outcome from stint_executions where job = ?1 and final = 1`
 )
 
-// Cancel implements [stint.Canceller]. The marker and the look where the job
-// is are one transaction, beside which nobody promotes, claims or records.
-func (s *Store) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
-	var answers map[stint.ID]stint.Cancellation
-	why = stint.CleanText(why, 1<<10)
-	err := s.write(ctx, func(c *conn) (wake bool, err error) {
-		answers = make(map[stint.ID]stint.Cancellation, len(ids))
-		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-			if answers[id], err = c.cancel(id, why); err != nil {
-				return false, fmt.Errorf("job %d: %w", id, err)
-			}
-		}
-		return true, nil
+// Cancel implements [store.Canceller]. The marker and the look where the job
+// is are one transaction, while which no engine promotes, claims or records.
+func (s *Store) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
+	why = valid.CleanText(why, 1<<10)
+	answers, err := writing(ctx, s, fmt.Sprintf("cancel %d jobs", len(ids)), func(c *conn) (map[stint.ID]stint.CancelStatus, bool, error) {
+		answers, err := eachOnce(ids, func(id stint.ID) (stint.CancelStatus, error) { return c.cancel(id, why) })
+		return answers, true, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cancel %d jobs: %w", len(ids), err)
+		return nil, err
+	}
+	for _, id := range ids {
+		s.waits.Nudge(id)
 	}
 	return answers, nil
 }
 
-func (c *conn) cancel(id stint.ID, why string) (stint.Cancellation, error) {
-	state := stint.State("")
-	err := c.query(stateSQL, []any{int64(id)}, func(q *stmt) error {
-		state = stint.State(q.ColumnText(0))
-		return nil
-	})
-	if err != nil || state == "" {
-		return stint.CancelOfNothing, err
+// eachOnce asks about each of the jobs once, by rising ID.
+func eachOnce[V any](ids []stint.ID, ask func(id stint.ID) (V, error)) (map[stint.ID]V, error) {
+	answers := make(map[stint.ID]V, len(ids))
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		var err error
+		if answers[id], err = ask(id); err != nil {
+			return nil, fmt.Errorf("job %d: %w", id, err)
+		}
 	}
-	final := stint.Outcome(0)
-	err = c.query(finalSQL, []any{int64(id)}, func(q *stmt) error {
-		final = stint.Outcome(q.ColumnInt(0))
-		return nil
-	})
+	return answers, nil
+}
+
+func (c *conn) cancel(id stint.ID, why string) (stint.CancelStatus, error) {
+	state, err := oneRow(c, firstText[stint.State], stateSQL, int64(id))
+	if err != nil || state == "" {
+		return stint.CancelNotFound, err
+	}
+	final, err := oneRow(c, firstNumber[stint.Outcome], finalSQL, int64(id))
 	switch {
 	case err != nil:
 		return "", err
@@ -94,31 +97,19 @@ func (c *conn) cancel(id stint.ID, why string) (stint.Cancellation, error) {
 		return "", err
 	}
 	if state == stint.Running {
-		return stint.CancelAsked, nil
+		return stint.CancelRequested, nil
 	}
 	_, err = c.cancelWaiting(id)
 	return stint.CancelledNow, err
 }
 
-// Cancelling implements [stint.Canceller].
+// Cancelling implements [store.Canceller].
 func (s *Store) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, error) {
-	var list []stint.ID
-	err := s.read(ctx, func(c *conn) error {
-		list = nil
-		return c.query(cancellingSQL, []any{arrayOf(ids)}, func(q *stmt) error {
-			list = append(list, stint.ID(q.ColumnInt64(0)))
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for cancelled jobs: %w", err)
-	}
-	return list, nil
+	return collect(ctx, s, "look for cancelled jobs", cancellingSQL, []any{arrayOf(ids)}, firstNumber[stint.ID])
 }
 
-// cancelMarked does what Cancel would have done for markers that somebody set
-// by himself: it ends up to limit jobs that wait, and forgets what came too
-// late.
+// cancelMarked does what Cancel would have done for markers that another program
+// set: it ends up to limit jobs that wait, and deletes markers that came too late.
 func (c *conn) cancelMarked(limit int) error {
 	if cancels, err := c.found(anyCancelledSQL); err != nil || !cancels {
 		return err
@@ -126,11 +117,7 @@ func (c *conn) cancelMarked(limit int) error {
 	if _, err := c.exec(tooLateSQL); err != nil {
 		return err
 	}
-	var marked []stint.ID
-	err := c.query(markedWaitingSQL, []any{limit}, func(q *stmt) error {
-		marked = append(marked, stint.ID(q.ColumnInt64(0)))
-		return nil
-	})
+	marked, err := allRows(c, firstNumber[stint.ID], markedWaitingSQL, limit)
 	for _, id := range marked {
 		if err == nil {
 			_, err = c.cancelWaiting(id)
@@ -148,35 +135,25 @@ const (
 )
 
 // cancelWaiting ends a job whose marker is set, if it waits. One that was
-// never ready has its contents in the lane that nobody claims: there its only
-// execution stands. Another gets an entry of its own there, behind its earlier
+// never ready has its contents in the lane that no engine claims: there its only
+// execution stands. Another gets an entry of its own there, after its earlier
 // attempts.
 func (c *conn) cancelWaiting(id stint.ID) (ended bool, err error) {
-	var w newWait
-	err = c.query(waitOfSQL, []any{int64(id)}, func(q *stmt) error {
-		w = scanWait(q)
-		return nil
-	})
+	w, err := c.takeWait(waitOfSQL, int64(id))
 	if err != nil || w.job == 0 {
-		return false, err
-	}
-	if _, err := c.exec(promotedSQL, w.job); err != nil {
 		return false, err
 	}
 	now := time.Now()
 	pos := w.job
 	tried, err := c.found(triedSQL, w.job)
 	if err == nil && tried {
-		pos, err = c.append(&newEntry{
-			lane: stint.NoLane, created: micro(now), job: w.job, body: w.body,
-			attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind,
-		})
+		pos, err = c.append(w.entry(store.NoLane, micro(now)))
 	}
 	if err != nil {
 		return false, err
 	}
-	x := stint.Execution{
-		Pos: stint.Position(pos), Job: id, Attempt: w.attempt, Ended: now, Outcome: stint.OutcomeCancelled, Final: true,
+	x := store.Completion{
+		Pos: store.Position(pos), Job: id, Attempt: w.attempt, Ended: now, Outcome: stint.OutcomeCancelled, Final: true,
 	}
 	r := recorder{conn: c, now: now, cancels: true}
 	return r.record(&x)

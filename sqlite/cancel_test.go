@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -23,7 +25,7 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := storetest.Join(t, s, "noop")
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 	w.Complete(w.Claim(lane, 1)...) // ids[2]
 	running := w.Claim(lane, 1)     // ids[3]
 	show := func(want ...stint.State) {
@@ -44,10 +46,10 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	if err != nil || counts[stint.Cancelled] != 2 || counts[stint.Scheduled] != 1 || counts[stint.Available] != 0 || counts[stint.Completed] != 1 {
 		t.Errorf("the counts are %v, error %v", counts, err)
 	}
-	if list, err := s.Jobs(t.Context(), stint.Filter{States: []stint.State{stint.Scheduled}, Limit: 1}); err != nil || len(list) != 1 || list[0].ID != ids[0] {
+	if list, err := s.Jobs(t.Context(), store.Filter{States: []stint.State{stint.Scheduled}, Limit: 1}); err != nil || len(list) != 1 || list[0].ID != ids[0] {
 		t.Errorf("scheduled are %+v, error %v", list, err)
 	}
-	if a, err := s.Analyze(t.Context(), stint.AnalyticsFilter{}); err != nil || a.Queued != 0 || a.Postponed != 1 || a.Running != 1 {
+	if a, err := s.Analyze(t.Context(), report.AnalyticsFilter{}); err != nil || a.Queued != 0 || a.Postponed != 1 || a.Running != 1 {
 		t.Errorf("it says %+v, error %v", a, err)
 	}
 	// Promotion ends what waits, long before it is due.
@@ -57,11 +59,11 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	if left, err := s.Cancelling(t.Context(), append(ids, 99)); err != nil || len(left) != 2 {
 		t.Errorf("%v are still to be cancelled, error %v; want jobs %v", left, err, ids[3:])
 	}
-	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, running...)
+	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, running...)
 	if e := w.One(); !e.Cancelled {
 		t.Errorf("it was handed out like any other")
 	} else {
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
 	}
 	show(stint.Scheduled, stint.Cancelled, stint.Completed, stint.Cancelled, stint.Cancelled)
 	storetest.Verify(t, s)
@@ -72,13 +74,13 @@ func TestMarkersThatCameTooLateAreForgottenAndNoOthers(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
 	enqueue(t, s, someJobs(5))
 	w := storetest.Join(t, s, "noop")
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 	w.Complete(w.Claim(lane, 1)...)                                             // job 1
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned}, w.Claim(lane, 1)...) // job 2, to run again and end
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned}, w.Claim(lane, 1)...) // job 3, to run again
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned}, w.Claim(lane, 1)...) // job 2, to run again and end
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned}, w.Claim(lane, 1)...) // job 3, to run again
 	running := w.Claim(lane, 1)                                                 // job 4
 	rest := w.ClaimAll()
-	slices.SortFunc(rest, func(a, b stint.Entry) int { return int(a.ID - b.ID) })
+	slices.SortFunc(rest, func(a, b store.Entry) int { return int(a.ID - b.ID) })
 	w.Complete(rest[0])
 	later := int64(rest[1].Pos)
 	markers := func(when string, want ...int64) {
@@ -114,10 +116,10 @@ func TestOfMarkersThatStandPromotionWritesNothing(t *testing.T) {
 	jobs[3].Delay = time.Hour
 	enqueue(t, s, jobs)
 	w := storetest.Join(t, s, "noop")
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 	w.Complete(w.Claim(lane, 1)...)
 	e := w.Claim(lane, 1)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned}, e...)
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned}, e...)
 	for marker, want := range map[int64]bool{1: true, 2: false, 3: false, 4: true, 99: true} {
 		alter(t, s, fmt.Sprintf(`insert into stint_cancellations (job, at) values (%d, 1)`, marker))
 		err := s.read(t.Context(), func(c *conn) error {
@@ -143,17 +145,17 @@ func TestAMarkerThatComesTooLateShowsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := storetest.Join(t, s, "noop")
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
-	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, w.Claim(lane, 1)...)
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
+	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, w.Claim(lane, 1)...)
 	w.Complete(w.Claim(lane, 1)...)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
 	w.Complete(w.One())
 	if _, err := s.Cancel(t.Context(), ids[:2], ""); err != nil { // they wait, and end in no lane
 		t.Fatal(err)
 	}
 	shown := func() (all []stint.JobInfo) {
 		t.Helper()
-		all, err := s.Jobs(t.Context(), stint.Filter{})
+		all, err := s.Jobs(t.Context(), store.Filter{})
 		if err != nil || len(all) != len(ids) {
 			t.Fatalf("there are %+v, error %v", all, err)
 		}

@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // lookSQL steps through the lanes in the index, and for each shows the first
-// entry past its frontier. Lane -1 is nobody's.
+// entry past its frontier. No engine claims lane -1.
 const lookSQL = `
 with recursive lanes (lane) as (
   select min(lane) from stint_entries where lane >= 0
@@ -25,15 +26,15 @@ where l.lane is not null
       and f.pos > ifnull((select c.frontier from stint_claims c where c.lane = l.lane order by c.n desc limit 1), 0)
     order by f.pos limit 1)`
 
-// Look implements [stint.Claimer]. It never asks to settle: nothing has to be
+// Look implements [store.Claimer]. It never asks to settle: nothing has to be
 // stepped over here.
-func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
-	var sights []stint.Sight
+func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
+	var sights []store.LaneHead
 	err := s.read(ctx, func(c *conn) error {
 		sights = nil
 		return c.query(lookSQL, []any{arrayOf(known.Foreign)}, func(q *stmt) error {
-			sights = append(sights, stint.Sight{
-				Lane: stint.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
+			sights = append(sights, store.LaneHead{
+				Lane: store.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
 				Paused: q.ColumnInt64(4) != 0,
 			})
 			return nil
@@ -45,11 +46,11 @@ func (s *Store) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight
 	return sights, nil
 }
 
-// fenceSQL is how every write of an engine begins. Burial deletes the row, and
+// fenceSQL begins every write of an engine. Burial deletes the row, and
 // one transaction writes at a time, so it holds until the commit.
 const fenceSQL = `select 1 from stint_engines where token = ?`
 
-func (c *conn) fence(engine stint.Token) error {
+func (c *conn) fence(engine stint.EngineID) error {
 	stands, err := c.found(fenceSQL, int64(engine))
 	if err == nil && !stands {
 		err = stint.ErrBuried
@@ -71,27 +72,27 @@ const (
 	values (?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-// Claim implements [stint.Claimer]. A lane is never busy: claims take turns
+// Claim implements [store.Claimer]. A lane is never busy: claims take turns
 // with everything else that is written, and the turn is short.
-func (s *Store) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
-	claim := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
+func (s *Store) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	claim := store.Claim{ClaimRef: store.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		claim.N, claim.Positions = 0, nil
 		return false, c.claim(req, &claim)
 	})
 	if err != nil {
-		return stint.Claim{}, fmt.Errorf("claim %d jobs: %w", req.Max, err)
+		return store.Claim{}, fmt.Errorf("claim %d jobs: %w", req.Max, err)
 	}
 	if len(claim.Positions) == 0 {
 		return claim, nil
 	}
-	// Read apart from the claim, so that large arguments keep nobody from
-	// writing.
+	// Read apart from the claim, so that large arguments do not keep
+	// others from writing.
 	claim.Entries, err = s.Fetch(ctx, claim.Positions)
 	return claim, err
 }
 
-func (c *conn) claim(req stint.ClaimRequest, claim *stint.Claim) error {
+func (c *conn) claim(req store.ClaimRequest, claim *store.Claim) error {
 	if err := c.fence(req.Engine); err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (c *conn) claim(req stint.ClaimRequest, claim *stint.Claim) error {
 		return err
 	}
 	err = c.query(freshSQL, []any{int64(req.Lane), start, max(0, req.Max)}, func(q *stmt) error {
-		claim.Positions = append(claim.Positions, stint.Position(q.ColumnInt64(0)))
+		claim.Positions = append(claim.Positions, store.Position(q.ColumnInt64(0)))
 		return nil
 	})
 	if err != nil || len(claim.Positions) == 0 {
@@ -117,12 +118,12 @@ func (c *conn) claim(req stint.ClaimRequest, claim *stint.Claim) error {
 	return err
 }
 
-// Fetch implements [stint.Claimer].
-func (s *Store) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+// Fetch implements [store.Claimer].
+func (s *Store) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
 	if len(at) == 0 {
 		return nil, nil
 	}
-	var entries []stint.Entry
+	var entries []store.Entry
 	err := s.read(ctx, func(c *conn) (err error) {
 		entries, err = s.fetch(c, at)
 		return err

@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.TxFinisher = (*Store)(nil)
+var _ store.TxFinisher = (*Store)(nil)
 
 // completedSQL finds a success. What a burial recorded for the claim is none.
 const completedSQL = `select 1 from stint_executions where pos = ? and outcome = 1`
 
-// FinishTx implements [stint.TxFinisher].
+// FinishTx implements [store.TxFinisher].
 //
-// From its first write on, the handler's transaction keeps everybody else from
-// writing: while it is open nobody claims and nobody records, in any process.
+// From its first write on, the handler's transaction keeps all others from
+// writing: while it is open no engine claims or records, in any process.
 // Do the slow part of the work before it; see the package's documentation.
-func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
 	h, err := handle(tx)
 	if err == nil {
 		if err = s.finishIn(ctx, h, engine, claim, &x); err != nil {
@@ -33,13 +34,14 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, c
 	if err != nil {
 		return fmt.Errorf("complete job %d: %w", x.Job, err)
 	}
+	s.waits.Finished([]store.Completion{x})
 	return nil
 }
 
 // finishIn does in the caller's transaction what [Store.Finish] does in one of
 // the store's. Its first statement waits for the turn to write, so what the
 // others see stays so until the commit: the fence as well.
-func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine stint.Token, claim stint.ClaimRef, x *stint.Execution) error {
+func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine stint.EngineID, claim store.ClaimRef, x *store.Completion) error {
 	if x.Outcome != stint.OutcomeCompleted || !x.Final {
 		return &stint.InvalidError{Field: "outcome", Problem: "only a completed attempt can be recorded in a transaction"}
 	}
@@ -90,7 +92,7 @@ var errConcluded = errors.New("the attempt has an outcome already")
 
 // commit commits the caller's transaction. When that gives an error, the file
 // knows better than any driver whether it happened.
-func (s *Store) commit(ctx context.Context, tx *sql.Tx, x *stint.Execution) error {
+func (s *Store) commit(ctx context.Context, tx *sql.Tx, x *store.Completion) error {
 	err := tx.Commit()
 	if err == nil {
 		return nil

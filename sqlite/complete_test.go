@@ -11,6 +11,7 @@ import (
 	sqldriver "github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -18,18 +19,18 @@ import (
 type completing struct {
 	*Store
 	w *storetest.Worker
-	c stint.Claim
-	x stint.Execution
+	c store.Claim
+	x store.Completion
 }
 
 func working(t *testing.T, s *Store) *completing {
 	enqueue(t, s, someJobs(1))
 	w := storetest.Join(t, s, "noop")
-	c, err := w.TryClaim(t.Context(), stint.ClaimRequest{Lane: stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, Max: 1})
+	c, err := w.TryClaim(t.Context(), store.ClaimRequest{Lane: store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID, Max: 1})
 	if err != nil || len(c.Entries) != 1 {
 		t.Fatalf("claimed %v, error %v", c.Positions, err)
 	}
-	return &completing{s, w, c, w.Conclude(c.Entries[0], stint.Ending{Outcome: stint.OutcomeCompleted})}
+	return &completing{s, w, c, w.Conclude(c.Entries[0], store.Result{Outcome: stint.OutcomeCompleted})}
 }
 
 // in begins a transaction, lets the handler write, and completes.
@@ -112,7 +113,7 @@ func TestACommitThatFailedIsNoSuccessWhenItsEngineIsBuried(t *testing.T) {
 		if err := tx.Rollback(); err != nil {
 			return err
 		}
-		_, err := storetest.Bury(t.Context(), s, stint.Burial{Engine: h.w.Info.Token}, storetest.Judge)
+		_, err := storetest.Bury(t.Context(), s, store.Burial{Engine: h.w.Info.Token}, storetest.Judge)
 		return err
 	}})
 	t.Cleanup(func() { _ = db.Close() })

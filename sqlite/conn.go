@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
-
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
 const defaultPrefix = "stint_"
@@ -20,7 +19,7 @@ const defaultPrefix = "stint_"
 type conn struct {
 	db    *sqlite3.Conn
 	named func(string) string
-	tell  func(stint.Query)   // nil where nobody wants to know
+	tell  func(event.Query)   // nil without a hook
 	stmts map[statement]*stmt // what is prepared
 }
 
@@ -95,7 +94,7 @@ func caught(do func() error) (err error) {
 	return do()
 }
 
-// exec runs a statement that returns nothing, and tells how many rows it
+// exec runs a statement that returns nothing, and returns how many rows it
 // changed.
 func (c *conn) exec(text string, args ...any) (changed int64, err error) {
 	s, err := c.prepare(text)
@@ -120,7 +119,7 @@ func (c *conn) query(text string, args []any, row func(s *stmt) error) error {
 	return s.each(row)
 }
 
-// found tells whether a statement returns a row.
+// found reports whether a statement returns a row.
 func (c *conn) found(text string, args ...any) (bool, error) {
 	found := false
 	err := c.query(text, args, func(*stmt) error { found = true; return nil })

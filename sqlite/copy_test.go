@@ -7,6 +7,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -40,7 +41,7 @@ func TestACopyMadeWhileEnginesWorkIsWholeAndCanBeGoneBackTo(t *testing.T) {
 	}
 	c := open(t, copied)
 	sound(t, c, "the copy")
-	if n, err := storetest.Bury(t.Context(), c, stint.Burial{Engine: w.Info.Token, Why: "copied"}, storetest.Judge); err != nil || n != 10 {
+	if n, err := storetest.Bury(t.Context(), c, store.Burial{Engine: w.Info.Token, Why: "copied"}, storetest.Judge); err != nil || n != 10 {
 		t.Errorf("%d jobs were in hand, error %v", n, err)
 	}
 	other := storetest.Join(t, c, "noop")

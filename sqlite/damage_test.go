@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -93,7 +95,7 @@ func used(t *testing.T) string {
 	}
 	enqueue(t, s, someJobs(usedJobs))
 	w := storetest.Join(t, s, "noop")
-	w.Complete(w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, usedJobs/2)...)
+	w.Complete(w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID, usedJobs/2)...)
 	w.Leave()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -125,7 +127,7 @@ func use(t *testing.T, way, when, path string) string {
 		do   func() error
 	}{
 		{"read counts", func() error { _, err := s.Counts(ctx); return err }},
-		{"read jobs", func() error { _, err := s.Jobs(ctx, stint.Filter{Limit: 1000}); return err }},
+		{"read jobs", func() error { _, err := s.Jobs(ctx, store.Filter{Limit: 1000}); return err }},
 		{"enqueue", func() error { _, err := s.Enqueue(ctx, stint.Tx{}, someJobs(3)); return err }},
 		{"join", func() error { return w.TryJoin(ctx) }},
 		{"claim", func() error { _, err := w.TryClaimAll(ctx, 50); return err }},
@@ -136,9 +138,9 @@ func use(t *testing.T, way, when, path string) string {
 			return clear(step.name, err)
 		}
 	}
-	if signs, err := s.Examine(ctx, stint.Examination{Deep: true}); err != nil {
+	if signs, err := s.Examine(ctx, report.Examination{Deep: true}); err != nil {
 		return clear("examine", err)
-	} else if slices.ContainsFunc(signs.Findings, func(f stint.Finding) bool { return f.Code == "file_damaged" }) {
+	} else if slices.ContainsFunc(signs.Findings, func(f report.Finding) bool { return f.Code == "file_damaged" }) {
 		return "the doctor"
 	}
 	if way == misplaced {

@@ -2,7 +2,7 @@ package sqlite
 
 import "golang.org/x/sys/unix"
 
-// diskOf tells what kind of file system a directory is on, and how many bytes
+// diskOf returns what kind of file system a directory is on, and how many bytes
 // users may still write to it.
 func diskOf(dir string) (kind string, free int64, ok bool) {
 	var s unix.Statfs_t

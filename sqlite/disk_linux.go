@@ -8,7 +8,7 @@ var fileSystems = map[uint32]string{
 	unix.V9FS_MAGIC: "9p", unix.AFS_SUPER_MAGIC: "afs", unix.CEPH_SUPER_MAGIC: "ceph",
 }
 
-// diskOf tells what kind of file system a directory is on, as far as that
+// diskOf returns what kind of file system a directory is on, as far as that
 // matters, and how many bytes users may still write to it.
 func diskOf(dir string) (kind string, free int64, ok bool) {
 	var s unix.Statfs_t

@@ -27,7 +27,7 @@
 //
 // A process has one connection that writes, and a few that read beside it.
 // What many goroutines want to write at once goes into one transaction, each
-// part of it behind a savepoint of its own, so that they share the wait for
+// part of it after a savepoint of its own, so that they share the wait for
 // the disk:
 //
 //	Enqueue ──┐
@@ -38,20 +38,20 @@
 // is in WAL mode, every commit is synced (synchronous=FULL; on macOS down to the
 // medium, by fullfsync), and so are the names of the file and of its WAL.
 //
-// Whoever writes keeps all others from writing, in this process and in others.
+// A writer keeps all others from writing, in this process and in others.
 // A transaction of the user's that has written (see [Tx]) holds up claims,
-// outcomes and beats until it ends. Nothing is lost and nobody is taken for
-// dead, however long it takes, but nobody gets on either: a handler that
+// outcomes and beats until it ends. Nothing is lost and no engine is taken
+// for dead, however long it takes, but no other gets on either: a handler that
 // completes in its own transaction ([Store.FinishTx]) does best to do the slow
 // part of its work first, and then to begin, write and complete. After
 // [Config.Busy], 10 s by default, what waited for its turn fails, and engines
 // try it again.
 //
-// # Who lives
+// # Which engines live
 //
-// So beats cannot tell who lives. The kernel can: an engine's process locks a
+// So beats cannot tell which engines live. The kernel can: an engine's process locks a
 // byte of a file beside the database (jobs.db-engines) as long as it lives, and
-// everybody can see the lock without writing anything. A process that was
+// all processes can see the lock without writing anything. A process that was
 // killed is buried within a second or so, whatever its time to live. One that
 // was stopped (SIGSTOP, a debugger, a laptop that sleeps) keeps its jobs and
 // goes on with them, and so does one that hangs; kill it to have them run

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-var _ stint.Examiner = (*Store)(nil)
+var _ report.Examiner = (*Store)(nil)
 
 // norms say from when on what is normal for a while is worth a word.
 type norms struct {
@@ -22,6 +22,8 @@ type norms struct {
 	problems int           // of those that a check of the pages lists
 }
 
+var problem, warning, note = report.SeverityProblem.Rule, report.SeverityWarning.Rule, report.SeverityNote.Rule
+
 var usual = norms{locked: 2 * time.Second, wal: 256 << 20, free: 256 << 20, unused: 1 << 30, look: 5 * time.Second, problems: 20}
 
 // examination is one run of Examine.
@@ -29,7 +31,7 @@ type examination struct {
 	*Store
 	normal norms
 	deep   bool
-	signs  stint.Signs
+	signs  report.Signs
 }
 
 // question is one thing to look at; its failure costs its own answer only.
@@ -51,16 +53,16 @@ var questions = []question{
 	{"what silent engines hold", true, false, (*examination).holds},
 }
 
-// Examine implements [stint.Examiner].
-func (s *Store) Examine(ctx context.Context, e stint.Examination) (stint.Signs, error) {
+// Examine implements [report.Examiner].
+func (s *Store) Examine(ctx context.Context, e report.Examination) (report.Signs, error) {
 	return s.examine(ctx, e, usual)
 }
 
-func (s *Store) examine(ctx context.Context, e stint.Examination, n norms) (stint.Signs, error) {
+func (s *Store) examine(ctx context.Context, e report.Examination, n norms) (report.Signs, error) {
 	x := &examination{Store: s, normal: n, deep: e.Deep}
-	info, _ := s.Schema(ctx) // whoever cannot read it says so
+	info, _ := s.Schema(ctx) // a schema that cannot be read is a finding elsewhere
 	for _, q := range questions {
-		if q.tables && info.Installed == 0 || info.Installed != info.Known {
+		if q.tables && info.Installed != info.Known {
 			continue
 		}
 		if err := x.put(ctx, q); err != nil {
@@ -83,20 +85,19 @@ func (x *examination) put(ctx context.Context, q question) error {
 	return q.ask(x, ctx)
 }
 
-func (x *examination) find(f stint.Finding) { x.signs.Findings = append(x.signs.Findings, f) }
-
-func (x *examination) notLookedAt(about string, err error) {
-	f := stint.Finding{
-		Severity: stint.SeverityWarning, Code: stint.CodeNotLookedAt, Subject: about,
-		Problem: "it could not be looked at: " + err.Error(), Remedy: x.Advise(err),
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		f.Problem = fmt.Sprintf("it took longer than %v to look at", x.normal.look)
-	}
-	x.find(f)
+func (x *examination) find(rule report.Rule, subject string, figures map[string]any) {
+	x.signs.Findings = append(x.signs.Findings, rule.With("path", x.path).Find(subject, figures))
 }
 
-// Advise implements [stint.Adviser].
+func (x *examination) notLookedAt(about string, err error) {
+	why := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		why = fmt.Sprintf("it took longer than %v", x.normal.look)
+	}
+	x.signs.Findings = append(x.signs.Findings, report.NotLookedAt(about, why, x.Advise(err)))
+}
+
+// Advise implements [report.Adviser].
 func (s *Store) Advise(err error) string {
 	for _, missing := range []string{"no such index", "no such table", "no such column"} {
 		if err != nil && strings.Contains(err.Error(), missing) {
@@ -104,10 +105,4 @@ func (s *Store) Advise(err error) string {
 		}
 	}
 	return "see whether the file can be read, and look again"
-}
-
-// number reads one number.
-func (c *conn) number(text string, args ...any) (n int64, err error) {
-	err = c.query(text, args, func(q *stmt) error { n = q.ColumnInt64(0); return nil })
-	return n, err
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/report"
 )
 
 // object is something in the schema, with the text that made it.
@@ -15,7 +15,7 @@ type object struct{ kind, name, table, text string }
 
 func (o object) subject() string { return o.kind + " " + o.name }
 
-// make is how an object comes to be what this program installs: a command to
+// make says how to make an object what this program installs: a command to
 // paste, but for a table, which has rows.
 func (o object) make(replaced bool) string {
 	switch {
@@ -55,6 +55,18 @@ func (s *Store) fresh() ([]object, error) {
 	return c.objects()
 }
 
+var (
+	altered = problem("schema_altered", "somebody changed it: it is not what this program installs", "put it back: {make}")
+	missing = problem("schema_missing_object", "it is not there", "{make}")
+
+	// What others put on stint's tables, by its kind.
+	foreignKinds = map[string]report.Rule{
+		"index": note("foreign_index", "it is not stint's: each job that is written pays for it", "if nobody needs it: drop {subject}"),
+		"trigger": problem("foreign_trigger", "it is not stint's: it runs within what stint writes, can refuse or change that, and every batch waits for it",
+			"drop {subject}; listen to events, or read the view, instead"),
+	}
+)
+
 // drift compares the schema with the one that this program installs. What is
 // in the file beside it is the user's, but for what hangs on stint's tables.
 func (x *examination) drift(ctx context.Context) error {
@@ -74,33 +86,15 @@ func (x *examination) drift(ctx context.Context) error {
 	for _, o := range all {
 		w, ours := want[o.subject()]
 		delete(want, o.subject())
-		switch {
-		case ours && o.text != w.text:
-			x.find(stint.Finding{
-				Severity: stint.SeverityProblem, Code: "schema_altered", Subject: o.subject(),
-				Problem: "somebody changed it: it is not what this program installs", Remedy: "put it back: " + w.make(true),
-				Figures: map[string]any{"found": o.text, "wanted": w.text},
-			})
-		case !ours && tables[o.table] && o.kind == "index":
-			x.find(stint.Finding{
-				Severity: stint.SeverityNote, Code: "foreign_index", Subject: o.subject(),
-				Problem: "it is not stint's: each job that is written pays for it", Remedy: "if nobody needs it: drop index " + o.name,
-				Figures: map[string]any{"found": o.text},
-			})
-		case !ours && tables[o.table] && o.kind == "trigger":
-			x.find(stint.Finding{
-				Severity: stint.SeverityProblem, Code: "foreign_trigger", Subject: o.subject(),
-				Problem: "it is not stint's: it runs within what stint writes, can refuse or change that, and every batch waits for it",
-				Remedy:  "drop trigger " + o.name + "; listen to events, or read the view, instead",
-				Figures: map[string]any{"found": o.text},
-			})
+		if rule, is := foreignKinds[o.kind]; is && !ours && tables[o.table] {
+			x.find(rule, o.subject(), map[string]any{"found": o.text})
+		}
+		if ours && o.text != w.text {
+			x.find(altered.With("make", w.make(true)), o.subject(), map[string]any{"found": o.text, "wanted": w.text})
 		}
 	}
 	for _, w := range want {
-		x.find(stint.Finding{
-			Severity: stint.SeverityProblem, Code: "schema_missing_object", Subject: w.subject(),
-			Problem: "it is not there", Remedy: w.make(false), Figures: map[string]any{"wanted": w.text},
-		})
+		x.find(missing.With("make", w.make(false)), w.subject(), map[string]any{"wanted": w.text})
 	}
 	return nil
 }

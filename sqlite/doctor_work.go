@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-// backlogSQL counts what is ready of a lane behind its frontier, up to a limit.
+// backlogSQL counts what is ready of a lane after its frontier, up to a limit.
 const backlogSQL = `
 select r.queue, r.priority, r.kind, count(*), sum(ifnull(r.start_by < ?4, 0)), min(r.created), q.paused, q.by, q.why
 from (select queue, priority, kind, start_by, created from stint_entries indexed by stint_entries_lane
@@ -28,15 +29,11 @@ func (x *examination) ready(ctx context.Context) error {
 			if err != nil {
 				break
 			}
-			err = c.query(backlogSQL, []any{l.id, l.frontier, stint.BacklogLimit, micro(time.Now())}, func(q *stmt) error {
-				b := stint.Backlog{
+			err = c.query(backlogSQL, []any{l.id, l.frontier, report.BacklogLimit, micro(time.Now())}, func(q *stmt) error {
+				x.signs.Backlogs = append(x.signs.Backlogs, report.Backlog{
 					Queue: q.name(0), Priority: q.ColumnInt(1), Kind: q.name(2), Jobs: q.ColumnInt(3), Late: q.ColumnInt(4), Oldest: q.time(5),
-					By: q.ColumnText(7), Why: q.ColumnText(8),
-				}
-				if !q.isNull(6) {
-					b.Paused = q.time(6)
-				}
-				x.signs.Backlogs = append(x.signs.Backlogs, b)
+					Paused: q.time(6), By: q.ColumnText(7), Why: q.ColumnText(8),
+				})
 				return nil
 			})
 		}
@@ -53,12 +50,11 @@ from (select job, undecided from stint_waiting indexed by stint_waiting_undecide
 group by u.undecided order by u.undecided`
 
 func (x *examination) undecided(ctx context.Context) error {
-	return x.read(ctx, func(c *conn) error {
-		x.signs.Undecided = nil
-		return c.query(undecidedBacklogSQL, []any{stint.BacklogLimit}, func(q *stmt) error {
-			x.signs.Undecided = append(x.signs.Undecided, stint.UndecidedBacklog{Func: q.name(0), Jobs: q.ColumnInt(1), Oldest: q.time(2)})
-			return nil
-		})
+	return x.read(ctx, func(c *conn) (err error) {
+		x.signs.Undecided, err = allRows(c, func(q *stmt) report.UndecidedBacklog {
+			return report.UndecidedBacklog{Func: q.name(0), Jobs: q.ColumnInt(1), Oldest: q.time(2)}
+		}, undecidedBacklogSQL, report.BacklogLimit)
+		return err
 	})
 }
 
@@ -76,17 +72,17 @@ func (x *examination) holds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.signs.Holds = map[stint.Token]int{}
+	x.signs.Holds = map[stint.EngineID]int{}
 	return x.read(ctx, func(c *conn) error {
 		for _, e := range engines {
 			if !e.Silent(time.Now()) {
 				continue
 			}
-			n, err := c.number(holdsSQL, int64(e.Token), stint.HoldsLimit)
+			n, err := oneRow(c, firstNumber[int], holdsSQL, int64(e.Token), report.HoldsLimit)
 			if err != nil {
 				return err
 			}
-			x.signs.Holds[e.Token] = int(n)
+			x.signs.Holds[e.Token] = n
 		}
 		return nil
 	})

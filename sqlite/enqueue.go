@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 const tagSQL = `insert into stint_job_tags (tag, job) values (?, ?)`
@@ -58,9 +59,9 @@ func (d *direct) holder(key string) (h keyHolder, err error) {
 }
 
 // storeJobs appends jobs and says what came of them. A job that is not due
-// gets its contents into the lane that nobody claims, and a waiting row; for
+// gets its contents into the lane that no engine claims, and a waiting row; for
 // the others, lane says where they go.
-func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []stint.Receipt, lane func(queue string, priority int) stint.LaneID) error {
+func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []stint.Receipt, lane func(queue string, priority int) store.LaneID) error {
 	keys, err := holders(a, jobs)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 			e.tags = arrayOf(j.Tags)
 		}
 		if at := dueAt(j, created); at > created {
-			e.due, e.lane = at, stint.NoLane
+			e.due, e.lane = at, store.NoLane
 		}
 		e.startBy = startBy(j, max(created, e.due))
 		// Another job of the batch may have the same key.
@@ -226,13 +227,13 @@ func startBy(j *stint.NewJob, due int64) int64 {
 type laneCache struct {
 	queue    string
 	priority int
-	lane     stint.LaneID
+	lane     store.LaneID
 }
 
-func (l *laneCache) normal(queue string, priority int) stint.LaneID {
+func (l *laneCache) normal(queue string, priority int) store.LaneID {
 	if l.queue != queue || l.priority != priority || queue == "" {
 		l.queue, l.priority = queue, priority
-		l.lane = stint.LaneOf(queue, priority, stint.PartNormal, "").ID
+		l.lane = store.LaneOf(queue, priority, store.PartNormal, "").ID
 	}
 	return l.lane
 }

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // newEntry is a row of the log on its way. Zero in job, body, due, policy,
 // timeout and startBy is null, as is empty text.
 type newEntry struct {
-	lane                    stint.LaneID
+	lane                    store.LaneID
 	created, job, body, due int64
 	policy, timeout         int64
 	attempt, priority       int
@@ -55,7 +56,7 @@ func (c *conn) appendAll(all []newEntry) (last int64, err error) {
 	return c.db.LastInsertRowID(), nil
 }
 
-// size is how many bytes its texts have that may be long.
+// size counts the bytes of its texts that may be long.
 func (e *newEntry) size() int { return len(e.args) + len(e.metadata) + len(e.tags) }
 
 // bind binds the values of [appendSQL].
@@ -99,6 +100,24 @@ type newWait struct {
 	queue, kind       string
 }
 
+// entry is the row of the log that the waiting row becomes.
+func (w *newWait) entry(lane store.LaneID, created int64) *newEntry {
+	return &newEntry{
+		lane: lane, created: created, job: w.job, body: w.body,
+		attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind, faulty: w.faulty,
+	}
+}
+
+// takeWait deletes the waiting row that a query of [waitColumns] finds, and
+// returns it; its job is 0 if there is none.
+func (c *conn) takeWait(text string, args ...any) (newWait, error) {
+	w, err := oneRow(c, scanWait, text, args...)
+	if err == nil && w.job != 0 {
+		_, err = c.exec(promotedSQL, w.job)
+	}
+	return w, err
+}
+
 const waitSQL = `
 insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -114,7 +133,7 @@ func (w *newWait) args() []any {
 	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty}
 }
 
-// flag is how a rare truth is stored: as 1, or not at all.
+// flag stores a rare truth as 1, and 0 is null.
 func flag(b bool) int64 {
 	if b {
 		return 1

@@ -2,13 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-var _ stint.ErrorAnalyst = (*Store)(nil)
+var _ report.ErrorAnalyst = (*Store)(nil)
 
 // newestErrorsSQL are the newest attempts that failed or were lost: the newest of
 // each part of the index of what went wrong, which has them by position.
@@ -37,34 +37,24 @@ const (
 	order by n.pos desc limit ?5`
 )
 
-// Errors implements [stint.ErrorAnalyst].
-func (s *Store) Errors(ctx context.Context, f stint.ErrorFilter) (stint.ErrorReport, error) {
-	look, since := stint.MaxErrors, int64(math.MinInt64)
-	if f != (stint.ErrorFilter{}) {
-		look *= 5
-	}
+// Errors implements [report.ErrorAnalyst].
+func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
+	look, since := f.Look(), int64(math.MinInt64)
 	if !f.Since.IsZero() {
 		since = ceilMicro(f.Since)
 	}
-	var (
-		all  []stint.FailedAttempt
-		seen int
-	)
-	err := s.read(ctx, func(c *conn) error {
-		all = nil
-		if err := c.query(countErrorsSQL, []any{look + 1}, func(q *stmt) error { seen = q.ColumnInt(0); return nil }); err != nil {
-			return err
+	return reading(ctx, s, "group errors", func(c *conn) (report.ErrorReport, error) {
+		seen, err := oneRow(c, firstNumber[int], countErrorsSQL, look+1)
+		if err != nil {
+			return report.ErrorReport{}, err
 		}
-		return c.query(errorsSQL, []any{look + 1, nilText(f.Kind), nilText(f.Queue), since, stint.MaxErrors + 1}, func(q *stmt) error {
-			all = append(all, stint.FailedAttempt{
-				Job: stint.ID(q.ColumnInt64(0)), Kind: q.name(1), Class: q.ColumnText(2), Message: q.ColumnText(3), Stack: q.ColumnText(4), Ended: q.time(5),
-			})
-			return nil
-		})
+		all, err := allRows(c, scanError, errorsSQL, look+1, nilText(f.Kind), nilText(f.Queue), since, report.MaxErrors+1)
+		return report.GroupErrors(all, seen > look), err
 	})
-	if err != nil {
-		return stint.ErrorReport{}, fmt.Errorf("group errors: %w", err)
+}
+
+func scanError(q *stmt) report.FailedAttempt {
+	return report.FailedAttempt{
+		Job: stint.ID(q.ColumnInt64(0)), Kind: q.name(1), Class: q.ColumnText(2), Message: q.ColumnText(3), Stack: q.ColumnText(4), Ended: q.time(5),
 	}
-	fit := min(len(all), stint.MaxErrors)
-	return stint.GroupErrors(all[:fit], seen > look || fit < len(all)), nil
 }

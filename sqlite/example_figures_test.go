@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/sqlite"
 )
 
@@ -26,14 +27,14 @@ func ExampleStore_Analyze() {
 		log.Fatal(err)
 	}
 
-	now, err := store.Analyze(ctx, stint.AnalyticsFilter{})
+	now, err := store.Analyze(ctx, report.AnalyticsFilter{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(now.Queued, "queued,", now.Postponed, "postponed,", now.Running, "running")
 	fmt.Println(now.Ended, "ended in the last minute, 99 % within", now.Execution.P99)
 
-	groups, err := store.DueBy(ctx, "args.customer", stint.AnalyticsFilter{Queue: "mail"}, 10)
+	groups, err := store.DueBy(ctx, "args.customer", report.AnalyticsFilter{Queue: "mail"}, 10)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,11 +58,11 @@ func ExampleStore_Stats() {
 	}
 	defer store.Close()
 
-	all, err := store.Stats(ctx, stint.StatsFilter{Queue: "mail", From: time.Now().Add(-24 * time.Hour)})
+	all, err := store.Stats(ctx, report.StatsFilter{Queue: "mail", From: time.Now().Add(-24 * time.Hour)})
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, kind := range stint.StatsByKind(all) {
+	for _, kind := range report.StatsByKind(all) {
 		fmt.Println(kind.Kind, kind.Attempts, kind.Failed(), kind.Took.Mean(), kind.Took.Longest)
 	}
 	fmt.Println(len(all), "kinds so far")

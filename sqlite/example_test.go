@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 func ExampleOpen() {
@@ -52,12 +53,12 @@ func ExampleTx() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "shop.db")
 
-	store, err := sqlite.Open(ctx, path)
+	st, err := sqlite.Open(ctx, path)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer store.Close()
-	client := stint.NewClient(store)
+	defer st.Close()
+	client := stint.NewClient(st)
 
 	// The program's own tables live in the same file. A transaction that
 	// writes waits for its turn when it begins as "immediate".
@@ -94,7 +95,7 @@ func ExampleTx() {
 	if err := order(43, false); err != nil {
 		log.Fatal(err)
 	}
-	jobs, err := store.Jobs(ctx, stint.Filter{})
+	jobs, err := st.Jobs(ctx, store.Filter{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func ExampleStore_Retry() {
 		log.Fatal(err)
 	}
 
-	answers, err := store.Retry(ctx, []stint.ID{id}, stint.Again{})
+	answers, err := store.Retry(ctx, []stint.ID{id}, stint.RerunOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func ExampleStore_Retry() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(job.Kind, job.State, "of job", job.Provenance.Recovered)
+	fmt.Println(job.Kind, job.State, "of job", job.Origin.Recovered)
 
 	deleted, err := store.Delete(ctx, []stint.ID{id, job.ID})
 	if err != nil {
@@ -174,15 +175,15 @@ func ExampleStore_Pause() {
 // What went wrong is found by any attempt of a job, crashes included.
 func ExampleStore_Jobs() {
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, sqlite.Memory)
+	st, err := sqlite.Open(ctx, sqlite.Memory)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer store.Close()
-	jobs, err := store.Jobs(ctx, stint.Filter{
+	defer st.Close()
+	jobs, err := st.Jobs(ctx, store.Filter{
 		Outcome: stint.OutcomeLost,
 		States:  []stint.State{stint.Failed, stint.Retrying, stint.Available},
-		Created: stint.Span{From: time.Now().Add(-24 * time.Hour)},
+		Created: store.TimeRange{From: time.Now().Add(-24 * time.Hour)},
 	})
 	fmt.Println(len(jobs), err)
 	// Output: 0 <nil>

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/powerloss"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -66,7 +67,7 @@ func fall(ctx context.Context, path string) error {
 			return err
 		}
 		for _, e := range entries {
-			_, err := w.TryFinish(ctx, w.Conclude(e, stint.Ending{Outcome: stint.OutcomeCompleted}))
+			_, err := w.TryFinish(ctx, w.Conclude(e, store.Result{Outcome: stint.OutcomeCompleted}))
 			if errors.Is(err, stint.ErrBuried) {
 				return nil
 			} else if err != nil {

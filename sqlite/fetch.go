@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // fetchSQL reads the entries between two positions. What belongs to the job
@@ -18,19 +19,19 @@ select pos, job, body, queue, priority, kind, attempt, losses, suspect, ifnull(d
 from stint_entries
 where pos between ? and ? order by pos`
 
-// fetchGap is how far two positions may be apart that are read by one run of
-// the statement: stepping over a row costs less than starting anew.
+// fetchGap is how far apart two positions may be that one run of the statement
+// reads: stepping over a row costs less than starting again.
 const fetchGap = 8
 
 // fetch reads entries in the order asked; those that are not there are left
-// out. Nearly always nobody has cancelled anything; then no entry is asked
+// out. Nearly always nothing is cancelled; then no entry is asked
 // about it.
-func (s *Store) fetch(c *conn, at []stint.Position) ([]stint.Entry, error) {
+func (s *Store) fetch(c *conn, at []store.Position) ([]store.Entry, error) {
 	cancels, err := c.found(anyCancelledSQL)
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]stint.Entry, 0, len(at))
+	entries := make([]store.Entry, 0, len(at))
 	var bodies []bodyOf
 	for len(at) > 0 {
 		n := run(at)
@@ -42,7 +43,7 @@ func (s *Store) fetch(c *conn, at []stint.Position) ([]stint.Entry, error) {
 	if entries, err = s.fetchBodies(c, bodies, entries); err != nil {
 		return nil, err
 	}
-	stint.Correlate(entries)
+	store.Correlate(entries)
 	for i := range entries {
 		if !cancels {
 			break
@@ -60,8 +61,8 @@ type bodyOf struct {
 	body  int64
 }
 
-// run is how many of the positions are close enough together to be read at once.
-func run(at []stint.Position) int {
+// run counts the positions that are close enough together to be read at once.
+func run(at []store.Position) int {
 	n := 1
 	for n < len(at) && at[n] > at[n-1] && at[n]-at[n-1] <= fetchGap {
 		n++
@@ -70,16 +71,16 @@ func run(at []stint.Position) int {
 }
 
 // fetchRun reads the entries of one run, and what they lack.
-func (s *Store) fetchRun(c *conn, at []stint.Position, entries []stint.Entry, bodies []bodyOf) ([]stint.Entry, []bodyOf, error) {
+func (s *Store) fetchRun(c *conn, at []store.Position, entries []store.Entry, bodies []bodyOf) ([]store.Entry, []bodyOf, error) {
 	err := c.query(fetchSQL, []any{int64(at[0]), int64(at[len(at)-1])}, func(q *stmt) error {
-		pos := stint.Position(q.ColumnInt64(0))
+		pos := store.Position(q.ColumnInt64(0))
 		for len(at) > 0 && at[0] < pos {
 			at = at[1:] // it is not there
 		}
 		if len(at) == 0 || at[0] != pos {
 			return nil // it belongs to another lane
 		}
-		entries = append(entries, stint.Entry{})
+		entries = append(entries, store.Entry{})
 		e := &entries[len(entries)-1]
 		if len(entries) > 1 {
 			e.Args = entries[len(entries)-2].Args // which it shares if they are its own
@@ -96,8 +97,8 @@ func (s *Store) fetchRun(c *conn, at []stint.Position, entries []stint.Entry, bo
 
 // fetchBodies reads the contents that entries have from their jobs' first ones.
 // An entry without contents counts as one that is not there.
-func (s *Store) fetchBodies(c *conn, bodies []bodyOf, entries []stint.Entry) ([]stint.Entry, error) {
-	missing := map[stint.Position]bool{}
+func (s *Store) fetchBodies(c *conn, bodies []bodyOf, entries []store.Entry) ([]store.Entry, error) {
+	missing := map[store.Position]bool{}
 	for _, b := range bodies {
 		e, found := &entries[b.entry], false
 		err := c.query(fetchSQL, []any{b.body, b.body}, func(q *stmt) error {
@@ -114,12 +115,12 @@ func (s *Store) fetchBodies(c *conn, bodies []bodyOf, entries []stint.Entry) ([]
 	if len(missing) == 0 {
 		return entries, nil
 	}
-	return slices.DeleteFunc(entries, func(e stint.Entry) bool { return missing[e.Pos] }), nil
+	return slices.DeleteFunc(entries, func(e store.Entry) bool { return missing[e.Pos] }), nil
 }
 
 // scanEntry reads what is the entry's own.
-func scanEntry(q *stmt, e *stint.Entry) {
-	e.Pos = stint.Position(q.ColumnInt64(0))
+func scanEntry(q *stmt, e *store.Entry) {
+	e.Pos = store.Position(q.ColumnInt64(0))
 	e.ID = stint.ID(cmp.Or(q.ColumnInt64(1), int64(e.Pos)))
 	e.Queue = q.name(3)
 	e.Priority = q.ColumnInt(4)
@@ -131,7 +132,7 @@ func scanEntry(q *stmt, e *stint.Entry) {
 }
 
 // scanBody reads the contents.
-func (s *Store) scanBody(c *conn, q *stmt, e *stint.Entry) (err error) {
+func (s *Store) scanBody(c *conn, q *stmt, e *store.Entry) (err error) {
 	e.Due = q.time(9)
 	e.Created = q.time(10)
 	if e.Retry, err = s.policies.read(c, q.ColumnInt64(11)); err != nil {
@@ -143,11 +144,11 @@ func (s *Store) scanBody(c *conn, q *stmt, e *stint.Entry) (err error) {
 	e.URN = q.words(16)
 	e.Source = q.words(17)
 	e.MaxLosses = q.maxLosses(18)
-	e.Provenance.Recovered = stint.ID(q.ColumnInt64(19))
+	e.Origin.Recovered = stint.ID(q.ColumnInt64(19))
 	e.Correlation = q.words(20)
 	e.StartBy = q.time(21)
 	if !q.isNull(22) {
-		e.Provenance.Schedule, e.Provenance.Nth, e.Provenance.Occurrence = q.name(22), q.ColumnInt64(23), q.time(24)
+		e.Origin.Schedule, e.Origin.Nth, e.Origin.Occurrence = q.name(22), q.ColumnInt64(23), q.time(24)
 	}
 	e.Tags, err = list[string](q, 15)
 	return err

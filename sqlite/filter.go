@@ -3,48 +3,32 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// Jobs implements [stint.Inspector]. A page costs what it shows and what it
+// Jobs implements [store.Inspector]. A page costs what it shows and what it
 // has to pass over; the filters by tag, by urn, by correlation id, by faulty, by what
 // went wrong and by every state but completed look only at jobs that may fit, so
 // that a long history costs them nothing.
-func (s *Store) Jobs(ctx context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+func (s *Store) Jobs(ctx context.Context, f store.Filter) ([]stint.JobInfo, error) {
 	text, args := jobsQuery(jobColumns, f)
-	var jobs []stint.JobInfo
-	err := s.read(ctx, func(c *conn) error {
-		jobs = nil
-		return c.query(text, args, func(q *stmt) error {
+	return reading(ctx, s, "list jobs", func(c *conn) (jobs []stint.JobInfo, err error) {
+		err = c.query(text, args, func(q *stmt) error {
 			jobs = append(jobs, stint.JobInfo{})
 			return s.scanJob(c, q, &jobs[len(jobs)-1])
 		})
+		return jobs, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list jobs: %w", err)
-	}
-	return jobs, nil
 }
 
-// Find implements [stint.Operator].
-func (s *Store) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
+// Find implements [store.Operator].
+func (s *Store) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
 	text, args := jobsQuery("j.id", f)
-	var ids []stint.ID
-	err := s.read(ctx, func(c *conn) error {
-		ids = nil
-		return c.query(text, args, func(q *stmt) error {
-			ids = append(ids, stint.ID(q.ColumnInt64(0)))
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find jobs: %w", err)
-	}
-	return ids, nil
+	return collect(ctx, s, "find jobs", text, args, firstNumber[stint.ID])
 }
 
 // mayBe finds the jobs that may be in a state.
@@ -80,7 +64,7 @@ union all
 select pos from stint_entries where pos = ? and job is null and correlation is null and cast(pos as text) = ?`
 
 // jobsQuery lists jobs by falling ID.
-func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
+func jobsQuery(columns string, f store.Filter) (text string, args []any) {
 	where := []string{"true"}
 	add := func(condition string, values ...any) {
 		where, args = append(where, condition), append(args, values...)
@@ -104,7 +88,7 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 		add("j.id in (select pos from stint_entries where schedule = ?)", f.Schedule)
 	}
 	if f.Correlation != "" {
-		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // 0 is nobody's
+		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // no job has 0
 		add("j.id in ("+correlatedSQL+")", f.Correlation, id, f.Correlation)
 	}
 	if f.Faulty {
@@ -131,7 +115,7 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	if f.Source != "" {
 		add("j.source = ?", f.Source)
 	}
-	between := func(column string, span stint.Span) {
+	between := func(column string, span store.TimeRange) {
 		if !span.From.IsZero() {
 			add("j."+column+" >= ?", ceilMicro(span.From))
 		}
@@ -144,7 +128,7 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	between("finished", f.Finished)
 	if f.Longer > 0 {
 		long := ""
-		if f.Longer >= stint.LongAttempt {
+		if f.Longer >= store.LongAttempt {
 			long = "finished - started > 5000000 and " // what the index is of
 		}
 		add("j.id in (select ifnull(job, pos) from stint_executions where "+long+"finished - started > ?)", f.Longer.Microseconds())
@@ -166,9 +150,8 @@ func jobsQuery(columns string, f stint.Filter) (text string, args []any) {
 	return "select " + columns + " from stint_jobs j where " + strings.Join(where, " and ") + " order by j.id desc limit ?", append(args, limit)
 }
 
-// shallow tells whether a filter asks for nothing that a waiting row does not
-// tell.
-func shallow(f stint.Filter) bool {
+// shallow reports whether a waiting row has all that a filter asks for.
+func shallow(f store.Filter) bool {
 	return f.Source == "" && f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Attempts == 0 && f.Longer == 0
 }
 
@@ -188,7 +171,7 @@ func candidates(states []stint.State) string {
 
 // attempts finds the jobs with an attempt that did not complete them and ended
 // in a certain way.
-func attempts(f stint.Filter) (text string, args []any) {
+func attempts(f store.Filter) (text string, args []any) {
 	var where []string
 	add := func(condition string, value any) { where, args = append(where, condition), append(args, value) }
 	if f.Outcome != 0 && f.Outcome != stint.OutcomeCompleted {

@@ -10,6 +10,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 const (
@@ -24,8 +25,8 @@ const (
 	originSQL = `select ifnull(job, pos), ifnull(body, pos) from stint_entries where pos = ?`
 )
 
-// Finish implements [stint.Finisher].
-func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+// Finish implements [store.Finisher].
+func (s *Store) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	recorded := 0
 	err := s.write(ctx, func(c *conn) (wake bool, err error) {
 		recorded = 0
@@ -53,22 +54,23 @@ func (s *Store) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 	if err != nil {
 		return 0, fmt.Errorf("record %d executions: %w", len(done), err)
 	}
+	s.waits.Finished(done)
 	return recorded, nil
 }
 
-// recorder records how attempts ended, in one transaction. Whoever makes one
-// has seen to the fence.
+// recorder records how attempts ended, in one transaction. The fence is checked
+// before one is made.
 type recorder struct {
 	*conn
-	engine  stint.Token
+	engine  stint.EngineID
 	now     time.Time
-	cancels bool // somebody has cancelled something
-	deleted bool // something of the engine's was deleted that it may repeat
+	cancels bool // something is cancelled
+	deleted bool // something was deleted that the engine may record again
 }
 
-// recorder makes one. Nearly always nobody has cancelled anything; then no
-// outcome is compared with the markers.
-func (c *conn) recorder(engine stint.Token, now time.Time) (*recorder, error) {
+// recorder makes one. Nearly always nothing is cancelled; then no outcome is
+// compared with the markers.
+func (c *conn) recorder(engine stint.EngineID, now time.Time) (*recorder, error) {
 	cancels, err := c.found(anyCancelledSQL)
 	if err != nil {
 		return nil, err
@@ -77,10 +79,10 @@ func (c *conn) recorder(engine stint.Token, now time.Time) (*recorder, error) {
 	return &recorder{conn: c, engine: engine, now: now, cancels: cancels, deleted: deleted}, err
 }
 
-// recordAll records as many executions as one statement takes, and tells whether
-// any has a successor. Nearly always there are none of them yet, and nobody has
-// cancelled or deleted anything; then it needs not look at each.
-func (r *recorder) recordAll(done []stint.Execution) (recorded int, more bool, err error) {
+// recordAll records as many executions as one statement takes, and reports whether
+// any has a successor. Nearly always none of them was recorded before and nothing
+// was cancelled or deleted; then it need not look at each.
+func (r *recorder) recordAll(done []store.Completion) (recorded int, more bool, err error) {
 	if len(done) > 1 && !r.deleted && !r.cancels {
 		added, err := r.insertAll(done)
 		if err != nil {
@@ -112,8 +114,8 @@ func (r *recorder) recordAll(done []stint.Execution) (recorded int, more bool, e
 	return recorded, more, nil
 }
 
-// sizeOf is how many bytes its texts have that may be long.
-func sizeOf(x *stint.Execution) int {
+// sizeOf counts the bytes of its texts that may be long.
+func sizeOf(x *store.Completion) int {
 	n := len(x.Result) + len(x.Reason)
 	if x.Error != nil {
 		n += len(x.Error.Message) + len(x.Error.Stack)
@@ -121,9 +123,9 @@ func sizeOf(x *stint.Execution) int {
 	return n
 }
 
-// insertAll appends executions, all of them or, when one is there already or
+// insertAll appends executions, all of them or, if one was recorded before or
 // cannot be stored, none.
-func (r *recorder) insertAll(done []stint.Execution) (added bool, err error) {
+func (r *recorder) insertAll(done []store.Completion) (added bool, err error) {
 	s, err := r.prepareRows(recordNewSQL, len(done))
 	if err != nil {
 		return false, err
@@ -143,8 +145,8 @@ func (r *recorder) insertAll(done []stint.Execution) (added bool, err error) {
 }
 
 // record appends one execution and its successor, unless it is there already.
-// Of a job that somebody cancelled it is the last one, and the marker goes.
-func (r *recorder) record(x *stint.Execution) (added bool, err error) {
+// Of a cancelled job it is the last one, and the marker goes.
+func (r *recorder) record(x *store.Completion) (added bool, err error) {
 	if r.deleted {
 		if exists, err := r.found(entryAtSQL, int64(x.Pos)); err != nil || !exists {
 			return false, err
@@ -167,14 +169,18 @@ func (r *recorder) record(x *stint.Execution) (added bool, err error) {
 	return added && err == nil, err
 }
 
-// heed is what becomes of an outcome if somebody cancelled the job: there is
-// no next attempt.
-func (r *recorder) heed(x *stint.Execution) (*stint.Execution, error) {
+// heed returns what is recorded of an attempt if its job was cancelled: no
+// attempt follows. What was cancelled before it began ended when it was
+// cancelled, so that the job reads the same before and after.
+func (r *recorder) heed(x *store.Completion) (*store.Completion, error) {
 	if x.Final && (x.Outcome != stint.OutcomeCancelled || x.Reason != "") {
 		return x, nil
 	}
 	ended := *x
 	err := r.query(whySQL, []any{int64(x.Job)}, func(q *stmt) error {
+		if x.Outcome == stint.OutcomeCancelled && x.Slot == 0 {
+			ended.Started, ended.Ended = time.Time{}, q.time(1)
+		}
 		ended.Outcome, ended.Final, ended.Next, ended.Reason = stint.OutcomeCancelled, true, nil, q.ColumnText(0)
 		return nil
 	})
@@ -182,7 +188,7 @@ func (r *recorder) heed(x *stint.Execution) (*stint.Execution, error) {
 }
 
 // insert appends one execution, unless it is there already.
-func (r *recorder) insert(x *stint.Execution) (added bool, finished int64, err error) {
+func (r *recorder) insert(x *store.Completion) (added bool, finished int64, err error) {
 	s, err := r.prepare(recordSQL)
 	if err != nil {
 		return false, 0, err
@@ -194,8 +200,8 @@ func (r *recorder) insert(x *stint.Execution) (added bool, finished int64, err e
 	return err == nil && r.db.Changes() > 0, finished, err
 }
 
-// bind binds the values of [recordSQL], and tells when the attempt ended.
-func (r *recorder) bind(s *stmt, x *stint.Execution) (int64, error) {
+// bind binds the values of [recordSQL], and returns when the attempt ended.
+func (r *recorder) bind(s *stmt, x *store.Completion) (int64, error) {
 	started, finished := span(x, r.now)
 	s.int(1, int64(x.Pos))
 	if int64(x.Job) == int64(x.Pos) {
@@ -231,7 +237,7 @@ func (r *recorder) bind(s *stmt, x *stint.Execution) (int64, error) {
 
 // span turns this process's instants into what is stored: now, less their age
 // on the monotonic clock. An attempt that never began has no length.
-func span(x *stint.Execution, now time.Time) (started, finished int64) {
+func span(x *store.Completion, now time.Time) (started, finished int64) {
 	finished = micro(now.Add(-max(0, now.Sub(x.Ended))))
 	if x.Started.IsZero() {
 		return finished, finished
@@ -240,7 +246,7 @@ func span(x *stint.Execution, now time.Time) (started, finished int64) {
 }
 
 // succeed writes what follows an attempt that was not the last.
-func (c *conn) succeed(x *stint.Execution, finished, now int64) error {
+func (c *conn) succeed(x *store.Completion, finished, now int64) error {
 	var job, body int64
 	err := c.query(originSQL, []any{int64(x.Pos)}, func(q *stmt) error {
 		job, body = q.ColumnInt64(0), q.ColumnInt64(1)
@@ -262,7 +268,7 @@ func (c *conn) succeed(x *stint.Execution, finished, now int64) error {
 		return err
 	}
 	_, err = c.append(&newEntry{
-		lane: stint.LaneOf(next.Queue, next.Priority, next.Part, next.Kind).ID, created: now, job: job, body: body,
+		lane: store.LaneOf(next.Queue, next.Priority, next.Part, next.Kind).ID, created: now, job: job, body: body,
 		attempt: next.Attempt, priority: next.Priority, losses: next.Losses, suspect: next.Suspect,
 		queue: next.Queue, kind: next.Kind, faulty: next.Faulty,
 	})

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Scheduler = (*Store)(nil)
+var _ store.Scheduler = (*Store)(nil)
 
 const (
 	// What is declared again as it was keeps its revision: nothing that was
@@ -54,7 +56,13 @@ const (
 	where name = ?1`
 )
 
-// DeclareSchedules implements [stint.Scheduler].
+// Declare is [store.Declare] without recurrence functions: what [stint.Client.Schedule]
+// calls.
+func (s *Store) Declare(ctx context.Context, by string, ready []stint.Schedule) error {
+	return store.Declare(ctx, s, by, ready, nil, store.NewPlanner(nil).Plan)
+}
+
+// DeclareSchedules implements [store.Scheduler].
 func (s *Store) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
 	if len(schedules) == 0 {
 		return nil
@@ -67,7 +75,7 @@ func (s *Store) DeclareSchedules(ctx context.Context, by string, schedules []sti
 				return false, fmt.Errorf("schedule %s: %w", d.Name, err)
 			}
 			_, err = c.exec(declareScheduleSQL, d.Name, text.Recurrence, orNil(text.Function), d.Zone, text.Job, flag(!d.Unique), text.Missed,
-				timeOrNil(d.NotBefore), timeOrNil(d.NotAfter), now, orNil(stint.CleanText(by, 255)))
+				timeOrNil(d.NotBefore), timeOrNil(d.NotAfter), now, orNil(valid.CleanText(by, 255)))
 			if err != nil {
 				return false, fmt.Errorf("schedule %s: %w", d.Name, err)
 			}
@@ -87,9 +95,9 @@ func timeOrNil(t time.Time) any {
 	return micro(t)
 }
 
-// FireSchedules implements [stint.Scheduler]. When nothing is due it reads a row, else
+// FireSchedules implements [store.Scheduler]. When nothing is due it reads a row, else
 // one and those that are due.
-func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
+func (s *Store) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
 	fired, err := s.fireSchedules(ctx, f, plan)
 	if err != nil {
 		return fired, fmt.Errorf("fire schedules: %w", err)
@@ -97,8 +105,8 @@ func (s *Store) FireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 	return fired, nil
 }
 
-func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
-	turn, fired, err := stint.TurnOf(f, plan, func(until time.Time, limit int) ([]stint.ScheduleInfo, time.Time, error) {
+func (s *Store) fireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
+	turn, fired, err := store.PlanDue(f, plan, func(until time.Time, limit int) ([]store.ScheduleInfo, time.Time, error) {
 		return s.dueSchedules(ctx, f, until, limit)
 	})
 	if err != nil || len(turn.Plans) == 0 {
@@ -121,7 +129,7 @@ func (s *Store) fireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 	return fired, err
 }
 
-func (s *Store) dueSchedules(ctx context.Context, f stint.Firing, until time.Time, limit int) (list []stint.ScheduleInfo, now time.Time, err error) {
+func (s *Store) dueSchedules(ctx context.Context, f store.FireRequest, until time.Time, limit int) (list []store.ScheduleInfo, now time.Time, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		list, now = nil, time.Now()
 		return c.query(dueSchedulesSQL, []any{arrayOf(f.Functions), arrayOf(f.Except), micro(until), max(0, limit)}, func(q *stmt) error {
@@ -132,9 +140,9 @@ func (s *Store) dueSchedules(ctx context.Context, f stint.Firing, until time.Tim
 	return list, fromMicro(micro(now)), err
 }
 
-// move carries a plan out, unless the schedule is another by now. Nobody else
-// writes meanwhile.
-func (c *conn) move(ctx context.Context, p stint.TurnPlan, skips bool) (moved bool, jobs []stint.FiredJob, busy bool, err error) {
+// move carries a plan out, unless the schedule is another by now. No other
+// transaction writes meanwhile.
+func (c *conn) move(ctx context.Context, p store.FirePlan, skips bool) (moved bool, jobs []store.FiredJob, busy bool, err error) {
 	var count, overlap, last int64
 	err = c.query(revisionSQL, []any{p.Schedule.Name, p.Schedule.Revision}, func(q *stmt) error {
 		moved, count, overlap, last = true, q.ColumnInt64(0), q.ColumnInt64(1), q.ColumnInt64(2)
@@ -172,7 +180,7 @@ func (c *conn) move(ctx context.Context, p stint.TurnPlan, skips bool) (moved bo
 	return true, jobs, busy, err
 }
 
-func (c *conn) makeJobs(ctx context.Context, p stint.TurnPlan, count int64) (jobs []stint.FiredJob, err error) {
+func (c *conn) makeJobs(ctx context.Context, p store.FirePlan, count int64) (jobs []store.FiredJob, err error) {
 	for _, at := range p.Occurrences {
 		m := &maker{direct: (*direct)(c), schedule: p.Schedule.Name, nth: count + int64(len(jobs)) + 1}
 		if !at.IsZero() {
@@ -189,7 +197,7 @@ func (c *conn) makeJobs(ctx context.Context, p stint.TurnPlan, count int64) (job
 		if err := storeJobs(ctx, m, []stint.NewJob{p.Schedule.Job}, receipt, (&laneCache{}).normal); err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, stint.FiredJob{Schedule: m.schedule, Occurrence: at, ID: receipt[0].ID})
+		jobs = append(jobs, store.FiredJob{Schedule: m.schedule, Occurrence: at, ID: receipt[0].ID})
 	}
 	return jobs, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/powerloss"
 	"github.com/stint-go/stint/storetest"
 )
@@ -35,7 +36,7 @@ func TestOnAFullDiskNothingIsTakenOrLostAndWorkGoesOnWhenThereIsRoom(t *testing.
 		odd      atomic.Pointer[error]
 	)
 	mux := stint.NewMux()
-	mux.Add(stint.Declaration{Name: "noop"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+	mux.Add(stint.KindInfo{Name: "noop"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
 		if _, again := runs.LoadOrStore(job.ID, true); again {
 			t.Errorf("job %d ran twice", job.ID)
 		}
@@ -43,8 +44,8 @@ func TestOnAFullDiskNothingIsTakenOrLostAndWorkGoesOnWhenThereIsRoom(t *testing.
 		time.Sleep(5 * time.Millisecond)
 		return nil, nil
 	})
-	e, err := engine.New(s, mux, engine.Config{Slots: 2, OnEvent: func(e stint.Event) {
-		if e.Type == stint.EventTrouble {
+	e, err := engine.New(s, mux, engine.Config{Slots: 2, OnEvent: func(e event.Event) {
+		if e.Type == event.EventTrouble {
 			if troubles.Add(1); !strings.Contains(e.Err.Error(), "the disk is full") {
 				odd.Store(&e.Err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
@@ -25,30 +26,37 @@ from (select * from stint_executions where job = ?1
 left join stint_engine_history h on h.token = x.engine
 order by x.pos`
 
-// Job implements [stint.Inspector].
+// Job implements [store.Inspector].
 func (s *Store) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
-	var job *stint.JobInfo
-	err := s.read(ctx, func(c *conn) error {
-		job = nil
-		err := c.query(jobSQL, []any{int64(id)}, func(q *stmt) (err error) {
-			job = &stint.JobInfo{}
-			return s.scanJob(c, q, job)
-		})
-		if err != nil || job == nil {
-			return err
-		}
-		return c.query(jobExecutionsSQL, []any{int64(id)}, func(q *stmt) error {
-			x, err := scanExecution(q)
-			job.Executions = append(job.Executions, x)
-			return err
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("show job %d: %w", id, err)
-	} else if job == nil {
-		return nil, fmt.Errorf("%w with id %d", stint.ErrNotFound, id)
+	job, err := reading(ctx, s, fmt.Sprintf("show job %d", id), func(c *conn) (*stint.JobInfo, error) { return s.show(c, id) })
+	if err == nil && job == nil {
+		err = fmt.Errorf("%w with id %d", stint.ErrNotFound, id)
 	}
-	return job, nil
+	return job, err
+}
+
+// show shows a job with its executions, nil when it is not there.
+func (s *Store) show(c *conn, id stint.ID) (*stint.JobInfo, error) {
+	var job *stint.JobInfo
+	err := c.query(jobSQL, []any{int64(id)}, func(q *stmt) error {
+		job = &stint.JobInfo{}
+		return s.scanJob(c, q, job)
+	})
+	if err != nil || job == nil {
+		return nil, err
+	}
+	if job.State.Final() {
+		if job.RetriedAs, err = oneRow(c, firstNumber[stint.ID], recoveredSQL, int64(id)); err != nil {
+			return nil, err
+		}
+	}
+	err = c.query(jobExecutionsSQL, []any{int64(id)}, func(q *stmt) error {
+		x, err := scanExecution(q)
+		job.Executions = append(job.Executions, x)
+		return err
+	})
+	store.ShowCancelled(job)
+	return job, err
 }
 
 // scanJob reads jobColumns.
@@ -60,7 +68,7 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 		Timeout: time.Duration(q.ColumnInt64(15)) * time.Microsecond,
 		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19), MaxLosses: q.maxLosses(20),
 		Faulty: q.ColumnInt64(21) != 0, Undecided: q.ColumnText(22),
-		Provenance: stint.Provenance{
+		Origin: stint.Origin{
 			Recovered: stint.ID(q.ColumnInt64(23)), Schedule: q.ColumnText(26), Nth: q.ColumnInt64(27), Occurrence: q.time(28),
 		},
 		Correlation: q.ColumnText(24), StartBy: q.time(25),
@@ -73,10 +81,10 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 	return err
 }
 
-func scanExecution(q *stmt) (x stint.ExecutionInfo, err error) {
-	x = stint.ExecutionInfo{
+func scanExecution(q *stmt) (x stint.Attempt, err error) {
+	x = stint.Attempt{
 		Attempt: q.ColumnInt(0), Outcome: stint.Outcome(q.ColumnInt(1)), Final: q.ColumnInt64(2) != 0, Reason: q.ColumnText(3),
-		Started: q.time(4), Finished: q.time(5), Engine: stint.Token(q.ColumnInt64(6)), Instance: q.ColumnText(7),
+		Started: q.time(4), Finished: q.time(5), Engine: stint.EngineID(q.ColumnInt64(6)), Instance: q.ColumnText(7),
 		Host: q.ColumnText(8), PID: q.ColumnInt(9), Slot: q.ColumnInt(10), Result: q.json(11),
 	}
 	if text := q.json(12); text != nil {
@@ -88,7 +96,7 @@ func scanExecution(q *stmt) (x stint.ExecutionInfo, err error) {
 
 // countsSQL counts without looking at every job: the history is counted page
 // by page, and only what is not an ordinary success row by row. Running is
-// what is left of the log. (Executions in lane -1, which nobody claims, are of
+// what is left of the log. (Executions in lane -1, which no engine claims, are of
 // jobs that ended, or were decided about, while they waited.)
 const countsSQL = `
 with rare (outcome, final, n) as (
@@ -115,31 +123,25 @@ union all select why, count(*) from stint_waiting group by why
 union all select state, -1 from marked
 union all select 'cancelled', 1 from marked`
 
-// Counts implements [stint.Inspector].
+// Counts implements [store.Inspector].
 func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
-	var counts map[stint.State]int64
-	err := s.read(ctx, func(c *conn) error {
-		counts = map[stint.State]int64{}
-		return c.query(countsSQL, nil, func(q *stmt) error {
+	return reading(ctx, s, "count jobs", func(c *conn) (map[stint.State]int64, error) {
+		counts := map[stint.State]int64{}
+		err := c.query(countsSQL, nil, func(q *stmt) error {
 			counts[stint.State(q.ColumnText(0))] += q.ColumnInt64(1)
 			return nil
 		})
+		return counts, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("count jobs: %w", err)
-	}
-	return counts, nil
 }
 
 const kindsSQL = `select name, queue, priority, timeout, tags, retry, max_losses, declared, start_within from stint_kinds order by name`
 
-// Kinds implements [stint.Inspector].
-func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
-	var kinds []stint.Declaration
-	err := s.read(ctx, func(c *conn) error {
-		kinds = nil
-		return c.query(kindsSQL, nil, func(q *stmt) (err error) {
-			d := stint.Declaration{
+// Kinds implements [store.Inspector].
+func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
+	return reading(ctx, s, "list kinds", func(c *conn) (kinds []stint.KindInfo, err error) {
+		err = c.query(kindsSQL, nil, func(q *stmt) (err error) {
+			d := stint.KindInfo{
 				Name: q.ColumnText(0), Queue: q.ColumnText(1), Priority: q.ColumnInt(2),
 				Timeout: time.Duration(q.ColumnInt64(3)) * time.Microsecond, Declared: q.time(7),
 				StartWithin: time.Duration(q.ColumnInt64(8)) * time.Microsecond,
@@ -156,9 +158,6 @@ func (s *Store) Kinds(ctx context.Context) ([]stint.Declaration, error) {
 			kinds = append(kinds, d)
 			return err
 		})
+		return kinds, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list kinds: %w", err)
-	}
-	return kinds, nil
 }

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// minKeyAge is how long idempotency keys are remembered at least, from the
+// minKeyAge is the shortest time that idempotency keys are remembered, from the
 // enqueue.
 const minKeyAge = 24 * time.Hour
 
@@ -28,7 +29,7 @@ const (
 	postponeKeySQL = `update stint_idempotency set expires = ? where key = ?`
 )
 
-// keyHolder is what is known of an idempotency key; its job is 0 while nobody
+// keyHolder is what is known of an idempotency key; its job is 0 while no job
 // has it.
 type keyHolder struct {
 	job         stint.ID
@@ -37,7 +38,7 @@ type keyHolder struct {
 
 // holders looks up the keys of a batch before anything of it is written, so
 // that a caller's transaction is as it was when one stands for something else.
-// Nobody else writes meanwhile. It is nil when there are none.
+// No other transaction writes meanwhile. It is nil when there are none.
 func holders(a appender, jobs []stint.NewJob) (map[string]keyHolder, error) {
 	var all map[string]keyHolder
 	for i := range jobs {
@@ -79,7 +80,7 @@ func (t *retainer) keys(c *conn) error {
 		if gone := q.ColumnInt64(1) != 0; gone {
 			until = 0
 		} else if !q.isNull(2) {
-			if age := t.Keep.Of(q.ColumnText(4), stateOf(q, 3)); age != stint.Forever {
+			if age := t.Keep.Of(q.ColumnText(4), stateOf(q, 3)); age != store.Forever {
 				until = q.ColumnInt64(2) + age.Microseconds()
 			}
 		}

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Leaser = (*Store)(nil)
+var _ store.Leaser = (*Store)(nil)
 
 const (
 	// A holder whose time is over, or who is in no roster, is none.
@@ -35,15 +37,15 @@ const (
 	where name = ?1`
 )
 
-func scanLease(q *stmt) stint.Lease {
-	l := stint.Lease{Name: q.ColumnText(0)}
+func scanLease(q *stmt) store.Lease {
+	l := store.Lease{Name: q.ColumnText(0)}
 	if !q.isNull(1) {
-		l.Engine, l.Instance, l.Host = stint.Token(q.ColumnInt64(1)), q.ColumnText(2), q.ColumnText(3)
+		l.Engine, l.Instance, l.Host = stint.EngineID(q.ColumnInt64(1)), q.ColumnText(2), q.ColumnText(3)
 		l.Acquired, l.Renewed, l.Expires = q.time(4), q.time(5), q.time(6)
 	}
 	if !q.isNull(7) {
-		l.Deposed = stint.Deposition{
-			Engine: stint.Token(q.ColumnInt64(7)), Instance: q.ColumnText(8), Host: q.ColumnText(9),
+		l.Deposed = store.Revocation{
+			Engine: stint.EngineID(q.ColumnInt64(7)), Instance: q.ColumnText(8), Host: q.ColumnText(9),
 			At: q.time(10), Until: q.time(11), By: q.ColumnText(12), Why: q.ColumnText(13),
 		}
 	}
@@ -52,8 +54,8 @@ func scanLease(q *stmt) stint.Lease {
 
 // lease reads one as it stands at an instant; one that was never held has a
 // name only.
-func (c *conn) lease(name string, now int64) (stint.Lease, error) {
-	l := stint.Lease{Name: name}
+func (c *conn) lease(name string, now int64) (store.Lease, error) {
+	l := store.Lease{Name: name}
 	err := c.query(leaseSQL, []any{now, name}, func(q *stmt) error {
 		l = scanLease(q)
 		return nil
@@ -61,20 +63,20 @@ func (c *conn) lease(name string, now int64) (stint.Lease, error) {
 	return l, err
 }
 
-// Acquire implements [stint.Leaser].
-func (s *Store) Acquire(ctx context.Context, name string, engine stint.Token, term time.Duration) (stint.Lease, error) {
-	if err := stint.CheckTerm(name, term); err != nil {
-		return stint.Lease{}, err
+// Acquire implements [store.Leaser].
+func (s *Store) Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (store.Lease, error) {
+	if err := store.CheckTerm(name, term); err != nil {
+		return store.Lease{}, err
 	}
 	l, err := s.acquire(ctx, name, engine, term)
 	if err != nil {
-		return stint.Lease{}, fmt.Errorf("acquire the lease %q: %w", name, err)
+		return store.Lease{}, fmt.Errorf("acquire the lease %q: %w", name, err)
 	}
 	return l, nil
 }
 
-func (s *Store) acquire(ctx context.Context, name string, engine stint.Token, term time.Duration) (l stint.Lease, err error) {
-	// Nearly always somebody else has it, and nothing is written.
+func (s *Store) acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (l store.Lease, err error) {
+	// Nearly always another engine has it, and nothing is written.
 	err = s.read(ctx, func(c *conn) (err error) {
 		if err = c.fence(engine); err == nil {
 			l, err = c.lease(name, micro(time.Now()))
@@ -109,73 +111,48 @@ func (s *Store) acquire(ctx context.Context, name string, engine stint.Token, te
 	return l, err
 }
 
-// Resign implements [stint.Leaser].
-func (s *Store) Resign(ctx context.Context, name string, engine stint.Token) (bool, error) {
-	had := false
-	err := s.write(ctx, func(c *conn) (bool, error) {
+// ReleaseLease implements [store.Leaser].
+func (s *Store) ReleaseLease(ctx context.Context, name string, engine stint.EngineID) (bool, error) {
+	return writing(ctx, s, fmt.Sprintf("release the lease %q", name), func(c *conn) (had, wake bool, err error) {
 		l, err := c.lease(name, micro(time.Now()))
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		had = l.Engine == engine && engine != 0
 		_, err = c.exec(resignSQL, name, int64(engine))
-		return had, err
+		return had, had, err
 	})
-	if err != nil {
-		return false, fmt.Errorf("resign the lease %q: %w", name, err)
-	}
-	return had, nil
 }
 
-// Depose implements [stint.Leaser].
-func (s *Store) Depose(ctx context.Context, name, by, why string) (stint.Deposition, bool, error) {
-	if err := stint.CheckName("lease", name); err != nil {
-		return stint.Deposition{}, false, err
+// Revoke implements [store.Leaser].
+func (s *Store) Revoke(ctx context.Context, name, by, why string) (store.Revocation, bool, error) {
+	if err := valid.Name("lease", name); err != nil {
+		return store.Revocation{}, false, err
 	}
-	var l stint.Lease
 	had := false
-	err := s.write(ctx, func(c *conn) (_ bool, err error) {
+	revoked, err := writing(ctx, s, fmt.Sprintf("free the lease %q", name), func(c *conn) (store.Revocation, bool, error) {
 		now := micro(time.Now())
-		if l, err = c.lease(name, now); err != nil {
-			return false, err
+		l, err := c.lease(name, now)
+		if had = err == nil && l.Engine != 0; !had {
+			return store.Revocation{}, false, err
 		}
-		if had = l.Engine != 0; !had {
-			return false, nil
-		}
-		if _, err = c.exec(deposeSQL, name, now, orNil(stint.CleanText(by, 255)), orNil(stint.CleanText(why, 1<<10))); err == nil {
+		if _, err = c.exec(deposeSQL, name, now, orNil(valid.CleanText(by, 255)), orNil(valid.CleanText(why, 1<<10))); err == nil {
 			l, err = c.lease(name, now)
 		}
-		return true, err
+		return l.Deposed, true, err
 	})
-	if err != nil {
-		return stint.Deposition{}, false, fmt.Errorf("free the lease %q: %w", name, err)
-	}
-	if !had {
-		return stint.Deposition{}, false, nil
-	}
-	return l.Deposed, true, nil
+	return revoked, had && err == nil, err
 }
 
-// Leases implements [stint.Leaser].
-func (s *Store) Leases(ctx context.Context) ([]stint.Lease, error) {
-	var list []stint.Lease
-	err := s.read(ctx, func(c *conn) error {
-		list = nil
-		return c.query(leasesSQL, []any{micro(time.Now())}, func(q *stmt) error {
-			list = append(list, scanLease(q))
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", err)
-	}
-	return list, nil
+// Leases implements [store.Leaser].
+func (s *Store) Leases(ctx context.Context) ([]store.Lease, error) {
+	return collect(ctx, s, "list leases", leasesSQL, []any{micro(time.Now())}, scanLease)
 }
 
-// under goes on only while an engine holds a lease. Nobody else writes before
-// the transaction has ended.
-func (c *conn) under(t stint.Tenure) error {
-	if t == (stint.Tenure{}) {
+// under fails unless the engine holds the lease. No other transaction writes before
+// this one has ended.
+func (c *conn) under(t store.LeaseGuard) error {
+	if t == (store.LeaseGuard{}) {
 		return nil
 	}
 	l, err := c.lease(t.Lease, micro(time.Now()))

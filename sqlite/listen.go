@@ -14,7 +14,7 @@ import (
 // committed since this one asked last.
 const dataVersionSQL = `pragma data_version`
 
-// Listen implements [stint.Listener]. What this store commits rings at once;
+// Listen implements [store.Listener]. What this store commits rings at once;
 // for other processes, and for the caller's own transactions, it asks the file
 // every [Config.Poll].
 func (s *Store) Listen(ctx context.Context, ring func()) error {
@@ -60,7 +60,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 	}
 }
 
-// changes returns a function that tells whether others have committed since it
+// changes returns a function that reports whether others have committed since it
 // was called last.
 func (c *conn) changes() func() (bool, error) {
 	last := int64(0)
@@ -74,7 +74,7 @@ func (c *conn) changes() func() (bool, error) {
 	}
 }
 
-// signal tells all who wait that something happened. The zero value is ready.
+// signal wakes all that wait for something to happen. The zero value is ready.
 type signal struct {
 	mu      sync.Mutex
 	waiting map[chan struct{}]struct{}

@@ -21,7 +21,7 @@ func setLock(f *os.File, at int64, l lock) error {
 	return unlockByte(f, at)
 }
 
-// seeLock tells how others have locked a byte, by trying.
+// seeLock returns how others have locked a byte, by trying.
 func seeLock(f *os.File, at int64) (lock, error) {
 	for _, try := range []struct {
 		flags   uint32

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // mark is a moment in what was recorded: the frontiers at that time, and what
-// was claimed and had no outcome then. What is recorded behind it is of these, or
-// was claimed behind it. The zero mark is before everything.
+// was claimed and had no outcome then. What is recorded after it is of these, or
+// was claimed after it. The zero mark is before everything.
 type mark struct {
 	n     int64
 	lanes string
@@ -24,7 +25,7 @@ const (
 	addMarkSQL    = `insert into stint_marks (at, lanes, open) values (?, ?, ?)`
 	hereSQL       = `select json_group_object(cast(lane as text), frontier) from (` + frontiersSQL + `)`
 
-	// Of the marks that are older than anybody asks for, the newest is kept.
+	// Of the marks that are older than any question asks for, the newest is kept.
 	oldMarksSQL = `delete from stint_marks where n < (select max(n) from stint_marks where at <= ?)`
 
 	// openSQL lists what is claimed and has no outcome, by the bounds that
@@ -39,7 +40,7 @@ const (
 	cross join stint_entries e indexed by stint_entries_lane on e.lane = c.lane and e.pos > c.start and e.pos <= c.frontier
 	where not exists (select 1 from stint_executions x where x.pos = e.pos)`
 
-	// attemptsSQL are the attempts that began and were recorded behind a mark: they
+	// attemptsSQL are the attempts that began and were recorded after a mark: they
 	// ran, or were lost with their engine. What a clock that was set makes
 	// negative counts as 0.
 	attemptsSQL = `
@@ -73,17 +74,12 @@ func (c *conn) mark(text string, args ...any) (mark, error) {
 	return m, err
 }
 
-// here tells what a mark of this moment says.
+// here returns the mark of this moment.
 func (c *conn) here() (m mark, err error) {
-	err = c.query(hereSQL, nil, func(q *stmt) error { m.lanes = q.ColumnText(0); return nil })
-	if err != nil {
+	if m.lanes, err = oneRow(c, firstText[string], hereSQL); err != nil {
 		return m, err
 	}
-	var open []stint.Position
-	err = c.query(openSQL, nil, func(q *stmt) error {
-		open = append(open, stint.Position(q.ColumnInt64(1)))
-		return nil
-	})
+	open, err := allRows(c, func(q *stmt) store.Position { return store.Position(q.ColumnInt64(1)) }, openSQL)
 	m.open = arrayOf(open)
 	return m, err
 }
@@ -96,22 +92,22 @@ func (c *conn) addMark(m mark, now time.Time) error {
 	return err
 }
 
-// holder tells which attempts were recorded before the mark.
-func (m mark) holder() (holds func(pos stint.Position, lane int64) bool, err error) {
-	lanes, open := map[string]int64{}, []stint.Position{}
+// holder returns which attempts were recorded before the mark.
+func (m mark) holder() (holds func(pos store.Position, lane int64) bool, err error) {
+	lanes, open := map[string]int64{}, []store.Position{}
 	if err := json.Unmarshal([]byte(m.lanes), &lanes); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(m.open), &open); err != nil {
 		return nil, err
 	}
-	return func(pos stint.Position, lane int64) bool {
+	return func(pos store.Position, lane int64) bool {
 		return int64(pos) <= lanes[strconv.FormatInt(lane, 10)] && !slices.Contains(open, pos)
 	}, nil
 }
 
-// summed tells which attempts are in the sums.
-func (c *conn) summed() (func(pos stint.Position, lane int64) bool, error) {
+// summed returns which attempts are in the sums.
+func (c *conn) summed() (func(pos store.Position, lane int64) bool, error) {
 	m, err := c.newestMark()
 	if err != nil {
 		return nil, err
@@ -129,7 +125,7 @@ type attempt struct {
 	took, waited time.Duration
 }
 
-// attempts hands over those that were recorded behind a mark.
+// attempts hands over those that were recorded after a mark.
 func (c *conn) attempts(m mark, each func(*attempt) error) error {
 	return c.query(attemptsSQL, []any{m.lanes, m.open}, func(q *stmt) error {
 		a := scanAttempt(q, 0)

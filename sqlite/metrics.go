@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.MetricsKeeper = (*Store)(nil)
+var _ report.MetricsKeeper = (*Store)(nil)
 
 const (
 	updateMetricsSQL = `update stint_metrics set engine = ?3, at = ?4, figures = ?5 where instance = ?1 and since = ?2`
@@ -18,47 +19,38 @@ const (
 	metricsSQL       = `select figures, at from stint_metrics order by at desc, instance`
 )
 
-// WriteMetrics implements [stint.MetricsWriter]. The first figures of an engine
+// WriteMetrics implements [report.MetricsWriter]. The first figures of an engine
 // also make room.
-func (s *Store) WriteMetrics(ctx context.Context, m stint.Metrics) error {
+func (s *Store) WriteMetrics(ctx context.Context, m report.Metrics) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("keep the metrics of %s: %w", m.Instance, err)
 	}
-	err = s.write(ctx, func(c *conn) (bool, error) {
+	_, err = writing(ctx, s, "keep the metrics of "+m.Instance, func(c *conn) (changed int64, wake bool, err error) {
 		now := time.Now()
 		row := []any{m.Instance, micro(m.Since), int64(m.Engine), micro(now), string(text)}
-		changed, err := c.exec(updateMetricsSQL, row...)
-		if err != nil || changed > 0 {
-			return false, err
+		if changed, err = c.exec(updateMetricsSQL, row...); err != nil || changed > 0 {
+			return changed, false, err
 		}
 		if _, err := c.exec(insertMetricsSQL, row...); err != nil {
-			return false, err
+			return 0, false, err
 		}
-		_, err = c.exec(oldMetricsSQL, micro(now.Add(-stint.DefaultRetention)))
-		return false, err
+		changed, err = c.exec(oldMetricsSQL, micro(now.Add(-store.DefaultRetention)))
+		return changed, false, err
 	})
-	if err != nil {
-		return fmt.Errorf("keep the metrics of %s: %w", m.Instance, err)
-	}
-	return nil
+	return err
 }
 
-// EngineMetrics implements [stint.MetricsKeeper].
-func (s *Store) EngineMetrics(ctx context.Context) ([]stint.Metrics, error) {
-	var list []stint.Metrics
-	err := s.read(ctx, func(c *conn) error {
-		list = nil
-		return c.query(metricsSQL, nil, func(q *stmt) error {
-			var m stint.Metrics
+// EngineMetrics implements [report.MetricsKeeper].
+func (s *Store) EngineMetrics(ctx context.Context) ([]report.Metrics, error) {
+	return reading(ctx, s, "list metrics", func(c *conn) (list []report.Metrics, err error) {
+		err = c.query(metricsSQL, nil, func(q *stmt) error {
+			var m report.Metrics
 			err := json.Unmarshal(q.ColumnRawText(0), &m)
 			m.At = q.time(1)
 			list = append(list, m)
 			return err
 		})
+		return list, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list metrics: %w", err)
-	}
-	return list, nil
 }

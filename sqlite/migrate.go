@@ -11,13 +11,14 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/store"
 )
 
 //go:embed schema/*.sql
 var schemaFiles embed.FS
 
 // schemaSteps are the steps of the program's own schema. None is online: SQLite
-// has one writer, and nobody reads what it has not committed.
+// has one writer, and no other connection reads what it has not committed.
 func schemaSteps() []steps.Step { return steps.Must(schemaFiles) }
 
 // metaTable is where the version stands.
@@ -29,9 +30,9 @@ const (
 	anyJobSQL    = `select 1 from stint_entries limit 1`
 )
 
-// Schema implements [stint.Migrator].
-func (s *Store) Schema(ctx context.Context) (stint.SchemaInfo, error) {
-	var info stint.SchemaInfo
+// Schema implements [store.Migrator].
+func (s *Store) Schema(ctx context.Context) (store.SchemaInfo, error) {
+	var info store.SchemaInfo
 	err := s.read(ctx, func(c *conn) (err error) {
 		info, err = s.installed(c)
 		return err
@@ -42,8 +43,8 @@ func (s *Store) Schema(ctx context.Context) (stint.SchemaInfo, error) {
 	return info, nil
 }
 
-func (s *Store) installed(c *conn) (stint.SchemaInfo, error) {
-	info := stint.SchemaInfo{Where: s.config.Prefix, Known: len(s.steps)}
+func (s *Store) installed(c *conn) (store.SchemaInfo, error) {
+	info := store.SchemaInfo{Where: s.config.Prefix, Known: len(s.steps)}
 	there, err := c.found(metaThereSQL, s.named("stint_meta"))
 	if err != nil || !there {
 		return info, err
@@ -85,7 +86,7 @@ func (s *Store) ready(ctx context.Context) error {
 }
 
 // fits refuses a schema that is too new for this program.
-func (s *Store) fits(info stint.SchemaInfo) error {
+func (s *Store) fits(info store.SchemaInfo) error {
 	if info.Oldest > info.Known {
 		return fmt.Errorf("%w: the file has version %d and needs programs of version %d or newer; this one knows version %d",
 			stint.ErrSchema, info.Installed, info.Oldest, info.Known)
@@ -93,12 +94,12 @@ func (s *Store) fits(info stint.SchemaInfo) error {
 	return nil
 }
 
-// Migrate implements [stint.Migrator]. The first installation is one
+// Migrate implements [store.Migrator]. The first installation is one
 // transaction; an upgrade is one for each step, during which others wait to
 // write.
-func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
+func (s *Store) Migrate(ctx context.Context) (store.SchemaInfo, error) {
 	for {
-		var info stint.SchemaInfo
+		var info store.SchemaInfo
 		before := 0
 		err := s.write(ctx, func(c *conn) (_ bool, err error) {
 			if info, err = s.installed(c); err != nil || info.Installed >= info.Known {
@@ -129,7 +130,7 @@ func (s *Store) Migrate(ctx context.Context) (stint.SchemaInfo, error) {
 // created finds what a step creates. Indexes go with their tables.
 var created = regexp.MustCompile(`(?m)^create (table|view) (stint_\w+)`)
 
-// Uninstall implements [stint.Migrator]. It drops what the steps create, by
+// Uninstall implements [store.Migrator]. It drops what the steps create, by
 // name: another prefix may begin with this one.
 func (s *Store) Uninstall(ctx context.Context) error {
 	var drops []string
@@ -153,7 +154,7 @@ func (s *Store) Uninstall(ctx context.Context) error {
 	return nil
 }
 
-// PrintSchema implements [stint.Migrator].
+// PrintSchema implements [store.Migrator].
 func (s *Store) PrintSchema(from int) (string, error) {
 	text, err := steps.Print(s.steps, metaTable, from)
 	return s.named(text), err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 )
 
 func TestAnEngineNoticesThatItsFileIsRemovedOrReplaced(t *testing.T) {
@@ -30,9 +31,9 @@ func TestAnEngineNoticesThatItsFileIsRemovedOrReplaced(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "jobs.db")
 			s := open(t, path)
-			troubles := make(chan stint.Event, 100)
-			e, err := engine.New(s, stint.NewMux(), engine.Config{TimeToLive: time.Second, OnEvent: func(e stint.Event) {
-				if e.Type == stint.EventTrouble {
+			troubles := make(chan event.Event, 100)
+			e, err := engine.New(s, stint.NewMux(), engine.Config{TimeToLive: time.Second, OnEvent: func(e event.Event) {
+				if e.Type == event.EventTrouble {
 					select {
 					case troubles <- e:
 					default:
@@ -55,8 +56,8 @@ func TestAnEngineNoticesThatItsFileIsRemovedOrReplaced(t *testing.T) {
 
 			away(t, path)
 			err = e.Ready(ctx)
-			var not *stint.UnreadyError
-			if !errors.As(err, &not) || not.Condition != stint.ConditionDatabase || !strings.Contains(err.Error(), path+" "+says) {
+			var not *event.UnreadyError
+			if !errors.As(err, &not) || not.Condition != event.ConditionDatabase || !strings.Contains(err.Error(), path+" "+says) {
 				t.Errorf("it says that it is ready, or not what is wrong: %v", err)
 			}
 			for told := false; !told; {

@@ -6,38 +6,39 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Immediate = (*Store)(nil)
+var _ store.ClaimedEnqueuer = (*Store)(nil)
 
-// EnqueueClaimed implements [stint.Immediate].
-func (s *Store) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stint.ClaimRequest) (stint.Claim, error) {
-	var claim stint.Claim
+// EnqueueClaimed implements [store.ClaimedEnqueuer].
+func (s *Store) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
+	var claim store.Claim
 	err := s.write(ctx, func(c *conn) (bool, error) {
-		claim = stint.Claim{ClaimRef: stint.ClaimRef{Lane: stint.NowLane, Nonce: req.Nonce}, Serial: req.Serial}
+		claim = store.Claim{ClaimRef: store.ClaimRef{Lane: store.NowLane, Nonce: req.Nonce}, Serial: req.Serial}
 		return false, c.enqueueClaimed(ctx, job, req, &claim)
 	})
 	if err != nil {
-		return stint.Claim{}, fmt.Errorf("enqueue a job to run now: %w", err)
+		return store.Claim{}, fmt.Errorf("enqueue a job to run now: %w", err)
 	}
 	claim.Entries, err = s.Fetch(ctx, claim.Positions)
 	return claim, err
 }
 
-func (c *conn) enqueueClaimed(ctx context.Context, job stint.NewJob, req stint.ClaimRequest, claim *stint.Claim) error {
+func (c *conn) enqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest, claim *store.Claim) error {
 	if err := c.fence(req.Engine); err != nil {
 		return err
 	}
 	job.Delay, job.RunAt = 0, time.Time{}
 	var receipts [1]stint.Receipt
-	now := func(string, int) stint.LaneID { return stint.NowLane }
+	now := func(string, int) store.LaneID { return store.NowLane }
 	if err := storeJobs(ctx, (*direct)(c), []stint.NewJob{job}, receipts[:], now); err != nil {
 		return err
 	}
 	if receipts[0].Duplicate {
 		return &stint.DuplicateError{Key: job.IdempotencyKey, ID: receipts[0].ID}
 	}
-	err := c.query(newestClaimSQL, []any{int64(stint.NowLane)}, func(q *stmt) error {
+	err := c.query(newestClaimSQL, []any{int64(store.NowLane)}, func(q *stmt) error {
 		claim.N = q.ColumnInt64(0)
 		return nil
 	})
@@ -46,7 +47,7 @@ func (c *conn) enqueueClaimed(ctx context.Context, job stint.NewJob, req stint.C
 	}
 	claim.N++
 	pos := int64(receipts[0].ID)
-	claim.Positions = []stint.Position{stint.Position(pos)}
-	_, err = c.exec(claimSQL, int64(stint.NowLane), claim.N, int64(req.Nonce), int64(req.Engine), req.Serial, pos-1, pos, 1)
+	claim.Positions = []store.Position{store.Position(pos)}
+	_, err = c.exec(claimSQL, int64(store.NowLane), claim.N, int64(req.Nonce), int64(req.Engine), req.Serial, pos-1, pos, 1)
 	return err
 }

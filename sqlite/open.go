@@ -17,6 +17,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/store"
 )
 
 // Open opens a file, creating it and the schema when there is none. Any number
@@ -47,6 +48,7 @@ func openOn(ctx context.Context, on system, path string, c Config, all []steps.S
 		return nil, &stint.InvalidError{Field: "prefix", Problem: fmt.Sprintf("%q is not lower-case letters, digits and underscores, 1 to 48", c.Prefix)}
 	}
 	s := &Store{path: path, system: on, config: c, steps: all, closed: make(chan struct{})}
+	s.waits = store.NewWaits(s.ended)
 	if err := s.open(ctx); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -169,7 +171,7 @@ func (c *conn) settle(ctx context.Context, config Config, writes bool) error {
 	}
 	// NORMAL would lose commits at a power cut, and on macOS, where a plain sync
 	// leaves them in the drive's cache, so would FULL without fullfsync. The file
-	// is written to when it goes over to WAL, so that comes behind.
+	// is written to when it goes over to WAL, so that comes after it.
 	//
 	// Going over needs the file alone, and SQLite does not wait for that: a few
 	// in a thousand of those who create a file together with others are told

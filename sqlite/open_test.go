@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -116,13 +117,13 @@ func TestReadOnlyLooksAndNeverWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	enqueue(t, open(t, path), someJobs(3))
 	s := open(t, path, Config{ReadOnly: true})
-	if jobs, err := s.Jobs(t.Context(), stint.Filter{}); err != nil || len(jobs) != 3 {
+	if jobs, err := s.Jobs(t.Context(), store.Filter{}); err != nil || len(jobs) != 3 {
 		t.Errorf("it sees %d jobs, error %v", len(jobs), err)
 	}
 	if _, err := s.Enqueue(t.Context(), stint.Tx{}, someJobs(1)); !errors.Is(err, errReadOnly) {
 		t.Errorf("an enqueue gives %v", err)
 	}
-	if _, err := s.Bury(t.Context(), stint.Burial{}, nil); !errors.Is(err, errReadOnly) {
+	if _, err := s.Bury(t.Context(), store.Burial{}, nil); !errors.Is(err, errReadOnly) {
 		t.Errorf("a burial gives %v", err)
 	}
 }
@@ -183,7 +184,7 @@ func TestAfterCloseEverythingFails(t *testing.T) {
 	if _, err := s.Enqueue(t.Context(), stint.Tx{}, someJobs(1)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("an enqueue gives %v", err)
 	}
-	if _, err := s.Look(t.Context(), stint.KnownLanes{}); !errors.Is(err, fs.ErrClosed) {
+	if _, err := s.Look(t.Context(), store.LaneHints{}); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a look gives %v", err)
 	}
 	select {

@@ -3,13 +3,13 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Operator = (*Store)(nil)
+var _ store.Operator = (*Store)(nil)
 
 const (
 	postponeSQL = `update stint_waiting set due = ?, undecided = null where job = ?`
@@ -32,85 +32,55 @@ const (
 	from stint_entries where pos = ?5`
 )
 
-// Retry implements [stint.Operator]. Beside it nobody promotes, cancels or
-// records.
-func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (map[stint.ID]stint.Retried, error) {
+// Retry implements [store.Operator]. While it runs nothing is promoted, cancelled or
+// recorded.
+func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
 	if err := again.Check(); err != nil {
 		return nil, err
 	}
-	var answers map[stint.ID]stint.Retried
-	err := s.write(ctx, func(c *conn) (wake bool, err error) {
-		answers = make(map[stint.ID]stint.Retried, len(ids))
+	return writing(ctx, s, fmt.Sprintf("retry %d jobs", len(ids)), func(c *conn) (map[stint.ID]stint.RerunResult, bool, error) {
 		now := micro(time.Now())
-		due := dueAt(&stint.NewJob{RunAt: again.At, Delay: again.In}, now)
+		due := dueAt(&stint.NewJob{RunAt: again.RunAt, Delay: again.Delay}, now)
 		if due <= now {
 			due = 0
 		}
-		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-			if answers[id], err = c.again(id, now, due, again.Once); err != nil {
-				return false, fmt.Errorf("job %d: %w", id, err)
-			}
-		}
-		return true, nil
+		answers, err := eachOnce(ids, func(id stint.ID) (stint.RerunResult, error) { return c.again(id, now, due, again.Once) })
+		return answers, true, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("retry %d jobs: %w", len(ids), err)
-	}
-	return answers, nil
 }
 
 // again has one job run again, when it is due or, with 0, now.
-func (c *conn) again(id stint.ID, now, due int64, once bool) (stint.Retried, error) {
-	state := stint.State("")
-	err := c.query(stateSQL, []any{int64(id)}, func(q *stmt) error {
-		state = stint.State(q.ColumnText(0))
-		return nil
-	})
+func (c *conn) again(id stint.ID, now, due int64, once bool) (stint.RerunResult, error) {
+	state, err := oneRow(c, firstText[stint.State], stateSQL, int64(id))
 	switch {
 	case err != nil || state == "":
-		return stint.Retried{Answer: stint.RetryOfNothing}, err
+		return stint.RerunResult{Answer: stint.RerunNotFound}, err
 	case state == stint.Available:
-		return stint.Retried{Answer: stint.RetryAvailable, ID: id}, nil
+		return stint.RerunResult{Answer: stint.RerunAvailable, ID: id}, nil
 	case state == stint.Running:
-		return stint.Retried{Answer: stint.RetryRunning, ID: id}, nil
+		return stint.RerunResult{Answer: stint.RerunRunning, ID: id}, nil
 	case !state.Final() && due > 0:
 		_, err := c.exec(postponeSQL, due, int64(id))
-		return stint.Retried{Answer: stint.RetryScheduled, ID: id}, err
+		return stint.RerunResult{Answer: stint.RerunScheduled, ID: id}, err
 	case !state.Final():
-		return stint.Retried{Answer: stint.RetryReady, ID: id}, c.runNow(id, now)
+		return stint.RerunResult{Answer: stint.RerunReady, ID: id}, c.runNow(id, now)
 	}
 	if once {
-		before := int64(0)
-		err := c.query(recoveredSQL, []any{int64(id)}, func(q *stmt) error {
-			before = q.ColumnInt64(0)
-			return nil
-		})
+		before, err := oneRow(c, firstNumber[stint.ID], recoveredSQL, int64(id))
 		if err != nil || before != 0 {
-			return stint.Retried{Answer: stint.RetryRecoveredBefore, ID: stint.ID(before)}, err
+			return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
 		}
 	}
 	anew, err := c.recover(id, now, due)
-	return stint.Retried{Answer: stint.RetryRecovered, ID: anew}, err
+	return stint.RerunResult{Answer: stint.RerunRecovered, ID: anew}, err
 }
 
 // runNow moves one job that waits to the log.
 func (c *conn) runNow(id stint.ID, now int64) error {
-	var w newWait
-	err := c.query(waitOfSQL, []any{int64(id)}, func(q *stmt) error {
-		w = scanWait(q)
-		return nil
-	})
-	if err != nil {
-		return err
+	w, err := c.takeWait(waitOfSQL, int64(id))
+	if err == nil {
+		_, err = c.append(w.entry(store.LaneOf(w.queue, w.priority, store.PartNormal, "").ID, now))
 	}
-	if _, err := c.exec(promotedSQL, w.job); err != nil {
-		return err
-	}
-	_, err = c.append(&newEntry{
-		lane: stint.LaneOf(w.queue, w.priority, stint.PartNormal, "").ID, created: now, job: w.job, body: w.body,
-		attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind,
-		faulty: w.faulty,
-	})
 	return err
 }
 
@@ -129,9 +99,9 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	lane := stint.LaneOf(w.queue, w.priority, stint.PartNormal, "").ID
+	lane := store.LaneOf(w.queue, w.priority, store.PartNormal, "").ID
 	if due > 0 {
-		lane = stint.NoLane
+		lane = store.NoLane
 	}
 	if _, err := c.exec(recoverSQL, int64(lane), now, nilInt(due), int64(id), contents); err != nil {
 		return 0, err
@@ -190,37 +160,27 @@ var eraseSQL = []string{
 	`delete from stint_cancellations where job = ?1`,
 }
 
-// Delete implements [stint.Operator].
-func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.Deletion, error) {
-	var answers map[stint.ID]stint.Deletion
-	err := s.write(ctx, func(c *conn) (wake bool, err error) {
-		answers = make(map[stint.ID]stint.Deletion, len(ids))
+// Delete implements [store.Operator].
+func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
+	return writing(ctx, s, fmt.Sprintf("delete %d jobs", len(ids)), func(c *conn) (map[stint.ID]store.DeleteStatus, bool, error) {
 		now := micro(time.Now())
 		summed, err := c.summed()
 		if err != nil {
-			return false, err
+			return nil, false, err
 		}
-		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-			if answers[id], err = c.erase(id, now, summed); err != nil {
-				return false, fmt.Errorf("job %d: %w", id, err)
-			}
-		}
-		return false, nil
+		answers, err := eachOnce(ids, func(id stint.ID) (store.DeleteStatus, error) { return c.erase(id, now, summed) })
+		return answers, false, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("delete %d jobs: %w", len(ids), err)
-	}
-	return answers, nil
 }
 
-func (c *conn) erase(id stint.ID, now int64, summed func(stint.Position, int64) bool) (stint.Deletion, error) {
+func (c *conn) erase(id stint.ID, now int64, summed func(store.Position, int64) bool) (store.DeleteStatus, error) {
 	exists, err := c.found(isJobSQL, int64(id))
 	if err != nil || !exists {
-		return stint.DeleteOfNothing, err
+		return store.DeleteNotFound, err
 	}
 	final, err := c.found(finalSQL, int64(id))
 	if err != nil || !final {
-		return stint.DeleteTooEarly, err
+		return store.DeleteNotFinal, err
 	}
 	if _, err := c.exec(rememberSQL, int64(id), now); err != nil {
 		return "", err
@@ -233,5 +193,5 @@ func (c *conn) erase(id stint.ID, now int64, summed func(stint.Position, int64) 
 			return "", err
 		}
 	}
-	return stint.DeletedNow, nil
+	return store.DeletedNow, nil
 }

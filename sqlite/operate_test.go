@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
 // deletions are the engines that may repeat what was deleted, each with the last
 // claim that it had made by then.
-func deletions(t *testing.T, s *Store) map[stint.Token]int64 {
+func deletions(t *testing.T, s *Store) map[stint.EngineID]int64 {
 	t.Helper()
-	got := map[stint.Token]int64{}
+	got := map[stint.EngineID]int64{}
 	err := s.read(t.Context(), func(c *conn) error {
 		return c.query(`select engine, serial from stint_deletions`, nil, func(q *stmt) error {
-			got[stint.Token(q.ColumnInt64(0))] = q.ColumnInt64(1)
+			got[stint.EngineID(q.ColumnInt64(0))] = q.ColumnInt64(1)
 			return nil
 		})
 	})
@@ -29,7 +30,7 @@ func deletions(t *testing.T, s *Store) map[stint.Token]int64 {
 
 func beat(t *testing.T, s *Store, w *storetest.Worker, number, low int64) {
 	t.Helper()
-	if _, err := s.Beat(t.Context(), w.Info.Token, stint.Beat{Number: number, Low: low}); err != nil {
+	if _, err := s.Heartbeat(t.Context(), w.Info.Token, store.Heartbeat{Number: number, Low: low}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -41,7 +42,7 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
 	enqueue(t, s, someJobs(1))
 	id := stint.ID(1)
-	again := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}
+	again := store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}
 	join := func() *storetest.Worker { return storetest.Join(t, s, "noop") }
 	first, lately, unsure, sure, gone, last, bystander := join(), join(), join(), join(), join(), join(), join()
 	// Each claims something of its own before and behind, so that serials differ.
@@ -54,7 +55,7 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 			mine := someJobs(1)
 			mine[0].Queue = "own"
 			enqueue(t, s, mine)
-			w.Complete(w.Claim(stint.LaneOf("own", 0, stint.PartNormal, "").ID, 1)...)
+			w.Complete(w.Claim(store.LaneOf("own", 0, store.PartNormal, "").ID, 1)...)
 		}
 	}
 	last.Complete(last.One())
@@ -76,10 +77,10 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != stint.DeletedNow {
+	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != store.DeletedNow {
 		t.Fatalf("deleting gives %v, error %v", got, err)
 	}
-	want := map[stint.Token]int64{}
+	want := map[stint.EngineID]int64{}
 	for _, w := range []*storetest.Worker{first, lately, unsure, last} {
 		want[w.Info.Token] = serial(w)
 	}
@@ -97,7 +98,7 @@ func TestTheNoteOfADeletionGoesWhenNothingIsLeftToRepeat(t *testing.T) {
 		enqueue(t, s, someJobs(1))
 		w.Complete(w.One())
 		id := stint.ID(n + 1)
-		if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != stint.DeletedNow {
+		if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != store.DeletedNow {
 			t.Fatalf("deleting gives %v, error %v", got, err)
 		}
 	}

@@ -5,13 +5,14 @@ import (
 	"sync"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// places tells which engines live without asking the database, which a user's
+// places knows which engines live without asking the database, which a user's
 // transaction may keep from being written to for long.
 //
 // An engine's place is one byte of a file beside the database, at the offset
-// of its token; nothing is ever written there. Whoever joins locks the byte,
+// of its token; nothing is ever written there. An engine that joins locks the byte,
 // and the kernel unlocks it when the process dies, however it dies:
 //
 //	exclusive   the process lives and vouches for the engine
@@ -26,10 +27,10 @@ type places struct {
 
 	mu   sync.Mutex // guards what follows; nothing under it waits
 	file *os.File
-	mine map[stint.Token]lock // of engines that joined by this store
+	mine map[stint.EngineID]lock // of engines that joined by this store
 }
 
-// lock is how a byte is locked.
+// lock is a way in which a byte is locked.
 type lock int
 
 const (
@@ -48,7 +49,7 @@ func (p *places) openLocked() bool {
 	}
 	file, err := os.OpenFile(p.path+placesSuffix, os.O_RDWR|os.O_CREATE, 0o644)
 	if db, err := os.Stat(p.path); err == nil {
-		shareAs(p.path+placesSuffix, db) // who may use the one may use the other
+		shareAs(p.path+placesSuffix, db) // users of the one may use the other
 	}
 	if err != nil {
 		if file, err = os.Open(p.path + placesSuffix); err != nil {
@@ -60,21 +61,21 @@ func (p *places) openLocked() bool {
 }
 
 // take takes the place of an engine, and reports whether it could.
-func (p *places) take(engine stint.Token) bool {
+func (p *places) take(engine stint.EngineID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if engine < 0 || p.mine[engine] != unlocked || !p.openLocked() || setLock(p.file, int64(engine), exclusive) != nil {
 		return false
 	}
 	if p.mine == nil {
-		p.mine = map[stint.Token]lock{}
+		p.mine = map[stint.EngineID]lock{}
 	}
 	p.mine[engine] = exclusive
 	return true
 }
 
 // change makes the lock on a place that this store has another one.
-func (p *places) change(engine stint.Token, to lock) {
+func (p *places) change(engine stint.EngineID, to lock) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mine[engine] == unlocked {
@@ -86,9 +87,9 @@ func (p *places) change(engine stint.Token, to lock) {
 	}
 }
 
-// of tells how an engine's place is locked, by anybody. What cannot be found
+// of returns how an engine's place is locked, by any process. What cannot be found
 // out counts as shared: beats decide.
-func (p *places) of(engine stint.Token) lock {
+func (p *places) of(engine stint.EngineID) lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.mine[engine]; l != unlocked {
@@ -116,14 +117,14 @@ func (p *places) close() error {
 	return file.Close()
 }
 
-var _ stint.Holder = (*Store)(nil)
+var _ store.LivenessLocker = (*Store)(nil)
 
-// Holds implements [stint.Holder].
-func (s *Store) Holds(engine stint.Token) bool {
+// Holds implements [store.LivenessLocker].
+func (s *Store) Holds(engine stint.EngineID) bool {
 	s.places.mu.Lock()
 	defer s.places.mu.Unlock()
 	return s.places.mine[engine] == exclusive
 }
 
-// Release implements [stint.Holder].
-func (s *Store) Release(engine stint.Token) { s.places.change(engine, shared) }
+// Release implements [store.LivenessLocker].
+func (s *Store) Release(engine stint.EngineID) { s.places.change(engine, shared) }

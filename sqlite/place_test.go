@@ -15,6 +15,8 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -74,7 +76,7 @@ func (c *child) listen(out io.Reader) {
 	}
 }
 
-func (c *child) says(what stint.EventType) bool {
+func (c *child) says(what event.EventType) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Contains(c.heard, string(what))
@@ -94,11 +96,11 @@ func until(t *testing.T, what string, limit time.Duration, is func() bool) {
 func watcher(t *testing.T, s *Store, ttl time.Duration, handler func(context.Context) error) *sync.Map {
 	t.Helper()
 	mux := stint.NewMux()
-	mux.Add(stint.Declaration{Name: "mine"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	mux.Add(stint.KindInfo{Name: "mine"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 		return nil, handler(ctx)
 	})
 	var events sync.Map
-	e, err := engine.New(s, mux, engine.Config{Instance: "watcher", Queues: []string{"mine"}, TimeToLive: ttl, OnEvent: func(e stint.Event) { events.Store(e.Type, e) }})
+	e, err := engine.New(s, mux, engine.Config{Instance: "watcher", Queues: []string{"mine"}, TimeToLive: ttl, OnEvent: func(e event.Event) { events.Store(e.Type, e) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,13 +116,13 @@ func watcher(t *testing.T, s *Store, ttl time.Duration, handler func(context.Con
 	return &events
 }
 
-func (s *Store) engineNamed(t *testing.T, name string) (e stint.EngineInfo, there bool) {
+func (s *Store) engineNamed(t *testing.T, name string) (e store.EngineInfo, there bool) {
 	t.Helper()
 	all, err := s.Engines(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(all, func(e stint.EngineInfo) bool { return e.Instance == name })
+	i := slices.IndexFunc(all, func(e store.EngineInfo) bool { return e.Instance == name })
 	if i < 0 {
 		return e, false
 	}
@@ -130,7 +132,7 @@ func (s *Store) engineNamed(t *testing.T, name string) (e stint.EngineInfo, ther
 // enqueueKind enqueues a job of a kind, in a queue of its own.
 func enqueueKind(t *testing.T, s *Store, kind string) stint.ID {
 	t.Helper()
-	ids, err := stint.NewClient(s).EnqueueMany(t.Context(), []stint.NewJob{stint.Declaration{Name: kind, Queue: kind}.Job(nil)})
+	ids, err := stint.NewClient(s).EnqueueMany(t.Context(), []stint.NewJob{stint.KindInfo{Name: kind, Queue: kind}.Job(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +153,7 @@ func running(t *testing.T, s *Store, ttl time.Duration) (*child, stint.ID) {
 	t.Helper()
 	id := enqueueKind(t, s, "slow")
 	c := startChild(t, s.path, ttl)
-	until(t, "the child has begun its job", 10*time.Second, func() bool { return c.says(stint.EventStarted) })
+	until(t, "the child has begun its job", 10*time.Second, func() bool { return c.says(event.EventStarted) })
 	return c, id
 }
 
@@ -195,7 +197,7 @@ func TestAStoreThatIsClosedGivesUpItsPlaces(t *testing.T) {
 		if other.Holds(w.Info.Token) {
 			t.Errorf("a closed store holds a place")
 		}
-		if _, err := s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, storetest.Judge); err != nil {
+		if _, err := s.Bury(t.Context(), store.Burial{Engine: w.Info.Token, Unless: time.Hour}, storetest.Judge); err != nil {
 			t.Errorf("the burial of an engine whose process is gone gives %v", err)
 		}
 	}
@@ -215,7 +217,7 @@ func TestInMemoryBeatsDecide(t *testing.T) {
 		t.Errorf("the roster is %+v, error %v", all, err)
 	}
 	time.Sleep(20 * time.Millisecond)
-	if _, err := s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token, Unless: 5 * time.Millisecond}, storetest.Judge); err != nil {
+	if _, err := s.Bury(t.Context(), store.Burial{Engine: w.Info.Token, Unless: 5 * time.Millisecond}, storetest.Judge); err != nil {
 		t.Error(err)
 	}
 }
@@ -230,7 +232,7 @@ func TestABeatFromBeforeTheClockWasPutBackKeepsNobodyAlive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, storetest.Judge); err != nil {
+	if _, err := s.Bury(t.Context(), store.Burial{Engine: w.Info.Token, Unless: time.Hour}, storetest.Judge); err != nil {
 		t.Error(err)
 	}
 }
@@ -251,7 +253,7 @@ func TestALongTransactionOfTheUsersGetsNobodyBuried(t *testing.T) {
 			return nil
 		}
 	})
-	until(t, "the watcher has begun its job", 10*time.Second, func() bool { _, ok := events.Load(stint.EventStarted); return ok })
+	until(t, "the watcher has begun its job", 10*time.Second, func() bool { _, ok := events.Load(event.EventStarted); return ok })
 	c, id := running(t, s, ttl)
 	before, err := s.Engines(t.Context())
 	if err != nil || len(before) != 2 {
@@ -281,7 +283,7 @@ func TestALongTransactionOfTheUsersGetsNobodyBuried(t *testing.T) {
 	if err != nil || len(after) != 2 || after[0].Token != before[0].Token || after[1].Token != before[1].Token {
 		t.Errorf("the roster was %+v and is %+v, error %v", before, after, err)
 	}
-	if _, fenced := events.Load(stint.EventBuried); fenced || c.says(stint.EventBuried) {
+	if _, fenced := events.Load(event.EventBuried); fenced || c.says(event.EventBuried) {
 		t.Errorf("an engine was fenced")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
 // A process that was stopped keeps its jobs, and goes on with them.
@@ -33,7 +34,7 @@ func TestAProcessThatIsStoppedStaysAlive(t *testing.T) {
 	if job, _ := s.Job(t.Context(), id); len(job.Executions) != 1 || job.Executions[0].Engine != before.Token {
 		t.Errorf("the job was tried as %+v", job.Executions)
 	}
-	if c.says(stint.EventBuried) {
+	if c.says(event.EventBuried) {
 		t.Errorf("it was fenced")
 	}
 }

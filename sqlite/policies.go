@@ -16,7 +16,7 @@ const storePolicySQL = `insert into stint_policies (id, body) values (?, ?) on c
 
 const readPolicySQL = `select body from stint_policies where id = ?`
 
-// encodePolicy is how a policy is stored: its number, which is the first 63
+// encodePolicy returns a policy as it is stored: its number, which is the first 63
 // bits of the SHA-256 of its text, and its text.
 func encodePolicy(p retry.Policy) (id int64, text string, err error) {
 	body, err := json.Marshal(p)
@@ -54,7 +54,7 @@ func (p *policies) read(c *conn, id int64) (retry.Policy, error) {
 	return stored.policy, nil
 }
 
-// name is how people are shown the policy with a number.
+// name returns the policy with a number as people see it.
 func (p *policies) name(c *conn, id int64) (string, error) {
 	if id == 0 {
 		return retry.Default().String(), nil

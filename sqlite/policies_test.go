@@ -5,6 +5,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -36,7 +37,7 @@ func TestAPolicyThatIsNotUnderstoodHoldsUpNeitherItsJobNorItsBatch(t *testing.T)
 				t.Errorf("job %d is retried by %v", e.ID, e.Retry)
 			}
 		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, entries...)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, entries...)
 	}
 	// People see what is there.
 	for i, want := range []string{retry.Default().String(), newer, retry.Default().String()} {

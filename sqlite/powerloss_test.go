@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/powerloss"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -90,7 +91,7 @@ type outage struct {
 
 	stored map[stint.ID]bool // that the store said it has
 	done   map[stint.ID]bool // likewise completed
-	held   []stint.Entry     // by the worker
+	held   []store.Entry     // by the worker
 	maybe  map[int]int       // batches that were under way at a cut: how many jobs they have
 	ended  map[stint.ID]bool // that were being completed then
 	batch  int
@@ -180,7 +181,7 @@ func (o *outage) act() error {
 	case n < 19:
 		return o.checkpoint()
 	}
-	if _, err := storetest.Bury(ctx, o.store, stint.Burial{Engine: o.worker.Info.Token, Why: "left"}, storetest.Judge); err != nil {
+	if _, err := storetest.Bury(ctx, o.store, store.Burial{Engine: o.worker.Info.Token, Why: "left"}, storetest.Judge); err != nil {
 		return err
 	}
 	if err := o.store.Close(); err != nil {
@@ -231,9 +232,9 @@ func (o *outage) inTransaction(ctx context.Context, jobs []stint.NewJob) ([]stin
 // finish records the outcome of some of what is claimed.
 func (o *outage) finish(ctx context.Context) error {
 	n := o.dice.IntN(len(o.held) + 1)
-	done := make([]stint.Execution, n)
+	done := make([]store.Completion, n)
 	for i, e := range o.held[:n] {
-		done[i] = o.worker.Conclude(e, stint.Ending{Outcome: stint.OutcomeCompleted})
+		done[i] = o.worker.Conclude(e, store.Result{Outcome: stint.OutcomeCompleted})
 	}
 	if n == 0 {
 		return nil
@@ -283,7 +284,7 @@ func (o *outage) look(when string) {
 	engines, err := s.Engines(ctx)
 	for _, e := range engines {
 		if err == nil {
-			_, err = storetest.Bury(ctx, s, stint.Burial{Engine: e.Token, Why: "power"}, storetest.Judge)
+			_, err = storetest.Bury(ctx, s, store.Burial{Engine: e.Token, Why: "power"}, storetest.Judge)
 		}
 	}
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -53,10 +55,10 @@ var roles = map[string]func(ctx context.Context, path string) error{
 			return err
 		}
 		mux := stint.NewMux()
-		mux.Add(stint.Declaration{Name: "slow"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+		mux.Add(stint.KindInfo{Name: "slow"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 			return nil, workFor(ctx, 2*time.Second)
 		})
-		e, err := engine.New(s, mux, engine.Config{Instance: "child", Queues: []string{"slow"}, TimeToLive: childTimeToLive(), OnEvent: func(e stint.Event) {
+		e, err := engine.New(s, mux, engine.Config{Instance: "child", Queues: []string{"slow"}, TimeToLive: childTimeToLive(), OnEvent: func(e event.Event) {
 			fmt.Println(e.Type)
 		}})
 		if err != nil {
@@ -112,13 +114,13 @@ func workAlong(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	token := stint.Token(rand.Int64())
-	if err := s.Join(ctx, stint.EngineInfo{Token: token, Instance: "child", Slots: 1, TimeToLive: time.Second}, nil); err != nil {
+	token := stint.EngineID(rand.Int64())
+	if err := s.Join(ctx, store.EngineInfo{Token: token, Instance: "child", Slots: 1, TimeToLive: time.Second}, nil); err != nil {
 		return err
 	}
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 	for serial := int64(1); ; serial++ {
-		req := stint.ClaimRequest{Engine: token, Serial: serial, Nonce: stint.Nonce(rand.Int64()), Lane: lane, Max: 7}
+		req := store.ClaimRequest{Engine: token, Serial: serial, Nonce: store.Nonce(rand.Int64()), Lane: lane, Max: 7}
 		c, err := s.Claim(ctx, req)
 		if errors.Is(err, stint.ErrBuried) {
 			return nil
@@ -127,9 +129,9 @@ func workAlong(ctx context.Context, path string) error {
 		}
 		now := time.Now()
 		for i := range c.Entries {
-			x := stint.Conclude(&c.Entries[i], stint.Ending{Outcome: stint.OutcomeCompleted}, now, 0)
+			x := store.Conclude(&c.Entries[i], store.Result{Outcome: stint.OutcomeCompleted}, now, 0)
 			x.Nonce, x.Slot, x.Started, x.Ended = c.Nonce, 1, now, now
-			_, err := s.Finish(ctx, token, []stint.ClaimRef{c.ClaimRef}, []stint.Execution{x})
+			_, err := s.Finish(ctx, token, []store.ClaimRef{c.ClaimRef}, []store.Completion{x})
 			if errors.Is(err, stint.ErrBuried) {
 				return nil
 			} else if err != nil {
@@ -214,7 +216,7 @@ func buryAll(t *testing.T, s *Store) {
 		t.Error(err)
 	}
 	for _, e := range engines {
-		_, err := s.Bury(t.Context(), stint.Burial{Engine: e.Token, Why: "test"}, storetest.Judge)
+		_, err := s.Bury(t.Context(), store.Burial{Engine: e.Token, Why: "test"}, storetest.Judge)
 		if err != nil && !errors.Is(err, stint.ErrBuried) {
 			t.Error(err)
 		}

@@ -3,14 +3,14 @@ package sqlite
 import (
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
 // told tells the hook of a statement, if there is one. A statement that returns
 // rows took until the last of them was worked on.
 func (c *conn) told(text string, began time.Time, rows int64, err error) {
 	if c.tell != nil {
-		stint.Query{Text: c.named(text), Took: time.Since(began), Rows: rows, Err: err}.TellTo(c.tell)
+		event.Query{Text: c.named(text), Took: time.Since(began), Rows: rows, Err: err}.TellTo(c.tell)
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
 func TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments(t *testing.T) {
 	var mu sync.Mutex
-	var all []stint.Query
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), Config{OnQuery: func(q stint.Query) {
+	var all []event.Query
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), Config{OnQuery: func(q event.Query) {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, q)
@@ -30,12 +32,12 @@ func TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments(t *testing.
 	if job, err := s.Job(t.Context(), id); err != nil || job.Kind != "kind" {
 		t.Fatalf("the job is %+v, %v", job, err)
 	}
-	if _, err := s.Jobs(t.Context(), stint.Filter{}); err != nil {
+	if _, err := s.Jobs(t.Context(), store.Filter{}); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	told := func(part string) (q stint.Query) {
+	told := func(part string) (q event.Query) {
 		for _, q := range all {
 			if strings.Contains(q.Text, part) {
 				return q
@@ -60,8 +62,8 @@ func TestEachStatementIsToldWithItsTimeAndRowsAndWithoutItsArguments(t *testing.
 }
 
 func TestAStatementThatFailsIsToldWithItsError(t *testing.T) {
-	var all []stint.Query
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), Config{OnQuery: func(q stint.Query) { all = append(all, q) }})
+	var all []event.Query
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), Config{OnQuery: func(q event.Query) { all = append(all, q) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 var (
-	_ stint.Pauser      = (*Store)(nil)
-	_ stint.PauseTeller = (*Store)(nil)
+	_ store.Pauser      = (*Store)(nil)
+	_ store.PauseTeller = (*Store)(nil)
 )
 
 const (
@@ -28,78 +30,44 @@ const (
 	order by queue`
 )
 
-// Pause implements [stint.Pauser].
+// Pause implements [store.Pauser].
 func (s *Store) Pause(ctx context.Context, queue, by, why string) (bool, error) {
-	if err := stint.CheckQueue(queue); err != nil {
-		return false, err
-	}
-	changed := int64(0)
-	err := s.write(ctx, func(c *conn) (_ bool, err error) {
-		changed, err = c.exec(pauseSQL, queue, micro(time.Now()), orNil(stint.CleanText(by, 255)), orNil(stint.CleanText(why, 1<<10)))
-		return changed > 0, err
-	})
-	if err != nil {
-		return false, fmt.Errorf("pause the queue %q: %w", queue, err)
-	}
-	return changed > 0, nil
+	return s.changeQueue(ctx, "pause", queue, pauseSQL, micro(time.Now()), orNil(valid.CleanText(by, 255)), orNil(valid.CleanText(why, 1<<10)))
 }
 
-// Resume implements [stint.Pauser].
+// Resume implements [store.Pauser].
 func (s *Store) Resume(ctx context.Context, queue string) (bool, error) {
-	if err := stint.CheckQueue(queue); err != nil {
+	return s.changeQueue(ctx, "resume", queue, resumeSQL)
+}
+
+func (s *Store) changeQueue(ctx context.Context, doing, queue, text string, args ...any) (bool, error) {
+	if err := valid.Queue(queue); err != nil {
 		return false, err
 	}
-	changed := int64(0)
-	err := s.write(ctx, func(c *conn) (_ bool, err error) {
-		changed, err = c.exec(resumeSQL, queue)
-		return changed > 0, err
+	return writing(ctx, s, fmt.Sprintf("%s the queue %q", doing, queue), func(c *conn) (changed, wake bool, err error) {
+		n, err := c.exec(text, append([]any{queue}, args...)...)
+		return n > 0, n > 0, err
 	})
-	if err != nil {
-		return false, fmt.Errorf("resume the queue %q: %w", queue, err)
-	}
-	return changed > 0, nil
 }
 
-// Paused implements [stint.Pauser].
+// Paused implements [store.Pauser].
 func (s *Store) Paused(ctx context.Context) ([]string, error) {
-	var names []string
-	err := s.read(ctx, func(c *conn) error {
-		names = nil
-		return c.query(pausedSQL, nil, func(q *stmt) error {
-			names = append(names, q.ColumnText(0))
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list paused queues: %w", err)
-	}
-	return names, nil
+	return collect(ctx, s, "list paused queues", pausedSQL, nil, firstText[string])
 }
 
-// Pauses implements [stint.PauseTeller].
-func (s *Store) Pauses(ctx context.Context) ([]stint.QueueInfo, error) {
-	var list []stint.QueueInfo
-	err := s.read(ctx, func(c *conn) error {
-		list = nil
-		return c.query(pausesSQL, nil, func(q *stmt) error {
-			list = append(list, stint.QueueInfo{Name: q.ColumnText(0), Paused: q.time(1), By: q.ColumnText(2), Why: q.ColumnText(3)})
-			return nil
-		})
+// Pauses implements [store.PauseTeller].
+func (s *Store) Pauses(ctx context.Context) ([]store.QueueInfo, error) {
+	return collect(ctx, s, "list pauses", pausesSQL, nil, func(q *stmt) store.QueueInfo {
+		return store.QueueInfo{Name: q.ColumnText(0), Paused: q.time(1), By: q.ColumnText(2), Why: q.ColumnText(3)}
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list pauses: %w", err)
-	}
-	return list, nil
 }
 
-// Queues implements [stint.Pauser].
-func (s *Store) Queues(ctx context.Context) ([]stint.QueueInfo, error) {
-	var queues []stint.QueueInfo
-	err := s.read(ctx, func(c *conn) error {
-		queues = nil
-		return c.query(queuesSQL, nil, func(q *stmt) error {
+// Queues implements [store.Pauser].
+func (s *Store) Queues(ctx context.Context) ([]store.QueueInfo, error) {
+	return reading(ctx, s, "list queues", func(c *conn) (queues []store.QueueInfo, err error) {
+		err = c.query(queuesSQL, nil, func(q *stmt) error {
 			if name := q.ColumnText(0); len(queues) == 0 || queues[len(queues)-1].Name != name {
-				queues = append(queues, stint.QueueInfo{Name: name, Counts: map[stint.State]int64{}})
+				queues = append(queues, store.QueueInfo{Name: name, Counts: map[stint.State]int64{}})
 			}
 			info := &queues[len(queues)-1]
 			if q.isNull(4) {
@@ -109,9 +77,6 @@ func (s *Store) Queues(ctx context.Context) ([]stint.QueueInfo, error) {
 			}
 			return nil
 		})
+		return queues, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list queues: %w", err)
-	}
-	return queues, nil
 }

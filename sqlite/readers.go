@@ -10,7 +10,7 @@ import (
 // readers are the connections that read. They are opened when needed.
 type readers struct {
 	open  func(ctx context.Context) (*conn, error)
-	slots chan *conn // what nobody uses now; nil for one that was never opened
+	slots chan *conn // those that are free; nil for one that was never opened
 }
 
 func newReaders(n int, open func(context.Context) (*conn, error)) *readers {
@@ -40,8 +40,8 @@ func (r *readers) do(ctx context.Context, do func(c *conn) error) (err error) {
 			return err
 		}
 	}
-	// What interrupts a begin may do so when the transaction has begun: nobody would end
-	// it. However the read ends, a panic among that, the next one begins anew.
+	// An interrupt of the begin could come when the transaction has begun: nothing would
+	// end it. However the read ends, also by a panic, the next one begins again.
 	if err = c.control(`begin`); err != nil {
 		return err
 	}

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Retainer = (*Store)(nil)
+var _ store.Retainer = (*Store)(nil)
 
 const (
 	// Executions are gone through by position, which is about the order of time.
@@ -44,14 +45,14 @@ const (
 	dropChangeSQL = `delete from stint_changes where n = ?`
 )
 
-// Retain implements [stint.Retainer]. What is to go is found by reading, so
-// that a pass which finds nothing keeps nobody from writing.
-func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained, error) {
+// Retain implements [store.Retainer]. What is to go is found by reading, so
+// that a pass which finds nothing keeps no other from writing.
+func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
 	r.Limit = max(1, r.Limit)
-	step := map[stint.RetainPart]func(*retainer, *conn) error{
-		stint.RetainJobs: (*retainer).jobs, stint.RetainClaims: (*retainer).claims,
-		stint.RetainKeys: (*retainer).keys, stint.RetainEngines: (*retainer).engines,
-		stint.RetainChanges: (*retainer).changes,
+	step := map[store.RetainPart]func(*retainer, *conn) error{
+		store.RetainJobs: (*retainer).jobs, store.RetainClaims: (*retainer).claims,
+		store.RetainKeys: (*retainer).keys, store.RetainEngines: (*retainer).engines,
+		store.RetainChanges: (*retainer).changes,
 	}[r.Part]
 	err := stint.Invalid("part", "%q is none", r.Part)
 	t := &retainer{RetainStep: r}
@@ -60,7 +61,7 @@ func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 	}
 	if err == nil && len(t.drop) > 0 {
 		err = s.write(ctx, func(c *conn) (bool, error) {
-			// What was found may be somebody else's by now.
+			// What was found may have changed by now.
 			if err := t.look(c, step); err != nil {
 				return false, err
 			}
@@ -73,25 +74,25 @@ func (s *Store) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained,
 		})
 	}
 	if err != nil {
-		return stint.Retained{}, fmt.Errorf("retain %s: %w", r.Part, err)
+		return store.Retained{}, fmt.Errorf("retain %s: %w", r.Part, err)
 	}
 	return t.done, nil
 }
 
 // retainer does one step: it looks for what is to go, and drops that.
 type retainer struct {
-	stint.RetainStep
+	store.RetainStep
 	now    time.Time
-	done   stint.Retained
+	done   store.Retained
 	drop   []func(c *conn) error
-	summed func(stint.Position, int64) bool // which attempts are in the sums
+	summed func(store.Position, int64) bool // which attempts are in the sums
 }
 
 func (t *retainer) look(c *conn, step func(*retainer, *conn) error) error {
 	if err := c.under(t.Under); err != nil {
 		return err
 	}
-	t.now, t.done, t.drop = time.Now(), stint.Retained{Next: t.From}, nil
+	t.now, t.done, t.drop = time.Now(), store.Retained{Next: t.From}, nil
 	return step(t, c)
 }
 
@@ -103,7 +104,7 @@ func (t *retainer) dropping(drop func(c *conn) error) {
 
 // before is the instant so long ago.
 func (t *retainer) before(d time.Duration) int64 {
-	if d == stint.Forever {
+	if d == store.Forever {
 		return -1 << 62
 	}
 	return micro(t.now) - d.Microseconds()
@@ -113,7 +114,7 @@ func (t *retainer) before(d time.Duration) int64 {
 func stateOf(q *stmt, col int) stint.State { return stint.Outcome(q.ColumnInt(col)).State() }
 
 // jobs goes up to the first execution of an entry that was appended too lately
-// for anything behind it to be old. One that is recorded when its position was
+// for anything after it to be old. One that is recorded when its position was
 // passed is found by a later pass from the beginning.
 func (t *retainer) jobs(c *conn) error {
 	seen, done := 0, false
@@ -123,24 +124,24 @@ func (t *retainer) jobs(c *conn) error {
 		return err
 	}
 	err = c.query(retainPageSQL, []any{int64(t.From.Pos), t.Limit}, func(q *stmt) error {
-		// What was appended while the clock was ahead says nothing of what is behind it.
+		// What was appended while the clock was ahead says nothing of what follows it.
 		ahead := q.ColumnInt64(6) >= micro(t.now.Add(time.Minute))
 		if done = done || q.ColumnInt64(6) > horizon && !ahead; done {
 			return nil
 		}
 		seen++
-		pos, job, now := stint.Position(q.ColumnInt64(0)), stint.ID(q.ColumnInt64(1)), micro(t.now)
+		pos, job, now := store.Position(q.ColumnInt64(0)), stint.ID(q.ColumnInt64(1)), micro(t.now)
 		t.done.Next.Pos = pos
 		age := t.Keep.Of(q.name(5), stateOf(q, 2))
 		switch final := q.ColumnInt64(3) != 0; {
-		case !final, age == stint.Forever, t.Age != 0 && age != t.Age:
+		case !final, age == store.Forever, t.Age != 0 && age != t.Age:
 		case q.ColumnInt64(4) <= t.before(age):
 			t.dropping(func(c *conn) error {
 				_, err := c.erase(job, now, t.summed)
 				return err
 			})
-		case t.done.Young == (stint.RetainMark{}) && !ahead:
-			t.done.Young = stint.RetainMark{Pos: pos - 1, N: 1} // never the zero mark, which is none
+		case t.done.Young == (store.RetainMark{}) && !ahead:
+			t.done.Young = store.RetainMark{Pos: pos - 1, N: 1} // never the zero mark, which is none
 		}
 		return nil
 	})
@@ -153,7 +154,7 @@ func (t *retainer) claims(c *conn) error {
 	err := c.query(claimsPageSQL, []any{int64(t.From.Lane), t.From.N, t.Limit}, func(q *stmt) error {
 		seen++
 		lane, n, taken := q.ColumnInt64(0), q.ColumnInt64(1), q.ColumnInt64(2)
-		t.done.Next.Lane, t.done.Next.N = stint.LaneID(lane), n
+		t.done.Next.Lane, t.done.Next.N = store.LaneID(lane), n
 		if q.ColumnInt64(3) == 0 {
 			t.dropping(func(c *conn) error {
 				if _, err := c.exec(dropClaimSQL, lane, n); err != nil {
@@ -166,7 +167,7 @@ func (t *retainer) claims(c *conn) error {
 		return nil
 	})
 	if t.done.More = seen == t.Limit; !t.done.More {
-		t.done.Next = stint.RetainMark{}
+		t.done.Next = store.RetainMark{}
 	}
 	return err
 }
@@ -176,7 +177,7 @@ func (t *retainer) engines(c *conn) error {
 	err := c.query(enginesPageSQL, []any{t.before(t.Keep.Shortest()), int64(t.From.Pos), t.Limit}, func(q *stmt) error {
 		seen++
 		token := q.ColumnInt64(0)
-		t.done.Next.Pos = stint.Position(token)
+		t.done.Next.Pos = store.Position(token)
 		if q.ColumnInt64(1) == 0 {
 			t.dropping(func(c *conn) error {
 				_, err := c.exec(dropHistorySQL, token)
@@ -186,13 +187,13 @@ func (t *retainer) engines(c *conn) error {
 		return nil
 	})
 	if t.done.More = seen == t.Limit; !t.done.More {
-		t.done.Next = stint.RetainMark{}
+		t.done.Next = store.RetainMark{}
 	}
 	return err
 }
 
 func (t *retainer) changes(c *conn) error {
-	args := []any{t.Limit, t.before(stint.ChangesKept)}
+	args := []any{t.Limit, t.before(store.ChangesKept)}
 	err := c.query(oldChangesSQL, args, func(q *stmt) error {
 		n := q.ColumnInt64(0)
 		t.dropping(func(c *conn) error {

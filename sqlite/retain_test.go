@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -17,9 +18,9 @@ func TestWhatCameWhileTheClockWasAheadKeepsNothingBehindIt(t *testing.T) {
 		`update stint_executions set started = started - 3600000000, finished = finished - 3600000000`,
 		`update stint_entries set created = created + 300000000000000 where pos = (select min(pos) from stint_entries)`,
 		`update stint_executions set finished = finished + 300000000000000 where pos = (select min(pos) from stint_executions)`)
-	keep := stint.Retention{Kept: stint.Kept{All: time.Minute}}
-	done, err := s.Retain(t.Context(), stint.RetainStep{Part: stint.RetainJobs, Limit: 100, Keep: keep, Age: time.Minute})
-	if err != nil || done.Deleted != 1 || done.Young != (stint.RetainMark{}) {
+	keep := store.Retention{KeepFor: store.KeepFor{All: time.Minute}}
+	done, err := s.Retain(t.Context(), store.RetainStep{Part: store.RetainJobs, Limit: 100, Keep: keep, Age: time.Minute})
+	if err != nil || done.Deleted != 1 || done.Young != (store.RetainMark{}) {
 		t.Errorf("it says %+v, error %v", done, err)
 	}
 }
@@ -31,7 +32,7 @@ func TestWhatHasNoEntryEndsNoPass(t *testing.T) {
 		`update stint_entries set created = created - 3600000000`,
 		`update stint_executions set started = started - 3600000000, finished = finished - 3600000000`,
 		`delete from stint_entries where pos = (select min(pos) from stint_entries)`)
-	r := stint.RetainStep{Part: stint.RetainJobs, Limit: 2, Keep: stint.Retention{Kept: stint.Kept{All: time.Minute}}}
+	r := store.RetainStep{Part: store.RetainJobs, Limit: 2, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Minute}}}
 	done, err := s.Retain(t.Context(), r)
 	if err != nil || done.Deleted != 1 || !done.More {
 		t.Fatalf("of two executions, one without an entry, it says %+v, error %v", done, err)
@@ -51,7 +52,7 @@ func complete(t *testing.T, s *Store, n int) {
 			t.Fatal(err)
 		}
 	}
-	w.Complete(w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, n)...)
+	w.Complete(w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID, n)...)
 }
 
 // alter changes the file behind the store's back.

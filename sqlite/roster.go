@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 const (
@@ -26,9 +27,9 @@ const (
 	   is not (excluded.queue, excluded.priority, excluded.timeout, excluded.max_losses, excluded.tags, excluded.retry, excluded.start_within)`
 )
 
-// Join implements [stint.Roster]. The engine's place is locked before anybody
-// can see the engine, so that nobody believes it gone.
-func (s *Store) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+// Join implements [store.Roster]. The engine's place is locked before others
+// can see the engine, so that none believes it gone.
+func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	locked := 0
 	if s.places.take(e.Token) {
 		locked = 1
@@ -80,12 +81,12 @@ const (
 	drainSQL = `update stint_beats set drain = 1 where token = ?`
 )
 
-// Beat implements [stint.Roster]. An engine of a program that the schema has
+// Heartbeat implements [store.Roster]. An engine of a program that the schema has
 // left behind is asked to leave.
-func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
-	var orders stint.Orders
+func (s *Store) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+	var orders store.HeartbeatReply
 	if err := s.inPlace(); err != nil {
-		return stint.Orders{}, fmt.Errorf("beat: %w", err)
+		return store.HeartbeatReply{}, fmt.Errorf("beat: %w", err)
 	}
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		stands := false
@@ -106,24 +107,20 @@ func (s *Store) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (sti
 		s.places.change(engine, unlocked)
 	}
 	if err != nil {
-		return stint.Orders{}, fmt.Errorf("beat: %w", err)
+		return store.HeartbeatReply{}, fmt.Errorf("beat: %w", err)
 	}
 	return orders, nil
 }
 
-// Drain implements [stint.Roster].
-func (s *Store) Drain(ctx context.Context, engine stint.Token) error {
-	err := s.write(ctx, func(c *conn) (bool, error) {
-		changed, err := c.exec(drainSQL, int64(engine))
-		if err == nil && changed == 0 {
+// Drain implements [store.Roster].
+func (s *Store) Drain(ctx context.Context, engine stint.EngineID) error {
+	_, err := writing(ctx, s, "drain an engine", func(c *conn) (changed int64, wake bool, err error) {
+		if changed, err = c.exec(drainSQL, int64(engine)); err == nil && changed == 0 {
 			err = stint.ErrBuried
 		}
-		return false, err
+		return changed, false, err
 	})
-	if err != nil {
-		return fmt.Errorf("drain an engine: %w", err)
-	}
-	return nil
+	return err
 }
 
 // heldSQL finds what an engine has claimed and not concluded. A claim is an
@@ -139,34 +136,26 @@ order by c.serial, c.lane, c.n, e.pos`
 
 // held lists the claims of an engine from a serial number on that have
 // entries without an outcome, with those entries only.
-func (c *conn) held(engine stint.Token, serial int64) ([]stint.Claim, error) {
-	var claims []stint.Claim
+func (c *conn) held(engine stint.EngineID, serial int64) ([]store.Claim, error) {
+	var claims []store.Claim
 	err := c.query(heldSQL, []any{int64(engine), serial}, func(q *stmt) error {
-		claim := stint.Claim{
-			ClaimRef: stint.ClaimRef{Lane: stint.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: stint.Nonce(q.ColumnInt64(2))},
+		claim := store.Claim{
+			ClaimRef: store.ClaimRef{Lane: store.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: store.Nonce(q.ColumnInt64(2))},
 			Serial:   q.ColumnInt64(3),
 		}
 		if n := len(claims); n == 0 || claims[n-1].ClaimRef != claim.ClaimRef {
 			claims = append(claims, claim)
 		}
 		last := &claims[len(claims)-1]
-		last.Positions = append(last.Positions, stint.Position(q.ColumnInt64(4)))
+		last.Positions = append(last.Positions, store.Position(q.ColumnInt64(4)))
 		return nil
 	})
 	return claims, err
 }
 
-// Held implements [stint.Roster].
-func (s *Store) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
-	var claims []stint.Claim
-	err := s.read(ctx, func(c *conn) (err error) {
-		claims, err = c.held(engine, serial)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list what the engine holds: %w", err)
-	}
-	return claims, nil
+// Held implements [store.Roster].
+func (s *Store) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
+	return reading(ctx, s, "list what the engine holds", func(c *conn) ([]store.Claim, error) { return c.held(engine, serial) })
 }
 
 const announcedSQL = `
@@ -174,25 +163,15 @@ select p.value from stint_beats b, json_each(b.running) p
 where b.token = ? and not exists (select 1 from stint_executions x where x.pos = p.value)
 order by p.value`
 
-// Announced implements [stint.Roster].
-func (s *Store) Announced(ctx context.Context, engine stint.Token) ([]stint.Entry, error) {
-	var entries []stint.Entry
-	err := s.read(ctx, func(c *conn) error {
-		var at []stint.Position
-		err := c.query(announcedSQL, []any{int64(engine)}, func(q *stmt) error {
-			at = append(at, stint.Position(q.ColumnInt64(0)))
-			return nil
-		})
+// Announced implements [store.Roster].
+func (s *Store) Announced(ctx context.Context, engine stint.EngineID) ([]store.Entry, error) {
+	return reading(ctx, s, fmt.Sprintf("read what engine %d announced", engine), func(c *conn) ([]store.Entry, error) {
+		at, err := allRows(c, firstNumber[store.Position], announcedSQL, int64(engine))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		entries, err = s.fetch(c, at)
-		return err
+		return s.fetch(c, at)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what engine %d announced: %w", engine, err)
-	}
-	return entries, nil
 }
 
 const enginesSQL = `
@@ -203,27 +182,19 @@ join stint_engine_history h on h.token = e.token
 join stint_beats b on b.token = e.token
 order by h.joined, h.token`
 
-// Engines implements [stint.Roster].
-func (s *Store) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
-	var engines []stint.EngineInfo
-	err := s.inPlace()
-	if err == nil {
-		err = s.read(ctx, func(c *conn) (err error) {
-			engines, err = s.roster(c)
-			return err
-		})
-	}
-	if err != nil {
+// Engines implements [store.Roster].
+func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
+	if err := s.inPlace(); err != nil {
 		return nil, fmt.Errorf("list engines: %w", err)
 	}
-	return engines, nil
+	return reading(ctx, s, "list engines", s.roster)
 }
 
 // roster reads it in a transaction.
-func (s *Store) roster(c *conn) (engines []stint.EngineInfo, err error) {
+func (s *Store) roster(c *conn) (engines []store.EngineInfo, err error) {
 	err = c.query(enginesSQL, nil, func(q *stmt) (err error) {
-		e := stint.EngineInfo{
-			Token: stint.Token(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
+		e := store.EngineInfo{
+			Token: stint.EngineID(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
 			PID: q.ColumnInt(4), PIDStarted: q.ColumnInt64(5), Version: q.ColumnText(6), Slots: q.ColumnInt(9),
 			TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12), Draining: q.ColumnInt64(14) != 0, Low: q.ColumnInt64(16),
 		}
@@ -237,7 +208,7 @@ func (s *Store) roster(c *conn) (engines []stint.EngineInfo, err error) {
 			place := s.places.of(e.Token)
 			e.Held, e.Gone = place == exclusive, place == unlocked
 		}
-		e.Running, err = list[stint.Position](q, 13)
+		e.Running, err = list[store.Position](q, 13)
 		engines = append(engines, e)
 		return err
 	})

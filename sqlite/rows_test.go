@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // varied makes a batch of which some jobs wait, some have keys and tags, and one
@@ -100,19 +101,19 @@ func TestAKeyThatABatchHasTwiceIsOneJob(t *testing.T) {
 }
 
 // finished is a claim of n jobs and an outcome for each.
-func finished(t *testing.T, s *Store, n int) (stint.Token, stint.Claim, []stint.Execution) {
+func finished(t *testing.T, s *Store, n int) (stint.EngineID, store.Claim, []store.Completion) {
 	t.Helper()
 	token := join(t, s)
 	enqueue(t, s, someJobs(n))
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
-	c, err := s.Claim(t.Context(), stint.ClaimRequest{Engine: token, Serial: 1, Nonce: stint.Nonce(rand.Int64()), Lane: lane, Max: n})
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
+	c, err := s.Claim(t.Context(), store.ClaimRequest{Engine: token, Serial: 1, Nonce: store.Nonce(rand.Int64()), Lane: lane, Max: n})
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	var done []stint.Execution
+	var done []store.Completion
 	for i := range c.Entries {
-		x := stint.Conclude(&c.Entries[i], stint.Ending{Outcome: stint.OutcomeCompleted}, now, 0)
+		x := store.Conclude(&c.Entries[i], store.Result{Outcome: stint.OutcomeCompleted}, now, 0)
 		x.Nonce, x.Slot, x.Started, x.Ended, x.Result = c.Nonce, 1, now, now, json.RawMessage(fmt.Sprint(i))
 		done = append(done, x)
 	}
@@ -123,7 +124,7 @@ func TestOutcomesThatArePartlyThereAreCompletedAndCountedOnce(t *testing.T) {
 	s := open(t, Memory)
 	token, c, done := finished(t, s, 3*maxBulk)
 	for _, step := range []struct{ to, want int }{{1, 1}, {maxBulk / 2, maxBulk/2 - 1}, {maxBulk + 20, maxBulk/2 + 20}, {3 * maxBulk, 2*maxBulk - 20}, {3 * maxBulk, 0}} {
-		n, err := s.Finish(t.Context(), token, []stint.ClaimRef{c.ClaimRef}, done[:step.to])
+		n, err := s.Finish(t.Context(), token, []store.ClaimRef{c.ClaimRef}, done[:step.to])
 		if err != nil || n != step.want {
 			t.Fatalf("of the first %d, %d were new, %v; want %d", step.to, n, err, step.want)
 		}
@@ -140,12 +141,12 @@ func TestAnOutcomeThatCannotBeStoredIsNamedAndNothingOfItsBatchStays(t *testing.
 	s := open(t, Memory)
 	token, c, done := finished(t, s, 2*maxBulk)
 	done[maxBulk+7].Result = json.RawMessage(`{`)
-	n, err := s.Finish(t.Context(), token, []stint.ClaimRef{c.ClaimRef}, done)
+	n, err := s.Finish(t.Context(), token, []store.ClaimRef{c.ClaimRef}, done)
 	if n != 0 || !errors.Is(err, stint.ErrUnstorable) || !strings.Contains(err.Error(), fmt.Sprintf("position %d:", done[maxBulk+7].Pos)) {
 		t.Errorf("%d were recorded, %v", n, err)
 	}
 	done[maxBulk+7].Result = nil
-	if n, err := s.Finish(t.Context(), token, []stint.ClaimRef{c.ClaimRef}, done); n != len(done) || err != nil {
+	if n, err := s.Finish(t.Context(), token, []store.ClaimRef{c.ClaimRef}, done); n != len(done) || err != nil {
 		t.Errorf("then %d were recorded, %v", n, err)
 	}
 }
@@ -153,14 +154,14 @@ func TestAnOutcomeThatCannotBeStoredIsNamedAndNothingOfItsBatchStays(t *testing.
 func TestEntriesAreReadInTheOrderAskedWhateverIsBetweenThem(t *testing.T) {
 	s := open(t, Memory)
 	enqueue(t, s, someJobs(100))
-	for name, at := range map[string][]stint.Position{
+	for name, at := range map[string][]store.Position{
 		"one after the other": {1, 2, 3, 4, 5}, "with gaps": {2, 4, 13, 14, 99}, "backwards": {5, 4, 3}, "in disorder": {7, 80, 8, 9, 6},
 	} {
 		entries, err := s.Fetch(t.Context(), at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []stint.Position
+		var got []store.Position
 		for _, e := range entries {
 			got = append(got, e.Pos)
 			if want := fmt.Sprintf(`{"n":%d}`, e.Pos-1); string(e.Args) != want {
@@ -171,7 +172,7 @@ func TestEntriesAreReadInTheOrderAskedWhateverIsBetweenThem(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, at)
 		}
 	}
-	if entries, err := s.Fetch(t.Context(), []stint.Position{3, 200}); err != nil || len(entries) != 1 || entries[0].Pos != 3 {
+	if entries, err := s.Fetch(t.Context(), []store.Position{3, 200}); err != nil || len(entries) != 1 || entries[0].Pos != 3 {
 		t.Errorf("of one that is there and one that is not: %v, %v", entries, err)
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.ScheduleKeeper = (*Store)(nil)
+var _ store.ScheduleKeeper = (*Store)(nil)
 
 const (
 	scheduleColumns = `name, recurrence, zone, job, overlap, missed, not_before, not_after, after, next, ended,
@@ -21,8 +23,8 @@ const (
 	pauseScheduleSQL = `
 	update stint_schedules set paused = ?2, paused_by = ?3, paused_why = ?4, revision = revision + 1 where name = ?1 and paused is null`
 
-	// What came while it was paused is not made up for, so the next occurrence is
-	// to be found anew.
+	// Occurrences of the pause are not made up for, so the next one is to be found
+	// again.
 	resumeScheduleSQL = `
 	update stint_schedules set paused = null, paused_by = null, paused_why = null, next = null, after = max(after, ?2), revision = revision + 1
 	where name = ?1 and paused is not null`
@@ -35,8 +37,8 @@ const (
 )
 
 // scanSchedule reads scheduleColumns.
-func scanSchedule(q *stmt) stint.ScheduleInfo {
-	s := stint.ScheduleInfo{
+func scanSchedule(q *stmt) store.ScheduleInfo {
+	s := store.ScheduleInfo{
 		Schedule: stint.Schedule{
 			Name: q.ColumnText(0), Zone: q.ColumnText(2), Unique: q.ColumnInt64(4) == 0, NotBefore: q.time(6), NotAfter: q.time(7),
 		},
@@ -49,109 +51,81 @@ func scanSchedule(q *stmt) stint.ScheduleInfo {
 	return s
 }
 
-// Schedules implements [stint.ScheduleKeeper].
-func (s *Store) Schedules(ctx context.Context) ([]stint.ScheduleInfo, error) {
-	var list []stint.ScheduleInfo
-	err := s.read(ctx, func(c *conn) error {
-		list = nil
-		return c.query(schedulesSQL, nil, func(q *stmt) error {
-			list = append(list, scanSchedule(q))
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list schedules: %w", err)
-	}
-	return list, nil
+// Schedules implements [store.ScheduleKeeper].
+func (s *Store) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
+	return collect(ctx, s, "list schedules", schedulesSQL, nil, scanSchedule)
 }
 
-// Schedule implements [stint.ScheduleKeeper].
-func (s *Store) Schedule(ctx context.Context, name string) (*stint.ScheduleInfo, error) {
-	var info *stint.ScheduleInfo
-	err := s.read(ctx, func(c *conn) error {
-		info = nil
-		return c.query(scheduleSQL, []any{name}, func(q *stmt) error {
-			info = new(scanSchedule(q))
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("show schedule %s: %w", name, err)
-	} else if info == nil {
-		return nil, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
+// Schedule implements [store.ScheduleKeeper].
+func (s *Store) Schedule(ctx context.Context, name string) (*store.ScheduleInfo, error) {
+	all, err := collect(ctx, s, "show schedule "+name, scheduleSQL, []any{name}, scanSchedule)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
 	}
-	return info, nil
+	if err != nil {
+		return nil, err
+	}
+	return &all[0], nil
 }
 
-// PauseSchedule implements [stint.ScheduleKeeper].
+// PauseSchedule implements [store.ScheduleKeeper].
 func (s *Store) PauseSchedule(ctx context.Context, name, by, why string) (bool, error) {
-	return s.changeSchedule(ctx, "pause", name, pauseScheduleSQL, orNil(stint.CleanText(by, 255)), orNil(stint.CleanText(why, 1<<10)))
+	return s.changeSchedule(ctx, "pause", name, pauseScheduleSQL, orNil(valid.CleanText(by, 255)), orNil(valid.CleanText(why, 1<<10)))
 }
 
-// ResumeSchedule implements [stint.ScheduleKeeper].
+// ResumeSchedule implements [store.ScheduleKeeper].
 func (s *Store) ResumeSchedule(ctx context.Context, name string) (bool, error) {
 	return s.changeSchedule(ctx, "resume", name, resumeScheduleSQL)
 }
 
 func (s *Store) changeSchedule(ctx context.Context, doing, name, text string, args ...any) (bool, error) {
-	if err := stint.CheckName("schedule", name); err != nil {
+	if err := valid.Name("schedule", name); err != nil {
 		return false, err
 	}
-	changed, there := int64(0), false
-	err := s.write(ctx, func(c *conn) (_ bool, err error) {
-		if changed, err = c.exec(text, append([]any{name, micro(time.Now())}, args...)...); err != nil {
-			return false, err
+	exists := false
+	changed, err := writing(ctx, s, fmt.Sprintf("%s the schedule %q", doing, name), func(c *conn) (changed, wake bool, err error) {
+		n, err := c.exec(text, append([]any{name, micro(time.Now())}, args...)...)
+		if err == nil {
+			exists, err = c.found(anySQL, name)
 		}
-		there, err = c.found(anySQL, name)
-		return changed > 0, err
+		return n > 0, n > 0, err
 	})
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("%s the schedule %q: %w", doing, name, err)
-	case !there:
-		return false, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
+	if err == nil && !exists {
+		err = fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
 	}
-	return changed > 0, nil
+	return changed, err
 }
 
-// RemoveSchedule implements [stint.ScheduleKeeper].
+// RemoveSchedule implements [store.ScheduleKeeper].
 func (s *Store) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
-	if err := stint.CheckName("schedule", name); err != nil {
+	if err := valid.Name("schedule", name); err != nil {
 		return nil, err
 	}
-	var ids []stint.ID
 	removed := int64(0)
-	err := s.write(ctx, func(c *conn) (_ bool, err error) {
-		ids = nil
+	ids, err := writing(ctx, s, fmt.Sprintf("remove the schedule %q", name), func(c *conn) (ids []stint.ID, wake bool, err error) {
 		if removed, err = c.exec(removeScheduleSQL, name); err != nil || removed == 0 {
-			return false, err
+			return nil, false, err
 		}
-		err = c.query(pendingSQL, []any{name}, func(q *stmt) error {
-			ids = append(ids, stint.ID(q.ColumnInt64(0)))
-			return nil
-		})
+		ids, err = allRows(c, firstNumber[stint.ID], pendingSQL, name)
 		for _, id := range ids {
 			if err == nil {
-				_, err = c.cancel(id, stint.CleanText(why, 1<<10))
+				_, err = c.cancel(id, valid.CleanText(why, 1<<10))
 			}
 		}
-		return true, err
+		return ids, true, err
 	})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("remove the schedule %q: %w", name, err)
-	case removed == 0:
-		return nil, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
+	if err == nil && removed == 0 {
+		err = fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
 	}
-	return ids, nil
+	return ids, err
 }
 
-// RunSchedule implements [stint.ScheduleKeeper].
+// RunSchedule implements [store.ScheduleKeeper].
 func (s *Store) RunSchedule(ctx context.Context, name string) (stint.ID, error) {
-	get := func() (*stint.ScheduleInfo, error) { return s.Schedule(ctx, name) }
-	return stint.RunSchedule(ctx, get, func(turn stint.Turn) (moved bool, id stint.ID, busy bool, err error) {
+	get := func() (*store.ScheduleInfo, error) { return s.Schedule(ctx, name) }
+	return store.RunSchedule(ctx, get, func(turn store.FireBatch) (moved bool, id stint.ID, busy bool, err error) {
 		err = s.write(ctx, func(c *conn) (bool, error) {
-			var jobs []stint.FiredJob
+			var jobs []store.FiredJob
 			moved, jobs, busy, err = c.move(ctx, turn.Plans[0], false)
 			if err != nil || len(jobs) == 0 {
 				return false, err

@@ -9,6 +9,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // impossible says of tables what a row is that may be stored, after the name of the
@@ -137,14 +138,14 @@ func TestNoOccurrenceIsStoredTwice(t *testing.T) {
 func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 	s := open(t, Memory)
 	state := func(all ...stint.State) []stint.State { return all }
-	for _, f := range []stint.Filter{
+	for _, f := range []store.Filter{
 		{}, {Before: 10}, {States: state(stint.Completed)}, {States: state(stint.Available)}, {States: state(stint.Running)},
 		{States: state(stint.Failed)}, {States: state(stint.Cancelled)}, {States: state(stint.Failed, stint.Cancelled, stint.Retrying)},
 		{States: state(stint.Retrying)}, {States: state(stint.Scheduled, stint.Retrying), Source: "s"}, {Tag: "t"}, {URN: "u"}, {Kind: "k", Queue: "q"},
 		{Correlation: "5"}, {Correlation: "5", States: state(stint.Scheduled)}, {Correlation: "5", States: state(stint.Completed), Source: "s"},
 		{Faulty: true}, {Faulty: true, States: state(stint.Retrying)}, {Faulty: true, States: state(stint.Retrying), Source: "s"},
-		{Attempts: 2}, {Longer: stint.LongAttempt}, {Outcome: stint.OutcomeLost}, {Class: "c", Kind: "k"}, {Error: "e", States: state(stint.Completed)},
-		{Source: "s", Finished: stint.Span{From: time.Now()}},
+		{Attempts: 2}, {Longer: store.LongAttempt}, {Outcome: stint.OutcomeLost}, {Class: "c", Kind: "k"}, {Error: "e", States: state(stint.Completed)},
+		{Source: "s", Finished: store.TimeRange{From: time.Now()}},
 	} {
 		text, args := jobsQuery(jobColumns, f)
 		plan := plan(t, s, text, args...)
@@ -177,7 +178,7 @@ func TestWhatIsLookedAtBeginsAndEndsInAnIndex(t *testing.T) {
 	s := open(t, Memory)
 	const behind, within = "stint_entries_lane (lane=? AND rowid>?)", "stint_entries_lane (lane=? AND rowid>? AND rowid<?)"
 	const claims, rare = "stint_claims_engine (engine=? AND serial>?)", "stint_executions_rare (outcome=? AND final=?)"
-	again, _ := jobsQuery(jobColumns, stint.Filter{Attempts: 1})
+	again, _ := jobsQuery(jobColumns, store.Filter{Attempts: 1})
 	for text, steps := range map[string][]string{
 		mayBe[stint.Available]: {behind}, mayBe[stint.Running]: {claims, within}, mayBe[stint.Failed]: {rare}, mayBe[stint.Cancelled]: {rare},
 		holdsSQL: {claims, within}, openSQL: {claims, within}, attemptsSQL: {within}, again: {rare},

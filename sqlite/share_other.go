@@ -4,6 +4,5 @@ package sqlite
 
 import "os"
 
-// shareAs would let those use a file who may use another one: here a directory says
-// who may use what is in it.
+// shareAs does nothing: here a directory says which users may use what is in it.
 func shareAs(string, os.FileInfo) {}

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// shareAs lets those use a file who may use another one. Root can give it the same
-// owner, too.
+// shareAs lets the users of one file use another. Root can also give it the same
+// owner.
 //
-// Whoever may write to the directory may put anything at the path, so nothing is
-// followed. A file that is as it should be is not opened: another driver in this
+// A user with the right to write to the directory may put anything at the path, so
+// no link is followed. A file that is as it should be is not opened: another driver in this
 // process would lose its locks on it with the closing.
 func shareAs(path string, as os.FileInfo) {
 	want := as.Sys().(*syscall.Stat_t)

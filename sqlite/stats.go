@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Statistician = (*Store)(nil)
+var _ report.Statistician = (*Store)(nil)
 
 const (
 	// upsertSumsSQL adds to what is there. Fastest, longest and last are null where
@@ -30,7 +32,7 @@ const (
 	select start, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited from stint_stats
 	where minutes = ?5 and start >= ?3 and start < ?4 and (?1 is null or kind = ?1) and (?2 is null or queue = ?2)`
 
-	// forgetMinutesSQL forgets minutes that are not told any more, some of them.
+	// forgetMinutesSQL forgets minutes that are too old, some of them.
 	forgetMinutesSQL = `
 	delete from stint_stats where (minutes, start, kind, queue, outcome) in (
 	  select minutes, start, kind, queue, outcome from stint_stats where minutes = 1 and start < ? limit ?)`
@@ -39,16 +41,16 @@ const (
 	erasuresSQL = `select erased from stint_meta`
 )
 
-// sumTries is how often the sums are made apart from the writer, so that nobody
-// waits for them, before it is done by the writer.
+// sumTries is how often the sums are made apart from the writer, so that no other
+// waits for them, before the writer makes them.
 const sumTries = 3
 
 // forgottenAtOnce bounds how many sums of minutes one step forgets.
 const forgottenAtOnce = 10_000
 
-// SumUp implements [stint.Statistician]. What has been recorded since the last
+// SumUp implements [report.Statistician]. What has been recorded since the last
 // mark is summed up in a transaction that only reads, and added by one that
-// writes, unless somebody else was sooner, or deleted something meanwhile.
+// writes, unless another process was sooner, or deleted something meanwhile.
 func (s *Store) SumUp(ctx context.Context) (more bool, err error) {
 	for try := 1; ; try++ {
 		sooner := false
@@ -81,13 +83,13 @@ func (s *Store) SumUp(ctx context.Context) (more bool, err error) {
 	}
 }
 
-// standing tells whether sums that were made apart may still be added.
+// standing decides whether sums that were made apart may still be added.
 type standing struct{ mark, erased int64 }
 
-// summing is what is to be added to the sums, and the mark that says so.
+// summing has what is to be added to the sums, and the mark that says so.
 type summing struct {
 	standing
-	sums []stint.Stats // by the minute
+	sums []report.Stats // by the minute
 	next mark
 }
 
@@ -97,18 +99,18 @@ func (c *conn) standing() (s standing, err error) {
 		return s, err
 	}
 	s.mark = m.n
-	err = c.query(erasuresSQL, nil, func(q *stmt) error { s.erased = q.ColumnInt64(0); return nil })
+	s.erased, err = oneRow(c, firstNumber[int64], erasuresSQL)
 	return s, err
 }
 
-// summing sums up what was recorded behind the newest mark.
+// summing sums up what was recorded after the newest mark.
 func (c *conn) summing() (s summing, err error) {
 	m, err := c.newestMark()
 	if err == nil {
 		s.standing, err = c.standing()
 	}
 	if err == nil {
-		s.sums, err = c.sumsBehind(m, stint.StatsFilter{Every: time.Minute})
+		s.sums, err = c.sumsBehind(m, report.StatsFilter{Every: time.Minute})
 	}
 	if err == nil {
 		s.next, err = c.here()
@@ -116,15 +118,15 @@ func (c *conn) summing() (s summing, err error) {
 	return s, err
 }
 
-// sumsBehind are the sums of the attempts recorded behind a mark that fit, by the
+// sumsBehind are the sums of the attempts recorded after a mark that fit, by the
 // minute.
-func (c *conn) sumsBehind(m mark, f stint.StatsFilter) ([]stint.Stats, error) {
+func (c *conn) sumsBehind(m mark, f report.StatsFilter) ([]report.Stats, error) {
 	type key struct {
 		minute, outcome int64
 		kind, queue     string
 	}
 	from, to := f.Bounds()
-	all := map[key]*stint.Sums{}
+	all := map[key]*report.Sums{}
 	err := c.attempts(m, func(a *attempt) error {
 		if f.Kind != "" && f.Kind != a.kind || f.Queue != "" && f.Queue != a.queue ||
 			!from.IsZero() && a.finished.Before(from) || !to.IsZero() && !a.finished.Before(to) {
@@ -133,7 +135,7 @@ func (c *conn) sumsBehind(m mark, f stint.StatsFilter) ([]stint.Stats, error) {
 		k := key{a.finished.Truncate(time.Minute).Unix(), int64(a.outcome), a.kind, a.queue}
 		sums := all[k]
 		if sums == nil {
-			sums = &stint.Sums{}
+			sums = &report.Sums{}
 			all[k] = sums
 		}
 		if a.ran {
@@ -143,20 +145,20 @@ func (c *conn) sumsBehind(m mark, f stint.StatsFilter) ([]stint.Stats, error) {
 		}
 		return nil
 	})
-	var list []stint.Stats
+	var list []report.Stats
 	for k, sums := range all {
-		list = append(list, stint.Stats{Start: time.Unix(k.minute, 0).UTC(), Kind: k.kind, Queue: k.queue, Outcome: stint.Outcome(k.outcome), Sums: *sums})
+		list = append(list, report.Stats{Start: time.Unix(k.minute, 0).UTC(), Kind: k.kind, Queue: k.queue, Outcome: stint.Outcome(k.outcome), Sums: *sums})
 	}
 	return list, err
 }
 
-// addSums adds what was summed up, and forgets minutes that are not told any more;
+// addSums adds what was summed up, and forgets minutes that are too old;
 // more says that there are more of those.
 func (c *conn) addSums(s summing) (more bool, err error) {
 	if err := c.addMinutes(s.sums); err != nil {
 		return false, err
 	}
-	gone, err := c.exec(forgetMinutesSQL, micro(stint.FirstMinute(time.Now())), forgottenAtOnce)
+	gone, err := c.exec(forgetMinutesSQL, micro(report.FirstMinute(time.Now())), forgottenAtOnce)
 	if err != nil {
 		return false, err
 	}
@@ -164,8 +166,8 @@ func (c *conn) addSums(s summing) (more bool, err error) {
 }
 
 // addMinutes adds sums by the minute to those of the minutes and of their hours.
-func (c *conn) addMinutes(sums []stint.Stats) error {
-	first := stint.FirstMinute(time.Now())
+func (c *conn) addMinutes(sums []report.Stats) error {
+	first := report.FirstMinute(time.Now())
 	for _, row := range sums {
 		if row.Start.Before(first) {
 			continue
@@ -174,7 +176,7 @@ func (c *conn) addMinutes(sums []stint.Stats) error {
 			return err
 		}
 	}
-	for _, row := range stint.MergeStats(slices.Clone(sums), time.Hour) {
+	for _, row := range report.MergeStats(slices.Clone(sums), time.Hour) {
 		if err := c.upsertSums(time.Hour, row); err != nil {
 			return err
 		}
@@ -182,7 +184,7 @@ func (c *conn) addMinutes(sums []stint.Stats) error {
 	return nil
 }
 
-func (c *conn) upsertSums(span time.Duration, row stint.Stats) error {
+func (c *conn) upsertSums(span time.Duration, row report.Stats) error {
 	var fastest, longest, last, at any
 	if row.Took.Count > 0 {
 		fastest, longest, last, at = row.Took.Fastest.Microseconds(), row.Took.Longest.Microseconds(), row.Took.Last.Microseconds(), micro(row.LastAt)
@@ -192,25 +194,24 @@ func (c *conn) upsertSums(span time.Duration, row stint.Stats) error {
 	return err
 }
 
-// Stats implements [stint.Statistician].
-func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
+// Stats implements [report.Statistician].
+func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	var list []stint.Stats
-	err := s.read(ctx, func(c *conn) error {
+	list, err := reading(ctx, s, "read the statistics", func(c *conn) (list []report.Stats, err error) {
 		m, err := c.newestMark()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		// The clock is read behind the beginning of the snapshot, so that what is
-		// gone from it is not told either.
-		if first := stint.FirstMinute(time.Now()); f.Every == time.Minute && f.From.Before(first) {
+		// The clock is read after the snapshot begins, so that no minute is asked for
+		// that is gone from it.
+		if first := report.FirstMinute(time.Now()); f.Every == time.Minute && f.From.Before(first) {
 			f.From = first
 		}
 		if !f.Settled {
 			if list, err = c.sumsBehind(m, f); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		from, to := f.Bounds()
@@ -221,39 +222,26 @@ func (s *Store) Stats(ctx context.Context, f stint.StatsFilter) ([]stint.Stats, 
 		if !to.IsZero() {
 			high = micro(to)
 		}
-		args := []any{nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour) / time.Minute)}
-		return c.query(sumsSQL, args, func(q *stmt) error {
-			list = append(list, scanStats(q))
-			return nil
-		})
+		sums, err := allRows(c, scanStats, sumsSQL, nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour)/time.Minute))
+		return append(list, sums...), err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the statistics: %w", err)
-	}
-	return stint.MergeStats(list, f.Every), nil
+	return report.MergeStats(list, f.Every), err
 }
 
-// Unsummed implements [stint.Statistician].
-func (s *Store) Unsummed(ctx context.Context, most int) (n int, err error) {
-	err = s.read(ctx, func(c *conn) error {
+// Unsummed implements [report.Statistician].
+func (s *Store) Unsummed(ctx context.Context, most int) (int, error) {
+	return reading(ctx, s, "count what is not summed up", func(c *conn) (int, error) {
 		m, err := c.newestMark()
 		if err != nil {
-			return err
+			return 0, err
 		}
-		return c.query(`select count(*) from (`+attemptsSQL+` limit ?3)`, []any{m.lanes, m.open, most}, func(q *stmt) error {
-			n = q.ColumnInt(0)
-			return nil
-		})
+		return oneRow(c, firstNumber[int], `select count(*) from (`+attemptsSQL+` limit ?3)`, m.lanes, m.open, most)
 	})
-	if err != nil {
-		return 0, fmt.Errorf("count what is not summed up: %w", err)
-	}
-	return n, nil
 }
 
-func scanStats(q *stmt) stint.Stats {
+func scanStats(q *stmt) report.Stats {
 	us := func(col int) time.Duration { return time.Duration(q.ColumnInt64(col)) * time.Microsecond }
-	s := stint.Stats{Start: q.time(0), Kind: q.name(1), Queue: q.name(2), Outcome: stint.Outcome(q.ColumnInt(3))}
+	s := report.Stats{Start: q.time(0), Kind: q.name(1), Queue: q.name(2), Outcome: stint.Outcome(q.ColumnInt(3))}
 	s.Attempts, s.Took.Count, s.Took.Total, s.Took.Fastest, s.Took.Longest = q.ColumnInt64(4), q.ColumnInt64(5), us(6), us(7), us(8)
 	s.Took.Last, s.LastAt, s.Waited = us(9), q.time(10), us(11)
 	return s
@@ -268,20 +256,20 @@ cross join stint_entries e on e.pos = x.pos
 where x.slot > 0 or x.outcome = 5`
 
 // sumGone adds the attempts of a job that is about to be deleted, where they are
-// not in the sums yet. Whoever deletes executions calls it in the same
-// transaction, before.
-func (c *conn) sumGone(id stint.ID, summed func(stint.Position, int64) bool) error {
+// not in the sums yet. It is called before
+// executions are deleted, in the same transaction.
+func (c *conn) sumGone(id stint.ID, summed func(store.Position, int64) bool) error {
 	return c.query(attemptOfSQL, []any{int64(id)}, func(q *stmt) error {
-		if summed(stint.Position(q.ColumnInt64(0)), q.ColumnInt64(1)) {
+		if summed(store.Position(q.ColumnInt64(0)), q.ColumnInt64(1)) {
 			return nil
 		}
 		a := scanAttempt(q, 2)
-		row := stint.Stats{Start: a.finished.Truncate(time.Minute), Kind: a.kind, Queue: a.queue, Outcome: a.outcome}
+		row := report.Stats{Start: a.finished.Truncate(time.Minute), Kind: a.kind, Queue: a.queue, Outcome: a.outcome}
 		if a.ran {
 			row.Ran(a.took, a.waited, a.finished)
 		} else {
 			row.Lost()
 		}
-		return c.addMinutes([]stint.Stats{row})
+		return c.addMinutes([]report.Stats{row})
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // What is read for statistics and for the last minute does not grow with the
@@ -13,11 +15,11 @@ import (
 func TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
 	token, serial := join(t, s), int64(0)
-	lane := stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 	// One that is claimed first and ends last.
 	enqueue(t, s, someJobs(1))
 	serial++
-	slow, err := s.Claim(t.Context(), stint.ClaimRequest{Engine: token, Serial: serial, Nonce: 1, Lane: lane, Max: 1})
+	slow, err := s.Claim(t.Context(), store.ClaimRequest{Engine: token, Serial: serial, Nonce: 1, Lane: lane, Max: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,19 +48,19 @@ func TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark(t *testing.T) {
 	if n := behind(); n != 0 {
 		t.Errorf("behind the mark are %d attempts that are summed up", n)
 	}
-	x := stint.Conclude(&slow.Entries[0], stint.Ending{Outcome: stint.OutcomeCompleted}, time.Now(), 0)
+	x := store.Conclude(&slow.Entries[0], store.Result{Outcome: stint.OutcomeCompleted}, time.Now(), 0)
 	x.Nonce, x.Slot, x.Started, x.Ended = 1, 1, time.Now().Add(-time.Second), time.Now()
-	if _, err := s.Finish(t.Context(), token, []stint.ClaimRef{slow.ClaimRef}, []stint.Execution{x}); err != nil {
+	if _, err := s.Finish(t.Context(), token, []store.ClaimRef{slow.ClaimRef}, []store.Completion{x}); err != nil {
 		t.Fatal(err)
 	}
 	if n := behind(); n != 1 {
 		t.Errorf("behind the mark are %d attempts, want the one that was claimed long ago", n)
 	}
-	all, err := s.Stats(t.Context(), stint.StatsFilter{})
+	all, err := s.Stats(t.Context(), report.StatsFilter{})
 	if err != nil || len(all) != 1 || all[0].Attempts != 601 || all[0].Took.Longest < time.Second {
 		t.Errorf("the sums are %+v, error %v", all, err)
 	}
-	if a, err := s.Analyze(t.Context(), stint.AnalyticsFilter{}); err != nil || a.Ended != 601 || a.Running != 0 {
+	if a, err := s.Analyze(t.Context(), report.AnalyticsFilter{}); err != nil || a.Ended != 601 || a.Running != 0 {
 		t.Errorf("it says %+v, error %v", a, err)
 	}
 }
@@ -68,7 +70,7 @@ func TestMinutesThatAreNotToldGoSomeAtATimeAndHoursStay(t *testing.T) {
 	const n = forgottenAtOnce + 500
 	err := s.write(t.Context(), func(c *conn) (bool, error) {
 		for i := range n {
-			row := stint.Stats{Start: stint.FirstMinute(time.Now()).Add(-time.Duration(i+10) * time.Minute), Kind: "k", Queue: "q", Outcome: stint.OutcomeCompleted}
+			row := report.Stats{Start: report.FirstMinute(time.Now()).Add(-time.Duration(i+10) * time.Minute), Kind: "k", Queue: "q", Outcome: stint.OutcomeCompleted}
 			row.Lost()
 			for _, span := range []time.Duration{time.Minute, time.Hour} {
 				if err := c.upsertSums(span, row); err != nil {

@@ -25,7 +25,7 @@ type stmt struct {
 	err    error
 }
 
-// value is what a parameter is bound to. SQLite keeps a binding until it is
+// value is the value of a parameter. SQLite keeps a binding until it is
 // replaced, and most rows of a batch have most values in common: binding only
 // what changed made bulk inserts 15% faster.
 type value struct {
@@ -212,7 +212,7 @@ func (s *stmt) json(col int) json.RawMessage {
 	return json.RawMessage(bytes.Clone(s.ColumnRawText(col)))
 }
 
-// jsonLike is what json is, without a copy where that equals another value.
+// jsonLike is json, without a copy if the value equals another one.
 func (s *stmt) jsonLike(col int, other json.RawMessage) json.RawMessage {
 	text := s.ColumnRawText(col)
 	if len(text) > 0 && bytes.Equal(text, other) {

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/store"
 )
 
 // Config says how a file is opened. The zero value is right for most.
@@ -45,11 +46,11 @@ type Config struct {
 	Poll time.Duration
 
 	// OnQuery is told every statement that the store ran, how long that took and
-	// what came of it, but for the steps of the schema: see [stint.Query]. It is
+	// what came of it, but for the steps of the schema: see [event.Query]. It is
 	// called after each statement, often in the middle of a transaction, and
-	// holds up whoever ran it: it must not use the store. Statements in a
+	// holds up its caller: it must not use the store. Statements in a
 	// caller's transaction are the caller's to see. Nil costs nothing.
-	OnQuery func(stint.Query)
+	OnQuery func(event.Query)
 
 	// Readers is how many connections read at once, by default 4. Each is opened
 	// when it is needed first, and keeps up to 2 MB of the file's pages in memory;
@@ -75,6 +76,7 @@ type Store struct {
 	changed  signal       // rung after every commit that may give engines work
 	policies policies
 	places   places
+	waits    store.Waits // calls that wait for jobs to end
 
 	mu        sync.Mutex // guards the closing of closed, and joining listening
 	closed    chan struct{}
@@ -82,11 +84,11 @@ type Store struct {
 }
 
 var (
-	_ stint.Store     = (*Store)(nil)
-	_ stint.Inspector = (*Store)(nil)
-	_ stint.Listener  = (*Store)(nil)
-	_ stint.Migrator  = (*Store)(nil)
-	_ stint.Auditor   = (*Store)(nil)
+	_ store.Store     = (*Store)(nil)
+	_ store.Inspector = (*Store)(nil)
+	_ store.Listener  = (*Store)(nil)
+	_ store.Migrator  = (*Store)(nil)
+	_ store.Auditor   = (*Store)(nil)
 )
 
 // Close ends listening, waits for what is being written and lets go of the
@@ -96,6 +98,7 @@ func (s *Store) Close() error {
 	if !s.shut() {
 		return nil
 	}
+	s.waits.Close()
 	// The last connection to close tidies up, so it is the one that writes.
 	s.listening.Wait()
 	var errs []error

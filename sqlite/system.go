@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// system is what a store stands on. The zero value is the real one; tests lay
-// something between.
+// system is the file system below a store. The zero value is the real one; tests
+// put something between.
 type system struct {
 	vfs     string                 // SQLite's name for it
 	syncDir func(dir string) error // as [syncDir]
 }
 
-// filename is what SQLite is to open for a path.
+// filename returns the name that SQLite opens for a path.
 func (y system) filename(path string) string {
 	if y.vfs == "" {
 		return path
@@ -30,9 +30,9 @@ func (y system) filename(path string) string {
 // index of that.
 var companions = []string{"-wal", "-shm"}
 
-// share makes the companions, by reading, and lets those use them who may use the
-// file. Otherwise the first who opens it, as root does to look, would keep the
-// others out. What belongs to somebody else is his to share.
+// share makes the companions, by reading, and gives the users of the file the right
+// to use them. Otherwise the first user that opens it, such as root, would keep the
+// others out. The files of another user stay as they are.
 func (s *Store) share(c *conn) error {
 	if s.path == Memory {
 		return nil
@@ -42,7 +42,7 @@ func (s *Store) share(c *conn) error {
 	}
 	file, err := os.Stat(s.path)
 	if err != nil {
-		return nil // which others tell of
+		return nil // reported elsewhere
 	}
 	for _, suffix := range companions {
 		shareAs(s.path+suffix, file)
@@ -66,7 +66,7 @@ func (s *Store) kept() error {
 
 // keepNames makes sure that the file and its WAL are found after a power cut. A
 // file's sync does not have to bring its name along, and SQLite's driver does not
-// see to it. Both are there by now, and nobody deletes the WAL while the connection
+// see to it. Both are there by now, and nothing deletes the WAL while the connection
 // that writes is open.
 func (s *Store) keepNames() error {
 	if s.path == Memory {

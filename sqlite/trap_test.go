@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -70,7 +71,7 @@ func TestAJudgeThatPanicsBuriesNobody(t *testing.T) {
 				t.Errorf("the panic was swallowed")
 			}
 		}()
-		_, _ = s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token}, func(*stint.Entry, bool) stint.Execution { panic("no") })
+		_, _ = s.Bury(t.Context(), store.Burial{Engine: w.Info.Token}, func(*store.Entry, bool) store.Completion { panic("no") })
 	}()
 	if n := w.Leave(); n != 2 {
 		t.Errorf("afterwards %d entries were concluded, want 2", n)
@@ -83,12 +84,12 @@ func TestABurialRecordsUnderTheClaimAndForTheEngine(t *testing.T) {
 	s := open(t, Memory)
 	enqueue(t, s, someJobs(3))
 	w := storetest.Join(t, s, "noop")
-	c, err := w.TryClaim(t.Context(), stint.ClaimRequest{Lane: stint.LaneOf(stint.DefaultQueue, 0, stint.PartNormal, "").ID, Max: 3})
+	c, err := w.TryClaim(t.Context(), store.ClaimRequest{Lane: store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID, Max: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Bury(t.Context(), stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, _ bool) stint.Execution {
-		return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, time.Now(), 0) // it never began
+	_, err = s.Bury(t.Context(), store.Burial{Engine: w.Info.Token}, func(e *store.Entry, _ bool) store.Completion {
+		return store.Conclude(e, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, time.Now(), 0) // it never began
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -22,17 +22,17 @@ import (
 // cut may take back a commit, and all that it had stored or completed with it,
 // until the store's next commit.
 //
-// From its first write to its end the transaction keeps everybody else from
+// From its first write to its end the transaction keeps all others from
 // writing, engines included: keep it short. One that reads before it writes
 // should begin with "begin immediate" (most drivers have a setting), or SQLite
-// refuses its first write whenever somebody else wrote after that read.
+// refuses its first write if another connection wrote after that read.
 func Tx(tx *sql.Tx) stint.Tx { return stint.Tx{Handle: tx} }
 
 const identitySQL = `select identity from stint_meta`
 
 // otherDatabaseSQL changes nothing where it should run. It is a write all the
 // same, so a transaction that begins with it waits for its turn to write; had
-// it read first, SQLite would refuse the turn as soon as anybody else wrote.
+// it read first, SQLite would refuse the turn as soon as another connection wrote.
 const otherDatabaseSQL = `update stint_meta set one = 1 where identity <> ?`
 
 // enqueueIn stores jobs in a caller's transaction.

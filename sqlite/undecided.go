@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Decider = (*Store)(nil)
+var _ store.RetryDecider = (*Store)(nil)
 
 // undecidedSQL finds the jobs that wait for a retry function, each with its
 // last execution: the failure that is to be judged.
@@ -20,26 +21,18 @@ join stint_executions l on l.pos = ifnull((select max(x.pos) from stint_executio
 where w.undecided is not null and w.undecided in (select value from json_each(?)) and w.job > ?
 order by w.job limit ?`
 
-// Undecided implements [stint.Decider].
-func (s *Store) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
-	var list []stint.Undecided
-	err := s.read(ctx, func(c *conn) (err error) {
-		list, err = s.undecided(c, funcs, after, limit)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list undecided failures: %w", err)
-	}
-	return list, nil
+// Undecided implements [store.RetryDecider].
+func (s *Store) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
+	return reading(ctx, s, "list undecided failures", func(c *conn) ([]store.PendingRetry, error) { return s.undecided(c, funcs, after, limit) })
 }
 
-func (s *Store) undecided(c *conn, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
-	var list []stint.Undecided
-	var at []stint.Position
+func (s *Store) undecided(c *conn, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
+	var list []store.PendingRetry
+	var at []store.Position
 	err := c.query(undecidedSQL, []any{arrayOf(funcs), int64(after), max(0, limit)}, func(q *stmt) error {
-		u := stint.Undecided{Func: q.ColumnText(0), Took: time.Duration(q.ColumnInt64(6)) * time.Microsecond}
+		u := store.PendingRetry{Func: q.ColumnText(0), Took: time.Duration(q.ColumnInt64(6)) * time.Microsecond}
 		u.Attempt, u.Losses, u.Priority, u.Queue = q.ColumnInt(1), q.ColumnInt(2), q.ColumnInt(3), q.name(4)
-		at = append(at, stint.Position(q.ColumnInt64(5)))
+		at = append(at, store.Position(q.ColumnInt64(5)))
 		list = append(list, u)
 		if text := q.json(7); text != nil {
 			return json.Unmarshal(text, &list[len(list)-1].Error)
@@ -63,58 +56,42 @@ func (s *Store) undecided(c *conn, funcs []string, after stint.ID, limit int) ([
 
 const leftUndecidedSQL = `select ` + waitColumns + ` from stint_waiting where job = ? and attempt = ? and undecided is not null`
 
-// Decide implements [stint.Decider]. Nobody else writes meanwhile, so a row
-// that is there is for this call to decide.
-func (s *Store) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
-	var decided []stint.ID
-	err := s.write(ctx, func(c *conn) (wake bool, err error) {
-		decided = nil
+// Decide implements [store.RetryDecider]. No other transaction writes meanwhile, so a
+// row that exists is for this call to decide.
+func (s *Store) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
+	return writing(ctx, s, fmt.Sprintf("decide about %d failures", len(done)), func(c *conn) (decided []stint.ID, wake bool, err error) {
 		if err := c.fence(engine); err != nil {
-			return false, err
+			return nil, false, err
 		}
 		r, err := c.recorder(engine, time.Now())
 		if err != nil {
-			return false, err
+			return nil, false, err
 		}
 		for _, x := range done {
 			added, err := r.decide(x)
 			if err != nil {
-				return false, fmt.Errorf("job %d: %w", x.Job, err)
+				return nil, false, fmt.Errorf("job %d: %w", x.Job, err)
 			}
 			if added {
 				decided = append(decided, x.Job)
 				wake = wake || x.Next != nil
 			}
 		}
-		return wake, nil
+		return decided, wake, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("decide about %d failures: %w", len(done), err)
-	}
-	return decided, nil
 }
 
-// decide moves a job that waits undecided to the lane that nobody claims,
+// decide moves a job that waits undecided to the lane that no engine claims,
 // where the decision is recorded with what follows from it.
-func (r *recorder) decide(x stint.Execution) (bool, error) {
-	var w newWait
-	err := r.query(leftUndecidedSQL, []any{int64(x.Job), x.Attempt}, func(q *stmt) error {
-		w = scanWait(q)
-		return nil
-	})
+func (r *recorder) decide(x store.Completion) (bool, error) {
+	w, err := r.takeWait(leftUndecidedSQL, int64(x.Job), x.Attempt)
 	if err != nil || w.job == 0 {
 		return false, err
 	}
-	if _, err := r.exec(promotedSQL, w.job); err != nil {
-		return false, err
-	}
-	pos, err := r.append(&newEntry{
-		lane: stint.NoLane, created: micro(r.now), job: w.job, body: w.body,
-		attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind, faulty: w.faulty,
-	})
+	pos, err := r.append(w.entry(store.NoLane, micro(r.now)))
 	if err != nil {
 		return false, err
 	}
-	x.Pos, x.Nonce, x.Ended = stint.Position(pos), 0, r.now
+	x.Pos, x.Nonce, x.Ended = store.Position(pos), 0, r.now
 	return r.record(&x)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 const (
@@ -20,17 +20,17 @@ const (
 	promotedSQL = `delete from stint_waiting where job = ?`
 )
 
-// Promote implements [stint.Promoter]. When nothing is due it reads a row or
+// Promote implements [store.Promoter]. When nothing is due it reads a row or
 // two and writes nothing.
-func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
 	p, err := s.promote(ctx, from, limit)
 	if err != nil {
-		return stint.Promotion{}, fmt.Errorf("promote %d jobs: %w", limit, err)
+		return store.Promotion{}, fmt.Errorf("promote %d jobs: %w", limit, err)
 	}
 	return p, nil
 }
 
-func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p stint.Promotion, err error) {
+func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p store.Promotion, err error) {
 	bound := int64(-1 << 62)
 	if !from.IsZero() {
 		bound = micro(from)
@@ -46,7 +46,7 @@ func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p stint
 		return p, err
 	}
 	err = s.write(ctx, func(c *conn) (bool, error) {
-		p = stint.Promotion{}
+		p = store.Promotion{}
 		moved, err := c.promote(bound, limit)
 		if err != nil {
 			return false, err
@@ -68,11 +68,7 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		return nil, err
 	}
 	now := micro(time.Now())
-	var moved []newWait
-	err := c.query(dueSQL, []any{bound, now, max(0, limit)}, func(q *stmt) error {
-		moved = append(moved, scanWait(q))
-		return nil
-	})
+	moved, err := allRows(c, scanWait, dueSQL, bound, now, max(0, limit))
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +79,8 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		if _, err := c.exec(promotedSQL, w.job); err != nil {
 			return nil, err
 		}
-		entries[i] = newEntry{
-			lane: lanes.normal(w.queue, w.priority), created: now, job: w.job, body: w.body, due: w.due,
-			attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind,
-			faulty: w.faulty,
-		}
+		entries[i] = *w.entry(lanes.normal(w.queue, w.priority), now)
+		entries[i].due = w.due
 	}
 	if _, err := c.appendAll(entries); err != nil {
 		return nil, err
@@ -102,8 +95,8 @@ func scanWait(q *stmt) newWait {
 	}
 }
 
-// nextDue tells how long until the next job is due.
-func (c *conn) nextDue(p *stint.Promotion, bound int64) error {
+// nextDue finds out how long it is until the next job is due.
+func (c *conn) nextDue(p *store.Promotion, bound int64) error {
 	p.Next = -1
 	return c.query(nextDueSQL, []any{bound}, func(q *stmt) error {
 		p.Next = max(0, time.Until(fromMicro(q.ColumnInt64(0))))

@@ -9,7 +9,7 @@ import (
 
 // writer is the connection that writes, and the queue before it.
 //
-// Nobody owns a goroutine here: whoever finds the queue at rest starts one,
+// There is no lasting goroutine: the caller that finds the queue at rest starts one,
 // and it ends with the queue. It begins a transaction first, which may mean to
 // wait for another process, and only then takes what has gathered meanwhile;
 // so a caller that gives up waiting has written nothing.

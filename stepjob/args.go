@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // MaxSteps is how many steps one job may have.
@@ -49,13 +50,13 @@ func (a Args) Check() error {
 		return stint.Invalid("args.steps", "%d steps are more than %d", len(a.Steps), MaxSteps)
 	}
 	for i, s := range a.Steps {
-		if err := stint.CheckName("do", s.Do); err != nil {
+		if err := valid.Name("do", s.Do); err != nil {
 			return stint.Invalid("args.steps", "step %d: %v", i+1, err)
 		}
 		if s.Name == "" {
 			continue
 		}
-		if err := stint.CheckName("name", s.Name); err != nil {
+		if err := valid.Name("name", s.Name); err != nil {
 			return stint.Invalid("args.steps", "step %d: %v", i+1, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // Operations are what steps may name. Fill it before an engine starts; after
@@ -55,7 +56,7 @@ type Input struct {
 // Add offers an operation under a name. Like [stint.Mux.Add] it panics when the
 // name can never be right or is taken.
 func (o *Operations) Add(name string, op Operation) {
-	if err := stint.CheckName("do", name); err != nil {
+	if err := valid.Name("do", name); err != nil {
 		panic(fmt.Sprintf("stepjob: operation %q: %v", name, err))
 	}
 	if op.Run == nil {

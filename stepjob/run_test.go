@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 // numbers offers operations on a list of numbers, and notes what ran.
@@ -82,8 +84,8 @@ func perform(ctx context.Context, ops *Operations, args string) (Result, error) 
 }
 
 func isFinal(err error) bool {
-	e := &stint.Entry{Job: stint.Job{Attempt: 1}}
-	return stint.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: err}, time.Time{}, 0).Final
+	e := &store.Entry{Job: stint.Job{Attempt: 1}}
+	return store.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: err}, time.Time{}, 0).Final
 }
 
 func TestStepsRunInOrderAndEachGetsTheResultOfTheOneBefore(t *testing.T) {
@@ -168,8 +170,8 @@ func TestAStepMaySnoozeAndCancelTheJob(t *testing.T) {
 		ops := NewOperations()
 		ops.Add("end", Operation{Run: func(context.Context, Input) (json.RawMessage, error) { return nil, end }})
 		_, err := perform(t.Context(), ops, `{"steps": [{"do": "end"}]}`)
-		var got stint.Ending
-		if !stint.AsEnding(err, &got) || got.Outcome != want {
+		var got store.Result
+		if !store.AsResult(err, &got) || got.Outcome != want {
 			t.Errorf("got %v of %v", got.Outcome, err)
 		}
 	}
@@ -243,7 +245,7 @@ func TestResultsThatAreTooLargeTogetherLeaveOutTheFirst(t *testing.T) {
 		}
 	}
 	raw, err := json.Marshal(got)
-	if err != nil || stint.CheckJSON("result", raw, 1<<20) != nil {
+	if err != nil || valid.JSON("result", raw, 1<<20) != nil {
 		t.Errorf("an engine would not keep %d bytes, %v", len(raw), err)
 	}
 }
@@ -309,7 +311,7 @@ func TestWhatAStepEnqueuesBelongsToTheJobOfAllSteps(t *testing.T) {
 	mux := stint.NewMux()
 	Register(mux, ops)
 	job := &stint.Job{ID: 42, Kind: "steps", Attempt: 1, Correlation: "order 7", Args: json.RawMessage(`{"steps":[{"do":"enqueue"},{"do":"enqueue"}]}`)}
-	ctx := stint.WithAttempt(t.Context(), &stint.Attempt{Job: job, Client: stint.NewClient(&store)})
+	ctx := stint.WithRun(t.Context(), &stint.Run{Job: job, Client: stint.NewClient(&store)})
 	raw, err := mux.Handler("steps")(ctx, job)
 	if err != nil || strings.Count(string(raw), `"order 7"`) != 2 {
 		t.Errorf("the steps came to %s, %v", raw, err)

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // jumping is the time of a bubble: to sleep is to jump.
 type jumping struct {
-	store     stint.Promoter
-	scheduler stint.Scheduler // nil for none
-	planner   *stint.Planner
+	store     store.Promoter
+	scheduler store.Scheduler // nil for none
+	planner   *store.Planner
 }
 
-func newJumping(store Store, mux *stint.Mux) *jumping {
-	j := &jumping{store: store, planner: stint.NewPlanner(mux.Recurrences())}
-	j.scheduler, _ = store.(stint.Scheduler)
+func newJumping(st Store, mux *stint.Mux) *jumping {
+	j := &jumping{store: st, planner: store.NewPlanner(mux.Recurrences())}
+	j.scheduler, _ = st.(store.Scheduler)
 	return j
 }
 
@@ -56,7 +57,7 @@ func (j *jumping) fire(ctx context.Context, by time.Time) (wait time.Duration, s
 		return -1, false, nil
 	}
 	for {
-		fired, err := j.scheduler.FireSchedules(ctx, stint.Firing{Limit: 100, Functions: j.planner.Functions()}, j.planner.Plan)
+		fired, err := j.scheduler.FireSchedules(ctx, store.FireRequest{Limit: 100, Functions: j.planner.Functions()}, j.planner.Plan)
 		if err != nil {
 			return -1, false, err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // DefaultLimit is how many runs a drain may take.
@@ -101,15 +102,15 @@ func (w *Worker) drain(ctx context.Context, d *drain) error {
 // declare stores the schedules of the mux, as an engine does when it joins.
 func (w *Worker) declare(ctx context.Context) error {
 	schedules := w.mux.Schedules()
-	scheduler, ok := w.store.(stint.Scheduler)
+	scheduler, ok := w.store.(store.Scheduler)
 	switch {
 	case len(schedules) == 0:
 		return nil
 	case !ok:
 		return stint.ErrNoScheduler
 	}
-	planner := stint.NewPlanner(w.mux.Recurrences())
-	return stint.Declare(ctx, scheduler, "stinttest", schedules, planner.Functions(), planner.Plan)
+	planner := store.NewPlanner(w.mux.Recurrences())
+	return store.Declare(ctx, scheduler, "stinttest", schedules, planner.Functions(), planner.Plan)
 }
 
 // ready performs what is ready, and what that makes ready.
@@ -121,7 +122,7 @@ func (w *Worker) ready(ctx context.Context, d *drain) error {
 			return err
 		}
 		shift := time.Until(now)
-		n, err := w.engine.RunReady(ctx, func(job *stint.Job, x stint.Execution) bool {
+		n, err := w.engine.RunReady(ctx, func(job *stint.Job, x store.Completion) bool {
 			return d.note(job, x, shift)
 		})
 		if err := errors.Join(err, d.err); err != nil || n == 0 {
@@ -131,7 +132,7 @@ func (w *Worker) ready(ctx context.Context, d *drain) error {
 }
 
 // note adds a run to the report, and says whether to go on.
-func (d *drain) note(job *stint.Job, x stint.Execution, shift time.Duration) bool {
+func (d *drain) note(job *stint.Job, x store.Completion, shift time.Duration) bool {
 	run := runOf(job, x)
 	if x.Started.IsZero() {
 		run.At = x.Ended

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Want is something that is asked of an enqueued job.
@@ -91,19 +92,19 @@ func Times(n int) Want { return func(w *wanted) { w.times = n } }
 // lists what was enqueued instead.
 //
 // A kind that others declare, such as "sh", is stint.NewKind[json.RawMessage]("sh").
-func Enqueued[A any](t testing.TB, store stint.Inspector, kind stint.Kind[A], wants ...Want) []stint.JobInfo {
+func Enqueued[A any](t testing.TB, store store.Inspector, kind stint.Kind[A], wants ...Want) []stint.JobInfo {
 	t.Helper()
 	return enqueued(t, store, kind.Declaration().Name, wants)
 }
 
 // NotEnqueued fails the test if a job of the kind was enqueued that is as
 // wanted.
-func NotEnqueued[A any](t testing.TB, store stint.Inspector, kind stint.Kind[A], wants ...Want) {
+func NotEnqueued[A any](t testing.TB, store store.Inspector, kind stint.Kind[A], wants ...Want) {
 	t.Helper()
 	enqueued(t, store, kind.Declaration().Name, append(slices.Clone(wants), Times(0)))
 }
 
-func enqueued(t testing.TB, store stint.Inspector, kind string, wants []Want) []stint.JobInfo {
+func enqueued(t testing.TB, store store.Inspector, kind string, wants []Want) []stint.JobInfo {
 	t.Helper()
 	w := &wanted{times: -1}
 	for _, want := range wants {
@@ -145,11 +146,11 @@ func (w *wanted) misfit(job *stint.JobInfo, kind string) string {
 }
 
 // everything lists all jobs, oldest first.
-func everything(ctx context.Context, store stint.Inspector) ([]stint.JobInfo, error) {
+func everything(ctx context.Context, st store.Inspector) ([]stint.JobInfo, error) {
 	var all []stint.JobInfo
-	filter := stint.Filter{Limit: 1000}
+	filter := store.Filter{Limit: 1000}
 	for {
-		page, err := store.Jobs(ctx, filter)
+		page, err := st.Jobs(ctx, filter)
 		if err != nil {
 			return nil, fmt.Errorf("look for what was enqueued: %w", err)
 		}

@@ -37,7 +37,7 @@ func Handlers(outbox *[]string) *stint.Mux {
 			return errors.New("connection refused")
 		}
 		*outbox = append(*outbox, "welcome "+u.Name)
-		_, err := Remind.Enqueue(ctx, stint.ClientFrom(ctx), u, stint.In(7*24*time.Hour))
+		_, err := Remind.Enqueue(ctx, stint.ClientFrom(ctx), u, stint.Delay(7*24*time.Hour))
 		return err
 	})
 	stint.Handle(mux, Remind, func(ctx context.Context, job *stint.Job, u User) error {

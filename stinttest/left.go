@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // open are the states of a job that has not ended.
@@ -15,7 +16,7 @@ var open = []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.A
 // left lists what a drain has not ended, oldest first, and why.
 func (w *Worker) left(ctx context.Context) ([]Left, error) {
 	paused := map[string]bool{}
-	if p, ok := w.store.(stint.Pauser); ok {
+	if p, ok := w.store.(store.Pauser); ok {
 		names, err := p.Paused(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("look for paused queues: %w", err)
@@ -24,7 +25,7 @@ func (w *Worker) left(ctx context.Context) ([]Left, error) {
 			paused[name] = true
 		}
 	}
-	jobs, err := w.store.Jobs(ctx, stint.Filter{States: open, Limit: 1000})
+	jobs, err := w.store.Jobs(ctx, store.Filter{States: open, Limit: 1000})
 	if err != nil {
 		return nil, fmt.Errorf("look for jobs that are left: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // reckoned is a time that nobody waits for: it is ahead of the store's clock by
@@ -24,7 +25,7 @@ func newReckoned(store Store) *reckoned { return &reckoned{store: store, dates: 
 
 func (r *reckoned) now(ctx context.Context) (time.Time, error) {
 	now := time.Now()
-	if clock, ok := r.store.(stint.Clock); ok {
+	if clock, ok := r.store.(store.Clock); ok {
 		var err error
 		if now, err = clock.Now(ctx); err != nil {
 			return now, fmt.Errorf("ask for the time: %w", err)
@@ -53,12 +54,12 @@ func (r *reckoned) next(ctx context.Context, by time.Time) (bool, error) {
 			break
 		}
 		delete(r.dates, first)
-		done, err := r.store.Retry(ctx, []stint.ID{first}, stint.Again{})
+		done, err := r.store.Retry(ctx, []stint.ID{first}, stint.RerunOptions{})
 		if err != nil {
 			return false, fmt.Errorf("make job %d ready: %w", first, err)
 		}
 		r.ahead += max(0, due.Sub(now))
-		if a := done[first].Answer; a == stint.RetryReady || a == stint.RetryAvailable {
+		if a := done[first].Answer; a == stint.RerunReady || a == stint.RerunAvailable {
 			return true, nil
 		}
 	}
@@ -72,7 +73,7 @@ func (r *reckoned) next(ctx context.Context, by time.Time) (bool, error) {
 // first time. One that waits for a retry function has none.
 func (r *reckoned) look(ctx context.Context) error {
 	seen := make(map[stint.ID]date, len(r.dates))
-	filter := stint.Filter{States: []stint.State{stint.Scheduled, stint.Retrying}, Limit: 1000}
+	filter := store.Filter{States: []stint.State{stint.Scheduled, stint.Retrying}, Limit: 1000}
 	for {
 		page, err := r.store.Jobs(ctx, filter)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Report is what a drain has done, in the order of doing.
@@ -40,7 +41,7 @@ type Left struct {
 	err error // when that is a mistake of the test's
 }
 
-func runOf(job *stint.Job, x stint.Execution) Run {
+func runOf(job *stint.Job, x store.Completion) Run {
 	r := Run{
 		Job: *job, At: x.Started, Outcome: x.Outcome, Final: x.Final, Reason: x.Reason, Result: x.Result, Failure: x.Error,
 	}

@@ -9,16 +9,18 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // Store is what is needed of a database. Those of packages sqlite and postgres
 // are such stores.
 type Store interface {
-	stint.Store
-	stint.Immediate
-	stint.Inspector
-	stint.Operator
+	store.Store
+	store.ClaimedEnqueuer
+	store.Inspector
+	store.Operator
 }
 
 // Worker performs the jobs of a store for one test. It belongs to the test's
@@ -90,11 +92,11 @@ func (w *Worker) Store() Store { return w.store }
 
 // hear logs what went wrong beside the jobs, such as in a hook, and remembers
 // what began.
-func (w *Worker) hear(e stint.Event) {
+func (w *Worker) hear(e event.Event) {
 	switch e.Type {
-	case stint.EventTrouble:
+	case event.EventTrouble:
 		w.t.Logf("stinttest: %s: %v", e.Doing, e.Err)
-	case stint.EventStarted:
+	case event.EventStarted:
 		w.mu.Lock()
 		w.begun = *e.Job
 		w.mu.Unlock()

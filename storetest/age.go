@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 const day = 24 * time.Hour
 
 var ageTests = []test{
 	{"A key is remembered for a day and as long as its job is kept, by default until five days after it ended", func(t *T) {
-		keep := stint.Retention{Queues: map[string]stint.Kept{"ever": {Completed: stint.Forever}, "short": {All: time.Hour}}}
-		keys := map[string]stint.NewJob{"done": job("k"), "later": job("k", stint.In(30*day)), "deleted": job("k", stint.Queue("deleted")),
+		keep := store.Retention{Queues: map[string]store.KeepFor{"ever": {Completed: store.Forever}, "short": {All: time.Hour}}}
+		keys := map[string]stint.NewJob{"done": job("k"), "later": job("k", stint.Delay(30*day)), "deleted": job("k", stint.Queue("deleted")),
 			"tried": job("k", stint.Queue("tried")), "ever": job("k", stint.Queue("ever")), "short": job("k", stint.Queue("short"))}
 		first := map[string]stint.ID{}
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -24,7 +25,7 @@ var ageTests = []test{
 			keys[key], first[key] = j, t.keyed(j)[0].ID
 		}
 		w := t.join("k")
-		tries := stint.Ending{Outcome: stint.OutcomeReturned}
+		tries := store.Result{Outcome: stint.OutcomeReturned}
 		for _, e := range w.ClaimAll() {
 			end := completed
 			if e.ID == first["tried"] {
@@ -37,7 +38,7 @@ var ageTests = []test{
 		remembered := func(when, want string) {
 			t.Helper()
 			for range 4 {
-				t.step(stint.RetainStep{Part: stint.RetainKeys, Limit: 2, Keep: keep})
+				t.step(store.RetainStep{Part: store.RetainKeys, Limit: 2, Keep: keep})
 			}
 			tx := t.begin()
 			var got []string
@@ -46,14 +47,10 @@ var ageTests = []test{
 				if r.Duplicate {
 					got = append(got, key)
 				}
-				if r.Duplicate != (r.ID == first[key]) {
-					t.Errorf("%s key %q is answered with %+v; the job is %d", when, key, r, first[key])
-				}
+				expect(t, r.Duplicate == (r.ID == first[key]), "%s key %q is answered with %+v; the job is %d", when, key, r, first[key])
 			}
 			t.must(tx.Rollback())
-			if got := strings.Join(got, " "); got != want {
-				t.Errorf("%s %s are remembered, want %s", when, got, want)
-			}
+			equal(t, strings.Join(got, " "), want, "%s %s are remembered, want %s", when)
 		}
 		t.pass(day - time.Minute)
 		remembered("within a day", "deleted done ever later short tried")
@@ -90,14 +87,10 @@ var ageTests = []test{
 		t.pass(25 * time.Hour)
 		t.keyed(job("k", stint.IdempotencyKey("young")))
 		w.Complete(w.ClaimAll()...)
-		for _, want := range []stint.Retained{{Deleted: 3, More: true}, {Deleted: 2}, {}} {
-			if done := t.step(stint.RetainStep{Part: stint.RetainKeys, Limit: 3, Keep: atOnceKept}); done != want {
-				t.Errorf("a step says %+v, want %+v", done, want)
-			}
+		for _, want := range []store.Retained{{Deleted: 3, More: true}, {Deleted: 2}, {}} {
+			equal(t, t.step(store.RetainStep{Part: store.RetainKeys, Limit: 3, Keep: atOnceKept}), want, "a step says %+v, want %+v")
 		}
-		if r := t.keyed(job("k", stint.IdempotencyKey("young")))[0]; !r.Duplicate {
-			t.Error("the young one is forgotten")
-		}
+		expect(t, t.keyed(job("k", stint.IdempotencyKey("young")))[0].Duplicate, "the young one is forgotten")
 	}},
 	{"Changes go when they are old, some at a time", func(t *T) {
 		for n := range 9 {
@@ -106,15 +99,12 @@ var ageTests = []test{
 			}
 			t.begins(pausing)
 		}
-		t.pass(stint.ChangesKept - time.Hour)
-		for _, want := range []stint.Retained{{Deleted: 5, More: true}, {Deleted: 2}, {}} {
-			if done := t.step(stint.RetainStep{Part: stint.RetainChanges, Limit: 5}); done != want {
-				t.Errorf("a step says %+v, want %+v", done, want)
-			}
+		t.pass(store.ChangesKept - time.Hour)
+		for _, want := range []store.Retained{{Deleted: 5, More: true}, {Deleted: 2}, {}} {
+			equal(t, t.step(store.RetainStep{Part: store.RetainChanges, Limit: 5}), want, "a step says %+v, want %+v")
 		}
-		if left := t.changes(stint.ChangeFilter{}); len(left) != 2 || left[1].ID != 8 {
-			t.Errorf("left are %+v, want the 2 young ones", left)
-		}
+		left := t.changes(store.ChangeFilter{})
+		expect(t, len(left) == 2 && left[1].ID == 8, "left are %+v, want the 2 young ones", left)
 	}},
 	{"An engine that left nothing is forgotten when any job that it ran would be", func(t *T) {
 		lives := t.join("k")
@@ -123,15 +113,13 @@ var ageTests = []test{
 		}
 		known := func(want int) {
 			t.Helper()
-			if is := len(t.ledger().Buried); is != want {
-				t.Errorf("%d are remembered, want %d", is, want)
-			}
+			equal(t, len(t.ledger().Buried), want, "%d are remembered, want %d")
 		}
 		t.pass(5*day - time.Hour)
-		t.retain(stint.Retention{})
+		t.retain(store.Retention{})
 		known(3)
 		t.pass(2 * time.Hour)
-		r := stint.RetainStep{Part: stint.RetainEngines, Limit: 2}
+		r := store.RetainStep{Part: store.RetainEngines, Limit: 2}
 		done := t.step(r)
 		if known(3 - done.Deleted); done.Deleted == 0 || done.Deleted > 2 || !done.More {
 			t.Errorf("a step for two says %+v", done)

@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // analyticsTests compare what a store says of the work with what the tests work
@@ -21,26 +23,24 @@ var analyticsTests = []test{
 	{"What is due is queued, what is not is postponed, and what is claimed runs", func(t *T) {
 		w := t.everywhere()
 		for _, c := range []struct {
-			f                          stint.AnalyticsFilter
+			f                          report.AnalyticsFilter
 			queued, postponed, running int64
 		}{
-			{stint.AnalyticsFilter{}, 5, 4, 2},
-			{stint.AnalyticsFilter{Queue: "q"}, 1, 1, 0},
-			{stint.AnalyticsFilter{Kind: "other"}, 1, 1, 1},
-			{stint.AnalyticsFilter{Tag: "x"}, 2, 1, 1},
-			{stint.AnalyticsFilter{Tag: "x", Kind: "other"}, 1, 1, 1},
-			{stint.AnalyticsFilter{Tag: "nobody's"}, 0, 0, 0},
-			{stint.AnalyticsFilter{At: time.Now().Add(3 * time.Hour)}, 8, 1, 2},  // but what waits for a function
-			{stint.AnalyticsFilter{At: time.Now().Add(-3 * time.Hour)}, 0, 9, 2}, // nothing was due then
+			{report.AnalyticsFilter{}, 5, 4, 2},
+			{report.AnalyticsFilter{Queue: "q"}, 1, 1, 0},
+			{report.AnalyticsFilter{Kind: "other"}, 1, 1, 1},
+			{report.AnalyticsFilter{Tag: "x"}, 2, 1, 1},
+			{report.AnalyticsFilter{Tag: "x", Kind: "other"}, 1, 1, 1},
+			{report.AnalyticsFilter{Tag: "nobody's"}, 0, 0, 0},
+			{report.AnalyticsFilter{At: time.Now().Add(3 * time.Hour)}, 8, 1, 2},  // but what waits for a function
+			{report.AnalyticsFilter{At: time.Now().Add(-3 * time.Hour)}, 0, 9, 2}, // nothing was due then
 		} {
 			a := t.analyze(c.f)
-			if a.Queued != c.queued || a.Postponed != c.postponed || a.Running != c.running || a.Zombies != 0 {
-				t.Errorf("%+v: %d queued, %d postponed, %d running, %d zombies; want %d, %d, %d, 0",
-					c.f, a.Queued, a.Postponed, a.Running, a.Zombies, c.queued, c.postponed, c.running)
-			}
+			expect(t, a.Queued == c.queued && a.Postponed == c.postponed && a.Running == c.running && a.Zombies == 0,
+				"%+v: %d queued, %d postponed, %d running, %d zombies; want %d, %d, %d, 0", c.f, a.Queued, a.Postponed, a.Running, a.Zombies, c.queued, c.postponed, c.running)
 		}
 		w.Leave()
-		if a := t.analyze(stint.AnalyticsFilter{}); a.Queued != 7 || a.Running != 0 {
+		if a := t.analyze(report.AnalyticsFilter{}); a.Queued != 7 || a.Running != 0 {
 			t.Errorf("when the engine left, %d are queued and %d run", a.Queued, a.Running)
 		}
 	}},
@@ -55,20 +55,19 @@ var analyticsTests = []test{
 		entries := w.ClaimAll()
 		w.Complete(entries[0])
 		w.Release()
-		for until := time.Now().Add(10 * w.Info.TimeToLive); t.analyze(stint.AnalyticsFilter{}).Zombies == 0; time.Sleep(5 * time.Millisecond) {
+		for until := time.Now().Add(10 * w.Info.TimeToLive); t.analyze(report.AnalyticsFilter{}).Zombies == 0; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatal("it has no zombies")
 			}
 		}
-		if a := t.analyze(stint.AnalyticsFilter{Queue: stint.DefaultQueue, Kind: "k"}); a.Zombies != 2 || a.Running != 1 || a.Queued != 0 {
-			t.Errorf("it says %+v", a)
-		}
-		w.Beat(entries[1].Pos)
-		if a := t.analyze(stint.AnalyticsFilter{}); a.Running+a.Zombies != 5 {
+		a := t.analyze(report.AnalyticsFilter{Queue: stint.DefaultQueue, Kind: "k"})
+		expect(t, a.Zombies == 2 && a.Running == 1 && a.Queued == 0, "it says %+v", a)
+		w.Heartbeat(entries[1].Pos)
+		if a := t.analyze(report.AnalyticsFilter{}); a.Running+a.Zombies != 5 {
 			t.Errorf("when it beat again, it says %+v", a)
 		}
 		w.Leave() // with which that one is lost, and has no end of its own
-		if a := t.analyze(stint.AnalyticsFilter{}); a.Zombies != 0 || a.Running != 3 || a.Queued != 2 || a.Ended != 1 {
+		if a := t.analyze(report.AnalyticsFilter{}); a.Zombies != 0 || a.Running != 3 || a.Queued != 2 || a.Ended != 1 {
 			t.Errorf("when it was buried, it says %+v", a)
 		}
 	}},
@@ -89,10 +88,10 @@ var analyticsTests = []test{
 				break // these run
 			}
 			took := time.Now()
-			var done []stint.Execution
+			var done []store.Completion
 			for _, e := range entries {
-				x := w.Conclude(e, []stint.Ending{completed, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
-					{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeReturned, Part: stint.PartKind}}[rnd.IntN(4)])
+				x := w.Conclude(e, []store.Result{completed, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
+					{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeReturned, Part: store.PartKind}}[rnd.IntN(4)])
 				switch rnd.IntN(5) {
 				case 0: // not begun
 					if x.Outcome == stint.OutcomeReturned {
@@ -110,7 +109,7 @@ var analyticsTests = []test{
 			}
 			b.finish(w, done...)
 		}
-		for _, f := range []stint.AnalyticsFilter{
+		for _, f := range []report.AnalyticsFilter{
 			{}, {Queue: "p"}, {Kind: "a"}, {Tag: "x"}, {Queue: "q", Kind: "b"}, {Queue: "nobody's"}, {At: time.Now().Add(-time.Minute)}, {At: time.Now().Add(-time.Hour)},
 			{Span: time.Minute}, {Span: 7 * time.Second}, {Span: time.Second, Kind: "a", At: time.Now().Add(-time.Minute)},
 		} {
@@ -118,54 +117,45 @@ var analyticsTests = []test{
 			got := t.analyze(f)
 			want := got
 			want.AttemptFigures = b.lately(got.At, span, f.Queue, f.Kind, f.Tag)
-			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("%+v (-worked out +said):\n%s", f, diff)
-			}
-			var kinds []stint.KindAnalytics
+			noDiff(t, gocmp.Diff(want, got), "%+v (-worked out +said)", f)
+			var kinds []report.KindAnalytics
 			for _, kind := range []string{"a", "b"} {
 				if figures := b.lately(got.At, span, f.Queue, kind, f.Tag); figures.Ended > 0 && (f.Kind == "" || f.Kind == kind) {
-					kinds = append(kinds, stint.KindAnalytics{Kind: kind, AttemptFigures: figures})
+					kinds = append(kinds, report.KindAnalytics{Kind: kind, AttemptFigures: figures})
 				}
 			}
 			f.At = got.At
 			said, err := t.analyst().AnalyzeKinds(t.ctx, f)
 			t.must(err)
-			if diff := gocmp.Diff(kinds, said, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("the kinds of %+v (-worked out +said):\n%s", f, diff)
-			}
+			noDiff(t, gocmp.Diff(kinds, said, cmpopts.EquateEmpty()), "the kinds of %+v (-worked out +said)", f)
 		}
 	}},
 	{"Only up to a minute is looked at", func(t *T) {
 		for _, span := range []time.Duration{-1, time.Minute + 1, time.Hour} {
-			f := stint.AnalyticsFilter{Span: span}
+			f := report.AnalyticsFilter{Span: span}
 			_, all := t.analyst().Analyze(t.ctx, f)
 			_, kinds := t.analyst().AnalyzeKinds(t.ctx, f)
-			if !errors.Is(all, stint.ErrInvalid) || !errors.Is(kinds, stint.ErrInvalid) {
-				t.Errorf("a span of %v gives %v, and for kinds %v", span, all, kinds)
-			}
+			expect(t, errors.Is(all, stint.ErrInvalid) && errors.Is(kinds, stint.ErrInvalid),
+				"a span of %v gives %v, and for kinds %v", span, all, kinds)
 		}
 	}},
 	{"Where nothing is, all figures are 0", func(t *T) {
 		before := t.now()
-		t.delete(t.list(stint.Filter{})...)
-		a := t.analyze(stint.AnalyticsFilter{Kind: "k"})
-		if a.At.Before(before) {
-			t.Errorf("it tells of %v, and was asked behind %v", a.At, before)
-		}
-		if diff := gocmp.Diff(stint.Analytics{At: a.At}, a); diff != "" {
+		t.delete(t.list(store.Filter{})...)
+		a := t.analyze(report.AnalyticsFilter{Kind: "k"})
+		expect(t, !a.At.Before(before), "it tells of %v, and was asked behind %v", a.At, before)
+		if diff := gocmp.Diff(report.Analytics{At: a.At}, a); diff != "" {
 			t.Error(diff)
 		}
-		groups, err := t.analyst().DueBy(t.ctx, stint.FieldURN, stint.AnalyticsFilter{Kind: "k"}, 0)
-		if err != nil || len(groups) != 0 {
-			t.Errorf("grouped it is %v, error %v", groups, err)
-		}
+		groups, err := t.analyst().DueBy(t.ctx, report.FieldURN, report.AnalyticsFilter{Kind: "k"}, 0)
+		expect(t, err == nil && len(groups) == 0, "grouped it is %v, error %v", groups, err)
 	}},
 	{"What is due is grouped by any field, the largest first", func(t *T) {
 		t.enqueue(
 			with(job("a", stint.Queue("p"), stint.Tag("x", "y"), stint.URN("u"), stint.Priority(5), stint.Correlation("c")), `{"n": 1, "in": {"city": "Ulm"}}`, `{"region": "eu"}`),
 			with(job("a", stint.Queue("p"), stint.Tag("x"), stint.Source("cron"), stint.Correlation("c")), `{"n": "1", "in": {"city": "Köln"}}`, `{"region": "us"}`),
-			with(job("b", stint.Tag("y"), stint.URN("u"), stint.In(time.Millisecond)), `{"n": true, "in": {"city": "Ulm"}}`, ``),
-			with(job("b", stint.Tag("x"), stint.Source("cron"), stint.In(time.Hour)), `{"n": 1}`, ``), // not yet due
+			with(job("b", stint.Tag("y"), stint.URN("u"), stint.Delay(time.Millisecond)), `{"n": true, "in": {"city": "Ulm"}}`, ``),
+			with(job("b", stint.Tag("x"), stint.Source("cron"), stint.Delay(time.Hour)), `{"n": 1}`, ``), // not yet due
 			with(job("b", stint.Queue("claimed"), stint.Tag("x")), `{"n": 1}`, ``),
 			with(job("c"), `{"n": null, "in": 3}`, `{"region": null}`),
 		)
@@ -173,44 +163,38 @@ var analyticsTests = []test{
 		t.join("b").Claim(lane("claimed"), 1)
 		for round := range 2 {
 			for _, c := range []struct {
-				field stint.Field
-				f     stint.AnalyticsFilter
+				field report.Field
+				f     report.AnalyticsFilter
 				want  string
 			}{
-				{stint.FieldQueue, stint.AnalyticsFilter{}, "default:2 p:2"},
-				{stint.FieldKind, stint.AnalyticsFilter{}, "a:2 b:1 c:1"},
-				{stint.FieldKind, stint.AnalyticsFilter{Queue: "p"}, "a:2"},
-				{stint.FieldKind, stint.AnalyticsFilter{Tag: "y"}, "a:1 b:1"},
-				{stint.FieldPriority, stint.AnalyticsFilter{}, "0:3 5:1"},
-				{stint.FieldURN, stint.AnalyticsFilter{}, "-:2 u:2"},
-				{stint.FieldSource, stint.AnalyticsFilter{}, "-:3 cron:1"},
-				{stint.FieldSource, stint.AnalyticsFilter{At: time.Now().Add(2 * time.Hour)}, "-:3 cron:2"},
-				{stint.FieldTag, stint.AnalyticsFilter{}, "x:2 y:2 -:1"},
-				{stint.FieldCorrelation, stint.AnalyticsFilter{Kind: "a"}, "c:2"},
-				{"args.n", stint.AnalyticsFilter{}, "1:2 -:1 true:1"},
-				{"args.in.city", stint.AnalyticsFilter{}, "Ulm:2 -:1 Köln:1"},
-				{"args.nothing", stint.AnalyticsFilter{}, "-:4"},
-				{"metadata.region", stint.AnalyticsFilter{}, "-:2 eu:1 us:1"},
+				{report.FieldQueue, report.AnalyticsFilter{}, "default:2 p:2"},
+				{report.FieldKind, report.AnalyticsFilter{}, "a:2 b:1 c:1"},
+				{report.FieldKind, report.AnalyticsFilter{Queue: "p"}, "a:2"},
+				{report.FieldKind, report.AnalyticsFilter{Tag: "y"}, "a:1 b:1"},
+				{report.FieldPriority, report.AnalyticsFilter{}, "0:3 5:1"},
+				{report.FieldURN, report.AnalyticsFilter{}, "-:2 u:2"},
+				{report.FieldSource, report.AnalyticsFilter{}, "-:3 cron:1"},
+				{report.FieldSource, report.AnalyticsFilter{At: time.Now().Add(2 * time.Hour)}, "-:3 cron:2"},
+				{report.FieldTag, report.AnalyticsFilter{}, "x:2 y:2 -:1"},
+				{report.FieldCorrelation, report.AnalyticsFilter{Kind: "a"}, "c:2"},
+				{"args.n", report.AnalyticsFilter{}, "1:2 -:1 true:1"},
+				{"args.in.city", report.AnalyticsFilter{}, "Ulm:2 -:1 Köln:1"},
+				{"args.nothing", report.AnalyticsFilter{}, "-:4"},
+				{"metadata.region", report.AnalyticsFilter{}, "-:2 eu:1 us:1"},
 			} {
-				if got := t.dueBy(c.field, c.f, 0); got != c.want {
-					t.Errorf("by %s of %+v: %s, want %s", c.field, c.f, got, c.want)
-				}
+				equal(t, t.dueBy(c.field, c.f, 0), c.want, "by %s of %+v: %s, want %s", c.field, c.f)
 			}
 			if round == 0 {
 				t.promoteAll(1) // where it is makes no difference
 			}
 		}
-		if got := t.dueBy(stint.FieldKind, stint.AnalyticsFilter{}, 2); got != "a:2 b:1" {
-			t.Errorf("the first two are %s", got)
-		}
-		for _, field := range []stint.Field{"", "state", "args", "args.", "metadata.a..b", "args.a\nb", "id", "x.y"} {
-			if _, err := t.analyst().DueBy(t.ctx, field, stint.AnalyticsFilter{}, 0); !errors.Is(err, stint.ErrInvalid) {
-				t.Errorf("by %q the error is %v", field, err)
-			}
+		equal(t, t.dueBy(report.FieldKind, report.AnalyticsFilter{}, 2), "a:2 b:1", "the first two are %s, want %s")
+		for _, field := range []report.Field{"", "state", "args", "args.", "metadata.a..b", "args.a\nb", "id", "x.y"} {
+			fails(t, errOf(t.analyst().DueBy(t.ctx, field, report.AnalyticsFilter{}, 0)), stint.ErrInvalid, "by %q the error is %v", field)
 		}
 	}},
 	{"Jobs are found that were tried again, and that had a long attempt", func(t *T) {
-		no := stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
+		no := store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
 		w := t.join("k")
 		fails := func(n int, took ...time.Duration) stint.ID {
 			id := t.enqueue(job("k", stint.Retry(retry.Fixed(1, time.Millisecond))))[0]
@@ -239,37 +223,35 @@ var analyticsTests = []test{
 		short := t.enqueue(job("k"))[0]
 		w.Complete(w.One())
 		lost := t.enqueue(job("k"))[0]
-		w.Beat(w.One().Pos)
+		w.Heartbeat(w.One().Pos)
 		w.Leave()
 		w = t.join("k")
 		done := t.enqueue(job("k", stint.Queue("done")))[0]
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, w.Claim(lane("done"), 1)...)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, w.Claim(lane("done"), 1)...)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, w.Claim(lane("done"), 1)...)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, w.Claim(lane("done"), 1)...)
 		w.Complete(w.Claim(lane("done"), 1)...)
 		for _, c := range []struct {
-			f    stint.Filter
+			f    store.Filter
 			want []stint.ID
 		}{
-			{stint.Filter{Attempts: 1}, []stint.ID{lost, waits, twice}},
-			{stint.Filter{Attempts: 1, Before: lost}, []stint.ID{waits, twice}},
-			{stint.Filter{Attempts: 1, States: []stint.State{stint.Failed}}, []stint.ID{twice}},
-			{stint.Filter{Attempts: 1, States: []stint.State{stint.Retrying}}, []stint.ID{waits}},
-			{stint.Filter{Attempts: 2}, nil},
-			{stint.Filter{Longer: stint.LongAttempt}, []stint.ID{long, twice}},
-			{stint.Filter{Longer: stint.LongAttempt, Before: long}, []stint.ID{twice}},
-			{stint.Filter{Longer: time.Minute}, []stint.ID{long}},
-			{stint.Filter{Longer: 500 * time.Millisecond, Kind: "k"}, []stint.ID{long, twice}},
-			{stint.Filter{Longer: 2 * time.Hour}, nil},
-			{stint.Filter{Longer: time.Second, Attempts: 1}, []stint.ID{twice}},
-			{stint.Filter{Longer: time.Second, Outcome: stint.OutcomeFailed}, []stint.ID{twice}},
-			{stint.Filter{Attempts: 1, Limit: 1}, []stint.ID{lost}},
-			{stint.Filter{Attempts: 1, Kind: "other"}, nil},
-			{stint.Filter{States: []stint.State{stint.Failed}}, []stint.ID{twice}},
-			{stint.Filter{States: []stint.State{stint.Completed}}, []stint.ID{done, short, long}},
+			{store.Filter{Attempts: 1}, []stint.ID{lost, waits, twice}},
+			{store.Filter{Attempts: 1, Before: lost}, []stint.ID{waits, twice}},
+			{store.Filter{Attempts: 1, States: []stint.State{stint.Failed}}, []stint.ID{twice}},
+			{store.Filter{Attempts: 1, States: []stint.State{stint.Retrying}}, []stint.ID{waits}},
+			{store.Filter{Attempts: 2}, nil},
+			{store.Filter{Longer: store.LongAttempt}, []stint.ID{long, twice}},
+			{store.Filter{Longer: store.LongAttempt, Before: long}, []stint.ID{twice}},
+			{store.Filter{Longer: time.Minute}, []stint.ID{long}},
+			{store.Filter{Longer: 500 * time.Millisecond, Kind: "k"}, []stint.ID{long, twice}},
+			{store.Filter{Longer: 2 * time.Hour}, nil},
+			{store.Filter{Longer: time.Second, Attempts: 1}, []stint.ID{twice}},
+			{store.Filter{Longer: time.Second, Outcome: stint.OutcomeFailed}, []stint.ID{twice}},
+			{store.Filter{Attempts: 1, Limit: 1}, []stint.ID{lost}},
+			{store.Filter{Attempts: 1, Kind: "other"}, nil},
+			{store.Filter{States: []stint.State{stint.Failed}}, []stint.ID{twice}},
+			{store.Filter{States: []stint.State{stint.Completed}}, []stint.ID{done, short, long}},
 		} {
-			if got := t.list(c.f); !slices.Equal(got, c.want) {
-				t.Errorf("%+v: %v, want %v", c.f, got, c.want)
-			}
+			equalAll(t, t.list(c.f), c.want, "%+v: %v, want %v", c.f)
 		}
 		w.Leave()
 	}},
@@ -280,7 +262,7 @@ var analyticsTests = []test{
 func (t *T) everywhere() *Worker {
 	t.Helper()
 	w := t.join("k", "other")
-	one := func(j stint.NewJob, end *stint.Ending) stint.ID {
+	one := func(j stint.NewJob, end *store.Result) stint.ID {
 		id := t.enqueue(j)[0]
 		if entries := w.Claim(lane(cmp.Or(j.Queue, stint.DefaultQueue)), 1); end != nil {
 			w.Finish(*end, entries...)
@@ -290,14 +272,14 @@ func (t *T) everywhere() *Worker {
 	one(job("k"), &completed)
 	one(job("k"), nil)
 	one(job("other", stint.Tag("x")), nil)
-	one(job("k", stint.Tag("x")), &stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront})
-	one(job("k", stint.Retry(retry.Fixed(1, time.Hour))), &stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
-	one(job("k", stint.Retry(retry.Function("unknown"))), &stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
-	cancelled := t.enqueue(job("k"), job("k", stint.In(time.Hour)), job("k", stint.In(2*time.Millisecond)))
+	one(job("k", stint.Tag("x")), &store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront})
+	one(job("k", stint.Retry(retry.Fixed(1, time.Hour))), &store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	one(job("k", stint.Retry(retry.Function("unknown"))), &store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	cancelled := t.enqueue(job("k"), job("k", stint.Delay(time.Hour)), job("k", stint.Delay(2*time.Millisecond)))
 	t.enqueue(
 		job("k"), job("k", stint.Queue("q")), job("other", stint.Tag("x")),
-		job("k", stint.In(time.Millisecond)),
-		job("k", stint.Queue("q"), stint.In(2*time.Hour)), job("other", stint.Tag("x"), stint.In(time.Hour)),
+		job("k", stint.Delay(time.Millisecond)),
+		job("k", stint.Queue("q"), stint.Delay(2*time.Hour)), job("other", stint.Tag("x"), stint.Delay(time.Hour)),
 	)
 	t.cancel("", cancelled...)
 	t.due()
@@ -313,7 +295,7 @@ func with(j stint.NewJob, args, metadata string) stint.NewJob {
 	return j
 }
 
-func (t *T) analyze(f stint.AnalyticsFilter) stint.Analytics {
+func (t *T) analyze(f report.AnalyticsFilter) report.Analytics {
 	t.Helper()
 	a, err := t.analyst().Analyze(t.ctx, f)
 	t.must(err)
@@ -321,7 +303,7 @@ func (t *T) analyze(f stint.AnalyticsFilter) stint.Analytics {
 }
 
 // dueBy writes groups as value:jobs, with - for those that say nothing.
-func (t *T) dueBy(field stint.Field, f stint.AnalyticsFilter, limit int) string {
+func (t *T) dueBy(field report.Field, f report.AnalyticsFilter, limit int) string {
 	t.Helper()
 	groups, err := t.analyst().DueBy(t.ctx, field, f, limit)
 	t.must(err)

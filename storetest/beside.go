@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // besideTests are about transactions that are open while others work: nobody
@@ -41,9 +42,7 @@ var besideTests = []test{
 			return nil
 		})
 		t.must(errors.Join(errs...))
-		if got := t.join("k").ClaimAll(); len(got) != 6*each {
-			t.Errorf("%d jobs were claimed, want %d", len(got), 6*each)
-		}
+		equal(t, len(t.join("k").ClaimAll()), 6*each, "%d jobs were claimed, want %d")
 	}},
 	{"What an open transaction said first holds up nobody who says it too", func(t *T) {
 		if t.SingleWriter {
@@ -67,13 +66,11 @@ var besideTests = []test{
 			t.must(second.Commit())
 			want = append(want, t.enqueue(novel())...)
 			got := t.join(queue).ClaimAll()
-			if ids := jobIDs(got); len(ids) != len(want) || !slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(want))) {
-				t.Errorf("claimed %v, want %v", ids, want)
-			}
+			ids := jobIDs(got)
+			expect(t, len(ids) == len(want) && slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(want))),
+				"claimed %v, want %v", ids, want)
 			for _, e := range got {
-				if diff := cmp.Diff(novel().Retry.String(), e.Retry.String()); diff != "" {
-					t.Errorf("the policy of job %d (-want +got):\n%s", e.ID, diff)
-				}
+				noDiff(t, cmp.Diff(novel().Retry.String(), e.Retry.String()), "the policy of job %d (-want +got)", e.ID)
 			}
 		}
 	}},
@@ -88,13 +85,10 @@ var besideTests = []test{
 		other, err := stint.NewClient(t.again()).Enqueue(t.ctx, novel())
 		t.must(err)
 		for i, e := range t.join("novel").ClaimAll() {
-			if e.ID != []stint.ID{id, other}[i] || e.Retry.String() != novel().Retry.String() || len(e.Tags) != 1 {
-				t.Errorf("claimed %+v", e.Job)
-			}
+			expect(t, e.ID == []stint.ID{id, other}[i] && e.Retry.String() == novel().Retry.String() && len(e.Tags) == 1,
+				"claimed %+v", e.Job)
 		}
-		if got := t.list(stint.Filter{Tag: "novel"}); len(got) != 2 {
-			t.Errorf("%d jobs have the tag, want 2", len(got))
-		}
+		equal(t, len(t.list(store.Filter{Tag: "novel"})), 2, "%d jobs have the tag, want %d")
 	}},
 	{"An open transaction holds up neither producers nor claims", func(t *T) {
 		if t.SingleWriter {
@@ -105,13 +99,9 @@ var besideTests = []test{
 		w := t.join("k")
 		for range 3 {
 			ids := t.enqueue(job("k"))
-			if got := jobIDs(w.ClaimAll()); !slices.Equal(got, ids) {
-				t.Errorf("claimed jobs %v, want %v", got, ids)
-			}
+			equalAll(t, jobIDs(w.ClaimAll()), ids, "claimed jobs %v, want %v")
 		}
 		t.must(open.Commit())
-		if got := jobIDs(w.ClaimAll()); !slices.Equal(got, late) {
-			t.Errorf("after the commit jobs %v were claimed, want %v", got, late)
-		}
+		equalAll(t, jobIDs(w.ClaimAll()), late, "after the commit jobs %v were claimed, want %v")
 	}},
 }

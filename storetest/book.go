@@ -6,30 +6,32 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // book is what a test knows of entries that were claimed, so that it can work out
 // for itself what a store says of their attempts.
 type book struct {
 	t       *T
-	entries map[stint.Position]stint.Entry
-	slots   map[stint.Position]int
+	entries map[store.Position]store.Entry
+	slots   map[store.Position]int
 	gone    []written // of jobs that were deleted
 }
 
 // written is an attempt that began, as the store recorded it.
 type written struct {
-	stint.LedgerExecution
-	entry stint.Entry
+	store.LedgerExecution
+	entry store.Entry
 	ran   bool // it was not lost
 }
 
 func newBook(t *T) *book {
-	return &book{t: t, entries: map[stint.Position]stint.Entry{}, slots: map[stint.Position]int{}}
+	return &book{t: t, entries: map[store.Position]store.Entry{}, slots: map[store.Position]int{}}
 }
 
 // note keeps what was claimed.
-func (b *book) note(entries []stint.Entry) []stint.Entry {
+func (b *book) note(entries []store.Entry) []store.Entry {
 	for _, e := range entries {
 		b.entries[e.Pos] = e
 	}
@@ -37,7 +39,7 @@ func (b *book) note(entries []stint.Entry) []stint.Entry {
 }
 
 // finish records executions.
-func (b *book) finish(w *Worker, done ...stint.Execution) {
+func (b *book) finish(w *Worker, done ...store.Completion) {
 	b.t.Helper()
 	for _, x := range done {
 		b.slots[x.Pos] = x.Slot
@@ -69,7 +71,7 @@ func (b *book) delete(ids ...stint.ID) {
 }
 
 // retain deletes what is old.
-func (b *book) retain(keep stint.Retention) {
+func (b *book) retain(keep store.Retention) {
 	b.t.Helper()
 	b.losing(func() { b.t.retain(keep) })
 }
@@ -87,7 +89,7 @@ func (b *book) losing(loses func()) {
 }
 
 // stats works out what statistics are to say.
-func (b *book) stats(f stint.StatsFilter) []stint.Stats {
+func (b *book) stats(f report.StatsFilter) []report.Stats {
 	b.t.Helper()
 	all := append(b.there(), b.gone...)
 	// In the order in which they ended, so that the last one is the last.
@@ -98,7 +100,7 @@ func (b *book) stats(f stint.StatsFilter) []stint.Stats {
 	if f.Every == time.Minute {
 		span = f.Every
 	}
-	var list []stint.Stats
+	var list []report.Stats
 	for _, x := range all {
 		start := x.Finished.UTC().Truncate(span)
 		to := f.To.Truncate(span)
@@ -115,12 +117,12 @@ func (b *book) stats(f stint.StatsFilter) []stint.Stats {
 		if f.Every == 0 {
 			start = time.Time{}
 		}
-		i := slices.IndexFunc(list, func(s stint.Stats) bool {
+		i := slices.IndexFunc(list, func(s report.Stats) bool {
 			return s.Start.Equal(start) && s.Kind == x.entry.Kind && s.Queue == x.entry.Queue && s.Outcome == x.Outcome
 		})
 		if i < 0 {
 			i = len(list)
-			list = append(list, stint.Stats{Start: start, Kind: x.entry.Kind, Queue: x.entry.Queue, Outcome: x.Outcome})
+			list = append(list, report.Stats{Start: start, Kind: x.entry.Kind, Queue: x.entry.Queue, Outcome: x.Outcome})
 		}
 		s := &list[i]
 		if s.Attempts++; x.ran {
@@ -130,14 +132,14 @@ func (b *book) stats(f stint.StatsFilter) []stint.Stats {
 			s.Waited += max(0, x.Started.Sub(x.entry.Ready))
 		}
 	}
-	slices.SortFunc(list, func(a, b stint.Stats) int {
+	slices.SortFunc(list, func(a, b report.Stats) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Outcome, b.Outcome))
 	})
 	return list
 }
 
 // lately works out how the attempts of the time before an instant went.
-func (b *book) lately(at time.Time, span time.Duration, queue, kind, tag string) stint.AttemptFigures {
+func (b *book) lately(at time.Time, span time.Duration, queue, kind, tag string) report.AttemptFigures {
 	b.t.Helper()
 	var waited, took []time.Duration
 	for _, x := range b.there() {
@@ -148,12 +150,12 @@ func (b *book) lately(at time.Time, span time.Duration, queue, kind, tag string)
 			took = append(took, x.Finished.Sub(x.Started))
 		}
 	}
-	return stint.AttemptFigures{Ended: int64(len(took)), PerSecond: float64(len(took)) / span.Seconds(), Latency: spread(waited), Execution: spread(took)}
+	return report.AttemptFigures{Ended: int64(len(took)), PerSecond: float64(len(took)) / span.Seconds(), Latency: spread(waited), Execution: spread(took)}
 }
 
 // spread finds percentiles by counting for each duration how many do not exceed
 // it.
-func spread(all []time.Duration) (s stint.Spread) {
+func spread(all []time.Duration) (s report.Spread) {
 	at := func(percent int) time.Duration {
 		best := time.Duration(-1)
 		for _, d := range all {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // buryRaceTests are about burials beside other burials and beside the work of
@@ -19,7 +20,7 @@ var buryRaceTests = []test{
 		w.ClaimAll()
 		var judged, won atomic.Int64
 		errs := atOnce(6, func(int) error {
-			_, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+			_, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, begun bool) store.Completion {
 				judged.Add(1)
 				return Judge(e, begun)
 			})
@@ -33,13 +34,11 @@ var buryRaceTests = []test{
 				t.Errorf("a burier got %v, want ErrBuried", err)
 			}
 		}
-		if won.Load() != 1 || judged.Load() != 20 {
-			t.Errorf("%d buriers won and %d entries were judged, want 1 and 20", won.Load(), judged.Load())
-		}
+		expect(t, won.Load() == 1 && judged.Load() == 20,
+			"%d buriers won and %d entries were judged, want 1 and 20", won.Load(), judged.Load())
 		for _, unless := range []time.Duration{0, time.Hour} {
-			if _, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token, Unless: unless}, Judge); !errors.Is(err, stint.ErrBuried) {
-				t.Errorf("much later a burier got %v, want ErrBuried", err)
-			}
+			fails(t, errOf(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token, Unless: unless}, Judge)), stint.ErrBuried,
+				"much later a burier got %v, want ErrBuried")
 		}
 	}},
 	{"Claims in many lanes are all concluded", func(t *T) {
@@ -53,16 +52,12 @@ var buryRaceTests = []test{
 		if _, err := w.TryClaimAll(t.ctx, 2); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.Leave(); n != len(want) {
-			t.Errorf("%d entries were concluded, want %d", n, len(want))
-		}
+		equal(t, w.Leave(), len(want), "%d entries were concluded, want %d")
 		got := t.join("k").ClaimAll()
-		if ids := slices.Sorted(slices.Values(jobIDs(got))); !slices.Equal(ids, want) {
-			t.Errorf("claimed again: %v, want %v", ids, want)
-		}
+		equalAll(t, slices.Sorted(slices.Values(jobIDs(got))), want, "claimed again: %v, want %v")
 		for _, e := range got {
-			if want := stint.LaneOf(e.Queue, e.Priority, stint.PartFront, "").ID; !slices.ContainsFunc(t.ledger().Entries,
-				func(l stint.LedgerEntry) bool { return l.Pos == e.Pos && l.Lane == want }) {
+			if want := store.LaneOf(e.Queue, e.Priority, store.PartFront, "").ID; !slices.ContainsFunc(t.ledger().Entries,
+				func(l store.LedgerEntry) bool { return l.Pos == e.Pos && l.Lane == want }) {
 				t.Errorf("job %d did not come back through the front lane", e.ID)
 				break
 			}
@@ -84,21 +79,19 @@ func buryBesideWork(t *T) {
 		wg.Go(func() {
 			<-start
 			for {
-				c, err := w.TryClaim(t.ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 3, Wait: true})
+				c, err := w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 3, Wait: true})
 				if err == nil && len(c.Entries) == 0 {
 					return
 				}
 				if err == nil {
-					var done []stint.Execution
+					var done []store.Completion
 					for _, e := range c.Entries[1:] {
 						done = append(done, w.Conclude(e, completed))
 					}
 					_, err = w.TryFinish(t.ctx, done...)
 				}
 				if err != nil {
-					if !errors.Is(err, stint.ErrBuried) {
-						t.Errorf("round %d: the dying engine got %v", round, err)
-					}
+					fails(t, err, stint.ErrBuried, "round %d: the dying engine got %v", round)
 					return
 				}
 			}
@@ -106,9 +99,8 @@ func buryBesideWork(t *T) {
 		wg.Go(func() {
 			<-start
 			time.Sleep(time.Duration(round) * time.Millisecond)
-			if _, err := Bury(t.ctx, other, stint.Burial{Engine: w.Info.Token}, Judge); err != nil {
-				t.Errorf("round %d: the burier got %v", round, err)
-			}
+			_, err := Bury(t.ctx, other, store.Burial{Engine: w.Info.Token}, Judge)
+			expect(t, err == nil, "round %d: the burier got %v", round, err)
 		})
 		close(start)
 		wg.Wait()
@@ -118,7 +110,5 @@ func buryBesideWork(t *T) {
 	}
 	counts, err := t.Store.Counts(t.ctx)
 	t.must(err)
-	if counts[stint.Completed] != rounds*n {
-		t.Errorf("%d jobs completed, want %d: %v", counts[stint.Completed], rounds*n, counts)
-	}
+	expect(t, counts[stint.Completed] == rounds*n, "%d jobs completed, want %d: %v", counts[stint.Completed], rounds*n, counts)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var cancelTests = []test{
@@ -18,16 +19,15 @@ var cancelTests = []test{
 		want := rich()
 		want.Delay = time.Hour
 		id := t.enqueue(want)[0]
-		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, "the customer left")
+		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "the customer left")
 		info := t.info(id)
-		if info.State != stint.Cancelled || info.Reason != "the customer left" || !sameJSON(info.Args, want.Args) || info.URN != want.URN {
-			t.Errorf("people see %+v", info)
-		}
+		expect(t, info.State == stint.Cancelled && info.Reason == "the customer left" && sameJSON(info.Args, want.Args) && info.URN == want.URN,
+			"people see %+v", info)
 		t.ended(id)
 	}},
 	{"What was cancelled before its time never becomes ready", func(t *T) {
-		ids := t.enqueue(jobs(3, "k", stint.In(20*time.Millisecond))...)
-		t.cancels(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelledNow, ids[2]: stint.CancelledNow}, "")
+		ids := t.enqueue(jobs(3, "k", stint.Delay(20*time.Millisecond))...)
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, ids[2]: stint.CancelledNow}, "")
 		time.Sleep(40 * time.Millisecond)
 		t.promoteAll(1)
 		w := t.join("k")
@@ -48,18 +48,47 @@ var cancelTests = []test{
 				t.promoteAll(1)
 			}
 			w := t.join("k")
-			w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+			w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
 			t.state(id, stint.Retrying)
-			t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, "enough")
+			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "enough")
 			info := t.info(id)
 			if info.State != stint.Cancelled || info.Reason != "enough" || len(info.Executions) != 2 || info.MaxLosses != 1 {
 				t.Fatalf("people see %+v", info)
 			}
-			if x := info.Executions[1]; x.Outcome != stint.OutcomeCancelled || x.Attempt != 2 || x.Slot != 0 || !x.Started.Equal(x.Finished) {
-				t.Errorf("the last execution is %+v", x)
-			}
+			x := info.Executions[1]
+			expect(t, x.Outcome == stint.OutcomeCancelled && x.Attempt == 2 && x.Slot == 0 && x.Started.Equal(x.Finished),
+				"the last execution is %+v", x)
 			t.ended(id)
 			w.Leave()
+		}
+	}},
+	{"What was cancelled before an engine came reads the same after one recorded it", func(t *T) {
+		ids := t.enqueue(rich(), job("k"), job("k"))
+		w := t.join("k", rich().Kind)
+		retried := w.Claim(lane(stint.DefaultQueue), 1)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, retried...)
+		t.cancel("enough", ids...)
+		var before []*stint.JobInfo
+		for _, id := range ids {
+			info := t.info(id)
+			before = append(before, info)
+			if last := len(info.Executions) - 1; last < 0 || info.Executions[last].Outcome != stint.OutcomeCancelled || info.Executions[last].Reason != "enough" {
+				t.Errorf("before an engine comes, job %d shows the attempts %+v", id, info.Executions)
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+		for i, e := range w.ClaimAll() {
+			x := w.Conclude(e, store.Result{Outcome: stint.OutcomeCancelled})
+			x.Slot, x.Started = 0, time.Time{}
+			if n, err := w.TryFinish(t.ctx, x); n != 1 || err != nil {
+				t.Errorf("%d: recorded %d, error %v", i, n, err)
+			}
+		}
+		t.ended(ids...)
+		for i, id := range ids {
+			if diff := cmp.Diff(before[i], t.info(id), sameJob...); diff != "" {
+				t.Errorf("job %d changed (-before +after):\n%s", id, diff)
+			}
 		}
 	}},
 	{"What was final comes too late, and stays what it was", func(t *T) {
@@ -67,26 +96,24 @@ var cancelTests = []test{
 		w := t.join("k")
 		got := w.ClaimAll()
 		w.Complete(got[0])
-		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, got[1])
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled, Note: "by itself"}, got[2])
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, got[1])
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled, Note: "by itself"}, got[2])
 		before := []*stint.JobInfo{t.info(ids[0]), t.info(ids[1]), t.info(ids[2])}
-		t.cancels(map[stint.ID]stint.Cancellation{
+		t.cancels(map[stint.ID]stint.CancelStatus{
 			ids[0]: stint.CancelTooLate, ids[1]: stint.CancelTooLate, ids[2]: stint.CancelledNow,
 		}, "too late")
 		for i, id := range ids {
-			if diff := cmp.Diff(before[i], t.info(id), sameJob...); diff != "" {
-				t.Errorf("job %d changed (-before +after):\n%s", id, diff)
-			}
+			noDiff(t, cmp.Diff(before[i], t.info(id), sameJob...), "job %d changed (-before +after)", id)
 		}
 		t.ended(ids...)
 	}},
 	{"What does not exist is not found", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
 		pos := stint.ID(w.One().Pos)
-		t.cancels(map[stint.ID]stint.Cancellation{
-			0: stint.CancelOfNothing, -1: stint.CancelOfNothing, 1 << 60: stint.CancelOfNothing, pos: stint.CancelOfNothing,
+		t.cancels(map[stint.ID]stint.CancelStatus{
+			0: stint.CancelNotFound, -1: stint.CancelNotFound, 1 << 60: stint.CancelNotFound, pos: stint.CancelNotFound,
 		}, "")
 		t.state(id, stint.Running)
 		t.ended(0, -1, 1<<60, pos)
@@ -96,54 +123,52 @@ var cancelTests = []test{
 			t.Skip("an open transaction holds up every writer")
 		}
 		tx := t.begin()
-		ids := t.enqueueIn(tx, job("k"), job("k", stint.In(time.Hour)))
-		t.cancels(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelOfNothing, ids[1]: stint.CancelOfNothing}, "")
+		ids := t.enqueueIn(tx, job("k"), job("k", stint.Delay(time.Hour)))
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelNotFound, ids[1]: stint.CancelNotFound}, "")
 		t.must(tx.Commit())
 		t.state(ids[0], stint.Available)
 		t.state(ids[1], stint.Scheduled)
 	}},
 	{"Cancelling twice does no harm, and the first reason stands", func(t *T) {
-		ids := t.enqueue(job("k", stint.Queue("runs")), job("k"), job("k", stint.In(time.Hour)))
+		ids := t.enqueue(job("k", stint.Queue("runs")), job("k"), job("k", stint.Delay(time.Hour)))
 		w := t.join("k")
 		got := w.Claim(lane("runs"), 1)
 		for _, why := range []string{"first", "second"} {
-			t.cancels(map[stint.ID]stint.Cancellation{
-				ids[0]: stint.CancelAsked, ids[1]: stint.CancelledNow, ids[2]: stint.CancelledNow,
+			t.cancels(map[stint.ID]stint.CancelStatus{
+				ids[0]: stint.CancelRequested, ids[1]: stint.CancelledNow, ids[2]: stint.CancelledNow,
 			}, why)
 		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, append(got, w.One())...)
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, append(got, w.One())...)
 		for _, id := range ids {
-			if info := t.info(id); info.State != stint.Cancelled || info.Reason != "first" {
-				t.Errorf("job %d is %s, reason %q", id, info.State, info.Reason)
-			}
+			info := t.info(id)
+			expect(t, info.State == stint.Cancelled && info.Reason == "first", "job %d is %s, reason %q", id, info.State, info.Reason)
 		}
 		t.ended(ids...)
 	}},
 	{"What is asked to stop shows the reason, at its first entry or a later one, and nothing else does", func(t *T) {
 		ids := t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
-		front := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}
+		front := store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}
 		w.Finish(front, w.Claim(lane(stint.DefaultQueue), 2)...)
-		w.Finish(front, w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID, 1)...) // the first once more
+		w.Finish(front, w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 1)...) // the first once more
 		running := w.ClaimAll()
-		t.cancels(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelAsked, ids[2]: stint.CancelAsked}, "why")
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelRequested, ids[2]: stint.CancelRequested}, "why")
 		for i, id := range ids {
-			if info := t.info(id); info.State != stint.Running || info.Reason != []string{"why", "", "why", ""}[i] {
-				t.Errorf("job %d is %s, reason %q", id, info.State, info.Reason)
-			}
+			info := t.info(id)
+			expect(t, info.State == stint.Running && info.Reason == []string{"why", "", "why", ""}[i],
+				"job %d is %s, reason %q", id, info.State, info.Reason)
 		}
 		w.Complete(running...)
 	}},
 	{"Many are cancelled at once, each in its own state and named as often as one likes", cancelMany},
 	{"Cancelling nothing is no error", func(t *T) {
-		t.cancels(map[stint.ID]stint.Cancellation{}, "")
+		t.cancels(map[stint.ID]stint.CancelStatus{}, "")
 	}},
 	{"A reason that no database can store is cleaned", func(t *T) {
-		ids := t.enqueue(job("k", stint.In(time.Hour)), job("k"))
+		ids := t.enqueue(job("k", stint.Delay(time.Hour)), job("k"))
 		for i, why := range []string{"a\x00b\xffc 'quoted' \"✓\"", strings.Repeat("ü", 1<<20)} {
-			if got := t.cancel(why, ids[i]); got[ids[i]] != stint.CancelledNow {
-				t.Errorf("the answer is %v", got)
-			}
+			got := t.cancel(why, ids[i])
+			expect(t, got[ids[i]] == stint.CancelledNow, "the answer is %v", got)
 			if why := t.info(ids[i]).Reason; len(why) < 10 || len(why) > 1<<12 {
 				t.Errorf("the reason is %d bytes long: %.100q", len(why), why)
 			}
@@ -152,8 +177,8 @@ var cancelTests = []test{
 	{"Cancelled jobs are counted and listed as what they show", func(t *T) {
 		ids := []stint.ID{t.oneOfEach()[stint.Available]}
 		w := t.join("k")
-		t.enqueue(job("k", stint.Queue("later"), stint.In(time.Hour)))
-		for _, j := range t.list(stint.Filter{Limit: 1000}) {
+		t.enqueue(job("k", stint.Queue("later"), stint.Delay(time.Hour)))
+		for _, j := range t.list(store.Filter{Limit: 1000}) {
 			if info := t.info(j); info.Queue != string(stint.Running) {
 				ids = append(ids, j)
 			}
@@ -164,16 +189,15 @@ var cancelTests = []test{
 			w.Claim(lane("behind"), 1)
 		}
 		t.recount()
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.ClaimAll()...)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.ClaimAll()...)
 		t.recount()
 	}},
 	{"A call whose context has ended cancels nothing", func(t *T) {
 		ended, cancel := context.WithCancel(t.ctx)
 		cancel()
 		id := t.enqueue(job("k"))[0]
-		if got, err := t.canceller().Cancel(ended, []stint.ID{id}, ""); err == nil {
-			t.Errorf("it answers %v", got)
-		}
+		got, err := t.canceller().Cancel(ended, []stint.ID{id}, "")
+		expect(t, err != nil, "it answers %v", got)
 	}},
 }
 
@@ -182,35 +206,30 @@ func cancelMany(t *T) {
 	runs := t.enqueue(jobs(n, "k")...)
 	w := t.join("k")
 	running := w.ClaimAll()
-	waits := t.enqueue(jobs(n, "k", stint.In(time.Hour))...)
+	waits := t.enqueue(jobs(n, "k", stint.Delay(time.Hour))...)
 	ready := t.enqueue(jobs(n, "k")...)
 	done := t.enqueue(jobs(n, "k", stint.Queue("done"))...)
 	w.Complete(w.Claim(lane("done"), n)...)
-	want := map[stint.ID]stint.Cancellation{1 << 50: stint.CancelOfNothing}
+	want := map[stint.ID]stint.CancelStatus{1 << 50: stint.CancelNotFound}
 	var ids []stint.ID
 	for i := range n {
-		want[runs[i]], want[waits[i]] = stint.CancelAsked, stint.CancelledNow
+		want[runs[i]], want[waits[i]] = stint.CancelRequested, stint.CancelledNow
 		want[ready[i]], want[done[i]] = stint.CancelledNow, stint.CancelTooLate
 	}
 	for id := range want {
 		ids = append(ids, id, id)
 	}
-	if diff := cmp.Diff(want, t.cancel("many", ids...)); diff != "" {
-		t.Errorf("the answers (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, t.cancel("many", ids...)), "the answers (-want +got)")
 	t.recount()
 	w.Complete(running...)
 	for _, e := range w.ClaimAll() {
-		if !e.Cancelled {
-			t.Errorf("job %d was handed out like any other", e.ID)
-		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
+		expect(t, e.Cancelled, "job %d was handed out like any other", e.ID)
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
 	}
 	counts, err := t.Store.Counts(t.ctx)
 	t.must(err)
-	if counts[stint.Completed] != 2*n || counts[stint.Cancelled] != 2*n {
-		t.Errorf("the counts are %v, want %d completed and as many cancelled", counts, 2*n)
-	}
+	expect(t, counts[stint.Completed] == 2*n && counts[stint.Cancelled] == 2*n,
+		"the counts are %v, want %d completed and as many cancelled", counts, 2*n)
 	t.ended(slices.Concat(runs, waits, ready, done)...)
 }
 
@@ -219,23 +238,21 @@ func (t *T) recount() {
 	t.Helper()
 	counts, err := t.Store.Counts(t.ctx)
 	t.must(err)
-	all, err := t.Store.Jobs(t.ctx, stint.Filter{Limit: 10_000})
+	all, err := t.Store.Jobs(t.ctx, store.Filter{Limit: 10_000})
 	t.must(err)
 	listed := map[stint.State]int64{}
 	for _, j := range all {
 		listed[j.State]++
 	}
 	none := cmpopts.IgnoreMapEntries(func(_ stint.State, n int64) bool { return n == 0 })
-	if diff := cmp.Diff(listed, counts, none); diff != "" {
-		t.Errorf("counts (-listed +counted):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(listed, counts, none), "counts (-listed +counted)")
 	states := []stint.State{stint.Scheduled, stint.Retrying, stint.Available, stint.Running, stint.Completed, stint.Failed, stint.Cancelled}
 	for i, state := range states {
-		if n := len(t.list(stint.Filter{States: []stint.State{state}, Limit: 10_000})); int64(n) != listed[state] {
+		if n := len(t.list(store.Filter{States: []stint.State{state}, Limit: 10_000})); int64(n) != listed[state] {
 			t.Errorf("the filter by %s shows %d jobs, want %d", state, n, listed[state])
 		}
 		for _, other := range states[i+1:] {
-			if n := len(t.list(stint.Filter{States: []stint.State{state, other}, Limit: 10_000})); int64(n) != listed[state]+listed[other] {
+			if n := len(t.list(store.Filter{States: []stint.State{state, other}, Limit: 10_000})); int64(n) != listed[state]+listed[other] {
 				t.Errorf("the filter by %s and %s shows %d jobs, want %d and %d", state, other, n, listed[state], listed[other])
 			}
 		}
@@ -243,7 +260,7 @@ func (t *T) recount() {
 }
 
 // cancel cancels jobs and returns the answers.
-func (t *T) cancel(why string, ids ...stint.ID) map[stint.ID]stint.Cancellation {
+func (t *T) cancel(why string, ids ...stint.ID) map[stint.ID]stint.CancelStatus {
 	t.Helper()
 	got, err := t.canceller().Cancel(t.ctx, ids, why)
 	t.must(err)
@@ -251,15 +268,13 @@ func (t *T) cancel(why string, ids ...stint.ID) map[stint.ID]stint.Cancellation 
 }
 
 // cancels cancels jobs and checks the answers.
-func (t *T) cancels(want map[stint.ID]stint.Cancellation, why string) {
+func (t *T) cancels(want map[stint.ID]stint.CancelStatus, why string) {
 	t.Helper()
 	var ids []stint.ID
 	for id := range want {
 		ids = append(ids, id)
 	}
-	if diff := cmp.Diff(want, t.cancel(why, ids...), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("the answers (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, t.cancel(why, ids...), cmpopts.EquateEmpty()), "the answers (-want +got)")
 }
 
 // stopping checks which jobs are to stop.
@@ -268,9 +283,7 @@ func (t *T) stopping(asked []stint.ID, want ...stint.ID) {
 	got, err := t.canceller().Cancelling(t.ctx, asked)
 	t.must(err)
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("of %v those to stop are %v, want %v", asked, got, want)
-	}
+	equalAll(t, got, want, "of %v those to stop are %v, want %v", asked)
 }
 
 // ended checks that nothing is left of jobs but their history: no marker, and
@@ -280,17 +293,13 @@ func (t *T) ended(ids ...stint.ID) {
 	t.stopping(ids)
 	l := t.ledger()
 	for _, w := range l.Waiting {
-		if slices.Contains(ids, w.Job) {
-			t.Errorf("job %d still waits", w.Job)
-		}
+		expect(t, !slices.Contains(ids, w.Job), "job %d still waits", w.Job)
 	}
-	done := map[stint.Position]bool{}
+	done := map[store.Position]bool{}
 	for _, x := range l.Executions {
 		done[x.Pos] = true
 	}
 	for _, e := range l.Entries {
-		if slices.Contains(ids, e.Job) && !done[e.Pos] {
-			t.Errorf("job %d has an unfinished entry", e.Job)
-		}
+		expect(t, !slices.Contains(ids, e.Job) || done[e.Pos], "job %d has an unfinished entry", e.Job)
 	}
 }

@@ -8,26 +8,25 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // cancelClaimedTests are about jobs that an engine has in its hands.
 var cancelClaimedTests = []test{
 	{"What is available is cancelled at once, and its claimer is told", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
-		t.cancels(map[stint.ID]stint.Cancellation{ids[1]: stint.CancelledNow}, "not needed")
-		if info := t.info(ids[1]); info.State != stint.Cancelled || info.Reason != "not needed" || !sameJSON(info.Args, []byte("{}")) {
-			t.Errorf("people see %+v", info)
-		}
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[1]: stint.CancelledNow}, "not needed")
+		info := t.info(ids[1])
+		expect(t, info.State == stint.Cancelled && info.Reason == "not needed" && sameJSON(info.Args, []byte("{}")),
+			"people see %+v", info)
 		w := t.join("k")
 		got := w.ClaimAll()
 		again, err := t.again().Fetch(t.ctx, positions(got))
 		t.must(err)
 		for _, e := range append(got, again...) {
-			if e.Cancelled != (e.ID == ids[1]) {
-				t.Errorf("job %d was handed out as cancelled: %v", e.ID, e.Cancelled)
-			}
+			equal(t, e.Cancelled, e.ID == ids[1], "job %d was handed out as cancelled: %v, want %v", e.ID)
 		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, got[1])
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, got[1])
 		w.Complete(got[0], got[2])
 		if info := t.info(ids[1]); info.State != stint.Cancelled || info.Reason != "not needed" {
 			t.Errorf("people see %+v", info)
@@ -38,44 +37,38 @@ var cancelClaimedTests = []test{
 		ids := t.enqueue(jobs(30, "k")...)
 		w := t.join("k")
 		first := w.Claim(lane(stint.DefaultQueue), 1)[0]
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, first)
-		t.cancels(map[stint.ID]stint.Cancellation{ids[7]: stint.CancelledNow, first.ID: stint.CancelledNow}, "")
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, first)
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[7]: stint.CancelledNow, first.ID: stint.CancelledNow}, "")
 		got := w.Claim(lane(stint.DefaultQueue), 30)
-		if len(got) != 30 {
-			t.Errorf("%d were claimed, want 30", len(got))
-		}
+		equal(t, len(got), 30, "%d were claimed, want %d")
 		for _, e := range got {
-			if e.Cancelled != (e.ID == ids[7] || e.ID == first.ID) {
-				t.Errorf("job %d was handed out as cancelled: %v", e.ID, e.Cancelled)
-			}
+			equal(t, e.Cancelled, e.ID == ids[7] || e.ID == first.ID, "job %d was handed out as cancelled: %v, want %v", e.ID)
 		}
 	}},
 	{"Each of several that are cancelled keeps its own reason", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
 		for i, id := range ids {
-			t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, fmt.Sprint("reason ", i))
+			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, fmt.Sprint("reason ", i))
 		}
 		w := t.join("k")
 		got := w.ClaimAll()
 		slices.Reverse(got)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, got...)
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, got...)
 		for i, id := range ids {
-			if info := t.info(id); info.State != stint.Cancelled || info.Reason != fmt.Sprint("reason ", i) {
-				t.Errorf("job %d is %s, since %q", id, info.State, info.Reason)
-			}
+			info := t.info(id)
+			expect(t, info.State == stint.Cancelled && info.Reason == fmt.Sprint("reason ", i),
+				"job %d is %s, since %q", id, info.State, info.Reason)
 		}
 	}},
 	{"A later entry of a job is handed out as cancelled too", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
-		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, "")
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "")
 		t.state(id, stint.Cancelled)
 		e := w.One()
-		if !e.Cancelled {
-			t.Errorf("it was handed out like any other")
-		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, e)
+		expect(t, e.Cancelled, "it was handed out like any other")
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
 		t.ended(id)
 	}},
 	{"What is cancelled and nobody claims shows why and when that was, whatever became of it before", cancelUnclaimed},
@@ -83,14 +76,12 @@ var cancelClaimedTests = []test{
 		ids := t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
 		got := w.ClaimAll()
-		t.cancels(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelAsked}, "no")
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelRequested}, "no")
 		t.state(ids[0], stint.Running)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, got...)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, got...)
 		t.state(ids[0], stint.Cancelled)
 		t.state(ids[1], stint.Available)
-		if e := w.One(); e.ID != ids[1] {
-			t.Errorf("job %d came back", e.ID)
-		}
+		equal(t, w.One().ID, ids[1], "job %d came back, want %d")
 		t.ended(ids[0])
 	}},
 	{"What runs behind attempts that were recorded is asked to stop, and no other follows", func(t *T) {
@@ -101,12 +92,12 @@ var cancelClaimedTests = []test{
 			if e.ID != id || e.Cancelled {
 				t.Fatalf("claimed job %d, cancelled: %v", e.ID, e.Cancelled)
 			}
-			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartNormal}, e)
+			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, e)
 		}
 		e := w.One()
-		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelAsked}, "enough")
+		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelRequested}, "enough")
 		t.stopping([]stint.ID{id}, id)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, e)
+		w.Finish(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, e)
 		t.state(id, stint.Cancelled)
 		t.ended(id)
 	}},
@@ -114,13 +105,12 @@ var cancelClaimedTests = []test{
 	{"A flush that is repeated after the job was cancelled brings nothing back", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
 		for i, want := range []int{1, 0, 0} {
-			if n, err := w.TryFinish(t.ctx, x); err != nil || n != want {
-				t.Errorf("time %d recorded %d, error %v, want %d", i+1, n, err, want)
-			}
+			n, err := w.TryFinish(t.ctx, x)
+			expect(t, err == nil && n == want, "time %d recorded %d, error %v, want %d", i+1, n, err, want)
 			if i == 0 {
-				t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelledNow}, "")
+				t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "")
 			}
 		}
 		t.ended(id)
@@ -132,12 +122,11 @@ var cancelClaimedTests = []test{
 		t.cancel("", ids[1], ids[2], ids[7])
 		done := snoozes(w, got[:4])
 		for _, e := range got[4:] {
-			done = append(done, w.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}))
+			done = append(done, w.Conclude(e, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}))
 		}
 		for i, want := range []int{8, 0} {
-			if n, err := w.TryFinish(t.ctx, done...); err != nil || n != want {
-				t.Errorf("time %d recorded %d, error %v, want %d", i+1, n, err, want)
-			}
+			n, err := w.TryFinish(t.ctx, done...)
+			expect(t, err == nil && n == want, "time %d recorded %d, error %v, want %d", i+1, n, err, want)
 		}
 		for i, id := range ids {
 			want := stint.Scheduled
@@ -154,20 +143,16 @@ var cancelClaimedTests = []test{
 	{"A burial hands cancelled jobs to nobody", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
 		w := t.join("k")
-		w.Beat(w.ClaimAll()[0].Pos)
+		w.Heartbeat(w.ClaimAll()[0].Pos)
 		t.cancel("gone", ids[:2]...)
 		told := map[stint.ID]bool{}
-		n, err := Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+		n, err := Bury(t.ctx, t.again(), store.Burial{Engine: w.Info.Token}, func(e *store.Entry, begun bool) store.Completion {
 			told[e.ID] = e.Cancelled
 			return Judge(e, begun)
 		})
-		if err != nil || n != 3 {
-			t.Errorf("the burial concluded %d, error %v", n, err)
-		}
+		expect(t, err == nil && n == 3, "the burial concluded %d, error %v", n, err)
 		for i, id := range ids {
-			if told[id] != (i < 2) {
-				t.Errorf("the judge of job %d is told that it was cancelled: %v", id, told[id])
-			}
+			equal(t, told[id], i < 2, "the judge of job %d is told that it was cancelled: %v, want %v", id)
 			t.state(id, []stint.State{stint.Cancelled, stint.Cancelled, stint.Available}[i])
 		}
 		t.ended(ids[:2]...)
@@ -194,25 +179,25 @@ var cancelClaimedTests = []test{
 func cancelRunning(t *T) {
 	failure := errors.New("no")
 	for _, c := range []struct {
-		end    stint.Ending
+		end    store.Result
 		state  stint.State
 		reason string
 	}{
 		{completed, stint.Completed, stint.ReasonDone},
-		{stint.Ending{Outcome: stint.OutcomeFailed, Err: failure}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, "no retry"},
-		{stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Note: "the engine stopped"}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeLost}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeCancelled, Err: failure}, stint.Cancelled, "why"},
-		{stint.Ending{Outcome: stint.OutcomeCancelled, Note: "its own"}, stint.Cancelled, "its own"},
-		{stint.Ending{Outcome: stint.OutcomeExpired}, stint.Failed, stint.ReasonExpired},
+		{store.Result{Outcome: stint.OutcomeFailed, Err: failure}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, "no retry"},
+		{store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront, Note: "the engine stopped"}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeLost}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeCancelled, Err: failure}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeCancelled, Note: "its own"}, stint.Cancelled, "its own"},
+		{store.Result{Outcome: stint.OutcomeExpired}, stint.Failed, stint.ReasonExpired},
 	} {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		e := w.One()
-		w.Beat(e.Pos)
-		t.cancels(map[stint.ID]stint.Cancellation{id: stint.CancelAsked}, "why")
+		w.Heartbeat(e.Pos)
+		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelRequested}, "why")
 		t.state(id, stint.Running)
 		t.stopping([]stint.ID{id}, id)
 		x := w.Conclude(e, c.end)
@@ -230,9 +215,8 @@ func cancelRunning(t *T) {
 		if info.State != c.state || len(info.Executions) != 1 || !last.Final || c.reason != "no retry" && info.Reason != c.reason {
 			t.Errorf("after %s it is %s, reason %q; want %s, %q", c.end.Outcome, info.State, info.Reason, c.state, c.reason)
 		}
-		if (last.Error == nil) != (c.end.Err == nil) || !sameJSON(last.Result, x.Result) {
-			t.Errorf("after %s the execution shows the error %v and the result %s", c.end.Outcome, last.Error, last.Result)
-		}
+		expect(t, (last.Error == nil) == (c.end.Err == nil) && sameJSON(last.Result, x.Result),
+			"after %s the execution shows the error %v and the result %s", c.end.Outcome, last.Error, last.Result)
 		t.ended(id)
 		w.Leave()
 	}
@@ -243,8 +227,8 @@ func cancelRunning(t *T) {
 func cancelUnclaimed(t *T) {
 	ids := t.enqueue(job("k"), job("k", stint.Queue("hops")), job("k", stint.Queue("again")))
 	w := t.join("k")
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, w.Claim(lane("hops"), 1)...)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, w.Claim(lane("again"), 1)...)
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind}, w.Claim(lane("hops"), 1)...)
+	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, w.Claim(lane("again"), 1)...)
 	t.promoteAll(1)
 	for i, why := range []string{"", "not needed"} {
 		time.Sleep(2 * time.Millisecond)
@@ -258,13 +242,11 @@ func cancelUnclaimed(t *T) {
 		of := [][]stint.ID{{ids[1]}, {ids[0], ids[2]}}[i]
 		for _, id := range of {
 			j := t.info(id)
-			if want := cmp.Or(why, stint.ReasonCancelled); j.State != stint.Cancelled || j.Reason != want {
-				t.Errorf("job %d shows as %s, reason %q, want %q", id, j.State, j.Reason, want)
-			}
-			if j.Finished.Before(before) || j.Finished.After(after) || !j.Started.Equal(j.Finished) {
-				t.Errorf("job %d was cancelled between %v and %v and shows %v to %v", id, before, after, j.Started, j.Finished)
-			}
-			listed, err := t.Store.Jobs(t.ctx, stint.Filter{Finished: stint.Span{From: j.Finished}, States: []stint.State{stint.Cancelled}})
+			want := cmp.Or(why, stint.ReasonCancelled)
+			expect(t, j.State == stint.Cancelled && j.Reason == want, "job %d shows as %s, reason %q, want %q", id, j.State, j.Reason, want)
+			expect(t, !j.Finished.Before(before) && !j.Finished.After(after) && j.Started.Equal(j.Finished),
+				"job %d was cancelled between %v and %v and shows %v to %v", id, before, after, j.Started, j.Finished)
+			listed, err := t.Store.Jobs(t.ctx, store.Filter{Finished: store.TimeRange{From: j.Finished}, States: []stint.State{stint.Cancelled}})
 			t.must(err)
 			if i := slices.IndexFunc(listed, func(l stint.JobInfo) bool { return l.ID == id }); i < 0 {
 				t.Errorf("job %d is not among those that ended then: %v", id, listed)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // cancelRaceTests cancel jobs while somebody moves them. Looking for a job
@@ -15,7 +16,7 @@ import (
 var cancelRaceTests = []test{
 	{"A job that is cancelled while it is promoted does not run", func(t *T) {
 		t.race(func(r *race) {
-			r.id = t.enqueue(job("k", stint.In(time.Millisecond)))[0]
+			r.id = t.enqueue(job("k", stint.Delay(time.Millisecond)))[0]
 			time.Sleep(3 * time.Millisecond)
 			r.beside(func(s Store) error {
 				_, err := s.Promote(t.ctx, time.Time{}, 10)
@@ -29,12 +30,12 @@ var cancelRaceTests = []test{
 			r.id = t.enqueue(job("k"))[0]
 			keep := r.rng.IntN(2) == 0
 			r.beside(func(s Store) error { return r.claim(s, keep) })
-			r.answered(stint.CancelledNow, stint.CancelAsked)
+			r.answered(stint.CancelledNow, stint.CancelRequested)
 		})
 	}},
 	{"A job that is cancelled while it is promoted and claimed is too", func(t *T) {
 		t.race(func(r *race) {
-			r.id = t.enqueue(job("k", stint.In(time.Millisecond)))[0]
+			r.id = t.enqueue(job("k", stint.Delay(time.Millisecond)))[0]
 			time.Sleep(3 * time.Millisecond)
 			keep := r.rng.IntN(2) == 0
 			r.beside(func(s Store) error {
@@ -43,7 +44,7 @@ var cancelRaceTests = []test{
 				}
 				return r.claim(s, keep)
 			})
-			r.answered(stint.CancelledNow, stint.CancelAsked)
+			r.answered(stint.CancelledNow, stint.CancelRequested)
 		})
 	}},
 	{"A job that is cancelled while its failure is recorded does not run again", func(t *T) {
@@ -51,9 +52,9 @@ var cancelRaceTests = []test{
 			r.id = t.enqueue(job("k"))[0]
 			w := r.worker(t.Store)
 			e := w.One()
-			ends := []stint.Ending{
+			ends := []store.Result{
 				{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, {Outcome: stint.OutcomeSnoozed},
-				{Outcome: stint.OutcomeReturned, Part: stint.PartFront},
+				{Outcome: stint.OutcomeReturned, Part: store.PartFront},
 			}
 			x := w.Conclude(e, ends[r.rng.IntN(len(ends))])
 			if x.Next.Wait {
@@ -64,7 +65,7 @@ var cancelRaceTests = []test{
 				_, err := w.TryFinish(t.ctx, x)
 				return err
 			})
-			r.answered(stint.CancelledNow, stint.CancelAsked)
+			r.answered(stint.CancelledNow, stint.CancelRequested)
 		})
 	}},
 	{"A job that is cancelled while its success is recorded has completed", func(t *T) {
@@ -77,7 +78,7 @@ var cancelRaceTests = []test{
 				_, err := w.TryFinish(t.ctx, x)
 				return err
 			})
-			r.answered(stint.CancelTooLate, stint.CancelAsked)
+			r.answered(stint.CancelTooLate, stint.CancelRequested)
 		})
 	}},
 	{"A job that is cancelled while its engine is buried does not run again", func(t *T) {
@@ -85,29 +86,27 @@ var cancelRaceTests = []test{
 			r.id = t.enqueue(job("k"))[0]
 			w := r.worker(t.Store)
 			if e := w.One(); r.rng.IntN(2) == 0 {
-				w.Beat(e.Pos)
+				w.Heartbeat(e.Pos)
 			}
 			r.beside(func(s Store) error {
-				_, err := Bury(t.ctx, s, stint.Burial{Engine: w.Info.Token}, Judge)
+				_, err := Bury(t.ctx, s, store.Burial{Engine: w.Info.Token}, Judge)
 				return err
 			})
-			r.answered(stint.CancelledNow, stint.CancelAsked)
+			r.answered(stint.CancelledNow, stint.CancelRequested)
 		})
 	}},
 	{"Two who cancel the same jobs at once agree", func(t *T) {
-		ids := t.enqueue(append(jobs(20, "k"), jobs(20, "k", stint.In(time.Hour))...)...)
+		ids := t.enqueue(append(jobs(20, "k"), jobs(20, "k", stint.Delay(time.Hour))...)...)
 		errs := atOnce(6, func(i int) error {
 			got, err := t.canceller().Cancel(t.ctx, ids, fmt.Sprint("number ", i))
 			for id, answer := range got {
-				if answer != stint.CancelledNow {
-					t.Errorf("job %d: %s", id, answer)
-				}
+				equal(t, answer, stint.CancelledNow, "job %d: %s, want %s", id)
 			}
 			return err
 		})
 		t.must(errors.Join(errs...))
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.ClaimAll()...)
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.ClaimAll()...)
 		t.ended(ids...)
 	}},
 }
@@ -118,7 +117,7 @@ type race struct {
 	rng    *rand.Rand
 	other  Store
 	id     stint.ID
-	answer stint.Cancellation
+	answer stint.CancelStatus
 	told   time.Time // when the cancellation returned
 	asked  time.Time // when a claim was asked for that handed the job out like any other
 	hold   *Worker   // who keeps it in hand
@@ -151,16 +150,13 @@ func (r *race) beside(do func(s Store) error) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		time.Sleep(first * time.Microsecond)
-		if err := do(stores[0]); err != nil {
-			r.Errorf("beside the cancellation: %v", err)
-		}
+		err := do(stores[0])
+		expect(r, err == nil, "beside the cancellation: %v", err)
 	})
 	wg.Go(func() {
 		time.Sleep(second * time.Microsecond)
-		got, err := stores[1].(stint.Canceller).Cancel(r.ctx, []stint.ID{r.id}, "race")
-		if err != nil {
-			r.Errorf("cancel: %v", err)
-		}
+		got, err := stores[1].(store.Canceller).Cancel(r.ctx, []stint.ID{r.id}, "race")
+		expect(r, err == nil, "cancel: %v", err)
 		r.answer, r.told = got[r.id], time.Now()
 	})
 	wg.Wait()
@@ -168,23 +164,18 @@ func (r *race) beside(do func(s Store) error) {
 
 // answered checks the answer, works until nothing is left to do, and checks
 // that the job ended as the answer says.
-func (r *race) answered(may ...stint.Cancellation) {
+func (r *race) answered(may ...stint.CancelStatus) {
 	r.Helper()
 	ok := false
 	for _, a := range may {
 		ok = ok || a == r.answer
 	}
-	if !ok {
-		r.Errorf("the answer is %q, want one of %q", r.answer, may)
-	}
+	expect(r, ok, "the answer is %q, want one of %q", r.answer, may)
 	shown := r.info(r.id).State
 	kept := r.hold != nil && shown == stint.Running
-	if r.answer == stint.CancelledNow && shown != stint.Cancelled && !kept {
-		r.Errorf("it is said to be cancelled and shows as %s", shown)
-	}
-	if r.answer == stint.CancelledNow && r.asked.After(r.told) {
-		r.Errorf("it was handed out like any other %v after the cancellation", r.asked.Sub(r.told))
-	}
+	expect(r, r.answer != stint.CancelledNow || shown == stint.Cancelled || kept, "it is said to be cancelled and shows as %s", shown)
+	expect(r, r.answer != stint.CancelledNow || !r.asked.After(r.told),
+		"it was handed out like any other %v after the cancellation", r.asked.Sub(r.told))
 	if r.hold != nil {
 		r.hold.Leave()
 	}
@@ -193,10 +184,8 @@ func (r *race) answered(may ...stint.Cancellation) {
 		_, err := r.Store.Promote(r.ctx, time.Time{}, 10)
 		r.must(err)
 		for _, e := range w.ClaimAll() {
-			if !e.Cancelled {
-				r.Errorf("it was handed out like any other after the cancellation")
-			}
-			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, e)
+			expect(r, e.Cancelled, "it was handed out like any other after the cancellation")
+			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e)
 		}
 	}
 	w.Leave()
@@ -219,10 +208,10 @@ func (r *race) claim(s Store, keep bool) error {
 	asked := time.Now()
 	got, err := w.TryClaimAll(r.ctx, 10)
 	for _, e := range got {
-		end := stint.Ending{Outcome: stint.OutcomeCancelled}
+		end := store.Result{Outcome: stint.OutcomeCancelled}
 		if !e.Cancelled {
 			r.asked = asked
-			end = stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}
+			end = store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}
 		}
 		if keep {
 			r.hold = w

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var claimTests = []test{
@@ -15,9 +16,7 @@ var claimTests = []test{
 		ids := t.enqueue(jobs(10, "k")...)
 		w := t.join("k")
 		for _, c := range []struct{ limit, from, to int }{{1, 0, 1}, {4, 1, 5}, {3, 5, 8}, {100, 8, 10}, {100, 10, 10}} {
-			if got := jobIDs(w.Claim(lane(stint.DefaultQueue), c.limit)); !slices.Equal(got, ids[c.from:c.to]) {
-				t.Errorf("a claim of %d took %v, want %v", c.limit, got, ids[c.from:c.to])
-			}
+			equalAll(t, jobIDs(w.Claim(lane(stint.DefaultQueue), c.limit)), ids[c.from:c.to], "a claim of %d took %v, want %v", c.limit)
 		}
 	}},
 	{"What is claimed of one lane moves no other's frontier", func(t *T) {
@@ -28,38 +27,32 @@ var claimTests = []test{
 		for range 3 {
 			w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
 		}
-		if got, want := jobIDs(w.Claim(lane("other"), 10)), append(before, behind); !slices.Equal(got, want) {
-			t.Errorf("claimed %v, want %v", got, want)
-		}
+		got, want := jobIDs(w.Claim(lane("other"), 10)), append(before, behind)
+		expect(t, slices.Equal(got, want), "claimed %v, want %v", got, want)
 		if got := w.Claim(lane(stint.DefaultQueue), 10); len(got) != 1 {
 			t.Errorf("claimed %v, want the one that was left", jobIDs(got))
 		}
 	}},
 	{"An empty claim is not recorded", func(t *T) {
 		w := t.join("k")
-		for _, l := range []stint.LaneID{lane("empty"), lane("never"), lane("empty")} {
-			if got := w.Claim(l, 10); len(got) != 0 {
-				t.Errorf("an empty lane gave %v", positions(got))
-			}
+		for _, l := range []store.LaneID{lane("empty"), lane("never"), lane("empty")} {
+			got := w.Claim(l, 10)
+			expect(t, len(got) == 0, "an empty lane gave %v", positions(got))
 		}
-		if l := t.ledger(); len(l.Claims) != 0 {
-			t.Errorf("%d empty claims were recorded", len(l.Claims))
-		}
+		equal(t, len(t.ledger().Claims), 0, "%d empty claims were recorded, want %d")
 	}},
 	{"A claim keeps its serial and nonce, and counts the lane's claims", func(t *T) {
 		t.enqueue(jobs(6, "k")...)
 		w := t.join("k")
 		for n := range int64(3) {
-			req := stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 2, Wait: true}
+			req := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 2, Wait: true}
 			c, err := w.TryClaim(t.ctx, req)
 			t.must(err)
-			if c.Lane != req.Lane || c.N != n+1 || c.Serial != n+1 || c.Nonce == 0 {
-				t.Errorf("claim %d came back as %+v", n+1, c.ClaimRef)
-			}
+			expect(t, c.Lane == req.Lane && c.N == n+1 && c.Serial == n+1 && c.Nonce != 0, "claim %d came back as %+v", n+1, c.ClaimRef)
 			held := t.held(w, 0)
-			if last := held[len(held)-1]; last.ClaimRef != c.ClaimRef || last.Serial != c.Serial {
-				t.Errorf("held is %+v serial %d, claimed was %+v serial %d", last.ClaimRef, last.Serial, c.ClaimRef, c.Serial)
-			}
+			last := held[len(held)-1]
+			expect(t, last.ClaimRef == c.ClaimRef && last.Serial == c.Serial,
+				"held is %+v serial %d, claimed was %+v serial %d", last.ClaimRef, last.Serial, c.ClaimRef, c.Serial)
 		}
 	}},
 	{"Who is not in the roster claims nothing", func(t *T) {
@@ -68,26 +61,21 @@ var claimTests = []test{
 		dead.Leave()
 		for name, w := range map[string]*Worker{"that never joined": never, "that was buried": dead} {
 			for _, wait := range []bool{true, false} {
-				c, err := w.TryClaim(t.ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 3, Wait: wait})
-				if !errors.Is(err, stint.ErrBuried) || len(c.Positions) != 0 {
-					t.Errorf("an engine %s got %v, error %v, want ErrBuried", name, c.Positions, err)
-				}
+				c, err := w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 3, Wait: wait})
+				expect(t, errors.Is(err, stint.ErrBuried) && len(c.Positions) == 0,
+					"an engine %s got %v, error %v, want ErrBuried", name, c.Positions, err)
 			}
 		}
-		if got := t.join("k").ClaimAll(); len(got) != 3 {
-			t.Errorf("%d jobs are left to claim, want 3", len(got))
-		}
+		equal(t, len(t.join("k").ClaimAll()), 3, "%d jobs are left to claim, want %d")
 	}},
 	{"A claim with Settle takes what is there, and nothing twice", func(t *T) {
 		w := t.join("k")
-		settle := stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 10, Wait: true, Settle: true}
+		settle := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 10, Wait: true, Settle: true}
 		for range 3 {
 			ids := t.enqueue(jobs(2, "k")...)
 			c, err := w.TryClaim(t.ctx, settle)
 			t.must(err)
-			if !slices.Equal(jobIDs(c.Entries), ids) {
-				t.Errorf("a claim with Settle took %v, want %v", jobIDs(c.Entries), ids)
-			}
+			equalAll(t, jobIDs(c.Entries), ids, "a claim with Settle took %v, want %v")
 			if c, err = w.TryClaim(t.ctx, settle); err != nil || len(c.Positions) != 0 {
 				t.Errorf("another took %v, error %v", c.Positions, err)
 			}
@@ -97,11 +85,10 @@ var claimTests = []test{
 		t.enqueue(jobs(4, "k")...)
 		entries := t.join("k").ClaimAll()
 		p := positions(entries)
-		got, err := t.Store.Fetch(t.ctx, []stint.Position{p[2], 1 << 60, p[0], p[3], -5})
+		got, err := t.Store.Fetch(t.ctx, []store.Position{p[2], 1 << 60, p[0], p[3], -5})
 		t.must(err)
-		if want := []stint.Position{p[2], p[0], p[3]}; !slices.Equal(positions(got), want) {
-			t.Errorf("fetched %v, want %v", positions(got), want)
-		}
+		want := []store.Position{p[2], p[0], p[3]}
+		expect(t, slices.Equal(positions(got), want), "fetched %v, want %v", positions(got), want)
 		if got, err := t.Store.Fetch(t.ctx, nil); err != nil || len(got) != 0 {
 			t.Errorf("fetching nothing gave %v, error %v", got, err)
 		}
@@ -113,17 +100,16 @@ var claimTests = []test{
 		}
 		w := t.join("k")
 		for i, p := range []int{100, -100, 0, 1} {
-			got := w.Claim(stint.LaneOf(stint.DefaultQueue, p, stint.PartNormal, "").ID, 10)
-			if len(got) != 1 || got[0].ID != want[i] || got[0].Priority != p {
-				t.Errorf("priority %d gave %v, want job %d", p, jobIDs(got), want[i])
-			}
+			got := w.Claim(store.LaneOf(stint.DefaultQueue, p, store.PartNormal, "").ID, 10)
+			expect(t, len(got) == 1 && got[0].ID == want[i] && got[0].Priority == p,
+				"priority %d gave %v, want job %d", p, jobIDs(got), want[i])
 		}
 	}},
 	{"One claimer at a time never finds a lane busy", func(t *T) {
 		t.enqueue(jobs(50, "k")...)
 		workers := []*Worker{t.join("k"), Join(t, t.again(), "k")}
 		for i := range 50 {
-			req := stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}
+			req := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}
 			if c, err := workers[i%2].TryClaim(t.ctx, req); err != nil || len(c.Entries) != 1 {
 				t.Fatalf("claim %d took %v, error %v", i, c.Positions, err)
 			}
@@ -137,9 +123,7 @@ var claimTests = []test{
 		for range 3 {
 			got = append(got, jobIDs(t.join("k").Claim(lane(stint.DefaultQueue), 3))...)
 		}
-		if !slices.Equal(got, ids) {
-			t.Errorf("three engines claimed %v, want %v", got, ids)
-		}
+		equalAll(t, got, ids, "three engines claimed %v, want %v")
 	}},
 }
 
@@ -156,33 +140,30 @@ func manyClaimers(t *T, wait bool) {
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
 		wg.Go(func() {
 			for left, since := true, time.Now(); left; {
-				c, err := w.TryClaim(t.ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1 + rng.IntN(10), Wait: wait})
+				c, err := w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1 + rng.IntN(10), Wait: wait})
 				switch {
 				case err == nil:
 					left, since = len(c.Entries) > 0, time.Now()
-				case errors.Is(err, stint.ErrLaneBusy) && !wait && time.Since(since) < patience/5:
+				case errors.Is(err, stint.ErrLaneBusy) && !wait && time.Since(since) < patience()/5:
 					time.Sleep(50 * time.Microsecond)
 				default:
 					t.Errorf("claimer %d: %v", i, err)
 					return
 				}
-				if got := jobIDs(c.Entries); !slices.IsSorted(got) {
-					t.Errorf("claimer %d got %v, out of order", i, got)
-				}
+				got := jobIDs(c.Entries)
+				expect(t, slices.IsSorted(got), "claimer %d got %v, out of order", i, got)
 				taken[i] = append(taken[i], jobIDs(c.Entries)...)
 			}
 		})
 	}
 	wg.Wait()
 	got := slices.Sorted(slices.Values(slices.Concat(taken[:]...)))
-	if !slices.Equal(got, ids) {
-		t.Errorf("%d jobs were taken, want each of %d once", len(got), n)
-	}
+	expect(t, slices.Equal(got, ids), "%d jobs were taken, want each of %d once", len(got), n)
 }
 
 // held lists what an engine holds, checking that it is in the order of the
 // serial numbers.
-func (t *T) held(w *Worker, from int64) []stint.Claim {
+func (t *T) held(w *Worker, from int64) []store.Claim {
 	t.Helper()
 	held, err := t.Store.Held(t.ctx, w.Info.Token, from)
 	t.must(err)

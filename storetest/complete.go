@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // completeTests are about outcomes that are recorded in the handler's own
@@ -21,9 +22,8 @@ var completeTests = []test{
 		t.state(c.id, stint.Completed)
 		t.state(next, stint.Available)
 		info := t.info(c.id)
-		if x := info.Executions[0]; len(info.Executions) != 1 || x.Engine != c.w.Info.Token || x.Slot != 1 || !x.Final {
-			t.Errorf("recorded %+v", info.Executions)
-		}
+		x := info.Executions[0]
+		expect(t, len(info.Executions) == 1 && x.Engine == c.w.Info.Token && x.Slot == 1 && x.Final, "recorded %+v", info.Executions)
 		t.holds(c.w, 0)
 	}},
 	{"A handler that wrote nothing else completes all the same", func(t *T) {
@@ -36,7 +36,7 @@ var completeTests = []test{
 			j := job("k")
 			j.Delay = delay
 			c := t.working(&j)
-			c.w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, c.e)
+			c.w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, c.e)
 			c.e = c.w.One()
 			c.x = c.w.Conclude(c.e, completed)
 			t.must(c.finish(t.beginToFinish()))
@@ -53,12 +53,10 @@ var completeTests = []test{
 		t.must(c.finish(t.beginToFinish()))
 		after := t.now()
 		x := t.info(c.id).Executions[0]
-		if !sameJSON(x.Result, c.x.Result) || x.Finished.Before(before.Add(-time.Second)) || x.Finished.After(after) {
-			t.Errorf("recorded %+v, between %v and %v", x, before, after)
-		}
-		if d := x.Finished.Sub(x.Started); d < ran-time.Millisecond || d > ran+time.Second {
-			t.Errorf("an attempt of %v is recorded as %v long", ran, d)
-		}
+		expect(t, sameJSON(x.Result, c.x.Result) && !x.Finished.Before(before.Add(-time.Second)) && !x.Finished.After(after),
+			"recorded %+v, between %v and %v", x, before, after)
+		d := x.Finished.Sub(x.Started)
+		expect(t, d >= ran-time.Millisecond && d <= ran+time.Second, "an attempt of %v is recorded as %v long", ran, d)
 	}},
 	{"With a rollback instead, neither is there, and the handler's error decides", func(t *T) {
 		c := t.working(nil)
@@ -67,11 +65,10 @@ var completeTests = []test{
 		t.must(tx.Rollback())
 		t.absent(next)
 		t.state(c.id, stint.Running)
-		if err := c.finish(tx); err == nil || errors.Is(err, stint.ErrCommitUnknown) {
-			t.Errorf("in a transaction that had ended, completing gives %v", err)
-		}
+		err := c.finish(tx)
+		expect(t, err != nil && !errors.Is(err, stint.ErrCommitUnknown), "in a transaction that had ended, completing gives %v", err)
 		t.state(c.id, stint.Running)
-		c.w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, c.e)
+		c.w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, c.e)
 		t.state(c.id, stint.Retrying)
 	}},
 	{"The buried complete nothing, and nothing of the transaction stays", func(t *T) {
@@ -89,15 +86,13 @@ var completeTests = []test{
 		c := t.working(nil)
 		tx := t.beginToFinish()
 		next := t.enqueueIn(tx, job("next"))[0]
-		if n := c.w.Leave(); n != 1 {
-			t.Errorf("the burial concluded %d", n)
-		}
+		equal(t, c.w.Leave(), 1, "the burial concluded %d, want %d")
 		c.refused(tx, stint.ErrBuried, next)
 	}},
 	{"A claim that does not exist is told, and nothing of the transaction stays", func(t *T) {
 		c := t.working(nil)
 		right := c.w.taken[c.e.Pos]
-		for what, wrong := range map[string]stint.ClaimRef{
+		for what, wrong := range map[string]store.ClaimRef{
 			"another nonce":  {Lane: right.Lane, N: right.N, Nonce: right.Nonce + 1},
 			"a later number": {Lane: right.Lane, N: right.N + 1, Nonce: right.Nonce},
 			"another lane":   {Lane: right.Lane + 1, N: right.N, Nonce: right.Nonce},
@@ -116,7 +111,7 @@ var completeTests = []test{
 		t.must(c.finish(t.beginToFinish()))
 	}},
 	{"An entry that has an outcome keeps it, and nothing of the transaction stays", func(t *T) {
-		for _, end := range []stint.Ending{completed, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}} {
+		for _, end := range []store.Result{completed, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}} {
 			c := t.working(nil)
 			tx := t.beginToFinish()
 			c.w.Finish(end, c.e)
@@ -130,42 +125,37 @@ var completeTests = []test{
 	{"A job that ended and was deleted is not brought back, and nothing of the transaction stays", func(t *T) {
 		c := t.working(nil)
 		tx := t.beginToFinish()
-		c.w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, c.e)
-		t.deletes(map[stint.ID]stint.Deletion{c.id: stint.DeletedNow})
+		c.w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, c.e)
+		t.deletes(map[stint.ID]store.DeleteStatus{c.id: store.DeletedNow})
 		c.refused(tx, nil, t.enqueueIn(tx, job("next"))[0])
 		t.gone(c.id)
 	}},
 	{"What was completed in a transaction is not recorded again", func(t *T) {
 		c := t.working(nil)
 		t.must(c.finish(t.beginToFinish()))
-		for _, end := range []stint.Ending{completed, {Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")}} {
-			if n, err := c.w.TryFinish(t.ctx, c.w.Conclude(c.e, end)); err != nil || n != 0 {
-				t.Errorf("%s recorded %d, error %v", end.Outcome, n, err)
-			}
+		for _, end := range []store.Result{completed, {Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")}} {
+			n, err := c.w.TryFinish(t.ctx, c.w.Conclude(c.e, end))
+			expect(t, err == nil && n == 0, "%s recorded %d, error %v", end.Outcome, n, err)
 		}
 		tx := t.beginToFinish()
 		c.refused(tx, nil, t.enqueueIn(tx, job("next"))[0])
-		if n := c.w.Leave(); n != 0 {
-			t.Errorf("the burial concluded %d", n)
-		}
+		equal(t, c.w.Leave(), 0, "the burial concluded %d, want %d")
 		t.state(c.id, stint.Completed)
 	}},
 	{"A cancelled job that completes in a transaction has completed, and no mark is left", func(t *T) {
 		c := t.working(nil)
-		t.cancels(map[stint.ID]stint.Cancellation{c.id: stint.CancelAsked}, "too late")
+		t.cancels(map[stint.ID]stint.CancelStatus{c.id: stint.CancelRequested}, "too late")
 		t.must(c.finish(t.beginToFinish()))
-		if info := t.info(c.id); info.State != stint.Completed || info.Reason != stint.ReasonDone {
-			t.Errorf("it is %s, reason %q", info.State, info.Reason)
-		}
+		info := t.info(c.id)
+		expect(t, info.State == stint.Completed && info.Reason == stint.ReasonDone, "it is %s, reason %q", info.State, info.Reason)
 		t.ended(c.id)
 	}},
 	{"A transaction of another driver is refused", func(t *T) {
 		c := t.working(nil)
 		f := t.finisher()
 		for _, handle := range []any{nil, struct{}{}, "tx"} {
-			if err := f.FinishTx(t.ctx, stint.Tx{Handle: handle}, c.w.Info.Token, c.w.taken[c.e.Pos], c.x); err == nil {
-				t.Errorf("a handle of type %T was accepted", handle)
-			}
+			expect(t, f.FinishTx(t.ctx, stint.Tx{Handle: handle}, c.w.Info.Token, c.w.taken[c.e.Pos], c.x) != nil,
+				"a handle of type %T was accepted", handle)
 		}
 		t.state(c.id, stint.Running)
 	}},
@@ -177,8 +167,8 @@ type completion struct {
 	t  *T
 	w  *Worker
 	id stint.ID
-	e  stint.Entry
-	x  stint.Execution
+	e  store.Entry
+	x  store.Completion
 }
 
 // working claims a job; nil is any.
@@ -213,9 +203,9 @@ func (c *completion) finish(tx Tx) error {
 // transaction stays, whatever its owner does.
 func (c *completion) refused(tx Tx, want error, wrote ...stint.ID) {
 	c.t.Helper()
-	if err := c.finish(tx); err == nil || want != nil && !errors.Is(err, want) || errors.Is(err, stint.ErrCommitUnknown) {
-		c.t.Errorf("completing gives %v, want %v", err, want)
-	}
+	err := c.finish(tx)
+	expect(c.t, err != nil && (want == nil || errors.Is(err, want)) && !errors.Is(err, stint.ErrCommitUnknown),
+		"completing gives %v, want %v", err, want)
 	_ = tx.Commit()
 	c.t.absent(wrote...)
 }
@@ -246,7 +236,7 @@ func completeBesideBurial(t *T) {
 		errs := atOnce(2, func(i int) error {
 			if i == 0 {
 				time.Sleep(pause)
-				_, err := Bury(t.ctx, other, stint.Burial{Engine: c.w.Info.Token}, Judge)
+				_, err := Bury(t.ctx, other, store.Burial{Engine: c.w.Info.Token}, Judge)
 				return err
 			}
 			ids, err := stint.NewClient(t.Store).With(tx.Tx()).EnqueueMany(t.ctx, jobs(1, "next", stint.Queue("next")))
@@ -259,7 +249,7 @@ func completeBesideBurial(t *T) {
 		})
 		t.must(errors.Join(errs...))
 		heir := t.join("k")
-		left := heir.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID, 10)
+		left := heir.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 10)
 		switch {
 		case completion == nil:
 			t.state(c.id, stint.Completed)
@@ -270,9 +260,7 @@ func completeBesideBurial(t *T) {
 		default:
 			t.Errorf("completing gives %v", completion)
 		}
-		if want := completion != nil; (len(left) == 1) != want {
-			t.Errorf("%d entries came back, completing gave %v", len(left), completion)
-		}
+		expect(t, (len(left) == 1) == (completion != nil), "%d entries came back, completing gave %v", len(left), completion)
 		heir.Complete(left...)
 		heir.Leave()
 		if t.Failed() {

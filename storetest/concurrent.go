@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var concurrentTests = []test{
@@ -59,30 +60,45 @@ type storm struct {
 	committed map[int]stint.ID // by the key in the job's arguments
 	undone    map[int]bool     // keys of jobs that were rolled back
 	seen      map[int]bool     // keys of jobs that an engine claimed
-	taken     map[stint.Position]stint.Token
-	standing  map[stint.Token]bool
+	taken     map[store.Position]stint.EngineID
+	standing  map[stint.EngineID]bool
 	latest    [16]stint.ID // claimed last
-	answers   map[stint.ID]stint.Cancellation
+	answers   map[stint.ID]stint.CancelStatus
 	did       map[string]int
 }
 
 // LoadVariable names the environment variable that scales the randomised
-// test: 1 is two seconds and at most 4,000 jobs.
+// test: 1 is two seconds and at most 4,000 jobs. With less than 1 tests also give
+// up sooner, which is for runs that are to fail.
 const LoadVariable = "STINT_STORETEST_LOAD"
 
-func newStorm(t *T) *storm {
+func load() float64 {
 	load, err := strconv.ParseFloat(os.Getenv(LoadVariable), 64)
 	if err != nil || load <= 0 {
-		load = 1
+		return 1
 	}
+	return load
+}
+
+// patience is how long a test waits for what comes at once, but on a busy
+// machine. Only a test that fails waits that long.
+func patience() time.Duration {
+	if load() < 1 {
+		return 2 * time.Second
+	}
+	return 30 * time.Second
+}
+
+func newStorm(t *T) *storm {
+	load := load()
 	t.ctx = t.Context() // it may last longer than other tests
 	now := time.Now()
 	return &storm{
 		T: t, seed: NewSeed(t), stores: [2]Store{t.Store, t.again()},
 		begun: now, end: now.Add(time.Duration(load * float64(2*time.Second))), limit: int(4000 * load),
 		committed: map[int]stint.ID{}, undone: map[int]bool{}, seen: map[int]bool{},
-		taken: map[stint.Position]stint.Token{}, standing: map[stint.Token]bool{},
-		answers: map[stint.ID]stint.Cancellation{}, did: map[string]int{},
+		taken: map[store.Position]stint.EngineID{}, standing: map[stint.EngineID]bool{},
+		answers: map[stint.ID]stint.CancelStatus{}, did: map[string]int{},
 	}
 }
 
@@ -123,7 +139,7 @@ func (s *storm) blows() bool { return time.Now().Before(s.end) && s.ctx.Err() ==
 // drain buries every engine and works until nothing is left to do.
 func (s *storm) drain() {
 	for token := range s.standing {
-		if _, err := Bury(s.ctx, s.Store, stint.Burial{Engine: token}, Judge); err != nil && !errors.Is(err, stint.ErrBuried) {
+		if _, err := Bury(s.ctx, s.Store, store.Burial{Engine: token}, Judge); err != nil && !errors.Is(err, stint.ErrBuried) {
 			s.Errorf("bury an engine at the end: %v", err)
 		}
 	}
@@ -133,7 +149,7 @@ func (s *storm) drain() {
 		s.must(err)
 		entries, err := w.TryClaimAll(s.ctx, 500)
 		s.must(err)
-		var done, unwanted []stint.Entry
+		var done, unwanted []store.Entry
 		for _, e := range entries {
 			s.take(w, e)
 			if e.Cancelled {
@@ -143,7 +159,7 @@ func (s *storm) drain() {
 			}
 		}
 		w.Complete(done...)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, unwanted...)
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, unwanted...)
 		if p.Moved == 0 && p.Next < 0 && len(entries) == 0 {
 			break
 		}
@@ -160,38 +176,26 @@ func (s *storm) settle() {
 	for _, j := range l.Jobs {
 		have = append(have, j.ID)
 		s.settleCancelled(j)
-		if !j.State.Final() {
-			s.Errorf("job %d is %s after everything was drained", j.ID, j.State)
-		}
+		expect(s, j.State.Final(), "job %d is %s after everything was drained", j.ID, j.State)
 	}
 	slices.Sort(have)
 	want := slices.Sorted(maps.Values(s.committed))
-	if !slices.Equal(have, want) {
-		s.Errorf("%d jobs are there and %d were committed", len(have), len(want))
-	}
+	expect(s, slices.Equal(have, want), "%d jobs are there and %d were committed", len(have), len(want))
 	for key := range s.seen {
-		if s.undone[key] {
-			s.Errorf("a job that was rolled back was claimed: key %d", key)
-		}
+		expect(s, !s.undone[key], "a job that was rolled back was claimed: key %d", key)
 	}
 	for key, id := range s.committed {
-		if !s.seen[key] && s.answers[id] != stint.CancelledNow {
-			s.Errorf("job %d was committed and never claimed: key %d", id, key)
-		}
+		expect(s, s.seen[key] || s.answers[id] == stint.CancelledNow, "job %d was committed and never claimed: key %d", id, key)
 	}
 	counts, err := s.Store.Counts(s.ctx)
 	s.must(err)
 	sum := int64(0)
 	for state, n := range counts {
 		sum += n
-		if !state.Final() && n > 0 {
-			s.Errorf("%d jobs are counted as %s", n, state)
-		}
+		expect(s, state.Final() || n <= 0, "%d jobs are counted as %s", n, state)
 	}
-	if sum != int64(len(want)) {
-		s.Errorf("%d jobs are counted and %d were committed", sum, len(want))
-	}
-	if c, ok := s.Store.(stint.Canceller); ok {
+	expect(s, sum == int64(len(want)), "%d jobs are counted and %d were committed", sum, len(want))
+	if c, ok := s.Store.(store.Canceller); ok {
 		if left, err := c.Cancelling(s.ctx, have); err != nil || len(left) > 0 {
 			s.Errorf("%d jobs are still to be cancelled, error %v", len(left), err)
 		}

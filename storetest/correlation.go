@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var correlationTests = []test{
 	{"A job's correlation id is its own ID unless it was given one", func(t *T) {
-		ids := t.enqueue(job("k"), job("k", stint.Correlation("order 7")), job("k", stint.In(10*time.Millisecond)),
-			job("k", stint.In(10*time.Millisecond), stint.Correlation("order 7")))
+		ids := t.enqueue(job("k"), job("k", stint.Correlation("order 7")), job("k", stint.Delay(10*time.Millisecond)),
+			job("k", stint.Delay(10*time.Millisecond), stint.Correlation("order 7")))
 		want := []string{ids[0].String(), "order 7", ids[2].String(), "order 7"}
 		time.Sleep(20 * time.Millisecond)
 		t.promoteAll(2)
@@ -21,19 +22,17 @@ var correlationTests = []test{
 		for range 2 {
 			entries := w.ClaimAll()
 			for i, id := range ids {
-				at := slices.IndexFunc(entries, func(e stint.Entry) bool { return e.ID == id })
+				at := slices.IndexFunc(entries, func(e store.Entry) bool { return e.ID == id })
 				if at < 0 {
 					t.Fatalf("job %d was not claimed", id)
 				}
 				if got := entries[at].Correlation; got != want[i] {
 					t.Errorf("attempt %d of job %d has the correlation id %q, want %q", entries[at].Attempt, id, got, want[i])
 				}
-				if got := t.info(id).Correlation; got != want[i] {
-					t.Errorf("job %d is shown with the correlation id %q, want %q", id, got, want[i])
-				}
+				equal(t, t.info(id).Correlation, want[i], "job %d is shown with the correlation id %q, want %q", id)
 			}
 			for _, e := range entries {
-				x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+				x := w.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
 				if x.Next != nil {
 					x.Next.Delay = 0
 				}
@@ -59,7 +58,7 @@ var correlationTests = []test{
 		want := []string{ids[0].String(), "order 7"}
 		w := t.join("k")
 		w.Complete(w.ClaimAll()...)
-		again := []stint.Again{{}, {In: 10 * time.Millisecond}}
+		again := []stint.RerunOptions{{}, {Delay: 10 * time.Millisecond}}
 		latest, all := slices.Clone(ids), [][]stint.ID{{ids[0]}, {ids[1]}}
 		for round := range 2 {
 			for i, id := range latest {
@@ -76,7 +75,7 @@ var correlationTests = []test{
 			}
 		}
 		for i := range ids {
-			if got := t.list(stint.Filter{Correlation: want[i]}); !slices.Equal(got, all[i]) {
+			if got := t.list(store.Filter{Correlation: want[i]}); !slices.Equal(got, all[i]) {
 				t.Errorf("%q shows %v, want %v", want[i], got, all[i])
 			}
 		}
@@ -84,21 +83,19 @@ var correlationTests = []test{
 	{"Jobs are found by their source", func(t *T) {
 		a := t.enqueue(
 			job("a", stint.Source("cron")), job("a", stint.Source("web")), job("a"),
-			job("b", stint.Source("cron"), stint.In(time.Hour)))
+			job("b", stint.Source("cron"), stint.Delay(time.Hour)))
 		for _, c := range []struct {
-			f    stint.Filter
+			f    store.Filter
 			want []stint.ID
 		}{
-			{stint.Filter{Source: "cron"}, []stint.ID{a[3], a[0]}},
-			{stint.Filter{Source: "web"}, []stint.ID{a[1]}},
-			{stint.Filter{Source: "cro%"}, []stint.ID{}},
-			{stint.Filter{Source: "cron", States: []stint.State{stint.Scheduled}}, []stint.ID{a[3]}},
-			{stint.Filter{Source: "web", States: []stint.State{stint.Scheduled}}, []stint.ID{}},
-			{stint.Filter{Source: "cron", Kind: "a"}, []stint.ID{a[0]}},
+			{store.Filter{Source: "cron"}, []stint.ID{a[3], a[0]}},
+			{store.Filter{Source: "web"}, []stint.ID{a[1]}},
+			{store.Filter{Source: "cro%"}, []stint.ID{}},
+			{store.Filter{Source: "cron", States: []stint.State{stint.Scheduled}}, []stint.ID{a[3]}},
+			{store.Filter{Source: "web", States: []stint.State{stint.Scheduled}}, []stint.ID{}},
+			{store.Filter{Source: "cron", Kind: "a"}, []stint.ID{a[0]}},
 		} {
-			if got := t.list(c.f); !slices.Equal(got, c.want) {
-				t.Errorf("%+v shows %v, want %v", c.f, got, c.want)
-			}
+			equalAll(t, t.list(c.f), c.want, "%+v shows %v, want %v", c.f)
 		}
 	}},
 }
@@ -112,28 +109,26 @@ func correlated(t *T) {
 		return id
 	}
 	ctx := stint.WithCorrelation(t.ctx, root)
-	soon, later := child(ctx), child(ctx, stint.In(time.Hour))
+	soon, later := child(ctx), child(ctx, stint.Delay(time.Hour))
 	named := child(t.ctx, stint.Correlation("order 7"))
 	stranger := child(t.ctx, stint.Correlation("0"+root))
 	w := t.join("k")
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.Claim(lane(stint.DefaultQueue), 3)...)
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.Claim(lane(stint.DefaultQueue), 3)...)
 	for _, c := range []struct {
-		f    stint.Filter
+		f    store.Filter
 		want []stint.ID
 	}{
-		{stint.Filter{Correlation: root}, []stint.ID{later, soon, first[0]}},
-		{stint.Filter{Correlation: root, States: []stint.State{stint.Scheduled}}, []stint.ID{later}},
-		{stint.Filter{Correlation: root, States: []stint.State{stint.Available}}, []stint.ID{soon, first[0]}},
-		{stint.Filter{Correlation: root, Limit: 1, Before: later}, []stint.ID{soon}},
-		{stint.Filter{Correlation: first[1].String()}, []stint.ID{first[1]}},
-		{stint.Filter{Correlation: "order 7"}, []stint.ID{named}},
-		{stint.Filter{Correlation: "0" + root}, []stint.ID{stranger}},
-		{stint.Filter{Correlation: "order"}, []stint.ID{}},
-		{stint.Filter{Correlation: "0"}, []stint.ID{}},
-		{stint.Filter{Correlation: named.String()}, []stint.ID{}}, // it was given another
+		{store.Filter{Correlation: root}, []stint.ID{later, soon, first[0]}},
+		{store.Filter{Correlation: root, States: []stint.State{stint.Scheduled}}, []stint.ID{later}},
+		{store.Filter{Correlation: root, States: []stint.State{stint.Available}}, []stint.ID{soon, first[0]}},
+		{store.Filter{Correlation: root, Limit: 1, Before: later}, []stint.ID{soon}},
+		{store.Filter{Correlation: first[1].String()}, []stint.ID{first[1]}},
+		{store.Filter{Correlation: "order 7"}, []stint.ID{named}},
+		{store.Filter{Correlation: "0" + root}, []stint.ID{stranger}},
+		{store.Filter{Correlation: "order"}, []stint.ID{}},
+		{store.Filter{Correlation: "0"}, []stint.ID{}},
+		{store.Filter{Correlation: named.String()}, []stint.ID{}}, // it was given another
 	} {
-		if got := t.list(c.f); !slices.Equal(got, c.want) {
-			t.Errorf("%+v shows %v, want %v", c.f, got, c.want)
-		}
+		equalAll(t, t.list(c.f), c.want, "%+v shows %v, want %v", c.f)
 	}
 }

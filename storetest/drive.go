@@ -2,11 +2,14 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // deadline ends a call of a store that does not return.
@@ -95,7 +98,7 @@ func (t *T) now() time.Time {
 }
 
 // ledger copies everything out of the store.
-func (t *T) ledger() *stint.Ledger {
+func (t *T) ledger() *store.Ledger {
 	t.Helper()
 	l, err := t.Store.Audit(t.ctx)
 	t.must(err)
@@ -104,7 +107,7 @@ func (t *T) ledger() *stint.Ledger {
 
 // job is a job of a kind without arguments.
 func job(kind string, opts ...stint.Option) stint.NewJob {
-	return stint.Declaration{Name: kind}.Job(nil, opts...)
+	return stint.KindInfo{Name: kind}.Job(nil, opts...)
 }
 
 // jobs is n of them.
@@ -117,8 +120,8 @@ func jobs(n int, kind string, opts ...stint.Option) []stint.NewJob {
 }
 
 // lane is the lane of new jobs of a queue at priority 0.
-func lane(queue string) stint.LaneID {
-	return stint.LaneOf(queue, 0, stint.PartNormal, "").ID
+func lane(queue string) store.LaneID {
+	return store.LaneOf(queue, 0, store.PartNormal, "").ID
 }
 
 // atOnce calls f from n goroutines that start together.
@@ -139,10 +142,52 @@ func atOnce(n int, f func(i int) error) []error {
 // until waits for what passing time must bring about soon.
 func (t *T) until(done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience()); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it never came")
 		}
+	}
+}
+
+// expect reports a failure unless ok.
+func expect(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
+// equal compares two values. The format ends with a verb for each of them,
+// after those for args.
+func equal[V comparable](t testing.TB, got, want V, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format, append(args, got, want)...)
+	}
+}
+
+// equalAll compares two slices as equal does; nil is an empty one.
+func equalAll[S ~[]E, E comparable](t testing.TB, got, want S, format string, args ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf(format, append(args, got, want)...)
+	}
+}
+
+// noDiff reports what cmp.Diff found, if anything.
+func noDiff(t testing.TB, diff, format string, args ...any) {
+	t.Helper()
+	if diff != "" {
+		t.Errorf(format+":\n%s", append(args, diff)...)
+	}
+}
+
+// fails reports a failure unless err is target. The format ends with a verb
+// for err, after those for args.
+func fails(t testing.TB, err, target error, format string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf(format, append(args, err)...)
 	}
 }
 

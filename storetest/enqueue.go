@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 var enqueueTests = []test{
@@ -18,9 +19,7 @@ var enqueueTests = []test{
 		first := t.enqueue(job("a"), job("b"), job("c"))
 		second := t.enqueue(job("d"))
 		all := slices.Concat(first, second)
-		if !slices.IsSorted(all) || all[0] <= 0 || len(slices.Compact(all)) != 4 {
-			t.Errorf("the ids %v are not positive and rising", all)
-		}
+		expect(t, slices.IsSorted(all) && all[0] > 0 && len(slices.Compact(all)) == 4, "the ids %v are not positive and rising", all)
 		for i, kind := range []string{"a", "b", "c", "d"} {
 			if got := t.info(all[i]).Kind; got != kind {
 				t.Errorf("id %d is a job of kind %q, want %q", all[i], got, kind)
@@ -35,12 +34,9 @@ var enqueueTests = []test{
 			ID: id, Kind: "k", Args: json.RawMessage("{}"), Queue: stint.DefaultQueue, Attempt: 1,
 			MaxLosses: stint.DefaultMaxLosses, Correlation: id.String(), Created: e.Created, Due: e.Created,
 		}
-		if diff := cmp.Diff(want, e.Job, sameJob...); diff != "" {
-			t.Errorf("claimed job (-want +got):\n%s", diff)
-		}
-		if info := t.info(id); string(info.Args) != "{}" {
-			t.Errorf("people see the arguments %q, want {}", info.Args)
-		}
+		noDiff(t, cmp.Diff(want, e.Job, sameJob...), "claimed job (-want +got)")
+		info := t.info(id)
+		expect(t, string(info.Args) == "{}", "people see the arguments %q, want {}", info.Args)
 	}},
 	{"Whoever claims a job finds its policy, of whoever stored it and beside others", func(t *T) {
 		want := map[stint.ID]retry.Policy{}
@@ -62,64 +58,50 @@ var enqueueTests = []test{
 			want[id] = batch[n].Retry
 		}
 		for _, e := range Join(t, t.again(), "k").ClaimAll() {
-			if e.Retry != want[e.ID] {
-				t.Errorf("job %d has the policy %v, want %v", e.ID, e.Retry, want[e.ID])
-			}
+			equal(t, e.Retry, want[e.ID], "job %d has the policy %v, want %v", e.ID)
 		}
 	}},
 	{"Every shape of JSON arguments is kept", argumentsRoundTrip},
 	{"Durable at once, and another process sees it", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		other := t.again()
-		if _, err := other.Job(t.ctx, id); err != nil {
-			t.Errorf("another process does not see job %d: %v", id, err)
-		}
+		_, err := other.Job(t.ctx, id)
+		expect(t, err == nil, "another process does not see job %d: %v", id, err)
 		got := Join(t, other, "k").Claim(lane(stint.DefaultQueue), 10)
-		if len(got) != 1 || got[0].ID != id {
-			t.Errorf("another process claimed %v, want job %d", positions(got), id)
-		}
+		expect(t, len(got) == 1 && got[0].ID == id, "another process claimed %v, want job %d", positions(got), id)
 	}},
 	{"A delay counts from the store's clock at the enqueue", func(t *T) {
 		before := t.now()
-		ids := t.enqueue(job("k", stint.In(time.Hour)), job("k", stint.In(time.Millisecond)))
+		ids := t.enqueue(job("k", stint.Delay(time.Hour)), job("k", stint.Delay(time.Millisecond)))
 		after := t.now()
 		for i, d := range []time.Duration{time.Hour, time.Millisecond} {
 			info := t.info(ids[i])
-			if info.State != stint.Scheduled {
-				t.Errorf("a job in %v is %s", d, info.State)
-			}
-			if due := info.Due.Add(-d); due.Before(before) || due.After(after) {
-				t.Errorf("a job in %v, enqueued between %v and %v, is due at %v", d, before, after, info.Due)
-			}
+			equal(t, info.State, stint.Scheduled, "a job in %v is %s, want %s", d)
+			due := info.Due.Add(-d)
+			expect(t, !due.Before(before) && !due.After(after),
+				"a job in %v, enqueued between %v and %v, is due at %v", d, before, after, info.Due)
 		}
 	}},
 	{"A time in the past means at once", func(t *T) {
 		ids := t.enqueue(
-			job("k", stint.At(time.Now().Add(-time.Hour))),
-			job("k", stint.At(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC))),
+			job("k", stint.RunAt(time.Now().Add(-time.Hour))),
+			job("k", stint.RunAt(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC))),
 			job("k"))
 		for _, id := range ids {
 			t.state(id, stint.Available)
 		}
-		if got := t.join("k").Claim(lane(stint.DefaultQueue), 10); !slices.Equal(jobIDs(got), ids) {
-			t.Errorf("claimed jobs %v, want %v", jobIDs(got), ids)
-		}
+		equalAll(t, jobIDs(t.join("k").Claim(lane(stint.DefaultQueue), 10)), ids, "claimed jobs %v, want %v")
 	}},
 	{"A time in the future is kept to the microsecond", func(t *T) {
 		at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
-		id := t.enqueue(job("k", stint.At(at)))[0]
-		if info := t.info(id); !info.Due.Equal(at) || info.State != stint.Scheduled {
-			t.Errorf("a job at %v is %s and due at %v", at, info.State, info.Due)
-		}
-		if got := t.join("k").ClaimAll(); len(got) != 0 {
-			t.Errorf("it was claimed an hour early")
-		}
+		id := t.enqueue(job("k", stint.RunAt(at)))[0]
+		info := t.info(id)
+		expect(t, info.Due.Equal(at) && info.State == stint.Scheduled, "a job at %v is %s and due at %v", at, info.State, info.Due)
+		expect(t, len(t.join("k").ClaimAll()) == 0, "it was claimed an hour early")
 	}},
 	{"Jobs for now and for later go together", func(t *T) {
-		ids := t.enqueue(job("k"), job("k", stint.In(time.Hour)), job("k"), job("k", stint.In(time.Minute)))
-		if !slices.IsSorted(ids) {
-			t.Errorf("ids %v do not rise", ids)
-		}
+		ids := t.enqueue(job("k"), job("k", stint.Delay(time.Hour)), job("k"), job("k", stint.Delay(time.Minute)))
+		expect(t, slices.IsSorted(ids), "ids %v do not rise", ids)
 		for i, want := range []stint.State{stint.Available, stint.Scheduled, stint.Available, stint.Scheduled} {
 			t.state(ids[i], want)
 		}
@@ -143,20 +125,15 @@ var enqueueTests = []test{
 	}},
 	{"No jobs are no error", func(t *T) {
 		ids, err := t.Store.Enqueue(t.ctx, stint.Tx{}, nil)
-		if err != nil || len(ids) != 0 {
-			t.Errorf("ids %v, error %v", ids, err)
-		}
+		expect(t, err == nil && len(ids) == 0, "ids %v, error %v", ids, err)
 	}},
 	{"Many producers at once do not disturb each other", manyProducers},
 	{"A transaction of another driver is refused", func(t *T) {
 		for _, handle := range []any{struct{}{}, "tx", 42} {
-			if ids, err := t.Store.Enqueue(t.ctx, stint.Tx{Handle: handle}, jobs(1, "k")); err == nil {
-				t.Errorf("a handle of type %T was accepted: ids %v", handle, ids)
-			}
+			ids, err := t.Store.Enqueue(t.ctx, stint.Tx{Handle: handle}, jobs(1, "k"))
+			expect(t, err != nil, "a handle of type %T was accepted: ids %v", handle, ids)
 		}
-		if l := t.ledger(); len(l.Jobs) != 0 {
-			t.Errorf("%d jobs were stored nevertheless", len(l.Jobs))
-		}
+		equal(t, len(t.ledger().Jobs), 0, "%d jobs were stored nevertheless, want %d")
 	}},
 }
 
@@ -182,7 +159,7 @@ func rich() stint.NewJob {
 }
 
 // richJob is what is claimed of it.
-func richJob(want stint.NewJob, e stint.Entry) stint.Job {
+func richJob(want stint.NewJob, e store.Entry) stint.Job {
 	return stint.Job{
 		ID: e.ID, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
 		MaxLosses: *want.MaxLosses, Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
@@ -193,15 +170,14 @@ func richJob(want stint.NewJob, e stint.Entry) stint.Job {
 func everythingRoundTrips(t *T) {
 	want := rich()
 	id := t.enqueue(want)[0]
-	l := stint.LaneOf(want.Queue, want.Priority, stint.PartNormal, "")
+	l := store.LaneOf(want.Queue, want.Priority, store.PartNormal, "")
 	entries := t.join(want.Kind).Claim(l.ID, 1)
 	if len(entries) != 1 {
 		t.Fatalf("lane %+v has no entry", l)
 	}
 	e := entries[0]
-	if diff := cmp.Diff(richJob(want, e), e.Job, sameJob...); diff != "" || e.ID != id || !e.Due.Equal(e.Created) {
-		t.Errorf("claimed job (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(richJob(want, e), e.Job, sameJob...)
+	expect(t, diff == "" && e.ID == id && e.Due.Equal(e.Created), "claimed job (-want +got):\n%s", diff)
 	info := *t.info(id)
 	shown := stint.JobInfo{
 		ID: id, Kind: want.Kind, State: stint.Running, Queue: want.Queue, Priority: want.Priority, Args: want.Args,
@@ -209,9 +185,7 @@ func everythingRoundTrips(t *T) {
 		MaxLosses: 7, Retry: want.Retry.String(), Timeout: want.Timeout, Created: e.Created, Due: e.Due,
 		Correlation: want.Correlation, StartBy: want.StartBy,
 	}
-	if diff := cmp.Diff(shown, info, sameJob...); diff != "" {
-		t.Errorf("what people see (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(shown, info, sameJob...), "what people see (-want +got)")
 }
 
 func argumentsRoundTrip(t *T) {
@@ -230,12 +204,9 @@ func argumentsRoundTrip(t *T) {
 		t.Fatalf("%d of %d entries were claimed", len(entries), len(shapes))
 	}
 	for i, s := range shapes {
-		if !sameJSON(entries[i].Args, []byte(s)) {
-			t.Errorf("the arguments %.80s came back as %.80s", s, entries[i].Args)
-		}
-		if got := t.info(ids[i]).Args; !sameJSON(got, []byte(s)) {
-			t.Errorf("people see the arguments %.80s as %.80s", s, got)
-		}
+		expect(t, sameJSON(entries[i].Args, []byte(s)), "the arguments %.80s came back as %.80s", s, entries[i].Args)
+		got := t.info(ids[i]).Args
+		expect(t, sameJSON(got, []byte(s)), "people see the arguments %.80s as %.80s", s, got)
 	}
 }
 
@@ -263,7 +234,5 @@ func manyProducers(t *T) {
 	got := jobIDs(t.join("k").ClaimAll())
 	slices.Sort(all)
 	slices.Sort(got)
-	if !slices.Equal(got, all) {
-		t.Errorf("%d jobs were enqueued and %d claimed", len(all), len(got))
-	}
+	expect(t, slices.Equal(got, all), "%d jobs were enqueued and %d claimed", len(all), len(got))
 }

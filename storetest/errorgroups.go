@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 var errorsTests = []test{
@@ -18,23 +20,23 @@ var errorsTests = []test{
 		w := t.join("a", "b")
 		for i, kind := range []string{"a", "b", "a", "a", "b", "a", "a"} {
 			e.enqueue(kind, "", w)
-			end := []stint.Ending{
+			end := []store.Result{
 				failedWith("no"), failedWith("no"), {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("yes"))}, completed,
-				{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront},
+				{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: store.PartFront},
 			}[i]
 			e.ends(w, end)
 		}
 		// One is lost for good; one that failed before is tried again, and lost with its engine.
 		e.T.enqueue(job("b", stint.MaxLosses(0)))
 		e.claimed = w.ClaimAll()
-		e.ends(w, stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
+		e.ends(w, store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
 		e.again(w)
-		w.Beat(positions(w.ClaimAll())...)
+		w.Heartbeat(positions(w.ClaimAll())...)
 		w.Leave()
 		e.note()
-		e.compare(stint.ErrorFilter{})
-		e.compare(stint.ErrorFilter{Kind: "a"})
-		e.compare(stint.ErrorFilter{Kind: "none"})
+		e.compare(report.ErrorFilter{})
+		e.compare(report.ErrorFilter{Kind: "a"})
+		e.compare(report.ErrorFilter{Kind: "none"})
 	}},
 	{"A panic is grouped by its place, and the newest message and job are told", func(t *T) {
 		e := errorBook{T: t}
@@ -44,14 +46,12 @@ var errorsTests = []test{
 			line := 10 + i%2
 			stack := fmt.Sprintf("goroutine 7 [running]:\nruntime/debug.Stack()\n\t/go/debug/stack.go:26 +0x5e\npanic({0x1, 0x2})\n\t/go/panic.go:787 +0x132\nmain.work(0x%d)\n\t/src/work.go:%d +0x1f\n%s",
 				i, line, strings.Repeat("main.deep()\n\t/src/deep.go:1 +0x1\n", 50))
-			e.ends(w, stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(&stint.PanicError{Value: fmt.Sprintf("message %d %s", i, strings.Repeat("ä", 2000)), Stack: stack}), Stack: stack})
+			e.ends(w, store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(&stint.PanicError{Value: fmt.Sprintf("message %d %s", i, strings.Repeat("ä", 2000)), Stack: stack}), Stack: stack})
 		}
 		e.note()
-		r := e.compare(stint.ErrorFilter{})
+		r := e.compare(report.ErrorFilter{})
 		for _, g := range r.Groups {
-			if !strings.HasPrefix(g.Place, "main.work (work.go:1") || g.Class != "panic" || g.Attempts != 3 {
-				t.Errorf("a group is %+v", g)
-			}
+			expect(t, strings.HasPrefix(g.Place, "main.work (work.go:1") && g.Class == "panic" && g.Attempts == 3, "a group is %+v", g)
 		}
 	}},
 	{"Errors are of a queue, a kind, and a time", func(t *T) {
@@ -68,7 +68,7 @@ var errorsTests = []test{
 			e.ends(w, failedWith("no"))
 		}
 		e.note()
-		for _, f := range []stint.ErrorFilter{
+		for _, f := range []report.ErrorFilter{
 			{}, {Kind: "a"}, {Queue: "q"}, {Kind: "b", Queue: "r"}, {Since: middle}, {Since: middle, Kind: "a"}, {Since: middle.Add(time.Hour)}, {Queue: "Q"},
 		} {
 			e.compare(f)
@@ -81,17 +81,16 @@ var errorsTests = []test{
 			w.Finish(failedWith(text), w.ClaimAll()...)
 		}
 		fails(1, "the first")
-		fails(stint.MaxErrors-1, "the second")
+		fails(report.MaxErrors-1, "the second")
 		for _, cut := range []bool{false, true} {
-			for _, f := range []stint.ErrorFilter{{}, {Kind: "k"}} {
+			for _, f := range []report.ErrorFilter{{}, {Kind: "k"}} {
 				r, err := t.errorAnalyst().Errors(t.ctx, f)
 				t.must(err)
-				if len(r.Groups) != 1 || r.Attempts != stint.MaxErrors || r.Groups[0].Attempts != stint.MaxErrors || r.CutOff != cut {
-					t.Fatalf("%+v: %d attempts are in %d groups, cut off: %v, want %d in one, and %v", f, r.Attempts, len(r.Groups), r.CutOff, stint.MaxErrors, cut)
+				if len(r.Groups) != 1 || r.Attempts != report.MaxErrors || r.Groups[0].Attempts != report.MaxErrors || r.CutOff != cut {
+					t.Fatalf("%+v: %d attempts are in %d groups, cut off: %v, want %d in one, and %v", f, r.Attempts, len(r.Groups), r.CutOff, report.MaxErrors, cut)
 				}
-				if message := r.Groups[0].Message; cut != (message == "the third") {
-					t.Errorf("%+v: the newest message is %q", f, message)
-				}
+				message := r.Groups[0].Message
+				expect(t, cut == (message == "the third"), "%+v: the newest message is %q", f, message)
 			}
 			if !cut {
 				fails(1, "the third")
@@ -102,24 +101,24 @@ var errorsTests = []test{
 		t.enqueue(job("k"))
 		w := t.join("k")
 		w.Complete(w.ClaimAll()...)
-		errorBook{T: t}.compare(stint.ErrorFilter{})
+		errorBook{T: t}.compare(report.ErrorFilter{})
 	}},
 }
 
-func failedWith(text string) stint.Ending {
-	return stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New(text)}
+func failedWith(text string) store.Result {
+	return store.Result{Outcome: stint.OutcomeFailed, Err: errors.New(text)}
 }
 
 // errorBook works out by itself what the groups are.
 type errorBook struct {
 	*T
-	claimed []stint.Entry
+	claimed []store.Entry
 	all     []noted
 }
 
 // noted is an attempt with an error, and where it was.
 type noted struct {
-	stint.FailedAttempt
+	report.FailedAttempt
 	queue string
 }
 
@@ -134,7 +133,7 @@ func (e *errorBook) enqueue(kind, queue string, w *Worker) {
 }
 
 // ends ends what was claimed.
-func (e *errorBook) ends(w *Worker, end stint.Ending) {
+func (e *errorBook) ends(w *Worker, end store.Result) {
 	e.Helper()
 	w.Finish(end, e.claimed...)
 }
@@ -142,15 +141,15 @@ func (e *errorBook) ends(w *Worker, end stint.Ending) {
 // again has what waits for another attempt be ready.
 func (e *errorBook) again(w *Worker) {
 	e.Helper()
-	waiting := e.list(stint.Filter{States: []stint.State{stint.Retrying}})
-	e.retry(stint.Again{}, waiting[0])
+	waiting := e.list(store.Filter{States: []stint.State{stint.Retrying}})
+	e.retry(stint.RerunOptions{}, waiting[0])
 }
 
 // note looks at each job for what the store has recorded of it.
 func (e *errorBook) note() {
 	e.Helper()
 	e.all = nil
-	for _, id := range e.list(stint.Filter{}) {
+	for _, id := range e.list(store.Filter{}) {
 		info := e.info(id)
 		for _, x := range info.Executions {
 			if x.Outcome != stint.OutcomeFailed && x.Outcome != stint.OutcomeLost {
@@ -160,7 +159,7 @@ func (e *errorBook) note() {
 			if runes := []rune(message); len(runes) > 1000 {
 				message = string(runes[:1000])
 			}
-			e.all = append(e.all, noted{stint.FailedAttempt{Job: id, Kind: info.Kind, Class: x.Error.Class, Message: message, Stack: x.Error.Stack, Ended: x.Finished}, info.Queue})
+			e.all = append(e.all, noted{report.FailedAttempt{Job: id, Kind: info.Kind, Class: x.Error.Class, Message: message, Stack: x.Error.Stack, Ended: x.Finished}, info.Queue})
 		}
 	}
 	if len(e.all) == 0 {
@@ -169,9 +168,9 @@ func (e *errorBook) note() {
 }
 
 // compare asks for groups, and compares them with what was noted.
-func (e errorBook) compare(f stint.ErrorFilter) stint.ErrorReport {
+func (e errorBook) compare(f report.ErrorFilter) report.ErrorReport {
 	e.Helper()
-	var fit []stint.FailedAttempt
+	var fit []report.FailedAttempt
 	for _, n := range e.all {
 		if (f.Kind == "" || n.Kind == f.Kind) && (f.Queue == "" || n.queue == f.Queue) && !n.Ended.Before(f.Since) {
 			fit = append(fit, n.FailedAttempt)
@@ -180,8 +179,6 @@ func (e errorBook) compare(f stint.ErrorFilter) stint.ErrorReport {
 	got, err := e.errorAnalyst().Errors(e.ctx, f)
 	e.must(err)
 	utc := cmp.Transformer("utc", func(at time.Time) time.Time { return at.UTC() })
-	if diff := cmp.Diff(stint.GroupErrors(fit, false), got, utc); diff != "" {
-		e.Errorf("%+v (-worked out +said):\n%s", f, diff)
-	}
+	noDiff(e, cmp.Diff(report.GroupErrors(fit, false), got, utc), "%+v (-worked out +said)", f)
 	return got
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // expiryTests are about the instant by which a job is to begin. That it is not
@@ -15,7 +16,7 @@ var expiryTests = []test{
 		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
 		for _, opt := range []stint.Option{stint.StartBy(by), stint.StartWithin(time.Hour), stint.StartBy(time.Time{})} {
 			for _, delay := range []time.Duration{0, time.Millisecond} {
-				t.keepsStartBy(job("k", opt, stint.In(delay)))
+				t.keepsStartBy(job("k", opt, stint.Delay(delay)))
 			}
 		}
 	}},
@@ -23,8 +24,8 @@ var expiryTests = []test{
 		const within = 90*time.Minute + 7*time.Microsecond
 		opt, now := stint.StartWithin(within), t.clock()
 		jobs := []stint.NewJob{
-			job("k", opt), job("k", opt, stint.In(time.Hour)), job("k", opt, stint.At(now.Add(2*time.Hour))),
-			job("k", opt, stint.At(now.Add(-time.Hour))), job("k", opt, stint.IdempotencyKey("a")), job("k", opt, stint.Tag("a"), stint.In(time.Hour)),
+			job("k", opt), job("k", opt, stint.Delay(time.Hour)), job("k", opt, stint.RunAt(now.Add(2*time.Hour))),
+			job("k", opt, stint.RunAt(now.Add(-time.Hour))), job("k", opt, stint.IdempotencyKey("a")), job("k", opt, stint.Tag("a"), stint.Delay(time.Hour)),
 		}
 		tx := t.begin()
 		time.Sleep(20 * time.Millisecond)
@@ -54,35 +55,30 @@ var expiryTests = []test{
 			t.Fatalf("%d were claimed, want %d: too late or not, they are ready", len(entries), len(ids))
 		}
 		for i, e := range entries {
-			if e.ID != ids[i] || !e.StartBy.Equal(want[i]) || !t.info(e.ID).StartBy.Equal(want[i]) {
-				t.Errorf("job %d is to begin by %v, and people see %v; want %v", e.ID, e.StartBy, t.info(e.ID).StartBy, want[i])
-			}
+			expect(t, e.ID == ids[i] && e.StartBy.Equal(want[i]) && t.info(e.ID).StartBy.Equal(want[i]),
+				"job %d is to begin by %v, and people see %v; want %v", e.ID, e.StartBy, t.info(e.ID).StartBy, want[i])
 		}
 	}},
 	{"A job that is due only after it is to begin is refused with its batch", func(t *T) {
 		by := t.clock().Add(time.Hour)
-		late := job("k", stint.In(2*time.Hour), stint.StartBy(by))
+		late := job("k", stint.Delay(2*time.Hour), stint.StartBy(by))
 		for _, batch := range [][]stint.NewJob{{late}, {job("k"), late, job("k")}, {job("k", stint.IdempotencyKey("a")), late}} {
 			tx := t.begin()
 			for _, in := range []stint.Tx{{}, tx.Tx()} {
 				_, err := stint.NewClient(t.Store).With(in).EnqueueMany(t.ctx, batch)
-				if !errors.Is(err, stint.ErrInvalid) {
-					t.Errorf("%d jobs, in a transaction %v: the error is %v, want ErrInvalid", len(batch), in.Handle != nil, err)
-				}
+				fails(t, err, stint.ErrInvalid, "%d jobs, in a transaction %v: the error is %v, want ErrInvalid", len(batch), in.Handle != nil)
 			}
 			t.must(tx.Rollback())
 		}
-		if l := t.ledger(); len(l.Jobs) != 0 {
-			t.Errorf("%d jobs were stored", len(l.Jobs))
-		}
-		id := t.enqueue(job("k", stint.In(time.Minute), stint.StartBy(by)))[0]
+		equal(t, len(t.ledger().Jobs), 0, "%d jobs were stored, want %d")
+		id := t.enqueue(job("k", stint.Delay(time.Minute), stint.StartBy(by)))[0]
 		t.state(id, stint.Scheduled)
 	}},
 	{"One that waits keeps it whenever it is to run, and one that is recovered has none", func(t *T) {
 		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
-		ids := t.enqueue(job("k", stint.In(time.Minute), stint.StartBy(by)), job("k", stint.In(time.Minute), stint.StartBy(by)))
-		t.retry(stint.Again{}, ids[0])
-		t.retry(stint.Again{In: 2 * time.Hour}, ids[1])
+		ids := t.enqueue(job("k", stint.Delay(time.Minute), stint.StartBy(by)), job("k", stint.Delay(time.Minute), stint.StartBy(by)))
+		t.retry(stint.RerunOptions{}, ids[0])
+		t.retry(stint.RerunOptions{Delay: 2 * time.Hour}, ids[1])
 		for _, id := range ids {
 			if got := t.info(id).StartBy; !got.Equal(by) {
 				t.Errorf("job %d, which waited, is to begin by %v, want %v", id, got, by)
@@ -90,18 +86,15 @@ var expiryTests = []test{
 		}
 		w := t.join("k")
 		e := w.One()
-		if !e.StartBy.Equal(by) {
-			t.Errorf("an engine gets %v, want %v", e.StartBy, by)
-		}
-		w.Finish(stint.Ending{Outcome: stint.OutcomeExpired}, e)
-		for _, again := range []stint.Again{{}, {In: time.Hour}} {
+		expect(t, e.StartBy.Equal(by), "an engine gets %v, want %v", e.StartBy, by)
+		w.Finish(store.Result{Outcome: stint.OutcomeExpired}, e)
+		for _, again := range []stint.RerunOptions{{}, {Delay: time.Hour}} {
 			if got := t.info(t.recovers(e.ID, again)).StartBy; !got.IsZero() {
 				t.Errorf("recovered it is to begin by %v, want no bound", got)
 			}
 		}
-		if got := w.One().StartBy; !got.IsZero() {
-			t.Errorf("recovered it comes to an engine with %v, want no bound", got)
-		}
+		got := w.One().StartBy
+		expect(t, got.IsZero(), "recovered it comes to an engine with %v, want no bound", got)
 		if got := t.info(e.ID).StartBy; !got.Equal(by) {
 			t.Errorf("the old job was to begin by %v, want %v", got, by)
 		}
@@ -109,7 +102,7 @@ var expiryTests = []test{
 	{"What expired has failed, and did not begin", func(t *T) {
 		id := t.enqueue(job("k", stint.StartBy(t.clock().Add(-time.Hour))))[0]
 		w := t.join("k")
-		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeExpired})
+		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeExpired})
 		x.Slot, x.Started = 0, time.Time{}
 		_, err := w.TryFinish(t.ctx, x)
 		t.must(err)
@@ -125,37 +118,32 @@ var expiryTests = []test{
 		ids := t.enqueue(job("k", stint.StartWithin(20*time.Millisecond)), job("k", stint.StartWithin(time.Hour)))
 		w := t.join("k")
 		entries := w.ClaimAll()
-		w.Beat(entries[0].Pos, entries[1].Pos)
+		w.Heartbeat(entries[0].Pos, entries[1].Pos)
 		time.Sleep(40 * time.Millisecond)
 		w.Leave()
-		if j := t.info(ids[0]); j.State != stint.Failed || j.Reason != stint.ReasonExpired || j.Executions[0].Outcome != stint.OutcomeLost {
-			t.Errorf("it is %s (%s)", j.State, j.Reason)
-		}
+		j := t.info(ids[0])
+		expect(t, j.State == stint.Failed && j.Reason == stint.ReasonExpired && j.Executions[0].Outcome == stint.OutcomeLost,
+			"it is %s (%s)", j.State, j.Reason)
 		t.state(ids[1], stint.Available)
 	}},
 	{"Those who decide about a failure learn of it", func(t *T) {
 		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
 		t.enqueue(job("k", stint.StartBy(by), stint.Retry(retry.Function("f"))))
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
 		page, err := t.Store.Undecided(t.ctx, []string{"f"}, 0, 10)
 		t.must(err)
-		if len(page) != 1 || !page[0].StartBy.Equal(by) {
-			t.Errorf("told is %+v, want one to begin by %v", page, by)
-		}
+		expect(t, len(page) == 1 && page[0].StartBy.Equal(by), "told is %+v, want one to begin by %v", page, by)
 	}},
 	{"It holds for what is claimed at once", func(t *T) {
 		immediate(t)
 		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
 		w := t.join("k")
 		e := w.now(t, job("k", stint.StartBy(by))).Entries[0]
-		if !e.StartBy.Equal(by) || !t.info(e.ID).StartBy.Equal(by) {
-			t.Errorf("it is to begin by %v, want %v", e.StartBy, by)
-		}
+		expect(t, e.StartBy.Equal(by) && t.info(e.ID).StartBy.Equal(by), "it is to begin by %v, want %v", e.StartBy, by)
 		e = w.now(t, job("k", stint.StartWithin(time.Hour))).Entries[0]
-		if got := e.StartBy.Sub(e.Due); got.Round(time.Second) != time.Hour {
-			t.Errorf("it is to begin %v after it was due, want an hour", got)
-		}
+		got := e.StartBy.Sub(e.Due)
+		expect(t, got.Round(time.Second) == time.Hour, "it is to begin %v after it was due, want an hour", got)
 		if e = w.now(t, job("k")).Entries[0]; !e.StartBy.IsZero() {
 			t.Errorf("it is to begin by %v, want no bound", e.StartBy)
 		}
@@ -171,10 +159,10 @@ func (t *T) keepsStartBy(j stint.NewJob) {
 		want = t.info(id).Due.Add(j.StartWithin)
 	}
 	w := t.join("k")
-	failed := stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
-	for i, end := range []stint.Ending{
-		{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
-		{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, failed, {Outcome: stint.OutcomeSnoozed}, completed,
+	failed := store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
+	for i, end := range []store.Result{
+		{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, failed, {Outcome: stint.OutcomeSnoozed}, completed,
 	} {
 		if i == 0 && j.Delay > 0 || i == 2 || i == 4 || i == 5 {
 			t.due()
@@ -190,16 +178,15 @@ func (t *T) keepsStartBy(j stint.NewJob) {
 		}
 		_, err := w.TryFinish(t.ctx, x)
 		t.must(err)
-		if got := t.info(id).StartBy; !got.Equal(want) {
-			t.Errorf("after appearance %d people see that it is to begin by %v, want %v", i+1, got, want)
-		}
+		got := t.info(id).StartBy
+		expect(t, got.Equal(want), "after appearance %d people see that it is to begin by %v, want %v", i+1, got, want)
 	}
 }
 
 // clock is the store's, read without a trace.
 func (t *T) clock() time.Time {
 	t.Helper()
-	c, ok := t.Store.(stint.Clock)
+	c, ok := t.Store.(store.Clock)
 	if !ok {
 		return time.Now()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // faultyTests are about jobs that people should look at before they have
@@ -19,43 +20,41 @@ var faultyTests = []test{
 		for _, queue := range []string{"p", "q"} {
 			for _, policy := range []retry.Policy{retry.Fixed(1, time.Hour), retry.Fixed(2, time.Hour), retry.Forever(time.Hour).Faulty(1)} {
 				id := t.enqueue(job("k", stint.Queue(queue), stint.Retry(policy)))[0]
-				w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.ClaimAll()...)
+				w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.ClaimAll()...)
 				if policy != retry.Fixed(2, time.Hour) {
 					faulty = append(faulty, id)
 				}
 			}
 		}
-		t.enqueue(job("k"), job("k", stint.In(time.Hour)))
+		t.enqueue(job("k"), job("k", stint.Delay(time.Hour)))
 		slices.Reverse(faulty)
 		for _, c := range []struct {
-			f    stint.Filter
+			f    store.Filter
 			want []stint.ID
 		}{
-			{stint.Filter{Faulty: true}, faulty},
-			{stint.Filter{Faulty: true, Queue: "p"}, faulty[2:]},
-			{stint.Filter{Faulty: true, States: []stint.State{stint.Retrying}}, faulty},
-			{stint.Filter{Faulty: true, States: []stint.State{stint.Available}}, []stint.ID{}},
-			{stint.Filter{Faulty: true, States: []stint.State{stint.Failed}}, []stint.ID{}},
-			{stint.Filter{Faulty: true, Limit: 1, Before: faulty[0]}, faulty[1:2]},
+			{store.Filter{Faulty: true}, faulty},
+			{store.Filter{Faulty: true, Queue: "p"}, faulty[2:]},
+			{store.Filter{Faulty: true, States: []stint.State{stint.Retrying}}, faulty},
+			{store.Filter{Faulty: true, States: []stint.State{stint.Available}}, []stint.ID{}},
+			{store.Filter{Faulty: true, States: []stint.State{stint.Failed}}, []stint.ID{}},
+			{store.Filter{Faulty: true, Limit: 1, Before: faulty[0]}, faulty[1:2]},
 		} {
-			if got := t.list(c.f); !slices.Equal(got, c.want) {
-				t.Errorf("%+v shows %v, want %v", c.f, got, c.want)
-			}
+			equalAll(t, t.list(c.f), c.want, "%+v shows %v, want %v", c.f)
 		}
 	}},
 	{"Every final state has its reason, in the list as in the job", func(t *T) {
 		w := t.join("k")
-		failed := func(err error) stint.Ending { return stint.Ending{Outcome: stint.OutcomeFailed, Err: err} }
+		failed := func(err error) store.Result { return store.Result{Outcome: stint.OutcomeFailed, Err: err} }
 		for _, c := range []struct {
-			end    stint.Ending
+			end    store.Result
 			policy retry.Policy
 			want   string
 		}{
 			{completed, retry.Default(), "done"},
-			{stint.Ending{Outcome: stint.OutcomeCancelled}, retry.Default(), "cancelled"},
-			{stint.Ending{Outcome: stint.OutcomeCancelled, Note: "sold out"}, retry.Default(), "sold out"},
-			{stint.Ending{Outcome: stint.OutcomeExpired}, retry.Default(), "expired"},
-			{failed(errors.New("no")), retry.None(), "policy gave no date"},
+			{store.Result{Outcome: stint.OutcomeCancelled}, retry.Default(), "cancelled"},
+			{store.Result{Outcome: stint.OutcomeCancelled, Note: "sold out"}, retry.Default(), "sold out"},
+			{store.Result{Outcome: stint.OutcomeExpired}, retry.Default(), "expired"},
+			{failed(errors.New("no")), retry.None(), "no retries"},
 			{failed(errors.New("no")), retry.Fixed(0, 0), "retries exhausted"},
 			{failed(stint.NoRetry(errors.New("no"))), retry.Default(), "error not retriable"},
 			{failed(errors.New("no")), retry.Default().Only("timeout"), "error not retriable"},
@@ -63,7 +62,7 @@ var faultyTests = []test{
 			id := t.enqueue(job("k", stint.Retry(c.policy)))[0]
 			w.Finish(c.end, w.ClaimAll()...)
 			info := t.info(id)
-			listed, err := t.Store.Jobs(t.ctx, stint.Filter{Limit: 1})
+			listed, err := t.Store.Jobs(t.ctx, store.Filter{Limit: 1})
 			t.must(err)
 			if info.Reason != c.want || listed[0].Reason != c.want || info.Executions[0].Reason != c.want {
 				t.Errorf("%v under %v: the job says %q, the list %q, the execution %q, want %q",
@@ -71,11 +70,9 @@ var faultyTests = []test{
 			}
 		}
 		id := t.enqueue(job("k", stint.MaxLosses(1)))[0]
-		w.Beat(w.One().Pos)
+		w.Heartbeat(w.One().Pos)
 		w.Leave()
-		if info := t.info(id); info.Reason != "lost" {
-			t.Errorf("a lost job says %q", info.Reason)
-		}
+		equal(t, t.info(id).Reason, "lost", "a lost job says %q, want %q")
 	}},
 }
 
@@ -85,14 +82,12 @@ func faultyLife(t *T) {
 	see := func(state stint.State, faulty bool) {
 		t.Helper()
 		info := t.info(id)
-		if info.State != state || info.Faulty != faulty {
-			t.Errorf("it is %s, faulty %v; want %s, %v", info.State, info.Faulty, state, faulty)
-		}
-		if got := t.list(stint.Filter{Faulty: true}); len(got) == 1 != faulty {
-			t.Errorf("%s, faulty %v: the filter shows %v", state, faulty, got)
-		}
+		expect(t, info.State == state && info.Faulty == faulty,
+			"it is %s, faulty %v; want %s, %v", info.State, info.Faulty, state, faulty)
+		got := t.list(store.Filter{Faulty: true})
+		expect(t, (len(got) == 1) == faulty, "%s, faulty %v: the filter shows %v", state, faulty, got)
 	}
-	fails := stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
+	fails := store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
 	see(stint.Available, false)
 	w.Finish(fails, w.One())
 	see(stint.Retrying, false)
@@ -105,12 +100,12 @@ func faultyLife(t *T) {
 	see(stint.Available, true)
 	e = w.One()
 	see(stint.Running, true)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, e)
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e)
 	see(stint.Available, true)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, w.One())
 	see(stint.Scheduled, true)
 	t.promoteAll(1)
-	w.Beat(w.One().Pos)
+	w.Heartbeat(w.One().Pos)
 	w.Leave() // it was lost
 	see(stint.Available, true)
 	w = t.join("k")

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var completed = stint.Ending{Outcome: stint.OutcomeCompleted}
+var completed = store.Result{Outcome: stint.OutcomeCompleted}
 
 var finishTests = []test{
 	{"Repeating a batch changes nothing and counts nothing", finishRepeats},
@@ -21,30 +22,27 @@ var finishTests = []test{
 		if n, err := w.TryFinish(t.ctx, done...); err != nil || n != 2 {
 			t.Fatalf("the whole recorded %d more, error %v", n, err)
 		}
-		if l := t.ledger(); len(l.Executions) != 4 || len(l.Waiting) != 4 {
-			t.Errorf("there are %d executions and %d successors, want 4 each", len(l.Executions), len(l.Waiting))
-		}
+		l := t.ledger()
+		expect(t, len(l.Executions) == 4 && len(l.Waiting) == 4,
+			"there are %d executions and %d successors, want 4 each", len(l.Executions), len(l.Waiting))
 	}},
 	{"What was recorded first stands, whatever a repetition says", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		e := w.One()
 		w.Complete(e)
-		for _, end := range []stint.Ending{{Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront}} {
-			if n, err := w.TryFinish(t.ctx, w.Conclude(e, end)); err != nil || n != 0 {
-				t.Errorf("a second outcome recorded %d, error %v", n, err)
-			}
+		for _, end := range []store.Result{{Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: store.PartFront}} {
+			n, err := w.TryFinish(t.ctx, w.Conclude(e, end))
+			expect(t, err == nil && n == 0, "a second outcome recorded %d, error %v", n, err)
 		}
 		t.state(id, stint.Completed)
-		if got := w.ClaimAll(); len(got) != 0 {
-			t.Errorf("the second outcome left a successor")
-		}
+		expect(t, len(w.ClaimAll()) == 0, "the second outcome left a successor")
 	}},
 	{"Who is not in the roster records nothing", func(t *T) {
 		ids := t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
 		entries := w.ClaimAll()
-		done := []stint.Execution{w.Conclude(entries[0], completed), w.Conclude(entries[1], completed)}
+		done := []store.Completion{w.Conclude(entries[0], completed), w.Conclude(entries[1], completed)}
 		never := NewWorker(t, t.Store, "k")
 		never.taken = w.taken
 		refuses(t, never, stint.ErrBuried, done...)
@@ -63,9 +61,8 @@ var finishTests = []test{
 		other.taken = w.taken
 		refuses(t, other, stint.ErrClaimGone, done)
 		t.state(id, stint.Running)
-		if n, err := w.TryFinish(t.ctx, done); err != nil || n != 1 {
-			t.Errorf("its owner recorded %d, error %v", n, err)
-		}
+		n, err := w.TryFinish(t.ctx, done)
+		expect(t, err == nil && n == 1, "its owner recorded %d, error %v", n, err)
 	}},
 	{"A batch with one bad claim is refused whole", func(t *T) {
 		ids := t.enqueue(jobs(4, "k")...)
@@ -74,10 +71,9 @@ var finishTests = []test{
 		done := snoozes(w, entries)
 		bad := w.taken[entries[3].Pos]
 		bad.Nonce++
-		refs := []stint.ClaimRef{w.taken[entries[0].Pos], bad}
-		if n, err := t.Store.Finish(t.ctx, w.Info.Token, refs, done); !errors.Is(err, stint.ErrClaimGone) || n != 0 {
-			t.Errorf("recorded %d, error %v, want ErrClaimGone", n, err)
-		}
+		refs := []store.ClaimRef{w.taken[entries[0].Pos], bad}
+		n, err := t.Store.Finish(t.ctx, w.Info.Token, refs, done)
+		expect(t, errors.Is(err, stint.ErrClaimGone) && n == 0, "recorded %d, error %v, want ErrClaimGone", n, err)
 		for _, id := range ids {
 			t.state(id, stint.Running)
 		}
@@ -91,12 +87,12 @@ var finishTests = []test{
 		w := t.join("k")
 		entries, err := w.TryClaimAll(t.ctx, 7)
 		t.must(err)
-		ends := []stint.Ending{
+		ends := []store.Result{
 			completed, {Outcome: stint.OutcomeFailed, Err: errors.New("no")}, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour},
-			{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeExpired},
+			{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeExpired},
 		}
 		states := []stint.State{stint.Completed, stint.Retrying, stint.Scheduled, stint.Available, stint.Cancelled, stint.Failed}
-		var done []stint.Execution
+		var done []store.Completion
 		for i, e := range entries {
 			done = append(done, w.Conclude(e, ends[i%len(ends)]))
 		}
@@ -108,28 +104,26 @@ var finishTests = []test{
 		}
 	}},
 	{"No executions are no error", func(t *T) {
-		if n, err := t.join("k").TryFinish(t.ctx); err != nil || n != 0 {
-			t.Errorf("recorded %d, error %v", n, err)
-		}
+		n, err := t.join("k").TryFinish(t.ctx)
+		expect(t, err == nil && n == 0, "recorded %d, error %v", n, err)
 	}},
 }
 
 // snoozes concludes entries so that each has a successor that waits.
-func snoozes(w *Worker, entries []stint.Entry) []stint.Execution {
-	var done []stint.Execution
+func snoozes(w *Worker, entries []store.Entry) []store.Completion {
+	var done []store.Completion
 	for _, e := range entries {
-		done = append(done, w.Conclude(e, stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}))
+		done = append(done, w.Conclude(e, store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}))
 	}
 	return done
 }
 
 // refuses checks that executions are refused for a reason, and leave nothing.
-func refuses(t *T, w *Worker, want error, done ...stint.Execution) {
+func refuses(t *T, w *Worker, want error, done ...store.Completion) {
 	t.Helper()
 	before := t.ledger()
-	if n, err := w.TryFinish(t.ctx, done...); !errors.Is(err, want) || n != 0 {
-		t.Errorf("recorded %d, error %v, want %v", n, err, want)
-	}
+	n, err := w.TryFinish(t.ctx, done...)
+	expect(t, errors.Is(err, want) && n == 0, "recorded %d, error %v, want %v", n, err, want)
 	after := t.ledger()
 	if len(after.Executions) != len(before.Executions) || len(after.Waiting) != len(before.Waiting) ||
 		len(after.Entries) != len(before.Entries) {
@@ -142,25 +136,22 @@ func refuses(t *T, w *Worker, want error, done ...stint.Execution) {
 func finishRepeats(t *T) {
 	t.enqueue(jobs(6, "k")...)
 	w := t.join("k")
-	ends := []stint.Ending{
-		completed, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront},
-		{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
-		{Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
+	ends := []store.Result{
+		completed, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeReturned, Part: store.PartFront},
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
+		{Outcome: stint.OutcomeReturned, Part: store.PartNormal},
 	}
-	var done []stint.Execution
+	var done []store.Completion
 	for i, e := range w.ClaimAll() {
 		done = append(done, w.Conclude(e, ends[i]))
 	}
 	for i, want := range []int{6, 0, 0} {
-		if n, err := w.TryFinish(t.ctx, done...); err != nil || n != want {
-			t.Errorf("time %d recorded %d, error %v, want %d", i+1, n, err, want)
-		}
+		n, err := w.TryFinish(t.ctx, done...)
+		expect(t, err == nil && n == want, "time %d recorded %d, error %v, want %d", i+1, n, err, want)
 	}
 	l := t.ledger()
-	if len(l.Executions) != 6 || len(l.Waiting) != 2 || len(l.Entries) != 6+3 {
-		t.Errorf("there are %d executions, %d waiting and %d entries, want 6, 2 and 9",
-			len(l.Executions), len(l.Waiting), len(l.Entries))
-	}
+	expect(t, len(l.Executions) == 6 && len(l.Waiting) == 2 && len(l.Entries) == 6+3,
+		"there are %d executions, %d waiting and %d entries, want 6, 2 and 9", len(l.Executions), len(l.Waiting), len(l.Entries))
 }
 
 func claimsMustExist(t *T) {
@@ -168,7 +159,7 @@ func claimsMustExist(t *T) {
 	w := t.join("k")
 	entries := w.Claim(lane(stint.DefaultQueue), 2)
 	right := w.taken[entries[0].Pos]
-	for what, wrong := range map[string]stint.ClaimRef{
+	for what, wrong := range map[string]store.ClaimRef{
 		"another nonce":  {Lane: right.Lane, N: right.N, Nonce: right.Nonce + 1},
 		"a later number": {Lane: right.Lane, N: right.N + 1, Nonce: right.Nonce},
 		"another lane":   {Lane: right.Lane + 1, N: right.N, Nonce: right.Nonce},

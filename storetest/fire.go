@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/store"
 )
 
 // fireTests are about occurrences: each makes one job, whoever fires and whatever
@@ -31,26 +32,20 @@ var fireTests = []test{
 			t.Fatalf("%d can be claimed, want 2", len(entries))
 		}
 		for i, e := range entries {
-			p := e.Provenance
-			if e.ID != ids[i] || p.Schedule != "s" || p.Nth != int64(i+1) || p.Occurrence.IsZero() {
-				t.Errorf("job %d was made by %+v", e.ID, p)
-			}
-			if !e.Due.Equal(p.Occurrence) || !e.StartBy.Equal(p.Occurrence.Add(time.Hour)) || e.Created.Before(before.Truncate(time.Microsecond)) {
-				t.Errorf("job %d is of %v, due at %v, to begin by %v, made at %v", e.ID, p.Occurrence, e.Due, e.StartBy, e.Created)
-			}
+			p := e.Origin
+			expect(t, e.ID == ids[i] && p.Schedule == "s" && p.Nth == int64(i+1) && !p.Occurrence.IsZero(), "job %d was made by %+v", e.ID, p)
+			expect(t, e.Due.Equal(p.Occurrence) && e.StartBy.Equal(p.Occurrence.Add(time.Hour)) && !e.Created.Before(before.Truncate(time.Microsecond)),
+				"job %d is of %v, due at %v, to begin by %v, made at %v", e.ID, p.Occurrence, e.Due, e.StartBy, e.Created)
 			info := t.info(e.ID)
-			if diff := cmp.Diff(p, info.Provenance, sameJob...); diff != "" {
-				t.Errorf("people see another origin (-claimed +shown):\n%s", diff)
-			}
-			if !sameJSON(e.Args, s.Job.Args) || !sameJSON(e.Metadata, s.Job.Metadata) || e.URN != s.Job.URN || !slices.Equal(e.Tags, s.Job.Tags) || e.Retry != s.Job.Retry {
-				t.Errorf("job %d is %+v", e.ID, e.Job)
-			}
+			noDiff(t, cmp.Diff(p, info.Origin, sameJob...), "people see another origin (-claimed +shown)")
+			expect(t, sameJSON(e.Args, s.Job.Args) && sameJSON(e.Metadata, s.Job.Metadata) && e.URN == s.Job.URN && slices.Equal(e.Tags, s.Job.Tags) && e.Retry == s.Job.Retry,
+				"job %d is %+v", e.ID, e.Job)
 		}
-		t.shows(stint.Filter{Schedule: "s"}, ids[1], ids[0])
-		t.shows(stint.Filter{Schedule: "s", Tag: s.Job.Tags[0], States: []stint.State{stint.Running}}, ids[1], ids[0])
-		t.shows(stint.Filter{Schedule: "S"})
-		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, entries[0])
-		if p := t.info(ids[0]).Provenance; p.Nth != 1 || p.Schedule != "s" {
+		t.shows(store.Filter{Schedule: "s"}, ids[1], ids[0])
+		t.shows(store.Filter{Schedule: "s", Tag: s.Job.Tags[0], States: []stint.State{stint.Running}}, ids[1], ids[0])
+		t.shows(store.Filter{Schedule: "S"})
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, entries[0])
+		if p := t.info(ids[0]).Origin; p.Nth != 1 || p.Schedule != "s" {
 			t.Errorf("while it waits, it was made by %+v", p)
 		}
 	}},
@@ -58,42 +53,39 @@ var fireTests = []test{
 		s := every("s")
 		s.Job = repeated()
 		t.declare(s)
-		f := t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		f := t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 			first, second := s.After.Add(time.Millisecond), s.After.Add(2*time.Millisecond)
-			return stint.Plan{Occurrences: []time.Time{first, second}, After: second, Next: now.Add(time.Hour)}, nil
+			return store.Plan{Occurrences: []time.Time{first, second}, After: second, Next: now.Add(time.Hour)}, nil
 		})
 		if len(f.Jobs) != 2 {
 			t.Fatalf("it fires %+v", f)
 		}
 		for _, tag := range s.Job.Tags {
-			t.shows(stint.Filter{Tag: tag}, f.Jobs[1].ID, f.Jobs[0].ID)
+			t.shows(store.Filter{Tag: tag}, f.Jobs[1].ID, f.Jobs[0].ID)
 		}
 	}},
 	{"Nothing is fired early, and who asks is told when", func(t *T) {
 		t.declare(every("s"))
 		plan := ticking("s", time.Hour, 1)
-		if f := t.fire(stint.Firing{}, plan); f.Next != 0 || f.Moved != 1 || len(f.Jobs) != 0 {
-			t.Errorf("the first look gives %+v", f)
-		}
-		if f := t.fire(stint.Firing{}, never(t)); f.Moved != 0 || len(f.Jobs) != 0 || f.Next < 59*time.Minute || f.Next > time.Hour {
+		f := t.fire(store.FireRequest{}, plan)
+		expect(t, f.Next == 0 && f.Moved == 1 && len(f.Jobs) == 0, "the first look gives %+v", f)
+		if f := t.fire(store.FireRequest{}, never(t)); f.Moved != 0 || len(f.Jobs) != 0 || f.Next < 59*time.Minute || f.Next > time.Hour {
 			t.Errorf("the next look gives %+v", f)
 		}
 		t.declare(every("new"))
-		if f := t.fire(stint.Firing{OnlyNew: true}, ticking("new", time.Second, 1)); f.Moved != 1 || len(f.Jobs) != 0 {
+		if f := t.fire(store.FireRequest{OnlyNew: true}, ticking("new", time.Second, 1)); f.Moved != 1 || len(f.Jobs) != 0 {
 			t.Errorf("a look at what is new gives %+v", f)
 		}
-		if got := t.schedule("new"); !got.Next.Equal(got.After.Add(time.Second)) {
-			t.Errorf("its next is %v, want a second after %v", got.Next, got.After)
-		}
+		got := t.schedule("new")
+		expect(t, got.Next.Equal(got.After.Add(time.Second)), "its next is %v, want a second after %v", got.Next, got.After)
 	}},
 	{"What is new is planned without firing what is due", func(t *T) {
 		t.declare(every("s"))
 		t.tick("s", 1)
 		t.due()
 		t.declare(every("new"))
-		if f := t.fire(stint.Firing{OnlyNew: true}, ticking("", time.Millisecond, 1)); len(f.Jobs) != 0 || f.Moved != 1 {
-			t.Errorf("it fires %+v", f)
-		}
+		f := t.fire(store.FireRequest{OnlyNew: true}, ticking("", time.Millisecond, 1))
+		expect(t, len(f.Jobs) == 0 && f.Moved == 1, "it fires %+v", f)
 	}},
 	{"Many who fire at once make one job of each occurrence", manyFire},
 	{"Whatever is cut off, each occurrence has its one job", cutFiring},
@@ -109,47 +101,42 @@ var fireTests = []test{
 			t.tick("s", 1)
 			t.due()
 			plan := ticking("s", time.Millisecond, 1)
-			f := t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+			f := t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 				change()
 				return plan(s, now)
 			})
-			if len(f.Jobs) != 0 || f.Moved != 0 {
-				t.Errorf("%s meanwhile, it fires %+v", name, f)
-			}
+			expect(t, len(f.Jobs) == 0 && f.Moved == 0, "%s meanwhile, it fires %+v", name, f)
 			_, _ = t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")
 		}
 	}},
 	{"What was planned for a schedule that was removed is not done to a new one of its name", func(t *T) {
 		t.declare(every("s"))
 		plan := ticking("s", time.Hour, 1)
-		f := t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		f := t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 			t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")))
 			t.declare(every("s"))
 			return plan(s, now)
 		})
-		if got := t.schedule("s"); f.Moved != 0 || !got.Next.IsZero() {
-			t.Errorf("it fires %+v, and then says %+v", f, got)
-		}
+		got := t.schedule("s")
+		expect(t, f.Moved == 0 && got.Next.IsZero(), "it fires %+v, and then says %+v", f, got)
 	}},
 	{"An occurrence that has its job does not get another one, whatever is planned", func(t *T) {
 		at := t.clock().Add(time.Hour).UTC().Truncate(time.Microsecond)
-		plan := func(s *stint.ScheduleInfo, _ time.Time) (stint.Plan, error) {
-			return stint.Plan{Occurrences: []time.Time{at}, After: at, Next: at.Add(time.Hour)}, nil
+		plan := func(s *store.ScheduleInfo, _ time.Time) (store.Plan, error) {
+			return store.Plan{Occurrences: []time.Time{at}, After: at, Next: at.Add(time.Hour)}, nil
 		}
 		t.declare(every("s"))
-		if f := t.fire(stint.Firing{}, plan); len(f.Jobs) != 1 {
+		if f := t.fire(store.FireRequest{}, plan); len(f.Jobs) != 1 {
 			t.Fatalf("the first time it fires %+v", f)
 		}
 		t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")))
 		t.declare(every("s"))
-		if f := t.fire(stint.Firing{}, plan); len(f.Jobs) != 0 {
-			t.Errorf("the second time it fires %+v", f)
-		}
-		if got := t.schedule("s"); got.Fired != 0 || !got.Next.Equal(at.Add(time.Hour)) {
-			t.Errorf("it says %+v", got)
-		}
+		f := t.fire(store.FireRequest{}, plan)
+		expect(t, len(f.Jobs) == 0, "the second time it fires %+v", f)
+		got := t.schedule("s")
+		expect(t, got.Fired == 0 && got.Next.Equal(at.Add(time.Hour)), "it says %+v", got)
 		t.declare(every("other"))
-		if f := t.fire(stint.Firing{}, plan); len(f.Jobs) != 1 {
+		if f := t.fire(store.FireRequest{}, plan); len(f.Jobs) != 1 {
 			t.Errorf("another schedule fires %+v", f)
 		}
 	}},
@@ -158,16 +145,14 @@ var fireTests = []test{
 		t.tick("s", 1)
 		old := t.schedule("s")
 		t.due()
-		for name, p := range map[string]stint.Plan{
+		for name, p := range map[string]store.Plan{
 			"an old occurrence": {Occurrences: []time.Time{old.LastOccurrence}, After: old.After, Next: old.Next.Add(time.Hour)},
 			"twice the same":    {Occurrences: []time.Time{old.Next, old.Next}, After: old.Next, Next: old.Next.Add(time.Hour)},
 			"next is old":       {Occurrences: []time.Time{old.Next}, After: old.Next, Next: old.Next},
 			"after is old":      {Occurrences: []time.Time{old.Next}, After: old.After.Add(-time.Second), Next: old.Next.Add(time.Hour)},
 		} {
-			f := t.fire(stint.Firing{}, func(*stint.ScheduleInfo, time.Time) (stint.Plan, error) { return p, nil })
-			if len(f.Jobs) != 0 || f.Moved != 0 || f.Problems["s"] == nil {
-				t.Errorf("%s: %+v", name, f)
-			}
+			f := t.fire(store.FireRequest{}, func(*store.ScheduleInfo, time.Time) (store.Plan, error) { return p, nil })
+			expect(t, len(f.Jobs) == 0 && f.Moved == 0 && f.Problems["s"] != nil, "%s: %+v", name, f)
 		}
 	}},
 	{"A job that is deleted does not come back", func(t *T) {
@@ -175,12 +160,11 @@ var fireTests = []test{
 		t.declare(every("s"))
 		ids := t.tick("s", 2)
 		w.Complete(w.ClaimAll()...)
-		t.deletes(map[stint.ID]stint.Deletion{ids[0]: stint.DeletedNow, ids[1]: stint.DeletedNow})
+		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow, ids[1]: store.DeletedNow})
 		last := t.schedule("s").LastOccurrence
 		next := t.tick("s", 1)[0]
-		if p := t.info(next).Provenance; p.Nth != 3 || !p.Occurrence.After(last) {
-			t.Errorf("the next is %+v, after %v", p, last)
-		}
+		p := t.info(next).Origin
+		expect(t, p.Nth == 3 && p.Occurrence.After(last), "the next is %+v, after %v", p, last)
 	}},
 	{"A unique schedule fires nothing while its last job has not ended", unique},
 	{"What one program cannot plan is left to others and holds up nobody", func(t *T) {
@@ -188,17 +172,16 @@ var fireTests = []test{
 		f.Recurrence = cron.Function("f")
 		t.declare(f, every("a"), every("b"))
 		plan := ticking("b", time.Hour, 1)
-		got := t.fire(stint.Firing{}, plan)
-		if got.Moved != 1 || len(got.Problems) != 1 || got.Problems["a"] == nil || got.Next != 0 {
-			t.Errorf("who has no functions sees %+v", got)
-		}
-		if got := t.fire(stint.Firing{Limit: 1, Except: []string{"a"}}, never(t)); got.Moved != 0 || got.Next < time.Minute {
+		got := t.fire(store.FireRequest{}, plan)
+		expect(t, got.Moved == 1 && len(got.Problems) == 1 && got.Problems["a"] != nil && got.Next == 0,
+			"who has no functions sees %+v", got)
+		if got := t.fire(store.FireRequest{Limit: 1, Except: []string{"a"}}, never(t)); got.Moved != 0 || got.Next < time.Minute {
 			t.Errorf("who passes over what it cannot plan sees %+v", got)
 		}
-		if got := t.fire(stint.Firing{Functions: []string{"g", "f"}, Except: []string{"a"}}, ticking("f", time.Hour, 1)); got.Moved != 1 || len(got.Problems) != 0 {
+		if got := t.fire(store.FireRequest{Functions: []string{"g", "f"}, Except: []string{"a"}}, ticking("f", time.Hour, 1)); got.Moved != 1 || len(got.Problems) != 0 {
 			t.Errorf("who has the function sees %+v", got)
 		}
-		if got := t.fire(stint.Firing{}, ticking("a", time.Hour, 1)); got.Moved != 1 {
+		if got := t.fire(store.FireRequest{}, ticking("a", time.Hour, 1)); got.Moved != 1 {
 			t.Errorf("who can plan the last one sees %+v", got)
 		}
 	}},
@@ -206,12 +189,11 @@ var fireTests = []test{
 		t.declare(every("s"))
 		t.tick("s", 1)
 		t.due()
-		f := t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
-			return stint.Plan{Passed: 5, Skipped: 2, After: now, Next: now.Add(time.Hour)}, nil
+		f := t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
+			return store.Plan{Passed: 5, Skipped: 2, After: now, Next: now.Add(time.Hour)}, nil
 		})
-		if got := t.schedule("s"); f.Moved != 1 || got.Passed != 5 || got.Skipped != 2 || got.Fired != 1 {
-			t.Errorf("it says %+v", got)
-		}
+		got := t.schedule("s")
+		expect(t, f.Moved == 1 && got.Passed == 5 && got.Skipped == 2 && got.Fired == 1, "it says %+v", got)
 	}},
 	{"A schedule fires also when nobody knows its kind", func(t *T) {
 		s := every("s")
@@ -225,17 +207,13 @@ var fireTests = []test{
 		t.due()
 		ended, cancel := context.WithCancel(t.ctx)
 		cancel()
-		if _, err := t.scheduler().FireSchedules(ended, stint.Firing{Limit: 1}, ticking("s", time.Millisecond, 1)); err == nil {
+		if _, err := t.scheduler().FireSchedules(ended, store.FireRequest{Limit: 1}, ticking("s", time.Millisecond, 1)); err == nil {
 			t.Error("it fired")
 		}
-		if err := t.scheduler().DeclareSchedules(ended, "", []stint.Schedule{every("never")}); err == nil {
-			t.Error("it declared")
-		}
+		expect(t, t.scheduler().DeclareSchedules(ended, "", []stint.Schedule{every("never")}) != nil, "it declared")
 		list, err := t.scheduleKeeper().Schedules(t.ctx)
 		t.must(err)
-		if len(list) != 1 || list[0].Fired != 1 {
-			t.Errorf("there are %+v", list)
-		}
+		expect(t, len(list) == 1 && list[0].Fired == 1, "there are %+v", list)
 	}},
 }
 
@@ -248,8 +226,8 @@ func unique(t *T) {
 	t.declare(s)
 	skips := func(when string, want int64) {
 		t.Helper()
-		for since := time.Now(); t.schedule("s").Skipped < want && time.Since(since) < patience; {
-			if f := t.fire(stint.Firing{}, ticking("s", time.Millisecond, 1)); len(f.Jobs) != 0 {
+		for since := time.Now(); t.schedule("s").Skipped < want && time.Since(since) < patience(); {
+			if f := t.fire(store.FireRequest{}, ticking("s", time.Millisecond, 1)); len(f.Jobs) != 0 {
 				t.Fatalf("%s it fires %+v", when, f.Jobs)
 			}
 		}
@@ -258,32 +236,30 @@ func unique(t *T) {
 	t.enqueue(jobs(2, "k")...)
 	others := w.ClaimAll()
 	w.Complete(others[0])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, others[1])
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, others[1])
 	w.Complete(w.One())
 	id := t.tick("s", 1)[0]
 	skips("while it is available", 1)
 	e := w.One()
 	skips("while it runs", 2)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
 	t.state(id, stint.Retrying)
 	skips("while it waits to be retried", 3)
-	t.retry(stint.Again{}, id)
+	t.retry(stint.RerunOptions{}, id)
 	skips("while it is available again", 4)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
 	skips("while it waits once more", 5)
-	t.retry(stint.Again{}, id)
+	t.retry(stint.RerunOptions{}, id)
 	w.Complete(w.One())
-	if got := t.schedule("s"); got.Fired != 1 || got.LastJob != id {
-		t.Errorf("people see %+v", got)
-	}
+	got := t.schedule("s")
+	expect(t, got.Fired == 1 && got.LastJob == id, "people see %+v", got)
 	second := t.tick("s", 1)[0]
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
 	third := t.tick("s", 1)[0]
 	w.Complete(w.One())
-	t.deletes(map[stint.ID]stint.Deletion{third: stint.DeletedNow})
-	if p := t.info(t.tick("s", 1)[0]).Provenance; p.Nth != 4 {
-		t.Errorf("after job %d comes %+v", second, p)
-	}
+	t.deletes(map[stint.ID]store.DeleteStatus{third: store.DeletedNow})
+	p := t.info(t.tick("s", 1)[0]).Origin
+	expect(t, p.Nth == 4, "after job %d comes %+v", second, p)
 }
 
 // manyFire has several handles fire several schedules that tick fast.
@@ -305,14 +281,14 @@ func manyFire(t *T) {
 	}
 	errs := atOnce(firers, func(i int) error {
 		for since := time.Now(); missing(); {
-			f, err := stores[i].(stint.Scheduler).FireSchedules(t.ctx, stint.Firing{Limit: 3}, ticking("", step, 2))
+			f, err := stores[i].(store.Scheduler).FireSchedules(t.ctx, store.FireRequest{Limit: 3}, ticking("", step, 2))
 			if err != nil {
 				return err
 			}
 			for _, j := range f.Jobs {
 				made[j.Schedule].Add(1)
 			}
-			if time.Since(since) > patience {
+			if time.Since(since) > patience() {
 				return errors.New("not all of them fired often enough")
 			}
 			if f.Next > 0 {
@@ -324,9 +300,8 @@ func manyFire(t *T) {
 	t.must(errors.Join(errs...))
 	for _, name := range names {
 		t.unbroken(name, step)
-		if n := len(t.occurrences(name)); int64(n) != made[name].Load() {
-			t.Errorf("%s has %d jobs, and %d were told", name, n, made[name].Load())
-		}
+		n := len(t.occurrences(name))
+		expect(t, int64(n) == made[name].Load(), "%s has %d jobs, and %d were told", name, n, made[name].Load())
 	}
 }
 
@@ -343,7 +318,7 @@ func cutFiring(t *T) {
 		ctx, cancel := context.WithCancel(t.ctx)
 		var planned time.Time
 		after := time.Duration(rng.Int64N(int64(took)*5/4 + 1))
-		plan := func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		plan := func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 			if planned.IsZero() {
 				planned = time.Now()
 				if i%10 != 0 {
@@ -352,7 +327,7 @@ func cutFiring(t *T) {
 			}
 			return ticking("", step, 3)(s, now)
 		}
-		_, err := t.scheduler().FireSchedules(ctx, stint.Firing{Limit: 10}, plan)
+		_, err := t.scheduler().FireSchedules(ctx, store.FireRequest{Limit: 10}, plan)
 		if err == nil && i%10 == 0 {
 			took = min(took*3, time.Since(planned)) // of one that nobody cut off
 		}

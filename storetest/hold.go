@@ -1,10 +1,10 @@
 package storetest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // holdTests are about stores that know without beats which engines live.
@@ -13,86 +13,64 @@ var holdTests = []test{
 		h, other := t.holder(), t.again()
 		w := t.join("k")
 		time.Sleep(30 * time.Millisecond)
-		if !h.Holds(w.Info.Token) {
-			t.Errorf("its place is not held")
-		}
+		expect(t, h.Holds(w.Info.Token), "its place is not held")
 		t.places(other, w, true)
 		for _, s := range []Store{t.Store, other} {
-			never := func(e *stint.Entry, begun bool) stint.Execution {
+			never := func(e *store.Entry, begun bool) store.Completion {
 				t.Errorf("a living engine was judged")
 				return Judge(e, begun)
 			}
-			_, err := Bury(t.ctx, s, stint.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, never)
-			if !errors.Is(err, stint.ErrAlive) {
-				t.Errorf("the burial gives %v, want ErrAlive", err)
-			}
+			_, err := Bury(t.ctx, s, store.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, never)
+			fails(t, err, stint.ErrAlive, "the burial gives %v, want ErrAlive")
 		}
-		w.Beat()
+		w.Heartbeat()
 	}},
 	{"One that was let go of lives as long as it beats", func(t *T) {
 		h, other := t.holder(), t.again()
 		w := t.join("k")
 		for range 2 {
 			h.Release(w.Info.Token)
-			if h.Holds(w.Info.Token) {
-				t.Errorf("its place is held still")
-			}
+			expect(t, !h.Holds(w.Info.Token), "its place is held still")
 		}
 		t.places(other, w, false)
-		w.Beat()
-		if h.Holds(w.Info.Token) {
-			t.Errorf("a beat took the place again")
-		}
-		if _, err := Bury(t.ctx, other, stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge); !errors.Is(err, stint.ErrAlive) {
-			t.Errorf("the burial gives %v, want ErrAlive", err)
-		}
+		w.Heartbeat()
+		expect(t, !h.Holds(w.Info.Token), "a beat took the place again")
+		fails(t, errOf(Bury(t.ctx, other, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)), stint.ErrAlive,
+			"the burial gives %v, want ErrAlive")
 		time.Sleep(30 * time.Millisecond)
-		if _, err := Bury(t.ctx, other, stint.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, Judge); err != nil {
-			t.Errorf("the burial gives %v", err)
-		}
+		_, err := Bury(t.ctx, other, store.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, Judge)
+		expect(t, err == nil, "the burial gives %v", err)
 	}},
 	{"Who must be buried is, and its place is free when it knows", func(t *T) {
 		h := t.holder()
 		for _, burier := range []Store{t.Store, t.again()} {
 			w := t.join("k")
-			if _, err := Bury(t.ctx, burier, stint.Burial{Engine: w.Info.Token}, Judge); err != nil {
+			if _, err := Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token}, Judge); err != nil {
 				t.Errorf("the burial gives %v", err)
 			}
-			_, err := Bury(t.ctx, burier, stint.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)
-			if !errors.Is(err, stint.ErrBuried) {
-				t.Errorf("a second burial gives %v, want ErrBuried", err)
-			}
-			if _, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{}); !errors.Is(err, stint.ErrBuried) {
-				t.Errorf("the beat gives %v, want ErrBuried", err)
-			}
-			if h.Holds(w.Info.Token) {
-				t.Errorf("the place of the buried is held")
-			}
+			_, err := Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)
+			fails(t, err, stint.ErrBuried, "a second burial gives %v, want ErrBuried")
+			fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})), stint.ErrBuried, "the beat gives %v, want ErrBuried")
+			expect(t, !h.Holds(w.Info.Token), "the place of the buried is held")
 		}
 	}},
 	{"Each engine has a place of its own", func(t *T) {
 		h, other := t.holder(), t.again()
 		a, b, c := t.join("k"), t.join("k"), Join(t.T, other, "k")
-		if h.Holds(c.Info.Token) || !other.(stint.Holder).Holds(c.Info.Token) {
-			t.Errorf("a place is held by a store that its engine did not join by")
-		}
+		expect(t, !h.Holds(c.Info.Token) && other.(store.LivenessLocker).Holds(c.Info.Token),
+			"a place is held by a store that its engine did not join by")
 		a.Leave()
-		if h.Holds(a.Info.Token) || !h.Holds(b.Info.Token) {
-			t.Errorf("one left, and it holds %v, %v; want the other", h.Holds(a.Info.Token), h.Holds(b.Info.Token))
-		}
+		expect(t, !h.Holds(a.Info.Token) && h.Holds(b.Info.Token),
+			"one left, and it holds %v, %v; want the other", h.Holds(a.Info.Token), h.Holds(b.Info.Token))
 		t.places(other, b, true)
 		t.places(t.Store, c, true)
-		if err := b.TryJoin(t.ctx); err == nil {
-			t.Errorf("a token joined twice")
-		}
+		expect(t, b.TryJoin(t.ctx) != nil, "a token joined twice")
 		t.places(other, b, true)
 	}},
 	{"Whose engine never joined holds nothing", func(t *T) {
 		h, never := t.holder(), NewWorker(t, t.Store)
 		h.Release(never.Info.Token)
-		if h.Holds(never.Info.Token) {
-			t.Errorf("it holds a place")
-		}
+		expect(t, !h.Holds(never.Info.Token), "it holds a place")
 	}},
 }
 
@@ -102,8 +80,7 @@ func (t *T) places(s Store, w *Worker, held bool) {
 	all, err := s.Engines(t.ctx)
 	t.must(err)
 	for _, e := range all {
-		if e.Token == w.Info.Token && (e.Held != held || e.Gone) {
-			t.Errorf("the roster says held: %v, gone: %v; want %v and not", e.Held, e.Gone, held)
-		}
+		expect(t, e.Token != w.Info.Token || e.Held == held && !e.Gone,
+			"the roster says held: %v, gone: %v; want %v and not", e.Held, e.Gone, held)
 	}
 }

@@ -13,36 +13,31 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 var inspectTests = []test{
 	{"A job is seen at every step of its life", wholeLife},
 	{"A job that does not exist is not found", func(t *T) {
 		for _, id := range []stint.ID{1 << 60, 0, -1} {
-			if _, err := t.Store.Job(t.ctx, id); !errors.Is(err, stint.ErrNotFound) {
-				t.Errorf("job %d gives %v, want ErrNotFound", id, err)
-			}
+			fails(t, errOf(t.Store.Job(t.ctx, id)), stint.ErrNotFound, "job %d gives %v, want ErrNotFound", id)
 		}
 	}},
 	{"A position of a later entry is not a job", func(t *T) {
 		t.enqueue(job("k"))
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.ClaimAll()...)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.ClaimAll()...)
 		pos := w.One().Pos
-		if j, err := t.Store.Job(t.ctx, stint.ID(pos)); !errors.Is(err, stint.ErrNotFound) {
-			t.Errorf("position %d is shown as job %+v, error %v", pos, j, err)
-		}
-		if all := t.list(stint.Filter{}); len(all) != 1 {
-			t.Errorf("%d jobs are listed, want 1", len(all))
-		}
+		j, err := t.Store.Job(t.ctx, stint.ID(pos))
+		expect(t, errors.Is(err, stint.ErrNotFound), "position %d is shown as job %+v, error %v", pos, j, err)
+		equal(t, len(t.list(store.Filter{})), 1, "%d jobs are listed, want %d")
 	}},
 	{"Jobs are listed by falling ID, a hundred unless told", func(t *T) {
 		ids := t.enqueue(jobs(130, "k")...)
 		slices.Reverse(ids)
-		if got := t.list(stint.Filter{}); !slices.Equal(got, ids[:100]) {
-			t.Errorf("%d jobs are listed, not the newest hundred", len(got))
-		}
-		if got := t.list(stint.Filter{Limit: 1000}); !slices.Equal(got, ids) {
+		got := t.list(store.Filter{})
+		expect(t, slices.Equal(got, ids[:100]), "%d jobs are listed, not the newest hundred", len(got))
+		if got := t.list(store.Filter{Limit: 1000}); !slices.Equal(got, ids) {
 			t.Errorf("%d jobs are listed, want all", len(got))
 		}
 	}},
@@ -50,7 +45,7 @@ var inspectTests = []test{
 		ids := t.enqueue(jobs(23, "k")...)
 		slices.Reverse(ids)
 		var got []stint.ID
-		f := stint.Filter{Limit: 5}
+		f := store.Filter{Limit: 5}
 		for {
 			page := t.list(f)
 			got = append(got, page...)
@@ -59,9 +54,7 @@ var inspectTests = []test{
 			}
 			f.Before = page[len(page)-1]
 		}
-		if !slices.Equal(got, ids) {
-			t.Errorf("the pages show %v, want %v", got, ids)
-		}
+		equalAll(t, got, ids, "the pages show %v, want %v")
 	}},
 	{"A filter shows what it says, alone and together", filters},
 	{"A filter by what went wrong shows each job of which an attempt ended so, crashes included", troubles},
@@ -72,7 +65,7 @@ var inspectTests = []test{
 		counts, err := t.Store.Counts(t.ctx)
 		t.must(err)
 		recount := map[stint.State]int64{}
-		all, err := t.Store.Jobs(t.ctx, stint.Filter{Limit: 1000})
+		all, err := t.Store.Jobs(t.ctx, store.Filter{Limit: 1000})
 		t.must(err)
 		for _, j := range all {
 			recount[j.State]++
@@ -82,40 +75,36 @@ var inspectTests = []test{
 			audited[j.State]++
 		}
 		zero := cmpopts.IgnoreMapEntries(func(_ stint.State, n int64) bool { return n == 0 })
-		if diff := cmp.Diff(recount, counts, zero); diff != "" {
-			t.Errorf("counts (-listed +counted):\n%s", diff)
-		}
-		if diff := cmp.Diff(audited, counts, zero); diff != "" {
-			t.Errorf("counts (-audited +counted):\n%s", diff)
-		}
+		noDiff(t, cmp.Diff(recount, counts, zero), "counts (-listed +counted)")
+		noDiff(t, cmp.Diff(audited, counts, zero), "counts (-audited +counted)")
 	}},
 	{"A running job has begun when its engine says so", func(t *T) {
 		ids := t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.Claim(lane(stint.DefaultQueue), 2)...)
-		at := map[stint.ID]stint.Position{}
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.Claim(lane(stint.DefaultQueue), 2)...)
+		at := map[stint.ID]store.Position{}
 		for _, e := range w.ClaimAll() {
 			at[e.ID] = e.Pos
 		}
 		for _, begun := range [][]stint.ID{nil, {ids[0], ids[2]}, {ids[1]}, {ids[3]}, nil} {
-			var running []stint.Position
+			var running []store.Position
 			for _, id := range begun {
 				running = append(running, at[id])
 			}
-			w.Beat(running...)
+			w.Heartbeat(running...)
 			for _, id := range ids {
-				if info := t.info(id); info.State != stint.Running || info.Begun != slices.Contains(begun, id) {
-					t.Errorf("announced: %v; job %d shows as %s, begun %v", begun, id, info.State, info.Begun)
-				}
+				info := t.info(id)
+				expect(t, info.State == stint.Running && info.Begun == slices.Contains(begun, id),
+					"announced: %v; job %d shows as %s, begun %v", begun, id, info.State, info.Begun)
 			}
 		}
 	}},
 	{"All attempts are shown, oldest first", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		ends := []stint.Ending{
-			{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
-			{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeCompleted},
+		ends := []store.Result{
+			{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
+			{Outcome: stint.OutcomeReturned, Part: store.PartKind}, {Outcome: stint.OutcomeCompleted},
 		}
 		for _, end := range ends {
 			w.Finish(end, w.ClaimAll()...)
@@ -124,9 +113,9 @@ var inspectTests = []test{
 			shows := func() {
 				t.Helper()
 				info := t.info(id)
-				if last := info.Executions[len(info.Executions)-1]; !info.Started.Equal(last.Started) || !info.Finished.Equal(last.Finished) {
-					t.Errorf("behind its attempt that was %s, while it is %s, the job shows %v to %v, the attempt %+v", end.Outcome, info.State, info.Started, info.Finished, last)
-				}
+				last := info.Executions[len(info.Executions)-1]
+				expect(t, info.Started.Equal(last.Started) && info.Finished.Equal(last.Finished),
+					"behind its attempt that was %s, while it is %s, the job shows %v to %v, the attempt %+v", end.Outcome, info.State, info.Started, info.Finished, last)
 			}
 			shows()
 			if end.Outcome == stint.OutcomeSnoozed {
@@ -138,28 +127,20 @@ var inspectTests = []test{
 		var got []stint.Outcome
 		for i, x := range info.Executions {
 			got = append(got, x.Outcome)
-			if i > 0 && x.Finished.Before(info.Executions[i-1].Finished) {
-				t.Errorf("attempt %d ended before the one before it", i+1)
-			}
+			expect(t, i <= 0 || !x.Finished.Before(info.Executions[i-1].Finished), "attempt %d ended before the one before it", i+1)
 		}
 		want := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeSnoozed, stint.OutcomeReturned, stint.OutcomeCompleted}
-		if !slices.Equal(got, want) {
-			t.Errorf("the outcomes are %v, want %v", got, want)
-		}
-		listed, err := t.Store.Jobs(t.ctx, stint.Filter{Kind: "k"})
+		equalAll(t, got, want, "the outcomes are %v, want %v")
+		listed, err := t.Store.Jobs(t.ctx, store.Filter{Kind: "k"})
 		t.must(err)
-		if len(listed) != 1 || listed[0].Executions != nil {
-			t.Errorf("the list shows executions")
-		}
+		expect(t, len(listed) == 1 && listed[0].Executions == nil, "the list shows executions")
 		info.Executions = nil
-		if diff := cmp.Diff(*info, listed[0], sameJob...); diff != "" {
-			t.Errorf("the list differs from the job (-job +list):\n%s", diff)
-		}
+		noDiff(t, cmp.Diff(*info, listed[0], sameJob...), "the list differs from the job (-job +list)")
 	}},
 }
 
 // list lists the IDs that a filter shows.
-func (t *T) list(f stint.Filter) []stint.ID {
+func (t *T) list(f store.Filter) []stint.ID {
 	t.Helper()
 	all, err := t.Store.Jobs(t.ctx, f)
 	t.must(err)
@@ -171,17 +152,13 @@ func (t *T) list(f stint.Filter) []stint.ID {
 }
 
 func wholeLife(t *T) {
-	id := t.enqueue(job("k", stint.In(30*time.Millisecond)))[0]
+	id := t.enqueue(job("k", stint.Delay(30*time.Millisecond)))[0]
 	see := func(state stint.State, attempt, executions int) {
 		t.Helper()
 		j := t.info(id)
-		if j.State != state || j.Attempt != attempt || len(j.Executions) != executions {
-			t.Errorf("it shows as %s, attempt %d, %d executions; want %s, %d, %d",
-				j.State, j.Attempt, len(j.Executions), state, attempt, executions)
-		}
-		if got := t.list(stint.Filter{States: []stint.State{state}}); !slices.Equal(got, []stint.ID{id}) {
-			t.Errorf("the filter by %s shows %v", state, got)
-		}
+		expect(t, j.State == state && j.Attempt == attempt && len(j.Executions) == executions,
+			"it shows as %s, attempt %d, %d executions; want %s, %d, %d", j.State, j.Attempt, len(j.Executions), state, attempt, executions)
+		equalAll(t, t.list(store.Filter{States: []stint.State{state}}), []stint.ID{id}, "the filter by %s shows %v, want %v", state)
 	}
 	w := t.join("k")
 	see(stint.Scheduled, 1, 0)
@@ -191,11 +168,11 @@ func wholeLife(t *T) {
 	see(stint.Available, 1, 0)
 	e := w.ClaimAll()
 	see(stint.Running, 1, 0)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, e...)
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e...)
 	see(stint.Available, 1, 1)
 	e = w.ClaimAll()
 	see(stint.Running, 1, 1)
-	x := w.Conclude(e[0], stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	x := w.Conclude(e[0], store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
 	x.Next.Delay = 0
 	if _, err := w.TryFinish(t.ctx, x); err != nil {
 		t.Fatal(err)
@@ -205,7 +182,7 @@ func wholeLife(t *T) {
 	see(stint.Available, 2, 2)
 	e = w.ClaimAll()
 	see(stint.Running, 2, 2)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, e...)
+	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, e...)
 	see(stint.Scheduled, 2, 3)
 	t.promoteAll(1)
 	w.Complete(w.ClaimAll()...)
@@ -218,20 +195,20 @@ func (t *T) oneOfEach() map[stint.State]stint.ID {
 	t.Helper()
 	w := t.join("k")
 	all := map[stint.State]stint.ID{}
-	put := func(s stint.State, end *stint.Ending, opts ...stint.Option) {
+	put := func(s stint.State, end *store.Result, opts ...stint.Option) {
 		all[s] = t.enqueue(job("k", append(opts, stint.Queue(string(s)))...))[0]
 		if entries := w.Claim(lane(string(s)), 10); end != nil {
 			w.Finish(*end, entries...)
 		}
 	}
-	put(stint.Scheduled, nil, stint.In(time.Hour))
+	put(stint.Scheduled, nil, stint.Delay(time.Hour))
 	put(stint.Running, nil)
 	put(stint.Completed, &completed)
-	put(stint.Cancelled, &stint.Ending{Outcome: stint.OutcomeCancelled})
-	put(stint.Failed, &stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))})
-	put(stint.Retrying, &stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
-	put(stint.Scheduled, &stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour})
-	put(stint.Available, &stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront})
+	put(stint.Cancelled, &store.Result{Outcome: stint.OutcomeCancelled})
+	put(stint.Failed, &store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))})
+	put(stint.Retrying, &store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	put(stint.Scheduled, &store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour})
+	put(stint.Available, &store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront})
 	t.enqueue(job("k", stint.Queue("available")), job("k", stint.Queue("another")))
 	return all
 }
@@ -241,46 +218,46 @@ func filters(t *T) {
 		job("a", stint.Queue("p"), stint.Tag("x", "y"), stint.URN("urn:1"), stint.Source("cron")),
 		job("a", stint.Queue("q"), stint.Tag("x"), stint.URN("urn:2")),
 		job("b", stint.Queue("p"), stint.Tag("y y"), stint.URN("urn:1"), stint.Source("cron")),
-		job("b", stint.Queue("p"), stint.Tag("x"), stint.In(time.Hour)),
+		job("b", stint.Queue("p"), stint.Tag("x"), stint.Delay(time.Hour)),
 	)
 	w := t.join("a", "b")
 	w.Complete(w.Claim(lane("q"), 1)...)
 	for _, c := range []struct {
-		f    stint.Filter
+		f    store.Filter
 		want []int
 	}{
-		{stint.Filter{Kind: "a"}, []int{1, 0}},
-		{stint.Filter{Queue: "p"}, []int{3, 2, 0}},
-		{stint.Filter{Tag: "x"}, []int{3, 1, 0}},
-		{stint.Filter{Tag: "y y"}, []int{2}},
-		{stint.Filter{Tag: "y"}, []int{0}},
-		{stint.Filter{URN: "urn:1"}, []int{2, 0}},
-		{stint.Filter{States: []stint.State{stint.Completed}}, []int{1}},
-		{stint.Filter{States: []stint.State{stint.Scheduled}}, []int{3}},
-		{stint.Filter{States: []stint.State{stint.Failed}}, nil},
-		{stint.Filter{Kind: "none"}, nil},
-		{stint.Filter{Tag: "%"}, nil},
-		{stint.Filter{States: []stint.State{stint.Completed, stint.Scheduled}}, []int{3, 1}},
-		{stint.Filter{States: []stint.State{stint.Scheduled, stint.Retrying}, Tag: "x"}, []int{3}},
-		{stint.Filter{States: []stint.State{stint.Scheduled, stint.Retrying, stint.Failed, stint.Cancelled}}, []int{3}},
-		{stint.Filter{States: stint.States}, []int{3, 2, 1, 0}},
-		{stint.Filter{Source: "cron"}, []int{2, 0}},
-		{stint.Filter{Source: "cron", Kind: "b", Queue: "p"}, []int{2}},
-		{stint.Filter{Source: "cro"}, nil},
-		{stint.Filter{Outcome: stint.OutcomeCompleted}, []int{1}},
-		{stint.Filter{Kind: "a", Queue: "p"}, []int{0}},
-		{stint.Filter{Kind: "b", Tag: "x", States: []stint.State{stint.Scheduled}}, []int{3}},
-		{stint.Filter{Kind: "a", Tag: "x", States: []stint.State{stint.Scheduled}}, nil},
-		{stint.Filter{Before: a[2]}, []int{1, 0}},
-		{stint.Filter{Queue: "p", Before: a[3], Limit: 1}, []int{2}},
-		{stint.Filter{After: a[1]}, []int{3, 2}},
-		{stint.Filter{After: a[0], Before: a[3]}, []int{2, 1}},
-		{stint.Filter{After: a[0], Before: a[1]}, nil},
-		{stint.Filter{Kind: "b", After: a[2]}, []int{3}},
-		{stint.Filter{States: []stint.State{stint.Completed}, After: a[0]}, []int{1}},
-		{stint.Filter{States: []stint.State{stint.Completed}, After: a[1]}, nil},
-		{stint.Filter{States: []stint.State{stint.Scheduled}, After: a[2]}, []int{3}},
-		{stint.Filter{States: []stint.State{stint.Scheduled, stint.Available}, After: a[3]}, nil},
+		{store.Filter{Kind: "a"}, []int{1, 0}},
+		{store.Filter{Queue: "p"}, []int{3, 2, 0}},
+		{store.Filter{Tag: "x"}, []int{3, 1, 0}},
+		{store.Filter{Tag: "y y"}, []int{2}},
+		{store.Filter{Tag: "y"}, []int{0}},
+		{store.Filter{URN: "urn:1"}, []int{2, 0}},
+		{store.Filter{States: []stint.State{stint.Completed}}, []int{1}},
+		{store.Filter{States: []stint.State{stint.Scheduled}}, []int{3}},
+		{store.Filter{States: []stint.State{stint.Failed}}, nil},
+		{store.Filter{Kind: "none"}, nil},
+		{store.Filter{Tag: "%"}, nil},
+		{store.Filter{States: []stint.State{stint.Completed, stint.Scheduled}}, []int{3, 1}},
+		{store.Filter{States: []stint.State{stint.Scheduled, stint.Retrying}, Tag: "x"}, []int{3}},
+		{store.Filter{States: []stint.State{stint.Scheduled, stint.Retrying, stint.Failed, stint.Cancelled}}, []int{3}},
+		{store.Filter{States: stint.States}, []int{3, 2, 1, 0}},
+		{store.Filter{Source: "cron"}, []int{2, 0}},
+		{store.Filter{Source: "cron", Kind: "b", Queue: "p"}, []int{2}},
+		{store.Filter{Source: "cro"}, nil},
+		{store.Filter{Outcome: stint.OutcomeCompleted}, []int{1}},
+		{store.Filter{Kind: "a", Queue: "p"}, []int{0}},
+		{store.Filter{Kind: "b", Tag: "x", States: []stint.State{stint.Scheduled}}, []int{3}},
+		{store.Filter{Kind: "a", Tag: "x", States: []stint.State{stint.Scheduled}}, nil},
+		{store.Filter{Before: a[2]}, []int{1, 0}},
+		{store.Filter{Queue: "p", Before: a[3], Limit: 1}, []int{2}},
+		{store.Filter{After: a[1]}, []int{3, 2}},
+		{store.Filter{After: a[0], Before: a[3]}, []int{2, 1}},
+		{store.Filter{After: a[0], Before: a[1]}, nil},
+		{store.Filter{Kind: "b", After: a[2]}, []int{3}},
+		{store.Filter{States: []stint.State{stint.Completed}, After: a[0]}, []int{1}},
+		{store.Filter{States: []stint.State{stint.Completed}, After: a[1]}, nil},
+		{store.Filter{States: []stint.State{stint.Scheduled}, After: a[2]}, []int{3}},
+		{store.Filter{States: []stint.State{stint.Scheduled, stint.Available}, After: a[3]}, nil},
 	} {
 		var want []stint.ID
 		for _, i := range c.want {
@@ -291,15 +268,12 @@ func filters(t *T) {
 }
 
 // shows checks what a filter shows, and what it finds.
-func (t *T) shows(f stint.Filter, want ...stint.ID) {
+func (t *T) shows(f store.Filter, want ...stint.ID) {
 	t.Helper()
-	if got := t.list(f); !slices.Equal(got, want) {
-		t.Errorf("%+v shows %v, want %v", f, got, want)
-	}
-	if o, ok := t.Store.(stint.Operator); ok {
-		if got, err := o.Find(t.ctx, f); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%+v finds %v, error %v, want %v", f, got, err, want)
-		}
+	equalAll(t, t.list(f), want, "%+v shows %v, want %v", f)
+	if o, ok := t.Store.(store.Operator); ok {
+		got, err := o.Find(t.ctx, f)
+		expect(t, err == nil && slices.Equal(got, want), "%+v finds %v, error %v, want %v", f, got, err, want)
 	}
 }
 
@@ -310,48 +284,48 @@ func troubles(t *T) {
 	e := w.ClaimAll()
 	no, odd := errors.New("no paper"), fmt.Errorf("wrapped: %w", io.ErrUnexpectedEOF)
 	w.Complete(e[0])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: no}, e[1])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(odd)}, e[2])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled, Err: no}, e[3])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeExpired}, e[4])
-	lost := w.Conclude(e[5], stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: no}, e[1])
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(odd)}, e[2])
+	w.Finish(store.Result{Outcome: stint.OutcomeCancelled, Err: no}, e[3])
+	w.Finish(store.Result{Outcome: stint.OutcomeExpired}, e[4])
+	lost := w.Conclude(e[5], store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
 	lost.Final, lost.Next, lost.Reason = true, nil, stint.ReasonLost
 	_, err := w.TryFinish(t.ctx, lost)
 	t.must(err)
-	w.Finish(stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, e[6])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: no}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, e[6])
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: no}, w.One())
 	t.due()
 	t.promoteAll(2)
 	for _, again := range w.ClaimAll() {
 		if again.ID == ids[6] {
 			w.Complete(again)
 		} else {
-			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, again)
+			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, again)
 		}
 	}
 	class := t.info(ids[2]).Executions[0].Error.Class
 	failed := []stint.State{stint.Failed}
-	t.shows(stint.Filter{Outcome: stint.OutcomeLost}, ids[6], ids[5])
-	t.shows(stint.Filter{Outcome: stint.OutcomeLost, States: failed}, ids[5])
-	t.shows(stint.Filter{Outcome: stint.OutcomeExpired}, ids[4])
-	t.shows(stint.Filter{Outcome: stint.OutcomeFailed}, ids[6], ids[2], ids[1])
-	t.shows(stint.Filter{Outcome: stint.OutcomeFailed, Before: ids[6], Limit: 1}, ids[2])
-	t.shows(stint.Filter{Outcome: stint.OutcomeReturned}, ids[1])
-	t.shows(stint.Filter{Outcome: stint.OutcomeCompleted}, ids[6], ids[0])
-	t.shows(stint.Filter{States: failed}, ids[5], ids[4], ids[2])
-	t.shows(stint.Filter{Error: "paper"}, ids[6], ids[3], ids[1])
-	t.shows(stint.Filter{Error: "paper", Kind: "k", States: []stint.State{stint.Available, stint.Completed}}, ids[6], ids[1])
-	t.shows(stint.Filter{Error: "Paper"})
-	t.shows(stint.Filter{Error: "%"})
-	t.shows(stint.Filter{Error: retry.ErrLost.Error()}, ids[6], ids[5])
-	t.shows(stint.Filter{Class: class, Error: "wrapped: "}, ids[2])
-	t.shows(stint.Filter{Class: class, Outcome: stint.OutcomeCancelled}, ids[3])
-	t.shows(stint.Filter{Class: "none"})
-	several := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: no})
+	t.shows(store.Filter{Outcome: stint.OutcomeLost}, ids[6], ids[5])
+	t.shows(store.Filter{Outcome: stint.OutcomeLost, States: failed}, ids[5])
+	t.shows(store.Filter{Outcome: stint.OutcomeExpired}, ids[4])
+	t.shows(store.Filter{Outcome: stint.OutcomeFailed}, ids[6], ids[2], ids[1])
+	t.shows(store.Filter{Outcome: stint.OutcomeFailed, Before: ids[6], Limit: 1}, ids[2])
+	t.shows(store.Filter{Outcome: stint.OutcomeReturned}, ids[1])
+	t.shows(store.Filter{Outcome: stint.OutcomeCompleted}, ids[6], ids[0])
+	t.shows(store.Filter{States: failed}, ids[5], ids[4], ids[2])
+	t.shows(store.Filter{Error: "paper"}, ids[6], ids[3], ids[1])
+	t.shows(store.Filter{Error: "paper", Kind: "k", States: []stint.State{stint.Available, stint.Completed}}, ids[6], ids[1])
+	t.shows(store.Filter{Error: "Paper"})
+	t.shows(store.Filter{Error: "%"})
+	t.shows(store.Filter{Error: retry.ErrLost.Error()}, ids[6], ids[5])
+	t.shows(store.Filter{Class: class, Error: "wrapped: "}, ids[2])
+	t.shows(store.Filter{Class: class, Outcome: stint.OutcomeCancelled}, ids[3])
+	t.shows(store.Filter{Class: "none"})
+	several := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: no})
 	several.Error.Classes = []string{several.Error.Class, "stationery"}
 	_, err = w.TryFinish(t.ctx, several)
 	t.must(err)
-	t.shows(stint.Filter{Class: "stationery"}, ids[1])
+	t.shows(store.Filter{Class: "stationery"}, ids[1])
 	w.Leave()
 }
 
@@ -361,65 +335,58 @@ func spans(t *T) {
 	w := t.join("k")
 	w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
 	time.Sleep(3 * time.Millisecond)
-	ids = append(ids, t.enqueue(job("k", stint.In(time.Hour)))...)
+	ids = append(ids, t.enqueue(job("k", stint.Delay(time.Hour)))...)
 	a, b, c := t.info(ids[0]), t.info(ids[1]), t.info(ids[2])
-	span := func(from, to time.Time) stint.Span { return stint.Span{From: from, To: to} }
+	span := func(from, to time.Time) store.TimeRange { return store.TimeRange{From: from, To: to} }
 	later := c.Due.Add(time.Hour)
-	t.shows(stint.Filter{Created: span(a.Created, c.Created)}, ids[1], ids[0])
-	t.shows(stint.Filter{Created: span(c.Created, time.Time{})}, ids[2])
-	t.shows(stint.Filter{Created: span(time.Time{}, a.Created)})
-	t.shows(stint.Filter{Due: span(c.Due, later)}, ids[2])
-	t.shows(stint.Filter{Due: span(c.Created, c.Due)})
-	t.shows(stint.Filter{Due: span(b.Due, c.Due), States: []stint.State{stint.Available}}, ids[1])
-	t.shows(stint.Filter{Finished: span(a.Finished, time.Time{})}, ids[0])
-	t.shows(stint.Filter{Finished: span(time.Time{}, a.Finished)})
-	t.shows(stint.Filter{Finished: span(time.Time{}, later), Kind: "k"}, ids[0])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
-	if between := t.info(ids[1]); between.Finished.IsZero() || between.Started.IsZero() {
-		t.Errorf("between two attempts it shows %v to %v", between.Started, between.Finished)
-	}
-	t.shows(stint.Filter{Finished: span(c.Created, later)}, ids[1])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
-	t.shows(stint.Filter{Finished: span(c.Created, later), States: []stint.State{stint.Retrying}}, ids[1])
+	t.shows(store.Filter{Created: span(a.Created, c.Created)}, ids[1], ids[0])
+	t.shows(store.Filter{Created: span(c.Created, time.Time{})}, ids[2])
+	t.shows(store.Filter{Created: span(time.Time{}, a.Created)})
+	t.shows(store.Filter{Due: span(c.Due, later)}, ids[2])
+	t.shows(store.Filter{Due: span(c.Created, c.Due)})
+	t.shows(store.Filter{Due: span(b.Due, c.Due), States: []stint.State{stint.Available}}, ids[1])
+	t.shows(store.Filter{Finished: span(a.Finished, time.Time{})}, ids[0])
+	t.shows(store.Filter{Finished: span(time.Time{}, a.Finished)})
+	t.shows(store.Filter{Finished: span(time.Time{}, later), Kind: "k"}, ids[0])
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+	between := t.info(ids[1])
+	expect(t, !between.Finished.IsZero() && !between.Started.IsZero(),
+		"between two attempts it shows %v to %v", between.Started, between.Finished)
+	t.shows(store.Filter{Finished: span(c.Created, later)}, ids[1])
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+	t.shows(store.Filter{Finished: span(c.Created, later), States: []stint.State{stint.Retrying}}, ids[1])
 }
 
 func selections(t *T) {
 	o := t.operator()
-	ids := t.enqueue(append(jobs(12, "k", stint.In(time.Hour)), jobs(3, "other", stint.In(time.Hour))...)...)
+	ids := t.enqueue(append(jobs(12, "k", stint.Delay(time.Hour)), jobs(3, "other", stint.Delay(time.Hour))...)...)
 	slices.Reverse(ids)
-	f := stint.Filter{Kind: "k", States: []stint.State{stint.Scheduled}}
+	f := store.Filter{Kind: "k", States: []stint.State{stint.Scheduled}}
 	for _, c := range []struct{ size, limit, want int }{{5, 0, 12}, {12, 0, 12}, {1, 0, 12}, {5, 7, 7}, {5, 5, 5}, {50, 3, 3}} {
 		f.Limit = c.limit
 		var got []stint.ID
-		for batch, err := range stint.Selected(t.ctx, o, f, c.size) {
+		for batch, err := range store.FindEach(t.ctx, o, f, c.size) {
 			t.must(err)
-			if len(batch) == 0 || len(batch) > c.size {
-				t.Errorf("a batch of %d, want up to %d", len(batch), c.size)
-			}
+			expect(t, len(batch) != 0 && len(batch) <= c.size, "a batch of %d, want up to %d", len(batch), c.size)
 			got = append(got, batch...)
 		}
-		if !slices.Equal(got, ids[3:3+c.want]) {
-			t.Errorf("in batches of %d, up to %d: %v, want %v", c.size, c.limit, got, ids[3:3+c.want])
-		}
+		equalAll(t, got, ids[3:3+c.want], "in batches of %d, up to %d: %v, want %v", c.size, c.limit)
 	}
 	f.Limit = 0
 	n := 0
-	for batch, err := range stint.Selected(t.ctx, o, f, 5) {
+	for batch, err := range store.FindEach(t.ctx, o, f, 5) {
 		t.must(err)
 		t.cancel("", batch...)
-		t.retry(stint.Again{}, batch...) // of the same kind, but enqueued meanwhile
-		t.must(errOf(t.Store.(stint.Operator).Delete(t.ctx, batch)))
+		t.retry(stint.RerunOptions{}, batch...) // of the same kind, but enqueued meanwhile
+		t.must(errOf(t.Store.(store.Operator).Delete(t.ctx, batch)))
 		n += len(batch)
 	}
-	if left := t.list(f); n != 12 || len(left) != 0 {
-		t.Errorf("%d were met, and %v are left", n, left)
-	}
+	left := t.list(f)
+	expect(t, n == 12 && len(left) == 0, "%d were met, and %v are left", n, left)
 	ended, cancel := context.WithCancel(t.ctx)
 	cancel()
-	for _, err := range stint.Selected(ended, o, stint.Filter{}, 5) {
-		if err == nil {
-			t.Error("a batch came though the context has ended")
-		}
+	for _, err := range store.FindEach(ended, o, store.Filter{}, 5) {
+		expect(t, err != nil, "a batch came though the context has ended")
 	}
 	w := t.join("k")
 	w.Complete(w.ClaimAll()...)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // interruptedTests cut calls off in the middle, as a lost connection does: the
@@ -19,16 +20,15 @@ var interruptedTests = []test{
 		cancel()
 		w := t.join("k")
 		id := t.enqueue(job("k"))[0]
-		if _, err := t.Store.Enqueue(ended, stint.Tx{}, jobs(1, "k", stint.Queue("never"))); err == nil {
-			t.Errorf("an enqueue succeeded")
-		}
-		if c, err := w.TryClaim(ended, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}); err == nil {
+		_, err := t.Store.Enqueue(ended, stint.Tx{}, jobs(1, "k", stint.Queue("never")))
+		expect(t, err != nil, "an enqueue succeeded")
+		if c, err := w.TryClaim(ended, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}); err == nil {
 			t.Errorf("a claim succeeded: %v", c.Positions)
 		}
 		if _, err := t.Store.Promote(ended, time.Time{}, 1); err == nil {
 			t.Errorf("a promotion succeeded")
 		}
-		if _, err := t.Store.Bury(ended, stint.Burial{Engine: w.Info.Token}, Judge); err == nil {
+		if _, err := t.Store.Bury(ended, store.Burial{Engine: w.Info.Token}, Judge); err == nil {
 			t.Errorf("a burial succeeded")
 		}
 		w.Complete(w.One())
@@ -46,20 +46,18 @@ var interruptedTests = []test{
 			sure[tag] = err == nil
 		}
 		for tag, stored := range sure {
-			n := len(t.list(stint.Filter{Tag: tag}))
-			if n != size && (stored || n != 0) {
-				t.Errorf("%s has %d jobs of %d; the call succeeded: %v", tag, n, size, stored)
-			}
+			n := len(t.list(store.Filter{Tag: tag}))
+			expect(t, n == size || !stored && n == 0, "%s has %d jobs of %d; the call succeeded: %v", tag, n, size, stored)
 		}
 	}},
 	{"A claim that was cut off is told by Held, or took nothing", func(t *T) {
 		rng := NewSeed(t).Rand("cuts")
 		ids := t.enqueue(jobs(300, "k")...)
 		w := t.join("k")
-		answered := map[stint.Position]bool{}
+		answered := map[store.Position]bool{}
 		for range 60 {
 			ctx, cancel := cut(t, rng)
-			c, _ := w.TryClaim(ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1 + rng.IntN(5), Wait: true})
+			c, _ := w.TryClaim(ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1 + rng.IntN(5), Wait: true})
 			cancel()
 			for _, pos := range c.Positions {
 				answered[pos] = true
@@ -68,8 +66,8 @@ var interruptedTests = []test{
 		w.ClaimAll()
 		// A claim may commit after its client has gone, so an engine asks
 		// again and again.
-		var all []stint.Position
-		for since := time.Now(); len(all) < len(ids) && time.Since(since) < patience; time.Sleep(time.Millisecond) {
+		var all []store.Position
+		for since := time.Now(); len(all) < len(ids) && time.Since(since) < patience(); time.Sleep(time.Millisecond) {
 			all = nil
 			for _, c := range t.held(w, 1) {
 				for _, pos := range c.Positions {
@@ -79,14 +77,11 @@ var interruptedTests = []test{
 				all = append(all, c.Positions...)
 			}
 		}
-		if len(answered) > 0 {
-			t.Errorf("Held does not tell of %d positions that were answered", len(answered))
-		}
+		expect(t, len(answered) <= 0, "Held does not tell of %d positions that were answered", len(answered))
 		entries, err := t.Store.Fetch(t.ctx, all)
 		t.must(err)
-		if got := slices.Sorted(slices.Values(jobIDs(entries))); !slices.Equal(got, ids) {
-			t.Errorf("%d entries are held, want each of %d once", len(got), len(ids))
-		}
+		got := slices.Sorted(slices.Values(jobIDs(entries)))
+		expect(t, slices.Equal(got, ids), "%d entries are held, want each of %d once", len(got), len(ids))
 		w.Complete(entries...)
 	}},
 	{"A batch of outcomes that was cut off can be repeated until it is known", func(t *T) {
@@ -99,13 +94,12 @@ var interruptedTests = []test{
 			_, err := w.TryFinish(ctx, done...)
 			cancel()
 			n, again := w.TryFinish(t.ctx, done...)
-			if again != nil || err == nil && n != 0 || n != 0 && n != len(done) {
-				t.Errorf("first %v; then %d were new, error %v", err, n, again)
-			}
+			expect(t, again == nil && (err != nil || n == 0) && (n == 0 || n == len(done)),
+				"first %v; then %d were new, error %v", err, n, again)
 		}
-		if l := t.ledger(); len(l.Executions) != 200 || len(l.Waiting) != 200 {
-			t.Errorf("there are %d executions and %d successors, want 200", len(l.Executions), len(l.Waiting))
-		}
+		l := t.ledger()
+		expect(t, len(l.Executions) == 200 && len(l.Waiting) == 200,
+			"there are %d executions and %d successors, want 200", len(l.Executions), len(l.Waiting))
 	}},
 	{"A burial that was cut off is done whole by the next", func(t *T) {
 		rng := NewSeed(t).Rand("cuts")
@@ -115,10 +109,10 @@ var interruptedTests = []test{
 			w := t.join("k")
 			w.ClaimAll()
 			ctx, cancel := cut(t, rng)
-			_, err := Bury(ctx, t.Store, stint.Burial{Engine: w.Info.Token}, Judge)
+			_, err := Bury(ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge)
 			cancel()
 			if err != nil {
-				if _, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, Judge); err != nil && !errors.Is(err, stint.ErrBuried) {
+				if _, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge); err != nil && !errors.Is(err, stint.ErrBuried) {
 					t.Errorf("the second burial: %v", err)
 				}
 			}

@@ -7,10 +7,11 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 )
 
 // Facts turns a ledger into what package check judges.
-func Facts(l *stint.Ledger) *check.Facts {
+func Facts(l *store.Ledger) *check.Facts {
 	f := &check.Facts{Buried: make(map[int64]time.Time, len(l.Buried))}
 	for _, j := range l.Jobs {
 		f.Jobs = append(f.Jobs, check.Job{
@@ -22,9 +23,9 @@ func Facts(l *stint.Ledger) *check.Facts {
 			Pos: int64(e.Pos), Job: int64(e.Job), Lane: int64(e.Lane), Attempt: e.Attempt, Behind: e.Behind,
 		})
 	}
-	unclaimed := map[stint.Position]bool{}
+	unclaimed := map[store.Position]bool{}
 	for _, e := range l.Entries {
-		unclaimed[e.Pos] = e.Lane == stint.NoLane
+		unclaimed[e.Pos] = e.Lane == store.NoLane
 	}
 	for _, x := range l.Executions {
 		decided := x.Outcome == stint.OutcomeFailed && x.Final && unclaimed[x.Pos]
@@ -55,7 +56,7 @@ func Facts(l *stint.Ledger) *check.Facts {
 
 // Verify checks the invariants of everything in a store, as the cleanup of
 // each test of the suite does.
-func Verify(t testing.TB, s stint.Auditor) {
+func Verify(t testing.TB, s store.Auditor) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
@@ -73,13 +74,11 @@ func Verify(t testing.TB, s stint.Auditor) {
 // claimNumbers checks that the claims of each lane are numbered in their order:
 // that is what turns a stale frontier into an error. Without a gap they are only
 // while nothing was deleted.
-func claimNumbers(t testing.TB, l *stint.Ledger) {
+func claimNumbers(t testing.TB, l *store.Ledger) {
 	t.Helper()
-	last := map[stint.LaneID]int64{}
+	last := map[store.LaneID]int64{}
 	for _, c := range l.Claims {
-		if c.N <= last[c.Lane] {
-			t.Errorf("in lane %d claim %d follows claim %d", c.Lane, c.N, last[c.Lane])
-		}
+		expect(t, c.N > last[c.Lane], "in lane %d claim %d follows claim %d", c.Lane, c.N, last[c.Lane])
 		last[c.Lane] = c.N
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var keysTests = []test{
@@ -19,9 +20,7 @@ var keysTests = []test{
 		first := t.keyed(job("k", stint.IdempotencyKey("a")), job("k", stint.IdempotencyKey("b")), job("k"))
 		again := t.keyed(job("k", stint.IdempotencyKey("b")), job("k"), job("k", stint.IdempotencyKey("a")))
 		want := []stint.Receipt{{ID: first[1].ID, Duplicate: true}, {ID: again[1].ID}, {ID: first[0].ID, Duplicate: true}}
-		if diff := cmp.Diff(want, again); diff != "" {
-			t.Errorf("receipts (-want +got):\n%s", diff)
-		}
+		noDiff(t, cmp.Diff(want, again), "receipts (-want +got)")
 		t.jobs(first[0].ID, first[1].ID, first[2].ID, again[1].ID)
 	}},
 	{"Who only asks for the ID gets that of the first job", func(t *T) {
@@ -29,9 +28,7 @@ var keysTests = []test{
 		a, err := client.Enqueue(t.ctx, job("k", stint.IdempotencyKey("a")))
 		t.must(err)
 		b, err := client.Enqueue(t.ctx, job("k", stint.IdempotencyKey("a")))
-		if err != nil || b != a {
-			t.Errorf("the repetition is answered with job %d, error %v; want %d", b, err, a)
-		}
+		expect(t, err == nil && b == a, "the repetition is answered with job %d, error %v; want %d", b, err, a)
 	}},
 	{"Other arguments or another kind under a key are refused, and nothing of the batch is stored", func(t *T) {
 		first := t.keyed(job("k", stint.IdempotencyKey("a")))[0].ID
@@ -41,9 +38,8 @@ var keysTests = []test{
 			t.conflict(stint.Tx{}, first, job("k", stint.IdempotencyKey("new")), wrong, job("k"))
 		}
 		t.jobs(first)
-		if r := t.keyed(job("another", stint.IdempotencyKey("new")))[0]; r.Duplicate {
-			t.Errorf("a key of a batch that was refused is taken, by job %d", r.ID)
-		}
+		r := t.keyed(job("another", stint.IdempotencyKey("new")))[0]
+		expect(t, !r.Duplicate, "a key of a batch that was refused is taken, by job %d", r.ID)
 	}},
 	{"Arguments are the same however they are written", func(t *T) {
 		texts := []string{`{"a":1,"b":["x",null,{"c":"é\n"}]}`, ` { "b" : ["\u0078", null , {"c":"\u00e9\u000A"} ], "a" : 1 }`}
@@ -52,9 +48,8 @@ var keysTests = []test{
 			batch[i].Args = json.RawMessage(text)
 		}
 		first := t.keyed(batch[0])[0].ID
-		if r := t.keyed(batch[1])[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
-			t.Errorf("it is answered with %+v, want a duplicate of job %d", r, first)
-		}
+		r := t.keyed(batch[1])[0]
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
 		nothing := stint.NewJob{Kind: "k", IdempotencyKey: "nothing"}
 		first = t.keyed(nothing)[0].ID
 		for _, text := range []string{"{}", "null", " {} "} {
@@ -66,22 +61,19 @@ var keysTests = []test{
 	}},
 	{"What else a repetition says does not count", func(t *T) {
 		first := t.keyed(job("k", stint.IdempotencyKey("a"), stint.Tag("x")))[0].ID
-		r := t.keyed(job("k", stint.IdempotencyKey("a"), stint.Queue("other"), stint.In(time.Hour), stint.Tag("y"), stint.Priority(3)))[0]
-		if r != (stint.Receipt{ID: first, Duplicate: true}) {
-			t.Errorf("it is answered with %+v, want a duplicate of job %d", r, first)
-		}
-		if j := t.info(first); j.Queue != stint.DefaultQueue || j.State != stint.Available || !slices.Equal(j.Tags, []string{"x"}) {
-			t.Errorf("the first job became %+v", j)
-		}
-		if found := t.list(stint.Filter{Tag: "y"}); len(found) != 0 {
-			t.Errorf("jobs %v have the tag of the repetition", found)
-		}
+		r := t.keyed(job("k", stint.IdempotencyKey("a"), stint.Queue("other"), stint.Delay(time.Hour), stint.Tag("y"), stint.Priority(3)))[0]
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
+		j := t.info(first)
+		expect(t, j.Queue == stint.DefaultQueue && j.State == stint.Available && slices.Equal(j.Tags, []string{"x"}),
+			"the first job became %+v", j)
+		found := t.list(store.Filter{Tag: "y"})
+		expect(t, len(found) == 0, "jobs %v have the tag of the repetition", found)
 	}},
 	{"A key is remembered when its job has ended", func(t *T) {
-		batch := []stint.NewJob{job("k", stint.IdempotencyKey("a")), job("k", stint.IdempotencyKey("b")), job("k", stint.IdempotencyKey("c"), stint.In(time.Hour))}
+		batch := []stint.NewJob{job("k", stint.IdempotencyKey("a")), job("k", stint.IdempotencyKey("b")), job("k", stint.IdempotencyKey("c"), stint.Delay(time.Hour))}
 		first := t.keyed(batch...)
 		w := t.join("k")
-		for i, end := range []stint.Ending{completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}} {
+		for i, end := range []store.Result{completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}} {
 			w.Finish(end, w.Claim(lane(stint.DefaultQueue), 1)...)
 			if s := t.info(first[i].ID).State; !s.Final() {
 				t.Fatalf("job %d is %s", first[i].ID, s)
@@ -98,9 +90,8 @@ var keysTests = []test{
 		a := job("k", stint.IdempotencyKey("a"))
 		got := t.keyed(job("k"), a, job("k", stint.IdempotencyKey("b")), a, job("k"), a)
 		for _, i := range []int{3, 5} {
-			if got[i] != (stint.Receipt{ID: got[1].ID, Duplicate: true}) {
-				t.Errorf("job %d of the batch is answered with %+v, want a duplicate of job %d", i, got[i], got[1].ID)
-			}
+			expect(t, got[i] == (stint.Receipt{ID: got[1].ID, Duplicate: true}),
+				"job %d of the batch is answered with %+v, want a duplicate of job %d", i, got[i], got[1].ID)
 		}
 		t.jobs(got[0].ID, got[1].ID, got[2].ID, got[4].ID)
 		t.conflict(stint.Tx{}, 0, job("k", stint.IdempotencyKey("c")), job("k"), job("other", stint.IdempotencyKey("c")))
@@ -124,34 +115,26 @@ var keysTests = []test{
 				want = append(want, r.ID)
 			}
 		}
-		if got := jobIDs(w.ClaimAll()); len(want) != 11 || !slices.IsSorted(want) || !slices.Equal(got, want) {
-			t.Errorf("claimed jobs %v, want %v", got, want)
-		}
+		got := jobIDs(w.ClaimAll())
+		expect(t, len(want) == 11 && slices.IsSorted(want) && slices.Equal(got, want), "claimed jobs %v, want %v", got, want)
 	}},
 	{"Everything said of a job with a key comes back exactly", func(t *T) {
 		want := rich()
 		want.IdempotencyKey = `a "key", {with} ünïcode ✓`
 		want.Delay = 10 * time.Millisecond
-		id := t.keyed(job("other"), want, job("other", stint.In(time.Hour)))[1].ID
-		if s := t.info(id).State; s != stint.Scheduled {
-			t.Errorf("it is %s", s)
-		}
+		id := t.keyed(job("other"), want, job("other", stint.Delay(time.Hour)))[1].ID
+		equal(t, t.info(id).State, stint.Scheduled, "it is %s, want %s")
 		time.Sleep(20 * time.Millisecond)
 		t.promoteAll(1)
-		entries := t.join(want.Kind).Claim(stint.LaneOf(want.Queue, want.Priority, stint.PartNormal, "").ID, 10)
+		entries := t.join(want.Kind).Claim(store.LaneOf(want.Queue, want.Priority, store.PartNormal, "").ID, 10)
 		if len(entries) != 1 {
 			t.Fatalf("%d entries were claimed, want 1", len(entries))
 		}
 		e := entries[0]
-		if diff := cmp.Diff(richJob(want, e), e.Job, sameJob...); diff != "" || e.ID != id {
-			t.Errorf("claimed job %d, want %d (-want +got):\n%s", e.ID, id, diff)
-		}
-		if found := t.list(stint.Filter{Tag: want.Tags[1]}); !slices.Equal(found, []stint.ID{id}) {
-			t.Errorf("jobs %v have its tag", found)
-		}
-		if r := t.keyed(want)[0]; r != (stint.Receipt{ID: id, Duplicate: true}) {
-			t.Errorf("the repetition is answered with %+v", r)
-		}
+		diff := cmp.Diff(richJob(want, e), e.Job, sameJob...)
+		expect(t, diff == "" && e.ID == id, "claimed job %d, want %d (-want +got):\n%s", e.ID, id, diff)
+		equalAll(t, t.list(store.Filter{Tag: want.Tags[1]}), []stint.ID{id}, "jobs %v have its tag, want %v")
+		equal(t, t.keyed(want)[0], stint.Receipt{ID: id, Duplicate: true}, "the repetition is answered with %+v, want %+v")
 	}},
 	{"A key that was rolled back is free", func(t *T) {
 		a := job("k", stint.IdempotencyKey("a"))
@@ -159,9 +142,7 @@ var keysTests = []test{
 		gone := t.keyedIn(tx, a)[0]
 		t.must(tx.Rollback())
 		r := t.keyed(a)[0]
-		if gone.Duplicate || r.Duplicate {
-			t.Errorf("answered with %+v, and after the rollback with %+v", gone, r)
-		}
+		expect(t, !gone.Duplicate && !r.Duplicate, "answered with %+v, and after the rollback with %+v", gone, r)
 		t.jobs(r.ID)
 	}},
 	{"A key that was rolled back to a savepoint is free", func(t *T) {
@@ -177,18 +158,17 @@ var keysTests = []test{
 		t.must(sp.RollbackTo("s"))
 		third := t.keyedIn(tx, b, a)
 		t.must(tx.Commit())
-		if third[0].Duplicate || third[1] != (stint.Receipt{ID: first.ID, Duplicate: true}) {
-			t.Errorf("after the rollback to the savepoint %+v, before it %+v", third, first)
-		}
+		expect(t, !third[0].Duplicate && third[1] == (stint.Receipt{ID: first.ID, Duplicate: true}),
+			"after the rollback to the savepoint %+v, before it %+v", third, first)
 		t.jobs(first.ID, third[0].ID)
 	}},
 	{"A transaction sees the keys that it has taken", func(t *T) {
 		a := job("k", stint.IdempotencyKey("a"))
 		tx := t.begin()
 		first := t.keyedIn(tx, a)[0]
-		if again := t.keyedIn(tx, a)[0]; first.Duplicate || again != (stint.Receipt{ID: first.ID, Duplicate: true}) {
-			t.Errorf("answered with %+v, then %+v", first, again)
-		}
+		again := t.keyedIn(tx, a)[0]
+		expect(t, !first.Duplicate && again == (stint.Receipt{ID: first.ID, Duplicate: true}),
+			"answered with %+v, then %+v", first, again)
 		t.must(tx.Commit())
 		if again := t.keyed(a)[0]; again != (stint.Receipt{ID: first.ID, Duplicate: true}) {
 			t.Errorf("after the commit answered with %+v, want a duplicate of job %d", again, first.ID)
@@ -202,9 +182,7 @@ var keysTests = []test{
 		t.conflict(tx.Tx(), first, job("k", stint.IdempotencyKey("new"), stint.Tag("t")), job("other", stint.IdempotencyKey("a")))
 		after := t.keyedIn(tx, job("another", stint.IdempotencyKey("new")))[0]
 		t.must(tx.Commit())
-		if after.Duplicate {
-			t.Errorf("a key of the batch that was refused is taken")
-		}
+		expect(t, !after.Duplicate, "a key of the batch that was refused is taken")
 		t.jobs(first, before, after.ID)
 	}},
 	{"Who uses a key that is being taken waits until that is decided", func(t *T) {
@@ -223,9 +201,7 @@ var keysTests = []test{
 			answer := make(chan stint.Receipt)
 			go func() {
 				r, err := stint.NewClient(t.Store).EnqueueReceipt(t.ctx, a)
-				if err != nil {
-					t.Errorf("it waited and failed: %v", err)
-				}
+				expect(t, err == nil, "it waited and failed: %v", err)
 				answer <- r
 			}()
 			time.Sleep(30 * time.Millisecond)
@@ -250,7 +226,7 @@ var keysTests = []test{
 		}
 		tx := t.begin()
 		t.keyedIn(tx, job("k", stint.IdempotencyKey("a")))
-		t.keyed(job("k"), job("k", stint.In(time.Hour)), job("k", stint.IdempotencyKey("b")))
+		t.keyed(job("k"), job("k", stint.Delay(time.Hour)), job("k", stint.IdempotencyKey("b")))
 		t.must(tx.Commit())
 	}},
 	{"Of many producers at once one stores the job", oneOfMany},
@@ -258,8 +234,8 @@ var keysTests = []test{
 		a := job("k", stint.IdempotencyKey("a"))
 		first := t.keyed(a)[0].ID
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
-		anew := t.recovers(first, stint.Again{})
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
+		anew := t.recovers(first, stint.RerunOptions{})
 		for range 2 {
 			if r := t.keyed(a)[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
 				t.Errorf("beside job %d, which is %s, it is answered with %+v; want a duplicate of job %d", anew, t.info(anew).State, r, first)
@@ -273,11 +249,10 @@ var keysTests = []test{
 		first := t.keyed(a)[0].ID
 		w := t.join("k")
 		w.Complete(w.One())
-		t.deletes(map[stint.ID]stint.Deletion{first: stint.DeletedNow})
+		t.deletes(map[stint.ID]store.DeleteStatus{first: store.DeletedNow})
 		t.retain(years) // which also forgets what is old
-		if r := t.keyed(a)[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
-			t.Errorf("it is answered with %+v, want a duplicate of job %d", r, first)
-		}
+		r := t.keyed(a)[0]
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
 		t.conflict(stint.Tx{}, first, job("other", stint.IdempotencyKey("a")))
 		t.jobs()
 	}},
@@ -334,13 +309,9 @@ func oneOfMany(t *T) {
 				first++
 			}
 		}
-		if first != 1 {
-			t.Errorf("of key %d, %d receipts are of a new job, want 1", k, first)
-		}
+		equal(t, first, 1, "of key %d, %d receipts are of a new job, want %d", k)
 		all = append(all, got[0][k].ID)
-		if j := t.info(got[0][k].ID); j.URN != fmt.Sprint(k) {
-			t.Errorf("key %d is answered with the job of key %s", k, j.URN)
-		}
+		equal(t, t.info(got[0][k].ID).URN, fmt.Sprint(k), "key %d is answered with the job of key %s, want %s", k)
 	}
 	t.jobs(all...)
 }
@@ -375,10 +346,8 @@ func (t *T) conflict(tx stint.Tx, holder stint.ID, jobs ...stint.NewJob) {
 // jobs checks which jobs there are.
 func (t *T) jobs(want ...stint.ID) {
 	t.Helper()
-	got := t.list(stint.Filter{Limit: 1000})
+	got := t.list(store.Filter{Limit: 1000})
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("there are the jobs %v, want %v", got, want)
-	}
+	equalAll(t, got, want, "there are the jobs %v, want %v")
 }

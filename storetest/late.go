@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // lateTests are about rows that become visible after the frontier has passed
@@ -45,9 +46,8 @@ var lateTests = []test{
 			}
 			got = append(got, jobIDs(entries)...)
 		}
-		if want := slices.Concat(late, fresh); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
-			t.Errorf("claimed %v, want each of %v once", got, want)
-		}
+		want := slices.Concat(late, fresh)
+		expect(t, slices.Equal(slices.Sorted(slices.Values(got)), want), "claimed %v, want each of %v once", got, want)
 	}},
 	{"Many open transactions stay pending through many claims", func(t *T) {
 		if t.SingleWriter {
@@ -80,9 +80,7 @@ var lateTests = []test{
 		got = append(got, jobIDs(w.ClaimAll())...)
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("claimed %v, want %v", got, want)
-		}
+		equalAll(t, got, want, "claimed %v, want %v")
 	}},
 	{"A transaction with several lanes and a rolled back savepoint is late in all of them", func(t *T) {
 		if t.SingleWriter {
@@ -109,9 +107,7 @@ var lateTests = []test{
 		got = append(got, jobIDs(w.ClaimAll())...)
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("claimed %v, want %v", got, want)
-		}
+		equalAll(t, got, want, "claimed %v, want %v")
 	}},
 	{"What is late in two lanes, and what is fresh beside it, is claimed in its own", func(t *T) {
 		if t.SingleWriter {
@@ -129,7 +125,7 @@ var lateTests = []test{
 			for _, queue := range []string{"b", "a"} {
 				want[queue] = append(want[queue], t.enqueue(in(queue))...)
 			}
-			t.look(stint.KnownLanes{}) // which shows no lane twice, though it has both
+			t.look(store.LaneHints{}) // which shows no lane twice, though it has both
 			for _, queue := range []string{"a", "b"} {
 				got[queue] = append(got[queue], jobIDs(w.Claim(lane(queue), 10))...)
 			}
@@ -137,9 +133,7 @@ var lateTests = []test{
 		for queue, ids := range want {
 			slices.Sort(ids)
 			slices.Sort(got[queue])
-			if !slices.Equal(got[queue], ids) {
-				t.Errorf("of the queue %s were claimed %v, want each of %v once", queue, got[queue], ids)
-			}
+			equalAll(t, got[queue], ids, "of the queue %s were claimed %v, want each of %v once", queue)
 		}
 	}},
 	{"What is appended behind a claim that was full, by a transaction that it saw open, is claimed once", func(t *T) {
@@ -158,9 +152,7 @@ var lateTests = []test{
 		t.must(before.Commit())
 		got = append(got, jobIDs(w.ClaimAll())...)
 		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("claimed %v, want each of %v once", got, want)
-		}
+		equalAll(t, got, want, "claimed %v, want each of %v once")
 	}},
 }
 
@@ -178,7 +170,7 @@ func playLate(t *T, order []int, ends, steps int) {
 	txs := map[int]Tx{}
 	done := map[int]int{}
 	mine := map[int][]stint.ID{}
-	var got []stint.Entry
+	var got []store.Entry
 	var want []stint.ID
 	for i, who := range order {
 		if txs[who] == nil {

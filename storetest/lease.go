@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 // term is longer than any test takes, and short one that passes in it.
@@ -21,23 +23,20 @@ var leaseTests = []test{
 	{"One engine gets it, the others are told who has it, and a renewal moves its end only", func(t *T) {
 		a, b := t.join("k"), t.join("k")
 		first := t.acquires(a, "x", term)
-		if first.Instance != a.Info.Instance || first.Host != a.Info.Host || first.Expires.Sub(first.Renewed) != term || !first.Acquired.Equal(first.Renewed) {
-			t.Errorf("the lease is %+v", first)
-		}
+		expect(t, first.Instance == a.Info.Instance && first.Host == a.Info.Host && first.Expires.Sub(first.Renewed) == term && first.Acquired.Equal(first.Renewed),
+			"the lease is %+v", first)
 		t.refused(b, "x", a)
 		other := t.acquires(b, "y", term)
 		again := t.acquires(a, "x", 2*term)
-		if !again.Acquired.Equal(first.Acquired) || again.Expires.Sub(again.Renewed) != 2*term || again.Renewed.Before(first.Renewed) {
-			t.Errorf("renewed it is %+v, after %+v", again, first)
-		}
-		if got := t.leaseOf("y"); !got.Renewed.Equal(other.Renewed) || !got.Expires.Equal(other.Expires) {
-			t.Errorf("another lease was %+v, and is %+v", other, got)
-		}
+		expect(t, again.Acquired.Equal(first.Acquired) && again.Expires.Sub(again.Renewed) == 2*term && !again.Renewed.Before(first.Renewed),
+			"renewed it is %+v, after %+v", again, first)
+		got := t.leaseOf("y")
+		expect(t, got.Renewed.Equal(other.Renewed) && got.Expires.Equal(other.Expires), "another lease was %+v, and is %+v", other, got)
 		t.leases(map[string]*Worker{"x": a, "y": b})
 	}},
 	{"Each name is a lease of its own, exactly as it is written", func(t *T) {
 		a, b := t.join("k"), t.join("k")
-		names := []string{"a", "A", "a b", "ä", "%", "x'y", strings.Repeat("l", stint.MaxName)}
+		names := []string{"a", "A", "a b", "ä", "%", "x'y", strings.Repeat("l", valid.MaxName)}
 		want := map[string]*Worker{}
 		for i, name := range names {
 			want[name] = []*Worker{a, b}[i%2]
@@ -47,34 +46,27 @@ var leaseTests = []test{
 	}},
 	{"Bad names and times are refused", func(t *T) {
 		l, w := t.leaser(), t.join("k")
-		for _, name := range []string{"", "a\nb", " a", strings.Repeat("l", stint.MaxName+1), "a\x00b", "\xff"} {
-			if _, err := l.Acquire(t.ctx, name, w.Info.Token, term); !errors.Is(err, stint.ErrInvalid) {
-				t.Errorf("acquiring %.20q gives %v", name, err)
-			}
-			if _, _, err := l.Depose(t.ctx, name, "", ""); !errors.Is(err, stint.ErrInvalid) {
-				t.Errorf("freeing %.20q gives %v", name, err)
-			}
+		for _, name := range []string{"", "a\nb", " a", strings.Repeat("l", valid.MaxName+1), "a\x00b", "\xff"} {
+			fails(t, errOf(l.Acquire(t.ctx, name, w.Info.Token, term)), stint.ErrInvalid, "acquiring %.20q gives %v", name)
+			fails(t, errOf2(l.Revoke(t.ctx, name, "", "")), stint.ErrInvalid, "freeing %.20q gives %v", name)
 		}
 		for _, d := range []time.Duration{0, -1, time.Microsecond, 25 * time.Hour} {
-			if _, err := l.Acquire(t.ctx, "x", w.Info.Token, d); !errors.Is(err, stint.ErrInvalid) {
-				t.Errorf("acquiring for %v gives %v", d, err)
-			}
+			fails(t, errOf(l.Acquire(t.ctx, "x", w.Info.Token, d)), stint.ErrInvalid, "acquiring for %v gives %v", d)
 		}
 		t.leases(nil)
 	}},
 	{"When its time is over another one gets it, and who had it begins anew", func(t *T) {
 		a, b := t.join("k"), t.join("k")
-		var first stint.Lease
+		var first store.Lease
 		t.until(func() bool { first = t.acquire(a, "x", short); return first.Engine == a.Info.Token })
 		t.until(func() bool { return t.acquire(b, "x", short).Engine == b.Info.Token })
-		if second := t.leaseOf("x"); second.Acquired.Before(first.Expires) && second.Engine != 0 {
-			t.Errorf("it was acquired at %v, before %v", second.Acquired, first.Expires)
-		}
+		second := t.leaseOf("x")
+		expect(t, !second.Acquired.Before(first.Expires) || second.Engine == 0,
+			"it was acquired at %v, before %v", second.Acquired, first.Expires)
 		t.until(func() bool { return t.acquire(a, "x", short).Engine == a.Info.Token })
 		t.until(func() bool { return t.leaseOf("x").Engine == 0 })
-		if l := t.acquires(a, "x", term); !l.Acquired.After(first.Expires) {
-			t.Errorf("it holds the lease since %v, and was without it after %v", l.Acquired, first.Expires)
-		}
+		l := t.acquires(a, "x", term)
+		expect(t, l.Acquired.After(first.Expires), "it holds the lease since %v, and was without it after %v", l.Acquired, first.Expires)
 	}},
 	{"Who resigns does it for himself, and another one gets the lease at once", func(t *T) {
 		a, b := t.join("k"), t.join("k")
@@ -94,7 +86,7 @@ var leaseTests = []test{
 		t.acquires(lives, "y", term)
 		for _, bury := range []func(*Worker){
 			func(w *Worker) { w.Leave() },
-			func(w *Worker) { t.must(errOf(Bury(t.ctx, t.again(), stint.Burial{Engine: w.Info.Token}, Judge))) },
+			func(w *Worker) { t.must(errOf(Bury(t.ctx, t.again(), store.Burial{Engine: w.Info.Token}, Judge))) },
 		} {
 			t.acquires(a, "x", term)
 			bury(a)
@@ -112,32 +104,31 @@ var leaseTests = []test{
 	{"Who is deposed waits as long as his lease was for, and everybody else may have it", func(t *T) {
 		l, a, b, c := t.leaser(), t.join("k"), t.join("k"), t.join("k")
 		t.acquires(c, "y", term)
-		if _, had, err := l.Depose(t.ctx, "x", "ann", "why"); had || err != nil {
+		if _, had, err := l.Revoke(t.ctx, "x", "ann", "why"); had || err != nil {
 			t.Errorf("freeing what nobody holds gives %v, %v", had, err)
 		}
 		was := t.acquires(a, "x", term)
 		before := t.now()
-		d, had, err := l.Depose(t.ctx, "x", "ann\x00", "it hangs\xff")
+		d, had, err := l.Revoke(t.ctx, "x", "ann\x00", "it hangs\xff")
 		t.must(err)
 		if !had || d.Engine != a.Info.Token || d.Instance != a.Info.Instance || d.Host != a.Info.Host ||
 			d.At.Before(before) || d.Until.Sub(d.At) != was.Expires.Sub(was.Renewed) || !strings.HasPrefix(d.By, "ann") || !strings.HasPrefix(d.Why, "it hangs") {
 			t.Errorf("it says %v, %+v", had, d)
 		}
 		t.leases(map[string]*Worker{"x": nil, "y": c})
-		if again := t.acquire(a, "x", term); again.Engine != 0 || again.Deposed != d {
-			t.Errorf("the deposed gets %+v", again)
-		}
+		again := t.acquire(a, "x", term)
+		expect(t, again.Engine == 0 && again.Deposed == d, "the deposed gets %+v", again)
 		t.resigns(a, "x", false)
 		if again := t.acquires(b, "x", term); again.Deposed != d {
 			t.Errorf("it is not told who was deposed: %+v", again)
 		}
 		t.refused(a, "x", b)
-		if _, had, err = l.Depose(t.ctx, "x", "", ""); !had || err != nil {
+		if _, had, err = l.Revoke(t.ctx, "x", "", ""); !had || err != nil {
 			t.Errorf("freeing it gives %v, %v", had, err)
 		}
 		t.until(func() bool { // somebody else was deposed since
 			t.acquire(a, "x", short)
-			d, had, err := l.Depose(t.ctx, "x", "", "")
+			d, had, err := l.Revoke(t.ctx, "x", "", "")
 			t.must(err)
 			return had && d.Engine == a.Info.Token
 		})
@@ -150,12 +141,12 @@ var leaseTests = []test{
 		t.acquires(w, "x", term)
 		bell.rings("when it is resigned", func() { t.resigns(w, "x", true) })
 		t.acquires(w, "x", term)
-		bell.rings("when it is freed", func() { t.must(errOf2(l.Depose(t.ctx, "x", "", ""))) })
+		bell.rings("when it is freed", func() { t.must(errOf2(l.Revoke(t.ctx, "x", "", ""))) })
 	}},
 	{"Of many who want it at once one gets it, however often it is free", func(t *T) {
 		workers := []*Worker{t.join("k"), t.join("k"), t.join("k"), t.join("k")}
-		other, _ := t.again().(stint.Leaser)
-		stores := []stint.Leaser{t.leaser(), other}
+		other, _ := t.again().(store.Leaser)
+		stores := []store.Leaser{t.leaser(), other}
 		for range 10 {
 			won := make(chan *Worker, 2*len(workers))
 			errs := atOnce(2*len(workers), func(i int) error {
@@ -170,9 +161,7 @@ var leaseTests = []test{
 			close(won)
 			first := <-won
 			for w := range won {
-				if w != first {
-					t.Errorf("two have it at once")
-				}
+				expect(t, w == first, "two have it at once")
 			}
 			if first == nil {
 				t.Fatal("nobody has it")
@@ -185,9 +174,8 @@ var leaseTests = []test{
 		w := t.join("k")
 		ended, cancel := context.WithCancel(t.ctx)
 		cancel()
-		if _, err := t.leaser().Acquire(ended, "x", w.Info.Token, term); err == nil {
-			t.Error("it succeeded")
-		}
+		_, err := t.leaser().Acquire(ended, "x", w.Info.Token, term)
+		expect(t, err != nil, "it succeeded")
 		t.leases(nil)
 	}},
 }
@@ -197,7 +185,7 @@ var leaseTests = []test{
 // was.
 func leaseStorm(t *T) {
 	type tenure struct {
-		engine stint.Token
+		engine stint.EngineID
 		from   time.Time
 	}
 	var (
@@ -205,7 +193,7 @@ func leaseStorm(t *T) {
 		mu sync.Mutex
 		to = map[tenure]time.Time{} // by when it ended at the latest
 	)
-	held := func(l stint.Lease, end time.Time) {
+	held := func(l store.Lease, end time.Time) {
 		mu.Lock()
 		defer mu.Unlock()
 		to[tenure{l.Engine, l.Acquired}] = end
@@ -227,13 +215,13 @@ func leaseStorm(t *T) {
 				}
 				held(got, got.Expires)
 				if n%3 == i%3 {
-					if _, err := l.Resign(t.ctx, "x", w.Info.Token); err != nil {
+					if _, err := l.ReleaseLease(t.ctx, "x", w.Info.Token); err != nil {
 						return err
 					}
 					held(got, got.Renewed) // some time later, in truth
 				}
 			}
-			if _, err := Bury(t.ctx, t.Store, stint.Burial{Engine: w.Info.Token}, Judge); err != nil {
+			if _, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge); err != nil {
 				return err
 			}
 		}
@@ -249,15 +237,14 @@ func leaseStorm(t *T) {
 			end = at
 		}
 		for b := range to {
-			if a.engine != b.engine && !b.from.Before(a.from) && b.from.Before(end) {
-				t.Errorf("one engine held it from %v to %v, and another from %v on", a.from, end, b.from)
-			}
+			expect(t, a.engine == b.engine || b.from.Before(a.from) || !b.from.Before(end),
+				"one engine held it from %v to %v, and another from %v on", a.from, end, b.from)
 		}
 	}
 }
 
 // acquire asks for a lease.
-func (t *T) acquire(w *Worker, name string, term time.Duration) stint.Lease {
+func (t *T) acquire(w *Worker, name string, term time.Duration) store.Lease {
 	t.Helper()
 	l, err := t.leaser().Acquire(t.ctx, name, w.Info.Token, term)
 	t.must(err)
@@ -265,7 +252,7 @@ func (t *T) acquire(w *Worker, name string, term time.Duration) stint.Lease {
 }
 
 // acquires checks that an engine gets a lease.
-func (t *T) acquires(w *Worker, name string, term time.Duration) stint.Lease {
+func (t *T) acquires(w *Worker, name string, term time.Duration) store.Lease {
 	t.Helper()
 	l := t.acquire(w, name, term)
 	if l.Engine != w.Info.Token || l.Name != name {
@@ -277,34 +264,31 @@ func (t *T) acquires(w *Worker, name string, term time.Duration) stint.Lease {
 // refused checks that who asks for a lease is told that another one has it.
 func (t *T) refused(asks *Worker, name string, has *Worker) {
 	t.Helper()
-	if l := t.acquire(asks, name, term); l.Engine != has.Info.Token || l.Instance != has.Info.Instance || l.Acquired.IsZero() {
-		t.Errorf("of the lease %q it says %+v, want it to be held by %s", name, l, has.Info.Instance)
-	}
+	l := t.acquire(asks, name, term)
+	expect(t, l.Engine == has.Info.Token && l.Instance == has.Info.Instance && !l.Acquired.IsZero(),
+		"of the lease %q it says %+v, want it to be held by %s", name, l, has.Info.Instance)
 }
 
 // buried checks that an engine is told that it is in no roster.
 func (t *T) buried(w *Worker, name string) {
 	t.Helper()
-	if _, err := t.leaser().Acquire(t.ctx, name, w.Info.Token, term); !errors.Is(err, stint.ErrBuried) {
-		t.Errorf("acquiring %q gives %v, want ErrBuried", name, err)
-	}
+	fails(t, errOf(t.leaser().Acquire(t.ctx, name, w.Info.Token, term)), stint.ErrBuried,
+		"acquiring %q gives %v, want ErrBuried", name)
 }
 
 func (t *T) resigns(w *Worker, name string, want bool) {
 	t.Helper()
-	had, err := t.leaser().Resign(t.ctx, name, w.Info.Token)
+	had, err := t.leaser().ReleaseLease(t.ctx, name, w.Info.Token)
 	t.must(err)
-	if had != want {
-		t.Errorf("resigning %q gives %v, want %v", name, had, want)
-	}
+	equal(t, had, want, "resigning %q gives %v, want %v", name)
 }
 
 // leaseOf shows one lease.
-func (t *T) leaseOf(name string) stint.Lease {
+func (t *T) leaseOf(name string) store.Lease {
 	t.Helper()
 	all, err := t.leaser().Leases(t.ctx)
 	t.must(err)
-	i := slices.IndexFunc(all, func(l stint.Lease) bool { return l.Name == name })
+	i := slices.IndexFunc(all, func(l store.Lease) bool { return l.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no lease %q among %+v", name, all)
 	}
@@ -319,16 +303,14 @@ func (t *T) leases(want map[string]*Worker) {
 	var names []string
 	for _, l := range all {
 		names = append(names, l.Name)
-		var token stint.Token
+		var token stint.EngineID
 		instance := ""
 		if w := want[l.Name]; w != nil {
 			token, instance = w.Info.Token, w.Info.Instance
 		}
-		if _, known := want[l.Name]; !known || l.Engine != token || l.Instance != instance || (token == 0) != l.Expires.IsZero() {
-			t.Errorf("of a lease people see %+v, want it to be held by %q", l, instance)
-		}
+		_, known := want[l.Name]
+		expect(t, known && l.Engine == token && l.Instance == instance && (token == 0) == l.Expires.IsZero(),
+			"of a lease people see %+v, want it to be held by %q", l, instance)
 	}
-	if len(names) != len(want) || !slices.IsSorted(names) {
-		t.Errorf("people see the leases %q, want %d sorted by name", names, len(want))
-	}
+	expect(t, len(names) == len(want) && slices.IsSorted(names), "people see the leases %q, want %d sorted by name", names, len(want))
 }

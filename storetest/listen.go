@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var listenTests = []test{
@@ -24,10 +25,10 @@ var listenTests = []test{
 		})
 	}},
 	{"It rings when a wait becomes shorter", func(t *T) {
-		t.enqueue(job("k", stint.In(time.Hour)))
+		t.enqueue(job("k", stint.Delay(time.Hour)))
 		bell := t.listen(t.Store)
 		bell.wait("when it began to listen")
-		bell.rings("after an enqueue for earlier", func() { t.enqueue(job("k", stint.In(time.Minute))) })
+		bell.rings("after an enqueue for earlier", func() { t.enqueue(job("k", stint.Delay(time.Minute))) })
 	}},
 	{"It rings after the commit of a caller's transaction", func(t *T) {
 		bell := t.listen(t.Store)
@@ -37,13 +38,13 @@ var listenTests = []test{
 		bell.rings("after the commit", func() { t.must(tx.Commit()) })
 	}},
 	{"It rings for the successor of a finished attempt and after a promotion", func(t *T) {
-		ids := t.enqueue(job("k"), job("k", stint.In(10*time.Millisecond)))
+		ids := t.enqueue(job("k"), job("k", stint.Delay(10*time.Millisecond)))
 		w := t.join("k")
 		e := w.ClaimAll()
 		bell := t.listen(t.again())
 		bell.wait("when it began to listen")
 		bell.rings("after a return", func() {
-			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, e...)
+			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e...)
 		})
 		time.Sleep(20 * time.Millisecond)
 		bell.rings("after a promotion", func() { t.promoteAll(1) })
@@ -81,7 +82,7 @@ type bell struct {
 // listen listens until the test ends.
 func (t *T) listen(s Store) *bell {
 	t.Helper()
-	l, ok := s.(stint.Listener)
+	l, ok := s.(store.Listener)
 	if !ok {
 		t.Skip("the store has no listener")
 	}
@@ -99,9 +100,6 @@ func (t *T) listen(s Store) *bell {
 	return b
 }
 
-// patience is how long a signal may take on a busy machine.
-const patience = 10 * time.Second
-
 // wait waits for a signal.
 func (b *bell) wait(when string) {
 	b.t.Helper()
@@ -109,7 +107,7 @@ func (b *bell) wait(when string) {
 	case <-b.rung:
 	case err := <-b.done:
 		b.t.Fatalf("it ended %s: %v", when, err)
-	case <-time.After(patience):
+	case <-time.After(patience()):
 		b.t.Fatalf("it did not ring %s", when)
 	}
 }
@@ -143,10 +141,8 @@ func (b *bell) stop() {
 	b.end = nil
 	select {
 	case err := <-b.done:
-		if err != nil {
-			b.t.Errorf("listening ended with %v, want nil", err)
-		}
-	case <-time.After(patience):
+		expect(b.t, err == nil, "listening ended with %v, want nil", err)
+	case <-time.After(patience()):
 		b.t.Errorf("it listens on after its context ended")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // lossesTests are about how often a job may be lost with its engine.
@@ -27,17 +28,16 @@ var lossesTests = []test{
 			t.must(tx.Commit())
 			w := t.join("k")
 			w.Complete(w.ClaimAll()...)
-			if a, b := t.info(ids[0]).MaxLosses, t.info(ids[1]).MaxLosses; a != want || b != stint.DefaultMaxLosses {
-				t.Errorf("people see that they may be lost %d and %d times, want %d and the default", a, b, want)
-			}
+			a, b := t.info(ids[0]).MaxLosses, t.info(ids[1]).MaxLosses
+			expect(t, a == want && b == stint.DefaultMaxLosses,
+				"people see that they may be lost %d and %d times, want %d and the default", a, b, want)
 		}
 	}},
 	{"Jobs of one batch differ", func(t *T) {
 		ids := t.enqueue(job("k"), job("k", stint.MaxLosses(0)), job("k", stint.MaxLosses(9)), job("k"))
 		for i, e := range t.join("k").ClaimAll() {
-			if want := []int{stint.DefaultMaxLosses, 0, 9, stint.DefaultMaxLosses}[i]; e.ID != ids[i] || e.MaxLosses != want {
-				t.Errorf("job %d may be lost %d times, want %d", e.ID, e.MaxLosses, want)
-			}
+			want := []int{stint.DefaultMaxLosses, 0, 9, stint.DefaultMaxLosses}[i]
+			expect(t, e.ID == ids[i] && e.MaxLosses == want, "job %d may be lost %d times, want %d", e.ID, e.MaxLosses, want)
 		}
 	}},
 	{"A job is lost as often as it may be, and then it has failed", func(t *T) {
@@ -46,13 +46,12 @@ var lossesTests = []test{
 			for range max(1, most) {
 				t.state(id, stint.Available)
 				w := t.join("k")
-				w.Beat(w.One().Pos)
+				w.Heartbeat(w.One().Pos)
 				w.Leave()
 			}
 			info := t.info(id)
-			if info.State != stint.Failed || info.Reason != stint.ReasonLost || len(info.Executions) != max(1, most) {
-				t.Errorf("of %d losses: it is %s (%s) after %d attempts", most, info.State, info.Reason, len(info.Executions))
-			}
+			expect(t, info.State == stint.Failed && info.Reason == stint.ReasonLost && len(info.Executions) == max(1, most),
+				"of %d losses: it is %s (%s) after %d attempts", most, info.State, info.Reason, len(info.Executions))
 		}
 	}},
 }
@@ -62,9 +61,9 @@ func (t *T) keepsMaxLosses(j stint.NewJob, want int) {
 	t.Helper()
 	id := t.enqueue(j)[0]
 	w := t.join("k")
-	for i, end := range []stint.Ending{
-		{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
-		{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeSnoozed}, completed,
+	for i, end := range []store.Result{
+		{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, {Outcome: stint.OutcomeSnoozed}, completed,
 	} {
 		if i == 0 && j.Delay > 0 || i == 2 || i == 4 {
 			t.due()
@@ -75,9 +74,7 @@ func (t *T) keepsMaxLosses(j stint.NewJob, want int) {
 			t.Errorf("attempt %d: it may be lost %d times, and people see %d; want %d", i+1, e.MaxLosses, info.MaxLosses, want)
 		}
 		w.Finish(end, e)
-		if got := t.info(id).MaxLosses; got != want {
-			t.Errorf("after attempt %d people see that it may be lost %d times, want %d", i+1, got, want)
-		}
+		equal(t, t.info(id).MaxLosses, want, "after attempt %d people see that it may be lost %d times, want %d", i+1)
 	}
 }
 

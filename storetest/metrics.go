@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
 // metricsTests are about what is kept of what engines count.
@@ -15,14 +16,14 @@ var metricsTests = []test{
 		m := figures("ann", 1)
 		t.keeps(m)
 		t.kept(m)
-		m.Engine, m.Claimer.Claims, m.Kinds["other"] = 2, 1<<60, stint.Durations{Count: 1, Last: 1, Fastest: 1, Longest: 1, Total: 1}
+		m.Engine, m.Claimer.Claims, m.Kinds["other"] = 2, 1<<60, report.Durations{Count: 1, Last: 1, Fastest: 1, Longest: 1, Total: 1}
 		t.keeps(m)
 		t.kept(m)
 	}},
 	{"Engines are kept apart, and so is one that counts anew under its old name", func(t *T) {
 		ann, ben, anew := figures("ann", 1), figures("ben", 2), figures("ann", 3)
 		anew.Since = anew.Since.Add(time.Microsecond)
-		for _, m := range []stint.Metrics{ann, ben, anew} {
+		for _, m := range []report.Metrics{ann, ben, anew} {
 			t.keeps(m)
 		}
 		t.kept(anew, ben, ann)
@@ -38,39 +39,36 @@ var metricsTests = []test{
 		after := t.now()
 		list, err := k.EngineMetrics(t.ctx)
 		t.must(err)
-		if len(list) != 1 || list[0].At.Before(before) || list[0].At.After(after) {
-			t.Errorf("between %v and %v came %+v", before, after, list)
-		}
+		expect(t, len(list) == 1 && !list[0].At.Before(before) && !list[0].At.After(after),
+			"between %v and %v came %+v", before, after, list)
 	}},
 }
 
 // figures are some metrics that are nowhere zero.
-func figures(instance string, token stint.Token) stint.Metrics {
+func figures(instance string, token stint.EngineID) report.Metrics {
 	n := int64(token)
-	took := stint.Durations{Count: n, Last: 5, Fastest: 3, Longest: 1 << 50, Total: 1 << 55}
-	return stint.Metrics{
+	took := report.Durations{Count: n, Last: 5, Fastest: 3, Longest: 1 << 50, Total: 1 << 55}
+	return report.Metrics{
 		Instance: instance, Engine: token, Since: time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC), At: time.Now().UTC(),
-		Listener: stint.ListenerMetrics{Notifications: n, Reconnects: n + 1, Timeouts: n + 2},
-		Claimer:  stint.ClaimerMetrics{Claims: n, Empty: n + 1, Claimed: n + 2, SlotWaits: n + 3, Returned: n + 4, Took: took},
-		Workers:  stint.WorkerMetrics{Slots: n + 5, Running: n, Run: n + 1, Succeeded: n + 2, Failed: n + 3, Cancelled: n + 4, Working: time.Hour},
-		Finisher: stint.FinisherMetrics{Outcomes: n, Flushes: n + 1, Retries: n + 2, Took: took},
-		Prefetch: stint.PrefetchMetrics{Max: n, Min: n + 1, Full: n + 2, Empty: n + 3},
-		Writer:   stint.WriterMetrics{Reports: n, Writes: n + 1, Retries: n + 2, Took: took},
-		Kinds:    map[string]stint.Durations{"k": took, "ü 'x": {Count: 1}},
+		Listener: report.ListenerMetrics{Notifications: n, Reconnects: n + 1, Timeouts: n + 2},
+		Claimer:  report.ClaimerMetrics{Claims: n, Empty: n + 1, Claimed: n + 2, SlotWaits: n + 3, Returned: n + 4, Took: took},
+		Workers:  report.WorkerMetrics{Slots: n + 5, Running: n, Run: n + 1, Succeeded: n + 2, Failed: n + 3, Cancelled: n + 4, Working: time.Hour},
+		Finisher: report.FinisherMetrics{Outcomes: n, Flushes: n + 1, Retries: n + 2, Took: took},
+		Prefetch: report.PrefetchMetrics{Max: n, Min: n + 1, Full: n + 2, Empty: n + 3},
+		Writer:   report.WriterMetrics{Reports: n, Writes: n + 1, Retries: n + 2, Took: took},
+		Kinds:    map[string]report.Durations{"k": took, "ü 'x": {Count: 1}},
 	}
 }
 
-func (t *T) keeps(m stint.Metrics) {
+func (t *T) keeps(m report.Metrics) {
 	t.Helper()
 	t.must(t.keeper().WriteMetrics(t.ctx, m))
 }
 
 // kept compares what is kept, but for the times at which it came.
-func (t *T) kept(want ...stint.Metrics) {
+func (t *T) kept(want ...report.Metrics) {
 	t.Helper()
 	got, err := t.keeper().EngineMetrics(t.ctx)
 	t.must(err)
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(stint.Metrics{}, "At")); diff != "" {
-		t.Errorf("what is kept (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, got, cmpopts.IgnoreFields(report.Metrics{}, "At")), "what is kept (-want +got)")
 }

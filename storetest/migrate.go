@@ -4,15 +4,15 @@ import (
 	"errors"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var migrateTests = []test{
 	{"An open store is at the version that the program knows", func(t *T) {
 		got, err := t.Store.Schema(t.ctx)
 		t.must(err)
-		if got.Installed < 1 || got.Installed != got.Known || got.Oldest < 1 || got.Oldest > got.Known || got.Where == "" {
-			t.Errorf("the schema is %+v", got)
-		}
+		expect(t, got.Installed >= 1 && got.Installed == got.Known && got.Oldest >= 1 && got.Oldest <= got.Known && got.Where != "",
+			"the schema is %+v", got)
 	}},
 	{"Migrating what is up to date changes nothing", func(t *T) {
 		ids := t.enqueue(jobs(2, "k")...)
@@ -20,9 +20,7 @@ var migrateTests = []test{
 		t.must(err)
 		after, err := t.Store.Migrate(t.ctx)
 		t.must(err)
-		if before != after {
-			t.Errorf("the schema was %+v and is %+v", before, after)
-		}
+		equal(t, before, after, "the schema was %+v and is %+v")
 		for _, id := range ids {
 			t.state(id, stint.Available)
 		}
@@ -41,9 +39,7 @@ var migrateTests = []test{
 			return err
 		})
 		t.must(errors.Join(errs...))
-		if got := t.join("k").ClaimAll(); len(got) != 10 {
-			t.Errorf("%d jobs were claimed, want 10", len(got))
-		}
+		equal(t, len(t.join("k").ClaimAll()), 10, "%d jobs were claimed, want %d")
 	}},
 	{"Uninstalling leaves nothing, and installing again begins anew", func(t *T) {
 		t.enqueue(jobs(3, "k")...)
@@ -52,20 +48,16 @@ var migrateTests = []test{
 		t.must(t.Store.Uninstall(t.ctx))
 		got, err := t.Store.Schema(t.ctx)
 		t.must(err)
-		if got.Installed != 0 || got.Known < 1 {
-			t.Errorf("after the removal the schema is %+v", got)
-		}
+		expect(t, got.Installed == 0 && got.Known >= 1, "after the removal the schema is %+v", got)
 		if _, err := t.Store.Enqueue(t.ctx, stint.Tx{}, jobs(1, "k")); err == nil {
 			t.Errorf("without a schema a job was stored")
 		}
 		got, err = t.Store.Migrate(t.ctx)
 		t.must(err)
-		if got.Installed != got.Known {
-			t.Errorf("installed again, the schema is %+v", got)
-		}
-		if l := t.ledger(); len(l.Jobs)+len(l.Engines)+len(l.Claims) != 0 {
-			t.Errorf("the new schema has %d jobs, %d engines, %d claims", len(l.Jobs), len(l.Engines), len(l.Claims))
-		}
+		expect(t, got.Installed == got.Known, "installed again, the schema is %+v", got)
+		l := t.ledger()
+		expect(t, len(l.Jobs)+len(l.Engines)+len(l.Claims) == 0,
+			"the new schema has %d jobs, %d engines, %d claims", len(l.Jobs), len(l.Engines), len(l.Claims))
 		id := t.enqueue(job("k"))[0]
 		heir := t.join("k")
 		heir.Complete(heir.ClaimAll()...)
@@ -79,12 +71,8 @@ var migrateTests = []test{
 		t.must(err)
 		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known+2))
 		_, err = t.Store.Migrate(t.ctx)
-		if !errors.Is(err, stint.ErrSchema) {
-			t.Errorf("migrating gives %v, want ErrSchema", err)
-		}
-		if _, err := t.Again(t.T, t.Store); !errors.Is(err, stint.ErrSchema) {
-			t.Errorf("opening gives %v, want ErrSchema", err)
-		}
+		fails(t, err, stint.ErrSchema, "migrating gives %v, want ErrSchema")
+		fails(t, errOf(t.Again(t.T, t.Store)), stint.ErrSchema, "opening gives %v, want ErrSchema")
 		if got, err := t.Store.Schema(t.ctx); err != nil || got.Installed != known.Known+3 || got.Oldest != known.Known+2 {
 			t.Errorf("the schema is told as %+v, error %v", got, err)
 		}
@@ -98,9 +86,7 @@ var migrateTests = []test{
 		t.must(err)
 		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known))
 		got, err := t.Store.Migrate(t.ctx)
-		if err != nil || got.Installed != known.Known+3 {
-			t.Errorf("migrating gives %+v, error %v", got, err)
-		}
+		expect(t, err == nil && got.Installed == known.Known+3, "migrating gives %+v, error %v", got, err)
 		id, err := stint.NewClient(t.again()).Enqueue(t.ctx, job("k"))
 		t.must(err)
 		w := t.join("k")
@@ -117,18 +103,16 @@ var migrateTests = []test{
 		id := t.enqueue(job("k"))[0]
 		entries := w.ClaimAll()
 		t.must(t.SetSchema(t.T, t.Store, known.Known+1, known.Known))
-		if orders, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 1}); err != nil || orders.Drain {
+		if orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1}); err != nil || orders.Drain {
 			t.Errorf("a schema that allows it orders %+v, error %v", orders, err)
 		}
 		t.must(t.SetSchema(t.T, t.Store, known.Known+2, known.Known+1))
-		if orders, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 2}); err != nil || !orders.Drain {
+		if orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 2}); err != nil || !orders.Drain {
 			t.Errorf("a schema that does not orders %+v, error %v", orders, err)
 		}
 		again := w.Info
 		again.Token++
-		if err := t.Store.Join(t.ctx, again, nil); !errors.Is(err, stint.ErrSchema) {
-			t.Errorf("joining again gives %v, want ErrSchema", err)
-		}
+		fails(t, t.Store.Join(t.ctx, again, nil), stint.ErrSchema, "joining again gives %v, want ErrSchema")
 		// What it has in hand it may still record.
 		w.Complete(entries...)
 		t.must(t.SetSchema(t.T, t.Store, known.Installed, known.Oldest))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 // mark says why and when a job was cancelled.
@@ -15,7 +17,7 @@ type mark struct {
 	at  time.Time
 }
 
-func (m *model) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
+func (m *model) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -24,9 +26,9 @@ func (m *model) Cancel(ctx context.Context, ids []stint.ID, why string) (map[sti
 	if m.is("cancels the first only") {
 		ids = ids[:min(1, len(ids))]
 	}
-	answers := map[stint.ID]stint.Cancellation{}
+	answers := map[stint.ID]stint.CancelStatus{}
 	for _, id := range ids {
-		answers[id] = m.cancel(id, stint.CleanText(why, 1<<10))
+		answers[id] = m.cancel(id, valid.CleanText(why, 1<<10))
 	}
 	if !m.is("does not ring for the cancelled") {
 		m.ring()
@@ -34,13 +36,13 @@ func (m *model) Cancel(ctx context.Context, ids []stint.ID, why string) (map[sti
 	return answers, nil
 }
 
-func (d *database) cancel(id stint.ID, why string) stint.Cancellation {
+func (d *database) cancel(id stint.ID, why string) stint.CancelStatus {
 	jobs := d.visible(func(r *row) bool { return r.job != nil && r.id == id })
 	if len(jobs) == 0 {
 		if d.is("cancels what is not there") {
 			return stint.CancelledNow
 		}
-		return stint.CancelOfNothing
+		return stint.CancelNotFound
 	}
 	rows := d.visible(func(r *row) bool { return r.id == id && r.job == nil })
 	final := stint.Outcome(0)
@@ -59,7 +61,7 @@ func (d *database) cancel(id stint.ID, why string) stint.Cancellation {
 	running := slices.ContainsFunc(rows, func(r *row) bool { return r.entry != nil && r.taken && d.done[r.entry.Pos] == nil })
 	answer := stint.CancelledNow
 	if running {
-		answer = stint.CancelAsked
+		answer = stint.CancelRequested
 	}
 	if wait < 0 && d.is("cancels what waits only") {
 		return answer
@@ -82,15 +84,15 @@ func (d *database) cancelWaiting(job, wait *row) {
 	d.rows = slices.DeleteFunc(d.rows, func(o *row) bool { return o == wait })
 	pos, now := d.draw(), time.Now()
 	d.append(nil, job, pos, now, wait.next)
-	d.rows[len(d.rows)-1].lane = stint.NoLane
-	d.record(0, stint.Execution{
-		Pos: stint.Position(pos), Job: job.id, Attempt: wait.next.Attempt, Ended: now, Started: now,
+	d.rows[len(d.rows)-1].lane = store.NoLane
+	d.record(0, store.Completion{
+		Pos: store.Position(pos), Job: job.id, Attempt: wait.next.Attempt, Ended: now, Started: now,
 		Outcome: stint.OutcomeCancelled, Final: true,
 	})
 }
 
 // heed is what becomes of an outcome if somebody cancelled the job.
-func (d *database) heed(x stint.Execution) stint.Execution {
+func (d *database) heed(x store.Completion) store.Completion {
 	mark, cancelled := d.cancelled[x.Job]
 	switch {
 	case !cancelled || x.Final && x.Outcome != stint.OutcomeCancelled && !d.is("cancels what completed"):
@@ -114,7 +116,7 @@ func (m *model) Cancelling(_ context.Context, ids []stint.ID) ([]stint.ID, error
 	return all, nil
 }
 
-func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in, ok := tx.Handle.(*modelTx)
@@ -124,7 +126,7 @@ func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine stint.Token, cla
 	if in.ended && !m.is("completes before the commit") {
 		return errEnded
 	}
-	err := m.mayRecord(engine, []stint.ClaimRef{claim})
+	err := m.mayRecord(engine, []store.ClaimRef{claim})
 	switch {
 	case errors.Is(err, stint.ErrBuried) && m.is("completes for the buried"), errors.Is(err, stint.ErrClaimGone) && m.is("completes without a claim"):
 		err = nil

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
-func (m *model) BeginChange(ctx context.Context, c stint.NewChange) (int64, error) {
+func (m *model) BeginChange(ctx context.Context, c store.NewChange) (int64, error) {
 	if err := c.Check(); err != nil && !m.is("keeps any details") {
 		return 0, err
 	}
@@ -26,7 +27,7 @@ func (m *model) BeginChange(ctx context.Context, c stint.NewChange) (int64, erro
 		n = 1
 	}
 	if !m.is("forgets changes") {
-		m.changes = append(m.changes, stint.Change{ID: n, At: time.Now(), NewChange: c})
+		m.changes = append(m.changes, store.Change{ID: n, At: time.Now(), NewChange: c})
 	}
 	return n, nil
 }
@@ -39,22 +40,22 @@ func (m *model) EndChange(_ context.Context, change int64, problem string) error
 		if c.ID != change || !c.Ended.IsZero() && !m.is("lets the last word stand") || m.is("forgets what came of changes") {
 			continue
 		}
-		if c.Ended, c.Problem = time.Now(), stint.CleanHead(problem, 1<<10); m.is("takes every change for done") {
+		if c.Ended, c.Problem = time.Now(), valid.CleanHead(problem, 1<<10); m.is("takes every change for done") {
 			c.Problem = ""
 		}
 	}
 	return nil
 }
 
-func (m *model) Changes(_ context.Context, f stint.ChangeFilter) ([]stint.Change, error) {
+func (m *model) Changes(_ context.Context, f store.ChangeFilter) ([]store.Change, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var list []stint.Change
+	var list []store.Change
 	for _, c := range slices.Backward(m.changes) {
 		fits := (f.By == "" || c.By == f.By) && (f.Operation == "" || c.Operation == f.Operation) && (f.Subject == "" || c.Subject == f.Subject) && f.At.Holds(c.At)
 		after := f.Before == 0 || c.ID < f.Before || c.ID == f.Before && m.is("repeats a change on the next page")
 		if (fits || m.is("filters changes in vain")) && after && len(list) < cmp.Or(f.Limit, 100) {
-			c.Result = stint.Came(c.Ended, c.Problem)
+			c.Result = store.ChangeResultOf(c.Ended, c.Problem)
 			list = append(list, c)
 		}
 	}

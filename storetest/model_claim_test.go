@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // rounded is JSON whose numbers went through floats.
@@ -25,7 +26,7 @@ func rounded(raw json.RawMessage) json.RawMessage {
 }
 
 // open lists the entries of a lane that can be claimed, in their order.
-func (d *database) open(lane stint.LaneID) []*row {
+func (d *database) open(lane store.LaneID) []*row {
 	open := d.visible(func(r *row) bool { return r.entry != nil && r.lane == lane && !r.taken })
 	slices.SortFunc(open, func(a, b *row) int { return cmp.Compare(a.num, b.num) })
 	if d.is("loses late rows") {
@@ -39,8 +40,8 @@ func (d *database) open(lane stint.LaneID) []*row {
 }
 
 // frontier is the last position that was taken of a lane.
-func (d *database) frontier(lane stint.LaneID) int64 {
-	var last stint.Position
+func (d *database) frontier(lane store.LaneID) int64 {
+	var last store.Position
 	for _, c := range d.claims {
 		if c.Lane == lane && len(c.Positions) > 0 {
 			last = max(last, slices.Max(c.Positions))
@@ -49,21 +50,21 @@ func (d *database) frontier(lane stint.LaneID) int64 {
 	return int64(last)
 }
 
-func (m *model) Look(_ context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+func (m *model) Look(_ context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var sights []stint.Sight
-	seen := map[stint.LaneID]bool{}
+	var sights []store.LaneHead
+	seen := map[store.LaneID]bool{}
 	for _, r := range m.rows {
-		if r.entry == nil || r.lane == stint.NoLane || seen[r.lane] || slices.Contains(known.Foreign, r.lane) && !m.is("looks into foreign lanes") {
+		if r.entry == nil || r.lane == store.NoLane || seen[r.lane] || slices.Contains(known.Foreign, r.lane) && !m.is("looks into foreign lanes") {
 			continue
 		}
 		seen[r.lane] = true
 		if open := m.open(r.lane); len(open) > 0 {
 			e := open[0].entry
 			_, paused := m.paused[m.exactly(e.Queue)]
-			paused = paused && (r.lane == stint.LaneOf(e.Queue, 0, stint.PartNormal, "").ID || !m.is("pauses the usual lane only"))
-			sights = append(sights, stint.Sight{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, Paused: paused})
+			paused = paused && (r.lane == store.LaneOf(e.Queue, 0, store.PartNormal, "").ID || !m.is("pauses the usual lane only"))
+			sights = append(sights, store.LaneHead{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, Paused: paused})
 		}
 		if m.is("looks at one lane only") && len(sights) == 1 {
 			break
@@ -72,17 +73,17 @@ func (m *model) Look(_ context.Context, known stint.KnownLanes) ([]stint.Sight, 
 	return sights, nil
 }
 
-func (m *model) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (m *model) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	if err := ctx.Err(); err != nil && !m.is("ignores contexts") {
-		return stint.Claim{}, err
+		return store.Claim{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.engine(req.Engine) == nil && !m.is("claims for the buried") {
-		return stint.Claim{}, stint.ErrBuried
+		return store.Claim{}, stint.ErrBuried
 	}
 	if m.is("says busy without cause") && !req.Wait {
-		return stint.Claim{}, stint.ErrLaneBusy
+		return store.Claim{}, stint.ErrLaneBusy
 	}
 	open := m.open(req.Lane)
 	limit := req.Max
@@ -90,7 +91,7 @@ func (m *model) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 		limit++
 	}
 	open = open[:min(limit, len(open))]
-	c := stint.Claim{ClaimRef: stint.ClaimRef{Lane: req.Lane, N: m.numbers[req.Lane] + 1, Nonce: req.Nonce}, Serial: req.Serial}
+	c := store.Claim{ClaimRef: store.ClaimRef{Lane: req.Lane, N: m.numbers[req.Lane] + 1, Nonce: req.Nonce}, Serial: req.Serial}
 	for i, r := range open {
 		r.taken = i != 2 || !m.is("hands an entry out twice")
 		c.Positions = append(c.Positions, r.entry.Pos)
@@ -98,37 +99,37 @@ func (m *model) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim,
 	}
 	if len(open) > 0 || m.is("records empty claims") {
 		m.numbers[req.Lane] = c.N
-		m.claims = append(m.claims, stint.LedgerClaim{ClaimRef: c.ClaimRef, Engine: req.Engine, Serial: req.Serial, Positions: c.Positions})
+		m.claims = append(m.claims, store.LedgerClaim{ClaimRef: c.ClaimRef, Engine: req.Engine, Serial: req.Serial, Positions: c.Positions})
 	}
 	return c, nil
 }
 
 // read is an entry as an engine sees it.
-func (d *database) read(r *row) stint.Entry {
+func (d *database) read(r *row) store.Entry {
 	e := *r.entry
 	_, e.Cancelled = d.cancelled[r.id]
 	e.Cancelled = e.Cancelled && !d.is("hands out the cancelled like others")
 	return e
 }
 
-func (m *model) Fetch(_ context.Context, at []stint.Position) ([]stint.Entry, error) {
+func (m *model) Fetch(_ context.Context, at []store.Position) ([]store.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var entries []stint.Entry
+	var entries []store.Entry
 	for _, r := range m.rows {
 		if r.entry != nil && slices.Contains(at, r.entry.Pos) {
 			entries = append(entries, m.read(r))
 		}
 	}
 	if !m.is("fetches in its own order") {
-		slices.SortFunc(entries, func(a, b stint.Entry) int {
+		slices.SortFunc(entries, func(a, b store.Entry) int {
 			return cmp.Compare(slices.Index(at, a.Pos), slices.Index(at, b.Pos))
 		})
 	}
 	return entries, nil
 }
 
-func (m *model) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (m *model) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if err := ctx.Err(); err != nil && !m.is("ignores contexts") {
 		return 0, err
 	}
@@ -159,12 +160,12 @@ func (m *model) Finish(ctx context.Context, engine stint.Token, claims []stint.C
 }
 
 // mayRecord is the fence.
-func (d *database) mayRecord(engine stint.Token, claims []stint.ClaimRef) error {
+func (d *database) mayRecord(engine stint.EngineID, claims []store.ClaimRef) error {
 	if d.engine(engine) == nil && !d.is("records for the buried") {
 		return stint.ErrBuried
 	}
 	for _, ref := range claims {
-		if !slices.ContainsFunc(d.claims, func(c stint.LedgerClaim) bool {
+		if !slices.ContainsFunc(d.claims, func(c store.LedgerClaim) bool {
 			return (c.ClaimRef == ref || d.is("accepts a wrong nonce") && c.Lane == ref.Lane && c.N == ref.N) &&
 				(c.Engine == engine || d.is("records under the claims of others"))
 		}) {
@@ -175,7 +176,7 @@ func (d *database) mayRecord(engine stint.Token, claims []stint.ClaimRef) error 
 }
 
 // record writes one execution and what follows it, unless it is there.
-func (d *database) record(engine stint.Token, x stint.Execution) bool {
+func (d *database) record(engine stint.EngineID, x store.Completion) bool {
 	if d.deleted[x.Pos] && !d.is("brings back the deleted") {
 		return false
 	}
@@ -196,6 +197,9 @@ func (d *database) record(engine stint.Token, x stint.Execution) bool {
 	if !x.Started.IsZero() {
 		started = ended.Add(-x.Ended.Sub(x.Started))
 	}
+	if mark, cancelled := d.cancelled[x.Job]; cancelled && x.Outcome == stint.OutcomeCancelled && x.Slot == 0 {
+		started, ended = mark.at, mark.at
+	}
 	if d.is("loses results") {
 		x.Result = nil
 	}
@@ -210,7 +214,7 @@ func (d *database) record(engine stint.Token, x stint.Execution) bool {
 	return true
 }
 
-func (d *database) follow(x stint.Execution, ended time.Time) {
+func (d *database) follow(x store.Completion, ended time.Time) {
 	s := *x.Next
 	switch {
 	case d.is("drops the successor") && !s.Wait:

@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-func (m *model) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, error) {
-	var signs stint.Signs
+func (m *model) Examine(ctx context.Context, _ report.Examination) (report.Signs, error) {
+	var signs report.Signs
 	now := time.Now()
 	engines, err := m.Engines(ctx)
 	if err != nil {
 		return signs, err
 	}
-	signs.Holds = map[stint.Token]int{}
+	signs.Holds = map[stint.EngineID]int{}
 	for _, e := range engines {
 		if !e.Silent(now) && !m.is("counts what the living hold") {
 			continue
@@ -29,7 +30,7 @@ func (m *model) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	size := stint.Size{Name: "all of it"}
+	size := report.Size{Name: "all of it"}
 	for _, j := range m.all() {
 		if size.Bytes += int64(len(j.Args)); m.is("tells what it took once") {
 			size.Bytes = 1
@@ -49,8 +50,8 @@ func (m *model) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, 
 }
 
 // backlog counts a job that is ready.
-func (m *model) backlog(signs *stint.Signs, j stint.JobInfo, now time.Time) {
-	key := stint.Backlog{Queue: j.Queue, Priority: j.Priority, Kind: j.Kind}
+func (m *model) backlog(signs *report.Signs, j stint.JobInfo, now time.Time) {
+	key := report.Backlog{Queue: j.Queue, Priority: j.Priority, Kind: j.Kind}
 	if p, paused := m.paused[j.Queue]; paused && !m.is("passes over who paused") {
 		key.Paused, key.By, key.Why = p.Paused, p.By, p.Why
 	}
@@ -77,7 +78,7 @@ func (m *model) backlog(signs *stint.Signs, j stint.JobInfo, now time.Time) {
 }
 
 // doubt counts a job that is undecided.
-func (m *model) doubt(signs *stint.Signs, j stint.JobInfo) {
+func (m *model) doubt(signs *report.Signs, j stint.JobInfo) {
 	since := j.Finished
 	if m.is("counts doubts from the enqueue") {
 		since = j.Created
@@ -91,5 +92,5 @@ func (m *model) doubt(signs *stint.Signs, j stint.JobInfo) {
 			return
 		}
 	}
-	signs.Undecided = append(signs.Undecided, stint.UndecidedBacklog{Func: j.Undecided, Jobs: 1, Oldest: since})
+	signs.Undecided = append(signs.Undecided, report.UndecidedBacklog{Func: j.Undecided, Jobs: 1, Oldest: since})
 }

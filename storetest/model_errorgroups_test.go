@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
 )
 
-func (m *model) Errors(_ context.Context, f stint.ErrorFilter) (stint.ErrorReport, error) {
+func (m *model) Errors(_ context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []stint.FailedAttempt
+	var all []report.FailedAttempt
 	for _, r := range m.visible(func(r *row) bool { return r.entry != nil && m.done[r.entry.Pos] != nil }) {
 		x := m.done[r.entry.Pos]
 		failed := x.Outcome == stint.OutcomeFailed && (x.Final || !m.is("forgets errors that were tried again")) ||
@@ -24,16 +25,16 @@ func (m *model) Errors(_ context.Context, f stint.ErrorFilter) (stint.ErrorRepor
 		if runes := []rune(message); len(runes) > 1000 && !m.is("tells all of a message") {
 			message = string(runes[:1000])
 		}
-		a := stint.FailedAttempt{Job: r.id, Kind: r.entry.Kind, Class: x.Error.Class, Message: message, Stack: x.Error.Stack, Ended: x.finished}
+		a := report.FailedAttempt{Job: r.id, Kind: r.entry.Kind, Class: x.Error.Class, Message: message, Stack: x.Error.Stack, Ended: x.finished}
 		if m.is("sees no places") {
 			a.Stack = ""
 		}
 		all = append(all, a)
 	}
 	more := m.is("cuts errors off")
-	if len(all) > stint.MaxErrors && !m.is("groups any number of errors") {
-		slices.SortFunc(all, func(a, b stint.FailedAttempt) int { return cmp.Compare(b.Job, a.Job) })
-		all, more = all[:stint.MaxErrors], true
+	if len(all) > report.MaxErrors && !m.is("groups any number of errors") {
+		slices.SortFunc(all, func(a, b report.FailedAttempt) int { return cmp.Compare(b.Job, a.Job) })
+		all, more = all[:report.MaxErrors], true
 	}
-	return stint.GroupErrors(all, more), nil
+	return report.GroupErrors(all, more), nil
 }

@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
-func (m *model) WriteMetrics(_ context.Context, x stint.Metrics) error {
+func (m *model) WriteMetrics(_ context.Context, x report.Metrics) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	x.Kinds = maps.Clone(x.Kinds)
 	if !m.is("takes an engine's clock for its own") {
 		x.At = time.Now()
 	}
-	i := slices.IndexFunc(m.metrics, func(y stint.Metrics) bool {
+	i := slices.IndexFunc(m.metrics, func(y report.Metrics) bool {
 		return y.Instance == x.Instance && (y.Since.Equal(x.Since) || m.is("knows engines by their names"))
 	})
 	switch {
@@ -33,7 +35,7 @@ func (m *model) WriteMetrics(_ context.Context, x stint.Metrics) error {
 	return nil
 }
 
-func (m *model) EngineMetrics(context.Context) ([]stint.Metrics, error) {
+func (m *model) EngineMetrics(context.Context) ([]report.Metrics, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := slices.Clone(m.metrics)
@@ -45,9 +47,9 @@ func (m *model) EngineMetrics(context.Context) ([]stint.Metrics, error) {
 
 // modelAttempt is an attempt that began.
 type modelAttempt struct {
-	stint.Stats
+	report.Stats
 	id           stint.ID
-	pos          stint.Position
+	pos          store.Position
 	ended        time.Time
 	took, waited time.Duration
 	ran          bool
@@ -98,7 +100,7 @@ func (m *model) Unsummed(_ context.Context, most int) (n int, err error) {
 	return n, nil
 }
 
-func (m *model) Stats(_ context.Context, f stint.StatsFilter) ([]stint.Stats, error) {
+func (m *model) Stats(_ context.Context, f report.StatsFilter) ([]report.Stats, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := f.Check(); err != nil && !m.is("takes any span for its statistics") {
@@ -108,14 +110,14 @@ func (m *model) Stats(_ context.Context, f stint.StatsFilter) ([]stint.Stats, er
 	if m.is("bounds statistics by the instant") {
 		from, to = f.From, f.To
 	}
-	if first := stint.FirstMinute(time.Now()); f.Every == time.Minute && from.Before(first) && !m.is("tells minutes for ever") {
+	if first := report.FirstMinute(time.Now()); f.Every == time.Minute && from.Before(first) && !m.is("tells minutes for ever") {
 		from = first
 	}
 	every := f.Every
 	if m.is("tells hours for minutes") {
 		every = every.Truncate(time.Hour)
 	}
-	var list []stint.Stats
+	var list []report.Stats
 	for _, a := range append(m.attempts(func(*row) bool { return true }), m.gone...) {
 		if f.Kind != "" && a.Kind != f.Kind || f.Queue != "" && a.Queue != f.Queue || a.ended.Before(from) || !to.IsZero() && !a.ended.Before(to) {
 			continue
@@ -132,7 +134,7 @@ func (m *model) Stats(_ context.Context, f stint.StatsFilter) ([]stint.Stats, er
 		}
 		list = append(list, row)
 	}
-	return stint.MergeStats(list, every), nil
+	return report.MergeStats(list, every), nil
 }
 
 // modelDue is a job that nobody has claimed.
@@ -141,7 +143,7 @@ type modelDue struct {
 	due time.Time // zero while a retry function is to decide
 }
 
-func (d *database) unclaimed(f stint.AnalyticsFilter) []modelDue {
+func (d *database) unclaimed(f report.AnalyticsFilter) []modelDue {
 	var all []modelDue
 	for _, r := range d.visible(func(r *row) bool { return r.wait != nil || r.entry != nil && d.done[r.entry.Pos] == nil && !r.taken }) {
 		job := d.jobRow(r.id)
@@ -157,22 +159,22 @@ func (d *database) unclaimed(f stint.AnalyticsFilter) []modelDue {
 	return all
 }
 
-func (d *database) chosen(f stint.AnalyticsFilter, queue, kind string, tags []string) bool {
+func (d *database) chosen(f report.AnalyticsFilter, queue, kind string, tags []string) bool {
 	return (f.Queue == "" || f.Queue == queue) && (f.Kind == "" || f.Kind == kind) &&
 		(f.Tag == "" || slices.Contains(tags, f.Tag) || d.is("analyzes any tag"))
 }
 
-func (m *model) Analyze(_ context.Context, f stint.AnalyticsFilter) (stint.Analytics, error) {
+func (m *model) Analyze(_ context.Context, f report.AnalyticsFilter) (report.Analytics, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := f.Check(); err != nil && !m.is("takes any span for its statistics") {
-		return stint.Analytics{}, err
+		return report.Analytics{}, err
 	}
-	f.Span = cmp.Or(f.Span, stint.MaxSpan)
+	f.Span = cmp.Or(f.Span, report.MaxSpan)
 	if m.is("takes a minute for any span") {
-		f.Span = stint.MaxSpan
+		f.Span = report.MaxSpan
 	}
-	a := stint.Analytics{At: f.At}
+	a := report.Analytics{At: f.At}
 	if a.At.IsZero() {
 		a.At = time.Now()
 	}
@@ -203,7 +205,7 @@ func (m *model) Analyze(_ context.Context, f stint.AnalyticsFilter) (stint.Analy
 }
 
 // lately tells how the attempts went that ended in the time before an instant.
-func (d *database) lately(at time.Time, f stint.AnalyticsFilter) stint.AttemptFigures {
+func (d *database) lately(at time.Time, f report.AnalyticsFilter) report.AttemptFigures {
 	var took, waited []time.Duration
 	for _, x := range d.attempts(func(*row) bool { return true }) {
 		in := x.ended.After(at.Add(-f.Span)) && !x.ended.After(at) || d.is("takes all time for a minute")
@@ -211,10 +213,10 @@ func (d *database) lately(at time.Time, f stint.AnalyticsFilter) stint.AttemptFi
 			took, waited = append(took, x.took), append(waited, x.waited)
 		}
 	}
-	return stint.AttemptFigures{Ended: int64(len(took)), PerSecond: float64(len(took)) / f.Span.Seconds(), Latency: d.spread(waited), Execution: d.spread(took)}
+	return report.AttemptFigures{Ended: int64(len(took)), PerSecond: float64(len(took)) / f.Span.Seconds(), Latency: d.spread(waited), Execution: d.spread(took)}
 }
 
-func (m *model) AnalyzeKinds(_ context.Context, f stint.AnalyticsFilter) ([]stint.KindAnalytics, error) {
+func (m *model) AnalyzeKinds(_ context.Context, f report.AnalyticsFilter) ([]report.KindAnalytics, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := f.Check(); err != nil && !m.is("takes any span for kinds") {
@@ -224,21 +226,21 @@ func (m *model) AnalyzeKinds(_ context.Context, f stint.AnalyticsFilter) ([]stin
 	if at.IsZero() {
 		at = time.Now()
 	}
-	f.Span = cmp.Or(f.Span, stint.MaxSpan)
-	var all []stint.KindAnalytics
+	f.Span = cmp.Or(f.Span, report.MaxSpan)
+	var all []report.KindAnalytics
 	for _, kind := range m.kindsOf(f) {
 		if f.Kind = kind; m.is("tells of kinds as of all") {
 			f.Kind = ""
 		}
 		if figures := m.lately(at, f); figures.Ended > 0 || m.is("tells of kinds that did nothing") {
-			all = append(all, stint.KindAnalytics{Kind: kind, AttemptFigures: figures})
+			all = append(all, report.KindAnalytics{Kind: kind, AttemptFigures: figures})
 		}
 	}
 	return all, nil
 }
 
 // kindsOf are the kinds that attempts ever were of, and a filter may mean.
-func (d *database) kindsOf(f stint.AnalyticsFilter) []string {
+func (d *database) kindsOf(f report.AnalyticsFilter) []string {
 	kinds := map[string]bool{}
 	for _, x := range d.attempts(func(*row) bool { return true }) {
 		if f.Kind == "" || f.Kind == x.Kind || d.is("analyzes kinds beside the one") {
@@ -252,7 +254,7 @@ func (d *database) kindsOf(f stint.AnalyticsFilter) []string {
 	return list
 }
 
-func (d *database) spread(all []time.Duration) (s stint.Spread) {
+func (d *database) spread(all []time.Duration) (s report.Spread) {
 	if len(all) == 0 {
 		return s
 	}
@@ -277,7 +279,7 @@ func (d *database) spread(all []time.Duration) (s stint.Spread) {
 	return s
 }
 
-func (m *model) DueBy(_ context.Context, field stint.Field, f stint.AnalyticsFilter, limit int) ([]stint.DueGroup, error) {
+func (m *model) DueBy(_ context.Context, field report.Field, f report.AnalyticsFilter, limit int) ([]report.DueGroup, error) {
 	if err := field.Check(); err != nil && !m.is("groups by anything") {
 		return nil, err
 	}
@@ -303,33 +305,33 @@ func (m *model) DueBy(_ context.Context, field stint.Field, f stint.AnalyticsFil
 			}
 		}
 	}
-	var list []stint.DueGroup
+	var list []report.DueGroup
 	if none > 0 && !m.is("leaves out who says nothing") {
-		list = append(list, stint.DueGroup{Jobs: none})
+		list = append(list, report.DueGroup{Jobs: none})
 	}
 	for _, v := range slices.Sorted(maps.Keys(groups)) {
-		list = append(list, stint.DueGroup{Value: &v, Jobs: groups[v]})
+		list = append(list, report.DueGroup{Value: &v, Jobs: groups[v]})
 	}
-	slices.SortStableFunc(list, func(a, b stint.DueGroup) int { return cmp.Compare(b.Jobs, a.Jobs) })
+	slices.SortStableFunc(list, func(a, b report.DueGroup) int { return cmp.Compare(b.Jobs, a.Jobs) })
 	return list[:min(len(list), cmp.Or(limit, 100))], nil
 }
 
 // says is what a field says of a job; nothing is none or empty.
-func (d *database) says(field stint.Field, j modelDue) []string {
+func (d *database) says(field report.Field, j modelDue) []string {
 	switch field {
-	case stint.FieldQueue:
+	case report.FieldQueue:
 		return []string{j.Queue}
-	case stint.FieldKind:
+	case report.FieldKind:
 		return []string{j.Kind}
-	case stint.FieldPriority:
+	case report.FieldPriority:
 		return []string{strconv.Itoa(j.Priority)}
-	case stint.FieldURN:
+	case report.FieldURN:
 		return []string{j.URN}
-	case stint.FieldSource:
+	case report.FieldSource:
 		return []string{j.Source}
-	case stint.FieldTag:
+	case report.FieldTag:
 		return j.Tags
-	case stint.FieldCorrelation:
+	case report.FieldCorrelation:
 		return []string{j.Correlation}
 	}
 	in, keys := field.Path()

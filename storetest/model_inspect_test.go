@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // show makes what people see of a job from its visible rows.
@@ -17,9 +18,14 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
 		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, StartBy: j.StartBy, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
-		Provenance: d.provenance(job), Correlation: d.correlation(job),
+		Origin: d.provenance(job), Correlation: d.correlation(job),
 	}
-	var last stint.Position
+	for _, r := range d.rows {
+		if r.job != nil && r.from == job.id && (i.RetriedAs == 0 || !d.is("tells the first job of several retries")) {
+			i.RetriedAs = r.id
+		}
+	}
+	var last store.Position
 	for _, r := range rows {
 		if r.wait != nil {
 			i.State, i.Attempt, i.Losses, i.Queue, i.Priority = r.wait.Why, r.wait.Attempt, r.next.Losses, r.next.Queue, r.next.Priority
@@ -31,7 +37,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 		}
 		if x := d.done[r.entry.Pos]; x != nil {
 			e := d.history[x.engine]
-			i.Executions = append(i.Executions, stint.ExecutionInfo{
+			i.Executions = append(i.Executions, stint.Attempt{
 				Attempt: x.Attempt, Outcome: x.Outcome, Final: x.Final, Reason: x.Reason, Started: x.started, Finished: x.finished,
 				Engine: x.engine, Instance: e.Instance, Host: e.Host, PID: e.PID, Slot: x.Slot, Result: x.Result, Error: x.Error,
 			})
@@ -62,7 +68,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	if cancelled && !i.State.Final() {
 		i.Reason = mark.why
 		if i.State != stint.Running && !d.is("shows the cancelled as they were") {
-			i.State, i.Faulty, i.Reason = stint.Cancelled, false, cmp.Or(mark.why, stint.ReasonCancelled)
+			i.State, i.Faulty, i.Reason, i.Due = stint.Cancelled, false, cmp.Or(mark.why, stint.ReasonCancelled), job.due
 			if !d.is("shows of the cancelled when they ran last") {
 				i.Started, i.Finished = mark.at, mark.at
 			}
@@ -79,6 +85,7 @@ func (m *model) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
 		return nil, stint.ErrNotFound
 	}
 	i := m.show(job, m.visible(func(r *row) bool { return r.id == id && r.job == nil }))
+	store.ShowCancelled(&i)
 	return &i, nil
 }
 
@@ -95,7 +102,7 @@ func (d *database) all() []stint.JobInfo {
 	return all
 }
 
-func (m *model) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+func (m *model) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []stint.JobInfo
@@ -108,7 +115,7 @@ func (m *model) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error)
 	return found[:min(len(found), cmp.Or(f.Limit, 100))], nil
 }
 
-func (m *model) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
+func (m *model) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -123,7 +130,7 @@ func (m *model) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
 	return ids, err
 }
 
-func (d *database) fits(f stint.Filter, j stint.JobInfo) bool {
+func (d *database) fits(f store.Filter, j stint.JobInfo) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
 	if d.is("ends spans with their end") && !f.Created.To.IsZero() {
 		f.Created.To = f.Created.To.Add(time.Hour)
@@ -134,21 +141,21 @@ func (d *database) fits(f stint.Filter, j stint.JobInfo) bool {
 	if f.Correlation == j.ID.String() && d.is("leaves out the first of a correlation") {
 		return false
 	}
-	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Provenance.Schedule) &&
+	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Origin.Schedule) &&
 		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) && (j.ID > f.After || d.is("shows older ones than were asked for")) &&
 		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Executions) &&
 		(j.Attempt > f.Attempts || f.Attempts == 0 || d.is("counts what was not tried again")) && d.long(f, j.Executions)
 }
 
 // went tells whether an attempt ended as the filter says.
-func (d *database) went(f stint.Filter, attempts []stint.ExecutionInfo) bool {
+func (d *database) went(f store.Filter, attempts []stint.Attempt) bool {
 	if f.Outcome == 0 && f.Class == "" && f.Error == "" {
 		return true
 	}
 	if d.is("looks at the last attempt only") && len(attempts) > 0 {
 		attempts = attempts[len(attempts)-1:]
 	}
-	return slices.ContainsFunc(attempts, func(x stint.ExecutionInfo) bool {
+	return slices.ContainsFunc(attempts, func(x stint.Attempt) bool {
 		var e stint.Failure
 		if x.Error != nil {
 			e = *x.Error
@@ -173,31 +180,31 @@ func (m *model) Counts(context.Context) (map[stint.State]int64, error) {
 	return counts, nil
 }
 
-func (m *model) Kinds(context.Context) ([]stint.Declaration, error) {
+func (m *model) Kinds(context.Context) ([]stint.KindInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []stint.Declaration
+	var all []stint.KindInfo
 	for _, name := range slices.Sorted(maps.Keys(m.kinds)) {
 		all = append(all, m.kinds[name])
 	}
 	return all, nil
 }
 
-func (m *model) Schema(context.Context) (stint.SchemaInfo, error) {
+func (m *model) Schema(context.Context) (store.SchemaInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.schema(), nil
 }
 
-func (d *database) schema() stint.SchemaInfo {
-	i := stint.SchemaInfo{Where: "model", Installed: d.installed, Known: 1, Oldest: d.oldest}
+func (d *database) schema() store.SchemaInfo {
+	i := store.SchemaInfo{Where: "model", Installed: d.installed, Known: 1, Oldest: d.oldest}
 	if d.installed == 0 {
 		i.Oldest = 0
 	}
 	return i
 }
 
-func (m *model) Migrate(context.Context) (stint.SchemaInfo, error) {
+func (m *model) Migrate(context.Context) (store.SchemaInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.installed > 1 && m.oldest > 1 && !m.is("works on any schema") {
@@ -224,21 +231,21 @@ func (m *model) PrintSchema(from int) (string, error) {
 	return "create everything;", nil
 }
 
-func (m *model) Audit(context.Context) (*stint.Ledger, error) {
+func (m *model) Audit(context.Context) (*store.Ledger, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := &stint.Ledger{Claims: slices.Clone(m.claims), Buried: maps.Clone(m.buried)}
-	slices.SortStableFunc(l.Claims, func(a, b stint.LedgerClaim) int {
+	l := &store.Ledger{Claims: slices.Clone(m.claims), Buried: maps.Clone(m.buried)}
+	slices.SortStableFunc(l.Claims, func(a, b store.LedgerClaim) int {
 		return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.N, b.N))
 	})
 	for _, r := range m.visible(func(r *row) bool { return r.entry != nil }) {
 		behind := r.taken || m.is("loses late rows") && r.num <= m.frontier(r.lane)
-		l.Entries = append(l.Entries, stint.LedgerEntry{
+		l.Entries = append(l.Entries, store.LedgerEntry{
 			Pos: r.entry.Pos, Job: r.id, Lane: r.lane, Attempt: r.entry.Attempt, Losses: r.entry.Losses, Behind: behind,
 		})
 	}
 	for pos, x := range m.done {
-		l.Executions = append(l.Executions, stint.LedgerExecution{
+		l.Executions = append(l.Executions, store.LedgerExecution{
 			Pos: pos, Job: x.Job, Attempt: x.Attempt, Nonce: x.Nonce, Engine: x.engine, Outcome: x.Outcome, Final: x.Final,
 			Started: x.started, Finished: x.finished,
 		})
@@ -247,7 +254,7 @@ func (m *model) Audit(context.Context) (*stint.Ledger, error) {
 		l.Waiting = append(l.Waiting, *r.wait)
 	}
 	for _, j := range m.all() {
-		l.Jobs = append(l.Jobs, stint.LedgerJob{ID: j.ID, State: j.State, Schedule: j.Provenance.Schedule, Occurrence: j.Provenance.Occurrence})
+		l.Jobs = append(l.Jobs, store.LedgerJob{ID: j.ID, State: j.State, Schedule: j.Origin.Schedule, Occurrence: j.Origin.Occurrence})
 	}
 	for _, e := range m.engines {
 		l.Engines = append(l.Engines, e.Token)
@@ -272,9 +279,9 @@ func (m *model) Listen(ctx context.Context, ring func()) error {
 }
 
 // long tells whether an attempt took as long as the filter asks for.
-func (d *database) long(f stint.Filter, all []stint.ExecutionInfo) bool {
+func (d *database) long(f store.Filter, all []stint.Attempt) bool {
 	if d.is("looks how long the last attempt took") && len(all) > 1 {
 		all = all[len(all)-1:]
 	}
-	return f.Longer == 0 || slices.ContainsFunc(all, func(x stint.ExecutionInfo) bool { return x.Finished.Sub(x.Started) > f.Longer })
+	return f.Longer == 0 || slices.ContainsFunc(all, func(x stint.Attempt) bool { return x.Finished.Sub(x.Started) > f.Longer })
 }

@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 // lease is one as it stands now.
-func (d *database) lease(name string) stint.Lease {
+func (d *database) lease(name string) store.Lease {
 	l := d.leases[d.exactly(name)]
 	l.Name = name
 	e := d.engine(l.Engine)
 	if e == nil && !d.is("lets the buried hold leases") || !l.Expires.After(time.Now()) && !d.is("keeps leases for ever") {
-		return stint.Lease{Name: name, Deposed: l.Deposed}
+		return store.Lease{Name: name, Deposed: l.Deposed}
 	}
 	if e != nil {
 		l.Instance, l.Host = e.Instance, e.Host
@@ -23,17 +25,17 @@ func (d *database) lease(name string) stint.Lease {
 	return l
 }
 
-func (m *model) Acquire(ctx context.Context, name string, engine stint.Token, term time.Duration) (stint.Lease, error) {
-	if err := stint.CheckTerm(name, term); err != nil && !m.is("gives any lease") {
-		return stint.Lease{}, err
+func (m *model) Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (store.Lease, error) {
+	if err := store.CheckTerm(name, term); err != nil && !m.is("gives any lease") {
+		return store.Lease{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return stint.Lease{}, err
+		return store.Lease{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.engine(engine) == nil && !m.is("gives leases to the buried") {
-		return stint.Lease{}, stint.ErrBuried
+		return store.Lease{}, stint.ErrBuried
 	}
 	now := time.Now()
 	l := m.lease(name)
@@ -50,39 +52,39 @@ func (m *model) Acquire(ctx context.Context, name string, engine stint.Token, te
 	return m.lease(name), nil
 }
 
-func (m *model) Resign(_ context.Context, name string, engine stint.Token) (bool, error) {
+func (m *model) ReleaseLease(_ context.Context, name string, engine stint.EngineID) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.lease(name)
 	if l.Engine != engine && !m.is("resigns for others") || l.Engine == 0 {
 		return m.is("always resigns"), nil
 	}
-	m.leases[m.exactly(name)] = stint.Lease{Name: name, Deposed: l.Deposed}
+	m.leases[m.exactly(name)] = store.Lease{Name: name, Deposed: l.Deposed}
 	if !m.is("does not ring for resignations") {
 		m.ring()
 	}
 	return true, nil
 }
 
-func (m *model) Depose(_ context.Context, name, by, why string) (stint.Deposition, bool, error) {
-	if err := stint.CheckName("lease", name); err != nil {
-		return stint.Deposition{}, false, err
+func (m *model) Revoke(_ context.Context, name, by, why string) (store.Revocation, bool, error) {
+	if err := valid.Name("lease", name); err != nil {
+		return store.Revocation{}, false, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.lease(name)
 	if l.Engine == 0 {
-		return stint.Deposition{}, false, nil
+		return store.Revocation{}, false, nil
 	}
 	now := time.Now()
-	d := stint.Deposition{
+	d := store.Revocation{
 		Engine: l.Engine, Instance: l.Instance, Host: l.Host, At: now, Until: now.Add(l.Expires.Sub(l.Renewed)),
-		By: stint.CleanText(by, 255), Why: stint.CleanText(why, 1<<10),
+		By: valid.CleanText(by, 255), Why: valid.CleanText(why, 1<<10),
 	}
 	if m.is("forgets who was deposed") {
-		d = stint.Deposition{}
+		d = store.Revocation{}
 	}
-	m.leases[m.exactly(name)] = stint.Lease{Name: name, Deposed: d}
+	m.leases[m.exactly(name)] = store.Lease{Name: name, Deposed: d}
 	if m.is("leaves the deposed in place") {
 		m.leases[m.exactly(name)] = l
 	}
@@ -90,10 +92,10 @@ func (m *model) Depose(_ context.Context, name, by, why string) (stint.Depositio
 	return d, true, nil
 }
 
-func (m *model) Leases(context.Context) ([]stint.Lease, error) {
+func (m *model) Leases(context.Context) ([]store.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var list []stint.Lease
+	var list []store.Lease
 	for _, name := range slices.Sorted(maps.Keys(m.leases)) {
 		list = append(list, m.lease(name))
 	}

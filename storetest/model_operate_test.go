@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-func (m *model) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (map[stint.ID]stint.Retried, error) {
+func (m *model) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
 	if err := ctx.Err(); err != nil && !m.is("operates without a context") {
 		return nil, err
 	}
@@ -18,11 +19,11 @@ func (m *model) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (m
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	due := now.Add(again.In)
-	if !again.At.IsZero() {
-		due = again.At
+	due := now.Add(again.Delay)
+	if !again.RunAt.IsZero() {
+		due = again.RunAt
 	}
-	answers := map[stint.ID]stint.Retried{}
+	answers := map[stint.ID]stint.RerunResult{}
 	for _, id := range ids {
 		if _, twice := answers[id]; !twice || m.is("recovers as often as it is told") {
 			answers[id] = m.retry(id, now, due, again.Once)
@@ -34,42 +35,42 @@ func (m *model) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (m
 	return answers, nil
 }
 
-func (d *database) retry(id stint.ID, now, due time.Time, once bool) stint.Retried {
+func (d *database) retry(id stint.ID, now, due time.Time, once bool) stint.RerunResult {
 	jobs := d.visible(func(r *row) bool { return r.job != nil && r.id == id })
 	if len(jobs) == 0 {
-		return stint.Retried{Answer: stint.RetryOfNothing}
+		return stint.RerunResult{Answer: stint.RerunNotFound}
 	}
 	job := jobs[0]
 	rows := d.visible(func(r *row) bool { return r.id == id && r.job == nil })
 	state := d.show(job, rows).State
 	switch {
 	case state == stint.Available:
-		return stint.Retried{Answer: stint.RetryAvailable, ID: id}
+		return stint.RerunResult{Answer: stint.RerunAvailable, ID: id}
 	case state == stint.Running && !d.is("recovers what runs"):
-		return stint.Retried{Answer: stint.RetryRunning, ID: id}
+		return stint.RerunResult{Answer: stint.RerunRunning, ID: id}
 	case !state.Final() && state != stint.Running:
 		return d.hurry(job, rows, now, due)
 	}
 	for _, r := range d.rows {
 		if once && r.job != nil && r.from == id && !d.is("recovers twice") {
-			return stint.Retried{Answer: stint.RetryRecoveredBefore, ID: r.id}
+			return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: r.id}
 		}
 	}
 	if d.is("recovers what it has not") {
-		return stint.Retried{Answer: stint.RetryRecovered, ID: 1 << 50}
+		return stint.RerunResult{Answer: stint.RerunRecovered, ID: 1 << 50}
 	}
-	return stint.Retried{Answer: stint.RetryRecovered, ID: d.recover(job, now, due)}
+	return stint.RerunResult{Answer: stint.RerunRecovered, ID: d.recover(job, now, due)}
 }
 
 // hurry has a job that waits become ready now or at another time.
-func (d *database) hurry(job *row, rows []*row, now, due time.Time) stint.Retried {
+func (d *database) hurry(job *row, rows []*row, now, due time.Time) stint.RerunResult {
 	wait := rows[slices.IndexFunc(rows, func(r *row) bool { return r.wait != nil })]
 	if due.After(now) && !d.is("runs now whatever the time") {
 		wait.due, wait.wait.Due = due, due
 		if !d.is("leaves undecided what has a time") {
 			wait.next.Func = ""
 		}
-		return stint.Retried{Answer: stint.RetryScheduled, ID: job.id}
+		return stint.RerunResult{Answer: stint.RerunScheduled, ID: job.id}
 	}
 	if !d.is("leaves waiting what it made ready") {
 		d.rows = slices.DeleteFunc(d.rows, func(o *row) bool { return o == wait })
@@ -77,9 +78,9 @@ func (d *database) hurry(job *row, rows []*row, now, due time.Time) stint.Retrie
 	if d.is("charges for running now") {
 		wait.next.Attempt++
 	}
-	wait.next.Part = stint.PartNormal
+	wait.next.Part = store.PartNormal
 	d.append(nil, job, d.draw(), now, wait.next)
-	return stint.Retried{Answer: stint.RetryReady, ID: job.id}
+	return stint.RerunResult{Answer: stint.RerunReady, ID: job.id}
 }
 
 func (d *database) recover(old *row, now, due time.Time) stint.ID {
@@ -102,8 +103,8 @@ func (d *database) recover(old *row, now, due time.Time) stint.ID {
 		from = 0
 	}
 	job := &row{num: num, job: &j, id: stint.ID(num), made: now, due: now, from: from}
-	d.rows = append(d.rows, job)
-	next := stint.Successor{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: stint.PartNormal, Why: stint.Scheduled}
+	d.addJob(job)
+	next := store.Next{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: store.PartNormal, Why: stint.Scheduled}
 	if due.After(now) && !d.is("runs now whatever the time") {
 		job.due = due
 		d.wait(nil, job, due, next)
@@ -116,13 +117,13 @@ func (d *database) recover(old *row, now, due time.Time) stint.ID {
 	return job.id
 }
 
-func (m *model) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.Deletion, error) {
+func (m *model) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
 	if err := ctx.Err(); err != nil && !m.is("operates without a context") {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	answers := map[stint.ID]stint.Deletion{}
+	answers := map[stint.ID]store.DeleteStatus{}
 	for _, id := range ids {
 		if _, twice := answers[id]; twice {
 			continue
@@ -135,11 +136,11 @@ func (m *model) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.
 		rows := m.visible(func(r *row) bool { return r.id == id && r.job == nil })
 		switch {
 		case len(jobs) == 0:
-			answers[id] = stint.DeleteOfNothing
+			answers[id] = store.DeleteNotFound
 		case !final && !(m.is("deletes what only shows as ended") && m.show(jobs[0], rows).State.Final()):
-			answers[id] = stint.DeleteTooEarly
+			answers[id] = store.DeleteNotFinal
 		default:
-			answers[id] = stint.DeletedNow
+			answers[id] = store.DeletedNow
 			m.erase(id)
 		}
 	}
@@ -165,6 +166,7 @@ func (d *database) erase(id stint.ID) {
 		}
 	}
 	d.rows = slices.DeleteFunc(d.rows, func(r *row) bool { return r.id == id })
+	delete(d.jobs, id)
 	delete(d.cancelled, id)
 	if d.is("forgets the keys of what it deletes") {
 		d.rows = slices.DeleteFunc(d.rows, func(r *row) bool { return r.key != "" && r.holder == id })

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 // exactly is the name that a queue is known by.
@@ -19,7 +21,7 @@ func (d *database) exactly(queue string) string {
 }
 
 func (m *model) Pause(ctx context.Context, queue, by, why string) (bool, error) {
-	if err := stint.CheckQueue(queue); err != nil && !m.is("pauses whatever it is told") {
+	if err := valid.Queue(queue); err != nil && !m.is("pauses whatever it is told") {
 		return false, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -31,7 +33,7 @@ func (m *model) Pause(ctx context.Context, queue, by, why string) (bool, error) 
 	if _, paused := m.paused[queue]; paused && !m.is("pauses anew") {
 		return false, nil
 	}
-	m.paused[queue] = stint.QueueInfo{Name: queue, Paused: time.Now(), By: stint.CleanText(by, 255), Why: stint.CleanText(why, 1<<10)}
+	m.paused[queue] = store.QueueInfo{Name: queue, Paused: time.Now(), By: valid.CleanText(by, 255), Why: valid.CleanText(why, 1<<10)}
 	if !m.is("does not ring for pauses") {
 		m.ring()
 	}
@@ -39,7 +41,7 @@ func (m *model) Pause(ctx context.Context, queue, by, why string) (bool, error) 
 }
 
 func (m *model) Resume(_ context.Context, queue string) (bool, error) {
-	if err := stint.CheckQueue(queue); err != nil {
+	if err := valid.Queue(queue); err != nil {
 		return false, err
 	}
 	m.mu.Lock()
@@ -61,10 +63,10 @@ func (m *model) Paused(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(m.paused)), nil
 }
 
-func (m *model) Queues(context.Context) ([]stint.QueueInfo, error) {
+func (m *model) Queues(context.Context) ([]store.QueueInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := map[string]stint.QueueInfo{}
+	all := map[string]store.QueueInfo{}
 	for name, q := range m.paused {
 		if !m.is("lists queues with jobs only") {
 			q.Counts = map[stint.State]int64{}
@@ -74,12 +76,12 @@ func (m *model) Queues(context.Context) ([]stint.QueueInfo, error) {
 	for _, j := range m.all() {
 		q, ok := all[j.Queue]
 		if !ok {
-			q = stint.QueueInfo{Name: j.Queue, Counts: map[stint.State]int64{}}
+			q = store.QueueInfo{Name: j.Queue, Counts: map[stint.State]int64{}}
 		}
 		q.Counts[j.State]++
 		all[j.Queue] = q
 	}
-	var list []stint.QueueInfo
+	var list []store.QueueInfo
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, all[name])
 	}

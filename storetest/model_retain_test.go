@@ -6,40 +6,41 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// Retain implements [stint.Retainer] in one step for each page of executions,
+// Retain implements [store.Retainer] in one step for each page of executions,
 // and in one for each of the other parts.
-func (m *model) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained, error) {
-	if !slices.Contains(stint.RetainParts, r.Part) {
-		return stint.Retained{}, stint.Invalid("part", "%q is none", r.Part)
+func (m *model) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
+	if !slices.Contains(store.RetainParts, r.Part) {
+		return store.Retained{}, stint.Invalid("part", "%q is none", r.Part)
 	}
 	if err := ctx.Err(); err != nil {
-		return stint.Retained{}, err
+		return store.Retained{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.lease(r.Under.Lease); r.Under.Lease != "" && l.Engine != r.Under.Engine && !m.is("retains without the lease") {
-		return stint.Retained{}, stint.ErrNotHeld
+		return store.Retained{}, stint.ErrNotHeld
 	}
 	switch r.Part {
-	case stint.RetainJobs:
+	case store.RetainJobs:
 		return m.retainJobs(r), nil
-	case stint.RetainClaims:
+	case store.RetainClaims:
 		return m.retainClaims(r), nil
-	case stint.RetainEngines:
+	case store.RetainEngines:
 		return m.retainEngines(r), nil
-	case stint.RetainChanges:
+	case store.RetainChanges:
 		if m.is("retains young changes") {
 			m.changes = nil
 		}
 	}
-	return stint.Retained{}, nil
+	return store.Retained{}, nil
 }
 
-func (d *database) retainJobs(r stint.RetainStep) (done stint.Retained) {
+func (d *database) retainJobs(r store.RetainStep) (done store.Retained) {
 	done.Next = r.From
-	var all []stint.Position
+	var all []store.Position
 	for pos := range d.done {
 		if pos > r.From.Pos {
 			all = append(all, pos)
@@ -78,12 +79,12 @@ func (d *database) retainJobs(r stint.RetainStep) (done stint.Retained) {
 		ended := x.Final || d.is("deletes what is to be tried again")
 		missed := x.Outcome == stint.OutcomeLost && d.is("keeps what was lost") || x.Outcome == stint.OutcomeExpired && d.is("keeps what expired") ||
 			x.Nonce == 0 && d.is("keeps what nobody claimed")
-		if !ended || missed || age == stint.Forever || r.Age != 0 && age != r.Age && !d.is("retains for every age") {
+		if !ended || missed || age == store.Forever || r.Age != 0 && age != r.Age && !d.is("retains for every age") {
 			continue
 		}
 		if time.Since(since) < age {
-			if done.Young == (stint.RetainMark{}) && !d.is("passes over the young") {
-				done.Young = stint.RetainMark{Pos: pos - 1, N: 1}
+			if done.Young == (store.RetainMark{}) && !d.is("passes over the young") {
+				done.Young = store.RetainMark{Pos: pos - 1, N: 1}
 			}
 			continue
 		}
@@ -99,9 +100,9 @@ func (d *database) retainJobs(r stint.RetainStep) (done stint.Retained) {
 	return done
 }
 
-func (d *database) retainClaims(r stint.RetainStep) (done stint.Retained) {
-	d.claims = slices.DeleteFunc(d.claims, func(c stint.LedgerClaim) bool {
-		newest := !slices.ContainsFunc(d.claims, func(o stint.LedgerClaim) bool { return o.Lane == c.Lane && o.N > c.N })
+func (d *database) retainClaims(r store.RetainStep) (done store.Retained) {
+	d.claims = slices.DeleteFunc(d.claims, func(c store.LedgerClaim) bool {
+		newest := !slices.ContainsFunc(d.claims, func(o store.LedgerClaim) bool { return o.Lane == c.Lane && o.N > c.N })
 		left := slices.ContainsFunc(d.rows, func(e *row) bool { return e.entry != nil && slices.Contains(c.Positions, e.entry.Pos) })
 		named := d.engine(c.Engine) != nil && d.lows[c.Engine] <= c.Serial && !d.is("deletes claims that may be named")
 		if newest && !d.is("deletes the newest claim") || left && !d.is("deletes claims of jobs that are left") || named || done.Deleted == r.Limit {
@@ -117,9 +118,9 @@ func (d *database) retainClaims(r stint.RetainStep) (done stint.Retained) {
 	return done
 }
 
-func (d *database) retainEngines(r stint.RetainStep) (done stint.Retained) {
+func (d *database) retainEngines(r store.RetainStep) (done store.Retained) {
 	for token, at := range d.buried {
-		left := slices.ContainsFunc(d.claims, func(c stint.LedgerClaim) bool { return c.Engine == token })
+		left := slices.ContainsFunc(d.claims, func(c store.LedgerClaim) bool { return c.Engine == token })
 		for _, x := range d.done {
 			left = left || x.engine == token
 		}

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-func (d *database) engine(token stint.Token) *stint.EngineInfo {
+func (d *database) engine(token stint.EngineID) *store.EngineInfo {
 	for _, e := range d.engines {
 		if e.Token == token {
 			return e
@@ -20,7 +21,7 @@ func (d *database) engine(token stint.Token) *stint.EngineInfo {
 	return nil
 }
 
-func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+func (m *model) Join(_ context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, known := m.history[e.Token]; known {
@@ -33,7 +34,7 @@ func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declar
 	m.engines = append(m.engines, &e)
 	m.history[e.Token] = e
 	if m.mine == nil {
-		m.mine = map[stint.Token]bool{}
+		m.mine = map[stint.EngineID]bool{}
 	}
 	m.held[e.Token], m.mine[e.Token] = true, true
 	for _, k := range kinds {
@@ -47,7 +48,7 @@ func (m *model) Join(_ context.Context, e stint.EngineInfo, kinds []stint.Declar
 	return nil
 }
 
-func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.Orders, error) {
+func (m *model) Heartbeat(_ context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.engine(token)
@@ -58,7 +59,7 @@ func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.
 		m.engines = append(m.engines, e)
 	}
 	if e == nil {
-		return stint.Orders{}, stint.ErrBuried
+		return store.HeartbeatReply{}, stint.ErrBuried
 	}
 	if m.is("holds again with a beat") {
 		m.held[token] = true
@@ -70,14 +71,14 @@ func (m *model) Beat(_ context.Context, token stint.Token, b stint.Beat) (stint.
 		e.Running, m.beats[token] = slices.Clone(b.Running), b.Number
 	}
 	tooOld := m.oldest > 1 && !m.is("keeps engines that are too old") || m.installed > 1 && m.is("drains at every upgrade")
-	orders := stint.Orders{Drain: e.Draining || tooOld || m.is("drains everybody")}
+	orders := store.HeartbeatReply{Drain: e.Draining || tooOld || m.is("drains everybody")}
 	if m.is("says once to drain") {
 		e.Draining = false
 	}
 	return orders, nil
 }
 
-func (m *model) Drain(_ context.Context, token stint.Token) error {
+func (m *model) Drain(_ context.Context, token stint.EngineID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.engine(token)
@@ -92,34 +93,34 @@ func (m *model) Drain(_ context.Context, token stint.Token) error {
 }
 
 // unfinished lists what a claim took and nobody concluded.
-func (d *database) unfinished(c stint.LedgerClaim) []stint.Position {
+func (d *database) unfinished(c store.LedgerClaim) []store.Position {
 	if d.is("forgets part of what is held") && len(c.Positions) > 2 {
 		c.Positions = c.Positions[:2]
 	}
-	return slices.DeleteFunc(slices.Clone(c.Positions), func(p stint.Position) bool { return d.done[p] != nil || d.deleted[p] && !d.is("holds the deleted") })
+	return slices.DeleteFunc(slices.Clone(c.Positions), func(p store.Position) bool { return d.done[p] != nil || d.deleted[p] && !d.is("holds the deleted") })
 }
 
-func (m *model) Held(_ context.Context, token stint.Token, serial int64) ([]stint.Claim, error) {
+func (m *model) Held(_ context.Context, token stint.EngineID, serial int64) ([]store.Claim, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var held []stint.Claim
+	var held []store.Claim
 	for _, c := range m.claims {
 		open := m.unfinished(c)
 		if m.is("holds what is finished") {
 			open = c.Positions
 		}
 		if c.Engine == token && c.Serial >= serial && len(open) > 0 {
-			held = append(held, stint.Claim{ClaimRef: c.ClaimRef, Serial: c.Serial, Positions: open})
+			held = append(held, store.Claim{ClaimRef: c.ClaimRef, Serial: c.Serial, Positions: open})
 		}
 	}
-	slices.SortFunc(held, func(a, b stint.Claim) int { return cmp.Compare(a.Serial, b.Serial) })
+	slices.SortFunc(held, func(a, b store.Claim) int { return cmp.Compare(a.Serial, b.Serial) })
 	return held, nil
 }
 
-func (m *model) Announced(_ context.Context, token stint.Token) ([]stint.Entry, error) {
+func (m *model) Announced(_ context.Context, token stint.EngineID) ([]store.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var entries []stint.Entry
+	var entries []store.Entry
 	for _, r := range m.rows {
 		if e := m.engine(token); r.entry != nil && e != nil && slices.Contains(e.Running, r.entry.Pos) && (m.done[r.entry.Pos] == nil || m.is("announces what is finished")) {
 			entries = append(entries, m.read(r))
@@ -128,7 +129,7 @@ func (m *model) Announced(_ context.Context, token stint.Token) ([]stint.Entry, 
 	return entries, nil
 }
 
-func (m *model) Bury(ctx context.Context, b stint.Burial, judge func(*stint.Entry, bool) stint.Execution) (int, error) {
+func (m *model) Bury(ctx context.Context, b store.Burial, judge func(*store.Entry, bool) store.Completion) (int, error) {
 	if err := ctx.Err(); err != nil && !m.is("ignores contexts") {
 		return 0, err
 	}
@@ -148,7 +149,7 @@ func (m *model) Bury(ctx context.Context, b stint.Burial, judge func(*stint.Entr
 	if !m.is("holds for the buried") {
 		delete(m.held, b.Engine)
 	}
-	m.engines = slices.DeleteFunc(m.engines, func(e *stint.EngineInfo) bool { return e.Token == b.Engine })
+	m.engines = slices.DeleteFunc(m.engines, func(e *store.EngineInfo) bool { return e.Token == b.Engine })
 	m.buried[b.Engine] = time.Now()
 	n := 0
 	for _, c := range m.claims {
@@ -176,10 +177,10 @@ func (m *model) Bury(ctx context.Context, b stint.Burial, judge func(*stint.Entr
 	return n, nil
 }
 
-func (m *model) Engines(context.Context) ([]stint.EngineInfo, error) {
+func (m *model) Engines(context.Context) ([]store.EngineInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []stint.EngineInfo
+	var all []store.EngineInfo
 	for _, e := range m.engines {
 		e := *e
 		e.Held = m.held[e.Token]
@@ -189,13 +190,13 @@ func (m *model) Engines(context.Context) ([]stint.EngineInfo, error) {
 	return all, nil
 }
 
-func (m *model) Holds(token stint.Token) bool {
+func (m *model) Holds(token stint.EngineID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.held[token] && (m.mine[token] || m.is("holds for others"))
 }
 
-func (m *model) Release(token stint.Token) {
+func (m *model) Release(token stint.EngineID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.is("never lets go") {
@@ -203,9 +204,9 @@ func (m *model) Release(token stint.Token) {
 	}
 }
 
-func (m *model) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
 	if err := ctx.Err(); err != nil && !m.is("ignores contexts") {
-		return stint.Promotion{}, err
+		return store.Promotion{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,7 +219,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (stint.P
 	if m.is("promotes in the order of ids") {
 		slices.SortFunc(waits, func(a, b *row) int { return cmp.Compare(a.id, b.id) })
 	}
-	var p stint.Promotion
+	var p store.Promotion
 	p.Next = -1
 	for _, r := range waits {
 		if r.due.Before(from) || m.is("skips what is due at the bound") && r.due.Equal(from) {
@@ -231,7 +232,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (stint.P
 			}
 			break
 		}
-		r.next.Part = stint.PartNormal
+		r.next.Part = store.PartNormal
 		if !m.is("leaves promoted jobs waiting") {
 			m.rows = slices.DeleteFunc(m.rows, func(o *row) bool { return o == r })
 		}

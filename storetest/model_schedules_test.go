@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
@@ -31,7 +33,7 @@ func (m *model) DeclareSchedules(ctx context.Context, by string, schedules []sti
 		}
 		old, there := m.schedules[s.Name]
 		if !there || m.is("declares anew") {
-			old = &stint.ScheduleInfo{Created: now, After: now, Revision: rand.Int64()}
+			old = &store.ScheduleInfo{Created: now, After: now, Revision: rand.Int64()}
 			if m.is("counts anew") {
 				old.Revision = 1
 			}
@@ -67,8 +69,8 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-func (m *model) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
-	fired := stint.Fired{Next: -1}
+func (m *model) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
+	fired := store.FireResult{Next: -1}
 	if err := ctx.Err(); err != nil && !m.is("fires without a context") {
 		return fired, err
 	}
@@ -80,7 +82,7 @@ func (m *model) FireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 		fired.Next = wait
 		return fired, nil
 	}
-	turn := stint.NewTurn(due, now, plan)
+	turn := store.NewFireBatch(due, now, plan)
 	fired.Next, fired.Problems = 0, turn.Problems
 	if m.is("keeps quiet about problems") {
 		fired.Problems = nil
@@ -100,10 +102,10 @@ func (m *model) FireSchedules(ctx context.Context, f stint.Firing, plan stint.Pl
 }
 
 // due lists copies of what is to be looked at next.
-func (m *model) due(f stint.Firing) (time.Time, []stint.ScheduleInfo) {
+func (m *model) due(f store.FireRequest) (time.Time, []store.ScheduleInfo) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var due []stint.ScheduleInfo
+	var due []store.ScheduleInfo
 	for _, s := range m.schedules {
 		switch name, isFunc := s.Recurrence.Func(); {
 		case !s.Paused.IsZero() && !m.is("fires what is paused"), !s.Ended.IsZero() && !m.is("fires what has ended"):
@@ -114,7 +116,7 @@ func (m *model) due(f stint.Firing) (time.Time, []stint.ScheduleInfo) {
 			due = append(due, *s)
 		}
 	}
-	slices.SortFunc(due, func(a, b stint.ScheduleInfo) int {
+	slices.SortFunc(due, func(a, b store.ScheduleInfo) int {
 		return cmp.Or(a.Next.Compare(b.Next), cmp.Compare(a.Name, b.Name))
 	})
 	now := micros(time.Now())
@@ -125,7 +127,7 @@ func (m *model) due(f stint.Firing) (time.Time, []stint.ScheduleInfo) {
 }
 
 // move carries a plan out.
-func (d *database) move(p stint.TurnPlan, skips bool) (moved bool, jobs []stint.FiredJob, busy bool) {
+func (d *database) move(p store.FirePlan, skips bool) (moved bool, jobs []store.FiredJob, busy bool) {
 	s := d.schedules[p.Schedule.Name]
 	if s == nil || s.Revision != p.Schedule.Revision && !d.is("believes what it read") {
 		return false, nil, false
@@ -167,7 +169,7 @@ func (d *database) occurred(schedule string, at time.Time) bool {
 	})
 }
 
-func (d *database) makeJob(s *stint.ScheduleInfo, at time.Time) stint.FiredJob {
+func (d *database) makeJob(s *store.ScheduleInfo, at time.Time) store.FiredJob {
 	now, num := time.Now(), d.draw()
 	job := s.Job
 	due := at
@@ -180,32 +182,32 @@ func (d *database) makeJob(s *stint.ScheduleInfo, at time.Time) stint.FiredJob {
 	if !at.IsZero() {
 		s.LastOccurrence = at
 	}
-	r := &row{num: num, job: &job, id: stint.ID(num), made: now, due: due, origin: stint.Provenance{Schedule: s.Name, Nth: s.Fired, Occurrence: at}}
+	r := &row{num: num, job: &job, id: stint.ID(num), made: now, due: due, origin: stint.Origin{Schedule: s.Name, Nth: s.Fired, Occurrence: at}}
 	if d.is("forgets the number") {
 		r.origin.Nth = 0
 	}
-	d.rows = append(d.rows, r)
-	d.append(nil, r, num, now, stint.Successor{Kind: job.Kind, Queue: job.Queue, Priority: job.Priority, Attempt: 1, Part: stint.PartNormal})
-	return stint.FiredJob{Schedule: s.Name, Occurrence: at, ID: stint.ID(num)}
+	d.addJob(r)
+	d.append(nil, r, num, now, store.Next{Kind: job.Kind, Queue: job.Queue, Priority: job.Priority, Attempt: 1, Part: store.PartNormal})
+	return store.FiredJob{Schedule: s.Name, Occurrence: at, ID: stint.ID(num)}
 }
 
-func (m *model) Schedules(context.Context) ([]stint.ScheduleInfo, error) {
+func (m *model) Schedules(context.Context) ([]store.ScheduleInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var list []stint.ScheduleInfo
+	var list []store.ScheduleInfo
 	for _, name := range slices.Sorted(maps.Keys(m.schedules)) {
 		list = append(list, *m.schedules[name])
 	}
 	return list, nil
 }
 
-func (m *model) Schedule(_ context.Context, name string) (*stint.ScheduleInfo, error) {
+func (m *model) Schedule(_ context.Context, name string) (*store.ScheduleInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.named(name)
 }
 
-func (d *database) named(name string) (*stint.ScheduleInfo, error) {
+func (d *database) named(name string) (*store.ScheduleInfo, error) {
 	s := d.schedules[name]
 	if s == nil {
 		return nil, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
@@ -224,7 +226,7 @@ func (m *model) PauseSchedule(_ context.Context, name, by, why string) (bool, er
 	if !s.Paused.IsZero() && !m.is("pauses schedules anew") {
 		return false, nil
 	}
-	s.Paused, s.PausedBy, s.PausedWhy = micros(time.Now()), stint.CleanText(by, 255), stint.CleanText(why, 1<<10)
+	s.Paused, s.PausedBy, s.PausedWhy = micros(time.Now()), valid.CleanText(by, 255), valid.CleanText(why, 1<<10)
 	s.Revision++
 	m.ring()
 	return true, nil
@@ -259,7 +261,7 @@ func (m *model) RemoveSchedule(ctx context.Context, name, why string) ([]stint.I
 	var pending []stint.ID
 	for _, j := range m.all() {
 		begun := j.State == stint.Running && !m.is("cancels what runs with its schedule")
-		if j.Provenance.Schedule == name && !j.State.Final() && !begun && !m.is("leaves jobs of what is removed") {
+		if j.Origin.Schedule == name && !j.State.Final() && !begun && !m.is("leaves jobs of what is removed") {
 			pending = append(pending, j.ID)
 		}
 	}
@@ -271,8 +273,8 @@ func (m *model) RemoveSchedule(ctx context.Context, name, why string) ([]stint.I
 }
 
 func (m *model) RunSchedule(ctx context.Context, name string) (stint.ID, error) {
-	get := func() (*stint.ScheduleInfo, error) { return m.Schedule(ctx, name) }
-	return stint.RunSchedule(ctx, get, func(turn stint.Turn) (moved bool, id stint.ID, busy bool, err error) {
+	get := func() (*store.ScheduleInfo, error) { return m.Schedule(ctx, name) }
+	return store.RunSchedule(ctx, get, func(turn store.FireBatch) (moved bool, id stint.ID, busy bool, err error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		p := turn.Plans[0]

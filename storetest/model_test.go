@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -51,27 +53,28 @@ type database struct {
 	installed int
 	oldest    int
 	seq       int64
-	rows      []*row // jobs, entries, waits and keys, in the order of their numbers
-	claims    []stint.LedgerClaim
-	done      map[stint.Position]*record
-	engines   []*stint.EngineInfo
-	history   map[stint.Token]stint.EngineInfo
-	buried    map[stint.Token]time.Time
-	kinds     map[string]stint.Declaration
-	held      map[stint.Token]bool
-	deleted   map[stint.Position]bool
-	paused    map[string]stint.QueueInfo
-	schedules map[string]*stint.ScheduleInfo
-	leases    map[string]stint.Lease
-	lows      map[stint.Token]int64 // the bound of open claims, by the last beat
-	numbers   map[stint.LaneID]int64
-	beats     map[stint.Token]int64 // the number of the last
-	cancelled map[stint.ID]mark     // until the job is final
+	rows      []*row            // jobs, entries, waits and keys, in the order of their numbers
+	jobs      map[stint.ID]*row // those of the rows that are jobs
+	claims    []store.LedgerClaim
+	done      map[store.Position]*record
+	engines   []*store.EngineInfo
+	history   map[stint.EngineID]store.EngineInfo
+	buried    map[stint.EngineID]time.Time
+	kinds     map[string]stint.KindInfo
+	held      map[stint.EngineID]bool
+	deleted   map[store.Position]bool
+	paused    map[string]store.QueueInfo
+	schedules map[string]*store.ScheduleInfo
+	leases    map[string]store.Lease
+	lows      map[stint.EngineID]int64 // the bound of open claims, by the last beat
+	numbers   map[store.LaneID]int64
+	beats     map[stint.EngineID]int64 // the number of the last
+	cancelled map[stint.ID]mark        // until the job is final
 	bells     map[int]func()
-	metrics   []stint.Metrics // the newest last
-	gone      []modelAttempt  // of jobs that were deleted
-	summed    map[stint.Position]bool
-	changes   []stint.Change // the newest last
+	metrics   []report.Metrics // the newest last
+	gone      []modelAttempt   // of jobs that were deleted
+	summed    map[store.Position]bool
+	changes   []store.Change // the newest last
 }
 
 // row is one of four things: a job, an entry, a wait or a key. It is invisible
@@ -80,51 +83,52 @@ type row struct {
 	tx     *modelTx
 	num    int64
 	job    *stint.NewJob // of a job
-	entry  *stint.Entry  // of an entry
-	wait   *stint.LedgerWait
-	next   stint.Successor // of a wait
-	faulty bool            // of an entry
-	key    string          // of a key
-	asked  [32]byte        // of a key: the fingerprint of its job
-	holder stint.ID        // of a key
+	entry  *store.Entry  // of an entry
+	wait   *store.LedgerWait
+	next   store.Next // of a wait
+	faulty bool       // of an entry
+	key    string     // of a key
+	asked  [32]byte   // of a key: the fingerprint of its job
+	holder stint.ID   // of a key
 	id     stint.ID
-	from   stint.ID         // of a job: what it recovers
-	origin stint.Provenance // of a job: the schedule that made it
+	from   stint.ID     // of a job: what it recovers
+	origin stint.Origin // of a job: the schedule that made it
 	made   time.Time
 	due    time.Time
-	lane   stint.LaneID
+	lane   store.LaneID
 	taken  bool
 }
 
 type record struct {
-	stint.Execution
-	engine            stint.Token
+	store.Completion
+	engine            stint.EngineID
 	started, finished time.Time
 }
 
 // model is one handle on a database.
 type model struct {
 	*database
-	mine map[stint.Token]bool // engines that joined by it
+	mine map[stint.EngineID]bool // engines that joined by it
 }
 
 func (d *database) reset() {
 	d.installed, d.oldest, d.seq = 1, 1, 0
 	d.rows, d.claims, d.engines = nil, nil, nil
-	d.done = map[stint.Position]*record{}
-	d.history = map[stint.Token]stint.EngineInfo{}
-	d.buried = map[stint.Token]time.Time{}
-	d.kinds = map[string]stint.Declaration{}
-	d.held, d.beats = map[stint.Token]bool{}, map[stint.Token]int64{}
+	d.jobs = map[stint.ID]*row{}
+	d.done = map[store.Position]*record{}
+	d.history = map[stint.EngineID]store.EngineInfo{}
+	d.buried = map[stint.EngineID]time.Time{}
+	d.kinds = map[string]stint.KindInfo{}
+	d.held, d.beats = map[stint.EngineID]bool{}, map[stint.EngineID]int64{}
 	d.cancelled = map[stint.ID]mark{}
-	d.deleted = map[stint.Position]bool{}
-	d.paused = map[string]stint.QueueInfo{}
-	d.schedules = map[string]*stint.ScheduleInfo{}
-	d.leases = map[string]stint.Lease{}
-	d.lows = map[stint.Token]int64{}
-	d.numbers = map[stint.LaneID]int64{}
+	d.deleted = map[store.Position]bool{}
+	d.paused = map[string]store.QueueInfo{}
+	d.schedules = map[string]*store.ScheduleInfo{}
+	d.leases = map[string]store.Lease{}
+	d.lows = map[stint.EngineID]int64{}
+	d.numbers = map[store.LaneID]int64{}
 	d.metrics, d.gone, d.changes = nil, nil, nil
-	d.summed = map[stint.Position]bool{}
+	d.summed = map[store.Position]bool{}
 	d.bells = map[int]func(){}
 }
 
@@ -151,12 +155,17 @@ func (d *database) visible(is func(*row) bool) []*row {
 }
 
 func (d *database) jobRow(id stint.ID) *row {
-	for _, r := range d.rows {
-		if r.job != nil && r.id == id && (r.tx == nil || d.is("shows what is not committed")) {
-			return r
-		}
+	r := d.jobs[id]
+	if r == nil || r.tx != nil && !d.is("shows what is not committed") {
+		return nil
 	}
-	return nil
+	return r
+}
+
+// addJob adds the row of a job.
+func (d *database) addJob(r *row) {
+	d.rows = append(d.rows, r)
+	d.jobs[r.id] = r
 }
 
 func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
@@ -215,8 +224,8 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		receipts = append(receipts, stint.Receipt{ID: stint.ID(num)})
 		m.takeKey(in, &j, stint.ID(num))
 		job := &row{tx: in, num: num, job: &j, id: stint.ID(num), made: now, due: due}
-		m.rows = append(m.rows, job)
-		next := stint.Successor{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: stint.PartNormal, Why: stint.Scheduled}
+		m.addJob(job)
+		next := store.Next{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: store.PartNormal, Why: stint.Scheduled}
 		if due.After(now) {
 			m.wait(in, job, due, next)
 		} else {
@@ -239,16 +248,16 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 }
 
 // append puts an entry into the log.
-func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s stint.Successor) {
+func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s store.Next) {
 	j := job.job
-	e := &stint.Entry{
+	e := &store.Entry{
 		Job: stint.Job{
 			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
 			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, StartBy: j.StartBy, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
-			Correlation: d.correlation(job), Provenance: d.provenance(job),
+			Correlation: d.correlation(job), Origin: d.provenance(job),
 			Created: job.made, Due: job.due,
 		},
-		Pos: stint.Position(pos), Ready: now, Suspect: s.Suspect,
+		Pos: store.Position(pos), Ready: now, Suspect: s.Suspect,
 	}
 	faulty := s.Faulty && !d.is("forgets what is faulty when it is ready")
 	if d.is("forgets the suspicion") {
@@ -266,16 +275,16 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sti
 	if d.is("forgets the bound of losses later") && pos != int64(job.id) {
 		e.MaxLosses = stint.DefaultMaxLosses
 	}
-	part := cmp.Or(s.Part, stint.PartNormal)
-	if d.is("has no front lane") && part == stint.PartFront {
-		part = stint.PartNormal
+	part := cmp.Or(s.Part, store.PartNormal)
+	if d.is("has no front lane") && part == store.PartFront {
+		part = store.PartNormal
 	}
-	r := &row{tx: tx, num: pos, entry: e, faulty: faulty, id: job.id, made: now, lane: stint.LaneOf(s.Queue, s.Priority, part, j.Kind).ID}
+	r := &row{tx: tx, num: pos, entry: e, faulty: faulty, id: job.id, made: now, lane: store.LaneOf(s.Queue, s.Priority, part, j.Kind).ID}
 	d.rows = append(d.rows, r)
 }
 
 // provenance is what made a job.
-func (d *database) provenance(job *row) stint.Provenance {
+func (d *database) provenance(job *row) stint.Origin {
 	p := job.origin
 	p.Recovered = job.from
 	return p
@@ -313,11 +322,11 @@ func (d *database) startBy(j *stint.NewJob, now, due time.Time) time.Time {
 	}
 }
 
-func (d *database) wait(tx *modelTx, job *row, due time.Time, s stint.Successor) {
+func (d *database) wait(tx *modelTx, job *row, due time.Time, s store.Next) {
 	if s.Func != "" {
 		due = time.Time{}
 	}
-	w := &stint.LedgerWait{Job: job.id, Attempt: s.Attempt, Due: due, Why: s.Why}
+	w := &store.LedgerWait{Job: job.id, Attempt: s.Attempt, Due: due, Why: s.Why}
 	d.rows = append(d.rows, &row{tx: tx, num: d.seq, wait: w, next: s, id: job.id, due: due})
 }
 
@@ -372,6 +381,9 @@ func (x *modelTx) back(n int) {
 			return false
 		}
 		n--
+		if n < 0 && r.job != nil {
+			delete(x.db.jobs, r.id)
+		}
 		return n < 0
 	})
 }

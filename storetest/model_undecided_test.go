@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-func (m *model) Undecided(_ context.Context, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
+func (m *model) Undecided(_ context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	waits := m.visible(func(r *row) bool {
@@ -19,9 +20,9 @@ func (m *model) Undecided(_ context.Context, funcs []string, after stint.ID, lim
 	if m.is("tells of the first page only") && after > 0 {
 		waits = nil
 	}
-	var all []stint.Undecided
+	var all []store.PendingRetry
 	for _, r := range waits[:min(len(waits), limit)] {
-		u := stint.Undecided{Func: r.next.Func}
+		u := store.PendingRetry{Func: r.next.Func}
 		u.Attempt, u.Losses, u.Queue, u.Priority = r.next.Attempt, r.next.Losses, r.next.Queue, r.next.Priority
 		var last *row
 		for _, e := range m.visible(func(e *row) bool { return e.entry != nil && e.id == r.id }) {
@@ -45,7 +46,7 @@ func (m *model) Undecided(_ context.Context, funcs []string, after stint.ID, lim
 	return all, nil
 }
 
-func (m *model) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
+func (m *model) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (m *model) Decide(ctx context.Context, engine stint.Token, done []stint.Exe
 	return decided, nil
 }
 
-func (d *database) decide(engine stint.Token, x stint.Execution) bool {
+func (d *database) decide(engine stint.EngineID, x store.Completion) bool {
 	waits := d.visible(func(r *row) bool {
 		return r.wait != nil && r.id == x.Job && (r.next.Func != "" || d.is("decides about what is not undecided")) &&
 			(r.next.Attempt == x.Attempt || d.is("decides about any attempt"))
@@ -80,16 +81,16 @@ func (d *database) decide(engine stint.Token, x stint.Execution) bool {
 }
 
 // conclude records a decision in the lane that nobody claims.
-func (d *database) conclude(engine stint.Token, x stint.Execution, s stint.Successor) {
-	x.Pos, x.Nonce, x.Ended, x.Started = stint.Position(d.draw()), 0, time.Time{}, time.Time{}
+func (d *database) conclude(engine stint.EngineID, x store.Completion, s store.Next) {
+	x.Pos, x.Nonce, x.Ended, x.Started = store.Position(d.draw()), 0, time.Time{}, time.Time{}
 	d.append(nil, d.jobRow(x.Job), int64(x.Pos), time.Now(), s)
 	last := d.rows[len(d.rows)-1]
-	last.lane, last.taken = stint.NoLane, false
+	last.lane, last.taken = store.NoLane, false
 	d.record(engine, x)
 }
 
 // revive decides about a job that is not there to be decided about.
-func (d *database) revive(engine stint.Token, x stint.Execution) bool {
+func (d *database) revive(engine stint.EngineID, x store.Completion) bool {
 	for _, record := range d.done {
 		if record.Job == x.Job && record.Outcome == stint.OutcomeCancelled && x.Next != nil {
 			d.conclude(engine, x, *x.Next)

@@ -135,6 +135,7 @@ var mutants = []struct{ fault, group string }{
 	{"recovers what runs", "Retry"},
 	{"recovers without the labels", "Retry"},
 	{"forgets the provenance", "Retry"},
+	{"tells the first job of several retries", "Retry"},
 	{"recovers in place of the old", "Retry"},
 	{"recovers as often as it is told", "Retry"},
 	{"recovers twice", "Retry"},
@@ -352,9 +353,6 @@ var mutants = []struct{ fault, group string }{
 func TestSuiteCatchesMutants(t *testing.T) {
 	if os.Getenv(faultVariable) != "" {
 		t.Skip("this is a mutant")
-	}
-	if testing.Short() {
-		t.Skip("it runs the suite many times")
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // nowTests are about jobs that are enqueued in somebody's hands.
@@ -20,13 +21,11 @@ var nowTests = []test{
 		ring := t.enqueue(job("k"))
 		c := w.now(t, job("k"))
 		t.state(c.Entries[0].ID, stint.Running)
-		if sights, err := t.Store.Look(t.ctx, stint.KnownLanes{}); err != nil || len(sights) != 1 {
-			t.Errorf("a look shows %v, %v; want the other job's lane only", sights, err)
-		}
-		if rest := other.ClaimAll(); len(rest) != 1 || rest[0].ID != ring[0] {
-			t.Errorf("another engine claims %v, want job %d only", rest, ring[0])
-		}
-		if got, err := other.TryClaim(t.ctx, stint.ClaimRequest{Lane: stint.NowLane, Max: 10, Wait: true}); err != nil || len(got.Positions) != 0 {
+		sights, err := t.Store.Look(t.ctx, store.LaneHints{})
+		expect(t, err == nil && len(sights) == 1, "a look shows %v, %v; want the other job's lane only", sights, err)
+		rest := other.ClaimAll()
+		expect(t, len(rest) == 1 && rest[0].ID == ring[0], "another engine claims %v, want job %d only", rest, ring[0])
+		if got, err := other.TryClaim(t.ctx, store.ClaimRequest{Lane: store.NowLane, Max: 10, Wait: true}); err != nil || len(got.Positions) != 0 {
 			t.Errorf("from its very lane another engine takes %v, %v", got.Positions, err)
 		}
 		w.Complete(c.Entries...)
@@ -44,27 +43,20 @@ var nowTests = []test{
 		claimed := w.now(t, said).Entries[0]
 		t.enqueue(said)
 		usual := w.One()
-		for _, e := range []*stint.Entry{&claimed, &usual} {
-			if e.Ready.IsZero() || e.Created.IsZero() || e.Due.IsZero() || int64(e.ID) != int64(e.Pos) {
-				t.Errorf("the entry is %+v", e)
-			}
+		for _, e := range []*store.Entry{&claimed, &usual} {
+			expect(t, !e.Ready.IsZero() && !e.Created.IsZero() && !e.Due.IsZero() && int64(e.ID) == int64(e.Pos), "the entry is %+v", e)
 			e.ID, e.Pos, e.Ready, e.Created, e.Due = 0, 0, time.Time{}, time.Time{}, time.Time{}
 			slices.Sort(e.Tags)
 		}
-		if a, b := fmt.Sprintf("%+v", claimed), fmt.Sprintf("%+v", usual); a != b {
-			t.Errorf("it is\n%s\nand as any other job\n%s", a, b)
-		}
+		a, b := fmt.Sprintf("%+v", claimed), fmt.Sprintf("%+v", usual)
+		expect(t, a == b, "it is\n%s\nand as any other job\n%s", a, b)
 		plain := w.now(t, job("k")).Entries[0]
-		if plain.Correlation != plain.ID.String() {
-			t.Errorf("without anything said it belongs to %q, want itself", plain.Correlation)
-		}
-		if plain.Queue != stint.DefaultQueue || string(plain.Args) != "{}" || plain.Timeout != 0 || plain.Retry != retry.Default() || plain.Tags != nil {
-			t.Errorf("without anything said it is %+v", plain)
-		}
-		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Tag: "b", Limit: 10}); err != nil || len(found) != 2 {
-			t.Errorf("by its tag %d jobs are found, %v; want both", len(found), err)
-		}
-		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Correlation: "order 7"}); err != nil || len(found) != 2 {
+		expect(t, plain.Correlation == plain.ID.String(), "without anything said it belongs to %q, want itself", plain.Correlation)
+		expect(t, plain.Queue == stint.DefaultQueue && string(plain.Args) == "{}" && plain.Timeout == 0 && plain.Retry == retry.Default() && plain.Tags == nil,
+			"without anything said it is %+v", plain)
+		found, err := t.Store.Jobs(t.ctx, store.Filter{Tag: "b", Limit: 10})
+		expect(t, err == nil && len(found) == 2, "by its tag %d jobs are found, %v; want both", len(found), err)
+		if found, err := t.Store.Jobs(t.ctx, store.Filter{Correlation: "order 7"}); err != nil || len(found) != 2 {
 			t.Errorf("by its correlation id %d jobs are found, %v; want both", len(found), err)
 		}
 	}},
@@ -72,11 +64,10 @@ var nowTests = []test{
 		immediate(t)
 		w := t.join("k")
 		e := w.now(t, job("k", stint.Queue("mail"), stint.Priority(-1), stint.Retry(retry.Fixed(1, time.Hour)))).Entries[0]
-		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
 		j := t.info(e.ID)
-		if j.State != stint.Retrying || j.Attempt != 2 || j.Queue != "mail" || j.Priority != -1 || len(j.Executions) != 1 {
-			t.Errorf("it is %+v", j)
-		}
+		expect(t, j.State == stint.Retrying && j.Attempt == 2 && j.Queue == "mail" && j.Priority == -1 && len(j.Executions) == 1,
+			"it is %+v", j)
 	}},
 	{"The burial of its engine hands it on", func(t *T) {
 		immediate(t)
@@ -84,23 +75,18 @@ var nowTests = []test{
 			w := t.join("k")
 			e := w.now(t, job("k", stint.Queue("mail"))).Entries[0]
 			if begun {
-				w.Beat(e.Pos)
+				w.Heartbeat(e.Pos)
 			}
-			if claims, err := t.Store.Held(t.ctx, w.Info.Token, 0); err != nil || len(claims) != 1 || !slices.Equal(claims[0].Positions, []stint.Position{e.Pos}) {
-				t.Errorf("the engine holds %v, %v", claims, err)
-			}
-			if n := w.Leave(); n != 1 {
-				t.Errorf("its burial concluded %d entries", n)
-			}
+			claims, err := t.Store.Held(t.ctx, w.Info.Token, 0)
+			expect(t, err == nil && len(claims) == 1 && slices.Equal(claims[0].Positions, []store.Position{e.Pos}),
+				"the engine holds %v, %v", claims, err)
+			equal(t, w.Leave(), 1, "its burial concluded %d entries, want %d")
 			again := t.join("k")
 			got := again.One()
 			charged := got.Attempt == 2 && got.Losses == 1
-			if got.ID != e.ID || charged != begun {
-				t.Errorf("begun %v: what comes back is %+v", begun, got)
-			}
-			if lane := stint.LaneOf("mail", 0, stint.PartFront, "").ID; again.taken[got.Pos].Lane != lane {
-				t.Errorf("it came back in the lane %d, want the front of its queue", again.taken[got.Pos].Lane)
-			}
+			expect(t, got.ID == e.ID && charged == begun, "begun %v: what comes back is %+v", begun, got)
+			expect(t, again.taken[got.Pos].Lane == store.LaneOf("mail", 0, store.PartFront, "").ID,
+				"it came back in the lane %d, want the front of its queue", again.taken[got.Pos].Lane)
 			again.Complete(got)
 		}
 	}},
@@ -109,10 +95,8 @@ var nowTests = []test{
 		w := t.join("k")
 		w.Leave()
 		for _, w := range []*Worker{w, NewWorker(t, t.Store)} {
-			_, err := s.EnqueueClaimed(t.ctx, filled(job("k", stint.Tag("a"))), stint.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})
-			if !errors.Is(err, stint.ErrBuried) {
-				t.Errorf("the error is %v, want ErrBuried", err)
-			}
+			_, err := s.EnqueueClaimed(t.ctx, filled(job("k", stint.Tag("a"))), store.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})
+			fails(t, err, stint.ErrBuried, "the error is %v, want ErrBuried")
 		}
 		if counts, err := t.Store.Counts(t.ctx); err != nil || counts[stint.Running] != 0 || counts[stint.Available] != 0 {
 			t.Errorf("counts are %v, %v", counts, err)
@@ -128,18 +112,16 @@ var nowTests = []test{
 		for i, again := range []stint.NewJob{usual, now} {
 			c, err := w.tryNow(t, again)
 			var dup *stint.DuplicateError
-			if !errors.As(err, &dup) || dup.ID != first[i] || dup.Key != again.IdempotencyKey || !errors.Is(err, stint.ErrDuplicate) || len(c.Positions) != 0 {
-				t.Errorf("it is answered with %+v, error %v; want a duplicate of job %d", c, err, first[i])
-			}
-			if r := t.keyed(again)[0]; r != (stint.Receipt{ID: first[i], Duplicate: true}) {
-				t.Errorf("as usual it is answered with %+v, want a duplicate of job %d", r, first[i])
-			}
+			expect(t, errors.As(err, &dup) && dup.ID == first[i] && dup.Key == again.IdempotencyKey && errors.Is(err, stint.ErrDuplicate) && len(c.Positions) == 0,
+				"it is answered with %+v, error %v; want a duplicate of job %d", c, err, first[i])
+			r := t.keyed(again)[0]
+			expect(t, r == (stint.Receipt{ID: first[i], Duplicate: true}),
+				"as usual it is answered with %+v, want a duplicate of job %d", r, first[i])
 			again.Kind = "other"
 			c, err = w.tryNow(t, again)
 			var conflict *stint.KeyConflictError
-			if !errors.As(err, &conflict) || conflict.ID != first[i] || conflict.Key != again.IdempotencyKey || len(c.Positions) != 0 {
-				t.Errorf("of another kind it is answered with %+v, error %v; want a conflict with job %d", c, err, first[i])
-			}
+			expect(t, errors.As(err, &conflict) && conflict.ID == first[i] && conflict.Key == again.IdempotencyKey && len(c.Positions) == 0,
+				"of another kind it is answered with %+v, error %v; want a conflict with job %d", c, err, first[i])
 		}
 		if claims, err := t.Store.Held(t.ctx, w.Info.Token, 0); err != nil || len(claims) != 0 {
 			t.Errorf("the engine holds %v, %v", claims, err)
@@ -150,12 +132,10 @@ var nowTests = []test{
 		immediate(t)
 		w, a := t.join("k"), job("k", stint.IdempotencyKey("a"))
 		w.Leave()
-		if c, err := w.tryNow(t, a); !errors.Is(err, stint.ErrBuried) {
-			t.Errorf("it is answered with %+v, error %v; want ErrBuried", c, err)
-		}
-		if r := t.keyed(a)[0]; r.Duplicate {
-			t.Errorf("the key is taken, by job %d", r.ID)
-		}
+		c, err := w.tryNow(t, a)
+		expect(t, errors.Is(err, stint.ErrBuried), "it is answered with %+v, error %v; want ErrBuried", c, err)
+		r := t.keyed(a)[0]
+		expect(t, !r.Duplicate, "the key is taken, by job %d", r.ID)
 	}},
 	{"Who claims under a key that is being taken waits, and no other claim does", func(t *T) {
 		immediate(t)
@@ -168,7 +148,7 @@ var nowTests = []test{
 			tx := t.begin()
 			first := t.keyedIn(tx, a)[0].ID
 			type answer struct {
-				c   stint.Claim
+				c   store.Claim
 				err error
 			}
 			came := make(chan answer, 1)
@@ -214,7 +194,7 @@ var nowTests = []test{
 		for i := range workers {
 			workers[i] = t.join("k")
 		}
-		entries := make([][]stint.Entry, engines)
+		entries := make([][]store.Entry, engines)
 		errs := atOnce(engines, func(i int) error {
 			for n := range each {
 				urn := fmt.Sprintf("urn:%d:%d", i, n)
@@ -251,14 +231,12 @@ var nowTests = []test{
 			late = t.enqueue(job("k"))[0]
 		}
 		w.Complete(w.now(t, job("k")).Entries...)
-		if e := w.One(); e.ID != late {
-			t.Errorf("job %d was claimed, want %d", e.ID, late)
-		}
+		equal(t, w.One().ID, late, "job %d was claimed, want %d")
 	}},
 }
 
 // now enqueues a job in the worker's hands.
-func (w *Worker) now(t *T, job stint.NewJob) stint.Claim {
+func (w *Worker) now(t *T, job stint.NewJob) store.Claim {
 	t.Helper()
 	c, err := w.tryNow(t, job)
 	t.must(err)
@@ -268,9 +246,9 @@ func (w *Worker) now(t *T, job stint.NewJob) stint.Claim {
 	return c
 }
 
-func (w *Worker) tryNow(t *T, job stint.NewJob) (stint.Claim, error) {
+func (w *Worker) tryNow(t *T, job stint.NewJob) (store.Claim, error) {
 	w.serial++
-	req := stint.ClaimRequest{Engine: w.Info.Token, Serial: w.serial, Nonce: stint.Nonce(rand.Int64())}
+	req := store.ClaimRequest{Engine: w.Info.Token, Serial: w.serial, Nonce: store.Nonce(rand.Int64())}
 	c, err := immediate(t).EnqueueClaimed(t.ctx, filled(job), req)
 	for _, pos := range c.Positions {
 		w.taken[pos] = c.ClaimRef

@@ -9,26 +9,25 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // operateRaceTests change what becomes of jobs while somebody else does.
 var operateRaceTests = []test{
 	{"A job that is made ready while it is promoted is ready once", func(t *T) {
 		t.rounds(rounds, func(rng *rand.Rand, other Store) {
-			id := t.enqueue(job("k", stint.In(time.Millisecond)))[0]
+			id := t.enqueue(job("k", stint.Delay(time.Millisecond)))[0]
 			time.Sleep(3 * time.Millisecond)
-			answer := stint.Retried{}
+			answer := stint.RerunResult{}
 			t.both(rng, func() error {
 				_, err := other.Promote(t.ctx, time.Time{}, 10)
 				return err
 			}, func() error {
-				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.Again{})
+				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
 				answer = got[id]
 				return err
 			})
-			if answer.Answer != stint.RetryReady && answer.Answer != stint.RetryAvailable {
-				t.Errorf("the answer is %+v", answer)
-			}
+			expect(t, answer.Answer == stint.RerunReady || answer.Answer == stint.RerunAvailable, "the answer is %+v", answer)
 			w := t.join("k")
 			w.Complete(w.One())
 			w.Leave()
@@ -36,27 +35,26 @@ var operateRaceTests = []test{
 	}},
 	{"A job that is made ready while it is cancelled does not run", func(t *T) {
 		t.rounds(rounds, func(rng *rand.Rand, other Store) {
-			id := t.enqueue(job("k", stint.In(time.Hour)))[0]
-			var answer stint.Retried
-			var cancelled stint.Cancellation
+			id := t.enqueue(job("k", stint.Delay(time.Hour)))[0]
+			var answer stint.RerunResult
+			var cancelled stint.CancelStatus
 			t.both(rng, func() error {
-				got, err := other.(stint.Canceller).Cancel(t.ctx, []stint.ID{id}, "race")
+				got, err := other.(store.Canceller).Cancel(t.ctx, []stint.ID{id}, "race")
 				cancelled = got[id]
 				return err
 			}, func() error {
-				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.Again{})
+				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
 				answer = got[id]
 				return err
 			})
 			// Either it was made ready first, or it was cancelled and then recovered.
-			if answer.Answer != stint.RetryReady && answer.Answer != stint.RetryRecovered || cancelled != stint.CancelledNow {
-				t.Errorf("the answers are %+v and %q", answer, cancelled)
-			}
+			expect(t, (answer.Answer == stint.RerunReady || answer.Answer == stint.RerunRecovered) && cancelled == stint.CancelledNow,
+				"the answers are %+v and %q", answer, cancelled)
 			w := t.join("k")
 			for _, e := range w.ClaimAll() {
 				end := completed
 				if e.ID == id {
-					if end = (stint.Ending{Outcome: stint.OutcomeCancelled}); !e.Cancelled {
+					if end = (store.Result{Outcome: stint.OutcomeCancelled}); !e.Cancelled {
 						t.Errorf("it was handed out like any other")
 					}
 				}
@@ -71,25 +69,25 @@ var operateRaceTests = []test{
 		t.rounds(rounds, func(rng *rand.Rand, other Store) {
 			id := t.enqueue(job("k"))[0]
 			w := t.join("k")
-			x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+			x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
 			w.Store = other
-			var answer stint.Retried
+			var answer stint.RerunResult
 			t.both(rng, func() error {
 				_, err := w.TryFinish(t.ctx, x)
 				return err
 			}, func() error {
-				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.Again{})
+				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
 				answer = got[id]
 				return err
 			})
 			want := stint.Available
-			if answer.Answer == stint.RetryRunning {
+			if answer.Answer == stint.RerunRunning {
 				want = stint.Retrying
-			} else if answer.Answer != stint.RetryReady {
+			} else if answer.Answer != stint.RerunReady {
 				t.Errorf("the answer is %+v", answer)
 			}
 			t.state(id, want)
-			t.retry(stint.Again{}, id)
+			t.retry(stint.RerunOptions{}, id)
 			w.Complete(w.One())
 			w.Leave()
 		})
@@ -99,24 +97,22 @@ var operateRaceTests = []test{
 			ids := t.enqueue(jobs(4, "k")...)
 			w := t.join("k")
 			w.Complete(w.ClaimAll()...)
-			var deleted map[stint.ID]stint.Deletion
-			var recovered map[stint.ID]stint.Retried
+			var deleted map[stint.ID]store.DeleteStatus
+			var recovered map[stint.ID]stint.RerunResult
 			t.both(rng, func() (err error) {
-				deleted, err = other.(stint.Operator).Delete(t.ctx, ids)
+				deleted, err = other.(store.Operator).Delete(t.ctx, ids)
 				return err
 			}, func() (err error) {
-				recovered, err = t.operator().Retry(t.ctx, ids, stint.Again{})
+				recovered, err = t.operator().Retry(t.ctx, ids, stint.RerunOptions{})
 				return err
 			})
 			n := 0
 			for _, id := range ids {
-				if deleted[id] != stint.DeletedNow {
-					t.Errorf("deleting job %d gives %q", id, deleted[id])
-				}
+				equal(t, deleted[id], store.DeletedNow, "deleting job %d gives %q, want %q", id)
 				switch recovered[id].Answer {
-				case stint.RetryRecovered:
+				case stint.RerunRecovered:
 					n++
-				case stint.RetryOfNothing:
+				case stint.RerunNotFound:
 				default:
 					t.Errorf("recovering job %d gives %+v", id, recovered[id])
 				}
@@ -135,24 +131,20 @@ var operateRaceTests = []test{
 		w := t.join("k")
 		w.Complete(w.ClaimAll()...)
 		errs := atOnce(6, func(int) error {
-			got, err := t.operator().Retry(t.ctx, ids, stint.Again{Once: true})
+			got, err := t.operator().Retry(t.ctx, ids, stint.RerunOptions{Once: true})
 			for id, r := range got {
-				if r.ID == 0 || r.Answer != stint.RetryRecovered && r.Answer != stint.RetryRecoveredBefore {
-					t.Errorf("job %d: %+v", id, r)
-				}
+				expect(t, r.ID != 0 && (r.Answer == stint.RerunRecovered || r.Answer == stint.RerunRecoveredBefore), "job %d: %+v", id, r)
 			}
 			return err
 		})
 		t.must(errors.Join(errs...))
 		got := w.ClaimAll()
-		if len(got) != len(ids) {
-			t.Errorf("%d jobs run, want %d", len(got), len(ids))
-		}
+		equal(t, len(got), len(ids), "%d jobs run, want %d")
 		w.Complete(got...)
 	}},
 	{"A call that is cut off has done all or nothing", func(t *T) {
 		t.rounds(rounds/5, func(rng *rand.Rand, other Store) {
-			ids := t.enqueue(append(jobs(5, "k"), jobs(5, "k", stint.In(time.Hour))...)...)
+			ids := t.enqueue(append(jobs(5, "k"), jobs(5, "k", stint.Delay(time.Hour))...)...)
 			w := t.join("k")
 			w.Complete(w.ClaimAll()...)
 			short := func(f func(ctx context.Context) error) {
@@ -161,27 +153,24 @@ var operateRaceTests = []test{
 				_ = f(ctx) // with an error nobody knows
 			}
 			short(func(ctx context.Context) error {
-				_, err := t.operator().Retry(ctx, ids, stint.Again{})
+				_, err := t.operator().Retry(ctx, ids, stint.RerunOptions{})
 				return err
 			})
 			// Whatever became of it, a server may be about to do it still.
-			t.settled(func() string { return fmt.Sprint(t.list(stint.Filter{Limit: 1000})) })
+			t.settled(func() string { return fmt.Sprint(t.list(store.Filter{Limit: 1000})) })
 			anew := w.ClaimAll()
-			if len(anew) != 0 && len(anew) != len(ids) {
-				t.Errorf("%d jobs run, want none or %d", len(anew), len(ids))
-			}
+			expect(t, len(anew) == 0 || len(anew) == len(ids), "%d jobs run, want none or %d", len(anew), len(ids))
 			w.Complete(anew...)
-			all := t.list(stint.Filter{States: []stint.State{stint.Completed}, Limit: 1000})
+			all := t.list(store.Filter{States: []stint.State{stint.Completed}, Limit: 1000})
 			short(func(ctx context.Context) error {
 				_, err := t.operator().Delete(ctx, all)
 				return err
 			})
-			t.settled(func() string { return fmt.Sprint(t.list(stint.Filter{Limit: 1000})) })
-			if left := t.list(stint.Filter{States: []stint.State{stint.Completed}, Limit: 1000}); len(left) != 0 && len(left) != len(all) {
-				t.Errorf("%d jobs are left, want none or %d", len(left), len(all))
-			}
+			t.settled(func() string { return fmt.Sprint(t.list(store.Filter{Limit: 1000})) })
+			left := t.list(store.Filter{States: []stint.State{stint.Completed}, Limit: 1000})
+			expect(t, len(left) == 0 || len(left) == len(all), "%d jobs are left, want none or %d", len(left), len(all))
 			t.must(errOf(t.operator().Delete(t.ctx, all)))
-			t.must(errOf(t.Store.(stint.Canceller).Cancel(t.ctx, ids, "")))
+			t.must(errOf(t.Store.(store.Canceller).Cancel(t.ctx, ids, "")))
 			w.Leave()
 		})
 	}},

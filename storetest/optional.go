@@ -1,25 +1,23 @@
 package storetest
 
 import (
-	"errors"
-
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // optionalTests are about the roles that a store may have beside those that
 // every store has. Listening has a file of its own.
 var optionalTests = []test{
 	{"Its clock is the one that stamps jobs", func(t *T) {
-		c, ok := t.Store.(stint.Clock)
+		c, ok := t.Store.(store.Clock)
 		if !ok {
 			t.Skip("the store has no clock of its own")
 		}
 		before := t.now()
 		now, err := c.Now(t.ctx)
 		t.must(err)
-		if after := t.now(); now.Before(before) || now.After(after) {
-			t.Errorf("it says %v between jobs stamped %v and %v", now, before, after)
-		}
+		after := t.now()
+		expect(t, !now.Before(before) && !now.After(after), "it says %v between jobs stamped %v and %v", now, before, after)
 	}},
 	{"Who says that he sleeps is rung for every enqueue, whatever others believed before", func(t *T) {
 		s := sleeper(t)
@@ -48,10 +46,8 @@ var optionalTests = []test{
 		s := sleeper(t)
 		w := t.join("k")
 		w.Leave()
-		for _, token := range []stint.Token{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
-			if err := s.Asleep(t.ctx, token, true); !errors.Is(err, stint.ErrBuried) {
-				t.Errorf("the error is %v, want ErrBuried", err)
-			}
+		for _, token := range []stint.EngineID{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
+			fails(t, s.Asleep(t.ctx, token, true), stint.ErrBuried, "the error is %v, want ErrBuried")
 		}
 	}},
 	{"A burial in progress is not evicted, however long it takes", func(t *T) {
@@ -62,7 +58,7 @@ var optionalTests = []test{
 		hangs, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		go func() {
 			first := true
-			_, err := t.Store.Bury(t.ctx, stint.Burial{Engine: w.Info.Token}, func(e *stint.Entry, begun bool) stint.Execution {
+			_, err := t.Store.Bury(t.ctx, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, begun bool) store.Completion {
 				if first {
 					first = false
 					close(hangs)
@@ -75,25 +71,20 @@ var optionalTests = []test{
 		<-hangs
 		n, err := v.Evict(t.ctx, w.Info.Token)
 		close(release)
-		if err != nil || n != 0 {
-			t.Errorf("%d sessions were ended, error %v, want none", n, err)
-		}
+		expect(t, err == nil && n == 0, "%d sessions were ended, error %v, want none", n, err)
 		if err := <-ended; err != nil {
 			t.Errorf("the burial failed: %v", err)
 		}
-		if again := t.join("k").ClaimAll(); len(again) != len(ids) {
-			t.Errorf("%d of %d entries came back", len(again), len(ids))
-		}
+		equal(t, len(t.join("k").ClaimAll()), len(ids), "%d of %d entries came back")
 	}},
 	{"Evicting an engine that holds up nobody ends nothing", func(t *T) {
 		v := evicter(t)
 		t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
 		entries := w.ClaimAll()
-		for _, token := range []stint.Token{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
-			if n, err := v.Evict(t.ctx, token); err != nil || n != 0 {
-				t.Errorf("%d sessions were ended, error %v", n, err)
-			}
+		for _, token := range []stint.EngineID{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
+			n, err := v.Evict(t.ctx, token)
+			expect(t, err == nil && n == 0, "%d sessions were ended, error %v", n, err)
 		}
 		w.Complete(entries...)
 	}},

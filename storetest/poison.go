@@ -6,26 +6,27 @@ import (
 	"strings"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // poisons are values of an execution that some database refuses. A store may
 // keep them or refuse them, but one that is refused must say so, and must not
 // take the rest of its batch with it for ever.
-var poisons = map[string]func(x *stint.Execution){
-	"NUL in an error":              func(x *stint.Execution) { x.Error = &stint.Failure{Class: "c", Message: "a\x00b"} },
-	"NUL in a stack":               func(x *stint.Execution) { x.Error = &stint.Failure{Class: "c", Stack: "a\x00b"} },
-	"invalid UTF-8 in an error":    func(x *stint.Execution) { x.Error = &stint.Failure{Class: "c", Message: "a\xff\xfeb"} },
-	"NUL in a reason":              func(x *stint.Execution) { x.Reason = "a\x00b" },
-	"invalid UTF-8 in a reason":    func(x *stint.Execution) { x.Reason = "a\xffb" },
-	"NUL in a result":              func(x *stint.Execution) { x.Result = json.RawMessage(`{"a":"b\u0000"}`) },
-	"NUL in a result's key":        func(x *stint.Execution) { x.Result = json.RawMessage(`{"a\u0000":1}`) },
-	"half a surrogate in a result": func(x *stint.Execution) { x.Result = json.RawMessage(`"\ud800"`) },
-	"invalid UTF-8 in a result":    func(x *stint.Execution) { x.Result = json.RawMessage("\"\xff\"") },
-	"a number beyond all":          func(x *stint.Execution) { x.Result = json.RawMessage(`1e200000`) },
-	"absurd depth":                 func(x *stint.Execution) { x.Result = json.RawMessage(deep(100_000)) },
-	"a result that is no JSON":     func(x *stint.Execution) { x.Result = json.RawMessage(`{"a":`) },
-	"an empty result":              func(x *stint.Execution) { x.Result = json.RawMessage{} },
-	"a long error":                 func(x *stint.Execution) { x.Error = &stint.Failure{Message: strings.Repeat("ü", 1<<20)} },
+var poisons = map[string]func(x *store.Completion){
+	"NUL in an error":              func(x *store.Completion) { x.Error = &stint.Failure{Class: "c", Message: "a\x00b"} },
+	"NUL in a stack":               func(x *store.Completion) { x.Error = &stint.Failure{Class: "c", Stack: "a\x00b"} },
+	"invalid UTF-8 in an error":    func(x *store.Completion) { x.Error = &stint.Failure{Class: "c", Message: "a\xff\xfeb"} },
+	"NUL in a reason":              func(x *store.Completion) { x.Reason = "a\x00b" },
+	"invalid UTF-8 in a reason":    func(x *store.Completion) { x.Reason = "a\xffb" },
+	"NUL in a result":              func(x *store.Completion) { x.Result = json.RawMessage(`{"a":"b\u0000"}`) },
+	"NUL in a result's key":        func(x *store.Completion) { x.Result = json.RawMessage(`{"a\u0000":1}`) },
+	"half a surrogate in a result": func(x *store.Completion) { x.Result = json.RawMessage(`"\ud800"`) },
+	"invalid UTF-8 in a result":    func(x *store.Completion) { x.Result = json.RawMessage("\"\xff\"") },
+	"a number beyond all":          func(x *store.Completion) { x.Result = json.RawMessage(`1e200000`) },
+	"absurd depth":                 func(x *store.Completion) { x.Result = json.RawMessage(deep(100_000)) },
+	"a result that is no JSON":     func(x *store.Completion) { x.Result = json.RawMessage(`{"a":`) },
+	"an empty result":              func(x *store.Completion) { x.Result = json.RawMessage{} },
+	"a long error":                 func(x *store.Completion) { x.Error = &stint.Failure{Message: strings.Repeat("ü", 1<<20)} },
 }
 
 var poisonTests = []test{
@@ -33,7 +34,7 @@ var poisonTests = []test{
 		w := t.join("k")
 		for name, put := range poisons {
 			ids := t.enqueue(jobs(3, "k")...)
-			var done []stint.Execution
+			var done []store.Completion
 			for _, e := range w.ClaimAll() {
 				done = append(done, w.Conclude(e, completed))
 			}
@@ -55,9 +56,7 @@ var poisonTests = []test{
 			if n, err := w.TryFinish(t.ctx, done[0], done[2]); err != nil || n != 2 {
 				t.Errorf("%s: without the culprit %d were recorded, error %v", name, n, err)
 			}
-			if _, err := w.TryFinish(t.ctx, done[1]); !errors.Is(err, stint.ErrUnstorable) {
-				t.Errorf("%s: alone it gives %v, want ErrUnstorable", name, err)
-			}
+			fails(t, errOf(w.TryFinish(t.ctx, done[1])), stint.ErrUnstorable, "%s: alone it gives %v, want ErrUnstorable", name)
 			clean := done[1]
 			clean.Result, clean.Error, clean.Reason = nil, nil, "sanitised"
 			if n, err := w.TryFinish(t.ctx, clean); err != nil || n != 1 {
@@ -71,9 +70,8 @@ var poisonTests = []test{
 		w := t.join("k")
 		x := w.Conclude(w.One(), completed)
 		w.Leave()
-		if _, err := w.TryFinish(t.ctx, x); err == nil || errors.Is(err, stint.ErrUnstorable) {
-			t.Errorf("a buried engine's batch gives %v", err)
-		}
+		_, err := w.TryFinish(t.ctx, x)
+		expect(t, err != nil && !errors.Is(err, stint.ErrUnstorable), "a buried engine's batch gives %v", err)
 	}},
 }
 
@@ -87,14 +85,12 @@ func (t *T) readable(name string, ids ...stint.ID) {
 			t.Errorf("%s: it was stored, and now job %d cannot be read: %v", name, id, err)
 			continue
 		}
-		if info.State != stint.Completed {
-			t.Errorf("%s: job %d is %s", name, id, info.State)
-		}
+		equal(t, info.State, stint.Completed, "%s: job %d is %s, want %s", name, id)
 		if _, err := json.Marshal(info); err != nil {
 			t.Errorf("%s: job %d cannot be shown as JSON: %v", name, id, err)
 		}
 	}
-	if _, err := t.Store.Jobs(t.ctx, stint.Filter{}); err != nil {
+	if _, err := t.Store.Jobs(t.ctx, store.Filter{}); err != nil {
 		t.Errorf("%s: it was stored, and now jobs cannot be listed: %v", name, err)
 	}
 }

@@ -11,25 +11,26 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 var pauseTests = []test{
 	{"A look marks what is seen of a paused queue, in each of its lanes, until it is resumed", func(t *T) {
 		w := t.join("k")
 		t.enqueue(job("k", stint.Queue("p")))
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.One())
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
 		t.enqueue(job("k", stint.Queue("p")), job("k", stint.Queue("p"), stint.Priority(-7)), job("k", stint.Queue("q")), job("k", stint.Queue("P")))
 		marked := func() (all []string) {
-			for _, sight := range t.look(stint.KnownLanes{}) {
+			for _, sight := range t.look(store.LaneHints{}) {
 				if sight.Paused {
 					all = append(all, sight.Queue)
 				}
 			}
 			return all
 		}
-		if got := marked(); len(got) != 0 {
-			t.Errorf("before anything is paused, %v are marked", got)
-		}
+		got := marked()
+		expect(t, len(got) == 0, "before anything is paused, %v are marked", got)
 		t.pause("p", true)
 		if got := marked(); !slices.Equal(got, []string{"p", "p", "p"}) {
 			t.Errorf("marked are %v, want the three lanes of p", got)
@@ -45,14 +46,11 @@ var pauseTests = []test{
 		before := t.now()
 		t.pause("mail", true)
 		again, err := p.Pause(t.ctx, "mail", "somebody else", "another reason")
-		if err != nil || again {
-			t.Errorf("pausing it again gives %v, error %v", again, err)
-		}
+		expect(t, err == nil && !again, "pausing it again gives %v, error %v", again, err)
 		t.paused("mail")
 		info := t.queue("mail")
-		if info.By != "who" || info.Why != "why" || info.Paused.Before(before) || info.Paused.After(t.now()) {
-			t.Errorf("people see %+v", info)
-		}
+		expect(t, info.By == "who" && info.Why == "why" && !info.Paused.Before(before) && !info.Paused.After(t.now()),
+			"people see %+v", info)
 		t.resume("mail", true)
 		t.resume("mail", false)
 		t.paused()
@@ -60,7 +58,7 @@ var pauseTests = []test{
 		t.paused("mail")
 	}},
 	{"Queues are paused by their exact names, whatever these are", func(t *T) {
-		names := []string{"a", "A", "a b", "ä", "%", "x'y", strings.Repeat("q", stint.MaxName)}
+		names := []string{"a", "A", "a b", "ä", "%", "x'y", strings.Repeat("q", valid.MaxName)}
 		for _, name := range names {
 			t.pause(name, true)
 		}
@@ -71,13 +69,9 @@ var pauseTests = []test{
 	}},
 	{"What names no queue is refused, with what is wrong about it", func(t *T) {
 		p := t.pauser()
-		for _, name := range []string{"", "*", "a\nb", " a", strings.Repeat("q", stint.MaxName+1), "a\x00b", "\xff"} {
-			if _, err := p.Pause(t.ctx, name, "", ""); !errors.Is(err, stint.ErrInvalid) {
-				t.Errorf("pausing %.20q gives %v", name, err)
-			}
-			if _, err := p.Resume(t.ctx, name); !errors.Is(err, stint.ErrInvalid) {
-				t.Errorf("resuming %.20q gives %v", name, err)
-			}
+		for _, name := range []string{"", "*", "a\nb", " a", strings.Repeat("q", valid.MaxName+1), "a\x00b", "\xff"} {
+			fails(t, errOf(p.Pause(t.ctx, name, "", "")), stint.ErrInvalid, "pausing %.20q gives %v", name)
+			fails(t, errOf(p.Resume(t.ctx, name)), stint.ErrInvalid, "resuming %.20q gives %v", name)
 		}
 		t.paused()
 	}},
@@ -86,9 +80,8 @@ var pauseTests = []test{
 		if _, err := p.Pause(t.ctx, "a", "x\x00y\xff", strings.Repeat("ü", 1<<20)); err != nil {
 			t.Error(err)
 		}
-		if info := t.queue("a"); len(info.By) < 2 || len(info.Why) < 10 || len(info.Why) > 1<<12 {
-			t.Errorf("people see %.100q, %.100q", info.By, info.Why)
-		}
+		info := t.queue("a")
+		expect(t, len(info.By) >= 2 && len(info.Why) >= 10 && len(info.Why) <= 1<<12, "people see %.100q, %.100q", info.By, info.Why)
 		if _, err := p.Pause(t.ctx, "b", "", ""); err != nil {
 			t.Error(err)
 		}
@@ -106,47 +99,41 @@ var pauseTests = []test{
 		var names []string
 		for _, q := range queues {
 			names = append(names, q.Name)
-			if paused := q.Name == "available" || q.Name == "nobody has heard of it"; paused == q.Paused.IsZero() {
-				t.Errorf("%q is paused: %v", q.Name, q.Paused)
-			}
+			expect(t, q.Name == "available" || q.Name == "nobody has heard of it" != q.Paused.IsZero(), "%q is paused: %v", q.Name, q.Paused)
 		}
 		want := []string{"another", "available", "cancelled", "completed", "failed", "nobody has heard of it", "retrying", "running", "scheduled"}
-		if !slices.Equal(names, want) {
-			t.Errorf("the queues are %q, want %q", names, want)
-		}
-		if teller, ok := t.pauser().(stint.PauseTeller); ok {
+		equalAll(t, names, want, "the queues are %q, want %q")
+		if teller, ok := t.pauser().(store.PauseTeller); ok {
 			pauses, err := teller.Pauses(t.ctx)
 			t.must(err)
-			paused := slices.DeleteFunc(queues, func(q stint.QueueInfo) bool { return q.Paused.IsZero() })
-			if diff := cmp.Diff(paused, pauses, cmpopts.IgnoreFields(stint.QueueInfo{}, "Counts")); diff != "" {
-				t.Errorf("the pauses (-among all queues +alone):\n%s", diff)
-			}
+			paused := slices.DeleteFunc(queues, func(q store.QueueInfo) bool { return q.Paused.IsZero() })
+			noDiff(t, cmp.Diff(paused, pauses, cmpopts.IgnoreFields(store.QueueInfo{}, "Counts")),
+				"the pauses (-among all queues +alone)")
 		}
 		none := cmpopts.IgnoreMapEntries(func(_ stint.State, n int64) bool { return n == 0 })
 		for name, want := range map[string]map[stint.State]int64{
 			"available": {stint.Available: 2}, "scheduled": {stint.Scheduled: 2}, "running": {stint.Running: 1}, "nobody has heard of it": {},
 		} {
-			if diff := cmp.Diff(want, t.queue(name).Counts, none, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("the counts of %q (-want +got):\n%s", name, diff)
-			}
+			noDiff(t, cmp.Diff(want, t.queue(name).Counts, none, cmpopts.EquateEmpty()),
+				"the counts of %q (-want +got)", name)
 		}
 	}},
 	{"A paused queue takes jobs as ever, and they can be cancelled and deleted", func(t *T) {
 		t.pause(stint.DefaultQueue, true)
-		ids := t.enqueue(job("k"), job("k", stint.In(time.Hour)))
-		t.cancels(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelledNow, ids[1]: stint.CancelledNow}, "")
-		t.deletes(map[stint.ID]stint.Deletion{ids[0]: stint.DeleteTooEarly, ids[1]: stint.DeletedNow})
+		ids := t.enqueue(job("k"), job("k", stint.Delay(time.Hour)))
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, ids[1]: stint.CancelledNow}, "")
+		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeleteNotFinal, ids[1]: store.DeletedNow})
 		t.state(ids[0], stint.Cancelled)
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.One())
-		t.deletes(map[stint.ID]stint.Deletion{ids[0]: stint.DeletedNow})
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.One())
+		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow})
 	}},
 	{"Engines are rung when a queue is paused and when it is resumed", func(t *T) {
 		p := t.pauser()
 		bell := t.listen(t.Store)
 		bell.wait("when it began to listen")
-		other, _ := t.again().(stint.Pauser)
-		for _, p := range []stint.Pauser{p, other} {
+		other, _ := t.again().(store.Pauser)
+		for _, p := range []store.Pauser{p, other} {
 			bell.rings("at a pause", func() { t.must(errOf(p.Pause(t.ctx, "q", "", ""))) })
 			bell.rings("at a resumption", func() { t.must(errOf(p.Resume(t.ctx, "q"))) })
 		}
@@ -171,17 +158,14 @@ var pauseTests = []test{
 					n++
 				}
 			}
-			if n != 1 {
-				t.Errorf("%d of them did it, want one", n)
-			}
+			expect(t, n == 1, "%d of them did it, want one", n)
 		}
 	}},
 	{"A call whose context has ended pauses nothing", func(t *T) {
 		ended, cancel := context.WithCancel(t.ctx)
 		cancel()
-		if _, err := t.pauser().Pause(ended, "q", "", ""); err == nil {
-			t.Error("it succeeded")
-		}
+		_, err := t.pauser().Pause(ended, "q", "", "")
+		expect(t, err != nil, "it succeeded")
 		t.paused()
 	}},
 }
@@ -191,18 +175,14 @@ func (t *T) pause(queue string, want bool) {
 	t.Helper()
 	got, err := t.pauser().Pause(t.ctx, queue, "who", "why")
 	t.must(err)
-	if got != want {
-		t.Errorf("pausing %q gives %v, want %v", queue, got, want)
-	}
+	equal(t, got, want, "pausing %q gives %v, want %v", queue)
 }
 
 func (t *T) resume(queue string, want bool) {
 	t.Helper()
 	got, err := t.pauser().Resume(t.ctx, queue)
 	t.must(err)
-	if got != want {
-		t.Errorf("resuming %q gives %v, want %v", queue, got, want)
-	}
+	equal(t, got, want, "resuming %q gives %v, want %v", queue)
 }
 
 // paused checks which queues are.
@@ -210,17 +190,15 @@ func (t *T) paused(want ...string) {
 	t.Helper()
 	got, err := t.pauser().Paused(t.ctx)
 	t.must(err)
-	if !slices.Equal(got, want) {
-		t.Errorf("paused are %q, want %q", got, want)
-	}
+	equalAll(t, got, want, "paused are %q, want %q")
 }
 
 // queue shows one queue.
-func (t *T) queue(name string) stint.QueueInfo {
+func (t *T) queue(name string) store.QueueInfo {
 	t.Helper()
 	all, err := t.pauser().Queues(t.ctx)
 	t.must(err)
-	i := slices.IndexFunc(all, func(q stint.QueueInfo) bool { return q.Name == name })
+	i := slices.IndexFunc(all, func(q store.QueueInfo) bool { return q.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no queue %q among %+v", name, all)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // recordTests are about what an execution says of an attempt.
@@ -30,17 +31,17 @@ func eachOutcome(t *T) {
 	failure := errors.New("no")
 	w := t.join("k")
 	for _, c := range []struct {
-		end   stint.Ending
+		end   store.Result
 		state stint.State
 		final bool
 	}{
 		{completed, stint.Completed, true},
-		{stint.Ending{Outcome: stint.OutcomeCancelled, Note: "not needed"}, stint.Cancelled, true},
-		{stint.Ending{Outcome: stint.OutcomeExpired}, stint.Failed, true},
-		{stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, true},
-		{stint.Ending{Outcome: stint.OutcomeFailed, Err: failure}, stint.Retrying, false},
-		{stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Scheduled, false},
-		{stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, stint.Available, false},
+		{store.Result{Outcome: stint.OutcomeCancelled, Note: "not needed"}, stint.Cancelled, true},
+		{store.Result{Outcome: stint.OutcomeExpired}, stint.Failed, true},
+		{store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, true},
+		{store.Result{Outcome: stint.OutcomeFailed, Err: failure}, stint.Retrying, false},
+		{store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Scheduled, false},
+		{store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, stint.Available, false},
 	} {
 		id := t.enqueue(job("k"))[0]
 		w.Finish(c.end, w.Claim(lane(stint.DefaultQueue), 1)...)
@@ -50,9 +51,9 @@ func eachOutcome(t *T) {
 				c.end.Outcome, info.State, len(info.Executions), c.state)
 			continue
 		}
-		if x := info.Executions[0]; x.Outcome != c.end.Outcome || x.Final != c.final {
-			t.Errorf("the execution is %s, final %v; want %s, %v", x.Outcome, x.Final, c.end.Outcome, c.final)
-		}
+		x := info.Executions[0]
+		expect(t, x.Outcome == c.end.Outcome && x.Final == c.final,
+			"the execution is %s, final %v; want %s, %v", x.Outcome, x.Final, c.end.Outcome, c.final)
 	}
 }
 
@@ -69,49 +70,44 @@ func finishTimes(t *T) {
 	}
 	after := t.now()
 	got := t.info(id).Executions[0]
-	if d := got.Finished.Sub(got.Started); d < ran-time.Millisecond || d > ran+time.Millisecond {
-		t.Errorf("an attempt of %v is recorded as %v long", ran, d)
-	}
+	d := got.Finished.Sub(got.Started)
+	expect(t, d >= ran-time.Millisecond && d <= ran+time.Millisecond, "an attempt of %v is recorded as %v long", ran, d)
 	const slack = time.Millisecond
-	if end := got.Finished.Add(ago); end.Before(before.Add(-slack)) || end.After(after.Add(slack)) {
-		t.Errorf("an attempt that ended %v before the flush at %v is recorded as ended at %v", ago, before, got.Finished)
-	}
+	end := got.Finished.Add(ago)
+	expect(t, !end.Before(before.Add(-slack)) && !end.After(after.Add(slack)),
+		"an attempt that ended %v before the flush at %v is recorded as ended at %v", ago, before, got.Finished)
 }
 
 func finishRoundTrips(t *T) {
 	ids := t.enqueue(jobs(2, "k")...)
 	w := t.join("k")
 	entries := w.ClaimAll()
-	x := w.Conclude(entries[0], stint.Ending{
+	x := w.Conclude(entries[0], store.Result{
 		Outcome: stint.OutcomeCompleted, Note: "done, 'well' ✓",
 		Result: json.RawMessage(`{"n":9007199254740993,"s":"\"\\ ünï 😀","a":[null,true,0.1]}`),
 	})
 	x.Slot = 17
-	y := w.Conclude(entries[1], stint.Ending{
+	y := w.Conclude(entries[1], store.Result{
 		Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("line 1\nline 2\t\"quoted\" ünï 😀")), Stack: "main.go:1\nmain.go:2",
 		Result: json.RawMessage(`["kept","also of a failure"]`),
 	})
 	if _, err := w.TryFinish(t.ctx, x, y); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []stint.Execution{x, y} {
+	for i, want := range []store.Completion{x, y} {
 		info := t.info(ids[i])
 		got := info.Executions[0]
-		shown := stint.ExecutionInfo{
+		shown := stint.Attempt{
 			Attempt: 1, Outcome: want.Outcome, Final: true, Reason: want.Reason, Started: got.Started, Finished: got.Finished,
 			Engine: w.Info.Token, Instance: w.Info.Instance, Host: w.Info.Host, PID: w.Info.PID, Slot: want.Slot,
 			Result: want.Result, Error: want.Error,
 		}
 		shown.Derive()
-		if diff := cmp.Diff(shown, got, sameJob...); diff != "" {
-			t.Errorf("execution (-want +got):\n%s", diff)
-		}
-		if info.Reason != want.Reason || !info.Finished.Equal(got.Finished) || !info.Started.Equal(got.Started) {
-			t.Errorf("the job shows reason %q, %v to %v; its execution %q, %v to %v",
-				info.Reason, info.Started, info.Finished, got.Reason, got.Started, got.Finished)
-		}
+		noDiff(t, cmp.Diff(shown, got, sameJob...), "execution (-want +got)")
+		expect(t, info.Reason == want.Reason && info.Finished.Equal(got.Finished) && info.Started.Equal(got.Started),
+			"the job shows reason %q, %v to %v; its execution %q, %v to %v", info.Reason, info.Started, info.Finished, got.Reason, got.Started, got.Finished)
 	}
-	if l := t.ledger(); !slices.ContainsFunc(l.Executions, func(e stint.LedgerExecution) bool { return e.Nonce == x.Nonce }) {
-		t.Errorf("no execution of the ledger has the nonce of its claim")
-	}
+	l := t.ledger()
+	expect(t, slices.ContainsFunc(l.Executions, func(e store.LedgerExecution) bool { return e.Nonce == x.Nonce }),
+		"no execution of the ledger has the nonce of its claim")
 }

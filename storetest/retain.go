@@ -8,12 +8,13 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // atOnceKept keeps nothing, years everything that a test makes.
 var (
-	atOnceKept = stint.Retention{Kept: stint.Kept{All: time.Microsecond}}
-	years      = stint.Retention{Kept: stint.Kept{All: 1000 * 24 * time.Hour}}
+	atOnceKept = store.Retention{KeepFor: store.KeepFor{All: time.Microsecond}}
+	years      = store.Retention{KeepFor: store.KeepFor{All: 1000 * 24 * time.Hour}}
 )
 
 var retainTests = []test{
@@ -26,12 +27,9 @@ var retainTests = []test{
 		before := t.ledger()
 		t.retain(years)
 		after := t.ledger()
-		if len(after.Entries) != len(before.Entries) || len(after.Executions) != len(before.Executions) || len(after.Claims) != len(before.Claims) {
-			t.Errorf("something young is gone: %d of %d entries are left", len(after.Entries), len(before.Entries))
-		}
-		if n := t.retain(atOnceKept)[stint.RetainJobs]; n != 3 {
-			t.Errorf("%d jobs were deleted, want 3", n)
-		}
+		expect(t, len(after.Entries) == len(before.Entries) && len(after.Executions) == len(before.Executions) && len(after.Claims) == len(before.Claims),
+			"something young is gone: %d of %d entries are left", len(after.Entries), len(before.Entries))
+		equal(t, t.retain(atOnceKept)[store.RetainJobs], 3, "%d jobs were deleted, want %d")
 		left := t.ledger()
 		var gone []stint.ID
 		for state, id := range all {
@@ -44,14 +42,12 @@ var retainTests = []test{
 			name      string
 			was, want int
 		}{
-			{"entries", countOf(before.Entries, func(e stint.LedgerEntry) bool { return !slices.Contains(gone, e.Job) }), len(left.Entries)},
-			{"executions", countOf(before.Executions, func(x stint.LedgerExecution) bool { return !slices.Contains(gone, x.Job) }), len(left.Executions)},
+			{"entries", countOf(before.Entries, func(e store.LedgerEntry) bool { return !slices.Contains(gone, e.Job) }), len(left.Entries)},
+			{"executions", countOf(before.Executions, func(x store.LedgerExecution) bool { return !slices.Contains(gone, x.Job) }), len(left.Executions)},
 			{"waits", len(before.Waiting), len(left.Waiting)},
 			{"jobs", len(before.Jobs) - len(gone), len(left.Jobs)},
 		} {
-			if part.was != part.want {
-				t.Errorf("of what has not ended %d %s are left, want %d", part.want, part.name, part.was)
-			}
+			expect(t, part.was == part.want, "of what has not ended %d %s are left, want %d", part.want, part.name, part.was)
 		}
 		for state, id := range all {
 			if !state.Final() {
@@ -67,19 +63,19 @@ var retainTests = []test{
 		time.Sleep(400 * time.Millisecond)
 		w.Complete(e)
 		ended := t.clock()
-		t.retain(stint.Retention{Kept: stint.Kept{All: 350 * time.Millisecond}})
+		t.retain(store.Retention{KeepFor: store.KeepFor{All: 350 * time.Millisecond}})
 		if t.clock().Sub(ended) < 350*time.Millisecond { // else the machine was slow
 			t.state(id, stint.Completed)
 		}
 		time.Sleep(350 * time.Millisecond)
-		t.retain(stint.Retention{Kept: stint.Kept{All: 350 * time.Millisecond}})
+		t.retain(store.Retention{KeepFor: store.KeepFor{All: 350 * time.Millisecond}})
 		t.gone(id)
 	}},
 	{"Each state and each queue has its own time", func(t *T) {
 		w := t.join("k")
 		ids := map[string]stint.ID{}
 		for _, queue := range []string{"a", "b", "c"} {
-			for _, end := range []stint.Ending{completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, {Outcome: stint.OutcomeCancelled}} {
+			for _, end := range []store.Result{completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, {Outcome: stint.OutcomeCancelled}} {
 				id := t.enqueue(job("k", stint.Queue(queue)))[0]
 				w.Finish(end, w.One())
 				ids[queue+":"+string(end.Outcome.State())] = id
@@ -92,23 +88,22 @@ var retainTests = []test{
 				all = append(all, ids[name])
 			}
 			slices.SortFunc(all, func(a, b stint.ID) int { return int(b - a) })
-			if got := t.list(stint.Filter{}); !slices.Equal(got, all) {
-				t.Errorf("there are %v, want %v: %v", got, all, want)
-			}
+			got := t.list(store.Filter{})
+			expect(t, slices.Equal(got, all), "there are %v, want %v: %v", got, all, want)
 		}
 		now := time.Microsecond
-		t.retain(stint.Retention{
-			Kept: stint.Kept{All: stint.Forever, Cancelled: now},
-			Queues: map[string]stint.Kept{
-				"b": {Completed: now}, "c": {All: stint.Forever}, "A": {All: now}, "none": {All: now},
+		t.retain(store.Retention{
+			KeepFor: store.KeepFor{All: store.Forever, Cancelled: now},
+			Queues: map[string]store.KeepFor{
+				"b": {Completed: now}, "c": {All: store.Forever}, "A": {All: now}, "none": {All: now},
 			},
 		})
 		left("a:completed", "a:failed", "b:failed", "c:completed", "c:failed", "c:cancelled")
-		t.retain(stint.Retention{Kept: stint.Kept{Failed: now}, Queues: map[string]stint.Kept{"b": {Failed: time.Hour}}})
+		t.retain(store.Retention{KeepFor: store.KeepFor{Failed: now}, Queues: map[string]store.KeepFor{"b": {Failed: time.Hour}}})
 		left("a:completed", "b:failed", "c:completed", "c:cancelled")
-		t.retain(stint.Retention{Kept: stint.Kept{All: stint.Forever}})
+		t.retain(store.Retention{KeepFor: store.KeepFor{All: store.Forever}})
 		left("a:completed", "b:failed", "c:completed", "c:cancelled")
-		t.retain(stint.Retention{})
+		t.retain(store.Retention{})
 		left("a:completed", "b:failed", "c:completed", "c:cancelled")
 		t.retain(atOnceKept)
 		left()
@@ -121,28 +116,24 @@ var retainTests = []test{
 		}
 		w.Leave()
 		var counts []int
-		for r := (stint.RetainStep{Part: stint.RetainJobs, Limit: 4, Keep: atOnceKept}); ; {
+		for r := (store.RetainStep{Part: store.RetainJobs, Limit: 4, Keep: atOnceKept}); ; {
 			done := t.step(r)
 			if counts = append(counts, done.Deleted); !done.More {
 				break
 			}
 			r.From = done.Next
 		}
-		if !slices.Equal(counts, []int{4, 4, 2}) {
-			t.Errorf("the steps deleted %v jobs, want 4, 4 and 2", counts)
-		}
+		expect(t, slices.Equal(counts, []int{4, 4, 2}), "the steps deleted %v jobs, want 4, 4 and 2", counts)
 		claims := 0
-		for r := (stint.RetainStep{Part: stint.RetainClaims, Limit: 4, Keep: atOnceKept}); ; {
+		for r := (store.RetainStep{Part: store.RetainClaims, Limit: 4, Keep: atOnceKept}); ; {
 			done := t.step(r)
-			if done.Deleted > 4 {
-				t.Errorf("a step deleted %d claims", done.Deleted)
-			}
+			expect(t, done.Deleted <= 4, "a step deleted %d claims", done.Deleted)
 			if claims += done.Deleted; !done.More {
 				break
 			}
 			r.From = done.Next
 		}
-		if claims += t.retain(atOnceKept)[stint.RetainClaims]; claims != 9 && claims != 8 { // the newest may need another one
+		if claims += t.retain(atOnceKept)[store.RetainClaims]; claims != 9 && claims != 8 { // the newest may need another one
 			t.Errorf("%d claims were deleted of 10, want all but the newest", claims)
 		}
 	}},
@@ -152,41 +143,40 @@ var retainTests = []test{
 		late := w.One()
 		second := t.enqueue(job("k"))[0]
 		w.Complete(w.One())
-		done := t.step(stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: atOnceKept})
+		done := t.step(store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: atOnceKept})
 		t.gone(second)
 		w.Complete(late)
 		third := t.enqueue(job("k"))[0]
 		w.Complete(w.One())
-		t.step(stint.RetainStep{Part: stint.RetainJobs, From: done.Next, Limit: 10, Keep: atOnceKept})
+		t.step(store.RetainStep{Part: store.RetainJobs, From: done.Next, Limit: 10, Keep: atOnceKept})
 		t.gone(third)
 		t.retain(atOnceKept)
 		t.gone(first)
 	}},
 	{"A step may be about one age only, and says where the first job is that is yet too young", func(t *T) {
 		w := t.join("k")
-		keep := stint.Retention{Kept: stint.Kept{All: time.Microsecond}, Queues: map[string]stint.Kept{"long": {All: 200 * time.Millisecond}, "ever": {All: stint.Forever}}}
+		keep := store.Retention{KeepFor: store.KeepFor{All: time.Microsecond}, Queues: map[string]store.KeepFor{"long": {All: 200 * time.Millisecond}, "ever": {All: store.Forever}}}
 		var ids []stint.ID
 		for _, queue := range []string{"ever", "long", "short", "long", "short"} {
 			ids = append(ids, t.enqueue(job("k", stint.Queue(queue)))...)
 		}
 		entries := w.ClaimAll()
 		time.Sleep(250 * time.Millisecond) // it was appended long ago, and ends now
-		slices.SortFunc(entries, func(a, b stint.Entry) int { return int(a.Pos - b.Pos) })
+		slices.SortFunc(entries, func(a, b store.Entry) int { return int(a.Pos - b.Pos) })
 		w.Complete(entries...)
 		ended := t.clock()
 		time.Sleep(2 * time.Millisecond)
-		long := stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: keep, Age: 200 * time.Millisecond}
+		long := store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: keep, Age: 200 * time.Millisecond}
 		done := t.step(long)
 		if t.clock().Sub(ended) > 150*time.Millisecond {
 			t.Skip("the machine is too slow for this one")
 		}
-		if first := entries[1].Pos; done.Deleted != 0 || done.More || done.Next.Pos != entries[4].Pos || done.Young.Pos >= first || done.Young.Pos < entries[0].Pos {
-			t.Errorf("the first step says %+v, want nothing deleted and the mark in front of position %d", done, first)
-		}
-		other := t.step(stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: keep, Age: time.Microsecond})
-		if other.Deleted != 2 || other.Young != (stint.RetainMark{}) {
-			t.Errorf("a step for another age says %+v, want two deleted and nobody too young", other)
-		}
+		first := entries[1].Pos
+		expect(t, done.Deleted == 0 && !done.More && done.Next.Pos == entries[4].Pos && done.Young.Pos < first && done.Young.Pos >= entries[0].Pos,
+			"the first step says %+v, want nothing deleted and the mark in front of position %d", done, first)
+		other := t.step(store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: keep, Age: time.Microsecond})
+		expect(t, other.Deleted == 2 && other.Young == (store.RetainMark{}),
+			"a step for another age says %+v, want two deleted and nobody too young", other)
 		time.Sleep(200 * time.Millisecond)
 		long.From = done.Young
 		if done = t.step(long); done.Deleted != 2 {
@@ -200,9 +190,7 @@ var retainTests = []test{
 		for range 3 {
 			w := t.join("k")
 			ids := t.enqueue(jobs(6, "k")...)
-			if ids[0] <= last {
-				t.Errorf("job %d came after job %d", ids[0], last)
-			}
+			expect(t, ids[0] > last, "job %d came after job %d", ids[0], last)
 			last = ids[5]
 			var got []stint.ID
 			for range 3 {
@@ -223,9 +211,8 @@ var retainTests = []test{
 			}
 			// One that looks while much is in progress may claim nothing, and that claim stays as long as it does.
 			other := t.join("k")
-			if again := other.ClaimAll(); len(again) != 0 {
-				t.Errorf("claimed %v again", jobIDs(again))
-			}
+			again := other.ClaimAll()
+			expect(t, len(again) == 0, "claimed %v again", jobIDs(again))
 			other.Leave()
 		}
 	}},
@@ -241,16 +228,16 @@ var retainTests = []test{
 		t.retain(atOnceKept)
 		t.gone(ids[0], ids[1], ids[3], ids[4], ids[5])
 		t.state(ids[2], stint.Retrying)
-		if claims := t.ledger().Claims; len(claims) < 2 || claims[0].N != 1 || claims[len(claims)-1].N != 3 {
-			t.Errorf("the claims %+v are left, want the first and the newest", claims)
-		}
+		claims := t.ledger().Claims
+		expect(t, len(claims) >= 2 && claims[0].N == 1 && claims[len(claims)-1].N == 3,
+			"the claims %+v are left, want the first and the newest", claims)
 	}},
 	{"Each lane keeps its newest claim and those of which something is left, whatever other lanes keep", func(t *T) {
 		t.join("k") // an engine that has not said what it holds
 		w := t.join("k")
 		t.enqueue(job("k", stint.Queue("never claimed")))
-		kept := map[stint.LaneID]int64{}
-		newest := map[stint.LaneID]int64{}
+		kept := map[store.LaneID]int64{}
+		newest := map[store.LaneID]int64{}
 		for queue, claims := range map[string]int{"a": 5, "b": 7} {
 			for n := range claims {
 				t.enqueue(job("k", stint.Queue(queue)))
@@ -264,13 +251,13 @@ var retainTests = []test{
 				newest[lane(queue)] = w.taken[e.Pos].N
 			}
 		}
-		_, err := w.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: w.serial, Low: w.serial + 1})
+		_, err := w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})
 		t.must(err)
-		t.step(stint.RetainStep{Part: stint.RetainJobs, Limit: 100, Keep: atOnceKept})
+		t.step(store.RetainStep{Part: store.RetainJobs, Limit: 100, Keep: atOnceKept})
 		for range 2 { // what a claim lists goes a pass later than the last one that points to it
-			t.step(stint.RetainStep{Part: stint.RetainClaims, Limit: 100, Keep: atOnceKept})
+			t.step(store.RetainStep{Part: store.RetainClaims, Limit: 100, Keep: atOnceKept})
 		}
-		left := map[stint.LaneID][]int64{}
+		left := map[store.LaneID][]int64{}
 		for _, c := range t.ledger().Claims {
 			left[c.Lane] = append(left[c.Lane], c.N)
 		}
@@ -279,13 +266,10 @@ var retainTests = []test{
 			if t.SingleWriter {
 				most = 2
 			}
-			if !slices.Contains(all, kept[l]) || !slices.Contains(all, newest[l]) || len(all) > most {
-				t.Errorf("of a lane the claims %v are left, want %d and %d", all, kept[l], newest[l])
-			}
+			expect(t, slices.Contains(all, kept[l]) && slices.Contains(all, newest[l]) && len(all) <= most,
+				"of a lane the claims %v are left, want %d and %d", all, kept[l], newest[l])
 		}
-		if len(left) != 2 {
-			t.Errorf("of %d lanes claims are left, want 2", len(left))
-		}
+		equal(t, len(left), 2, "of %d lanes claims are left, want %d")
 	}},
 	{"What was in progress when a frontier passed is taken, whatever was deleted meanwhile", func(t *T) {
 		if t.SingleWriter {
@@ -302,21 +286,17 @@ var retainTests = []test{
 		}
 		w.Leave()
 		t.retain(atOnceKept)
-		if left := t.list(stint.Filter{}); len(left) != 0 {
-			t.Errorf("%v are left", left)
-		}
+		left := t.list(store.Filter{})
+		expect(t, len(left) == 0, "%v are left", left)
 		t.must(tx.Commit())
 		again := t.join("k")
 		entries := again.ClaimAll()
-		if got := jobIDs(entries); !slices.Equal(got, late) {
-			t.Errorf("claimed %v, want %v", got, late)
-		}
+		equalAll(t, jobIDs(entries), late, "claimed %v, want %v")
 		again.Complete(entries...)
 		again.Leave()
 		t.retain(atOnceKept)
-		if claims := t.ledger().Claims; len(claims) == 0 || len(claims) > 2 {
-			t.Errorf("%d claims are left of %d, want the newest", len(claims), n+1)
-		}
+		claims := t.ledger().Claims
+		expect(t, len(claims) != 0 && len(claims) <= 2, "%d claims are left of %d, want the newest", len(claims), n+1)
 	}},
 	{"An outcome that is repeated does not bring back what was deleted, and its claim is there", func(t *T) {
 		ids := t.enqueue(jobs(2, "k")...)
@@ -337,7 +317,7 @@ var retainTests = []test{
 		t.until(func() bool {
 			t.enqueue(job("k"))
 			w.Complete(w.ClaimAll()...)
-			_, err = w.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: w.serial, Low: w.serial + 1})
+			_, err = w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})
 			t.must(err)
 			t.retain(atOnceKept)
 			claims := t.ledger().Claims
@@ -349,17 +329,15 @@ var retainTests = []test{
 		a, b := t.join("k"), t.join("k")
 		a.Complete(a.ClaimAll()...)
 		b.ClaimAll()
-		under := func(w *Worker) stint.RetainStep {
-			return stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: atOnceKept, Under: stint.Tenure{Lease: "x", Engine: w.Info.Token}}
+		under := func(w *Worker) store.RetainStep {
+			return store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: atOnceKept, Under: store.LeaseGuard{Lease: "x", Engine: w.Info.Token}}
 		}
 		refused := func(w *Worker) {
 			t.Helper()
-			for _, part := range stint.RetainParts {
+			for _, part := range store.RetainParts {
 				r := under(w)
 				r.Part = part
-				if _, err := t.retainer().Retain(t.ctx, r); !errors.Is(err, stint.ErrNotHeld) {
-					t.Errorf("%s gives %v, want ErrNotHeld", part, err)
-				}
+				fails(t, errOf(t.retainer().Retain(t.ctx, r)), stint.ErrNotHeld, "%s gives %v, want ErrNotHeld", part)
 			}
 			t.state(id, stint.Completed)
 		}
@@ -369,7 +347,7 @@ var retainTests = []test{
 		t.resigns(a, "x", true)
 		refused(a)
 		t.acquires(a, "x", term)
-		t.must(errOf2(t.leaser().Depose(t.ctx, "x", "", "")))
+		t.must(errOf2(t.leaser().Revoke(t.ctx, "x", "", "")))
 		refused(a)
 		t.acquire(b, "x", short)
 		t.until(func() bool { return t.leaseOf("x").Engine == 0 })
@@ -389,9 +367,8 @@ var retainTests = []test{
 		w.Complete(w.One())
 		t.retain(atOnceKept)
 		t.gone(first)
-		if r := t.keyed(a)[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
-			t.Errorf("it is answered with %+v, want a duplicate of job %d", r, first)
-		}
+		r := t.keyed(a)[0]
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
 	}},
 	{"Engines are remembered while something of theirs is left, and then forgotten", func(t *T) {
 		claims, decides, idle, lives := t.join("k"), t.join("k"), t.join("k"), t.join("k")
@@ -413,11 +390,9 @@ var retainTests = []test{
 		}
 		t.retain(years)
 		known(claims, decides, idle)
-		t.retain(stint.Retention{Kept: stint.Kept{All: time.Hour, Completed: time.Microsecond}, Queues: map[string]stint.Kept{"kept": {All: time.Hour}}})
+		t.retain(store.Retention{KeepFor: store.KeepFor{All: time.Hour, Completed: time.Microsecond}, Queues: map[string]store.KeepFor{"kept": {All: time.Hour}}})
 		known(claims, decides)
-		if x := t.info(kept).Executions[0]; x.Instance != claims.Info.Instance {
-			t.Errorf("what is left was done by %q, want %q", x.Instance, claims.Info.Instance)
-		}
+		equal(t, t.info(kept).Executions[0].Instance, claims.Info.Instance, "what is left was done by %q, want %q")
 		// Of a lane's newest claim the engine is remembered too.
 		w := t.join("k")
 		t.until(func() bool {
@@ -426,30 +401,26 @@ var retainTests = []test{
 			t.retain(atOnceKept)
 			return len(t.ledger().Buried) == 0
 		})
-		if _, err := w.Store.Beat(t.ctx, lives.Info.Token, stint.Beat{}); err != nil {
-			t.Errorf("an engine that lives: %v", err)
-		}
+		_, err := w.Store.Heartbeat(t.ctx, lives.Info.Token, store.Heartbeat{})
+		expect(t, err == nil, "an engine that lives: %v", err)
 	}},
 	{"What is no part is refused, and a call whose context has ended deletes nothing", func(t *T) {
 		r := t.retainer()
-		if _, err := r.Retain(t.ctx, stint.RetainStep{Part: "x", Limit: 1}); !errors.Is(err, stint.ErrInvalid) {
-			t.Errorf("it gives %v", err)
-		}
+		fails(t, errOf(r.Retain(t.ctx, store.RetainStep{Part: "x", Limit: 1})), stint.ErrInvalid, "it gives %v")
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		w.Complete(w.One())
 		ended, cancel := context.WithCancel(t.ctx)
 		cancel()
-		if _, err := r.Retain(ended, stint.RetainStep{Part: stint.RetainJobs, Limit: 10, Keep: atOnceKept}); err == nil {
-			t.Error("it succeeded")
-		}
+		_, err := r.Retain(ended, store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: atOnceKept})
+		expect(t, err != nil, "it succeeded")
 		t.state(id, stint.Completed)
 	}},
 	{"Whatever goes on beside it, each job is deleted once it has ended, and none before", retainStorm},
 }
 
 // step does one step.
-func (t *T) step(r stint.RetainStep) stint.Retained {
+func (t *T) step(r store.RetainStep) store.Retained {
 	t.Helper()
 	done, err := t.retainer().Retain(t.ctx, r)
 	t.must(err)
@@ -458,16 +429,16 @@ func (t *T) step(r stint.RetainStep) stint.Retained {
 
 // retain goes through everything once, in small steps, and tells how much of
 // each part was deleted.
-func (t *T) retain(keep stint.Retention) map[stint.RetainPart]int {
+func (t *T) retain(keep store.Retention) map[store.RetainPart]int {
 	t.Helper()
 	time.Sleep(2 * time.Millisecond) // what ended just now is older than a moment
-	all := map[stint.RetainPart]int{}
-	for _, part := range stint.RetainParts {
-		r := stint.RetainStep{Part: part, Limit: 3, Keep: keep}
+	all := map[store.RetainPart]int{}
+	for _, part := range store.RetainParts {
+		r := store.RetainStep{Part: part, Limit: 3, Keep: keep}
 		for more := true; more; {
 			done := t.step(r)
 			all[part] += done.Deleted
-			if done.More && done.Next == r.From && part != stint.RetainKeys && part != stint.RetainChanges {
+			if done.More && done.Next == r.From && part != store.RetainKeys && part != store.RetainChanges {
 				t.Fatalf("the part %s does not come further than %+v", part, r.From)
 			}
 			r.From, more = done.Next, done.More

@@ -8,14 +8,15 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // everyEnd brings jobs to an end in every way there is.
 func everyEnd(t *T) {
-	no := stint.Ending{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}
+	no := store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}
 	w := t.join("k")
 	ended := map[string]stint.ID{}
-	again := func(name string, end stint.Ending, last stint.Ending) {
+	again := func(name string, end store.Result, last store.Result) {
 		id := t.enqueue(rich())[0]
 		x := w.Conclude(w.One(), end)
 		x.Next.Delay = 0
@@ -26,17 +27,17 @@ func everyEnd(t *T) {
 		w.Finish(last, w.One())
 		ended[name] = id
 	}
-	for name, end := range map[string]stint.Ending{
+	for name, end := range map[string]store.Result{
 		"completed": completed, "failed": no, "cancelled by its handler": {Outcome: stint.OutcomeCancelled}, "expired": {Outcome: stint.OutcomeExpired},
 	} {
 		ended[name] = t.enqueue(rich())[0]
 		w.Finish(end, w.One())
 		again("retried, then "+name, failure, end)
-		again("snoozed, then "+name, stint.Ending{Outcome: stint.OutcomeSnoozed}, end)
-		again("returned, then "+name, stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, end)
+		again("snoozed, then "+name, store.Result{Outcome: stint.OutcomeSnoozed}, end)
+		again("returned, then "+name, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, end)
 	}
 
-	due := t.enqueue(job("k", stint.In(time.Millisecond)))[0]
+	due := t.enqueue(job("k", stint.Delay(time.Millisecond)))[0]
 	t.due()
 	t.promoteAll(1)
 	w.Complete(w.One())
@@ -44,21 +45,21 @@ func everyEnd(t *T) {
 
 	ended["lost for good"] = t.enqueue(job("k", stint.MaxLosses(0)))[0]
 	dies := t.join("k")
-	dies.Beat(dies.One().Pos)
+	dies.Heartbeat(dies.One().Pos)
 	dies.Leave()
 	t.state(ended["lost for good"], stint.Failed)
 	ended["lost once"] = t.enqueue(job("k"))[0]
 	dies = t.join("k")
-	dies.Beat(dies.One().Pos)
+	dies.Heartbeat(dies.One().Pos)
 	dies.Leave()
 	w.Complete(w.One())
 
-	ended["cancelled before it was ready"] = t.enqueue(job("k", stint.In(time.Hour)))[0]
+	ended["cancelled before it was ready"] = t.enqueue(job("k", stint.Delay(time.Hour)))[0]
 	ended["cancelled between attempts"] = t.enqueue(job("k"))[0]
 	w.Finish(failure, w.One())
 	ended["cancelled while it was ready"] = t.enqueue(job("k"))[0]
 	t.cancel("", ended["cancelled before it was ready"], ended["cancelled between attempts"], ended["cancelled while it was ready"])
-	w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.One())
+	w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.One())
 
 	ended["decided"] = t.undecided("f")[0]
 	t.decided(w, 1, t.decisions(retry.Decision{})...)
@@ -67,7 +68,7 @@ func everyEnd(t *T) {
 
 	ended["recovered"] = t.enqueue(rich())[0]
 	w.Finish(no, w.One())
-	ended["what recovered it"] = t.recovers(ended["recovered"], stint.Again{})
+	ended["what recovered it"] = t.recovers(ended["recovered"], stint.RerunOptions{})
 	w.Complete(w.One())
 
 	for name, id := range ended {
@@ -77,23 +78,19 @@ func everyEnd(t *T) {
 	}
 	t.retain(years)
 	for name, id := range ended {
-		if _, err := t.Store.Job(t.ctx, id); err != nil {
-			t.Errorf("%s: young, and %v", name, err)
-		}
+		_, err := t.Store.Job(t.ctx, id)
+		expect(t, err == nil, "%s: young, and %v", name, err)
 	}
 	w.Leave()
 	t.retain(atOnceKept)
 	for name, id := range ended {
-		if _, err := t.Store.Job(t.ctx, id); !errors.Is(err, stint.ErrNotFound) {
-			t.Errorf("%s: it is there, error %v", name, err)
-		}
+		fails(t, errOf(t.Store.Job(t.ctx, id)), stint.ErrNotFound, "%s: it is there, error %v", name)
 	}
 	t.gone(slices.Collect(maps.Values(ended))...)
-	if left := t.list(stint.Filter{Tag: rich().Tags[0]}); len(left) != 0 {
-		t.Errorf("by tag there are %v", left)
-	}
+	left := t.list(store.Filter{Tag: rich().Tags[0]})
+	expect(t, len(left) == 0, "by tag there are %v", left)
 	t.recount()
-	if l := t.ledger(); len(l.Entries)+len(l.Executions)+len(l.Waiting)+len(l.Jobs) != 0 {
-		t.Errorf("%d entries, %d executions, %d waits and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Waiting), len(l.Jobs))
-	}
+	l := t.ledger()
+	expect(t, len(l.Entries)+len(l.Executions)+len(l.Waiting)+len(l.Jobs) == 0,
+		"%d entries, %d executions, %d waits and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Waiting), len(l.Jobs))
 }

@@ -1,6 +1,10 @@
 package storetest
 
-import "github.com/stint-go/stint"
+import (
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
+)
 
 // role is the store in a role that it may have or not. A test that asks for one
 // that it has not is skipped, with what is missing.
@@ -13,87 +17,92 @@ func role[R any](t *T, missing string) R {
 	return r
 }
 
-func (t *T) analyst() stint.Analyst {
+func (t *T) analyst() report.Analyst {
 	t.Helper()
-	return role[stint.Analyst](t, "the store does not tell how the work goes")
+	return role[report.Analyst](t, "the store does not tell how the work goes")
 }
 
-func (t *T) changeKeeper() stint.ChangeKeeper {
+func (t *T) awaiter() stint.Awaiter {
 	t.Helper()
-	return role[stint.ChangeKeeper](t, "the store keeps no changes")
+	return role[stint.Awaiter](t, "the store lets nobody wait for jobs")
 }
 
-func (t *T) canceller() stint.Canceller {
+func (t *T) changeKeeper() store.ChangeKeeper {
 	t.Helper()
-	return role[stint.Canceller](t, "the store cancels nothing")
+	return role[store.ChangeKeeper](t, "the store keeps no changes")
 }
 
-func (t *T) errorAnalyst() stint.ErrorAnalyst {
+func (t *T) canceller() store.Canceller {
 	t.Helper()
-	return role[stint.ErrorAnalyst](t, "the store groups no errors")
+	return role[store.Canceller](t, "the store cancels nothing")
 }
 
-func evicter(t *T) stint.Evicter {
+func (t *T) errorAnalyst() report.ErrorAnalyst {
 	t.Helper()
-	return role[stint.Evicter](t, "no session can keep an engine from being buried")
+	return role[report.ErrorAnalyst](t, "the store groups no errors")
 }
 
-func (t *T) holder() stint.Holder {
+func evicter(t *T) store.SessionTerminator {
 	t.Helper()
-	return role[stint.Holder](t, "beats alone tell who lives")
+	return role[store.SessionTerminator](t, "no session can keep an engine from being buried")
 }
 
-func immediate(t *T) stint.Immediate {
+func (t *T) holder() store.LivenessLocker {
 	t.Helper()
-	return role[stint.Immediate](t, "the store enqueues no job that is claimed already")
+	return role[store.LivenessLocker](t, "beats alone tell who lives")
 }
 
-func (t *T) leaser() stint.Leaser {
+func immediate(t *T) store.ClaimedEnqueuer {
 	t.Helper()
-	return role[stint.Leaser](t, "the store gives no leases")
+	return role[store.ClaimedEnqueuer](t, "the store enqueues no job that is claimed already")
 }
 
-func (t *T) keeper() stint.MetricsKeeper {
+func (t *T) leaser() store.Leaser {
 	t.Helper()
-	return role[stint.MetricsKeeper](t, "the store keeps no metrics")
+	return role[store.Leaser](t, "the store gives no leases")
 }
 
-func (t *T) operator() stint.Operator {
+func (t *T) keeper() report.MetricsKeeper {
 	t.Helper()
-	return role[stint.Operator](t, "the store is no operator")
+	return role[report.MetricsKeeper](t, "the store keeps no metrics")
 }
 
-func (t *T) pauser() stint.Pauser {
+func (t *T) operator() store.Operator {
 	t.Helper()
-	return role[stint.Pauser](t, "the store pauses nothing")
+	return role[store.Operator](t, "the store is no operator")
 }
 
-func (t *T) retainer() stint.Retainer {
+func (t *T) pauser() store.Pauser {
 	t.Helper()
-	return role[stint.Retainer](t, "the store keeps everything")
+	return role[store.Pauser](t, "the store pauses nothing")
 }
 
-func (t *T) scheduleKeeper() stint.ScheduleKeeper {
+func (t *T) retainer() store.Retainer {
 	t.Helper()
-	return role[stint.ScheduleKeeper](t, "the store keeps no schedules")
+	return role[store.Retainer](t, "the store keeps everything")
 }
 
-func (t *T) scheduler() stint.Scheduler {
+func (t *T) scheduleKeeper() store.ScheduleKeeper {
 	t.Helper()
-	return role[stint.Scheduler](t, "the store keeps no schedules")
+	return role[store.ScheduleKeeper](t, "the store keeps no schedules")
 }
 
-func sleeper(t *T) stint.Sleeper {
+func (t *T) scheduler() store.Scheduler {
 	t.Helper()
-	return role[stint.Sleeper](t, "nobody has to say that he sleeps")
+	return role[store.Scheduler](t, "the store keeps no schedules")
 }
 
-func (t *T) statistician() stint.Statistician {
+func sleeper(t *T) store.IdleNotifier {
 	t.Helper()
-	return role[stint.Statistician](t, "the store keeps no statistics")
+	return role[store.IdleNotifier](t, "nobody has to say that he sleeps")
 }
 
-func (t *T) finisher() stint.TxFinisher {
+func (t *T) statistician() report.Statistician {
 	t.Helper()
-	return role[stint.TxFinisher](t, "the store does not complete in a caller's transaction")
+	return role[report.Statistician](t, "the store keeps no statistics")
+}
+
+func (t *T) finisher() store.TxFinisher {
+	t.Helper()
+	return role[store.TxFinisher](t, "the store does not complete in a caller's transaction")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 var rosterTests = []test{
@@ -23,22 +24,19 @@ var rosterTests = []test{
 		after := t.now()
 		got, err := t.again().Engines(t.ctx)
 		t.must(err)
-		want := []stint.EngineInfo{first.Info, second.Info}
-		stamps := cmpopts.IgnoreFields(stint.EngineInfo{}, "Joined", "Beat", "Held")
+		want := []store.EngineInfo{first.Info, second.Info}
+		stamps := cmpopts.IgnoreFields(store.EngineInfo{}, "Joined", "Beat", "Held")
 		if diff := cmp.Diff(want, got, stamps, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("the roster (-want +got):\n%s", diff)
 		}
 		for _, e := range got {
-			if e.Joined.Before(before) || e.Joined.After(after) || e.Beat.Before(before) || e.Beat.After(after) {
-				t.Errorf("joined %v, beat %v: not between %v and %v", e.Joined, e.Beat, before, after)
-			}
+			expect(t, !e.Joined.Before(before) && !e.Joined.After(after) && !e.Beat.Before(before) && !e.Beat.After(after),
+				"joined %v, beat %v: not between %v and %v", e.Joined, e.Beat, before, after)
 		}
 	}},
 	{"A token joins once", func(t *T) {
 		w := t.join("k")
-		if err := w.TryJoin(t.ctx); err == nil {
-			t.Errorf("it joined twice")
-		}
+		expect(t, w.TryJoin(t.ctx) != nil, "it joined twice")
 		w.Leave()
 	}},
 	{"The same instance name may stand twice", func(t *T) {
@@ -53,12 +51,11 @@ var rosterTests = []test{
 		p := positions(w.ClaimAll())
 		joined := t.engine(w).Beat
 		time.Sleep(5 * time.Millisecond)
-		w.Beat(p[0], p[2])
+		w.Heartbeat(p[0], p[2])
 		e := t.engine(w)
-		if !e.Beat.After(joined) || !slices.Equal(e.Running, []stint.Position{p[0], p[2]}) {
-			t.Errorf("joined with beat %v; now beat %v, running %v", joined, e.Beat, e.Running)
-		}
-		w.Beat()
+		expect(t, e.Beat.After(joined) && slices.Equal(e.Running, []store.Position{p[0], p[2]}),
+			"joined with beat %v; now beat %v, running %v", joined, e.Beat, e.Running)
+		w.Heartbeat()
 		if e := t.engine(w); len(e.Running) != 0 {
 			t.Errorf("running %v after a beat without any", e.Running)
 		}
@@ -67,36 +64,27 @@ var rosterTests = []test{
 		t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
 		p := positions(w.ClaimAll())
-		for _, b := range []stint.Beat{{Number: 1}, {Number: 3, Running: p}, {Number: 2, Running: p[:1]}} {
-			_, err := t.Store.Beat(t.ctx, w.Info.Token, b)
+		for _, b := range []store.Heartbeat{{Number: 1}, {Number: 3, Running: p}, {Number: 2, Running: p[:1]}} {
+			_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, b)
 			t.must(err)
 		}
-		if e := t.engine(w); !slices.Equal(e.Running, p) {
-			t.Errorf("running %v, want %v as the third beat said", e.Running, p)
-		}
-		_, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 4, Running: p[1:]})
+		equalAll(t, t.engine(w).Running, p, "running %v, want %v as the third beat said")
+		_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 4, Running: p[1:]})
 		t.must(err)
-		if e := t.engine(w); !slices.Equal(e.Running, p[1:]) {
-			t.Errorf("running %v, want %v as the fourth beat said", e.Running, p[1:])
-		}
+		equalAll(t, t.engine(w).Running, p[1:], "running %v, want %v as the fourth beat said")
 	}},
 	{"A beat brings nobody back", func(t *T) {
 		never, w := NewWorker(t, t.Store), t.join("k")
 		w.Leave()
 		for _, who := range []*Worker{never, w} {
-			if _, err := t.Store.Beat(t.ctx, who.Info.Token, stint.Beat{}); !errors.Is(err, stint.ErrBuried) {
-				t.Errorf("the beat gives %v, want ErrBuried", err)
-			}
+			fails(t, errOf(t.Store.Heartbeat(t.ctx, who.Info.Token, store.Heartbeat{})), stint.ErrBuried, "the beat gives %v, want ErrBuried")
 		}
 		all, err := t.Store.Engines(t.ctx)
 		t.must(err)
-		if len(all) != 0 {
-			t.Errorf("the roster has %v", all)
-		}
+		expect(t, len(all) == 0, "the roster has %v", all)
 		t.enqueue(job("k"))
-		if _, err := w.TryClaim(t.ctx, stint.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}); !errors.Is(err, stint.ErrBuried) {
-			t.Errorf("after the beat, a claim gives %v", err)
-		}
+		fails(t, errOf(w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1})), stint.ErrBuried,
+			"after the beat, a claim gives %v")
 	}},
 	{"Held lists the claims with unfinished entries, and those entries only", func(t *T) {
 		t.enqueue(jobs(9, "k")...)
@@ -105,9 +93,9 @@ var rosterTests = []test{
 		other.Claim(lane(stint.DefaultQueue), 3)
 		t.holds(w, 0, positions(a), positions(b))
 		w.Complete(a[1])
-		t.holds(w, 1, []stint.Position{a[0].Pos, a[2].Pos}, positions(b))
-		w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, a[0])
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, a[2])
+		t.holds(w, 1, []store.Position{a[0].Pos, a[2].Pos}, positions(b))
+		w.Finish(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, a[0])
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, a[2])
 		t.holds(w, 1, positions(b))
 		w.Complete(b...)
 		t.holds(w, 1)
@@ -119,7 +107,7 @@ var rosterTests = []test{
 		w := t.join("k")
 		got := w.Claim(lane(stint.DefaultQueue), 4)
 		w.Complete(got[1], got[2])
-		t.holds(w, 0, []stint.Position{got[0].Pos, got[3].Pos})
+		t.holds(w, 0, []store.Position{got[0].Pos, got[3].Pos})
 		w.Complete(got[0], got[3])
 		t.holds(w, 0)
 	}},
@@ -127,29 +115,25 @@ var rosterTests = []test{
 		t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
 		all := w.Claim(lane(stint.DefaultQueue), 4)
-		announced := func(want ...stint.Entry) {
+		announced := func(want ...store.Entry) {
 			t.Helper()
 			got, err := t.Store.Announced(t.ctx, w.Info.Token)
 			t.must(err)
-			if !slices.Equal(positions(got), positions(want)) {
-				t.Errorf("announced are %v, want %v", positions(got), positions(want))
-			}
+			equalAll(t, positions(got), positions(want), "announced are %v, want %v")
 			for _, e := range got {
-				if e.Kind != "k" || e.ID == 0 {
-					t.Errorf("an entry is read as %+v", e)
-				}
+				expect(t, e.Kind == "k" && e.ID != 0, "an entry is read as %+v", e)
 			}
 		}
 		t.enqueue(job("k"))
 		other := t.join("k")
-		other.Beat(other.One().Pos)
+		other.Heartbeat(other.One().Pos)
 		announced()
-		_, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 1, Low: 1, Running: positions(all[:3])})
+		_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1, Low: 1, Running: positions(all[:3])})
 		t.must(err)
 		announced(all[:3]...)
 		w.Complete(all[1])
 		announced(all[0], all[2])
-		_, err = t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Number: 2, Low: 1, Running: positions(all[2:])})
+		_, err = t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 2, Low: 1, Running: positions(all[2:])})
 		t.must(err)
 		announced(all[2:]...)
 		w.Complete(all[0], all[2], all[3])
@@ -161,7 +145,7 @@ var rosterTests = []test{
 	{"Held begins at the serial number asked for", func(t *T) {
 		t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
-		var p [][]stint.Position
+		var p [][]store.Position
 		for range 4 {
 			p = append(p, positions(w.Claim(lane(stint.DefaultQueue), 1)))
 		}
@@ -172,7 +156,7 @@ var rosterTests = []test{
 	{"Held knows a claim whose answer was lost, by its serial number and nonce", func(t *T) {
 		t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
-		req := stint.ClaimRequest{Engine: w.Info.Token, Serial: 77, Nonce: 4711, Lane: lane(stint.DefaultQueue), Max: 2, Wait: true}
+		req := store.ClaimRequest{Engine: w.Info.Token, Serial: 77, Nonce: 4711, Lane: lane(stint.DefaultQueue), Max: 2, Wait: true}
 		c, err := t.Store.Claim(t.ctx, req)
 		t.must(err)
 		held, err := t.again().Held(t.ctx, w.Info.Token, 77)
@@ -185,70 +169,57 @@ var rosterTests = []test{
 	{"What a beat promises with Low is not needed any more, what is above it is", func(t *T) {
 		t.enqueue(jobs(6, "k")...)
 		w := t.join("k")
-		var all []stint.Entry
+		var all []store.Entry
 		for range 6 {
 			all = append(all, w.Claim(lane(stint.DefaultQueue), 1)...)
 		}
 		w.Complete(all[:3]...)
-		_, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{Low: 4, Running: []stint.Position{all[4].Pos}})
+		_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Low: 4, Running: []store.Position{all[4].Pos}})
 		t.must(err)
 		w.Complete(all[5])
 		t.holds(w, 4, positions(all[3:4]), positions(all[4:5]))
-		if n := w.Leave(); n != 2 {
-			t.Errorf("burial concluded %d entries, want 2", n)
-		}
+		equal(t, w.Leave(), 2, "burial concluded %d entries, want %d")
 	}},
 	{"Kinds are listed as they were declared last, by name", func(t *T) {
-		a := stint.Declaration{
+		a := stint.KindInfo{
 			Name: "b", Queue: "q", Priority: -7, Retry: retry.Fixed(3, time.Second), Timeout: time.Minute, Tags: []string{"x", "y z"},
 			MaxLosses: new(0), StartWithin: 90 * time.Second,
 		}
-		c := stint.Declaration{Name: "a"}
+		c := stint.KindInfo{Name: "a"}
 		w := NewWorker(t, t.Store)
-		t.must(t.Store.Join(t.ctx, w.Info, []stint.Declaration{{Name: "b", Queue: "old"}, c}))
+		t.must(t.Store.Join(t.ctx, w.Info, []stint.KindInfo{{Name: "b", Queue: "old"}, c}))
 		before := t.now()
 		w = NewWorker(t, t.Store)
-		t.must(t.Store.Join(t.ctx, w.Info, []stint.Declaration{a, c}))
+		t.must(t.Store.Join(t.ctx, w.Info, []stint.KindInfo{a, c}))
 		got, err := t.again().Kinds(t.ctx)
 		t.must(err)
 		if diff := cmp.Diff([]string{"a", "b"}, names(got)); diff != "" {
 			t.Fatalf("kinds (-want +got):\n%s", diff)
 		}
-		if at := got[1].Declared; at.Before(before) || at.After(t.now()) {
-			t.Errorf("kind b was declared %v, before %v or after now", at, before)
-		}
+		at := got[1].Declared
+		expect(t, !at.Before(before) && !at.After(t.now()), "kind b was declared %v, before %v or after now", at, before)
 		if at := got[0].Declared; at.IsZero() || at.After(before) {
 			t.Errorf("kind a was declared %v, though nothing about it was new after %v", at, before)
 		}
 		got[1].Declared = time.Time{}
-		if diff := cmp.Diff(a, got[1], sameJob...); diff != "" {
-			t.Errorf("kind b (-want +got):\n%s", diff)
-		}
+		noDiff(t, cmp.Diff(a, got[1], sameJob...), "kind b (-want +got)")
 	}},
 	{"An engine that is to drain learns of it with each beat, and others do not", func(t *T) {
 		w, other := t.join("k"), t.join("k")
 		drains := func(w *Worker) bool {
-			orders, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{})
+			orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})
 			t.must(err)
-			if e := t.engine(w); e.Draining != orders.Drain {
-				t.Errorf("its orders say drain: %v, and the roster says %v", orders.Drain, e.Draining)
-			}
+			equal(t, t.engine(w).Draining, orders.Drain, "its orders say drain: %v, and the roster says %v, want %v", orders.Drain)
 			return orders.Drain
 		}
-		if drains(w) {
-			t.Errorf("it drains although nobody asked")
-		}
+		expect(t, !drains(w), "it drains although nobody asked")
 		for range 2 {
 			t.must(t.again().Drain(t.ctx, w.Info.Token))
 			for range 2 {
-				if !drains(w) {
-					t.Errorf("it does not learn that it is to drain")
-				}
+				expect(t, drains(w), "it does not learn that it is to drain")
 			}
 		}
-		if drains(other) {
-			t.Errorf("another engine drains")
-		}
+		expect(t, !drains(other), "another engine drains")
 		id := t.enqueue(job("k"))[0]
 		w.Complete(w.One()) // whether to claim is its own decision
 		t.state(id, stint.Completed)
@@ -258,26 +229,21 @@ var rosterTests = []test{
 		t.must(t.Store.Drain(t.ctx, w.Info.Token))
 		w.Leave()
 		for _, who := range []*Worker{w, NewWorker(t, t.Store)} {
-			if err := t.Store.Drain(t.ctx, who.Info.Token); !errors.Is(err, stint.ErrBuried) {
-				t.Errorf("it gives %v, want ErrBuried", err)
-			}
+			fails(t, t.Store.Drain(t.ctx, who.Info.Token), stint.ErrBuried, "it gives %v, want ErrBuried")
 		}
-		if orders, err := t.Store.Beat(t.ctx, w.Info.Token, stint.Beat{}); !errors.Is(err, stint.ErrBuried) || orders.Drain {
-			t.Errorf("the next beat gives %+v, error %v", orders, err)
-		}
+		orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})
+		expect(t, errors.Is(err, stint.ErrBuried) && !orders.Drain, "the next beat gives %+v, error %v", orders, err)
 	}},
 	{"Many engines join with the same kinds at once", func(t *T) {
 		errs := atOnce(10, func(i int) error { return NewWorker(t, t.Store, "c", "a", "b").TryJoin(t.ctx) })
 		t.must(errors.Join(errs...))
 		all, err := t.Store.Engines(t.ctx)
 		t.must(err)
-		if len(all) != 10 {
-			t.Errorf("%d engines stand in the roster, want 10", len(all))
-		}
+		equal(t, len(all), 10, "%d engines stand in the roster, want %d")
 	}},
 }
 
-func names(kinds []stint.Declaration) []string {
+func names(kinds []stint.KindInfo) []string {
 	var all []string
 	for _, k := range kinds {
 		all = append(all, k.Name)
@@ -286,11 +252,11 @@ func names(kinds []stint.Declaration) []string {
 }
 
 // engine finds a worker in the roster.
-func (t *T) engine(w *Worker) stint.EngineInfo {
+func (t *T) engine(w *Worker) store.EngineInfo {
 	t.Helper()
 	all, err := t.Store.Engines(t.ctx)
 	t.must(err)
-	i := slices.IndexFunc(all, func(e stint.EngineInfo) bool { return e.Token == w.Info.Token })
+	i := slices.IndexFunc(all, func(e store.EngineInfo) bool { return e.Token == w.Info.Token })
 	if i < 0 {
 		t.Fatalf("the engine is not in the roster")
 	}
@@ -298,13 +264,11 @@ func (t *T) engine(w *Worker) stint.EngineInfo {
 }
 
 // holds checks the positions of each claim that an engine holds.
-func (t *T) holds(w *Worker, from int64, want ...[]stint.Position) {
+func (t *T) holds(w *Worker, from int64, want ...[]store.Position) {
 	t.Helper()
-	got := [][]stint.Position{}
+	got := [][]store.Position{}
 	for _, c := range t.held(w, from) {
 		got = append(got, c.Positions)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("claims held from serial %d (-want +got):\n%s", from, diff)
-	}
+	noDiff(t, cmp.Diff(want, got, cmpopts.EquateEmpty()), "claims held from serial %d (-want +got)", from)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // sameJob compares jobs by what they mean: JSON by its values, times by their
@@ -25,7 +26,7 @@ var sameJob = []cmp.Option{
 	cmp.Comparer(func(a, b []string) bool {
 		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 	}),
-	cmp.FilterValues(func(a, b []stint.ExecutionInfo) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
+	cmp.FilterValues(func(a, b []stint.Attempt) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 }
 
 // sameJSON tells whether two texts are the same value. Numbers are compared
@@ -74,7 +75,7 @@ func exact(v any) any {
 // deep is an array nested n deep.
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
-func jobIDs(entries []stint.Entry) []stint.ID {
+func jobIDs(entries []store.Entry) []stint.ID {
 	ids := make([]stint.ID, len(entries))
 	for i, e := range entries {
 		ids[i] = e.ID
@@ -82,8 +83,8 @@ func jobIDs(entries []stint.Entry) []stint.ID {
 	return ids
 }
 
-func positions(entries []stint.Entry) []stint.Position {
-	at := make([]stint.Position, len(entries))
+func positions(entries []store.Entry) []store.Position {
+	at := make([]store.Position, len(entries))
 	for i, e := range entries {
 		at[i] = e.Pos
 	}
@@ -91,7 +92,7 @@ func positions(entries []stint.Entry) []stint.Position {
 }
 
 // distinct tells whether nothing is there twice.
-func distinct[V int64 | stint.ID | stint.Position](all []V) bool {
+func distinct[V int64 | stint.ID | store.Position](all []V) bool {
 	sorted := slices.Sorted(slices.Values(all))
 	return len(slices.Compact(sorted)) == len(all)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // schedulesTests are about what people do to schedules; those about firing are in
@@ -31,27 +32,20 @@ var schedulesTests = []test{
 			got := t.schedule(want.Name)
 			ready, err := stint.ReadySchedules([]stint.Schedule{want}, stint.Limits{})
 			t.must(err)
-			if got.Problem != nil {
-				t.Errorf("%s: %v", want.Name, got.Problem)
-			}
+			expect(t, got.Problem == nil, "%s: %v", want.Name, got.Problem)
 			comparer := cmp.Comparer(func(a, b cron.Recurrence) bool { return a == b })
-			if diff := cmp.Diff(ready[0], got.Schedule, append(sameJob, comparer, cmpopts.IgnoreUnexported(stint.Schedule{}))...); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", want.Name, diff)
-			}
+			noDiff(t, cmp.Diff(ready[0], got.Schedule, append(sameJob, comparer, cmpopts.IgnoreUnexported(stint.Schedule{}))...),
+				"%s (-want +got)", want.Name)
 			for _, at := range []time.Time{got.Created, got.Declared, got.After} {
-				if at.Before(before.Truncate(time.Microsecond)) || at.After(t.clock()) {
-					t.Errorf("%s says %v, and was declared after %v", want.Name, at, before)
-				}
+				expect(t, !at.Before(before.Truncate(time.Microsecond)) && !at.After(t.clock()),
+					"%s says %v, and was declared after %v", want.Name, at, before)
 			}
-			if got.By != "somebody" || got.State() != "active" || !got.Next.IsZero() || got.Fired+got.Skipped+got.Passed != 0 || got.LastJob != 0 {
-				t.Errorf("people see %+v", got)
-			}
+			expect(t, got.By == "somebody" && got.State() == "active" && got.Next.IsZero() && got.Fired+got.Skipped+got.Passed == 0 && got.LastJob == 0,
+				"people see %+v", got)
 		}
 		list, err := t.scheduleKeeper().Schedules(t.ctx)
 		t.must(err)
-		if len(list) != 2 || list[0].Name != s.Name || list[1].Name != "plain" {
-			t.Errorf("listed are %v", list)
-		}
+		expect(t, len(list) == 2 && list[0].Name == s.Name && list[1].Name == "plain", "listed are %v", list)
 	}},
 	{"Declared again it is one, with the new policies and all that it has", func(t *T) {
 		s := every("s")
@@ -61,20 +55,16 @@ var schedulesTests = []test{
 		s.Job.Queue, s.Job.Retry, s.Unique, s.Missed = "another", retry.Fixed(2, time.Second), true, stint.MissedNone
 		t.declare(s)
 		got := t.schedule("s")
-		if got.Job.Queue != "another" || got.Job.Retry != s.Job.Retry || !got.Unique || got.Missed != stint.MissedNone {
-			t.Errorf("it is as it was: %+v", got.Schedule)
-		}
+		expect(t, got.Job.Queue == "another" && got.Job.Retry == s.Job.Retry && got.Unique && got.Missed == stint.MissedNone,
+			"it is as it was: %+v", got.Schedule)
 		if got.Fired != 3 || got.LastJob != old.LastJob || !got.LastOccurrence.Equal(old.LastOccurrence) ||
 			!got.Next.Equal(old.Next) || !got.After.Equal(old.After) || !got.Created.Equal(old.Created) {
 			t.Errorf("it was %+v, and is %+v", old, got)
 		}
-		if !got.Declared.After(old.Declared) || got.Revision == old.Revision {
-			t.Errorf("declared at %v, revision %d; before %v, %d", got.Declared, got.Revision, old.Declared, old.Revision)
-		}
+		expect(t, got.Declared.After(old.Declared) && got.Revision != old.Revision,
+			"declared at %v, revision %d; before %v, %d", got.Declared, got.Revision, old.Declared, old.Revision)
 		t.declare(s)
-		if again := t.schedule("s"); again.Revision != got.Revision {
-			t.Error("declared as it is it counts as changed")
-		}
+		expect(t, t.schedule("s").Revision == got.Revision, "declared as it is it counts as changed")
 	}},
 	{"With another recurrence, zone or bound its next occurrence is found anew, behind all that came", func(t *T) {
 		s := every("s")
@@ -91,25 +81,23 @@ var schedulesTests = []test{
 			before := t.clock()
 			t.declare(s)
 			got := t.schedule("s")
-			if !got.Next.IsZero() || got.After.Before(before.Truncate(time.Microsecond)) || got.Fired != old.Fired {
-				t.Errorf("next is %v, all is dealt with up to %v, %d fired; want none, after %v, %d", got.Next, got.After, got.Fired, before, old.Fired)
-			}
+			expect(t, got.Next.IsZero() && !got.After.Before(before.Truncate(time.Microsecond)) && got.Fired == old.Fired,
+				"next is %v, all is dealt with up to %v, %d fired; want none, after %v, %d", got.Next, got.After, got.Fired, before, old.Fired)
 		}
 	}},
 	{"A schedule that ended goes on when it is declared with another recurrence only", func(t *T) {
 		s := every("s")
 		t.declare(s)
 		before := t.clock()
-		t.fire(stint.Firing{}, func(s *stint.ScheduleInfo, _ time.Time) (stint.Plan, error) {
-			return stint.Plan{After: s.After, Ended: true}, nil
+		t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, _ time.Time) (store.Plan, error) {
+			return store.Plan{After: s.After, Ended: true}, nil
 		})
-		if got := t.schedule("s"); got.State() != "ended" || got.Ended.Before(before.Truncate(time.Microsecond)) {
-			t.Errorf("it is %s since %v", got.State(), got.Ended)
-		}
+		got := t.schedule("s")
+		expect(t, got.State() == "ended" && !got.Ended.Before(before.Truncate(time.Microsecond)),
+			"it is %s since %v", got.State(), got.Ended)
 		t.declare(s)
-		if f := t.fire(stint.Firing{}, never(t)); f.Next >= 0 {
-			t.Errorf("it is to be looked at in %v", f.Next)
-		}
+		f := t.fire(store.FireRequest{}, never(t))
+		expect(t, f.Next < 0, "it is to be looked at in %v", f.Next)
 		s.Recurrence = cron.Every(time.Hour)
 		t.declare(s)
 		t.tick("s", 1)
@@ -124,13 +112,11 @@ var schedulesTests = []test{
 		again, err := k.PauseSchedule(t.ctx, "s", "another", "reason")
 		t.must(err)
 		got := t.schedule("s")
-		if !changed || again || got.State() != "paused" || got.PausedBy[:3] != "who" || got.PausedWhy != "why" {
-			t.Errorf("pausing answers %v, then %v; people see %+v", changed, again, got)
-		}
+		expect(t, changed && !again && got.State() == "paused" && got.PausedBy[:3] == "who" && got.PausedWhy == "why",
+			"pausing answers %v, then %v; people see %+v", changed, again, got)
 		t.due()
-		if f := t.fire(stint.Firing{Except: []string{"goes on"}}, never(t)); len(f.Jobs) != 0 || f.Next >= 0 {
-			t.Errorf("it fires: %+v", f)
-		}
+		f := t.fire(store.FireRequest{Except: []string{"goes on"}}, never(t))
+		expect(t, len(f.Jobs) == 0 && f.Next < 0, "it fires: %+v", f)
 		t.declare(every("s")) // a program that starts again does not resume it
 		before := t.clock()
 		changed, err = k.ResumeSchedule(t.ctx, "s")
@@ -138,12 +124,10 @@ var schedulesTests = []test{
 		again, err = k.ResumeSchedule(t.ctx, "s")
 		t.must(err)
 		got = t.schedule("s")
-		if !changed || again || got.State() != "active" || !got.Next.IsZero() || got.After.Before(before.Truncate(time.Microsecond)) || got.PausedBy+got.PausedWhy != "" {
-			t.Errorf("resuming answers %v, then %v; people see %+v", changed, again, got)
-		}
-		if active, paused := t.schedule("goes on"), t.schedule("rests"); active.State() != "active" || paused.State() != "paused" {
-			t.Errorf("the others are %s and %s", active.State(), paused.State())
-		}
+		expect(t, changed && !again && got.State() == "active" && got.Next.IsZero() && !got.After.Before(before.Truncate(time.Microsecond)) && got.PausedBy+got.PausedWhy == "",
+			"resuming answers %v, then %v; people see %+v", changed, again, got)
+		active, paused := t.schedule("goes on"), t.schedule("rests")
+		expect(t, active.State() == "active" && paused.State() == "paused", "the others are %s and %s", active.State(), paused.State())
 		t.tick("s", 1)
 	}},
 	{"A schedule that is removed takes along what has not begun, and nothing else", func(t *T) {
@@ -155,9 +139,9 @@ var schedulesTests = []test{
 		running := t.tick("s", 1)[0]
 		entry := w.Claim(lane(stint.DefaultQueue), 1)
 		retrying := t.tick("s", 1)[0]
-		w.Finish(stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.Claim(lane(stint.DefaultQueue), 1)...)
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.Claim(lane(stint.DefaultQueue), 1)...)
 		available := t.tick("s", 1)[0]
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, w.Claim(lane(stint.DefaultQueue), 1)...)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.Claim(lane(stint.DefaultQueue), 1)...)
 		others := t.tick("other", 1)[0]
 		time.Sleep(2 * time.Millisecond)
 		before := t.now()
@@ -173,17 +157,15 @@ var schedulesTests = []test{
 			t.state(id, want)
 		}
 		for _, id := range ids {
-			if j := t.info(id); j.Reason != "not needed" || j.Finished.Before(before) {
-				t.Errorf("job %d was cancelled after %v and shows %v, reason %q", id, before, j.Finished, j.Reason)
-			}
+			j := t.info(id)
+			expect(t, j.Reason == "not needed" && !j.Finished.Before(before),
+				"job %d was cancelled after %v and shows %v, reason %q", id, before, j.Finished, j.Reason)
 		}
 		w.Complete(entry...)
 		t.state(running, stint.Completed)
-		if _, err := t.scheduleKeeper().Schedule(t.ctx, "s"); !errors.Is(err, stint.ErrNoSchedule) {
-			t.Errorf("shown, it is %v", err)
-		}
-		t.shows(stint.Filter{Schedule: "s"}, available, retrying, running, done)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeCancelled}, w.Claim(stint.LaneOf(stint.DefaultQueue, 0, stint.PartFront, "").ID, 1)...)
+		fails(t, errOf(t.scheduleKeeper().Schedule(t.ctx, "s")), stint.ErrNoSchedule, "shown, it is %v")
+		t.shows(store.Filter{Schedule: "s"}, available, retrying, running, done)
+		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 1)...)
 	}},
 	{"Run out of turn, it makes a job of no occurrence, and the next one stays", func(t *T) {
 		t.declare(every("s"))
@@ -193,15 +175,12 @@ var schedulesTests = []test{
 		id, err := t.scheduleKeeper().RunSchedule(t.ctx, "s")
 		t.must(err)
 		info, got := t.info(id), t.schedule("s")
-		if p := info.Provenance; p.Schedule != "s" || p.Nth != 3 || !p.Occurrence.IsZero() {
-			t.Errorf("it was made by %+v", p)
-		}
-		if info.Due.Before(before.Truncate(time.Microsecond)) || info.State != stint.Available {
-			t.Errorf("it is %s, due at %v", info.State, info.Due)
-		}
-		if got.Fired != 3 || got.LastJob != id || !got.Next.Equal(old.Next) || !got.After.Equal(old.After) || !got.LastOccurrence.Equal(old.LastOccurrence) {
-			t.Errorf("the schedule was %+v, and is %+v", old, got)
-		}
+		p := info.Origin
+		expect(t, p.Schedule == "s" && p.Nth == 3 && p.Occurrence.IsZero(), "it was made by %+v", p)
+		expect(t, !info.Due.Before(before.Truncate(time.Microsecond)) && info.State == stint.Available,
+			"it is %s, due at %v", info.State, info.Due)
+		expect(t, got.Fired == 3 && got.LastJob == id && got.Next.Equal(old.Next) && got.After.Equal(old.After) && got.LastOccurrence.Equal(old.LastOccurrence),
+			"the schedule was %+v, and is %+v", old, got)
 		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
 			t.Errorf("another one: %v", err)
 		}
@@ -211,9 +190,7 @@ var schedulesTests = []test{
 			t.Errorf("paused: %v", err)
 		}
 		next := t.resumeAndTick("s")
-		if p := t.info(next).Provenance; p.Nth != 6 {
-			t.Errorf("the next is number %d, want 6", p.Nth)
-		}
+		equal(t, t.info(next).Origin.Nth, 6, "the next is number %d, want %d")
 	}},
 	{"Run out of turn, a unique schedule says which of its jobs has not ended", func(t *T) {
 		w := t.join("k")
@@ -221,13 +198,11 @@ var schedulesTests = []test{
 		s.Unique = true
 		t.declare(s)
 		id := t.tick("s", 1)[0]
-		var busy *stint.ScheduleBusyError
-		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); !errors.As(err, &busy) || busy.Job != id || busy.Schedule != "s" {
-			t.Errorf("the error is %v, want one that names job %d", err, id)
-		}
-		if got := t.schedule("s"); got.Skipped != 0 || got.Fired != 1 {
-			t.Errorf("people see %+v", got)
-		}
+		var busy *store.ScheduleBusyError
+		_, err := t.scheduleKeeper().RunSchedule(t.ctx, "s")
+		expect(t, errors.As(err, &busy) && busy.Job == id && busy.Schedule == "s", "the error is %v, want one that names job %d", err, id)
+		got := t.schedule("s")
+		expect(t, got.Skipped == 0 && got.Fired == 1, "people see %+v", got)
 		w.Complete(w.One())
 		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
 			t.Error(err)
@@ -236,7 +211,7 @@ var schedulesTests = []test{
 	{"Engines are rung when a schedule is declared, paused, resumed, run and removed", func(t *T) {
 		k := t.scheduleKeeper()
 		t.declare(every("s"))
-		if s, ok := t.Store.(stint.Sleeper); ok {
+		if s, ok := t.Store.(store.IdleNotifier); ok {
 			t.must(s.Asleep(t.ctx, t.join("k").Info.Token, true)) // or nobody need be rung for a job
 		}
 		bell := t.listen(t.Store)
@@ -252,16 +227,12 @@ var schedulesTests = []test{
 		k := t.scheduleKeeper()
 		for _, name := range []string{"s", "S", "%"} {
 			for what, err := range each(t, k, name) {
-				if !errors.Is(err, stint.ErrNoSchedule) {
-					t.Errorf("%s %q: %v", what, name, err)
-				}
+				fails(t, err, stint.ErrNoSchedule, "%s %q: %v", what, name)
 			}
 			t.declare(every("s" + name))
 		}
 		for what, err := range each(t, k, "a\x00\xff") {
-			if err == nil {
-				t.Errorf("%s succeeded", what)
-			}
+			expect(t, err != nil, "%s succeeded", what)
 		}
 	}},
 	{"What this program cannot read of a schedule is told, and the rest is shown", func(t *T) {
@@ -269,17 +240,15 @@ var schedulesTests = []test{
 		s.Recurrence = cron.Function("of a newer program")
 		t.declare(s)
 		got := t.schedule("s")
-		if got.Problem != nil || got.Stored.Function != "" && got.Stored.Function != "of a newer program" || got.Stored.Recurrence != s.Recurrence.String() {
-			t.Errorf("people see %+v", got)
-		}
-		if text, err := json.Marshal(got); err != nil || !json.Valid(text) {
-			t.Errorf("as JSON: %s, %v", text, err)
-		}
+		expect(t, got.Problem == nil && (got.Stored.Function == "" || got.Stored.Function == "of a newer program") && got.Stored.Recurrence == s.Recurrence.String(),
+			"people see %+v", got)
+		text, err := json.Marshal(got)
+		expect(t, err == nil && json.Valid(text), "as JSON: %s, %v", text, err)
 	}},
 }
 
 // each does everything that is done by name.
-func each(t *T, k stint.ScheduleKeeper, name string) map[string]error {
+func each(t *T, k store.ScheduleKeeper, name string) map[string]error {
 	return map[string]error{
 		"showing": errOf(k.Schedule(t.ctx, name)), "pausing": errOf(k.PauseSchedule(t.ctx, name, "", "")),
 		"resuming": errOf(k.ResumeSchedule(t.ctx, name)), "removing": errOf(k.RemoveSchedule(t.ctx, name, "")),
@@ -307,7 +276,7 @@ func (t *T) declare(schedules ...stint.Schedule) {
 	t.must(t.scheduler().DeclareSchedules(t.ctx, "somebody", ready))
 }
 
-func (t *T) schedule(name string) *stint.ScheduleInfo {
+func (t *T) schedule(name string) *store.ScheduleInfo {
 	t.Helper()
 	info, err := t.scheduleKeeper().Schedule(t.ctx, name)
 	t.must(err)
@@ -315,7 +284,7 @@ func (t *T) schedule(name string) *stint.ScheduleInfo {
 }
 
 // fire fires once.
-func (t *T) fire(f stint.Firing, plan stint.PlanFunc) stint.Fired {
+func (t *T) fire(f store.FireRequest, plan store.PlanFunc) store.FireResult {
 	t.Helper()
 	if f.Limit == 0 {
 		f.Limit = 100
@@ -327,19 +296,19 @@ func (t *T) fire(f stint.Firing, plan stint.PlanFunc) stint.Fired {
 
 // ticking has a schedule of a name, or each when that is empty, occur every so
 // often from its declaration on, up to n times at once.
-func ticking(name string, step time.Duration, n int) stint.PlanFunc {
-	return func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+func ticking(name string, step time.Duration, n int) store.PlanFunc {
+	return func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 		if name != "" && s.Name != name {
-			return stint.Plan{}, errors.New("not this one")
+			return store.Plan{}, errors.New("not this one")
 		}
 		if s.Next.IsZero() {
 			after := s.After
 			if s.LastOccurrence.After(after) {
 				after = s.LastOccurrence
 			}
-			return stint.Plan{After: after, Next: after.Add(step)}, nil
+			return store.Plan{After: after, Next: after.Add(step)}, nil
 		}
-		p := stint.Plan{After: s.After, Next: s.Next}
+		p := store.Plan{After: s.After, Next: s.Next}
 		for len(p.Occurrences) < n && !p.Next.After(now) {
 			p.Occurrences, p.After, p.Next = append(p.Occurrences, p.Next), p.Next, p.Next.Add(step)
 		}
@@ -348,10 +317,10 @@ func ticking(name string, step time.Duration, n int) stint.PlanFunc {
 }
 
 // never is asked about nothing.
-func never(t *T) stint.PlanFunc {
-	return func(s *stint.ScheduleInfo, _ time.Time) (stint.Plan, error) {
+func never(t *T) store.PlanFunc {
+	return func(s *store.ScheduleInfo, _ time.Time) (store.Plan, error) {
 		t.Errorf("%s is to be planned", s.Name)
-		return stint.Plan{}, errors.New("no")
+		return store.Plan{}, errors.New("no")
 	}
 }
 
@@ -360,10 +329,10 @@ func (t *T) tick(name string, n int) []stint.ID {
 	t.Helper()
 	var ids []stint.ID
 	for since := time.Now(); len(ids) < n; {
-		for _, j := range t.fire(stint.Firing{}, ticking(name, time.Millisecond, 1)).Jobs {
+		for _, j := range t.fire(store.FireRequest{}, ticking(name, time.Millisecond, 1)).Jobs {
 			ids = append(ids, j.ID)
 		}
-		if time.Since(since) > patience {
+		if time.Since(since) > patience() {
 			t.Fatalf("%s has not fired %d times: %+v", name, n, t.schedule(name))
 		}
 	}
@@ -382,7 +351,7 @@ func (t *T) resumeAndTick(name string) stint.ID {
 func (t *T) occurrences(name string) []time.Time {
 	t.Helper()
 	var all []stint.JobInfo
-	for f := (stint.Filter{Schedule: name}); ; {
+	for f := (store.Filter{Schedule: name}); ; {
 		page, err := t.Store.Jobs(t.ctx, f)
 		t.must(err)
 		if all = append(all, page...); len(page) == 0 {
@@ -390,13 +359,11 @@ func (t *T) occurrences(name string) []time.Time {
 		}
 		f.Before = page[len(page)-1].ID
 	}
-	slices.SortFunc(all, func(a, b stint.JobInfo) int { return int(a.Provenance.Nth - b.Provenance.Nth) })
+	slices.SortFunc(all, func(a, b stint.JobInfo) int { return int(a.Origin.Nth - b.Origin.Nth) })
 	var times []time.Time
 	for i, j := range all {
-		if j.Provenance.Nth != int64(i+1) {
-			t.Errorf("%s: job %d is number %d, want %d", name, j.ID, j.Provenance.Nth, i+1)
-		}
-		times = append(times, j.Provenance.Occurrence)
+		expect(t, j.Origin.Nth == int64(i+1), "%s: job %d is number %d, want %d", name, j.ID, j.Origin.Nth, i+1)
+		times = append(times, j.Origin.Occurrence)
 	}
 	return times
 }
@@ -407,9 +374,7 @@ func (t *T) unbroken(name string, step time.Duration) {
 	t.Helper()
 	times, info := t.occurrences(name), t.schedule(name)
 	for i := 1; i < len(times); i++ {
-		if d := times[i].Sub(times[i-1]); d != step {
-			t.Errorf("%s: number %d is %v after the one before, want %v", name, i+1, d, step)
-		}
+		equal(t, times[i].Sub(times[i-1]), step, "%s: number %d is %v after the one before, want %v", name, i+1)
 	}
 	if n := len(times); n == 0 || info.Fired != int64(n) || !info.Next.Equal(times[n-1].Add(step)) || !info.LastOccurrence.Equal(times[n-1]) {
 		t.Errorf("%s: it has %d jobs, and says %s", name, n, fmt.Sprintf("%+v", info))

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // statsTests compare sums with those that the tests make of the executions.
@@ -17,7 +19,7 @@ var statsTests = []test{
 		b, w := newBook(t), t.join("k")
 		for _, before := range []bool{true, false, true} {
 			ids := t.enqueue(jobs(3, "k")...)
-			var done []stint.Execution
+			var done []store.Completion
 			for _, e := range b.note(w.ClaimAll()) {
 				done = append(done, w.Conclude(e, completed))
 			}
@@ -26,21 +28,21 @@ var statsTests = []test{
 				t.sumUp()
 			}
 			b.delete(ids[:2]...)
-			t.sums(b, stint.StatsFilter{})
+			t.sums(b, report.StatsFilter{})
 			t.sumUp()
-			t.sums(b, stint.StatsFilter{Every: time.Hour})
-			t.sums(b, stint.StatsFilter{Every: time.Minute})
+			t.sums(b, report.StatsFilter{Every: time.Hour})
+			t.sums(b, report.StatsFilter{Every: time.Minute})
 		}
 	}},
 	{"Many who sum up at once count nothing twice", func(t *T) {
 		b, w := newBook(t), t.join("k")
-		others := []stint.Statistician{t.statistician(), t.again().(stint.Statistician)}
+		others := []report.Statistician{t.statistician(), t.again().(report.Statistician)}
 		for range 5 {
 			t.enqueue(jobs(20, "k")...)
 			entries := b.note(w.ClaimAll())
 			for i, err := range atOnce(8, func(i int) error {
 				if i == 0 {
-					var done []stint.Execution
+					var done []store.Completion
 					for _, e := range entries {
 						done = append(done, w.Conclude(e, completed))
 					}
@@ -50,12 +52,10 @@ var statsTests = []test{
 				_, err := others[i%2].SumUp(t.ctx)
 				return err
 			}) {
-				if err != nil {
-					t.Errorf("number %d: %v", i, err)
-				}
+				expect(t, err == nil, "number %d: %v", i, err)
 			}
-			t.sums(b, stint.StatsFilter{})
-			t.sums(b, stint.StatsFilter{Every: time.Minute})
+			t.sums(b, report.StatsFilter{})
+			t.sums(b, report.StatsFilter{Every: time.Minute})
 		}
 	}},
 	{"Hours are those of UTC, and a filter means whole ones", func(t *T) {
@@ -69,7 +69,7 @@ var statsTests = []test{
 			b.finish(w, x)
 			t.sumUp()
 		}
-		for _, f := range []stint.StatsFilter{
+		for _, f := range []report.StatsFilter{
 			{Every: time.Hour}, {Every: time.Hour, From: now.Add(-2 * time.Hour)}, {From: now.Add(-2 * time.Hour)}, {To: now.Add(-2 * time.Hour)},
 			{From: now.Truncate(time.Hour)}, {To: now.Truncate(time.Hour), Every: time.Hour},
 			{From: now.Add(-3 * time.Hour), To: now.Add(-time.Hour), Every: time.Hour}, {From: now.Add(time.Hour)},
@@ -88,7 +88,7 @@ var statsTests = []test{
 			b.finish(w, x)
 		}
 		for range 2 {
-			for _, f := range []stint.StatsFilter{
+			for _, f := range []report.StatsFilter{
 				{Every: time.Minute}, {Every: time.Minute, From: now.Add(-2 * time.Minute)}, {Every: time.Minute, To: now.Add(-2 * time.Minute)},
 				{Every: time.Minute, From: now.Truncate(time.Minute)}, {Every: time.Minute, To: now.Truncate(time.Minute)},
 				{Every: time.Minute, From: now.Add(-3 * time.Minute), To: now.Add(-time.Minute)}, {Every: time.Minute, From: now.Add(time.Minute)},
@@ -109,7 +109,7 @@ var statsTests = []test{
 			b.finish(w, x)
 		}
 		for range 3 {
-			for _, f := range []stint.StatsFilter{
+			for _, f := range []report.StatsFilter{
 				{Every: time.Minute}, {Every: time.Minute, From: now.Add(-60 * time.Hour)}, {Every: time.Minute, From: now.Add(-2 * time.Hour)},
 				{Every: time.Minute, To: now.Add(-48 * time.Hour)}, {Every: time.Hour}, {},
 			} {
@@ -120,30 +120,28 @@ var statsTests = []test{
 	}},
 	{"Other spans than minutes and hours are refused", func(t *T) {
 		for _, every := range []time.Duration{-time.Minute, 1, time.Second, 2 * time.Minute, 24 * time.Hour} {
-			if _, err := t.statistician().Stats(t.ctx, stint.StatsFilter{Every: every}); !errors.Is(err, stint.ErrInvalid) {
-				t.Errorf("every %v gives %v", every, err)
-			}
+			fails(t, errOf(t.statistician().Stats(t.ctx, report.StatsFilter{Every: every})), stint.ErrInvalid, "every %v gives %v", every)
 		}
 	}},
 	{"What was lost is counted, and took no time", func(t *T) {
 		b, w := newBook(t), t.join("k")
 		ids := t.enqueue(job("k", stint.MaxLosses(0)), job("k"), job("k"))
 		entries := b.note(w.ClaimAll())
-		w.Beat(entries[0].Pos, entries[1].Pos)
+		w.Heartbeat(entries[0].Pos, entries[1].Pos)
 		w.Leave()
-		t.sums(b, stint.StatsFilter{})
+		t.sums(b, report.StatsFilter{})
 		b.delete(ids[0]) // before the sums come to it
-		t.sums(b, stint.StatsFilter{})
+		t.sums(b, report.StatsFilter{})
 		t.sumUp()
-		t.sums(b, stint.StatsFilter{})
+		t.sums(b, report.StatsFilter{})
 	}},
 	{"Where nothing began there are no sums", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
 		w := t.join("k")
 		entries := w.ClaimAll()
-		x := w.Conclude(entries[0], stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront})
+		x := w.Conclude(entries[0], store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront})
 		x.Slot, x.Started = 0, time.Time{}
-		y := w.Conclude(entries[1], stint.Ending{Outcome: stint.OutcomeExpired})
+		y := w.Conclude(entries[1], store.Result{Outcome: stint.OutcomeExpired})
 		y.Slot, y.Started = 0, time.Time{}
 		if _, err := w.TryFinish(t.ctx, x, y); err != nil {
 			t.Fatal(err)
@@ -152,9 +150,8 @@ var statsTests = []test{
 		w.Leave()
 		t.delete(ids[1])
 		t.sumUp()
-		if list, err := t.statistician().Stats(t.ctx, stint.StatsFilter{}); err != nil || len(list) != 0 {
-			t.Errorf("they are %+v, error %v", list, err)
-		}
+		list, err := t.statistician().Stats(t.ctx, report.StatsFilter{})
+		expect(t, err == nil && len(list) == 0, "they are %+v, error %v", list, err)
 	}},
 }
 
@@ -164,7 +161,7 @@ func statsStorm(t *T) {
 	rnd := NewSeed(t).Rand("storm")
 	b, w := newBook(t), t.join("a", "b")
 	pick := func(names ...string) string { return names[rnd.IntN(len(names))] }
-	var held []stint.Entry
+	var held []store.Entry
 	for step := range 60 {
 		switch what := rnd.IntN(10); {
 		case what < 2 || step == 0:
@@ -175,11 +172,11 @@ func statsStorm(t *T) {
 			held = append(held, b.note(w.ClaimAll())...)
 		case what < 7 && len(held) > 0:
 			n := 1 + rnd.IntN(len(held))
-			var done []stint.Execution
+			var done []store.Completion
 			for _, e := range held[:n] {
-				x := w.Conclude(e, []stint.Ending{
+				x := w.Conclude(e, []store.Result{
 					completed, completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
-					{Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: stint.PartFront},
+					{Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: store.PartFront},
 				}[rnd.IntN(7)])
 				if x.Outcome == stint.OutcomeReturned && rnd.IntN(2) == 0 {
 					x.Slot = 0 // it did not begin
@@ -196,7 +193,7 @@ func statsStorm(t *T) {
 			b.retain(atOnceKept)
 		case what == 7:
 			var ids []stint.ID
-			for _, id := range t.list(stint.Filter{States: []stint.State{stint.Completed, stint.Failed, stint.Cancelled}}) {
+			for _, id := range t.list(store.Filter{States: []stint.State{stint.Completed, stint.Failed, stint.Cancelled}}) {
 				if rnd.IntN(2) == 0 {
 					ids = append(ids, id)
 				}
@@ -209,16 +206,16 @@ func statsStorm(t *T) {
 				break
 			}
 			// The engine dies, and with it what it had announced.
-			w.Beat(held[0].Pos)
+			w.Heartbeat(held[0].Pos)
 			w.Leave()
 			held, w = nil, t.join("a", "b")
 		default:
 			t.sumUp()
 		}
-		t.sums(b, stint.StatsFilter{Every: []time.Duration{0, time.Minute, time.Hour}[rnd.IntN(3)], Kind: pick("", "a", "b"), Queue: pick("", "", "p", "q")})
+		t.sums(b, report.StatsFilter{Every: []time.Duration{0, time.Minute, time.Hour}[rnd.IntN(3)], Kind: pick("", "a", "b"), Queue: pick("", "", "p", "q")})
 	}
-	t.sums(b, stint.StatsFilter{Every: time.Hour})
-	t.sums(b, stint.StatsFilter{Every: time.Minute})
+	t.sums(b, report.StatsFilter{Every: time.Hour})
+	t.sums(b, report.StatsFilter{Every: time.Minute})
 }
 
 // sumUp sums up what there is.
@@ -232,7 +229,7 @@ func (t *T) sumUp() {
 }
 
 // sums compares what the store says with what the book does.
-func (t *T) sums(b *book, f stint.StatsFilter) {
+func (t *T) sums(b *book, f report.StatsFilter) {
 	t.Helper()
 	got, err := t.statistician().Stats(t.ctx, f)
 	t.must(err)
@@ -245,9 +242,9 @@ func (t *T) sums(b *book, f stint.StatsFilter) {
 
 // sharesSums makes sure that what is in the sums and what is not make up all that a
 // filter without bounds tells.
-func (t *T) sharesSums(f stint.StatsFilter, all []stint.Stats) {
+func (t *T) sharesSums(f report.StatsFilter, all []report.Stats) {
 	t.Helper()
-	if f.Every == time.Minute || f != (stint.StatsFilter{Every: f.Every}) {
+	if f.Every == time.Minute || f != (report.StatsFilter{Every: f.Every}) {
 		return
 	}
 	f.Settled = true

@@ -28,15 +28,16 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Store is what a store offers for the suite to prove. What it is beside that, of
 // the roles in package stint that a store may have, is proven too.
 type Store interface {
-	stint.Store
-	stint.Inspector
-	stint.Migrator
-	stint.Auditor
+	store.Store
+	store.Inspector
+	store.Migrator
+	store.Auditor
 }
 
 // Harness tells the suite how to get at a store and what it can do. Open,
@@ -109,7 +110,7 @@ func Run(t *testing.T, h Harness) {
 		{"Look", lookTests}, {"Claim", claimTests}, {"Late", lateTests},
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
 		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
-		{"Now", nowTests}, {"Cancel", cancelTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
+		{"Now", nowTests}, {"Cancel", cancelTests}, {"Await", awaitTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
 		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests}, {"Age", ageTests}, {"Change", changeTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // cancels cancels jobs at random, one or a few at a time.
@@ -11,7 +12,7 @@ func (s *storm) cancels() {
 	rng := s.seed.Rand("canceller")
 	for s.blows() {
 		time.Sleep(time.Duration(rng.IntN(10)) * time.Millisecond)
-		c, ok := s.stores[rng.IntN(2)].(stint.Canceller)
+		c, ok := s.stores[rng.IntN(2)].(store.Canceller)
 		if !ok {
 			return
 		}
@@ -51,9 +52,9 @@ func (s *storm) unwanted(n int) []stint.ID {
 // settleCancelled holds the end of a job against what was said when it was
 // cancelled. (An engine may be handed the job like any other, if it was buried
 // since it claimed it: the marker went with that. Nothing it does counts.)
-func (s *storm) settleCancelled(j stint.LedgerJob) {
+func (s *storm) settleCancelled(j store.LedgerJob) {
 	switch answer := s.answers[j.ID]; {
-	case answer == stint.CancelOfNothing,
+	case answer == stint.CancelNotFound,
 		answer == stint.CancelledNow && j.State != stint.Cancelled,
 		answer == stint.CancelTooLate && j.State == stint.Cancelled:
 		s.Errorf("job %d is %s in the end, and cancelling it was answered with %q", j.ID, j.State, answer)

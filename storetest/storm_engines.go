@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // work is one engine of a storm, or rather a row of them: it joins anew each
@@ -21,7 +22,7 @@ func (s *storm) work(i int) {
 			return
 		}
 		s.stand(w.Info.Token, true)
-		var held []stint.Entry // claimed and not finished yet
+		var held []store.Entry // claimed and not finished yet
 		for s.blows() {
 			err := s.turn(w, rng, &held)
 			if errors.Is(err, stint.ErrBuried) {
@@ -36,7 +37,7 @@ func (s *storm) work(i int) {
 	}
 }
 
-func (s *storm) stand(token stint.Token, stands bool) {
+func (s *storm) stand(token stint.EngineID, stands bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stands {
@@ -47,11 +48,9 @@ func (s *storm) stand(token stint.Token, stands bool) {
 }
 
 // take notes that an engine has an entry, which nobody may have had before.
-func (s *storm) take(w *Worker, e stint.Entry) {
+func (s *storm) take(w *Worker, e store.Entry) {
 	var args struct{ Key int }
-	if err := json.Unmarshal(e.Args, &args); err != nil || args.Key == 0 {
-		s.Errorf("job %d has the arguments %s", e.ID, e.Args)
-	}
+	expect(s, json.Unmarshal(e.Args, &args) == nil && args.Key != 0, "job %d has the arguments %s", e.ID, e.Args)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first, twice := s.taken[e.Pos]; twice {
@@ -63,19 +62,19 @@ func (s *storm) take(w *Worker, e stint.Entry) {
 }
 
 // turn looks, claims, and finishes some of what is held.
-func (s *storm) turn(w *Worker, rng *rand.Rand, held *[]stint.Entry) error {
+func (s *storm) turn(w *Worker, rng *rand.Rand, held *[]store.Entry) error {
 	if rng.IntN(10) == 0 {
-		var running []stint.Position
+		var running []store.Position
 		for _, e := range *held {
 			if rng.IntN(2) == 0 {
 				running = append(running, e.Pos)
 			}
 		}
-		if _, err := w.Store.Beat(s.ctx, w.Info.Token, stint.Beat{Running: running}); err != nil {
+		if _, err := w.Store.Heartbeat(s.ctx, w.Info.Token, store.Heartbeat{Running: running}); err != nil {
 			return err
 		}
 	}
-	sights, err := w.Store.Look(s.ctx, stint.KnownLanes{})
+	sights, err := w.Store.Look(s.ctx, store.LaneHints{})
 	if err != nil {
 		return err
 	}
@@ -87,8 +86,8 @@ func (s *storm) turn(w *Worker, rng *rand.Rand, held *[]stint.Entry) error {
 	if rng.IntN(4) == 0 {
 		time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
 	}
-	var later []stint.Entry
-	var done []stint.Execution
+	var later []store.Entry
+	var done []store.Completion
 	for i, e := range *held {
 		if rng.IntN(8) == 0 {
 			later = append(later, e)
@@ -106,8 +105,8 @@ func (s *storm) turn(w *Worker, rng *rand.Rand, held *[]stint.Entry) error {
 	return s.finish(w, rng, done)
 }
 
-func (s *storm) claim(w *Worker, rng *rand.Rand, sight stint.Sight, held *[]stint.Entry) error {
-	c, err := w.TryClaim(s.ctx, stint.ClaimRequest{
+func (s *storm) claim(w *Worker, rng *rand.Rand, sight store.LaneHead, held *[]store.Entry) error {
+	c, err := w.TryClaim(s.ctx, store.ClaimRequest{
 		Lane: sight.Lane, Max: 1 + rng.IntN(40), Wait: rng.IntN(2) == 0, Settle: sight.Settle,
 	})
 	if errors.Is(err, stint.ErrLaneBusy) {
@@ -122,7 +121,7 @@ func (s *storm) claim(w *Worker, rng *rand.Rand, sight stint.Sight, held *[]stin
 }
 
 // conclude draws how an attempt ended.
-func (s *storm) conclude(w *Worker, rng *rand.Rand, e stint.Entry) stint.Execution {
+func (s *storm) conclude(w *Worker, rng *rand.Rand, e store.Entry) store.Completion {
 	soon := time.Duration(rng.IntN(8)) * time.Millisecond
 	draw := rng.IntN(10)
 	if e.Cancelled {
@@ -130,25 +129,25 @@ func (s *storm) conclude(w *Worker, rng *rand.Rand, e stint.Entry) stint.Executi
 	}
 	switch draw {
 	case 0:
-		x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no luck")})
+		x := w.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no luck")})
 		if x.Next != nil {
 			x.Next.Delay = soon
 		}
 		return x
 	case 1:
-		return w.Conclude(e, stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: soon})
+		return w.Conclude(e, store.Result{Outcome: stint.OutcomeSnoozed, Snooze: soon})
 	case 2:
-		parts := []stint.Part{stint.PartFront, stint.PartKind, stint.PartNormal}
-		return w.Conclude(e, stint.Ending{Outcome: stint.OutcomeReturned, Part: parts[rng.IntN(3)]})
+		parts := []store.Part{store.PartFront, store.PartKind, store.PartNormal}
+		return w.Conclude(e, store.Result{Outcome: stint.OutcomeReturned, Part: parts[rng.IntN(3)]})
 	case 3:
-		return w.Conclude(e, stint.Ending{Outcome: stint.OutcomeCancelled})
+		return w.Conclude(e, store.Result{Outcome: stint.OutcomeCancelled})
 	}
 	return w.Conclude(e, completed)
 }
 
 // finish records a batch, sometimes in two parts of which the second repeats
 // the first, as after an answer that was lost.
-func (s *storm) finish(w *Worker, rng *rand.Rand, done []stint.Execution) error {
+func (s *storm) finish(w *Worker, rng *rand.Rand, done []store.Completion) error {
 	first := 0
 	if len(done) > 1 && rng.IntN(4) == 0 {
 		first = rng.IntN(len(done))
@@ -156,23 +155,19 @@ func (s *storm) finish(w *Worker, rng *rand.Rand, done []stint.Execution) error 
 		if err != nil {
 			return err
 		}
-		if n != first {
-			s.Errorf("%d outcomes were new of %d", n, first)
-		}
+		equal(s, n, first, "%d outcomes were new of %d")
 		s.count("batches repeated", 1)
 	}
 	n, err := w.TryFinish(s.ctx, done...)
-	if err == nil && n != len(done)-first {
-		s.Errorf("%d outcomes were new of %d, %d of them recorded before", n, len(done), first)
-	}
+	expect(s, err != nil || n == len(done)-first, "%d outcomes were new of %d, %d of them recorded before", n, len(done), first)
 	return err
 }
 
 // completeTx completes an entry in a transaction that enqueues another job.
-func (s *storm) completeTx(w *Worker, e stint.Entry) error {
-	f, ok := w.Store.(stint.TxFinisher)
+func (s *storm) completeTx(w *Worker, e store.Entry) error {
+	f, ok := w.Store.(store.TxFinisher)
 	if !ok {
-		return s.finish(w, nil, []stint.Execution{w.Conclude(e, completed)})
+		return s.finish(w, nil, []store.Completion{w.Conclude(e, completed)})
 	}
 	tx := s.beginToFinish()
 	b := s.batch(1)
@@ -216,7 +211,7 @@ func (s *storm) bury() {
 		if !ok {
 			continue
 		}
-		n, err := Bury(s.ctx, s.stores[rng.IntN(2)], stint.Burial{Engine: token, Why: "storm"}, Judge)
+		n, err := Bury(s.ctx, s.stores[rng.IntN(2)], store.Burial{Engine: token, Why: "storm"}, Judge)
 		if err != nil {
 			s.Errorf("bury: %v", err)
 			return
@@ -227,7 +222,7 @@ func (s *storm) bury() {
 }
 
 // victim is any engine of the roster.
-func (s *storm) victim() (stint.Token, bool) {
+func (s *storm) victim() (stint.EngineID, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for token := range s.standing {

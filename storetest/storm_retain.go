@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // retainStorm deletes what ended a moment ago, all the time, while engines
@@ -31,7 +32,7 @@ func retainStorm(t *T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	t.ctx = ctx
-	stalls := time.AfterFunc(10*time.Second, func() { // a job that is gone never ends
+	stalls := time.AfterFunc(patience(), func() { // a job that is gone never ends
 		errs <- errors.New("no job ended for a long time")
 		cancel()
 	})
@@ -49,13 +50,13 @@ func retainStorm(t *T) {
 		defer mu.Unlock()
 		return len(all) == producers*each && len(finals) == len(all) || ctx.Err() != nil
 	}
-	note := func(xs []stint.Execution) {
+	note := func(xs []store.Completion) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, x := range xs {
 			if x.Final {
 				finals[x.Job]++
-				stalls.Reset(10 * time.Second)
+				stalls.Reset(patience())
 			}
 		}
 	}
@@ -89,10 +90,10 @@ func retainStorm(t *T) {
 	})
 	try(func() error {
 		for {
-			for _, part := range stint.RetainParts {
-				r := stint.RetainStep{Part: part, Limit: 20, Keep: atOnceKept}
+			for _, part := range store.RetainParts {
+				r := store.RetainStep{Part: part, Limit: 20, Keep: atOnceKept}
 				for more := true; more; {
-					got, err := other.(stint.Retainer).Retain(t.ctx, r)
+					got, err := other.(store.Retainer).Retain(t.ctx, r)
 					if err != nil {
 						return fmt.Errorf("retain: %w", err)
 					}
@@ -115,18 +116,16 @@ func retainStorm(t *T) {
 	default:
 	}
 	for id, n := range finals {
-		if n != 1 {
-			t.Errorf("job %d ended %d times", id, n)
-		}
+		equal(t, n, 1, "job %d ended %d times, want %d", id)
 	}
 	t.retain(atOnceKept)
-	if l := t.ledger(); len(l.Entries)+len(l.Executions)+len(l.Jobs) != 0 {
-		t.Errorf("%d entries, %d executions and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Jobs))
-	}
+	l := t.ledger()
+	expect(t, len(l.Entries)+len(l.Executions)+len(l.Jobs) == 0,
+		"%d entries, %d executions and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Jobs))
 }
 
 // retainWork is one engine after the other, some of which die.
-func retainWork(t *T, s Store, rng *rand.Rand, done func() bool, note func([]stint.Execution)) error {
+func retainWork(t *T, s Store, rng *rand.Rand, done func() bool, note func([]store.Completion)) error {
 	for !done() {
 		w := NewWorker(t, s, "k")
 		if err := w.TryJoin(t.ctx); err != nil {
@@ -137,14 +136,14 @@ func retainWork(t *T, s Store, rng *rand.Rand, done func() bool, note func([]sti
 			if err != nil {
 				return err
 			}
-			var batch []stint.Execution
+			var batch []store.Completion
 			for i, e := range entries {
 				if i%5 == 4 {
 					continue // it dies with the engine
 				}
-				end := []stint.Ending{
+				end := []store.Result{
 					completed, completed, failure, {Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond},
-					{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeCancelled},
+					{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeCancelled},
 				}[rng.IntN(6)]
 				batch = append(batch, w.Conclude(e, end))
 			}
@@ -158,7 +157,7 @@ func retainWork(t *T, s Store, rng *rand.Rand, done func() bool, note func([]sti
 				return fmt.Errorf("a repetition recorded %d of %d, error %w", n, len(batch), err)
 			}
 		}
-		if _, err := Bury(t.ctx, s, stint.Burial{Engine: w.Info.Token}, Judge); err != nil {
+		if _, err := Bury(t.ctx, s, store.Burial{Engine: w.Info.Token}, Judge); err != nil {
 			return err
 		}
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // successorTests are about what follows an attempt that was not the last.
 var successorTests = []test{
 	{"A returned entry goes to the part of the lane that was asked for", func(t *T) {
 		w := t.join("k")
-		for _, part := range []stint.Part{stint.PartFront, stint.PartKind, stint.PartNormal} {
+		for _, part := range []store.Part{store.PartFront, store.PartKind, store.PartNormal} {
 			queue := "to " + string(part)
 			id := t.enqueue(job("k", stint.Queue(queue), stint.Priority(3)))[0]
 			first := w.One()
-			w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: part}, first)
-			want := stint.LaneOf(queue, 3, part, "k")
-			seen := t.look(stint.KnownLanes{})
-			if s := (stint.Sight{Lane: want.ID, Queue: queue, Priority: 3, Kind: "k"}); len(seen) != 1 || seen[want.ID] != s {
-				t.Errorf("a look sees %v, want %v", seen, s)
-			}
+			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: part}, first)
+			want := store.LaneOf(queue, 3, part, "k")
+			seen := t.look(store.LaneHints{})
+			s := (store.LaneHead{Lane: want.ID, Queue: queue, Priority: 3, Kind: "k"})
+			expect(t, len(seen) == 1 && seen[want.ID] == s, "a look sees %v, want %v", seen, s)
 			again := w.Claim(want.ID, 10)
 			if len(again) != 1 || again[0].ID != id || again[0].Pos <= first.Pos {
 				t.Fatalf("the %s lane gave %v, want job %d at a new position", part, positions(again), id)
@@ -44,17 +44,17 @@ var successorTests = []test{
 		w := t.join("k")
 		for i, step := range []struct {
 			outcome stint.Outcome
-			next    stint.Successor
+			next    store.Next
 		}{
-			{stint.OutcomeLost, stint.Successor{Part: stint.PartFront, Attempt: 2, Losses: 1}},
-			{stint.OutcomeFailed, stint.Successor{Wait: true, Why: stint.Retrying, Attempt: 3, Losses: 1, Suspect: 2}},
-			{stint.OutcomeSnoozed, stint.Successor{Wait: true, Why: stint.Scheduled, Attempt: 3, Losses: 2}},
-			{stint.OutcomeReturned, stint.Successor{Part: stint.PartNormal, Attempt: 3, Losses: 2, Suspect: 1}},
-			{stint.OutcomeLost, stint.Successor{Part: stint.PartKind, Attempt: 4, Losses: 100, Suspect: 7}},
+			{stint.OutcomeLost, store.Next{Part: store.PartFront, Attempt: 2, Losses: 1}},
+			{stint.OutcomeFailed, store.Next{Wait: true, Why: stint.Retrying, Attempt: 3, Losses: 1, Suspect: 2}},
+			{stint.OutcomeSnoozed, store.Next{Wait: true, Why: stint.Scheduled, Attempt: 3, Losses: 2}},
+			{stint.OutcomeReturned, store.Next{Part: store.PartNormal, Attempt: 3, Losses: 2, Suspect: 1}},
+			{stint.OutcomeLost, store.Next{Part: store.PartKind, Attempt: 4, Losses: 100, Suspect: 7}},
 		} {
 			next := step.next
 			next.Kind, next.Queue = "k", stint.DefaultQueue
-			x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeReturned})
+			x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeReturned})
 			x.Outcome, x.Next = step.outcome, &next
 			if _, err := w.TryFinish(t.ctx, x); err != nil {
 				t.Fatal(err)
@@ -63,21 +63,18 @@ var successorTests = []test{
 				t.promoteAll(1)
 			}
 			e := t.peek(id, w)
-			if e.Attempt != next.Attempt || e.Losses != next.Losses || e.Suspect != next.Suspect {
-				t.Errorf("step %d: attempt %d, %d losses, suspect %d; want %d, %d, %d", i+1,
-					e.Attempt, e.Losses, e.Suspect, next.Attempt, next.Losses, next.Suspect)
-			}
-			if info := t.info(id); info.Attempt != next.Attempt || info.Losses != next.Losses {
-				t.Errorf("step %d: people see attempt %d, %d losses; want %d, %d", i+1,
-					info.Attempt, info.Losses, next.Attempt, next.Losses)
-			}
+			expect(t, e.Attempt == next.Attempt && e.Losses == next.Losses && e.Suspect == next.Suspect,
+				"step %d: attempt %d, %d losses, suspect %d; want %d, %d, %d", i+1, e.Attempt, e.Losses, e.Suspect, next.Attempt, next.Losses, next.Suspect)
+			info := t.info(id)
+			expect(t, info.Attempt == next.Attempt && info.Losses == next.Losses,
+				"step %d: people see attempt %d, %d losses; want %d, %d", i+1, info.Attempt, info.Losses, next.Attempt, next.Losses)
 		}
 		w.Complete(w.ClaimAll()...)
 	}},
 	{"A retry waits from the end of the attempt, by the store's clock", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeSnoozed, Snooze: time.Minute})
+		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Minute})
 		x.Ended = time.Now().Add(-2 * time.Second)
 		x.Started = x.Ended
 		if _, err := w.TryFinish(t.ctx, x); err != nil {
@@ -88,65 +85,59 @@ var successorTests = []test{
 			t.Fatalf("waiting is %+v", l.Waiting)
 		}
 		wait := l.Waiting[0].Due.Sub(l.Executions[0].Finished)
-		if wait < time.Minute-time.Millisecond || wait > time.Minute+time.Millisecond {
-			t.Errorf("snoozed for a minute, it waits %v from its end", wait)
-		}
+		expect(t, wait >= time.Minute-time.Millisecond && wait <= time.Minute+time.Millisecond,
+			"snoozed for a minute, it waits %v from its end", wait)
 	}},
 	{"A snooze without end is far from due, in a time that can be told", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		var end stint.Ending
-		if !stint.AsEnding(stint.Snooze(math.MaxInt64), &end) {
+		var end store.Result
+		if !store.AsResult(stint.Snooze(math.MaxInt64), &end) {
 			t.Fatal("a snooze is no ending")
 		}
 		w.Finish(end, w.One())
 		t.promoteAll(0)
 		t.state(id, stint.Scheduled)
-		if years := t.info(id).Due.Year() - time.Now().Year(); years < 99 || years > 100 {
-			t.Errorf("it is due in %d years", years)
-		}
+		years := t.info(id).Due.Year() - time.Now().Year()
+		expect(t, years >= 99 && years <= 100, "it is due in %d years", years)
 	}},
 	{"A retry with no wait is due at once", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(stint.Ending{Outcome: stint.OutcomeSnoozed}, w.ClaimAll()...)
+		w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, w.ClaimAll()...)
 		t.promoteAll(1)
-		if got := w.ClaimAll(); len(got) != 1 || got[0].ID != id {
-			t.Errorf("claimed %v, want job %d", jobIDs(got), id)
-		}
+		got := w.ClaimAll()
+		expect(t, len(got) == 1 && got[0].ID == id, "claimed %v, want job %d", jobIDs(got), id)
 	}},
 	{"A retry may move to another queue and priority", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		x := w.Conclude(w.One(), stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
 		x.Next.Queue, x.Next.Priority, x.Next.Delay = "hospital", 9, 0
 		if _, err := w.TryFinish(t.ctx, x); err != nil {
 			t.Fatal(err)
 		}
 		t.promoteAll(1)
-		got := w.Claim(stint.LaneOf("hospital", 9, stint.PartNormal, "").ID, 1)
-		if len(got) != 1 || got[0].ID != id || got[0].Queue != "hospital" || got[0].Priority != 9 || got[0].Attempt != 2 {
-			t.Errorf("the other queue gave %+v", got)
-		}
+		got := w.Claim(store.LaneOf("hospital", 9, store.PartNormal, "").ID, 1)
+		expect(t, len(got) == 1 && got[0].ID == id && got[0].Queue == "hospital" && got[0].Priority == 9 && got[0].Attempt == 2,
+			"the other queue gave %+v", got)
 	}},
 	{"An entry is due when its job first was, ready when it became so", func(t *T) {
 		t.enqueue(job("k"))
 		w := t.join("k")
 		first := w.One()
 		time.Sleep(20 * time.Millisecond)
-		w.Finish(stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, first)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, first)
 		second := w.One()
-		if !second.Due.Equal(first.Due) || !second.Created.Equal(first.Created) {
-			t.Errorf("due %v, created %v; at first %v, %v", second.Due, second.Created, first.Due, first.Created)
-		}
-		if d := second.Ready.Sub(first.Ready); d < 15*time.Millisecond || d > deadline {
-			t.Errorf("returned after 20ms, it became ready %v after the first time", d)
-		}
+		expect(t, second.Due.Equal(first.Due) && second.Created.Equal(first.Created),
+			"due %v, created %v; at first %v, %v", second.Due, second.Created, first.Due, first.Created)
+		d := second.Ready.Sub(first.Ready)
+		expect(t, d >= 15*time.Millisecond && d <= deadline, "returned after 20ms, it became ready %v after the first time", d)
 	}},
 }
 
 // promoteAll promotes what is due, and checks how much that is.
-func (t *T) promoteAll(want int) stint.Promotion {
+func (t *T) promoteAll(want int) store.Promotion {
 	t.Helper()
 	p, err := t.Store.Promote(t.ctx, time.Time{}, 1000)
 	t.must(err)
@@ -157,15 +148,15 @@ func (t *T) promoteAll(want int) stint.Promotion {
 }
 
 // peek reads the newest entry of a job without claiming it.
-func (t *T) peek(id stint.ID, w *Worker) stint.Entry {
+func (t *T) peek(id stint.ID, w *Worker) store.Entry {
 	t.Helper()
-	var at stint.Position
+	var at store.Position
 	for _, e := range t.ledger().Entries {
 		if e.Job == id {
 			at = max(at, e.Pos)
 		}
 	}
-	entries, err := w.Store.Fetch(t.ctx, []stint.Position{at})
+	entries, err := w.Store.Fetch(t.ctx, []store.Position{at})
 	t.must(err)
 	if len(entries) != 1 || entries[0].ID != id {
 		t.Fatalf("position %d gave %v, want an entry of job %d", at, entries, id)
@@ -184,10 +175,10 @@ func laterAttempts(t *T, j stint.NewJob) {
 	}
 	first := w.One()
 	e := first
-	for i, end := range []stint.Ending{
-		{Outcome: stint.OutcomeReturned, Part: stint.PartFront}, {Outcome: stint.OutcomeSnoozed},
-		{Outcome: stint.OutcomeReturned, Part: stint.PartKind}, {Outcome: stint.OutcomeSnoozed},
-		{Outcome: stint.OutcomeReturned, Part: stint.PartNormal},
+	for i, end := range []store.Result{
+		{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, {Outcome: stint.OutcomeSnoozed},
+		{Outcome: stint.OutcomeReturned, Part: store.PartNormal},
 	} {
 		w.Finish(end, e)
 		if end.Outcome == stint.OutcomeSnoozed {
@@ -195,15 +186,10 @@ func laterAttempts(t *T, j stint.NewJob) {
 		}
 		before := e.Pos
 		e = w.One()
-		if e.Pos <= before {
-			t.Errorf("return %d: position %d is not after %d", i+1, e.Pos, before)
-		}
-		if diff := cmp.Diff(first.Job, e.Job, sameJob...); diff != "" {
-			t.Errorf("return %d (-first +later):\n%s", i+1, diff)
-		}
+		expect(t, e.Pos > before, "return %d: position %d is not after %d", i+1, e.Pos, before)
+		noDiff(t, cmp.Diff(first.Job, e.Job, sameJob...), "return %d (-first +later)", i+1)
 	}
 	w.Complete(e)
-	if info := t.info(e.ID); info.State != stint.Completed || !sameJSON(info.Args, first.Args) {
-		t.Errorf("people see %s, %s", info.State, info.Args)
-	}
+	info := t.info(e.ID)
+	expect(t, info.State == stint.Completed && sameJSON(info.Args, first.Args), "people see %s, %s", info.State, info.Args)
 }

@@ -5,30 +5,28 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var txTests = []test{
 	{"Nothing is visible before the commit, everything after", func(t *T) {
 		tx := t.begin()
-		ids := t.enqueueIn(tx, job("k"), job("k", stint.In(time.Hour), stint.Tag("t")))
+		ids := t.enqueueIn(tx, job("k"), job("k", stint.Delay(time.Hour), stint.Tag("t")))
 		t.unseen(ids...)
 		t.must(tx.Commit())
 		t.state(ids[0], stint.Available)
 		t.state(ids[1], stint.Scheduled)
-		if got := t.join("k").ClaimAll(); !slices.Equal(jobIDs(got), ids[:1]) {
-			t.Errorf("claimed jobs %v, want %v", jobIDs(got), ids[:1])
-		}
+		equalAll(t, jobIDs(t.join("k").ClaimAll()), ids[:1], "claimed jobs %v, want %v")
 	}},
 	{"Nothing is left after a rollback", func(t *T) {
 		tx := t.begin()
-		ids := t.enqueueIn(tx, job("k", stint.Tag("t")), job("k", stint.In(time.Millisecond), stint.Tag("t")))
+		ids := t.enqueueIn(tx, job("k", stint.Tag("t")), job("k", stint.Delay(time.Millisecond), stint.Tag("t")))
 		t.must(tx.Rollback())
 		time.Sleep(5 * time.Millisecond)
-		if p, err := t.Store.Promote(t.ctx, time.Time{}, 10); err != nil || p.Moved != 0 {
-			t.Errorf("after a rollback %d jobs were promoted, error %v", p.Moved, err)
-		}
+		p, err := t.Store.Promote(t.ctx, time.Time{}, 10)
+		expect(t, err == nil && p.Moved == 0, "after a rollback %d jobs were promoted, error %v", p.Moved, err)
 		t.unseen(ids...)
-		if found, err := t.Store.Jobs(t.ctx, stint.Filter{Tag: "t"}); err != nil || len(found) != 0 {
+		if found, err := t.Store.Jobs(t.ctx, store.Filter{Tag: "t"}); err != nil || len(found) != 0 {
 			t.Errorf("after a rollback %d jobs have its tag, error %v", len(found), err)
 		}
 	}},
@@ -37,9 +35,8 @@ var txTests = []test{
 		gone := t.enqueueIn(tx, jobs(3, "k")...)
 		t.must(tx.Rollback())
 		ids := t.enqueue(jobs(3, "k")...)
-		if got := jobIDs(t.join("k").ClaimAll()); !slices.Equal(got, ids) {
-			t.Errorf("claimed jobs %v, want %v (rolled back: %v)", got, ids, gone)
-		}
+		got := jobIDs(t.join("k").ClaimAll())
+		expect(t, slices.Equal(got, ids), "claimed jobs %v, want %v (rolled back: %v)", got, ids, gone)
 	}},
 	{"Rolling back to a savepoint takes back what came after it", func(t *T) {
 		tx := t.begin()
@@ -49,7 +46,7 @@ var txTests = []test{
 		}
 		first := t.enqueueIn(tx, job("k"))
 		t.must(sp.Savepoint("a"))
-		second := t.enqueueIn(tx, job("k"), job("k", stint.In(time.Hour)))
+		second := t.enqueueIn(tx, job("k"), job("k", stint.Delay(time.Hour)))
 		t.must(sp.RollbackTo("a"))
 		third := t.enqueueIn(tx, job("k"))
 		t.must(tx.Commit())
@@ -58,9 +55,8 @@ var txTests = []test{
 				t.absent(id)
 			}
 		}
-		if got, want := jobIDs(t.join("k").ClaimAll()), slices.Concat(first, third); !slices.Equal(got, want) {
-			t.Errorf("claimed jobs %v, want %v", got, want)
-		}
+		got, want := jobIDs(t.join("k").ClaimAll()), slices.Concat(first, third)
+		expect(t, slices.Equal(got, want), "claimed jobs %v, want %v", got, want)
 	}},
 	{"A prepared transaction decides later, also for a quiet enqueue", func(t *T) {
 		for _, commit := range []bool{true, false} {
@@ -74,32 +70,26 @@ var txTests = []test{
 			t.unseen(ids...)
 			w := t.join("k")
 			later := t.enqueue(job("k"))
-			if got := jobIDs(w.ClaimAll()); !slices.Equal(got, later) {
-				t.Errorf("beside a prepared transaction, jobs %v were claimed, want %v", got, later)
-			}
+			equalAll(t, jobIDs(w.ClaimAll()), later, "beside a prepared transaction, jobs %v were claimed, want %v")
 			if commit {
 				t.must(tx.Commit())
-				if got := jobIDs(w.ClaimAll()); !slices.Equal(got, ids) {
-					t.Errorf("after COMMIT PREPARED, jobs %v were claimed, want %v", got, ids)
-				}
+				equalAll(t, jobIDs(w.ClaimAll()), ids, "after COMMIT PREPARED, jobs %v were claimed, want %v")
 				continue
 			}
 			t.must(tx.Rollback())
-			if got := jobIDs(w.ClaimAll()); len(got) != 0 {
-				t.Errorf("after ROLLBACK PREPARED, jobs %v were claimed", got)
-			}
+			got := jobIDs(w.ClaimAll())
+			expect(t, len(got) == 0, "after ROLLBACK PREPARED, jobs %v were claimed", got)
 		}
 	}},
 	{"A delay in a long transaction counts from the enqueue, not from its begin", func(t *T) {
 		tx := t.begin()
 		early := t.enqueueIn(tx, job("k"))[0]
 		time.Sleep(60 * time.Millisecond)
-		late := t.enqueueIn(tx, job("k", stint.In(40*time.Millisecond)))[0]
+		late := t.enqueueIn(tx, job("k", stint.Delay(40*time.Millisecond)))[0]
 		t.must(tx.Commit())
 		a, b := t.info(early), t.info(late)
-		if wait := b.Due.Sub(a.Created); wait < 95*time.Millisecond {
-			t.Errorf("a job in 40ms, enqueued 60ms after the begin, is due %v after it", wait)
-		}
+		wait := b.Due.Sub(a.Created)
+		expect(t, wait >= 95*time.Millisecond, "a job in 40ms, enqueued 60ms after the begin, is due %v after it", wait)
 	}},
 	{"Several enqueues of one transaction keep their order", func(t *T) {
 		tx := t.begin()
@@ -108,9 +98,7 @@ var txTests = []test{
 			want = append(want, t.enqueueIn(tx, jobs(3, "k")...)...)
 		}
 		t.must(tx.Commit())
-		if got := jobIDs(t.join("k").ClaimAll()); !slices.Equal(got, want) {
-			t.Errorf("claimed jobs %v, want %v", got, want)
-		}
+		equalAll(t, jobIDs(t.join("k").ClaimAll()), want, "claimed jobs %v, want %v")
 	}},
 	{"A transaction larger than any claim comes whole", func(t *T) {
 		tx := t.begin()
@@ -125,9 +113,7 @@ var txTests = []test{
 			}
 			got = append(got, jobIDs(entries)...)
 		}
-		if !slices.Equal(got, ids) {
-			t.Errorf("%d jobs were claimed, not the %d enqueued in their order", len(got), len(ids))
-		}
+		expect(t, slices.Equal(got, ids), "%d jobs were claimed, not the %d enqueued in their order", len(got), len(ids))
 	}},
 }
 
@@ -157,12 +143,10 @@ func (t *T) absent(ids ...stint.ID) {
 			t.Errorf("job %d is seen, as %s", id, j.State)
 		}
 	}
-	all, err := t.Store.Jobs(t.ctx, stint.Filter{})
+	all, err := t.Store.Jobs(t.ctx, store.Filter{})
 	t.must(err)
 	for _, j := range all {
-		if slices.Contains(ids, j.ID) {
-			t.Errorf("job %d is listed, as %s", j.ID, j.State)
-		}
+		expect(t, !slices.Contains(ids, j.ID), "job %d is listed, as %s", j.ID, j.State)
 	}
 }
 
@@ -170,11 +154,9 @@ func (t *T) absent(ids ...stint.ID) {
 func (t *T) unseen(ids ...stint.ID) {
 	t.Helper()
 	t.absent(ids...)
-	sights, err := t.Store.Look(t.ctx, stint.KnownLanes{})
+	sights, err := t.Store.Look(t.ctx, store.LaneHints{})
 	t.must(err)
 	for _, s := range sights {
-		if !s.Settle {
-			t.Errorf("a look sees work in queue %q, kind %q", s.Queue, s.Kind)
-		}
+		expect(t, s.Settle, "a look sees work in queue %q, kind %q", s.Queue, s.Kind)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // undecidedTests are about failures that wait for a retry function.
@@ -24,18 +25,15 @@ var undecidedTests = []test{
 		p, err := t.Store.Promote(t.ctx, time.Time{}, 10)
 		t.must(err)
 		info := t.info(id)
-		if p.Next >= 0 || info.State != stint.Retrying || info.Undecided != "f" || info.Attempt != 2 || !info.Due.Equal(info.Created) {
-			t.Errorf("the next is due in %v; it shows as %s, undecided %q, attempt %d, due %v after it was created",
-				p.Next, info.State, info.Undecided, info.Attempt, info.Due.Sub(info.Created))
-		}
-		if x := info.Executions[0]; x.Final || x.Error == nil || x.Error.Message != "no paper" {
-			t.Errorf("its failure shows as %+v", x)
-		}
+		expect(t, p.Next < 0 && info.State == stint.Retrying && info.Undecided == "f" && info.Attempt == 2 && info.Due.Equal(info.Created),
+			"the next is due in %v; it shows as %s, undecided %q, attempt %d, due %v after it was created", p.Next, info.State, info.Undecided, info.Attempt, info.Due.Sub(info.Created))
+		x := info.Executions[0]
+		expect(t, !x.Final && x.Error != nil && x.Error.Message == "no paper", "its failure shows as %+v", x)
 		counts, err := t.Store.Counts(t.ctx)
 		t.must(err)
-		if got := t.list(stint.Filter{States: []stint.State{stint.Retrying}}); !slices.Equal(got, []stint.ID{id}) || counts[stint.Retrying] != 1 {
-			t.Errorf("as retrying are listed %v, counted %d", got, counts[stint.Retrying])
-		}
+		got := t.list(store.Filter{States: []stint.State{stint.Retrying}})
+		expect(t, slices.Equal(got, []stint.ID{id}) && counts[stint.Retrying] == 1,
+			"as retrying are listed %v, counted %d", got, counts[stint.Retrying])
 	}},
 	{"A failure is told to whoever has the function, whole", undecidedWhole},
 	{"Only failures for these functions are told, in the order of their IDs, page by page", func(t *T) {
@@ -52,9 +50,7 @@ var undecidedTests = []test{
 				break
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("told were %v, want %v", got, want)
-		}
+		equalAll(t, got, want, "told were %v, want %v")
 		for _, names := range [][]string{nil, {"x"}} {
 			if page, err := t.Store.Undecided(t.ctx, names, 0, 10); err != nil || len(page) != 0 {
 				t.Errorf("for %v %d are told, error %v", names, len(page), err)
@@ -71,9 +67,9 @@ var undecidedTests = []test{
 		t.promoteAll(1)
 		w.Finish(failure, w.ClaimAll()...)
 		t.decided(w, 0, stale...)
-		if info := t.info(id); info.Undecided != "f" || info.Attempt != 3 {
-			t.Errorf("it is %s, undecided %q, attempt %d", info.State, info.Undecided, info.Attempt)
-		}
+		info := t.info(id)
+		expect(t, info.Undecided == "f" && info.Attempt == 3,
+			"it is %s, undecided %q, attempt %d", info.State, info.Undecided, info.Attempt)
 		t.decided(w, 1, t.decisions(retry.Final("enough"))...)
 		t.state(id, stint.Failed)
 	}},
@@ -83,9 +79,8 @@ var undecidedTests = []test{
 		w := t.join("k")
 		w.Leave()
 		for _, engine := range []*Worker{w, NewWorker(t, t.Store, "k")} {
-			if ids, err := t.Store.Decide(t.ctx, engine.Info.Token, done); !errors.Is(err, stint.ErrBuried) || ids != nil {
-				t.Errorf("it decided %v, error %v, want ErrBuried", ids, err)
-			}
+			ids, err := t.Store.Decide(t.ctx, engine.Info.Token, done)
+			expect(t, errors.Is(err, stint.ErrBuried) && ids == nil, "it decided %v, error %v, want ErrBuried", ids, err)
 		}
 		t.state(id, stint.Retrying)
 	}},
@@ -96,9 +91,9 @@ var undecidedTests = []test{
 		t.decided(w, 2, done[:2]...)
 		t.decided(w, 1, done...)
 		t.decided(w, 0, done...)
-		if l := t.ledger(); len(l.Executions) != 6 || len(l.Waiting) != 3 {
-			t.Errorf("there are %d executions and %d waits, want 6 and 3", len(l.Executions), len(l.Waiting))
-		}
+		l := t.ledger()
+		expect(t, len(l.Executions) == 6 && len(l.Waiting) == 3,
+			"there are %d executions and %d waits, want 6 and 3", len(l.Executions), len(l.Waiting))
 		t.decided(w, 0)
 	}},
 	{"Of many that decide at once, one does", func(t *T) {
@@ -108,7 +103,7 @@ var undecidedTests = []test{
 		var sum atomic.Int64
 		errs := atOnce(6, func(i int) error {
 			w := t.join("k")
-			done := slices.Clone([][]stint.Execution{again, final}[i%2])
+			done := slices.Clone([][]store.Completion{again, final}[i%2])
 			if i%3 == 0 {
 				slices.Reverse(done)
 			}
@@ -119,9 +114,7 @@ var undecidedTests = []test{
 		if err := errors.Join(errs...); err != nil || sum.Load() != n {
 			t.Errorf("%d were decided, error %v, want %d", sum.Load(), err, n)
 		}
-		if l := t.ledger(); len(l.Executions) != 2*n {
-			t.Errorf("there are %d executions, want %d", len(l.Executions), 2*n)
-		}
+		equal(t, len(t.ledger().Executions), 2*n, "there are %d executions, want %d")
 	}},
 	{"A job that is cancelled while it is undecided stays cancelled", func(t *T) {
 		ids := t.undecided("f", "f")
@@ -129,21 +122,18 @@ var undecidedTests = []test{
 		again, final := t.decisions(retry.Again(0))[:1], t.decisions(retry.Final("enough"))[1:]
 		t.cancel("not needed", ids...)
 		for _, id := range ids {
-			if info := t.info(id); info.State != stint.Cancelled || info.Reason != "not needed" {
-				t.Errorf("it is %s, %q", info.State, info.Reason)
-			}
+			info := t.info(id)
+			expect(t, info.State == stint.Cancelled && info.Reason == "not needed", "it is %s, %q", info.State, info.Reason)
 		}
 		t.decided(w, 0, append(again, final...)...)
 		t.promoteAll(0)
-		if got := w.ClaimAll(); len(got) != 0 {
-			t.Errorf("%d of the cancelled are claimed", len(got))
-		}
+		equal(t, len(w.ClaimAll()), 0, "%d of the cancelled are claimed, want %d")
 	}},
 	{"Deciding a batch with a stranger's job leaves that alone", func(t *T) {
 		id := t.undecided("f")[0]
 		w := t.join("k")
-		other := t.enqueue(job("k"), job("k", stint.In(time.Hour)))
-		var done []stint.Execution
+		other := t.enqueue(job("k"), job("k", stint.Delay(time.Hour)))
+		var done []store.Completion
 		for _, at := range append(other, 1<<60) {
 			x := t.decisions(retry.Final("enough"))[0]
 			x.Job = at
@@ -159,15 +149,14 @@ var undecidedTests = []test{
 		w := t.join("k")
 		ctx, cancel := context.WithCancel(t.ctx)
 		cancel()
-		if ids, err := t.Store.Decide(ctx, w.Info.Token, t.decisions(retry.Final("enough"))); err == nil || ids != nil {
-			t.Errorf("it decided %v, error %v", ids, err)
-		}
+		ids, err := t.Store.Decide(ctx, w.Info.Token, t.decisions(retry.Final("enough")))
+		expect(t, err != nil && ids == nil, "it decided %v, error %v", ids, err)
 		t.state(id, stint.Retrying)
 	}},
 }
 
 // failure is how the attempts of these tests end.
-var failure = stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no paper"), Stack: "main.go:1"}
+var failure = store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no paper"), Stack: "main.go:1"}
 
 // undecided enqueues jobs, each with a retry function, and fails them at an
 // engine that has none.
@@ -185,7 +174,7 @@ func (t *T) undecided(funcs ...string) []stint.ID {
 }
 
 // decisions has each undecided failure decided in one way.
-func (t *T) decisions(d retry.Decision) []stint.Execution {
+func (t *T) decisions(d retry.Decision) []store.Completion {
 	t.Helper()
 	var funcs retry.Registry
 	names := []string{"f", "g", "h"}
@@ -194,7 +183,7 @@ func (t *T) decisions(d retry.Decision) []stint.Execution {
 	}
 	all, err := t.Store.Undecided(t.ctx, names, 0, 1000)
 	t.must(err)
-	var done []stint.Execution
+	var done []store.Completion
 	for _, u := range all {
 		x, err := u.Conclude(&funcs, time.Now(), 0.5)
 		t.must(err)
@@ -204,16 +193,13 @@ func (t *T) decisions(d retry.Decision) []stint.Execution {
 }
 
 // decided records decisions and checks how many were new.
-func (t *T) decided(w *Worker, want int, done ...stint.Execution) {
+func (t *T) decided(w *Worker, want int, done ...store.Completion) {
 	t.Helper()
 	ids, err := t.Store.Decide(t.ctx, w.Info.Token, done)
-	if err != nil || len(ids) != want || !distinct(ids) {
-		t.Errorf("decided were %v, error %v, want %d", ids, err, want)
-	}
+	expect(t, err == nil && len(ids) == want && distinct(ids), "decided were %v, error %v, want %d", ids, err, want)
 	for _, id := range ids {
-		if !slices.ContainsFunc(done, func(x stint.Execution) bool { return x.Job == id }) {
-			t.Errorf("job %d was decided, and nobody asked", id)
-		}
+		expect(t, slices.ContainsFunc(done, func(x store.Completion) bool { return x.Job == id }),
+			"job %d was decided, and nobody asked", id)
 	}
 }
 
@@ -228,7 +214,7 @@ func undecidedWhole(t *T) {
 		if attempt > 1 {
 			e = w.One()
 		}
-		x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("attempt %d", attempt), Stack: "main.go:1"})
+		x := w.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: fmt.Errorf("attempt %d", attempt), Stack: "main.go:1"})
 		x.Error.Classes = []string{x.Error.Class, "another"}
 		x.Ended = time.Now()
 		x.Started = x.Ended.Add(-3 * time.Second)
@@ -240,17 +226,16 @@ func undecidedWhole(t *T) {
 		}
 		all, err := t.Store.Undecided(t.ctx, []string{"f"}, 0, 10)
 		t.must(err)
-		want := stint.Undecided{Job: first.Job, Func: "f", Error: *x.Error}
+		want := store.PendingRetry{Job: first.Job, Func: "f", Error: *x.Error}
 		want.Attempt, want.Queue, want.Priority, want.Losses = attempt+1, x.Next.Queue, x.Next.Priority, x.Next.Losses
 		if len(all) != 1 {
 			t.Fatalf("%d are told, want 1", len(all))
 		}
-		if diff := cmp.Diff(want, all[0], append(sameJob, cmpopts.IgnoreFields(stint.Undecided{}, "Took"))...); diff != "" {
-			t.Errorf("attempt %d (-want +got):\n%s", attempt, diff)
-		}
-		if took := all[0].Took; took < 3*time.Second-time.Millisecond || took > 3*time.Second+time.Millisecond {
-			t.Errorf("an attempt of 3s is told as %v long", took)
-		}
+		noDiff(t, cmp.Diff(want, all[0], append(sameJob, cmpopts.IgnoreFields(store.PendingRetry{}, "Took"))...),
+			"attempt %d (-want +got)", attempt)
+		took := all[0].Took
+		expect(t, took >= 3*time.Second-time.Millisecond && took <= 3*time.Second+time.Millisecond,
+			"an attempt of 3s is told as %v long", took)
 		t.decided(w, 1, t.decisions(retry.Again(0))...)
 		t.promoteAll(1)
 	}
@@ -264,13 +249,11 @@ func decideAgain(t *T) {
 	t.decided(w, 1, t.decisions(retry.Decision{Retry: true, Wait: time.Hour, Queue: "bulk", Note: "odd"})...)
 	after := t.now()
 	info := t.info(id)
-	if info.State != stint.Retrying || info.Undecided != "" || info.Queue != "bulk" || info.Attempt != 2 || !info.Faulty {
-		t.Errorf("it is %s, undecided %q, in queue %s, attempt %d, faulty %v", info.State, info.Undecided, info.Queue, info.Attempt, info.Faulty)
-	}
+	expect(t, info.State == stint.Retrying && info.Undecided == "" && info.Queue == "bulk" && info.Attempt == 2 && info.Faulty,
+		"it is %s, undecided %q, in queue %s, attempt %d, faulty %v", info.State, info.Undecided, info.Queue, info.Attempt, info.Faulty)
 	const slack = 10 * time.Millisecond
-	if info.Due.Before(before.Add(time.Hour-slack)) || info.Due.After(after.Add(time.Hour+slack)) {
-		t.Errorf("an hour after the decision is %v, decided between %v and %v", info.Due, before, after)
-	}
+	expect(t, !info.Due.Before(before.Add(time.Hour-slack)) && !info.Due.After(after.Add(time.Hour+slack)),
+		"an hour after the decision is %v, decided between %v and %v", info.Due, before, after)
 	if len(info.Executions) != 2 {
 		t.Fatalf("it has %d executions, want the failure and the decision", len(info.Executions))
 	}
@@ -282,9 +265,7 @@ func decideAgain(t *T) {
 	}
 	counts, err := t.Store.Counts(t.ctx)
 	t.must(err)
-	if counts[stint.Running] != 0 || counts[stint.Retrying] != 1 || counts[stint.Completed] != 0 {
-		t.Errorf("the counts are %v", counts)
-	}
+	expect(t, counts[stint.Running] == 0 && counts[stint.Retrying] == 1 && counts[stint.Completed] == 0, "the counts are %v", counts)
 	// And its date is a date like any other.
 	id = t.undecided("g")[0]
 	t.decided(w, 1, t.decisions(retry.Again(0))...)
@@ -304,15 +285,11 @@ func decideFinal(t *T) {
 	if info.State != stint.Failed || info.Reason != "customer left" || info.Undecided != "" || info.Faulty || len(info.Executions) != 2 {
 		t.Fatalf("it is %s (%s), undecided %q, faulty %v, with %d executions", info.State, info.Reason, info.Undecided, info.Faulty, len(info.Executions))
 	}
-	if x := info.Executions[1]; x.Outcome != stint.OutcomeFailed || !x.Final || x.Engine != w.Info.Token || x.Error == nil || x.Error.Message != "no paper" {
-		t.Errorf("the decision is recorded as %+v", x)
-	}
+	x := info.Executions[1]
+	expect(t, x.Outcome == stint.OutcomeFailed && x.Final && x.Engine == w.Info.Token && x.Error != nil && x.Error.Message == "no paper",
+		"the decision is recorded as %+v", x)
 	counts, err := t.Store.Counts(t.ctx)
 	t.must(err)
-	if counts[stint.Running] != 0 || counts[stint.Retrying] != 0 || counts[stint.Failed] != 1 {
-		t.Errorf("the counts are %v", counts)
-	}
-	if got := t.list(stint.Filter{States: []stint.State{stint.Failed}}); !slices.Equal(got, []stint.ID{id}) {
-		t.Errorf("as failed are listed %v", got)
-	}
+	expect(t, counts[stint.Running] == 0 && counts[stint.Retrying] == 0 && counts[stint.Failed] == 1, "the counts are %v", counts)
+	equalAll(t, t.list(store.Filter{States: []stint.State{stint.Failed}}), []stint.ID{id}, "as failed are listed %v, want %v")
 }

@@ -9,22 +9,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 var waitingTests = []test{
 	{"Only what is due is promoted", func(t *T) {
-		ids := t.enqueue(job("k", stint.In(10*time.Millisecond)), job("k", stint.In(time.Hour)))
+		ids := t.enqueue(job("k", stint.Delay(10*time.Millisecond)), job("k", stint.Delay(time.Hour)))
 		time.Sleep(20 * time.Millisecond)
 		t.promoteAll(1)
 		t.state(ids[0], stint.Available)
 		t.state(ids[1], stint.Scheduled)
-		if got := jobIDs(t.join("k").ClaimAll()); !slices.Equal(got, ids[:1]) {
-			t.Errorf("claimed %v, want %v", got, ids[:1])
-		}
+		equalAll(t, jobIDs(t.join("k").ClaimAll()), ids[:1], "claimed %v, want %v")
 		t.promoteAll(0)
 	}},
 	{"Nothing is promoted early", func(t *T) {
-		id := t.enqueue(job("k", stint.In(150*time.Millisecond)))[0]
+		id := t.enqueue(job("k", stint.Delay(150*time.Millisecond)))[0]
 		due := t.info(id).Due
 		for {
 			p, err := t.Store.Promote(t.ctx, time.Time{}, 10)
@@ -34,14 +33,13 @@ var waitingTests = []test{
 			}
 			time.Sleep(2 * time.Millisecond)
 		}
-		if e := t.peek(id, t.join("k")); e.Ready.Before(due) {
-			t.Errorf("due at %v, it was ready at %v", due, e.Ready)
-		}
+		e := t.peek(id, t.join("k"))
+		expect(t, !e.Ready.Before(due), "due at %v, it was ready at %v", due, e.Ready)
 	}},
 	{"Jobs become ready in the order of their due times, whatever that of their enqueues", func(t *T) {
 		var batch []stint.NewJob
 		for _, ms := range []int{40, 10, 30, 20, 50} {
-			batch = append(batch, job("k", stint.In(time.Duration(ms)*time.Millisecond)))
+			batch = append(batch, job("k", stint.Delay(time.Duration(ms)*time.Millisecond)))
 		}
 		ids := t.enqueue(batch...)
 		fresh := t.enqueue(job("k"))[0]
@@ -49,12 +47,8 @@ var waitingTests = []test{
 		t.promoteAll(5)
 		want := []stint.ID{fresh, ids[1], ids[3], ids[2], ids[0], ids[4]}
 		got := t.join("k").Claim(lane(stint.DefaultQueue), 10)
-		if !slices.Equal(jobIDs(got), want) {
-			t.Errorf("claimed %v, want %v", jobIDs(got), want)
-		}
-		if !slices.IsSorted(positions(got)) || !distinct(positions(got)) {
-			t.Errorf("the positions %v do not rise", positions(got))
-		}
+		equalAll(t, jobIDs(got), want, "claimed %v, want %v")
+		expect(t, slices.IsSorted(positions(got)) && distinct(positions(got)), "the positions %v do not rise", positions(got))
 	}},
 	{"A promoted job keeps its ID and everything said of it", func(t *T) {
 		want := rich()
@@ -69,12 +63,8 @@ var waitingTests = []test{
 			MaxLosses: 7, Retry: want.Retry, Timeout: want.Timeout, Tags: want.Tags, URN: want.URN, Source: want.Source,
 			Metadata: want.Metadata, StartBy: want.StartBy, Correlation: want.Correlation, Created: before.Created, Due: before.Due,
 		}
-		if diff := cmp.Diff(job, e.Job, sameJob...); diff != "" {
-			t.Errorf("claimed job (-want +got):\n%s", diff)
-		}
-		if e.Pos <= stint.Position(id) {
-			t.Errorf("the position %d is not a fresh one: the job is %d", e.Pos, id)
-		}
+		noDiff(t, cmp.Diff(job, e.Job, sameJob...), "claimed job (-want +got)")
+		expect(t, e.Pos > store.Position(id), "the position %d is not a fresh one: the job is %d", e.Pos, id)
 	}},
 	{"The limit is respected, and the earliest come first", func(t *T) {
 		offsets := make([]time.Duration, 7)
@@ -86,19 +76,14 @@ var waitingTests = []test{
 		for i, moved := range []int{3, 3, 1, 0} {
 			p, err := t.Store.Promote(t.ctx, from, 3)
 			t.must(err)
-			if p.Moved != moved {
-				t.Errorf("call %d moved %d, want %d", i+1, p.Moved, moved)
-			}
-			if last := at.Add(time.Duration(3*i+moved-1) * time.Millisecond); moved > 0 && !p.Until.Equal(last) {
-				t.Errorf("call %d moved until %v, want %v", i+1, p.Until, last)
-			}
+			equal(t, p.Moved, moved, "call %d moved %d, want %d", i+1)
+			last := at.Add(time.Duration(3*i+moved-1) * time.Millisecond)
+			expect(t, moved <= 0 || p.Until.Equal(last), "call %d moved until %v, want %v", i+1, p.Until, last)
 			if moved > 0 {
 				from = p.Until
 			}
 		}
-		if got := jobIDs(t.join("k").ClaimAll()); !slices.Equal(got, want) {
-			t.Errorf("claimed %v, want %v", got, want)
-		}
+		equalAll(t, jobIDs(t.join("k").ClaimAll()), want, "claimed %v, want %v")
 	}},
 	{"A scan from a bound sees what is due at it, and not what is before", func(t *T) {
 		ids, due := t.comingUp(0, 0, 0, 0, 0, -5*time.Millisecond)
@@ -106,12 +91,8 @@ var waitingTests = []test{
 		for i, want := range []int{2, 2, 1, 0} {
 			p, err := t.Store.Promote(t.ctx, due, 2)
 			t.must(err)
-			if p.Moved != want {
-				t.Errorf("call %d moved %d, want %d", i+1, p.Moved, want)
-			}
-			if want == 0 && p.Next >= 0 {
-				t.Errorf("nothing waits behind the bound, and Next is %v", p.Next)
-			}
+			equal(t, p.Moved, want, "call %d moved %d, want %d", i+1)
+			expect(t, want != 0 || p.Next < 0, "nothing waits behind the bound, and Next is %v", p.Next)
 		}
 		t.state(early, stint.Scheduled)
 		t.promoteAll(1)
@@ -123,27 +104,24 @@ var waitingTests = []test{
 			t.must(err)
 			return p.Next
 		}
-		if d := next(); d >= 0 {
-			t.Errorf("nothing waits, and Next is %v", d)
-		}
+		d := next()
+		expect(t, d < 0, "nothing waits, and Next is %v", d)
 		t.enqueue(job("k"))
 		if d := next(); d >= 0 {
 			t.Errorf("nothing waits but a job is available, and Next is %v", d)
 		}
-		t.enqueue(job("k", stint.In(2*time.Hour)))
+		t.enqueue(job("k", stint.Delay(2*time.Hour)))
 		if d := next(); d > 2*time.Hour || d < 2*time.Hour-deadline {
 			t.Errorf("a job waits for 2h, and Next is %v", d)
 		}
-		t.enqueue(job("k", stint.In(time.Hour)))
+		t.enqueue(job("k", stint.Delay(time.Hour)))
 		if d := next(); d > time.Hour || d < time.Hour-deadline {
 			t.Errorf("a job waits for 1h, and Next is %v", d)
 		}
-		t.enqueue(jobs(3, "k", stint.In(time.Millisecond))...)
+		t.enqueue(jobs(3, "k", stint.Delay(time.Millisecond))...)
 		time.Sleep(10 * time.Millisecond)
 		for i := range 2 {
-			if d := next(); d != 0 {
-				t.Errorf("%d jobs are overdue, and Next is %v, want 0", 2-i, d)
-			}
+			equal(t, next(), 0, "%d jobs are overdue, and Next is %v, want %v", 2-i)
 		}
 		if d := next(); d > time.Hour || d < time.Hour-deadline {
 			t.Errorf("after the last due job Next is %v, want nearly 1h", d)
@@ -151,7 +129,7 @@ var waitingTests = []test{
 	}},
 	{"Many promoters move each job once", func(t *T) {
 		const n = 300
-		want := t.enqueue(jobs(n, "k", stint.In(time.Millisecond))...)
+		want := t.enqueue(jobs(n, "k", stint.Delay(time.Millisecond))...)
 		time.Sleep(10 * time.Millisecond)
 		other := t.again()
 		var moved [6]int
@@ -176,9 +154,7 @@ var waitingTests = []test{
 			sum += m
 		}
 		got := slices.Sorted(slices.Values(jobIDs(t.join("k").ClaimAll())))
-		if sum != n || !slices.Equal(got, want) {
-			t.Errorf("%d were promoted and %d claimed, want each of %d once", sum, len(got), n)
-		}
+		expect(t, sum == n && slices.Equal(got, want), "%d were promoted and %d claimed, want each of %d once", sum, len(got), n)
 	}},
 	{"A retried job goes through promotion with its next attempt", func(t *T) {
 		id := t.enqueue(job("k"))[0]
@@ -188,7 +164,7 @@ var waitingTests = []test{
 			if e.ID != id || e.Attempt != attempt {
 				t.Fatalf("claimed job %d, attempt %d; want %d, %d", e.ID, e.Attempt, id, attempt)
 			}
-			x := w.Conclude(e, stint.Ending{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+			x := w.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
 			x.Next.Delay = 5 * time.Millisecond
 			if _, err := w.TryFinish(t.ctx, x); err != nil {
 				t.Fatal(err)
@@ -204,14 +180,12 @@ var waitingTests = []test{
 		var want []stint.ID
 		for _, q := range []string{"a", "b"} {
 			for p := range 3 {
-				want = append(want, t.enqueue(jobs(2, "k", stint.Queue(q), stint.Priority(p), stint.In(time.Millisecond))...)...)
+				want = append(want, t.enqueue(jobs(2, "k", stint.Queue(q), stint.Priority(p), stint.Delay(time.Millisecond))...)...)
 			}
 		}
 		time.Sleep(10 * time.Millisecond)
 		t.promoteAll(len(want))
-		if got := slices.Sorted(slices.Values(jobIDs(t.join("k").ClaimAll()))); !slices.Equal(got, want) {
-			t.Errorf("claimed %v, want %v", got, want)
-		}
+		equalAll(t, slices.Sorted(slices.Values(jobIDs(t.join("k").ClaimAll()))), want, "claimed %v, want %v")
 	}},
 }
 
@@ -220,12 +194,12 @@ var waitingTests = []test{
 // passed when they arrive in the store, so it tries again for a later one.
 func (t *T) comingUp(offsets ...time.Duration) ([]stint.ID, time.Time) {
 	t.Helper()
-	for lead := 30 * time.Millisecond; lead < patience; lead *= 3 {
+	for lead := 30 * time.Millisecond; lead < patience(); lead *= 3 {
 		tx := t.begin()
 		at := time.Now().Add(lead).Truncate(time.Millisecond)
 		var batch []stint.NewJob
 		for _, d := range offsets {
-			batch = append(batch, job("k", stint.At(at.Add(d))))
+			batch = append(batch, job("k", stint.RunAt(at.Add(d))))
 		}
 		ids := t.enqueueIn(tx, batch...)
 		if time.Until(at) < lead/3 {

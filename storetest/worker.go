@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // Worker is an engine reduced to what it says to a store: it joins, claims,
@@ -18,16 +19,16 @@ import (
 // The methods that return no error end the test at one, so they belong to the
 // test's goroutine. A Worker is used by one goroutine at a time.
 type Worker struct {
-	Info  stint.EngineInfo
-	Store stint.Store
+	Info  store.EngineInfo
+	Store store.Store
 
 	t      testing.TB
 	serial int64
-	taken  map[stint.Position]stint.ClaimRef
+	taken  map[store.Position]store.ClaimRef
 }
 
 // Join enters a new engine for the kinds into the roster.
-func Join(t testing.TB, s stint.Store, kinds ...string) *Worker {
+func Join(t testing.TB, s store.Store, kinds ...string) *Worker {
 	t.Helper()
 	w := NewWorker(t, s, kinds...)
 	if err := w.TryJoin(t.Context()); err != nil {
@@ -37,11 +38,11 @@ func Join(t testing.TB, s stint.Store, kinds ...string) *Worker {
 }
 
 // NewWorker makes an engine that has not joined yet.
-func NewWorker(t testing.TB, s stint.Store, kinds ...string) *Worker {
-	token := stint.Token(rand.Int64())
+func NewWorker(t testing.TB, s store.Store, kinds ...string) *Worker {
+	token := stint.EngineID(rand.Int64())
 	return &Worker{
-		Store: s, t: t, taken: map[stint.Position]stint.ClaimRef{},
-		Info: stint.EngineInfo{
+		Store: s, t: t, taken: map[store.Position]store.ClaimRef{},
+		Info: store.EngineInfo{
 			Token: token, Instance: fmt.Sprintf("worker-%x", uint64(token)), Host: "host.example",
 			BootID: "boot", PID: 4711, PIDStarted: 815, Version: "v0.0.0-test",
 			Queues: []string{"*"}, Kinds: kinds, Slots: 4, TimeToLive: 6 * time.Second,
@@ -51,18 +52,18 @@ func NewWorker(t testing.TB, s stint.Store, kinds ...string) *Worker {
 
 // TryJoin enters the engine.
 func (w *Worker) TryJoin(ctx context.Context) error {
-	var kinds []stint.Declaration
+	var kinds []stint.KindInfo
 	for _, k := range w.Info.Kinds {
-		kinds = append(kinds, stint.Declaration{Name: k})
+		kinds = append(kinds, stint.KindInfo{Name: k})
 	}
 	return w.Store.Join(ctx, w.Info, kinds)
 }
 
 // TryClaim claims, filling in who asks. Entries that were taken but not read
 // are fetched.
-func (w *Worker) TryClaim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (w *Worker) TryClaim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	w.serial++
-	req.Engine, req.Serial, req.Nonce = w.Info.Token, w.serial, stint.Nonce(rand.Int64())
+	req.Engine, req.Serial, req.Nonce = w.Info.Token, w.serial, store.Nonce(rand.Int64())
 	c, err := w.Store.Claim(ctx, req)
 	if err != nil && len(c.Positions) > 0 {
 		c.Entries, err = w.Store.Fetch(ctx, c.Positions)
@@ -77,9 +78,9 @@ func (w *Worker) TryClaim(ctx context.Context, req stint.ClaimRequest) (stint.Cl
 }
 
 // Claim takes up to limit entries of a lane.
-func (w *Worker) Claim(lane stint.LaneID, limit int) []stint.Entry {
+func (w *Worker) Claim(lane store.LaneID, limit int) []store.Entry {
 	w.t.Helper()
-	c, err := w.TryClaim(w.t.Context(), stint.ClaimRequest{Lane: lane, Max: limit, Wait: true})
+	c, err := w.TryClaim(w.t.Context(), store.ClaimRequest{Lane: lane, Max: limit, Wait: true})
 	if err != nil {
 		w.t.Fatalf("claim: %v", err)
 	}
@@ -87,7 +88,7 @@ func (w *Worker) Claim(lane stint.LaneID, limit int) []stint.Entry {
 }
 
 // ClaimAll looks and claims until there is nothing left to take.
-func (w *Worker) ClaimAll() []stint.Entry {
+func (w *Worker) ClaimAll() []store.Entry {
 	w.t.Helper()
 	all, err := w.TryClaimAll(w.t.Context(), 1000)
 	if err != nil {
@@ -97,7 +98,7 @@ func (w *Worker) ClaimAll() []stint.Entry {
 }
 
 // One claims everything there is, which must be one entry.
-func (w *Worker) One() stint.Entry {
+func (w *Worker) One() store.Entry {
 	w.t.Helper()
 	all := w.ClaimAll()
 	if len(all) != 1 {
@@ -109,16 +110,16 @@ func (w *Worker) One() stint.Entry {
 // TryClaimAll looks and claims up to batch at a time until there is nothing
 // left to take. A lane that stays in sight although nothing comes of it is an
 // error.
-func (w *Worker) TryClaimAll(ctx context.Context, batch int) ([]stint.Entry, error) {
-	var all []stint.Entry
+func (w *Worker) TryClaimAll(ctx context.Context, batch int) ([]store.Entry, error) {
+	var all []store.Entry
 	for barren := 0; barren < 10; barren++ {
-		sights, err := w.Store.Look(ctx, stint.KnownLanes{})
+		sights, err := w.Store.Look(ctx, store.LaneHints{})
 		if err != nil {
 			return all, err
 		}
 		work := 0
 		for _, sight := range sights {
-			c, err := w.TryClaim(ctx, stint.ClaimRequest{Lane: sight.Lane, Max: batch, Wait: true, Settle: sight.Settle})
+			c, err := w.TryClaim(ctx, store.ClaimRequest{Lane: sight.Lane, Max: batch, Wait: true, Settle: sight.Settle})
 			if err != nil {
 				return all, err
 			}
@@ -139,17 +140,17 @@ func (w *Worker) TryClaimAll(ctx context.Context, batch int) ([]stint.Entry, err
 
 // Conclude makes the execution of an entry that this worker claimed and that
 // ended just now.
-func (w *Worker) Conclude(e stint.Entry, end stint.Ending) stint.Execution {
+func (w *Worker) Conclude(e store.Entry, end store.Result) store.Completion {
 	now := time.Now()
-	x := stint.Conclude(&e, end, now, 0.5)
+	x := store.Conclude(&e, end, now, 0.5)
 	x.Nonce, x.Slot, x.Started, x.Ended = w.taken[e.Pos].Nonce, 1, now, now
 	return x
 }
 
 // TryFinish records executions under the claims that took their entries.
-func (w *Worker) TryFinish(ctx context.Context, done ...stint.Execution) (int, error) {
-	var refs []stint.ClaimRef
-	seen := map[stint.Nonce]bool{}
+func (w *Worker) TryFinish(ctx context.Context, done ...store.Completion) (int, error) {
+	var refs []store.ClaimRef
+	seen := map[store.Nonce]bool{}
 	for _, x := range done {
 		if ref := w.taken[x.Pos]; !seen[ref.Nonce] {
 			seen[ref.Nonce] = true
@@ -160,9 +161,9 @@ func (w *Worker) TryFinish(ctx context.Context, done ...stint.Execution) (int, e
 }
 
 // Finish concludes entries with one ending and records them.
-func (w *Worker) Finish(end stint.Ending, entries ...stint.Entry) {
+func (w *Worker) Finish(end store.Result, entries ...store.Entry) {
 	w.t.Helper()
-	done := make([]stint.Execution, len(entries))
+	done := make([]store.Completion, len(entries))
 	for i, e := range entries {
 		done[i] = w.Conclude(e, end)
 	}
@@ -176,15 +177,15 @@ func (w *Worker) Finish(end stint.Ending, entries ...stint.Entry) {
 }
 
 // Complete records entries as completed.
-func (w *Worker) Complete(entries ...stint.Entry) {
+func (w *Worker) Complete(entries ...store.Entry) {
 	w.t.Helper()
-	w.Finish(stint.Ending{Outcome: stint.OutcomeCompleted}, entries...)
+	w.Finish(store.Result{Outcome: stint.OutcomeCompleted}, entries...)
 }
 
-// Beat announces what is running.
-func (w *Worker) Beat(running ...stint.Position) {
+// Heartbeat announces what is running.
+func (w *Worker) Heartbeat(running ...store.Position) {
 	w.t.Helper()
-	if _, err := w.Store.Beat(w.t.Context(), w.Info.Token, stint.Beat{Running: running}); err != nil {
+	if _, err := w.Store.Heartbeat(w.t.Context(), w.Info.Token, store.Heartbeat{Running: running}); err != nil {
 		w.t.Fatalf("beat: %v", err)
 	}
 }
@@ -192,7 +193,7 @@ func (w *Worker) Beat(running ...stint.Position) {
 // Release leaves it to the beats whether the engine lives, as the end of its
 // process would not: where the store holds its place, nobody could bury it.
 func (w *Worker) Release() {
-	if h, ok := w.Store.(stint.Holder); ok {
+	if h, ok := w.Store.(store.LivenessLocker); ok {
 		h.Release(w.Info.Token)
 	}
 }
@@ -200,7 +201,7 @@ func (w *Worker) Release() {
 // Leave takes the engine out of the roster and hands back what it holds.
 func (w *Worker) Leave() int {
 	w.t.Helper()
-	n, err := Bury(w.t.Context(), w.Store, stint.Burial{Engine: w.Info.Token, Why: "left"}, Judge)
+	n, err := Bury(w.t.Context(), w.Store, store.Burial{Engine: w.Info.Token, Why: "left"}, Judge)
 	if err != nil {
 		w.t.Fatalf("leave: %v", err)
 	}
@@ -209,7 +210,7 @@ func (w *Worker) Leave() int {
 
 // Bury buries an engine, and tries again while the burial is blocked by a
 // write of the engine or by another burier.
-func Bury(ctx context.Context, r stint.Roster, b stint.Burial, judge func(*stint.Entry, bool) stint.Execution) (int, error) {
+func Bury(ctx context.Context, r store.Roster, b store.Burial, judge func(*store.Entry, bool) store.Completion) (int, error) {
 	for {
 		n, err := r.Bury(ctx, b, judge)
 		if !errors.Is(err, stint.ErrBurialBlocked) || ctx.Err() != nil {
@@ -221,13 +222,13 @@ func Bury(ctx context.Context, r stint.Roster, b stint.Burial, judge func(*stint
 
 // Judge concludes the unfinished entries of a dead engine as engines do: lost
 // when it had begun, returned with a suspicion otherwise; both to the front.
-func Judge(e *stint.Entry, begun bool) stint.Execution {
-	end := stint.Ending{Outcome: stint.OutcomeReturned, Part: stint.PartFront, Suspect: e.Suspect + 1}
+func Judge(e *store.Entry, begun bool) store.Completion {
+	end := store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront, Suspect: e.Suspect + 1}
 	if begun {
-		end = stint.Ending{Outcome: stint.OutcomeLost, Err: retry.ErrLost}
+		end = store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}
 	}
 	now := time.Now()
-	x := stint.Conclude(e, end, now, 0.5)
+	x := store.Conclude(e, end, now, 0.5)
 	x.Started, x.Ended = now, now
 	return x
 }

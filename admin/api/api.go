@@ -11,8 +11,9 @@
 // What goes wrong is told as problem details (RFC 9457), with the path of each
 // field that is wrong. No operation waits for ever for a database: a question is
 // answered within ten seconds, and what counts all that there is, or changes
-// something, within a minute, if only with 504. A [guard.Guard] stands before the
-// API and tells it who asks: without one, nobody may do anything.
+// something, within a minute, if only with 504. Who waits for a job to end says for
+// how long, a minute at most. A [guard.Guard] stands before the API and tells it who
+// asks: without one, nobody may do anything.
 package api
 
 import (
@@ -29,29 +30,14 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/guard"
-	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
-// Store is what the API needs of one: what people do, and nothing of what
-// engines do.
-type Store interface {
-	stint.Enqueuer
-	stint.Inspector
-	stint.Canceller
-	stint.Operator
-	stint.Pauser
-	stint.ChangeKeeper
-	stint.ScheduleKeeper
-	stint.Scheduler
-	stint.Leaser
-	stint.Analyst
-	stint.ErrorAnalyst
-	stint.Statistician
-	stint.MetricsKeeper
-	stint.Patient
-	view.Store
-}
+// Store is what the API needs of one.
+type Store = ops.Store
 
 // Prefix is where the API is.
 const Prefix = "/api/v1"
@@ -66,7 +52,7 @@ type Config struct {
 
 	// Bury frees what an engine holds: engine.Bury, of this store. Nil leaves that
 	// to the command line.
-	Bury func(ctx context.Context, engine stint.Token, why string) (int, error)
+	Bury func(ctx context.Context, engine stint.EngineID, why string) (int, error)
 
 	// Restricted are the kinds whose jobs only an admin enqueues and schedules,
 	// since they do whatever their arguments say. Nil restricts those that stint
@@ -84,7 +70,7 @@ type Config struct {
 	HideArgs bool
 
 	// Bounded are the kinds that the doctor need not warn of: see
-	// [stint.Examination].
+	// [report.Examination].
 	Bounded []string
 
 	// OnError is told of each error that nobody expected, with the operation
@@ -97,29 +83,22 @@ type Config struct {
 // those of the packages shelljob, httpjob and stepjob.
 var doAsTheySay = []string{"sh", "http", "steps"}
 
-// api is what the operations share.
-type api struct {
-	huma.API
-	Config
-	store    Store
-	client   *stint.Client
-	problems *huma.Response
+// Blind reports whether who asks may not see what producers and handlers wrote.
+func (c Config) Blind(ctx context.Context) bool {
+	return c.HideArgs && guard.Of(ctx).Role < guard.Operator
 }
-
-// by names who asks, for what is kept of changes.
-func by(ctx context.Context) string { return guard.Of(ctx).Name }
 
 // Handler serves an API.
 type Handler struct {
 	http.Handler
-	api *api
+	document *huma.OpenAPI
 }
 
 // OpenAPI is the document that describes it. It must not be changed.
-func (h *Handler) OpenAPI() *huma.OpenAPI { return h.api.OpenAPI() }
+func (h *Handler) OpenAPI() *huma.OpenAPI { return h.document }
 
 // New returns the handler of everything below [Prefix].
-func New(store Store, c Config) *Handler {
+func New(st Store, c Config) *Handler {
 	if c.Restricted == nil {
 		c.Restricted = doAsTheySay
 	}
@@ -131,25 +110,37 @@ func New(store Store, c Config) *Handler {
 	config.CreateHooks = nil // no links to schemas in answers
 	config.Servers = []*huma.Server{{URL: cmp.Or(strings.TrimSuffix(c.Path, "/"), "/")}}
 	config.Components.SecuritySchemes, config.Security = ways, []map[string][]string{{"token": {}}, {"password": {}}}
-	a := &api{API: humago.New(mux, config), Config: c, store: store, client: stint.NewClient(store).Limit(c.Limits)}
+	a := humago.New(mux, config)
 	// What writes itself is described by what it writes. Tokens are written as
 	// strings wherever they stand.
 	schemas := a.OpenAPI().Components.Schemas
-	schemas.RegisterTypeAlias(reflect.TypeFor[stint.Token](), reflect.TypeFor[string]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[stint.ScheduleInfo](), reflect.TypeFor[Schedule]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[stint.Durations](), reflect.TypeFor[Durations]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[retry.Policy](), reflect.TypeFor[Policy]())
-	a.problems = &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{
+	schemas.RegisterTypeAlias(reflect.TypeFor[stint.EngineID](), reflect.TypeFor[string]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[store.ScheduleInfo](), reflect.TypeFor[ops.Schedule]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[report.Durations](), reflect.TypeFor[ops.Durations]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[retry.Policy](), reflect.TypeFor[ops.Policy]())
+	problems := &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{
 		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")},
 	}}
-	for _, part := range []func(){a.jobs, a.verbs, a.queues, a.kinds, a.schedules, a.engines, a.leases, a.figures, a.doctor, a.clock, a.changes} {
-		part()
+	caller := bounded{&ops.Local{
+		Store: st, Way: store.WayAPI, Limits: c.Limits, Bury: c.Bury, Restricted: c.Restricted, HideArgs: c.HideArgs, Bounded: c.Bounded, Told: c.told, Failed: c.OnError,
+	}}
+	for _, op := range ops.All {
+		if op == ops.Operation(ops.BuryEngine) && c.Bury == nil {
+			continue
+		}
+		d := op.Describe()
+		op.Register(a, huma.Operation{
+			OperationID: d.ID(), Method: d.Method, Path: Prefix + d.Path, Summary: d.Summary,
+			Description: strings.TrimSpace(d.Doc + "\n\nFor the role " + d.Needs.String() + "."),
+			Tags:        []string{cmp.Or(d.Tag, d.Noun())}, DefaultStatus: d.Status, MaxBodyBytes: maxBody,
+			Responses: map[string]*huma.Response{"default": problems},
+		}, caller)
 	}
 	delete(schemas.Map(), "ErrorModel") // the library's own, which a problem has all of
 	for _, schema := range schemas.Map() {
 		neverNull(schema)
 	}
-	return &Handler{mux, a}
+	return &Handler{mux, a.OpenAPI()}
 }
 
 // ways are those in which one can say who one is, as far as a [guard.Guard] is told
@@ -169,102 +160,37 @@ const (
 	changeTime   = time.Minute // also of questions that count all that there is
 )
 
-// operation describes one of the API's.
-type operation struct {
-	method, path string // below the prefix
-	id           string
-	summary      string
-	description  string
-	tag          string
-	status       int // of success, 200 unless set
+// bounded lets no operation wait for ever.
+type bounded struct{ *ops.Local }
 
-	needs  guard.Role    // [guard.Viewer] unless set
-	within time.Duration // [questionTime] or [changeTime] unless set
+// Call implements [ops.Caller].
+func (b bounded) Call(ctx context.Context, op ops.Operation, in, out any) error {
+	within := questionTime
+	if op.Describe().Changes() {
+		within = changeTime
+	}
+	within = cmp.Or(op.Describe().Within, within)
+	if w, ok := in.(interface{ Waits() time.Duration }); ok {
+		within += w.Waits()
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return b.Local.Call(ctx, op, in, out)
 }
 
-// changes reports whether it is more than a question.
-func (o operation) changes() bool { return o.method != http.MethodGet }
-
-// register adds an operation. Whatever else it may answer with is a problem. What
-// changes something is written down before.
-func register[I, O any](a *api, op operation, do func(ctx context.Context, in *I) (*O, error)) {
-	op.needs = max(op.needs, guard.Viewer)
-	if op.within == 0 && op.changes() {
-		op.within = changeTime
-	}
-	op.within = cmp.Or(op.within, questionTime)
-	huma.Register(a.API, huma.Operation{
-		OperationID: op.id, Method: op.method, Path: Prefix + op.path, Summary: op.summary,
-		Description: strings.TrimSpace(op.description + "\n\nFor the role " + op.needs.String() + "."),
-		Tags:        []string{op.tag}, DefaultStatus: op.status, MaxBodyBytes: maxBody,
-		Responses: map[string]*huma.Response{"default": a.problems},
-	}, func(ctx context.Context, in *I) (*O, error) {
-		if guard.Of(ctx).Role < op.needs {
-			return nil, forbidden(op.needs)
-		}
-		ctx, cancel := context.WithTimeout(ctx, op.within)
-		defer cancel()
-		end := func(error) {}
-		if op.changes() {
-			var err error
-			if end, err = a.change(ctx, op.id, in); err != nil {
-				return nil, a.told(ctx, op.id, err)
-			}
-		}
-		out, err := do(ctx, in)
-		told := a.told(ctx, op.id, err)
-		end(told)
-		return out, told
-	})
-}
-
-// told is what a client is told of an error, nil of none.
-func (a *api) told(ctx context.Context, operation string, err error) error {
-	if err == nil {
-		return nil
-	}
-	_, unwritten := errors.AsType[*unwrittenError](err)
+// told is what a client is told of an error.
+func (c Config) told(ctx context.Context, operation string, err error) error {
+	_, unwritten := errors.AsType[*ops.UnwrittenError](err)
 	if told := cmp.Or(problem(err), problem(ctx.Err())); told != nil && !unwritten {
 		return told // whatever a store makes of the end of its time
 	}
-	if a.OnError != nil {
-		a.OnError(ctx, operation, err)
+	if c.OnError != nil {
+		c.OnError(ctx, operation, err)
 	}
 	if unwritten {
 		return errUnwritten
 	}
 	return errUnexpected
-}
-
-// answer is one that has nothing but a body.
-type answer[T any] struct {
-	Body T
-}
-
-// list answers with all that there is, [] rather than null.
-func list[T any](all []T, err error) (*answer[[]T], error) {
-	if err != nil {
-		return nil, err
-	}
-	return &answer[[]T]{append([]T{}, all...)}, nil
-}
-
-// Changed says whether something is another than before.
-type Changed struct {
-	Changed bool `json:"changed"`
-}
-
-// Why is a reason that is kept.
-type Why struct {
-	Why string `json:"why,omitempty" maxLength:"1000" doc:"The reason that is kept, for those who wonder"`
-}
-
-// changed answers that.
-func changed(is bool, err error) (*answer[Changed], error) {
-	if err != nil {
-		return nil, err
-	}
-	return &answer[Changed]{Changed{is}}, nil
 }
 
 // neverNull says that lists are lists: an empty one is written as [], or is absent.

@@ -28,9 +28,12 @@ import (
 	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/httpjob"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/shelljob"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/stepjob"
+	"github.com/stint-go/stint/store"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -60,7 +63,7 @@ func openWith(t *testing.T, between func(*sqlite.Store) api.Store) *site {
 	s := &site{T: t, store: store, who: guard.Identity{Name: "tester", Role: guard.Admin}}
 	h := api.New(between(store), api.Config{
 		Version: "test", Restricted: []string{"sh"}, HideArgs: true,
-		Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
+		Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
 			s.buriedWhy = why
 			return engine.Bury(ctx, store, token, why)
 		},
@@ -191,7 +194,7 @@ func (s *site) enqueue(n int, job map[string]any) []stint.ID {
 func TestAJobIsStoredAsTheRequestSays(t *testing.T) {
 	s := open(t)
 	id := s.enqueue(1, map[string]any{
-		"kind": "mail", "args": json.RawMessage(`{"n":12345678901234567890}`), "queue": "out", "priority": -3, "in": "1h", "retry": "fixed:2:1s",
+		"kind": "mail", "args": json.RawMessage(`{"n":12345678901234567890}`), "queue": "out", "priority": -3, "delay": "1h", "retry": "fixed:2:1s",
 		"timeout": "30s", "start_within": "2d", "max_losses": 0, "tags": []string{"a", "b"}, "urn": "urn:x", "source": "web",
 		"metadata": map[string]int{"v": 1}, "correlation": "c", "idempotency_key": "k",
 	})[0]
@@ -217,8 +220,8 @@ func TestAJobIsStoredAsTheRequestSays(t *testing.T) {
 func TestWhatAKindDeclaresHoldsForItsJobs(t *testing.T) {
 	s := open(t)
 	limit := 1
-	decl := stint.Declaration{Name: "report", Queue: "reports", Priority: 5, Tags: []string{"r"}, MaxLosses: &limit}
-	if err := s.store.Join(t.Context(), stint.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"report"}}, []stint.Declaration{decl}); err != nil {
+	decl := stint.KindInfo{Name: "report", Queue: "reports", Priority: 5, Tags: []string{"r"}, MaxLosses: &limit}
+	if err := s.store.Join(t.Context(), store.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"report"}}, []stint.KindInfo{decl}); err != nil {
 		t.Fatal(err)
 	}
 	receipts := get[[]stint.Receipt](s, 201, "POST", "/jobs", `{"jobs":[{"kind":"report"},{"kind":"report","queue":"own","priority":0}]}`)
@@ -245,7 +248,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a"},{"kind":"b","queue":" b"}]}`, 422, "body.jobs[1].queue"},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","priority":101}]}`, 422, "body.jobs[0].priority"},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","start_within":"soon"}]}`, 422, "body.jobs[0].start_within"},
-		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","in":"1h","at":"2030-01-01T00:00:00Z"}]}`, 422, "body.jobs[0].at"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","delay":"1h","run_at":"2030-01-01T00:00:00Z"}]}`, 422, "body.jobs[0].run_at"},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","retry":"often"}]}`, 422, "body.jobs[0].retry"},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","metadata":[1]}]}`, 422, "body.jobs[0].metadata"},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","qeue":"b"}]}`, 422, "body.jobs[0].qeue"},
@@ -263,8 +266,8 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"POST", "/jobs/cancel", `{}`, 422, "body.filter"},
 		{"POST", "/jobs/cancel", `{"ids":[1],"filter":{}}`, 422, "body.ids"},
 		{"POST", "/jobs/cancel", `{"filter":{"queue":" x"}}`, 422, "body.filter.queue"},
-		{"POST", "/jobs/retry", `{"ids":[1],"in":"-1s"}`, 422, "body.in"},
-		{"POST", "/jobs/retry", `{"ids":[1],"in":"1s","at":"2030-01-01T00:00:00Z"}`, 422, "body.at"},
+		{"POST", "/jobs/retry", `{"ids":[1],"delay":"-1s"}`, 422, "body.delay"},
+		{"POST", "/jobs/retry", `{"ids":[1],"delay":"1s","run_at":"2030-01-01T00:00:00Z"}`, 422, "body.run_at"},
 		{"POST", "/queues/%2A/pause", `{}`, 422, "path.queue"},
 		{"PUT", "/schedules/s", `{"recurrence":"61 * * * *","job":{"kind":"mail"},"force":true}`, 422, "body.recurrence"},
 		{"PUT", "/schedules/s", `{"recurrence":"@daily","zone":"Nowhere","job":{"kind":"mail"},"force":true}`, 422, "body.zone"},
@@ -272,7 +275,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","priority":-500},"force":true}`, 422, "body.job.priority"},
 		{"PUT", "/schedules/%20s", `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`, 422, "path.schedule"},
 		{"GET", "/schedules/none", "", 404, ""},
-		{"POST", "/schedules/none/run", "", 404, ""},
+		{"POST", "/schedules/none/run-now", "", 404, ""},
 		{"GET", "/engines/5", "", 404, ""},
 		{"POST", "/engines/5/bury", `{}`, 404, ""},
 		{"POST", "/leases/none/release", `{}`, 404, ""},
@@ -364,7 +367,7 @@ func TestPagesShowEachJobOnceWhateverIsEnqueuedMeanwhile(t *testing.T) {
 		if before > 0 {
 			path += "&before=" + before.String()
 		}
-		page := get[api.JobPage](s, 200, "GET", path, nil)
+		page := get[ops.JobPage](s, 200, "GET", path, nil)
 		for _, j := range page.Jobs {
 			seen = append(seen, j.ID)
 		}
@@ -381,9 +384,9 @@ func TestPagesShowEachJobOnceWhateverIsEnqueuedMeanwhile(t *testing.T) {
 
 func TestAFilterChangesAllThatFitsInBoundedRequests(t *testing.T) {
 	s := open(t)
-	s.enqueue(1250, map[string]any{"queue": "a", "in": "1h"})
+	s.enqueue(1250, map[string]any{"queue": "a", "delay": "1h"})
 	s.enqueue(3, map[string]any{"queue": "b"})
-	dry := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", `{"filter":{"queue":"a"},"dry_run":true}`)
+	dry := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", `{"filter":{"queue":"a"},"dry_run":true}`)
 	if dry.Matched != 1250 || len(dry.First) != 10 || dry.Next != 0 {
 		t.Errorf("the dry run says %d, shows %d, goes on at %d", dry.Matched, len(dry.First), dry.Next)
 	}
@@ -393,7 +396,7 @@ func TestAFilterChangesAllThatFitsInBoundedRequests(t *testing.T) {
 		if before > 0 {
 			request["before"] = before
 		}
-		done := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", request)
+		done := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", request)
 		cancelled += done.Counts["cancelled"]
 		if before = done.Next; before == 0 {
 			break
@@ -406,14 +409,14 @@ func TestAFilterChangesAllThatFitsInBoundedRequests(t *testing.T) {
 	if counts[stint.Cancelled] != 1250 || counts[stint.Available] != 3 {
 		t.Errorf("left are %v", counts)
 	}
-	if again := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", `{"filter":{}}`); len(again.Counts) != 0 {
+	if again := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", `{"filter":{}}`); len(again.Counts) != 0 {
 		t.Errorf("a filter without states retried %v", again.Counts)
 	}
-	few := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", `{"filter":{"state":["cancelled"]},"dry_run":true,"before":11}`)
+	few := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", `{"filter":{"state":["cancelled"]},"dry_run":true,"before":11}`)
 	if few.Matched != 10 || few.First[0].ID != 10 {
 		t.Errorf("below id 11 it finds %d from %d on", few.Matched, few.First[0].ID)
 	}
-	deleted := get[api.Done[stint.Deletion]](s, 200, "POST", "/jobs/delete", `{"filter":{}}`)
+	deleted := get[ops.Done[store.DeleteStatus]](s, 200, "POST", "/jobs/delete", `{"filter":{}}`)
 	if deleted.Counts["deleted"] != 1250 {
 		t.Errorf("deleted %v", deleted.Counts)
 	}
@@ -426,7 +429,7 @@ type failing struct {
 	err        error
 }
 
-func (f *failing) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
+func (f *failing) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
 	if f.calls++; f.calls == f.nth {
 		return nil, f.err
 	}
@@ -439,12 +442,12 @@ func TestWhatFailsOnTheWayCanBeGoneOnWith(t *testing.T) {
 		f = &failing{Store: s, nth: 2, err: fmt.Errorf("cancel: %w: %w", stint.ErrCommitUnknown, context.DeadlineExceeded)}
 		return f
 	})
-	s.enqueue(1250, map[string]any{"in": "1h"})
-	done := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", `{"filter":{}}`)
+	s.enqueue(1250, map[string]any{"delay": "1h"})
+	done := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", `{"filter":{}}`)
 	if done.Counts["cancelled"] != 500 || done.Next == 0 {
 		t.Fatalf("of what was done before the failure it says %+v", done)
 	}
-	rest := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", map[string]any{"filter": map[string]any{}, "before": done.Next})
+	rest := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", map[string]any{"filter": map[string]any{}, "before": done.Next})
 	if rest.Counts["cancelled"] != 750 || rest.Next != 0 {
 		t.Errorf("going on from there came to %+v", rest)
 	}
@@ -463,12 +466,12 @@ func TestWhatFailsOnTheWayCanBeGoneOnWith(t *testing.T) {
 
 func TestWhatComesOfChosenJobsIsToldOfEachOnRequest(t *testing.T) {
 	s := open(t)
-	ids := s.enqueue(3, map[string]any{"in": "1h"})
-	if quiet := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", map[string]any{"filter": map[string]any{}, "limit": 1}); quiet.Answers != nil {
+	ids := s.enqueue(3, map[string]any{"delay": "1h"})
+	if quiet := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", map[string]any{"filter": map[string]any{}, "limit": 1}); quiet.Answers != nil {
 		t.Errorf("told of each are %v", quiet.Answers)
 	}
-	each := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", `{"filter":{},"each":true}`)
-	want := map[stint.ID]stint.Cancellation{ids[0]: stint.CancelledNow, ids[1]: stint.CancelledNow}
+	each := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", `{"filter":{},"each":true}`)
+	want := map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, ids[1]: stint.CancelledNow}
 	if diff := cmp.Diff(want, each.Answers); diff != "" {
 		t.Errorf("told of each (-want +got):\n%s", diff)
 	}
@@ -479,8 +482,8 @@ func TestIDsAreListedByTheMany(t *testing.T) {
 	ids := s.enqueue(1200, map[string]any{"queue": "a"})
 	s.enqueue(1, map[string]any{"queue": "b"})
 	slices.Reverse(ids)
-	first := get[api.IDPage](s, 200, "GET", "/job-ids?queue=a", nil)
-	rest := get[api.IDPage](s, 200, "GET", "/job-ids?queue=a&limit=10000&before="+first.Next.String(), nil)
+	first := get[ops.IDPage](s, 200, "GET", "/job-ids?queue=a", nil)
+	rest := get[ops.IDPage](s, 200, "GET", "/job-ids?queue=a&limit=10000&before="+first.Next.String(), nil)
 	if len(first.IDs) != 1000 || rest.Next != 0 || !slices.Equal(append(first.IDs, rest.IDs...), ids) {
 		t.Errorf("%d and %d ids are listed, then %d", len(first.IDs), len(rest.IDs), rest.Next)
 	}
@@ -488,8 +491,8 @@ func TestIDsAreListedByTheMany(t *testing.T) {
 
 func TestExactJobsGetNothingOfADeclaration(t *testing.T) {
 	s := open(t)
-	decl := stint.Declaration{Name: "report", Queue: "reports", Priority: 5, Tags: []string{"r"}, Timeout: time.Minute}
-	if err := s.store.Join(t.Context(), stint.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"report"}}, []stint.Declaration{decl}); err != nil {
+	decl := stint.KindInfo{Name: "report", Queue: "reports", Priority: 5, Tags: []string{"r"}, Timeout: time.Minute}
+	if err := s.store.Join(t.Context(), store.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"report"}}, []stint.KindInfo{decl}); err != nil {
 		t.Fatal(err)
 	}
 	id := get[[]stint.Receipt](s, 201, "POST", "/jobs", `{"exact":true,"jobs":[{"kind":"report"}]}`)[0].ID
@@ -504,8 +507,8 @@ func TestExactJobsGetNothingOfADeclaration(t *testing.T) {
 func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
 	s := open(t)
 	id := s.enqueue(1, map[string]any{"idempotency_key": "k"})[0]
-	get[api.Schedule](s, 200, "PUT", "/schedules/one", `{"recurrence":"@daily","unique":true,"job":{"kind":"mail"},"force":true}`)
-	run := get[stint.Receipt](s, 201, "POST", "/schedules/one/run", nil).ID
+	get[ops.Schedule](s, 200, "PUT", "/schedules/one", `{"recurrence":"@daily","unique":true,"job":{"kind":"mail"},"force":true}`)
+	run := get[stint.Receipt](s, 201, "POST", "/schedules/one/run-now", nil).ID
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -515,7 +518,7 @@ func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
 		{"GET", "/schedules/x", "", 404, stint.ErrNoSchedule},
 		{"GET", "/engines/5", "", 404, stint.ErrBuried},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"other","idempotency_key":"k"}]}`, 409, &stint.KeyConflictError{Key: "k", ID: id}},
-		{"POST", "/schedules/one/run", "", 409, &stint.ScheduleBusyError{Schedule: "one", Job: run}},
+		{"POST", "/schedules/one/run-now", "", 409, &store.ScheduleBusyError{Schedule: "one", Job: run}},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a"},{"kind":"b","start_within":"1us"}]}`, 422, &stint.InvalidError{Field: "start within", Problem: "1µs is shorter than a millisecond"}},
 		{"GET", "/jobs?limit=0", "", 422, &stint.InvalidError{Field: "query.limit", Problem: "expected number >= 1"}},
 	} {
@@ -528,10 +531,10 @@ func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
 			t.Errorf("%s %s: %+v stands for %#v, want %#v", c.method, c.path, p, p.Unwrap(), c.want)
 		}
 	}
-	if p := get[api.Problem](s, 404, "POST", "/leases/l/release", `{}`); !p.FreeLease() {
+	if p := get[api.Problem](s, 404, "POST", "/leases/l/release", `{}`); !errors.Is(&p, ops.ErrFreeLease) {
 		t.Errorf("a lease that is free is %+v", p)
 	}
-	if p := get[api.Problem](s, 422, "GET", "/jobs?kind=%20x", nil); p.FreeLease() || !errors.Is(&p, stint.ErrInvalid) {
+	if p := get[api.Problem](s, 422, "GET", "/jobs?kind=%20x", nil); errors.Is(&p, ops.ErrFreeLease) || !errors.Is(&p, stint.ErrInvalid) {
 		t.Errorf("a bad name is %+v", p)
 	}
 }
@@ -548,35 +551,35 @@ func TestADeepLookIsForOperators(t *testing.T) {
 
 func TestTheClockThatDecidesIsTold(t *testing.T) {
 	s := open(t)
-	if now := get[api.Clock](s, 200, "GET", "/clock", nil).Now; time.Since(now).Abs() > time.Minute {
+	if now := get[ops.Clock](s, 200, "GET", "/clock", nil).Now; time.Since(now).Abs() > time.Minute {
 		t.Errorf("it is %v", now)
 	}
 }
 
 func TestWhatComesOfNamedJobsIsToldOfEach(t *testing.T) {
 	s := open(t)
-	ids := s.enqueue(2, map[string]any{"in": "1h"})
-	cancel := get[api.Done[stint.Cancellation]](s, 200, "POST", "/jobs/cancel", map[string]any{"ids": []stint.ID{ids[0], 99}, "why": "left"})
-	if cancel.Answers[ids[0]] != stint.CancelledNow || cancel.Answers[99] != stint.CancelOfNothing {
+	ids := s.enqueue(2, map[string]any{"delay": "1h"})
+	cancel := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", map[string]any{"ids": []stint.ID{ids[0], 99}, "why": "left"})
+	if cancel.Answers[ids[0]] != stint.CancelledNow || cancel.Answers[99] != stint.CancelNotFound {
 		t.Errorf("cancelled: %v", cancel.Answers)
 	}
 	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+ids[0].String(), nil); j.Reason != "left" {
 		t.Errorf("the reason is %q", j.Reason)
 	}
-	retry := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids})
-	if retry.Answers[ids[0]].Answer != stint.RetryRecovered || retry.Answers[ids[1]].Answer != stint.RetryReady {
+	retry := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids})
+	if retry.Answers[ids[0]].Answer != stint.RerunRecovered || retry.Answers[ids[1]].Answer != stint.RerunReady {
 		t.Errorf("retried: %v", retry.Answers)
 	}
-	once := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids[:1], "once": true})
-	if once.Answers[ids[0]].Answer != stint.RetryRecoveredBefore {
+	once := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids[:1], "once": true})
+	if once.Answers[ids[0]].Answer != stint.RerunRecoveredBefore {
 		t.Errorf("once again: %v", once.Answers)
 	}
-	again := get[api.Done[stint.Retried]](s, 200, "POST", "/jobs/retry", `{"filter":{"state":["cancelled"]}}`)
-	if again.Counts[string(stint.RetryRecoveredBefore)] != 1 {
+	again := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", `{"filter":{"state":["cancelled"]}}`)
+	if again.Counts[string(stint.RerunRecoveredBefore)] != 1 {
 		t.Errorf("by filter what was recovered came to %v", again.Counts)
 	}
-	drop := get[api.Done[stint.Deletion]](s, 200, "POST", "/jobs/delete", map[string]any{"ids": ids})
-	if drop.Answers[ids[0]] != stint.DeletedNow || drop.Answers[ids[1]] != stint.DeleteTooEarly {
+	drop := get[ops.Done[store.DeleteStatus]](s, 200, "POST", "/jobs/delete", map[string]any{"ids": ids})
+	if drop.Answers[ids[0]] != store.DeletedNow || drop.Answers[ids[1]] != store.DeleteNotFinal {
 		t.Errorf("deleted: %v", drop.Answers)
 	}
 }
@@ -585,41 +588,41 @@ func TestQueuesArePausedByWhoeverAsks(t *testing.T) {
 	s := open(t)
 	name := url.PathEscape("a/b é")
 	for i, want := range []bool{true, false} {
-		if c := get[api.Changed](s, 200, "POST", "/queues/"+name+"/pause", `{"why":"printer is away"}`); c.Changed != want {
+		if c := get[ops.Changed](s, 200, "POST", "/queues/"+name+"/pause", `{"why":"printer is away"}`); c.Changed != want {
 			t.Errorf("pause %d changed: %v", i, c.Changed)
 		}
 	}
 	if names := get[[]string](s, 200, "GET", "/paused-queues", nil); !slices.Equal(names, []string{"a/b é"}) {
 		t.Errorf("paused are %v", names)
 	}
-	queues := get[[]stint.QueueInfo](s, 200, "GET", "/queues", nil)
+	queues := get[[]store.QueueInfo](s, 200, "GET", "/queues", nil)
 	if len(queues) != 1 || queues[0].Name != "a/b é" || queues[0].By != "tester" || queues[0].Why != "printer is away" {
 		t.Errorf("the queues are %+v", queues)
 	}
-	if c := get[api.Changed](s, 200, "POST", "/queues/"+name+"/resume", nil); !c.Changed {
+	if c := get[ops.Changed](s, 200, "POST", "/queues/"+name+"/resume", nil); !c.Changed {
 		t.Error("the queue was not resumed")
 	}
 }
 
 func TestASchedulesLife(t *testing.T) {
 	s := open(t)
-	declared := get[api.Schedule](s, 200, "PUT", "/schedules/nightly",
+	declared := get[ops.Schedule](s, 200, "PUT", "/schedules/nightly",
 		`{"recurrence":"30 2 * * *","zone":"Europe/Berlin","unique":true,"missed":"all:3","job":{"kind":"report","args":{"to":"ops"},"tags":["n"]},"force":true}`)
 	if declared.Words != "at 02:30 every day" || declared.Missed != "all:3" || !declared.Unique || declared.By != "tester@api" || declared.State != "active" {
 		t.Errorf("declared is %+v", declared)
 	}
-	if all := get[[]api.Schedule](s, 200, "GET", "/schedules", nil); len(all) != 1 || all[0].Name != "nightly" {
+	if all := get[[]ops.Schedule](s, 200, "GET", "/schedules", nil); len(all) != 1 || all[0].Name != "nightly" {
 		t.Errorf("the schedules are %+v", all)
 	}
-	id := get[stint.Receipt](s, 201, "POST", "/schedules/nightly/run", nil).ID
-	if status, _ := s.ask("POST", "/schedules/nightly/run", nil); status != 409 {
+	id := get[stint.Receipt](s, 201, "POST", "/schedules/nightly/run-now", nil).ID
+	if status, _ := s.ask("POST", "/schedules/nightly/run-now", nil); status != 409 {
 		t.Errorf("a unique schedule whose job waits was run: %d", status)
 	}
-	if c := get[api.Changed](s, 200, "POST", "/schedules/nightly/pause", `{"why":"holiday"}`); !c.Changed {
+	if c := get[ops.Changed](s, 200, "POST", "/schedules/nightly/pause", `{"why":"holiday"}`); !c.Changed {
 		t.Error("it was not paused")
 	}
 	shown := get[struct {
-		Schedule api.Schedule
+		Schedule ops.Schedule
 		Upcoming []string
 		Jobs     []stint.JobInfo
 	}](s, 200, "GET", "/schedules/nightly", nil)
@@ -627,7 +630,7 @@ func TestASchedulesLife(t *testing.T) {
 		!strings.Contains(shown.Upcoming[0], "T02:30:00+0") || len(shown.Jobs) != 1 || shown.Jobs[0].ID != id {
 		t.Errorf("shown is %+v", shown)
 	}
-	get[api.Changed](s, 200, "POST", "/schedules/nightly/resume", nil)
+	get[ops.Changed](s, 200, "POST", "/schedules/nightly/resume", nil)
 	if info, err := s.store.Schedule(t.Context(), "nightly"); err != nil || info.Next.IsZero() {
 		t.Errorf("resumed, it fires next at %v, %v", info.Next, err)
 	}
@@ -639,34 +642,34 @@ func TestASchedulesLife(t *testing.T) {
 func TestEnginesAreSeenDrainedAndBuried(t *testing.T) {
 	s := open(t)
 	const token = 1<<63 - 5 // which no JSON number holds
-	info := stint.EngineInfo{Token: token, Instance: "e1", Host: "h", Slots: 2, TimeToLive: 3600e9, Kinds: []string{"mail"}}
-	if err := s.store.Join(t.Context(), info, []stint.Declaration{{Name: "mail"}}); err != nil {
+	info := store.EngineInfo{Token: token, Instance: "e1", Host: "h", Slots: 2, TimeToLive: 3600e9, Kinds: []string{"mail"}}
+	if err := s.store.Join(t.Context(), info, []stint.KindInfo{{Name: "mail"}}); err != nil {
 		t.Fatal(err)
 	}
 	id := s.enqueue(1, map[string]any{})[0]
-	claim, err := s.store.Claim(t.Context(), stint.ClaimRequest{Engine: token, Serial: 1, Nonce: 1, Lane: stint.LaneOf("default", 0, stint.PartNormal, "").ID, Max: 1})
+	claim, err := s.store.Claim(t.Context(), store.ClaimRequest{Engine: token, Serial: 1, Nonce: 1, Lane: store.LaneOf("default", 0, store.PartNormal, "").ID, Max: 1})
 	if err != nil || len(claim.Entries) != 1 {
 		t.Fatal(claim, err)
 	}
 	path := "/engines/9223372036854775803"
-	engines := get[[]api.Engine](s, 200, "GET", "/engines", nil)
+	engines := get[[]ops.Engine](s, 200, "GET", "/engines", nil)
 	if len(engines) != 1 || engines[0].Token != token || engines[0].State != "working" {
 		t.Fatalf("the roster is %+v", engines)
 	}
-	shown := get[api.ShownEngine](s, 200, "GET", path, nil)
+	shown := get[ops.ShownEngine](s, 200, "GET", path, nil)
 	if len(shown.Holds) != 1 || shown.Holds[0].ID != id || shown.Holds[0].Begun {
 		t.Errorf("it holds %+v", shown.Holds)
 	}
-	if e := get[api.Engine](s, 202, "POST", path+"/drain", nil); e.State != "draining" {
+	if e := get[ops.Engine](s, 202, "POST", path+"/drain", nil); e.State != "draining" {
 		t.Errorf("drained, it is %s", e.State)
 	}
-	if b := get[api.Buried](s, 200, "POST", path+"/bury", `{"why":"it hangs"}`); b.Freed != 1 {
+	if b := get[ops.Buried](s, 200, "POST", path+"/bury", `{"why":"it hangs"}`); b.Freed != 1 {
 		t.Errorf("burying it freed %d", b.Freed)
 	}
 	if s.buriedWhy != "buried by hand by tester: it hangs" {
 		t.Errorf("the reason is %q", s.buriedWhy)
 	}
-	if engines := get[[]api.Engine](s, 200, "GET", "/engines", nil); len(engines) != 0 {
+	if engines := get[[]ops.Engine](s, 200, "GET", "/engines", nil); len(engines) != 0 {
 		t.Errorf("buried, it is still there: %+v", engines)
 	}
 	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil); j.State != stint.Available {
@@ -716,8 +719,8 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 	s := open(t)
 	const secret = "4111-1111"
 	s.enqueue(1, map[string]any{"args": map[string]string{"card": secret}, "metadata": map[string]string{"note": secret}})
-	get[api.Schedule](s, 200, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","args":{"card":"`+secret+`"}},"force":true}`)
-	get[stint.Receipt](s, 201, "POST", "/schedules/s/run", nil)
+	get[ops.Schedule](s, 200, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","args":{"card":"`+secret+`"}},"force":true}`)
+	get[stint.Receipt](s, 201, "POST", "/schedules/s/run-now", nil)
 	printed := s.enqueue(1, map[string]any{"kind": "print"})[0]
 	mux := stint.NewMux()
 	stint.HandleResult(mux, stint.NewResultKind[struct{}, string]("print"), func(context.Context, *stint.Job, struct{}) (string, error) { return secret, nil })
@@ -732,7 +735,7 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 	if n, err := e.RunReady(t.Context(), nil); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
-	failed := get[stint.ErrorReport](s, 200, "GET", "/errors?kind=spill&queue=default", nil)
+	failed := get[report.ErrorReport](s, 200, "GET", "/errors?kind=spill&queue=default", nil)
 	if len(failed.Groups) != 1 || failed.Groups[0].Attempts != 1 || failed.CutOff {
 		t.Errorf("the errors are %+v", failed)
 	}
@@ -751,10 +754,10 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 	s.findsOutNothing("4111")
 }
 
-// visible are the parameters that take any text, and compare it with what every viewer
+// visible are the parameters that take any text, and compare it with nothing or with what every viewer
 // sees. Whoever adds one that does not belong here finds that a viewer may guess with
 // it what is hidden.
-var visible = []string{"kind", "queue", "tag", "urn", "source", "correlation", "schedule", "error_class", "longer"}
+var visible = []string{"kind", "queue", "tag", "urn", "source", "correlation", "schedule", "error_class", "longer", "span", "wait"}
 
 // findsOutNothing tries every operation of the document: who asks may choose by no text
 // that could be compared with what is hidden, not even to count what fits.
@@ -816,18 +819,18 @@ func TestKindsThatDoWhateverTheySayAreForAdminsUnlessSomebodyLiftsThat(t *testin
 func TestFiguresAreThoseOfTheStore(t *testing.T) {
 	s := open(t)
 	s.enqueue(3, map[string]any{"tags": []string{"x"}})
-	if a := get[stint.Analytics](s, 200, "GET", "/analytics?tag=x", nil); a.Queued != 3 {
+	if a := get[report.Analytics](s, 200, "GET", "/analytics?tag=x", nil); a.Queued != 3 {
 		t.Errorf("analytics say %+v", a)
 	}
-	groups := get[[]stint.DueGroup](s, 200, "GET", "/analytics/due?by=tag&limit=1", nil)
+	groups := get[[]report.DueGroup](s, 200, "GET", "/analytics/due?by=tag&limit=1", nil)
 	if len(groups) != 1 || *groups[0].Value != "x" || groups[0].Jobs != 3 {
 		t.Errorf("the groups are %+v", groups)
 	}
 	for _, path := range []string{"/stats", "/stats?every=hour", "/stats?every=minute", "/kinds", "/leases", "/engine-metrics"} {
 		s.ask("GET", path, nil)
 	}
-	found := get[[]stint.Finding](s, 200, "GET", "/doctor", nil)
-	if !slices.ContainsFunc(found, func(f stint.Finding) bool { return f.Code == "no_engine" }) {
+	found := get[[]report.Finding](s, 200, "GET", "/doctor", nil)
+	if !slices.ContainsFunc(found, func(f report.Finding) bool { return f.Code == "no_engine" }) {
 		t.Errorf("the doctor says %+v", found)
 	}
 }

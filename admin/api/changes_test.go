@@ -13,13 +13,15 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/api"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // changes lists what is written down, the oldest first.
-func (s *site) changes(query string) []stint.Change {
+func (s *site) changes(query string) []store.Change {
 	s.Helper()
-	all := get[api.ChangePage](s, 200, "GET", "/changes"+query, nil).Changes
+	all := get[ops.ChangePage](s, 200, "GET", "/changes"+query, nil).Changes
 	slices.Reverse(all)
 	return all
 }
@@ -33,20 +35,20 @@ func TestChangesSayWhoDidWhatAndWhatCameOfIt(t *testing.T) {
 		operation, subject, has, came string
 	}{
 		{201, "POST", "/jobs", `{"jobs":[{"kind":"sh","args":"top secret"},{"kind":"sh"},{"kind":"fax"}],"force":true}`,
-			"enqueue-jobs", "", `{"jobs":3,"kinds":{"fax":1,"sh":2}}`, "done"},
-		{200, "POST", "/queues/default/pause", `{"why":"it's late"}`, "pause-queue", "default", `{"why":"it's late"}`, "done"},
-		{200, "POST", "/queues/default/resume", "", "resume-queue", "default", "", "done"},
+			"jobs enqueue", "", `{"jobs":3,"kinds":{"fax":1,"sh":2}}`, "done"},
+		{200, "POST", "/queues/default/pause", `{"why":"it's late"}`, "queues pause", "default", `{"why":"it's late"}`, "done"},
+		{200, "POST", "/queues/default/resume", "", "queues resume", "default", "", "done"},
 		{200, "PUT", "/schedules/nightly", `{"recurrence":"@daily","job":{"kind":"mail","queue":"q","args":{"a":"top secret"},"metadata":{"m":"top secret"}},"force":true}`,
-			"declare-schedule", "nightly", `"recurrence":"@daily"`, "done"},
-		{422, "PUT", "/schedules/broken", `{"recurrence":"never","job":{"kind":"mail"},"force":true}`, "declare-schedule", "broken", `"never"`, "failed"},
-		{201, "POST", "/schedules/nightly/run", "", "run-schedule", "nightly", "", "done"},
-		{200, "DELETE", "/schedules/nightly?why=gone", "", "remove-schedule", "nightly", `{"why":"gone"}`, "done"},
-		{404, "POST", "/schedules/none/resume", "", "resume-schedule", "none", "", "failed"},
-		{200, "POST", "/jobs/cancel", `{"ids":[1],"why":"no"}`, "cancel-jobs", "1", `"ids":[1]`, "done"},
-		{200, "POST", "/jobs/retry", `{"ids":[1,2]}`, "retry-jobs", "", `"ids":[1,2]`, "done"},
-		{200, "POST", "/jobs/delete", `{"filter":{"kind":"fax"}}`, "delete-jobs", "", `"filter":{"kind":"fax"}`, "done"},
-		{404, "POST", "/engines/12345678901234567/drain", "", "drain-engine", "12345678901234567", "", "failed"},
-		{404, "POST", "/leases/retention/release", `{}`, "release-lease", "retention", "", "failed"},
+			"schedules add", "nightly", `"recurrence":"@daily"`, "done"},
+		{422, "PUT", "/schedules/broken", `{"recurrence":"never","job":{"kind":"mail"},"force":true}`, "schedules add", "broken", `"never"`, "failed"},
+		{201, "POST", "/schedules/nightly/run-now", "", "schedules run-now", "nightly", "", "done"},
+		{200, "DELETE", "/schedules/nightly?why=gone", "", "schedules remove", "nightly", `{"why":"gone"}`, "done"},
+		{404, "POST", "/schedules/none/resume", "", "schedules resume", "none", "", "failed"},
+		{200, "POST", "/jobs/cancel", `{"ids":[1],"why":"no"}`, "jobs cancel", "1", `"ids":[1]`, "done"},
+		{200, "POST", "/jobs/retry", `{"ids":[1,2]}`, "jobs retry", "", `"ids":[1,2]`, "done"},
+		{200, "POST", "/jobs/delete", `{"filter":{"kind":"fax"}}`, "jobs delete", "", `"filter":{"kind":"fax"}`, "done"},
+		{404, "POST", "/engines/12345678901234567/drain", "", "engines drain", "12345678901234567", "", "failed"},
+		{404, "POST", "/leases/retention/release", `{}`, "leases release", "retention", "", "failed"},
 	} {
 		s.who = guard.Identity{Name: fmt.Sprintf("user %d", i), Role: guard.Admin}
 		var body any
@@ -58,7 +60,7 @@ func TestChangesSayWhoDidWhatAndWhatCameOfIt(t *testing.T) {
 		}
 		all := s.changes("")
 		last := all[len(all)-1]
-		if len(all) != i+1 || last.By != s.who.Name || last.Role != "admin" || last.Way != stint.WayAPI || last.Operation != c.operation || last.Subject != c.subject ||
+		if len(all) != i+1 || last.By != s.who.Name || last.Role != "admin" || last.Way != store.WayAPI || last.Operation != c.operation || last.Subject != c.subject ||
 			string(last.Result) != c.came || (last.Problem == "") != (c.came == "done") || !strings.Contains(string(last.Details), c.has) || c.has == "" && last.Details != nil {
 			t.Errorf("%s %s: of %d changes the last is %+v, details %s", c.method, c.path, len(all), last, last.Details)
 		}
@@ -71,7 +73,7 @@ func TestChangesSayWhoDidWhatAndWhatCameOfIt(t *testing.T) {
 	before := len(s.changes(""))
 	s.ask("POST", "/jobs", `{"jobs":[{"kind":"mail"}],"force":true}`)
 	s.ask("GET", "/jobs", nil)
-	get[api.Done[stint.Deletion]](s, 200, "POST", "/jobs/delete", `{"filter":{},"dry_run":true}`)
+	get[ops.Done[store.DeleteStatus]](s, 200, "POST", "/jobs/delete", `{"filter":{},"dry_run":true}`)
 	s.ask("POST", "/jobs/cancel", `{"ids":["x"]}`)
 	s.who.Role = guard.Viewer
 	s.ask("POST", "/queues/default/pause", `{}`)
@@ -88,15 +90,15 @@ func TestChangesAreFoundAndPaged(t *testing.T) {
 	s := open(t)
 	for i := range 7 {
 		s.who.Name = []string{"ann", "ben"}[i%2]
-		get[api.Changed](s, 200, "POST", "/queues/q"+fmt.Sprint(i%3)+"/pause", `{}`)
+		get[ops.Changed](s, 200, "POST", "/queues/q"+fmt.Sprint(i%3)+"/pause", `{}`)
 	}
 	if all := s.changes("?by=ben"); len(all) != 3 {
 		t.Errorf("of ben there are %+v", all)
 	}
-	if all := s.changes("?subject=q0&operation=pause-queue"); len(all) != 3 {
+	if all := s.changes("?subject=q0&operation=queues+pause"); len(all) != 3 {
 		t.Errorf("of q0 there are %+v", all)
 	}
-	if all := s.changes("?operation=resume-queue"); len(all) != 0 {
+	if all := s.changes("?operation=queues+resume"); len(all) != 0 {
 		t.Errorf("of another operation there are %+v", all)
 	}
 	if all := s.changes("?until=" + time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)); len(all) != 0 {
@@ -105,7 +107,7 @@ func TestChangesAreFoundAndPaged(t *testing.T) {
 	var ids []int64
 	path := "/changes?limit=3"
 	for range 3 {
-		p := get[api.ChangePage](s, 200, "GET", path, nil)
+		p := get[ops.ChangePage](s, 200, "GET", path, nil)
 		for _, c := range p.Changes {
 			ids = append(ids, c.ID)
 		}
@@ -125,7 +127,7 @@ type forgetful struct {
 	err error
 }
 
-func (f *forgetful) BeginChange(context.Context, stint.NewChange) (int64, error) { return 0, f.err }
+func (f *forgetful) BeginChange(context.Context, store.NewChange) (int64, error) { return 0, f.err }
 
 func TestNothingIsChangedThatCannotBeWrittenDown(t *testing.T) {
 	broken := errors.New("the disk is full")

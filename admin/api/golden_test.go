@@ -16,7 +16,9 @@ import (
 	"github.com/stint-go/stint/admin/api"
 	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // noon is when the fixed store is asked.
@@ -34,8 +36,8 @@ func fixedJobs() []stint.JobInfo {
 		ID: 42, Kind: "send_invoice", State: stint.Failed, Queue: "mail", Priority: -3, Args: json.RawMessage(`{"customer":9007199254740993,"note":"<b>&"}`), Attempt: 2, Losses: 1,
 		Reason: "retries exhausted", Tags: []string{"vip", "a b"}, URN: "order:7", Source: "crm", Metadata: json.RawMessage(`{"trace":"x1"}`), Correlation: "40", Retry: "fixed:1:1s",
 		Timeout: time.Minute, StartBy: noon, Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
-		Provenance: stint.Provenance{Recovered: 40},
-		Executions: []stint.ExecutionInfo{
+		Origin: stint.Origin{Recovered: 40},
+		Executions: []stint.Attempt{
 			{Attempt: 1, Outcome: stint.OutcomeLost, Started: ago(50 * time.Minute), Finished: ago(50 * time.Minute), Instance: "one", Host: "h1", PID: 11, Engine: 1<<63 - 5, Slot: 2},
 			{Attempt: 2, Outcome: stint.OutcomeFailed, Final: true, Reason: "retries exhausted", Started: ago(time.Minute), Finished: ago(58 * time.Second), Instance: "two", Host: "h2", PID: 12,
 				Engine: 6, Slot: 1, Recoverable: new(true),
@@ -45,7 +47,7 @@ func fixedJobs() []stint.JobInfo {
 	done := stint.JobInfo{
 		ID: 41, Kind: "send_invoice", State: stint.Completed, Queue: "mail", Args: json.RawMessage(`{}`), Attempt: 1, Reason: stint.ReasonDone, Correlation: "41", Retry: "none",
 		Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
-		Executions: []stint.ExecutionInfo{
+		Executions: []stint.Attempt{
 			{Attempt: 1, Outcome: stint.OutcomeCompleted, Final: true, Reason: stint.ReasonDone, Started: ago(time.Minute), Finished: ago(58 * time.Second), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 1,
 				Result: json.RawMessage(`{"sent":12345678901234567890}`)},
 		},
@@ -57,9 +59,9 @@ func fixedJobs() []stint.JobInfo {
 	return []stint.JobInfo{running, failed, done}
 }
 
-var worker = stint.EngineInfo{
+var worker = store.EngineInfo{
 	Token: 1<<63 - 5, Instance: "one", Host: "h1", BootID: "b", PID: 11, PIDStarted: 77, Version: "v1.2.3", Queues: []string{"mail", "default"}, Kinds: []string{"send_invoice"}, Slots: 8,
-	TimeToLive: 6 * time.Second, Joined: ago(time.Hour), Beat: ago(time.Second), Running: []stint.Position{7},
+	TimeToLive: 6 * time.Second, Joined: ago(time.Hour), Beat: ago(time.Second), Running: []store.Position{7},
 }
 
 func (fixed) Now(context.Context) (time.Time, error) { return noon, nil }
@@ -73,7 +75,7 @@ func (fixed) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
 	return nil, stint.ErrNotFound
 }
 
-func (fixed) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+func (fixed) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error) {
 	jobs := fixedJobs()
 	for i := range jobs {
 		jobs[i].Executions = nil
@@ -81,7 +83,7 @@ func (fixed) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error) {
 	return jobs[:min(f.Limit, len(jobs))], nil
 }
 
-func (fixed) Find(_ context.Context, f stint.Filter) ([]stint.ID, error) {
+func (fixed) Find(_ context.Context, f store.Filter) ([]stint.ID, error) {
 	return []stint.ID{43, 42, 41}[:min(f.Limit, 3)], nil
 }
 
@@ -89,15 +91,15 @@ func (fixed) Counts(context.Context) (map[stint.State]int64, error) {
 	return map[stint.State]int64{stint.Running: 1, stint.Failed: 2, stint.Completed: 10_000_000}, nil
 }
 
-func (fixed) Kinds(context.Context) ([]stint.Declaration, error) {
-	return []stint.Declaration{
+func (fixed) Kinds(context.Context) ([]stint.KindInfo, error) {
+	return []stint.KindInfo{
 		{Name: "send_invoice", Queue: "mail", Priority: -3, Retry: retry.Default(), Timeout: time.Minute, Tags: []string{"vip"}, MaxLosses: new(0), StartWithin: time.Hour, Declared: ago(time.Hour)},
 		{Name: "tidy", Queue: "default", Retry: retry.None(), Declared: ago(time.Hour)},
 	}, nil
 }
 
-func (fixed) Queues(context.Context) ([]stint.QueueInfo, error) {
-	return []stint.QueueInfo{
+func (fixed) Queues(context.Context) ([]store.QueueInfo, error) {
+	return []store.QueueInfo{
 		{Name: "mail", Counts: map[stint.State]int64{stint.Running: 1, stint.Failed: 2}},
 		{Name: "old", Paused: ago(time.Hour), By: "ann", Why: "it leaks", Counts: map[stint.State]int64{}},
 	}, nil
@@ -105,24 +107,24 @@ func (fixed) Queues(context.Context) ([]stint.QueueInfo, error) {
 
 func (fixed) Paused(context.Context) ([]string, error) { return []string{"old"}, nil }
 
-func (fixed) Engines(context.Context) ([]stint.EngineInfo, error) {
-	silent := stint.EngineInfo{Token: 6, Instance: "two", Host: "h2", PID: 12, Queues: []string{}, Kinds: []string{"tidy"}, Running: []stint.Position{}, Slots: 1, TimeToLive: 6 * time.Second, Joined: ago(time.Hour), Beat: ago(time.Minute)}
-	return []stint.EngineInfo{worker, silent}, nil
+func (fixed) Engines(context.Context) ([]store.EngineInfo, error) {
+	silent := store.EngineInfo{Token: 6, Instance: "two", Host: "h2", PID: 12, Queues: []string{}, Kinds: []string{"tidy"}, Running: []store.Position{}, Slots: 1, TimeToLive: 6 * time.Second, Joined: ago(time.Hour), Beat: ago(time.Minute)}
+	return []store.EngineInfo{worker, silent}, nil
 }
 
-func (fixed) Held(context.Context, stint.Token, int64) ([]stint.Claim, error) {
-	return []stint.Claim{{Positions: []stint.Position{7}}}, nil
+func (fixed) Held(context.Context, stint.EngineID, int64) ([]store.Claim, error) {
+	return []store.Claim{{Positions: []store.Position{7}}}, nil
 }
 
-func (fixed) Fetch(_ context.Context, at []stint.Position) ([]stint.Entry, error) {
-	return []stint.Entry{{Job: stint.Job{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3}, Pos: 7, Ready: ago(time.Minute)}}[:min(len(at), 1)], nil
+func (fixed) Fetch(_ context.Context, at []store.Position) ([]store.Entry, error) {
+	return []store.Entry{{Job: stint.Job{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3}, Pos: 7, Ready: ago(time.Minute)}}[:min(len(at), 1)], nil
 }
 
-func (fixed) Schedule(_ context.Context, name string) (*stint.ScheduleInfo, error) {
+func (fixed) Schedule(_ context.Context, name string) (*store.ScheduleInfo, error) {
 	if name != "nightly" {
 		return nil, stint.ErrNoSchedule
 	}
-	return &stint.ScheduleInfo{
+	return &store.ScheduleInfo{
 		Schedule: stint.Schedule{Name: "nightly", Recurrence: cron.MustParse("30 2 * * *"), Zone: "Europe/Berlin", Job: stint.NewJob{Kind: "report"}, Unique: true},
 		Created:  ago(24 * time.Hour), Declared: ago(24 * time.Hour), By: "ann@api", After: ago(time.Hour), Next: noon.Add(13 * time.Hour), Fired: 7, Skipped: 1, LastJob: 43,
 		Paused: ago(time.Minute), PausedBy: "ben", PausedWhy: "holiday",
@@ -130,42 +132,42 @@ func (fixed) Schedule(_ context.Context, name string) (*stint.ScheduleInfo, erro
 	}, nil
 }
 
-func (f fixed) Schedules(ctx context.Context) ([]stint.ScheduleInfo, error) {
+func (f fixed) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
 	s, err := f.Schedule(ctx, "nightly")
-	return []stint.ScheduleInfo{*s}, err
+	return []store.ScheduleInfo{*s}, err
 }
 
-func (fixed) Leases(context.Context) ([]stint.Lease, error) {
-	return []stint.Lease{{Name: "retention", Engine: 1<<63 - 5, Instance: "one", Host: "h1", Acquired: ago(time.Hour), Renewed: ago(time.Second), Expires: noon.Add(5 * time.Second)}, {Name: "sums"}}, nil
+func (fixed) Leases(context.Context) ([]store.Lease, error) {
+	return []store.Lease{{Name: "retention", Engine: 1<<63 - 5, Instance: "one", Host: "h1", Acquired: ago(time.Hour), Renewed: ago(time.Second), Expires: noon.Add(5 * time.Second)}, {Name: "sums"}}, nil
 }
 
-func (fixed) Errors(context.Context, stint.ErrorFilter) (stint.ErrorReport, error) {
-	return stint.ErrorReport{Attempts: 30, CutOff: true, Groups: []stint.ErrorGroup{
+func (fixed) Errors(context.Context, report.ErrorFilter) (report.ErrorReport, error) {
+	return report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
 		{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: ago(time.Hour), Last: ago(time.Minute), Message: "index out of <range>", Job: 42},
 	}}, nil
 }
 
-func (fixed) Analyze(context.Context, stint.AnalyticsFilter) (stint.Analytics, error) {
-	return stint.Analytics{Queued: 1234567, Postponed: 5, Running: 3, Zombies: 1, AttemptFigures: stint.AttemptFigures{
-		Ended: 60, PerSecond: 1, Latency: stint.Spread{P50: time.Millisecond, P95: time.Second, P99: time.Second}, Execution: stint.Spread{P50: 1500 * time.Microsecond, P95: time.Second, P99: 2 * time.Second},
+func (fixed) Analyze(context.Context, report.AnalyticsFilter) (report.Analytics, error) {
+	return report.Analytics{Queued: 1234567, Postponed: 5, Running: 3, Zombies: 1, AttemptFigures: report.AttemptFigures{
+		Ended: 60, PerSecond: 1, Latency: report.Spread{P50: time.Millisecond, P95: time.Second, P99: time.Second}, Execution: report.Spread{P50: 1500 * time.Microsecond, P95: time.Second, P99: 2 * time.Second},
 	}}, nil
 }
 
-func (fixed) Stats(context.Context, stint.StatsFilter) ([]stint.Stats, error) {
-	sums := stint.Sums{Attempts: 200, Took: stint.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: ago(time.Minute)}
-	return []stint.Stats{{Kind: "send_invoice", Queue: "mail", Outcome: stint.OutcomeCompleted, Sums: sums}, {Kind: "send_invoice", Queue: "mail", Outcome: stint.OutcomeFailed, Sums: sums}}, nil
+func (fixed) Stats(context.Context, report.StatsFilter) ([]report.Stats, error) {
+	sums := report.Sums{Attempts: 200, Took: report.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: ago(time.Minute)}
+	return []report.Stats{{Kind: "send_invoice", Queue: "mail", Outcome: stint.OutcomeCompleted, Sums: sums}, {Kind: "send_invoice", Queue: "mail", Outcome: stint.OutcomeFailed, Sums: sums}}, nil
 }
 
-func (fixed) Changes(context.Context, stint.ChangeFilter) ([]stint.Change, error) {
-	return []stint.Change{{ID: 3, At: ago(time.Minute), Ended: ago(time.Minute), Result: stint.ChangeFailed, Problem: "it was away",
-		NewChange: stint.NewChange{By: "ann", Role: "operator", Way: stint.WayAPI, Operation: "pause-queue", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}, nil
+func (fixed) Changes(context.Context, store.ChangeFilter) ([]store.Change, error) {
+	return []store.Change{{ID: 3, At: ago(time.Minute), Ended: ago(time.Minute), Result: store.ChangeFailed, Problem: "it was away",
+		NewChange: store.NewChange{By: "ann", Role: "operator", Way: store.WayAPI, Operation: "queues pause", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}, nil
 }
 
-func (fixed) BeginChange(context.Context, stint.NewChange) (int64, error) { return 4, nil }
+func (fixed) BeginChange(context.Context, store.NewChange) (int64, error) { return 4, nil }
 func (fixed) EndChange(context.Context, int64, string) error              { return nil }
 
-func (fixed) Cancel(context.Context, []stint.ID, string) (map[stint.ID]stint.Cancellation, error) {
-	return map[stint.ID]stint.Cancellation{41: stint.CancelTooLate, 43: stint.CancelAsked}, nil
+func (fixed) Cancel(context.Context, []stint.ID, string) (map[stint.ID]stint.CancelStatus, error) {
+	return map[stint.ID]stint.CancelStatus{41: stint.CancelTooLate, 43: stint.CancelRequested}, nil
 }
 
 func (fixed) Pause(context.Context, string, string, string) (bool, error) {

@@ -9,7 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/store"
 )
 
 // Problem is what a client is told of an error (RFC 9457). Its type says which of
@@ -25,9 +26,6 @@ type Problem struct {
 // problemType begins the type of each problem that has one.
 const problemType = "urn:stint:problem:"
 
-// errNobodyHolds says that a lease is free.
-var errNobodyHolds = errors.New("nobody holds that lease")
-
 // conditions are the errors of the language that a client may want to tell apart.
 // Text is what it is told where the error's own is about this server.
 var conditions = []struct {
@@ -38,7 +36,7 @@ var conditions = []struct {
 }{
 	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
 	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},
-	{errNobodyHolds, "free-lease", http.StatusNotFound, ""},
+	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},
 	{stint.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
 	{stint.ErrBurialBlocked, "burial-blocked", http.StatusConflict, ""},
 	{stint.ErrUnstorable, "unstorable", http.StatusUnprocessableEntity, ""},
@@ -53,10 +51,6 @@ const (
 	busyType     = problemType + "schedule-busy"
 )
 
-// FreeLease reports whether a problem is that nobody holds the lease which was to
-// be released.
-func (p *Problem) FreeLease() bool { return errors.Is(p, errNobodyHolds) }
-
 // Unwrap is the error of the language that the problem stands for, so that
 // [errors.Is] and [errors.As] find in it what they find in a store's; nil for others.
 func (p *Problem) Unwrap() error {
@@ -68,7 +62,7 @@ func (p *Problem) Unwrap() error {
 	case conflictType:
 		return &stint.KeyConflictError{Key: p.Key, ID: p.Job}
 	case busyType:
-		return &stint.ScheduleBusyError{Schedule: p.Schedule, Job: p.Job}
+		return &store.ScheduleBusyError{Schedule: p.Schedule, Job: p.Job}
 	}
 	for _, c := range conditions {
 		if p.Type == problemType+c.name {
@@ -86,27 +80,22 @@ func newProblem(status int, kind, detail string, details ...*huma.ErrorDetail) *
 	return &Problem{ErrorModel: huma.ErrorModel{Type: kind, Title: http.StatusText(status), Status: status, Detail: detail, Errors: details}}
 }
 
-// at is an error about a part of a request.
-type at struct {
-	path string // such as body.jobs[3]
-	err  error
-}
-
-func (e *at) Error() string { return e.err.Error() }
-func (e *at) Unwrap() error { return e.err }
-
 // errUnexpected is all that a client is told of what nobody expected.
 var errUnexpected = huma.Error500InternalServerError("something went wrong that the server's log tells of")
 
-// forbidden says that something is for another role.
-func forbidden(needs guard.Role) error {
-	return huma.Error403Forbidden("this is for the role " + needs.String())
-}
+// errUnwritten is all that a client is told when a change could not be written down.
+var errUnwritten = huma.Error503ServiceUnavailable("nothing was changed, since it could not be written down who changes what")
 
 // problem says an error as a client is told of it; nil for what nobody expected.
 func problem(err error) error {
 	if status, ok := errors.AsType[huma.StatusError](err); ok {
 		return status
+	}
+	if f, ok := errors.AsType[*ops.ForbiddenError](err); ok {
+		if f.Kind == "" {
+			return huma.Error403Forbidden(f.Error())
+		}
+		return huma.Error403Forbidden(f.Error(), &huma.ErrorDetail{Location: f.Place, Message: "it is restricted"})
 	}
 	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
 		return newProblem(http.StatusUnprocessableEntity, invalidType, invalid.Error(), &huma.ErrorDetail{Location: place(err, invalid.Field), Message: invalid.Problem})
@@ -116,7 +105,7 @@ func problem(err error) error {
 		p.Key, p.Job = conflict.Key, conflict.ID
 		return p
 	}
-	if busy, ok := errors.AsType[*stint.ScheduleBusyError](err); ok {
+	if busy, ok := errors.AsType[*store.ScheduleBusyError](err); ok {
 		p := newProblem(http.StatusConflict, busyType, err.Error())
 		p.Schedule, p.Job = busy.Schedule, busy.Job
 		return p
@@ -143,8 +132,8 @@ func problem(err error) error {
 // max_losses here.
 func place(err error, field string) string {
 	prefix := "body"
-	if e, ok := errors.AsType[*at](err); ok {
-		prefix = e.path
+	if e, ok := errors.AsType[*ops.InError](err); ok {
+		prefix = e.Place
 	}
 	return prefix + "." + strings.ReplaceAll(field, " ", "_")
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/api"
 	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // hanging is a store that answers nothing until the context ends, and then with an
@@ -36,7 +38,7 @@ func hangs(ctx context.Context) error {
 	return err
 }
 
-func (h hanging) BeginChange(ctx context.Context, _ stint.NewChange) (int64, error) {
+func (h hanging) BeginChange(ctx context.Context, _ store.NewChange) (int64, error) {
 	if h.deaf {
 		return hang[int64](ctx)
 	}
@@ -46,69 +48,69 @@ func (hanging) EndChange(context.Context, int64, string) error { return nil }
 func (hanging) Job(ctx context.Context, _ stint.ID) (*stint.JobInfo, error) {
 	return hang[*stint.JobInfo](ctx)
 }
-func (hanging) Jobs(ctx context.Context, _ stint.Filter) ([]stint.JobInfo, error) {
+func (hanging) Jobs(ctx context.Context, _ store.Filter) ([]stint.JobInfo, error) {
 	return hang[[]stint.JobInfo](ctx)
 }
-func (hanging) Find(ctx context.Context, _ stint.Filter) ([]stint.ID, error) {
+func (hanging) Find(ctx context.Context, _ store.Filter) ([]stint.ID, error) {
 	return hang[[]stint.ID](ctx)
 }
 func (hanging) Counts(ctx context.Context) (map[stint.State]int64, error) {
 	return hang[map[stint.State]int64](ctx)
 }
-func (hanging) Kinds(ctx context.Context) ([]stint.Declaration, error) {
-	return hang[[]stint.Declaration](ctx)
+func (hanging) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
+	return hang[[]stint.KindInfo](ctx)
 }
-func (hanging) Queues(ctx context.Context) ([]stint.QueueInfo, error) {
-	return hang[[]stint.QueueInfo](ctx)
+func (hanging) Queues(ctx context.Context) ([]store.QueueInfo, error) {
+	return hang[[]store.QueueInfo](ctx)
 }
-func (hanging) Paused(ctx context.Context) ([]string, error)   { return hang[[]string](ctx) }
-func (hanging) Now(ctx context.Context) (time.Time, error)     { return hang[time.Time](ctx) }
-func (hanging) Drain(ctx context.Context, _ stint.Token) error { return hangs(ctx) }
-func (hanging) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
-	return hang[[]stint.EngineInfo](ctx)
+func (hanging) Paused(ctx context.Context) ([]string, error)      { return hang[[]string](ctx) }
+func (hanging) Now(ctx context.Context) (time.Time, error)        { return hang[time.Time](ctx) }
+func (hanging) Drain(ctx context.Context, _ stint.EngineID) error { return hangs(ctx) }
+func (hanging) Engines(ctx context.Context) ([]store.EngineInfo, error) {
+	return hang[[]store.EngineInfo](ctx)
 }
-func (hanging) Leases(ctx context.Context) ([]stint.Lease, error) { return hang[[]stint.Lease](ctx) }
-func (hanging) Schedules(ctx context.Context) ([]stint.ScheduleInfo, error) {
-	return hang[[]stint.ScheduleInfo](ctx)
+func (hanging) Leases(ctx context.Context) ([]store.Lease, error) { return hang[[]store.Lease](ctx) }
+func (hanging) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
+	return hang[[]store.ScheduleInfo](ctx)
 }
-func (hanging) Schedule(ctx context.Context, _ string) (*stint.ScheduleInfo, error) {
-	return hang[*stint.ScheduleInfo](ctx)
+func (hanging) Schedule(ctx context.Context, _ string) (*store.ScheduleInfo, error) {
+	return hang[*store.ScheduleInfo](ctx)
 }
-func (hanging) EngineMetrics(ctx context.Context) ([]stint.Metrics, error) {
-	return hang[[]stint.Metrics](ctx)
+func (hanging) EngineMetrics(ctx context.Context) ([]report.Metrics, error) {
+	return hang[[]report.Metrics](ctx)
 }
-func (hanging) Changes(ctx context.Context, _ stint.ChangeFilter) ([]stint.Change, error) {
-	return hang[[]stint.Change](ctx)
+func (hanging) Changes(ctx context.Context, _ store.ChangeFilter) ([]store.Change, error) {
+	return hang[[]store.Change](ctx)
 }
-func (hanging) Analyze(ctx context.Context, _ stint.AnalyticsFilter) (stint.Analytics, error) {
-	return hang[stint.Analytics](ctx)
+func (hanging) Analyze(ctx context.Context, _ report.AnalyticsFilter) (report.Analytics, error) {
+	return hang[report.Analytics](ctx)
 }
-func (hanging) AnalyzeKinds(ctx context.Context, _ stint.AnalyticsFilter) ([]stint.KindAnalytics, error) {
-	return hang[[]stint.KindAnalytics](ctx)
+func (hanging) AnalyzeKinds(ctx context.Context, _ report.AnalyticsFilter) ([]report.KindAnalytics, error) {
+	return hang[[]report.KindAnalytics](ctx)
 }
-func (hanging) DueBy(ctx context.Context, _ stint.Field, _ stint.AnalyticsFilter, _ int) ([]stint.DueGroup, error) {
-	return hang[[]stint.DueGroup](ctx)
+func (hanging) DueBy(ctx context.Context, _ report.Field, _ report.AnalyticsFilter, _ int) ([]report.DueGroup, error) {
+	return hang[[]report.DueGroup](ctx)
 }
-func (hanging) Errors(ctx context.Context, _ stint.ErrorFilter) (stint.ErrorReport, error) {
-	return hang[stint.ErrorReport](ctx)
+func (hanging) Errors(ctx context.Context, _ report.ErrorFilter) (report.ErrorReport, error) {
+	return hang[report.ErrorReport](ctx)
 }
-func (hanging) Stats(ctx context.Context, _ stint.StatsFilter) ([]stint.Stats, error) {
-	return hang[[]stint.Stats](ctx)
+func (hanging) Stats(ctx context.Context, _ report.StatsFilter) ([]report.Stats, error) {
+	return hang[[]report.Stats](ctx)
 }
-func (hanging) Examine(ctx context.Context, _ stint.Examination) (stint.Signs, error) {
-	return hang[stint.Signs](ctx)
+func (hanging) Examine(ctx context.Context, _ report.Examination) (report.Signs, error) {
+	return hang[report.Signs](ctx)
 }
-func (hanging) Schema(ctx context.Context) (stint.SchemaInfo, error) {
-	return hang[stint.SchemaInfo](ctx)
+func (hanging) Schema(ctx context.Context) (store.SchemaInfo, error) {
+	return hang[store.SchemaInfo](ctx)
 }
-func (hanging) Cancel(ctx context.Context, _ []stint.ID, _ string) (map[stint.ID]stint.Cancellation, error) {
-	return hang[map[stint.ID]stint.Cancellation](ctx)
+func (hanging) Cancel(ctx context.Context, _ []stint.ID, _ string) (map[stint.ID]stint.CancelStatus, error) {
+	return hang[map[stint.ID]stint.CancelStatus](ctx)
 }
-func (hanging) Retry(ctx context.Context, _ []stint.ID, _ stint.Again) (map[stint.ID]stint.Retried, error) {
-	return hang[map[stint.ID]stint.Retried](ctx)
+func (hanging) Retry(ctx context.Context, _ []stint.ID, _ stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
+	return hang[map[stint.ID]stint.RerunResult](ctx)
 }
-func (hanging) Delete(ctx context.Context, _ []stint.ID) (map[stint.ID]stint.Deletion, error) {
-	return hang[map[stint.ID]stint.Deletion](ctx)
+func (hanging) Delete(ctx context.Context, _ []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
+	return hang[map[stint.ID]store.DeleteStatus](ctx)
 }
 func (hanging) Pause(ctx context.Context, _, _, _ string) (bool, error) { return hang[bool](ctx) }
 func (hanging) Resume(ctx context.Context, _ string) (bool, error)      { return hang[bool](ctx) }
@@ -122,19 +124,19 @@ func (hanging) ResumeSchedule(ctx context.Context, _ string) (bool, error) { ret
 func (hanging) RunSchedule(ctx context.Context, _ string) (stint.ID, error) {
 	return hang[stint.ID](ctx)
 }
-func (hanging) Depose(ctx context.Context, _, _, _ string) (stint.Deposition, bool, error) {
-	d, err := hang[stint.Deposition](ctx)
+func (hanging) Revoke(ctx context.Context, _, _, _ string) (store.Revocation, bool, error) {
+	d, err := hang[store.Revocation](ctx)
 	return d, false, err
 }
 
 func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 	bodies := map[string]string{
-		"enqueue-jobs": `{"jobs":[{"kind":"mail"}],"force":true}`, "cancel-jobs": `{"ids":[1]}`, "retry-jobs": `{"ids":[1]}`, "delete-jobs": `{"filter":{}}`,
-		"declare-schedule": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
+		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`,
+		"schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
 	}
-	counting := []string{"list-queues", "count-jobs", "due-by", "doctor"}
+	counting := []string{"queues-list", "jobs-count", "analytics-due", "doctor"}
 	for _, deaf := range []bool{false, true} {
-		h := api.New(hanging{deaf: deaf}, api.Config{Bury: func(ctx context.Context, _ stint.Token, _ string) (int, error) { return hang[int](ctx) }})
+		h := api.New(hanging{deaf: deaf}, api.Config{Bury: func(ctx context.Context, _ stint.EngineID, _ string) (int, error) { return hang[int](ctx) }})
 		ask := func(method, path string, op *huma.Operation) {
 			body := ""
 			if op.RequestBody != nil {
@@ -156,7 +158,7 @@ func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 					t.Errorf("%s: %v, %s", op.OperationID, err, w.Body)
 				}
 				status, detail := http.StatusGatewayTimeout, "the database did not answer in time"
-				if deaf && method != "GET" && op.OperationID != "enqueue-jobs" {
+				if deaf && method != "GET" && op.OperationID != "jobs-enqueue" {
 					status, detail = http.StatusServiceUnavailable, "nothing was changed, since it could not be written down who changes what"
 				}
 				if took := time.Since(begin); took != want || w.Code != status || told.Status != status || told.Detail != detail {

@@ -21,6 +21,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 const secret = "a-secret-that-nobody-guesses"
@@ -42,7 +43,7 @@ func newBoard(t *testing.T) *board {
 	t.Cleanup(func() { _ = store.Close() })
 	handler, err := admin.New(store, admin.Config{
 		Guard: guard.Config{Link: secret},
-		API: api.Config{Restricted: []string{"sh"}, Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
+		API: api.Config{Restricted: []string{"sh"}, Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, store, token, why)
 		}},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -81,7 +82,7 @@ func (b *board) work() (stop func()) {
 	mux := stint.NewMux()
 	kind := func(name, inPictures string, do stint.Handler) {
 		for _, name := range []string{name, inPictures} {
-			mux.Add(stint.Declaration{Name: name, Queue: "default", Retry: anHour}, do)
+			mux.Add(stint.KindInfo{Name: name, Queue: "default", Retry: anHour}, do)
 		}
 	}
 	kind("good", "send_invoice", func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
@@ -114,7 +115,7 @@ func (b *board) work() (stop func()) {
 // enqueue stores a job of a kind.
 func (b *board) enqueue(kind string, options ...stint.Option) stint.ID {
 	b.Helper()
-	id, err := b.client.Enqueue(b.Context(), stint.Declaration{Name: kind, Retry: anHour}.Job(json.RawMessage(`{"n":1}`), options...))
+	id, err := b.client.Enqueue(b.Context(), stint.KindInfo{Name: kind, Retry: anHour}.Job(json.RawMessage(`{"n":1}`), options...))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func (b *board) becomes(id stint.ID, state stint.State) *stint.JobInfo {
 
 // rest lets an engine come by, which does what is due, and concludes what was cancelled while nobody had it: until then it
 // cannot be deleted.
-func (b *board) rest(f stint.Filter) {
+func (b *board) rest(f store.Filter) {
 	b.Helper()
 	defer b.work()()
 	for range 1000 {
@@ -159,7 +160,7 @@ func (b *board) rest(f stint.Filter) {
 }
 
 // only is the single job that fits a filter.
-func (b *board) only(f stint.Filter) stint.JobInfo {
+func (b *board) only(f store.Filter) stint.JobInfo {
 	b.Helper()
 	jobs, err := b.store.Jobs(b.Context(), f)
 	if err != nil || len(jobs) != 1 {
@@ -169,7 +170,7 @@ func (b *board) only(f stint.Filter) stint.JobInfo {
 }
 
 // states counts jobs by their states.
-func (b *board) states(f stint.Filter) map[stint.State]int {
+func (b *board) states(f store.Filter) map[stint.State]int {
 	b.Helper()
 	jobs, err := b.store.Jobs(b.Context(), f)
 	if err != nil {
@@ -196,7 +197,7 @@ func (b *board) schedule(name, when string) {
 }
 
 // engine is the only engine of the roster, once it is there.
-func (b *board) engine() stint.EngineInfo {
+func (b *board) engine() store.EngineInfo {
 	b.Helper()
 	for range 1000 {
 		all, err := b.store.Engines(b.Context())

@@ -175,6 +175,19 @@ func (p *tab) until(condition string) {
 	p.Fatalf("the page never came to: %s (%v)", condition, last)
 }
 
+// reload loads the page again until a condition holds, which may be about what a page learns only by being loaded. Each time
+// it waits until the page has loaded: a page that is still to be replaced would swallow what the test enters, and its loading
+// would look like that of the next page.
+func (p *tab) reload(until string) {
+	p.Helper()
+	for end := time.Now().Add(patience); !eval[bool](p, until); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.Fatalf("the page never came to: %s", until)
+		}
+		act(p, "load the page again", chromedp.Reload())
+	}
+}
+
 // look is how a page is looked at.
 type look struct {
 	name          string

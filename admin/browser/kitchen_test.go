@@ -149,7 +149,7 @@ func dish(queued int) (string, error) {
 		"Queued": chart.Count.Exact(float64(queued)), "States": stint.States,
 		"Conditions": []view.Condition{view.Working, view.Draining, view.Gone, view.Stuck, view.Silent},
 		"Spark":      template.HTML(chart.Sparkline{Title: "Running", Values: []float64{3, 8, 21, 34, 30, 44, 48}, Class: chart.Own}.SVG()),
-		"Charts":     []template.HTML{template.HTML(ended().Figure()), template.HTML(took().Figure()), template.HTML(share().Figure()), template.HTML(backlog().Figure())},
+		"Charts":     []template.HTML{template.HTML(ended().Figure()), template.HTML(took().Figure()), template.HTML(backlog().Figure())},
 		"Timeline":   template.HTML(attempts().Figure() + brief().Figure()),
 	})
 	return text.String(), err
@@ -189,16 +189,10 @@ func took() chart.TimeSeries {
 	}}
 }
 
-func share() chart.TimeSeries {
-	return chart.TimeSeries{Title: "Share of attempts that failed", Unit: chart.Share, Style: chart.Areas, From: noon, Step: time.Minute, Series: []chart.Series{
-		{Name: "failed", Class: chart.Bad, Values: wave(60, .01, .06)},
-	}}
-}
-
 func backlog() chart.Ranking {
 	return chart.Ranking{Title: "Jobs that wait, by queue", Rows: []chart.Row{
-		{Name: "default", Value: 1_234_567, Note: "oldest 3m"}, {Name: "mail", Value: 412_003}, {Name: "reports-of-the-whole-year-and-of-all-customers", Value: 20_001},
-		{Name: "slow", Value: 12, Class: chart.Warn, Note: "oldest 2h"}, {Name: "none", Value: 0},
+		{Name: "default", Value: 1_234_567}, {Name: "mail", Value: 412_003}, {Name: "reports-of-the-whole-year-and-of-all-customers", Value: 20_001},
+		{Name: "slow", Value: 12, Class: chart.Warn}, {Name: "none", Value: 0},
 	}}
 }
 

@@ -27,14 +27,14 @@ func (b *board) life() []shown {
 		b.enqueue([]string{"import_orders", "sync_customer", "send_invoice"}[i%3], stint.Queue([]string{"mail", "reports"}[i%2]))
 	}
 	for range 5 {
-		b.enqueue("send_invoice", stint.In(3*time.Hour), stint.Queue("reports"))
+		b.enqueue("send_invoice", stint.Delay(3*time.Hour), stint.Queue("reports"))
 	}
 	b.enqueue("print_labels", stint.Queue("labels"))
 	b.becomes(failed, stint.Failed)
 	b.becomes(retrying, stint.Retrying)
 	slow := b.enqueue("render_report")
 	b.becomes(slow, stint.Running)
-	cancelled := b.enqueue("send_invoice", stint.In(time.Hour))
+	cancelled := b.enqueue("send_invoice", stint.Delay(time.Hour))
 	if _, err := b.store.Cancel(b.Context(), []stint.ID{cancelled}, "no need"); err != nil {
 		b.Fatal(err)
 	}

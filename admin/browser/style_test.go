@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/report"
 )
 
 const stylePath = "../assets/style.css"
@@ -182,7 +183,7 @@ func TestEveryStateLooksLikeItself(t *testing.T) {
 			t.Errorf("there is no badge of the condition %s", condition)
 		}
 	}
-	for _, severity := range []stint.Severity{stint.SeverityProblem, stint.SeverityWarning, stint.SeverityNote} {
+	for _, severity := range []report.Severity{report.SeverityProblem, report.SeverityWarning, report.SeverityNote} {
 		if !strings.Contains(text, fmt.Sprintf(".level-%s", severity)) {
 			t.Errorf("nothing tells apart what is a %s", severity)
 		}

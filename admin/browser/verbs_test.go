@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 func TestALinkOpensTheDashboard(t *testing.T) {
@@ -29,9 +30,9 @@ func TestAFailedJobIsDoneAgainAsANewOne(t *testing.T) {
 	b.becomes(id, stint.Failed)
 	b.visit(b.job(id))
 	b.submit(`form[action$="/retry"] button`)
-	again := b.only(stint.Filter{Kind: "bad", States: stint.States, Limit: 1})
-	if again.Provenance.Recovered != id {
-		t.Errorf("the newest job does again %d, want %d", again.Provenance.Recovered, id)
+	again := b.only(store.Filter{Kind: "bad", States: stint.States, Limit: 1})
+	if again.Origin.Recovered != id {
+		t.Errorf("the newest job does again %d, want %d", again.Origin.Recovered, id)
 	}
 	b.submit(`.flash a`)
 	b.until(fmt.Sprintf(`location.pathname === %q`, b.job(again.ID)))
@@ -40,7 +41,7 @@ func TestAFailedJobIsDoneAgainAsANewOne(t *testing.T) {
 func TestAJobThatWaitsIsRunNow(t *testing.T) {
 	b := newBoard(t)
 	defer b.work()()
-	id := b.enqueue("good", stint.In(time.Hour))
+	id := b.enqueue("good", stint.Delay(time.Hour))
 	b.visit(b.job(id))
 	b.submit(`form[action$="/retry"] button`)
 	b.becomes(id, stint.Completed)
@@ -51,7 +52,7 @@ func TestAJobIsCancelledWithAReason(t *testing.T) {
 	b := newBoard(t)
 	id := b.enqueue("good")
 	b.visit(b.job(id))
-	b.enter(`form[action$="/cancel"] input`, "no need any more")
+	b.enter(`form[action$="/cancel"] input[name="why"]`, "no need any more")
 	b.submit(`form[action$="/cancel"] button`)
 	b.says("1 job cancelled.")
 	b.becomes(id, stint.Cancelled)
@@ -90,7 +91,7 @@ func TestAJobIsEditedAndDoneAgain(t *testing.T) {
 	b.empty(`textarea[name="args"]`)
 	b.enter(`textarea[name="args"]`, `{"n": 9007199254740993}`)
 	b.submit(`form.edit button`)
-	again := b.only(stint.Filter{Kind: "bad", Limit: 1})
+	again := b.only(store.Filter{Kind: "bad", Limit: 1})
 	if again.ID == id || string(again.Args) != `{"n":9007199254740993}` || again.Correlation != before.Correlation || !cmp.Equal(again.Tags, []string{"eu"}) {
 		t.Errorf("the new job is %+v", again)
 	}
@@ -107,9 +108,9 @@ func TestAJobIsEnqueued(t *testing.T) {
 	b.enter(`textarea[name="args"]`, `{"to": "ada"}`)
 	b.enter(`input[name="queue"]`, "mail")
 	b.enter(`textarea[name="tags"]`, "a b")
-	b.enter(`input[name="in"]`, "2h")
+	b.enter(`input[name="delay"]`, "2h")
 	b.submit(`form.edit button`)
-	made := b.only(stint.Filter{Queue: "mail"})
+	made := b.only(store.Filter{Queue: "mail"})
 	if made.Kind != "good" || string(made.Args) != `{"to":"ada"}` || !cmp.Equal(made.Tags, []string{"a b"}) || made.State != stint.Scheduled {
 		t.Errorf("the new job is %+v", made)
 	}
@@ -119,7 +120,7 @@ func TestAJobIsEnqueued(t *testing.T) {
 
 func TestWhatIsTickedIsChangedAndNothingElse(t *testing.T) {
 	b := newBoard(t)
-	ids := []stint.ID{b.enqueue("good", stint.In(time.Hour)), b.enqueue("good", stint.In(time.Hour)), b.enqueue("good", stint.In(time.Hour))}
+	ids := []stint.ID{b.enqueue("good", stint.Delay(time.Hour)), b.enqueue("good", stint.Delay(time.Hour)), b.enqueue("good", stint.Delay(time.Hour))}
 	tick := func(ids ...stint.ID) {
 		t.Helper()
 		b.visit("/jobs")
@@ -129,7 +130,7 @@ func TestWhatIsTickedIsChangedAndNothingElse(t *testing.T) {
 	}
 	wants := func(want map[stint.State]int) {
 		t.Helper()
-		if got := b.states(stint.Filter{}); !maps.Equal(got, want) {
+		if got := b.states(store.Filter{}); !maps.Equal(got, want) {
 			t.Fatalf("there are %v, want %v", got, want)
 		}
 	}
@@ -139,7 +140,7 @@ func TestWhatIsTickedIsChangedAndNothingElse(t *testing.T) {
 	tick(ids[0])
 	b.submit(`button[name="verb"][value="cancel"]`)
 	wants(map[stint.State]int{stint.Cancelled: 1, stint.Available: 1, stint.Scheduled: 1})
-	b.rest(stint.Filter{})
+	b.rest(store.Filter{})
 	wants(map[stint.State]int{stint.Cancelled: 1, stint.Completed: 1, stint.Scheduled: 1})
 	b.visit("/jobs")
 	b.click("[data-select-all]")
@@ -150,8 +151,8 @@ func TestWhatIsTickedIsChangedAndNothingElse(t *testing.T) {
 func TestAllThatFitAreChangedOnceTheWordIsTyped(t *testing.T) {
 	b := newBoard(t)
 	for range 12 {
-		b.enqueue("good", stint.Queue("long"), stint.In(time.Hour))
-		b.enqueue("good", stint.Queue("other"), stint.In(time.Hour))
+		b.enqueue("good", stint.Queue("long"), stint.Delay(time.Hour))
+		b.enqueue("good", stint.Queue("other"), stint.Delay(time.Hour))
 	}
 	for _, verb := range []struct {
 		name string
@@ -166,7 +167,7 @@ func TestAllThatFitAreChangedOnceTheWordIsTyped(t *testing.T) {
 		case "retry":
 			query += "&state=scheduled"
 		case "delete":
-			b.rest(stint.Filter{Queue: "long"})
+			b.rest(store.Filter{Queue: "long"})
 		}
 		b.visit(query)
 		b.submit(fmt.Sprintf(`a[href*="/jobs/bulk"][href*="verb=%s"]`, verb.name))
@@ -181,10 +182,10 @@ func TestAllThatFitAreChangedOnceTheWordIsTyped(t *testing.T) {
 		b.empty(`input[name="confirm"]`)
 		b.enter(`input[name="confirm"]`, verb.name)
 		b.submit(`form.confirm button`)
-		if got := b.states(stint.Filter{Queue: "long"}); !maps.Equal(got, verb.want) {
+		if got := b.states(store.Filter{Queue: "long"}); !maps.Equal(got, verb.want) {
 			t.Fatalf("%s: of the queue there are %v, want %v", verb.name, got, verb.want)
 		}
-		if got := b.states(stint.Filter{Queue: "other"}); got[stint.Scheduled] != 12 {
+		if got := b.states(store.Filter{Queue: "other"}); got[stint.Scheduled] != 12 {
 			t.Fatalf("%s: of the other queue there are %v", verb.name, got)
 		}
 	}
@@ -205,11 +206,11 @@ func TestAGroupOfErrorsIsDoneAgain(t *testing.T) {
 		}
 		stop()
 		b.visit("/errors")
-		b.until(`document.querySelector("table.rows") !== null || (location.reload(), false)`)
+		b.reload(`document.querySelector("table.rows") !== null`)
 		b.submit(`a.button[href*="verb=retry"]`)
 		b.enter(`input[name="confirm"]`, "retry")
 		b.submit(`form.confirm button`)
-		if got := b.states(stint.Filter{Kind: c.kind}); got[stint.Available] != 3 || got[c.then] != 3 {
+		if got := b.states(store.Filter{Kind: c.kind}); got[stint.Available] != 3 || got[c.then] != 3 {
 			t.Errorf("of the kind %s there are %v", c.kind, got)
 		}
 	}
@@ -221,7 +222,7 @@ func TestAQueueIsPausedAndGoesOn(t *testing.T) {
 	b := newBoard(t)
 	b.enqueue("good", stint.Queue("mail"))
 	b.visit("/queues")
-	b.until(`document.querySelector('form[action="/queues/mail/pause"]') !== null || (location.reload(), false)`)
+	b.reload(`document.querySelector('form[action="/queues/mail/pause"]') !== null`)
 	b.enter(`form[action="/queues/mail/pause"] input`, "the server is down")
 	b.submit(`form[action="/queues/mail/pause"] button`)
 	if paused, err := b.store.Paused(t.Context()); err != nil || !cmp.Equal(paused, []string{"mail"}) {
@@ -236,7 +237,7 @@ func TestAQueueIsPausedAndGoesOn(t *testing.T) {
 func TestAScheduleIsFiredPausedAndForgotten(t *testing.T) {
 	b := newBoard(t)
 	b.schedule("nightly", "30 2 * * *")
-	get := func() *stint.ScheduleInfo {
+	get := func() *store.ScheduleInfo {
 		t.Helper()
 		s, err := b.store.Schedule(t.Context(), "nightly")
 		if err != nil {
@@ -246,8 +247,8 @@ func TestAScheduleIsFiredPausedAndForgotten(t *testing.T) {
 	}
 	b.visit("/schedules")
 	b.submit(`a[href="/schedules/nightly"]`)
-	b.submit(`form[action$="/run"] button`)
-	if made := b.only(stint.Filter{Schedule: "nightly"}); made.Kind != "good" {
+	b.submit(`form[action$="/run-now"] button`)
+	if made := b.only(store.Filter{Schedule: "nightly"}); made.Kind != "good" {
 		t.Errorf("it made %+v", made)
 	}
 	b.visit("/schedules/nightly")
@@ -291,7 +292,7 @@ func TestAnEngineIsDrained(t *testing.T) {
 func TestAnEngineIsBuried(t *testing.T) {
 	b := newBoard(t)
 	const token = 4711
-	dead := stint.EngineInfo{Token: token, Instance: "dead", Host: "far", PID: 1, Version: "v1", Slots: 1, TimeToLive: time.Second}
+	dead := store.EngineInfo{Token: token, Instance: "dead", Host: "far", PID: 1, Version: "v1", Slots: 1, TimeToLive: time.Second}
 	if err := b.store.Join(t.Context(), dead, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +308,7 @@ func TestAnEngineIsBuried(t *testing.T) {
 func TestALeaseIsReleased(t *testing.T) {
 	b := newBoard(t)
 	const token = 4712
-	if err := b.store.Join(t.Context(), stint.EngineInfo{Token: token, Instance: "holder", TimeToLive: time.Hour}, nil); err != nil {
+	if err := b.store.Join(t.Context(), store.EngineInfo{Token: token, Instance: "holder", TimeToLive: time.Hour}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.store.Acquire(t.Context(), "reports", token, time.Hour); err != nil {

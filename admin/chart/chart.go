@@ -1,19 +1,17 @@
-// Package chart draws what a dashboard shows as SVG: figures over time, a
-// sparkline, bars beside each other, and what happened to one thing on an axis of
-// time.
+// Package chart draws the charts of a dashboard as SVG: values over time, a
+// sparkline, a ranking in bars, and the history of one thing on an axis of time.
 //
-// A chart is a struct; SVG is the picture alone, and Figure the picture with its
-// title, its legend and a table of its numbers, as HTML. Both are safe to put into a page:
-// whatever a name contains is escaped.
+// A chart is a struct. SVG returns the picture alone; Figure returns HTML: the picture
+// with its title, its legend and a table of its numbers. Both are safe to put into a
+// page: names are escaped.
 //
-// The style sheet of the page gives colours by classes: s1 to s8 for what is told
-// apart, and ok, bad, warn and muted for what means something. Nothing has a
-// style of its own, so that pages may forbid it. Pictures are as wide as the page lets
-// them be, and what is written in them keeps its size. The labels of a vertical axis
-// stand left of the picture, where the style sheet leaves a margin.
+// The style sheet of the page colours classes: s1 to s8 for series, and ok, bad, warn
+// and muted for meanings. There are no inline styles, so pages may forbid them. A
+// picture is as wide as the page allows, and its text keeps its size. The labels of a
+// vertical axis stand left of the picture, where the style sheet leaves a margin.
 //
-// Times are in UTC. Whatever shows one has it as data-time too, so that a script can
-// write it in the zone of whoever looks.
+// Times are in UTC. An element that shows one has the attribute data-time, so that a
+// script can write it in the reader's zone.
 package chart
 
 import (
@@ -24,9 +22,9 @@ import (
 // Class says by which rule of the style sheet something is coloured.
 type Class string
 
-// Classes that mean something.
+// Classes with a meaning.
 const (
-	Own   Class = "" // one of s1 to s8, by its place among its like
+	Own   Class = "" // one of s1 to s8, by its place in the chart
 	OK    Class = "ok"
 	Bad   Class = "bad"
 	Warn  Class = "warn"
@@ -44,7 +42,7 @@ func (c Class) at(place int) string {
 	return fmt.Sprintf("s%d", place%classes+1)
 }
 
-// Series is what one thing did over time.
+// Series is one thing's values over time.
 type Series struct {
 	Name  string
 	Class Class
@@ -76,8 +74,7 @@ func most(values []float64) float64 {
 	return top
 }
 
-// largest is what a scale reaches to, so that all arithmetic with it, as durations
-// too, is far from its bounds.
+// largest is the end of every scale: arithmetic with it, also as durations, does not overflow.
 const largest = 2e18
 
 // drawn is the value that is drawn for one that is known.

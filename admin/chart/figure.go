@@ -5,7 +5,7 @@ import "time"
 // key is a line of a legend.
 type key struct{ name, class string }
 
-// table is what a picture shows, for who would rather read.
+// table holds the numbers of a picture.
 type table struct {
 	head []string
 	rows []row
@@ -40,7 +40,7 @@ func (c TimeSeries) Figure() string {
 func (c Ranking) Figure() string {
 	t := table{head: []string{"Name", "Value"}}
 	for _, r := range c.Rows {
-		t.rows = append(t.rows, row{name: r.Name, cells: []string{c.figure(r)}})
+		t.rows = append(t.rows, row{name: r.Name, cells: []string{c.Unit.Exact(r.Value)}})
 	}
 	return figure(c.Title, nil, c.SVG(), t)
 }
@@ -82,7 +82,7 @@ func figure(title string, legend []key, svg string, t table) string {
 	return m.String()
 }
 
-// write adds the table, behind a line that opens it. There is none without rows.
+// write adds the table, closed at first. Without rows it adds nothing.
 func (t table) write(m *markup, title string) {
 	if len(t.rows) == 0 {
 		return

@@ -38,12 +38,8 @@ var figures = map[string]interface{ Figure() string }{
 			{Name: "95%", Values: []float64{float64(40 * time.Millisecond), unknown, float64(35 * time.Millisecond), float64(90*time.Millisecond + 17*time.Microsecond)}},
 		},
 	},
-	"areas": chart.TimeSeries{
-		Title: "Share of attempts that failed", Unit: chart.Share, Style: chart.Areas, From: noon, Step: time.Minute,
-		Series: []chart.Series{{Name: "failed", Class: chart.Bad, Values: []float64{.01, .0125, 0, .3}}},
-	},
-	"empty":   chart.TimeSeries{Title: "Nothing yet", Unit: chart.Rate},
-	"unknown": chart.TimeSeries{Title: "Silence", Unit: chart.Rate, From: noon, Step: time.Second, Series: []chart.Series{{Name: "claims", Values: []float64{unknown, unknown}}}},
+	"empty":   chart.TimeSeries{Title: "Nothing yet"},
+	"unknown": chart.TimeSeries{Title: "Silence", From: noon, Step: time.Second, Series: []chart.Series{{Name: "claims", Values: []float64{unknown, unknown}}}},
 	"one":     chart.TimeSeries{Title: "One", Style: chart.Lines, From: noon, Step: time.Minute, Series: []chart.Series{{Name: "one", Values: []float64{7}}}},
 	"hostile": chart.TimeSeries{
 		Title: `</title><script>alert("1")</script>`, From: noon, Step: time.Minute,
@@ -52,7 +48,7 @@ var figures = map[string]interface{ Figure() string }{
 	"ranking": chart.Ranking{
 		Title: "Jobs that wait, by queue",
 		Rows: []chart.Row{
-			{Name: "default", Value: 1_234_567, Note: "oldest 3m"},
+			{Name: "default", Value: 1_234_567},
 			{Name: "a queue whose name is as long as people make them", Value: 12, Class: chart.Warn},
 			{Name: "empty", Value: 0},
 			{Name: "unknown", Value: unknown},
@@ -91,7 +87,7 @@ func TestASparklineIsWhatItWas(t *testing.T) {
 		"spark_empty": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name+".html", chart.Sparkline{Title: "Jobs & more of mail", Unit: chart.Rate, Values: values}.SVG()+"\n")
+			golden(t, name+".html", chart.Sparkline{Title: "Jobs & more of mail", Values: values}.SVG()+"\n")
 		})
 	}
 }

@@ -18,10 +18,10 @@ func (s span) share(t time.Time) float64 {
 type mark struct {
 	at    time.Time
 	label string
-	shows string // how precise the label is, for a script that writes it anew
+	shows string // how precise the label is, for a script that writes it again in another zone
 }
 
-// century is longer than what anybody looks at: whoever seems to, forgot an instant.
+// century is longer than any chart: a span of more has an instant that was forgotten.
 const century = 36525 * day
 
 // marks are at round times, equally far from each other, at least one and at most n of them; n is 3 or more. A span

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// markup is SVG or HTML as it grows. Everything in it is escaped.
+// markup collects SVG or HTML. It escapes all values and texts.
 type markup struct{ b strings.Builder }
 
 // percent is a coordinate that follows the width of a picture.
@@ -51,7 +51,7 @@ func (m *markup) end(names ...string) {
 	}
 }
 
-// line ends a line, for who reads the source.
+// line ends a line of the source.
 func (m *markup) line() { m.b.WriteByte('\n') }
 
 // element writes an element with a text.
@@ -61,7 +61,7 @@ func (m *markup) element(name, text string, attributes ...any) {
 	m.end(name)
 }
 
-// raw adds what is markup already.
+// raw adds text that is markup already.
 func (m *markup) raw(text string) { m.b.WriteString(text) }
 
 func (m *markup) String() string { return m.b.String() }
@@ -76,7 +76,7 @@ func escaped(s string) string {
 	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar))))
 }
 
-// some lists things, and counts those behind the tenth: it is listened to.
+// some lists ten things and counts the others: a screen reader reads them aloud.
 func some(things []string) string {
 	if n := len(things) - 10; n > 0 {
 		things = append(things[:10:10], fmt.Sprintf("and %d more", n))
@@ -84,7 +84,7 @@ func some(things []string) string {
 	return strings.Join(things, "; ")
 }
 
-// cut shortens a name to what has room.
+// cut shortens a name to a number of characters.
 func cut(s string, runes int) string {
 	if r := []rune(s); len(r) > runes {
 		return string(r[:runes-1]) + "…"

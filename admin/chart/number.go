@@ -12,27 +12,19 @@ import (
 // Unit says what the values of a chart are.
 type Unit int
 
-// The units. Counts and durations are shown exactly wherever a number is read rather than
-// seen, up to 2⁵³ of them: nine million billion jobs, or 104 days.
+// The units. A number in a text is exact up to 2⁵³: nine million billion jobs, or 104 days.
 const (
 	Count    Unit = iota // of jobs, attempts, bytes
-	Rate                 // per second
 	Duration             // nanoseconds, as in float64(time.Second)
-	Share                // from 0 to 1, shown in per cent
 )
 
-// Exact is a value as people read it: 1,234,567 or 1m30.5s. It says "not known" of NaN and infinities.
+// Exact returns a value as text: 1,234,567 or 1m30.5s; "not known" for NaN and infinities.
 func (u Unit) Exact(v float64) string {
-	if !isKnown(v) {
+	switch {
+	case !isKnown(v):
 		return "not known"
-	}
-	switch u {
-	case Rate:
-		return grouped(rounded(v, 2)) + "/s"
-	case Duration:
+	case u == Duration:
 		return duration.Format(time.Duration(max(min(v, largest), -largest)))
-	case Share:
-		return grouped(rounded(v*100, 2)) + "%"
 	}
 	return grouped(v)
 }
@@ -50,8 +42,6 @@ func (u Unit) short(v float64) string {
 		return "0"
 	case u == Duration:
 		return u.Exact(v)
-	case u == Share:
-		return significant(v*100) + "%"
 	}
 	for _, s := range scales {
 		if v >= s.size {

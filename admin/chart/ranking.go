@@ -1,7 +1,5 @@
 package chart
 
-import "fmt"
-
 // Ranking shows a value of each of several things, in bars below each other.
 type Ranking struct {
 	Title string // what is shown: "Jobs that wait, by queue"
@@ -15,7 +13,6 @@ type Row struct {
 	Name  string
 	Class Class // Own is s1, whatever the place
 	Value float64
-	Note  string // behind the value where there is room: "oldest 3m"; empty for none
 }
 
 // The measures of a row in pixels: its text stands on a line, and its bar is below.
@@ -34,13 +31,17 @@ func (c Ranking) SVG() string {
 	var m markup
 	m.begin("svg", "class", "ranking", "role", "img", "aria-label", c.summary(), "width", "100%", "height", max(len(c.Rows), 1)*rowHeight)
 	m.line()
-	top := c.most()
+	var values []float64
+	for _, r := range c.Rows {
+		values = append(values, r.Value)
+	}
+	top := most(values)
 	for i, r := range c.Rows {
 		y := i * rowHeight
 		m.begin("g", "class", "row")
-		m.element("title", r.Name+": "+c.figure(r))
+		m.element("title", r.Name+": "+c.Unit.Exact(r.Value))
 		m.element("text", cut(r.Name, fits), "class", "name", "x", "0", "y", y+rowText)
-		m.element("text", c.figure(r), "class", "figure", "x", "100%", "y", y+rowText, "text-anchor", "end")
+		m.element("text", c.Unit.Exact(r.Value), "class", "figure", "x", "100%", "y", y+rowText, "text-anchor", "end")
 		m.begin("rect", "class", "track", "y", y+rowBar, "width", "100%", "height", barHeight, "rx", "2")
 		m.end("rect")
 		if isKnown(r.Value) && r.Value > 0 {
@@ -58,30 +59,14 @@ func (c Ranking) SVG() string {
 	return m.String()
 }
 
-func (c Ranking) most() float64 {
-	var values []float64
-	for _, r := range c.Rows {
-		values = append(values, r.Value)
-	}
-	return most(values)
-}
-
-// figure is the value of a row with its note.
-func (c Ranking) figure(r Row) string {
-	if r.Note == "" {
-		return c.Unit.Exact(r.Value)
-	}
-	return fmt.Sprintf("%s · %s", c.Unit.Exact(r.Value), r.Note)
-}
-
-// summary is a sentence for who does not see the picture.
+// summary describes the picture in a sentence, for screen readers.
 func (c Ranking) summary() string {
 	if len(c.Rows) == 0 {
 		return c.Title + ": there is nothing"
 	}
 	var rows []string
 	for _, r := range c.Rows {
-		rows = append(rows, r.Name+" "+c.figure(r))
+		rows = append(rows, r.Name+" "+c.Unit.Exact(r.Value))
 	}
 	return c.Title + ": " + some(rows)
 }

@@ -2,7 +2,7 @@ package chart
 
 import "fmt"
 
-// Sparkline shows how one value went, as small as a word.
+// Sparkline shows the course of one value, as small as a word.
 type Sparkline struct {
 	Title  string
 	Unit   Unit

@@ -11,8 +11,10 @@ const day = 24 * time.Hour
 // ticks are where the lines of a scale are: from 0 to the first one that most does not exceed, equally far from each
 // other, at round numbers, and at most n of them; n is 2 or more.
 func ticks(u Unit, most float64, n int) []float64 {
-	if !(most > 0) {
-		most = nothing(u)
+	if !(most > 0) { // of a scale without values
+		if most = 1; u == Duration {
+			most = float64(time.Second)
+		}
 	}
 	for step := range steps(u, most/float64(n-1)) {
 		intervals := int(math.Ceil(most / step))
@@ -31,25 +33,13 @@ func ticks(u Unit, most float64, n int) []float64 {
 	panic("unreachable: steps have no end")
 }
 
-// nothing is what a scale shows that has nothing to show.
-func nothing(u Unit) float64 {
-	if u == Duration {
-		return float64(time.Second)
-	}
-	return 1
-}
-
-// steps are the distances that ticks may have: round ones, ascending without end, from one that is not larger than about.
-// Counts have no halves, and durations have nothing below a nanosecond.
+// steps are the distances that ticks may have: round ones, ascending without end, the first at most about. Counts are
+// whole, and durations are a nanosecond or more.
 func steps(u Unit, about float64) iter.Seq[float64] {
-	smallest := 1e-9
-	switch u {
-	case Count:
-		smallest = 1
-	case Duration:
+	if u == Duration {
 		return durations(about)
 	}
-	return decimal(max(about, smallest))
+	return decimal(max(about, 1))
 }
 
 // decimal are 1, 2 and 5 times the powers of ten.

@@ -2,14 +2,15 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/stint-go/stint/internal/duration"
 )
 
-// Timeline shows what one thing went through, on one axis of time: a job that
-// waits, runs, and waits again.
+// Timeline shows the history of one thing on an axis of time: a job that waits,
+// runs, and waits again.
 type Timeline struct {
 	Title string // what is shown: "Attempts of job 42"
 	Now   time.Time
@@ -61,7 +62,7 @@ func (c Timeline) SVG() string {
 	return m.String()
 }
 
-// segment draws one, however short it is.
+// segment draws one, wide enough to be seen.
 func (c Timeline) segment(m *markup, s Segment, y int) {
 	left := 100 * c.span().share(s.From)
 	width := max(100*c.span().share(c.end(s))-left, .4)
@@ -100,11 +101,9 @@ func (c Timeline) span() span {
 // names are those of the segments, each once, in the order in which they come.
 func (c Timeline) names() []Segment {
 	var firsts []Segment
-	seen := map[string]bool{}
 	for _, lane := range c.Lanes {
 		for _, s := range lane.Segments {
-			if !seen[s.Name] {
-				seen[s.Name] = true
+			if !slices.ContainsFunc(firsts, func(f Segment) bool { return f.Name == s.Name }) {
 				firsts = append(firsts, s)
 			}
 		}
@@ -113,15 +112,10 @@ func (c Timeline) names() []Segment {
 }
 
 func (c Timeline) class(s Segment) string {
-	for i, first := range c.names() {
-		if first.Name == s.Name {
-			return s.Class.at(i)
-		}
-	}
-	return s.Class.at(0)
+	return s.Class.at(slices.IndexFunc(c.names(), func(first Segment) bool { return first.Name == s.Name }))
 }
 
-// says is what is known of a segment: its beginning in the first line, then what it was and how long.
+// says returns the tooltip of a segment: its beginning, what it was and how long, and its note.
 func (c Timeline) says(s Segment) string {
 	lines := []string{read(s.From), s.Name + " " + c.took(s)}
 	if s.Note != "" {
@@ -137,7 +131,7 @@ func (c Timeline) took(s Segment) string {
 	return "for " + duration.Format(s.To.Sub(s.From))
 }
 
-// summary is a sentence for who does not see the picture.
+// summary describes the picture in a sentence, for screen readers.
 func (c Timeline) summary() string {
 	if len(c.Lanes) == 0 {
 		return c.Title + ": nothing happened yet"

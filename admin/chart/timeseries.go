@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -12,9 +13,8 @@ type Style int
 
 // The styles.
 const (
-	Bars  Style = iota // upon each other: for what adds up
-	Lines              // over each other: for what is compared
-	Areas              // lines with what is below them filled
+	Bars  Style = iota // stacked: for what adds up
+	Lines              // for what is compared
 )
 
 // TimeSeries shows what several things did over time.
@@ -36,11 +36,11 @@ const (
 	apart      = 8  // of a label from what it belongs to
 )
 
-// unit is how large a plot is for what is drawn in it. The picture stretches it to its width and height.
+// unit is the width and height of a plot in its own coordinates. The picture stretches it.
 const unit = 1000
 
-// visible is how high something is drawn at least that is there: a failure among a million successes is to be seen.
-// A pile of such may rise above its scale, up to the ceiling.
+// visible is the least height of a value above zero: one failure among a million successes can be seen. A stack of
+// such values may exceed its scale, up to the ceiling.
 const (
 	visible = 10
 	ceiling = unit + unit*plotTop/plotHeight
@@ -77,14 +77,9 @@ func (c TimeSeries) most() float64 {
 	return top
 }
 
-// known reports whether anything is known of a step.
+// known reports whether any value of a step is known.
 func (c TimeSeries) known(i int) bool {
-	for _, s := range c.Series {
-		if isKnown(s.at(i)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Series, func(s Series) bool { return isKnown(s.at(i)) })
 }
 
 // SVG is the picture.
@@ -107,8 +102,10 @@ func (c TimeSeries) SVG() string {
 	m.line()
 	c.gaps(&m)
 	c.steps(&m, top)
-	if c.Style != Bars {
-		c.lines(&m, top)
+	if c.Style == Lines {
+		for n, s := range c.Series {
+			curve{first: c.width() / 2, step: c.width(), top: top}.draw(&m, s.Class.at(n), s.Values)
+		}
 	}
 	m.end("svg")
 	if c.length() == 0 {
@@ -139,7 +136,7 @@ func (m *markup) axis(s span, y int) {
 // width is how much of a plot each step has.
 func (c TimeSeries) width() float64 { return unit / float64(c.length()) }
 
-// gaps shows where nothing is known, in one piece where steps follow each other.
+// gaps marks where nothing is known, one mark for neighbouring steps.
 func (c TimeSeries) gaps(m *markup) {
 	for i := 0; i < c.length(); i++ {
 		begin := i
@@ -154,7 +151,7 @@ func (c TimeSeries) gaps(m *markup) {
 	}
 }
 
-// steps draws what belongs to each step, with what it says to who points at it.
+// steps draws each step with its tooltip.
 func (c TimeSeries) steps(m *markup, top float64) {
 	for i := range c.length() {
 		x := float64(i) * c.width()
@@ -170,7 +167,7 @@ func (c TimeSeries) steps(m *markup, top float64) {
 	}
 }
 
-// says is what is known of a step: its beginning in the first line, and each series in one.
+// says returns the tooltip of a step: a line for its beginning, then one for each series.
 func (c TimeSeries) says(i int) string {
 	lines := []string{read(c.begins(i))}
 	for _, s := range c.Series {
@@ -179,7 +176,7 @@ func (c TimeSeries) says(i int) string {
 	return strings.Join(lines, "\n")
 }
 
-// pile draws the values of a step upon each other.
+// pile stacks the values of a step.
 func (c TimeSeries) pile(m *markup, i int, top float64) {
 	left, width := float64(i)*c.width(), c.width()
 	if c.length() <= 200 { // room for some air
@@ -198,30 +195,20 @@ func (c TimeSeries) pile(m *markup, i int, top float64) {
 	}
 }
 
-// lines draws each series in as many pieces as gaps leave of it.
-func (c TimeSeries) lines(m *markup, top float64) {
-	for n, s := range c.Series {
-		curve{first: c.width() / 2, step: c.width(), top: top, filled: c.Style == Areas}.draw(m, s.Class.at(n), s.Values)
-	}
-}
-
-// summary is a sentence for who does not see the picture.
+// summary describes the picture in a sentence, for screen readers.
 func (c TimeSeries) summary() string {
-	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s, from %s to %s: ", c.Title, read(c.From), read(c.span().to))
-	for n, s := range c.Series {
-		if n > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(s.Name + " " + c.Unit.gist(s.Values))
+	says := []string{}
+	for _, s := range c.Series {
+		says = append(says, s.Name+" "+c.Unit.gist(s.Values))
 	}
+	text := strings.Join(says, "; ")
 	if c.length() == 0 {
-		b.WriteString("nothing is known yet")
+		text += "nothing is known yet"
 	}
-	return b.String()
+	return fmt.Sprintf("%s, from %s to %s: %s", c.Title, read(c.From), read(c.span().to), text)
 }
 
-// gist says of values what matters most.
+// gist summarizes values: the last and the highest one.
 func (u Unit) gist(values []float64) string {
 	last, highest := math.NaN(), math.Inf(-1)
 	for _, v := range values {

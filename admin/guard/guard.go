@@ -21,6 +21,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/stint-go/stint"
 )
 
 // Role is what somebody may do.
@@ -113,7 +115,7 @@ func New(c Config) (*Guard, error) {
 	g := &Guard{config: c, origins: http.NewCrossOriginProtection(), tries: newTries()}
 	if c.Link != "" {
 		if len(c.Link) < minSecret {
-			return nil, fmt.Errorf("the token of the link is shorter than %d characters", minSecret)
+			return nil, stint.Invalid("Link", "it has %d characters; at least %d are needed", len(c.Link), minSecret)
 		}
 		g.link = newLink(c.Link)
 	}

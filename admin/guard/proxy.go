@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // Proxy is something in front of the server that knows people and names them in a
@@ -40,7 +40,7 @@ func (p Proxy) identify(r *http.Request) (Identity, bool) {
 		return Identity{}, false
 	}
 	names := r.Header.Values(p.Header)
-	if len(names) != 1 || stint.CheckName("name", names[0]) != nil {
+	if len(names) != 1 || valid.Name("name", names[0]) != nil {
 		return Identity{}, false // none, or one that somebody put before the proxy's
 	}
 	role, ok := p.Roles[names[0]]

@@ -26,14 +26,20 @@ type Error struct {
 	problem *api.Problem
 }
 
-// Error is what the API says, as a store would; of other answers it begins with the
-// status.
+// Error is what the API says, as a store would, with each field that its document
+// forbids; of other answers it begins with the status.
 func (e *Error) Error() string {
 	switch {
 	case e.Location != "":
 		return "the server sends this on to " + e.Location
 	case e.problem != nil && e.Detail != "":
-		return e.Detail
+		var fields []string
+		for _, f := range e.problem.Errors {
+			if e.Status == http.StatusUnprocessableEntity && !strings.HasSuffix(e.Detail, f.Message) {
+				fields = append(fields, strings.TrimPrefix(strings.TrimPrefix(f.Location, "body.")+": ", ": ")+f.Message)
+			}
+		}
+		return strings.TrimSuffix(e.Detail+": "+strings.Join(fields, "; "), ": ")
 	}
 	return strings.TrimSuffix(fmt.Sprintf("the server answers %d %s: %s", e.Status, http.StatusText(e.Status), e.Detail), ": ")
 }

@@ -1,4 +1,6 @@
 package remote
 
-// The tests of this package need not read much, nor have many jobs.
-func init() { maxAnswer, jobsPage, idsPage, atOnce = 4<<20, 200, 700, 700 }
+import "time"
+
+// The tests of this package need not read much, have many jobs, or wait for long.
+func init() { maxAnswer, jobsPage, idsPage, waitOnce = 4<<20, 200, 700, 400*time.Millisecond }

@@ -46,22 +46,13 @@ type Config struct {
 // Store is a server's store, as far as people use one. All methods may be called
 // concurrently. A request that only reads is sent up to three times when the
 // connection breaks; one that changes something is sent once, but for a declaration
-// of a schedule, and after an error it may have been done.
+// of a schedule, and after an error it may have been done. [Store.Await] asks until it
+// has an answer.
 type Store struct {
 	base   string // in front of each path
 	token  string
 	client *http.Client
 }
-
-var _ interface {
-	stint.Enqueuer
-	stint.Inspector
-	stint.Operator
-	stint.Pauser
-	stint.ScheduleKeeper
-	stint.Analyst
-	stint.Clock
-} = (*Store)(nil)
 
 // Open returns the store of a server. The address is where its API is served, without
 // [api.Prefix]: https://jobs.example.com, or with a path if a proxy adds one.
@@ -122,5 +113,6 @@ func newClient() *http.Client {
 	t.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = 10 * time.Second
 	t.ResponseHeaderTimeout = 5 * time.Minute
+	t.MaxIdleConnsPerHost = t.MaxIdleConns // each who awaits a job has one, and needs it again
 	return &http.Client{Transport: t}
 }

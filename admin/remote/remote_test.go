@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -22,9 +23,12 @@ import (
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 const (
@@ -34,14 +38,14 @@ const (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// store is one that engines work on and a server stands in front of.
-type store interface {
-	stint.Store
+// anyStore is one that engines work on and a server stands in front of.
+type anyStore interface {
+	store.Store
 	api.Store
 }
 
 // onBoth tests with a store of either kind, and the same over a server.
-func onBoth(t *testing.T, test func(t *testing.T, store store, server *remote.Store)) {
+func onBoth(t *testing.T, test func(t *testing.T, store anyStore, server *remote.Store)) {
 	t.Run("sqlite", func(t *testing.T) {
 		store, server := open(t)
 		test(t, store, server)
@@ -57,7 +61,7 @@ func onBoth(t *testing.T, test func(t *testing.T, store store, server *remote.St
 }
 
 // open returns a store, and the same over a server with an admin's token.
-func open(t *testing.T) (store, *remote.Store) {
+func open(t *testing.T) (anyStore, *remote.Store) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
 	if err != nil {
@@ -68,7 +72,7 @@ func open(t *testing.T) (store, *remote.Store) {
 }
 
 // over serves a store, and returns it as who has a token sees it.
-func over(t *testing.T, store store, token string) *remote.Store {
+func over(t *testing.T, store anyStore, token string) *remote.Store {
 	t.Helper()
 	g, err := guard.New(guard.Config{Tokens: []guard.Token{
 		guard.NewToken("ann", guard.Admin, adminToken), guard.NewToken("vic", guard.Viewer, viewerToken),
@@ -77,7 +81,7 @@ func over(t *testing.T, store store, token string) *remote.Store {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(g.Wrap(api.New(store, api.Config{
-		Bury: func(ctx context.Context, token stint.Token, why string) (int, error) {
+		Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, store, token, why)
 		},
 		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
@@ -97,10 +101,10 @@ var (
 )
 
 // lively fills a store with a bit of everything.
-func lively(t *testing.T, store store) {
+func lively(t *testing.T, st anyStore) {
 	t.Helper()
 	ctx := t.Context()
-	client := stint.NewClient(store)
+	client := stint.NewClient(st)
 	mux := stint.NewMux()
 	stint.HandleResult(mux, stint.ResultKind[map[string]any, string]{Kind: mail}, func(context.Context, *stint.Job, map[string]any) (string, error) { return "<sent> & gone", nil })
 	stint.Handle(mux, broken, func(context.Context, *stint.Job, struct{}) error { return errors.New("no <paper>") })
@@ -117,45 +121,45 @@ func lively(t *testing.T, store store) {
 		_, err = broken.Enqueue(ctx, client, struct{}{})
 		check(err)
 	}
-	e, err := engine.New(store, mux, engine.Config{Instance: "one"})
+	e, err := engine.New(st, mux, engine.Config{Instance: "one"})
 	check(err)
 	n, err := e.RunReady(ctx, nil)
 	check(err)
 	if n != 6 {
 		t.Fatalf("%d jobs ran", n)
 	}
-	_, err = mail.Enqueue(ctx, client, nil, stint.In(time.Hour), stint.StartWithin(time.Hour), stint.MaxLosses(0))
+	_, err = mail.Enqueue(ctx, client, nil, stint.Delay(time.Hour), stint.StartWithin(time.Hour), stint.MaxLosses(0))
 	check(err)
-	id, err := mail.Enqueue(ctx, client, nil, stint.At(time.Now().Add(48*time.Hour)))
+	id, err := mail.Enqueue(ctx, client, nil, stint.RunAt(time.Now().Add(48*time.Hour)))
 	check(err)
-	_, err = store.Cancel(ctx, []stint.ID{id}, "not <wanted>")
+	_, err = st.Cancel(ctx, []stint.ID{id}, "not <wanted>")
 	check(err)
-	_, err = store.Pause(ctx, "a/b é", "ann", "it leaks")
+	_, err = st.Pause(ctx, "a/b é", "ann", "it leaks")
 	check(err)
 	check(client.Schedule(ctx, "ann@h",
 		mail.Schedule("nightly", cron.MustParse("30 2 * * *"), map[string]any{"to": "<ops>"}, stint.Zone("Europe/Berlin"), stint.Unique(), stint.WhenMissed(stint.MissedAll(3)), stint.NotAfter(time.Now().Add(1000*time.Hour))),
 		broken.Schedule("by/function", cron.Function("moon"), struct{}{})))
-	_, err = store.RunSchedule(ctx, "nightly")
+	_, err = st.RunSchedule(ctx, "nightly")
 	check(err)
-	_, err = store.PauseSchedule(ctx, "by/function", "ann", "no moon")
+	_, err = st.PauseSchedule(ctx, "by/function", "ann", "no moon")
 	check(err)
 
 	// An engine that holds a job.
-	check(store.Join(ctx, stint.EngineInfo{Token: holder, Instance: "two", Host: "h", Slots: 2, TimeToLive: time.Hour, Kinds: []string{"mail"}, Queues: []string{"post"}}, nil))
-	claim, err := store.Claim(ctx, stint.ClaimRequest{Engine: holder, Serial: 1, Nonce: 1, Lane: stint.LaneOf("post", 7, stint.PartNormal, "").ID, Max: 1})
+	check(st.Join(ctx, store.EngineInfo{Token: holder, Instance: "two", Host: "h", Slots: 2, TimeToLive: time.Hour, Kinds: []string{"mail"}, Queues: []string{"post"}}, nil))
+	claim, err := st.Claim(ctx, store.ClaimRequest{Engine: holder, Serial: 1, Nonce: 1, Lane: store.LaneOf("post", 7, store.PartNormal, "").ID, Max: 1})
 	check(err)
 	if len(claim.Positions) != 1 {
 		t.Fatalf("the engine took %v", claim)
 	}
-	_, err = store.Beat(ctx, holder, stint.Beat{Number: 1, Running: claim.Positions})
+	_, err = st.Heartbeat(ctx, holder, store.Heartbeat{Number: 1, Running: claim.Positions})
 	check(err)
-	_, err = store.Acquire(ctx, "retention", holder, time.Hour)
+	_, err = st.Acquire(ctx, "retention", holder, time.Hour)
 	check(err)
-	check(store.WriteMetrics(ctx, stint.Metrics{Instance: "one", Since: time.Now(), At: time.Now(), Kinds: map[string]stint.Durations{"mail": {Count: 1, Total: 5}}}))
+	check(st.WriteMetrics(ctx, report.Metrics{Instance: "one", Since: time.Now(), At: time.Now(), Kinds: map[string]report.Durations{"mail": {Count: 1, Total: 5}}}))
 }
 
 // holder is a token that no JSON number holds.
-const holder stint.Token = 1<<63 - 5
+const holder stint.EngineID = 1<<63 - 5
 
 // asJSON is how people see what comes of a call: what is said of it, or its error. An
 // empty list is one, whether it is nil or not.
@@ -183,25 +187,25 @@ func TestAServerTellsWhatItsStoreTells(t *testing.T) {
 	onBoth(t, tellsTheSame)
 }
 
-func tellsTheSame(t *testing.T, store store, server *remote.Store) {
-	lively(t, store)
+func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
+	lively(t, st)
 	at := time.Now()
-	filters := map[string]stint.Filter{
+	filters := map[string]store.Filter{
 		"all": {}, "page": {Limit: 3, Before: 9}, "newer": {After: 3, Before: 9}, "newer ones of a kind": {After: 2, Kind: "mail"}, "states": {States: []stint.State{stint.Completed, stint.Scheduled}}, "kind": {Kind: "mail"}, "queue": {Queue: "post"},
 		"tag": {Tag: "t"}, "urn": {URN: "urn:x"}, "source": {Source: "web"}, "correlation": {Correlation: "c"}, "schedule": {Schedule: "nightly"},
 		"outcome": {Outcome: stint.OutcomeFailed}, "error": {Error: "<paper>"}, "class": {Class: "errors.errorString"}, "attempts": {Attempts: 1}, "longer": {Longer: time.Nanosecond},
-		"created": {Created: stint.Span{From: at.Add(-time.Hour), To: at.Add(time.Hour)}}, "due": {Due: stint.Span{From: at.Add(time.Minute)}}, "finished": {Finished: stint.Span{To: at}},
+		"created": {Created: store.TimeRange{From: at.Add(-time.Hour), To: at.Add(time.Hour)}}, "due": {Due: store.TimeRange{From: at.Add(time.Minute)}}, "finished": {Finished: store.TimeRange{To: at}},
 		"faulty": {Faulty: true}, "nothing": {Queue: "nowhere"},
 	}
 	type both interface {
-		stint.Inspector
-		stint.Operator
-		stint.Pauser
-		stint.ScheduleKeeper
-		stint.Analyst
-		Engines(ctx context.Context) ([]stint.EngineInfo, error)
-		EngineMetrics(ctx context.Context) ([]stint.Metrics, error)
-		Leases(ctx context.Context) ([]stint.Lease, error)
+		store.Inspector
+		store.Operator
+		store.Pauser
+		store.ScheduleKeeper
+		report.Analyst
+		Engines(ctx context.Context) ([]store.EngineInfo, error)
+		EngineMetrics(ctx context.Context) ([]report.Metrics, error)
+		Leases(ctx context.Context) ([]store.Lease, error)
 	}
 	questions := map[string]call[both]{
 		"Counts":             func(ctx context.Context, s both) (any, error) { return s.Counts(ctx) },
@@ -217,16 +221,16 @@ func tellsTheSame(t *testing.T, store store, server *remote.Store) {
 		"Schedule of no one": func(ctx context.Context, s both) (any, error) { return s.Schedule(ctx, "") },
 		"Run while busy":     func(ctx context.Context, s both) (any, error) { return s.RunSchedule(ctx, "nightly") },
 		"Analyze": func(ctx context.Context, s both) (any, error) {
-			return s.Analyze(ctx, stint.AnalyticsFilter{Queue: "post", Tag: "of the kind", At: at})
+			return s.Analyze(ctx, report.AnalyticsFilter{Queue: "post", Tag: "of the kind", At: at})
 		},
 		"AnalyzeKinds": func(ctx context.Context, s both) (any, error) {
-			return s.AnalyzeKinds(ctx, stint.AnalyticsFilter{At: at})
+			return s.AnalyzeKinds(ctx, report.AnalyticsFilter{At: at})
 		},
 		"DueBy": func(ctx context.Context, s both) (any, error) {
-			return s.DueBy(ctx, "args.to", stint.AnalyticsFilter{At: at.Add(2 * time.Hour)}, 5000)
+			return s.DueBy(ctx, "args.to", report.AnalyticsFilter{At: at.Add(2 * time.Hour)}, 5000)
 		},
 		"DueBy nonsense": func(ctx context.Context, s both) (any, error) {
-			return s.DueBy(ctx, "colour", stint.AnalyticsFilter{}, 0)
+			return s.DueBy(ctx, "colour", report.AnalyticsFilter{}, 0)
 		},
 		"Engines": func(ctx context.Context, s both) (any, error) { return s.Engines(ctx) },
 		"Metrics": func(ctx context.Context, s both) (any, error) { return s.EngineMetrics(ctx) },
@@ -241,7 +245,7 @@ func tellsTheSame(t *testing.T, store store, server *remote.Store) {
 	}
 	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
-			want, err := ask(t.Context(), store)
+			want, err := ask(t.Context(), st)
 			got, gotErr := ask(t.Context(), server)
 			if diff := cmp.Diff(asJSON(t, want, err), asJSON(t, got, gotErr)); diff != "" {
 				t.Errorf("over the server it is another (-store +server):\n%s", diff)
@@ -259,8 +263,8 @@ func TestAServerTellsWhatIsSeenOfAStore(t *testing.T) {
 	onBoth(t, showsTheSame)
 }
 
-func showsTheSame(t *testing.T, store store, server *remote.Store) {
-	lively(t, store)
+func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
+	lively(t, st)
 	ctx := t.Context()
 	same := func(name string, want, got any, err, gotErr error) {
 		t.Helper()
@@ -268,36 +272,41 @@ func showsTheSame(t *testing.T, store store, server *remote.Store) {
 			t.Errorf("%s: over the server it is another (-store +server):\n%s", name, diff)
 		}
 	}
-	running, err := store.Find(ctx, stint.Filter{States: []stint.State{stint.Running}})
+	running, err := st.Find(ctx, store.Filter{States: []stint.State{stint.Running}})
 	if err != nil || len(running) != 1 {
 		t.Fatal(running, err)
 	}
-	job, err := view.JobOf(ctx, store, running[0])
-	got, gotErr := server.ShowJob(ctx, running[0])
+	job, err := view.JobOf(ctx, st, running[0])
+	got, gotErr := ops.ShowJob.Call(ctx, server, ops.ShowInput{ID: int64(running[0])})
 	same("a job", job, got, err, gotErr)
 	if got.RunsOn == nil || got.RunsOn.Instance != "two" {
 		t.Errorf("it runs on %+v", got.RunsOn)
 	}
-	e, err := view.EngineOf(ctx, store, holder)
-	gotEngine, gotErr := server.ShowEngine(ctx, holder)
-	same("an engine", e, gotEngine, err, gotErr)
-	if _, err := server.ShowEngine(ctx, 5); !errors.Is(err, stint.ErrBuried) {
+	e, err := view.EngineOf(ctx, st, holder)
+	gotEngine, gotErr := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: int64(holder)})
+	same("an engine", e, view.Engine{EngineInfo: gotEngine.EngineInfo, Holds: gotEngine.Holds}, err, gotErr)
+	if _, err := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: 5}); !errors.Is(err, stint.ErrBuried) {
 		t.Errorf("an engine that there is not: %v", err)
 	}
 	for _, name := range []string{"nightly", "by/function"} {
-		s, err := view.ScheduleOf(ctx, store, name)
-		gotSchedule, gotErr := server.ShowSchedule(ctx, name)
+		s, err := view.ScheduleOf(ctx, st, name)
+		told, gotErr := ops.ShowSchedule.Call(ctx, server, ops.ScheduleName{Schedule: name})
+		gotSchedule := told.Shown()
 		same(name, s, gotSchedule, err, gotErr)
 		if errors.Is(s.Problem, cron.ErrUnknownFunc) != errors.Is(gotSchedule.Problem, cron.ErrUnknownFunc) {
 			t.Errorf("%s: the problem is %v, and over the server %v", name, s.Problem, gotSchedule.Problem)
 		}
 	}
-	for _, f := range []stint.StatsFilter{{}, {Kind: "mail", Every: time.Hour}, {To: time.Now().Add(-2 * time.Hour)}, {Queue: "post", From: time.Now().Add(-time.Hour), To: time.Now()}} {
-		sums, err := store.Stats(ctx, f)
-		kinds, gotErr := server.KindStats(ctx, f)
-		same("stats", stint.StatsByKind(sums), kinds, err, gotErr)
+	for _, f := range []report.StatsFilter{{}, {Kind: "mail", Every: time.Hour}, {Settled: true}, {To: time.Now().Add(-2 * time.Hour)}, {Queue: "post", From: time.Now().Add(-time.Hour), To: time.Now()}} {
+		sums, err := st.Stats(ctx, f)
+		in, wrong := ops.StatsOf(f)
+		if wrong != nil {
+			t.Fatal(wrong)
+		}
+		kinds, gotErr := ops.Stats.Call(ctx, server, in)
+		same("stats", report.StatsByKind(sums), kinds, err, gotErr)
 	}
-	codes := func(all []stint.Finding, err error) []string {
+	codes := func(all []report.Finding, err error) []string {
 		var codes []string
 		for _, f := range all {
 			codes = append(codes, f.Code)
@@ -308,8 +317,8 @@ func showsTheSame(t *testing.T, store store, server *remote.Store) {
 		return codes
 	}
 	for _, deep := range []bool{false, true} {
-		want := codes(stint.Diagnose(ctx, store, stint.Examination{Deep: deep}))
-		if got := codes(server.Diagnose(ctx, deep)); !slices.Equal(want, got) {
+		want := codes(report.Diagnose(ctx, st, report.Examination{Deep: deep}))
+		if got := codes(ops.Diagnose.Call(ctx, server, ops.DoctorInput{Deep: deep})); !slices.Equal(want, got) {
 			t.Errorf("the doctor finds %v, and over the server %v", want, got)
 		}
 	}
@@ -322,7 +331,7 @@ func TestWhatIsEnqueuedOverAServerIsAsAStoreWouldHaveIt(t *testing.T) {
 	onBoth(t, storesTheSame)
 }
 
-func storesTheSame(t *testing.T, store store, server *remote.Store) {
+func storesTheSame(t *testing.T, store anyStore, server *remote.Store) {
 	lively(t, store) // which declares the kinds
 	job := func(opts ...stint.Option) stint.NewJob {
 		j := stint.NewJob{Kind: "mail", Args: json.RawMessage(`{"a":"<b>","n":12345678901234567890}`)}
@@ -334,10 +343,10 @@ func storesTheSame(t *testing.T, store store, server *remote.Store) {
 	date := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 	for name, j := range map[string]stint.NewJob{
 		"nothing said": job(),
-		"all said": job(stint.Queue("q"), stint.Priority(-3), stint.In(90*time.Minute), stint.Retry(retry.Exponential(3, time.Second).Jitter(0.25)), stint.Timeout(90*time.Second),
+		"all said": job(stint.Queue("q"), stint.Priority(-3), stint.Delay(90*time.Minute), stint.Retry(retry.Exponential(3, time.Second).Jitter(0.25)), stint.Timeout(90*time.Second),
 			stint.StartWithin(time.Hour), stint.MaxLosses(0), stint.Tag("a", "b"), stint.URN("u"), stint.Source("s"), stint.Metadata(json.RawMessage(`{"m":">"}`)),
 			stint.Correlation("c")),
-		"dates":       job(stint.At(date), stint.StartBy(date.Add(time.Hour))),
+		"dates":       job(stint.RunAt(date), stint.StartBy(date.Add(time.Hour))),
 		"of the kind": mail.Declaration().Job(json.RawMessage(`{}`)),
 		"by error":    job(stint.Retry(retry.ByError(retry.On("timeout", retry.None()), retry.Otherwise(retry.Forever(time.Minute))))),
 	} {
@@ -409,7 +418,7 @@ func TestErrorsOfEnqueuingAreThoseOfAStore(t *testing.T) {
 }
 
 func TestVerbsDoOverAServerWhatTheySay(t *testing.T) {
-	store, server := open(t)
+	st, server := open(t)
 	ctx := t.Context()
 	client := stint.NewClient(server)
 	jobs := slices.Repeat([]stint.NewJob{{Kind: "a", Delay: time.Hour}}, 1300)
@@ -417,80 +426,91 @@ func TestVerbsDoOverAServerWhatTheySay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := server.Find(ctx, stint.Filter{Limit: 5000}); err != nil || len(found) != 1300 {
+	if found, err := server.Find(ctx, store.Filter{Limit: 5000}); err != nil || len(found) != 1300 {
 		t.Errorf("%d are found, %v", len(found), err)
 	}
-	if listed, err := server.Jobs(ctx, stint.Filter{Limit: 450}); err != nil || len(listed) != 450 || listed[449].ID != ids[1300-450] {
+	if listed, err := server.Jobs(ctx, store.Filter{Limit: 450}); err != nil || len(listed) != 450 || listed[449].ID != ids[1300-450] {
 		t.Errorf("%d are listed, %v", len(listed), err)
 	}
 	cancelled, err := server.Cancel(ctx, []stint.ID{ids[0], 99_999}, "why <not>")
-	if diff := cmp.Diff(map[stint.ID]stint.Cancellation{ids[0]: stint.CancelledNow, 99_999: stint.CancelOfNothing}, cancelled); diff != "" || err != nil {
+	if diff := cmp.Diff(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, 99_999: stint.CancelNotFound}, cancelled); diff != "" || err != nil {
 		t.Errorf("cancelled (-want +got): %s %v", diff, err)
 	}
-	if j, err := store.Job(ctx, ids[0]); err != nil || j.Reason != "why <not>" {
+	if j, err := st.Job(ctx, ids[0]); err != nil || j.Reason != "why <not>" {
 		t.Errorf("the reason is %q, %v", j.Reason, err)
 	}
-	sum := func(answers map[stint.ID]stint.Cancellation, into map[stint.Cancellation]int) {
+	cancelChosen := func(f store.Filter) iter.Seq2[ops.Done[stint.CancelStatus], error] {
+		return ops.Chosen(f, func(s ops.Selection) (ops.Done[stint.CancelStatus], error) {
+			s.Each = true
+			return ops.CancelJobs.Call(ctx, server, ops.CancelInput{Body: ops.Cancelling{Selection: s}})
+		})
+	}
+	sum := func(answers map[stint.ID]stint.CancelStatus, into map[stint.CancelStatus]int) {
 		for _, a := range answers {
 			into[a]++
 		}
 	}
-	counts := map[stint.Cancellation]int{}
-	for some, err := range server.CancelChosen(ctx, stint.Filter{Kind: "a", States: []stint.State{stint.Scheduled}, Limit: 1200}, "") {
+	counts := map[stint.CancelStatus]int{}
+	for some, err := range cancelChosen(store.Filter{Kind: "a", States: []stint.State{stint.Scheduled}, Limit: 1200}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum(some, counts)
+		sum(some.Answers, counts)
 	}
 	if counts[stint.CancelledNow] != 1200 || len(counts) != 1 {
 		t.Errorf("chosen by a filter, %v were cancelled", counts)
 	}
-	for some, err := range server.CancelChosen(ctx, stint.Filter{Before: ids[3]}, "") {
-		if err != nil || len(some) != 2 || some[ids[1]] != stint.CancelledNow {
+	for some, err := range cancelChosen(store.Filter{Before: ids[3]}) {
+		if err != nil || len(some.Answers) != 2 || some.Answers[ids[1]] != stint.CancelledNow {
 			t.Errorf("before %d: %v, %v", ids[3], some, err)
 		}
 	}
-	again, err := server.Retry(ctx, ids[1299:], stint.Again{In: 10 * time.Hour})
-	if err != nil || again[ids[1299]].Answer != stint.RetryRecovered {
+	again, err := server.Retry(ctx, ids[1299:], stint.RerunOptions{Delay: 10 * time.Hour})
+	if err != nil || again[ids[1299]].Answer != stint.RerunRecovered {
 		t.Errorf("run again came to %v, %v", again, err)
 	}
-	if j, err := store.Job(ctx, again[ids[1299]].ID); err != nil || j.Due.Sub(j.Created).Round(time.Minute) != 10*time.Hour {
+	if j, err := st.Job(ctx, again[ids[1299]].ID); err != nil || j.Due.Sub(j.Created).Round(time.Minute) != 10*time.Hour {
 		t.Errorf("it is due at %v, %v", j.Due, err)
 	}
-	if once, err := server.Retry(ctx, ids[1299:], stint.Again{Once: true}); err != nil || once[ids[1299]].Answer != stint.RetryRecoveredBefore {
+	if once, err := server.Retry(ctx, ids[1299:], stint.RerunOptions{Once: true}); err != nil || once[ids[1299]].Answer != stint.RerunRecoveredBefore {
 		t.Errorf("once again came to %v, %v", once, err)
 	}
-	answers := map[stint.Retrial]int{}
-	for some, err := range server.RetryChosen(ctx, stint.Filter{States: []stint.State{stint.Cancelled}, Limit: 3}, stint.Again{}) {
+	answers := map[stint.RerunStatus]int{}
+	for some, err := range ops.Chosen(store.Filter{States: []stint.State{stint.Cancelled}, Limit: 3}, func(s ops.Selection) (ops.Done[stint.RerunResult], error) {
+		s.Each = true
+		return ops.RetryJobs.Call(ctx, server, ops.RetryOf(s, stint.RerunOptions{}))
+	}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range some {
+		for _, r := range some.Answers {
 			answers[r.Answer]++
 		}
 	}
-	if diff := cmp.Diff(map[stint.Retrial]int{stint.RetryRecovered: 2, stint.RetryRecoveredBefore: 1}, answers); diff != "" {
+	if diff := cmp.Diff(map[stint.RerunStatus]int{stint.RerunRecovered: 2, stint.RerunRecoveredBefore: 1}, answers); diff != "" {
 		t.Errorf("by a filter (-want +got):\n%s", diff)
 	}
 	gone, err := server.Delete(ctx, []stint.ID{ids[0], ids[50]})
-	if diff := cmp.Diff(map[stint.ID]stint.Deletion{ids[0]: stint.DeletedNow, ids[50]: stint.DeleteTooEarly}, gone); diff != "" || err != nil {
+	if diff := cmp.Diff(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow, ids[50]: store.DeleteNotFinal}, gone); diff != "" || err != nil {
 		t.Errorf("deleted (-want +got): %s %v", diff, err)
 	}
 	n := 0
-	for some, err := range server.DeleteChosen(ctx, stint.Filter{}) {
+	for some, err := range ops.Chosen(store.Filter{}, func(s ops.Selection) (ops.Done[store.DeleteStatus], error) {
+		return ops.DeleteJobs.Call(ctx, server, ops.DeleteInput{Body: s})
+	}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n += len(some)
+		n += some.Counts[string(store.DeletedNow)]
 	}
-	if left, err := store.Counts(ctx); err != nil || n != 1202 || left[stint.Cancelled] != 0 {
+	if left, err := st.Counts(ctx); err != nil || n != 1202 || left[stint.Cancelled] != 0 {
 		t.Errorf("%d were deleted, left are %v, %v", n, left, err)
 	}
 }
 
 func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
-	store, server := open(t)
-	lively(t, store)
+	st, server := open(t)
+	lively(t, st)
 	ctx := t.Context()
 	for _, queue := range []string{"x/y é?#%", "..", "plain"} {
 		if changed, err := server.Pause(ctx, queue, "nobody", "why"); !changed || err != nil {
@@ -499,7 +519,7 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 		if changed, err := server.Pause(ctx, queue, "", ""); changed || err != nil {
 			t.Errorf("%s: paused again: %v, %v", queue, changed, err)
 		}
-		if paused, err := store.Paused(ctx); err != nil || !slices.Contains(paused, queue) {
+		if paused, err := st.Paused(ctx); err != nil || !slices.Contains(paused, queue) {
 			t.Errorf("paused are %v, %v", paused, err)
 		}
 		if changed, err := server.Resume(ctx, queue); !changed || err != nil {
@@ -512,17 +532,21 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 
 	// Who asks is who the token says, whatever is said here.
 	s := mail.Schedule("daily", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.WhenMissed(stint.MissedNone))
-	if err := server.Declare(ctx, "somebody", s); err != nil {
-		t.Fatal(err)
-	}
-	if err := stint.NewClient(store).Schedule(ctx, "ann@api", mail.Schedule("same", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.WhenMissed(stint.MissedNone))); err != nil {
-		t.Fatal(err)
-	}
-	daily, err := store.Schedule(ctx, "daily")
+	in, err := ops.ExactSchedule(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := store.Schedule(ctx, "same")
+	if _, err := ops.DeclareSchedule.Call(ctx, server, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := stint.NewClient(st).Schedule(ctx, "ann@api", mail.Schedule("same", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.WhenMissed(stint.MissedNone))); err != nil {
+		t.Fatal(err)
+	}
+	daily, err := st.Schedule(ctx, "daily")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := st.Schedule(ctx, "same")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -535,7 +559,7 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 	if changed, err := server.ResumeSchedule(ctx, "daily"); !changed || err != nil {
 		t.Errorf("resumed: %v, %v", changed, err)
 	}
-	if info, err := store.Schedule(ctx, "daily"); err != nil || info.Next.IsZero() {
+	if info, err := st.Schedule(ctx, "daily"); err != nil || info.Next.IsZero() {
 		t.Errorf("resumed, it fires next at %v, %v", info.Next, err)
 	}
 	id, err := server.RunSchedule(ctx, "daily")
@@ -543,7 +567,7 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = server.RunSchedule(ctx, "nightly")
-	if busy, ok := errors.AsType[*stint.ScheduleBusyError](err); !ok || busy.Schedule != "nightly" || busy.Job == 0 {
+	if busy, ok := errors.AsType[*store.ScheduleBusyError](err); !ok || busy.Schedule != "nightly" || busy.Job == 0 {
 		t.Errorf("a schedule that is busy is %v", err)
 	}
 	if ids, err := server.RemoveSchedule(ctx, "daily", "no more"); err != nil || !slices.Equal(ids, []stint.ID{id}) {
@@ -553,23 +577,23 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 		t.Errorf("removed twice: %v", err)
 	}
 
-	d, had, err := server.Depose(ctx, "retention", "somebody", "it swaps")
+	d, had, err := server.Revoke(ctx, "retention", "somebody", "it swaps")
 	if err != nil || !had || d.Engine != holder || d.By != "ann" || d.Why != "it swaps" {
 		t.Errorf("released: %+v, %v, %v", d, had, err)
 	}
-	if _, had, err := server.Depose(ctx, "retention", "", ""); had || err != nil {
+	if _, had, err := server.Revoke(ctx, "retention", "", ""); had || err != nil {
 		t.Errorf("released again: %v, %v", had, err)
 	}
 	if err := server.Drain(ctx, holder); err != nil {
 		t.Error(err)
 	}
-	if n, err := server.Bury(ctx, holder, "it hangs"); n != 1 || err != nil {
-		t.Errorf("burying freed %d, %v", n, err)
+	if b, err := ops.BuryEngine.Call(ctx, server, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(holder)}, Body: ops.Why{Why: "it hangs"}}); b.Freed != 1 || err != nil {
+		t.Errorf("burying freed %d, %v", b.Freed, err)
 	}
 	if err := server.Drain(ctx, holder); !errors.Is(err, stint.ErrBuried) {
 		t.Errorf("an engine that is gone: %v", err)
 	}
-	if _, err := server.Bury(ctx, holder, ""); !errors.Is(err, stint.ErrBuried) {
+	if _, err := ops.BuryEngine.Call(ctx, server, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(holder)}}); !errors.Is(err, stint.ErrBuried) {
 		t.Errorf("buried twice: %v", err)
 	}
 }
@@ -582,7 +606,7 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		if e, ok := errors.AsType[*remote.Error](err); !ok || e.Status != status || e.Detail == "" {
 			t.Errorf("with the token %q a change is answered with %v", token, err)
 		}
-		_, err = s.Diagnose(t.Context(), true)
+		_, err = ops.Diagnose.Call(t.Context(), s, ops.DoctorInput{Deep: true})
 		if e, ok := errors.AsType[*remote.Error](err); !ok || e.Status != status {
 			t.Errorf("with the token %q a deep look is answered with %v", token, err)
 		}

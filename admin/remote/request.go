@@ -9,62 +9,51 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
+
+	"github.com/stint-go/stint/ops"
 )
 
 // maxAnswer bounds what is read of an answer, in bytes: far more than the largest page.
 var maxAnswer int64 = 256 << 20
 
-// request is one to the API.
-type request struct {
-	method string
-	path   string // below the prefix
-	query  url.Values
-	body   any // nil for none
-}
-
 // The times between the tries of what may be sent again.
 var pauses = []time.Duration{100 * time.Millisecond, 500 * time.Millisecond}
 
-// ask sends a request and decodes the answer.
-func ask[T any](ctx context.Context, s *Store, r request) (T, error) {
-	var v T
+// Call has an operation done by the server. It implements [ops.Caller].
+func (s *Store) Call(ctx context.Context, op ops.Operation, in, out any) error {
+	r, err := ops.RequestOf(op, in)
+	if err != nil {
+		return err
+	}
 	var body []byte
-	if r.body != nil {
-		var err error
-		if body, err = encode(r.body); err != nil {
-			return v, err
+	if r.Body != nil {
+		if body, err = encode(r.Body); err != nil {
+			return err
 		}
 	}
+	method := op.Describe().Method
 	for try := 0; ; try++ {
-		text, err := s.send(ctx, r, body)
+		text, err := s.send(ctx, method, r, body)
 		if err == nil {
-			if err = json.Unmarshal(text, &v); err != nil {
+			if err = json.Unmarshal(text, out); err != nil {
 				err = fmt.Errorf("%s does not answer as stint does: %w", s.base, err)
 			}
-			return v, err
+			return err
 		}
-		if try == len(pauses) || !r.mayRepeat() || !passes(err) {
-			return v, err
+		if try == len(pauses) || !mayRepeat(method) || !passes(err) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return v, err
+			return err
 		case <-time.After(pauses[try]):
 		}
 	}
 }
 
-// do sends a request of whose answer nothing is wanted.
-func do(ctx context.Context, s *Store, r request) error {
-	_, err := ask[json.RawMessage](ctx, s, r)
-	return err
-}
-
-// mayRepeat reports whether it does no harm to be done twice.
-func (r request) mayRepeat() bool { return r.method == http.MethodGet || r.method == http.MethodPut }
+// mayRepeat reports whether a request does no harm when it is done twice.
+func mayRepeat(method string) bool { return method == http.MethodGet || method == http.MethodPut }
 
 // passes reports whether another try may go better: the way to the server broke, or
 // what stands in front of it says so.
@@ -77,12 +66,12 @@ func passes(err error) bool {
 }
 
 // send sends a request once and returns the JSON of the answer.
-func (s *Store) send(ctx context.Context, r request, body []byte) ([]byte, error) {
-	address := s.base + r.path
-	if len(r.query) > 0 {
-		address += "?" + r.query.Encode()
+func (s *Store) send(ctx context.Context, method string, r ops.Request, body []byte) ([]byte, error) {
+	address := s.base + r.Path
+	if len(r.Query) > 0 {
+		address += "?" + r.Query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -121,17 +110,4 @@ func encode(v any) ([]byte, error) {
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return b.Bytes(), err
-}
-
-// path joins words and names. A name is one segment of it, whatever it holds.
-func path(segments ...string) string {
-	var b strings.Builder
-	for _, s := range segments {
-		s = url.PathEscape(s)
-		if s == "." || s == ".." { // which would be taken for a way
-			s = strings.ReplaceAll(s, ".", "%2E")
-		}
-		b.WriteString("/" + s)
-	}
-	return b.String()
 }

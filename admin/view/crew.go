@@ -6,19 +6,20 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Crew is who may come to perform a job: the engines of the roster, but for
 // queues that are paused.
 type Crew struct {
-	Engines []stint.EngineInfo
+	Engines []store.EngineInfo
 	Paused  []string
 }
 
 // Muster tells who there is.
 type Muster interface {
-	Engines(ctx context.Context) ([]stint.EngineInfo, error) // see [stint.Roster]
-	Paused(ctx context.Context) ([]string, error)            // see [stint.Pauser]
+	Engines(ctx context.Context) ([]store.EngineInfo, error) // see [store.Roster]
+	Paused(ctx context.Context) ([]string, error)            // see [store.Pauser]
 }
 
 // CrewFor looks for what jobs wait for that have not ended; it has nobody where
@@ -51,10 +52,10 @@ const (
 // WaitsFor says what an available job waits for at a time of the store's clock.
 // Slots are how many are busy, of a job that waits for one.
 func (c Crew) WaitsFor(j stint.JobInfo, now time.Time) (w Want, slots int) {
-	able := those(c.Engines, func(e stint.EngineInfo) bool { return e.Performs(j.Kind) })
-	willing := those(able, func(e stint.EngineInfo) bool { return e.WorksOn(j.Queue) })
-	awake := those(willing, func(e stint.EngineInfo) bool { return !e.Silent(now) })
-	open := those(awake, func(e stint.EngineInfo) bool { return !e.Draining })
+	able := those(c.Engines, func(e store.EngineInfo) bool { return e.Performs(j.Kind) })
+	willing := those(able, func(e store.EngineInfo) bool { return e.WorksOn(j.Queue) })
+	awake := those(willing, func(e store.EngineInfo) bool { return !e.Silent(now) })
+	open := those(awake, func(e store.EngineInfo) bool { return !e.Draining })
 	switch {
 	case slices.Contains(c.Paused, j.Queue):
 		return WantsResume, 0
@@ -78,6 +79,6 @@ func (c Crew) WaitsFor(j stint.JobInfo, now time.Time) (w Want, slots int) {
 	return WantsSlot, slots
 }
 
-func those(all []stint.EngineInfo, are func(stint.EngineInfo) bool) []stint.EngineInfo {
-	return slices.DeleteFunc(slices.Clone(all), func(e stint.EngineInfo) bool { return !are(e) })
+func those(all []store.EngineInfo, are func(store.EngineInfo) bool) []store.EngineInfo {
+	return slices.DeleteFunc(slices.Clone(all), func(e store.EngineInfo) bool { return !are(e) })
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Engine is an engine with what it holds.
 type Engine struct {
-	stint.EngineInfo
+	store.EngineInfo
 	Holds []HeldJob `json:"holds"`
 }
 
@@ -25,30 +26,30 @@ type HeldJob struct {
 }
 
 // EngineOf finds an engine of the roster, or [stint.ErrBuried].
-func EngineOf(ctx context.Context, store Store, token stint.Token) (Engine, error) {
-	roster, err := store.Engines(ctx)
+func EngineOf(ctx context.Context, st Store, token stint.EngineID) (Engine, error) {
+	roster, err := st.Engines(ctx)
 	if err != nil {
 		return Engine{}, err
 	}
-	i := slices.IndexFunc(roster, func(e stint.EngineInfo) bool { return e.Token == token })
+	i := slices.IndexFunc(roster, func(e store.EngineInfo) bool { return e.Token == token })
 	if i < 0 {
 		return Engine{}, stint.ErrBuried
 	}
-	return HeldBy(ctx, store, roster[i])
+	return HeldBy(ctx, st, roster[i])
 }
 
 // HeldBy finds what an engine claimed and has not ended.
-func HeldBy(ctx context.Context, store Store, e stint.EngineInfo) (Engine, error) {
+func HeldBy(ctx context.Context, st Store, e store.EngineInfo) (Engine, error) {
 	shown := Engine{EngineInfo: e, Holds: []HeldJob{}}
-	claims, err := store.Held(ctx, e.Token, e.Low)
+	claims, err := st.Held(ctx, e.Token, e.Low)
 	if err != nil {
 		return shown, err
 	}
-	var at []stint.Position
+	var at []store.Position
 	for _, c := range claims {
 		at = append(at, c.Positions...)
 	}
-	entries, err := store.Fetch(ctx, at)
+	entries, err := st.Fetch(ctx, at)
 	if err != nil {
 		return shown, err
 	}
@@ -58,6 +59,15 @@ func HeldBy(ctx context.Context, store Store, e stint.EngineInfo) (Engine, error
 		})
 	}
 	return shown, nil
+}
+
+// CountHeld counts what an engine claimed and has not ended.
+func CountHeld(ctx context.Context, st Store, e store.EngineInfo) (n int, err error) {
+	claims, err := st.Held(ctx, e.Token, e.Low)
+	for _, c := range claims {
+		n += len(c.Positions)
+	}
+	return n, err
 }
 
 // Condition is how an engine of the roster is.
@@ -73,7 +83,7 @@ const (
 )
 
 // ConditionOf says how an engine is at a time of the store's clock.
-func ConditionOf(e stint.EngineInfo, now time.Time) Condition {
+func ConditionOf(e store.EngineInfo, now time.Time) Condition {
 	switch {
 	case e.Gone:
 		return Gone

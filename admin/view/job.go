@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // The states of the jobs that a filter means which names none: of those to cancel,
@@ -38,24 +39,24 @@ func JobOf(ctx context.Context, store Store, id stint.ID) (Job, error) {
 
 // Runner is the engine that performs a job now.
 type Runner struct {
-	Token    stint.Token `json:"token,string"`
-	Instance string      `json:"instance"`
-	Host     string      `json:"host"`
-	PID      int         `json:"pid"`
-	Beat     time.Time   `json:"beat"` // when it last said so
+	Token    stint.EngineID `json:"token,string"`
+	Instance string         `json:"instance"`
+	Host     string         `json:"host"`
+	PID      int            `json:"pid"`
+	Beat     time.Time      `json:"beat"` // when it last said so
 }
 
 // RunnerOf finds the engine of a crew that performs a job: the one that announced
 // it with its last beat. Nil when none did.
-func RunnerOf(ctx context.Context, store Store, c Crew, j *stint.JobInfo) (*Runner, error) {
+func RunnerOf(ctx context.Context, st Store, c Crew, j *stint.JobInfo) (*Runner, error) {
 	if j.State != stint.Running {
 		return nil, nil
 	}
-	var at []stint.Position
+	var at []store.Position
 	for _, e := range c.Engines {
 		at = append(at, e.Running...)
 	}
-	entries, err := store.Fetch(ctx, at)
+	entries, err := st.Fetch(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func RunnerOf(ctx context.Context, store Store, c Crew, j *stint.JobInfo) (*Runn
 		if entry.ID != j.ID {
 			continue
 		}
-		if i := slices.IndexFunc(c.Engines, func(e stint.EngineInfo) bool { return slices.Contains(e.Running, entry.Pos) }); i >= 0 {
+		if i := slices.IndexFunc(c.Engines, func(e store.EngineInfo) bool { return slices.Contains(e.Running, entry.Pos) }); i >= 0 {
 			e := c.Engines[i]
 			runner = &Runner{e.Token, e.Instance, e.Host, e.PID, e.Beat}
 		}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/store"
 )
 
 // Schedule is a schedule with what comes next of it, and what it made last.
 type Schedule struct {
-	Schedule *stint.ScheduleInfo `json:"schedule"`
+	Schedule *store.ScheduleInfo `json:"schedule"`
 	Upcoming []time.Time         `json:"upcoming"`
 	Jobs     []stint.JobInfo     `json:"jobs"`
 
@@ -25,21 +26,21 @@ const (
 )
 
 // ScheduleOf finds a schedule.
-func ScheduleOf(ctx context.Context, store Store, name string) (Schedule, error) {
-	info, err := store.Schedule(ctx, name)
+func ScheduleOf(ctx context.Context, st Store, name string) (Schedule, error) {
+	info, err := st.Schedule(ctx, name)
 	if err != nil {
 		return Schedule{}, err
 	}
-	jobs, err := store.Jobs(ctx, stint.Filter{Schedule: info.Name, Limit: shownJobs})
+	jobs, err := st.Jobs(ctx, store.Filter{Schedule: info.Name, Limit: shownJobs})
 	if err != nil {
 		return Schedule{}, err
 	}
-	times, problem := stint.NewPlanner(nil).Upcoming(info, shownUpcoming)
+	times, problem := store.NewPlanner(nil).Upcoming(info, shownUpcoming)
 	return Schedule{info, append([]time.Time{}, times...), append([]stint.JobInfo{}, jobs...), problem}, nil // [] rather than null
 }
 
 // WhenInWords says when a schedule fires, in its zone.
-func WhenInWords(s *stint.ScheduleInfo) string {
+func WhenInWords(s *store.ScheduleInfo) string {
 	if s.Problem != nil {
 		return words.Visible(s.Stored.Recurrence)
 	}
@@ -50,16 +51,16 @@ func WhenInWords(s *stint.ScheduleInfo) string {
 	return words.Visible(text)
 }
 
-// ResumeSchedule lets a schedule fire again, as [stint.ScheduleKeeper] does, and finds
+// ResumeSchedule lets a schedule fire again, as [store.ScheduleKeeper] does, and finds
 // when it does next, as far as this program can; engines find the others.
-func ResumeSchedule(ctx context.Context, store interface {
-	stint.ScheduleKeeper
-	stint.Scheduler
+func ResumeSchedule(ctx context.Context, st interface {
+	store.ScheduleKeeper
+	store.Scheduler
 }, name string) (bool, error) {
-	changed, err := store.ResumeSchedule(ctx, name)
+	changed, err := st.ResumeSchedule(ctx, name)
 	if err != nil || !changed {
 		return false, err
 	}
-	_, _ = store.FireSchedules(ctx, stint.Firing{Limit: 1000, OnlyNew: true}, stint.NewPlanner(nil).Plan)
+	_, _ = st.FireSchedules(ctx, store.FireRequest{Limit: 1000, OnlyNew: true}, store.NewPlanner(nil).Plan)
 	return true, nil
 }

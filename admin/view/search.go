@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Bounds of a search.
@@ -20,7 +21,7 @@ const (
 
 // Search looks for jobs.
 type Search struct {
-	stint.Inspector
+	store.Inspector
 
 	// Text is what their arguments hold as they are written, upper and lower case
 	// told apart. It is looked for in the newest [SearchLimit] jobs of the filter
@@ -42,7 +43,7 @@ type Found struct {
 }
 
 // Find finds the newest jobs of a filter, as many as its limit, or a hundred.
-func (s Search) Find(ctx context.Context, f stint.Filter) (Found, error) {
+func (s Search) Find(ctx context.Context, f store.Filter) (Found, error) {
 	f.Limit = cmp.Or(f.Limit, 100)
 	end := time.Now().Add(soon)
 	if s.Text == "" {
@@ -77,7 +78,7 @@ func (s Search) Find(ctx context.Context, f stint.Filter) (Found, error) {
 // walk finds jobs whatever their arguments are, in a hurry until some instant: it
 // goes through some ids at a time, more and more of them, and leaps where there is no
 // job at all.
-func (s Search) walk(ctx context.Context, f stint.Filter, end time.Time) (Found, error) {
+func (s Search) walk(ctx context.Context, f store.Filter, end time.Time) (Found, error) {
 	if !s.Soon || !f.Walks() {
 		jobs, err := s.Jobs(ctx, f)
 		return Found{Jobs: jobs, Next: behind(jobs, f.Limit)}, err
@@ -85,7 +86,7 @@ func (s Search) walk(ctx context.Context, f stint.Filter, end time.Time) (Found,
 	found := Found{Jobs: []stint.JobInfo{}}
 	last, want := f.After, f.Limit
 	for ids := stint.ID(firstWalk); ; ids = min(2*ids, longestWalk) {
-		newest, err := s.Jobs(ctx, stint.Filter{Before: f.Before, After: last, Limit: 1})
+		newest, err := s.Jobs(ctx, store.Filter{Before: f.Before, After: last, Limit: 1})
 		if err != nil || len(newest) == 0 {
 			return found, err
 		}

@@ -11,11 +11,12 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/store"
 )
 
 // rows is an inspector of so many jobs, of which every hundredth has a needle.
 type rows struct {
-	stint.Inspector
+	store.Inspector
 	n     stint.ID
 	calls int
 	most  int
@@ -23,7 +24,7 @@ type rows struct {
 	dear  stint.ID      // up to which it does; 0 for all
 }
 
-func (r *rows) Jobs(_ context.Context, f stint.Filter) ([]stint.JobInfo, error) {
+func (r *rows) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error) {
 	r.calls++
 	r.most = max(r.most, f.Limit)
 	from := r.n
@@ -67,7 +68,7 @@ func TestASearchByTextSaysHowFarItLooked(t *testing.T) {
 		"behind the bound":         {150_000, 50_001, 50, "pin", 0, 50_000, false, 0, 0},
 	} {
 		r := &rows{n: c.jobs}
-		got, err := view.Search{Inspector: r, Text: c.text}.Find(t.Context(), stint.Filter{Before: c.before, Limit: c.limit})
+		got, err := view.Search{Inspector: r, Text: c.text}.Find(t.Context(), store.Filter{Before: c.before, Limit: c.limit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +97,7 @@ func testSoon(t *testing.T, r *rows) {
 	t.Helper()
 	var ids []stint.ID
 	searches := 0
-	for f := (stint.Filter{Kind: "rare", Limit: 3000}); ; searches++ {
+	for f := (store.Filter{Kind: "rare", Limit: 3000}); ; searches++ {
 		began := time.Now()
 		got, err := view.Search{Inspector: r, Soon: true}.Find(t.Context(), f)
 		if err != nil {
@@ -124,7 +125,7 @@ func testSoon(t *testing.T, r *rows) {
 func TestASearchInAHurryFindsWhatIsFarBackWhereLittleIsInBetween(t *testing.T) {
 	r := &rows{n: 5}
 	for _, jump := range []stint.ID{0, 1 << 40, 1<<53 - 1} {
-		got, err := view.Search{Inspector: r, Soon: true}.Find(t.Context(), stint.Filter{Kind: "rare", Before: jump, Limit: 50})
+		got, err := view.Search{Inspector: r, Soon: true}.Find(t.Context(), store.Filter{Kind: "rare", Before: jump, Limit: 50})
 		if err != nil || len(got.Jobs) != 1 || got.Jobs[0].ID != 1 || got.Next != 0 || got.Cut {
 			t.Errorf("from %d on there are %+v, %v", jump, got, err)
 		}

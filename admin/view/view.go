@@ -7,21 +7,21 @@ import (
 	"context"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Store is what is looked at.
 type Store interface {
-	stint.Inspector
-	stint.Pauser
-	stint.Roster
-	stint.ScheduleKeeper
-	Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) // see [stint.Claimer]
+	store.Inspector
+	store.Pauser
+	store.Roster
+	store.ScheduleKeeper
+	Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) // see [store.Claimer]
 }
 
 // Now is the time by the clock that decides: the store's, where it has one.
-func Now(ctx context.Context, store any) (time.Time, error) {
-	if c, ok := store.(stint.Clock); ok {
+func Now(ctx context.Context, st any) (time.Time, error) {
+	if c, ok := st.(store.Clock); ok {
 		return c.Now(ctx)
 	}
 	return time.Now(), nil

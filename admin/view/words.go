@@ -88,7 +88,7 @@ func Why(j stint.JobInfo) string {
 }
 
 // RanOn is where an attempt took place.
-func RanOn(x stint.ExecutionInfo) string {
+func RanOn(x stint.Attempt) string {
 	if x.Instance == "" {
 		return "an engine that is forgotten"
 	}
@@ -100,7 +100,7 @@ func RanOn(x stint.ExecutionInfo) string {
 }
 
 // Outcome says how an attempt ended, with the reason where that tells more.
-func Outcome(x stint.ExecutionInfo) string {
+func Outcome(x stint.Attempt) string {
 	outcome := x.Outcome.String()
 	if x.Reason != "" && x.Reason != stint.ReasonDone && !strings.Contains(outcome, x.Reason) {
 		outcome += ": " + words.Visible(x.Reason)
@@ -112,7 +112,7 @@ func Outcome(x stint.ExecutionInfo) string {
 }
 
 // NeverTaken reports whether a job was cancelled before anybody had taken it.
-func NeverTaken(x stint.ExecutionInfo) bool {
+func NeverTaken(x stint.Attempt) bool {
 	return x.Outcome == stint.OutcomeCancelled && x.Slot == 0 && x.Engine == 0
 }
 

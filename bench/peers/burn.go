@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/stint-go/stint/internal/contest"
-	"github.com/stint-go/stint/internal/pgload"
+	"github.com/stint-go/stint/bench/contest"
+	spent "github.com/stint-go/stint/bench/server"
 )
 
 const (
@@ -50,25 +50,27 @@ func burnEntrant(s *server, o options, c contestant) contest.Entrant {
 
 func burnTurn(ctx context.Context, s *server, c contestant, n int) (f contest.Figures, err error) {
 	err = c.on(ctx, s, func(q contest.Queue, url string) error {
-		probe, err := pgload.NewProbe(ctx, url)
+		probe, err := spent.NewProbe(ctx, url)
 		if err != nil {
 			return err
 		}
 		defer probe.Close()
-		before, err := probe.Read(ctx)
-		if err != nil {
+		return contest.Recorded(ctx, q, n, func() error {
+			before, err := probe.Read(ctx)
+			if err != nil {
+				return err
+			}
+			if f, err = contest.Burn(ctx, q, n, c.load(url)); err != nil {
+				return err
+			}
+			after, err := probe.Read(ctx)
+			used := after.Since(before)
+			f[walPerJob] = float64(used.WAL) / float64(n)
+			if used.CPUKnown {
+				f[serverCPU] = float64(used.CPU.Microseconds()) / float64(n)
+			}
 			return err
-		}
-		if f, err = contest.Burn(ctx, q, n, c.load(url)); err != nil {
-			return err
-		}
-		after, err := probe.Read(ctx)
-		used := after.Since(before)
-		f[walPerJob] = float64(used.WAL) / float64(n)
-		if used.CPUKnown {
-			f[serverCPU] = float64(used.CPU.Microseconds()) / float64(n)
-		}
-		return err
+		})
 	})
 	return f, err
 }

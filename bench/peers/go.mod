@@ -2,13 +2,17 @@ module github.com/stint-go/stint/bench/peers
 
 go 1.26.0
 
-replace github.com/stint-go/stint => ../..
+replace (
+	github.com/stint-go/stint => ../..
+	github.com/stint-go/stint/bench => ..
+)
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/riverqueue/river v0.51.0
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.0
 	github.com/stint-go/stint v0.0.0-00010101000000-000000000000
+	github.com/stint-go/stint/bench v0.0.0-00010101000000-000000000000
 	golang.org/x/sync v0.24.0
 	gonum.org/v1/plot v0.17.0
 )

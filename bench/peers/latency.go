@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 // latency is the bout of the idle: how soon does a single job begin?
@@ -21,7 +21,8 @@ func latency(s *server, o options) contest.Bout {
 	} {
 		b.Entrants = append(b.Entrants, contest.Entrant{Name: c.name, Settings: c.settings, Turn: func(ctx context.Context) (f contest.Figures, err error) {
 			err = c.on(ctx, s, func(q contest.Queue, _ string) error {
-				f, err = contest.Idle(ctx, q, o.rate, o.span)
+				times, err := contest.Idle(ctx, q, contest.Idly{Rate: o.rate, Duration: o.span})
+				f = contest.Quantiles(times.Start)
 				return err
 			})
 			return f, err

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 	"github.com/stint-go/stint/internal/pgtest"
 )
 

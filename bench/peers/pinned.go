@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stint-go/stint/internal/contest"
-	"github.com/stint-go/stint/internal/pgload"
+	"github.com/stint-go/stint/bench/contest"
+	held "github.com/stint-go/stint/bench/server"
 )
 
 // pinned is the bout of a database that cannot clean up: a snapshot and an idle
@@ -54,9 +54,9 @@ type pinnedOne struct {
 
 func (e pinnedOne) steady(ctx context.Context, o options, q contest.Queue, url string) (series []float64, err error) {
 	if e.pin {
-		hold, held := pgload.PinHorizon(ctx, url)
-		if held != nil {
-			return nil, held
+		hold, notHeld := held.PinHorizon(ctx, url)
+		if notHeld != nil {
+			return nil, notHeld
 		}
 		// A turn in which it was not held all the time does not count.
 		defer func() { err = errors.Join(err, hold.Close()) }()

@@ -6,7 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 // recording keeps throughput over time, for a plot.

@@ -15,7 +15,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 // riverSettings are those that matter to how fast River is. Zero ones are

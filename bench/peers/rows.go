@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 // rows is a queue as anyone would write it: a table of jobs with a state, and

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 // singleWorkers is how many claim side by side.

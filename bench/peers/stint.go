@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 
-	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/contest"
-	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/bench/contest"
+	"github.com/stint-go/stint/bench/load"
 	"github.com/stint-go/stint/postgres"
 )
 
@@ -18,7 +17,7 @@ var stintDefault = contestant{
 		if err != nil {
 			return nil, err
 		}
-		return load.NewQueue(store, load.QueueOptions{}, closing(store)), nil
+		return load.New(store, load.Options{}, closing(store)), nil
 	},
 }
 
@@ -32,14 +31,14 @@ func stintSingle(workers int) contestant {
 			if err != nil {
 				return nil, err
 			}
-			more := func(ctx context.Context) (stint.Store, func(), error) {
+			more := func(ctx context.Context) (store.Store, func(), error) {
 				store, err := postgres.Open(ctx, url)
 				if err != nil {
 					return nil, nil, err
 				}
 				return store, store.Close, nil
 			}
-			return load.NewQueue(store, load.QueueOptions{Engines: workers, Open: more, OneByOne: true}, closing(store)), nil
+			return load.New(store, load.Options{Engines: workers, Open: more, OneByOne: true}, closing(store)), nil
 		},
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 // tune is the bout of River with itself: what is called its best settings, and

@@ -2,28 +2,13 @@
 //
 //	stint up                       an engine on the file stint.db
 //	stint sh -- echo hello         enqueue a command; prints the job's id
-//	stint jobs show 1              what became of it
-//
-// # How it is built
-//
-//	main ─▶ app ─▶ root command ─▶ one constructor per subcommand
-//	         │                              │
-//	         │ streams, environment         ├─▶ flags    values that check themselves
-//	         └ explain: error ─▶ hint       └─▶ database every role of a store, for either kind
-//
-// A flag that was not given is set from the environment or from a file of
-// settings before its command begins; the flag's value reads all three.
-//
-// Each subcommand is a file with a constructor that takes the [app]: everything
-// it touches of the world outside. Commands return errors; only the app prints
-// them, with a hint where one helps, and turns them into an exit code.
+//	stint jobs show 1              its attempts, with their output
 package main
 
 import (
 	"os"
-	_ "time/tzdata" // zones of schedules on machines that have none installed
+
+	"github.com/stint-go/stint/internal/cli"
 )
 
-func main() {
-	os.Exit(newApp().run(os.Args[1:]))
-}
+func main() { os.Exit(cli.Main()) }

@@ -25,6 +25,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 func main() {
@@ -56,7 +57,7 @@ func run(ctx context.Context, db string, out io.Writer) error {
 	return worker.Run(ctx)
 }
 
-func open(ctx context.Context, db string) (stint.Store, func(), error) {
+func open(ctx context.Context, db string) (store.Store, func(), error) {
 	if strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://") {
 		store, err := postgres.Open(ctx, db)
 		if err != nil {
@@ -73,9 +74,9 @@ func open(ctx context.Context, db string) (stint.Store, func(), error) {
 
 // upcoming prints when the schedules of a program fire next, by the clock of each.
 func upcoming(mux *stint.Mux, after time.Time, out io.Writer) error {
-	planner := stint.NewPlanner(mux.Recurrences())
+	planner := store.NewPlanner(mux.Recurrences())
 	for _, s := range mux.Schedules() {
-		next, err := planner.Upcoming(&stint.ScheduleInfo{Schedule: s, After: after}, 3)
+		next, err := planner.Upcoming(&store.ScheduleInfo{Schedule: s, After: after}, 3)
 		if err != nil {
 			return fmt.Errorf("plan %s: %w", s.Name, err)
 		}

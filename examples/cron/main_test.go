@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/stinttest"
+	"github.com/stint-go/stint/store"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -45,7 +45,7 @@ func TestEachOccurrenceIsReportedOnceThroughAChangeOfTheClock(t *testing.T) {
 		if n := strings.Count(out.String(), "the pulse, for"); n != 3 {
 			t.Errorf("in 7 seconds it pulsed %d times:\n%s", n, out.String())
 		}
-		if _, err := w.Store().(stint.ScheduleKeeper).PauseSchedule(t.Context(), "pulse", "the test", "it fires millions of times"); err != nil {
+		if _, err := w.Store().(store.ScheduleKeeper).PauseSchedule(t.Context(), "pulse", "the test", "it fires millions of times"); err != nil {
 			t.Fatal(err)
 		}
 		w.Drain(stinttest.Within(100*24*time.Hour), stinttest.FailOnError())

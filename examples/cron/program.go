@@ -27,7 +27,7 @@ func program(out io.Writer) *stint.Mux {
 	stint.Handle(mux, Print, func(_ context.Context, job *stint.Job, in Report) error {
 		mu.Lock()
 		defer mu.Unlock()
-		_, err := fmt.Fprintf(out, "%s, for %s: job %d\n", in.Title, job.Provenance.Occurrence.UTC().Format(time.RFC3339), job.ID)
+		_, err := fmt.Fprintf(out, "%s, for %s: job %d\n", in.Title, job.Origin.Occurrence.UTC().Format(time.RFC3339), job.ID)
 		return err
 	})
 	mux.Recurrence("last-weekday", lastWeekday)

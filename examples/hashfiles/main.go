@@ -33,6 +33,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 func main() {
@@ -89,9 +90,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // Store is what the program needs of a database.
 type Store interface {
-	stint.Store
-	stint.Inspector
-	stint.Operator
+	store.Store
+	store.Inspector
+	store.Operator
 }
 
 func open(ctx context.Context, db string) (Store, func(), error) {

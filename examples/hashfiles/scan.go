@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // scan is what was found below a directory.
@@ -126,11 +127,11 @@ func (s *scan) enqueue(ctx context.Context, store Store) error {
 }
 
 // states lists the jobs of earlier runs.
-func (s *scan) states(ctx context.Context, store Store) (map[stint.ID]stint.State, error) {
+func (s *scan) states(ctx context.Context, st Store) (map[stint.ID]stint.State, error) {
 	all := map[stint.ID]stint.State{}
-	filter := stint.Filter{Tag: s.tag(), Limit: batch}
+	filter := store.Filter{Tag: s.tag(), Limit: batch}
 	for {
-		page, err := store.Jobs(ctx, filter)
+		page, err := st.Jobs(ctx, filter)
 		if err != nil {
 			return nil, fmt.Errorf("look for what was done before: %w", err)
 		}
@@ -167,12 +168,12 @@ func (s *scan) resume(ctx context.Context, store Store, f *file, states map[stin
 		case !state.Final():
 			return nil
 		}
-		answers, err := store.Retry(ctx, []stint.ID{f.job}, stint.Again{Once: true})
+		answers, err := store.Retry(ctx, []stint.ID{f.job}, stint.RerunOptions{Once: true})
 		if err != nil {
 			return fmt.Errorf("do job %d again: %w", f.job, err)
 		}
 		a := answers[f.job]
-		if a.Answer != stint.RetryRecoveredBefore {
+		if a.Answer != stint.RerunRecoveredBefore {
 			f.job = cmp.Or(a.ID, f.job)
 			return nil
 		}
@@ -181,8 +182,8 @@ func (s *scan) resume(ctx context.Context, store Store, f *file, states map[stin
 }
 
 // left counts the jobs that have not ended, up to a bound.
-func (s *scan) left(ctx context.Context, store Store) (int, error) {
-	jobs, err := store.Find(ctx, stint.Filter{
+func (s *scan) left(ctx context.Context, st Store) (int, error) {
+	jobs, err := st.Find(ctx, store.Filter{
 		Tag: s.tag(), Limit: 100_000,
 		States: []stint.State{stint.Scheduled, stint.Retrying, stint.Available, stint.Running, stint.Blocked},
 	})

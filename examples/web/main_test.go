@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/store"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -98,7 +99,7 @@ func TestThereAreAsManyJobsAsOrdersThoughTransactionsFail(t *testing.T) {
 		if err := s.db.QueryRowContext(t.Context(), `select count(*), (select quantity from stock where item = 'lamp') from orders`).Scan(&orders, &left); err != nil {
 			t.Fatal(err)
 		}
-		jobs, err := s.store.Jobs(t.Context(), stint.Filter{Kind: "ship", Limit: 1000})
+		jobs, err := s.store.Jobs(t.Context(), store.Filter{Kind: "ship", Limit: 1000})
 		if err != nil || orders != stock || len(jobs) != stock || size(&created) != stock || size(&refused) != customers-stock || left != 0 {
 			t.Errorf("%d orders, %d jobs, %d created, %d refused, %d left in stock; %v", orders, len(jobs), size(&created), size(&refused), left, err)
 		}

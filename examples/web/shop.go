@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // Shipment is what the job of an order is told.
@@ -24,16 +25,16 @@ type Shipment struct {
 // Ship ships an order.
 var Ship = stint.NewKind[Shipment]("ship", stint.Queue("shipping"))
 
-// store is what the shop needs of stint's.
-type store interface {
-	stint.Store
-	stint.Inspector
+// shopStore is what the shop needs of stint's.
+type shopStore interface {
+	store.Store
+	store.Inspector
 }
 
 // shop keeps orders and stock in tables of its own, beside stint's.
 type shop struct {
 	db     *sql.DB
-	store  store
+	store  shopStore
 	client *stint.Client
 	tx     func(*sql.Tx) stint.Tx // how this database's store knows a transaction
 	close  func()
@@ -89,13 +90,17 @@ func connect(ctx context.Context, db string) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A transaction that means to write says so at its begin, and waits for its
-	// turn there.
+	// A file has one writer at a time, and SQLite lets those who wait for it try
+	// again until their time is up, in no order. Waiting for the only connection
+	// of a pool takes no CPU, keeps the order, and ends with the request.
+	// A transaction takes the lock at its begin, where it may still wait for
+	// other processes.
 	pool, err := sql.Open("sqlite3", "file:"+db+"?_txlock=immediate&_pragma=busy_timeout(10000)")
 	if err != nil {
 		_ = st.Close()
 		return nil, err
 	}
+	pool.SetMaxOpenConns(1)
 	return &shop{db: pool, store: st, tx: sqlite.Tx, close: func() { _ = st.Close() }}, nil
 }
 

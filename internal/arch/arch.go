@@ -1,15 +1,7 @@
 // Package arch keeps the import arrows of the module pointing one way.
 //
-// Every package has a rank, and imports packages of lower ranks only:
-//
-//	rank 6   cmd/stint  examples/*
-//	rank 5   admin  admin/remote
-//	rank 4   admin/api
-//	rank 3   admin/view  stinttest  internal/load  internal/sim  internal/chaos
-//	rank 2   engine  postgres  sqlite  storetest  admin/guard  observe  observe/*  shelljob  httpjob  stepjob
-//	rank 1   stint  internal/check  internal/words
-//	rank 0   retry  cron  admin/chart  admin/browser  internal/pgtest  internal/pgload  internal/sqliteload  internal/powerloss  internal/arch  internal/contest  internal/model  internal/monitoring  internal/mutants  internal/guards  internal/pages  internal/schemapage  internal/steps
-//	rank -1  internal/duration  internal/named  internal/sample
+// Every package has a rank, and imports packages of lower ranks only: see the table in
+// rules.go.
 //
 // So packages of the same rank know nothing of each other: client, engine and dashboard meet in the store, which is
 // what makes one process and a fleet the same program. Test files are not checked and may look sideways.

@@ -40,37 +40,36 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		want    string // part of the only violation; nothing if there shall be none
 	}{
 		"a store imports the language":          {"postgres/claim.go", module, ""},
-		"a program imports the engine":          {"cmd/stint/work.go", module + "/engine", ""},
+		"a program imports the engine":          {"internal/cli/work.go", module + "/engine", ""},
 		"an example imports a store":            {"examples/mail/main.go", module + "/sqlite", ""},
 		"a program chooses its database":        {"cmd/stint/main.go", "github.com/jackc/pgx/v5", ""},
-		"a measurement knows a driver":          {"internal/pgload/hold.go", "github.com/jackc/pgx/v5", ""},
-		"a program measures a server":           {"cmd/stint/bench.go", module + "/internal/pgload", ""},
-		"a program reads its settings":          {"cmd/stint/config.go", "github.com/pelletier/go-toml/v2/unstable", ""},
+		"a disk knows its driver":               {"internal/powerloss/disk.go", "github.com/ncruces/go-sqlite3", ""},
+		"a program reads its settings":          {"internal/cli/config.go", "github.com/pelletier/go-toml/v2/unstable", ""},
 		"a store knows its driver":              {"postgres/open.go", "github.com/jackc/pgx/v5/pgxpool", ""},
-		"a file's floor knows its driver":       {"internal/sqliteload/log.go", "github.com/ncruces/go-sqlite3", ""},
 		"a suite imports testing":               {"storetest/claim.go", "testing", ""},
 		"the API's client knows its types":      {"admin/remote/jobs.go", module + "/admin/api", ""},
 		"the fetch command belongs to pgtest":   {"internal/pgtest/fetch/main.go", module + "/internal/pgtest", ""},
 		"a similar name is another package":     {"engine/loop.go", "testingground.example", ""},
 		"test files look sideways":              {"engine/loop_test.go", module + "/postgres", ""},
+		"a measurement is of another module":    {"bench/burn.go", module + "/nowhere", ""},
 		"other modules have rules of their own": {"bench/peers/main.go", module + "/nowhere", ""},
 		"test data is no package":               {"engine/testdata/bad.go", module + "/postgres", ""},
 
-		"rank 2 imports rank 2":              {"engine/loop.go", module + "/postgres", "engine (rank 2) imports postgres (rank 2)"},
+		"rank 4 imports rank 4":              {"engine/loop.go", module + "/postgres", "engine (rank 4) imports postgres (rank 4)"},
 		"rank 0 imports the language":        {"retry/retry.go", module, "retry (rank 0) imports . (rank 1)"},
 		"rank 0 imports rank 0":              {"cron/cron.go", module + "/retry", "only lower ranks"},
-		"the language imports the engine":    {"job.go", module + "/engine", ". (rank 1) imports engine (rank 2)"},
-		"a helper imports a program":         {"stinttest/work.go", module + "/cmd/stint", "only lower ranks"},
+		"the language imports the engine":    {"job.go", module + "/engine", ". (rank 1) imports engine (rank 4)"},
+		"a helper imports a program":         {"stinttest/work.go", module + "/internal/cli", "only lower ranks"},
 		"an example imports an example":      {"examples/a/main.go", module + "/examples/b", "only lower ranks"},
 		"the language speaks HTTP":           {"client.go", "net/http", "does no HTTP"},
 		"the language profiles over HTTP":    {"client.go", "net/http/pprof", "does no HTTP"},
 		"the language knows SQL":             {"client.go", "database/sql", "only a store knows its driver"},
 		"the language knows a driver":        {"client.go", "github.com/jackc/pgx/v5", "only a store knows its driver"},
-		"a load knows a store":               {"internal/pgload/hold.go", module + "/postgres", "only lower ranks"},
+		"a test server knows a store":        {"internal/pgtest/server.go", module + "/postgres", "only lower ranks"},
 		"the dashboard knows a driver":       {"admin/api/jobs.go", "database/sql/driver", "only a store knows its driver"},
-		"pages describe an API":              {"admin/admin.go", "github.com/danielgtaylor/huma/v2", "which is for admin/api"},
-		"the API imports its client":         {"admin/api/api.go", module + "/admin/remote", "admin/api (rank 4) imports admin/remote (rank 5)"},
-		"the API imports its server":         {"admin/api/api.go", module + "/admin", "admin/api (rank 4) imports admin (rank 5)"},
+		"pages describe an API":              {"admin/admin.go", "github.com/danielgtaylor/huma/v2", "which is for ops and admin/api"},
+		"the API imports its client":         {"admin/api/api.go", module + "/admin/remote", "admin/api (rank 6) imports admin/remote (rank 7)"},
+		"the API imports its server":         {"admin/api/api.go", module + "/admin", "admin/api (rank 6) imports admin (rank 8)"},
 		"the lines of a log know no metrics": {"observe/log.go", "github.com/prometheus/client_golang/prometheus", "which is for observe/prom"},
 		"the lines of a log speak no HTTP":   {"observe/log.go", "net/http", "which is for observe/probes"},
 		"metrics know no traces":             {"observe/prom/events.go", "go.opentelemetry.io/otel/trace", "which is for observe/spans"},
@@ -79,7 +78,7 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		"an http job speaks HTTP":            {"httpjob/httpjob.go", "net/http", ""},
 
 		"an engine reads a file":            {"engine/config.go", "github.com/pelletier/go-toml/v2", "which is for programs"},
-		"a load reads flags":                {"internal/load/load.go", "github.com/spf13/pflag", "which is for programs"},
+		"a helper reads flags":              {"stinttest/load.go", "github.com/spf13/pflag", "which is for programs"},
 		"a package is new":                  {"util/util.go", "fmt", "the package util has no rank: add it to the table"},
 		"a new package is imported":         {"engine/loop.go", module + "/util", "the package util has no rank"},
 		"an inner package is new too":       {"engine/loop/loop.go", "fmt", "the package engine/loop has no rank"},
@@ -87,13 +86,13 @@ func TestWhatTheRulesForbidIsFound(t *testing.T) {
 		"production imports synctest":       {"engine/loop.go", "testing/synctest", "which is for tests"},
 		"production imports cmp":            {"engine/loop.go", "github.com/google/go-cmp/cmp", "which is for tests"},
 		"a program imports testscript":      {"cmd/stint/main.go", "github.com/rogpeppe/go-internal/testscript", "for tests"},
-		"a program imports the test server": {"cmd/stint/demo.go", module + "/internal/pgtest", "which is for tests"},
-		"a program imports the suite":       {"cmd/stint/demo.go", module + "/storetest", "which is for tests"},
+		"a program imports the test server": {"internal/cli/demo.go", module + "/internal/pgtest", "which is for tests"},
+		"a program imports the suite":       {"internal/cli/demo.go", module + "/storetest", "which is for tests"},
 		"pages drive a browser":             {"admin/admin.go", "github.com/chromedp/chromedp", "which is for tests"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			tree := fstest.MapFS{c.file: source(c.imports), "bench/peers/go.mod": {}}
+			tree := fstest.MapFS{c.file: source(c.imports), "bench/go.mod": {}}
 			violations, err := Check(tree)
 			if err != nil {
 				t.Fatal(err)

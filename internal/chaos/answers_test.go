@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/pgtest"
@@ -32,7 +33,7 @@ func TestALostMessageOrAnswerOfAnEngineLosesAndDoublesNothing(t *testing.T) {
 				w := newWorld(t, pgtest.New(t))
 				proxy := w.behind()
 				worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
-				w.Await("worker", stint.EventJoined, 1, time.Minute)
+				w.Await("worker", event.EventJoined, 1, time.Minute)
 				w.enqueue("before", 0, 20, quick)
 				met := proxy.Once(1, match, func() chaos.Fate { return fate })
 				w.enqueue("while", 0, 200, quick)

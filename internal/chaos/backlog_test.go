@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/report"
 )
 
 // A backlog makes nothing slower: claims take as long as with a small one, what is
@@ -141,7 +143,7 @@ func (w *world) count(jobs int) {
 func (w *world) gauge(name string, most time.Duration) time.Duration {
 	w.t.Helper()
 	p := w.Start(chaos.Worker{Name: name, DB: w.url, Slots: 20})
-	w.Await(name, stint.EventJoined, 1, time.Minute)
+	w.Await(name, event.EventJoined, 1, time.Minute)
 	for until := time.Now().Add(most); w.left() > 0 && time.Now().Before(until); {
 		w.rest(w.t.Context(), 50*time.Millisecond)
 	}
@@ -152,7 +154,7 @@ func (w *world) gauge(name string, most time.Duration) time.Duration {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	i := slices.IndexFunc(all, func(m stint.Metrics) bool { return m.Instance == name })
+	i := slices.IndexFunc(all, func(m report.Metrics) bool { return m.Instance == name })
 	if i < 0 || all[i].Claimer.Took.Count == 0 {
 		w.t.Fatalf("%s left no figures", name)
 	}

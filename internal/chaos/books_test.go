@@ -12,8 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 )
 
 // number reads one number.
@@ -33,7 +35,7 @@ func (w *world) outcomes() map[int64]string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	all, last := map[int64]string{}, map[stint.ID]stint.Position{}
+	all, last := map[int64]string{}, map[stint.ID]store.Position{}
 	for _, x := range ledger.Executions {
 		if x.Pos >= last[x.Job] {
 			all[int64(x.Job)], last[x.Job] = x.Outcome.String(), x.Pos
@@ -128,7 +130,7 @@ const unclaimed = `select (select count(*) from stint.entries) - (select coalesc
 // away meanwhile, there is more, and twice as much where it melts too fast.
 func (w *world) catch(p *chaos.Process, n, line int) int {
 	w.t.Helper()
-	token := w.Await(p.Name, stint.EventJoined, 1, time.Minute).Engine
+	token := w.Await(p.Name, event.EventJoined, 1, time.Minute).Engine
 	enough, made := 2*line, 0
 	for range 100 {
 		p.Freeze()

@@ -21,6 +21,8 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // borders are numbers at which others that are smaller than 64 bits end: half of
@@ -184,10 +186,10 @@ func TestANumberThatRunsOutIsSaidAndWhatIsThereIsDone(t *testing.T) {
 
 // listed are the ids of all jobs, read in small pages from the newest on. Each
 // is found under its id, and JSON has it exactly.
-func listed(t *testing.T, store chaos.Store, page int) (ids []stint.ID) {
+func listed(t *testing.T, st chaos.Store, page int) (ids []stint.ID) {
 	t.Helper()
 	for before := stint.ID(0); ; before = ids[len(ids)-1] {
-		jobs, err := store.Jobs(t.Context(), stint.Filter{Before: before, Limit: page})
+		jobs, err := st.Jobs(t.Context(), store.Filter{Before: before, Limit: page})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +205,7 @@ func listed(t *testing.T, store chaos.Store, page int) (ids []stint.ID) {
 			if want := fmt.Sprintf(`"id":%d,`, job.ID); !bytes.Contains(text, []byte(want)) {
 				t.Errorf("job %d is shown as %s", job.ID, text)
 			}
-			if one, err := store.Job(t.Context(), job.ID); err != nil || one.ID != job.ID || one.State != job.State {
+			if one, err := st.Job(t.Context(), job.ID); err != nil || one.ID != job.ID || one.State != job.State {
 				t.Errorf("job %d is found as %+v, %v", job.ID, one, err)
 			}
 		}
@@ -216,7 +218,7 @@ func listed(t *testing.T, store chaos.Store, page int) (ids []stint.ID) {
 // summed compares the sums over attempts with how many handlers ran.
 func summed(t *testing.T, store chaos.Store, runs int) {
 	t.Helper()
-	stats, err := store.(stint.Statistician).Stats(t.Context(), stint.StatsFilter{})
+	stats, err := store.(report.Statistician).Stats(t.Context(), report.StatsFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,13 +232,13 @@ func summed(t *testing.T, store chaos.Store, runs int) {
 }
 
 // erased has retention delete everything, some rows at a time.
-func erased(t *testing.T, store chaos.Store, jobs, step int) {
+func erased(t *testing.T, st chaos.Store, jobs, step int) {
 	t.Helper()
-	retainer := store.(stint.Retainer)
-	deleted := map[stint.RetainPart]int{}
-	for _, part := range stint.RetainParts {
-		for at := (stint.RetainMark{}); ; {
-			done, err := retainer.Retain(t.Context(), stint.RetainStep{Part: part, From: at, Limit: step, Keep: stint.Retention{Kept: stint.Kept{All: time.Millisecond}}})
+	retainer := st.(store.Retainer)
+	deleted := map[store.RetainPart]int{}
+	for _, part := range store.RetainParts {
+		for at := (store.RetainMark{}); ; {
+			done, err := retainer.Retain(t.Context(), store.RetainStep{Part: part, From: at, Limit: step, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Millisecond}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +248,7 @@ func erased(t *testing.T, store chaos.Store, jobs, step int) {
 			}
 		}
 	}
-	if left := listed(t, store, 100); deleted[stint.RetainJobs] != jobs || len(left) > 0 || deleted[stint.RetainClaims] == 0 {
+	if left := listed(t, st, 100); deleted[store.RetainJobs] != jobs || len(left) > 0 || deleted[store.RetainClaims] == 0 {
 		t.Errorf("deleted were %v, and %d jobs are left", deleted, len(left))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
 // Burials counts the engines that others buried, and fails the test for each
@@ -40,7 +41,7 @@ func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 				return nil
 			}
 		}
-		if !f.wasHarmed(instance, at) && !f.fenced(instance, stint.Token(token), at) {
+		if !f.wasHarmed(instance, at) && !f.fenced(instance, stint.EngineID(token), at) {
 			f.t.Errorf("%s was buried as engine %d at %v, but it lived and had not fenced itself", instance, token, at)
 		}
 		return nil
@@ -56,14 +57,14 @@ func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 
 // fenced tells whether an engine had ended its session before a moment, or had
 // never begun it.
-func (f *Fleet) fenced(process string, engine stint.Token, before time.Time) bool {
+func (f *Fleet) fenced(process string, engine stint.EngineID, before time.Time) bool {
 	began := false
 	for _, e := range f.Events(process) {
 		switch {
 		case e.Engine != engine:
-		case e.Type == stint.EventJoined:
+		case e.Type == event.EventJoined:
 			began = true
-		case e.Type == stint.EventBuried:
+		case e.Type == event.EventBuried:
 			return e.At.Before(before)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
@@ -43,7 +44,7 @@ func TestAServersClockThatIsHoursOffAndJumpsBuriesNobodyAndHoldsNoWorkUp(t *test
 	report := l.end(time.Minute)
 	for _, k := range l.keepers {
 		events := w.Events(k.Process().Name)
-		if n := chaos.Count(events, stint.EventJoined); n != 1 || k.Lives != 1 {
+		if n := chaos.Count(events, event.EventJoined); n != 1 || k.Lives != 1 {
 			t.Errorf("%s joined %d times, in %d lives", k.Process().Name, n, k.Lives)
 		}
 	}
@@ -92,7 +93,7 @@ func TestWhatIsToBeginInTimeRunsWhenTheServersClockWasPutBack(t *testing.T) {
 	w, server := wrongClock(t)
 	const ttl = 2 * time.Second
 	worker := w.Start(chaos.Worker{Name: "worker", DB: w.url, Slots: 2, TimeToLive: ttl})
-	w.Await("worker", stint.EventJoined, 1, time.Minute)
+	w.Await("worker", event.EventJoined, 1, time.Minute)
 	server.SetClock(-time.Hour)
 	time.Sleep(ttl) // some beats
 	ids := w.enqueue("bounded", 0, 5, quick, stint.StartWithin(10*time.Minute))

@@ -55,7 +55,7 @@ func (w *world) asking(url string) {
 		time.Sleep(700 * time.Millisecond) // they sleep
 	}
 	takes("work that is due later is found", poll+300*time.Millisecond, func() {
-		w.enqueue("later", 0, 10, quick, stint.In(300*time.Millisecond))
+		w.enqueue("later", 0, 10, quick, stint.Delay(300*time.Millisecond))
 		drain()
 	})
 

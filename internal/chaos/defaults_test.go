@@ -90,7 +90,7 @@ func TestDefaultsThatHurtOthersDoNotHurtAFleet(t *testing.T) {
 			ground := w.ground
 			w.url = w.as(defaults...)
 			w.ground = w.open(w.url)
-			l := w.load(2, 2, 0, 200*time.Millisecond)
+			l := w.load(2, 2, patient, 200*time.Millisecond)
 			w.ground = ground // who judges has no such defaults
 			w.works()
 			w.until("it has done something", `select count(*) > 100 from stint.executions where outcome = 1`)

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/observe"
 )
 
@@ -17,7 +17,7 @@ import (
 // settings.
 const diary = ".diary"
 
-func (w *Worker) keepDiary() (func(stint.Event), io.Closer, error) {
+func (w *Worker) keepDiary() (func(event.Event), io.Closer, error) {
 	f, err := os.Create(w.path(w.Name + diary))
 	if err != nil {
 		return nil, nil, err

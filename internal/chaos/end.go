@@ -8,12 +8,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/check"
 )
 
 // exits is the event of a worker whose job ends it.
-const exits stint.EventType = "exits"
+const exits event.EventType = "exits"
 
 // end is how a job ends its own process. Others may see that it is gone, and run
 // its jobs, before the test does; so it says itself when it went, and nothing

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/check"
 )
 
@@ -20,9 +21,9 @@ import (
 // ended attempts are in the history and not here.
 type Event struct {
 	At     time.Time       `json:"at"`
-	Type   stint.EventType `json:"type"`
-	Engine stint.Token     `json:"engine,omitempty"`
-	Other  stint.Token     `json:"other,omitempty"` // whom it buried
+	Type   event.EventType `json:"type"`
+	Engine stint.EngineID  `json:"engine,omitempty"`
+	Other  stint.EngineID  `json:"other,omitempty"` // whom it buried
 	Count  int             `json:"count,omitempty"`
 	Begun  int             `json:"begun,omitempty"`
 	Doing  string          `json:"doing,omitempty"`
@@ -43,9 +44,9 @@ func logLines(w io.Writer) func(Event) {
 }
 
 // logEvents makes lines of what an engine tells.
-func logEvents(log func(Event)) func(stint.Event) {
-	return func(ev stint.Event) {
-		if ev.Type == stint.EventStarted || ev.Type == stint.EventEnded {
+func logEvents(log func(Event)) func(event.Event) {
+	return func(ev event.Event) {
+		if ev.Type == event.EventStarted || ev.Type == event.EventEnded {
 			return
 		}
 		e := Event{At: ev.Time, Type: ev.Type, Engine: ev.Engine, Count: ev.Count, Begun: ev.Begun, Doing: ev.Doing}
@@ -91,7 +92,7 @@ func (f *Fleet) Said(process string) string {
 }
 
 // Count is how many events of a type there are.
-func Count(events []Event, t stint.EventType) int {
+func Count(events []Event, t event.EventType) int {
 	n := 0
 	for _, e := range events {
 		if e.Type == t {
@@ -102,7 +103,7 @@ func Count(events []Event, t stint.EventType) int {
 }
 
 // Await waits for the n-th event of a type of a process, the first being 1.
-func (f *Fleet) Await(process string, t stint.EventType, n int, within time.Duration) Event {
+func (f *Fleet) Await(process string, t event.EventType, n int, within time.Duration) Event {
 	f.t.Helper()
 	for until := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
 		seen := 0

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 )
 
@@ -30,7 +31,7 @@ func TestWorkOnAFullDiskStandsStillLosesNothingAndGoesOnWhenThereIsRoom(t *testi
 	w := newFileWorld(t, disk)
 	workers := w.keep(2)
 	for _, k := range workers {
-		w.Await(k.Process().Name, stint.EventJoined, 1, time.Minute)
+		w.Await(k.Process().Name, event.EventJoined, 1, time.Minute)
 	}
 	stop := goOn(t, 2, every(50*time.Millisecond, w.client))
 	for range times {
@@ -110,7 +111,7 @@ func (w *fileWorld) troubles(workers []*chaos.Keeper) (troubles, lines int) {
 	w.t.Helper()
 	for _, k := range workers {
 		events := w.Events(k.Process().Name)
-		troubles += chaos.Count(events, stint.EventTrouble)
+		troubles += chaos.Count(events, event.EventTrouble)
 		lines += len(events)
 	}
 	return troubles, lines

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
@@ -65,7 +65,7 @@ func (w *world) troubles(keepers []*chaos.Keeper) int {
 	w.t.Helper()
 	n := 0
 	for _, k := range keepers {
-		n += chaos.Count(w.Events(k.Process().Name), stint.EventTrouble)
+		n += chaos.Count(w.Events(k.Process().Name), event.EventTrouble)
 	}
 	return n
 }

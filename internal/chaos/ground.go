@@ -18,17 +18,18 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // Store is what a fleet needs of one.
 type Store interface {
-	stint.Store
-	stint.Inspector
-	stint.Canceller
-	stint.Operator
-	stint.Pauser
-	stint.ScheduleKeeper
-	stint.Auditor
+	store.Store
+	store.Inspector
+	store.Canceller
+	store.Operator
+	store.Pauser
+	store.ScheduleKeeper
+	store.Auditor
 }
 
 // Ground is the database that a fleet works on, through stint and past it.

@@ -71,7 +71,7 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 			return nil, err
 		}
 		who, _ := engines.LoadAndDelete(job.ID)
-		token, _ := who.(stint.Token)
+		token, _ := who.(stint.EngineID)
 		run := w.end.before(func() check.Running {
 			return history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
 		})

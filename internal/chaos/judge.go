@@ -8,14 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
 // Drain waits until every job is final, and fails the test where that takes too
 // long: what was done so far can be judged all the same.
-func (f *Fleet) Drain(ctx context.Context, store stint.Inspector, within time.Duration) {
+func (f *Fleet) Drain(ctx context.Context, store store.Inspector, within time.Duration) {
 	f.t.Helper()
 	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
 		counts, err := store.Counts(ctx)
@@ -142,7 +143,7 @@ func (f *Fleet) burials() map[int64]time.Time {
 	all := map[int64]time.Time{}
 	for _, name := range f.names() {
 		for _, e := range f.Events(name) {
-			if e.Type == stint.EventBurial {
+			if e.Type == event.EventBurial {
 				all[int64(e.Other)] = e.At
 			}
 		}
@@ -172,7 +173,7 @@ func (f *Fleet) left() []int64 {
 	var all []int64
 	for _, name := range f.names() {
 		for _, e := range f.Events(name) {
-			if e.Type == stint.EventLeft {
+			if e.Type == event.EventLeft {
 				all = append(all, int64(e.Engine))
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/check"
 )
 
@@ -91,7 +91,7 @@ func (k *Keeper) watch(w Worker) {
 }
 
 func (k *Keeper) joined(p *Process) bool {
-	return Count(k.fleet.Events(p.Name), stint.EventJoined) > 0
+	return Count(k.fleet.Events(p.Name), event.EventJoined) > 0
 }
 
 // Said is all that its lives wrote; read it when the keeper has stopped.

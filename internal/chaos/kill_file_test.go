@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/chaos"
+	"github.com/stint-go/stint/store"
 )
 
 // Whoever works on a file or enqueues is killed at any moment, all the time, and at
@@ -32,7 +33,7 @@ func TestWorkersAndProducersOfOneFileAreKilledAllTheTime(t *testing.T) {
 		if dice.IntN(4) == 0 {
 			doomed = all
 		}
-		var dead []stint.Token
+		var dead []stint.EngineID
 		began := time.Now()
 		for _, k := range doomed {
 			p := k.Process()
@@ -59,11 +60,11 @@ func TestWorkersAndProducersOfOneFileAreKilledAllTheTime(t *testing.T) {
 
 // untilGone waits until none of these engines stands in the roster: whoever takes
 // one out has taken over what it held.
-func (w *fileWorld) untilGone(dead []stint.Token) {
+func (w *fileWorld) untilGone(dead []stint.EngineID) {
 	w.t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		all, err := w.ground.Store.Engines(w.t.Context())
-		if err == nil && !slices.ContainsFunc(all, func(e stint.EngineInfo) bool { return slices.Contains(dead, e.Token) }) {
+		if err == nil && !slices.ContainsFunc(all, func(e store.EngineInfo) bool { return slices.Contains(dead, e.Token) }) {
 			return
 		}
 		if time.Now().After(until) {

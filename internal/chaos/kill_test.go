@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/pgtest"
@@ -93,15 +94,15 @@ func killOneOfTwo(t *testing.T, moved bool) {
 	// The survivor takes its time, so that in the end there is still a line
 	// to be first in.
 	survivor := w.Start(chaos.Worker{Name: "survivor", DB: w.url, Slots: slots, Drag: 20 * time.Millisecond})
-	w.Await("survivor", stint.EventJoined, 1, time.Minute)
+	w.Await("survivor", event.EventJoined, 1, time.Minute)
 	w.catch(doomed, waiting, line)
 	behind := w.number(unclaimed)
 	doomed.Kill()
 	killed, at := check.Now(), time.Now()
 
 	// What it held is what others have concluded for it.
-	burial := w.Await("survivor", stint.EventBurial, 1, 2*limit)
-	token := w.Await("doomed", stint.EventJoined, 1, 0).Engine
+	burial := w.Await("survivor", event.EventBurial, 1, 2*limit)
+	token := w.Await("doomed", event.EventJoined, 1, 0).Engine
 	held := w.jobsOf(`
 		select coalesce(x.job, x.pos) from stint.claims c, unnest(c.positions) as p(pos), stint.executions x
 		where c.engine = $1 and x.pos = p.pos and x.outcome in ($2, $3) and x.finished > $4`,

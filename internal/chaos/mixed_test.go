@@ -33,6 +33,7 @@ func TestMixedTroubleLosesAndDoublesNothing(t *testing.T) {
 
 // What is compared with the server's clock is compared loosely here, and so this comes on top.
 func TestMixedTroubleUnderAClockThatJumpsLosesAndDoublesNothing(t *testing.T) {
+	atLength(t)
 	mixed(t, pgtest.Options{Fsync: true, Clock: true}, minutes(t, "STINT_CHAOS_MINUTES", time.Minute)/4)
 }
 

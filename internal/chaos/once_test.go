@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
@@ -20,7 +21,7 @@ func TestWhatMustRunAtMostOnceDoesSoWhenItsWorkerDiesBeforeTheFlush(t *testing.T
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
 	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: n, TimeToLive: 4 * time.Second})
-	w.Await("worker", stint.EventJoined, 1, time.Minute)
+	w.Await("worker", event.EventJoined, 1, time.Minute)
 	proxy.Hook(func(m chaos.Message) chaos.Fate {
 		if chaos.FinishSent(m) {
 			return chaos.Hold(chaos.Forever)

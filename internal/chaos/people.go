@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 )
 
 // People do to jobs and queues what people do: they look for some, and cancel
@@ -29,7 +30,7 @@ var queues = []string{stint.DefaultQueue, "other", "third"}
 // find chooses a few jobs of one of these states, which may be another by the
 // time that something is done to them.
 func (p *People) find(ctx context.Context, dice *rand.Rand, states ...stint.State) []stint.ID {
-	found, err := p.Store.Find(ctx, stint.Filter{States: states[dice.IntN(len(states)):][:1], Limit: 40})
+	found, err := p.Store.Find(ctx, store.Filter{States: states[dice.IntN(len(states)):][:1], Limit: 40})
 	if err != nil || len(found) == 0 {
 		return nil
 	}
@@ -66,29 +67,29 @@ func (p *People) cancel(ctx context.Context, dice *rand.Rand) string {
 
 // retry has jobs that wait run now or at another time.
 func (p *People) retry(ctx context.Context, dice *rand.Rand) string {
-	again := stint.Again{}
+	again := stint.RerunOptions{}
 	if dice.IntN(3) == 0 {
-		again.In = time.Duration(dice.IntN(3000)) * time.Millisecond
+		again.Delay = time.Duration(dice.IntN(3000)) * time.Millisecond
 	}
 	return p.again(ctx, "retry", p.find(ctx, dice, waitingStates...), again)
 }
 
 // recover has jobs that ended done again.
 func (p *People) recover(ctx context.Context, dice *rand.Rand) string {
-	again := stint.Again{Once: dice.IntN(2) == 0}
+	again := stint.RerunOptions{Once: dice.IntN(2) == 0}
 	if dice.IntN(3) == 0 {
-		again.At = time.Now().Add(time.Duration(dice.IntN(3000)-500) * time.Millisecond)
+		again.RunAt = time.Now().Add(time.Duration(dice.IntN(3000)-500) * time.Millisecond)
 	}
 	return p.again(ctx, "recover", p.find(ctx, dice, endedStates...), again)
 }
 
-func (p *People) again(ctx context.Context, what string, ids []stint.ID, again stint.Again) string {
+func (p *People) again(ctx context.Context, what string, ids []stint.ID, again stint.RerunOptions) string {
 	if ids == nil {
 		return ""
 	}
 	answers, err := p.Store.Retry(ctx, ids, again)
 	for _, a := range answers {
-		if a.Answer == stint.RetryRecovered {
+		if a.Answer == stint.RerunRecovered {
 			p.Recovered++
 		}
 	}
@@ -104,7 +105,7 @@ func (p *People) delete(ctx context.Context, dice *rand.Rand) string {
 	answers, err := p.Store.Delete(ctx, ids)
 	told := check.Now()
 	for id, a := range answers {
-		if a == stint.DeletedNow {
+		if a == store.DeletedNow {
 			p.Deleted++
 			p.Fleet.Deletes(check.Deletion{Job: int64(id), At: told})
 		}

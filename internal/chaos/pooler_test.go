@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
@@ -33,12 +33,12 @@ func TestAFleetWorksThroughAPoolerThatSharesSessions(t *testing.T) {
 	w.works()
 	l.keepers[0].Process().Kill()
 	t.Logf("work resumed after %v", w.recovers())
-	said := w.Await("worker-2.1", stint.EventTrouble, 1, time.Minute)
+	said := w.Await("worker-2.1", event.EventTrouble, 1, time.Minute)
 	l.end(time.Minute)
 	if said.Doing != "listen" || !strings.Contains(said.Err, "pooler") {
 		t.Errorf("the first thing that went wrong was %+v", said)
 	}
-	if all := w.Events("worker-2.1"); chaos.Count(all, stint.EventTrouble) > 3 {
+	if all := w.Events("worker-2.1"); chaos.Count(all, event.EventTrouble) > 3 {
 		t.Errorf("its troubles are %+v", all)
 	}
 }

@@ -237,7 +237,7 @@ func (p *Producer) variety(key string) (options []stint.Option, grant int) {
 	case 5:
 		add(stint.Timeout(time.Duration(5+p.Rand.IntN(500)) * time.Millisecond))
 	case 6:
-		add(stint.At(time.Now().Add(time.Duration(p.Rand.IntN(3000)-500) * time.Millisecond)))
+		add(stint.RunAt(time.Now().Add(time.Duration(p.Rand.IntN(3000)-500) * time.Millisecond)))
 	}
 	if p.Rand.IntN(3) == 0 {
 		add(stint.IdempotencyKey(key))
@@ -283,7 +283,7 @@ func (p *Producer) options() []stint.Option {
 	var list []stint.Option
 	switch p.Rand.IntN(10) {
 	case 0:
-		list = append(list, stint.In(time.Duration(p.Rand.IntN(2000))*time.Millisecond))
+		list = append(list, stint.Delay(time.Duration(p.Rand.IntN(2000))*time.Millisecond))
 	case 1:
 		list = append(list, stint.Priority(p.Rand.IntN(5)-2))
 	case 2:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
@@ -22,7 +23,7 @@ func TestTwoBeatsInARowThatFailCostAnEngineNothing(t *testing.T) {
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
 	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
-	w.Await("worker", stint.EventJoined, 1, time.Minute)
+	w.Await("worker", event.EventJoined, 1, time.Minute)
 	var beats atomic.Int64
 	proxy.Hook(func(m chaos.Message) chaos.Fate {
 		if !chaos.BeatCommits(m) || beats.Add(1) > 2 {
@@ -41,7 +42,7 @@ func TestAConnectionThatGoesSilentUnderABeatCostsAnEngineNothing(t *testing.T) {
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
 	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
-	w.Await("worker", stint.EventJoined, 1, time.Minute)
+	w.Await("worker", event.EventJoined, 1, time.Minute)
 	silent := proxy.Once(1, beatBegins, func() chaos.Fate { return chaos.Hold(20 * time.Second) })
 	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 5000} })
 	within(t, 10*time.Second, "a beat is sent", silent)
@@ -54,7 +55,7 @@ func (w *world) keepsItsPlace(p *chaos.Process, proxy *chaos.Proxy) {
 	w.t.Helper()
 	w.Drain(w.t.Context(), w.store, 30*time.Second)
 	events := w.Events(p.Name)
-	if n := chaos.Count(events, stint.EventJoined); n != 1 {
+	if n := chaos.Count(events, event.EventJoined); n != 1 {
 		w.t.Errorf("the engine joined %d times: %+v", n, events)
 	}
 	proxy.Calm() // or the driver waits for its silent connection a while
@@ -73,7 +74,7 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	proxy := w.behind()
 	const ttl, beat = 6 * time.Second, 1500 * time.Millisecond
 	lone := w.Start(chaos.Worker{Name: "lone", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
-	w.Await("lone", stint.EventJoined, 1, time.Minute)
+	w.Await("lone", event.EventJoined, 1, time.Minute)
 	within(t, 10*time.Second, "a beat is sent", proxy.Once(1, chaos.BeatCommits, func() chaos.Fate { return chaos.Pass }))
 	began := time.Now()
 
@@ -85,7 +86,7 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	over := w.CutOff("lone")
 	proxy.Stall(chaos.Both, 20*time.Second)
 
-	fenced := w.Await("lone", stint.EventBuried, 1, 10*time.Second)
+	fenced := w.Await("lone", event.EventBuried, 1, 10*time.Second)
 	if late := fenced.At.Sub(fence); late > time.Second {
 		t.Errorf("it had ended its work %v after it fenced itself", late)
 	}
@@ -93,7 +94,7 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	w.Drain(t.Context(), w.store, 30*time.Second)
 	proxy.Calm()
 	over()
-	w.Await("lone", stint.EventJoined, 2, 10*time.Second)
+	w.Await("lone", event.EventJoined, 2, 10*time.Second)
 	for _, p := range []*chaos.Process{lone, other} {
 		if err := p.Stop(); err != nil {
 			t.Errorf("%s: %v", p.Name, err)
@@ -116,17 +117,17 @@ func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *test
 			w := newWorld(t, pgtest.New(t))
 			proxy := w.behind()
 			worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
-			w.Await("worker", stint.EventJoined, 1, time.Minute)
+			w.Await("worker", event.EventJoined, 1, time.Minute)
 			silent := proxy.Once(1, func(m chaos.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, text) },
 				func() chaos.Fate { return chaos.Hold(time.Minute) })
 			w.enqueue("before", 0, 10, quick)
 			within(t, 10*time.Second, "the call is made", silent)
 			doomed := w.Start(chaos.Worker{Name: "doomed", DB: w.url, Slots: 1, TimeToLive: ttl})
-			w.Await("doomed", stint.EventJoined, 1, time.Minute)
+			w.Await("doomed", event.EventJoined, 1, time.Minute)
 			doomed.Kill()
 			began := time.Now()
 			w.enqueue("behind", 0, 10, quick)
-			w.enqueue("later", 0, 10, quick, stint.In(100*time.Millisecond))
+			w.enqueue("later", 0, 10, quick, stint.Delay(100*time.Millisecond))
 			w.Drain(t.Context(), w.store, 20*time.Second)
 			w.until("the dead one is buried", `select count(*) = 1 from stint.engines`)
 			if took := time.Since(began); took > 2*ttl+3*time.Second {

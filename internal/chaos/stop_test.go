@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/pgtest"
@@ -50,7 +50,7 @@ func TestAWorkerToldToStopFinishesWhatRunsAndLeavesNothingBehind(t *testing.T) {
 			if code != 0 {
 				t.Errorf("exit code %d", code)
 			}
-			token := w.Await("worker", stint.EventLeft, 1, 0).Engine
+			token := w.Await("worker", event.EventLeft, 1, 0).Engine
 
 			roster := w.number(`select count(*) from stint.engines`)
 			late := w.number(`select count(*) from stint.claims where engine = $1 and made > $2`, token, at.Add(promptly))
@@ -115,12 +115,12 @@ func TestHandlersThatIgnoreTheStopRunAgainElsewhereOnlyWhenTheirProcessIsGone(t 
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))
 			worker := w.Start(chaos.Worker{Name: "worker", DB: w.url, Slots: deaf + heed, TimeToLive: ttl, Grace: grace})
-			token := w.Await("worker", stint.EventJoined, 1, time.Minute).Engine
+			token := w.Await("worker", event.EventJoined, 1, time.Minute).Engine
 			ignoring := w.enqueue("deaf", 0, deaf, func(int) chaos.Args { return chaos.Args{Deaf: "worker", Lock: true, Work: 100} })
 			heeding := w.enqueue("heed", 0, heed, func(int) chaos.Args { return chaos.Args{Hang: "worker", Lock: true, Work: 100} })
 			w.until("they run and were announced", `select count(*) = $1 from stint.jobs where begun`, deaf+heed)
 			other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: deaf + heed, TimeToLive: ttl})
-			w.Await("other", stint.EventJoined, 1, time.Minute)
+			w.Await("other", event.EventJoined, 1, time.Minute)
 			w.enqueue("quick", 0, 1000, quick)
 
 			told := check.Now()
@@ -130,10 +130,10 @@ func TestHandlersThatIgnoreTheStopRunAgainElsewhereOnlyWhenTheirProcessIsGone(t 
 			if took := gone.Sub(told); code != 3 || took < grace+cancelGrace || took > grace+cancelGrace+3*time.Second {
 				t.Errorf("exit code %d after %v", code, took)
 			}
-			if n := chaos.Count(w.Events("worker"), stint.EventLeft); n > 0 {
+			if n := chaos.Count(w.Events("worker"), event.EventLeft); n > 0 {
 				t.Error("it left the roster, though handlers still ran")
 			}
-			burial := w.Await("other", stint.EventBurial, 1, 10*time.Second)
+			burial := w.Await("other", event.EventBurial, 1, 10*time.Second)
 			if burial.Other != token || burial.Count != deaf || burial.Begun != deaf {
 				t.Errorf("the burial was %+v", burial)
 			}
@@ -169,11 +169,11 @@ func TestASecondSignalEndsAWorkerAtOnce(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))
 			worker := w.Start(chaos.Worker{Name: "worker", DB: w.url, Slots: n})
-			w.Await("worker", stint.EventJoined, 1, time.Minute)
+			w.Await("worker", event.EventJoined, 1, time.Minute)
 			ids := w.enqueue("deaf", 0, n, func(int) chaos.Args { return chaos.Args{Deaf: "worker", Lock: true, Work: 100} })
 			w.until("they run and were announced", `select count(*) = $1 from stint.jobs where begun`, n)
 			other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: n})
-			w.Await("other", stint.EventJoined, 1, time.Minute)
+			w.Await("other", event.EventJoined, 1, time.Minute)
 
 			worker.Signal(signals[0])
 			time.Sleep(time.Second)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/postgres"
@@ -36,7 +36,7 @@ func TestWhileAServerHasNoConnectionLeftEnginesKeepTheirPlaces(t *testing.T) {
 	thief.GiveBack()
 	l.end(time.Minute)
 	for _, k := range l.keepers {
-		if n := chaos.Count(w.Events(k.Process().Name), stint.EventBuried); n > 0 || k.Lives > 1 {
+		if n := chaos.Count(w.Events(k.Process().Name), event.EventBuried); n > 0 || k.Lives > 1 {
 			t.Errorf("%s lost its place %d times, in %d lives", k.Process().Name, n, k.Lives)
 		}
 	}
@@ -88,7 +88,7 @@ func TestHandlersThatExhaustTheProgramsPoolStarveNoBeatAndNoFlush(t *testing.T) 
 	const ttl = 2 * time.Second
 	w := newWorld(t, pgtest.New(t))
 	worker := w.Start(chaos.Worker{Name: "worker", DB: w.url + "&pool_max_conns=2", Slots: 10, TimeToLive: ttl, Shares: true})
-	w.Await("worker", stint.EventJoined, 1, time.Minute)
+	w.Await("worker", event.EventJoined, 1, time.Minute)
 	ids := w.enqueue("slow", 0, 8, func(int) chaos.Args { return chaos.Args{Tx: true, Open: 1500} })
 	w.until("two have the pool", `select count(*) = 2 from pg_stat_activity where state = 'idle in transaction' and query like '%chaos_effects%'`)
 	for i := range 10 {
@@ -104,7 +104,7 @@ func TestHandlersThatExhaustTheProgramsPoolStarveNoBeatAndNoFlush(t *testing.T) 
 	if err := worker.Stop(); err != nil {
 		t.Error(err)
 	}
-	if n := chaos.Count(w.Events("worker"), stint.EventJoined); n != 1 {
+	if n := chaos.Count(w.Events("worker"), event.EventJoined); n != 1 {
 		t.Errorf("the engine joined %d times", n)
 	}
 	if n := w.number(`select count(*) from stint.executions where pos = any ($1) and outcome = 1`, ids); n != len(ids) {

@@ -65,8 +65,8 @@ func (w *Worker) runTicks(ctx context.Context) error {
 	defer diary.Close()
 	mux := stint.NewMux()
 	mux.Schedule(w.Ticks.declared()...)
-	mux.Add(stint.Declaration{Name: tickKind}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
-		p := job.Provenance
+	mux.Add(stint.KindInfo{Name: tickKind}, func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+		p := job.Origin
 		// One write is whole or missing, whenever the process dies.
 		if _, err := fmt.Fprintln(diary, job.ID, p.Schedule, p.Nth, p.Occurrence.UnixMicro(), job.Due.UnixMicro()); err != nil {
 			return nil, err

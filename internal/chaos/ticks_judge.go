@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 )
 
 // AwaitTicks waits until all schedules have come to their end and all their jobs
@@ -79,7 +80,7 @@ func (f *Fleet) JudgeTicks(ctx context.Context, g *Ground, t *Ticks, step time.D
 				name, len(list), len(want), info.Fired, info.Passed, info.Skipped)
 		}
 		for i, j := range list {
-			p := j.Provenance
+			p := j.Origin
 			if i >= len(want) || p.Nth != int64(i+1) || !p.Occurrence.Equal(want[i]) || j.State != stint.Completed {
 				f.t.Errorf("%s: job %d is number %d, of %v, %s; want number %d of %v",
 					name, j.ID, p.Nth, p.Occurrence, j.State, i+1, want[min(i, len(want)-1)])
@@ -88,7 +89,7 @@ func (f *Fleet) JudgeTicks(ctx context.Context, g *Ground, t *Ticks, step time.D
 			told[j.ID] = tick{j.ID, name, p.Nth, p.Occurrence.UnixMicro(), p.Occurrence.UnixMicro()}
 			fired, began = append(fired, j.Created.Sub(p.Occurrence)), append(began, j.Started.Sub(p.Occurrence))
 		}
-		if n := len(list); n > 0 && (info.LastJob != list[n-1].ID || !info.LastOccurrence.Equal(list[n-1].Provenance.Occurrence)) {
+		if n := len(list); n > 0 && (info.LastJob != list[n-1].ID || !info.LastOccurrence.Equal(list[n-1].Origin.Occurrence)) {
 			f.t.Errorf("%s: it says that its last job is %d, of %v", name, info.LastJob, info.LastOccurrence)
 		}
 		late.Jobs += len(list)
@@ -108,10 +109,10 @@ func (f *Fleet) JudgeTicks(ctx context.Context, g *Ground, t *Ticks, step time.D
 
 // occurrences are those that a schedule must have had since it was declared. An
 // interval begins with its declaration, a minute on the clock.
-func (t *Ticks) occurrences(info *stint.ScheduleInfo, list []stint.JobInfo, step time.Duration) (all []time.Time) {
+func (t *Ticks) occurrences(info *store.ScheduleInfo, list []stint.JobInfo, step time.Duration) (all []time.Time) {
 	first := info.Created.Truncate(step).Add(step)
 	if len(list) > 0 && info.Recurrence.String() != everyMinute {
-		first = list[0].Provenance.Occurrence
+		first = list[0].Origin.Occurrence
 		if d := first.Sub(info.Created) - step; d.Abs() > 50*time.Millisecond {
 			return nil // it does not begin as it should
 		}
@@ -146,10 +147,10 @@ func (f *Fleet) checkTicks(told map[stint.ID]tick) int {
 }
 
 // jobsBySchedule are all jobs, the oldest of each schedule first.
-func jobsBySchedule(ctx context.Context, store stint.Inspector) (map[string][]stint.JobInfo, error) {
+func jobsBySchedule(ctx context.Context, st store.Inspector) (map[string][]stint.JobInfo, error) {
 	all := map[string][]stint.JobInfo{}
-	for filter := (stint.Filter{Limit: 1000}); ; {
-		page, err := store.Jobs(ctx, filter)
+	for filter := (store.Filter{Limit: 1000}); ; {
+		page, err := st.Jobs(ctx, filter)
 		if err != nil {
 			return nil, err
 		}
@@ -157,12 +158,12 @@ func jobsBySchedule(ctx context.Context, store stint.Inspector) (map[string][]st
 			break
 		}
 		for _, j := range page {
-			all[j.Provenance.Schedule] = append(all[j.Provenance.Schedule], j)
+			all[j.Origin.Schedule] = append(all[j.Origin.Schedule], j)
 		}
 		filter.Before = page[len(page)-1].ID
 	}
 	for _, list := range all {
-		slices.SortFunc(list, func(a, b stint.JobInfo) int { return int(a.Provenance.Nth - b.Provenance.Nth) })
+		slices.SortFunc(list, func(a, b stint.JobInfo) int { return int(a.Origin.Nth - b.Origin.Nth) })
 	}
 	return all, nil
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
@@ -140,7 +140,7 @@ func (k *ticking) settle(w *chaos.Keeper) {
 		k.mu.Lock()
 		struck := k.struck[p.Name]
 		k.mu.Unlock()
-		if !struck && chaos.Count(k.Events(p.Name), stint.EventJoined) > 0 {
+		if !struck && chaos.Count(k.Events(p.Name), event.EventJoined) > 0 {
 			return
 		}
 	}

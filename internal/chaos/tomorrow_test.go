@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
@@ -56,7 +56,7 @@ func TestARollingUpgradeLosesAndDoublesNothing(t *testing.T) {
 
 	upgrade(3)
 	for _, p := range old {
-		if _, gone := p.Exit(30 * time.Second); gone == 0 || chaos.Count(w.Events(p.Name), stint.EventLeft) != 1 {
+		if _, gone := p.Exit(30 * time.Second); gone == 0 || chaos.Count(w.Events(p.Name), event.EventLeft) != 1 {
 			t.Errorf("%s did not leave in good order: %s", p.Name, w.Said(p.Name))
 		}
 		t.Logf("%s said: %s", p.Name, lastLine(w.Said(p.Name)))

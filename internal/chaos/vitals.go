@@ -11,11 +11,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
 // vitals is the event of a worker that says what it uses.
-const vitals stint.EventType = "vitals"
+const vitals event.EventType = "vitals"
 
 // Use is what a process uses at a moment.
 type Use struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/chaos"
 	"github.com/stint-go/stint/internal/pgtest"
 )
@@ -46,7 +46,7 @@ func TestEnginesFarFromTheirDatabaseKeepTheirPlaces(t *testing.T) {
 			}
 			stops.Wait()
 			for _, k := range keepers {
-				if n := chaos.Count(w.Events(k.Process().Name), stint.EventBuried); n > 0 || k.Lives > 1 {
+				if n := chaos.Count(w.Events(k.Process().Name), event.EventBuried); n > 0 || k.Lives > 1 {
 					t.Errorf("%s lost its place %d times, in %d lives", k.Process().Name, n, k.Lives)
 				}
 			}
@@ -72,8 +72,8 @@ func TestAMachineThatVanishesHoldsUpNobodyForLong(t *testing.T) {
 			const ttl = 2 * time.Second
 			doomed := w.Start(chaos.Worker{Name: "doomed", DB: proxy.URL(w.url) + "&application_name=doomed", Slots: 4, TimeToLive: ttl})
 			other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: ttl})
-			w.Await("doomed", stint.EventJoined, 1, time.Minute)
-			w.Await("other", stint.EventJoined, 1, time.Minute)
+			w.Await("doomed", event.EventJoined, 1, time.Minute)
+			w.Await("other", event.EventJoined, 1, time.Minute)
 			if _, err := w.pool.Exec(t.Context(), `update stint.engines set boot_id = 'another' where instance = 'doomed'`); err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/internal/steps"
 	"github.com/stint-go/stint/observe"
@@ -144,8 +145,8 @@ func (w *Worker) run(ctx context.Context) error {
 	stint.Handle(mux, Bulk, nothing)
 	e, err := engine.New(ground.Store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll,
-		OnEvent: func(ev stint.Event) {
-			if ev.Type == stint.EventStarted {
+		OnEvent: func(ev event.Event) {
+			if ev.Type == event.EventStarted {
 				engines.Store(ev.Job.ID, ev.Engine)
 			}
 			log(ev)

@@ -30,7 +30,7 @@ func watched(t *testing.T) *prometheus.Registry {
 	mux := stint.NewMux()
 	mail, report := stint.NewKind[struct{}]("mail"), stint.NewKind[struct{}]("report", stint.Queue("reports"))
 	stint.Handle(mux, mail, func(context.Context, *stint.Job, struct{}) error { time.Sleep(time.Millisecond); return nil }).
-		Hook(stint.Hooks{AfterSuccess: func(context.Context, *stint.Job, *stint.Execution) error { return errors.New("nobody listens") }})
+		Hook(stint.Hooks{AfterSuccess: func(context.Context, *stint.Job, *stint.Attempt) error { return errors.New("nobody listens") }})
 	stint.Handle(mux, report, func(context.Context, *stint.Job, struct{}) error { return stint.NoRetry(errors.New("no paper")) })
 	events, registry := prom.NewEvents(), prometheus.NewRegistry()
 	worker, err := engine.New(store, mux, engine.Config{Slots: 2, Queues: []string{"*"}, OnEvent: events.On, MetricsEvery: time.Second})

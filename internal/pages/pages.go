@@ -1,7 +1,7 @@
 // Package pages reads the pages that say which test proves what, and the names
 // of the tests that there are, so that no page goes on naming what was renamed
-// or taken out. It is for tests; those of docs/features.md are its own, that of
-// docs/design/traps.md is in package mutants.
+// or taken out. It is for tests; those of docs/features.md and docs/design/proof.md
+// are its own, that of docs/design/traps.md is in package mutants.
 //
 // Tests are found by parsing the sources. A test that asked the go command would
 // be served from the test cache when only other packages have changed.

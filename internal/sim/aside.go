@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // asideSQL has the database set aside what is deleted of jobs, as a part of
@@ -82,7 +83,7 @@ func (j *judging) restore(ctx context.Context, g *ground) error {
 		var t told
 		var created int64
 		var text string
-		if err := rows.Scan(&t.info.ID, &created, &t.info.Kind, &text, &t.info.Provenance.Recovered); err != nil {
+		if err := rows.Scan(&t.info.ID, &created, &t.info.Kind, &text, &t.info.Origin.Recovered); err != nil {
 			return err
 		}
 		t.info.Created = time.UnixMicro(created)
@@ -123,7 +124,7 @@ func (j *judging) checkRemains() {
 func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 	l := j.ledger
 	err := g.each(ctx, goneEntriesSQL, func(rows *sql.Rows) error {
-		var e stint.LedgerEntry
+		var e store.LedgerEntry
 		err := rows.Scan(&e.Pos, &e.Job, &e.Lane, &e.Attempt, &e.Losses, &e.Behind)
 		l.Entries = append(l.Entries, e)
 		return err
@@ -132,10 +133,10 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 		return err
 	}
 	err = g.each(ctx, goneClaimsSQL, func(rows *sql.Rows) error {
-		var gone stint.LedgerClaim
-		var pos stint.Position
+		var gone store.LedgerClaim
+		var pos store.Position
 		err := rows.Scan(&gone.Lane, &gone.N, &gone.Nonce, &gone.Engine, &gone.Serial, &pos)
-		i := slices.IndexFunc(l.Claims, func(c stint.LedgerClaim) bool { return c.Lane == gone.Lane && c.N == gone.N })
+		i := slices.IndexFunc(l.Claims, func(c store.LedgerClaim) bool { return c.Lane == gone.Lane && c.N == gone.N })
 		if i < 0 {
 			i, l.Claims = len(l.Claims), append(l.Claims, gone)
 		}
@@ -146,7 +147,7 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 		return err
 	}
 	err = g.each(ctx, goneEnginesSQL, func(rows *sql.Rows) error {
-		var token stint.Token
+		var token stint.EngineID
 		var ended int64
 		err := rows.Scan(&token, &ended)
 		l.Buried[token] = time.UnixMicro(ended)
@@ -157,7 +158,7 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 	}
 	ended := map[stint.ID]stint.State{}
 	err = g.each(ctx, goneExecutionsSQL, func(rows *sql.Rows) error {
-		var x stint.LedgerExecution
+		var x store.LedgerExecution
 		var started, finished int64
 		var reason string
 		err := rows.Scan(&x.Pos, &x.Job, &x.Attempt, &x.Nonce, &x.Engine, &x.Outcome, &x.Final, &started, &finished, &reason)
@@ -171,9 +172,9 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 		}
 		return err
 	})
-	slices.SortFunc(l.Entries, func(a, b stint.LedgerEntry) int { return cmp.Compare(a.Pos, b.Pos) })
+	slices.SortFunc(l.Entries, func(a, b store.LedgerEntry) int { return cmp.Compare(a.Pos, b.Pos) })
 	for id := range j.gone {
-		l.Jobs = append(l.Jobs, stint.LedgerJob{ID: id, State: ended[id]})
+		l.Jobs = append(l.Jobs, store.LedgerJob{ID: id, State: ended[id]})
 	}
 	return err
 }

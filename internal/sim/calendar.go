@@ -48,6 +48,14 @@ var jumps = []jump{
 	{"2000-10-08T03:00:00Z", "America/Sao_Paulo", "0 0 * * *"},
 }
 
+// zones are those of the year 2000 that are odd: gaps of an hour, of half an
+// hour, at midnight and a minute after it, north and south, at odd offsets, and
+// none.
+var zones = []string{
+	"UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "America/Sao_Paulo", "America/Santiago", "Asia/Amman",
+	"Asia/Beirut", "Asia/Kathmandu", "Asia/Tehran", "Australia/Lord_Howe", "Pacific/Chatham", "Africa/Cairo",
+}
+
 // calendars is in how many of 100 seeds there are schedules: they nearly double
 // what a seed costs.
 const calendars = 12

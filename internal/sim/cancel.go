@@ -9,10 +9,10 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// Cancel implements [stint.Canceller]. Half of it is the marker alone, which is
+// Cancel implements [store.Canceller]. Half of it is the marker alone, which is
 // all that a program in another language writes.
-func (p *process) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
-	answers, _, err := callWith(ctx, p, opCancel, func(ctx context.Context, f fate) (map[stint.ID]stint.Cancellation, error) {
+func (p *process) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
+	answers, _, err := callWith(ctx, p, opCancel, func(ctx context.Context, f fate) (map[stint.ID]stint.CancelStatus, error) {
 		p.w.cancels.asked(ids)
 		if f.fault == half {
 			marked, err := p.w.ground.mark(ctx, ids, why)
@@ -29,7 +29,7 @@ func (p *process) Cancel(ctx context.Context, ids []stint.ID, why string) (map[s
 	return answers, err
 }
 
-// Cancelling implements [stint.Canceller]. It must name everything that was
+// Cancelling implements [store.Canceller]. It must name everything that was
 // cancelled before and has not ended.
 func (p *process) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, error) {
 	began := time.Now()
@@ -124,10 +124,10 @@ func (l *cancellations) stand(tick int64, why string, ids []stint.ID) {
 }
 
 // answered notes what the store says came of a call.
-func (l *cancellations) answered(tick int64, why string, answers map[stint.ID]stint.Cancellation) {
+func (l *cancellations) answered(tick int64, why string, answers map[stint.ID]stint.CancelStatus) {
 	var marked []stint.ID
 	for id, answer := range answers {
-		if answer == stint.CancelledNow || answer == stint.CancelAsked {
+		if answer == stint.CancelledNow || answer == stint.CancelRequested {
 			marked = append(marked, id)
 		}
 	}
@@ -141,7 +141,7 @@ func (l *cancellations) answered(tick int64, why string, answers map[stint.ID]st
 			c.now = true
 		case stint.CancelTooLate:
 			c.late = time.Now()
-		case stint.CancelOfNothing:
+		case stint.CancelNotFound:
 			l.absent[id] = time.Now()
 		}
 	}

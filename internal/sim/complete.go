@@ -12,6 +12,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // effectsSQL is where handlers write what they did, in the transaction that
@@ -21,7 +22,7 @@ const effectsSQL = `create table sim_effects (job integer not null, pos integer 
 // effect is what a handler does in a transaction of its own: it leaves one row.
 type effect struct {
 	job     stint.ID
-	pos     stint.Position
+	pos     store.Position
 	process string
 	n       int // which of the process
 	answer  error
@@ -32,7 +33,7 @@ type effect struct {
 	begun *sql.Tx
 }
 
-func (p *process) newEffect(job stint.ID, at stint.Position) *effect {
+func (p *process) newEffect(job stint.ID, at store.Position) *effect {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.effects++
@@ -59,7 +60,7 @@ func (e *effect) rollback() {
 	}
 }
 
-func (e *effect) commit(ctx context.Context, p *process, token stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+func (e *effect) commit(ctx context.Context, p *process, token stint.EngineID, claim store.ClaimRef, x store.Completion) error {
 	tx := e.begun
 	if tx == nil {
 		var err error
@@ -74,9 +75,9 @@ func (e *effect) commit(ctx context.Context, p *process, token stint.Token, clai
 	return p.store.FinishTx(ctx, sqlite.Tx(tx), token, claim, x)
 }
 
-// FinishTx implements [stint.TxFinisher]. Now and then its process is killed
+// FinishTx implements [store.TxFinisher]. Now and then its process is killed
 // when the commit arrives, or when it was done.
-func (p *process) FinishTx(ctx context.Context, tx stint.Tx, token stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+func (p *process) FinishTx(ctx context.Context, tx stint.Tx, token stint.EngineID, claim store.ClaimRef, x store.Completion) error {
 	e := tx.Handle.(*effect)
 	defer e.rollback()
 	p.commits(x.Pos, underWay)
@@ -125,7 +126,7 @@ const (
 	made
 )
 
-func (p *process) commits(at stint.Position, c commitment) {
+func (p *process) commits(at store.Position, c commitment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.commit[at] = c
@@ -134,7 +135,7 @@ func (p *process) commits(at stint.Position, c commitment) {
 // mayRecord checks a batch: what is being completed enters none, what may have
 // been is recorded by itself, and what was is not recorded again, but by a beat
 // that learnt what its engine holds before that.
-func (p *process) mayRecord(batch []stint.Execution) {
+func (p *process) mayRecord(batch []store.Completion) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range batch {

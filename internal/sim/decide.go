@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // judgement is the name of the retry function that not all engines have, and
@@ -26,16 +27,16 @@ func decides(_ error, f retry.Failure) retry.Decision {
 	return retry.Again(200 * time.Millisecond)
 }
 
-// Undecided implements [stint.Decider].
-func (p *process) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
-	all, _, err := call(ctx, p, opUndecided, func(ctx context.Context) ([]stint.Undecided, error) {
+// Undecided implements [store.RetryDecider].
+func (p *process) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
+	all, _, err := call(ctx, p, opUndecided, func(ctx context.Context) ([]store.PendingRetry, error) {
 		return p.store.Undecided(ctx, funcs, after, limit)
 	})
 	return all, err
 }
 
-// Decide implements [stint.Decider].
-func (p *process) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
+// Decide implements [store.RetryDecider].
+func (p *process) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
 	ids, _, err := call(ctx, p, opDecide, func(ctx context.Context) ([]stint.ID, error) {
 		ids, err := p.store.Decide(ctx, engine, done)
 		p.w.note(p.name, numbers(ids), "decide, engine %x: %d of %d, %v", engine, len(ids), len(done), err)
@@ -53,7 +54,7 @@ type doubt struct {
 }
 
 // decided checks that nobody decides about a failure that was decided.
-func (w *world) decided(ids []stint.ID, done []stint.Execution) {
+func (w *world) decided(ids []stint.ID, done []store.Completion) {
 	for _, id := range ids {
 		for i := range done {
 			if done[i].Job != id {
@@ -72,7 +73,7 @@ func (w *world) decided(ids []stint.ID, done []stint.Execution) {
 }
 
 // leaves notes failures that an engine leaves to others to decide about.
-func (w *world) leaves(done []stint.Execution) {
+func (w *world) leaves(done []store.Completion) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range done {
@@ -86,8 +87,8 @@ func (w *world) leaves(done []stint.Execution) {
 // decided about it: what comes next is a decision, or the end by a
 // cancellation, in the lane that nobody claims; unless people had it run again.
 func (j *judging) checkDecisions(w *world) {
-	next := map[stint.Position]*stint.LedgerEntry{}
-	last := map[stint.ID]stint.Position{}
+	next := map[store.Position]*store.LedgerEntry{}
+	last := map[stint.ID]store.Position{}
 	for i := range j.ledger.Entries {
 		e := &j.ledger.Entries[i]
 		next[last[e.Job]] = e
@@ -98,7 +99,7 @@ func (j *judging) checkDecisions(w *world) {
 		if x == nil || x.Outcome != stint.OutcomeFailed || x.Final {
 			continue
 		}
-		if e := next[pos]; e != nil && e.Lane != stint.NoLane && w.operations.of(x.Job).asked == 0 {
+		if e := next[pos]; e != nil && e.Lane != store.NoLane && w.operations.of(x.Job).asked == 0 {
 			j.wrong(x.Job, "entry %d failed and was left to others to decide about, and entry %d followed at once", pos, e.Pos)
 		}
 	}
@@ -106,8 +107,8 @@ func (j *judging) checkDecisions(w *world) {
 
 // charges is how many attempts of a job had been charged when it failed for
 // good: where that was decided afterwards, by an execution that is no attempt.
-func (j *judging) charges(x *stint.LedgerExecution) int {
-	if j.lanes[x.Pos] == stint.NoLane {
+func (j *judging) charges(x *store.LedgerExecution) int {
+	if j.lanes[x.Pos] == store.NoLane {
 		return x.Attempt - 1
 	}
 	return x.Attempt

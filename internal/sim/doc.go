@@ -104,17 +104,6 @@
 // end say; the database sets it aside, with its claims and its engine's history, so
 // that the judge holds it to account like any other.
 //
-// # A year
-//
-// Another test lets a small fleet fire schedules for a year, with that of a minute
-// and a thousand others in thirteen zones ([planned]). Its engines die every day,
-// most in the middle of a firing, and now and then all of them for hours. The judge
-// asks no recurrence: he walks through the year and looks at what the clock of each
-// zone shows in each minute. What has ended is written down and deleted, so that
-// the file stays small, and forgets: a second job of an old occurrence would not
-// even meet the index that forbids it. In make test it is a week of fifty
-// schedules, in which clocks jump; make sim-year is the year.
-//
 // # Transactions of handlers
 //
 // Most begin when their commit arrives, so that nobody waits for them: so a

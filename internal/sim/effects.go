@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // completes notes what a handler was told when it completed its job.
@@ -18,7 +19,7 @@ func (w *world) completes(e *effect) {
 // trail is what one effect left in the database.
 type trail struct {
 	job     stint.ID
-	pos     stint.Position
+	pos     store.Position
 	process string
 	n       int
 }
@@ -51,7 +52,7 @@ func (j *judging) checkEffects(ctx context.Context, w *world) error {
 		return err
 	}
 	of := map[stint.ID]int{}
-	at := map[stint.Position]bool{}
+	at := map[store.Position]bool{}
 	for t, n := range trails {
 		of[t.job] += n
 		at[t.pos] = true
@@ -82,7 +83,7 @@ func (j *judging) checkEffects(ctx context.Context, w *world) error {
 	return nil
 }
 
-func outcomeOf(x *stint.LedgerExecution) string {
+func outcomeOf(x *store.LedgerExecution) string {
 	if x == nil {
 		return "not concluded"
 	}

@@ -16,7 +16,7 @@ type ground struct {
 	db *sql.DB
 
 	mu  sync.Mutex
-	cut []stint.Token // whose burials were cut short
+	cut []stint.EngineID // whose burials were cut short
 }
 
 // write runs do in a transaction of its own.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // patience is how long a question who was cancelled may take and count as
@@ -70,9 +71,9 @@ func (p *process) wonders(what op, since time.Time) {
 
 // checkAnswers checks that what was cancelled at once shows so, or as claimed by
 // somebody who is told; and that what is asked to stop runs, or has ended by now.
-func (w *world) checkAnswers(ctx context.Context, answers map[stint.ID]stint.Cancellation) {
+func (w *world) checkAnswers(ctx context.Context, answers map[stint.ID]stint.CancelStatus) {
 	for id, answer := range answers {
-		if answer == stint.CancelOfNothing {
+		if answer == stint.CancelNotFound {
 			continue // those that are there by now may not have been
 		}
 		job, err := w.real.Job(context.WithoutCancel(ctx), id)
@@ -86,7 +87,7 @@ func (w *world) checkAnswers(ctx context.Context, answers map[stint.ID]stint.Can
 		ended := n > 0 && job.Executions[n-1].Final
 		switch {
 		case answer == stint.CancelledNow && job.State != stint.Cancelled && job.State != stint.Running,
-			answer == stint.CancelAsked && job.State != stint.Running && !ended,
+			answer == stint.CancelRequested && job.State != stint.Running && !ended,
 			answer == stint.CancelTooLate && (!ended || job.State == stint.Cancelled):
 			w.wrong("job %d: somebody was told %q, and it shows as %s", id, answer, job.State)
 		}
@@ -114,7 +115,7 @@ func (w *world) checkCancelling(ctx context.Context, asked []stint.ID, r reading
 // attempt that was under way ended it otherwise; never by another attempt. And
 // that clients were told the truth.
 func (j *judging) checkCancellations(l *cancellations, people *operations, e *erased) {
-	ends := map[stint.ID]*stint.LedgerExecution{}
+	ends := map[stint.ID]*store.LedgerExecution{}
 	for _, x := range j.executions {
 		if x.Final {
 			ends[x.Job] = x

@@ -1,13 +1,16 @@
 package sim
 
-import "github.com/stint-go/stint"
+import (
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
 
 // holding is the entry of a job that the process got last, and the engine
 // that claimed it: what a handler is not told. It was read after the instant
 // read, as the world counts.
 type holding struct {
-	pos    stint.Position
-	engine stint.Token
+	pos    store.Position
+	engine stint.EngineID
 	read   int64
 
 	guest bool // a caller brought it along
@@ -20,16 +23,16 @@ type reading[T any] struct {
 }
 
 // gets notes what was read of the entry.
-func (h *holding) gets(e *stint.Entry, after int64) {
+func (h *holding) gets(e *store.Entry, after int64) {
 	h.pos, h.read = e.Pos, after
 }
 
 // claimed notes what the process gets to see of a claim.
-func (p *process) claimed(engine stint.Token, r reading[stint.Claim]) {
+func (p *process) claimed(engine stint.EngineID, r reading[store.Claim]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := r.what
-	h := holding{engine: engine, guest: c.Lane == stint.NowLane}
+	h := holding{engine: engine, guest: c.Lane == store.NowLane}
 	for i := range c.Entries {
 		h.gets(&c.Entries[i], r.after)
 		p.inHand[c.Entries[i].ID] = h
@@ -42,7 +45,7 @@ func (p *process) claimed(engine stint.Token, r reading[stint.Claim]) {
 }
 
 // fetched notes what it reads later.
-func (p *process) fetched(r reading[[]stint.Entry]) {
+func (p *process) fetched(r reading[[]store.Entry]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	entries := r.what

@@ -7,16 +7,17 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
 // judging compares what was written down with what the database says.
 type judging struct {
 	*Verdict
-	ledger     *stint.Ledger
+	ledger     *store.Ledger
 	told       map[stint.ID]told
-	executions map[stint.Position]*stint.LedgerExecution
-	lanes      map[stint.Position]stint.LaneID
+	executions map[store.Position]*store.LedgerExecution
+	lanes      map[store.Position]store.LaneID
 	gone       map[stint.ID]bool // deleted
 }
 
@@ -45,11 +46,11 @@ func (w *world) judge(ctx context.Context) (*Verdict, error) {
 	if err := j.restore(ctx, w.ground); err != nil {
 		return nil, err
 	}
-	j.lanes = make(map[stint.Position]stint.LaneID, len(j.ledger.Entries))
+	j.lanes = make(map[store.Position]store.LaneID, len(j.ledger.Entries))
 	for _, e := range j.ledger.Entries {
 		j.lanes[e.Pos] = e.Lane
 	}
-	j.executions = make(map[stint.Position]*stint.LedgerExecution, len(j.ledger.Executions))
+	j.executions = make(map[store.Position]*store.LedgerExecution, len(j.ledger.Executions))
 	for i := range j.ledger.Executions {
 		x := &j.ledger.Executions[i]
 		j.executions[x.Pos] = x
@@ -90,11 +91,11 @@ func (j *judging) compare(w *world) error {
 		}
 		if t.ticks() {
 			job.Key = "" // they share it
-			if from := t.info.Provenance; from.Recovered == 0 {
+			if from := t.info.Origin; from.Recovered == 0 {
 				job.Schedule, job.Occurrence = t.Key, from.Occurrence
 			}
 		}
-		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Provenance.Recovered)
+		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Origin.Recovered)
 	}
 	history, err := check.Read(w.historyDir)
 	if err != nil {
@@ -112,7 +113,7 @@ func (j *judging) compare(w *world) error {
 
 // told reads what each job was told to do.
 func (w *world) told(ctx context.Context) (map[stint.ID]told, error) {
-	list, err := w.real.Jobs(ctx, stint.Filter{Limit: 100 * jobs})
+	list, err := w.real.Jobs(ctx, store.Filter{Limit: 100 * jobs})
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Listen implements [stint.Listener]. Signals come late, in twos, without
+// Listen implements [store.Listener]. Signals come late, in twos, without
 // cause, and now and then not at all; the connection breaks and cuts break it.
 func (p *process) Listen(ctx context.Context, ring func()) error {
 	if !p.awake() {

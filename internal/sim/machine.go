@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 )
 
 // machine is a place where a supervisor keeps an engine running, and where
@@ -116,7 +117,7 @@ func (m *machine) start(n int) (*life, error) {
 func (m *machine) mux(p *process) *stint.Mux {
 	mux := stint.NewMux()
 	for _, kind := range m.kinds {
-		mux.Add(stint.Declaration{Name: kind, Queue: stint.DefaultQueue, Keep: kind == kept}, p.perform)
+		mux.Add(stint.KindInfo{Name: kind, Queue: stint.DefaultQueue, Keep: kind == kept}, p.perform)
 	}
 	m.declare(mux)
 	if m.judges {
@@ -126,13 +127,13 @@ func (m *machine) mux(p *process) *stint.Mux {
 }
 
 // event is told what the engine does, and holds it up while it is frozen.
-func (p *process) event(ev stint.Event) {
+func (p *process) event(ev event.Event) {
 	switch {
-	case ev.Type == stint.EventStarted, !p.awake():
+	case ev.Type == event.EventStarted, !p.awake():
 		return // the handler waits by itself, and knows since when
-	case ev.Type == stint.EventLeft:
+	case ev.Type == event.EventLeft:
 		p.w.left(ev.Engine)
-	case ev.Type == stint.EventEnded, ev.Type == stint.EventTrouble:
+	case ev.Type == event.EventEnded, ev.Type == event.EventTrouble:
 		return
 	}
 	p.w.note(p.name, nil, "event: %s, engine %x, count %d", ev.Type, ev.Engine, ev.Count)

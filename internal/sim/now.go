@@ -8,16 +8,17 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 )
 
-// EnqueueClaimed implements [stint.Immediate]. Half of it is a claim that was
+// EnqueueClaimed implements [store.ClaimedEnqueuer]. Half of it is a claim that was
 // made and could not be read.
-func (p *process) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stint.ClaimRequest) (stint.Claim, error) {
-	r, f, err := call(ctx, p, opImmediate, func(ctx context.Context) (reading[stint.Claim], error) {
+func (p *process) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
+	r, f, err := call(ctx, p, opImmediate, func(ctx context.Context) (reading[store.Claim], error) {
 		after := p.w.tick()
 		c, err := p.store.EnqueueClaimed(ctx, job, req)
 		p.w.note(p.name, numbers(c.Positions), "enqueue and claim, %d of engine %x: %v", req.Serial, req.Engine, err)
-		return reading[stint.Claim]{c, after}, err
+		return reading[store.Claim]{c, after}, err
 	})
 	if f.fault == half && err == nil {
 		r.what.Entries, err = nil, errLost
@@ -29,7 +30,7 @@ func (p *process) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stin
 // answer is what somebody was told who had a job run in his process.
 type answer struct {
 	process string
-	stint.Execution
+	store.Completion
 	err error
 }
 
@@ -37,7 +38,7 @@ type answer struct {
 // it did not.
 type visit struct {
 	job    stint.ID
-	engine stint.Token
+	engine stint.EngineID
 	ended  time.Time
 }
 
@@ -130,7 +131,7 @@ func (j *judging) checkVisits(w *world) {
 
 // finds notes what somebody sees who buries an engine: what ran there alone,
 // because it had been suspected twice, killed it.
-func (w *world) finds(engine stint.Token, e *stint.Entry, begun bool) {
+func (w *world) finds(engine stint.EngineID, e *store.Entry, begun bool) {
 	if begun && e.Suspect > 1 {
 		w.mu.Lock()
 		defer w.mu.Unlock()

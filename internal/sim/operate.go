@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// Retry implements [stint.Operator].
-func (p *process) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (map[stint.ID]stint.Retried, error) {
-	answers, _, err := call(ctx, p, opRetry, func(ctx context.Context) (map[stint.ID]stint.Retried, error) {
+// Retry implements [store.Operator].
+func (p *process) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
+	answers, _, err := call(ctx, p, opRetry, func(ctx context.Context) (map[stint.ID]stint.RerunResult, error) {
 		before, asked := p.w.see(ctx, ids), p.w.operations.asks(ids)
 		answers, err := p.store.Retry(ctx, ids, again)
 		p.w.note(p.name, numbers(ids), "run again, %+v: %v, %v", again, answers, err)
@@ -21,9 +22,9 @@ func (p *process) Retry(ctx context.Context, ids []stint.ID, again stint.Again) 
 	return answers, err
 }
 
-// Delete implements [stint.Operator].
-func (p *process) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.Deletion, error) {
-	answers, _, err := call(ctx, p, opDelete, func(ctx context.Context) (map[stint.ID]stint.Deletion, error) {
+// Delete implements [store.Operator].
+func (p *process) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
+	answers, _, err := call(ctx, p, opDelete, func(ctx context.Context) (map[stint.ID]store.DeleteStatus, error) {
 		before := p.w.see(ctx, ids)
 		p.w.operations.deletes(ids)
 		answers, err := p.store.Delete(ctx, ids)
@@ -35,8 +36,8 @@ func (p *process) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stin
 	return answers, err
 }
 
-// Find implements [stint.Operator].
-func (p *process) Find(ctx context.Context, f stint.Filter) ([]stint.ID, error) {
+// Find implements [store.Operator].
+func (p *process) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
 	ids, _, err := call(ctx, p, opFind, func(ctx context.Context) ([]stint.ID, error) {
 		return p.store.Find(ctx, f)
 	})
@@ -113,12 +114,12 @@ func (l *operations) asks(ids []stint.ID) asking {
 }
 
 // retried notes what the store says came of it.
-func (l *operations) retried(tick int64, a asking, again stint.Again, answers map[stint.ID]stint.Retried, err error) {
+func (l *operations) retried(tick int64, a asking, again stint.RerunOptions, answers map[stint.ID]stint.RerunResult, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	until := again.At
-	if again.In > 0 {
-		until = a.at.Add(again.In)
+	until := again.RunAt
+	if again.Delay > 0 {
+		until = a.at.Add(again.Delay)
 	}
 	for id, n := range a.asked {
 		o, r := l.lockedOf(id), answers[id]
@@ -127,10 +128,10 @@ func (l *operations) retried(tick int64, a asking, again stint.Again, answers ma
 			o.doubt++
 			continue
 		}
-		if r.Answer == stint.RetryRecovered {
+		if r.Answer == stint.RerunRecovered {
 			l.recovered[r.ID] = id
 			id, n = r.ID, 0
-		} else if r.Answer != stint.RetryScheduled {
+		} else if r.Answer != stint.RerunScheduled {
 			continue
 		}
 		// Of two at the same time nobody knows which was the last.
@@ -150,12 +151,12 @@ func (l *operations) deletes(ids []stint.ID) {
 	}
 }
 
-func (l *operations) deleted(answers map[stint.ID]stint.Deletion) {
+func (l *operations) deleted(answers map[stint.ID]store.DeleteStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, answer := range answers {
 		o := l.lockedOf(id)
-		o.deleted = o.deleted || answer == stint.DeletedNow
+		o.deleted = o.deleted || answer == store.DeletedNow
 	}
 }
 
@@ -164,5 +165,5 @@ func (l *operations) deleting(job stint.ID) bool { return !l.of(job).deleting.Is
 
 // mayBeGone tells whether a job may have been deleted by now, by whomever.
 func (w *world) mayBeGone(job stint.ID) bool {
-	return w.retention.Shortest() != stint.Forever || w.operations.deleting(job)
+	return w.retention.Shortest() != store.Forever || w.operations.deleting(job)
 }

@@ -6,25 +6,34 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// see shows jobs as they are, those that there are.
+// see returns the jobs that exist, with the attempts that are recorded. A store
+// shows an attempt of a cancelled job before an engine records it; such a job
+// has not ended yet.
 func (w *world) see(ctx context.Context, ids []stint.ID) map[stint.ID]*stint.JobInfo {
 	seen := make(map[stint.ID]*stint.JobInfo, len(ids))
 	for _, id := range ids {
-		if job, err := w.real.Job(context.WithoutCancel(ctx), id); err == nil {
-			seen[id] = job
+		job, err := w.real.Job(context.WithoutCancel(ctx), id)
+		if err != nil {
+			continue
 		}
+		var recorded int
+		if w.ground.db.QueryRow(`select count(*) from stint_executions where ifnull(job, pos) = ?`, int64(id)).Scan(&recorded) == nil {
+			job.Executions = job.Executions[:min(recorded, len(job.Executions))]
+		}
+		seen[id] = job
 	}
 	return seen
 }
 
 // checkRetried checks what somebody was told who had jobs run again.
-func (w *world) checkRetried(ctx context.Context, before map[stint.ID]*stint.JobInfo, answers map[stint.ID]stint.Retried) {
+func (w *world) checkRetried(ctx context.Context, before map[stint.ID]*stint.JobInfo, answers map[stint.ID]stint.RerunResult) {
 	for id, r := range answers {
 		job, err := w.real.Job(context.WithoutCancel(ctx), id)
 		switch {
-		case r.Answer == stint.RetryOfNothing:
+		case r.Answer == stint.RerunNotFound:
 			if err == nil {
 				w.wrong("job %d: somebody who wanted it run again was told that it is not there", id)
 			}
@@ -32,11 +41,11 @@ func (w *world) checkRetried(ctx context.Context, before map[stint.ID]*stint.Job
 			if !errors.Is(err, stint.ErrNotFound) || !w.mayBeGone(id) {
 				w.wrong("job %d: somebody was told that it is %s, and nobody sees it: %v", id, r.Answer, err)
 			}
-		case r.Answer == stint.RetryReady:
+		case r.Answer == stint.RerunReady:
 			if was := before[id]; waits(job.State) && was != nil && len(was.Executions) == len(job.Executions) {
 				w.wrong("job %d: somebody was told that it is ready, and it is %s", id, job.State)
 			}
-		case r.Answer == stint.RetryRecovered, r.Answer == stint.RetryRecoveredBefore:
+		case r.Answer == stint.RerunRecovered, r.Answer == stint.RerunRecoveredBefore:
 			// One that is cancelled shows as running once more when it is claimed.
 			if _, cancelled := w.cancels.of(id); !job.State.Final() && !cancelled {
 				w.wrong("job %d: it was %s as job %d, and has not ended: it is %s", id, r.Answer, r.ID, job.State)
@@ -54,20 +63,20 @@ func (w *world) checkRecovered(ctx context.Context, old, anew stint.ID) {
 	case errors.Is(err, stint.ErrNotFound) && w.mayBeGone(anew):
 	case err != nil:
 		w.wrong("job %d: job %d is to do it again, and nobody sees that: %v", old, anew, err)
-	case job.Provenance.Recovered != old:
-		w.wrong("job %d: job %d is to do it again, and says that it does job %d", old, anew, job.Provenance.Recovered)
+	case job.Origin.Recovered != old:
+		w.wrong("job %d: job %d is to do it again, and says that it does job %d", old, anew, job.Origin.Recovered)
 	}
 }
 
 // checkDeleted checks what somebody was told who deleted jobs.
-func (w *world) checkDeleted(ctx context.Context, before map[stint.ID]*stint.JobInfo, answers map[stint.ID]stint.Deletion) {
+func (w *world) checkDeleted(ctx context.Context, before map[stint.ID]*stint.JobInfo, answers map[stint.ID]store.DeleteStatus) {
 	for id, answer := range answers {
 		_, err := w.real.Job(context.WithoutCancel(ctx), id)
 		there := err == nil
 		switch was := before[id]; {
-		case answer == stint.DeleteTooEarly && was != nil && hasEnded(was):
+		case answer == store.DeleteNotFinal && was != nil && hasEnded(was):
 			w.wrong("job %d: somebody was told that it is too early to delete it, and it had ended", id)
-		case answer != stint.DeleteTooEarly && there:
+		case answer != store.DeleteNotFinal && there:
 			w.wrong("job %d: somebody was told %q, and it is there", id, answer)
 		}
 	}
@@ -91,7 +100,7 @@ func (w *world) mayBeginYet(p *process, job stint.ID, h holding) {
 func (j *judging) checkOperations(l *operations, e *erased) {
 	doubtful := map[stint.ID]int{}
 	for id, t := range j.told {
-		old := t.info.Provenance.Recovered
+		old := t.info.Origin.Recovered
 		switch answered, known := l.recovered[id]; {
 		case known && answered != old:
 			j.wrong(id, "somebody was told that it does job %d again, and it does job %d", answered, old)

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // queues are all that there are.
 var queues = []string{stint.DefaultQueue, "other"}
 
-// Pause implements [stint.Pauser].
+// Pause implements [store.Pauser].
 func (p *process) Pause(ctx context.Context, queue, by, why string) (bool, error) {
 	news, _, err := call(ctx, p, opPause, func(ctx context.Context) (bool, error) {
 		news, err := p.store.Pause(ctx, queue, by, why)
@@ -24,7 +25,7 @@ func (p *process) Pause(ctx context.Context, queue, by, why string) (bool, error
 	return news, err
 }
 
-// Resume implements [stint.Pauser].
+// Resume implements [store.Pauser].
 func (p *process) Resume(ctx context.Context, queue string) (bool, error) {
 	news, _, err := call(ctx, p, opPause, func(ctx context.Context) (bool, error) {
 		ended := p.w.pauses.end(queue)
@@ -36,7 +37,7 @@ func (p *process) Resume(ctx context.Context, queue string) (bool, error) {
 	return news, err
 }
 
-// Paused implements [stint.Pauser].
+// Paused implements [store.Pauser].
 func (p *process) Paused(ctx context.Context) ([]string, error) {
 	began := time.Now()
 	p.wonders(opPaused, began)
@@ -54,8 +55,8 @@ func (p *process) Paused(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// Queues implements [stint.Pauser].
-func (p *process) Queues(ctx context.Context) ([]stint.QueueInfo, error) {
+// Queues implements [store.Pauser].
+func (p *process) Queues(ctx context.Context) ([]store.QueueInfo, error) {
 	list, _, err := call(ctx, p, opPaused, p.store.Queues)
 	return list, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // people are those who mind the jobs and the queues while the trouble lasts.
@@ -64,7 +65,7 @@ func (p *process) operate(d dice) {
 
 // find chooses some jobs of one of these states, or of any where it is empty.
 func (p *process) find(d dice, states ...stint.State) []stint.ID {
-	f := stint.Filter{Limit: 20}
+	f := store.Filter{Limit: 20}
 	if state := states[d.IntN(len(states))]; state != "" {
 		f.States = []stint.State{state}
 	}
@@ -91,12 +92,12 @@ func (p *process) againSome(d dice, ids []stint.ID) {
 	if len(ids) == 0 {
 		return
 	}
-	again := stint.Again{Once: d.chance(40)}
+	again := stint.RerunOptions{Once: d.chance(40)}
 	switch later := d.between(0, 6*time.Second); d.IntN(5) {
 	case 0:
-		again.In = later
+		again.Delay = later
 	case 1:
-		again.At = time.Now().Add(later - time.Second)
+		again.RunAt = time.Now().Add(later - time.Second)
 	}
 	p.insist(d, func(ctx context.Context) (bool, error) {
 		_, err := p.Retry(ctx, ids, again)
@@ -121,7 +122,7 @@ func (p *process) deleteSome(d dice, ids []stint.ID) {
 func (p *process) tidy(d dice, id stint.ID) {
 	p.insist(d, func(ctx context.Context) (bool, error) {
 		answers, err := p.Delete(ctx, []stint.ID{id})
-		return answers[id] != stint.DeleteTooEarly, err
+		return answers[id] != store.DeleteNotFinal, err
 	})
 }
 

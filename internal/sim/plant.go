@@ -10,6 +10,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Bug is a fault to plant between the calls of the processes and the store.
@@ -18,77 +19,24 @@ type Bug string
 // NoBug is the store as it is.
 const NoBug Bug = ""
 
-// Bugs are the faults that a simulation must find, each with what it stands
-// for.
+// Bugs are the faults that a simulation must find.
 var Bugs = slices.Concat(jobBugs, scheduleBugs, retentionBugs)
 
 var jobBugs = []Bug{
-	bugFence,    // a store that lets the buried claim
-	bugGhost,    // a burial that leaves the engine in the roster
-	bugHeld,     // an engine that never asks what it holds
-	bugJudge,    // a burial that forgets the successor
-	bugFlush,    // a flush that is not repeated
-	bugBeat,     // an engine that does not hear that it was buried, nor that it is cut off
-	bugEnqueue,  // a client that repeats an enqueue of unknown fate
-	bugPromote,  // a promoter that skips what is due
-	bugLow,      // a beat that promises too much
-	bugMurder,   // a watch that buries the living
-	bugForgiven, // a burial that charges nobody, however often
-
-	bugUnmarked, // a cancellation whose marker is dropped
-	bugTooSoon,  // one that claims to have come in time when it did not
-	bugSilent,   // a store that tells no engine whom to stop
-	bugHandsOut, // one that hands out the cancelled like any other
-	bugRetries,  // one that tries the cancelled again
-
-	bugHollow,  // a completion that is acknowledged and was not made
-	bugRepeats, // one that is made twice
-	bugSplit,   // one that commits what the handler wrote by itself
-	bugCertain, // one of unknown fate that is told to have failed
-
-	bugUnswept, // a sweep that is skipped
-	bugSweeps,  // one that takes from the living too
-
-	bugEarly,   // a job that runs again before the time that was named
-	bugCharges, // one that is charged for being run again
-	bugOrphans, // one that does another again and does not name it
-	bugErases,  // a deletion of what has not ended
-	bugLingers, // one that is acknowledged and was not made
-	bugRelapse, // one whose engine may bring the job back
-
-	bugOpen,     // a pause that is acknowledged and was not made
-	bugShut,     // a resumption likewise
-	bugHushed,   // a store that tells no engine of paused queues
-	bugHeedless, // an engine that knows of them and goes on
-	bugCrowds,   // an engine with more slots for a queue than it was given
-
-	bugEager,   // a job that is performed at once and claimed by nobody
-	bugHides,   // one that no beat announces
-	bugForgets, // one whose failure is acknowledged and not recorded
-
-	bugPuts,  // a store that puts decisions off for ever
-	bugHasty, // one that waits for none
-	bugRules, // one that lets everybody decide
+	bugFence, bugGhost, bugHeld, bugJudge, bugFlush, bugBeat, bugEnqueue, bugPromote, bugLow, bugMurder, bugForgiven,
+	bugUnmarked, bugTooSoon, bugSilent, bugHandsOut, bugRetries, bugHollow, bugRepeats, bugSplit, bugCertain,
+	bugUnswept, bugSweeps, bugEarly, bugCharges, bugOrphans, bugErases, bugLingers, bugRelapse, bugOpen, bugShut,
+	bugHushed, bugHeedless, bugCrowds, bugEager, bugHides, bugForgets, bugPuts, bugHasty, bugRules,
 }
 
 // scheduleBugs are those of schedules, which not every seed has.
 var scheduleBugs = []Bug{
-	bugAgain,    // a firing whose jobs are there, and whose schedule does not know of it
-	bugMoves,    // one whose schedule has moved on, and whose jobs are not there
-	bugUnbound,  // one that makes up for more than is wanted
-	bugOmits,    // one that leaves out the newest of what it makes up for
-	bugOverlaps, // one that takes a job that waits to be tried again for ended
-	bugRestarts, // a declaration that forgets where the schedule stood
-	bugRestless, // a pause of a schedule that is acknowledged and was not made
-	bugMakesUp,  // a resumption that makes up for what came while it was paused
-	bugStays,    // a removal that is acknowledged and was not made
-	bugReturns,  // a schedule that is brought back by who fires it late
+	bugAgain, bugMoves, bugUnbound, bugOmits, bugOverlaps, bugRestarts, bugRestless, bugMakesUp, bugStays, bugReturns,
 }
 
 // retentionBugs are those of retention, which not every seed has either.
 var retentionBugs = []Bug{
-	bugHurries, // a retention that deletes what is too young
-	bugReaps,   // one that deletes what waits
+	bugHurries, bugReaps,
 }
 
 // fits tells whether a seed has what the bug is in.
@@ -97,72 +45,72 @@ func (b Bug) fits(seed Seed) bool {
 	case slices.Contains(scheduleBugs, b):
 		return newCalendar(seed) != nil
 	case slices.Contains(retentionBugs, b):
-		return retentionOf(seed).Shortest() != stint.Forever
+		return retentionOf(seed).Shortest() != store.Forever
 	}
 	return true
 }
 
 const (
-	bugFence    Bug = "claims for the buried"
-	bugGhost    Bug = "leaves the buried in the roster"
-	bugHeld     Bug = "hides what is held"
-	bugJudge    Bug = "buries without successors"
-	bugFlush    Bug = "records once or never"
-	bugBeat     Bug = "beats in vain"
-	bugEnqueue  Bug = "enqueues again"
-	bugPromote  Bug = "skips what is due"
-	bugLow      Bug = "promises too much"
-	bugMurder   Bug = "buries the living"
-	bugForgiven Bug = "charges nobody"
+	bugFence    Bug = "claims for the buried"           // the store lets buried engines claim
+	bugGhost    Bug = "leaves the buried in the roster" // a burial leaves the engine in the roster
+	bugHeld     Bug = "hides what is held"              // an engine never asks what it holds
+	bugJudge    Bug = "buries without successors"       // a burial forgets the successor
+	bugFlush    Bug = "records once or never"           // a flush is not repeated
+	bugBeat     Bug = "beats in vain"                   // an engine does not learn that it was buried or is cut off
+	bugEnqueue  Bug = "enqueues again"                  // a client repeats an enqueue of unknown result
+	bugPromote  Bug = "skips what is due"               // a promoter skips what is due
+	bugLow      Bug = "promises too much"               // a beat promises too much
+	bugMurder   Bug = "buries the living"               // a watch buries living engines
+	bugForgiven Bug = "charges nobody"                  // a burial never counts a loss
 
-	bugUnmarked Bug = "drops the marker"
-	bugTooSoon  Bug = "is never too late"
-	bugSilent   Bug = "tells nobody to stop"
-	bugHandsOut Bug = "hands out the cancelled"
-	bugRetries  Bug = "tries the cancelled again"
+	bugUnmarked Bug = "drops the marker"          // the marker of a cancellation is dropped
+	bugTooSoon  Bug = "is never too late"         // a cancellation that came too late says that it came in time
+	bugSilent   Bug = "tells nobody to stop"      // the store tells no engine what to stop
+	bugHandsOut Bug = "hands out the cancelled"   // the store hands out a cancelled job like any other
+	bugRetries  Bug = "tries the cancelled again" // the store retries a cancelled job
 
-	bugHollow  Bug = "acknowledges and does not complete"
-	bugRepeats Bug = "completes twice"
-	bugSplit   Bug = "commits before it completes"
-	bugCertain Bug = "takes the unknown for a failure"
+	bugHollow  Bug = "acknowledges and does not complete" // a completion is acknowledged and not made
+	bugRepeats Bug = "completes twice"                    // a completion is made twice
+	bugSplit   Bug = "commits before it completes"        // what the handler wrote is committed on its own
+	bugCertain Bug = "takes the unknown for a failure"    // a completion of unknown result is reported as failed
 
-	bugUnswept Bug = "sweeps nothing"
-	bugSweeps  Bug = "sweeps the living"
+	bugUnswept Bug = "sweeps nothing"    // a sweep is skipped
+	bugSweeps  Bug = "sweeps the living" // a sweep takes from living engines too
 
-	bugEarly   Bug = "runs again too early"
-	bugCharges Bug = "charges for running again"
-	bugOrphans Bug = "forgets what is done again"
-	bugErases  Bug = "deletes the unfinished"
-	bugLingers Bug = "deletes nothing"
-	bugRelapse Bug = "brings the deleted back"
+	bugEarly   Bug = "runs again too early"       // a job runs again before the time that was named
+	bugCharges Bug = "charges for running again"  // running a job again counts as an attempt
+	bugOrphans Bug = "forgets what is done again" // a job that does another again does not name it
+	bugErases  Bug = "deletes the unfinished"     // a job that has not ended is deleted
+	bugLingers Bug = "deletes nothing"            // a deletion is acknowledged and not made
+	bugRelapse Bug = "brings the deleted back"    // an engine may bring a deleted job back
 
-	bugOpen     Bug = "pauses nothing"
-	bugShut     Bug = "resumes nothing"
-	bugHushed   Bug = "tells nobody of pauses"
-	bugHeedless Bug = "begins what is paused"
-	bugCrowds   Bug = "crowds the slots"
+	bugOpen     Bug = "pauses nothing"         // a pause is acknowledged and not made
+	bugShut     Bug = "resumes nothing"        // a resumption is acknowledged and not made
+	bugHushed   Bug = "tells nobody of pauses" // the store tells no engine of paused queues
+	bugHeedless Bug = "begins what is paused"  // an engine knows of paused queues and goes on
+	bugCrowds   Bug = "crowds the slots"       // an engine uses more slots for a queue than it was given
 
-	bugEager   Bug = "hands out what nobody claimed"
-	bugHides   Bug = "announces no guests"
-	bugForgets Bug = "forgets what guests came to"
+	bugEager   Bug = "hands out what nobody claimed" // a job is performed at once without a claim
+	bugHides   Bug = "announces no guests"           // no beat announces an inline run
+	bugForgets Bug = "forgets what guests came to"   // the failure of an inline run is acknowledged and not recorded
 
-	bugPuts  Bug = "decides nothing"
-	bugHasty Bug = "waits for no decision"
-	bugRules Bug = "decides twice"
+	bugPuts  Bug = "decides nothing"       // the store never offers retries to decide
+	bugHasty Bug = "waits for no decision" // a failure does not wait for its decision
+	bugRules Bug = "decides twice"         // the store accepts every decision
 
-	bugAgain    Bug = "fires and stays"
-	bugMoves    Bug = "goes on and does not fire"
-	bugUnbound  Bug = "makes up for everything"
-	bugOmits    Bug = "omits the newest"
-	bugOverlaps Bug = "overlaps retries"
-	bugRestarts Bug = "forgets where schedules stand"
-	bugRestless Bug = "pauses no schedule"
-	bugMakesUp  Bug = "makes up for pauses"
-	bugStays    Bug = "removes no schedule"
-	bugReturns  Bug = "brings schedules back"
+	bugAgain    Bug = "fires and stays"               // a firing makes its jobs, and the schedule does not move on
+	bugMoves    Bug = "goes on and does not fire"     // a firing moves the schedule on, and makes no jobs
+	bugUnbound  Bug = "makes up for everything"       // a firing makes up for more than is wanted
+	bugOmits    Bug = "omits the newest"              // a firing leaves out the newest of what it makes up for
+	bugOverlaps Bug = "overlaps retries"              // a firing takes a job that waits for its retry for ended
+	bugRestarts Bug = "forgets where schedules stand" // a declaration forgets where the schedule stood
+	bugRestless Bug = "pauses no schedule"            // the pause of a schedule is acknowledged and not made
+	bugMakesUp  Bug = "makes up for pauses"           // a resumption makes up for what came during the pause
+	bugStays    Bug = "removes no schedule"           // a removal is acknowledged and not made
+	bugReturns  Bug = "brings schedules back"         // a late firing brings a removed schedule back
 
-	bugHurries Bug = "deletes the young"
-	bugReaps   Bug = "deletes what waits"
+	bugHurries Bug = "deletes the young"  // retention deletes what is too young
+	bugReaps   Bug = "deletes what waits" // retention deletes what waits
 )
 
 // planted is the real store with a bug.
@@ -171,7 +119,7 @@ type planted struct {
 	bug Bug
 }
 
-func plant(bug Bug, ground *ground) store {
+func plant(bug Bug, ground *ground) anyStore {
 	if bug == NoBug {
 		return ground
 	}
@@ -189,7 +137,7 @@ func (s *planted) exec(text string, args ...any) {
 // standSQL puts an engine into the roster.
 const standSQL = `insert into stint_engines (token, locked) values (?, 0) on conflict (token) do nothing`
 
-func (s *planted) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
+func (s *planted) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	c, err := s.Store.Claim(ctx, req)
 	if s.bug == bugFence && errors.Is(err, stint.ErrBuried) {
 		s.exec(standSQL, int64(req.Engine))
@@ -200,11 +148,11 @@ func (s *planted) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Clai
 	return c, err
 }
 
-func (s *planted) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+func (s *planted) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	if s.bug == bugMurder {
 		b.Unless = 0
 	}
-	n, err := s.Store.Bury(ctx, b, func(e *stint.Entry, begun bool) stint.Execution {
+	n, err := s.Store.Bury(ctx, b, func(e *store.Entry, begun bool) store.Completion {
 		x := judge(e, begun)
 		switch s.bug {
 		case bugJudge:
@@ -222,7 +170,7 @@ func (s *planted) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.
 	return n, err
 }
 
-func (s *planted) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+func (s *planted) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	list, err := s.Store.Engines(ctx)
 	if s.bug == bugMurder {
 		for i := range list {
@@ -232,24 +180,24 @@ func (s *planted) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
 	return list, err
 }
 
-func (s *planted) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
+func (s *planted) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
 	if s.bug == bugHeld {
 		return nil, nil
 	}
 	return s.Store.Held(ctx, engine, serial)
 }
 
-func (s *planted) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
+func (s *planted) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	switch s.bug {
 	case bugLow:
 		b.Low++
 	case bugHides:
 		b = s.unannounced(b)
 	}
-	return s.Store.Beat(ctx, engine, b)
+	return s.Store.Heartbeat(ctx, engine, b)
 }
 
-func (s *planted) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
+func (s *planted) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
 	p, err := s.Store.Promote(ctx, from, limit)
 	if s.bug == bugPromote && err == nil && p.Moved == 0 && p.Next > 0 && p.Next < 20*time.Millisecond {
 		s.exec(`delete from stint_waiting where job = (select job from stint_waiting order by due limit 1)`)

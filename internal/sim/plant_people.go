@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// Retry implements [stint.Operator] with a bug.
-func (s *planted) Retry(ctx context.Context, ids []stint.ID, again stint.Again) (map[stint.ID]stint.Retried, error) {
+// Retry implements [store.Operator] with a bug.
+func (s *planted) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
 	said := again
 	if s.bug == bugEarly {
-		again.At, again.In = time.Time{}, 0
+		again.RunAt, again.Delay = time.Time{}, 0
 	}
 	if s.bug == bugCharges {
 		for _, id := range ids {
@@ -21,23 +22,23 @@ func (s *planted) Retry(ctx context.Context, ids []stint.ID, again stint.Again) 
 	answers, err := s.ground.Retry(ctx, ids, again)
 	for id, r := range answers {
 		switch {
-		case s.bug == bugEarly && r.Answer == stint.RetryReady && (said.In > 0 || said.At.After(time.Now())):
-			answers[id] = stint.Retried{Answer: stint.RetryScheduled, ID: id}
-		case s.bug == bugOrphans && r.Answer == stint.RetryRecovered:
+		case s.bug == bugEarly && r.Answer == stint.RerunReady && (said.Delay > 0 || said.RunAt.After(time.Now())):
+			answers[id] = stint.RerunResult{Answer: stint.RerunScheduled, ID: id}
+		case s.bug == bugOrphans && r.Answer == stint.RerunRecovered:
 			s.exec(`update stint_entries set recovered = null where pos = ?`, int64(r.ID))
 		}
 	}
 	return answers, err
 }
 
-// Delete implements [stint.Operator] with a bug.
-func (s *planted) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stint.Deletion, error) {
+// Delete implements [store.Operator] with a bug.
+func (s *planted) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
 	if s.bug == bugLingers {
-		answers := map[stint.ID]stint.Deletion{}
+		answers := map[stint.ID]store.DeleteStatus{}
 		for _, id := range ids {
-			answers[id] = stint.DeleteOfNothing
+			answers[id] = store.DeleteNotFound
 			if job, err := s.ground.Job(ctx, id); err == nil && hasEnded(job) {
-				answers[id] = stint.DeletedNow
+				answers[id] = store.DeletedNow
 			}
 		}
 		return answers, nil
@@ -45,28 +46,28 @@ func (s *planted) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stin
 	answers, err := s.ground.Delete(ctx, ids)
 	for id, answer := range answers {
 		switch {
-		case s.bug == bugErases && answer == stint.DeleteTooEarly:
+		case s.bug == bugErases && answer == store.DeleteNotFinal:
 			if job, err := s.ground.Job(ctx, id); err == nil && waits(job.State) {
 				s.erase(id)
-				answers[id] = stint.DeletedNow
+				answers[id] = store.DeletedNow
 			}
-		case s.bug == bugRelapse && answer == stint.DeletedNow:
+		case s.bug == bugRelapse && answer == store.DeletedNow:
 			s.exec(`delete from stint_deletions`)
 		}
 	}
 	return answers, err
 }
 
-// Retain implements [stint.Retainer] with a bug.
-func (s *planted) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained, error) {
+// Retain implements [store.Retainer] with a bug.
+func (s *planted) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
 	if s.bug == bugHurries {
-		r.Keep, r.Age = stint.Retention{Kept: stint.Kept{All: time.Nanosecond}}, 0
+		r.Keep, r.Age = store.Retention{KeepFor: store.KeepFor{All: time.Nanosecond}}, 0
 	}
 	done, err := s.ground.Retain(ctx, r)
 	if s.bug == bugRelapse {
 		s.exec(`delete from stint_deletions`)
 	}
-	if s.bug == bugReaps && err == nil && r.Part == stint.RetainJobs {
+	if s.bug == bugReaps && err == nil && r.Part == store.RetainJobs {
 		var waits stint.ID
 		if s.db.QueryRow(`select job from stint_waiting order by job limit 1`).Scan(&waits) == nil {
 			s.erase(waits)
@@ -88,7 +89,7 @@ func (s *planted) erase(id stint.ID) {
 	}
 }
 
-// Pause implements [stint.Pauser] with a bug.
+// Pause implements [store.Pauser] with a bug.
 func (s *planted) Pause(ctx context.Context, queue, by, why string) (bool, error) {
 	if s.bug == bugOpen {
 		return true, nil
@@ -96,7 +97,7 @@ func (s *planted) Pause(ctx context.Context, queue, by, why string) (bool, error
 	return s.ground.Pause(ctx, queue, by, why)
 }
 
-// Resume implements [stint.Pauser] with a bug.
+// Resume implements [store.Pauser] with a bug.
 func (s *planted) Resume(ctx context.Context, queue string) (bool, error) {
 	if s.bug == bugShut {
 		return true, nil
@@ -104,7 +105,7 @@ func (s *planted) Resume(ctx context.Context, queue string) (bool, error) {
 	return s.ground.Resume(ctx, queue)
 }
 
-// Paused implements [stint.Pauser] with a bug.
+// Paused implements [store.Pauser] with a bug.
 func (s *planted) Paused(ctx context.Context) ([]string, error) {
 	if s.bug == bugHushed {
 		return nil, nil
@@ -112,8 +113,8 @@ func (s *planted) Paused(ctx context.Context) ([]string, error) {
 	return s.ground.Paused(ctx)
 }
 
-// Look implements [stint.Claimer] with a bug.
-func (s *planted) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
+// Look implements [store.Claimer] with a bug.
+func (s *planted) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	sights, err := s.ground.Look(ctx, known)
 	for i := range sights {
 		sights[i].Paused = sights[i].Paused && s.bug != bugHushed && s.bug != bugHeedless
@@ -121,27 +122,27 @@ func (s *planted) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sig
 	return sights, err
 }
 
-// EnqueueClaimed implements [stint.Immediate] with a bug.
-func (s *planted) EnqueueClaimed(ctx context.Context, job stint.NewJob, req stint.ClaimRequest) (stint.Claim, error) {
+// EnqueueClaimed implements [store.ClaimedEnqueuer] with a bug.
+func (s *planted) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
 	if s.bug != bugEager {
 		return s.ground.EnqueueClaimed(ctx, job, req)
 	}
 	ids, err := s.ground.Enqueue(ctx, stint.Tx{}, []stint.NewJob{job})
 	if err != nil {
-		return stint.Claim{}, err
+		return store.Claim{}, err
 	}
-	c := stint.Claim{ClaimRef: stint.ClaimRef{Lane: stint.NowLane, N: req.Serial, Nonce: req.Nonce}, Serial: req.Serial}
-	c.Positions = []stint.Position{stint.Position(ids[0].ID)}
+	c := store.Claim{ClaimRef: store.ClaimRef{Lane: store.NowLane, N: req.Serial, Nonce: req.Nonce}, Serial: req.Serial}
+	c.Positions = []store.Position{store.Position(ids[0].ID)}
 	c.Entries, err = s.ground.Fetch(ctx, c.Positions)
 	return c, err
 }
 
 // unannounced takes out of a beat what callers brought along.
-func (s *planted) unannounced(b stint.Beat) stint.Beat {
-	var running []stint.Position
+func (s *planted) unannounced(b store.Heartbeat) store.Heartbeat {
+	var running []store.Position
 	for _, pos := range b.Running {
 		own := 0
-		err := s.db.QueryRow(`select count(*) from stint_entries where pos = ? and lane = ?`, int64(pos), int64(stint.NowLane)).Scan(&own)
+		err := s.db.QueryRow(`select count(*) from stint_entries where pos = ? and lane = ?`, int64(pos), int64(store.NowLane)).Scan(&own)
 		if err == nil && own == 0 {
 			running = append(running, pos)
 		}
@@ -150,16 +151,16 @@ func (s *planted) unannounced(b stint.Beat) stint.Beat {
 	return b
 }
 
-// Undecided implements [stint.Decider] with a bug.
-func (s *planted) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]stint.Undecided, error) {
+// Undecided implements [store.RetryDecider] with a bug.
+func (s *planted) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
 	if s.bug == bugPuts {
 		return nil, nil
 	}
 	return s.ground.Undecided(ctx, funcs, after, limit)
 }
 
-// Decide implements [stint.Decider] with a bug.
-func (s *planted) Decide(ctx context.Context, engine stint.Token, done []stint.Execution) ([]stint.ID, error) {
+// Decide implements [store.RetryDecider] with a bug.
+func (s *planted) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
 	ids, err := s.ground.Decide(ctx, engine, done)
 	if s.bug == bugRules && err == nil {
 		for i := range done {
@@ -170,8 +171,8 @@ func (s *planted) Decide(ctx context.Context, engine stint.Token, done []stint.E
 }
 
 // hasty has a failure that waits for a decision run again at once.
-func hasty(done []stint.Execution) []stint.Execution {
-	all := make([]stint.Execution, len(done))
+func hasty(done []store.Completion) []store.Completion {
+	all := make([]store.Completion, len(done))
 	for i, x := range done {
 		if x.Next != nil && x.Next.Func != "" {
 			next := *x.Next
@@ -184,12 +185,12 @@ func hasty(done []stint.Execution) []stint.Execution {
 }
 
 // forgets records nothing of what callers brought along but its success.
-func forgets(claims []stint.ClaimRef, done []stint.Execution) []stint.Execution {
-	var all []stint.Execution
+func forgets(claims []store.ClaimRef, done []store.Completion) []store.Completion {
+	var all []store.Completion
 	for _, x := range done {
 		own := false
 		for _, ref := range claims {
-			own = own || ref.Lane == stint.NowLane && ref.Nonce == x.Nonce
+			own = own || ref.Lane == store.NowLane && ref.Nonce == x.Nonce
 		}
 		if own && !x.Final {
 			continue

@@ -5,9 +5,10 @@ import (
 	"database/sql"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-func (s *planted) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.Cancellation, error) {
+func (s *planted) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
 	answers, err := s.ground.Cancel(ctx, ids, why)
 	for id, answer := range answers {
 		switch {
@@ -27,19 +28,19 @@ func (s *planted) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, e
 	return s.ground.Cancelling(ctx, ids)
 }
 
-func (s *planted) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
+func (s *planted) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
 	entries, err := s.ground.Fetch(ctx, at)
 	return s.welcome(entries), err
 }
 
-func (s *planted) welcome(entries []stint.Entry) []stint.Entry {
+func (s *planted) welcome(entries []store.Entry) []store.Entry {
 	for i := range entries {
 		entries[i].Cancelled = entries[i].Cancelled && s.bug != bugHandsOut
 	}
 	return entries
 }
 
-func (s *planted) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+func (s *planted) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	for i := range done {
 		if s.bug == bugRetries && done[i].Next != nil {
 			s.exec(unmarkSQL, int64(done[i].Job))
@@ -54,7 +55,7 @@ func (s *planted) Finish(ctx context.Context, engine stint.Token, claims []stint
 	return s.ground.Finish(ctx, engine, claims, done)
 }
 
-func (s *planted) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token, claim stint.ClaimRef, x stint.Execution) error {
+func (s *planted) FinishTx(ctx context.Context, tx stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
 	own := tx.Handle.(*sql.Tx)
 	switch s.bug {
 	case bugHollow:
@@ -63,7 +64,7 @@ func (s *planted) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token,
 		if err := own.Commit(); err != nil {
 			return err
 		}
-		_, err := s.ground.Finish(ctx, engine, []stint.ClaimRef{claim}, []stint.Execution{x})
+		_, err := s.ground.Finish(ctx, engine, []store.ClaimRef{claim}, []store.Completion{x})
 		return err
 	}
 	err := s.ground.FinishTx(ctx, tx, engine, claim, x)
@@ -73,7 +74,7 @@ func (s *planted) FinishTx(ctx context.Context, tx stint.Tx, engine stint.Token,
 	return err
 }
 
-func (s *planted) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+func (s *planted) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	switch s.bug {
 	case bugUnswept:
 		return 0, nil

@@ -5,19 +5,20 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// FireSchedules implements [stint.Scheduler] with a bug.
-func (s *planted) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
+// FireSchedules implements [store.Scheduler] with a bug.
+func (s *planted) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
 	bad := plan
 	switch s.bug {
 	case bugUnbound:
-		bad = func(i *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		bad = func(i *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 			i.Missed = stint.MissedAll(stint.MaxMissed)
 			return plan(i, now)
 		}
 	case bugOmits:
-		bad = func(i *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		bad = func(i *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 			p, err := plan(i, now)
 			if n := len(p.Occurrences); n > 1 {
 				p.Occurrences = p.Occurrences[:n-1]
@@ -25,7 +26,7 @@ func (s *planted) FireSchedules(ctx context.Context, f stint.Firing, plan stint.
 			return p, err
 		}
 	case bugMoves:
-		bad = func(i *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		bad = func(i *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 			p, err := plan(i, now)
 			p.Occurrences = nil
 			return p, err
@@ -44,7 +45,7 @@ func (s *planted) FireSchedules(ctx context.Context, f stint.Firing, plan stint.
 	return fired, err
 }
 
-// DeclareSchedules implements [stint.Scheduler] with a bug.
+// DeclareSchedules implements [store.Scheduler] with a bug.
 func (s *planted) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
 	err := s.ground.DeclareSchedules(ctx, by, schedules)
 	if s.bug == bugRestarts && err == nil {
@@ -55,7 +56,7 @@ func (s *planted) DeclareSchedules(ctx context.Context, by string, schedules []s
 	return err
 }
 
-// PauseSchedule implements [stint.ScheduleKeeper] with a bug.
+// PauseSchedule implements [store.ScheduleKeeper] with a bug.
 func (s *planted) PauseSchedule(ctx context.Context, name, by, why string) (bool, error) {
 	if s.bug == bugRestless {
 		return true, nil
@@ -63,7 +64,7 @@ func (s *planted) PauseSchedule(ctx context.Context, name, by, why string) (bool
 	return s.ground.PauseSchedule(ctx, name, by, why)
 }
 
-// ResumeSchedule implements [stint.ScheduleKeeper] with a bug.
+// ResumeSchedule implements [store.ScheduleKeeper] with a bug.
 func (s *planted) ResumeSchedule(ctx context.Context, name string) (bool, error) {
 	before, _ := s.ground.Schedule(ctx, name)
 	news, err := s.ground.ResumeSchedule(ctx, name)
@@ -73,7 +74,7 @@ func (s *planted) ResumeSchedule(ctx context.Context, name string) (bool, error)
 	return news, err
 }
 
-// RemoveSchedule implements [stint.ScheduleKeeper] with a bug.
+// RemoveSchedule implements [store.ScheduleKeeper] with a bug.
 func (s *planted) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
 	if s.bug == bugStays {
 		return nil, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 )
 
 // process is one life of a program: an engine with its handlers, or a
@@ -13,8 +14,8 @@ import (
 // program does passes awake, and whatever it wants of the store passes call.
 type process struct {
 	w       *world
-	name    string // new for each life
-	store   store  // the real one, with the planted bug
+	name    string   // new for each life
+	store   anyStore // the real one, with the planted bug
 	weather int
 	history *check.Writer
 	gone    chan struct{} // closed when it is killed
@@ -31,12 +32,12 @@ type process struct {
 	cut    cut
 	heal   chan struct{} // closed when the cut is over; nil when there is none
 	ops    [ops]int
-	token  stint.Token // under which it joined last
+	token  stint.EngineID // under which it joined last
 	inHand map[stint.ID]holding
-	unread map[stint.Position]holding // claimed and not yet read
+	unread map[store.Position]holding // claimed and not yet read
 
 	effects int // that its handlers began
-	commit  map[stint.Position]commitment
+	commit  map[store.Position]commitment
 	uneasy  time.Time      // when something happened to it last that may keep it from hearing
 	asking  [ops]time.Time // since when it has been asking this; zero when it is not
 
@@ -62,7 +63,7 @@ func (w *world) newProcess(name string, weather int) (*process, error) {
 	}
 	w.keepLog(history)
 	return &process{w: w, name: name, store: w.store, weather: weather, history: history, gone: make(chan struct{}),
-		inHand: map[stint.ID]holding{}, unread: map[stint.Position]holding{}, commit: map[stint.Position]commitment{},
+		inHand: map[stint.ID]holding{}, unread: map[store.Position]holding{}, commit: map[store.Position]commitment{},
 		running: map[pool]int{}}, nil
 }
 
@@ -200,13 +201,13 @@ func (p *process) count(o op) int {
 	return p.ops[o]
 }
 
-func (p *process) joined(token stint.Token) {
+func (p *process) joined(token stint.EngineID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.token, p.since, p.paused = token, time.Now(), nil
 }
 
-func (p *process) engine() stint.Token {
+func (p *process) engine() stint.EngineID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.token

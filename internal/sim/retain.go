@@ -7,35 +7,36 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // retains is in how many of 100 seeds jobs are deleted that ended a while ago.
 const retains = 35
 
 // retentionOf is how long jobs are kept in a seed: in most for ever.
-func retentionOf(seed Seed) stint.Retention {
+func retentionOf(seed Seed) store.Retention {
 	d := roll(seed.N, "retention", 0)
 	if seed.Age >= Lasting || !d.chance(retains) {
-		return stint.Retention{Kept: stint.Kept{All: stint.Forever}}
+		return store.Retention{KeepFor: store.KeepFor{All: store.Forever}}
 	}
 	// Stores count microseconds: seed 61085 had a job deleted 300 ns too early.
 	age := func() time.Duration { return d.between(time.Second, 20*time.Second).Truncate(time.Microsecond) }
-	r := stint.Retention{Kept: stint.Kept{All: age(), Completed: age(), Failed: age()}}
+	r := store.Retention{KeepFor: store.KeepFor{All: age(), Completed: age(), Failed: age()}}
 	if d.chance(50) {
-		r.Queues = map[string]stint.Kept{queues[1]: {All: age(), Cancelled: stint.Forever}}
+		r.Queues = map[string]store.KeepFor{queues[1]: {All: age(), Cancelled: store.Forever}}
 	}
 	return r
 }
 
-// Retain implements [stint.Retainer].
-func (p *process) Retain(ctx context.Context, r stint.RetainStep) (stint.Retained, error) {
-	done, _, err := call(ctx, p, opRetain, func(ctx context.Context) (stint.Retained, error) {
+// Retain implements [store.Retainer].
+func (p *process) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
+	done, _, err := call(ctx, p, opRetain, func(ctx context.Context) (store.Retained, error) {
 		began := time.Now()
 		done, err := p.store.Retain(ctx, r)
 		if done.Deleted > 0 || err != nil {
 			p.w.note(p.name, nil, "retain %s for engine %x: %d deleted, %v", r.Part, r.Under.Engine, done.Deleted, err)
 		}
-		if done.Deleted > 0 && r.Part == stint.RetainJobs {
+		if done.Deleted > 0 && r.Part == store.RetainJobs {
 			p.w.checkErased(ctx, began)
 		}
 		return done, err
@@ -43,29 +44,29 @@ func (p *process) Retain(ctx context.Context, r stint.RetainStep) (stint.Retaine
 	return done, err
 }
 
-// Acquire implements [stint.Leaser].
-func (p *process) Acquire(ctx context.Context, name string, engine stint.Token, term time.Duration) (stint.Lease, error) {
-	l, _, err := call(ctx, p, opLease, func(ctx context.Context) (stint.Lease, error) {
+// Acquire implements [store.Leaser].
+func (p *process) Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (store.Lease, error) {
+	l, _, err := call(ctx, p, opLease, func(ctx context.Context) (store.Lease, error) {
 		return p.store.Acquire(ctx, name, engine, term)
 	})
 	return l, err
 }
 
-// Resign implements [stint.Leaser].
-func (p *process) Resign(ctx context.Context, name string, engine stint.Token) (bool, error) {
+// ReleaseLease implements [store.Leaser].
+func (p *process) ReleaseLease(ctx context.Context, name string, engine stint.EngineID) (bool, error) {
 	held, _, err := call(ctx, p, opLease, func(ctx context.Context) (bool, error) {
-		return p.store.Resign(ctx, name, engine)
+		return p.store.ReleaseLease(ctx, name, engine)
 	})
 	return held, err
 }
 
-// Depose implements [stint.Leaser].
-func (p *process) Depose(ctx context.Context, name, by, why string) (stint.Deposition, bool, error) {
-	return p.store.Depose(ctx, name, by, why)
+// Revoke implements [store.Leaser].
+func (p *process) Revoke(ctx context.Context, name, by, why string) (store.Revocation, bool, error) {
+	return p.store.Revoke(ctx, name, by, why)
 }
 
-// Leases implements [stint.Leaser].
-func (p *process) Leases(ctx context.Context) ([]stint.Lease, error) { return p.store.Leases(ctx) }
+// Leases implements [store.Leaser].
+func (p *process) Leases(ctx context.Context) ([]store.Lease, error) { return p.store.Leases(ctx) }
 
 // erased are the jobs that were deleted for their age, and since when that may be.
 type erased struct {
@@ -119,7 +120,7 @@ func (w *world) checkErased(ctx context.Context, began time.Time) {
 		switch age := w.retention.Of(queue, outcome.State()); {
 		case finished == 0:
 			w.wrong("job %d was deleted for its age, and had not ended", id)
-		case age == stint.Forever || time.Since(time.UnixMicro(finished)) < age:
+		case age == store.Forever || time.Since(time.UnixMicro(finished)) < age:
 			w.wrong("job %d was deleted %v after it was %s, and is kept for %v", id, time.Since(time.UnixMicro(finished)), outcome, age)
 		}
 		return nil

@@ -7,30 +7,31 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 )
 
-// store is what a simulation needs of a store.
-type store interface {
-	stint.Store
-	stint.Listener
-	stint.Canceller
-	stint.TxFinisher
-	stint.Sweeper
-	stint.Operator
-	stint.Pauser
-	stint.Immediate
-	stint.Scheduler
-	stint.ScheduleKeeper
-	stint.Leaser
-	stint.Retainer
+// anyStore is what a simulation needs of a store.
+type anyStore interface {
+	store.Store
+	store.Listener
+	store.Canceller
+	store.TxFinisher
+	store.OrphanRecoverer
+	store.Operator
+	store.Pauser
+	store.ClaimedEnqueuer
+	store.Scheduler
+	store.ScheduleKeeper
+	store.Leaser
+	store.Retainer
 }
 
 // A process is the store that its engine sees, with nearly every optional role.
 // That SQLite lacks some of them does not matter: they are simulated.
 var (
-	_ store         = (*process)(nil)
-	_ stint.Clock   = (*process)(nil)
-	_ stint.Evicter = (*process)(nil)
+	_ anyStore                = (*process)(nil)
+	_ store.Clock             = (*process)(nil)
+	_ store.SessionTerminator = (*process)(nil)
 )
 
 // Enqueue implements [stint.Enqueuer].
@@ -55,23 +56,23 @@ func ids(receipts []stint.Receipt) []stint.ID {
 	return all
 }
 
-// Look implements [stint.Claimer].
-func (p *process) Look(ctx context.Context, known stint.KnownLanes) ([]stint.Sight, error) {
-	sights, _, err := call(ctx, p, opLook, func(ctx context.Context) ([]stint.Sight, error) {
+// Look implements [store.Claimer].
+func (p *process) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
+	sights, _, err := call(ctx, p, opLook, func(ctx context.Context) ([]store.LaneHead, error) {
 		return p.store.Look(ctx, known)
 	})
 	return sights, err
 }
 
-// Claim implements [stint.Claimer].
-func (p *process) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Claim, error) {
-	r, f, err := call(ctx, p, opClaim, func(ctx context.Context) (reading[stint.Claim], error) {
+// Claim implements [store.Claimer].
+func (p *process) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	r, f, err := call(ctx, p, opClaim, func(ctx context.Context) (reading[store.Claim], error) {
 		after := p.w.tick()
 		c, err := p.store.Claim(ctx, req)
 		if len(c.Positions) > 0 || err != nil {
 			p.w.note(p.name, jobsOf(c.Entries), "claim %d of %x, engine %x: entries %v, %v", req.Serial, req.Lane, req.Engine, c.Positions, err)
 		}
-		return reading[stint.Claim]{c, after}, err
+		return reading[store.Claim]{c, after}, err
 	})
 	if f.fault == half && err == nil && len(r.what.Positions) > 0 {
 		r.what.Entries, err = nil, errLost
@@ -80,19 +81,19 @@ func (p *process) Claim(ctx context.Context, req stint.ClaimRequest) (stint.Clai
 	return r.what, err
 }
 
-// Fetch implements [stint.Claimer].
-func (p *process) Fetch(ctx context.Context, at []stint.Position) ([]stint.Entry, error) {
-	r, _, err := call(ctx, p, opFetch, func(ctx context.Context) (reading[[]stint.Entry], error) {
+// Fetch implements [store.Claimer].
+func (p *process) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
+	r, _, err := call(ctx, p, opFetch, func(ctx context.Context) (reading[[]store.Entry], error) {
 		after := p.w.tick()
 		entries, err := p.store.Fetch(ctx, at)
-		return reading[[]stint.Entry]{entries, after}, err
+		return reading[[]store.Entry]{entries, after}, err
 	})
 	p.fetched(r)
 	return r.what, err
 }
 
-// Finish implements [stint.Finisher].
-func (p *process) Finish(ctx context.Context, engine stint.Token, claims []stint.ClaimRef, done []stint.Execution) (int, error) {
+// Finish implements [store.Finisher].
+func (p *process) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	p.mayRecord(done)
 	p.w.leaves(done)
 	n, _, err := call(ctx, p, opFinish, func(ctx context.Context) (int, error) {
@@ -116,7 +117,7 @@ func (p *process) Finish(ctx context.Context, engine stint.Token, claims []stint
 
 // recorded notes that no completion of these is in doubt any more. A beat whose
 // answer was under way meanwhile may hand them back, which changes nothing.
-func (p *process) recorded(done []stint.Execution) {
+func (p *process) recorded(done []store.Completion) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range done {
@@ -126,9 +127,9 @@ func (p *process) recorded(done []stint.Execution) {
 	}
 }
 
-// Join implements [stint.Roster]. All engines live in one process, which is
+// Join implements [store.Roster]. All engines live in one process, which is
 // alive: asking for it again and again would only cost time.
-func (p *process) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.Declaration) error {
+func (p *process) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	p.joined(e.Token)
 	e.BootID = ""
 	_, _, err := call(ctx, p, opJoin, func(ctx context.Context) (none, error) {
@@ -142,12 +143,12 @@ func (p *process) Join(ctx context.Context, e stint.EngineInfo, kinds []stint.De
 	return err
 }
 
-// Beat implements [stint.Roster]. One that fails may mean that the engine is
+// Heartbeat implements [store.Roster]. One that fails may mean that the engine is
 // cut off: it cannot tell, and fences itself in time.
-func (p *process) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (stint.Orders, error) {
+func (p *process) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	began := check.Now()
-	orders, _, err := call(ctx, p, opBeat, func(ctx context.Context) (stint.Orders, error) {
-		return p.store.Beat(ctx, engine, b)
+	orders, _, err := call(ctx, p, opBeat, func(ctx context.Context) (store.HeartbeatReply, error) {
+		return p.store.Heartbeat(ctx, engine, b)
 	})
 	if err != nil && !p.dead() {
 		p.w.note(p.name, nil, "beat of engine %x: %v", engine, err)
@@ -161,32 +162,32 @@ func (p *process) Beat(ctx context.Context, engine stint.Token, b stint.Beat) (s
 	return orders, err
 }
 
-// Held implements [stint.Roster].
-func (p *process) Held(ctx context.Context, engine stint.Token, serial int64) ([]stint.Claim, error) {
-	claims, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]stint.Claim, error) {
+// Held implements [store.Roster].
+func (p *process) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
+	claims, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]store.Claim, error) {
 		return p.store.Held(ctx, engine, serial)
 	})
 	return claims, err
 }
 
-// Announced implements [stint.Roster].
-func (p *process) Announced(ctx context.Context, engine stint.Token) ([]stint.Entry, error) {
-	entries, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]stint.Entry, error) {
+// Announced implements [store.Roster].
+func (p *process) Announced(ctx context.Context, engine stint.EngineID) ([]store.Entry, error) {
+	entries, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]store.Entry, error) {
 		return p.store.Announced(ctx, engine)
 	})
 	return entries, err
 }
 
-// Drain implements [stint.Roster].
-func (p *process) Drain(ctx context.Context, engine stint.Token) error {
+// Drain implements [store.Roster].
+func (p *process) Drain(ctx context.Context, engine stint.EngineID) error {
 	_, _, err := call(ctx, p, opBeat, func(ctx context.Context) (none, error) {
 		return none{}, p.store.Drain(ctx, engine)
 	})
 	return err
 }
 
-// Bury implements [stint.Roster].
-func (p *process) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+// Bury implements [store.Roster].
+func (p *process) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	cutShort := p.beforeBurial(b.Engine)
 	n, _, err := call(ctx, p, opBury, func(ctx context.Context) (int, error) {
 		if p.w.open.block(b.Engine) {
@@ -195,7 +196,7 @@ func (p *process) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.
 		}
 		cutShort(ctx)
 		var jobs []int64
-		n, err := p.store.Bury(ctx, b, func(e *stint.Entry, begun bool) stint.Execution {
+		n, err := p.store.Bury(ctx, b, func(e *store.Entry, begun bool) store.Completion {
 			jobs = append(jobs, int64(e.ID))
 			p.w.finds(b.Engine, e, begun)
 			return judge(e, begun)
@@ -206,15 +207,15 @@ func (p *process) Bury(ctx context.Context, b stint.Burial, judge func(e *stint.
 	return n, err
 }
 
-// Engines implements [stint.Roster].
-func (p *process) Engines(ctx context.Context) ([]stint.EngineInfo, error) {
+// Engines implements [store.Roster].
+func (p *process) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	list, _, err := call(ctx, p, opEngines, p.store.Engines)
 	return list, err
 }
 
-// Promote implements [stint.Promoter].
-func (p *process) Promote(ctx context.Context, from time.Time, limit int) (stint.Promotion, error) {
-	done, _, err := call(ctx, p, opPromote, func(ctx context.Context) (stint.Promotion, error) {
+// Promote implements [store.Promoter].
+func (p *process) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
+	done, _, err := call(ctx, p, opPromote, func(ctx context.Context) (store.Promotion, error) {
 		done, err := p.store.Promote(ctx, from, limit)
 		if done.Moved > 0 {
 			p.w.note(p.name, nil, "promote from %v: %+v", from, done)
@@ -224,14 +225,14 @@ func (p *process) Promote(ctx context.Context, from time.Time, limit int) (stint
 	return done, err
 }
 
-// Now implements [stint.Clock].
+// Now implements [store.Clock].
 func (p *process) Now(ctx context.Context) (time.Time, error) {
 	t, _, err := call(ctx, p, opNow, func(context.Context) (time.Time, error) { return time.Now(), nil })
 	return t, err
 }
 
-// Evict implements [stint.Evicter].
-func (p *process) Evict(ctx context.Context, engine stint.Token) (int, error) {
+// Evict implements [store.SessionTerminator].
+func (p *process) Evict(ctx context.Context, engine stint.EngineID) (int, error) {
 	n, _, err := call(ctx, p, opEvict, func(context.Context) (int, error) {
 		n := p.w.open.evict(engine)
 		p.w.note(p.name, nil, "evict engine %x: %d", engine, n)
@@ -250,7 +251,7 @@ func numbers[T ~int64](list []T) []int64 {
 	return all
 }
 
-func jobsOf(entries []stint.Entry) []int64 {
+func jobsOf(entries []store.Entry) []int64 {
 	all := make([]int64, len(entries))
 	for i := range entries {
 		all[i] = int64(entries[i].ID)

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// DeclareSchedules implements [stint.Scheduler].
+// DeclareSchedules implements [store.Scheduler].
 func (p *process) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
 	_, _, err := call(ctx, p, opDeclare, func(ctx context.Context) (none, error) {
 		defer p.w.calendar.during(&p.w.calendar.declared)()
@@ -19,12 +20,12 @@ func (p *process) DeclareSchedules(ctx context.Context, by string, schedules []s
 	return err
 }
 
-// FireSchedules implements [stint.Scheduler]. What was read may be out of date when
+// FireSchedules implements [store.Scheduler]. What was read may be out of date when
 // it is planned, or what is planned when it is carried out.
-func (p *process) FireSchedules(ctx context.Context, f stint.Firing, plan stint.PlanFunc) (stint.Fired, error) {
-	fired, _, err := callWith(ctx, p, opFire, func(ctx context.Context, how fate) (stint.Fired, error) {
+func (p *process) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
+	fired, _, err := callWith(ctx, p, opFire, func(ctx context.Context, how fate) (store.FireResult, error) {
 		d, slow := roll(p.w.seed.N, p.name+"plan", how.n), !p.w.over.Load()
-		fired, err := p.store.FireSchedules(ctx, f, func(s *stint.ScheduleInfo, now time.Time) (stint.Plan, error) {
+		fired, err := p.store.FireSchedules(ctx, f, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 			if slow && d.chance(15) {
 				time.Sleep(d.between(0, 2*time.Second)) // nothing is locked
 			}
@@ -39,19 +40,19 @@ func (p *process) FireSchedules(ctx context.Context, f stint.Firing, plan stint.
 	return fired, err
 }
 
-// Schedules implements [stint.ScheduleKeeper].
-func (p *process) Schedules(ctx context.Context) ([]stint.ScheduleInfo, error) {
+// Schedules implements [store.ScheduleKeeper].
+func (p *process) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
 	list, _, err := call(ctx, p, opFind, p.store.Schedules)
 	return list, err
 }
 
-// Schedule implements [stint.ScheduleKeeper].
-func (p *process) Schedule(ctx context.Context, name string) (*stint.ScheduleInfo, error) {
-	info, _, err := call(ctx, p, opFind, func(ctx context.Context) (*stint.ScheduleInfo, error) { return p.store.Schedule(ctx, name) })
+// Schedule implements [store.ScheduleKeeper].
+func (p *process) Schedule(ctx context.Context, name string) (*store.ScheduleInfo, error) {
+	info, _, err := call(ctx, p, opFind, func(ctx context.Context) (*store.ScheduleInfo, error) { return p.store.Schedule(ctx, name) })
 	return info, err
 }
 
-// PauseSchedule implements [stint.ScheduleKeeper].
+// PauseSchedule implements [store.ScheduleKeeper].
 func (p *process) PauseSchedule(ctx context.Context, name, by, why string) (bool, error) {
 	news, _, err := call(ctx, p, opKeep, func(ctx context.Context) (bool, error) {
 		news, err := p.store.PauseSchedule(ctx, name, by, why)
@@ -64,7 +65,7 @@ func (p *process) PauseSchedule(ctx context.Context, name, by, why string) (bool
 	return news, err
 }
 
-// ResumeSchedule implements [stint.ScheduleKeeper].
+// ResumeSchedule implements [store.ScheduleKeeper].
 func (p *process) ResumeSchedule(ctx context.Context, name string) (bool, error) {
 	news, _, err := call(ctx, p, opKeep, func(ctx context.Context) (bool, error) {
 		defer p.w.calendar.during(&p.w.calendar.resumed)()
@@ -78,7 +79,7 @@ func (p *process) ResumeSchedule(ctx context.Context, name string) (bool, error)
 	return news, err
 }
 
-// RemoveSchedule implements [stint.ScheduleKeeper].
+// RemoveSchedule implements [store.ScheduleKeeper].
 func (p *process) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
 	ids, _, err := call(ctx, p, opKeep, func(ctx context.Context) ([]stint.ID, error) {
 		ids, err := p.store.RemoveSchedule(ctx, name, why)
@@ -92,7 +93,7 @@ func (p *process) RemoveSchedule(ctx context.Context, name, why string) ([]stint
 	return ids, err
 }
 
-// RunSchedule implements [stint.ScheduleKeeper].
+// RunSchedule implements [store.ScheduleKeeper].
 func (p *process) RunSchedule(ctx context.Context, name string) (stint.ID, error) {
 	id, _, err := call(ctx, p, opRun, func(ctx context.Context) (stint.ID, error) {
 		id, err := p.store.RunSchedule(ctx, name)

@@ -1,35 +1,35 @@
 package sim
 
-import "github.com/stint-go/stint"
+import "github.com/stint-go/stint/store"
 
 // The roles that an engine gets to see: those that it always does, those that
 // SQLite's store lacks, without which its engine polls, and those that old seeds
 // knew nothing of.
 type (
 	common interface {
-		stint.Store
-		stint.Canceller
-		stint.TxFinisher
-		stint.Sweeper
+		store.Store
+		store.Canceller
+		store.TxFinisher
+		store.OrphanRecoverer
 	}
 	voice interface {
-		stint.Listener
-		stint.Clock
-		stint.Evicter
+		store.Listener
+		store.Clock
+		store.SessionTerminator
 	}
 	later interface {
-		stint.Pauser
-		stint.Immediate
-		stint.Leaser
-		stint.Retainer
+		store.Pauser
+		store.ClaimedEnqueuer
+		store.Leaser
+		store.Retainer
 	}
 	latest interface {
-		stint.Scheduler
+		store.Scheduler
 	}
 )
 
 // seen is the process as its engine sees it.
-func (p *process) seen(deaf bool) stint.Store {
+func (p *process) seen(deaf bool) store.Store {
 	switch old := p.w.seed.Age > Single; {
 	case old && deaf:
 		return struct{ common }{p}

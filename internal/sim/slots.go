@@ -26,7 +26,7 @@ func poolsOf(d dice, c engine.Config) engine.Config {
 // pool is a part of an engine's slots, by the name that its configuration has
 // for it; empty where there is one for all.
 type pool struct {
-	engine stint.Token
+	engine stint.EngineID
 	name   string
 }
 

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // beforeBurial is what happens before a burial sends its request: clients
 // think better of what the dead engine held, and will be just before or just
 // behind it. The function that it returns has the burial cut short, or not.
-func (p *process) beforeBurial(engine stint.Token) (cutShort func(context.Context)) {
+func (p *process) beforeBurial(engine stint.EngineID) (cutShort func(context.Context)) {
 	n := p.count(opBury)
 	if p.w.over.Load() || p.w.seed.Age == Plain {
 		return func(context.Context) {}
@@ -38,11 +39,11 @@ func (p *process) beforeBurial(engine stint.Token) (cutShort func(context.Contex
 // they leave costs a minute of fake time.
 const cutBurials = 4
 
-// Sweep implements [stint.Sweeper].
-func (p *process) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+// Sweep implements [store.OrphanRecoverer].
+func (p *process) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	n, _, err := call(ctx, p, opSweep, func(ctx context.Context) (int, error) {
 		var jobs []int64
-		n, err := p.store.Sweep(ctx, func(e *stint.Entry, begun bool) stint.Execution {
+		n, err := p.store.Sweep(ctx, func(e *store.Entry, begun bool) store.Completion {
 			jobs = append(jobs, int64(e.ID))
 			return judge(e, begun)
 		})
@@ -55,7 +56,7 @@ func (p *process) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bo
 // cutShort has the next burial of an engine leave some of what it holds, up to
 // one of its claims that chance picks: as where an engine believed that it had
 // done with them long ago.
-func (g *ground) cutShort(ctx context.Context, engine stint.Token, chance dice) (int, error) {
+func (g *ground) cutShort(ctx context.Context, engine stint.EngineID, chance dice) (int, error) {
 	claims, err := g.Store.Held(ctx, engine, 0)
 	if err != nil || len(claims) == 0 {
 		return 0, err
@@ -69,7 +70,7 @@ func (g *ground) cutShort(ctx context.Context, engine stint.Token, chance dice) 
 }
 
 // wasCut tells whether a burial of the engine was cut short.
-func (g *ground) wasCut(engine stint.Token) bool {
+func (g *ground) wasCut(engine stint.EngineID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Contains(g.cut, engine)
@@ -86,14 +87,14 @@ where not exists (select 1 from stint_executions x where x.pos = e.pos)`
 
 // left is one entry that a burial left behind.
 type left struct {
-	engine stint.Token
-	nonce  stint.Nonce
-	pos    stint.Position
+	engine stint.EngineID
+	nonce  store.Nonce
+	pos    store.Position
 }
 
-// Sweep implements [stint.Sweeper] as the store of PostgreSQL does. SQLite's
+// Sweep implements [store.OrphanRecoverer] as the store of PostgreSQL does. SQLite's
 // has no need of it: its burials are never cut short.
-func (g *ground) Sweep(ctx context.Context, judge func(e *stint.Entry, begun bool) stint.Execution) (int, error) {
+func (g *ground) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	g.mu.Lock()
 	engines := slices.Clone(g.cut)
 	g.mu.Unlock()
@@ -108,14 +109,14 @@ func (g *ground) Sweep(ctx context.Context, judge func(e *stint.Entry, begun boo
 	return total, nil
 }
 
-func (g *ground) sweep(ctx context.Context, judge func(e *stint.Entry, begun bool) stint.Execution, which string, args ...any) (swept int, err error) {
+func (g *ground) sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion, which string, args ...any) (swept int, err error) {
 	err = g.write(ctx, func(tx *sql.Tx) error {
 		found, err := leftovers(ctx, tx, which, args...)
 		if err != nil {
 			return err
 		}
 		for _, l := range found {
-			entries, err := g.Store.Fetch(ctx, []stint.Position{l.pos})
+			entries, err := g.Store.Fetch(ctx, []store.Position{l.pos})
 			if err != nil || len(entries) != 1 {
 				return errors.Join(err, fmt.Errorf("sim: %d entries at position %d", len(entries), l.pos))
 			}
@@ -161,7 +162,7 @@ const (
 
 // conclude records the end of an entry as the store would: of a job that
 // somebody cancelled it is the last.
-func conclude(ctx context.Context, tx *sql.Tx, l left, e *stint.Entry, x stint.Execution) error {
+func conclude(ctx context.Context, tx *sql.Tx, l left, e *store.Entry, x store.Completion) error {
 	if x.Next != nil && x.Next.Wait {
 		return errors.New("sim: the judge of a sweep lets an entry wait")
 	}
@@ -183,7 +184,7 @@ func conclude(ctx context.Context, tx *sql.Tx, l left, e *stint.Entry, x stint.E
 		return err
 	}
 	n := x.Next
-	_, err = tx.ExecContext(ctx, nextSQL, int64(stint.LaneOf(n.Queue, n.Priority, n.Part, n.Kind).ID), now,
+	_, err = tx.ExecContext(ctx, nextSQL, int64(store.LaneOf(n.Queue, n.Priority, n.Part, n.Kind).ID), now,
 		n.Attempt, n.Priority, n.Losses, n.Suspect, n.Queue, n.Kind, int64(e.Pos))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // whim is one job that its client thinks better of at a moment of its life.
@@ -138,7 +139,7 @@ func (p *process) cancelSome(d dice, job stint.ID, others []stint.ID) {
 
 // regret has a client cancel something that an engine holds: before its burial,
 // beside it, or just after.
-func (w *world) regret(d dice, engine stint.Token) {
+func (w *world) regret(d dice, engine stint.EngineID) {
 	ctx := context.Background()
 	claims, err := w.real.Held(ctx, engine, 0)
 	if err != nil || len(claims) == 0 {
@@ -146,7 +147,7 @@ func (w *world) regret(d dice, engine stint.Token) {
 	}
 	claim := claims[d.IntN(len(claims))]
 	at := claim.Positions[d.IntN(len(claim.Positions))]
-	entries, err := w.real.Fetch(ctx, []stint.Position{at})
+	entries, err := w.real.Fetch(ctx, []store.Position{at})
 	if err != nil || len(entries) != 1 {
 		return
 	}

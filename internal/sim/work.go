@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/store"
 )
 
 var (
@@ -57,7 +58,7 @@ func (p *process) perform(ctx context.Context, job *stint.Job) (json.RawMessage,
 
 // try works, and says how the attempt ends: not at all if the process dies. It
 // began then, which is before it froze, if it did.
-func (p *process) try(ctx context.Context, a args, job *stint.Job, at stint.Position, began check.Instant) (check.How, error) {
+func (p *process) try(ctx context.Context, a args, job *stint.Job, at store.Position, began check.Instant) (check.How, error) {
 	starts := time.Now()
 	e := p.newEffect(job.ID, at)
 	defer e.rollback()

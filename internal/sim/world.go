@@ -16,6 +16,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/check"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // How long things take, in fake time.
@@ -34,9 +35,9 @@ type world struct {
 	seed       Seed
 	bug        Bug
 	real       *sqlite.Store
-	ground     *ground // the real one, with what it lacks
-	store      store   // and with the planted bug
-	handlers   *sql.DB // for the transactions of handlers
+	ground     *ground  // the real one, with what it lacks
+	store      anyStore // and with the planted bug
+	handlers   *sql.DB  // for the transactions of handlers
 	clients    []*process
 	historyDir string
 	open       transactions
@@ -49,7 +50,7 @@ type world struct {
 	operations *operations
 	pauses     *pauses
 	calendar   *calendar // nil when there are no schedules
-	retention  stint.Retention
+	retention  store.Retention
 	erased     erased
 
 	mu         sync.Mutex // guards what follows
@@ -59,10 +60,10 @@ type world struct {
 	naps       map[string]int
 	whims      map[string]*whim
 	effects    []*effect
-	undecided  map[stint.Position]bool // failures that were left to others to decide about
+	undecided  map[store.Position]bool // failures that were left to others to decide about
 	decisions  map[doubt]int           // how often each was decided
-	guests     map[stint.Position]*visit
-	culprits   map[stint.Token]bool // engines that died of what they ran alone
+	guests     map[store.Position]*visit
+	culprits   map[stint.EngineID]bool // engines that died of what they ran alone
 	answers    []answer
 	violations []string
 }
@@ -130,7 +131,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 		trace: trace{began: time.Now()}, seed: seed, bug: bug, real: real, ground: ground, store: plant(bug, ground), handlers: handlers,
 		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(), operations: newOperations(), pauses: newPauses(),
 		naps: map[string]int{}, whims: map[string]*whim{},
-		undecided: map[stint.Position]bool{}, decisions: map[doubt]int{}, guests: map[stint.Position]*visit{}, culprits: map[stint.Token]bool{},
+		undecided: map[store.Position]bool{}, decisions: map[doubt]int{}, guests: map[store.Position]*visit{}, culprits: map[stint.EngineID]bool{},
 	}
 	w.calendar = newCalendar(seed)
 	w.retention = retentionOf(seed)
@@ -197,7 +198,7 @@ func (w *world) keepLog(log *check.Writer) {
 	w.logs = append(w.logs, log)
 }
 
-func (w *world) left(engine stint.Token) {
+func (w *world) left(engine stint.EngineID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.clean = append(w.clean, int64(engine))

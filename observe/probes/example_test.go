@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/observe/probes"
 	"github.com/stint-go/stint/sqlite"
 )
@@ -20,8 +21,8 @@ func Example() {
 		panic(err)
 	}
 	joined := make(chan struct{})
-	worker, err := engine.New(store, stint.NewMux(), engine.Config{OnEvent: func(e stint.Event) {
-		if e.Type == stint.EventJoined {
+	worker, err := engine.New(store, stint.NewMux(), engine.Config{OnEvent: func(e event.Event) {
+		if e.Type == event.EventJoined {
 			close(joined)
 		}
 	}})

@@ -1,15 +1,13 @@
-// Package probes answers those who ask over HTTP whether an engine lives and
-// works: supervisors, load balancers, people.
+// Package probes answers health probes over HTTP, for supervisors and load balancers.
 //
-//	GET /healthz   200 while the process should be left alone, 503 when it should be started anew
-//	GET /readyz    200 while the engine works, 503 and what does not hold when it does not
+//	GET /healthz   200 while the process is healthy, 503 when it should be restarted
+//	GET /readyz    200 while the engine works, otherwise 503 and the condition that does not hold
 //
-// The answers are JSON, and name neither servers nor users:
+// The answers are JSON, without names of servers and users:
 //
 //	{"status":"unready","condition":"database","problem":"it does not answer"}
 //
-// An engine whose database is away is alive and unready: to start it anew would
-// mend nothing.
+// An engine whose database is away is alive but not ready: a restart would not help.
 package probes
 
 import (
@@ -19,22 +17,20 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
-// Engine is who is asked; an *engine.Engine is one.
+// Engine is implemented by *engine.Engine.
 type Engine interface {
-	// Alive answers at once; an error says that the process should be started
-	// anew.
+	// Alive answers at once. An error says that the process should be restarted.
 	Alive() error
 
-	// Ready may ask the database; an error says what of a working engine does
-	// not hold.
+	// Ready may ask the database. An error says which condition of a working engine does not hold.
 	Ready(ctx context.Context) error
 }
 
-// Handler answers for an engine. However many ask at once whether it is ready,
-// the database is asked by one at a time, and the others share its answer.
+// Handler serves /healthz and /readyz for an engine. If many requests ask at once whether it is
+// ready, one of them asks the database and the others share its answer.
 func Handler(e Engine) http.Handler {
 	a := &asker{engine: e, turn: make(chan struct{}, 1)}
 	mux := http.NewServeMux()
@@ -86,7 +82,7 @@ func answer(w http.ResponseWriter, otherwise string, err error) {
 	body, code := reply{Status: "ok"}, http.StatusOK
 	if err != nil {
 		body, code = reply{Status: otherwise}, http.StatusServiceUnavailable
-		if u, ok := errors.AsType[*stint.UnreadyError](err); ok {
+		if u, ok := errors.AsType[*event.UnreadyError](err); ok {
 			body.Condition, body.Problem = u.Condition, u.Problem
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/observe/probes"
 )
 
@@ -48,8 +48,8 @@ func TestAnswersSayWhatDoesNotHoldAndNameNobody(t *testing.T) {
 			t.Errorf("%s answers a POST with %d", path, code)
 		}
 	}
-	p.ready = &stint.UnreadyError{Condition: stint.ConditionDatabase, Problem: "it does not answer", Err: errors.New("user=admin host=10.0.0.1")}
-	p.alive = &stint.UnreadyError{Condition: stint.ConditionRunning, Problem: "its beat has been stuck for 1m0s"}
+	p.ready = &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "it does not answer", Err: errors.New("user=admin host=10.0.0.1")}
+	p.alive = &event.UnreadyError{Condition: event.ConditionRunning, Problem: "its beat has been stuck for 1m0s"}
 	if code, body := ask(h, "GET", "/readyz"); code != 503 || body != `{"status":"unready","condition":"database","problem":"it does not answer"}` {
 		t.Errorf("unready it answers %d %s", code, body)
 	}

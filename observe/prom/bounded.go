@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Other is the value of a label that has as many values as it may have.
+// Other is the value of a label for everything beyond the bound of [Config].
 const Other = "other"
 
 // bounded lets a label have so many values.

@@ -1,16 +1,15 @@
-// Package prom counts what engines tell, for Prometheus.
+// Package prom exports metrics of engines and stores to Prometheus.
 //
 //	events := prom.NewEvents()
 //	prometheus.MustRegister(events)
 //	engine.New(store, mux, engine.Config{OnEvent: events.On})
 //
-// [Events] counts the events of any number of engines, by kind and queue;
-// [Figures] passes on what one engine counts of itself; [Store] passes on what
-// waits in a store, which is for one program of all that share it. They are
-// collectors, registered where the program registers its own.
+// [Events] counts the events of any number of engines, by kind and queue. [Figures]
+// exports the metrics that one engine keeps. [Store] exports the backlog of a
+// store; use it in one program of those that share the store. All are collectors;
+// register them like your own.
 //
-// Names begin with stint_, times are in seconds. Kinds and queues are bounded: a
-// series is made for the first hundred of each (see [Config]), and what comes
-// after them counts as "other", so that whoever enqueues cannot fill the
-// memory of the monitoring.
+// Names begin with stint_, times are in seconds. Kinds and queues are bounded: the
+// first hundred of each have their own series (see [Config]), and all others count
+// as "other", so that programs that enqueue cannot fill the memory of Prometheus.
 package prom

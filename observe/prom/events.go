@@ -9,20 +9,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 )
 
-// Config bounds what is counted. The zero value is right for most.
+// Config bounds the number of series. The zero value suits most programs.
 type Config struct {
-	// MaxKinds and MaxQueues are how many values the labels kind and queue
-	// have, by default 100 each; the next ones are "other".
+	// MaxKinds and MaxQueues are how many values the labels kind and queue have, by default 100
+	// each. Further ones are counted as "other".
 	MaxKinds, MaxQueues int
 
-	// Buckets are the upper bounds of the histograms, in seconds: by default
-	// from a millisecond to an hour.
+	// Buckets are the upper bounds of the histograms, in seconds. The default is [DefaultBuckets].
 	Buckets []float64
 }
 
-// DefaultBuckets are for jobs, which take from a millisecond to an hour.
+// DefaultBuckets suit jobs that take from a millisecond to an hour, in seconds.
 var DefaultBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 
 const (
@@ -41,13 +41,13 @@ type Events struct {
 	kinds, queues, troubles bounded
 
 	mu   sync.Mutex // guards the rest
-	busy map[stint.Token]map[class]int
+	busy map[stint.EngineID]map[class]int
 }
 
 // class is what attempts are counted by.
 type class struct{ kind, queue string }
 
-// NewEvents makes a collector that has counted nothing.
+// NewEvents returns a collector whose counters are zero.
 func NewEvents(config ...Config) *Events {
 	var c Config
 	if len(config) > 0 {
@@ -79,7 +79,7 @@ func NewEvents(config ...Config) *Events {
 		roster:   prometheus.NewDesc("stint_engines", "Engines of this program that stand in the roster.", nil, nil),
 		kinds:    bounded{max: cmp.Or(c.MaxKinds, defaultMax)}, queues: bounded{max: cmp.Or(c.MaxQueues, defaultMax)},
 		troubles: bounded{max: maxTroubles},
-		busy:     map[stint.Token]map[class]int{},
+		busy:     map[stint.EngineID]map[class]int{},
 	}
 	// A series that begins with its first event has a rate only from the second on.
 	m.taken.WithLabelValues("true")
@@ -87,50 +87,49 @@ func NewEvents(config ...Config) *Events {
 	return m
 }
 
-// On counts an event: the program's engine.Config.OnEvent, or one of those that
-// [observe.Fan] joins.
+// On counts an event. Use it as engine.Config.OnEvent, or as one of the listeners of [observe.Fan].
 //
 // [observe.Fan]: https://pkg.go.dev/github.com/stint-go/stint/observe#Fan
-func (m *Events) On(e stint.Event) {
+func (m *Events) On(e event.Event) {
 	switch e.Type {
-	case stint.EventJoined:
+	case event.EventJoined:
 		m.join(e.Engine)
-	case stint.EventLeft:
+	case event.EventLeft:
 		m.leave(e.Engine)
-	case stint.EventBuried:
+	case event.EventBuried:
 		m.leave(e.Engine)
 		m.fenced.Inc()
-	case stint.EventStarted:
+	case event.EventStarted:
 		c := m.class(e.Job)
 		m.run(e.Engine, c, 1)
 		if !e.Ready.IsZero() {
 			m.latency.WithLabelValues(c.kind, c.queue).Observe(seconds(e.Job.Started.Sub(e.Ready)))
 		}
-	case stint.EventEnded:
+	case event.EventEnded:
 		m.ended(e)
-	case stint.EventFailed:
+	case event.EventFailed:
 		c := m.class(e.Job)
 		m.failed.WithLabelValues(c.kind, c.queue).Inc()
-	case stint.EventReturned:
+	case event.EventReturned:
 		m.returned.Add(float64(e.Count))
-	case stint.EventBurial:
+	case event.EventBurial:
 		if e.Other != nil {
 			m.burials.Inc()
 		}
 		m.taken.WithLabelValues("true").Add(float64(e.Begun))
 		m.taken.WithLabelValues("false").Add(float64(e.Count - e.Begun))
-	case stint.EventTrouble:
+	case event.EventTrouble:
 		m.trouble.WithLabelValues(m.troubles.of(tried(e))).Inc()
 	}
 }
 
 // tried is what was tried, without the name of what: there may be any number of
 // those.
-func tried(e stint.Event) string {
+func tried(e event.Event) string {
 	return strings.TrimSpace(strings.TrimSuffix(e.Doing, e.About))
 }
 
-func (m *Events) ended(e stint.Event) {
+func (m *Events) ended(e event.Event) {
 	c, x := m.class(e.Job), e.Execution
 	m.attempts.WithLabelValues(c.kind, c.queue, x.Outcome.String()).Inc()
 	if x.Started.IsZero() {
@@ -147,7 +146,7 @@ func (m *Events) class(job *stint.Job) class {
 	return class{m.kinds.of(job.Kind), m.queues.of(job.Queue)}
 }
 
-func (m *Events) join(engine stint.Token) {
+func (m *Events) join(engine stint.EngineID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy[engine] = map[class]int{}
@@ -155,13 +154,13 @@ func (m *Events) join(engine stint.Token) {
 
 // leave forgets what ran: the ends of what an engine was fenced from are not
 // told.
-func (m *Events) leave(engine stint.Token) {
+func (m *Events) leave(engine stint.EngineID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.busy, engine)
 }
 
-func (m *Events) run(engine stint.Token, c class, n int) {
+func (m *Events) run(engine stint.EngineID, c class, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if busy := m.busy[engine]; busy != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/observe/prom"
 	"github.com/stint-go/stint/sqlite"
 )
@@ -21,7 +22,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	events.On(stint.Event{Type: stint.EventReturned, Count: 3}) // as the engine does
+	events.On(event.Event{Type: event.EventReturned, Count: 3}) // as the engine does
 	n, err := testutil.GatherAndCount(registry, "stint_jobs_returned_total")
 	fmt.Println(n, err)
 	// Output: 1 <nil>

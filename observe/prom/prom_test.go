@@ -12,7 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/observe/prom"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // shows compares metrics with their text.
@@ -24,17 +27,17 @@ func shows(t *testing.T, c prometheus.Collector, text string, names ...string) {
 }
 
 // attempt is how an attempt of a job is told.
-func attempt(engine stint.Token, job *stint.Job, outcome stint.Outcome, took time.Duration) (began, ended stint.Event) {
+func attempt(engine stint.EngineID, job *stint.Job, outcome stint.Outcome, took time.Duration) (began, ended event.Event) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	job.Started = at
-	x := &stint.Execution{Outcome: outcome, Slot: 1, Started: at, Ended: at.Add(took)}
-	return stint.Event{Type: stint.EventStarted, Engine: engine, Job: job, Ready: at.Add(-2 * time.Second)},
-		stint.Event{Type: stint.EventEnded, Engine: engine, Job: job, Execution: x}
+	x := &store.Completion{Outcome: outcome, Slot: 1, Started: at, Ended: at.Add(took)}
+	return event.Event{Type: event.EventStarted, Engine: engine, Job: job, Ready: at.Add(-2 * time.Second)},
+		event.Event{Type: event.EventEnded, Engine: engine, Job: job, Execution: x}
 }
 
 func TestAttemptsAreCountedAndMeasured(t *testing.T) {
 	m := prom.NewEvents(prom.Config{Buckets: []float64{1, 5}})
-	m.On(stint.Event{Type: stint.EventJoined, Engine: 1})
+	m.On(event.Event{Type: event.EventJoined, Engine: 1})
 	job := &stint.Job{Kind: "mail", Queue: "default"}
 	began, ended := attempt(1, job, stint.OutcomeFailed, 500*time.Millisecond)
 	m.On(began)
@@ -44,7 +47,7 @@ func TestAttemptsAreCountedAndMeasured(t *testing.T) {
 stint_attempts_running{kind="mail",queue="default"} 1
 `, "stint_attempts_running")
 	m.On(ended)
-	m.On(stint.Event{Type: stint.EventFailed, Engine: 1, Job: job, Execution: ended.Execution})
+	m.On(event.Event{Type: event.EventFailed, Engine: 1, Job: job, Execution: ended.Execution})
 	began, ended = attempt(1, job, stint.OutcomeCompleted, 7*time.Second)
 	m.On(began)
 	m.On(ended)
@@ -81,12 +84,12 @@ stint_attempts_running{kind="mail",queue="default"} 0
 
 func TestWhatAnEngineWasFencedFromRunsNoLonger(t *testing.T) {
 	m := prom.NewEvents()
-	m.On(stint.Event{Type: stint.EventJoined, Engine: 1})
+	m.On(event.Event{Type: event.EventJoined, Engine: 1})
 	began, ended := attempt(1, &stint.Job{Kind: "mail", Queue: "default"}, stint.OutcomeCompleted, time.Second)
 	m.On(began)
-	m.On(stint.Event{Type: stint.EventBuried, Engine: 1})
+	m.On(event.Event{Type: event.EventBuried, Engine: 1})
 	m.On(ended) // of what it kept, or of a record that was under way
-	m.On(stint.Event{Type: stint.EventJoined, Engine: 2})
+	m.On(event.Event{Type: event.EventJoined, Engine: 2})
 	shows(t, m, `
 # HELP stint_engines Engines of this program that stand in the roster.
 # TYPE stint_engines gauge
@@ -99,11 +102,11 @@ stint_fenced_total 1
 
 func TestBurialsReturnsAndTroubleAreCounted(t *testing.T) {
 	m := prom.NewEvents()
-	m.On(stint.Event{Type: stint.EventBurial, Count: 5, Begun: 2, Other: &stint.EngineInfo{}})
-	m.On(stint.Event{Type: stint.EventBurial, Count: 1}) // what a burial that was cut short had left
-	m.On(stint.Event{Type: stint.EventReturned, Count: 7})
-	m.On(stint.Event{Type: stint.EventTrouble, Doing: "beat", Err: errors.New("down")})
-	m.On(stint.Event{Type: stint.EventTrouble, Doing: "beat", Err: errors.New("down")})
+	m.On(event.Event{Type: event.EventBurial, Count: 5, Begun: 2, Other: &store.EngineInfo{}})
+	m.On(event.Event{Type: event.EventBurial, Count: 1}) // what a burial that was cut short had left
+	m.On(event.Event{Type: event.EventReturned, Count: 7})
+	m.On(event.Event{Type: event.EventTrouble, Doing: "beat", Err: errors.New("down")})
+	m.On(event.Event{Type: event.EventTrouble, Doing: "beat", Err: errors.New("down")})
 	shows(t, m, `
 # HELP stint_burial_jobs_total Jobs taken over from engines that died, by whether they had begun.
 # TYPE stint_burial_jobs_total counter
@@ -125,9 +128,9 @@ func TestTroubleIsToldApartByWhatWasTriedAndNotByNames(t *testing.T) {
 	m := prom.NewEvents()
 	for i := range 100 {
 		name := fmt.Sprint("engine-", i)
-		m.On(stint.Event{Type: stint.EventTrouble, Doing: "bury " + name, About: name})
+		m.On(event.Event{Type: event.EventTrouble, Doing: "bury " + name, About: name})
 	}
-	m.On(stint.Event{Type: stint.EventTrouble, Doing: "beat"})
+	m.On(event.Event{Type: event.EventTrouble, Doing: "beat"})
 	shows(t, m, `
 # HELP stint_trouble_total What failed and is tried again, by what was tried.
 # TYPE stint_trouble_total counter
@@ -155,7 +158,7 @@ func TestHoweverManyKindsThereAreTheSeriesAreBounded(t *testing.T) {
 		all.Go(func() {
 			_, ended := attempt(1, &stint.Job{Kind: fmt.Sprint("kind ", i), Queue: fmt.Sprint("\xff", i)}, stint.OutcomeCompleted, time.Second)
 			m.On(ended)
-			m.On(stint.Event{Type: stint.EventTrouble, Doing: fmt.Sprint("call the hook of ", i)})
+			m.On(event.Event{Type: event.EventTrouble, Doing: fmt.Sprint("call the hook of ", i)})
 		})
 	}
 	all.Wait()
@@ -170,11 +173,11 @@ func TestHoweverManyKindsThereAreTheSeriesAreBounded(t *testing.T) {
 func TestNamesAndUnitsAreThoseThatToolsExpect(t *testing.T) {
 	m := prom.NewEvents()
 	began, ended := attempt(1, &stint.Job{Kind: "mail", Queue: "default"}, stint.OutcomeCompleted, time.Second)
-	for _, e := range []stint.Event{{Type: stint.EventJoined, Engine: 1}, began, ended, {Type: stint.EventBurial, Count: 1}, {Type: stint.EventTrouble}} {
+	for _, e := range []event.Event{{Type: event.EventJoined, Engine: 1}, began, ended, {Type: event.EventBurial, Count: 1}, {Type: event.EventTrouble}} {
 		m.On(e)
 	}
-	figures := prom.Figures(func() stint.Metrics {
-		return stint.Metrics{Instance: "one", Kinds: map[string]stint.Durations{"mail": {Count: 1}}}
+	figures := prom.Figures(func() report.Metrics {
+		return report.Metrics{Instance: "one", Kinds: map[string]report.Durations{"mail": {Count: 1}}}
 	})
 	for _, c := range []prometheus.Collector{m, figures} {
 		problems, err := testutil.CollectAndLint(c)
@@ -185,12 +188,12 @@ func TestNamesAndUnitsAreThoseThatToolsExpect(t *testing.T) {
 }
 
 func TestTheFiguresOfAnEngineArePassedOn(t *testing.T) {
-	now := stint.Metrics{Instance: "one", Since: time.UnixMilli(1500), Kinds: map[string]stint.Durations{
+	now := report.Metrics{Instance: "one", Since: time.UnixMilli(1500), Kinds: map[string]report.Durations{
 		"mail": {Count: 2, Total: 3 * time.Second}, "other one": {Count: 1, Total: time.Second}, "third": {Count: 4, Total: time.Second},
 	}}
-	figures := prom.Figures(func() stint.Metrics { return now }, prom.Config{MaxKinds: 1})
+	figures := prom.Figures(func() report.Metrics { return now }, prom.Config{MaxKinds: 1})
 	now.Claimer.Claims, now.Workers.Running, now.Workers.Slots = 7, 3, 8
-	now.Claimer.Took = stint.Durations{Count: 7, Total: 70 * time.Millisecond}
+	now.Claimer.Took = report.Durations{Count: 7, Total: 70 * time.Millisecond}
 	shows(t, figures, `
 # HELP stint_engine_attempts_of_kind_seconds How long attempts of a kind took.
 # TYPE stint_engine_attempts_of_kind_seconds summary
@@ -217,7 +220,7 @@ stint_engine_slots{instance_name="one"} 8
 func TestTheFiguresOfTwoEnginesMayBeRegisteredTogether(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
 	for _, name := range []string{"one", "two"} {
-		r.MustRegister(prom.Figures(func() stint.Metrics { return stint.Metrics{Instance: name} }))
+		r.MustRegister(prom.Figures(func() report.Metrics { return report.Metrics{Instance: name} }))
 	}
 	r.MustRegister(prom.NewEvents())
 	if _, err := r.Gather(); err != nil {

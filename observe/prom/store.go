@@ -10,18 +10,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
-// Store passes on what waits in a store and what engines hold of it: the same
-// whoever asks, so let one program of those that share the store export it. A
-// store that is also a [stint.Examiner] tells how old the oldest work is.
+// Store returns a collector of the backlog of a store and of what engines hold. The values are the
+// same in every program, so export them in one program of those that share the store. For a store
+// that is also a [report.Examiner] it includes the age of the oldest due job.
 //
-// The figures are looked at in the background, with at most half a hundredth of the
-// time for each: at a million jobs they may be minutes old, and say from when they
-// are.
-func Store(store stint.Analyst, config ...Config) prometheus.Collector {
+// The store is read in the background, with at most half a hundredth of the time for each value.
+// With a million jobs the values may be minutes old; a metric has the time of the reading.
+func Store(store report.Analyst, config ...Config) prometheus.Collector {
 	var c Config
 	if len(config) > 0 {
 		c = config[0]
@@ -31,11 +31,11 @@ func Store(store stint.Analyst, config ...Config) prometheus.Collector {
 	}
 	b := &backlog{
 		queues: bounded{max: cmp.Or(c.MaxQueues, defaultMax)},
-		figures: sample.New(func(ctx context.Context) (stint.Analytics, error) {
-			return store.Analyze(ctx, stint.AnalyticsFilter{})
+		figures: sample.New(func(ctx context.Context) (report.Analytics, error) {
+			return store.Analyze(ctx, report.AnalyticsFilter{})
 		}),
-		groups: sample.New(func(ctx context.Context) ([]stint.DueGroup, error) {
-			return store.DueBy(ctx, stint.FieldQueue, stint.AnalyticsFilter{}, maxGroups)
+		groups: sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
+			return store.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxGroups)
 		}),
 		up:        gauge("store_up", "Whether the store answered when it was last looked at."),
 		sampled:   gauge("jobs_sampled_timestamp_seconds", "When the jobs of the store were last counted."),
@@ -45,7 +45,7 @@ func Store(store stint.Analyst, config ...Config) prometheus.Collector {
 		zombies:   gauge("jobs_zombies", "Jobs in the hands of engines that do not live any more."),
 		age:       gauge("oldest_job_age_seconds", "For how long the oldest job that is due and not taken has been due.", "queue"),
 	}
-	if x, ok := store.(stint.Examiner); ok {
+	if x, ok := store.(report.Examiner); ok {
 		b.ages = sample.New(func(ctx context.Context) (map[string]time.Duration, error) { return agesOf(ctx, x) })
 	}
 	return b
@@ -58,8 +58,8 @@ const maxGroups = 1000
 // backlog exports samples of a store.
 type backlog struct {
 	queues  bounded
-	figures *sample.Sample[stint.Analytics]
-	groups  *sample.Sample[[]stint.DueGroup]
+	figures *sample.Sample[report.Analytics]
+	groups  *sample.Sample[[]report.DueGroup]
 	ages    *sample.Sample[map[string]time.Duration] // by queue; nil for a store that does not tell
 
 	up, sampled, queued, postponed, claimed, zombies, age *prometheus.Desc
@@ -108,7 +108,7 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 
 // byQueue counts the jobs of each queue that has a series; a queue that has become
 // empty has none and keeps it.
-func (b *backlog) byQueue(groups []stint.DueGroup, queued int64) map[string]int64 {
+func (b *backlog) byQueue(groups []report.DueGroup, queued int64) map[string]int64 {
 	counts, counted := map[string]int64{}, int64(0)
 	for _, g := range groups {
 		if g.Value != nil {
@@ -139,18 +139,18 @@ func (b *backlog) oldest(ages map[string]time.Duration) map[string]time.Duration
 }
 
 // agesOf asks how old the oldest work of each queue is.
-func agesOf(ctx context.Context, store stint.Examiner) (map[string]time.Duration, error) {
-	signs, err := store.Examine(ctx, stint.Examination{})
+func agesOf(ctx context.Context, st report.Examiner) (map[string]time.Duration, error) {
+	signs, err := st.Examine(ctx, report.Examination{})
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range signs.Findings {
-		if f.Code == stint.CodeNotLookedAt && f.Severity != stint.SeverityNote {
+		if f.Code == report.CodeNotLookedAt && f.Severity != report.SeverityNote {
 			return nil, errors.New(f.Subject + ": " + f.Problem)
 		}
 	}
 	now := time.Now()
-	if c, ok := store.(stint.Clock); ok {
+	if c, ok := st.(store.Clock); ok {
 		if now, err = c.Now(ctx); err != nil {
 			return nil, err
 		}

@@ -7,17 +7,16 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// MetadataKey is the one key of a job's metadata that is this package's: an
-// object with the fields of the propagator, by default traceparent and tracestate.
+// MetadataKey is the key in a job's metadata that this package uses: an object with the fields of
+// the propagator, by default traceparent and tracestate.
 const MetadataKey = "trace"
 
 // roomy is what metadata may have by default, in bytes: a job is not refused
 // because it is traced.
 const roomy = 64 << 10
 
-// inject returns metadata with the context of the trace that ctx holds. What
-// stands under the key already is somebody's word, and stays; so does what is no
-// object, which the client refuses.
+// inject returns metadata with the trace context of ctx. A value that is there already stays;
+// metadata that is not an object stays too, and the client refuses it.
 func inject(ctx context.Context, p propagation.TextMapPropagator, metadata json.RawMessage) json.RawMessage {
 	fields := propagation.MapCarrier{}
 	p.Inject(ctx, fields)

@@ -11,11 +11,11 @@
 //	               ├──▶ work send_invoice     a consumer's span for each attempt, in whichever process
 //	               └──▶ work send_invoice         └──▶ enqueue …   what the handler enqueues
 //
-// The context of the trace travels with the job, in its metadata under
-// [MetadataKey], as W3C Trace Context writes it. Jobs that were enqueued by a
-// client without this middleware, or from SQL, begin traces of their own at each
-// attempt; SQL may pass a context on in the metadata.
+// The trace context is stored with the job, in its metadata under [MetadataKey], in
+// the format of W3C Trace Context. Jobs that were enqueued by a client without this
+// middleware, or from SQL, start a new trace at each attempt; SQL may pass a context
+// in the metadata.
 //
-// Only the API of OpenTelemetry is used: where the program sets up no SDK, nothing is
-// recorded, but the context of a trace that comes from outside is passed on.
+// The package uses only the API of OpenTelemetry. If the program sets up no SDK,
+// nothing is recorded, but a trace context from outside is passed on.
 package spans

@@ -27,7 +27,7 @@ func Example() {
 	client := stint.NewClient(store).Use(tracer.Enqueue)
 	mux := stint.NewMux()
 	mux.Use(tracer.Work)
-	mux.Add(stint.Declaration{Name: "send_invoice"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
+	mux.Add(stint.KindInfo{Name: "send_invoice"}, func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, nil })
 	worker, err := engine.New(store, mux, engine.Config{Client: client})
 	if err != nil {
 		panic(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/stint-go/stint/observe/spans"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // stage is a store, an engine at work, and what they were seen to do.
@@ -48,7 +49,7 @@ func newStage(t *testing.T, config spans.Config, handlers map[string]stint.Handl
 	mux := stint.NewMux()
 	mux.Use(tracer.Work)
 	for kind, h := range handlers {
-		mux.Add(stint.Declaration{Name: kind}, h)
+		mux.Add(stint.KindInfo{Name: kind}, h)
 	}
 	if s.engine, err = engine.New(store, mux, engine.Config{Client: s.client, Slots: 2}); err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func TestATraceGoesFromTheRequestThroughTheJobToWhatItEnqueues(t *testing.T) {
 	ctx, request := s.provider.Tracer("test").Start(t.Context(), "request")
 	job := s.enqueue(ctx, stint.NewJob{Kind: "first", Queue: "mail", Metadata: json.RawMessage(`{"tenant":9007199254740993}`)})
 	request.End()
-	second, err := s.store.Jobs(t.Context(), stint.Filter{Kind: "second"})
+	second, err := s.store.Jobs(t.Context(), store.Filter{Kind: "second"})
 	if err != nil || len(second) != 1 {
 		t.Fatalf("found %v, %v", second, err)
 	}

@@ -12,35 +12,36 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-// Config says how jobs are traced. The zero value is right for most.
+// Config says how jobs are traced. The zero value suits most programs.
 type Config struct {
-	// Provider makes the tracer: by default the global one of OpenTelemetry.
+	// Provider makes the tracer. The default is the global one of OpenTelemetry.
 	Provider trace.TracerProvider
 
-	// Propagator writes the context of a trace into metadata and reads it
-	// again: by default W3C Trace Context, without baggage.
+	// Propagator writes the trace context into metadata and reads it back. The default is W3C Trace
+	// Context, without baggage.
 	Propagator propagation.TextMapPropagator
 
-	// Link begins a trace of its own with each attempt, which links to that of
-	// the enqueue: for jobs that run days later, whose traces would never be
-	// complete. By default attempts are children of the enqueue.
+	// Link starts a new trace for each attempt, with a link to the trace of the enqueue. Use it for
+	// jobs that run days later. By default attempts are children of the enqueue.
 	Link bool
 }
 
-// Name is that of the tracer, by which programs tell its spans from others.
+// Name is the name of the tracer in spans.
 const Name = "github.com/stint-go/stint/observe/spans"
 
 // Attributes of spans, beside those that OpenTelemetry has for messages.
 const (
+	// Attributes of spans, in addition to OpenTelemetry's messaging attributes.
 	AttributeKind    = attribute.Key("stint.job.kind")
 	AttributeAttempt = attribute.Key("stint.job.attempt")
 	AttributeOutcome = attribute.Key("stint.attempt.outcome")
 )
 
-// Tracer has the middleware that traces. Make one with [New]; it may be used
-// by any number of clients and engines.
+// Tracer has the middleware for clients and handlers. Make one with [New]; any number of clients
+// and engines may share it.
 type Tracer struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
@@ -79,9 +80,9 @@ func queueOr(queue string) string {
 	return queue
 }
 
-// Enqueue is a [stint.EnqueueMiddleware]: a span for each call that enqueues,
-// whose context goes with each of its jobs. One of several jobs is called after
-// the first and tells how many there are.
+// Enqueue is a [stint.EnqueueMiddleware]. It makes a span for each call that enqueues, and stores
+// its context in each of the jobs. A span for several jobs is named after the first one's kind and
+// has their number.
 func (t *Tracer) Enqueue(next stint.EnqueueFunc) stint.EnqueueFunc {
 	return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 		if len(jobs) == 0 {
@@ -107,8 +108,8 @@ func (t *Tracer) Enqueue(next stint.EnqueueFunc) stint.EnqueueFunc {
 	}
 }
 
-// Work is a [stint.Middleware]: a span for each attempt, whose context the
-// handler gets, so that what it does and enqueues belongs to it.
+// Work is a [stint.Middleware]. It makes a span for each attempt; the handler's context carries it,
+// so what the handler does and enqueues belongs to it.
 func (t *Tracer) Work(next stint.Handler) stint.Handler {
 	return func(ctx context.Context, job *stint.Job) (result json.RawMessage, err error) {
 		attrs := append(attributes("work", job.Kind, job.Queue),
@@ -143,12 +144,12 @@ func (t *Tracer) Work(next stint.Handler) stint.Handler {
 // conclude says how an attempt ended. What a handler put off or cancelled, and
 // what was cancelled by people or for a stop, is no error.
 func conclude(span trace.Span, err, cause error) {
-	end := stint.Ending{Outcome: stint.OutcomeCompleted}
+	end := store.Result{Outcome: stint.OutcomeCompleted}
 	switch {
 	case err == nil:
 	case errors.Is(cause, stint.ErrStopping):
 		end.Outcome = stint.OutcomeReturned
-	case stint.AsEnding(err, &end):
+	case store.AsResult(err, &end):
 	case errors.Is(cause, stint.ErrCancelled):
 		end.Outcome = stint.OutcomeCancelled
 	default:

@@ -6,7 +6,7 @@
 -- do there, and a transaction that pins the horizon slows nothing.
 
 -- Looked for first: "if not exists" asks for the right to create schemas even
--- where somebody else has made this one for its owner.
+-- where another role has made this one for its owner.
 do $$
 begin
   if not exists (select from pg_catalog.pg_namespace where nspname = 'stint') then
@@ -38,7 +38,7 @@ create index policies_body on stint.policies using hash (body);
 -- Positions of the log; a job's id is the first of its positions.
 create sequence stint.positions as bigint;
 
--- Types of what an entry says. PostgreSQL reads the checks of a table anew for
+-- Types of what an entry says. PostgreSQL reads the checks of a table again for
 -- each statement, which took longer than the rest of an insertion of one row;
 -- those of a domain it reads once for a session.
 create domain stint.queue      as text     check (value <> '' and octet_length(value) <= 255);
@@ -51,7 +51,7 @@ create domain stint.max_losses as smallint check (value >= 0);
 create domain stint.suspect    as smallint check (value >= 0);
 create domain stint.faulty     as boolean  check (value);
 
--- The log of ready work. Lane -1 is a lane that nobody claims: a job that is
+-- The log of ready work. Lane -1 is a lane that no engine claims: a job that is
 -- not ready yet has its contents there, under its id, and a later entry or
 -- waiting row refers to them by body.
 create table stint.entries (
@@ -141,7 +141,7 @@ create table stint.claims (
   lane        bigint   not null, -- that was claimed from
   n           bigint   not null, -- one more than the claim before in this lane
   nonce       bigint   not null, -- random: with it an outcome proves which claim it comes from
-  engine      bigint   not null, -- the token of who took it
+  engine      bigint   not null, -- the token of the engine that took it
   serial      bigint   not null,  -- the engine's own number of the request
   low         bigint   not null default 0, -- as in beats, when the engine asked
   made        timestamptz not null default clock_timestamp(), -- when
@@ -166,8 +166,8 @@ create index claims_engine on stint.claims (engine, serial);
 -- job's final state at once.
 create table stint.executions (
   pos      bigint      not null, -- of the entry
-  nonce    bigint      not null,  -- of the claim; 0 when nobody had claimed it
-  engine   bigint      not null, -- the token of who ran it; 0 for nobody
+  nonce    bigint      not null,  -- of the claim; 0 if no engine had claimed it
+  engine   bigint      not null, -- the token of the engine that ran it; 0 for none
   started  timestamptz not null, -- when the attempt began, by the server's clock
   finished timestamptz not null, -- when it ended
   job      bigint,                -- null when pos is the job's id
@@ -188,7 +188,7 @@ create index executions_job on stint.executions (job, pos) where job is not null
 -- What is rare and asked for: attempts that did not succeed, in the order in
 -- which their jobs are listed.
 create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
--- What nobody had claimed: jobs that were cancelled or decided about while they
+-- What no engine had claimed: jobs that were cancelled or decided about while they
 -- waited. Retention asks whether an engine decided anything that is left.
 create index executions_unclaimed on stint.executions (engine) where nonce = 0;
 -- Time ranges of a table that is appended to in order of time. Without
@@ -220,12 +220,12 @@ create index waiting_due on stint.waiting (due, job);
 create index waiting_undecided on stint.waiting (job, undecided) where undecided is not null;
 create index waiting_faulty on stint.waiting (job) where faulty;
 
--- Jobs that somebody cancelled and that have no final outcome yet. The marker
--- is committed before anything else happens, and whoever moves a job looks at it.
+-- Cancelled jobs that have no final outcome yet. The marker
+-- is committed before anything else happens, and every function that moves a job looks at it.
 create table stint.cancellations (
   job bigint primary key, -- its id
   at  timestamptz not null default clock_timestamp(), -- when
-  why text -- as whoever did it said
+  why text -- as given with the cancellation
 );
 
 -- Queues that are paused.
@@ -306,7 +306,7 @@ create table stint.kinds (
   declared timestamptz not null default clock_timestamp() -- when it was declared so
 );
 
--- Schedules. Whoever fires one locks its row and, in the same statement, makes
+-- Schedules. The engine that fires one locks its row and, in the same statement, makes
 -- the jobs and moves it on; the revision tells whether it is still what the
 -- occurrences were computed from.
 create table stint.schedules (
@@ -316,7 +316,7 @@ create table stint.schedules (
   zone        text   not null,   -- the IANA name of the zone whose clock that is about
   job         jsonb  not null,   -- what it makes
   overlap     boolean not null,  -- whether occurrences are fired while the last job has not ended
-  missed      text   not null,   -- what becomes of occurrences that nobody fired in time: one, none, all:100
+  missed      text   not null,   -- what becomes of occurrences that were not fired in time: one, none, all:100
   not_before  timestamptz,       -- the earliest occurrence that there may be
   not_after   timestamptz,       -- the last occurrence that there may be
   after       timestamptz not null default clock_timestamp(), -- occurrences up to this are dealt with
@@ -338,15 +338,15 @@ create table stint.schedules (
 -- What to look at next: those of which nothing is known first.
 create index schedules_next on stint.schedules (next nulls first, name) where paused is null and ended is null;
 
--- Who does what one engine does for all of them. A holder that is not in the
+-- Which engine does what one engine does for all of them. A holder that is not in the
 -- roster holds nothing, and neither does one whose time is over.
 create table stint.leases (
   name     text primary key check (name <> '' and octet_length(name) <= 255), -- what it is for
-  engine   bigint,              -- null while nobody has it
+  engine   bigint,              -- null while no engine has it
   acquired timestamptz,         -- since when the engine has it without a gap
   renewed  timestamptz,         -- when it was asked for last
   expires  timestamptz,         -- until when the engine has it
-  deposed       bigint,         -- whom somebody took it from
+  deposed       bigint,         -- the engine that it was taken from
   deposed_at    timestamptz,    -- when that was
   deposed_until timestamptz,    -- before that he does not get it again
   deposed_by    text,           -- who did it
@@ -363,7 +363,7 @@ create table stint.metrics (
   since    timestamptz not null, -- when it began to count
   engine   bigint      not null, -- its token, or the last of them
   at       timestamptz not null default clock_timestamp(), -- when it wrote this
-  figures  jsonb       not null, -- what it counted: stint.Metrics as JSON
+  figures  jsonb       not null, -- what it counted: report.Metrics as JSON
   primary key (instance, since)
 ) with (fillfactor = 50);
 
@@ -371,7 +371,7 @@ create table stint.metrics (
 create sequence stint.change_numbers as bigint;
 
 -- Who changed what: one row for each change that came by the API or the command
--- line. It is written before the change is made, and ended behind that.
+-- line. It is written before the change is made, and ended after that.
 create table stint.changes (
   n         bigint primary key default nextval('stint.change_numbers'), -- its number
   at        timestamptz not null default clock_timestamp(), -- when it was written down

@@ -1,10 +1,10 @@
 -- stint: the functions. What an engine does many times a second is one call:
 -- one message to its commit, and plans that the session keeps: left to itself
--- the planner would plan anew for each array's length, which costs an idle
+-- the planner would plan again for each array's length, which costs an idle
 -- engine as much as the work. Where a kind of plan is off, so is JIT: what has
 -- no other plan looks as if it cost enough to be compiled. Errors of the class
 -- ST are stint's own: ST001 wrong isolation, ST002 buried, ST003 a claim is
--- gone, ST004 a claim behind other writes, ST020 a lease is not held.
+-- gone, ST004 a claim after other writes, ST020 a lease is not held.
 
 -- The lane of a queue, priority and part. The program computes the same.
 create function stint.lane(queue text, priority integer, part text, kind text default '')
@@ -20,7 +20,7 @@ $$;
 
 -- What an engine records is on the disk when it is told so, whatever is set for the
 -- session: it forgets what it has recorded, and goes on with what it has in hand. If the
--- server forgot that in a crash, nobody would take up what stands there as held by an
+-- server forgot that in a crash, no engine would take up what stands there as held by an
 -- engine that lives, and others would get what it runs.
 create function stint.durable() returns text language sql volatile
 as $$ select case when pg_catalog.current_setting('synchronous_commit') = 'off' then pg_catalog.set_config('synchronous_commit', 'local', true) end $$;
@@ -177,7 +177,7 @@ begin
   if pg_current_xact_id_if_assigned() is not null then
     raise exception 'a claim is the first that its transaction writes, and all of it' using errcode = 'ST004';
   end if;
-  -- The fence comes before the lane: behind it, one burial in progress would
+  -- The fence comes before the lane: after it, one burial in progress would
   -- stop the lane for everyone.
   ok := stint.fence(p_engine);
   if p_wait then
@@ -275,7 +275,7 @@ begin
   insert into stint.claims (lane, n, nonce, engine, serial, low, xid, pos, pending, pending_n, pending_xid, pending_pos, positions)
     values (p_lane, n, p_nonce, p_engine, p_serial, p_low, new_xid, new_pos, pend, pend_n, pend_xid, pend_pos, positions);
   -- The disk is waited for outside the lane's lock, by the transaction that
-  -- the program sends behind this one.
+  -- the program sends after this one.
   ok := set_config('synchronous_commit', 'off', true) is null;
 end
 $$;
@@ -303,7 +303,7 @@ $$;
 -- index is less than half of so many probes. What is as usual is null, which
 -- costs nothing to send: a job whose id is the position, its first attempt, no
 -- losses, created and due when it became ready.
--- Nearly always nobody has cancelled anything; then none of many is asked about it.
+-- Nearly always nothing is cancelled; then none of many is asked about it.
 create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
@@ -378,7 +378,7 @@ $$;
 -- Record how attempts ended, with what follows them. Ages are microseconds
 -- before now. Columns in which nothing is said may be null as a whole: that is how
 -- every first attempt is recorded that completed its job and returned nothing.
--- Who does not send them again says so: then a unique violation says that some
+-- A program that does not send them again says so: then a unique violation says that some
 -- are recorded already, and is the whole answer.
 create function stint.finish(p_engine bigint,
   c_lane bigint[], c_n bigint[], c_nonce bigint[],
@@ -415,6 +415,12 @@ create function stint.why_cancelled(p_job bigint) returns text language sql stab
 set search_path = pg_catalog, pg_temp
 as $$ select c.why from stint.cancellations c where c.job = p_job $$;
 
+-- When an attempt ended that never began: when its job was cancelled, so that the
+-- job reads the same before and after an engine records it.
+create function stint.when_cancelled(p_job bigint, p_clock timestamptz, p_ended bigint) returns timestamptz language sql stable
+set search_path = pg_catalog, pg_temp
+as $$ select least(p_clock - p_ended * interval '1 microsecond', (select c.at from stint.cancellations c where c.job = p_job)) $$;
+
 -- Append executions and, for those that are new, their successors. To insert what
 -- may be there takes twice the time of what should not be there, and a third more
 -- of WAL: see finish. (Elements by their subscripts are cheaper than unnest,
@@ -443,7 +449,7 @@ declare
   deleted boolean; cancelled boolean; summed boolean;
   lasts   bigint[]; -- positions whose jobs were cancelled: no attempt follows
 begin
-  -- A job that somebody cancelled is not tried again: this attempt was its last.
+  -- A cancelled job is not tried again: this attempt was its last.
   if s_pos is not null and exists (select from stint.cancellations) then
     select array_agg(s.pos) into lasts
       from unnest(s_pos) as s(pos) join stint.entries e on e.pos = s.pos
@@ -454,7 +460,10 @@ begin
       insert into stint.executions as x
         (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
       select r.pos, r.job, r.nonce, p_engine, coalesce(r.attempt, 1), r.slot,
-             clock - r.started * interval '1 microsecond', clock - r.ended * interval '1 microsecond',
+             case when r.outcome = 6 and r.slot = 0 then stint.when_cancelled(coalesce(r.job, r.pos), clock, r.ended)
+                  else clock - r.started * interval '1 microsecond' end,
+             case when r.outcome = 6 and r.slot = 0 then stint.when_cancelled(coalesce(r.job, r.pos), clock, r.ended)
+                  else clock - r.ended * interval '1 microsecond' end,
              case when lasts is not null and r.pos = any (lasts) then 6 else coalesce(r.outcome, 1) end,
              coalesce(r.final, true) or lasts is not null and r.pos = any (lasts),
              case when lasts is not null and r.pos = any (lasts) then stint.why_cancelled(coalesce(r.job, r.pos))
@@ -470,7 +479,10 @@ begin
     insert into stint.executions
       (pos, job, nonce, engine, attempt, slot, started, finished, outcome, final, reason, result, error)
     select x_pos[i], x_job[i], x_nonce[i], p_engine, coalesce(x_attempt[i], 1), x_slot[i],
-           clock - x_started[i] * interval '1 microsecond', clock - x_ended[i] * interval '1 microsecond',
+           case when x_outcome[i] = 6 and x_slot[i] = 0 then stint.when_cancelled(coalesce(x_job[i], x_pos[i]), clock, x_ended[i])
+                else clock - x_started[i] * interval '1 microsecond' end,
+           case when x_outcome[i] = 6 and x_slot[i] = 0 then stint.when_cancelled(coalesce(x_job[i], x_pos[i]), clock, x_ended[i])
+                else clock - x_ended[i] * interval '1 microsecond' end,
            case when lasts is not null and x_pos[i] = any (lasts) then 6 else coalesce(x_outcome[i], 1) end,
            coalesce(x_final[i], true) or lasts is not null and x_pos[i] = any (lasts),
            case when lasts is not null and x_pos[i] = any (lasts) then stint.why_cancelled(coalesce(x_job[i], x_pos[i]))
@@ -479,7 +491,7 @@ begin
     from generate_series(1, cardinality(x_pos)) i;
     done := x_pos; written := cardinality(x_pos);
   end if;
-  -- What is nearly never so, in one question. It comes behind the insertion: by
+  -- What is nearly never so, in one question. It comes after the insertion: by
   -- then it can be seen that something was deleted.
   select exists (select from stint.deletions d where d.engine = p_engine), exists (select from stint.cancellations),
          coalesce(oldest, clock - (select max(u.ended) from (select unnest(x_ended) as ended) u) * interval '1 microsecond')
@@ -537,7 +549,7 @@ end
 $$;
 
 -- Put jobs that wait for a decision where it can be recorded: each gets an entry
--- in the lane that nobody claims, behind its attempts. Jobs that somebody is
+-- in the lane that no engine claims, after its attempts. Jobs that another session is
 -- deciding about, or cancelling, are passed over.
 create function stint.take_undecided(p_jobs bigint[], p_attempts integer[])
 returns table (job bigint, pos bigint) language plpgsql
@@ -561,8 +573,8 @@ end
 $$;
 
 -- End cancelled jobs that wait. One that was never ready has its contents in
--- the lane that nobody claims: there its only execution stands. Another gets an
--- entry there of its own, behind its earlier attempts.
+-- the lane that no engine claims: there its only execution stands. Another gets an
+-- entry there of its own, after its earlier attempts.
 create function stint.cancel_waiting(p_jobs bigint[]) returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -583,7 +595,8 @@ begin
         values (-1, w.job, w.body, w.attempt, w.priority, w.losses, w.queue, w.kind, w.faulty) returning pos into at;
     end if;
     insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
-      values (at, 0, 0, clock, clock, nullif(w.job, at), w.attempt, 0, 6, true, stint.why_cancelled(w.job));
+      values (at, 0, 0, stint.when_cancelled(w.job, clock, 0), stint.when_cancelled(w.job, clock, 0), nullif(w.job, at), w.attempt, 0, 6, true,
+        stint.why_cancelled(w.job));
     delete from stint.cancellations c where c.job = w.job;
     ended := ended + 1;
   end loop;
@@ -638,7 +651,7 @@ as $$ select sha256(convert_to(fingerprint.kind || chr(10) || fingerprint.args::
 -- each key in a batch. Of every key the answer is the job that has it now,
 -- whether that is one of these, and whether all that was asked for under it is
 -- the same in kind and arguments. If anything is not, none is taken. With the
--- owner's rights: to give back a key is to delete a row, and who may only
+-- owner's rights: to give back a key is to delete a row, and a role that may only
 -- enqueue deletes no other.
 create function stint.take_keys(p_keys text[], p_fingerprints bytea[], p_jobs bigint[])
 returns table (key text, job bigint, fresh boolean, same boolean) language plpgsql security definer
@@ -653,7 +666,7 @@ declare
 begin
   loop
     -- In the order of the keys: in any other, two batches would take each
-    -- other's. A key that somebody is taking in a transaction is waited for.
+    -- other's. A key that another transaction is taking is waited for.
     with added as (
       insert into stint.idempotency (key, job, fingerprint, expires)
         select distinct on (a.key) a.key, a.job, a.fingerprint, clock_timestamp() + interval '24 hours'
@@ -665,8 +678,8 @@ begin
     taken := taken || more;
     -- In a statement of its own: what committed while that one waited is not
     -- in its snapshot. A key that was forgotten meanwhile is in neither. One that
-    -- was forgotten behind the snapshot of a caller's transaction, and that this
-    -- transaction took since, has two rows: in the old one stands who deleted it.
+    -- was forgotten after the snapshot of a caller's transaction, and that this
+    -- transaction took since, has two rows: the old one says which transaction deleted it.
     select array_agg(a.key), array_agg(k.job), array_agg(k.fingerprint = a.fingerprint), coalesce(bool_or(k.job is null), false)
       into asked, holders, alike, missing
       from unnest(p_keys, p_fingerprints) as a(key, fingerprint)
@@ -680,7 +693,7 @@ begin
     from unnest(asked, holders, alike) as u(key, job, same)
     group by u.key, u.job;
   if false = any (alike) then
-    -- Not the old row of such a key: nobody can delete that twice.
+    -- Not the old row of such a key: it cannot be deleted twice.
     delete from stint.idempotency k where k.key = any (taken) and k.job = any (p_jobs);
   end if;
 end
@@ -709,7 +722,7 @@ $$;
 
 -- Move due jobs to the log in order of their due times, each with a fresh
 -- position: reusing the id as position ran a job due at 11 before one due at
--- 10. Rows that somebody else is moving are passed over.
+-- 10. Rows that another session is moving are passed over.
 create function stint.promote(p_from timestamptz, p_limit integer,
   out moved integer, out until timestamptz, out next_in bigint)
 language plpgsql
@@ -718,7 +731,7 @@ as $$
 declare
   clock timestamptz := clock_timestamp();
 begin
-  -- Jobs that were put to wait, or that ended, in the moment that somebody
+  -- Jobs that were put to wait, or that ended, in the moment that a person
   -- cancelled them: neither of the two saw what the other was about to commit.
   if exists (select from stint.cancellations) then
     perform stint.cancel_waiting(array(

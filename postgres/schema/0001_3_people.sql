@@ -4,7 +4,7 @@
 -- primary key. Downwards, so that each step lands on a newest claim: below are
 -- those that retention deleted, and under a pinned horizon they stay in the way.
 -- Stable: it sees what the statement that calls it sees. With the owner's
--- rights, for those who read the view of jobs and no claims.
+-- rights, for roles that read the view of jobs and no claims.
 create function stint.frontiers()
 returns table (lane bigint, n bigint, xid xid8, pos bigint, pending_xid xid8[], pending_pos bigint[])
 language plpgsql stable rows 20 security definer
@@ -43,7 +43,7 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        coalesce(j.reason, case when j.state = 'cancelled' then 'cancelled' end) as reason,
        j.created, j.due,
        -- of a job between two attempts, the last one: looked up for those alone, and only when asked for;
-       -- of one that is cancelled and that nobody came to end yet, its marker, which says what its last execution will
+       -- of one that is cancelled and that no engine came to end yet, its marker, which says what its last execution will
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
@@ -93,7 +93,7 @@ comment on column stint.jobs.attempt    is 'the number of the attempt that it is
 comment on column stint.jobs.reason     is 'why it ended, or is to end';
 comment on column stint.jobs.created    is 'when it was enqueued';
 comment on column stint.jobs.due        is 'when it is or was to become ready';
-comment on column stint.jobs.started    is 'when its last attempt that is recorded began; when it was cancelled, if nobody came to end it yet';
+comment on column stint.jobs.started    is 'when its last attempt that is recorded began; when it was cancelled, if no engine came to end it yet';
 comment on column stint.jobs.finished   is 'when that ended, or it was cancelled';
 comment on column stint.jobs.retry      is 'its retry policy; null for the default';
 comment on column stint.jobs.max_losses is 'how many engines may die with it before it fails';
@@ -209,7 +209,7 @@ $$;
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
 -- each other until the server ends one with an error. Engines are woken when the transaction commits; quiet leaves them
 -- to their next poll, for transactions that are to be prepared. With the owner's
--- rights: who may call this and no more can enqueue, and reads and changes nothing.
+-- rights: a role that may call only this can enqueue, and reads and changes nothing.
 create function stint.enqueue(
   kind text, args jsonb default '{}', queue text default null, priority integer default null,
   run_at timestamptz default null, delay interval default null, retry jsonb default null,
@@ -234,7 +234,7 @@ declare
   labels text[];
   policy bigint;
   first  record;
-  -- Whoever lists jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
+  -- A list of jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
   deep   constant jsonpath := 'strict $.**{200} ? (@.type() == "array" || @.type() == "object")';
 begin
   select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within into k from stint.kinds d where d.kind = enqueue.kind;

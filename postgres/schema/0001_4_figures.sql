@@ -22,10 +22,10 @@ begin
 end
 $$;
 
--- Jobs that nobody has claimed: what is ready, behind the frontiers of its lane,
+-- Jobs that no engine has claimed: what is ready, after the frontiers of its lane,
 -- and what waits. Due is null while a retry function is to decide. The
 -- contents of each are at an entry. Cancellations are read once and hashed: an
--- array whose length nobody estimates always is, where a subquery may be thought
+-- array whose length is not estimated always is, where a subquery may be thought
 -- too large, or looked up once for each job.
 create view stint.unclaimed as
 select coalesce(e.job, e.pos) as job, coalesce(e.body, e.pos) as contents, e.queue, e.kind, e.priority,
@@ -46,7 +46,7 @@ where (w.job in (select unnest(array(select k.job from stint.cancellations k))))
 -- What engines have claimed and not recorded. What a busy engine closed since its
 -- last beat is left out by what its newest claim says: that may be a second's work,
 -- of hundreds of thousands of jobs. Zombies are held by engines that do
--- not beat any more, or that were buried and not yet swept up behind: of those only
+-- not beat any more, or that were buried and not yet swept: of those only
 -- the newest claims that are to be swept are looked at, for they may be millions.
 create view stint.claimed as
 select c.token as engine, p.pos, coalesce(e.job, e.pos) as job, e.queue::text, e.kind::text, c.dead as zombie
@@ -207,7 +207,7 @@ end
 $$;
 
 -- The first minute that is told by itself: the one that holds the instant two days
--- ago. Whoever looks has a snapshot before he reads the clock, so that what is gone
+-- ago. A reader has a snapshot before it reads the clock, so that what is gone
 -- from it is not told either.
 create function stint.first_minute() returns timestamptz language sql
 set search_path = pg_catalog, pg_temp
@@ -239,7 +239,7 @@ end
 $$;
 
 -- How far the sums stay behind the clock: what is older when it is recorded is
--- added by whoever records it.
+-- added by the call that records it.
 create function stint.sum_lag() returns interval language sql immutable parallel safe
 as $$ select interval '1 minute' $$;
 
@@ -247,14 +247,14 @@ as $$ select interval '1 minute' $$;
 --
 -- A time may be summed up when nothing can be recorded in it any more, and when
 -- that is must not depend on how long a transaction takes. So first it is said how
--- far to go: to a while ago. Whoever records draws a transaction number and
--- then reads the clock, and what ended longer before that is added by himself
+-- far to go: to a while ago. A call that records draws a transaction number and
+-- then reads the clock, and what ended longer before that is added by itself
 -- (sum_late). Here it is the other way round, the clock and then a
--- number: so whoever has a higher number records nothing before the aim that
--- is not his own to add. And when all with a lower number have ended, which is
+-- number: so a call with a higher number records nothing before the aim that
+-- is not its own to add. And when all with a lower number have ended, which is
 -- seen at a later call, what they recorded is seen too.
 --
--- Whoever deletes, or records late, waits for a step. How much there is to read of
+-- A call that deletes, or records late, waits for a step. How much there is to read of
 -- a time is not known before it was read, so a step is done in slices, which grow
 -- while they are quick, and ends with the first that took it beyond a second.
 -- Minutes that are not told any more go with it, so many at a time.
@@ -277,14 +277,14 @@ begin
   end if;
   select * into m from stint.summed for update skip locked; -- draws a number
   if not found then
-    return false; -- somebody else does it
+    return false; -- another session does it
   end if;
-  -- Nobody changes a sum without this lock, so rows stay where they are found.
+  -- No session changes a sum without this lock, so rows stay where they are found.
   delete from stint.stats s where s.ctid = any (array(
     select o.ctid from stint.stats o where o.minutes = 1 and o.start < first order by o.minutes, o.start limit many));
   get diagnostics gone = row_count;
   -- A number that is not below this one's comes from another cluster, whose dump
-  -- this is: nobody is left of those.
+  -- this is: none of those is left.
   if m.aim > m.until and (pg_snapshot_xmin(pg_current_snapshot()) > m.xid or m.xid >= pg_current_xact_id()) then
     goal := least(m.aim, m.until + p_step);
     loop
@@ -310,7 +310,7 @@ begin
 end
 $$;
 
--- Add attempts of a time that is summed up already. It waits for whoever is
+-- Add attempts of a time that is summed up already. It waits for the session that is
 -- summing up: then it is known how far that goes.
 create function stint.sum_late(p_pos bigint[]) returns void language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -324,8 +324,7 @@ end
 $$;
 
 -- Add the attempts of jobs that are about to be deleted, where they are not in the
--- sums yet. Whoever deletes executions calls it in the same transaction,
--- before.
+-- sums yet. It is called before executions are deleted, in the same transaction.
 create function stint.sum_gone(p_jobs bigint[]) returns void language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$

@@ -1,7 +1,7 @@
 -- stint: leases, for what one engine does for all of them.
 
 -- Whether a lease is held, and by whom: an engine of the roster whose time is
--- not over. In a statement behind the one that locked the row it is true until
+-- not over. In a statement after the one that locked the row it is true until
 -- that lock is given back.
 create function stint.holder(p_name text) returns bigint language sql volatile
 set search_path = pg_catalog, pg_temp
@@ -11,7 +11,7 @@ as $$
     and exists (select from stint.engines e where e.token = l.engine)
 $$;
 
--- Take a lease for an engine, or renew it; the answer is who has it.
+-- Take a lease for an engine, or renew it; the answer is the engine that has it.
 create function stint.acquire(p_name text, p_engine bigint, p_term bigint) returns bigint language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -20,16 +20,16 @@ declare
   clock timestamptz;
 begin
   perform stint.fence(p_engine);
-  -- Nearly always somebody else has it, and nothing is locked or written.
+  -- Nearly always another engine has it, and nothing is locked or written.
   has := stint.holder(p_name);
   if has <> p_engine then
     return has;
   end if;
   insert into stint.leases (name) values (p_name) on conflict do nothing;
-  -- Whoever acts under the lease holds its row until he commits.
+  -- A session that acts under the lease holds its row until it commits.
   perform from stint.leases l where l.name = p_name for update;
   -- A statement of its own. In the one that waited for the row, the roster
-  -- would be as it was before: who joined and took the lease meanwhile would
+  -- would be as it was before: an engine that joined and took the lease meanwhile would
   -- not be in it, and would lose the lease that he holds.
   has := stint.holder(p_name);
   clock := clock_timestamp();
@@ -62,8 +62,8 @@ begin
 end
 $$;
 
--- Free a lease; who had it. He does not get it again for as long as his
--- lease was for, so that somebody else may.
+-- Free a lease; the answer is the engine that had it. It does not get it again for as
+-- long as its lease was for, so that another one may.
 create function stint.depose(p_name text, p_by text, p_why text) returns bigint language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -86,7 +86,7 @@ begin
 end
 $$;
 
--- Go on only while an engine holds a lease; nobody else takes it before this
+-- Go on only while an engine holds a lease; no other takes it before this
 -- transaction has ended.
 create function stint.under(p_name text, p_engine bigint) returns void language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
 -- stint: what people do to jobs.
 
--- Those who change what becomes of jobs take turns, so that no job is
+-- Calls that change what becomes of jobs take turns, so that no job is
 -- recovered while it is deleted. A key of its own: engines and lanes are locked
 -- by single numbers, and two schemas need not wait for each other.
 create function stint.take_turn() returns void language plpgsql
@@ -125,7 +125,7 @@ as $$
 declare
   clock timestamptz := clock_timestamp();
 begin
-  -- It may wait for whoever sums up, so that nothing is locked before.
+  -- It may wait for a session that sums up, so that nothing is locked before.
   perform stint.sum_gone(gone);
   -- Engines that may repeat what they recorded of these. Below its bound of
   -- open claims an engine has been told that everything is recorded; so of what

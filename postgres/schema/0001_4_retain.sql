@@ -1,8 +1,8 @@
 -- stint: retention. Each function does one step of a pass through the store,
 -- and reads and deletes about as much as its limit says.
 
--- Begin a step. It takes its turn with those who change what becomes of jobs;
--- then, if it is done under a lease, nobody else gets that before it has ended.
+-- Begin a step. It takes its turn with calls that change what becomes of jobs;
+-- then, if it is done under a lease, no other engine gets that before it has ended.
 create function stint.begin_step(p_lease text, p_engine bigint) returns void language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -26,7 +26,7 @@ $$;
 
 -- Delete jobs that ended long ago: those that are kept for p_only, or all.
 -- Executions are gone through by position, which is about the order of time, up
--- to the first of an entry that was appended too lately for anything behind it
+-- to the first of an entry that was appended too lately for anything after it
 -- to be old. Young is in front of the first job that is to go later, null if there is
 -- none. An execution that is recorded when its position was passed is found by a
 -- later pass from the beginning.
@@ -37,7 +37,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmap
 as $$
 declare
   clock timestamptz;
-  ahead timestamptz; -- what was appended behind this came while the clock was ahead: it says nothing of what is behind it
+  ahead timestamptz; -- what was appended after this came while the clock was ahead: it says nothing of what follows it
   wanted interval := p_only * interval '1 microsecond';
   r     record;
   seen  integer := 0;
@@ -127,7 +127,7 @@ $$;
 
 -- Forget idempotency keys: of jobs that ended as long ago as they are kept, and
 -- of jobs that are gone. Others are looked at again when that can be so. Rows
--- that somebody else looks at are passed over.
+-- that another session looks at are passed over.
 create function stint.retain_keys(p_lease text, p_engine bigint, p_limit integer, p_shortest bigint,
   r_queue text[], r_outcome smallint[], r_age bigint[], out deleted integer, out more boolean)
 language plpgsql

@@ -20,7 +20,7 @@ $$;
 comment on function stint.pause_schedule is 'Pause a schedule: nothing of it is fired until it is resumed.';
 
 -- Let a schedule fire again. What came while it was paused is not made up for, so
--- its next occurrence is to be found anew. The answer is as that of a pause.
+-- its next occurrence is to be found again. The answer is as that of a pause.
 create function stint.resume_schedule(schedule text) returns boolean language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -45,12 +45,12 @@ as $$
 declare
   pending bigint[];
 begin
-  -- Whoever fires it at the moment is waited for.
+  -- An engine that fires it at the moment is waited for.
   delete from stint.schedules s where s.name = remove_schedule.schedule;
   if not found then
     return null;
   end if;
-  -- A statement of its own: it sees the job of who was waited for.
+  -- A statement of its own: it sees the job of the engine that was waited for.
   pending := array(
     select j.id from stint.jobs j
     where j.id = any (array(select e.pos from stint.entries e where e.schedule = remove_schedule.schedule))

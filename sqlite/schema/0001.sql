@@ -27,7 +27,7 @@ create table stint_policies (
 -- back. AUTOINCREMENT, because a plain rowid starts again at 1 when retention
 -- has deleted everything: a frontier would then stand before new work.
 --
--- Lane -1 is one that nobody claims: a job that is not ready yet has its
+-- Lane -1 is one that no engine claims: a job that is not ready yet has its
 -- contents there, under its id, and later entries refer to them by body.
 create table stint_entries (
   pos      integer primary key autoincrement,
@@ -128,7 +128,7 @@ create table stint_executions (
   pos      integer primary key,
   job      integer,              -- null when pos is the job's id
   attempt  integer not null check (attempt >= 1),
-  nonce    integer not null,     -- of the claim; 0 when nobody had claimed it
+  nonce    integer not null,     -- of the claim; 0 if no engine had claimed it
   engine   integer not null,
   slot     integer not null check (slot >= 0), -- 0 when it never began
   started  integer not null,
@@ -150,7 +150,7 @@ create index stint_executions_job on stint_executions (job) where job is not nul
 create index stint_executions_rare on stint_executions (outcome, final) where outcome <> 1;
 -- Attempts that took long: they are few, for a slot has time for few of them.
 create index stint_executions_long on stint_executions (job) where finished - started > 5000000;
--- What nobody had claimed: jobs that were cancelled or decided about while
+-- What no engine had claimed: jobs that were cancelled or decided about while
 -- they waited. Retention asks whether an engine decided anything that is left.
 create index stint_executions_unclaimed on stint_executions (engine) where nonce = 0;
 
@@ -177,8 +177,8 @@ create index stint_waiting_due on stint_waiting (due);
 create index stint_waiting_undecided on stint_waiting (job, undecided) where undecided is not null;
 create index stint_waiting_faulty on stint_waiting (job) where faulty is not null;
 
--- Jobs that somebody cancelled and that have no final outcome yet. Whoever
--- moves a job looks here, so a program in any language cancels one by
+-- Cancelled jobs that have no final outcome yet. All that moves a
+-- job looks here, so a program in any language cancels one by
 -- inserting its id: what waits or is available is cancelled with that, what
 -- runs is asked to stop.
 create table stint_cancellations (
@@ -258,7 +258,7 @@ create table stint_kinds (
   declared integer not null -- what it says now
 ) strict, without rowid;
 
--- Schedules. Whoever fires one makes the jobs and moves it on in one transaction;
+-- Schedules. The engine that fires one makes the jobs and moves it on in one transaction;
 -- the revision tells whether it is still what the occurrences were computed from.
 create table stint_schedules (
   name       text primary key check (name <> ''), -- what it is known by
@@ -267,7 +267,7 @@ create table stint_schedules (
   zone       text not null,      -- the IANA name of the zone whose clock that is about
   job        text not null check (json_valid(job)), -- what it makes
   overlap    integer not null check (overlap in (0, 1)), -- whether occurrences are fired while the last job has not ended
-  missed     text not null,      -- what becomes of occurrences that nobody fired in time: one, none, all:100
+  missed     text not null,      -- what becomes of occurrences that were not fired in time: one, none, all:100
   not_before integer,            -- the earliest occurrence that there may be
   not_after  integer,            -- the last occurrence that there may be
   after      integer not null,   -- occurrences up to this are dealt with
@@ -289,15 +289,15 @@ create table stint_schedules (
 -- What to look at next: those of which nothing is known first.
 create index stint_schedules_next on stint_schedules (next) where paused is null and ended is null;
 
--- Who does what one engine does for all of them. A holder that is not in the
+-- Which engine does what one engine does for all of them. A holder that is not in the
 -- roster holds nothing, and neither does one whose time is over.
 create table stint_leases (
   name     text primary key check (name <> ''), -- what it is for
-  engine   integer,              -- null while nobody has it
+  engine   integer,              -- null while no engine has it
   acquired integer,              -- since when the engine has it without a gap
   renewed  integer,              -- when it was asked for last
   expires  integer,              -- until when the engine has it
-  deposed       integer,         -- whom somebody took it from
+  deposed       integer,         -- the engine that it was taken from
   deposed_at    integer,         -- when that was
   deposed_until integer,         -- before that he does not get it again
   deposed_by    text check (deposed_by <> ''),  -- who did it
@@ -313,12 +313,12 @@ create table stint_metrics (
   since    integer not null, -- when it began to count
   engine   integer not null, -- its token, or the last of them
   at       integer not null, -- when it wrote this
-  figures  text not null check (json_valid(figures)), -- what it counted: stint.Metrics as JSON
+  figures  text not null check (json_valid(figures)), -- what it counted: report.Metrics as JSON
   primary key (instance, since)
 ) strict, without rowid;
 
 -- Who changed what: one row for each change that came by the API or the command
--- line. It is written before the change is made, and ended behind that.
+-- line. It is written before the change is made, and ended after that.
 create table stint_changes (
   n         integer primary key autoincrement, -- its number
   at        integer not null, -- when it was written down
@@ -355,10 +355,10 @@ create table stint_stats (
   primary key (minutes, start, kind, queue, outcome)
 ) strict, without rowid;
 
--- How far the sums go. With one writer at a time, what is recorded behind such a
--- mark is what was claimed behind it, or was claimed and had no outcome then: so
+-- How far the sums go. With one writer at a time, what is recorded after such a
+-- mark is what was claimed after it, or was claimed and had no outcome then: so
 -- it is found without a look at the rest, and without an index of when
--- attempts ended. The last marks are kept, for those who ask about the last
+-- attempts ended. The last marks are kept, for questions about the last
 -- minute.
 create table stint_marks (
   n     integer primary key, -- counts them
@@ -369,7 +369,7 @@ create table stint_marks (
 
 -- What people query: one row per job, with its state. A job waits, or it has
 -- an entry without an execution, or one with a final execution; never two of
--- these. One that somebody cancelled shows so at once, unless it runs: until it
+-- these. A cancelled one shows so at once, unless it runs: until it
 -- has the execution that ends it, its marker (k) tells when and why, and not an
 -- attempt that it had before. The three arms are each in the order of ids, so
 -- that a page of a list costs what it shows. (Their columns have equal types

@@ -11,7 +11,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // River's and backlite's driver
 	"github.com/mikestefanello/backlite"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 // backliteBest is backlite with what was fastest of all that was tried.

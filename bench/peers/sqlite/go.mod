@@ -2,7 +2,10 @@ module github.com/stint-go/stint/bench/peers/sqlite
 
 go 1.26.0
 
-replace github.com/stint-go/stint => ../../..
+replace (
+	github.com/stint-go/stint => ../../..
+	github.com/stint-go/stint/bench => ../..
+)
 
 require (
 	github.com/mattn/go-sqlite3 v1.14.52
@@ -10,6 +13,7 @@ require (
 	github.com/riverqueue/river v0.47.0
 	github.com/riverqueue/river/riverdriver/riversqlite v0.47.0
 	github.com/stint-go/stint v0.0.0-00010101000000-000000000000
+	github.com/stint-go/stint/bench v0.0.0-00010101000000-000000000000
 )
 
 require (

@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 func main() {
@@ -119,8 +119,10 @@ func burn(o options, all []contestant) contest.Bout {
 	for _, c := range all {
 		b.Entrants = append(b.Entrants, contest.Entrant{Name: c.name, Settings: c.settings, Turn: func(ctx context.Context) (f contest.Figures, err error) {
 			err = c.on(ctx, o.dir, func(q contest.Queue) error {
-				f, err = contest.Burn(ctx, q, o.jobs, bulk)
-				return err
+				return contest.Recorded(ctx, q, o.jobs, func() (err error) {
+					f, err = contest.Burn(ctx, q, o.jobs, bulk)
+					return err
+				})
 			})
 			return f, err
 		}})

@@ -13,7 +13,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
 
-	"github.com/stint-go/stint/internal/contest"
+	"github.com/stint-go/stint/bench/contest"
 )
 
 // riverBest is River with what was fastest of all that was tried. One

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
-	"github.com/stint-go/stint/internal/contest"
-	"github.com/stint-go/stint/internal/load"
+	"github.com/stint-go/stint/bench/contest"
+	"github.com/stint-go/stint/bench/load"
 	"github.com/stint-go/stint/sqlite"
 )
 
@@ -16,6 +16,6 @@ var stintDefault = contestant{
 		if err != nil {
 			return nil, err
 		}
-		return load.NewQueue(store, load.QueueOptions{}, store.Close), nil
+		return load.New(store, load.Options{}, store.Close), nil
 	},
 }

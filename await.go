@@ -1,0 +1,160 @@
+package stint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Awaiter is a store that lets programs wait for jobs to end. It is optional. The
+// stores of this module are, and so is a server's (package remote), over HTTP.
+type Awaiter interface {
+	// Await returns the job, with all of its attempts, once its state is final:
+	// at once if it is already. A job that is retried goes on, and so does the
+	// wait. The error is [ErrNotFound] when there is no such job, or it was
+	// deleted meanwhile, and the cause of ctx when that ends first. A database
+	// that is away for a while does not end a wait that had begun.
+	//
+	// All waiters of one process share one query, and may share the answer's
+	// attempts, which must not be changed. What this process records is known at
+	// once; what others record, after at most an eighth of the time waited, and
+	// about a second at most. Over HTTP the server's process is the one that counts.
+	Await(ctx context.Context, id ID) (*JobInfo, error)
+}
+
+// ErrInTransaction says that a client in a caller's transaction was asked for
+// what is done outside of it.
+var ErrInTransaction = errors.New("stint: a client in a transaction only enqueues; use the client that it was made of")
+
+// JobError says that a job that was awaited ended without success. It matches
+// [ErrCancelled] when the job was cancelled.
+type JobError struct {
+	ID      ID
+	Kind    string
+	State   State    // Failed or Cancelled
+	Reason  string   // why it ended, such as "retries exhausted"
+	Failure *Failure // of the last attempt that failed; nil when none did
+}
+
+// Error names the job, why it ended, and the last failure.
+func (e *JobError) Error() string {
+	text := fmt.Sprintf("stint: job %d (%s) %s: %s", e.ID, e.Kind, map[bool]string{true: "was cancelled", false: "failed"}[e.State == Cancelled], e.Reason)
+	if e.Failure != nil && e.State != Cancelled {
+		text += ": " + e.Failure.Message
+	}
+	return text
+}
+
+// Is makes the error of a cancelled job match [ErrCancelled].
+func (e *JobError) Is(target error) bool { return target == ErrCancelled && e.State == Cancelled }
+
+// Job shows a job with all of its attempts, or [ErrNotFound].
+func (c *Client) Job(ctx context.Context, id ID) (*JobInfo, error) {
+	store, err := role[interface {
+		Job(ctx context.Context, id ID) (*JobInfo, error)
+	}](c, "shows no jobs")
+	if err != nil {
+		return nil, err
+	}
+	return store.Job(ctx, id)
+}
+
+// Cancel cancels jobs, and says of each what came of it: see [store.Canceller].
+func (c *Client) Cancel(ctx context.Context, ids ...ID) (map[ID]CancelStatus, error) {
+	store, err := role[interface {
+		Cancel(ctx context.Context, ids []ID, why string) (map[ID]CancelStatus, error)
+	}](c, "cancels no jobs")
+	if err != nil {
+		return nil, err
+	}
+	return store.Cancel(ctx, ids, "")
+}
+
+// Retry has jobs run again now, and says of each what came of it: one that waits
+// is ready, and one that ended is recovered as a new job. See [store.Operator], which can
+// also do it later.
+func (c *Client) Retry(ctx context.Context, ids ...ID) (map[ID]RerunResult, error) {
+	store, err := role[interface {
+		Retry(ctx context.Context, ids []ID, again RerunOptions) (map[ID]RerunResult, error)
+	}](c, "runs no jobs again")
+	if err != nil {
+		return nil, err
+	}
+	return store.Retry(ctx, ids, RerunOptions{})
+}
+
+// Await waits until a job has ended, and shows it with all of its attempts. Its
+// state says whether it completed, failed or was cancelled; [Kind.Await] makes an
+// error of the last two. The error is [ErrNotFound] when there is no such job, or
+// it was deleted meanwhile, and the cause of ctx when that ends first. See [Awaiter]
+// for what waiting costs.
+//
+// A job that was enqueued in a transaction is there once that has committed, so a
+// client [Client.With] a transaction does not wait: it answers [ErrInTransaction].
+// A handler that waits for another job keeps its slot meanwhile; if all slots do
+// that, nothing is left to run what they wait for.
+func (c *Client) Await(ctx context.Context, id ID) (*JobInfo, error) {
+	store, err := role[Awaiter](c, "waits for no jobs")
+	if err != nil {
+		return nil, err
+	}
+	return store.Await(ctx, id)
+}
+
+// role is the client's store in a role that it may have or not.
+func role[R any](c *Client, missing string) (r R, err error) {
+	if c == nil {
+		return r, ErrNoAttempt
+	}
+	if c.tx.Handle != nil {
+		return r, ErrInTransaction
+	}
+	r, ok := c.store.(R)
+	if !ok {
+		return r, fmt.Errorf("stint: the store %T %s: %w", c.store, missing, errors.ErrUnsupported)
+	}
+	return r, nil
+}
+
+// Await waits until a job of the kind has ended. The error is nil when it
+// completed, a [*JobError] when it failed or was cancelled, which then matches
+// [ErrCancelled], and otherwise what [Client.Await] says.
+func (k Kind[A]) Await(ctx context.Context, c *Client, id ID) error {
+	_, err := k.await(ctx, c, id)
+	return err
+}
+
+func (k Kind[A]) await(ctx context.Context, c *Client, id ID) (*JobInfo, error) {
+	job, err := c.Await(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case job.Kind != k.decl.Name:
+		return nil, Invalid("job", "%d is of the kind %s, not %s", id, job.Kind, k.decl.Name)
+	case job.State == Completed:
+		return job, nil
+	}
+	e := &JobError{ID: id, Kind: job.Kind, State: job.State, Reason: job.Reason}
+	for _, x := range job.Executions {
+		if x.Error != nil {
+			e.Failure = x.Error
+		}
+	}
+	return nil, e
+}
+
+// Await waits until a job of the kind has ended, and returns its result. Errors
+// are those of [Kind.Await]; one that completed without a result is [ErrNoResult].
+func (k ResultKind[A, R]) Await(ctx context.Context, c *Client, id ID) (R, error) {
+	job, err := k.await(ctx, c, id)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	r, err := k.Result(job)
+	if _, bad := errors.AsType[*json.UnmarshalTypeError](err); bad {
+		err = fmt.Errorf("decode the result of job %d: %w", id, err)
+	}
+	return r, err
+}

@@ -1,0 +1,197 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/bench/contest"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
+)
+
+// Options say how a [Queue] works. The zero value is one engine with its
+// defaults.
+type Options struct {
+	Engines int      // 1
+	Slots   int      // of each engine: the engine's default
+	Queues  []string // of the engines: all
+	To      string   // the queue that numbered jobs go to: the default one
+	Open    Opener   // a store for each engine but the first; nil: all share one
+
+	// OneByOne says that each claim takes one job, as those of engines do whose
+	// jobs take their time.
+	OneByOne bool
+
+	// Plain says that jobs have no arguments, and so no numbers.
+	Plain bool
+}
+
+// Queue is stint in a contest with other queues.
+type Queue struct {
+	store  store.Store
+	client *stint.Client
+	o      Options
+	plain  []stint.NewJob // as many as are enqueued at once, all equal
+	close  func() error
+}
+
+var _ contest.Queue = (*Queue)(nil)
+
+// New makes a queue of a store. Close closes the store with it.
+func New(store store.Store, o Options, closeStore func() error) *Queue {
+	o.Engines = max(1, o.Engines)
+	q := &Queue{store: store, client: stint.NewClient(store), o: o, close: closeStore}
+	if o.Plain {
+		q.plain = slices.Repeat([]stint.NewJob{plain.Job(nil)}, MostPlain)
+	}
+	return q
+}
+
+// MostPlain is how many plain jobs can be enqueued at once.
+const MostPlain = 20_000
+
+// EnqueueOne stores one plain job.
+func (q *Queue) EnqueueOne(ctx context.Context) error {
+	_, err := q.client.Enqueue(ctx, q.plain[0])
+	return err
+}
+
+// numbered is a job as a contest knows it.
+type numbered struct {
+	N int `json:"n"`
+}
+
+var (
+	numberedKind = stint.NewKind[numbered]("load_numbered")
+	plain        = stint.KindInfo{Name: "load_noop", Retry: retry.None()}
+)
+
+// Enqueue implements [contest.Queue].
+func (q *Queue) Enqueue(ctx context.Context, first, n int) error {
+	jobs, err := q.jobs(first, n)
+	if err != nil {
+		return err
+	}
+	if n == 1 {
+		_, err := q.client.Enqueue(ctx, jobs[0])
+		return err
+	}
+	_, err = q.client.EnqueueMany(ctx, jobs)
+	return err
+}
+
+func (q *Queue) jobs(first, n int) ([]stint.NewJob, error) {
+	if q.o.Plain {
+		return q.plain[:n], nil
+	}
+	jobs := make([]stint.NewJob, n)
+	for i := range jobs {
+		job, err := numberedKind.New(numbered{first + i})
+		if err != nil {
+			return nil, err
+		}
+		job.Queue = q.o.To
+		jobs[i] = job
+	}
+	return jobs, nil
+}
+
+// EnqueueAt stores a job that is due at an instant of the store's clock.
+func (q *Queue) EnqueueAt(ctx context.Context, number int, due time.Time) error {
+	job, err := numberedKind.New(numbered{number})
+	if err != nil {
+		return err
+	}
+	job.RunAt = due
+	_, err = q.client.Enqueue(ctx, job)
+	return err
+}
+
+// EnqueueWaiting stores n jobs that wait for next year, each for an instant of
+// its own.
+func (q *Queue) EnqueueWaiting(ctx context.Context, n int) error {
+	year := time.Now().AddDate(1, 0, 0)
+	for from := 0; from < n; from += 5000 {
+		jobs := slices.Repeat([]stint.NewJob{plain.Job(nil)}, min(5000, n-from))
+		for i := range jobs {
+			jobs[i].RunAt = year.Add(time.Duration(from+i) * time.Millisecond)
+		}
+		if _, err := q.client.EnqueueMany(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Work implements [contest.Queue].
+func (q *Queue) Work(ctx context.Context, handle func(n int)) (stop func() error, err error) {
+	if q.o.OneByOne {
+		return q.workOneByOne(ctx, handle)
+	}
+	mux := stint.NewMux()
+	if q.o.Plain {
+		mux.Add(plain, func(context.Context, *stint.Job) (json.RawMessage, error) {
+			handle(contest.Unnumbered)
+			return nil, nil
+		})
+	} else {
+		stint.Handle(mux, numberedKind, func(_ context.Context, _ *stint.Job, args numbered) error {
+			handle(args.N)
+			return nil
+		})
+	}
+	return q.workAll(ctx, mux)
+}
+
+// workOneByOne works as engines of one slot whose claims take one job.
+func (q *Queue) workOneByOne(ctx context.Context, handle func(n int)) (stop func() error, err error) {
+	kind, number := numberedKind.Declaration(), func(e *store.Entry) (int, error) {
+		var a numbered
+		err := json.Unmarshal(e.Args, &a)
+		return a.N, err
+	}
+	if q.o.Plain {
+		kind, number = plain, func(*store.Entry) (int, error) { return contest.Unnumbered, nil }
+	}
+	work := func(e *store.Entry) error {
+		n, err := number(e)
+		handle(n)
+		return err
+	}
+	var enough atomic.Bool
+	var wg sync.WaitGroup
+	errs := make([]error, q.o.Engines)
+	stop = func() error {
+		enough.Store(true)
+		wg.Wait()
+		return errors.Join(errs...)
+	}
+	ctx = context.WithoutCancel(ctx) // only stop ends the work
+	for i := range q.o.Engines {
+		store, closeStore, err := q.open(ctx, i)
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		wg.Go(func() {
+			defer closeStore()
+			more := func() bool { return !enough.Load() }
+			errs[i] = newClaimant(store, kind, more, work).run(ctx, i+1)
+		})
+	}
+	return stop, nil
+}
+
+// Completed implements [contest.Queue].
+func (q *Queue) Completed(ctx context.Context) (int, error) {
+	counts, err := q.store.(store.Inspector).Counts(ctx)
+	return int(counts[stint.Completed]), err
+}
+
+// Close implements [contest.Queue].
+func (q *Queue) Close() error { return q.close() }

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+// task is one claimed entry until its outcome is recorded. It belongs to the stage that has it. The
+// tasks of a claim are allocated together and passed by reference.
+type task struct {
+	entry  *store.Entry
+	claim  *claimState
+	pool   *pool       // the pool of its slots; nil for an inline run
+	runner *kindRunner // of its kind; nil if this engine does not know the kind
+	inline *inlineRun  // nil for tasks from the claim stage
+
+	done store.Completion // its outcome; Slot and Started are set when the handler starts
+	tx   txOutcome        // the result of the handler's own completion
+	drop bool             // the engine was fenced: nothing may be recorded
+
+	uncertain bool // whether txRecord committed stays unknown
+
+	// txRecord is what the handler's own completion recorded, if it arrived, while tx is txUnknown.
+	txRecord *store.Completion
+}
+
+// kindRunner is what an engine needs to perform a kind.
+type kindRunner struct {
+	handler stint.Handler
+	keep    bool // handlers go on when the engine is fenced
+}
+
+// newKindRunners returns those of a mux by the names of their kinds.
+func newKindRunners(m *stint.Mux) map[string]*kindRunner {
+	all := map[string]*kindRunner{}
+	for _, d := range m.Declarations() {
+		all[d.Name] = &kindRunner{handler: m.Handler(d.Name), keep: d.Keep}
+	}
+	return all
+}
+
+// inlineRun is the caller's side of a task that [Engine.RunNow] or [Engine.RunReady] brought.
+type inlineRun struct {
+	caller context.Context   // the context of the call
+	result chan inlineResult // has room for one
+}
+
+// inlineResult is what was recorded of an attempt, or why that is unknown.
+type inlineResult struct {
+	done store.Completion
+	err  error
+}
+
+// claimState is one claim of this session, and how many of its entries have no recorded outcome.
+type claimState struct {
+	ref    store.ClaimRef
+	serial int64
+	open   int // guarded by inflight.mu
+}
+
+// inflight is what the engine has claimed and not yet recorded. A request is noted before it is
+// sent, so the lowest serial number in it is a true lower bound of what may be open.
+type inflight struct {
+	mu         sync.Mutex
+	last       int64                 // the last serial number given out
+	claims     map[int64]*claimState // by serial; nil while the request is on its way or its outcome unknown
+	unknown    map[int64]time.Time   // requests whose outcome is unknown, and since when
+	comparedTo int64                 // claims with lower numbers were compared with the store, except unknown ones
+
+	// once are entries with MaxLosses 0 that have started or are about to: beats announce them
+	// until their outcomes are in the store.
+	once map[store.Position]bool
+}
+
+func newInflight() *inflight {
+	return &inflight{claims: map[int64]*claimState{}, unknown: map[int64]time.Time{}, once: map[store.Position]bool{}}
+}
+
+// request numbers a claim that is about to be sent, and returns the lowest open number.
+func (h *inflight) request() (serial, low int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last++
+	h.claims[h.last] = nil
+	return h.last, h.lowLocked()
+}
+
+func (h *inflight) claimed(c store.Claim) *claimState {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(c.Positions) == 0 {
+		delete(h.claims, c.Serial)
+		return nil
+	}
+	k := &claimState{ref: c.ClaimRef, serial: c.Serial, open: len(c.Positions)}
+	h.claims[c.Serial] = k
+	return k
+}
+
+func (h *inflight) claimedNothing(serial int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.claims, serial)
+}
+
+// markUnknown notes that the outcome of a request is unknown. It counts as open even if it was
+// resolved before: the store says that it is there.
+func (h *inflight) markUnknown(serial int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unknown[serial] = time.Now()
+	if _, there := h.claims[serial]; !there {
+		h.claims[serial] = nil
+	}
+}
+
+// snapshot is what was in flight at one moment.
+type snapshot struct {
+	from  int64 // the lowest serial number to ask the store about
+	last  int64 // the last one given out
+	known map[int64]bool
+}
+
+// snapshot returns what is in flight now, with requests on their way. Each claim is compared with
+// the store once: beside one long job an engine may make any number of claims, too many to read
+// with each beat.
+func (h *inflight) snapshot() snapshot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g := snapshot{from: max(h.comparedTo, h.lowLocked()), last: h.last, known: make(map[int64]bool, len(h.claims))}
+	for serial := range h.claims {
+		g.known[serial] = true
+	}
+	for serial := range h.unknown {
+		g.from = min(g.from, serial)
+	}
+	return g
+}
+
+// compared notes that the store's answer was compared with a snapshot.
+func (h *inflight) compared(g snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.comparedTo = g.last + 1
+}
+
+// unexpected reports whether the store holds a claim for this engine that the engine does not know:
+// the answer to its request was lost, or its outcomes were. A claim that was known before the store
+// was asked, or requested after that, is expected: its outcomes may just have been recorded.
+func (h *inflight) unexpected(serial int64, before snapshot) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, doubt := h.unknown[serial]
+	return doubt || !before.known[serial] && serial <= before.last
+}
+
+func (h *inflight) resolved(serial int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.claims, serial)
+	delete(h.unknown, serial)
+}
+
+// expireUnknown forgets requests that have been unknown since before a time, when the server has
+// certainly ended their transactions without a commit. A claim that could not be returned is marked
+// again each time.
+func (h *inflight) expireUnknown(before time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for serial, since := range h.unknown {
+		if since.Before(before) {
+			delete(h.unknown, serial)
+			delete(h.claims, serial)
+		}
+	}
+}
+
+// recorded notes that the outcomes of a batch are in the store, except of dropped tasks.
+func (h *inflight) recorded(batch []*task) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range batch {
+		if t.drop {
+			continue
+		}
+		if len(h.once) > 0 {
+			delete(h.once, t.entry.Pos)
+		}
+		if t.claim.open--; t.claim.open <= 0 {
+			delete(h.claims, t.claim.serial)
+		}
+	}
+}
+
+// addOnce notes that an entry with MaxLosses 0 is about to begin.
+func (h *inflight) addOnce(pos store.Position) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.once[pos] = true
+}
+
+// running adds to the positions in the slots the entries of once, whose slots may be free again: an
+// engine that takes over must not run these again.
+func (h *inflight) running(slots []store.Position) []store.Position {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := slices.DeleteFunc(slots, func(pos store.Position) bool { return h.once[pos] })
+	for pos := range h.once {
+		all = append(all, pos)
+	}
+	return all
+}
+
+// low returns the bound that beats promise: no claim with a lower number is open or on its way.
+func (h *inflight) low() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lowLocked()
+}
+
+func (h *inflight) lowLocked() int64 {
+	low := h.last + 1
+	for serial := range h.claims {
+		low = min(low, serial)
+	}
+	return low
+}

@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
+)
+
+const analyticsLong = `Analytics counts the jobs that are queued (due and not claimed), postponed (not due
+yet), running, and zombies (held by engines that do not beat any more). Of the attempts
+that ended in the last minute it shows how many there were, how late they started, and
+how long they took. The 95% column is the time that 95 of 100 attempts did not exceed.
+
+Its commands show more. They read only the jobs that wait, run or ended lately. The
+exception is counts, which reads all jobs.
+
+` + timesHelp
+
+const analyticsExample = `  stint analytics --queue mail
+  stint analytics kinds
+  stint analytics due --by tag
+  stint analytics delayed --before 10m
+  stint analytics slow --longer 1m`
+
+// analyticsFlags say which jobs are meant.
+type analyticsFlags struct {
+	queue, kind, tag string
+	at               momentValue
+}
+
+func (f *analyticsFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&f.queue, "queue", "", "only jobs of this queue")
+	flags.StringVar(&f.kind, "kind", "", "only jobs of this kind")
+	flags.StringVar(&f.tag, "tag", "", "only jobs with this tag")
+	flags.Var(&f.at, "at", "the time by which jobs are due or not, and at which the minute ends (default now)")
+}
+
+// named finds names that can never be right. An empty one is a mistake, most
+// often of a variable in a script, and must not mean all.
+func named(names ...string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		for _, name := range names {
+			if f := cmd.Flags().Lookup(name); f.Changed {
+				if err := valid.Name("--"+name, f.Value.String()); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// analyzes makes a command one that asks about the jobs that the flags of analytics
+// choose.
+func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error), checks ...func(*cobra.Command, []string) error) *cobra.Command {
+	var flags analyticsFlags
+	cmd.Args = arguments(0)
+	cmd = a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+		now, err := db.now(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return ask(ctx, db, report.AnalyticsFilter{Queue: flags.queue, Kind: flags.kind, Tag: flags.tag, At: flags.at.at(now)})
+	}, append(checks, named("queue", "kind", "tag"))...)
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+func (a *app) analyticsCommand() *cobra.Command {
+	cmd := a.analyzes(&cobra.Command{
+		Use:     "analytics",
+		Short:   "Tell how the work goes",
+		Long:    analyticsLong,
+		Example: analyticsExample,
+	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+		figures, err := db.Analyze(ctx, filter)
+		return figures, func() { a.showAnalytics(figures) }, err
+	})
+	cmd.AddCommand(a.kindAnalyticsCommand(), a.dueCommand(), a.delayedCommand(), a.slowCommand(), a.attemptsCommand(), a.countsCommand())
+	return cmd
+}
+
+func (a *app) showAnalytics(f report.Analytics) {
+	t := newTable(a.out, "queued", "postponed", "running", "zombies")
+	t.AppendRow([]any{words.Count(f.Queued), words.Count(f.Postponed), words.Count(f.Running), words.Count(f.Zombies)})
+	t.Render()
+	fmt.Fprintf(a.out, "\n%s ended in the last minute, %.4g per second\n", words.Counted(f.Ended, "attempt"), f.PerSecond)
+	if f.Ended == 0 {
+		return
+	}
+	fmt.Fprintln(a.out)
+	t = newTable(a.out, "", "mean", "50%", "95%", "99%")
+	for _, row := range []struct {
+		name string
+		report.Spread
+	}{{"latency", f.Latency}, {"execution time", f.Execution}} {
+		t.AppendRow([]any{row.name, words.Took(row.Mean), words.Took(row.P50), words.Took(row.P95), words.Took(row.P99)})
+	}
+	t.Render()
+}
+
+const dueLong = `Due takes the jobs that are due and that no engine has claimed, and counts them by a
+field: queue, kind, priority, urn, source, tag, correlation, or a path into their JSON,
+such as args.customer or metadata.region.code. The largest groups come first. Jobs
+without the field are counted as -.`
+
+func (a *app) dueCommand() *cobra.Command {
+	var (
+		by    string
+		limit int
+	)
+	cmd := a.analyzes(&cobra.Command{
+		Use:   "due",
+		Short: "Group what is due by a field",
+		Long:  dueLong,
+	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+		groups, err := db.DueBy(ctx, report.Field(by), filter, limit)
+		return groups, func() { a.showDue(by, groups) }, err
+	}, atLeastOne(&limit))
+	cmd.Flags().StringVar(&by, "by", string(report.FieldQueue), "the field")
+	cmd.Flags().IntVar(&limit, "limit", 50, "how many groups at most")
+	return cmd
+}
+
+func (a *app) showDue(by string, groups []report.DueGroup) {
+	if len(groups) == 0 {
+		a.note("nothing is due")
+		return
+	}
+	t := newTable(a.out, by, "jobs")
+	for _, g := range groups {
+		value := "-"
+		if g.Value != nil {
+			value = words.Visible(*g.Value)
+		}
+		t.AppendRow([]any{value, words.Count(g.Jobs)})
+	}
+	t.Render()
+}
+
+func (a *app) kindAnalyticsCommand() *cobra.Command {
+	return a.analyzes(&cobra.Command{
+		Use:   "kinds",
+		Short: "Tell how long the attempts of each kind took lately",
+		Long: `Kinds tells of each kind how many attempts ended in the last minute, how late they
+started, and how long they took. Kinds of which none ended are left out; stint stats
+tells of a longer time.
+
+` + timesHelp,
+	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+		kinds, err := db.AnalyzeKinds(ctx, filter)
+		return kinds, func() { a.showKindAnalytics(kinds) }, err
+	})
+}
+
+func (a *app) showKindAnalytics(kinds []report.KindAnalytics) {
+	if len(kinds) == 0 {
+		a.note("nothing ended in the last minute")
+		return
+	}
+	t := newTable(a.out, "kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%")
+	for _, k := range kinds {
+		late, took := k.Latency, k.Execution
+		t.AppendRow([]any{words.Visible(k.Kind), words.Count(k.Ended), words.Took(late.P50), words.Took(late.P95), words.Took(late.P99),
+			words.Took(took.P50), words.Took(took.P95), words.Took(took.P99)})
+	}
+	t.Render()
+}
+
+// finds makes a command one that lists the jobs that fit its filter.
+func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Time) error) *cobra.Command {
+	limit := 0
+	cmd = a.analyzes(cmd, func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
+		now, err := db.now(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		chosen := store.Filter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, Limit: limit}
+		if err := filter(&chosen, now); err != nil {
+			return nil, nil, err
+		}
+		return a.findJobs(ctx, db, chosen)
+	}, atLeastOne(&limit))
+	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most")
+	_ = cmd.Flags().MarkHidden("at") // it is about what waits and the last minute
+	return cmd
+}
+
+func (a *app) delayedCommand() *cobra.Command {
+	var before momentValue
+	cmd := a.finds(&cobra.Command{
+		Use:   "delayed",
+		Short: "List the jobs that were due before a time and that no engine has taken",
+	}, func(f *store.Filter, now time.Time) error {
+		f.States = []stint.State{stint.Available, stint.Scheduled, stint.Retrying}
+		if f.Due.To = before.at(now); f.Due.To.IsZero() {
+			f.Due.To = now.Add(-time.Minute)
+		}
+		return nil
+	})
+	cmd.Flags().Var(&before, "before", "the time (default a minute ago)")
+	return cmd
+}
+
+func (a *app) slowCommand() *cobra.Command {
+	longer := store.LongAttempt
+	cmd := a.finds(&cobra.Command{
+		Use:   "slow",
+		Short: "List the jobs with an attempt that took long",
+	}, func(f *store.Filter, _ time.Time) error {
+		f.Longer = longer
+		if longer <= 0 {
+			return settingf("longer", "every attempt takes longer than %v", longer)
+		}
+		return nil
+	})
+	durationFlag(cmd.Flags(), &longer, "longer", store.LongAttempt, "longer than this")
+	return cmd
+}
+
+func (a *app) attemptsCommand() *cobra.Command {
+	more := 1
+	cmd := a.finds(&cobra.Command{
+		Use:   "attempts",
+		Short: "List the jobs that were tried more than once",
+	}, func(f *store.Filter, _ time.Time) error {
+		f.Attempts = more
+		if more < 1 {
+			return settingf("more-than", "%d is too few: every job has an attempt", more)
+		}
+		return nil
+	})
+	cmd.Flags().IntVar(&more, "more-than", 1, "how many attempts")
+	return cmd
+}
+
+func (a *app) countsCommand() *cobra.Command {
+	return a.asks(&cobra.Command{
+		Use:   "counts",
+		Short: "Count all jobs in each state",
+		Long:  "Counts counts all jobs in each state:\n\n" + statesHelp,
+		Args:  arguments(0),
+	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+		counts, err := db.Counts(ctx)
+		return counts, func() {
+			t := newTable(a.out, "state", "jobs")
+			for _, state := range stint.States {
+				t.AppendRow([]any{state, words.Count(counts[state])})
+			}
+			t.Render()
+		}, err
+	})
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/store"
+)
+
+const changesLong = `Changes lists who changed what by the command line or the API, the newest first,
+and what came of it: "unknown" is a change that is being made, or whose process died.
+They are kept for 90 days. --json shows what was named and chosen.
+
+` + timesHelp
+
+func (a *app) changesCommand() *cobra.Command {
+	var (
+		filter       store.ChangeFilter
+		since, until momentValue
+	)
+	cmd := a.asks(&cobra.Command{
+		Use:   "changes",
+		Short: "List who changed what",
+		Long:  changesLong,
+		Example: `  stint changes
+  stint changes --subject mail --since 7d
+  stint changes --by ann@host --json`,
+		Args: arguments(0),
+	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+		now, err := db.now(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		filter.At = store.TimeRange{From: since.at(now), To: until.at(now)}
+		all, err := db.Changes(ctx, filter)
+		return all, func() { a.showChanges(all, now) }, err
+	}, atLeastOne(&filter.Limit))
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&filter.By, "by", "", "only what this one changed")
+	flags.StringVar(&filter.Operation, "operation", "", "only this operation: queues pause, jobs cancel")
+	flags.StringVar(&filter.Subject, "subject", "", "only what was done to this: a queue, a schedule, the id of a job")
+	flags.Var(&since, "since", "only what was changed at this time or later")
+	flags.Var(&until, "until", "only what was changed before this time")
+	flags.IntVar(&filter.Limit, "limit", 100, "how many at most")
+	return cmd
+}
+
+func (a *app) showChanges(changes []store.Change, now time.Time) {
+	if len(changes) == 0 {
+		a.note("no changes")
+		return
+	}
+	t := newTable(a.out, "when", "by", "way", "operation", "subject", "result")
+	for _, c := range changes {
+		result := string(c.Result)
+		if c.Problem != "" {
+			result += ": " + words.Visible(c.Problem)
+		}
+		t.AppendRow([]any{words.Ago(c.At, now), words.Visible(c.By), words.Visible(c.Way), words.Visible(c.Operation), words.Visible(c.Subject), result})
+	}
+	t.Render()
+}

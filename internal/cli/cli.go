@@ -1,0 +1,342 @@
+// Package cli is the command line of stint: the command itself only calls [Main].
+//
+//	Main ─▶ app ─▶ root command ─▶ one constructor per subcommand
+//	         │                              │
+//	         │ streams, environment         ├─▶ flags    values that check themselves
+//	         └ explain: error ─▶ hint       └─▶ database every role of a store, for either kind
+//
+// A flag that was not given is set from the environment or from a file of
+// settings before its command begins; the flag's value reads all three.
+//
+// Each subcommand is a file with a constructor that takes the [app]: everything
+// it touches of the world outside. Commands return errors; only the app prints
+// them, with a hint where one helps, and turns them into an exit code.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	_ "time/tzdata" // zones of schedules on machines that have none installed
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint/ops"
+)
+
+// Main runs the command line of this process and returns the exit code.
+func Main() int { return newApp().run(os.Args[1:]) }
+
+// app is one run of the program: the world that it lives in, and what every
+// command shares.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) string
+	exit     func(code int) // of a second signal, which waits for nothing
+
+	outTerminal, errTerminal bool
+
+	config  string            // the file of settings, if there is one
+	origins map[string]origin // of flags that have not their default
+
+	schedules []fileSchedule // of the file
+	admission admission      // of the file, to the dashboard
+
+	db      databaseFlags
+	server  serverFlags
+	log     *slog.Logger // of an engine; others have none
+	json    bool
+	started bool // a command began: what fails from here on is not its use
+
+	cmd *cobra.Command // that began
+}
+
+func newApp() *app {
+	return &app{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, exit: os.Exit,
+		outTerminal: isTerminal(os.Stdout), errTerminal: isTerminal(os.Stderr),
+	}
+}
+
+// isTerminal is also true of /dev/null, where what is written for people does
+// no harm.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// run executes a command line and returns the exit code.
+func (a *app) run(args []string) int {
+	root := a.rootCommand()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exitOK
+	}
+	if !a.started {
+		err = asUsage(err, cmd)
+	}
+	err = a.explain(a.placed(err))
+	a.report(err)
+	return exitCode(err)
+}
+
+// action is what a command does.
+type action func(ctx context.Context, cmd *cobra.Command, args []string) error
+
+// does gives a command its action. Flags that were not given are looked for in
+// the environment and in a file first.
+func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.readSettings(cmd.Flags()); err != nil {
+			return err
+		}
+		a.db.schemaGiven = cmd.Flags().Changed("schema")
+		if err := a.choosePlace(cmd); err != nil {
+			return err
+		}
+		a.started, a.cmd = true, cmd
+		return do(context.Background(), cmd, args)
+	}
+	return cmd
+}
+
+// onDatabase is does for a command that works on a database itself, which a server
+// does not let anybody do.
+func (a *app) onDatabase(cmd *cobra.Command, do action) *cobra.Command {
+	cmd.Annotations = map[string]string{databaseMark: "true"}
+	return a.does(cmd, do)
+}
+
+// withJSON offers --json.
+func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd
+}
+
+// lists makes a command the one that lists all there is of something: as a table,
+// or with --json as it is found.
+func lists[T any](a *app, cmd *cobra.Command, op *ops.Op[ops.None, []T], show func([]T)) *cobra.Command {
+	cmd.Use, cmd.Aliases, cmd.Args, cmd.Short = "list", []string{"ls"}, arguments(0), op.Summary
+	return a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+		all, err := op.Call(ctx, db, ops.None{})
+		return all, func() { show(all) }, err
+	})
+}
+
+// question asks the database something. It returns the answer as --json prints it, and
+// what prints it for people.
+type question func(ctx context.Context, db *database, args []string) (answer any, show func(), err error)
+
+// asks makes a command one that asks a question and changes nothing. The checks find
+// mistakes in its flags and arguments before the database is opened.
+func (a *app) asks(cmd *cobra.Command, ask question, checks ...func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return a.withJSON(a.does(cmd, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		for _, check := range checks {
+			if err := check(cmd, args); err != nil {
+				return err
+			}
+		}
+		db, err := a.open(ctx, looking)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		answer, show, err := ask(ctx, db, args)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(answer)
+		}
+		show()
+		return nil
+	}))
+}
+
+// groupMark is on commands that only hold others.
+const groupMark = "stint_group"
+
+// group is a command that only holds others.
+func (a *app) group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Annotations = map[string]string{groupMark: "yes"}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		err := usagef("there is no command %q", cmd.CommandPath()+" "+args[0])
+		if verb := verbElsewhere(cmd, args[0]); verb != "" {
+			return withHint(err, "did you mean %s?", verb)
+		}
+		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+			return withHint(err, "did you mean %s %s?", cmd.CommandPath(), similar[0])
+		}
+		return withHint(err, "%s --help lists the commands", cmd.CommandPath())
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(members...)
+	return cmd
+}
+
+// verbElsewhere finds the command that people mean who leave out its noun: stint
+// retry is stint jobs retry. Nouns are tried in the order in which they are listed.
+func verbElsewhere(root *cobra.Command, verb string) string {
+	if root.HasParent() {
+		return ""
+	}
+	if verb == "status" {
+		verb = "list"
+	}
+	for _, noun := range root.Commands() {
+		for _, c := range noun.Commands() {
+			if c.Name() == verb || c.HasAlias(verb) {
+				return c.CommandPath()
+			}
+		}
+	}
+	return ""
+}
+
+// noun is a group that lists what there is of its noun when no verb is given. The
+// first member is that list.
+func (a *app) noun(cmd, list *cobra.Command, others ...*cobra.Command) *cobra.Command {
+	a.group(cmd, append([]*cobra.Command{list}, others...)...)
+	cmd.Annotations = nil // it can be run
+	cmd.Flags().AddFlagSet(list.Flags())
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		list.InheritedFlags() // which makes its flags know the root's
+		return list.RunE(list, args)
+	}
+	return cmd
+}
+
+// note tells people something beside the data.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.err, format+"\n", args...)
+}
+
+const rootLong = `stint runs background jobs durably on the database that you have already:
+PostgreSQL, shared by any number of machines, or a single SQLite file.
+
+Begin with
+
+  stint up                       an engine on the file stint.db
+  stint sh -- echo hello         in a second terminal: enqueue a command
+  stint jobs list                see what became of it
+
+The database is chosen by --db or STINT_DB: a path is an SQLite file,
+postgres://user@host/name or "host=… dbname=…" is PostgreSQL. Flags win over
+the environment, and that wins over the file of --config or STINT_CONFIG, if one is
+given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 1h30m, 2d.
+In what --json prints they are nanoseconds, and instants are as in RFC 3339.
+
+With --server or STINT_SERVER a command asks a stint server, over its API, in place of
+a database. Who asks is who the token stands for that is in STINT_TOKEN, or in the file
+of --token-file. All that people do with jobs, queues, schedules and engines is done so;
+up, work, migrate, bench and config work on a database itself.
+
+Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
+3 stopped while handlers were still running, 4 stopped because of --memory-limit:
+to be started again.`
+
+// Commands are listed in the order in which they are met. Cobra has that for the
+// whole process.
+func init() { cobra.EnableCommandSorting = false }
+
+// rootCommand wires the whole command line.
+func (a *app) rootCommand() *cobra.Command {
+	root := a.group(&cobra.Command{
+		Use:           "stint",
+		Short:         "A durable job engine on PostgreSQL or SQLite",
+		Long:          rootLong,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	},
+		a.upCommand(),
+		a.workCommand(),
+		a.dashboardCommand(),
+		a.enqueueCommand(),
+		a.shCommand(),
+		a.httpCommand(),
+		a.jobsCommand(),
+		a.queuesCommand(),
+		a.schedulesCommand(),
+		a.kindsCommand(),
+		a.enginesCommand(),
+		a.leasesCommand(),
+		a.analyticsCommand(),
+		a.statsCommand(),
+		a.changesCommand(),
+		a.migrateCommand(),
+		a.doctorCommand(),
+		a.configCommand(),
+		a.benchCommand(),
+		a.demoCommand(),
+		a.versionCommand(),
+	)
+	// A command that only holds others can be run, to find misspelt names, but
+	// that is no use of it.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", `{{if and .Runnable (not (index .Annotations "`+groupMark+`"))}}`, 1))
+	root.SetVersionTemplate("stint {{.Version}}\n")
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	a.db.add(flags)
+	a.server.add(flags)
+	flags.StringVar(&a.config, "config", "", "a TOML file with settings: see stint config")
+	orEnv(flags, "STINT_CONFIG", "config")
+	_ = root.MarkPersistentFlagFilename("config", "toml")
+	return root
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version of the program",
+		Args:  arguments(0),
+	}, func(context.Context, *cobra.Command, []string) error {
+		if a.json {
+			return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+		}
+		fmt.Fprintf(a.out, "stint %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return nil
+	}))
+}
+
+// version is what the build knows of its source: the module's version, or the
+// commit when it was built from a checkout.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	var revision, dirty string
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				dirty = "+changes"
+			}
+		}
+	}
+	if revision == "" {
+		return "devel"
+	}
+	return "devel-" + revision + dirty
+}

@@ -1,0 +1,439 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/term"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin"
+	"github.com/stint-go/stint/admin/api"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/internal/valid"
+)
+
+const dashboardLong = `Dashboard serves pages that show all there is of a database, the JSON API below
+/api/v1, figures for Prometheus at /metrics, and /healthz and /readyz, until it is
+told to stop. It runs no engine: up and work serve the same beside theirs.
+
+On this machine alone (127.0.0.1) everybody may look, and whoever opens the link that
+it prints may do everything; there is another secret in it each time, unless
+STINT_DASHBOARD_SECRET or the file of settings has one. Others reach it at another
+address, or by names that --hosts gives it through a proxy, and then it starts only
+when the file of settings says who may: tokens of programs, people with a password,
+or a proxy that names people. Each has a role:
+
+  viewer    sees everything, but arguments if they are hidden
+  operator  does what is done every day: retry, cancel, pause, enqueue
+  admin     also enqueues what does whatever its arguments say (sh, http, steps),
+            releases leases and buries engines
+
+stint config --help shows the file.`
+
+const dashboardExample = `  stint dashboard
+  stint dashboard --db postgres://app@db/shop --read-only
+  stint dashboard --config /etc/stint.toml --address :7070 --hosts jobs.example.com`
+
+func (a *app) dashboardCommand() *cobra.Command {
+	var (
+		flags dashboardFlags
+		log   logFlags
+	)
+	cmd := a.onDatabase(&cobra.Command{
+		Use:     "dashboard",
+		Short:   "Serve the dashboard, or say who gets to it",
+		Long:    dashboardLong,
+		Example: dashboardExample,
+		Args:    arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		return a.dashboard(ctx, &flags, log)
+	})
+	flags.addAs(cmd.Flags(), "serve at this address (default 127.0.0.1:7070 or the next port that is free)")
+	log.add(cmd.Flags())
+	cmd.AddCommand(a.dashboardTokenCommand(), a.dashboardPasswordCommand())
+	return cmd
+}
+
+// dashboard serves one until a signal comes.
+func (a *app) dashboard(ctx context.Context, f *dashboardFlags, l logFlags) error {
+	if f.address == dashboardOff {
+		return withHint(settingf(f.flag("address"), "the dashboard is off"), "this command does nothing else: name an address by --%s", f.flag("address"))
+	}
+	if err := a.db.check(); err != nil {
+		return err
+	}
+	log, err := l.logger(a.err)
+	if err != nil {
+		return err
+	}
+	a.log = log
+	f.byDefault()
+	d, err := a.listenDashboard(f, newVitals(), log)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	ctx, release := interrupted(ctx)
+	defer release()
+	how := changing
+	if f.readOnly {
+		how = looking
+	}
+	db, err := a.open(ctx, how)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	defer d.close()
+	if err := d.open(db.roles, nil); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "The dashboard of %s is at\n\n  %s\n\n", a.db.place(), d.link())
+	<-ctx.Done()
+	return nil
+}
+
+// dashboardTable is the table of a file for what is of the dashboard.
+const dashboardTable = "dashboard"
+
+// The address of a dashboard that nobody said another one for, and how many ports
+// from there on are tried.
+const (
+	dashboardHost  = "127.0.0.1"
+	dashboardPort  = 7070
+	dashboardPorts = 30
+)
+
+// dashboardFlags say where a dashboard is served, and how. Who gets in besides is
+// in the file: see admission.
+type dashboardFlags struct {
+	address  dashboardValue
+	path     string
+	hosts    []string
+	hideArgs bool
+	readOnly bool
+	certFile string
+	keyFile  string
+
+	prefix  string // of the flags' names
+	anyPort bool   // nobody named the address: the next port that is free will do
+}
+
+// dashboardOff is the address of a dashboard that is not served.
+const dashboardOff = "off"
+
+// dashboardValue is a flag that reads an address to listen at, or "off".
+type dashboardValue string
+
+func (d *dashboardValue) Set(text string) error {
+	if text != dashboardOff {
+		if err := checkAddress(text, "7070"); err != nil {
+			return err
+		}
+	}
+	*d = dashboardValue(text)
+	return nil
+}
+
+func (d *dashboardValue) Type() string   { return "address" }
+func (d *dashboardValue) String() string { return string(*d) }
+
+// add adds them to a command for which the dashboard is something beside.
+func (f *dashboardFlags) add(flags *pflag.FlagSet) {
+	f.prefix = "dashboard-"
+	f.addAs(flags, "serve the dashboard at this address, or off (default with up 127.0.0.1:7070 or the next port that is free, with work off)")
+}
+
+// addAs adds them with their prefix.
+func (f *dashboardFlags) addAs(flags *pflag.FlagSet, usage string) {
+	flags.SortFlags = false
+	flags.Var(&f.address, f.flag("address"), usage)
+	flags.StringVar(&f.path, f.flag("path"), "", "where the dashboard is below its address: /stint (default /)")
+	flags.Var(listValue{&f.hosts, "hosts"}, f.flag("hosts"), "the names that the dashboard is reached by through a proxy or from other machines, separated by commas (default those of this machine alone)")
+	flags.BoolVar(&f.hideArgs, f.flag("hide-args"), false, "keep arguments, metadata and results of jobs from viewers")
+	flags.BoolVar(&f.readOnly, f.flag("read-only"), false, "let nobody change anything, whatever their role")
+	flags.StringVar(&f.certFile, f.flag("tls-cert"), "", "serve HTTPS with the certificates of this file, in PEM; it is read again when it changes (default HTTP)")
+	flags.StringVar(&f.keyFile, f.flag("tls-key"), "", "the file with their key (default the one of the certificates)")
+	for _, name := range []string{"address", "path", "hosts", "hide-args", "read-only", "tls-cert", "tls-key"} {
+		orEnv(flags, variableOf(strings.TrimSuffix("dashboard-"+name, "-address")), f.flag(name))
+		orFile(flags, below(dashboardTable, name), f.flag(name))
+	}
+}
+
+// flag is the name of a flag: beside other flags that of the address says what is
+// served.
+func (f *dashboardFlags) flag(name string) string {
+	return strings.TrimSuffix(f.prefix+name, "-address")
+}
+
+// byDefault takes the usual address when nobody said another one.
+func (f *dashboardFlags) byDefault() {
+	if f.address == "" {
+		f.address, f.anyPort = dashboardValue(net.JoinHostPort(dashboardHost, strconv.Itoa(dashboardPort))), true
+	}
+}
+
+// isOff reports whether no dashboard is served.
+func (f *dashboardFlags) isOff() bool { return f.address == "" || f.address == dashboardOff }
+
+// isLocal reports whether only this machine reaches the dashboard, as far as
+// anybody can tell. Who names hosts has a proxy before it.
+func (f *dashboardFlags) isLocal() bool {
+	host, _, _ := net.SplitHostPort(string(f.address))
+	return len(f.hosts) == 0 && isLoopback(host)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// dashboardConfig is how the dashboard of the settings is served, and finds out
+// what is wrong with them. Whoever has the secret that it returns as well may do
+// everything; it is empty when there is none, or when people have it already.
+func (a *app) dashboardConfig(f *dashboardFlags) (c admin.Config, fresh string, err error) {
+	c = admin.Config{Path: f.path, API: api.Config{
+		Version: version(), Restricted: append(builtin.names(), demoHarmful...), HideArgs: f.hideArgs, Bounded: boundedKinds(),
+	}}
+	if invalid, ok := errors.AsType[*stint.InvalidError](checkPath(c)); ok {
+		return c, "", settingf(f.flag("path"), "%s", invalid.Problem)
+	}
+	if _, err := f.certificates(); err != nil {
+		return c, "", err
+	}
+	c.Guard, fresh, err = a.admit(f)
+	return c, fresh, err
+}
+
+// checkPath finds what is wrong with the path of a dashboard.
+func checkPath(c admin.Config) error {
+	if c.Path == "" {
+		return nil
+	}
+	_, err := admin.New(nil, c)
+	return err
+}
+
+// admit says who gets in. On this machine alone everybody sees, unless somebody
+// was named who does; to change something one needs the secret.
+func (a *app) admit(f *dashboardFlags) (g guard.Config, fresh string, err error) {
+	g = a.admission.guard()
+	named := g.Knows()
+	if g.Link, err = a.dashboardSecret(); err != nil {
+		return g, "", err
+	}
+	switch {
+	case !f.isLocal() && !named && g.Link == "":
+		return g, "", withHint(settingf(f.flag("address"), "others can reach %s, and nobody says who may", f.address),
+			"name tokens, users or a proxy in the file of settings (stint dashboard token --help), or set %s; 127.0.0.1:7070 is for this machine alone", secretVariable)
+	case f.isLocal() && !named:
+		g.Stranger = guard.Viewer
+	}
+	if g.Hosts, err = f.hostsOf(); err != nil {
+		return g, "", err
+	}
+	if f.isLocal() && g.Link == "" && !f.readOnly {
+		fresh = newSecret()
+		g.Link = fresh
+	}
+	if f.readOnly {
+		g = viewersOnly(g)
+	}
+	return g, fresh, nil
+}
+
+// hostsOf are the names that others know the server by.
+func (f *dashboardFlags) hostsOf() ([]string, error) {
+	if _, err := guard.New(guard.Config{Hosts: f.hosts}); err != nil {
+		return nil, settingf(f.flag("hosts"), "%s", err.Error())
+	}
+	host, _, _ := net.SplitHostPort(string(f.address))
+	if ip := net.ParseIP(host); len(f.hosts) == 0 && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return nil, withHint(settingf(f.flag("hosts"), "%s is all addresses of this machine, and none says by which names it is reached", f.address),
+			"write for example --%s jobs.example.com", f.flag("hosts"))
+	}
+	if !isLoopback(host) && host != "" {
+		return append(f.hosts[:len(f.hosts):len(f.hosts)], host), nil
+	}
+	return f.hosts, nil
+}
+
+// viewersOnly makes viewers of all whom the guard knows by a name.
+func viewersOnly(g guard.Config) guard.Config {
+	for i := range g.Tokens {
+		g.Tokens[i].Role = guard.Viewer
+	}
+	for i := range g.Users {
+		g.Users[i].Role = guard.Viewer
+	}
+	for name, role := range g.Proxy.Roles {
+		g.Proxy.Roles[name] = min(role, guard.Viewer)
+	}
+	g.Proxy.Others = min(g.Proxy.Others, guard.Viewer)
+	return g
+}
+
+const dashboardTokenLong = `Token makes a token for a program, and prints it this once, on standard error, and on
+standard output what to write into the file of settings: the hash of it, from which
+nobody finds out the token. The program sends it as
+
+  Authorization: Bearer TOKEN`
+
+const dashboardTokenExample = `  stint dashboard token ci --role operator >>/etc/stint.toml
+  stint dashboard token prometheus --json`
+
+// newToken is a token that was made, for --json.
+type newToken struct {
+	Name   string `json:"name"`
+	Role   string `json:"role"`
+	Token  string `json:"token"`
+	SHA256 string `json:"sha256"`
+}
+
+func (a *app) dashboardTokenCommand() *cobra.Command {
+	role := ""
+	cmd := a.withJSON(a.does(&cobra.Command{
+		Use:     "token NAME",
+		Short:   "Make a token for a program",
+		Long:    dashboardTokenLong,
+		Example: dashboardTokenExample,
+		Args:    arguments(1, "NAME"),
+	}, func(_ context.Context, _ *cobra.Command, args []string) error {
+		if err := valid.Name("name", args[0]); err != nil {
+			return err
+		}
+		secret := newSecret()
+		hash := guard.NewToken(args[0], guard.Viewer, secret).Hash
+		if a.json {
+			return a.printJSON(newToken{args[0], role, secret, hash})
+		}
+		a.note("the token, which is shown this once: %s", secret)
+		a.printElement(tokenKey, [2]string{"name", args[0]}, [2]string{"role", role}, [2]string{"sha256", hash})
+		return nil
+	}))
+	roleFlag(cmd, &role, "what it may do")
+	return cmd
+}
+
+func roleFlag(cmd *cobra.Command, role *string, usage string) {
+	choiceFlag(cmd.Flags(), role, "role", guard.Viewer.String(), usage, guard.Viewer.String(), guard.Operator.String(), guard.Admin.String())
+}
+
+// printElement prints a table of an array of tables.
+func (a *app) printElement(key string, parts ...[2]string) {
+	fmt.Fprintf(a.out, "[[%s]]\n", key)
+	for _, p := range parts {
+		fmt.Fprintf(a.out, "%s = %q\n", p[0], p[1])
+	}
+}
+
+const dashboardPasswordLong = `Password reads a person's password, without showing it, or a line of standard
+input, and prints what to write into the file of settings: a hash of it that takes
+long to guess. The browser asks for name and password; serve HTTPS, or have a proxy
+do that, since it sends both with each request.`
+
+const dashboardPasswordExample = `  stint dashboard password ann --role admin >>/etc/stint.toml
+  pwgen 20 1 | tee /dev/stderr | stint dashboard password bob`
+
+const (
+	passwordCost  = 12 // of bcrypt: a quarter of a second
+	leastPassword = 8  // characters
+	mostPassword  = 72 // bytes that bcrypt takes
+)
+
+func (a *app) dashboardPasswordCommand() *cobra.Command {
+	role := ""
+	cmd := a.does(&cobra.Command{
+		Use:     "password NAME",
+		Short:   "Hash the password of a person",
+		Long:    dashboardPasswordLong,
+		Example: dashboardPasswordExample,
+		Args:    arguments(1, "NAME"),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		if err := checkPerson(args[0]); err != nil {
+			return err
+		}
+		password, err := a.readPassword(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len([]rune(password)) < leastPassword:
+			return usagef("the password has fewer than %d characters", leastPassword)
+		case len(password) > mostPassword:
+			return usagef("the password has more than %d bytes, and what is behind them would not count", mostPassword)
+		}
+		hash, err := bcrypt.GenerateFromPassword([]byte(password), passwordCost)
+		if err != nil {
+			return err
+		}
+		a.printElement(userKey, [2]string{"name", args[0]}, [2]string{"role", role}, [2]string{"bcrypt", string(hash)})
+		return nil
+	})
+	roleFlag(cmd, &role, "what the person may do")
+	return cmd
+}
+
+// checkPerson judges the name of somebody with a password.
+func checkPerson(name string) error {
+	if strings.Contains(name, ":") {
+		return stint.Invalid("name", "%q has a colon, which ends the name when a browser sends it", name)
+	}
+	return valid.Name("name", name)
+}
+
+// readPassword asks for a password twice where somebody types it, and otherwise
+// reads a line.
+func (a *app) readPassword(ctx context.Context) (string, error) {
+	if f, ok := a.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return a.askPassword(ctx, int(f.Fd()))
+	}
+	line, err := bufio.NewReader(io.LimitReader(a.in, 1<<10)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+func (a *app) askPassword(ctx context.Context, terminal int) (string, error) {
+	before, err := term.GetState(terminal)
+	if err != nil {
+		return "", err
+	}
+	// A terminal that is left while it shows nothing would go on to show nothing.
+	ctx, release := interrupted(ctx)
+	defer release()
+	defer context.AfterFunc(ctx, func() {
+		_ = term.Restore(terminal, before)
+		a.exit(exitFailed)
+	})()
+	ask := func(what string) (string, error) {
+		fmt.Fprint(a.err, what)
+		text, err := term.ReadPassword(terminal)
+		fmt.Fprintln(a.err)
+		return string(text), err
+	}
+	first, err := ask("Password: ")
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	again, err := ask("Again: ")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read the password: %w", err)
+	case first != again:
+		return "", usagef("the two are not the same")
+	}
+	return first, nil
+}

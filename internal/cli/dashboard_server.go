@@ -1,0 +1,344 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/observe/probes"
+	"github.com/stint-go/stint/observe/prom"
+)
+
+// dashboardServer serves a dashboard. It listens before the database is opened, and
+// until then answers probes only. Nil is none.
+type dashboardServer struct {
+	config admin.Config
+	vitals *vitals
+	server *http.Server
+	board  atomic.Pointer[admin.Board] // nil before there is a database
+
+	readOnly bool
+	url      string // where people find it
+	fresh    string // the secret of its link; empty if they have it, or there is none
+	address  net.Addr
+	inClear  bool // others can read what is sent
+
+	closing context.Context // ends when live pages, and waits for the end of a job, are to end
+}
+
+// Bounds for whoever asks. A form takes at most half a minute, and live pages set
+// the ends of their writes themselves.
+const (
+	dashboardHeaders = 10 * time.Second
+	dashboardBody    = time.Minute // to send it
+	dashboardAnswer  = 2 * time.Minute
+	dashboardIdle    = 2 * time.Minute
+	dashboardStop    = 10 * time.Second
+)
+
+// newSecret makes one of more than 128 bits.
+func newSecret() string { return rand.Text() }
+
+// listenDashboard listens at the address of the settings; nil if that is off. What
+// it serves later is told of the process by the vitals.
+func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*dashboardServer, error) {
+	if f.isOff() {
+		return nil, nil
+	}
+	config, fresh, err := a.dashboardConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := f.certificates()
+	if err != nil {
+		return nil, err
+	}
+	l, err := f.listen()
+	if err != nil {
+		return nil, notServed("the dashboard", string(f.address), "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
+	}
+	host, _, _ := net.SplitHostPort(string(f.address))
+	d := &dashboardServer{
+		config: config, vitals: v, readOnly: f.readOnly, fresh: fresh, url: f.url(l.Addr()),
+		address: l.Addr(), inClear: pair == nil && !isLoopback(host),
+	}
+	closing, end := context.WithCancel(context.Background())
+	d.closing = closing
+	d.config.Log, d.config.Guard.OnRefused = log, (&refusals{log: log}).on
+	d.server = &http.Server{
+		Handler: d, ReadHeaderTimeout: dashboardHeaders, WriteTimeout: dashboardAnswer, IdleTimeout: dashboardIdle,
+		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), Protocols: new(http.Protocols),
+	}
+	// With HTTP/2 an event stream would end at the time that its last write had.
+	d.server.Protocols.SetHTTP1(true)
+	d.server.RegisterOnShutdown(end)
+	if pair != nil {
+		pair.log = log
+		l = tls.NewListener(l, &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+	}
+	go func() { _ = d.server.Serve(l) }() // until it is closed
+	return d, nil
+}
+
+// listen listens at the address; where nobody named one, at the next port that is
+// free.
+func (f *dashboardFlags) listen() (net.Listener, error) {
+	l, err := net.Listen("tcp", string(f.address))
+	for port := dashboardPort + 1; f.anyPort && errors.Is(err, syscall.EADDRINUSE) && port < dashboardPort+dashboardPorts; port++ {
+		l, err = net.Listen("tcp", net.JoinHostPort(dashboardHost, strconv.Itoa(port)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); f.isLocal() && (!ok || !at.IP.IsLoopback()) {
+		return nil, errors.Join(fmt.Errorf("others can reach %s", l.Addr()), l.Close()) // whatever localhost means here
+	}
+	return l, nil
+}
+
+// url is where people find what listens at an address.
+func (f *dashboardFlags) url(at net.Addr) string {
+	scheme, host := "http", at.String()
+	if f.certFile != "" {
+		scheme = "https"
+	}
+	if named, _, _ := net.SplitHostPort(string(f.address)); !isLoopback(named) {
+		_, port, _ := net.SplitHostPort(host)
+		host = net.JoinHostPort(named, port)
+		if len(f.hosts) > 0 {
+			if host = f.hosts[0]; !strings.Contains(host, ":") {
+				host = net.JoinHostPort(host, port)
+			}
+		}
+	}
+	return scheme + "://" + host + strings.TrimSuffix(f.path, "/") + "/"
+}
+
+// link is what a person opens: with the secret, if nobody has that but us.
+func (d *dashboardServer) link() string {
+	if d.fresh == "" {
+		return d.url
+	}
+	return d.url + "?token=" + d.fresh
+}
+
+// open begins to serve a database. Health is who is asked by probes from now on;
+// nil asks whether the database answers. The figures of the process are told
+// together with those of the store.
+func (d *dashboardServer) open(store roles, health probes.Engine) error {
+	if d == nil {
+		return nil
+	}
+	c := d.config
+	c.API.Bury = func(ctx context.Context, e stint.EngineID, why string) (int, error) {
+		return engine.Bury(ctx, store, e, why)
+	}
+	waiting := prometheus.NewRegistry()
+	waiting.MustRegister(prom.Store(store))
+	c.Metrics, c.Health = d.vitals.metrics(waiting), health
+	board, err := admin.New(store, c)
+	if err != nil {
+		return err
+	}
+	d.board.Store(board)
+	c.Log.Info("serving the dashboard", "address", d.address.String())
+	if d.inClear {
+		c.Log.Warn("the dashboard is served in clear: who is between can read passwords and tokens; give it a certificate, or a proxy that has one")
+	}
+	return nil
+}
+
+// ServeHTTP serves what there is.
+func (d *dashboardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	board := d.board.Load()
+	changes := r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
+	switch path := strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(d.config.Path, "/")); {
+	case board == nil && (path == "/healthz" || path == "/readyz"):
+		http.StripPrefix(strings.TrimSuffix(d.config.Path, "/"), probes.Handler(d.vitals)).ServeHTTP(w, r)
+		return
+	case board == nil:
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "the database was not reached yet", http.StatusServiceUnavailable)
+		return
+	case changes && d.readOnly:
+		const why = "nothing can be changed here: the dashboard is read-only"
+		d.config.Guard.OnRefused(r, guard.Identity{}, http.StatusForbidden, why)
+		http.Error(w, why, http.StatusForbidden)
+		return
+	case path == "/events", r.URL.Query().Has("wait"):
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(d.closing, cancel)()
+		r = r.WithContext(ctx)
+	case changes:
+		// Not for all requests: what is not read any more is waited for while a
+		// handler works, and the end of that wait is taken for the client's.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(dashboardBody))
+	}
+	board.ServeHTTP(w, r)
+}
+
+// close ends live pages and waits for jobs at once, and lets other answers end.
+func (d *dashboardServer) close() {
+	if d != nil {
+		endServer(d.server, dashboardStop)
+	}
+}
+
+// certificates are those of a server: read from files, and read again when these
+// change, as whoever renews them leaves it at that.
+type certificates struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu      sync.Mutex // guards the rest
+	looked  time.Time  // when last whether the files have changed
+	changed time.Time  // as the files said when they were read last
+	now     *tls.Certificate
+}
+
+// lookAgain is how often the files are looked at, at most.
+const lookAgain = 10 * time.Second
+
+// certificates reads those of the settings; nil without any.
+func (f *dashboardFlags) certificates() (*certificates, error) {
+	if f.certFile == "" {
+		if f.keyFile != "" {
+			return nil, settingf(f.flag("tls-key"), "there is no certificate to the key: name it by --%s", f.flag("tls-cert"))
+		}
+		return nil, nil
+	}
+	c := &certificates{certFile: f.certFile, keyFile: cmp.Or(f.keyFile, f.certFile), log: slog.Default()}
+	if err := c.read(); err != nil {
+		return nil, settingf(f.flag("tls-cert"), "%s", err.Error())
+	}
+	return c, nil
+}
+
+// read reads the files.
+func (c *certificates) read() error {
+	changed, err := c.lastChange()
+	if err != nil {
+		return err
+	}
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return err
+	}
+	c.now, c.changed = &pair, changed
+	return nil
+}
+
+// lastChange is when one of the files was changed last.
+func (c *certificates) lastChange() (last time.Time, err error) {
+	for _, name := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return last, err
+		}
+		if info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last, nil
+}
+
+// get is what a connection is shown. Files that cannot be read, or do not fit
+// while they are being replaced, leave what was read before.
+func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) < lookAgain {
+		return c.now, nil
+	}
+	c.looked = time.Now()
+	changed, err := c.lastChange()
+	if err == nil && !changed.Equal(c.changed) {
+		err = c.read()
+	}
+	if err != nil {
+		c.log.Warn("the new certificate cannot be read; the one before is shown", "error", fmt.Sprint(err))
+	}
+	return c.now, nil
+}
+
+// refusals logs requests that the dashboard refused. However many come, the log
+// has a few lines of a while, and says how many more there were.
+type refusals struct {
+	log *slog.Logger
+
+	mu     sync.Mutex // guards the rest
+	since  time.Time  // when the while began
+	said   int
+	unsaid int
+}
+
+const (
+	refusalsFor  = 10 * time.Second
+	refusalsMost = 10
+	refusalsText = 200 // characters of what a client has written
+)
+
+// on is told of each request that did not pass.
+func (l *refusals) on(r *http.Request, who guard.Identity, status int, why string) {
+	if !l.due() {
+		return
+	}
+	// Not the query, in which a secret may be.
+	l.log.Warn("the dashboard refused a request", "status", status, "why", brief(why), "method", brief(r.Method),
+		"path", brief(r.URL.Path), "from", r.RemoteAddr, "who", brief(who.Name))
+}
+
+// due reports whether one is to be said now. Those that are not are counted.
+func (l *refusals) due() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Sub(l.since) >= refusalsFor {
+		l.since, l.said = now, 0
+	}
+	if l.said < refusalsMost {
+		l.said++
+		return true
+	}
+	if l.unsaid++; l.unsaid == 1 {
+		time.AfterFunc(refusalsFor-now.Sub(l.since), l.rest)
+	}
+	return false
+}
+
+// rest says how many were not said.
+func (l *refusals) rest() {
+	l.mu.Lock()
+	n := l.unsaid
+	l.unsaid = 0
+	l.mu.Unlock()
+	l.log.Warn("the dashboard refused more requests than are told of one by one", "count", n)
+}
+
+// brief is the beginning of a text that a client has written, in one line.
+func brief(text string) string {
+	if runes := []rune(text); len(runes) > refusalsText {
+		text = string(runes[:refusalsText]) + "…"
+	}
+	return oneLine(text)
+}

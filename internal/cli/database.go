@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
+)
+
+// defaultFile is the database of those who name none.
+const defaultFile = "stint.db"
+
+// databaseFlags say which database a command is about.
+type databaseFlags struct {
+	url, schema string
+	schemaGiven bool
+	connections int // of a PostgreSQL pool whose size the URL does not say; 0 is what an engine wants
+	logSQL      logSQLValue
+}
+
+func (f *databaseFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
+	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
+	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
+	flags.Lookup("log-sql").NoOptDefVal = everyStatement
+	elsewhere(flags, "", "db", "schema", "log-sql")
+}
+
+// roles are everything that a command may want of a database. The value behind
+// them also listens and audits, for whoever asks whether it does.
+type roles interface {
+	store.Store
+	ops.Store
+	store.Migrator
+}
+
+// reads is what commands ask a store at hand, or a server (package admin/remote),
+// without a declaration in package ops: they do not know which.
+type reads interface {
+	stint.Enqueuer
+	store.Inspector
+	store.Operator
+	store.Pauser
+	store.ScheduleKeeper
+	report.Analyst
+
+	Engines(ctx context.Context) ([]store.EngineInfo, error)
+	EngineMetrics(ctx context.Context) ([]report.Metrics, error)
+	Changes(ctx context.Context, f store.ChangeFilter) ([]store.Change, error)
+	Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error)
+}
+
+// database is an open one, or one behind a server. Operations are done by it: there or
+// here, and written down where they are done. Hand the roles on, not the database: what
+// else they can do would be hidden.
+type database struct {
+	reads
+	ops.Caller
+	roles roles // nil behind a server
+	Close func()
+}
+
+// opened is a database that is at hand.
+func (a *app) opened(st roles, end func()) *database {
+	return &database{st, &ops.Local{
+		Store: st, Way: store.WayCommand, As: &guard.Identity{Name: a.by(), Role: guard.Admin}, Bounded: boundedKinds(),
+		Bury: func(ctx context.Context, e stint.EngineID, why string) (int, error) {
+			return engine.Bury(ctx, st, e, why)
+		},
+		Failed: func(_ context.Context, _ string, err error) { a.note("stint: %v", err) },
+	}, st, end}
+}
+
+// now is the time by the clock that decides.
+func (db *database) now(ctx context.Context) (time.Time, error) {
+	c, err := ops.ReadClock.Call(ctx, db, ops.None{})
+	return c.Now, err
+}
+
+// access says what opening a database may do to it.
+type access int
+
+const (
+	looking    access = iota // it must be there, and is left as it is
+	changing                 // it must be there
+	creating                 // it is created or, a local file, upgraded
+	migrating                // it must be there, whatever its schema is
+	installing               // the same, and a local file is created
+	examining                // it must be there, and is left as it is, whatever its schema is
+)
+
+// connectTimeout keeps a command from waiting minutes for an address that
+// swallows packets.
+const connectTimeout = "10"
+
+// engineConnections is what an engine wants of a pool.
+const engineConnections = "8"
+
+var (
+	keyValue = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
+	scheme   = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]+)://`)
+)
+
+// isPostgres tells PostgreSQL's URLs and key=value strings from paths.
+func (f databaseFlags) isPostgres() bool {
+	return strings.HasPrefix(f.url, "postgres://") || strings.HasPrefix(f.url, "postgresql://") || keyValue.MatchString(f.url)
+}
+
+// check finds what can never be a database, before anything is touched.
+func (f databaseFlags) check() error {
+	if f.isPostgres() {
+		if _, err := pgconn.ParseConfig(f.url); err != nil {
+			return settingf("db", "%w", err)
+		}
+		return nil
+	}
+	switch {
+	case f.url == "":
+		return withHint(settingf("db", "it is empty"), "name an SQLite file or a PostgreSQL URL, or leave --db out for %s", defaultFile)
+	case scheme.MatchString(f.url):
+		return withHint(settingf("db", "stint knows no database of the kind %q", scheme.FindStringSubmatch(f.url)[1]),
+			"write a path for SQLite, or postgres://user@host/name")
+	case strings.ContainsRune(f.url, 0):
+		return settingf("db", "the path holds a NUL character")
+	case f.schemaGiven:
+		return usagef("--schema is for PostgreSQL, and %s is an SQLite file", f.url)
+	}
+	return f.checkPath()
+}
+
+// checkPath finds what no option could mend.
+func (f databaseFlags) checkPath() error {
+	if info, err := os.Stat(f.url); err == nil && info.IsDir() {
+		return withHint(fmt.Errorf("%s is a directory", f.url), "name a file in it: --db %s", shellQuote(filepath.Join(f.url, defaultFile)))
+	}
+	dir := filepath.Dir(f.url)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return withHint(fmt.Errorf("there is no directory %s", dir), "create it first, or name another file by --db or STINT_DB")
+	}
+	return nil
+}
+
+// absent reports whether the database is a local file that is not there yet.
+func (f databaseFlags) absent() bool {
+	if f.isPostgres() || f.url == sqlite.Memory {
+		return false
+	}
+	_, err := os.Stat(f.url)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// open opens the database of the flags, or the way to the server that has it. Its
+// errors are explained by the app.
+func (a *app) open(ctx context.Context, how access) (*database, error) {
+	if a.server.asked {
+		return a.openServer()
+	}
+	return a.openSchema(ctx, how, a.db)
+}
+
+func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*database, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	if f.isPostgres() {
+		s, err := postgres.Open(ctx, f.withDefaults(), postgres.Config{
+			Schema: f.schema, NoInstall: how <= changing, SkipCheck: how >= migrating, OnQuery: a.onQuery(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		return a.opened(s, s.Close), nil
+	}
+	mayCreate := how == creating || how == installing
+	if !mayCreate && f.absent() {
+		return nil, withHint(errors.New("there is no database file "+f.url), "stint up creates it; --db or STINT_DB names another one")
+	}
+	s, err := sqlite.Open(ctx, f.url, sqlite.Config{
+		Upgrade: how == creating, NoInstall: !mayCreate, SkipCheck: how >= migrating, ReadOnly: how == looking || how == examining,
+		OnQuery: a.onQuery(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.opened(s, func() { _ = s.Close() }), nil
+}
+
+// withDefaults adds to a PostgreSQL address what it does not say.
+func (f databaseFlags) withDefaults() string {
+	connections := engineConnections
+	if f.connections > 0 {
+		connections = strconv.Itoa(f.connections)
+	}
+	for _, setting := range [][2]string{{"connect_timeout", connectTimeout}, {"pool_max_conns", connections}} {
+		name, value := setting[0], setting[1]
+		switch {
+		case strings.Contains(f.url, name+"="):
+		case keyValue.MatchString(f.url):
+			f.url += " " + name + "=" + value
+		case strings.Contains(f.url, "?"):
+			f.url += "&" + name + "=" + value
+		default:
+			f.url += "?" + name + "=" + value
+		}
+	}
+	return f.url
+}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+)
+
+const enqueueLong = `Enqueue stores one job and prints its id. The arguments are one JSON value,
+{} when there are none, or - to read them from standard input.
+
+The kind must be one that an engine declared at some time, so that a misspelt
+name does not wait for ever; --force enqueues it all the same. On a local SQLite
+file the built-in kinds sh, http and steps are always known.
+
+A job of the kind steps is a list of sh and http jobs that run one after the other,
+in one job. Each gets what the one before came to: sh on standard input, unless it
+has one of its own, and http as the JSON body of a POST, PUT or PATCH without a body.
+
+What is not said is what the kind's declaration says.
+
+With --idempotency-key a command that may have failed half-way can be given again:
+the first stores the job, and a repetition prints its id and says "duplicate" on
+standard error. The same key with another kind or other arguments is an error. Keys
+are shared by the whole database, and remembered for at least a day, and for as long
+as the job is kept.`
+
+const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
+  stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --delay 1h
+  stint enqueue close_books --idempotency-key "books $(date +%Y-%m)"
+  stint enqueue steps '{"steps": [{"do": "sh", "args": {"argv": ["du", "-s", "/home"]}},
+      {"do": "http", "args": {"method": "POST", "url": "https://example.com/usage"}}]}'
+  jq -c .order order.json | stint enqueue import_order - --queue imports --priority -10`
+
+func (a *app) enqueueCommand() *cobra.Command {
+	var flags jobFlags
+	cmd := a.withJSON(a.does(&cobra.Command{
+		Use:     "enqueue KIND [ARGS]",
+		Short:   "Enqueue a job of any kind",
+		Long:    enqueueLong,
+		Example: enqueueExample,
+		Args:    arguments(1, "KIND", "ARGS"),
+	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		raw, err := a.jsonArgument(args[1:])
+		if err != nil {
+			return err
+		}
+		opts, err := flags.options(cmd.Flags())
+		if err == nil {
+			err = a.enqueue(ctx, args[0], raw, flags.force, opts)
+		}
+		return byFlag(cmd.Flags(), err)
+	}))
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+// maxInput is far above what a client accepts, so that its own message about
+// the size is what people see.
+const maxInput = 64 << 20
+
+// jsonArgument is the JSON in the first of the arguments, or on standard input
+// for "-".
+func (a *app) jsonArgument(args []string) (json.RawMessage, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	text := args[0]
+	if text == "-" {
+		raw, err := io.ReadAll(io.LimitReader(a.in, maxInput))
+		if err != nil {
+			return nil, fmt.Errorf("read the arguments from standard input: %w", err)
+		}
+		text = string(raw)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, withHint(usagef("args: they are empty"), "leave them out for none")
+	}
+	return json.RawMessage(text), nil
+}
+
+// enqueue stores one job and prints its id.
+func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option) error {
+	return a.accept(ctx, kind, args, force, opts, func(db *database, job stint.NewJob) error {
+		receipt, err := stint.NewClient(db).EnqueueReceipt(ctx, job)
+		if err != nil {
+			return err
+		}
+		return a.printReceipt(receipt)
+	})
+}
+
+// accept checks a job, opens the database, and does something with the job. What
+// can never be right is found before anything is opened, so that nothing is
+// created on its behalf.
+func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option, do func(*database, stint.NewJob) error) error {
+	if err := (stint.KindInfo{Name: kind}).Job(args, opts...).Check(stint.Limits{}); err != nil {
+		return hintInput(err)
+	}
+	if !force {
+		if err := checkSteps(kind, args); err != nil {
+			return err
+		}
+	}
+	how := creating
+	if a.shared() && !force {
+		how = looking // where there is no schema, no engine declared a kind
+	}
+	if a.absent() && !force {
+		if err := knows(builtin.declarations(), kind); err != nil {
+			return err
+		}
+	}
+	created := a.absent()
+	db, err := a.open(ctx, how)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	declared, err := a.declaration(ctx, db, kind, force)
+	if err != nil {
+		return err
+	}
+	if err := do(db, declared.Job(args, opts...)); err != nil {
+		return hintInput(err)
+	}
+	if created {
+		a.note("created %s", a.db.url)
+	}
+	a.noteIfIdle(ctx, db)
+	return nil
+}
+
+// declaration finds what is known of a kind.
+func (a *app) declaration(ctx context.Context, db *database, kind string, force bool) (stint.KindInfo, error) {
+	known, err := db.Kinds(ctx)
+	if err != nil {
+		return stint.KindInfo{}, err
+	}
+	if !a.shared() {
+		for _, d := range builtin.declarations() {
+			if knows(known, d.Name) != nil {
+				known = append(known, d)
+			}
+		}
+	}
+	if i := slices.IndexFunc(known, func(d stint.KindInfo) bool { return d.Name == kind }); i >= 0 {
+		return known[i], nil
+	}
+	if force {
+		return stint.KindInfo{Name: kind}, nil
+	}
+	return stint.KindInfo{}, knows(known, kind)
+}
+
+// knows is an error with a hint unless the kind is one of the known.
+func knows(known []stint.KindInfo, kind string) error {
+	names := make([]string, len(known))
+	for i, d := range known {
+		names[i] = d.Name
+	}
+	if slices.Contains(names, kind) {
+		return nil
+	}
+	slices.Sort(names)
+	err := usagef("no engine ever declared the kind %q", kind)
+	// A kind with operations is a prefix of theirs.
+	group, _, _ := strings.Cut(kind, ".")
+	operations := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, group+".") })
+	switch {
+	case len(operations) > 0:
+		return withHint(err, "the operations of %s are %s; --force enqueues it all the same", group, strings.Join(operations, ", "))
+	case slices.Contains(builtin.names(), kind):
+		return withHint(err, "on a shared database built-in kinds are switched on: stint work --kinds %s (or give --force)", kind)
+	case len(names) == 0:
+		return withHint(err, "none is declared yet: start an engine first, or give --force")
+	}
+	return withHint(err, "known are %s; --force enqueues it all the same", strings.Join(names, ", "))
+}
+
+// hintInput adds advice to what is wrong with a job.
+func hintInput(err error) error {
+	var conflict *stint.KeyConflictError
+	if errors.As(err, &conflict) {
+		return withHint(err, "see what it stands for: stint jobs show %d", conflict.ID)
+	}
+	var invalid *stint.InvalidError
+	if errors.As(err, &invalid) && invalid.Field == "args" && strings.HasPrefix(invalid.Problem, "malformed JSON") {
+		return withHint(err, `quote the whole value for the shell: '{"name": "value"}'`)
+	}
+	return err
+}
+
+// printReceipt prints the id. That it is another job's is said beside it, so
+// that a script which wants the id gets that alone.
+func (a *app) printReceipt(r stint.Receipt) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	if r.Duplicate {
+		a.note("duplicate")
+	}
+	_, err := fmt.Fprintln(a.out, r.ID)
+	return err
+}
+
+// noteIfIdle tells people at a terminal that nobody will do the job. It is
+// no fault of the command when that cannot be found out.
+func (a *app) noteIfIdle(ctx context.Context, db *database) {
+	if !a.errTerminal {
+		return
+	}
+	if engines, err := db.Engines(ctx); err == nil && len(engines) == 0 {
+		command := "stint up"
+		if a.shared() {
+			command = "stint work"
+		}
+		a.note("no engine is running: %s", a.startOne(command))
+	}
+}
+
+// startOne is how an engine is started for the database at hand.
+func (a *app) startOne(command string) string {
+	if a.server.asked {
+		return fmt.Sprintf("start one on the database of %s with %s", a.server.url, command)
+	}
+	return fmt.Sprintf("start one with %s%s", command, a.sameDatabase())
+}
+
+// sameDatabase is the flag, if one is needed, by which another command finds this one's database.
+func (a *app) sameDatabase() string {
+	switch db := a.origins["db"]; {
+	case db.file && a.origins["config"].from == "STINT_CONFIG":
+		return ""
+	case db.file:
+		return " --config " + shellQuote(a.config)
+	case a.db.url == defaultFile && a.config == "", a.env("STINT_DB") == a.db.url:
+		return ""
+	case a.db.isPostgres():
+		return " --db …" // it may hold a password
+	}
+	return " --db " + shellQuote(a.db.url)
+}
+
+// shellQuote makes one word of a path, for people to copy.
+func shellQuote(s string) string {
+	if strings.ContainsAny(s, " '\"\\$&;|<>()*?!`") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// encode is JSON as people would write it, without escapes for web pages.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}

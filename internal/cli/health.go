@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/observe/probes"
+	"github.com/stint-go/stint/observe/prom"
+	"github.com/stint-go/stint/report"
+)
+
+// healthValue is a flag that reads an address to listen at.
+type healthValue string
+
+func (h *healthValue) Set(text string) error {
+	if err := checkAddress(text, "9070"); err != nil {
+		return err
+	}
+	*h = healthValue(text)
+	return nil
+}
+
+func (h *healthValue) Type() string   { return "address" }
+func (h *healthValue) String() string { return string(*h) }
+
+// checkAddress finds what can never be listened at. The port is that of examples.
+func checkAddress(text, example string) error {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return fmt.Errorf("%q is not an address; write for example 127.0.0.1:%s, or :%[2]s for all interfaces", text, example)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q is not a port from 0 to 65535; write for example %s", port, net.JoinHostPort(host, example))
+	} else if n == 0 && port != "0" {
+		return fmt.Errorf("%q is not a port", port)
+	}
+	return nil
+}
+
+// Bounds for whoever asks. An answer takes as long as the database may take to
+// answer, and collecting figures.
+const (
+	healthHeaders = 5 * time.Second
+	healthAnswer  = 15 * time.Second
+	healthIdle    = 30 * time.Second
+	healthStop    = 2 * time.Second
+)
+
+// serveHealth tells the vitals at the address of --health, if one is given: from
+// before the database is opened until the server is ended. Nil is none.
+func (a *app) serveHealth(address healthValue, log *slog.Logger, v *vitals) (*http.Server, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", string(address))
+	if err != nil {
+		return nil, notServed("health", string(address), "--health", "9070", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", probes.Handler(v))
+	mux.Handle("GET /metrics", v.metrics())
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: healthHeaders, ReadTimeout: healthHeaders, WriteTimeout: healthAnswer, IdleTimeout: healthIdle,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	go func() { _ = server.Serve(l) }() // until it is closed
+	log.Info("serving /healthz, /readyz and /metrics", "address", l.Addr().String())
+	return server, nil
+}
+
+// notServed says why an address cannot be listened at, and what helps. Flag is
+// the one that says the address, and port one for an example.
+func notServed(what, address, flag, port string, err error) error {
+	_, unknown := errors.AsType[*net.DNSError](err)
+	hint := "name another address by %s; two engines on one machine need two"
+	switch {
+	case unknown, errors.Is(err, syscall.EADDRNOTAVAIL):
+		hint = "name an address that this machine has by %s: 127.0.0.1:" + port + ", or :" + port + " for all that it has"
+	case errors.Is(err, os.ErrPermission):
+		hint = "ports below 1024 are for the superuser: name another one by %s"
+	}
+	return withHint(fmt.Errorf("cannot serve %s at %s: %w", what, address, innermost(err)), hint, flag)
+}
+
+// endServer lets answers that are under way end. Nil is none.
+func endServer(s *http.Server, patience time.Duration) {
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if s.Shutdown(ctx) != nil {
+		_ = s.Close()
+	}
+}
+
+// vitals are what a process tells of itself: whether its engine lives and works,
+// and figures. Whoever asks at the address of --health or of the dashboard is told
+// the same.
+type vitals struct {
+	figures *prometheus.Registry
+	engine  atomic.Pointer[engine.Engine] // nil before there is one
+}
+
+// newVitals are those of the process, and what is collected besides.
+func newVitals(besides ...prometheus.Collector) *vitals {
+	v := &vitals{figures: prometheus.NewRegistry()}
+	v.figures.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	v.figures.MustRegister(besides...)
+	return v
+}
+
+// metrics serves the figures, and others beside them.
+func (v *vitals) metrics(others ...prometheus.Gatherer) http.Handler {
+	all := append(prometheus.Gatherers{v.figures}, others...)
+	return promhttp.HandlerFor(all, promhttp.HandlerOpts{Timeout: healthAnswer, MaxRequestsInFlight: 4})
+}
+
+// watch says which engine is asked about.
+func (v *vitals) watch(e *engine.Engine) { v.engine.Store(e) }
+
+// count adds the figures of an engine that has some.
+func (v *vitals) count(e any) error {
+	counts, ok := e.(interface{ Metrics() report.Metrics })
+	if !ok {
+		return nil
+	}
+	return v.figures.Register(prom.Figures(counts.Metrics))
+}
+
+// Alive implements [probes.Engine]: a process that waits for its database is
+// alive.
+func (v *vitals) Alive() error {
+	if e := v.engine.Load(); e != nil {
+		return e.Alive()
+	}
+	return nil
+}
+
+// Ready implements [probes.Engine].
+func (v *vitals) Ready(ctx context.Context) error {
+	if e := v.engine.Load(); e != nil {
+		return e.Ready(ctx)
+	}
+	return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "it was not reached yet"}
+}

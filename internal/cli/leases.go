@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/store"
+)
+
+func (a *app) leasesCommand() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:     "leases",
+		Aliases: []string{"lease"},
+		Short:   "List who does what one engine does for all, and release it",
+	},
+		a.leasesListCommand(),
+		a.leasesReleaseCommand(),
+	)
+}
+
+func (a *app) leasesListCommand() *cobra.Command {
+	return lists(a, &cobra.Command{}, ops.ListLeases, a.listLeases)
+}
+
+func (a *app) listLeases(leases []store.Lease) {
+	if len(leases) == 0 {
+		a.note("no leases: no engine has run yet")
+		return
+	}
+	now := time.Now()
+	t := newTable(a.out, "lease", "instance", "host", "token", "acquired", "renewed", "expires", "")
+	for _, l := range leases {
+		row := []any{words.Visible(l.Name), "-", "-", "-", "-", "-", "-"}
+		if l.Engine != 0 {
+			row = []any{words.Visible(l.Name), words.Visible(l.Instance), words.Visible(l.Host), l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now)}
+		}
+		t.AppendRow(append(row, deposedInWords(l.Deposed, now)))
+	}
+	t.Render()
+}
+
+// deposedInWords says who took a lease from whom, if anybody ever did.
+func deposedInWords(d store.Revocation, now time.Time) string {
+	if d.Engine == 0 {
+		return ""
+	}
+	return "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
+}
+
+const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes
+over what it is for. Whatever the former holder is still about to do under the
+lease the database refuses. For as long as its lease was for, it does not get it again.`
+
+func (a *app) leasesReleaseCommand() *cobra.Command {
+	var why, by string
+	cmd := a.withJSON(eachName(a, &cobra.Command{
+		Use:     "release LEASE",
+		Short:   "Take a lease from the engine that holds it",
+		Long:    leasesReleaseLong,
+		Example: `  stint leases release retention --why "its host swaps"`,
+		Args:    arguments(1, "LEASE"),
+	}, ops.ReleaseLease, func(name string) ops.LeaseWhy {
+		return ops.LeaseWhy{Lease: name, Body: ops.Why{Why: why}}
+	}, func(_ context.Context, _ *database, _, said string, d store.Revocation) error {
+		if a.json {
+			return a.printJSON(d)
+		}
+		fmt.Fprintln(a.out, said)
+		return nil
+	}))
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and told to the engine", "who releases it")
+	return cmd
+}

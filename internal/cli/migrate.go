@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
+)
+
+func (a *app) migrateCommand() *cobra.Command {
+	return a.group(&cobra.Command{
+		Use:   "migrate",
+		Short: "Install, upgrade, print or remove the schema",
+		Long: `Engines install the schema into a database that has none, and upgrade a local
+file; a shared database that holds jobs is upgraded only by migrate up. Engines of
+the version before go on working meanwhile, and those that the new schema leaves
+behind finish what they run and stop.`,
+	},
+		a.migrateStatusCommand(),
+		a.migrateUpCommand(),
+		a.migrateDownCommand(),
+		a.migratePrintCommand(),
+		a.migrateRolesCommand(),
+	)
+}
+
+func (a *app) migrateStatusCommand() *cobra.Command {
+	return a.withJSON(a.onDatabase(&cobra.Command{
+		Use:   "status",
+		Short: "Compare the database with this program",
+		Args:  arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, migrating)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		info, err := db.roles.Schema(ctx)
+		if err != nil {
+			return err
+		}
+		return a.printSchema(info)
+	}))
+}
+
+func (a *app) migrateUpCommand() *cobra.Command {
+	return a.withJSON(a.onDatabase(&cobra.Command{
+		Use:   "up",
+		Short: "Install the schema, or bring it up to this program's version",
+		Long: `Up goes step by step, and work goes on meanwhile: a step that finds what it
+changes locked gives way after two seconds and tries again, for five minutes.
+What was cut off is continued when it is called again. Several may be called at
+once. Connect to PostgreSQL itself and not to a pooler.`,
+		Args: arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, installing)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		before, err := db.roles.Schema(ctx)
+		if err != nil {
+			return err
+		}
+		after, err := db.roles.Migrate(ctx)
+		if before.Installed == 0 {
+			err = a.mayNotInstall(err, before.Where)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case a.json:
+			return a.printJSON(after)
+		case before.Installed == after.Installed:
+			return a.printSchema(after)
+		case before.Installed == 0:
+			fmt.Fprintf(a.out, "installed version %d of the schema %q in %s\n", after.Installed, after.Where, a.db.place())
+		default:
+			fmt.Fprintf(a.out, "upgraded the schema %q in %s from version %d to %d\n", after.Where, a.db.place(), before.Installed, after.Installed)
+		}
+		return nil
+	}))
+}
+
+// mayNotInstall names the right that is missing when a server refuses the schema
+// itself, as after migrate down: whoever owned a schema need not have the right to
+// make another one. Other errors pass through.
+func (a *app) mayNotInstall(err error, schema string) error {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	c, parseErr := pgconn.ParseConfig(a.db.url)
+	if !ok || refused.Code != "42501" || parseErr != nil {
+		return err
+	}
+	return withHint(fmt.Errorf("the user %q has not the right CREATE on the database %q, which making the schema %q needs", c.User, c.Database, schema),
+		"have an administrator run grant create on database %s to %s, or run the script of stint migrate roles again, which makes the schema", c.Database, c.User)
+}
+
+func (a *app) migrateDownCommand() *cobra.Command {
+	var yes bool
+	cmd := a.onDatabase(&cobra.Command{
+		Use:   "down",
+		Short: "Remove the schema with all jobs in it",
+		Args:  arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		db, err := a.open(ctx, migrating)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		info, err := db.roles.Schema(ctx)
+		if err != nil {
+			return err
+		}
+		if info.Installed == 0 {
+			return fmt.Errorf("%s has no schema %q to remove", a.db.place(), info.Where)
+		}
+		what := fmt.Sprintf("the schema %q in %s%s", info.Where, a.db.place(), a.contents(ctx, db))
+		if !yes {
+			return withHint(usagef("this would remove %s for ever", what), "give --yes if that is meant")
+		}
+		if err := db.roles.Uninstall(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "removed %s\n", what)
+		return nil
+	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "really remove everything")
+	return cmd
+}
+
+// contents says what a schema holds, as far as that can be read: it may be of
+// another version.
+func (a *app) contents(ctx context.Context, db *database) string {
+	counts, err := db.Counts(ctx)
+	if err != nil {
+		return ""
+	}
+	var all, open int64
+	for state, n := range counts {
+		all += n
+		if !state.Final() {
+			open += n
+		}
+	}
+	text := fmt.Sprintf(" with %s, %s of them unfinished", words.Counted(all, "job"), words.Count(open))
+	if engines, err := db.Engines(ctx); err == nil && len(engines) > 0 {
+		text += fmt.Sprintf(" (and %s at work)", words.Counted(len(engines), "engine"))
+	}
+	return text
+}
+
+func (a *app) migratePrintCommand() *cobra.Command {
+	var from int
+	cmd := a.onDatabase(&cobra.Command{
+		Use:   "print",
+		Short: "Print the schema, for teams that run their own tool",
+		Long: `Print writes the SQL of every step after --from to standard output, and says of
+each whether it is to be run as one transaction or statement by statement. It
+changes nothing. The schema is that of the database of --db: for SQLite unless that
+names a PostgreSQL, which must be reachable. The first line says which it is.`,
+		Example: `  stint migrate print --db postgres://app@db/shop --schema stint >stint.sql`,
+		Args:    arguments(0),
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		if from < 0 {
+			return usagef("--from: %d is not a version", from)
+		}
+		if a.db.absent() {
+			a.db.url = sqlite.Memory // the text does not depend on the file
+		}
+		db, err := a.open(ctx, migrating)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		info, err := db.roles.Schema(ctx)
+		if err != nil {
+			return err
+		} else if from > info.Known {
+			return usagef("--from: there is no version %d; this program knows %d", from, info.Known)
+		}
+		text, err := db.roles.PrintSchema(from)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(a.out, a.aboutSchema(info, from), strings.TrimRight(text, "\n"), "\n")
+		return err
+	})
+	cmd.Flags().IntVar(&from, "from", 0, "the version that is installed already")
+	return cmd
+}
+
+// aboutSchema says what the text is for: the two databases have schemas of their
+// own, and neither is of use to the other.
+func (a *app) aboutSchema(info store.SchemaInfo, from int) string {
+	store, other := "SQLite", "--db postgres://… prints that for PostgreSQL"
+	if a.db.isPostgres() {
+		store, other = "PostgreSQL", fmt.Sprintf("it goes into the schema %s", info.Where)
+	}
+	what := fmt.Sprintf("version %d", info.Known)
+	switch {
+	case from == info.Known:
+		what += ", which is installed already: there is nothing to do"
+	case from > 0:
+		what += fmt.Sprintf(", on top of version %d", from)
+	}
+	return fmt.Sprintf("-- The schema of stint for %s (%s), %s.\n\n", store, other, what)
+}
+
+func (a *app) migrateRolesCommand() *cobra.Command {
+	return a.onDatabase(&cobra.Command{
+		Use:   "roles",
+		Short: "Print a script that gives PostgreSQL roles their rights",
+		Long: `Roles writes a script to standard output that makes five roles and gives each
+what it needs: stint_owner installs and upgrades, stint_engine works,
+stint_producer and stint_caller only enqueue, stint_viewer only reads. Run it
+with psql before the schema is installed, and again after each upgrade:
+
+  stint migrate roles | psql "$ADMIN_URL"`,
+		Args: arguments(0),
+	}, func(context.Context, *cobra.Command, []string) error {
+		if !a.db.isPostgres() && a.db.url != defaultFile {
+			return withHint(usagef("%s is an SQLite file, which has no roles", a.db.url), "its permissions are those of the file and its directory")
+		}
+		text, err := postgres.Roles(a.db.schema)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(a.out, text)
+		return err
+	})
+}
+
+func (a *app) printSchema(info store.SchemaInfo) error {
+	if a.json {
+		return a.printJSON(info)
+	}
+	verdict := "it is up to date (stint doctor compares the objects in it)"
+	switch {
+	case info.Installed == 0:
+		verdict = "it is not installed; stint migrate up installs it"
+	case info.Oldest > info.Known:
+		verdict = "it is too new for this program"
+	case info.Installed > info.Known:
+		verdict = "it is newer than this program, which may still work on it"
+	case info.Installed < info.Known:
+		verdict = "it is too old; stint migrate up upgrades it"
+	}
+	t := newTable(a.out)
+	t.AppendRow([]any{"database", a.db.place()})
+	t.AppendRow([]any{"schema", info.Where})
+	t.AppendRow([]any{"installed", info.Installed})
+	t.AppendRow([]any{"this program", info.Known})
+	t.AppendRow([]any{"verdict", verdict})
+	t.Render()
+	return nil
+}

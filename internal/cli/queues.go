@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/store"
+)
+
+func (a *app) queuesCommand() *cobra.Command {
+	return a.group(&cobra.Command{
+		Use:     "queues",
+		Aliases: []string{"queue"},
+		Short:   "List queues, pause and resume them",
+	},
+		a.queuesListCommand(),
+		a.queuesPauseCommand(),
+		a.queuesResumeCommand(),
+	)
+}
+
+func (a *app) queuesListCommand() *cobra.Command {
+	return lists(a, &cobra.Command{
+		Long: `List shows the queues that have jobs and those that are paused. It counts every
+job that there is, so on a long history it takes a while.`,
+	}, ops.ListQueues, a.listQueues)
+}
+
+func (a *app) listQueues(queues []store.QueueInfo) {
+	if len(queues) == 0 {
+		a.note("no queues")
+		return
+	}
+	head := []any{"queue"}
+	var shown []stint.State
+	for _, state := range stint.States {
+		used := state != stint.Blocked
+		for _, q := range queues {
+			used = used || q.Counts[state] > 0
+		}
+		if used {
+			head, shown = append(head, string(state)), append(shown, state)
+		}
+	}
+	now := time.Now()
+	t := newTable(a.out, append(head, "paused")...)
+	for _, q := range queues {
+		row := []any{words.Visible(q.Name)}
+		for _, state := range shown {
+			row = append(row, words.Count(q.Counts[state]))
+		}
+		t.AppendRow(append(row, pausedInWords(q.Paused, q.By, q.Why, now)))
+	}
+	t.Render()
+}
+
+const queuesPauseLong = `Pause keeps the jobs of queues from beginning, on every engine and at once. What
+runs goes on. Jobs may be enqueued as ever; they wait until the queue is resumed.`
+
+func (a *app) queuesPauseCommand() *cobra.Command {
+	var why, by string
+	cmd := eachName(a, &cobra.Command{
+		Use:     "pause QUEUE...",
+		Short:   "Let nothing of queues begin",
+		Long:    queuesPauseLong,
+		Example: `  stint queues pause mail --why "the mail server is down"`,
+		Args:    arguments(1, "QUEUE..."),
+	}, ops.PauseQueue, func(name string) ops.QueueWhy {
+		return ops.QueueWhy{QueueName: ops.QueueName{Queue: name}, Body: ops.Why{Why: why}}
+	}, nil)
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the queue", "who pauses it")
+	return cmd
+}
+
+func (a *app) queuesResumeCommand() *cobra.Command {
+	return eachName(a, &cobra.Command{
+		Use:   "resume QUEUE...",
+		Short: "Let the jobs of paused queues begin again",
+		Args:  arguments(1, "QUEUE..."),
+	}, ops.ResumeQueue, func(name string) ops.QueueName { return ops.QueueName{Queue: name} }, nil)
+}

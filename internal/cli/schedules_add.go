@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
+)
+
+const schedulesAddLong = `Add declares a schedule: a job of KIND, made again and again. ARGS are as for
+enqueue. A schedule that is there already is changed, and keeps its counters and its
+next occurrence, unless it recurs otherwise.
+
+--cron takes five fields (minute, hour, day of month, month, day of week) or @hourly,
+@daily, @weekly, @monthly, @yearly, by the clock of --zone. A fixed local time that
+the clock skips runs right after the gap, one that it shows twice runs once; a wildcard
+runs whenever the clock shows a time that fits.
+
+An occurrence is missed when a later one is due as well, or when it is more than a
+minute late: no engine ran, or the database was away. --missed one runs the newest of
+these, all:100 all of them up to a hundred, none none.`
+
+const schedulesAddExample = `  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
+  stint schedules add ping --every 5m --retry none http '{"url":"https://example.com"}'
+  stint schedules add close_books --cron '0 6 1 * *' --missed all:12 close_books`
+
+// scheduleFlags are what may be said of a schedule, beside its jobs.
+type scheduleFlags struct {
+	cron                recurrenceValue
+	every               time.Duration
+	function, zone      string
+	unique              bool
+	missed              missedValue
+	notBefore, notAfter instantValue
+	job                 jobFlags
+}
+
+func (f *scheduleFlags) add(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.Var(&f.cron, "cron", "when: '30 2 * * MON-FRI', or @hourly, @daily, @weekly, @monthly, @yearly")
+	durationFlag(flags, &f.every, "every", 0, "or how often: 90s, 5m, 12h")
+	flags.StringVar(&f.function, "function", "", "or the name of a recurrence function, which a program of yours has")
+	flags.StringVar(&f.zone, "zone", "UTC", "the time zone whose clock that is about: Europe/Berlin")
+	flags.BoolVar(&f.unique, "unique", false, "skip an occurrence while the job of the one before has not ended")
+	flags.Var(&f.missed, "missed", "what runs of the occurrences that were missed: one, all:100, none")
+	flags.Var(&f.notBefore, "not-before", "the earliest occurrence that there may be, a time as for enqueue --run-at")
+	flags.Var(&f.notAfter, "not-after", "the last occurrence that there may be")
+	f.job.addLasting(flags)
+}
+
+// recurrence is when, said in one of three ways.
+func (f *scheduleFlags) recurrence(flags *pflag.FlagSet) (cron.Recurrence, error) {
+	ways := 0
+	for _, name := range []string{"cron", "every", "function"} {
+		if flags.Changed(name) {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return cron.Recurrence{}, usagef("say when by one of --cron, --every and --function")
+	case flags.Changed("every"):
+		return saidBy("every", cron.Every(f.every))
+	case flags.Changed("function"):
+		return saidBy("function", cron.Function(f.function))
+	}
+	return f.cron.recurrence, nil
+}
+
+// saidBy checks what a flag says.
+func saidBy(flag string, r cron.Recurrence) (cron.Recurrence, error) {
+	if err := r.Validate(); err != nil {
+		return r, settingf(flag, "%s", strings.TrimPrefix(err.Error(), "cron: "))
+	}
+	return r, nil
+}
+
+// schedule is what the flags say, without its job.
+func (f *scheduleFlags) schedule(name string, flags *pflag.FlagSet) (stint.Schedule, error) {
+	when, err := f.recurrence(flags)
+	return stint.Schedule{
+		Name: name, Recurrence: when, Zone: f.zone, Unique: f.unique, Missed: f.missed.missed,
+		NotBefore: f.notBefore.time, NotAfter: f.notAfter.time,
+	}, err
+}
+
+func (a *app) schedulesAddCommand() *cobra.Command {
+	var flags scheduleFlags
+	cmd := a.withJSON(a.does(&cobra.Command{
+		Use:     "add SCHEDULE KIND [ARGS]",
+		Short:   "Declare a schedule",
+		Long:    schedulesAddLong,
+		Example: schedulesAddExample,
+		Args:    arguments(2, "SCHEDULE", "KIND", "ARGS"),
+	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		s, err := flags.schedule(args[0], cmd.Flags())
+		if err != nil {
+			return err
+		}
+		raw, err := a.jsonArgument(args[2:])
+		if err != nil {
+			return err
+		}
+		opts, err := flags.job.options(cmd.Flags())
+		if err != nil {
+			return byFlag(cmd.Flags(), err)
+		}
+		s.Job = stint.KindInfo{Name: args[1]}.Job(raw, opts...)
+		if err := s.Check(stint.Limits{}); err != nil {
+			return hintInput(byFlag(cmd.Flags(), err))
+		}
+		return a.accept(ctx, args[1], raw, flags.job.force, opts, func(db *database, job stint.NewJob) error {
+			s.Job = job
+			return a.addSchedule(ctx, db, s)
+		})
+	}))
+	flags.add(cmd.Flags())
+	cmd.Flags().Lookup("force").Usage = "add it even if no engine ever declared the kind"
+	return cmd
+}
+
+func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) error {
+	_, err := db.Schedule(ctx, s.Name)
+	isNew := errors.Is(err, stint.ErrNoSchedule)
+	if err != nil && !isNew {
+		return err
+	}
+	in, err := ops.ExactSchedule(s)
+	if err != nil {
+		return err
+	}
+	info, err := ops.DeclareSchedule.Call(ctx, db, in)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(info)
+	}
+	changed := " is changed"
+	if isNew {
+		changed = ""
+	}
+	next := "next " + nextInWords(info, time.Now())
+	if info.State() == "ended" {
+		next = "which never fires: no occurrence is left before " + moment(info.NotAfter)
+		if info.NotAfter.IsZero() {
+			next = "which never fires: no occurrence is left"
+		}
+	}
+	fmt.Fprintf(a.out, "schedule %s%s: %s, %s\n", words.Visible(s.Name), changed, view.WhenInWords(info), next)
+	return nil
+}
+
+// recurrenceValue is a flag that reads a recurrence.
+type recurrenceValue struct{ recurrence cron.Recurrence }
+
+func (v *recurrenceValue) Set(text string) (err error) {
+	if v.recurrence, err = cron.Parse(text); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "cron: "))
+	}
+	return nil
+}
+
+func (v *recurrenceValue) Type() string   { return "cron" }
+func (v *recurrenceValue) String() string { return v.recurrence.String() }
+
+// missedValue is a flag that reads what becomes of missed occurrences.
+type missedValue struct{ missed stint.Missed }
+
+func (v *missedValue) Set(text string) (err error) {
+	v.missed, err = stint.ParseMissed(text)
+	return err
+}
+
+func (v *missedValue) Type() string   { return "which" }
+func (v *missedValue) String() string { return v.missed.String() }

@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
+)
+
+// A setting is a flag that may also stand in the environment or in a file. The
+// flag's value reads all three, so what it refuses it refuses everywhere; the
+// marks on the flag say where else to look.
+const (
+	envMark  = "stint_env"
+	fileMark = "stint_file"
+)
+
+// orEnv lets an environment variable stand in for a flag that is not given.
+func orEnv(flags *pflag.FlagSet, variable string, names ...string) {
+	for _, name := range names {
+		flags.Lookup(name).Usage += " (env " + variable + ")"
+		_ = flags.SetAnnotation(name, envMark, []string{variable})
+	}
+}
+
+// variableOf is the environment variable that a flag most often has.
+func variableOf(name string) string {
+	return "STINT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// orFile lets a key of a file stand in for a flag that is given in neither way.
+func orFile(flags *pflag.FlagSet, key, name string) {
+	_ = flags.SetAnnotation(name, fileMark, []string{key})
+}
+
+// elsewhere lets flags stand in the environment, and in a table of a file; without
+// a name that is the file's top.
+func elsewhere(flags *pflag.FlagSet, table string, names ...string) {
+	for _, name := range names {
+		orEnv(flags, variableOf(name), name)
+		orFile(flags, below(table, name), name)
+	}
+}
+
+// marked is the environment variable or the key of a flag, if it has one.
+func marked(f *pflag.Flag, mark string) string {
+	if f == nil || len(f.Annotations[mark]) == 0 {
+		return ""
+	}
+	return f.Annotations[mark][0]
+}
+
+// allSettings are all flags that a file may hold, whichever command they are of,
+// in the order in which people are told of them.
+func allSettings() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("settings", pflag.ContinueOnError)
+	new(databaseFlags).add(flags)
+	new(engineFlags).add(flags)
+	return flags
+}
+
+// origin is where a setting comes from.
+type origin struct {
+	from  string // for people who look: --slots, STINT_SLOTS, stint.toml:3
+	place string // the same before what is wrong with it
+	file  bool
+}
+
+// readSettings sets the flags that were not given: from the environment, or else
+// from the file, whose whole content is checked first. An empty variable counts
+// as none.
+func (a *app) readSettings(flags *pflag.FlagSet) error {
+	a.origins = map[string]origin{}
+	if err := a.readSetting(flags.Lookup("config"), nil); err != nil {
+		return err
+	}
+	var file *settingsFile
+	if _, given := a.origins["config"]; given {
+		var err error
+		if file, err = readFile(a.config); err != nil {
+			return err
+		}
+		a.schedules, a.admission = file.schedules, file.admission
+	}
+	var first error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if first == nil {
+			first = a.readSetting(f, file)
+		}
+	})
+	return first
+}
+
+func (a *app) readSetting(f *pflag.Flag, file *settingsFile) error {
+	variable := marked(f, envMark)
+	if f.Changed {
+		a.origins[f.Name] = origin{from: "--" + f.Name, place: "--" + f.Name}
+		return nil
+	}
+	if variable != "" && a.env(variable) != "" {
+		a.origins[f.Name] = origin{from: variable, place: variable + " in the environment"}
+		if err := f.Value.Set(a.env(variable)); err != nil {
+			return &usageError{&settingError{flag: f.Name, err: err}}
+		}
+		return nil
+	}
+	if e, ok := file.entry(marked(f, fileMark)); ok {
+		a.origins[f.Name] = origin{from: fmt.Sprintf("%s:%d", e.file, e.line), place: e.place(), file: true}
+		return e.set(f.Value)
+	}
+	return nil
+}
+
+// settingError says what is wrong with a setting, and begins with the place
+// that it comes from: its flag, unless the app finds another one.
+type settingError struct {
+	flag, place string
+	err         error
+}
+
+func (e *settingError) Error() string {
+	return cmp.Or(e.place, "--"+e.flag) + ": " + problem(e.err, e.flag)
+}
+
+func (e *settingError) Unwrap() error { return e.err }
+
+// problem leaves out a field that the place names already.
+func problem(err error, name string) string {
+	var invalid *stint.InvalidError
+	if errors.As(err, &invalid) && invalid.Field == name {
+		return invalid.Problem
+	}
+	return err.Error()
+}
+
+// settingf is a mistake in the value of a flag.
+func settingf(flag, format string, args ...any) error {
+	return &usageError{&settingError{flag: flag, err: fmt.Errorf(format, args...)}}
+}
+
+// byFlag says of what is wrong with a field which flag said it, if one did.
+func byFlag(flags *pflag.FlagSet, err error) error {
+	var (
+		invalid *stint.InvalidError
+		hinted  *hintedError
+	)
+	if !errors.As(err, &invalid) || errors.As(err, &hinted) {
+		return err
+	}
+	f := flags.Lookup(strings.ReplaceAll(invalid.Field, " ", "-"))
+	if f == nil || !f.Changed {
+		return err
+	}
+	return &usageError{&settingError{flag: f.Name, err: errors.New(invalid.Problem)}}
+}
+
+// placed gives what is wrong with a setting its place.
+func (a *app) placed(err error) error {
+	var setting *settingError
+	if errors.As(err, &setting) && setting.place == "" {
+		setting.place = a.origins[setting.flag].place
+	}
+	return err
+}
+
+const configLong = `Config prints the settings that work would run with, given the same flags, and
+where each comes from. What is wrong with them it says as work would, and touches
+no database.
+
+A setting is a flag, an environment variable, a key in a file, or its default: the
+first of these that is there. The file is the one that --config or STINT_CONFIG
+names; none is looked for, so that no directory decides what an engine does. It is
+TOML, and its keys are flags:
+
+  db = "postgres://app@db/shop"
+  log-format = "json"
+
+  [work]                         # of work and of up
+  queues = ["mail", "default"]   # lists are arrays
+  kinds = ["sh", "http"]
+  slots = {mail = 4, "*" = 8}    # or a number
+  grace = "90s"                  # what has a unit is in quotes
+
+  [retention]                    # for how long ended jobs are kept; "5d" is for all
+  failed = "30d"
+  "mail:completed" = "1h"
+
+  [kinds.http]
+  private = true                 # --http-private
+
+  [dashboard]                    # of up, work and stint dashboard
+  address = "127.0.0.1:7070"     # --dashboard, or --address
+  hosts = ["jobs.example.com"]   # --dashboard-hosts; and the others, and secret
+
+  [[dashboard.token]]            # as stint dashboard token prints it, once for each
+  name = "ci"
+  role = "operator"              # or viewer, or admin
+  sha256 = "469e38c0935e59393319d50673af015cfc09235fd49b24cfe8cc7c5e23e6c39a"
+
+  [[dashboard.user]]             # as stint dashboard password prints it
+  name = "ann"
+  role = "admin"
+  bcrypt = "$2a$12$IJHet1miDr5wkqiESvmfvpKBFabLh73SnFI4EVf2TkthmYZJwXbj1"
+
+  [dashboard.proxy]              # that names people in a header
+  header = "X-Forwarded-User"
+  trusted = ["10.0.0.5"]
+  role = "viewer"                # of all whom it names, but these
+  roles = {ann = "admin"}
+
+  [schedules.backup]             # declared by work and up; as stint schedules add
+  cron = "30 2 * * *"            # or every = "5m"
+  zone = "Europe/Berlin"
+  kind = "sh"
+  args = {argv = ["pg_dump", "shop"]}
+  unique = true                  # and missed, queue, priority, retry, timeout, tags, …
+
+Paths count from where stint is run, as those of flags do. A file is checked whole
+by every command that reads it: a key or a value that is wrong ends it with code 2.
+Passwords are not printed. The secret of the dashboard's link may also stand in
+STINT_DASHBOARD_SECRET.`
+
+const configExample = `  stint config --config /etc/stint.toml
+  STINT_SLOTS=20 stint config --config /etc/stint.toml --json`
+
+// shownSetting is a setting for people and for --json.
+type shownSetting struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"`
+	From    string `json:"from"`
+}
+
+func (a *app) configCommand() *cobra.Command {
+	var flags engineFlags
+	cmd := a.withJSON(a.onDatabase(&cobra.Command{
+		Use:     "config",
+		Short:   "Print the settings, and where each comes from",
+		Long:    configLong,
+		Example: configExample,
+		Args:    arguments(0),
+	}, func(_ context.Context, cmd *cobra.Command, _ []string) error {
+		if err := a.db.check(); err != nil {
+			return err
+		}
+		if _, err := a.check(&flags); err != nil {
+			return err
+		}
+		shown := a.effective(cmd.Flags(), &flags)
+		if a.json {
+			return a.printJSON(shown)
+		}
+		t := newTable(a.out, "setting", "value", "from")
+		for _, s := range shown {
+			value := words.Visible(s.Value)
+			if value == "" {
+				value = "-"
+			}
+			t.AppendRow([]any{s.Setting, value, words.Visible(s.From)})
+		}
+		t.Render()
+		return nil
+	}))
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+// effective lists what a file may hold, as it stands now.
+func (a *app) effective(flags *pflag.FlagSet, of *engineFlags) []shownSetting {
+	leftOpen := of.leftOpen()
+	var shown []shownSetting
+	allSettings().VisitAll(func(known *pflag.Flag) {
+		f := flags.Lookup(known.Name)
+		s := shownSetting{marked(f, fileMark), withoutPassword(f.Value.String()), "default"}
+		if d, ok := f.Value.(*durationValue); ok {
+			s.Value = retry.FormatDuration(time.Duration(*d)) // also 0
+		}
+		if o, given := a.origins[f.Name]; given {
+			s.From = o.from
+		} else if s.Value == "" {
+			s.Value = leftOpen[f.Name]
+		}
+		shown = append(shown, s)
+	})
+	shown = append(shown, a.admission.shown...)
+	for _, f := range a.schedules {
+		shown = append(shown, f.shown())
+	}
+	return shown
+}
+
+// leftOpen is what an engine makes of settings that nobody said anything of.
+func (f *engineFlags) leftOpen() map[string]string {
+	poll, from, to := retry.FormatDuration(engine.DefaultPoll), retry.FormatDuration(engine.DefaultPollFrom), retry.FormatDuration(engine.DefaultPollTo)
+	return map[string]string{
+		"slots":      strconv.Itoa(engine.DefaultSlots()),
+		"instance":   "host and a random suffix",
+		"poll":       fmt.Sprintf("%s, or %s..%s without notifications", poll, from, to),
+		"lease-wait": retry.FormatDuration(f.lease / 5),
+		"retention":  retry.FormatDuration(store.DefaultRetention),
+		"dashboard":  "127.0.0.1:7070 or the next free port with up, otherwise off",
+	}
+}
+
+// passwords are those in the addresses of databases, of either form.
+var passwords = regexp.MustCompile(`(?i)(^\w+://[^/?#]*?:)[^/?#]*(@)|(password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&]+)`)
+
+// withoutPassword hides the password of an address, also of one that is
+// malformed.
+func withoutPassword(s string) string {
+	return passwords.ReplaceAllString(s, "${1}${3}***${2}")
+}

@@ -1,0 +1,26 @@
+package failure
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+)
+
+// Packages are initialised one after the other, but programs may declare
+// later, while engines look.
+func TestClassesMayBeDeclaredWhileOthersLook(t *testing.T) {
+	before := len(declared())
+	defer func(list []class) { classes.list.Store(&list) }(declared())
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			Declare(fmt.Sprint("concurrent ", i), IsOneOf(io.ErrNoProgress))
+		})
+		wg.Go(func() { Classes(io.ErrNoProgress) })
+	}
+	wg.Wait()
+	if n := len(declared()) - before; n != 20 || len(Classes(io.ErrNoProgress)) != 20 {
+		t.Errorf("%d classes were declared, %d are found", n, len(Classes(io.ErrNoProgress)))
+	}
+}

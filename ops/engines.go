@@ -1,0 +1,163 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
+)
+
+// Engine is one of the roster.
+type Engine struct {
+	store.EngineInfo
+	State view.Condition `json:"state" enum:"working,draining,gone,stuck,silent" doc:"gone: its process is not there any more; stuck: that lives and does not beat; silent: it does not beat"`
+
+	Holding int `json:"holding,omitempty" doc:"In the list: how many jobs it has claimed that have not ended, those that run and those that wait for a slot of it"`
+}
+
+// ShownEngine is an engine with what it holds.
+type ShownEngine struct {
+	Engine
+	Holds []view.HeldJob `json:"holds"`
+}
+
+// EngineToken is where an engine's token stands.
+type EngineToken struct {
+	Token int64 `path:"token" minimum:"1"`
+}
+
+// EngineWhy is an engine, and why something is done to it.
+type EngineWhy struct {
+	EngineToken
+	Body Why
+}
+
+// ListEngines lists the roster.
+var ListEngines = declare(&Op[None, []Engine]{
+	Decl: Decl{
+		Name: "engines list", Method: http.MethodGet, Path: "/engines", Summary: "List the engines of the roster, the oldest first",
+		Doc: "Those that have joined and not left, dead ones too until they are buried.",
+	},
+	do: func(ctx context.Context, l *Local, _ *None) ([]Engine, error) {
+		all, err := l.roster(ctx)
+		for i := 0; i < len(all) && err == nil; i++ {
+			all[i].Holding, err = view.CountHeld(ctx, l.Store, all[i].EngineInfo)
+		}
+		return list(all, err)
+	},
+})
+
+// ShowEngine shows one, or is [stint.ErrBuried].
+var ShowEngine = declare(&Op[EngineToken, ShownEngine]{
+	Decl: Decl{Name: "engines show", Method: http.MethodGet, Path: "/engines/{token}", Summary: "Show an engine with the jobs that it holds"},
+	do: func(ctx context.Context, l *Local, in *EngineToken) (ShownEngine, error) {
+		e, err := l.engine(ctx, *in)
+		if err != nil {
+			return ShownEngine{}, err
+		}
+		held, err := view.HeldBy(ctx, l.Store, e.EngineInfo)
+		return ShownEngine{e, held.Holds}, err
+	},
+})
+
+// DrainEngine has an engine end its jobs and leave.
+var DrainEngine = declare(&Op[EngineToken, Engine]{
+	Decl: Decl{
+		Name: "engines drain", Method: http.MethodPost, Path: "/engines/{token}/drain", Needs: guard.Operator, Summary: "Have an engine end its jobs and leave",
+		Doc: "It takes no more jobs, and leaves when those that run have ended. It learns of it with its next beat.", Status: http.StatusAccepted,
+	},
+	do: func(ctx context.Context, l *Local, in *EngineToken) (Engine, error) {
+		e, err := l.engine(ctx, *in)
+		if err != nil {
+			return e, err
+		}
+		if err := l.Store.Drain(ctx, e.Token); err != nil {
+			return e, err
+		}
+		now, err := view.Now(ctx, l.Store)
+		e.Draining = true
+		e.State = view.ConditionOf(e.EngineInfo, now)
+		return e, err
+	},
+	said: func(_ *EngineToken, e Engine) string {
+		return fmt.Sprintf("engine %s (%d) was asked to leave", words.Visible(e.Instance), e.Token)
+	},
+})
+
+// Buried says what came of a burial.
+type Buried struct {
+	Engine string `json:"engine,omitempty" doc:"The name of the instance"`
+	Freed  int    `json:"freed" doc:"How many entries that it held run again elsewhere"`
+}
+
+// BuryEngine frees what an engine holds. With [stint.ErrBurialBlocked] a later call may do it.
+var BuryEngine = declare(&Op[EngineWhy, Buried]{
+	Decl: Decl{
+		Name: "engines bury", Method: http.MethodPost, Path: "/engines/{token}/bury", Needs: guard.Admin, Summary: "Free what an engine holds, whether it lives or not",
+		Doc: "What it holds goes back to the front of its queues. An engine that lives notices, cancels its handlers and joins again.", Confirm: true,
+	},
+	do: func(ctx context.Context, l *Local, in *EngineWhy) (Buried, error) {
+		e, err := l.engine(ctx, in.EngineToken)
+		if err != nil {
+			return Buried{}, err
+		}
+		why := "buried by hand"
+		if by := l.who(ctx).Name; by != "" {
+			why += " by " + by
+		}
+		if in.Body.Why != "" {
+			why += ": " + in.Body.Why
+		}
+		n, err := l.Bury(ctx, e.Token, why)
+		return Buried{e.Instance, n}, err
+	},
+	said: func(in *EngineWhy, b Buried) string {
+		return fmt.Sprintf("engine %s (%d) is buried; %s that it held went back to the front of the queue", words.Visible(b.Engine), in.Token, words.Counted(b.Freed, "job"))
+	},
+})
+
+// ListEngineMetrics lists what engines counted.
+var ListEngineMetrics = declare(&Op[None, []report.Metrics]{
+	Decl: Decl{Name: "engines metrics", Method: http.MethodGet, Path: "/engine-metrics", Summary: "List what engines counted, the newest first"},
+	do: func(ctx context.Context, l *Local, _ *None) ([]report.Metrics, error) {
+		return list(l.Store.EngineMetrics(ctx))
+	},
+})
+
+// roster lists the engines with how they are.
+func (l *Local) roster(ctx context.Context) ([]Engine, error) {
+	all, err := l.Store.Engines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var now time.Time
+	if now, err = view.Now(ctx, l.Store); err != nil {
+		return nil, err
+	}
+	engines := make([]Engine, len(all))
+	for i, e := range all {
+		engines[i] = Engine{EngineInfo: e, State: view.ConditionOf(e, now)}
+	}
+	return engines, nil
+}
+
+// engine finds one of the roster, or [stint.ErrBuried].
+func (l *Local) engine(ctx context.Context, in EngineToken) (Engine, error) {
+	all, err := l.roster(ctx)
+	if err != nil {
+		return Engine{}, err
+	}
+	for _, e := range all {
+		if int64(e.Token) == in.Token {
+			return e, nil
+		}
+	}
+	return Engine{}, stint.ErrBuried
+}

@@ -1,0 +1,215 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/retry"
+)
+
+const figures = "figures" // the tag
+
+// Analyze tells how the work goes.
+var Analyze = declare(&Op[AnalyticsFilter, report.Analytics]{
+	Decl: Decl{
+		Name: "analytics", Method: http.MethodGet, Path: "/analytics", Tag: figures, Summary: "Tell how the work goes",
+		Doc: "What is queued, postponed, running and held by engines that are dead; and of the attempts that ended in the last minute, or in `span`, how many, how late they started, and how long they took. Durations are nanoseconds.",
+	},
+	do: func(ctx context.Context, l *Local, in *AnalyticsFilter) (report.Analytics, error) {
+		f, err := in.filter()
+		if err != nil {
+			return report.Analytics{}, err
+		}
+		return l.Store.Analyze(ctx, f)
+	},
+})
+
+// AnalyzeKinds tells how the attempts of each kind went lately.
+var AnalyzeKinds = declare(&Op[AnalyticsFilter, []report.KindAnalytics]{
+	Decl: Decl{
+		Name: "analytics kinds", Method: http.MethodGet, Path: "/analytics/kinds", Tag: figures, Summary: "Tell how the attempts of each kind went lately",
+		Doc: "How many ended in the last minute, or in `span`, how late they started, and how long they took; sorted by kind. A kind of which none ended is left out. Durations are nanoseconds.",
+	},
+	do: func(ctx context.Context, l *Local, in *AnalyticsFilter) ([]report.KindAnalytics, error) {
+		f, err := in.filter()
+		if err != nil {
+			return nil, err
+		}
+		return list(l.Store.AnalyzeKinds(ctx, f))
+	},
+})
+
+// DueBy groups what is due by a field.
+var DueBy = declare(&Op[DueInput, []report.DueGroup]{
+	Decl: Decl{Name: "analytics due", Method: http.MethodGet, Path: "/analytics/due", Tag: figures, Summary: "Group what is due by a field", Within: changeTime},
+	do: func(ctx context.Context, l *Local, in *DueInput) ([]report.DueGroup, error) {
+		f, err := in.filter()
+		if err != nil {
+			return nil, err
+		}
+		field := report.Field(in.By)
+		if err := field.Check(); err != nil {
+			return nil, &InError{"query", stint.Invalid("by", "%v", err)}
+		}
+		if in, _ := field.Path(); in != "" && l.blind(ctx) {
+			return nil, &ForbiddenError{Needs: guard.Operator}
+		}
+		return list(l.Store.DueBy(ctx, field, f, cmp.Or(in.Limit, 100)))
+	},
+})
+
+// DueInput says what is grouped, and by what.
+type DueInput struct {
+	AnalyticsFilter
+	By    string `query:"by" required:"true" maxLength:"1000" doc:"queue, kind, priority, urn, source, tag, correlation, or a path into the JSON: args.customer, metadata.region.code"`
+	Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
+}
+
+// AnalyticsFilter chooses jobs for figures.
+type AnalyticsFilter struct {
+	Queue string    `query:"queue" maxLength:"255"`
+	Kind  string    `query:"kind" maxLength:"255"`
+	Tag   string    `query:"tag" maxLength:"255"`
+	At    time.Time `query:"at" doc:"The instant by which jobs are due or not, and at which the minute ends; now unless given"`
+	Span  string    `query:"span" maxLength:"50" doc:"How long the time is whose attempts are told of, in place of a minute: 5s"`
+}
+
+// AnalyticsOf is a filter as a request has it.
+func AnalyticsOf(f report.AnalyticsFilter) AnalyticsFilter {
+	return AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, At: f.At, Span: durationText(f.Span)}
+}
+
+func (f AnalyticsFilter) filter() (report.AnalyticsFilter, error) {
+	g := report.AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, At: f.At}
+	for _, name := range []struct{ field, value string }{{"queue", f.Queue}, {"kind", f.Kind}, {"tag", f.Tag}} {
+		if name.value == "" {
+			continue
+		}
+		if err := valid.Name(name.field, name.value); err != nil {
+			return g, &InError{"query", err}
+		}
+	}
+	if f.Span != "" {
+		var err error
+		if g.Span, err = retry.ParseDuration(f.Span); err != nil {
+			return g, &InError{"query", stint.Invalid("span", "%v", err)}
+		}
+	}
+	return g, nil
+}
+
+// ListErrors groups what went wrong.
+var ListErrors = declare(&Op[ErrorsInput, report.ErrorReport]{
+	Decl: Decl{
+		Name: "errors", Method: http.MethodGet, Path: "/errors", Tag: figures, Summary: "Group what went wrong by class, place and kind",
+		Doc: "Attempts that failed or were lost, also those of jobs that were tried again: the newest 10,000 that fit. `cut_off` says that there may be more. A panic has a place, the function that panicked.",
+	},
+	do: func(ctx context.Context, l *Local, in *ErrorsInput) (report.ErrorReport, error) {
+		report, err := l.Store.Errors(ctx, report.ErrorFilter{Kind: in.Kind, Queue: in.Queue, Since: in.Since})
+		if l.blind(ctx) {
+			for i := range report.Groups {
+				report.Groups[i].Message = ""
+			}
+		}
+		return report, err
+	},
+})
+
+// ErrorsInput chooses errors.
+type ErrorsInput struct {
+	Kind  string    `query:"kind" maxLength:"255"`
+	Queue string    `query:"queue" maxLength:"255" doc:"Where the attempt was"`
+	Since time.Time `query:"since" doc:"Only what ended at this instant or later"`
+}
+
+// Stats tells how the attempts of each kind went.
+var Stats = declare(&Op[StatsInput, []report.KindStats]{
+	Decl: Decl{
+		Name: "stats", Method: http.MethodGet, Path: "/stats", Tag: figures, Summary: "Tell how the attempts of each kind went",
+		Doc: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted, or whole minutes when each is told; minutes are told of the last two days.",
+	},
+	do: func(ctx context.Context, l *Local, in *StatsInput) ([]report.KindStats, error) {
+		if !in.Since.IsZero() && !in.Until.IsZero() && in.Until.Before(in.Since) {
+			return nil, &InError{"query", stint.Invalid("until", "it is before since")}
+		}
+		every := map[string]time.Duration{"hour": time.Hour, "minute": time.Minute}[in.Every]
+		all, err := l.Store.Stats(ctx, report.StatsFilter{Kind: in.Kind, Queue: in.Queue, From: in.Since, To: in.Until, Every: every, Settled: in.Settled})
+		if err != nil {
+			return nil, err
+		}
+		return list(report.StatsByKind(all), nil)
+	},
+})
+
+// StatsInput chooses statistics.
+type StatsInput struct {
+	Kind    string    `query:"kind" maxLength:"255"`
+	Queue   string    `query:"queue" maxLength:"255"`
+	Since   time.Time `query:"since" doc:"Only what ended in the hour, or minute, of this instant or later"`
+	Until   time.Time `query:"until" doc:"Only what ended up to the end of this instant's hour, or minute"`
+	Every   string    `query:"every" enum:"hour,minute" doc:"Tell each hour or minute by itself"`
+	Settled bool      `query:"settled" doc:"Leave out what ended so lately that it is not summed up yet: the answer costs less, and is up to some seconds old"`
+}
+
+// StatsOf is a filter as a request has it, or what is wrong with it.
+func StatsOf(f report.StatsFilter) (StatsInput, error) {
+	every, ok := map[time.Duration]string{0: "", time.Hour: "hour", time.Minute: "minute"}[f.Every]
+	in := StatsInput{Kind: f.Kind, Queue: f.Queue, Since: f.From, Until: f.To, Every: every, Settled: f.Settled}
+	if !ok {
+		return in, f.Check()
+	}
+	return in, nil
+}
+
+// Diagnose says what is wrong with a store.
+var Diagnose = declare(&Op[DoctorInput, []report.Finding]{
+	Decl: Decl{
+		Name: "doctor", Method: http.MethodGet, Path: "/doctor", Tag: figures, Summary: "Say what is wrong and how to fix it",
+		Doc: "It changes nothing, and takes some seconds at most, however many jobs there are. `deep` also checks an SQLite file page by page, which takes as long as the file is large, and a minute at most; that is for the role operator.", Within: changeTime,
+	},
+	do: func(ctx context.Context, l *Local, in *DoctorInput) ([]report.Finding, error) {
+		if in.Deep && l.who(ctx).Role < guard.Operator {
+			return nil, &ForbiddenError{Needs: guard.Operator}
+		}
+		return list(report.Diagnose(ctx, l.Store, report.Examination{Deep: in.Deep, Bounded: l.Bounded}))
+	},
+})
+
+// DoctorInput says how closely the doctor looks.
+type DoctorInput struct {
+	Deep bool `query:"deep" doc:"Also check an SQLite file page by page"`
+}
+
+// ReadClock tells the time by the clock that decides.
+var ReadClock = declare(&Op[None, Clock]{
+	Decl: Decl{
+		Name: "clock", Method: http.MethodGet, Path: "/clock", Tag: figures, Summary: "Tell the time by the clock that decides",
+		Doc: "The database's, where it has one, or else the server's. Whoever means a while ago counts from here.",
+	},
+	do: func(ctx context.Context, l *Local, _ *None) (Clock, error) {
+		now, err := view.Now(ctx, l.Store)
+		return Clock{now}, err
+	},
+})
+
+// Clock is what the clock that decides shows.
+type Clock struct {
+	Now time.Time `json:"now"`
+}
+
+// Durations is how [report.Durations] are written.
+type Durations struct {
+	Count   int64         `json:"count"`
+	Last    time.Duration `json:"last" doc:"0 where nobody knows which was the last"`
+	Fastest time.Duration `json:"fastest"`
+	Longest time.Duration `json:"longest"`
+	Total   time.Duration `json:"total"`
+	Mean    time.Duration `json:"mean"`
+}

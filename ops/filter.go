@@ -1,0 +1,131 @@
+package ops
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
+)
+
+// Filter chooses jobs, as [store.Filter] does: those that fit all of its fields. It
+// is a query when jobs are listed, and a part of the body when something is done
+// to them.
+type Filter struct {
+	States      []string  `query:"state" json:"state,omitempty" enum:"scheduled,retrying,blocked,available,running,completed,failed,cancelled" nullable:"false" doc:"Any of these states"`
+	Kind        string    `query:"kind" json:"kind,omitempty" maxLength:"255"`
+	Queue       string    `query:"queue" json:"queue,omitempty" maxLength:"255" doc:"Where the job is, or was last"`
+	Tag         string    `query:"tag" json:"tag,omitempty" maxLength:"255"`
+	URN         string    `query:"urn" json:"urn,omitempty" maxLength:"255"`
+	Source      string    `query:"source" json:"source,omitempty" maxLength:"255"`
+	Correlation string    `query:"correlation" json:"correlation,omitempty" maxLength:"255" doc:"Jobs that come from each other: an id that they were given, or the first one's own"`
+	Schedule    string    `query:"schedule" json:"schedule,omitempty" maxLength:"255" doc:"The schedule that made them"`
+	Faulty      bool      `query:"faulty" json:"faulty,omitempty" doc:"Only jobs that failed so often that somebody should look"`
+	Outcome     string    `query:"outcome" json:"outcome,omitempty" enum:"completed,failed,snoozed,returned,lost,cancelled,expired" doc:"How one of their attempts ended"`
+	Class       string    `query:"error_class" json:"error_class,omitempty" maxLength:"255" doc:"The class of an attempt's error"`
+	Error       string    `query:"error" json:"error,omitempty" maxLength:"1000" doc:"Part of an attempt's error message"`
+	Attempts    int       `query:"attempts" json:"attempts,omitempty" minimum:"0" doc:"More attempts than this"`
+	Longer      string    `query:"longer" json:"longer,omitempty" maxLength:"50" doc:"An attempt that took longer than this: 5s, 1m30s"`
+	CreatedFrom time.Time `query:"created_after" json:"created_after,omitzero" doc:"Enqueued at this instant or later"`
+	CreatedTo   time.Time `query:"created_before" json:"created_before,omitzero" doc:"Enqueued before this instant"`
+	DueFrom     time.Time `query:"due_after" json:"due_after,omitzero"`
+	DueTo       time.Time `query:"due_before" json:"due_before,omitzero"`
+	EndedFrom   time.Time `query:"finished_after" json:"finished_after,omitzero" doc:"Ended their last attempt at this instant or later"`
+	EndedTo     time.Time `query:"finished_before" json:"finished_before,omitzero"`
+	After       stint.ID  `query:"after" json:"after,omitempty" doc:"Only jobs with a higher id"`
+}
+
+// filter reads a filter; prefix is where it stands in the request. It is the only way
+// to one, so that no operation finds jobs by what is hidden from who asks: an answer
+// of ids alone tells a text as well, one guess after the other.
+func (l *Local) filter(ctx context.Context, f Filter, prefix string) (store.Filter, error) {
+	g, err := f.read(prefix)
+	if err == nil && g.Error != "" && l.blind(ctx) {
+		err = &ForbiddenError{Needs: guard.Operator}
+	}
+	return g, err
+}
+
+// read reads it, for whoever asks.
+func (f Filter) read(prefix string) (store.Filter, error) {
+	g := store.Filter{
+		Kind: f.Kind, Queue: f.Queue, Tag: f.Tag, URN: f.URN, Source: f.Source, Correlation: f.Correlation, Schedule: f.Schedule,
+		Faulty: f.Faulty, Class: f.Class, Error: f.Error, Attempts: f.Attempts, After: f.After,
+		Created: store.TimeRange{From: f.CreatedFrom, To: f.CreatedTo}, Due: store.TimeRange{From: f.DueFrom, To: f.DueTo},
+		Finished: store.TimeRange{From: f.EndedFrom, To: f.EndedTo},
+	}
+	for _, name := range f.States {
+		if !slices.Contains(stint.States, stint.State(name)) {
+			return g, &InError{prefix, stint.Invalid("state", "there is no state %q", name)}
+		}
+		if s := stint.State(name); !slices.Contains(g.States, s) {
+			g.States = append(g.States, s)
+		}
+	}
+	for _, name := range []struct{ field, value string }{
+		{"kind", f.Kind}, {"queue", f.Queue}, {"tag", f.Tag}, {"urn", f.URN}, {"source", f.Source}, {"correlation", f.Correlation}, {"schedule", f.Schedule},
+	} {
+		if name.value == "" {
+			continue
+		}
+		if err := valid.Name(name.field, name.value); err != nil {
+			return g, &InError{prefix, err}
+		}
+	}
+	if f.Outcome != "" {
+		if err := g.Outcome.UnmarshalText([]byte(f.Outcome)); err != nil {
+			return g, &InError{prefix, err}
+		}
+	}
+	if f.Longer != "" {
+		d, err := retry.ParseDuration(f.Longer)
+		if err != nil {
+			return g, &InError{prefix, stint.Invalid("longer", "%v", err)}
+		}
+		g.Longer = d
+	}
+	for _, span := range []struct {
+		field string
+		store.TimeRange
+	}{{"created before", g.Created}, {"due before", g.Due}, {"finished before", g.Finished}} {
+		if !span.From.IsZero() && !span.To.IsZero() && !span.To.After(span.From) {
+			return g, &InError{prefix, stint.Invalid(span.field, "it is not later than the beginning")}
+		}
+	}
+	return g, nil
+}
+
+// FilterOf is a filter as a request has it, but for its page.
+func FilterOf(f store.Filter) Filter {
+	g := Filter{
+		Kind: f.Kind, Queue: f.Queue, Tag: f.Tag, URN: f.URN, Source: f.Source, Correlation: f.Correlation, Schedule: f.Schedule,
+		Faulty: f.Faulty, Class: f.Class, Error: f.Error, Attempts: f.Attempts, Longer: durationText(f.Longer), After: f.After,
+		CreatedFrom: f.Created.From, CreatedTo: f.Created.To, DueFrom: f.Due.From, DueTo: f.Due.To,
+		EndedFrom: f.Finished.From, EndedTo: f.Finished.To,
+	}
+	for _, s := range f.States {
+		g.States = append(g.States, string(s))
+	}
+	if f.Outcome != 0 {
+		g.Outcome = f.Outcome.String()
+	}
+	return g
+}
+
+// durationText is a duration as a request has it; empty for none.
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return retry.FormatDuration(d)
+}
+
+// Page is a part of what fits, by falling ids.
+type Page struct {
+	Before int64 `query:"before" minimum:"1" doc:"Only jobs with a lower id: the next of the page before"`
+	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"How many at most"`
+}

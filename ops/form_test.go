@@ -1,0 +1,67 @@
+package ops
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+)
+
+func TestAFormFillsInAnInput(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   any
+		name string
+		form string
+		want any
+	}{
+		"a name and a field of the body": {&QueueWhy{}, "mail/…", "why=+a+leak+&confirm=pause&other=x", &QueueWhy{QueueName{"mail/…"}, Why{"a leak"}}},
+		"a number":                       {&EngineWhy{}, "42", "why=x", &EngineWhy{EngineToken{42}, Why{"x"}}},
+		"a field of the query":           {&RemovedSchedule{}, "s", "why=x", &RemovedSchedule{ScheduleName{"s"}, "x"}},
+		"nothing said":                   {&LeaseWhy{}, "l", "why=&why=+", &LeaseWhy{Lease: "l"}},
+		"a job by its name":              {&CancelInput{}, "7", "why=x", &CancelInput{Cancelling{Selection{IDs: []stint.ID{7}}, Why{"x"}}}},
+		"several jobs":                   {&DeleteInput{}, "", "ids=7&ids=8", &DeleteInput{Selection{IDs: []stint.ID{7, 8}}}},
+		"a truth and a duration":         {&RetryInput{}, "7", "once=true&delay=5m", &RetryInput{Retrying{Selection: Selection{IDs: []stint.ID{7}}, Once: true, Delay: "5m"}}},
+		"an instant":                     {&RetryInput{}, "7", "run_at=2026-03-01T09:00:00Z", &RetryInput{Retrying{Selection: Selection{IDs: []stint.ID{7}}, RunAt: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}}},
+		"a filter":                       {&Filter{}, "", "state=failed&state=running&attempts=3&faulty=1&kind=k", &Filter{States: []string{"failed", "running"}, Attempts: 3, Faulty: true, Kind: "k"}},
+	} {
+		form, err := url.ParseQuery(c.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Fill(c.in, c.name, form); err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if diff := cmp.Diff(c.want, c.in); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAFormThatAnInputCannotHaveSaysWhichFieldIsWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		in         any
+		name, form string
+		want       string
+	}{
+		"a token of letters":    {&EngineToken{}, "x", "", `token: "x" is not a whole number`},
+		"an id of letters":      {&CancelInput{}, "x", "", `ids: "x" is not a whole number`},
+		"an id that is no id":   {&DeleteInput{}, "", "ids=1&ids=1.5", `ids: "1.5" is not a whole number`},
+		"a number that is long": {&Filter{}, "", "attempts=99999999999999999999", `attempts: "99999999999999999999" is not a whole number`},
+		"neither true nor not":  {&Filter{}, "", "faulty=maybe", `faulty: "maybe" is neither true nor false`},
+		"a day":                 {&Filter{}, "", "due_after=2026-03-01", `due_after: "2026-03-01" is not an instant such as 2026-03-01T09:00:00Z`},
+		"a name without place":  {&None{}, "x", "", `name: "x" names nothing here`},
+		"what a form lacks":     {&CancelInput{}, "7", "filter=x", "filter: a form cannot say it"},
+	} {
+		form, err := url.ParseQuery(c.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Fill(c.in, c.name, form); !errors.Is(err, stint.ErrInvalid) || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: the error is %v, want %s", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/store"
+)
+
+// blind reports whether who asks may not see what producers and handlers wrote.
+func (l *Local) blind(ctx context.Context) bool {
+	return l.HideArgs && l.who(ctx).Role < guard.Operator
+}
+
+// seen are jobs as who asks may see them, [] rather than null.
+func (l *Local) seen(ctx context.Context, jobs []stint.JobInfo) []stint.JobInfo {
+	all := append([]stint.JobInfo{}, jobs...)
+	if !l.blind(ctx) {
+		return all
+	}
+	for i := range all {
+		all[i].Args, all[i].Metadata = nil, nil
+		all[i].Executions = slices.Clone(all[i].Executions) // others may be shown the same ones: see [stint.Awaiter]
+		for k := range all[i].Executions {
+			x := &all[i].Executions[k]
+			if x.Result = nil; x.Error != nil {
+				x.Error = new(*x.Error)
+				x.Error.Message, x.Error.Stack, x.Error.Note = "", "", ""
+			}
+		}
+	}
+	return all
+}
+
+// seenSchedules are schedules as who asks may see them.
+func (l *Local) seenSchedules(ctx context.Context, schedules []store.ScheduleInfo) []store.ScheduleInfo {
+	if !l.blind(ctx) {
+		return schedules
+	}
+	for i := range schedules {
+		s := &schedules[i]
+		s.Job.Args, s.Job.Metadata = nil, nil
+		s.Stored.Job = without(s.Stored.Job, "args", "metadata")
+	}
+	return schedules
+}
+
+// without leaves members out of an object; nothing is left of what is none.
+func without(object json.RawMessage, names ...string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return json.RawMessage("{}")
+	}
+	for _, name := range names {
+		delete(members, name)
+	}
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return rest
+}

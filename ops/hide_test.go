@@ -1,0 +1,24 @@
+package ops
+
+import (
+	"testing"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/admin/guard"
+)
+
+func TestWhatIsHiddenFromViewersIsThereForOthersWhoShareIt(t *testing.T) {
+	l := &Local{HideArgs: true, As: &guard.Identity{Role: guard.Viewer}}
+	shared := []stint.JobInfo{{Args: []byte(`{}`), Executions: []stint.Attempt{{Result: []byte(`1`), Error: &stint.Failure{Message: "m", Stack: "s", Note: "n", Class: "c"}}}}}
+	seen := l.seen(t.Context(), shared)
+	if j := seen[0]; j.Args != nil || j.Executions[0].Result != nil || j.Executions[0].Error.Message+j.Executions[0].Error.Stack+j.Executions[0].Error.Note != "" {
+		t.Errorf("a viewer sees %+v", j)
+	}
+	if j := shared[0]; j.Args == nil || j.Executions[0].Result == nil || j.Executions[0].Error.Message != "m" {
+		t.Errorf("of what they share is left %+v", j)
+	}
+	l.As.Role = guard.Operator
+	if j := l.seen(t.Context(), shared)[0]; j.Args == nil {
+		t.Errorf("an operator sees %+v", j)
+	}
+}

@@ -1,0 +1,194 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+// What is wrong with engines, and with the work that waits for them.
+var (
+	engineDraining = note("engine_draining", "it was asked to leave, takes no more jobs, and still runs {jobs}",
+		"wait for these, or free them: stint engines bury {token}")
+	engineDead = warning("engine_dead", "it has sent no heartbeat for {silent} (its time to live is {ttl})",
+		"any engine that runs buries it in a moment; by hand, stint engines bury {token} frees what it holds")
+	engineGone  = warning("engine_dead", "its process is gone; its last heartbeat was {silent} ago", engineDead.Remedy)
+	engineStuck = warning("engine_stuck", "its process lives, but it has sent no heartbeat for {silent} (its time to live is {ttl})",
+		"see whether process {pid} on {host} was stopped, or whether something keeps the database from being written to; stint engines bury {token} frees what it holds")
+	engineVersions = note("engine_versions", "they are of different versions: {names}",
+		"that is right while a new version is rolled out; otherwise restart the older ones")
+	retryFunctionMissing = problem("retry_function_missing", "no engine that runs has it, and it is to decide about {waiting}, the first for {age}",
+		"start an engine whose mux has it (Mux.RetryFunc); stint jobs retry runs such a job without being asked")
+	startByMissed = warning("start_by_missed",
+		"{late} of kind {kind} did not begin by the time that was set for it; what is not begun in time has failed when an engine comes to it",
+		"see why the queue is not worked off; more engines or slots, or a longer start_within")
+)
+
+// Why ready jobs do not begin.
+const readyFor = "; ready and not begun: {waiting}, the first for {age}"
+
+var (
+	queuePaused = note("queue_paused", "it is paused since {pause}"+readyFor, "stint queues resume {queue}")
+	noEngine    = problem("no_engine", "no engine runs"+readyFor, "start one: stint work, or the program that has your kinds")
+	kindUnknown = problem("kind_unknown", "no engine that runs performs it"+readyFor,
+		"start an engine that does, or end them: stint jobs cancel --state available --kind {kind}")
+	queueUnattended = problem("queue_unattended", "no engine that performs {kind} works on it"+readyFor, "start one that does: stint work --queues {queue}")
+)
+
+// crew are the engines that live, as those that may perform what is ready.
+type crew []store.EngineInfo
+
+// performs reports whether an engine knows the kind.
+func (c crew) performs(kind string) bool {
+	return slices.ContainsFunc(c, func(e store.EngineInfo) bool { return e.Performs(kind) })
+}
+
+// attends reports whether an engine that knows the kind works on the queue.
+func (c crew) attends(queue, kind string) bool {
+	return slices.ContainsFunc(c, func(e store.EngineInfo) bool { return e.Performs(kind) && e.WorksOn(queue) })
+}
+
+// engines judges the roster, and returns the engines that live.
+func (d *diagnosis) engines(ctx context.Context, holds map[stint.EngineID]int) (crew, error) {
+	roster, err := d.store.Engines(ctx)
+	var running crew
+	for _, e := range roster {
+		subject := fmt.Sprintf("engine %s (%d)", e.Instance, e.Token)
+		if e.Silent(d.now) {
+			d.find(d.silent(e, subject, holds[e.Token]))
+			continue
+		}
+		running = append(running, e)
+		if n := len(e.Running); e.Draining {
+			d.find(engineDraining.With("jobs", counted(n, math.MaxInt, "job"), "token", fmt.Sprint(e.Token)).Find(subject, map[string]any{"running": n}))
+		}
+	}
+	return running, err
+}
+
+// silent is about an engine without heartbeats, which holds so many jobs.
+func (d *diagnosis) silent(e store.EngineInfo, subject string, holds int) Finding {
+	quiet := d.now.Sub(e.Beat)
+	rule := engineDead
+	switch {
+	case e.Held:
+		rule = engineStuck
+	case e.Gone:
+		rule = engineGone
+	}
+	figures := map[string]any{"token": fmt.Sprint(int64(e.Token)), "silent_seconds": quiet.Seconds(), "host": e.Host, "pid": e.PID}
+	if holds > 0 {
+		rule.Problem += ", and it holds " + counted(holds, HoldsLimit, "job")
+		figures["holds"] = holds
+	}
+	// Other engines bury it after twice its time to live at most. Later, there is none.
+	if quiet > 3*e.TimeToLive && holds > 0 {
+		rule.Severity = SeverityProblem
+	}
+	return rule.With("silent", quiet.Round(100*time.Millisecond).String(), "ttl", e.TimeToLive.String()).Find(subject, figures)
+}
+
+// versions looks for engines of several versions side by side.
+func (d *diagnosis) versions(running crew) {
+	by := map[string][]string{}
+	var all, names []string
+	for _, e := range running {
+		if by[e.Version] == nil {
+			all = append(all, e.Version)
+		}
+		by[e.Version] = append(by[e.Version], e.Instance)
+	}
+	if len(all) < 2 {
+		return
+	}
+	slices.Sort(all)
+	for _, v := range all {
+		names = append(names, fmt.Sprintf("%s (%s)", v, several(by[v])))
+	}
+	d.find(engineVersions.With("names", strings.Join(names, ", ")).Find("the engines that run", map[string]any{"versions": all}))
+}
+
+// undecided looks for failures that no engine decides about.
+func (d *diagnosis) undecided(all []UndecidedBacklog) {
+	for _, u := range all {
+		if d.now.Sub(u.Oldest) >= deploying {
+			d.find(d.waiting(retryFunctionMissing, "retry function "+u.Func, "failed job", u.Jobs, u.Oldest))
+		}
+	}
+}
+
+// waiting is about jobs that wait, the first of them since a while.
+func (d *diagnosis) waiting(rule Rule, subject, thing string, jobs int, oldest time.Time) Finding {
+	age := d.now.Sub(oldest)
+	return rule.With("waiting", counted(jobs, BacklogLimit, thing), "age", max(0, age.Round(time.Second)).String()).
+		Find(subject, map[string]any{"jobs": jobs, "oldest": oldest.UTC(), "oldest_seconds": age.Seconds()})
+}
+
+// obstacle keeps ready jobs from beginning.
+type obstacle struct {
+	code, subject      string
+	queue, kind, pause string // as far as its texts say them
+}
+
+// obstacle is what keeps jobs from beginning, besides those before them. Jobs with
+// the same one are told of together.
+func (c crew) obstacle(b Backlog) (o obstacle, rule Rule, ok bool) {
+	switch {
+	case !b.Paused.IsZero():
+		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, pause: paused(b)}, queuePaused
+	case len(c) == 0:
+		o, rule = obstacle{subject: "the roster"}, noEngine
+	case !c.performs(b.Kind):
+		o, rule = obstacle{subject: "kind " + b.Kind, kind: b.Kind}, kindUnknown
+	case !c.attends(b.Queue, b.Kind):
+		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, kind: b.Kind}, queueUnattended
+	}
+	o.code = rule.Code
+	return o, rule.With("queue", o.queue, "kind", o.kind, "pause", o.pause), rule.Code != ""
+}
+
+// paused tells since when a queue is paused, by whom and why.
+func paused(b Backlog) string {
+	text := b.Paused.UTC().Format(time.DateTime) + " UTC"
+	if b.By != "" {
+		text += " by " + b.By
+	}
+	if b.Why != "" {
+		text += " (" + b.Why + ")"
+	}
+	return text
+}
+
+// backlogs looks for what is ready and does not begin, and what began too late.
+func (d *diagnosis) backlogs(running crew, all []Backlog) {
+	type sum struct {
+		rule   Rule
+		jobs   int
+		oldest time.Time
+	}
+	sums := map[obstacle]sum{}
+	for _, b := range all {
+		if o, rule, ok := running.obstacle(b); ok {
+			s := sums[o]
+			if s.jobs == 0 || b.Oldest.Before(s.oldest) {
+				s.oldest = b.Oldest
+			}
+			sums[o] = sum{rule, s.jobs + b.Jobs, s.oldest}
+		}
+		if b.Late > 0 {
+			d.find(startByMissed.With("late", counted(b.Late, BacklogLimit, "job")).Find("queue "+b.Queue, map[string]any{"jobs": b.Late, "kind": b.Kind}))
+		}
+	}
+	for o, s := range sums {
+		if s.rule.Severity == SeverityProblem && d.now.Sub(s.oldest) < deploying {
+			s.rule.Severity = SeverityWarning
+		}
+		d.find(d.waiting(s.rule, o.subject, "job", s.jobs, s.oldest))
+	}
+}

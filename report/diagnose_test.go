@@ -1,0 +1,295 @@
+package report_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
+)
+
+// patient is a store that says of itself what a test wants.
+type patient struct {
+	store.Inspector
+	store.Roster
+	store.Migrator
+	store.ScheduleKeeper
+
+	ahead   time.Duration // of this machine
+	slow    time.Duration // each answer
+	schema  store.SchemaInfo
+	kinds   []stint.KindInfo
+	engines []store.EngineInfo
+	signs   report.Signs
+	err     error
+	hangs   bool // questions about tables
+
+	schedules []store.ScheduleInfo
+}
+
+func (p *patient) Schedules(context.Context) ([]store.ScheduleInfo, error) { return p.schedules, p.err }
+
+// scheduled gives a schedule of mails that is well, but for a change.
+func (p *patient) scheduled(change func(s *store.ScheduleInfo)) {
+	now := time.Now()
+	s := store.ScheduleInfo{Declared: now.Add(-time.Hour), After: now.Add(-time.Minute), Next: now.Add(time.Minute)}
+	s.Name, s.Job.Kind = "nightly", "mail"
+	change(&s)
+	p.schedules = append(p.schedules, s)
+}
+
+func (p *patient) Now(context.Context) (time.Time, error) {
+	time.Sleep(p.slow)
+	return time.Now().Add(-p.ahead), p.err
+}
+func (p *patient) Schema(context.Context) (store.SchemaInfo, error) { return p.schema, p.err }
+func (p *patient) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
+	return p.kinds, errors.Join(p.err, p.hang(ctx))
+}
+func (p *patient) Engines(ctx context.Context) ([]store.EngineInfo, error) {
+	return p.engines, errors.Join(p.err, p.hang(ctx))
+}
+
+// hang keeps an answer back for as long as the question may take.
+func (p *patient) hang(ctx context.Context) error {
+	if !p.hangs {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+func (p *patient) Examine(context.Context, report.Examination) (report.Signs, error) {
+	return p.signs, p.err
+}
+
+// working is a patient in the best of health.
+func working() *patient {
+	now := time.Now()
+	return &patient{
+		schema: store.SchemaInfo{Where: "stint", Installed: 3, Known: 3, Oldest: 1},
+		kinds:  []stint.KindInfo{{Name: "mail", Timeout: time.Minute}},
+		engines: []store.EngineInfo{{
+			Token: 7, Instance: "one", Host: "h", PID: 42, Version: "v1", Kinds: []string{"mail"}, Queues: []string{"*"}, TimeToLive: 6 * time.Second, Beat: now,
+		}},
+		signs: report.Signs{Backlogs: []report.Backlog{{Queue: "default", Kind: "mail", Jobs: 5, Oldest: now.Add(-time.Hour)}}},
+	}
+}
+
+// Each finding is here with what provokes it, how much it matters and a part of
+// what to do.
+func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
+	hour := time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC) // in a bubble, an hour ago
+	mail := func(p *patient) *report.Backlog { return &p.signs.Backlogs[0] }
+	one := func(p *patient) *store.EngineInfo { return &p.engines[0] }
+	for name, c := range map[string]struct {
+		provoke  func(p *patient)
+		severity report.Severity
+		code     string
+		problem  string
+		remedy   string
+	}{
+		"this machine is ahead": {func(p *patient) { p.ahead = time.Hour }, report.SeverityWarning, "clock_difference", "1h0m0s ahead of the database's", "NTP"},
+		"this machine is behind": {func(p *patient) {
+			p.ahead = -time.Hour
+			one(p).Beat, mail(p).Oldest = time.Now().Add(time.Hour), time.Now()
+		}, report.SeverityWarning, "clock_difference", "1h0m0s behind the database's", "NTP"},
+		"nothing is installed":    {func(p *patient) { p.schema.Installed, p.schema.Oldest = 0, 0 }, report.SeverityProblem, "schema_missing", "not installed", "stint migrate up"},
+		"an older schema":         {func(p *patient) { p.schema.Installed = 2 }, report.SeverityProblem, "schema_too_old", "version 2", "stint migrate up"},
+		"a newer schema":          {func(p *patient) { p.schema.Installed = 4 }, report.SeverityNote, "schema_newer", "may still work", "newer stint"},
+		"a schema that refuses":   {func(p *patient) { p.schema.Installed, p.schema.Oldest = 9, 9 }, report.SeverityProblem, "schema_too_new", "refuses", "newer stint"},
+		"a kind without time-out": {func(p *patient) { p.kinds = append(p.kinds, stint.KindInfo{Name: "fax"}) }, report.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
+		"an engine is dead": {func(p *patient) {
+			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
+			p.signs.Holds = map[stint.EngineID]int{9: 3}
+		}, report.SeverityProblem, "engine_dead", "it holds 3 jobs", "stint engines bury 9"},
+		"an engine that is dead and holds nothing": {func(p *patient) {
+			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
+		}, report.SeverityWarning, "engine_dead", "no heartbeat for 1h0m0s", "stint engines bury 9"},
+		"an engine died just now": {func(p *patient) {
+			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now().Add(-7 * time.Second)})
+			p.signs.Holds = map[stint.EngineID]int{9: 3}
+		}, report.SeverityWarning, "engine_dead", "it holds 3 jobs", "in a moment"},
+		"a process is gone": {func(p *patient) {
+			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now(), Gone: true})
+		}, report.SeverityWarning, "engine_dead", "its process is gone", "stint engines bury 9"},
+		"a process is stopped": {func(p *patient) {
+			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Host: "h", PID: 4, Version: "v1", TimeToLive: 6 * time.Second, Beat: hour, Held: true})
+			p.signs.Holds = map[stint.EngineID]int{9: 1}
+		}, report.SeverityProblem, "engine_stuck", "its process lives", "process 4 on h"},
+		"an engine is draining":   {func(p *patient) { one(p).Draining, one(p).Running = true, []store.Position{1} }, report.SeverityNote, "engine_draining", "still runs 1 job", "stint engines bury 7"},
+		"engines of two versions": {func(p *patient) { p.engines = append(p.engines, p.engines[0]); p.engines[1].Version = "v2" }, report.SeverityNote, "engine_versions", "v1 (one), v2 (one)", "rolled out"},
+		"nobody is there":         {func(p *patient) { p.engines = nil }, report.SeverityProblem, "no_engine", "5 jobs, the first for 1h0m0s", "stint work"},
+		"nobody is there yet":     {func(p *patient) { p.engines = nil; mail(p).Oldest = time.Now() }, report.SeverityWarning, "no_engine", "5 jobs", "stint work"},
+		"a kind nobody knows":     {func(p *patient) { mail(p).Kind = "fax" }, report.SeverityProblem, "kind_unknown", "no engine that runs performs it", "--kind fax"},
+		"a kind of a dead engine": {func(p *patient) {
+			one(p).Beat = hour
+			p.engines = append(p.engines, p.engines[0])
+			one(p).Beat, one(p).Kinds = time.Now(), nil
+		}, report.SeverityProblem, "kind_unknown", "ready and not begun: 5 jobs", "start an engine"},
+		"a queue nobody works on": {func(p *patient) { one(p).Queues = []string{"other"} }, report.SeverityProblem, "queue_unattended", "no engine that performs mail works on it", "--queues default"},
+		"a paused queue":          {func(p *patient) { mail(p).Paused, mail(p).By, mail(p).Why = hour, "ann", "mails bounce" }, report.SeverityNote, "queue_paused", "UTC by ann (mails bounce); ready and not begun: 5 jobs", "stint queues resume default"},
+		"jobs that come too late": {func(p *patient) { mail(p).Late = 2 }, report.SeverityWarning, "start_by_missed", "2 jobs of kind mail", "more engines"},
+		"a missing retry function": {func(p *patient) {
+			p.signs.Undecided = []report.UndecidedBacklog{{Func: "billing", Jobs: 2, Oldest: hour}}
+		},
+			report.SeverityProblem, "retry_function_missing", "no engine that runs has it", "Mux.RetryFunc"},
+		"a missing recurrence function": {func(p *patient) {
+			p.scheduled(func(s *store.ScheduleInfo) { s.After, s.Next, s.Recurrence = hour, time.Time{}, cron.Function("nofn") })
+		}, report.SeverityProblem, "schedule_unplanned", "has the recurrence function nofn, or it fails there, for 1h0m0s", "Mux.Recurrence"},
+		"a schedule that nobody fires": {func(p *patient) {
+			p.engines, p.signs.Backlogs = nil, nil
+			p.scheduled(func(s *store.ScheduleInfo) { s.Next = hour })
+		}, report.SeverityProblem, "schedule_unplanned", "no engine runs that could make its jobs, for 1h0m0s", "stint work"},
+		"a schedule that no engine fires": {func(p *patient) {
+			p.scheduled(func(s *store.ScheduleInfo) { s.Next = hour })
+		}, report.SeverityProblem, "schedule_unplanned", "overdue, though engines run, for 1h0m0s", "time zones"},
+		"a schedule of a kind that nobody knows": {func(p *patient) {
+			p.scheduled(func(s *store.ScheduleInfo) { s.Job.Kind = "fax" })
+		}, report.SeverityWarning, "schedule_unknown_kind", "schedule nightly makes jobs of it", "start an engine that does, or: stint schedules remove nightly"},
+		"a schedule from when the clock was ahead": {func(p *patient) {
+			p.scheduled(func(s *store.ScheduleInfo) {
+				s.After = time.Now().Add(100 * time.Hour)
+				s.Next = s.After.Add(time.Hour)
+			})
+		}, report.SeverityProblem, "schedule_ahead", "100h0m0s from now: the database's clock was ahead", "stint schedules remove nightly, and add it again"},
+		"something of the store's own": {func(p *patient) {
+			p.signs.Findings = []report.Finding{{Severity: report.SeverityWarning, Code: "x", Problem: "y", Remedy: "z"}}
+		}, report.SeverityWarning, "x", "y", "z"},
+		"a store that does not answer": {func(p *patient) { p.err = errors.New("no route to host") }, report.SeverityProblem, "schema_unreadable", "no route to host", "see whether"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := working()
+				c.provoke(p)
+				all := diagnose(t, p)
+				i := slices.IndexFunc(all, func(f report.Finding) bool { return f.Code == c.code })
+				if i < 0 {
+					t.Fatalf("there is no %s among %v", c.code, all)
+				}
+				f := all[i]
+				if f.Severity != c.severity || !strings.Contains(f.Problem, c.problem) || !strings.Contains(f.Remedy, c.remedy) {
+					t.Errorf("found is %+v\nwant a %s with %q and %q", f, c.severity, c.problem, c.remedy)
+				}
+				if len(all) > 1 && p.err == nil && len(p.engines) < 2 {
+					t.Errorf("more is found: %v", all)
+				}
+				for i := range all[1:] {
+					if rank := []report.Severity{"problem", "warning", "note"}; slices.Index(rank, all[i].Severity) > slices.Index(rank, all[i+1].Severity) {
+						t.Errorf("%s comes before %s", all[i].Code, all[i+1].Code)
+					}
+				}
+			})
+		})
+	}
+}
+
+func diagnose(t *testing.T, p *patient) []report.Finding {
+	t.Helper()
+	all, err := report.Diagnose(t.Context(), p, report.Examination{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
+	p := working()
+	p.signs.Undecided = []report.UndecidedBacklog{{Func: "billing", Jobs: 1, Oldest: time.Now()}} // an engine is about to decide
+	p.scheduled(func(s *store.ScheduleInfo) {})
+	p.scheduled(func(s *store.ScheduleInfo) { s.Declared, s.Next = time.Now(), time.Time{} })              // declared just now
+	p.scheduled(func(s *store.ScheduleInfo) { s.Next, s.Paused = time.Now().Add(-time.Hour), time.Now() }) // nobody is to fire it
+	p.scheduled(func(s *store.ScheduleInfo) { s.Job.Kind, s.Ended = "fax", time.Now() })
+	if all := diagnose(t, p); len(all) > 0 {
+		t.Errorf("found is %v", all)
+	}
+}
+
+// What waits for somebody who is known is not waited for, and its remedy is
+// theirs.
+func TestWhereSomebodyIsBlockedLittleIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for code, remedy := range map[string]string{report.CodeBlocked: "session 7 (blocked)", report.CodeNotLookedAt: "whether the database answers"} {
+			p := working()
+			p.hangs = true
+			p.signs.Findings = []report.Finding{{Severity: report.SeverityWarning, Code: code, Subject: "session 7"}}
+			began := time.Now()
+			all := diagnose(t, p)
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("after %s, it took %v", code, took)
+			}
+			i := slices.IndexFunc(all, func(f report.Finding) bool { return f.Subject == "the roster of engines" })
+			if i < 0 || !strings.Contains(all[i].Remedy, remedy) {
+				t.Errorf("after %s, found is %+v", code, all)
+			}
+		}
+	})
+}
+
+// What a job of the command is to do, only whoever enqueues it knows, and so
+// for how long.
+func TestKindsWhoseJobsAreBoundedOneByOneAreNotNoted(t *testing.T) {
+	p := working()
+	p.kinds = []stint.KindInfo{{Name: "sh"}, {Name: "fax"}}
+	all, err := report.Diagnose(t.Context(), p, report.Examination{Bounded: []string{"sh"}})
+	if err != nil || len(all) != 1 || all[0].Subject != "kinds fax" {
+		t.Errorf("found is %v, error %v", all, err)
+	}
+}
+
+// A slow answer tells less, and must not be taken for a difference.
+func TestASlowConnectionIsNoDifferenceOfClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for slow, found := range map[time.Duration]int{250 * time.Millisecond: 0, 20 * time.Millisecond: 1} {
+			p := working()
+			p.ahead, p.slow = 2200*time.Millisecond, slow
+			if all := diagnose(t, p); len(all) != found {
+				t.Errorf("with answers after %v, found is %v", slow, all)
+			}
+		}
+	})
+}
+
+func TestManyOfOneReasonAreOneFinding(t *testing.T) {
+	p := working()
+	p.engines = nil
+	p.signs.Backlogs = nil
+	for i := range 30 {
+		p.signs.Backlogs = append(p.signs.Backlogs, report.Backlog{Queue: fmt.Sprint("q", i), Kind: "mail", Jobs: report.BacklogLimit, Oldest: time.Now().Add(-time.Hour)})
+	}
+	if all := diagnose(t, p); len(all) != 1 || !strings.Contains(all[0].Problem, "at least 300000 jobs") {
+		t.Errorf("found is %v", all)
+	}
+}
+
+func TestAnEndedContextIsAnError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := report.Diagnose(ctx, working(), report.Examination{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func ExampleDiagnose() {
+	store := working()                                 // postgres.Open or sqlite.Open
+	store.engines[0].Beat = time.Now().Add(-time.Hour) // nobody beats any more
+	findings, err := report.Diagnose(context.Background(), store, report.Examination{})
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range findings {
+		fmt.Printf("%s: %s, %s\n  %s\n", f.Severity, f.Code, f.Subject, f.Remedy)
+	}
+	// Output:
+	// problem: no_engine, the roster
+	//   start one: stint work, or the program that has your kinds
+	// warning: engine_dead, engine one (7)
+	//   any engine that runs buries it in a moment; by hand, stint engines bury 7 frees what it holds
+}

@@ -1,0 +1,192 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Statistician keeps statistics of all attempts that ever began, also those of jobs
+// that were deleted. It keeps sums by the hour, and of the last two days by the
+// minute, and reads the executions for what is not in them yet: so they are exact at
+// any time, and cost the same however long the history is.
+type Statistician interface {
+	// SumUp adds to the sums what has ended since, some of it at a time, and
+	// reports whether there is more. Many may call it at once: one does it, and
+	// the others find nothing to do. Nothing is lost while it is not called, but
+	// reading costs more and more. It forgets the minutes that are older than
+	// [MinutesKept], some of them at a time.
+	SumUp(ctx context.Context) (more bool, err error)
+
+	// Stats returns how attempts went, for each kind, queue and outcome, and for
+	// each hour or minute when the filter asks for that; sorted by these, the time
+	// first. All of it is of one moment. [stint.ErrInvalid] when the filter asks for
+	// other spans.
+	Stats(ctx context.Context, f StatsFilter) ([]Stats, error)
+
+	// Unsummed counts the attempts that are not in the sums yet, up to so many.
+	// Statistics that are not settled read them all, at some microseconds each; a
+	// caller that asks often can find out here whether to ask for settled ones.
+	Unsummed(ctx context.Context, most int) (int, error)
+}
+
+// StatsFilter says which attempts are meant: those that fit all of its fields. A
+// zero field does not restrict.
+type StatsFilter struct {
+	Kind  string
+	Queue string
+
+	// From and To bound when an attempt ended. Whole hours of UTC are counted, or
+	// whole minutes when each is told: the one that holds From is the first, and
+	// the one that holds To is the first that is not meant, unless To is later than
+	// its beginning. What ended up to a few minutes ago is in the sums as a rule; a
+	// To before that spares reading executions.
+	From, To time.Time
+
+	// Every tells each hour by itself when it is [time.Hour], and each minute when
+	// it is [time.Minute]; zero tells all of them together. Minutes are told of the
+	// last two days only ([MinutesKept]): those that are older are left out, also
+	// where the hours that they are in are told.
+	Every time.Duration
+
+	// Settled leaves out what is not in the sums yet: what ended in the last
+	// minutes. So it costs the same however much does.
+	Settled bool
+}
+
+// MinutesKept is for how long a minute is told by itself, counted back from the
+// store's clock. It holds the minute in which that time begins.
+const MinutesKept = 48 * time.Hour
+
+// FirstMinute is the first one that is told by itself at a moment.
+func FirstMinute(now time.Time) time.Time { return now.Add(-MinutesKept).Truncate(time.Minute) }
+
+// Check reports what is wrong with the filter, or nil.
+func (f StatsFilter) Check() error {
+	if f.Every != 0 && f.Every != time.Minute && f.Every != time.Hour {
+		return stint.Invalid("every", "%v is neither a minute nor an hour", f.Every)
+	}
+	return nil
+}
+
+// Bounds are those of the whole hours or minutes that are meant, zero where there
+// is none.
+func (f StatsFilter) Bounds() (from, to time.Time) {
+	span := cmp.Or(f.Every, time.Hour)
+	from, to = f.From.Truncate(span), f.To.Truncate(span)
+	if to.Before(f.To) {
+		to = to.Add(span)
+	}
+	return from, to
+}
+
+// Stats are the attempts of a kind, in a queue, that ended in one way.
+type Stats struct {
+	Start   time.Time     `json:"start,omitzero"` // of the hour or minute; zero for all of them together
+	Kind    string        `json:"kind"`
+	Queue   string        `json:"queue"`
+	Outcome stint.Outcome `json:"outcome"`
+	Sums
+}
+
+// Sums are what attempts come to.
+type Sums struct {
+	// Attempts counts those that began: they ran, or were lost with their
+	// engine. It is not known how long the latter took: they are not in Took.
+	Attempts int64     `json:"attempts"`
+	Took     Durations `json:"took"`
+
+	// LastAt is when the last of those in Took ended. Of several that ended in
+	// the same microsecond the longest counts as the last.
+	LastAt time.Time `json:"last_at,omitzero"`
+
+	Waited time.Duration `json:"waited"` // from when they were due to their starts, all together
+}
+
+// Ran adds an attempt that took so long, and was due that long before it
+// started.
+func (s *Sums) Ran(took, waited time.Duration, ended time.Time) {
+	one := Sums{Attempts: 1, LastAt: ended, Waited: waited}
+	one.Took.Add(took)
+	s.add(one)
+}
+
+// Lost adds an attempt that was lost with its engine.
+func (s *Sums) Lost() { s.Attempts++ }
+
+// add adds others to them.
+func (s *Sums) add(o Sums) {
+	later := o.Took.Count > 0 && (s.Took.Count == 0 || o.LastAt.After(s.LastAt) || o.LastAt.Equal(s.LastAt) && o.Took.Last > s.Took.Last)
+	if s.Took.merge(o.Took); later {
+		s.Took.Last, s.LastAt = o.Took.Last, o.LastAt
+	}
+	s.Attempts += o.Attempts
+	s.Waited += o.Waited
+}
+
+// MergeStats merges the rows of the same span, kind, queue and outcome, and sorts by
+// these: for stores. The spans are those that a filter
+// may ask for, as the same shorter ones or all of time.
+func MergeStats(all []Stats, every time.Duration) []Stats {
+	for i := range all {
+		if all[i].Start = all[i].Start.Truncate(every); every == 0 {
+			all[i].Start = time.Time{}
+		}
+	}
+	slices.SortFunc(all, func(a, b Stats) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Outcome, b.Outcome))
+	})
+	var merged []Stats
+	for _, s := range all {
+		if n := len(merged) - 1; n >= 0 && merged[n].Start.Equal(s.Start) && merged[n].Kind == s.Kind && merged[n].Queue == s.Queue && merged[n].Outcome == s.Outcome {
+			merged[n].add(s.Sums)
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
+// KindStats are the attempts of a kind, in all queues.
+type KindStats struct {
+	Start time.Time `json:"start,omitzero"` // of the hour or minute; zero for all of them together
+	Kind  string    `json:"kind"`
+	Sums
+	Outcomes map[stint.Outcome]int64 `json:"outcomes"` // how many attempts ended how
+}
+
+// Succeeded and Failed count attempts, whether their jobs were tried again or
+// not. Lost ones are neither.
+func (s KindStats) Succeeded() int64 { return s.Outcomes[stint.OutcomeCompleted] }
+func (s KindStats) Failed() int64    { return s.Outcomes[stint.OutcomeFailed] }
+
+// StatsByKind merges the rows of each kind, by name. Hours and minutes
+// are kept apart where they are separate.
+func StatsByKind(all []Stats) []KindStats {
+	type key struct {
+		start int64
+		kind  string
+	}
+	kinds := map[key]*KindStats{}
+	for _, s := range all {
+		k := key{s.Start.Unix(), s.Kind}
+		sum := kinds[k]
+		if sum == nil {
+			sum = &KindStats{Start: s.Start, Kind: s.Kind, Outcomes: map[stint.Outcome]int64{}}
+			kinds[k] = sum
+		}
+		sum.add(s.Sums)
+		sum.Outcomes[s.Outcome] += s.Attempts
+	}
+	list := make([]KindStats, 0, len(kinds))
+	for _, k := range slices.SortedFunc(maps.Keys(kinds), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.kind, b.kind))
+	}) {
+		list = append(list, *kinds[k])
+	}
+	return list
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Auditor copies the whole ledger out of a store at one moment, for those who
+// check it: tests, and people who doubt.
+type Auditor interface {
+	Audit(ctx context.Context) (*Ledger, error)
+}
+
+// Ledger is everything that decides the fate of jobs, in plain rows.
+type Ledger struct {
+	Entries    []LedgerEntry
+	Claims     []LedgerClaim // by lane and number
+	Executions []LedgerExecution
+	Waiting    []LedgerWait
+	Jobs       []LedgerJob      // what the people's view says
+	Engines    []stint.EngineID // the roster
+	Buried     map[stint.EngineID]time.Time
+}
+
+// LedgerEntry is one row of the log. Behind says that it is behind its
+// lane's frontier and not pending: some claim must have taken it.
+type LedgerEntry struct {
+	Pos     Position
+	Job     stint.ID
+	Lane    LaneID
+	Attempt int
+	Losses  int
+	Behind  bool
+}
+
+// LedgerClaim is one claim.
+type LedgerClaim struct {
+	ClaimRef
+	Engine    stint.EngineID
+	Serial    int64
+	Positions []Position
+}
+
+// LedgerExecution is one recorded attempt.
+type LedgerExecution struct {
+	Pos      Position
+	Job      stint.ID
+	Attempt  int
+	Nonce    Nonce
+	Engine   stint.EngineID
+	Outcome  stint.Outcome
+	Final    bool
+	Started  time.Time
+	Finished time.Time
+}
+
+// LedgerWait is one waiting job.
+type LedgerWait struct {
+	Job     stint.ID
+	Attempt int
+	Due     time.Time // zero while a retry function is to decide it
+	Why     stint.State
+}
+
+// LedgerJob is one job of the people's view.
+type LedgerJob struct {
+	ID    stint.ID
+	State stint.State
+
+	Schedule   string // that made it; empty for none
+	Occurrence time.Time
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+
+	"github.com/stint-go/stint"
+)
+
+// Inspector shows people what is in a store.
+type Inspector interface {
+	stint.Reader
+
+	// Jobs lists jobs by falling ID, without their executions.
+	Jobs(ctx context.Context, f Filter) ([]stint.JobInfo, error)
+
+	// Counts tells how many jobs are in each state, at one moment.
+	Counts(ctx context.Context) (map[stint.State]int64, error)
+
+	// Kinds lists the kinds that engines declared, by name.
+	Kinds(ctx context.Context) ([]stint.KindInfo, error)
+}
+
+// ShowCancelled makes the last attempt of a job that was cancelled before an
+// engine ran it read the same before and after an engine records it: without
+// the engine, and at the time of the cancellation. Stores call it for each job
+// that they show with its attempts.
+func ShowCancelled(j *stint.JobInfo) {
+	if j.State != stint.Cancelled {
+		return
+	}
+	last := len(j.Executions) - 1
+	if last < 0 || !j.Executions[last].Final {
+		x := stint.Attempt{
+			Attempt: j.Attempt, Outcome: stint.OutcomeCancelled, Final: true, Reason: j.Reason, Started: j.Started, Finished: j.Finished,
+		}
+		x.Derive()
+		j.Executions = append(j.Executions, x)
+	} else if x := &j.Executions[last]; x.Outcome == stint.OutcomeCancelled && x.Slot == 0 {
+		x.Engine, x.Instance, x.Host, x.PID = 0, "", "", 0
+	}
+}

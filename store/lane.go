@@ -1,0 +1,48 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strconv"
+)
+
+// Lane is the unit that claims proceed along: one queue at one priority, and
+// the part of it that tells new work from work that came back.
+type Lane struct {
+	ID       LaneID
+	Queue    string
+	Priority int
+	Part     Part
+	Kind     string // the kind that a [PartKind] lane is for; empty otherwise
+}
+
+// LaneID is a hash of what makes a lane, so that lanes need no registry:
+// producers never wait for each other to name one. It is never negative.
+type LaneID int64
+
+// NoLane is the lane of entries that nobody claims: they are kept only so
+// that a job cancelled before it was ready stays visible.
+const NoLane LaneID = -1
+
+// Part tells the lanes of one queue and priority apart.
+type Part string
+
+// The parts, in the order in which they are claimed.
+const (
+	PartFront  Part = "front"  // returned and lost work: it has waited already
+	PartKind   Part = "kind"   // entries that their first claimer could not run
+	PartNormal Part = "normal" // everything else
+)
+
+// LaneOf computes a lane. Kind matters to [PartKind] only. The identity is
+// the first 63 bits of the SHA-256 of queue, priority, part and kind, each
+// ended by a NUL (which no name may hold); the stores' SQL computes the same.
+func LaneOf(queue string, priority int, part Part, kind string) Lane {
+	if part != PartKind {
+		kind = ""
+	}
+	text := queue + "\x00" + strconv.Itoa(priority) + "\x00" + string(part) + "\x00" + kind + "\x00"
+	sum := sha256.Sum256([]byte(text))
+	id := LaneID(binary.BigEndian.Uint64(sum[:8]) >> 1)
+	return Lane{ID: id, Queue: queue, Priority: priority, Part: part, Kind: kind}
+}

@@ -1,0 +1,29 @@
+package store
+
+import (
+	"context"
+
+	"github.com/stint-go/stint"
+)
+
+// Listener is a store that can tell engines that something happened. It is
+// optional: where it is missing, or fails, engines poll.
+type Listener interface {
+	// Listen calls ring whenever work may have become available or a wait
+	// may have become shorter, and once when it has begun to listen, until
+	// ctx ends (it then returns nil) or it can listen no more. Signals carry
+	// no data, may come without cause, and may be lost with an error only.
+	// ring must not block.
+	Listen(ctx context.Context, ring func()) error
+}
+
+// IdleNotifier is a [Listener] whose signals are dear, so that it may leave those
+// for jobs that are ready at once to the times when an engine sleeps. Optional.
+type IdleNotifier interface {
+	// Asleep says whether an engine is asleep from now on, and to be rung. The
+	// engine looks for work once more when it has returned without an error,
+	// for what was committed before; for what is committed later, the store
+	// rings. An engine that did not say it may be rung for some jobs only.
+	// The error is [stint.ErrBuried] when the engine is not in the roster.
+	Asleep(ctx context.Context, engine stint.EngineID, asleep bool) error
+}

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Roster is the list of running engines.
+type Roster interface {
+	// Join enters an engine. Its token must be fresh and random. [stint.ErrSchema]
+	// when the schema is not for this program any more: it may have been
+	// upgraded since the store was opened.
+	Join(ctx context.Context, e EngineInfo, kinds []stint.KindInfo) error
+
+	// Heartbeat says that an engine is alive, and returns what it is asked to do.
+	// It never brings one back: [stint.ErrBuried] tells an engine that it was
+	// buried, or that the server it joined at is another one now. One whose
+	// program the schema does not allow any more is asked to drain.
+	Heartbeat(ctx context.Context, engine stint.EngineID, b Heartbeat) (HeartbeatReply, error)
+
+	// Drain asks an engine to take no more jobs and to leave when those that
+	// run have ended: it learns of that with its next beat. [stint.ErrBuried] when
+	// it is not in the roster.
+	Drain(ctx context.Context, engine stint.EngineID) error
+
+	// Held lists the engine's claims numbered from serial on that have
+	// entries without an outcome, with the positions of those only. A claim
+	// whose request was cut off may still appear later. An engine that the
+	// store does not know holds nothing.
+	Held(ctx context.Context, engine stint.EngineID, serial int64) ([]Claim, error)
+
+	// Announced lists the entries that an engine's last beat said are running, and
+	// that have no outcome. What that costs is not a matter of how long the engine
+	// has lived: nobody could bury it otherwise.
+	Announced(ctx context.Context, engine stint.EngineID) ([]Entry, error)
+
+	// Bury takes an engine out of the roster and concludes its unfinished
+	// entries as judge says; the judge sees each entry and whether its last
+	// beat announced it as running. With Unless positive, an engine that beat
+	// within that time is left alone ([stint.ErrAlive]), and so is one whose place
+	// is held (see [LivenessLocker]). An engine that leaves
+	// buries itself. Whoever loses the race to another burier gets
+	// [stint.ErrBuried]. With [stint.ErrBurialBlocked], whatever Unless says, a write of
+	// the engine is under way: nothing was done, and a later call may do it.
+	//
+	// The store fills in the nonce of the claim and, where the judge sets no
+	// times, the moment of the burial. A death is known only afterwards, so
+	// an execution of it says when it was concluded and not when it happened.
+	Bury(ctx context.Context, b Burial, judge func(e *Entry, begun bool) Completion) (buried int, err error)
+
+	// Engines lists the roster, oldest first.
+	Engines(ctx context.Context) ([]EngineInfo, error)
+}
+
+// LivenessLocker is a store that knows without beats which engines live: the process
+// of an engine holds its place in the roster as long as it lives, and whoever
+// looks sees whether it does. Then an engine that cannot beat for a while, as
+// when a long transaction of the user's keeps everybody from writing, need not
+// fear to be buried; and one whose process died is buried at once.
+//
+// A process that was stopped holds its places too: its jobs wait for it.
+type LivenessLocker interface {
+	// Holds tells whether the place of an engine that joined by this store is
+	// held. Nobody buries it then, but who does so in any case (a [Burial]
+	// without Unless).
+	Holds(engine stint.EngineID) bool
+
+	// Release lets go of a place for an engine that is no longer worked for,
+	// though its process lives: from now on its beats decide.
+	Release(engine stint.EngineID)
+}
+
+// SessionTerminator is a store whose sessions can keep an engine from being buried, and
+// that can end them: a frozen client in the middle of a write, for one.
+type SessionTerminator interface {
+	// Evict ends the sessions of claims, beats and outcomes that hold the
+	// engine's fence, and returns how many those were. A burial in progress is
+	// left alone, or one that takes long would be begun for ever.
+	Evict(ctx context.Context, engine stint.EngineID) (int, error)
+}
+
+// OrphanRecoverer is a store whose burials may leave something to look through behind
+// them: what an engine had long done with, as it believed.
+type OrphanRecoverer interface {
+	// Sweep concludes what burials that were cut short left unfinished, and
+	// returns how much that was. Nothing is left nearly always.
+	Sweep(ctx context.Context, judge func(e *Entry, begun bool) Completion) (int, error)
+}
+
+// EngineInfo is an engine as the roster shows it.
+type EngineInfo struct {
+	Token      stint.EngineID `json:"token,string"`
+	Instance   string         `json:"instance"`
+	Host       string         `json:"host"`
+	BootID     string         `json:"boot_id,omitempty"`
+	PID        int            `json:"pid"`
+	PIDStarted int64          `json:"pid_started,omitempty"` // clock ticks after boot, where the system tells
+	Version    string         `json:"version"`
+	Queues     []string       `json:"queues"`
+	Kinds      []string       `json:"kinds"`
+	Slots      int            `json:"slots"`
+	TimeToLive time.Duration  `json:"time_to_live"`
+	Joined     time.Time      `json:"joined"`  // set by the store
+	Beat       time.Time      `json:"beat"`    // set by the store: the last beat
+	Running    []Position     `json:"running"` // announced by the last beat
+	Low        int64          `json:"-"`       // by the last beat, no claim of a lower number has anything open
+	Draining   bool           `json:"draining,omitempty"`
+	Held       bool           `json:"held,omitempty"` // its process lives, whatever the beat says
+	Gone       bool           `json:"gone,omitempty"` // its process does not, whatever the beat says
+}
+
+// Silent reports whether the engine counts as dead at a time of the store's
+// clock: its process is gone, or it did not beat within its time to live.
+func (e EngineInfo) Silent(now time.Time) bool {
+	return e.Gone || now.Sub(e.Beat) > e.TimeToLive
+}
+
+// WorksOn reports whether the engine works on a queue.
+func (e EngineInfo) WorksOn(queue string) bool {
+	return len(e.Queues) == 0 || slices.Contains(e.Queues, "*") || slices.Contains(e.Queues, queue)
+}
+
+// Performs reports whether the engine has a handler for a kind.
+func (e EngineInfo) Performs(kind string) bool { return slices.Contains(e.Kinds, kind) }
+
+// Heartbeat is what an engine says of itself each time.
+type Heartbeat struct {
+	// Number counts an engine's beats. One that arrives behind a later one,
+	// because its request was held up and tried again, is a sign of life and
+	// changes nothing of what the later one said.
+	Number int64
+
+	// Running are the entries that its slots work on now, and of those that
+	// must run at most once also what has ended and is not yet recorded.
+	Running []Position
+
+	// Low is a promise: every claim of this engine with a lower serial
+	// number has an outcome for each entry, and no request with a lower
+	// number is on its way.
+	Low int64
+}
+
+// HeartbeatReply are what an engine is asked to do, as it learns with a beat.
+type HeartbeatReply struct {
+	Drain bool      // take no more jobs, and leave when the running ones have ended
+	Now   time.Time // what a store that is a [Clock] showed when it took the beat; zero for others
+}
+
+// Burial says whom to bury.
+type Burial struct {
+	Engine stint.EngineID
+	Unless time.Duration // leave it alone if it beat within this time; 0 buries in any case
+	Why    string        // kept in the engine's history
+}

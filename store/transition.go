@@ -1,0 +1,159 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/retry"
+)
+
+// Conclude decides what one ending means: the execution to write and, unless
+// it is the last, its successor. It is pure: equal arguments give equal
+// answers, whoever asks. Chance is a number in [0, 1) that spreads the waits
+// of policies with jitter. The caller fills in who ran it and when.
+//
+// A retry that is due only after the job's StartBy would wait in vain: the
+// failure is final then, with the reason [stint.ReasonExpired]. So is a loss when it is
+// too late to begin again. A snooze is not: its attempt did begin in time, and
+// it is judged when its date has come, as is what was returned.
+//
+// It has no retry functions: a failure about which one is to decide is left
+// undecided, for somebody who has it. See [ConcludeWith].
+func Conclude(e *Entry, end Result, now time.Time, chance float64) Completion {
+	return ConcludeWith(nil, e, end, now, chance)
+}
+
+// ConcludeWith is [Conclude] where retry functions are at hand.
+func ConcludeWith(funcs *retry.Registry, e *Entry, end Result, now time.Time, chance float64) Completion {
+	x := Completion{
+		Pos:     e.Pos,
+		Job:     e.ID,
+		Attempt: e.Attempt,
+		Outcome: end.Outcome,
+		Result:  end.Result,
+		Reason:  end.Note,
+	}
+	if end.Err != nil {
+		x.Error = describe(end.Err, end.Stack)
+	}
+	if end.Outcome == stint.OutcomeCompleted || end.Outcome == stint.OutcomeCancelled {
+		x.Final = true // nearly all: no successor is made for them
+		return x
+	}
+	next := Next{
+		Kind: e.Kind, Queue: e.Queue, Priority: e.Priority,
+		Attempt: e.Attempt, Losses: e.Losses, // it survived: whatever it was suspected of is over
+	}
+	switch end.Outcome {
+	case stint.OutcomeFailed:
+		d, err := funcs.Decide(e.Retry, failureOf(e, end, now, chance), end.Err)
+		if unknown, ok := errors.AsType[*retry.UnknownFuncError](err); ok {
+			d, next.Func = retry.Again(0), unknown.Name
+			d.Note = "left to an engine that has the retry function " + unknown.Name
+		}
+		x.Final, x.Reason = !d.Retry, d.Reason
+		next.retry(&d)
+		next.Attempt = e.Attempt + 1
+		if x.Error != nil {
+			x.Error.Recoverable = d.Retry || d.Reason != retry.ReasonNotRetriable
+			x.Error.Note = strings.Trim(end.Note+"; "+d.Note, "; ")
+		}
+		if !x.Final && next.Func == "" && e.ExpiredAt(now.Add(next.Delay)) {
+			x.Final, x.Reason = true, stint.ReasonExpired
+		}
+	case stint.OutcomeSnoozed:
+		next.Wait, next.Why, next.Delay = true, stint.Scheduled, min(max(0, end.Snooze), retry.MaxWait)
+	case stint.OutcomeReturned:
+		next.Part, next.Suspect = end.Part, max(e.Suspect, end.Suspect)
+	case stint.OutcomeLost:
+		d := e.Retry.Decide(failureOf(e, end, now, chance))
+		if x.Error != nil {
+			x.Error.Recoverable = true
+		}
+		next.Losses = e.Losses + 1
+		switch {
+		case next.Losses >= e.MaxLosses:
+			x.Final, x.Reason = true, stint.ReasonLost
+		case !d.Retry:
+			x.Final, x.Reason = true, d.Reason
+		case e.ExpiredAt(now):
+			x.Final, x.Reason = true, stint.ReasonExpired
+		default:
+			next.Part, next.Attempt, next.Suspect = PartFront, e.Attempt+1, max(e.Suspect, end.Suspect)
+		}
+	case stint.OutcomeExpired:
+		x.Final, x.Reason = true, stint.ReasonExpired
+	default:
+		x.Final = true
+	}
+	if !x.Final {
+		next.Faulty = e.Retry.IsFaulty(next.Attempt - 1)
+		x.Next = &next
+	}
+	return x
+}
+
+// retry plans the next attempt as a policy decided, and adds to the decision's
+// note what cannot be.
+func (s *Next) retry(d *retry.Decision) {
+	s.Wait, s.Why, s.Delay = true, stint.Retrying, d.Wait
+	if d.Queue == "" {
+		return
+	}
+	if err := valid.Queue(d.Queue); err != nil {
+		d.Note = strings.TrimPrefix(d.Note+"; it stays in its queue: "+err.Error(), "; ")
+		return
+	}
+	s.Queue = d.Queue
+}
+
+// failureOf tells a policy about an attempt in plain data.
+func failureOf(e *Entry, end Result, now time.Time, chance float64) retry.Failure {
+	_, final := failure.As[*failure.NoRetry](end.Err)
+	f := retry.Failure{
+		Charged: e.Attempt,
+		Classes: failure.Classes(end.Err),
+		Lost:    end.Outcome == stint.OutcomeLost,
+		NoRetry: final,
+		Due:     e.Due,
+		Created: e.Created,
+		Now:     now,
+		Took:    end.Took,
+		Rand:    chance,
+	}
+	if end.Err != nil {
+		f.Message = failure.Message(end.Err)
+	}
+	return f
+}
+
+// describe is an error as it is stored.
+func describe(err error, stack string) *stint.Failure {
+	f := &stint.Failure{Message: failure.Message(err), Stack: stack}
+	if p, ok := failure.As[*stint.PanicError](err); ok && p != nil && stack == "" {
+		f.Stack = p.Stack
+	}
+	list := failure.Classes(err)
+	if f.Class = list[0]; len(list) > 1 {
+		f.Classes = list
+	}
+	return f
+}
+
+// AsResult reports whether an error is a handler's wish for another ending
+// than failure ([stint.Snooze], [stint.Cancel]), and if so which.
+func AsResult(err error, end *Result) bool {
+	if s, ok := failure.As[*failure.Snooze](err); ok {
+		*end = Result{Outcome: stint.OutcomeSnoozed, Snooze: s.Wait, Result: end.Result}
+		return true
+	}
+	if c, ok := failure.As[*failure.Cancel](err); ok {
+		*end = Result{Outcome: stint.OutcomeCancelled, Note: c.Why, Result: end.Result}
+		return true
+	}
+	return false
+}
