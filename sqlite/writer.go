@@ -39,7 +39,7 @@ func newWriter(c *conn, ring func()) *writer {
 
 // do has one part written and waits until it is durable.
 func (w *writer) do(ctx context.Context, do func(c *conn) (bool, error)) error {
-	p, err := w.submit(do)
+	p, err := w.submit(ctx, do)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (w *writer) here(ctx context.Context, do func(c *conn) (bool, error)) error
 		err  error
 	}
 	grant, back := make(chan *conn), make(chan result)
-	p, err := w.submit(func(c *conn) (bool, error) {
+	p, err := w.submit(ctx, func(c *conn) (bool, error) {
 		grant <- c
 		r := <-back
 		return r.wake, r.err
@@ -83,7 +83,11 @@ func (w *writer) here(ctx context.Context, do func(c *conn) (bool, error)) error
 	}
 }
 
-func (w *writer) submit(do func(c *conn) (bool, error)) (*part, error) {
+// submit queues a part, unless its caller has given up already.
+func (w *writer) submit(ctx context.Context, do func(c *conn) (bool, error)) (*part, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	p := &part{do: do, done: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
