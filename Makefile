@@ -27,20 +27,20 @@ RACED := \
 	./sqlite/... \
 	./observe/... \
 	./stinttest \
-	./stepjob \
-	./shelljob \
-	./httpjob \
-	./admin \
-	./admin/api \
-	./admin/remote \
+	./jobs/stepjob \
+	./jobs/shelljob \
+	./jobs/httpjob \
+	./dashboard \
+	./api \
+	./remote \
 	./internal/sample
 # .                              clients, and what all who wait share
 # ./engine                       stages, signals and chores of each worker
 # ./postgres ./sqlite            the listener, the writer's queue, batches of COPY; the suite has many workers on each
 # ./observe                      several engines report to one listener
 # ./stinttest                    a worker next to its test
-# ./stepjob ./shelljob ./httpjob handlers that report progress while others read output, or wait
-# ./admin ./admin/api …/remote   one snapshot of a page for all who have it open, and streams of events
+# ./jobs/stepjob ./jobs/shelljob ./jobs/httpjob handlers that report progress while others read output, or wait
+# ./dashboard ./api …/remote   one snapshot of a page for all who have it open, and streams of events
 # ./internal/sample              one query for all who ask at once
 
 # SQLite is Go code that was translated from C. A connection has its memory to itself, and what guards a connection is instrumented;
@@ -51,19 +51,22 @@ UNRACED := -gcflags='github.com/ncruces/go-sqlite3-wasm/...=-race=false'
 # that somebody else still reports a race. The tests run hundreds of programs.
 test test-all: export GORACE ?= atexit_sleep_ms=20
 
+# Many tests wait, for a server, a browser or a time-out, so more packages run at once than there are cores.
+TESTS_AT_ONCE := 4
+
 # Three tiers; CONTRIBUTING.md says what runs in which.
 .PHONY: test
 test: postgres browser pgbouncer faketime ## run the tests on the newest PostgreSQL found; packages with shared memory with the race detector
 	@raced="$$($(GO) list $(RACED))" && all="$$($(GO) list ./...)" && \
 	others="$$(echo "$$all" | grep -vxF "$$raced")" && code=0 && \
-	{ $(GO) test -short -timeout 30m $$others || code=1; } && \
-	{ $(GO) test -short -race $(UNRACED) -timeout 30m $$raced || code=1; } && exit $$code
+	{ $(GO) test -short -p $(TESTS_AT_ONCE) -timeout 30m $$others || code=1; } && \
+	{ $(GO) test -short -race $(UNRACED) -p $(TESTS_AT_ONCE) -timeout 30m $$raced || code=1; } && exit $$code
 
 .PHONY: test-all
 test-all: postgres browser pgbouncer faketime ## run all tests, also long ones, all with the race detector
 	$(GO) test -race -timeout 30m ./...
 	@# With the race detector the simulator has no time to look for the bugs that are planted in it.
-	$(GO) test -timeout 30m ./internal/sim
+	$(GO) test -timeout 30m ./internal/proof/sim
 
 .PHONY: release-test
 release-test: ## run what .ci/run leaves out, before a release is merged (about an hour)
@@ -93,10 +96,10 @@ nightly: ## run what takes hours: faults of processes, servers and disks, long s
 
 .PHONY: conformance
 conformance: ## run what depends on the server, on the oldest and the newest PostgreSQL (MAJORS="13 18", ARGS=-short for fewer rows)
-	$(GO) run ./internal/pgtest/fetch $(MAJORS)
+	$(GO) run ./internal/proof/pgtest/fetch $(MAJORS)
 	@# A pattern that matches nothing passes, so make sure that it matches.
 	@$(GO) test -list Conformance ./postgres/... | grep -q '^Test' || { echo 'no test of ./postgres/... is named Conformance'; exit 1; }
-	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test $(ARGS) -run 'Conformance|HotStatements|EachRole|SchemaPage' ./postgres/... ./internal/schemapage
+	STINT_PG_MAJORS=$(subst $(space),$(comma),$(strip $(MAJORS))) $(GO) test $(ARGS) -run 'Conformance|HotStatements|EachRole|SchemaPage' ./postgres/... ./internal/proof/schemapage
 
 .PHONY: conformance-pooled
 conformance-pooled: postgres pgbouncer ## the same through PgBouncer in transaction mode, except notifications and the doctor (some minutes)
@@ -124,32 +127,32 @@ cron: ## compare the recurrences of twenty years in all odd time zones with a sl
 .PHONY: sim
 sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulation (SEED=42 REPEAT=10)
 	STINT_SIM_SEEDS=$(SEEDS) STINT_SIM_FROM=$(FROM) STINT_SIM_SEED=$(SEED) STINT_SIM_REPEAT=$(REPEAT) \
-		$(GO) test -count 1 -timeout 0 -run '^TestSeeds$$' -v ./internal/sim
+		$(GO) test -count 1 -timeout 0 -run '^TestSeeds$$' -v ./internal/proof/sim
 
 .PHONY: chaos
 chaos: postgres pgbouncer faketime ## break real processes and a real PostgreSQL as production does (MINUTES=30 SEED=42 ACCOUNTS=file)
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
-		$(GO) test -count 1 -timeout 0 -skip 'FiveEnginesFire|OneFile|Endurance' -v ./internal/chaos
+		$(GO) test -count 1 -timeout 0 -skip 'FiveEnginesFire|OneFile|Endurance' -v ./internal/proof/chaos
 
 .PHONY: chaos-file
 chaos-file: ## kill workers and producers of an SQLite file, and fill its disk (as root) (MINUTES=20 SEED=42 ACCOUNTS=file)
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),20) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
-		$(GO) test -count 1 -timeout 0 -run 'OneFile|OnAFullDisk' -v ./internal/chaos
+		$(GO) test -count 1 -timeout 0 -run 'OneFile|OnAFullDisk' -v ./internal/proof/chaos
 
 .PHONY: schedules
 schedules: postgres ## fire a thousand schedules of a minute on five engines that are killed meanwhile (MINUTES=10 SEED=42)
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),10) STINT_CHAOS_SEED=$(SEED) \
-		STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) $(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/chaos
+		STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) $(GO) test -count 1 -timeout 0 -run 'FiveEnginesFire' -v ./internal/proof/chaos
 
 .PHONY: endurance
 endurance: postgres ## random operations of programs and people, with kills, on both databases (MINUTES=5 SEED=42 ACCOUNTS=file)
 	STINT_ENDURANCE_MINUTES=$(or $(MINUTES),5) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
-		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/chaos
+		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/proof/chaos
 
 .PHONY: backlog
 backlog: postgres ## pile up jobs, kill the engines that work on them, and delete all; ten million take an hour (JOBS=10000000 SEED=42 ACCOUNTS=file)
 	STINT_CHAOS_BACKLOG=$(or $(JOBS),10000000) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
-		$(GO) test -count 1 -timeout 0 -run '^TestABacklog' -v ./internal/chaos
+		$(GO) test -count 1 -timeout 0 -run '^TestABacklog' -v ./internal/proof/chaos
 
 .PHONY: powerloss
 powerloss: ## cut the power of a disk below SQLite at any write (SEEDS=1000), or repeat one run (SEED=42)
@@ -215,24 +218,24 @@ tidy: ## check that go mod tidy has nothing to change
 
 .PHONY: arch
 arch: ## check who imports whom
-	$(GO) test ./internal/arch
+	$(GO) test ./internal/proof/arch
 
 .PHONY: model
 model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
-	$(GO) test -count=1 -v -timeout 2h ./internal/model -model $(ARGS)
+	$(GO) test -count=1 -v -timeout 2h ./internal/proof/model -model $(ARGS)
 
 .PHONY: schema-page
 schema-page: postgres ## after the schema was edited: write docs/schema.md, and what the doctor compares with
 	$(GO) test -count=1 -run '^TestTheManifest' ./postgres -update
-	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/schemapage -update
+	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/proof/schemapage -update
 
 .PHONY: reliability-page
 reliability-page: ## after runs of chaos were kept: write their table into docs/reliability.md
-	$(GO) test -count=1 -run '^TestThePageOfReliability' ./internal/chaos -update
+	$(GO) test -count=1 -run '^TestThePageOfReliability' ./internal/proof/chaos -update
 
 .PHONY: monitoring-page
 monitoring-page: ## after metrics were changed: write their table into docs/monitoring.md
-	$(GO) test -count=1 -run '^TestThePage' ./internal/monitoring -update
+	$(GO) test -count=1 -run '^TestThePage' ./internal/proof/monitoring -update
 
 .PHONY: mutants
 mutants: postgres ## take the fixes of known traps out, one at a time: a test must fail for each (ARGS='-only REGEXP')
@@ -282,7 +285,7 @@ cross: ## build and vet for every platform that stint supports
 
 .PHONY: postgres
 postgres: ## make sure that a PostgreSQL for the tests is installed
-	@$(GO) run ./internal/pgtest/fetch
+	@$(GO) run ./internal/proof/pgtest/fetch
 
 .PHONY: pgbouncer
 pgbouncer: ## make sure that a PgBouncer for the tests is installed
@@ -313,7 +316,7 @@ browser: ## make sure that a Chromium for the tests is installed, and axe, which
 
 .PHONY: screenshots
 screenshots: browser ## write pictures of every page into docs/images/dashboard, from a real run
-	STINT_SCREENSHOTS=$(CURDIR)/docs/images/dashboard $(GO) test -count 1 -run '^TestScreenshots$$' -v ./admin/browser
+	STINT_SCREENSHOTS=$(CURDIR)/docs/images/dashboard $(GO) test -count 1 -run '^TestScreenshots$$' -v ./dashboard/browser
 
 .PHONY: ci
 ci: ## do what CI does

@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stint-go/stint/admin"
-	"github.com/stint-go/stint/admin/guard"
 	"github.com/stint-go/stint/bench/contest"
+	"github.com/stint-go/stint/dashboard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/store"
 )
 
@@ -29,7 +29,7 @@ type board struct {
 }
 
 func serveBoard(store anyStore) (*board, error) {
-	handler, err := admin.New(store, admin.Config{Guard: guard.Config{Stranger: guard.Admin}})
+	handler, err := dashboard.New(store, dashboard.Config{Guard: guard.Config{Stranger: guard.Admin}})
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/ncruces/go-sqlite3"
 
-	"github.com/stint-go/stint/admin/api"
+	"github.com/stint-go/stint/api"
 	"github.com/stint-go/stint/bench/contest"
 	"github.com/stint-go/stint/bench/floor"
 	"github.com/stint-go/stint/bench/load"

@@ -15,7 +15,7 @@ const longestRollUp = 5 * time.Minute
 
 // rollUpStats keeps what has to be read for statistics small.
 func (s *session) rollUpStats(ctx context.Context) {
-	store, ok := s.store.(report.Statistician)
+	store, ok := s.store.(report.StatsStore)
 	if !ok {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/store"
 )
 

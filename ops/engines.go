@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
-	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
-	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
@@ -178,7 +178,7 @@ var Diagnose = declare(&Op[DoctorInput, []report.Finding]{
 		if in.Deep && l.who(ctx).Role < guard.Operator {
 			return nil, &ForbiddenError{Needs: guard.Operator}
 		}
-		return list(report.Diagnose(ctx, l.Store, report.Examination{Deep: in.Deep, Bounded: l.Bounded}))
+		return list(report.Diagnose(ctx, l.Store, report.Options{Deep: in.Deep, Bounded: l.Bounded}))
 	},
 })
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/store"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 )
 
 func TestWhatIsHiddenFromViewersIsThereForOthersWhoShareIt(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/retry"
 )
 

@@ -24,8 +24,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
-	"github.com/stint-go/stint/admin/view"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
@@ -187,11 +187,11 @@ type Store interface {
 	store.ScheduleKeeper
 	store.Scheduler
 	store.Leaser
-	report.Analyst
+	report.LiveStats
 	report.ErrorAnalyst
-	report.Statistician
+	report.StatsStore
 	report.MetricsKeeper
-	report.Patient
+	report.Source
 	view.Store
 }
 
@@ -217,7 +217,7 @@ type Local struct {
 	// HideArgs keeps from viewers what producers and handlers wrote.
 	HideArgs bool
 
-	// Bounded are the kinds that the doctor need not warn of: see [report.Examination].
+	// Bounded are the kinds that the doctor need not warn of: see [report.Options].
 	Bounded []string
 
 	// Told makes of an error what is told of it, and kept in the log of changes. Nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/store"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stint-go/stint/report"
 )
 
-var _ report.Analyst = (*Store)(nil)
+var _ report.LiveStats = (*Store)(nil)
 
 // Each of these is one statement, and what it calls is stable, so all figures are
 // of one moment.
@@ -20,7 +20,7 @@ const (
 	kindFiguresSQL = `select * from stint.attempt_figures($1, $2, $3, $4, $5) order by of_kind collate "C"`
 )
 
-// Analyze implements [report.Analyst].
+// Analyze implements [report.LiveStats].
 func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.Analytics, error) {
 	if err := f.Check(); err != nil {
 		return report.Analytics{}, err
@@ -34,7 +34,7 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 	return a, nil
 }
 
-// AnalyzeKinds implements [report.Analyst].
+// AnalyzeKinds implements [report.LiveStats].
 func (s *Store) AnalyzeKinds(ctx context.Context, f report.AnalyticsFilter) ([]report.KindAnalytics, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func scanFigures(row pgx.Row, a *report.AttemptFigures, span time.Duration, befo
 		return err
 	}
 	a.PerSecond = float64(a.Ended) / cmp.Or(span, report.MaxSpan).Seconds()
-	a.Latency = report.Spread{Mean: deref(l[0]), P50: deref(l[1]), P95: deref(l[2]), P99: deref(l[3])}
-	a.Execution = report.Spread{Mean: deref(x[0]), P50: deref(x[1]), P95: deref(x[2]), P99: deref(x[3])}
+	a.Latency = report.Percentiles{Mean: deref(l[0]), P50: deref(l[1]), P95: deref(l[2]), P99: deref(l[3])}
+	a.Execution = report.Percentiles{Mean: deref(x[0]), P50: deref(x[1]), P95: deref(x[2]), P99: deref(x[3])}
 	return nil
 }
 
@@ -64,7 +64,7 @@ const dueBySQL = `
 select value, jobs from stint.due_by($1, $2, $3, $4, $5, $6)
 order by jobs desc, value collate "C" nulls first limit $7`
 
-// DueBy implements [report.Analyst].
+// DueBy implements [report.LiveStats].
 func (s *Store) DueBy(ctx context.Context, field report.Field, f report.AnalyticsFilter, limit int) ([]report.DueGroup, error) {
 	if err := field.Check(); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/storetest"
 )
 

@@ -59,7 +59,7 @@ func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.New
 		defer conn.Release()
 		q = conn
 	}
-	c := copied{jobs: jobs, known: known}
+	c := copyBatch{jobs: jobs, known: known}
 	ids, there := make([]int64, 0, len(jobs)), []int64(nil)
 	err := q.QueryRow(ctx, s.sql.reserve, len(jobs), known.ids, ring).Scan(&ids, &c.created, &there, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.New
 }
 
 // copied is a batch on its way through COPY.
-type copied struct {
+type copyBatch struct {
 	jobs    []stint.NewJob
 	known   dictionary
 	ids     []int64
@@ -97,55 +97,55 @@ type copied struct {
 // whether a job says something there; nil that all do.
 type copyColumn struct {
 	name   string
-	needed func(c *copied, j *stint.NewJob) bool
-	put    func(b []byte, c *copied, i int) []byte
+	needed func(c *copyBatch, j *stint.NewJob) bool
+	put    func(b []byte, c *copyBatch, i int) []byte
 }
 
 var copyColumns = []copyColumn{
-	{"pos", nil, func(b []byte, c *copied, i int) []byte { return putInt8(b, c.ids[i]) }},
-	{"lane", nil, func(b []byte, c *copied, i int) []byte { return putInt8(b, c.lane(&c.jobs[i])) }},
+	{"pos", nil, func(b []byte, c *copyBatch, i int) []byte { return putInt8(b, c.ids[i]) }},
+	{"lane", nil, func(b []byte, c *copyBatch, i int) []byte { return putInt8(b, c.lane(&c.jobs[i])) }},
 	// Volatile defaults would have the server insert row by row.
-	{"created", nil, func(b []byte, c *copied, _ int) []byte { return putInt8(b, c.created.UnixMicro()-epoch) }},
-	{"queue", nil, func(b []byte, c *copied, i int) []byte { return putText(b, c.jobs[i].Queue) }},
-	{"priority", nil, func(b []byte, c *copied, i int) []byte { return putInt2(b, c.jobs[i].Priority) }},
-	{"kind", nil, func(b []byte, c *copied, i int) []byte { return putText(b, c.jobs[i].Kind) }},
-	{"args", nil, func(b []byte, c *copied, i int) []byte { return putJSON(b, c.jobs[i].Args) }},
-	{"policy", (*copied).hasPolicy, func(b []byte, c *copied, i int) []byte {
+	{"created", nil, func(b []byte, c *copyBatch, _ int) []byte { return putInt8(b, c.created.UnixMicro()-epoch) }},
+	{"queue", nil, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Queue) }},
+	{"priority", nil, func(b []byte, c *copyBatch, i int) []byte { return putInt2(b, c.jobs[i].Priority) }},
+	{"kind", nil, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Kind) }},
+	{"args", nil, func(b []byte, c *copyBatch, i int) []byte { return putJSON(b, c.jobs[i].Args) }},
+	{"policy", (*copyBatch).hasPolicy, func(b []byte, c *copyBatch, i int) []byte {
 		if place := c.known.place(c.jobs[i].Retry); place > 0 && slices.Contains(c.there, c.known.ids[place-1]) {
 			return putInt8(b, c.known.ids[place-1])
 		}
 		return putNull(b)
 	}},
-	{"retry", (*copied).lacksPolicy, func(b []byte, c *copied, i int) []byte {
+	{"retry", (*copyBatch).lacksPolicy, func(b []byte, c *copyBatch, i int) []byte {
 		if place := c.known.place(c.jobs[i].Retry); place > 0 && !slices.Contains(c.there, c.known.ids[place-1]) {
 			return putJSON(b, []byte(c.known.bodies[place-1]))
 		}
 		return putNull(b)
 	}},
-	{"timeout", func(_ *copied, j *stint.NewJob) bool { return j.Timeout > 0 }, func(b []byte, c *copied, i int) []byte {
+	{"timeout", func(_ *copyBatch, j *stint.NewJob) bool { return j.Timeout > 0 }, func(b []byte, c *copyBatch, i int) []byte {
 		if c.jobs[i].Timeout == 0 {
 			return putNull(b)
 		}
 		return putInt8(b, c.jobs[i].Timeout.Milliseconds())
 	}},
-	{"max_losses", func(_ *copied, j *stint.NewJob) bool { return j.MaxLosses != nil }, func(b []byte, c *copied, i int) []byte {
+	{"max_losses", func(_ *copyBatch, j *stint.NewJob) bool { return j.MaxLosses != nil }, func(b []byte, c *copyBatch, i int) []byte {
 		if c.jobs[i].MaxLosses == nil {
 			return putNull(b)
 		}
 		return putInt2(b, *c.jobs[i].MaxLosses)
 	}},
-	{"urn", func(_ *copied, j *stint.NewJob) bool { return j.URN != "" }, func(b []byte, c *copied, i int) []byte { return putText(b, c.jobs[i].URN) }},
-	{"source", func(_ *copied, j *stint.NewJob) bool { return j.Source != "" }, func(b []byte, c *copied, i int) []byte { return putText(b, c.jobs[i].Source) }},
-	{"metadata", func(_ *copied, j *stint.NewJob) bool { return j.Metadata != nil }, func(b []byte, c *copied, i int) []byte {
+	{"urn", func(_ *copyBatch, j *stint.NewJob) bool { return j.URN != "" }, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].URN) }},
+	{"source", func(_ *copyBatch, j *stint.NewJob) bool { return j.Source != "" }, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Source) }},
+	{"metadata", func(_ *copyBatch, j *stint.NewJob) bool { return j.Metadata != nil }, func(b []byte, c *copyBatch, i int) []byte {
 		return putJSON(b, c.jobs[i].Metadata)
 	}},
-	{"correlation", func(_ *copied, j *stint.NewJob) bool { return j.Correlation != "" }, func(b []byte, c *copied, i int) []byte {
+	{"correlation", func(_ *copyBatch, j *stint.NewJob) bool { return j.Correlation != "" }, func(b []byte, c *copyBatch, i int) []byte {
 		return putText(b, c.jobs[i].Correlation)
 	}},
 }
 
 // choose takes the columns in which somebody says something, and names them.
-func (c *copied) choose() (names []string) {
+func (c *copyBatch) choose() (names []string) {
 	for _, col := range copyColumns {
 		needed := col.needed == nil
 		for i := 0; i < len(c.jobs) && !needed; i++ {
@@ -158,15 +158,15 @@ func (c *copied) choose() (names []string) {
 	return names
 }
 
-func (c *copied) hasPolicy(j *stint.NewJob) bool { return c.known.place(j.Retry) > 0 }
+func (c *copyBatch) hasPolicy(j *stint.NewJob) bool { return c.known.place(j.Retry) > 0 }
 
-func (c *copied) lacksPolicy(j *stint.NewJob) bool {
+func (c *copyBatch) lacksPolicy(j *stint.NewJob) bool {
 	place := c.known.place(j.Retry)
 	return place > 0 && !slices.Contains(c.there, c.known.ids[place-1])
 }
 
 // lane is where a job goes.
-func (c *copied) lane(j *stint.NewJob) int64 {
+func (c *copyBatch) lane(j *stint.NewJob) int64 {
 	key := laneKey{j.Queue, j.Priority}
 	id, ok := c.lanes[key]
 	if !ok {
@@ -180,7 +180,7 @@ func (c *copied) lane(j *stint.NewJob) int64 {
 }
 
 // rows are all jobs in PostgreSQL's binary format of COPY.
-func (c *copied) rows() []byte {
+func (c *copyBatch) rows() []byte {
 	size := 32
 	for i := range c.jobs {
 		j := &c.jobs[i]

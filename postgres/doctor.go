@@ -14,7 +14,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-var _ report.Examiner = (*Store)(nil)
+var _ report.Checker = (*Store)(nil)
 
 // norms are the limits from which on something is a finding.
 type norms struct {
@@ -54,7 +54,7 @@ type examination struct {
 	until   time.Time // when the whole look ends
 	recent  bool      // a schema that was sound a moment ago need not be compared again
 	stuck   []string  // sessions that wait for a lock
-	signs   report.Signs
+	signs   report.Facts
 }
 
 var problem, warning, note = report.SeverityProblem.Rule, report.SeverityWarning.Rule, report.SeverityNote.Rule
@@ -92,14 +92,14 @@ var questions = []question{
 	{about: "what silent engines hold", tables: true, ask: (*examination).holds},
 }
 
-// Examine implements [report.Examiner].
-func (s *Store) Examine(ctx context.Context, e report.Examination) (report.Signs, error) {
+// Examine implements [report.Checker].
+func (s *Store) Examine(ctx context.Context, e report.Options) (report.Facts, error) {
 	x := &examination{Store: s, normal: usual, recent: !e.Deep}
 	return x.run(ctx)
 }
 
 // run asks all questions.
-func (x *examination) run(ctx context.Context) (report.Signs, error) {
+func (x *examination) run(ctx context.Context) (report.Facts, error) {
 	x.hurry(ctx)
 	asked := false // for the version
 	var info store.SchemaInfo
@@ -227,12 +227,12 @@ func (x *examination) notLookedAt(q question, err error) {
 			why = fmt.Sprintf("it took longer than %v", x.normal.look)
 		}
 	}
-	f := report.NotLookedAt(q.about, why, remedy)
+	f := report.NotChecked(q.about, why, remedy)
 	f.Severity = severity
 	x.find(f)
 }
 
-// Advise implements [report.Adviser].
+// Advise implements [report.Hinter].
 func (s *Store) Advise(err error) string {
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
 		switch refused.Code {

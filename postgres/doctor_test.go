@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
@@ -65,12 +65,12 @@ func TestWhatCannotBeLookedAtWithoutAnIndexIsToBePutBack(t *testing.T) {
 	if _, err := s.Look(t.Context(), store.LaneHints{Mine: []store.LaneID{store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID}}); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), "stint doctor") || !strings.Contains(err.Error(), "entries_lane") {
 		t.Errorf("the lanes are looked at with the error %v", err)
 	}
-	all, err := report.Diagnose(t.Context(), s, report.Examination{})
+	all, err := report.Diagnose(t.Context(), s, report.Options{})
 	must(t, err)
 	has(t, all, report.SeverityProblem, "schema_missing_object", "index entries_lane", "not there", `CREATE INDEX CONCURRENTLY entries_lane ON "stint".entries`)
 	missed := 0
 	for _, f := range all {
-		if f.Code == report.CodeNotLookedAt {
+		if f.Code == report.CodeNotChecked {
 			missed++
 			if !strings.Contains(f.Problem, "entries_lane") || !strings.Contains(f.Remedy, "schema_missing_object") {
 				t.Errorf("found is %+v", f)
@@ -92,7 +92,7 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 	}
 	w := (&bench{t, s, nil}).join()
 	exec(t, s, `select pg_create_physical_replication_slot('unused')`) // it keeps nothing
-	all, err := report.Diagnose(t.Context(), s, report.Examination{})
+	all, err := report.Diagnose(t.Context(), s, report.Options{})
 	must(t, err)
 	for _, f := range all {
 		if f.Code != "kind_without_timeout" {
@@ -164,12 +164,12 @@ func TestAHealthyServerHasNothingButNotes(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(server.DataDir(), "standby.signal"), nil, 0o644))
 	server.Restart(pgtest.Fast)
 	standby := openSkipping(t, s.url())
-	all, err = report.Diagnose(t.Context(), standby, report.Examination{})
+	all, err = report.Diagnose(t.Context(), standby, report.Options{})
 	must(t, err)
 	has(t, all, report.SeverityProblem, "server_in_recovery", "the server", "takes no writes", "select pg_promote()")
 	has(t, all, report.SeverityNote, "kind_without_timeout", "kinds k", "", "")
 	for _, f := range all {
-		if f.Code == report.CodeNotLookedAt {
+		if f.Code == report.CodeNotChecked {
 			t.Errorf("found is %+v", f)
 		}
 	}
@@ -300,7 +300,7 @@ func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 	u.User = url.UserPassword(role, "x")
 	theirs := openSkipping(t, u.String())
 	look := func() []report.Finding {
-		all, err := report.Diagnose(t.Context(), theirs, report.Examination{})
+		all, err := report.Diagnose(t.Context(), theirs, report.Options{})
 		must(t, err)
 		return all
 	}
@@ -308,7 +308,7 @@ func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 	exec(t, s, fmt.Sprintf(`grant usage on schema stint to %s; grant select on stint.meta to %[1]s`, role), pgx.QueryExecModeSimpleProtocol)
 	all := look()
 	has(t, all, report.SeverityNote, "limited_view", "role "+role, "does not see", "grant pg_monitor to ")
-	has(t, all, report.SeverityWarning, report.CodeNotLookedAt, "what is ready", "permission denied", `one of the roles "stint_viewer", "stint_engine" and "stint_owner"`)
+	has(t, all, report.SeverityWarning, report.CodeNotChecked, "what is ready", "permission denied", `one of the roles "stint_viewer", "stint_engine" and "stint_owner"`)
 	exec(t, s, fmt.Sprintf(`grant select on all tables in schema stint to %s`, role))
 	for _, f := range look() {
 		if f.Severity != report.SeverityNote && f.Code != "fsync_off" && f.Code != "full_page_writes_off" {
@@ -324,11 +324,11 @@ func TestTheRolesThatMayLookAreNamedToThoseThatMayNot(t *testing.T) {
 	f := hire(t, pgtest.Shared(t, 0), "looks")
 	for role, may := range map[string]bool{"viewer": true, "engine": true, "owner": true, "producer": false, "caller": false} {
 		s := openSkipping(t, f.login("my_"+role), Config{Schema: f.schema})
-		all, err := report.Diagnose(t.Context(), s, report.Examination{})
+		all, err := report.Diagnose(t.Context(), s, report.Options{})
 		must(t, err)
 		unseen := 0
 		for _, one := range all {
-			if one.Code != report.CodeNotLookedAt && one.Code != "schema_unreadable" {
+			if one.Code != report.CodeNotChecked && one.Code != "schema_unreadable" {
 				continue
 			}
 			unseen++
@@ -352,12 +352,12 @@ func TestWhereNobodyRingsTheDoctorSaysSo(t *testing.T) {
 func TestADatabaseWithoutASchemaIsLookedAtToo(t *testing.T) {
 	t.Parallel()
 	s := openSkipping(t, pgtest.New(t))
-	all, err := report.Diagnose(t.Context(), s, report.Examination{})
+	all, err := report.Diagnose(t.Context(), s, report.Options{})
 	must(t, err)
 	has(t, all, report.SeverityProblem, "schema_missing", "schema stint", "nothing can be enqueued", "stint migrate up")
 	has(t, all, report.SeverityProblem, "fsync_off", "fsync", "", "")
 	for _, f := range all {
-		if f.Code == report.CodeNotLookedAt || strings.HasPrefix(f.Code, "schema_missing_") {
+		if f.Code == report.CodeNotChecked || strings.HasPrefix(f.Code, "schema_missing_") {
 			t.Errorf("found is %+v", f)
 		}
 	}
@@ -531,7 +531,7 @@ func TestWhoBlocksIsNamed(t *testing.T) {
 	if len(all) == 0 || !strings.Contains(all[0].Problem, "stint.pause") || !strings.Contains(all[0].Remedy, fmt.Sprintf("pg_terminate_backend(%d)", pid)) {
 		t.Errorf("found is %+v", all)
 	}
-	finds(t, s, n, report.SeverityWarning, report.CodeNotLookedAt, "what is ready", "is locked", fmt.Sprint("session ", pid0(all), " (blocked)"))
+	finds(t, s, n, report.SeverityWarning, report.CodeNotChecked, "what is ready", "is locked", fmt.Sprint("session ", pid0(all), " (blocked)"))
 	// Of one that holds another table too, it is said for which it waits.
 	both := connect(t, s)
 	for _, text := range []string{`begin`, `select from stint.beats`} {
@@ -617,7 +617,7 @@ func TestTheHeadOfAQueueForALockIsNamed(t *testing.T) {
 	n := usual
 	n.queued, n.blocked, n.idle = 0, time.Hour, 0
 	began := time.Now()
-	all, err := report.Diagnose(t.Context(), examined{s, n}, report.Examination{})
+	all, err := report.Diagnose(t.Context(), examined{s, n}, report.Options{})
 	must(t, err)
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v", took)
@@ -626,7 +626,7 @@ func TestTheHeadOfAQueueForALockIsNamed(t *testing.T) {
 	has(t, all, report.SeverityProblem, "blocked", subject, "ACCESS EXCLUSIVE on stint.entries", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
 	has(t, all, report.SeverityProblem, "blocked", subject, fmt.Sprintf("session %d of ", forgot), fmt.Sprintf("pg_cancel_backend(%d)", head))
 	has(t, all, report.SeverityProblem, "blocked", subject, "behind it wait 1 more", "")
-	has(t, all, report.SeverityWarning, report.CodeNotLookedAt, "what is ready", "is locked", subject+" (blocked)")
+	has(t, all, report.SeverityWarning, report.CodeNotChecked, "what is ready", "is locked", subject+" (blocked)")
 	has(t, all, report.SeverityNote, "transaction_idle", fmt.Sprint("session ", forgot), "idle in transaction", fmt.Sprintf("pg_terminate_backend(%d)", forgot))
 	if i := slices.IndexFunc(all, func(f report.Finding) bool { return f.Code == "blocked" && f.Subject == fmt.Sprint("session ", behind) }); i >= 0 {
 		t.Errorf("who only stands behind is told of too: %+v", all[i])
@@ -642,7 +642,7 @@ func TestASchemaThatWasSoundIsNotComparedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	s := verified(t)
 	missing := func(deep bool) bool {
-		signs, err := s.Examine(t.Context(), report.Examination{Deep: deep})
+		signs, err := s.Examine(t.Context(), report.Options{Deep: deep})
 		must(t, err)
 		return slices.ContainsFunc(signs.Findings, func(f report.Finding) bool { return f.Code == "schema_missing_object" })
 	}
@@ -668,7 +668,7 @@ type examined struct {
 	n norms
 }
 
-func (e examined) Examine(ctx context.Context, _ report.Examination) (report.Signs, error) {
+func (e examined) Examine(ctx context.Context, _ report.Options) (report.Facts, error) {
 	return (&examination{Store: e.Store, normal: e.n}).run(ctx)
 }
 

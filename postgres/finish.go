@@ -27,7 +27,7 @@ func (s *Store) Finish(ctx context.Context, engine stint.EngineID, claims []stor
 	// By position, as every writer of executions does: a repetition beside a
 	// flush that is still under way must not wait for it crosswise.
 	done = sorted(done)
-	if err := named(claims, done); err != nil {
+	if err := checkClaims(claims, done); err != nil {
 		return 0, err
 	}
 	rows, err := executionParams(done)
@@ -50,22 +50,22 @@ func (s *Store) finishNew(ctx context.Context, params []param) (int, error) {
 	again := false
 	finish := func() (int, error) { return s.finish(ctx, append(params, bools(again))) }
 	n, err := retryExplicit(s, finish)
-	if there(err) {
+	if isDuplicate(err) {
 		again = true
 		n, err = retryExplicit(s, finish)
 	}
 	return n, err
 }
 
-// there reports whether an execution was refused because its entry has one.
-func there(err error) bool {
+// isDuplicate reports whether an execution was refused because its entry has one.
+func isDuplicate(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.ConstraintName == "executions_pkey"
 }
 
-// named makes sure that the claim of each outcome is among those that the
+// checkClaims makes sure that the claim of each outcome is among those that the
 // database is asked for. After a failover an unasked one would be believed.
-func named(claims []store.ClaimRef, done []store.Completion) error {
+func checkClaims(claims []store.ClaimRef, done []store.Completion) error {
 	known := make(map[store.Nonce]bool, len(claims))
 	for _, c := range claims {
 		known[c.Nonce] = true

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-go/stint/internal/pgtest"
 	"github.com/stint-go/stint/internal/proof/mutate"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
 // trap is a way in which a store like this one lost or doubled jobs, or stood

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )

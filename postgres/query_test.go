@@ -12,7 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
-	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/store"
 )
 

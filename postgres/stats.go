@@ -10,9 +10,9 @@ import (
 	"github.com/stint-go/stint/report"
 )
 
-var _ report.Statistician = (*Store)(nil)
+var _ report.StatsStore = (*Store)(nil)
 
-// SumUp implements [report.Statistician]. A step may read many attempts, so that
+// SumUp implements [report.StatsStore]. A step may read many attempts, so that
 // it has the time that it needs.
 func (s *Store) SumUp(ctx context.Context) (more bool, err error) {
 	err = s.transactWork(ctx, func(tx pgx.Tx) error {
@@ -47,7 +47,7 @@ where ($1::text is null or s.kind = $1) and ($2::text is null or s.queue = $2)
 group by 1, 2, 3, 4
 order by 1, s.kind collate "C", s.queue collate "C", s.outcome`
 
-// Stats implements [report.Statistician].
+// Stats implements [report.StatsStore].
 func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats
 	return collect(ctx, s.pool, "read the statistics", s.sql.in(statsSQL), []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled}, scanStats)
 }
 
-// Unsummed implements [report.Statistician].
+// Unsummed implements [report.StatsStore].
 func (s *Store) Unsummed(ctx context.Context, most int) (n int, err error) {
 	if err := s.pool.QueryRow(ctx, s.sql.in(`select stint.unsummed($1)`), most).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count what is not summed up: %w", translate(err))

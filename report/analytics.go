@@ -11,8 +11,8 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-// Analyst reports figures of the work that waits, runs and ended lately.
-type Analyst interface {
+// LiveStats reports figures of the work that waits, runs and ended lately.
+type LiveStats interface {
 	// Analyze returns what waits, what runs, and how attempts went lately, all
 	// of one moment. It costs what waits, what runs and what ended in the
 	// minute; a long history costs nothing. [stint.ErrInvalid] when the filter asks
@@ -85,23 +85,23 @@ type AttemptFigures struct {
 	Ended     int64   `json:"ended"` // how many
 	PerSecond float64 `json:"per_second"`
 
-	Latency   Spread `json:"latency"`   // from the time that an attempt was due to its start
-	Execution Spread `json:"execution"` // from its start to its end
+	Latency   Percentiles `json:"latency"`   // from the time that an attempt was due to its start
+	Execution Percentiles `json:"execution"` // from its start to its end
 }
 
-// Spread describes how durations are distributed; all are 0 if there is none. A
+// Percentiles describes how durations are distributed; all are 0 if there is none. A
 // percentile is the smallest one that so many percent of them do not exceed:
 // the one at rank ⌈n·p/100⌉, and so always one that occurred. The mean is rounded
 // down to the microsecond.
-type Spread struct {
+type Percentiles struct {
 	Mean time.Duration `json:"mean"`
 	P50  time.Duration `json:"p50"`
 	P95  time.Duration `json:"p95"`
 	P99  time.Duration `json:"p99"`
 }
 
-// SpreadOf describes durations, which it sorts.
-func SpreadOf(all []time.Duration) (s Spread) {
+// PercentilesOf describes durations, which it sorts.
+func PercentilesOf(all []time.Duration) (s Percentiles) {
 	if len(all) == 0 {
 		return s
 	}
@@ -112,7 +112,7 @@ func SpreadOf(all []time.Duration) (s Spread) {
 		total += d
 	}
 	mean := total.Microseconds() / int64(len(all))
-	return Spread{Mean: time.Duration(mean) * time.Microsecond, P50: rank(50), P95: rank(95), P99: rank(99)}
+	return Percentiles{Mean: time.Duration(mean) * time.Microsecond, P50: rank(50), P95: rank(95), P99: rank(99)}
 }
 
 // DueGroup counts the queued jobs with the same value of a field. Value is nil for

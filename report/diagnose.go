@@ -12,9 +12,9 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// Patient is what [Diagnose] needs of every store. Of one that is also a [store.Clock]
-// or an [Examiner] it learns more.
-type Patient interface {
+// Source is what [Diagnose] needs of every store. Of one that is also a [store.Clock]
+// or an [Checker] it learns more.
+type Source interface {
 	store.Inspector
 	store.Roster
 	store.Migrator
@@ -50,11 +50,11 @@ var (
 // A database that is healthy has nothing above [SeverityNote]. It only reads. What
 // cannot be found out is a finding too, so there is an error only when the
 // context ends.
-func Diagnose(ctx context.Context, store Patient, e Examination) ([]Finding, error) {
+func Diagnose(ctx context.Context, store Source, e Options) ([]Finding, error) {
 	d := &diagnosis{store: store, now: time.Now(), patience: lookLimit}
 	d.ask(ctx, "the database's clock", d.clock)
-	var signs Signs
-	if x, ok := store.(Examiner); ok {
+	var signs Facts
+	if x, ok := store.(Checker); ok {
 		var err error
 		if signs, err = x.Examine(ctx, e); err != nil {
 			d.notLookedAt("the store", err)
@@ -87,7 +87,7 @@ func (s Severity) rank() int {
 
 // diagnosis is one run of Diagnose.
 type diagnosis struct {
-	store Patient
+	store Source
 	now   time.Time // by the store's clock
 	found []Finding
 
@@ -104,7 +104,7 @@ func (d *diagnosis) blocked() {
 		if f.Code == CodeBlocked {
 			d.stuck = append(d.stuck, f.Subject)
 		}
-		if f.Code == CodeBlocked || f.Code == CodeNotLookedAt && f.Severity != SeverityNote {
+		if f.Code == CodeBlocked || f.Code == CodeNotChecked && f.Severity != SeverityNote {
 			d.patience = lookBlocked
 		}
 	}
@@ -126,7 +126,7 @@ func (d *diagnosis) ask(ctx context.Context, about string, question func(ctx con
 }
 
 func (d *diagnosis) notLookedAt(what string, err error) {
-	d.find(NotLookedAt(what, err.Error(), d.advice(err)))
+	d.find(NotChecked(what, err.Error(), d.advice(err)))
 }
 
 // advice says what to do about an error.
@@ -134,7 +134,7 @@ func (d *diagnosis) advice(err error) string {
 	if d.stuck != nil && errors.Is(err, context.DeadlineExceeded) {
 		return "fix what is said of " + several(d.stuck) + " (blocked), and look again"
 	}
-	if a, ok := d.store.(Adviser); ok {
+	if a, ok := d.store.(Hinter); ok {
 		return a.Advise(err)
 	}
 	return "see whether the database answers, and look again"

@@ -28,7 +28,7 @@ type patient struct {
 	schema  store.SchemaInfo
 	kinds   []stint.KindInfo
 	engines []store.EngineInfo
-	signs   report.Signs
+	signs   report.Facts
 	err     error
 	hangs   bool // questions about tables
 
@@ -66,7 +66,7 @@ func (p *patient) hang(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
-func (p *patient) Examine(context.Context, report.Examination) (report.Signs, error) {
+func (p *patient) Examine(context.Context, report.Options) (report.Facts, error) {
 	return p.signs, p.err
 }
 
@@ -79,7 +79,7 @@ func working() *patient {
 		engines: []store.EngineInfo{{
 			Token: 7, Instance: "one", Host: "h", PID: 42, Version: "v1", Kinds: []string{"mail"}, Queues: []string{"*"}, TimeToLive: 6 * time.Second, Beat: now,
 		}},
-		signs: report.Signs{Backlogs: []report.Backlog{{Queue: "default", Kind: "mail", Jobs: 5, Oldest: now.Add(-time.Hour)}}},
+		signs: report.Facts{Backlogs: []report.Backlog{{Queue: "default", Kind: "mail", Jobs: 5, Oldest: now.Add(-time.Hour)}}},
 	}
 }
 
@@ -193,7 +193,7 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 
 func diagnose(t *testing.T, p *patient) []report.Finding {
 	t.Helper()
-	all, err := report.Diagnose(t.Context(), p, report.Examination{})
+	all, err := report.Diagnose(t.Context(), p, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 // theirs.
 func TestWhereSomebodyIsBlockedLittleIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for code, remedy := range map[string]string{report.CodeBlocked: "session 7 (blocked)", report.CodeNotLookedAt: "whether the database answers"} {
+		for code, remedy := range map[string]string{report.CodeBlocked: "session 7 (blocked)", report.CodeNotChecked: "whether the database answers"} {
 			p := working()
 			p.hangs = true
 			p.signs.Findings = []report.Finding{{Severity: report.SeverityWarning, Code: code, Subject: "session 7"}}
@@ -238,7 +238,7 @@ func TestWhereSomebodyIsBlockedLittleIsWaitedFor(t *testing.T) {
 func TestKindsWhoseJobsAreBoundedOneByOneAreNotNoted(t *testing.T) {
 	p := working()
 	p.kinds = []stint.KindInfo{{Name: "sh"}, {Name: "fax"}}
-	all, err := report.Diagnose(t.Context(), p, report.Examination{Bounded: []string{"sh"}})
+	all, err := report.Diagnose(t.Context(), p, report.Options{Bounded: []string{"sh"}})
 	if err != nil || len(all) != 1 || all[0].Subject != "kinds fax" {
 		t.Errorf("found is %v, error %v", all, err)
 	}
@@ -272,7 +272,7 @@ func TestManyOfOneReasonAreOneFinding(t *testing.T) {
 func TestAnEndedContextIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := report.Diagnose(ctx, working(), report.Examination{}); !errors.Is(err, context.Canceled) {
+	if _, err := report.Diagnose(ctx, working(), report.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -280,7 +280,7 @@ func TestAnEndedContextIsAnError(t *testing.T) {
 func ExampleDiagnose() {
 	store := working()                                 // postgres.Open or sqlite.Open
 	store.engines[0].Beat = time.Now().Add(-time.Hour) // nobody beats any more
-	findings, err := report.Diagnose(context.Background(), store, report.Examination{})
+	findings, err := report.Diagnose(context.Background(), store, report.Options{})
 	if err != nil {
 		panic(err)
 	}

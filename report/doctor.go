@@ -102,38 +102,38 @@ func Roughly(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// CodeNotLookedAt is the code of findings which say that something could not be
+// CodeNotChecked is the code of findings which say that something could not be
 // found out, as by a role that may not see it.
-const CodeNotLookedAt = "not_looked_at"
+const CodeNotChecked = "not_looked_at"
 
-// NotLookedAt is a finding with that code: what could not be looked at, why, and
+// NotChecked is a finding with that code: what could not be looked at, why, and
 // what to do.
-func NotLookedAt(what, why, remedy string) Finding {
-	return SeverityWarning.Rule(CodeNotLookedAt, "it could not be looked at: "+why, remedy).Find(what, nil)
+func NotChecked(what, why, remedy string) Finding {
+	return SeverityWarning.Rule(CodeNotChecked, "it could not be looked at: "+why, remedy).Find(what, nil)
 }
 
-// Examiner is a store that examines itself, for [Diagnose]. It only reads,
+// Checker is a store that examines itself, for [Diagnose]. It only reads,
 // takes a few seconds for all its looks together, and asks for no more rows than
 // a fixed number, however long the history is. What it may not see, or not
 // find out in time, is a finding of its own and no error. It works on a database
 // in trouble: one that may only be read, or that has another version of the
 // schema or none.
-type Examiner interface {
-	Examine(ctx context.Context, e Examination) (Signs, error)
+type Checker interface {
+	Examine(ctx context.Context, e Options) (Facts, error)
 }
 
 // CodeBlocked is the code of findings about sessions that wait for a lock.
 const CodeBlocked = "blocked"
 
-// Adviser is a store that knows what to do about an error of its own, for the
+// Hinter is a store that knows what to do about an error of its own, for the
 // remedy of what could not be looked at.
-type Adviser interface {
+type Hinter interface {
 	// Advise is a sentence, or a command to paste, about any error.
 	Advise(err error) string
 }
 
-// Examination says what to look at.
-type Examination struct {
+// Options says what to look at.
+type Options struct {
 	// Deep also checks what takes as long as the data is large: an SQLite
 	// file page by page. Without it, a schema that was as it should be within
 	// the minute before is not compared again.
@@ -144,9 +144,9 @@ type Examination struct {
 	Bounded []string
 }
 
-// Signs are what a store finds out about itself: facts, which [Diagnose] judges in
+// Facts are what a store finds out about itself: facts, which [Diagnose] judges in
 // the same way for every store, and findings that only this kind of store can have.
-type Signs struct {
+type Facts struct {
 	Backlogs  []Backlog
 	Undecided []UndecidedBacklog
 
@@ -169,7 +169,7 @@ type Size struct {
 	Rows  int64  `json:"rows,omitempty"` // as far as the database guesses; 0 where it does not
 }
 
-// BacklogLimit is how many entries of a lane an [Examiner] counts, and HoldsLimit
+// BacklogLimit is how many entries of a lane an [Checker] counts, and HoldsLimit
 // how many an engine holds: fewer, since each of these is looked up by itself.
 const (
 	BacklogLimit = 10_000

@@ -10,11 +10,11 @@ import (
 	"github.com/stint-go/stint"
 )
 
-// Statistician keeps statistics of all attempts that ever began, also those of jobs
+// StatsStore keeps statistics of all attempts that ever began, also those of jobs
 // that were deleted. It keeps sums by the hour, and of the last two days by the
 // minute, and reads the executions for what is not in them yet: so they are exact at
 // any time, and cost the same however long the history is.
-type Statistician interface {
+type StatsStore interface {
 	// SumUp adds to the sums what has ended since, some of it at a time, and
 	// reports whether there is more. Many may call it at once: one does it, and
 	// the others find nothing to do. Nothing is lost while it is not called, but
@@ -90,11 +90,11 @@ type Stats struct {
 	Kind    string        `json:"kind"`
 	Queue   string        `json:"queue"`
 	Outcome stint.Outcome `json:"outcome"`
-	Sums
+	Totals
 }
 
-// Sums are what attempts come to.
-type Sums struct {
+// Totals are what attempts come to.
+type Totals struct {
 	// Attempts counts those that began: they ran, or were lost with their
 	// engine. It is not known how long the latter took: they are not in Took.
 	Attempts int64     `json:"attempts"`
@@ -109,17 +109,17 @@ type Sums struct {
 
 // Ran adds an attempt that took so long, and was due that long before it
 // started.
-func (s *Sums) Ran(took, waited time.Duration, ended time.Time) {
-	one := Sums{Attempts: 1, LastAt: ended, Waited: waited}
+func (s *Totals) Ran(took, waited time.Duration, ended time.Time) {
+	one := Totals{Attempts: 1, LastAt: ended, Waited: waited}
 	one.Took.Add(took)
 	s.add(one)
 }
 
 // Lost adds an attempt that was lost with its engine.
-func (s *Sums) Lost() { s.Attempts++ }
+func (s *Totals) Lost() { s.Attempts++ }
 
 // add adds others to them.
-func (s *Sums) add(o Sums) {
+func (s *Totals) add(o Totals) {
 	later := o.Took.Count > 0 && (s.Took.Count == 0 || o.LastAt.After(s.LastAt) || o.LastAt.Equal(s.LastAt) && o.Took.Last > s.Took.Last)
 	if s.Took.merge(o.Took); later {
 		s.Took.Last, s.LastAt = o.Took.Last, o.LastAt
@@ -143,7 +143,7 @@ func MergeStats(all []Stats, every time.Duration) []Stats {
 	var merged []Stats
 	for _, s := range all {
 		if n := len(merged) - 1; n >= 0 && merged[n].Start.Equal(s.Start) && merged[n].Kind == s.Kind && merged[n].Queue == s.Queue && merged[n].Outcome == s.Outcome {
-			merged[n].add(s.Sums)
+			merged[n].add(s.Totals)
 		} else {
 			merged = append(merged, s)
 		}
@@ -155,7 +155,7 @@ func MergeStats(all []Stats, every time.Duration) []Stats {
 type KindStats struct {
 	Start time.Time `json:"start,omitzero"` // of the hour or minute; zero for all of them together
 	Kind  string    `json:"kind"`
-	Sums
+	Totals
 	Outcomes map[stint.Outcome]int64 `json:"outcomes"` // how many attempts ended how
 }
 
@@ -179,7 +179,7 @@ func StatsByKind(all []Stats) []KindStats {
 			sum = &KindStats{Start: s.Start, Kind: s.Kind, Outcomes: map[stint.Outcome]int64{}}
 			kinds[k] = sum
 		}
-		sum.add(s.Sums)
+		sum.add(s.Totals)
 		sum.Outcomes[s.Outcome] += s.Attempts
 	}
 	list := make([]KindStats, 0, len(kinds))

@@ -14,28 +14,28 @@ import (
 
 func TestStatisticsOfAKindAreThoseOfItsQueuesAndOutcomes(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
-	sums := func(took ...time.Duration) (s report.Sums) {
+	sums := func(took ...time.Duration) (s report.Totals) {
 		for i, d := range took {
 			s.Ran(d, time.Second, at(10*len(took)+i))
 		}
 		return s
 	}
-	lost := report.Sums{}
+	lost := report.Totals{}
 	lost.Lost()
 	got := report.StatsByKind([]report.Stats{
-		{Kind: "b", Queue: "q", Outcome: stint.OutcomeCompleted, Sums: sums(5)},
-		{Kind: "a", Queue: "q", Outcome: stint.OutcomeFailed, Sums: sums(3, 9, 1)},
-		{Kind: "a", Queue: "p", Outcome: stint.OutcomeCompleted, Sums: sums(2, 4)},
-		{Kind: "a", Queue: "p", Outcome: stint.OutcomeLost, Sums: lost},
+		{Kind: "b", Queue: "q", Outcome: stint.OutcomeCompleted, Totals: sums(5)},
+		{Kind: "a", Queue: "q", Outcome: stint.OutcomeFailed, Totals: sums(3, 9, 1)},
+		{Kind: "a", Queue: "p", Outcome: stint.OutcomeCompleted, Totals: sums(2, 4)},
+		{Kind: "a", Queue: "p", Outcome: stint.OutcomeLost, Totals: lost},
 	})
 	want := []report.KindStats{
 		{
 			Kind: "a", Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 2, stint.OutcomeFailed: 3, stint.OutcomeLost: 1},
-			Sums: report.Sums{Attempts: 6, Took: report.Durations{Count: 5, Last: 1, Fastest: 1, Longest: 9, Total: 19}, LastAt: at(32), Waited: 5 * time.Second},
+			Totals: report.Totals{Attempts: 6, Took: report.Durations{Count: 5, Last: 1, Fastest: 1, Longest: 9, Total: 19}, LastAt: at(32), Waited: 5 * time.Second},
 		},
 		{
 			Kind: "b", Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 1},
-			Sums: report.Sums{Attempts: 1, Took: report.Durations{Count: 1, Last: 5, Fastest: 5, Longest: 5, Total: 5}, LastAt: at(10), Waited: time.Second},
+			Totals: report.Totals{Attempts: 1, Took: report.Durations{Count: 1, Last: 5, Fastest: 5, Longest: 5, Total: 5}, LastAt: at(10), Waited: time.Second},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-var _ report.Analyst = (*Store)(nil)
+var _ report.LiveStats = (*Store)(nil)
 
 // unclaimedSQL finds the jobs that no engine has claimed: what is ready, after the
 // frontiers, and what waits. Due is null while a retry function is to decide.
@@ -36,7 +36,7 @@ const (
 	taggedSQL  = `select 1 from stint_job_tags where tag = ? and job = ?`
 )
 
-// Analyze implements [report.Analyst]. The statements are of one transaction that
+// Analyze implements [report.LiveStats]. The statements are of one transaction that
 // reads, and so of one moment.
 func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.Analytics, error) {
 	if err := f.Check(); err != nil {
@@ -84,7 +84,7 @@ func moment(f report.AnalyticsFilter) time.Time {
 	return fromMicro(micro(f.At))
 }
 
-// AnalyzeKinds implements [report.Analyst].
+// AnalyzeKinds implements [report.LiveStats].
 func (s *Store) AnalyzeKinds(ctx context.Context, f report.AnalyticsFilter) ([]report.KindAnalytics, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (e *ended) add(x *attempt) {
 // figures sorts what it has.
 func (e *ended) figures(span time.Duration) report.AttemptFigures {
 	n := int64(len(e.took))
-	return report.AttemptFigures{Ended: n, PerSecond: float64(n) / span.Seconds(), Latency: report.SpreadOf(e.waited), Execution: report.SpreadOf(e.took)}
+	return report.AttemptFigures{Ended: n, PerSecond: float64(n) / span.Seconds(), Latency: report.PercentilesOf(e.waited), Execution: report.PercentilesOf(e.took)}
 }
 
 // fieldSQL has the value of a field of a job that is due (u) with its contents (b),
@@ -161,7 +161,7 @@ var fieldSQL = map[report.Field]struct{ value, from string }{
 	report.FieldCorrelation: {"ifnull(b.correlation, cast(u.job as text))", ""},
 }
 
-// DueBy implements [report.Analyst].
+// DueBy implements [report.LiveStats].
 func (s *Store) DueBy(ctx context.Context, field report.Field, f report.AnalyticsFilter, limit int) ([]report.DueGroup, error) {
 	if err := field.Check(); err != nil {
 		return nil, err

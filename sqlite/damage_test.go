@@ -138,7 +138,7 @@ func use(t *testing.T, way, when, path string) string {
 			return clear(step.name, err)
 		}
 	}
-	if signs, err := s.Examine(ctx, report.Examination{Deep: true}); err != nil {
+	if signs, err := s.Examine(ctx, report.Options{Deep: true}); err != nil {
 		return clear("examine", err)
 	} else if slices.ContainsFunc(signs.Findings, func(f report.Finding) bool { return f.Code == "file_damaged" }) {
 		return "the doctor"

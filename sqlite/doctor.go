@@ -10,7 +10,7 @@ import (
 	"github.com/stint-go/stint/report"
 )
 
-var _ report.Examiner = (*Store)(nil)
+var _ report.Checker = (*Store)(nil)
 
 // norms say from when on what is normal for a while is worth a word.
 type norms struct {
@@ -31,7 +31,7 @@ type examination struct {
 	*Store
 	normal norms
 	deep   bool
-	signs  report.Signs
+	signs  report.Facts
 }
 
 // question is one thing to look at; its failure costs its own answer only.
@@ -53,12 +53,12 @@ var questions = []question{
 	{"what silent engines hold", true, false, (*examination).holds},
 }
 
-// Examine implements [report.Examiner].
-func (s *Store) Examine(ctx context.Context, e report.Examination) (report.Signs, error) {
+// Examine implements [report.Checker].
+func (s *Store) Examine(ctx context.Context, e report.Options) (report.Facts, error) {
 	return s.examine(ctx, e, usual)
 }
 
-func (s *Store) examine(ctx context.Context, e report.Examination, n norms) (report.Signs, error) {
+func (s *Store) examine(ctx context.Context, e report.Options, n norms) (report.Facts, error) {
 	x := &examination{Store: s, normal: n, deep: e.Deep}
 	info, _ := s.Schema(ctx) // a schema that cannot be read is a finding elsewhere
 	for _, q := range questions {
@@ -94,10 +94,10 @@ func (x *examination) notLookedAt(about string, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		why = fmt.Sprintf("it took longer than %v", x.normal.look)
 	}
-	x.signs.Findings = append(x.signs.Findings, report.NotLookedAt(about, why, x.Advise(err)))
+	x.signs.Findings = append(x.signs.Findings, report.NotChecked(about, why, x.Advise(err)))
 }
 
-// Advise implements [report.Adviser].
+// Advise implements [report.Hinter].
 func (s *Store) Advise(err error) string {
 	for _, missing := range []string{"no such index", "no such table", "no such column"} {
 		if err != nil && strings.Contains(err.Error(), missing) {

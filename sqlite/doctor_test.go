@@ -17,7 +17,7 @@ import (
 )
 
 // examined are the findings of a look at a file, as the doctor opens it.
-func examined(t testing.TB, path string, e report.Examination, n norms) []report.Finding {
+func examined(t testing.TB, path string, e report.Options, n norms) []report.Finding {
 	t.Helper()
 	s := open(t, path, Config{ReadOnly: true, NoInstall: true, SkipCheck: true})
 	signs, err := s.examine(t.Context(), e, n)
@@ -69,13 +69,13 @@ func beside(t testing.TB, path, text string) {
 
 func TestAHealthyFileHasNothing(t *testing.T) {
 	t.Parallel()
-	if all := examined(t, file(t), report.Examination{Deep: true}, usual); len(all) > 0 {
+	if all := examined(t, file(t), report.Options{Deep: true}, usual); len(all) > 0 {
 		t.Errorf("found is %+v", all)
 	}
 	prefixed := filepath.Join(t.TempDir(), "jobs.db")
 	for _, prefix := range []string{"stint_", "stint_b_"} { // one begins with the other
 		s := open(t, prefixed, Config{Prefix: prefix})
-		signs, err := s.Examine(t.Context(), report.Examination{})
+		signs, err := s.Examine(t.Context(), report.Options{})
 		if err != nil || len(signs.Findings) > 0 {
 			t.Errorf("with the prefix %s, found is %+v, error %v", prefix, signs.Findings, err)
 		}
@@ -99,11 +99,11 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := examined(t, file(t, c.change), report.Examination{}, usual)
+			all := examined(t, file(t, c.change), report.Options{}, usual)
 			has(t, all, c.severity, c.code, c.subject, c.problem, c.remedy)
 		})
 	}
-	if all := examined(t, file(t, `create table mine (a); create index mine_a on mine (a)`), report.Examination{}, usual); len(all) > 0 {
+	if all := examined(t, file(t, `create table mine (a); create index mine_a on mine (a)`), report.Options{}, usual); len(all) > 0 {
 		t.Errorf("of the user's own tables, found is %+v", all)
 	}
 }
@@ -116,8 +116,8 @@ func TestWhatIsMissingIsMadeByPastingTheRemedy(t *testing.T) {
 		`drop index stint_entries_lane`, `drop view stint_jobs`, `drop index stint_waiting_due; create index stint_waiting_due on stint_waiting (due, kind)`,
 	} {
 		path := file(t, lost)
-		for _, f := range examined(t, path, report.Examination{}, usual) {
-			if f.Code == report.CodeNotLookedAt {
+		for _, f := range examined(t, path, report.Options{}, usual) {
+			if f.Code == report.CodeNotChecked {
 				if !strings.Contains(f.Remedy, "schema_missing_object") {
 					t.Errorf("after %s, found is %+v", lost, f)
 				}
@@ -125,7 +125,7 @@ func TestWhatIsMissingIsMadeByPastingTheRemedy(t *testing.T) {
 			}
 			beside(t, path, strings.TrimPrefix(f.Remedy, "put it back: "))
 		}
-		if all := examined(t, path, report.Examination{}, usual); len(all) > 0 {
+		if all := examined(t, path, report.Options{}, usual); len(all) > 0 {
 			t.Errorf("after %s and its remedy, found is %+v", lost, all)
 		}
 	}
@@ -134,21 +134,21 @@ func TestWhatIsMissingIsMadeByPastingTheRemedy(t *testing.T) {
 func TestWhatIsWrongWithTheFileIsFound(t *testing.T) {
 	t.Parallel()
 	path := file(t, `pragma journal_mode = delete`)
-	has(t, examined(t, path, report.Examination{}, usual), report.SeverityWarning, "journal_mode", "the file", "its journal is delete", "sets wal")
+	has(t, examined(t, path, report.Options{}, usual), report.SeverityWarning, "journal_mode", "the file", "its journal is delete", "sets wal")
 
 	n := usual
 	n.free = 1 << 60
-	has(t, examined(t, path, report.Examination{}, n), report.SeverityProblem, "disk_full", filepath.Dir(path), "MB are left", "make room")
+	has(t, examined(t, path, report.Options{}, n), report.SeverityProblem, "disk_full", filepath.Dir(path), "MB are left", "make room")
 
 	path = file(t, `create table big (a); insert into big values (zeroblob(4000000)); drop table big`)
 	n = usual
 	n.unused = 1 << 20
-	has(t, examined(t, path, report.Examination{}, n), report.SeverityNote, "file_half_empty", "the file", "of its", "vacuum")
+	has(t, examined(t, path, report.Options{}, n), report.SeverityNote, "file_half_empty", "the file", "of its", "vacuum")
 
 	writes := open(t, path)
 	enqueue(t, writes, someJobs(10))
 	n.wal = 1
-	has(t, examined(t, path, report.Examination{}, n), report.SeverityWarning, "wal_large", "jobs.db-wal", "no checkpoint", "lsof "+path)
+	has(t, examined(t, path, report.Options{}, n), report.SeverityWarning, "wal_large", "jobs.db-wal", "no checkpoint", "lsof "+path)
 }
 
 func TestAWriterThatKeepsTheFileLockedIsFound(t *testing.T) {
@@ -164,11 +164,11 @@ func TestAWriterThatKeepsTheFileLockedIsFound(t *testing.T) {
 	}
 	n := usual
 	n.locked = 10 * time.Millisecond
-	has(t, examined(t, path, report.Examination{}, n), report.SeverityWarning, "write_locked", "the file", "kept it locked", "have it end sooner")
+	has(t, examined(t, path, report.Options{}, n), report.SeverityWarning, "write_locked", "the file", "kept it locked", "have it end sooner")
 	if err := db.Exec(`rollback`); err != nil {
 		t.Fatal(err)
 	}
-	if all := examined(t, path, report.Examination{}, n); len(all) > 0 {
+	if all := examined(t, path, report.Options{}, n); len(all) > 0 {
 		t.Errorf("when it has ended, found is %+v", all)
 	}
 }
@@ -194,8 +194,8 @@ func TestDamageIsFoundByADeepLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, examined(t, path, report.Examination{Deep: true}, usual), report.SeverityProblem, "file_damaged", "the file", "stint_entries_lane", "backup")
-	if all := examined(t, path, report.Examination{}, usual); slices.ContainsFunc(all, func(f report.Finding) bool { return f.Code == "file_damaged" }) {
+	has(t, examined(t, path, report.Options{Deep: true}, usual), report.SeverityProblem, "file_damaged", "the file", "stint_entries_lane", "backup")
+	if all := examined(t, path, report.Options{}, usual); slices.ContainsFunc(all, func(f report.Finding) bool { return f.Code == "file_damaged" }) {
 		t.Errorf("without being asked for, found is %+v", all)
 	}
 }
@@ -211,9 +211,9 @@ func TestPlacesThatNobodyCanSeeAreFound(t *testing.T) {
 	if err := os.Remove(path + placesSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	has(t, examined(t, path, report.Examination{}, usual), report.SeverityProblem, "places_missing", "jobs.db-engines", "deleted it", "restart the engines")
+	has(t, examined(t, path, report.Options{}, usual), report.SeverityProblem, "places_missing", "jobs.db-engines", "deleted it", "restart the engines")
 	beside(t, path, `update stint_engines set locked = 0`)
-	has(t, examined(t, path, report.Examination{}, usual), report.SeverityNote, "places_unlocked", "jobs.db-engines", "1 engines", "local disk")
+	has(t, examined(t, path, report.Options{}, usual), report.SeverityNote, "places_unlocked", "jobs.db-engines", "1 engines", "local disk")
 }
 
 func TestWhatTheDoctorAsksReadsNoWholeTable(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/powerloss"
+	"github.com/stint-go/stint/internal/proof/powerloss"
 	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )

@@ -14,11 +14,11 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
-	"github.com/stint-go/stint/internal/powerloss"
+	"github.com/stint-go/stint/internal/proof/powerloss"
 	"github.com/stint-go/stint/storetest"
 )
 
-// See also internal/chaos, which fills a real disk below a fleet.
+// See also internal/proof/chaos, which fills a real disk below a fleet.
 func TestOnAFullDiskNothingIsTakenOrLostAndWorkGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	const jobs = 400

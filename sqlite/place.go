@@ -22,7 +22,7 @@ import (
 // Where the system or the file system has no such locks, engines join without
 // one, and beats decide for all of them. The file must not be deleted while
 // engines run: those that come later would not see the locks.
-type places struct {
+type livenessLocks struct {
 	path string // empty for a database in memory
 
 	mu   sync.Mutex // guards what follows; nothing under it waits
@@ -43,7 +43,7 @@ const (
 const placesSuffix = "-engines"
 
 // openLocked opens the file, if it can be.
-func (p *places) openLocked() bool {
+func (p *livenessLocks) openLocked() bool {
 	if p.file != nil || p.path == "" {
 		return p.file != nil
 	}
@@ -61,7 +61,7 @@ func (p *places) openLocked() bool {
 }
 
 // take takes the place of an engine, and reports whether it could.
-func (p *places) take(engine stint.EngineID) bool {
+func (p *livenessLocks) take(engine stint.EngineID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if engine < 0 || p.mine[engine] != unlocked || !p.openLocked() || setLock(p.file, int64(engine), exclusive) != nil {
@@ -75,7 +75,7 @@ func (p *places) take(engine stint.EngineID) bool {
 }
 
 // change makes the lock on a place that this store has another one.
-func (p *places) change(engine stint.EngineID, to lock) {
+func (p *livenessLocks) change(engine stint.EngineID, to lock) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mine[engine] == unlocked {
@@ -89,7 +89,7 @@ func (p *places) change(engine stint.EngineID, to lock) {
 
 // of returns how an engine's place is locked, by any process. What cannot be found
 // out counts as shared: beats decide.
-func (p *places) of(engine stint.EngineID) lock {
+func (p *livenessLocks) of(engine stint.EngineID) lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.mine[engine]; l != unlocked {
@@ -106,7 +106,7 @@ func (p *places) of(engine stint.EngineID) lock {
 }
 
 // close frees all places.
-func (p *places) close() error {
+func (p *livenessLocks) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	file := p.file

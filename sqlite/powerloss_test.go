@@ -15,7 +15,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/powerloss"
+	"github.com/stint-go/stint/internal/proof/powerloss"
 	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )

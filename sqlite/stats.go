@@ -13,7 +13,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-var _ report.Statistician = (*Store)(nil)
+var _ report.StatsStore = (*Store)(nil)
 
 const (
 	// upsertSumsSQL adds to what is there. Fastest, longest and last are null where
@@ -48,7 +48,7 @@ const sumTries = 3
 // forgottenAtOnce bounds how many sums of minutes one step forgets.
 const forgottenAtOnce = 10_000
 
-// SumUp implements [report.Statistician]. What has been recorded since the last
+// SumUp implements [report.StatsStore]. What has been recorded since the last
 // mark is summed up in a transaction that only reads, and added by one that
 // writes, unless another process was sooner, or deleted something meanwhile.
 func (s *Store) SumUp(ctx context.Context) (more bool, err error) {
@@ -126,7 +126,7 @@ func (c *conn) sumsBehind(m mark, f report.StatsFilter) ([]report.Stats, error) 
 		kind, queue     string
 	}
 	from, to := f.Bounds()
-	all := map[key]*report.Sums{}
+	all := map[key]*report.Totals{}
 	err := c.attempts(m, func(a *attempt) error {
 		if f.Kind != "" && f.Kind != a.kind || f.Queue != "" && f.Queue != a.queue ||
 			!from.IsZero() && a.finished.Before(from) || !to.IsZero() && !a.finished.Before(to) {
@@ -135,7 +135,7 @@ func (c *conn) sumsBehind(m mark, f report.StatsFilter) ([]report.Stats, error) 
 		k := key{a.finished.Truncate(time.Minute).Unix(), int64(a.outcome), a.kind, a.queue}
 		sums := all[k]
 		if sums == nil {
-			sums = &report.Sums{}
+			sums = &report.Totals{}
 			all[k] = sums
 		}
 		if a.ran {
@@ -147,7 +147,7 @@ func (c *conn) sumsBehind(m mark, f report.StatsFilter) ([]report.Stats, error) 
 	})
 	var list []report.Stats
 	for k, sums := range all {
-		list = append(list, report.Stats{Start: time.Unix(k.minute, 0).UTC(), Kind: k.kind, Queue: k.queue, Outcome: stint.Outcome(k.outcome), Sums: *sums})
+		list = append(list, report.Stats{Start: time.Unix(k.minute, 0).UTC(), Kind: k.kind, Queue: k.queue, Outcome: stint.Outcome(k.outcome), Totals: *sums})
 	}
 	return list, err
 }
@@ -194,7 +194,7 @@ func (c *conn) upsertSums(span time.Duration, row report.Stats) error {
 	return err
 }
 
-// Stats implements [report.Statistician].
+// Stats implements [report.StatsStore].
 func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats
 	return report.MergeStats(list, f.Every), err
 }
 
-// Unsummed implements [report.Statistician].
+// Unsummed implements [report.StatsStore].
 func (s *Store) Unsummed(ctx context.Context, most int) (int, error) {
 	return reading(ctx, s, "count what is not summed up", func(c *conn) (int, error) {
 		m, err := c.newestMark()

@@ -75,7 +75,7 @@ type Store struct {
 	readers  *readers     // nil in memory
 	changed  signal       // rung after every commit that may give engines work
 	policies policies
-	places   places
+	places   livenessLocks
 	waits    store.Waits // calls that wait for jobs to end
 
 	mu        sync.Mutex // guards the closing of closed, and joining listening

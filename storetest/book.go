@@ -155,7 +155,7 @@ func (b *book) lately(at time.Time, span time.Duration, queue, kind, tag string)
 
 // spread finds percentiles by counting for each duration how many do not exceed
 // it.
-func spread(all []time.Duration) (s report.Spread) {
+func spread(all []time.Duration) (s report.Percentiles) {
 	at := func(percent int) time.Duration {
 		best := time.Duration(-1)
 		for _, d := range all {

@@ -111,7 +111,7 @@ var doctorTests = []test{
 		noDiff(t, gocmp.Diff(before, t.ledger(), byPos), "(-before +after)")
 	}},
 	{"A store that is well has no findings of a schema that was changed", func(t *T) {
-		findings, err := report.Diagnose(t.ctx, t.Store, report.Examination{Deep: true})
+		findings, err := report.Diagnose(t.ctx, t.Store, report.Options{Deep: true})
 		t.must(err)
 		for _, f := range findings {
 			switch f.Code {
@@ -124,16 +124,16 @@ var doctorTests = []test{
 }
 
 // examine looks, and fails the test where that was not possible.
-func (t *T) examine() report.Signs {
+func (t *T) examine() report.Facts {
 	t.Helper()
-	x, ok := t.Store.(report.Examiner)
+	x, ok := t.Store.(report.Checker)
 	if !ok {
 		t.Skip("the store tells nothing of itself")
 	}
-	signs, err := x.Examine(t.ctx, report.Examination{})
+	signs, err := x.Examine(t.ctx, report.Options{})
 	t.must(err)
 	for _, f := range signs.Findings {
-		expect(t, f.Code != report.CodeNotLookedAt, "%s: %s", f.Subject, f.Problem)
+		expect(t, f.Code != report.CodeNotChecked, "%s: %s", f.Subject, f.Problem)
 	}
 	return signs
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/check"
+	"github.com/stint-go/stint/internal/proof/check"
 	"github.com/stint-go/stint/store"
 )
 

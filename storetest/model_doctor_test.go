@@ -8,8 +8,8 @@ import (
 	"github.com/stint-go/stint/report"
 )
 
-func (m *model) Examine(ctx context.Context, _ report.Examination) (report.Signs, error) {
-	var signs report.Signs
+func (m *model) Examine(ctx context.Context, _ report.Options) (report.Facts, error) {
+	var signs report.Facts
 	now := time.Now()
 	engines, err := m.Engines(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (m *model) Examine(ctx context.Context, _ report.Examination) (report.Signs
 }
 
 // backlog counts a job that is ready.
-func (m *model) backlog(signs *report.Signs, j stint.JobInfo, now time.Time) {
+func (m *model) backlog(signs *report.Facts, j stint.JobInfo, now time.Time) {
 	key := report.Backlog{Queue: j.Queue, Priority: j.Priority, Kind: j.Kind}
 	if p, paused := m.paused[j.Queue]; paused && !m.is("passes over who paused") {
 		key.Paused, key.By, key.Why = p.Paused, p.By, p.Why
@@ -78,7 +78,7 @@ func (m *model) backlog(signs *report.Signs, j stint.JobInfo, now time.Time) {
 }
 
 // doubt counts a job that is undecided.
-func (m *model) doubt(signs *report.Signs, j stint.JobInfo) {
+func (m *model) doubt(signs *report.Facts, j stint.JobInfo) {
 	since := j.Finished
 	if m.is("counts doubts from the enqueue") {
 		since = j.Created

@@ -254,7 +254,7 @@ func (d *database) kindsOf(f report.AnalyticsFilter) []string {
 	return list
 }
 
-func (d *database) spread(all []time.Duration) (s report.Spread) {
+func (d *database) spread(all []time.Duration) (s report.Percentiles) {
 	if len(all) == 0 {
 		return s
 	}

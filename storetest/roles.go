@@ -17,9 +17,9 @@ func role[R any](t *T, missing string) R {
 	return r
 }
 
-func (t *T) analyst() report.Analyst {
+func (t *T) analyst() report.LiveStats {
 	t.Helper()
-	return role[report.Analyst](t, "the store does not tell how the work goes")
+	return role[report.LiveStats](t, "the store does not tell how the work goes")
 }
 
 func (t *T) awaiter() stint.Awaiter {
@@ -97,9 +97,9 @@ func sleeper(t *T) store.IdleNotifier {
 	return role[store.IdleNotifier](t, "nobody has to say that he sleeps")
 }
 
-func (t *T) statistician() report.Statistician {
+func (t *T) statistician() report.StatsStore {
 	t.Helper()
-	return role[report.Statistician](t, "the store keeps no statistics")
+	return role[report.StatsStore](t, "the store keeps no statistics")
 }
 
 func (t *T) finisher() store.TxFinisher {

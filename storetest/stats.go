@@ -36,7 +36,7 @@ var statsTests = []test{
 	}},
 	{"Many who sum up at once count nothing twice", func(t *T) {
 		b, w := newBook(t), t.join("k")
-		others := []report.Statistician{t.statistician(), t.again().(report.Statistician)}
+		others := []report.StatsStore{t.statistician(), t.again().(report.StatsStore)}
 		for range 5 {
 			t.enqueue(jobs(20, "k")...)
 			entries := b.note(w.ClaimAll())

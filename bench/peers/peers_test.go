@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint/bench/contest"
-	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -27,18 +27,18 @@ func stintSingle(workers int) contestant {
 		name:     "stint",
 		settings: "each worker with a store and connections of its own; a claim takes 1 job, outcomes are recorded in batches of what gathered meanwhile",
 		open: func(ctx context.Context, url string) (contest.Queue, error) {
-			store, err := postgres.Open(ctx, url)
+			db, err := postgres.Open(ctx, url)
 			if err != nil {
 				return nil, err
 			}
 			more := func(ctx context.Context) (store.Store, func(), error) {
-				store, err := postgres.Open(ctx, url)
+				db, err := postgres.Open(ctx, url)
 				if err != nil {
 					return nil, nil, err
 				}
-				return store, store.Close, nil
+				return db, db.Close, nil
 			}
-			return load.New(store, load.Options{Engines: workers, Open: more, OneByOne: true}, closing(store)), nil
+			return load.New(db, load.Options{Engines: workers, Open: more, OneByOne: true}, closing(db)), nil
 		},
 	}
 }

@@ -102,7 +102,7 @@ func (a *app) showAnalytics(f report.Analytics) {
 	t = newTable(a.out, "", "mean", "50%", "95%", "99%")
 	for _, row := range []struct {
 		name string
-		report.Spread
+		report.Percentiles
 	}{{"latency", f.Latency}, {"execution time", f.Execution}} {
 		t.AppendRow([]any{row.name, words.Took(row.Mean), words.Took(row.P50), words.Took(row.P95), words.Took(row.P99)})
 	}

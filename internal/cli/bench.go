@@ -141,7 +141,7 @@ func (a *app) printBench(r benchReport) error {
 
 // benchmark is a measurement under way.
 type benchmark struct {
-	store  roles
+	store  fullStore
 	client *stint.Client
 	slots  int
 }

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin"
-	"github.com/stint-go/stint/admin/api"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/dashboard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/internal/valid"
 )
 
@@ -202,8 +202,8 @@ func isLoopback(host string) bool {
 // dashboardConfig is how the dashboard of the settings is served, and finds out
 // what is wrong with them. Whoever has the secret that it returns as well may do
 // everything; it is empty when there is none, or when people have it already.
-func (a *app) dashboardConfig(f *dashboardFlags) (c admin.Config, fresh string, err error) {
-	c = admin.Config{Path: f.path, API: api.Config{
+func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh string, err error) {
+	c = dashboard.Config{Path: f.path, API: api.Config{
 		Version: version(), Restricted: append(builtin.names(), demoHarmful...), HideArgs: f.hideArgs, Bounded: boundedKinds(),
 	}}
 	if invalid, ok := errors.AsType[*stint.InvalidError](checkPath(c)); ok {
@@ -217,11 +217,11 @@ func (a *app) dashboardConfig(f *dashboardFlags) (c admin.Config, fresh string, 
 }
 
 // checkPath finds what is wrong with the path of a dashboard.
-func checkPath(c admin.Config) error {
+func checkPath(c dashboard.Config) error {
 	if c.Path == "" {
 		return nil
 	}
-	_, err := admin.New(nil, c)
+	_, err := dashboard.New(nil, c)
 	return err
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/observe/probes"
 	"github.com/stint-go/stint/observe/prom"
@@ -31,10 +31,10 @@ import (
 // dashboardServer serves a dashboard. It listens before the database is opened, and
 // until then answers probes only. Nil is none.
 type dashboardServer struct {
-	config admin.Config
+	config dashboard.Config
 	vitals *vitals
 	server *http.Server
-	board  atomic.Pointer[admin.Board] // nil before there is a database
+	board  atomic.Pointer[dashboard.Dashboard] // nil before there is a database
 
 	readOnly bool
 	url      string // where people find it
@@ -144,7 +144,7 @@ func (d *dashboardServer) link() string {
 // open begins to serve a database. Health is who is asked by probes from now on;
 // nil asks whether the database answers. The figures of the process are told
 // together with those of the store.
-func (d *dashboardServer) open(store roles, health probes.Engine) error {
+func (d *dashboardServer) open(store fullStore, health probes.Engine) error {
 	if d == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (d *dashboardServer) open(store roles, health probes.Engine) error {
 	waiting := prometheus.NewRegistry()
 	waiting.MustRegister(prom.Store(store))
 	c.Metrics, c.Health = d.vitals.metrics(waiting), health
-	board, err := admin.New(store, c)
+	board, err := dashboard.New(store, c)
 	if err != nil {
 		return err
 	}

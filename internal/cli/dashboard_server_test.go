@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint/admin/api"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/sqlite"
 )
 

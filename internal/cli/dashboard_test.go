@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 )
 
 func TestWhoGetsInFollowsFromWhoCanReachTheDashboard(t *testing.T) {

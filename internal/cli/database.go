@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/postgres"
@@ -47,13 +47,13 @@ func (f *databaseFlags) add(flags *pflag.FlagSet) {
 
 // roles are everything that a command may want of a database. The value behind
 // them also listens and audits, for whoever asks whether it does.
-type roles interface {
+type fullStore interface {
 	store.Store
 	ops.Store
 	store.Migrator
 }
 
-// reads is what commands ask a store at hand, or a server (package admin/remote),
+// reads is what commands ask a store at hand, or a server (package remote),
 // without a declaration in package ops: they do not know which.
 type reads interface {
 	stint.Enqueuer
@@ -61,7 +61,7 @@ type reads interface {
 	store.Operator
 	store.Pauser
 	store.ScheduleKeeper
-	report.Analyst
+	report.LiveStats
 
 	Engines(ctx context.Context) ([]store.EngineInfo, error)
 	EngineMetrics(ctx context.Context) ([]report.Metrics, error)
@@ -75,12 +75,12 @@ type reads interface {
 type database struct {
 	reads
 	ops.Caller
-	roles roles // nil behind a server
+	roles fullStore // nil behind a server
 	Close func()
 }
 
 // opened is a database that is at hand.
-func (a *app) opened(st roles, end func()) *database {
+func (a *app) opened(st fullStore, end func()) *database {
 	return &database{st, &ops.Local{
 		Store: st, Way: store.WayCommand, As: &guard.Identity{Name: a.by(), Role: guard.Admin}, Bounded: boundedKinds(),
 		Bury: func(ctx context.Context, e stint.EngineID, why string) (int, error) {

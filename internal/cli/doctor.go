@@ -90,7 +90,7 @@ func ailing(findings []report.Finding) bool {
 func unseen(findings []report.Finding) []string {
 	var what []string
 	for _, f := range findings {
-		if f.Code == report.CodeNotLookedAt && f.Severity != report.SeverityNote {
+		if f.Code == report.CodeNotChecked && f.Severity != report.SeverityNote {
 			what = append(what, f.Subject)
 		}
 	}

@@ -19,8 +19,8 @@ func TestWhatMattersAndCouldNotBeLookedAtIsNoGoodHealth(t *testing.T) {
 		"nothing":     {nil, false, ""},
 		"a problem":   {[]report.Finding{find(report.SeverityProblem, "x", "y")}, true, ""},
 		"a warning":   {[]report.Finding{find(report.SeverityWarning, "x", "y")}, false, ""},
-		"little":      {[]report.Finding{find(report.SeverityNote, report.CodeNotLookedAt, "the server")}, false, ""},
-		"what counts": {[]report.Finding{find(report.SeverityWarning, report.CodeNotLookedAt, "a"), find(report.SeverityWarning, report.CodeNotLookedAt, "b")}, true, "not looked at: a, b; there may be more that is wrong\n"},
+		"little":      {[]report.Finding{find(report.SeverityNote, report.CodeNotChecked, "the server")}, false, ""},
+		"what counts": {[]report.Finding{find(report.SeverityWarning, report.CodeNotChecked, "a"), find(report.SeverityWarning, report.CodeNotChecked, "b")}, true, "not looked at: a, b; there may be more that is wrong\n"},
 	} {
 		var out bytes.Buffer
 		(&app{out: &out}).showUnseen(unseen(c.findings))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stint-go/stint/httpjob"
+	"github.com/stint-go/stint/jobs/httpjob"
 )
 
 const httpLong = `Http enqueues a job of the built-in kind http: a request that an engine sends.

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/httpjob"
-	"github.com/stint-go/stint/shelljob"
-	"github.com/stint-go/stint/stepjob"
+	"github.com/stint-go/stint/jobs/httpjob"
+	"github.com/stint-go/stint/jobs/shelljob"
+	"github.com/stint-go/stint/jobs/stepjob"
 )
 
 // builtinKind is a kind that the program itself can perform.

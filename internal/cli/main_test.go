@@ -26,10 +26,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/api"
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/engine"
-	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/sqlite"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/view"
-	"github.com/stint-go/stint/internal/pgtest"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stint-go/stint/admin/guard"
+	"github.com/stint-go/stint/dashboard/guard"
 )
 
 func TestAFloodOfRefusedRequestsLeavesAFewLines(t *testing.T) {

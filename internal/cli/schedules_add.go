@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/view"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
 )

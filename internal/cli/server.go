@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/admin/remote"
+	"github.com/stint-go/stint/remote"
 )
 
 // serverFlags say which server a command asks, in place of a database.

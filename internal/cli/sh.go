@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stint-go/stint/shelljob"
+	"github.com/stint-go/stint/jobs/shelljob"
 )
 
 const shLong = `Sh enqueues a job of the built-in kind sh: a command that an engine runs. Its

@@ -7,9 +7,9 @@ import (
 	"net/http"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/httpjob"
-	"github.com/stint-go/stint/shelljob"
-	"github.com/stint-go/stint/stepjob"
+	"github.com/stint-go/stint/jobs/httpjob"
+	"github.com/stint-go/stint/jobs/shelljob"
+	"github.com/stint-go/stint/jobs/stepjob"
 )
 
 // shStep is the kind sh as a step. The command reads what the step before came

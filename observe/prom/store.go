@@ -17,11 +17,11 @@ import (
 
 // Store returns a collector of the backlog of a store and of what engines hold. The values are the
 // same in every program, so export them in one program of those that share the store. For a store
-// that is also a [report.Examiner] it includes the age of the oldest due job.
+// that is also a [report.Checker] it includes the age of the oldest due job.
 //
 // The store is read in the background, with at most half a hundredth of the time for each value.
 // With a million jobs the values may be minutes old; a metric has the time of the reading.
-func Store(store report.Analyst, config ...Config) prometheus.Collector {
+func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 	var c Config
 	if len(config) > 0 {
 		c = config[0]
@@ -45,7 +45,7 @@ func Store(store report.Analyst, config ...Config) prometheus.Collector {
 		zombies:   gauge("jobs_zombies", "Jobs in the hands of engines that do not live any more."),
 		age:       gauge("oldest_job_age_seconds", "For how long the oldest job that is due and not taken has been due.", "queue"),
 	}
-	if x, ok := store.(report.Examiner); ok {
+	if x, ok := store.(report.Checker); ok {
 		b.ages = sample.New(func(ctx context.Context) (map[string]time.Duration, error) { return agesOf(ctx, x) })
 	}
 	return b
@@ -139,13 +139,13 @@ func (b *backlog) oldest(ages map[string]time.Duration) map[string]time.Duration
 }
 
 // agesOf asks how old the oldest work of each queue is.
-func agesOf(ctx context.Context, st report.Examiner) (map[string]time.Duration, error) {
-	signs, err := st.Examine(ctx, report.Examination{})
+func agesOf(ctx context.Context, st report.Checker) (map[string]time.Duration, error) {
+	signs, err := st.Examine(ctx, report.Options{})
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range signs.Findings {
-		if f.Code == report.CodeNotLookedAt && f.Severity != report.SeverityNote {
+		if f.Code == report.CodeNotChecked && f.Severity != report.SeverityNote {
 			return nil, errors.New(f.Subject + ": " + f.Problem)
 		}
 	}

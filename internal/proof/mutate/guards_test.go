@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stint-go/stint/internal/pages"
+	"github.com/stint-go/stint/internal/proof/pages"
 )
 
 // list is the file that says of each guard which test fails without it.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-go/stint/internal/pages"
+	"github.com/stint-go/stint/internal/proof/pages"
 )
 
 var (

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-go/stint/internal/pages"
+	"github.com/stint-go/stint/internal/proof/pages"
 )
 
 // page lists all traps, for people.
@@ -37,7 +37,7 @@ func wordsIn(t *testing.T, file string) names {
 // that no trap is without a check or a mutant.
 func TestThePageOfTrapsIsTrue(t *testing.T) {
 	checks := names{}
-	for _, pkg := range []string{".", "admin/api", "cron", "engine", "report", "store", "internal/valid", "observe", "postgres", "sqlite", "storetest"} {
+	for _, pkg := range []string{".", "api", "cron", "engine", "report", "store", "internal/valid", "observe", "postgres", "sqlite", "storetest"} {
 		known, err := testsOf(pkg)
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestThePageOfTrapsIsTrue(t *testing.T) {
 		maps.Copy(checks, known.Words)
 	}
 	known := map[string]names{
-		"go": {}, "sql": {}, "model": wordsIn(t, "internal/model/suite_test.go"), "suite": wordsIn(t, "storetest/mutants_test.go"),
+		"go": {}, "sql": {}, "model": wordsIn(t, "internal/proof/model/suite_test.go"), "suite": wordsIn(t, "storetest/mutants_test.go"),
 	}
 	for _, m := range mutants(t, "*") {
 		kind := "go"

@@ -1,0 +1,867 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/jobs/httpjob"
+	"github.com/stint-go/stint/jobs/shelljob"
+	"github.com/stint-go/stint/jobs/stepjob"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// site is an API over a fresh store.
+type site struct {
+	*testing.T
+	store   *sqlite.Store
+	handler http.Handler
+	server  *httptest.Server
+	doc     *huma.OpenAPI
+	who     guard.Identity // who asks
+
+	buriedWhy string
+}
+
+func open(t *testing.T) *site { return openWith(t, func(s *sqlite.Store) api.Store { return s }) }
+
+// openWith is open with something between the API and its store.
+func openWith(t *testing.T, between func(*sqlite.Store) api.Store) *site {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	s := &site{T: t, store: store, who: guard.Identity{Name: "tester", Role: guard.Admin}}
+	h := api.New(between(store), api.Config{
+		Version: "test", Restricted: []string{"sh"}, HideArgs: true,
+		Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
+			s.buriedWhy = why
+			return engine.Bury(ctx, store, token, why)
+		},
+		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
+	})
+	s.serve(h)
+	return s
+}
+
+// serve starts to serve an API.
+func (s *site) serve(h *api.Handler) {
+	s.handler, s.doc = h, h.OpenAPI()
+	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
+	}))
+	s.Cleanup(s.server.Close)
+}
+
+// ask sends a request, and holds the answer to what the document says of it.
+func (s *site) ask(method, path string, body any) (int, []byte) {
+	s.Helper()
+	var sent io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		sent = strings.NewReader(b)
+	default:
+		raw, err := json.Marshal(b)
+		if err != nil {
+			s.Fatal(err)
+		}
+		sent = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(s.Context(), method, s.server.URL+api.Prefix+path, sent)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if sent != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := s.server.Client().Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.documented(method, path, res, text)
+	return res.StatusCode, text
+}
+
+// documented checks an answer against the document.
+func (s *site) documented(method, path string, res *http.Response, text []byte) {
+	s.Helper()
+	op := s.operation(method, path)
+	if op == nil {
+		s.Fatalf("%s %s is not in the document", method, path)
+	}
+	response := op.Responses[fmt.Sprint(res.StatusCode)]
+	if response == nil {
+		response = op.Responses["default"]
+	}
+	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	if response == nil || response.Content[kind] == nil {
+		s.Fatalf("%s %s: %d as %s is not in the document", method, path, res.StatusCode, kind)
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		s.Fatalf("%s %s: %v in %s", method, path, err, text)
+	}
+	var result huma.ValidateResult
+	huma.Validate(s.doc.Components.Schemas, response.Content[kind].Schema, huma.NewPathBuffer([]byte{}, 0), huma.ModeReadFromServer, value, &result)
+	for _, err := range result.Errors {
+		s.Errorf("%s %s: %d is not as documented: %v in %s", method, path, res.StatusCode, err, text)
+	}
+}
+
+// operation finds one by a path with values in it.
+func (s *site) operation(method, path string) *huma.Operation {
+	path, _, _ = strings.Cut(path, "?")
+	for pattern, item := range s.doc.Paths {
+		got, want := strings.Split(api.Prefix+path, "/"), strings.Split(pattern, "/")
+		if len(got) != len(want) {
+			continue
+		}
+		fits := true
+		for i := range want {
+			fits = fits && (want[i] == got[i] || strings.HasPrefix(want[i], "{"))
+		}
+		op := map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete}[method]
+		if fits && op != nil {
+			return op
+		}
+	}
+	return nil
+}
+
+// get asks and decodes an answer of the status wanted.
+func get[T any](s *site, want int, method, path string, body any) T {
+	s.Helper()
+	status, text := s.ask(method, path, body)
+	if status != want {
+		s.Fatalf("%s %s: %d %s, want %d", method, path, status, text, want)
+	}
+	var v T
+	if err := json.Unmarshal(text, &v); err != nil {
+		s.Fatalf("%s %s: %v in %s", method, path, err, text)
+	}
+	return v
+}
+
+// enqueue stores n jobs of a kind that nobody performs.
+func (s *site) enqueue(n int, job map[string]any) []stint.ID {
+	s.Helper()
+	if job["kind"] == nil {
+		job["kind"] = "mail"
+	}
+	receipts := get[[]stint.Receipt](s, 201, "POST", "/jobs", map[string]any{"jobs": slices.Repeat([]any{job}, n), "force": true})
+	var ids []stint.ID
+	for _, r := range receipts {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func TestAJobIsStoredAsTheRequestSays(t *testing.T) {
+	s := open(t)
+	id := s.enqueue(1, map[string]any{
+		"kind": "mail", "args": json.RawMessage(`{"n":12345678901234567890}`), "queue": "out", "priority": -3, "delay": "1h", "retry": "fixed:2:1s",
+		"timeout": "30s", "start_within": "2d", "max_losses": 0, "tags": []string{"a", "b"}, "urn": "urn:x", "source": "web",
+		"metadata": map[string]int{"v": 1}, "correlation": "c", "idempotency_key": "k",
+	})[0]
+	job := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil)
+	stored, err := s.store.Job(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(*stored, job); diff != "" {
+		t.Errorf("the answer is not what is stored (-stored +told):\n%s", diff)
+	}
+	if string(job.Args) != `{"n":12345678901234567890}` || job.Queue != "out" || job.Priority != -3 || job.State != stint.Scheduled ||
+		job.Retry != "fixed:2:1s" || job.Timeout.Seconds() != 30 || job.MaxLosses != 0 || job.StartBy.Sub(job.Due).Hours() != 48 ||
+		job.Due.Sub(job.Created).Minutes() != 60 || job.URN != "urn:x" || job.Source != "web" || job.Correlation != "c" {
+		t.Errorf("the job is %+v", job)
+	}
+	again := get[[]stint.Receipt](s, 201, "POST", "/jobs", `{"force":true,"jobs":[{"kind":"mail","args":{"n":12345678901234567890},"idempotency_key":"k"}]}`)
+	if !again[0].Duplicate || again[0].ID != id {
+		t.Errorf("the repetition is answered with %+v", again)
+	}
+}
+
+func TestWhatAKindDeclaresHoldsForItsJobs(t *testing.T) {
+	s := open(t)
+	limit := 1
+	decl := stint.KindInfo{Name: "report", Queue: "reports", Priority: 5, Tags: []string{"r"}, MaxLosses: &limit}
+	if err := s.store.Join(t.Context(), store.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"report"}}, []stint.KindInfo{decl}); err != nil {
+		t.Fatal(err)
+	}
+	receipts := get[[]stint.Receipt](s, 201, "POST", "/jobs", `{"jobs":[{"kind":"report"},{"kind":"report","queue":"own","priority":0}]}`)
+	of := func(i int) stint.JobInfo {
+		return get[stint.JobInfo](s, 200, "GET", "/jobs/"+receipts[i].ID.String(), nil)
+	}
+	if j := of(0); j.Queue != "reports" || j.Priority != 5 || j.MaxLosses != 1 || !slices.Equal(j.Tags, []string{"r"}) {
+		t.Errorf("the declared defaults gave %+v", j)
+	}
+	if j := of(1); j.Queue != "own" || j.Priority != 0 {
+		t.Errorf("what the request says gave %+v", j)
+	}
+}
+
+func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
+	s := open(t)
+	s.enqueue(1, map[string]any{"idempotency_key": "k"})
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		place              string // of the first error
+	}{
+		{"POST", "/jobs", `{"jobs":[{"kind":"a"},{"kind":"b"}]}`, 422, "body.jobs[0].kind"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a"},{"kind":"b","queue":" b"}]}`, 422, "body.jobs[1].queue"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","priority":101}]}`, 422, "body.jobs[0].priority"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","start_within":"soon"}]}`, 422, "body.jobs[0].start_within"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","delay":"1h","run_at":"2030-01-01T00:00:00Z"}]}`, 422, "body.jobs[0].run_at"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","retry":"often"}]}`, 422, "body.jobs[0].retry"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","metadata":[1]}]}`, 422, "body.jobs[0].metadata"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a","qeue":"b"}]}`, 422, "body.jobs[0].qeue"},
+		{"POST", "/jobs", `{"force":true,"jobs":[]}`, 422, "body.jobs"},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"other","idempotency_key":"k"}]}`, 409, ""},
+		{"POST", "/jobs", `{`, 400, ""},
+		{"GET", "/jobs?state=asleep", "", 422, "query.state[0]"},
+		{"GET", "/jobs?limit=0", "", 422, "query.limit"},
+		{"GET", "/jobs?before=x", "", 422, "query.before"},
+		{"GET", "/jobs?longer=soon", "", 422, "query.longer"},
+		{"GET", "/jobs?kind=%20x", "", 422, "query.kind"},
+		{"GET", "/jobs?created_after=2026-01-02T00:00:00Z&created_before=2026-01-01T00:00:00Z", "", 422, "query.created_before"},
+		{"GET", "/jobs/77", "", 404, ""},
+		{"GET", "/jobs/0", "", 422, "path.id"},
+		{"POST", "/jobs/cancel", `{}`, 422, "body.filter"},
+		{"POST", "/jobs/cancel", `{"ids":[1],"filter":{}}`, 422, "body.ids"},
+		{"POST", "/jobs/cancel", `{"filter":{"queue":" x"}}`, 422, "body.filter.queue"},
+		{"POST", "/jobs/retry", `{"ids":[1],"delay":"-1s"}`, 422, "body.delay"},
+		{"POST", "/jobs/retry", `{"ids":[1],"delay":"1s","run_at":"2030-01-01T00:00:00Z"}`, 422, "body.run_at"},
+		{"POST", "/queues/%2A/pause", `{}`, 422, "path.queue"},
+		{"PUT", "/schedules/s", `{"recurrence":"61 * * * *","job":{"kind":"mail"},"force":true}`, 422, "body.recurrence"},
+		{"PUT", "/schedules/s", `{"recurrence":"@daily","zone":"Nowhere","job":{"kind":"mail"},"force":true}`, 422, "body.zone"},
+		{"PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","queue":""},"missed":"x","force":true}`, 422, "body.missed"},
+		{"PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","priority":-500},"force":true}`, 422, "body.job.priority"},
+		{"PUT", "/schedules/%20s", `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`, 422, "path.schedule"},
+		{"GET", "/schedules/none", "", 404, ""},
+		{"POST", "/schedules/none/run-now", "", 404, ""},
+		{"GET", "/engines/5", "", 404, ""},
+		{"POST", "/engines/5/bury", `{}`, 404, ""},
+		{"POST", "/leases/none/release", `{}`, 404, ""},
+		{"GET", "/analytics/due?by=nothing", "", 422, "query.by"},
+		{"GET", "/stats?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "", 422, "query.until"},
+	} {
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		status, text := s.ask(c.method, c.path, body)
+		var problem struct {
+			Status int
+			Detail string
+			Errors []struct{ Location, Message string }
+		}
+		if err := json.Unmarshal(text, &problem); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case status != c.status || problem.Status != c.status || problem.Detail == "":
+			t.Errorf("%s %s %s: %d %s, want %d", c.method, c.path, c.body, status, text, c.status)
+		case c.place != "" && (len(problem.Errors) == 0 || problem.Errors[0].Location != c.place || problem.Errors[0].Message == ""):
+			t.Errorf("%s %s %s: %s does not name %s", c.method, c.path, c.body, text, c.place)
+		}
+	}
+	if counts := get[map[stint.State]int64](s, 200, "GET", "/counts", nil); counts[stint.Available] != 1 {
+		t.Errorf("what was refused left %v", counts)
+	}
+}
+
+func TestABodyWithoutEndIsCutOff(t *testing.T) {
+	s := open(t)
+	body := io.MultiReader(strings.NewReader(`{"jobs":[{"kind":"mail","args":"`), io.LimitReader(letters{}, 64<<20), strings.NewReader(`"}]}`))
+	r := httptest.NewRequest("POST", api.Prefix+"/jobs", body)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
+	if w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("64 MiB are answered with %d", w.Code)
+	}
+}
+
+func TestEveryParameterIsBounded(t *testing.T) {
+	s := open(t)
+	for path, item := range s.doc.Paths {
+		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete} {
+			for _, p := range parameters(op) {
+				if p.Schema.Type != "string" || p.Schema.Enum != nil || p.Schema.Format == "date-time" {
+					continue
+				}
+				if p.Schema.MaxLength == nil {
+					t.Errorf("%s %s: %s may be as long as it likes", method, path, p.Name)
+					continue
+				}
+				long := strings.Repeat("x", *p.Schema.MaxLength+1)
+				to := strings.TrimPrefix(strings.Replace(path, "{"+p.Name+"}", long, 1), api.Prefix)
+				if p.In == "query" {
+					to = inBraces.ReplaceAllString(to, "1") + "?" + p.Name + "=" + long
+				}
+				body := any(nil)
+				if op.RequestBody != nil {
+					body = "{}"
+				}
+				if status, text := s.ask(method, to, body); status != 422 || !strings.Contains(string(text), fmt.Sprintf(`"location":"%s.%s"`, p.In, p.Name)) {
+					t.Errorf("%s %s: %s of %d characters: %d %s", method, path, p.Name, len(long), status, text)
+				}
+			}
+		}
+	}
+}
+
+// letters never end.
+type letters struct{}
+
+func (letters) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+func TestPagesShowEachJobOnceWhateverIsEnqueuedMeanwhile(t *testing.T) {
+	s := open(t)
+	ids := s.enqueue(25, map[string]any{"tags": []string{"t"}})
+	var seen []stint.ID
+	for before := stint.ID(0); ; {
+		path := "/jobs?tag=t&state=available,running&limit=10"
+		if before > 0 {
+			path += "&before=" + before.String()
+		}
+		page := get[ops.JobPage](s, 200, "GET", path, nil)
+		for _, j := range page.Jobs {
+			seen = append(seen, j.ID)
+		}
+		s.enqueue(3, map[string]any{"tags": []string{"t"}})
+		if before = page.Next; before == 0 {
+			break
+		}
+	}
+	slices.Reverse(seen)
+	if !slices.Equal(seen, ids) {
+		t.Errorf("the pages show %v of %v", seen, ids)
+	}
+}
+
+func TestAFilterChangesAllThatFitsInBoundedRequests(t *testing.T) {
+	s := open(t)
+	s.enqueue(1250, map[string]any{"queue": "a", "delay": "1h"})
+	s.enqueue(3, map[string]any{"queue": "b"})
+	dry := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", `{"filter":{"queue":"a"},"dry_run":true}`)
+	if dry.Matched != 1250 || len(dry.First) != 10 || dry.Next != 0 {
+		t.Errorf("the dry run says %d, shows %d, goes on at %d", dry.Matched, len(dry.First), dry.Next)
+	}
+	requests, cancelled := 0, 0
+	for before := stint.ID(0); ; requests++ {
+		request := map[string]any{"filter": map[string]any{"queue": "a"}, "limit": 600, "why": "no more"}
+		if before > 0 {
+			request["before"] = before
+		}
+		done := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", request)
+		cancelled += done.Counts["cancelled"]
+		if before = done.Next; before == 0 {
+			break
+		}
+	}
+	if requests != 2 || cancelled != 1250 {
+		t.Errorf("%d requests after the first cancelled %d jobs", requests, cancelled)
+	}
+	counts := get[map[stint.State]int64](s, 200, "GET", "/counts", nil)
+	if counts[stint.Cancelled] != 1250 || counts[stint.Available] != 3 {
+		t.Errorf("left are %v", counts)
+	}
+	if again := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", `{"filter":{}}`); len(again.Counts) != 0 {
+		t.Errorf("a filter without states retried %v", again.Counts)
+	}
+	few := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", `{"filter":{"state":["cancelled"]},"dry_run":true,"before":11}`)
+	if few.Matched != 10 || few.First[0].ID != 10 {
+		t.Errorf("below id 11 it finds %d from %d on", few.Matched, few.First[0].ID)
+	}
+	deleted := get[ops.Done[store.DeleteStatus]](s, 200, "POST", "/jobs/delete", `{"filter":{}}`)
+	if deleted.Counts["deleted"] != 1250 {
+		t.Errorf("deleted %v", deleted.Counts)
+	}
+}
+
+// failing is a store whose nth cancellation fails.
+type failing struct {
+	*sqlite.Store
+	calls, nth int
+	err        error
+}
+
+func (f *failing) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
+	if f.calls++; f.calls == f.nth {
+		return nil, f.err
+	}
+	return f.Store.Cancel(ctx, ids, why)
+}
+
+func TestWhatFailsOnTheWayCanBeGoneOnWith(t *testing.T) {
+	var f *failing
+	s := openWith(t, func(s *sqlite.Store) api.Store {
+		f = &failing{Store: s, nth: 2, err: fmt.Errorf("cancel: %w: %w", stint.ErrCommitUnknown, context.DeadlineExceeded)}
+		return f
+	})
+	s.enqueue(1250, map[string]any{"delay": "1h"})
+	done := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", `{"filter":{}}`)
+	if done.Counts["cancelled"] != 500 || done.Next == 0 {
+		t.Fatalf("of what was done before the failure it says %+v", done)
+	}
+	rest := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", map[string]any{"filter": map[string]any{}, "before": done.Next})
+	if rest.Counts["cancelled"] != 750 || rest.Next != 0 {
+		t.Errorf("going on from there came to %+v", rest)
+	}
+	f.calls = 1
+	if status, text := s.ask("POST", "/jobs/cancel", `{"ids":[1]}`); status != 503 || !strings.Contains(string(text), "nobody knows") {
+		t.Errorf("a commit of unknown fate is answered with %d %s", status, text)
+	}
+	ids := make([]int, 501)
+	for i := range ids {
+		ids[i] = i + 1
+	}
+	if status, _ := s.ask("POST", "/jobs/cancel", map[string]any{"ids": ids}); status != 422 {
+		t.Errorf("more names than a transaction takes are answered with %d", status)
+	}
+}
+
+func TestWhatComesOfChosenJobsIsToldOfEachOnRequest(t *testing.T) {
+	s := open(t)
+	ids := s.enqueue(3, map[string]any{"delay": "1h"})
+	if quiet := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", map[string]any{"filter": map[string]any{}, "limit": 1}); quiet.Answers != nil {
+		t.Errorf("told of each are %v", quiet.Answers)
+	}
+	each := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", `{"filter":{},"each":true}`)
+	want := map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, ids[1]: stint.CancelledNow}
+	if diff := cmp.Diff(want, each.Answers); diff != "" {
+		t.Errorf("told of each (-want +got):\n%s", diff)
+	}
+}
+
+func TestIDsAreListedByTheMany(t *testing.T) {
+	s := open(t)
+	ids := s.enqueue(1200, map[string]any{"queue": "a"})
+	s.enqueue(1, map[string]any{"queue": "b"})
+	slices.Reverse(ids)
+	first := get[ops.IDPage](s, 200, "GET", "/job-ids?queue=a", nil)
+	rest := get[ops.IDPage](s, 200, "GET", "/job-ids?queue=a&limit=10000&before="+first.Next.String(), nil)
+	if len(first.IDs) != 1000 || rest.Next != 0 || !slices.Equal(append(first.IDs, rest.IDs...), ids) {
+		t.Errorf("%d and %d ids are listed, then %d", len(first.IDs), len(rest.IDs), rest.Next)
+	}
+}
+
+func TestExactJobsGetNothingOfADeclaration(t *testing.T) {
+	s := open(t)
+	decl := stint.KindInfo{Name: "report", Queue: "reports", Priority: 5, Tags: []string{"r"}, Timeout: time.Minute}
+	if err := s.store.Join(t.Context(), store.EngineInfo{Token: 7, Instance: "e", Host: "h", Slots: 1, TimeToLive: 1e9, Kinds: []string{"report"}}, []stint.KindInfo{decl}); err != nil {
+		t.Fatal(err)
+	}
+	id := get[[]stint.Receipt](s, 201, "POST", "/jobs", `{"exact":true,"jobs":[{"kind":"report"}]}`)[0].ID
+	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil); j.Queue != "default" || j.Priority != 0 || j.Tags != nil || j.Timeout != 0 {
+		t.Errorf("it is %+v", j)
+	}
+	if status, text := s.ask("POST", "/jobs", `{"exact":true,"jobs":[{"kind":"other"}]}`); status != 422 {
+		t.Errorf("a kind that nobody declared is answered with %d %s", status, text)
+	}
+}
+
+func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
+	s := open(t)
+	id := s.enqueue(1, map[string]any{"idempotency_key": "k"})[0]
+	get[ops.Schedule](s, 200, "PUT", "/schedules/one", `{"recurrence":"@daily","unique":true,"job":{"kind":"mail"},"force":true}`)
+	run := get[stint.Receipt](s, 201, "POST", "/schedules/one/run-now", nil).ID
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               error
+	}{
+		{"GET", "/jobs/99", "", 404, stint.ErrNotFound},
+		{"GET", "/schedules/x", "", 404, stint.ErrNoSchedule},
+		{"GET", "/engines/5", "", 404, stint.ErrBuried},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"other","idempotency_key":"k"}]}`, 409, &stint.KeyConflictError{Key: "k", ID: id}},
+		{"POST", "/schedules/one/run-now", "", 409, &store.ScheduleBusyError{Schedule: "one", Job: run}},
+		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a"},{"kind":"b","start_within":"1us"}]}`, 422, &stint.InvalidError{Field: "start within", Problem: "1µs is shorter than a millisecond"}},
+		{"GET", "/jobs?limit=0", "", 422, &stint.InvalidError{Field: "query.limit", Problem: "expected number >= 1"}},
+	} {
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		p := get[api.Problem](s, c.status, c.method, c.path, body)
+		if got := p.Unwrap(); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s %s: %+v stands for %#v, want %#v", c.method, c.path, p, p.Unwrap(), c.want)
+		}
+	}
+	if p := get[api.Problem](s, 404, "POST", "/leases/l/release", `{}`); !errors.Is(&p, ops.ErrFreeLease) {
+		t.Errorf("a lease that is free is %+v", p)
+	}
+	if p := get[api.Problem](s, 422, "GET", "/jobs?kind=%20x", nil); errors.Is(&p, ops.ErrFreeLease) || !errors.Is(&p, stint.ErrInvalid) {
+		t.Errorf("a bad name is %+v", p)
+	}
+}
+
+func TestADeepLookIsForOperators(t *testing.T) {
+	s := open(t)
+	for role, status := range map[guard.Role]int{guard.Viewer: 403, guard.Operator: 200} {
+		s.who.Role = role
+		if got, text := s.ask("GET", "/doctor?deep=true", nil); got != status {
+			t.Errorf("a %v is answered with %d %s", role, got, text)
+		}
+	}
+}
+
+func TestTheClockThatDecidesIsTold(t *testing.T) {
+	s := open(t)
+	if now := get[ops.Clock](s, 200, "GET", "/clock", nil).Now; time.Since(now).Abs() > time.Minute {
+		t.Errorf("it is %v", now)
+	}
+}
+
+func TestWhatComesOfNamedJobsIsToldOfEach(t *testing.T) {
+	s := open(t)
+	ids := s.enqueue(2, map[string]any{"delay": "1h"})
+	cancel := get[ops.Done[stint.CancelStatus]](s, 200, "POST", "/jobs/cancel", map[string]any{"ids": []stint.ID{ids[0], 99}, "why": "left"})
+	if cancel.Answers[ids[0]] != stint.CancelledNow || cancel.Answers[99] != stint.CancelNotFound {
+		t.Errorf("cancelled: %v", cancel.Answers)
+	}
+	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+ids[0].String(), nil); j.Reason != "left" {
+		t.Errorf("the reason is %q", j.Reason)
+	}
+	retry := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids})
+	if retry.Answers[ids[0]].Answer != stint.RerunRecovered || retry.Answers[ids[1]].Answer != stint.RerunReady {
+		t.Errorf("retried: %v", retry.Answers)
+	}
+	once := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids[:1], "once": true})
+	if once.Answers[ids[0]].Answer != stint.RerunRecoveredBefore {
+		t.Errorf("once again: %v", once.Answers)
+	}
+	again := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", `{"filter":{"state":["cancelled"]}}`)
+	if again.Counts[string(stint.RerunRecoveredBefore)] != 1 {
+		t.Errorf("by filter what was recovered came to %v", again.Counts)
+	}
+	drop := get[ops.Done[store.DeleteStatus]](s, 200, "POST", "/jobs/delete", map[string]any{"ids": ids})
+	if drop.Answers[ids[0]] != store.DeletedNow || drop.Answers[ids[1]] != store.DeleteNotFinal {
+		t.Errorf("deleted: %v", drop.Answers)
+	}
+}
+
+func TestQueuesArePausedByWhoeverAsks(t *testing.T) {
+	s := open(t)
+	name := url.PathEscape("a/b é")
+	for i, want := range []bool{true, false} {
+		if c := get[ops.Changed](s, 200, "POST", "/queues/"+name+"/pause", `{"why":"printer is away"}`); c.Changed != want {
+			t.Errorf("pause %d changed: %v", i, c.Changed)
+		}
+	}
+	if names := get[[]string](s, 200, "GET", "/paused-queues", nil); !slices.Equal(names, []string{"a/b é"}) {
+		t.Errorf("paused are %v", names)
+	}
+	queues := get[[]store.QueueInfo](s, 200, "GET", "/queues", nil)
+	if len(queues) != 1 || queues[0].Name != "a/b é" || queues[0].By != "tester" || queues[0].Why != "printer is away" {
+		t.Errorf("the queues are %+v", queues)
+	}
+	if c := get[ops.Changed](s, 200, "POST", "/queues/"+name+"/resume", nil); !c.Changed {
+		t.Error("the queue was not resumed")
+	}
+}
+
+func TestASchedulesLife(t *testing.T) {
+	s := open(t)
+	declared := get[ops.Schedule](s, 200, "PUT", "/schedules/nightly",
+		`{"recurrence":"30 2 * * *","zone":"Europe/Berlin","unique":true,"missed":"all:3","job":{"kind":"report","args":{"to":"ops"},"tags":["n"]},"force":true}`)
+	if declared.Words != "at 02:30 every day" || declared.Missed != "all:3" || !declared.Unique || declared.By != "tester@api" || declared.State != "active" {
+		t.Errorf("declared is %+v", declared)
+	}
+	if all := get[[]ops.Schedule](s, 200, "GET", "/schedules", nil); len(all) != 1 || all[0].Name != "nightly" {
+		t.Errorf("the schedules are %+v", all)
+	}
+	id := get[stint.Receipt](s, 201, "POST", "/schedules/nightly/run-now", nil).ID
+	if status, _ := s.ask("POST", "/schedules/nightly/run-now", nil); status != 409 {
+		t.Errorf("a unique schedule whose job waits was run: %d", status)
+	}
+	if c := get[ops.Changed](s, 200, "POST", "/schedules/nightly/pause", `{"why":"holiday"}`); !c.Changed {
+		t.Error("it was not paused")
+	}
+	shown := get[struct {
+		Schedule ops.Schedule
+		Upcoming []string
+		Jobs     []stint.JobInfo
+	}](s, 200, "GET", "/schedules/nightly", nil)
+	if shown.Schedule.State != "paused" || shown.Schedule.PausedBy != "tester" || len(shown.Upcoming) != 10 ||
+		!strings.Contains(shown.Upcoming[0], "T02:30:00+0") || len(shown.Jobs) != 1 || shown.Jobs[0].ID != id {
+		t.Errorf("shown is %+v", shown)
+	}
+	get[ops.Changed](s, 200, "POST", "/schedules/nightly/resume", nil)
+	if info, err := s.store.Schedule(t.Context(), "nightly"); err != nil || info.Next.IsZero() {
+		t.Errorf("resumed, it fires next at %v, %v", info.Next, err)
+	}
+	if ids := get[[]stint.ID](s, 200, "DELETE", "/schedules/nightly?why=old", nil); !slices.Equal(ids, []stint.ID{id}) {
+		t.Errorf("removing it cancelled %v, not %v", ids, id)
+	}
+}
+
+func TestEnginesAreSeenDrainedAndBuried(t *testing.T) {
+	s := open(t)
+	const token = 1<<63 - 5 // which no JSON number holds
+	info := store.EngineInfo{Token: token, Instance: "e1", Host: "h", Slots: 2, TimeToLive: 3600e9, Kinds: []string{"mail"}}
+	if err := s.store.Join(t.Context(), info, []stint.KindInfo{{Name: "mail"}}); err != nil {
+		t.Fatal(err)
+	}
+	id := s.enqueue(1, map[string]any{})[0]
+	claim, err := s.store.Claim(t.Context(), store.ClaimRequest{Engine: token, Serial: 1, Nonce: 1, Lane: store.LaneOf("default", 0, store.PartNormal, "").ID, Max: 1})
+	if err != nil || len(claim.Entries) != 1 {
+		t.Fatal(claim, err)
+	}
+	path := "/engines/9223372036854775803"
+	engines := get[[]ops.Engine](s, 200, "GET", "/engines", nil)
+	if len(engines) != 1 || engines[0].Token != token || engines[0].State != "working" {
+		t.Fatalf("the roster is %+v", engines)
+	}
+	shown := get[ops.ShownEngine](s, 200, "GET", path, nil)
+	if len(shown.Holds) != 1 || shown.Holds[0].ID != id || shown.Holds[0].Begun {
+		t.Errorf("it holds %+v", shown.Holds)
+	}
+	if e := get[ops.Engine](s, 202, "POST", path+"/drain", nil); e.State != "draining" {
+		t.Errorf("drained, it is %s", e.State)
+	}
+	if b := get[ops.Buried](s, 200, "POST", path+"/bury", `{"why":"it hangs"}`); b.Freed != 1 {
+		t.Errorf("burying it freed %d", b.Freed)
+	}
+	if s.buriedWhy != "buried by hand by tester: it hangs" {
+		t.Errorf("the reason is %q", s.buriedWhy)
+	}
+	if engines := get[[]ops.Engine](s, 200, "GET", "/engines", nil); len(engines) != 0 {
+		t.Errorf("buried, it is still there: %+v", engines)
+	}
+	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil); j.State != stint.Available {
+		t.Errorf("its job is %s", j.State)
+	}
+}
+
+func TestARoleReachesForWhatItIsFor(t *testing.T) {
+	s := open(t)
+	s.enqueue(1, map[string]any{})
+	for _, c := range []struct {
+		role               guard.Role
+		method, path, body string
+		status             int
+	}{
+		{guard.Nobody, "GET", "/jobs", "", 403},
+		{guard.Viewer, "GET", "/jobs", "", 200},
+		{guard.Viewer, "POST", "/jobs", `{"jobs":[{"kind":"mail"}],"force":true}`, 403},
+		{guard.Viewer, "POST", "/jobs/cancel", `{"ids":[1]}`, 403},
+		{guard.Viewer, "POST", "/jobs/retry", `{"ids":[1]}`, 403},
+		{guard.Viewer, "POST", "/jobs/delete", `{"ids":[1]}`, 403},
+		{guard.Viewer, "POST", "/queues/default/pause", `{}`, 403},
+		{guard.Viewer, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`, 403},
+		{guard.Viewer, "DELETE", "/schedules/s", "", 403},
+		{guard.Operator, "POST", "/jobs", `{"jobs":[{"kind":"mail"}],"force":true}`, 201},
+		{guard.Operator, "POST", "/jobs", `{"jobs":[{"kind":"mail"},{"kind":"sh","args":{"argv":["id"]}}],"force":true}`, 403},
+		{guard.Operator, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"sh"},"force":true}`, 403},
+		{guard.Operator, "POST", "/engines/1/bury", `{}`, 403},
+		{guard.Operator, "POST", "/leases/l/release", `{}`, 403},
+		{guard.Admin, "POST", "/jobs", `{"jobs":[{"kind":"sh","args":{"argv":["id"]}}],"force":true}`, 201},
+	} {
+		s.who = guard.Identity{Name: "x", Role: c.role}
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		if status, text := s.ask(c.method, c.path, body); status != c.status {
+			t.Errorf("%v: %s %s %s: %d %s, want %d", c.role, c.method, c.path, c.body, status, text, c.status)
+		}
+	}
+	if counts, err := s.store.Counts(t.Context()); err != nil || counts[stint.Available] != 3 || counts[stint.Cancelled] != 0 {
+		t.Errorf("left are %v, %v", counts, err)
+	}
+}
+
+func TestArgumentsAreHiddenFromViewers(t *testing.T) {
+	s := open(t)
+	const secret = "4111-1111"
+	s.enqueue(1, map[string]any{"args": map[string]string{"card": secret}, "metadata": map[string]string{"note": secret}})
+	get[ops.Schedule](s, 200, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail","args":{"card":"`+secret+`"}},"force":true}`)
+	get[stint.Receipt](s, 201, "POST", "/schedules/s/run-now", nil)
+	printed := s.enqueue(1, map[string]any{"kind": "print"})[0]
+	mux := stint.NewMux()
+	stint.HandleResult(mux, stint.NewResultKind[struct{}, string]("print"), func(context.Context, *stint.Job, struct{}) (string, error) { return secret, nil })
+	spilled := s.enqueue(1, map[string]any{"kind": "spill"})[0]
+	stint.Handle(mux, stint.NewKind[struct{}]("spill"), func(context.Context, *stint.Job, struct{}) error {
+		return stint.NoRetry(errors.New("bad card " + secret))
+	})
+	e, err := engine.New(s.store, mux, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := e.RunReady(t.Context(), nil); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	failed := get[report.ErrorReport](s, 200, "GET", "/errors?kind=spill&queue=default", nil)
+	if len(failed.Groups) != 1 || failed.Groups[0].Attempts != 1 || failed.CutOff {
+		t.Errorf("the errors are %+v", failed)
+	}
+	pages := []string{"/jobs", "/jobs/1", "/jobs/" + printed.String(), "/jobs/" + spilled.String(), "/errors", "/schedules", "/schedules/s"}
+	for _, path := range pages {
+		if _, text := s.ask("GET", path, nil); !strings.Contains(string(text), secret) {
+			t.Errorf("an admin does not see the arguments at %s", path)
+		}
+	}
+	s.who.Role = guard.Viewer
+	for _, path := range pages {
+		if _, text := s.ask("GET", path, nil); strings.Contains(string(text), secret) {
+			t.Errorf("a viewer sees the arguments at %s: %s", path, text)
+		}
+	}
+	s.findsOutNothing("4111")
+}
+
+// visible are the parameters that take any text, and compare it with nothing or with what every viewer
+// sees. Whoever adds one that does not belong here finds that a viewer may guess with
+// it what is hidden.
+var visible = []string{"kind", "queue", "tag", "urn", "source", "correlation", "schedule", "error_class", "longer", "span", "wait"}
+
+// findsOutNothing tries every operation of the document: who asks may choose by no text
+// that could be compared with what is hidden, not even to count what fits.
+func (s *site) findsOutNothing(guess string) {
+	s.Helper()
+	tried := 0
+	for path, item := range s.doc.Paths {
+		path = strings.TrimPrefix(inBraces.ReplaceAllString(path, "1"), api.Prefix)
+		for _, p := range parameters(item.Get) {
+			if p.In != "query" || p.Schema.Type != "string" || p.Schema.Enum != nil || p.Schema.Format == "date-time" || slices.Contains(visible, p.Name) {
+				continue
+			}
+			for _, value := range []string{guess, "args.card", "metadata.note"} {
+				tried++
+				if status, text := s.ask("GET", path+"?"+url.Values{p.Name: {value}}.Encode(), nil); status != 403 && !(p.Name == "by" && status == 422) {
+					s.Errorf("GET %s by %s=%s: %d %s, want 403", path, p.Name, value, status, text)
+				}
+			}
+		}
+		if item.Post == nil || !strings.Contains(path, "/jobs/") {
+			continue
+		}
+		tried++
+		if status, text := s.ask("POST", path, map[string]any{"filter": map[string]string{"error": guess}, "dry_run": true}); status != 403 {
+			s.Errorf("POST %s by what errors say: %d %s, want 403", path, status, text)
+		}
+	}
+	if tried < 15 {
+		s.Errorf("only %d ways were tried", tried)
+	}
+}
+
+var inBraces = regexp.MustCompile(`{[^}]*}`)
+
+// parameters are those of an operation, if there is one.
+func parameters(op *huma.Operation) []*huma.Param {
+	if op == nil {
+		return nil
+	}
+	return op.Parameters
+}
+
+func TestKindsThatDoWhateverTheySayAreForAdminsUnlessSomebodyLiftsThat(t *testing.T) {
+	s := open(t)
+	s.who.Role = guard.Operator
+	for _, kind := range []string{shelljob.Kind.Declaration().Name, httpjob.Kind.Declaration().Name, stepjob.Kind.Declaration().Name} {
+		for _, c := range []struct {
+			restricted []string
+			status     int
+		}{{nil, 403}, {[]string{}, 201}, {[]string{"other"}, 201}, {[]string{kind}, 403}} {
+			s.serve(api.New(s.store, api.Config{Restricted: c.restricted}))
+			if status, text := s.ask("POST", "/jobs", `{"jobs":[{"kind":"`+kind+`"}],"force":true}`); status != c.status {
+				t.Errorf("%s where %#v are restricted: %d %s, want %d", kind, c.restricted, status, text, c.status)
+			}
+		}
+	}
+}
+
+func TestFiguresAreThoseOfTheStore(t *testing.T) {
+	s := open(t)
+	s.enqueue(3, map[string]any{"tags": []string{"x"}})
+	if a := get[report.Analytics](s, 200, "GET", "/analytics?tag=x", nil); a.Queued != 3 {
+		t.Errorf("analytics say %+v", a)
+	}
+	groups := get[[]report.DueGroup](s, 200, "GET", "/analytics/due?by=tag&limit=1", nil)
+	if len(groups) != 1 || *groups[0].Value != "x" || groups[0].Jobs != 3 {
+		t.Errorf("the groups are %+v", groups)
+	}
+	for _, path := range []string{"/stats", "/stats?every=hour", "/stats?every=minute", "/kinds", "/leases", "/engine-metrics"} {
+		s.ask("GET", path, nil)
+	}
+	found := get[[]report.Finding](s, 200, "GET", "/doctor", nil)
+	if !slices.ContainsFunc(found, func(f report.Finding) bool { return f.Code == "no_engine" }) {
+		t.Errorf("the doctor says %+v", found)
+	}
+}
+
+func TestTheDocumentIsWhatIsServed(t *testing.T) {
+	s := open(t)
+	res, err := s.server.Client().Get(s.server.URL + api.Prefix + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var doc any
+	if err := json.NewDecoder(res.Body).Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	golden := filepath.Join("testdata", "openapi.json")
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("the document changed; look at it, and run go test ./api -update (-was +is):\n%s", diff)
+	}
+}

@@ -1,0 +1,248 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
+)
+
+// noon is when the fixed store is asked.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+// fixed is a store that says the same each time, of everything there can be.
+type fixed struct{ api.Store }
+
+// fixedJobs are the newest first. Each time they are others in memory: who asks may
+// take out what is hidden.
+func fixedJobs() []stint.JobInfo {
+	failed := stint.JobInfo{
+		ID: 42, Kind: "send_invoice", State: stint.Failed, Queue: "mail", Priority: -3, Args: json.RawMessage(`{"customer":9007199254740993,"note":"<b>&"}`), Attempt: 2, Losses: 1,
+		Reason: "retries exhausted", Tags: []string{"vip", "a b"}, URN: "order:7", Source: "crm", Metadata: json.RawMessage(`{"trace":"x1"}`), Correlation: "40", Retry: "fixed:1:1s",
+		Timeout: time.Minute, StartBy: noon, Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
+		Origin: stint.Origin{Recovered: 40},
+		Executions: []stint.Attempt{
+			{Attempt: 1, Outcome: stint.OutcomeLost, Started: ago(50 * time.Minute), Finished: ago(50 * time.Minute), Instance: "one", Host: "h1", PID: 11, Engine: 1<<63 - 5, Slot: 2},
+			{Attempt: 2, Outcome: stint.OutcomeFailed, Final: true, Reason: "retries exhausted", Started: ago(time.Minute), Finished: ago(58 * time.Second), Instance: "two", Host: "h2", PID: 12,
+				Engine: 6, Slot: 1, Recoverable: new(true),
+				Error: &stint.Failure{Class: "timeout", Classes: []string{"timeout", "net.OpError"}, Message: "no answer from <smtp>", Stack: "goroutine 1 [running]:\nmain.send()", Note: "odd", Recoverable: true}},
+		},
+	}
+	done := stint.JobInfo{
+		ID: 41, Kind: "send_invoice", State: stint.Completed, Queue: "mail", Args: json.RawMessage(`{}`), Attempt: 1, Reason: stint.ReasonDone, Correlation: "41", Retry: "none",
+		Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
+		Executions: []stint.Attempt{
+			{Attempt: 1, Outcome: stint.OutcomeCompleted, Final: true, Reason: stint.ReasonDone, Started: ago(time.Minute), Finished: ago(58 * time.Second), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 1,
+				Result: json.RawMessage(`{"sent":12345678901234567890}`)},
+		},
+	}
+	running := stint.JobInfo{
+		ID: 43, Kind: "send_invoice", State: stint.Running, Begun: true, Queue: "mail", Args: json.RawMessage(`[]`), Attempt: 3, Faulty: true, Correlation: "43", Retry: "exponential:10:1m",
+		Created: ago(time.Minute), Due: ago(time.Minute), Started: ago(time.Second), MaxLosses: 3,
+	}
+	return []stint.JobInfo{running, failed, done}
+}
+
+var worker = store.EngineInfo{
+	Token: 1<<63 - 5, Instance: "one", Host: "h1", BootID: "b", PID: 11, PIDStarted: 77, Version: "v1.2.3", Queues: []string{"mail", "default"}, Kinds: []string{"send_invoice"}, Slots: 8,
+	TimeToLive: 6 * time.Second, Joined: ago(time.Hour), Beat: ago(time.Second), Running: []store.Position{7},
+}
+
+func (fixed) Now(context.Context) (time.Time, error) { return noon, nil }
+
+func (fixed) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
+	for _, j := range fixedJobs() {
+		if j.ID == id {
+			return &j, nil
+		}
+	}
+	return nil, stint.ErrNotFound
+}
+
+func (fixed) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error) {
+	jobs := fixedJobs()
+	for i := range jobs {
+		jobs[i].Executions = nil
+	}
+	return jobs[:min(f.Limit, len(jobs))], nil
+}
+
+func (fixed) Find(_ context.Context, f store.Filter) ([]stint.ID, error) {
+	return []stint.ID{43, 42, 41}[:min(f.Limit, 3)], nil
+}
+
+func (fixed) Counts(context.Context) (map[stint.State]int64, error) {
+	return map[stint.State]int64{stint.Running: 1, stint.Failed: 2, stint.Completed: 10_000_000}, nil
+}
+
+func (fixed) Kinds(context.Context) ([]stint.KindInfo, error) {
+	return []stint.KindInfo{
+		{Name: "send_invoice", Queue: "mail", Priority: -3, Retry: retry.Default(), Timeout: time.Minute, Tags: []string{"vip"}, MaxLosses: new(0), StartWithin: time.Hour, Declared: ago(time.Hour)},
+		{Name: "tidy", Queue: "default", Retry: retry.None(), Declared: ago(time.Hour)},
+	}, nil
+}
+
+func (fixed) Queues(context.Context) ([]store.QueueInfo, error) {
+	return []store.QueueInfo{
+		{Name: "mail", Counts: map[stint.State]int64{stint.Running: 1, stint.Failed: 2}},
+		{Name: "old", Paused: ago(time.Hour), By: "ann", Why: "it leaks", Counts: map[stint.State]int64{}},
+	}, nil
+}
+
+func (fixed) Paused(context.Context) ([]string, error) { return []string{"old"}, nil }
+
+func (fixed) Engines(context.Context) ([]store.EngineInfo, error) {
+	silent := store.EngineInfo{Token: 6, Instance: "two", Host: "h2", PID: 12, Queues: []string{}, Kinds: []string{"tidy"}, Running: []store.Position{}, Slots: 1, TimeToLive: 6 * time.Second, Joined: ago(time.Hour), Beat: ago(time.Minute)}
+	return []store.EngineInfo{worker, silent}, nil
+}
+
+func (fixed) Held(context.Context, stint.EngineID, int64) ([]store.Claim, error) {
+	return []store.Claim{{Positions: []store.Position{7}}}, nil
+}
+
+func (fixed) Fetch(_ context.Context, at []store.Position) ([]store.Entry, error) {
+	return []store.Entry{{Job: stint.Job{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3}, Pos: 7, Ready: ago(time.Minute)}}[:min(len(at), 1)], nil
+}
+
+func (fixed) Schedule(_ context.Context, name string) (*store.ScheduleInfo, error) {
+	if name != "nightly" {
+		return nil, stint.ErrNoSchedule
+	}
+	return &store.ScheduleInfo{
+		Schedule: stint.Schedule{Name: "nightly", Recurrence: cron.MustParse("30 2 * * *"), Zone: "Europe/Berlin", Job: stint.NewJob{Kind: "report"}, Unique: true},
+		Created:  ago(24 * time.Hour), Declared: ago(24 * time.Hour), By: "ann@api", After: ago(time.Hour), Next: noon.Add(13 * time.Hour), Fired: 7, Skipped: 1, LastJob: 43,
+		Paused: ago(time.Minute), PausedBy: "ben", PausedWhy: "holiday",
+		Stored: stint.ScheduleTexts{Recurrence: "30 2 * * *", Missed: "one", Job: json.RawMessage(`{"kind":"report","args":{"to":"ops"}}`)},
+	}, nil
+}
+
+func (f fixed) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
+	s, err := f.Schedule(ctx, "nightly")
+	return []store.ScheduleInfo{*s}, err
+}
+
+func (fixed) Leases(context.Context) ([]store.Lease, error) {
+	return []store.Lease{{Name: "retention", Engine: 1<<63 - 5, Instance: "one", Host: "h1", Acquired: ago(time.Hour), Renewed: ago(time.Second), Expires: noon.Add(5 * time.Second)}, {Name: "sums"}}, nil
+}
+
+func (fixed) Errors(context.Context, report.ErrorFilter) (report.ErrorReport, error) {
+	return report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
+		{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: ago(time.Hour), Last: ago(time.Minute), Message: "index out of <range>", Job: 42},
+	}}, nil
+}
+
+func (fixed) Analyze(context.Context, report.AnalyticsFilter) (report.Analytics, error) {
+	return report.Analytics{Queued: 1234567, Postponed: 5, Running: 3, Zombies: 1, AttemptFigures: report.AttemptFigures{
+		Ended: 60, PerSecond: 1, Latency: report.Percentiles{P50: time.Millisecond, P95: time.Second, P99: time.Second}, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P95: time.Second, P99: 2 * time.Second},
+	}}, nil
+}
+
+func (fixed) Stats(context.Context, report.StatsFilter) ([]report.Stats, error) {
+	sums := report.Totals{Attempts: 200, Took: report.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: ago(time.Minute)}
+	return []report.Stats{{Kind: "send_invoice", Queue: "mail", Outcome: stint.OutcomeCompleted, Totals: sums}, {Kind: "send_invoice", Queue: "mail", Outcome: stint.OutcomeFailed, Totals: sums}}, nil
+}
+
+func (fixed) Changes(context.Context, store.ChangeFilter) ([]store.Change, error) {
+	return []store.Change{{ID: 3, At: ago(time.Minute), Ended: ago(time.Minute), Result: store.ChangeFailed, Problem: "it was away",
+		NewChange: store.NewChange{By: "ann", Role: "operator", Way: store.WayAPI, Operation: "queues pause", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}, nil
+}
+
+func (fixed) BeginChange(context.Context, store.NewChange) (int64, error) { return 4, nil }
+func (fixed) EndChange(context.Context, int64, string) error              { return nil }
+
+func (fixed) Cancel(context.Context, []stint.ID, string) (map[stint.ID]stint.CancelStatus, error) {
+	return map[stint.ID]stint.CancelStatus{41: stint.CancelTooLate, 43: stint.CancelRequested}, nil
+}
+
+func (fixed) Pause(context.Context, string, string, string) (bool, error) {
+	return false, errors.New("the disk of db-1 is full")
+}
+
+func TestAnswersAreAsTheyWere(t *testing.T) {
+	s := &site{T: t, who: guard.Identity{Name: "ann", Role: guard.Admin}}
+	s.serve(api.New(fixed{}, api.Config{HideArgs: true}))
+	for _, c := range []struct {
+		file               string // of the answer
+		role               guard.Role
+		status             int
+		method, path, body string
+	}{
+		{"job", guard.Operator, 200, "GET", "/jobs/42", ""},
+		{"job_with_a_result", guard.Operator, 200, "GET", "/jobs/41", ""},
+		{"job_that_runs", guard.Operator, 200, "GET", "/jobs/43", ""},
+		{"job_for_viewers", guard.Viewer, 200, "GET", "/jobs/42", ""},
+		{"jobs", guard.Operator, 200, "GET", "/jobs?limit=2", ""},
+		{"job_ids", guard.Viewer, 200, "GET", "/job-ids?limit=2", ""},
+		{"counts", guard.Viewer, 200, "GET", "/counts", ""},
+		{"queues", guard.Viewer, 200, "GET", "/queues", ""},
+		{"kinds", guard.Viewer, 200, "GET", "/kinds", ""},
+		{"engines", guard.Viewer, 200, "GET", "/engines", ""},
+		{"engine", guard.Viewer, 200, "GET", "/engines/9223372036854775803", ""},
+		{"schedules", guard.Operator, 200, "GET", "/schedules", ""},
+		{"schedules_for_viewers", guard.Viewer, 200, "GET", "/schedules", ""},
+		{"schedule", guard.Operator, 200, "GET", "/schedules/nightly", ""},
+		{"leases", guard.Viewer, 200, "GET", "/leases", ""},
+		{"errors", guard.Operator, 200, "GET", "/errors", ""},
+		{"errors_for_viewers", guard.Viewer, 200, "GET", "/errors", ""},
+		{"analytics", guard.Viewer, 200, "GET", "/analytics", ""},
+		{"stats", guard.Viewer, 200, "GET", "/stats", ""},
+		{"changes", guard.Operator, 200, "GET", "/changes", ""},
+		{"cancelled", guard.Operator, 200, "POST", "/jobs/cancel", `{"ids":[41,43]}`},
+		{"dry_run", guard.Operator, 200, "POST", "/jobs/cancel", `{"filter":{},"dry_run":true}`},
+		{"problem_invalid", guard.Operator, 422, "GET", "/jobs?longer=soon&kind=%20x", ""},
+		{"problem_of_the_document", guard.Operator, 422, "GET", "/jobs?limit=0&state=asleep", ""},
+		{"problem_no_such_job", guard.Operator, 404, "GET", "/jobs/77", ""},
+		{"problem_role", guard.Viewer, 403, "GET", "/job-ids?error=4111", ""},
+		{"problem_restricted", guard.Operator, 403, "POST", "/jobs", `{"jobs":[{"kind":"sh"}],"force":true}`},
+		{"problem_unexpected", guard.Operator, 500, "POST", "/queues/mail/pause", `{}`},
+	} {
+		s.who.Role = c.role
+		var body any
+		if c.body != "" {
+			body = c.body
+		}
+		status, text := s.ask(c.method, c.path, body)
+		if status != c.status {
+			t.Errorf("%s %s answers %d %s, want %d", c.method, c.path, status, text, c.status)
+			continue
+		}
+		var got bytes.Buffer
+		if err := json.Indent(&got, bytes.TrimSpace(text), "", "  "); err != nil { // which leaves numbers and order as they are
+			t.Fatal(err)
+		}
+		got.WriteByte('\n')
+		file := filepath.Join("testdata", "answers", c.file+".json")
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s %s answers otherwise than %s; if it is to be so: go test ./api -update (-was +is):\n%s", c.method, c.path, file, diff)
+		}
+	}
+}

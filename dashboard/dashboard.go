@@ -1,0 +1,133 @@
+package dashboard
+
+import (
+	"context"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/observe/probes"
+	"github.com/stint-go/stint/remote"
+)
+
+// Store is what the dashboard needs of one: what people do.
+type Store = api.Store
+
+// Config says how a dashboard is served. The zero value lets nobody in.
+type Config struct {
+	// Guard says whom to let in, and as whom.
+	Guard guard.Config
+
+	// API says how the API works, and with it every form of the pages.
+	API api.Config
+
+	// Path is where the dashboard is mounted, such as /stint; nothing for the
+	// root. Requests come with it.
+	Path string
+
+	// Health is asked for /healthz and /readyz, by everybody. Nil says whether the
+	// database answers.
+	Health probes.Engine
+
+	// Metrics answers /metrics, to viewers. Nil is none.
+	Metrics http.Handler
+
+	// Log is told of what went wrong and was not the client's fault. Nil is
+	// [slog.Default].
+	Log *slog.Logger
+}
+
+// Dashboard is a dashboard.
+type Dashboard struct {
+	http.Handler
+	config    Config
+	store     Store
+	api       *remote.Store                 // without a network
+	templates map[string]*template.Template // by the page's name
+	figures   *figures
+	finder    *http.ServeMux
+	streams   chan struct{} // holds one for each live page that is open
+	watches   watches
+}
+
+// New returns the dashboard of a store. The error says what of the configuration
+// is wrong.
+func New(store Store, c Config) (*Dashboard, error) {
+	if c.Path = strings.TrimSuffix(c.Path, "/"); c.Path != "" {
+		if u, err := url.Parse(c.Path); err != nil || !strings.HasPrefix(c.Path, "/") || u.Path != c.Path || strings.Contains(c.Path, "//") {
+			return nil, stint.Invalid("path", "%q is not the path of a URL", c.Path)
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.API.OnError == nil {
+		c.API.OnError = func(ctx context.Context, operation string, err error) {
+			c.Log.ErrorContext(ctx, "an operation of the API failed", "operation", operation, "error", err)
+		}
+	}
+	g, err := guard.New(c.Guard)
+	if err != nil {
+		return nil, err
+	}
+	c.API.Path = c.Path
+	handler := api.New(store, c.API)
+	b := &Dashboard{config: c, store: store, finder: finder(), streams: make(chan struct{}, maxStreams)}
+	if b.api, err = remote.Open("http://localhost", remote.Config{Client: &http.Client{Transport: inside{handler}}}); err != nil {
+		return nil, err
+	}
+	b.watches.all = map[watched]*watch{}
+	b.figures = newFigures(store, c.API.Bounded)
+	if b.templates, err = parse(c.Path); err != nil {
+		return nil, err
+	}
+	if c.Health == nil {
+		c.Health = alone{store}
+	}
+	inner := http.NewServeMux()
+	inner.Handle(api.Prefix+"/", handler)
+	inner.Handle("GET /assets/", assets())
+	inner.HandleFunc("GET /events", b.events)
+	if c.Metrics != nil {
+		inner.Handle("GET /metrics", c.Metrics)
+	}
+	for i := range pages {
+		inner.Handle("GET "+pages[i].path, b.serve(&pages[i]))
+	}
+	for _, f := range forms() {
+		inner.Handle("POST "+f.path, b.submit(&f))
+	}
+	inner.HandleFunc("/", b.nowhere)
+	probe, outer := http.StripPrefix(c.Path, probes.Handler(c.Health)), http.NewServeMux()
+	outer.Handle("GET "+c.Path+"/healthz", probe)
+	outer.Handle("GET "+c.Path+"/readyz", probe)
+	outer.Handle("/", g.Wrap(http.StripPrefix(c.Path, inner)))
+	b.Handler = outer
+	return b, nil
+}
+
+// alone answers for a dashboard that no engine stands behind.
+type alone struct{ store Store }
+
+// Alive implements [probes.Engine].
+func (alone) Alive() error { return nil }
+
+// patience is how long somebody who asks whether the database answers waits for it.
+const patience = 5 * time.Second
+
+// Ready implements [probes.Engine].
+func (a alone) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := a.store.Paused(ctx); err != nil {
+		return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "it does not answer"}
+	}
+	return nil
+}

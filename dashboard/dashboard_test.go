@@ -1,0 +1,680 @@
+package dashboard_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/dashboard"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
+)
+
+const secret = "a-secret-that-nobody-guesses"
+
+// site is a dashboard over a fresh store, and a browser that looks at it: one that
+// keeps cookies and says where a request comes from.
+type site struct {
+	*testing.T
+	store  *sqlite.Store
+	server *httptest.Server
+	client *http.Client
+	path   string
+}
+
+func open(t *testing.T) *site { return openAt(t, "") }
+
+// openAt mounts it at a path.
+func openAt(t *testing.T, path string) *site {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	board, err := dashboard.New(store, dashboard.Config{
+		Guard: guard.Config{Stranger: guard.Viewer, Link: secret}, Path: path,
+		API: api.Config{Restricted: []string{"sh"}, HideArgs: true, Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
+			return engine.Bury(ctx, store, token, why)
+		}},
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{T: t, store: store, path: path, server: httptest.NewServer(board)}
+	t.Cleanup(s.server.Close)
+	s.stranger()
+	return s
+}
+
+// stranger forgets who looks.
+func (s *site) stranger() {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.client = &http.Client{Jar: jar, Timeout: time.Minute}
+}
+
+// knock opens the link, and is an admin from then on.
+func (s *site) knock() {
+	s.Helper()
+	if status, text := s.get("/?token=" + secret); status != http.StatusOK {
+		s.Fatalf("the link answers %d %s", status, text)
+	}
+}
+
+func (s *site) get(path string) (int, string) {
+	s.Helper()
+	res, err := s.client.Get(s.server.URL + s.path + path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// page is a page that must be there.
+func (s *site) page(path string) string {
+	s.Helper()
+	status, text := s.get(path)
+	if status != http.StatusOK {
+		s.Fatalf("%s answers %d %s", path, status, said(text))
+	}
+	return text
+}
+
+// post sends a form of a page, and answers with the page behind it.
+func (s *site) post(path string, form url.Values) (int, string) {
+	s.Helper()
+	req, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.server.URL+s.path+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		s.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", s.server.URL)
+	res, err := s.client.Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// says sends a form and wants the page behind it to say something.
+func (s *site) says(want, path string, form url.Values) {
+	s.Helper()
+	status, text := s.post(path, form)
+	if said := flashOf(text); status != http.StatusOK || !strings.Contains(said, want) {
+		s.Fatalf("%s answers %d and says %q, want %q", path, status, said, want)
+	}
+}
+
+// said is what a page says in its main part.
+func said(text string) string {
+	if _, main, ok := strings.Cut(text, `<main id="main">`); ok {
+		text, _, _ = strings.Cut(main, "</main>")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+var flashText = regexp.MustCompile(`(?s)<p class="flash[^>]*>(.*?)</p>`)
+
+func flashOf(text string) string {
+	if m := flashText.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// nasty is what somebody puts wherever they may.
+const nasty = `<script>alert("x")</script>'"&` + "\x1b[31m"
+
+// fill runs an engine until there is some of everything.
+func (s *site) fill() map[string]stint.ID {
+	s.Helper()
+	mux := stint.NewMux()
+	handle := func(kind string, do func(job *stint.Job) (json.RawMessage, error)) {
+		mux.Add(stint.KindInfo{Name: kind}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) { return do(job) })
+	}
+	handle("good", func(*stint.Job) (json.RawMessage, error) { return json.RawMessage(`{"big":12345678901234567890}`), nil })
+	handle("bad", func(*stint.Job) (json.RawMessage, error) {
+		return nil, stint.NoRetry(errors.New("it failed: " + nasty))
+	})
+	handle(strings.ReplaceAll(nasty, "\x1b", ""), func(*stint.Job) (json.RawMessage, error) { return nil, nil })
+	worker, err := engine.New(s.store, mux, engine.Config{Instance: "one", Slots: 4})
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(s.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	client := stint.NewClient(s.store)
+	ids := map[string]stint.ID{}
+	for name, job := range map[string]stint.NewJob{
+		"good":      {Kind: "good", Args: json.RawMessage(`{"n":98765432109876543210,"s":"<b>"}`), Tags: []string{"a<b>"}},
+		"bad":       {Kind: "bad", Args: json.RawMessage(`{}`), URN: nasty[:20]},
+		"nasty":     {Kind: strings.ReplaceAll(nasty, "\x1b", ""), Args: json.RawMessage(`{"</script>":"<!--"}`), Queue: `q"><i>`},
+		"scheduled": stint.KindInfo{Name: "good"}.Job(json.RawMessage(`{}`), stint.Delay(time.Hour)),
+		"waiting":   {Kind: "nobody", Args: json.RawMessage(`{}`), Queue: "away"},
+	} {
+		id, err := client.Enqueue(s.Context(), job)
+		if err != nil {
+			s.Fatal(err)
+		}
+		ids[name] = id
+	}
+	for _, name := range []string{"good", "bad", "nasty"} {
+		s.becomes(ids[name], stint.Completed, stint.Failed)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		s.Fatal(err)
+	}
+	recurrence, err := cron.Parse("30 2 * * *")
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := client.Schedule(s.Context(), "somebody", stint.Schedule{Name: "nightly/…", Recurrence: recurrence, Zone: "Europe/Berlin", Job: stint.NewJob{Kind: "good"}}); err != nil {
+		s.Fatal(err)
+	}
+	return ids
+}
+
+// becomes waits until a job is in one of some states.
+func (s *site) becomes(id stint.ID, states ...stint.State) *stint.JobInfo {
+	s.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		j, err := s.store.Job(s.Context(), id)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if slices.Contains(states, j.State) {
+			return j
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("job %d is %s, want %v", id, j.State, states)
+		}
+	}
+}
+
+// everyPage are the addresses of all pages, as far as they show the same to
+// everybody.
+func everyPage(ids map[string]stint.ID) []string {
+	all := []string{"/", "/jobs", "/jobs?state=failed&kind=bad", "/queues", "/kinds", "/errors", "/errors?kind=bad&hours=1.5", "/schedules", "/engines", "/database", "/figures"}
+	for _, id := range ids {
+		all = append(all, "/jobs/"+id.String())
+	}
+	if len(ids) > 0 {
+		all = append(all, "/schedules/"+url.PathEscape("nightly/…"))
+	}
+	return all
+}
+
+func TestEveryPageIsThereAndRunsNothingOfAJob(t *testing.T) {
+	s := open(t)
+	forbidden := map[string]*regexp.Regexp{
+		"an element of a job":      regexp.MustCompile(`<script>|<i>|<b>"|<!--`),
+		"an inline script":         regexp.MustCompile(`<script(>|[^>]*[^>/]>[^<])|\son[a-z]+=|javascript:`),
+		"an inline style":          regexp.MustCompile(`<style|\sstyle=`),
+		"a control character":      regexp.MustCompile("[\x00-\x08\x0b-\x1f\x7f]"),
+		"something of other hosts": regexp.MustCompile(`(src|href|action)="(https?:)?//`),
+		"a failure of a template":  regexp.MustCompile(`ZgotmplZ|%!|<no value>|&lt;nil&gt;`),
+	}
+	look := func(paths []string) {
+		for _, path := range paths {
+			res, err := s.client.Get(s.server.URL + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			text := string(raw)
+			if err != nil || res.StatusCode != http.StatusOK || !strings.HasSuffix(strings.TrimSpace(text), "</html>") {
+				t.Errorf("%s: %d, %v: %s", path, res.StatusCode, err, said(text))
+			}
+			if policy := res.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'self'") || strings.Contains(policy, "unsafe") {
+				t.Errorf("%s: the policy is %q", path, policy)
+			}
+			for what, pattern := range forbidden {
+				if at := pattern.FindStringIndex(text); at != nil {
+					t.Errorf("%s has %s: …%s…", path, what, text[max(0, at[0]-100):min(len(text), at[1]+100)])
+				}
+			}
+		}
+	}
+	look(everyPage(nil))
+	ids := s.fill()
+	look(everyPage(ids))
+	s.knock()
+	look(append(everyPage(ids), "/changes", "/jobs/new", "/jobs/"+ids["good"].String()+"/edit", "/jobs/bulk?verb=cancel&queue=away", "/jobs/bulk?verb=delete&kind=none", "/jobs?text=98765"))
+}
+
+func TestWhatIsNotThereIsSaid(t *testing.T) {
+	s := open(t)
+	s.knock()
+	for path, want := range map[string]int{
+		"/nowhere": 404, "/jobs/99": 404, "/jobs/x": 404, "/jobs/-1": 404, "/jobs/99/edit": 404, "/schedules/none": 404, "/kinds/none": 404, "/engines/7": 404, "/engines/x": 404,
+		"/jobs/bulk?verb=burn": 404, "/jobs?state=odd": 422, "/jobs?before=x": 422, "/jobs?longer=x": 422, "/changes?before=x": 422, "/errors?hours=x": 422, "/assets/": 404, "/assets/0/none.css": 404,
+		"/jobs/bulk?verb=cancel&attempts=x": 422,
+	} {
+		if status, text := s.get(path); status != want {
+			t.Errorf("%s answers %d, want %d: %s", path, status, want, said(text))
+		}
+	}
+}
+
+func TestNumbersStayExactHoweverLarge(t *testing.T) {
+	s := open(t)
+	id := s.fill()["good"]
+	s.knock()
+	text := s.page("/jobs/" + id.String())
+	for _, want := range []string{`<span class="n">98765432109876543210</span>`, `<span class="n">12345678901234567890</span>`, `<span class="s">&#34;&lt;b&gt;&#34;</span>`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}
+
+func TestViewersSeeNoArgumentsWhenThoseAreHidden(t *testing.T) {
+	s := open(t)
+	ids := s.fill()
+	for _, path := range everyPage(ids) {
+		if text := s.page(path); strings.Contains(text, "98765432109876543210") || strings.Contains(text, "12345678901234567890") {
+			t.Errorf("%s shows arguments or results", path)
+		}
+	}
+	if status, _ := s.get("/jobs?text=9876"); status != http.StatusForbidden {
+		t.Errorf("viewers search arguments: %d", status)
+	}
+}
+
+func TestViewersAreOfferedNothingAndMayChangeNothing(t *testing.T) {
+	s := open(t)
+	ids := s.fill()
+	offer := regexp.MustCompile(`method="post"[^>]*>|type="checkbox" name="id"|href="/changes"|href="/jobs/(new|bulk|\d+/edit)[^"]*"`)
+	for _, path := range everyPage(ids) {
+		for _, o := range offer.FindAllString(s.page(path), -1) {
+			t.Errorf("%s offers %s", path, o)
+		}
+	}
+	for _, path := range []string{"/jobs/bulk?verb=cancel", "/jobs/new", "/jobs/" + ids["good"].String() + "/edit", "/changes"} {
+		if status, _ := s.get(path); status != http.StatusForbidden {
+			t.Errorf("%s answers %d", path, status)
+		}
+	}
+	waiting := ids["waiting"]
+	for _, path := range []string{
+		"/jobs/" + waiting.String() + "/cancel", "/jobs/selected", "/jobs/bulk", "/jobs/new", "/queues/away/pause", "/schedules/nightly%2F%E2%80%A6/pause", "/leases/retention/release",
+	} {
+		if status, _ := s.post(path, url.Values{"id": {waiting.String()}, "verb": {"cancel"}, "confirm": {"cancel"}}); status != http.StatusForbidden {
+			t.Errorf("%s answers %d", path, status)
+		}
+	}
+	if j := s.becomes(waiting, stint.Available); j.State != stint.Available {
+		t.Error("a viewer changed it")
+	}
+}
+
+func TestFormsDoWhatTheySay(t *testing.T) {
+	s := open(t)
+	ids := s.fill()
+	s.knock()
+	job := func(name string) string { return "/jobs/" + ids[name].String() }
+
+	s.says("1 job due now.", job("scheduled")+"/retry", nil)
+	s.becomes(ids["scheduled"], stint.Available)
+	s.says("1 job cancelled.", job("scheduled")+"/cancel", url.Values{"why": {"no need"}})
+	s.says("1 job had already ended.", job("good")+"/cancel", nil)
+	s.says("1 job retried as a new job.", job("bad")+"/retry", nil)
+	again, err := s.store.Jobs(t.Context(), store.Filter{Kind: "bad"})
+	if err != nil || len(again) != 2 || again[0].Origin.Recovered != ids["bad"] {
+		t.Fatalf("there are %d of it: %v", len(again), err)
+	}
+	s.says("1 job deleted.", job("bad")+"/delete", url.Values{"back": {"/jobs"}})
+	if status, _ := s.get(job("bad")); status != http.StatusNotFound {
+		t.Errorf("a deleted job answers %d", status)
+	}
+
+	s.says("Enqueued as", "/jobs/new", url.Values{"kind": {"good"}, "args": {`{"n": 2}`}, "priority": {"-3"}, "queue": {"fast"}, "tags": {"x\r\ny z"}, "source": {"c1"}})
+	made, err := s.store.Jobs(t.Context(), store.Filter{Source: "c1"})
+	if err != nil || len(made) != 1 || made[0].Priority != -3 || made[0].Queue != "fast" || string(made[0].Args) != `{"n":2}` || !slices.Equal(made[0].Tags, []string{"x", "y z"}) {
+		t.Fatalf("made %+v, %v", made, err)
+	}
+
+	s.says("2 jobs cancelled.", "/jobs/selected", url.Values{"verb": {"cancel"}, "id": {ids["waiting"].String(), made[0].ID.String()}})
+	s.says("No job is selected.", "/jobs/selected", url.Values{"verb": {"cancel"}})
+
+	s.says("Queue away is paused.", "/queues/away/pause", url.Values{"why": {"a leak"}})
+	s.says("Queue away was paused already.", "/queues/away/pause", nil)
+	if paused, err := s.store.Paused(t.Context()); err != nil || len(paused) != 1 {
+		t.Errorf("paused are %v, %v", paused, err)
+	}
+	s.says("Queue away is resumed.", "/queues/away/resume", nil)
+
+	nightly := "/schedules/" + url.PathEscape("nightly/…")
+	s.says("Schedule nightly/… is paused.", nightly+"/pause", url.Values{"why": {"holidays"}})
+	s.says("Schedule nightly/… is resumed", nightly+"/resume", nil)
+	s.says("Schedule nightly/… made job", nightly+"/run-now", nil)
+	s.says("Nothing was done", nightly+"/remove", nil)
+	s.says("is removed", nightly+"/remove", url.Values{"confirm": {"remove"}})
+	if all, err := s.store.Schedules(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("there are %d schedules, %v", len(all), err)
+	}
+	s.says("Nobody holds the lease", "/leases/retention/release", nil)
+}
+
+func TestManyJobsAreChangedOnceTheWordIsTyped(t *testing.T) {
+	s := open(t)
+	s.knock()
+	var jobs []stint.NewJob
+	for range 30 {
+		jobs = append(jobs, stint.NewJob{Kind: "work", Args: json.RawMessage(`{}`), Queue: "long"}, stint.NewJob{Kind: "work", Args: json.RawMessage(`{}`), Queue: "other"})
+	}
+	if _, err := stint.NewClient(s.store).EnqueueMany(t.Context(), jobs); err != nil {
+		t.Fatal(err)
+	}
+	text := s.page("/jobs/bulk?verb=cancel&queue=long")
+	for _, want := range []string{"<strong>30</strong>", `name="queue" value="long"`, "Type <b>cancel</b>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	cancelled := func() int {
+		t.Helper()
+		ids, err := s.store.Find(t.Context(), store.Filter{States: []stint.State{stint.Cancelled}, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ids)
+	}
+	s.says("Nothing was done", "/jobs/bulk", url.Values{"verb": {"cancel"}, "queue": {"long"}, "confirm": {"yes"}})
+	if n := cancelled(); n != 0 {
+		t.Fatalf("%d are cancelled without the word", n)
+	}
+	s.says("30 jobs cancelled.", "/jobs/bulk", url.Values{"verb": {"cancel"}, "queue": {"long"}, "confirm": {"cancel"}})
+	if n := cancelled(); n != 30 {
+		t.Fatalf("%d are cancelled, want 30", n)
+	}
+}
+
+func TestWhatAFormSaysIsShownOnce(t *testing.T) {
+	s := open(t)
+	s.knock()
+	s.says("is paused", "/queues/q/pause", nil)
+	if said := flashOf(s.page("/queues")); said != "" {
+		t.Errorf("it is said again: %s", said)
+	}
+}
+
+func TestAFormLeadsNowhereElse(t *testing.T) {
+	s := open(t)
+	s.knock()
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for _, back := range []string{"//evil.example/", "https://evil.example/", `/\evil.example`, "", "jobs"} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.server.URL+"/queues/q/pause", strings.NewReader(url.Values{"back": {back}}.Encode()))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", s.server.URL)
+		res, err := s.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if to := res.Header.Get("Location"); res.StatusCode != http.StatusSeeOther || to != "/queues" {
+			t.Errorf("back to %q leads to %d %q", back, res.StatusCode, to)
+		}
+	}
+}
+
+func TestFormsOfOtherSitesAreRefused(t *testing.T) {
+	s := open(t)
+	s.knock()
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.server.URL+"/queues/q/pause", strings.NewReader(""))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", "http://localhost:1")
+	res, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusForbidden {
+		t.Errorf("it answers %d", res.StatusCode)
+	}
+	if paused, err := s.store.Paused(t.Context()); err != nil || len(paused) != 0 {
+		t.Errorf("paused are %v, %v", paused, err)
+	}
+}
+
+func TestAFormWithoutEndIsCutOff(t *testing.T) {
+	s := open(t)
+	s.knock()
+	if status, _ := s.post("/jobs/new", url.Values{"args": {strings.Repeat("x", 5<<20)}}); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("it answers %d", status)
+	}
+}
+
+func TestItCanBeMountedAnywhere(t *testing.T) {
+	s := openAt(t, "/ops/stint")
+	s.knock()
+	text := s.page("/jobs")
+	local := regexp.MustCompile(`(?:href|src|action)="([^"#]*)"`)
+	for _, m := range local.FindAllStringSubmatch(text, -1) {
+		if !strings.HasPrefix(m[1], "/ops/stint/") {
+			t.Errorf("the page leads to %s", m[1])
+		}
+	}
+	s.says("is paused", "/queues/q/pause", nil)
+	for _, path := range []string{"/healthz", "/readyz", "/api/v1/queues"} {
+		if status, text := s.get(path); status != http.StatusOK {
+			t.Errorf("%s answers %d %s", path, status, text)
+		}
+	}
+	for _, path := range []string{"stint", "/a//b", "/a?b", "http://x/"} {
+		if _, err := dashboard.New(s.store, dashboard.Config{Path: path}); !errors.Is(err, stint.ErrInvalid) {
+			t.Errorf("mounted at %q: %v", path, err)
+		}
+	}
+}
+
+func TestAssetsAreKeptUntilThereAreOthers(t *testing.T) {
+	s := open(t)
+	asset := regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
+	found := asset.FindAllStringSubmatch(s.page("/"), -1)
+	if len(found) < 3 {
+		t.Fatalf("the page has %d assets", len(found))
+	}
+	for _, m := range found {
+		res, err := s.client.Get(s.server.URL + m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK || !strings.Contains(res.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s answers %d, %s", m[1], res.StatusCode, res.Header.Get("Cache-Control"))
+		}
+	}
+}
+
+func TestTheDatabaseIsAskedWhetherTheDashboardIsReady(t *testing.T) {
+	s := open(t)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if status, _ := s.get(path); status != http.StatusOK {
+			t.Errorf("%s answers %d", path, status)
+		}
+	}
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := s.get("/healthz"); status != http.StatusOK {
+		t.Errorf("without a database it is not alive: %d", status)
+	}
+	if status, _ := s.get("/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("without a database it is ready: %d", status)
+	}
+	if status, text := s.get("/jobs"); status != http.StatusInternalServerError || strings.Contains(text, "closed") {
+		t.Errorf("without a database a page answers %d %s", status, text)
+	}
+}
+
+// stream opens the events of a page and sends what comes to a channel.
+func (s *site) stream(page string) (*http.Response, <-chan string) {
+	s.Helper()
+	res, err := s.client.Get(s.server.URL + s.path + "/events?" + url.Values{"page": {page}}.Encode())
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { res.Body.Close() })
+	events := make(chan string, 100)
+	go func() {
+		defer close(events)
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				events <- name
+			}
+		}
+	}()
+	return res, events
+}
+
+func TestAPageIsToldWhenItWouldLookOtherwise(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	res, events := s.stream("/jobs?kind=new")
+	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		t.Fatalf("it answers %d as %s", res.StatusCode, kind)
+	}
+	client := stint.NewClient(s.store)
+	enqueue := func(kind string) {
+		t.Helper()
+		if _, err := client.Enqueue(t.Context(), stint.NewJob{Kind: kind, Args: json.RawMessage(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(500 * time.Millisecond) // the first look was taken
+	enqueue("another")
+	select {
+	case e := <-events:
+		t.Fatalf("%s came for what the page does not show", e)
+	case <-time.After(5 * time.Second):
+	}
+	enqueue("new")
+	select {
+	case e := <-events:
+		if e != "change" {
+			t.Errorf("%s came", e)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nothing came")
+	}
+}
+
+func TestEventsAreOfPagesThatAreThere(t *testing.T) {
+	s := open(t)
+	for page, want := range map[string]int{"/nowhere": 404, "http://evil.example/": 400, "": 400, "//x/": 400, "/changes": 404, "/jobs/new": 404} {
+		if status, _ := s.get("/events?" + url.Values{"page": {page}}.Encode()); status != want {
+			t.Errorf("events of %q answer %d, want %d", page, status, want)
+		}
+	}
+}
+
+func TestOnlySoManyPagesAreLive(t *testing.T) {
+	s := open(t)
+	for range 100 {
+		if res, _ := s.stream("/queues"); res.StatusCode != http.StatusOK {
+			t.Fatalf("it answers %d", res.StatusCode)
+		}
+	}
+	if status, _ := s.get("/events?page=%2Fqueues"); status != http.StatusServiceUnavailable {
+		t.Errorf("the 101st stream answers %d", status)
+	}
+}
+
+func TestJobsArePagedByKeys(t *testing.T) {
+	s := open(t)
+	var jobs []stint.NewJob
+	for i := range 120 {
+		jobs = append(jobs, stint.NewJob{Kind: "work", Args: json.RawMessage(fmt.Sprintf(`{"i":%d}`, i))})
+	}
+	if _, err := stint.NewClient(s.store).EnqueueMany(t.Context(), jobs); err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`<td class="id"><a href="/jobs/(\d+)">`)
+	next := regexp.MustCompile(`<a href="([^"]+)" rel="next">`)
+	seen, pages := map[string]bool{}, 0
+	for path := "/jobs?kind=work"; path != "" && pages < 10; {
+		text := s.page(path)
+		for _, m := range row.FindAllStringSubmatch(text, -1) {
+			if seen[m[1]] {
+				t.Errorf("job %s is on two pages", m[1])
+			}
+			seen[m[1]] = true
+		}
+		pages++
+		path = ""
+		if m := next.FindStringSubmatch(text); m != nil {
+			path = strings.ReplaceAll(m[1], "&amp;", "&")
+		}
+	}
+	if len(seen) != 120 || pages != 3 {
+		t.Errorf("%d jobs on %d pages", len(seen), pages)
+	}
+}
+
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	s := open(t)
+	s.fill()
+	s.knock()
+	href := regexp.MustCompile(`<(?:a|link)[^>]* href="([^"#]+)"`)
+	seen := map[string]bool{"/": true}
+	for open := []string{"/"}; len(open) > 0 && len(seen) < 500; open = open[1:] {
+		text := s.page(open[0])
+		for _, m := range href.FindAllStringSubmatch(text, -1) {
+			to := html.UnescapeString(m[1])
+			u, err := url.Parse(to)
+			if err != nil {
+				t.Fatalf("%s leads to %q: %v", open[0], to, err)
+			}
+			for name, values := range u.Query() {
+				if len(values) == 0 || values[0] == "" {
+					t.Errorf("%s leads to %s, in which %s is empty", open[0], to, name)
+				}
+			}
+			if !seen[to] && !strings.HasPrefix(to, "/assets/") && to != "/metrics" {
+				seen[to] = true
+				open = append(open, to)
+			}
+		}
+	}
+	if len(seen) < 40 {
+		t.Errorf("there are only %d pages", len(seen))
+	}
+}

@@ -1,0 +1,176 @@
+package dashboard
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/retry"
+)
+
+// editedFrom is the key of a job's metadata that names the one which it was made
+// of by editing. What makes a job say of itself that it recovers another one is
+// that it does the same.
+const editedFrom = "edited_from"
+
+// editPage is a job that is to be enqueued: like one that there is, or a new one.
+type editPage struct {
+	Like    *stint.JobInfo // nil for a new one
+	Form    url.Values     // what the fields hold
+	Expired bool           // it had to start by an instant that is over
+	Kinds   []string
+}
+
+func (editPage) frozen() {}
+
+func (p editPage) title() string {
+	if p.Like == nil {
+		return "New job"
+	}
+	return "Edit and retry job " + p.Like.ID.String()
+}
+
+// Get is what a field holds.
+func (p editPage) Get(name string) string { return p.Form.Get(name) }
+
+// edit shows what is to be enqueued, filled in from a job that there is.
+func (b *Dashboard) edit(r *http.Request) (any, error) {
+	p := editPage{Form: url.Values{"args": {"{}"}, "kind": {r.URL.Query().Get("kind")}}}
+	if r.PathValue("id") != "" {
+		j, err := b.jobOf(r)
+		if err != nil {
+			return nil, err
+		}
+		now, err := view.Now(r.Context(), b.store)
+		if err != nil {
+			return nil, err
+		}
+		p = editOf(j.JobInfo, now)
+	}
+	return p, b.offerKinds(r, &p)
+}
+
+// editOf is the form filled in with all that a job was enqueued with.
+func editOf(j *stint.JobInfo, now time.Time) editPage {
+	p := editPage{Like: j, Form: url.Values{
+		"kind": {j.Kind}, "args": {indented(j.Args)}, "queue": {j.Queue}, "priority": {strconv.Itoa(j.Priority)}, "tags": {strings.Join(j.Tags, "\n")},
+		"urn": {j.URN}, "source": {j.Source}, "metadata": {indented(j.Metadata)}, "retry": {j.Retry}, "max_losses": {strconv.Itoa(j.MaxLosses)},
+	}}
+	if j.Timeout > 0 {
+		p.Form.Set("timeout", retry.FormatDuration(j.Timeout))
+	}
+	if p.Expired = !j.StartBy.IsZero() && !j.StartBy.After(now); !p.Expired && !j.StartBy.IsZero() {
+		p.Form.Set("start_by", moment(j.StartBy))
+	}
+	return p
+}
+
+func indented(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+func (b *Dashboard) offerKinds(r *http.Request, p *editPage) error {
+	kinds, err := b.store.Kinds(r.Context())
+	for _, k := range kinds {
+		p.Kinds = append(p.Kinds, k.Name)
+	}
+	return err
+}
+
+// editAgain is the form as it was sent, for what was refused of it.
+func (b *Dashboard) editAgain(r *http.Request) (*page, any, error) {
+	p := editPage{Form: r.PostForm}
+	like, err := b.likeOf(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Like = like
+	i := slices.IndexFunc(pages, func(p page) bool { return p.name == "edit" })
+	return &pages[i], p, b.offerKinds(r, &p)
+}
+
+// likeOf is the job that a form was filled in from; nil for none.
+func (b *Dashboard) likeOf(r *http.Request) (*stint.JobInfo, error) {
+	like := r.PostForm.Get("like")
+	if like == "" {
+		return nil, nil
+	}
+	r.SetPathValue("id", like)
+	j, err := b.jobOf(r)
+	return j.JobInfo, err
+}
+
+// newJob enqueues the job of a form. One that is like another gets nothing of its
+// kind's declaration that the other did not have.
+func (b *Dashboard) newJob(r *http.Request) (flash, error) {
+	like, err := b.likeOf(r)
+	if err != nil {
+		return flash{}, err
+	}
+	said := maps.Clone(r.PostForm)
+	if like != nil {
+		metadata, err := named(json.RawMessage(said.Get("metadata")), like.ID)
+		if err != nil {
+			return flash{}, err
+		}
+		said.Set("metadata", string(metadata))
+		said.Set("correlation", like.Correlation)
+	}
+	job, err := ops.JobOfTexts(said.Get)
+	if err != nil {
+		return flash{}, err
+	}
+	receipts, err := ops.EnqueueJobs.Call(r.Context(), b.api, ops.JobsInput{Body: ops.NewJobs{Jobs: []ops.NewJob{job}, Exact: like != nil}})
+	if err != nil {
+		return flash{}, err
+	}
+	if len(receipts) != 1 {
+		return flash{}, fmt.Errorf("one job was enqueued, and %d receipts came", len(receipts))
+	}
+	id := receipts[0].ID.String()
+	done := flash{OK: true, Text: "Enqueued as", Link: "/jobs/" + id, Word: "job " + id}
+	if like != nil && r.PostForm.Get("cancel") != "" {
+		before, err := b.cancelEdited(r, like.ID, id)
+		if err != nil {
+			return flash{}, err
+		}
+		done.Text = before + " " + done.Text
+	}
+	return done, nil
+}
+
+// cancelEdited cancels the job that a new one stands for, and says what came of it.
+func (b *Dashboard) cancelEdited(r *http.Request, id stint.ID, anew string) (string, error) {
+	answers, err := b.api.Cancel(r.Context(), []stint.ID{id}, "edited as job "+anew)
+	if err != nil {
+		return "", fmt.Errorf("job %s is enqueued, and job %d is not cancelled: %w", anew, id, err)
+	}
+	return sentence("job " + id.String() + " " + cmp.Or(map[stint.CancelStatus]string{
+		stint.CancelledNow: "is cancelled", stint.CancelRequested: "is asked to stop", stint.CancelTooLate: "had already ended",
+	}[answers[id]], "is not there any more")), nil
+}
+
+// named is metadata that names the job which the new one was made of.
+func named(metadata json.RawMessage, of stint.ID) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if len(bytes.TrimSpace(metadata)) > 0 && json.Unmarshal(metadata, &all) != nil || all == nil {
+		return nil, stint.Invalid("metadata", "they are no JSON object")
+	}
+	all[editedFrom] = json.RawMessage(of.String())
+	return json.Marshal(all)
+}

@@ -1,0 +1,75 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/report"
+)
+
+// enginesPage is the roster.
+type enginesPage struct {
+	Engines []engineRow
+	Metrics []report.Metrics // the newest first
+}
+
+// Load is what an engine counted last; nil when it wrote nothing yet.
+func (p enginesPage) Load(e engineRow) *report.Metrics {
+	i := slices.IndexFunc(p.Metrics, func(m report.Metrics) bool { return m.Engine == e.Token })
+	if i < 0 {
+		return nil
+	}
+	return &p.Metrics[i]
+}
+
+func (b *Dashboard) engines(r *http.Request) (any, error) {
+	rows, err := b.roster(r)
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.store.EngineMetrics(r.Context())
+	return enginesPage{rows, all}, err
+}
+
+// enginePage is one engine with what it holds.
+type enginePage struct {
+	engineRow
+	Holds   []view.HeldJob
+	More    int // that it holds beside those
+	Metrics *report.Metrics
+	CanBury bool
+}
+
+func (p enginePage) title() string { return "Engine " + p.Instance }
+
+// shownHeld is how many jobs of an engine its page shows.
+const shownHeld = 200
+
+func (b *Dashboard) engine(r *http.Request) (any, error) {
+	token, err := strconv.ParseInt(r.PathValue("token"), 10, 64)
+	if err != nil {
+		return nil, errNowhere
+	}
+	rows, err := b.roster(r)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(rows, func(e engineRow) bool { return e.Token == stint.EngineID(token) })
+	if i < 0 {
+		return nil, stint.ErrBuried
+	}
+	held, err := view.HeldBy(r.Context(), b.store, rows[i].EngineInfo)
+	if err != nil {
+		return nil, err
+	}
+	p := enginePage{engineRow: rows[i], Holds: held.Holds, CanBury: b.config.API.Bury != nil}
+	if n := len(p.Holds) - shownHeld; n > 0 {
+		p.Holds, p.More = p.Holds[:shownHeld], n
+	}
+	all, err := b.store.EngineMetrics(r.Context())
+	p.Metrics = enginesPage{Metrics: all}.Load(p.engineRow)
+	return p, err
+}

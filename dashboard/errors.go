@@ -1,0 +1,131 @@
+package dashboard
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
+)
+
+// errorsPage is what went wrong, in groups.
+type errorsPage struct {
+	Kind, Queue string
+	Hours       string // how far back; empty for all that is there
+	Report      sample.Seen[report.ErrorReport]
+	Blind       bool // messages are not for who looks
+}
+
+// frozen: a look at what went wrong is dear.
+func (errorsPage) frozen() {}
+
+// Retry is where the jobs of a group are run again that have failed or wait for
+// their next attempt.
+func (p errorsPage) Retry(g report.ErrorGroup) template.URL {
+	q := url.Values{"verb": {ops.RetryJobs.Verb()}, "group": {"errors"}, "state": {string(stint.Failed), string(stint.Retrying)}}
+	for name, value := range map[string]string{"kind": g.Kind, "error_class": g.Class, "place": g.Place, "queue": p.Queue, "hours": p.Hours} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return template.URL(q.Encode())
+}
+
+// errors groups what went wrong. Without a filter pages share a look.
+func (b *Dashboard) errors(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	p := errorsPage{Kind: q.Get("kind"), Queue: q.Get("queue"), Hours: q.Get("hours"), Blind: b.config.API.Blind(r.Context())}
+	if p.Kind == "" && p.Queue == "" && p.Hours == "" {
+		p.Report = b.figures.errors.Get(r.Context())
+		return p, nil
+	}
+	f, err := errorFilter(q)
+	if err != nil {
+		return nil, err
+	}
+	rep, err := b.store.Errors(r.Context(), f)
+	p.Report = sample.Seen[report.ErrorReport]{Value: rep, At: time.Now()}
+	return p, err
+}
+
+// errorFilter reads which errors are meant from the parameters of a page.
+func errorFilter(q url.Values) (report.ErrorFilter, error) {
+	f := report.ErrorFilter{Kind: q.Get("kind"), Queue: q.Get("queue")}
+	if text := q.Get("hours"); text != "" {
+		hours, err := time.ParseDuration(text + "h")
+		if err != nil || hours <= 0 {
+			return f, stint.Invalid("hours", "%q is no number of hours", text)
+		}
+		f.Since = time.Now().Add(-hours)
+	}
+	return f, nil
+}
+
+// chosenGroup is a group of errors whose jobs are meant, where the parameters of
+// a page name one: no filter of jobs knows places.
+type chosenGroup struct {
+	Place, Hours string
+	Errors       template.URL // query of the page of errors that shows it
+}
+
+// groupOf reads it; nil where none is named. A group may be one without a place.
+func groupOf(q url.Values) *chosenGroup {
+	if q.Get("group") == "" {
+		return nil
+	}
+	g := chosenGroup{Place: q.Get("place"), Hours: q.Get("hours")}
+	g.Errors, _ = query("kind", q.Get("kind"), "queue", q.Get("queue"), "hours", g.Hours)
+	return &g
+}
+
+// groupJobs finds the jobs of the group that a page's parameters name, of the
+// states that they name, by falling ID.
+func (b *Dashboard) groupJobs(ctx context.Context, op ops.Operation, q url.Values) ([]stint.ID, error) {
+	if op != ops.Operation(ops.RetryJobs) {
+		return nil, errNowhere // retry is the only verb for groups of errors
+	}
+	f, err := errorFilter(q)
+	if err != nil {
+		return nil, err
+	}
+	rep, err := b.store.Errors(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	class, place := q.Get("error_class"), q.Get("place")
+	i := slices.IndexFunc(rep.Groups, func(g report.ErrorGroup) bool { return g.Class == class && g.Place == place && g.Kind == f.Kind })
+	if i < 0 {
+		return nil, nil
+	}
+	all := rep.Groups[i].IDs
+	in := make(map[stint.ID]bool, len(all))
+	for _, id := range all {
+		in[id] = true
+	}
+	var found []stint.ID
+	such := store.Filter{Kind: f.Kind, Class: class, Before: all[0] + 1}
+	for _, state := range q["state"] {
+		such.States = append(such.States, stint.State(state))
+	}
+	for ids, err := range store.FindEach(ctx, b.store, such, report.MaxErrors) {
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			if in[id] {
+				found = append(found, id)
+			}
+		}
+		if ids[len(ids)-1] <= all[len(all)-1] {
+			break // the group has no older ones
+		}
+	}
+	return found, nil
+}

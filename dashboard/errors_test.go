@@ -1,0 +1,127 @@
+package dashboard_test
+
+import (
+	"context"
+	"encoding/json"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
+)
+
+// here and there are two places where jobs of one kind panic alike.
+func here()  { panic("no") }
+func there() { panic("no") }
+
+// panics has jobs of the kind "shaky" panic: at two places, in two queues, and some
+// of them are tried again in an hour. It answers with their ids.
+func (s *site) panics() (ids map[string][]stint.ID) {
+	s.Helper()
+	mux := stint.NewMux()
+	mux.Add(stint.KindInfo{Name: "shaky"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+		if string(job.Args) == `{"at":"here"}` {
+			here()
+		}
+		there()
+		return nil, nil
+	})
+	worker, err := engine.New(s.store, mux, engine.Config{Instance: "one", Slots: 4})
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(s.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	ids = map[string][]stint.ID{}
+	for _, at := range []string{"here", "there"} {
+		for _, queue := range []string{"mail", "default"} {
+			for _, policy := range []retry.Policy{retry.None(), retry.Fixed(3, time.Hour)} {
+				job := stint.KindInfo{Name: "shaky", Queue: queue, Retry: policy}.Job(json.RawMessage(`{"at":"` + at + `"}`))
+				id, err := stint.NewClient(s.store).Enqueue(s.Context(), job)
+				if err != nil {
+					s.Fatal(err)
+				}
+				j := s.becomes(id, stint.Failed, stint.Retrying)
+				name := at + " " + queue + " " + string(j.State)
+				ids[name] = append(ids[name], id)
+			}
+		}
+	}
+	return ids
+}
+
+var retryLink = regexp.MustCompile(`href="(/jobs/bulk\?[^"]*verb=retry[^"]*)"`)
+
+// retryGroup follows the link of a group's row and sends the form behind it.
+func (s *site) retryGroup(page, place string) string {
+	s.Helper()
+	_, row, found := strings.Cut(s.page(page), place)
+	link := retryLink.FindStringSubmatch(row)
+	if !found || link == nil {
+		s.Fatalf("%s has no group at %s", page, place)
+	}
+	text := s.page(html.UnescapeString(link[1]))
+	form := url.Values{"confirm": {"retry"}}
+	for _, field := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`).FindAllStringSubmatch(text, -1) {
+		form.Add(field[1], html.UnescapeString(field[2]))
+	}
+	_, text = s.post("/jobs/bulk", form)
+	return flashOf(text)
+}
+
+func TestRetryingAGroupOfErrorsTakesItsJobsAndNoOthers(t *testing.T) {
+	for _, c := range []struct {
+		page, place string
+		said        string
+		taken       []string
+	}{
+		{"/errors", "dashboard_test.here", "2 jobs due now, 2 jobs retried as a new job.", []string{"here mail", "here default"}},
+		{"/errors?queue=mail", "dashboard_test.there", "1 job due now, 1 job retried as a new job.", []string{"there mail"}},
+		{"/errors?hours=0.5&queue=default", "dashboard_test.here", "1 job due now, 1 job retried as a new job.", []string{"here default"}},
+	} {
+		s := open(t)
+		s.knock()
+		ids := s.panics()
+		if said := s.retryGroup(c.page, c.place); said != c.said {
+			t.Errorf("%s: %q, want %q", c.page, said, c.said)
+		}
+		for name, jobs := range ids {
+			state, taken := stint.State(name[strings.LastIndexByte(name, ' ')+1:]), slices.ContainsFunc(c.taken, func(of string) bool { return strings.HasPrefix(name, of) })
+			for _, id := range jobs {
+				switch j := s.becomes(id, stint.States...); {
+				case state == stint.Retrying && (j.State != stint.Retrying) != taken:
+					t.Errorf("%s: the job %s is %s", c.page, name, j.State)
+				case state == stint.Failed:
+					again, err := s.store.Jobs(t.Context(), store.Filter{Correlation: id.String()})
+					if err != nil || (len(again) == 2) != taken {
+						t.Errorf("%s: of the job %s there are %d, %v", c.page, name, len(again), err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAGroupOfErrorsWithNothingToRetrySaysSo(t *testing.T) {
+	s := open(t)
+	s.knock()
+	s.panics()
+	if text := s.page("/jobs/bulk?verb=retry&state=failed&kind=shaky&error_class=panic&group=errors&place=elsewhere"); !strings.Contains(text, "No job of this group has failed") {
+		t.Errorf("it says %s", said(text))
+	}
+	if status, _ := s.get("/jobs/bulk?verb=delete&kind=shaky&error_class=panic&group=errors"); status != 404 {
+		t.Errorf("the jobs of a group are offered to be deleted: %d", status)
+	}
+}

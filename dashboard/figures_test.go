@@ -1,0 +1,109 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/sqlite"
+)
+
+// worked is a store with so many jobs of a queue that completed, none of which is in
+// the sums.
+func worked(t *testing.T, n int, queue string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	done := make(chan struct{}, n)
+	mux := stint.NewMux()
+	mux.Add(stint.KindInfo{Name: "k"}, func(context.Context, *stint.Job) (json.RawMessage, error) {
+		done <- struct{}{}
+		return nil, nil
+	})
+	e, err := engine.New(s, mux, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() { left <- e.Run(ctx) }()
+	if _, err := stint.NewClient(s).EnqueueMany(t.Context(), slices.Repeat([]stint.NewJob{{Kind: "k", Queue: queue, Args: json.RawMessage("{}")}}, n)); err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		<-done
+	}
+	stop()
+	if err := <-left; err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
+	t.Parallel()
+	const n = 5
+	f := newFigures(worked(t, n, "q"), nil)
+	ended := func(h history) (all int64) {
+		for _, m := range h.Minutes {
+			all += m.Completed
+		}
+		return all
+	}
+	for _, c := range []struct {
+		readable int
+		behind   bool
+		charted  int64
+		span     time.Duration
+	}{{n + 1, false, n, time.Minute}, {n, true, 0, shortSpan}} {
+		f.readable = c.readable
+		h, err := f.historyOf(t.Context(), "")
+		if err != nil || h.Behind != c.behind || ended(h) != c.charted {
+			t.Errorf("where %d are read the chart has %d, behind %t, error %v", c.readable, ended(h), h.Behind, err)
+		}
+		if from := time.Since(h.From) - day; c.behind != (from > sumsBy-time.Minute) {
+			t.Errorf("where %d are read the chart begins %v earlier than a day ago", c.readable, from)
+		}
+		if list, _, err := f.stats(t.Context(), report.StatsFilter{}, day); err != nil || (len(list) == 0) != c.behind {
+			t.Errorf("where %d are read the statistics are %+v, error %v", c.readable, list, err)
+		}
+		if look, err := f.analyze(t.Context(), "k"); err != nil || look.Span != c.span || look.Short() != c.behind {
+			t.Errorf("where %d are read the figures are of %v, error %v", c.readable, look.Span, err)
+		}
+	}
+}
+
+func TestAQueuesFiguresAreOfItsLastMinutes(t *testing.T) {
+	end := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)
+	back := func(minutes int) time.Time {
+		return end.Truncate(time.Minute).Add(-time.Duration(minutes) * time.Minute)
+	}
+	q := &queueRow{}
+	for _, s := range []report.Stats{
+		{Start: back(0), Outcome: stint.OutcomeCompleted, Totals: report.Totals{Attempts: 1}},
+		{Start: back(4), Outcome: stint.OutcomeFailed, Totals: report.Totals{Attempts: 10}},
+		{Start: back(4), Outcome: stint.OutcomeLost, Totals: report.Totals{Attempts: 100}},
+		{Start: back(5), Outcome: stint.OutcomeFailed, Totals: report.Totals{Attempts: 1000}},
+		{Start: back(59), Outcome: stint.OutcomeCompleted, Totals: report.Totals{Attempts: 10_000}},
+		{Start: back(60), Outcome: stint.OutcomeCompleted, Totals: report.Totals{Attempts: 100_000}},
+		{Start: back(-2), Outcome: stint.OutcomeCompleted, Totals: report.Totals{Attempts: 1_000_000}},
+	} {
+		q.count(s, end)
+	}
+	want := queueRow{Ended: 111, Failed: 110, Hour: make([]float64, 60)}
+	want.Hour[59], want.Hour[55], want.Hour[54], want.Hour[0] = 1, 110, 1000, 10_000
+	if diff := cmp.Diff(want, *q); diff != "" {
+		t.Errorf("(-worked out +counted):\n%s", diff)
+	}
+}

@@ -1,0 +1,121 @@
+package dashboard
+
+import (
+	"html/template"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/ops"
+)
+
+// chosen is a filter as it stands in the address of a page.
+type chosen struct {
+	query url.Values // its parameters only, none of them empty
+}
+
+// filterFields are the parameters of a filter, with what people call them. They are
+// the API's.
+var filterFields = []struct{ Name, Label string }{
+	{"state", "State"},
+	{"kind", "Kind"},
+	{"queue", "Queue"},
+	{"tag", "Tag"},
+	{"urn", "URN"},
+	{"source", "Source"},
+	{"correlation", "Correlation"},
+	{"schedule", "Schedule"},
+	{"error", "Error holds"},
+	{"error_class", "Error class"},
+	{"outcome", "An attempt"},
+	{"attempts", "More attempts than"},
+	{"longer", "Longer than"},
+	{"created_after", "Enqueued from"},
+	{"created_before", "Enqueued before"},
+	{"due_after", "Due from"},
+	{"due_before", "Due before"},
+	{"finished_after", "Ended from"},
+	{"finished_before", "Ended before"},
+	{"faulty", "Faulty only"},
+}
+
+// choice reads a filter from the parameters of a page.
+func choice(all url.Values) chosen {
+	c := chosen{url.Values{}}
+	for _, f := range filterFields {
+		for _, v := range all[f.Name] {
+			if v = strings.TrimSpace(v); v != "" {
+				c.query.Add(f.Name, v)
+			}
+		}
+	}
+	return c
+}
+
+// Get is the value of a parameter.
+func (c chosen) Get(name string) string { return c.query.Get(name) }
+
+// Has reports whether one of the states is chosen.
+func (c chosen) Has(state stint.State) bool {
+	return slices.Contains(c.query["state"], string(state))
+}
+
+// Any reports whether anything is chosen.
+func (c chosen) Any() bool { return len(c.query) > 0 }
+
+// More reports whether anything is chosen that is not among the first few fields.
+func (c chosen) More() bool {
+	for name := range c.query {
+		switch name {
+		case "state", "kind", "queue", "tag", "error":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// With is the query with one more parameter, in place of what it had of that name.
+func (c chosen) With(name, value string) template.URL {
+	q := url.Values{}
+	maps.Copy(q, c.query)
+	q.Set(name, value)
+	return template.URL(q.Encode())
+}
+
+// Query are the parameters.
+func (c chosen) Query() url.Values { return c.query }
+
+// Encode is the query.
+func (c chosen) Encode() template.URL { return template.URL(c.query.Encode()) }
+
+// Part is one condition, for people, and the query without it.
+type Part struct {
+	Label, Value string
+	Without      template.URL
+}
+
+// Parts are the conditions.
+func (c chosen) Parts() []Part {
+	var parts []Part
+	for _, f := range filterFields {
+		if values := c.query[f.Name]; len(values) > 0 {
+			rest := url.Values{}
+			for n, v := range c.query {
+				if n != f.Name {
+					rest[n] = v
+				}
+			}
+			parts = append(parts, Part{f.Label, strings.Join(values, " or "), template.URL(rest.Encode())})
+		}
+	}
+	return parts
+}
+
+// filter is what operations take.
+func (c chosen) filter() (*ops.Filter, error) {
+	var f ops.Filter
+	return &f, ops.Fill(&f, "", c.query)
+}

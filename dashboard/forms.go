@@ -1,0 +1,202 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/remote"
+)
+
+// form is what a page sends to have something done. What it does it does by operations,
+// which know who may.
+type form struct {
+	path string // pattern of its URL
+	do   func(b *Dashboard, r *http.Request) (flash, error)
+
+	// back is where the browser goes then, unless the form says so itself.
+	back func(r *http.Request) string
+
+	// again is the page of the form with what was typed, for one that takes some
+	// typing and was refused; nil for others.
+	again func(b *Dashboard, r *http.Request) (*page, any, error)
+}
+
+// forms are all of them: those of operations on one thing, and three that take more.
+func forms() []form {
+	all := []form{
+		{path: "/jobs/selected", do: (*Dashboard).selectedJobs, back: func(*http.Request) string { return "/jobs" }},
+		{path: "/jobs/bulk", do: (*Dashboard).bulkJobs, back: func(r *http.Request) string { return address("/jobs", choice(r.PostForm).query) }},
+		{path: "/jobs/new", do: (*Dashboard).newJob, back: func(*http.Request) string { return "/jobs" }, again: (*Dashboard).editAgain},
+	}
+	for _, noun := range []string{"jobs", "queues", "schedules", "engines", "leases"} {
+		all = append(all, form{
+			path: "/" + noun + "/{name}/{verb}",
+			do: func(b *Dashboard, r *http.Request) (flash, error) {
+				return b.operate(r, ops.Find(noun, r.PathValue("verb")), r.PathValue("name"))
+			},
+			back: func(*http.Request) string { return cmp.Or(map[string]string{"leases": "/database"}[noun], "/"+noun) },
+		})
+	}
+	return all
+}
+
+const (
+	maxForm   = 4 << 20          // bytes of a form: a job's arguments, as they are escaped in it
+	bulkLimit = 20 * time.Second // of what one form does to many jobs
+)
+
+// submit answers requests of a form: it goes on to a page that says what came of
+// it, so that the page can be loaded again without doing it again.
+func (b *Dashboard) submit(f *form) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			status := http.StatusBadRequest
+			if _, large := errors.AsType[*http.MaxBytesError](err); large {
+				status = http.StatusRequestEntityTooLarge
+			}
+			b.fail(w, r, status, "The form cannot be read.")
+			return
+		}
+		ctx, cancel := context.WithTimeout(ops.ByHand(r.Context()), bulkLimit+limit)
+		defer cancel()
+		r = r.WithContext(ctx)
+		said, err := f.do(b, r)
+		refused, _ := errors.AsType[*remote.Error](err)
+		invalid, _ := errors.AsType[*stint.InvalidError](err)
+		switch {
+		case f.again != nil && (invalid != nil || refused != nil && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusForbidden):
+			b.again(w, r, f, err)
+			return
+		case refused != nil && refused.Status != http.StatusForbidden:
+			said = flash{Text: sentence(err.Error())}
+		case err != nil:
+			b.failed(w, r, err)
+			return
+		}
+		b.setFlash(w, r, said)
+		back := r.PostForm.Get("back")
+		if !isLocal(back) {
+			back = f.back(r)
+		}
+		w.Header().Set("Location", b.config.Path+back)
+		w.WriteHeader(http.StatusSeeOther)
+	}
+}
+
+// again shows the form again that was refused, with what is wrong.
+func (b *Dashboard) again(w http.ResponseWriter, r *http.Request, f *form, why error) {
+	p, data, err := f.again(b, r)
+	if err != nil {
+		b.failed(w, r, err)
+		return
+	}
+	s := shown{page: p, Title: p.title, Data: data, Now: time.Now(), Flash: &flash{Text: sentence(why.Error())}}
+	if t, ok := data.(titled); ok {
+		s.Title = t.title()
+	}
+	b.render(w, r, http.StatusUnprocessableEntity, s)
+}
+
+// operate does an operation to the thing of a name, with the fields of the form. If the
+// operation asks for that, its verb must have been typed.
+func (b *Dashboard) operate(r *http.Request, op ops.Operation, name string) (flash, error) {
+	if op == nil || !op.Describe().Changes() {
+		return flash{}, errNowhere
+	}
+	if d := op.Describe(); d.Confirm && !confirmed(r, d.Verb()) {
+		return unconfirmed(d.Verb()), nil
+	}
+	in, out := op.Input(), op.Output()
+	if err := ops.Fill(in, name, r.PostForm); err != nil {
+		return flash{}, err
+	}
+	if err := b.api.Call(r.Context(), op, in, out); err != nil {
+		return flash{}, err
+	}
+	said := flash{OK: true, Text: sentence(op.Said(in, out))}
+	switch out := out.(type) {
+	case *stint.Receipt:
+		said.to(out.ID)
+	case *ops.Done[stint.RerunResult]:
+		for id, a := range out.Answers {
+			if len(out.Answers) == 1 && a.ID != 0 && a.ID != id {
+				said.to(a.ID)
+			}
+		}
+	}
+	return said, nil
+}
+
+// confirmed reports whether a verb was typed.
+func confirmed(r *http.Request, verb string) bool { return r.PostForm.Get("confirm") == verb }
+
+func unconfirmed(verb string) flash {
+	return flash{Text: "Nothing was done: type the word " + verb + " to confirm."}
+}
+
+// selectedJobs does something to the jobs that are ticked.
+func (b *Dashboard) selectedJobs(r *http.Request) (flash, error) {
+	op, err := verbOf(r.PostForm)
+	if err != nil {
+		return flash{}, err
+	}
+	if r.PostForm["ids"] = r.PostForm["id"]; len(r.PostForm["ids"]) == 0 {
+		return flash{Text: "No job is selected."}, nil
+	}
+	return b.operate(r, op, "")
+}
+
+// bulkJobs does something to the jobs of a filter, or of a group of errors, as long as
+// there is time.
+func (b *Dashboard) bulkJobs(r *http.Request) (flash, error) {
+	op, err := verbOf(r.PostForm)
+	if err != nil {
+		return flash{}, err
+	}
+	if verb := op.Describe().Verb(); !confirmed(r, verb) {
+		return unconfirmed(verb), nil
+	}
+	in := op.Input()
+	if err := ops.Fill(in, "", r.PostForm); err != nil {
+		return flash{}, err
+	}
+	selection := ops.SelectionOf(in)
+	var ids []stint.ID // of a group
+	if groupOf(r.PostForm) != nil {
+		if ids, err = b.groupJobs(r.Context(), op, r.PostForm); err != nil || len(ids) == 0 {
+			return flash{OK: true, Text: sentence(ops.TallyText(nil))}, err
+		}
+		in.(*ops.RetryInput).Body.Once = true
+	} else if selection.Filter, err = choice(r.PostForm).filter(); err != nil {
+		return flash{}, err
+	}
+	counts := map[string]int{}
+	for until := time.Now().Add(bulkLimit); ; {
+		n := min(len(ids), ops.MostNamed)
+		selection.IDs, ids = ids[:n], ids[n:]
+		out := op.Output()
+		if err := b.api.Call(r.Context(), op, in, out); err != nil {
+			if len(counts) == 0 {
+				return flash{}, err
+			}
+			return flash{Text: sentence(ops.TallyText(counts)) + " Then it went wrong: " + err.Error() + "."}, nil
+		}
+		done := out.(ops.Answered)
+		for word, n := range done.Tally() {
+			counts[word] += n
+		}
+		selection.Before = done.More()
+		switch said := sentence(ops.TallyText(counts)); {
+		case len(ids) == 0 && selection.Before == 0:
+			return flash{OK: true, Text: said}, nil
+		case time.Now().After(until):
+			return flash{Text: said + " There are more: do it again to go on."}, nil
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"flag"
+	"log/slog"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// noon is when the golden pages are looked at.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func seen[T any](value T) sample.Seen[T] {
+	return sample.Seen[T]{Value: value, At: noon.Add(-3 * time.Second)}
+}
+
+// goldenPages are pages with all that they can show, by the name of their file.
+func goldenPages(t *testing.T) map[string]struct {
+	here string
+	data any
+} {
+	t.Helper()
+	failed := stint.JobInfo{
+		ID: 42, Kind: "send_invoice", State: stint.Failed, Queue: "mail", Priority: -3, Args: json.RawMessage(`{"customer":9007199254740993,"note":"<b>&"}`), Attempt: 2, Losses: 1,
+		Reason: "retries exhausted", Tags: []string{"vip", "a b"}, URN: "order:7", Source: "crm", Metadata: json.RawMessage(`{"trace":"x1"}`), Correlation: "40", Retry: "fixed:1:1s",
+		Timeout: time.Minute, StartBy: noon.Add(-time.Second), Created: noon.Add(-time.Hour), Due: noon.Add(-time.Hour), Started: noon.Add(-time.Minute), Finished: noon.Add(-58 * time.Second), MaxLosses: 3,
+		Origin: stint.Origin{Recovered: 40},
+		Executions: []stint.Attempt{
+			{Attempt: 1, Outcome: stint.OutcomeLost, Started: noon.Add(-50 * time.Minute), Finished: noon.Add(-50 * time.Minute), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 2},
+			{Attempt: 2, Outcome: stint.OutcomeFailed, Final: true, Reason: "retries exhausted", Started: noon.Add(-time.Minute), Finished: noon.Add(-58 * time.Second), Instance: "two", Host: "h2", PID: 12, Engine: 6, Slot: 1,
+				Error: &stint.Failure{Class: "timeout", Classes: []string{"timeout", "net.OpError"}, Message: "no answer from <smtp>", Stack: "goroutine 1 [running]:\nmain.send()", Note: "odd"}, Recoverable: new(false)},
+		},
+	}
+	waiting := stint.JobInfo{ID: 43, Kind: "send_invoice", State: stint.Retrying, Queue: "mail", Attempt: 3, Faulty: true, StartBy: noon.Add(time.Hour), Metadata: json.RawMessage(`{"edited_from":42}`), Created: noon.Add(-time.Minute), Due: noon.Add(90 * time.Second), Correlation: "43"}
+	running := stint.JobInfo{ID: 44, Kind: "send_invoice", State: stint.Running, Begun: true, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-20 * time.Second), Correlation: "44"}
+	ready := stint.JobInfo{ID: 45, Kind: "send_invoice", State: stint.Available, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Correlation: "45"}
+	filter := choice(url.Values{"state": {"failed", "retrying"}, "kind": {"send_invoice"}})
+	recurrence, err := cron.Parse("30 2 * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nightly := &store.ScheduleInfo{
+		Schedule: stint.Schedule{Name: "nightly", Recurrence: recurrence, Zone: "Europe/Berlin", Job: stint.NewJob{Kind: "report"}, Unique: true},
+		Created:  noon.Add(-24 * time.Hour), Declared: noon.Add(-24 * time.Hour), By: "ann", Next: noon.Add(13 * time.Hour), Fired: 7, Skipped: 1, LastJob: 43,
+		Stored: stint.ScheduleTexts{Recurrence: "30 2 * * *", Missed: "one", Job: json.RawMessage(`{"kind":"report"}`)},
+	}
+	worker := engineRow{store.EngineInfo{
+		Token: 5, Instance: "one", Host: "h1", PID: 11, Version: "v1.2.3", Queues: []string{"mail", "default"}, Kinds: []string{"send_invoice"}, Slots: 8, TimeToLive: 6 * time.Second,
+		Joined: noon.Add(-time.Hour), Beat: noon.Add(-time.Second), Running: make([]store.Position, 8),
+	}, view.Working}
+	counted := report.Metrics{Instance: "one", Engine: 5, Since: noon.Add(-time.Hour), At: noon.Add(-5 * time.Second), Workers: report.WorkerMetrics{Running: 3, Run: 1234, Succeeded: 1200, Failed: 34, Working: time.Hour}}
+	sums := report.KindStats{Kind: "send_invoice", Totals: report.Totals{Attempts: 200, Took: report.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: noon.Add(-time.Minute)},
+		Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 180, stint.OutcomeFailed: 19, stint.OutcomeLost: 1}}
+	declared := &stint.KindInfo{Name: "send_invoice", Queue: "mail", Retry: retry.Default(), Timeout: time.Minute, Declared: noon.Add(-time.Hour)}
+	ran := report.AttemptFigures{Ended: 60_000, PerSecond: 30_000, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P95: time.Second, P99: 2 * time.Second}}
+	mail, other := "mail", "<other>"
+	finding := report.Finding{Severity: report.SeverityWarning, Code: "engine_dead", Subject: "engine two", Problem: "it does not beat", Remedy: "stint engines bury two"}
+	return map[string]struct {
+		here string
+		data any
+	}{
+		"overview": {"/", overviewPage{
+			Figures: seen(lately{report.Analytics{Queued: 1234567, Postponed: 5, Running: 3, Zombies: 1, AttemptFigures: report.AttemptFigures{Ended: 60, PerSecond: 1, Latency: report.Percentiles{P50: time.Millisecond, P99: time.Second}, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P99: 2 * time.Second}}}, lookedAt{time.Minute}}),
+			Backlog: seen([]report.DueGroup{{Value: &mail, Jobs: 1234567}, {Value: &other, Jobs: 1}}), Oldest: seen(report.Facts{Backlogs: []report.Backlog{{Queue: "mail", Oldest: noon.Add(-time.Hour)}}}),
+			Findings: seen([]report.Finding{finding}), Engines: []engineRow{worker},
+		}},
+		"jobs-cut":      {"/jobs?kind=send_invoice", jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Cut: true, Seen: 900_001, Behind: "before=900001&kind=send_invoice"}},
+		"jobs-text":     {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
+		"jobs-hurried":  {"/jobs?text=x", stillJobs{jobsPage{Text: "x", Looked: 6000, Cut: true, Seen: 900_001, Behind: "before=900001&text=x", All: "calm=true&text=x"}}},
+		"jobs-none":     {"/jobs", jobsPage{}},
+		"queues-none":   {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil))}},
+		"metrics-none":  {"/figures", metricsPage{}},
+		"changes-none":  {"/changes", changesPage{}},
+		"overview-none": {"/", overviewPage{Empty: true}},
+		"jobs":          {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
+		"job":           {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed}, Attempts: []attempt{{failed.Executions[1], view.Result{}}, {failed.Executions[0], view.Result{}}}, Related: []stint.JobInfo{waiting}, More: true}},
+		"job-running":   {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
+		"job-waiting":   {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}, Queued: 1234}},
+		"bulk":          {"/jobs/bulk?verb=cancel", bulkPage{Verb: &bulkVerbs[0], Filter: filter, Matched: 10000, More: true, First: []stint.JobInfo{waiting}}},
+		"edit":          {"/jobs/42/edit", offering(editOf(&failed, noon))},
+		"edit-waiting":  {"/jobs/43/edit", offering(editOf(&waiting, noon))},
+		"edit-new":      {"/jobs/new", offering(editPage{Form: url.Values{"args": {"{}"}}})},
+		"queues":        {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil)), Rows: []queueRow{{Name: "mail", Queued: 12, Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Hour: []float64{0, 1, 499, 0}, Engines: 1, Slots: 8}, {Name: "old", Pause: &store.QueueInfo{Name: "old", Paused: noon.Add(-2 * time.Hour), By: "ann", Why: "a <leak>"}}}}},
+		"kinds":         {"/kinds", kindsPage{Known: seen([]report.Stats(nil)), Took: seen(kindsLately{nil, lookedAt{time.Minute}}), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{{sums, ran, declared}, {KindStats: report.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
+		"kind":          {"/kinds/send_invoice", kindPage{kindRow: kindRow{sums, ran, declared}, Figures: seen(lately{report.Analytics{AttemptFigures: ran}, lookedAt{2 * time.Second}}), Failed: []stint.JobInfo{failed}}},
+		"errors": {"/errors", errorsPage{Report: seen(report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
+			{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "index out of range", Job: 42}}})}},
+		"schedules": {"/schedules", schedulesPage{[]*store.ScheduleInfo{nightly}}},
+		"schedule":  {"/schedules/nightly", schedulePage{Schedule: view.Schedule{Schedule: nightly, Upcoming: []time.Time{noon.Add(13 * time.Hour)}, Jobs: []stint.JobInfo{waiting}}}},
+		"engines":   {"/engines", enginesPage{[]engineRow{worker}, []report.Metrics{counted}}},
+		"engine":    {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
+		"database": {"/database", databasePage{Findings: seen([]report.Finding{finding}), Signs: seen(report.Facts{Sizes: []report.Size{{Name: "entries", Bytes: 3 << 30, Rows: 11_000_000}, {Name: "meta", Bytes: 8192}}}),
+			Leases: []store.Lease{{Name: "retention", Engine: 5, Instance: "one", Acquired: noon.Add(-time.Hour), Expires: noon.Add(5 * time.Second)}}, Schema: store.SchemaInfo{Where: "stint", Installed: 1, Known: 1}}},
+		"metrics": {"/figures", metricsPage{[]report.Metrics{counted}, true}},
+		"changes": {"/changes", changesPage{Filter: url.Values{}, Changes: []store.Change{{ID: 3, At: noon.Add(-time.Minute), Result: store.ChangeFailed, Problem: "it was away",
+			NewChange: store.NewChange{By: "ann", Role: "operator", Way: store.WayAPI, Operation: "queues pause", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}}},
+		"problem": {"/nowhere", trouble{404, "There is nothing here, or not any more."}},
+	}
+}
+
+func offering(p editPage) editPage {
+	p.Kinds = []string{"send_invoice"}
+	return p
+}
+
+func TestPagesAreAsTheyWere(t *testing.T) {
+	templates, err := parse("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Dashboard{templates: templates, config: Config{Log: slog.New(slog.NewTextHandler(t.Output(), nil))}}
+	golden := goldenPages(t)
+	for name := range templates {
+		if _, ok := golden[name]; !ok { // others are variants: the name, a hyphen and what is different
+			t.Errorf("the page %s has no golden file", name)
+		}
+	}
+	for name, g := range golden {
+		p := &problem
+		of, _, _ := strings.Cut(name, "-")
+		for i := range pages {
+			if pages[i].name == of {
+				p = &pages[i]
+				break
+			}
+		}
+		r := httptest.NewRequest("GET", g.here, nil)
+		r = r.WithContext(guard.With(r.Context(), guard.Identity{Name: "ann", Role: guard.Admin}))
+		w := httptest.NewRecorder()
+		s := shown{page: p, Title: p.title, Data: g.data, Now: noon}
+		if titled, ok := g.data.(titled); ok {
+			s.Title = titled.title()
+		}
+		b.render(w, r, 200, s)
+		got := strings.ReplaceAll(w.Body.String(), assetsHash, "HASH")
+		file := filepath.Join("testdata", name+".html")
+		if *update {
+			if err := os.MkdirAll("testdata", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s is another page than %s; if it is to be so: go test ./dashboard -update (-want +got):\n%s", name, file, diff)
+		}
+	}
+}
+
+// Who looks without scripts has no other way to the exact instant.
+func TestEveryTimeTellsTheExactInstant(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.html")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("there are %d pages, %v", len(files), err)
+	}
+	var (
+		element = regexp.MustCompile(`(?s)<time\b([^>]*)>.*?</time>`)
+		full    = regexp.MustCompile(`^ datetime="([^"]+)" title="([^"]+)"`)
+		bare    = regexp.MustCompile(`[^>]{0,20}\b(\d+\w* ago|in \d+(\.\d+)?[smhd]\w*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d)\b`)
+		aside   = regexp.MustCompile(`(?s)<svg.*?</svg>|<[^>]*>`) // charts say it when they are pointed at
+	)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range element.FindAllStringSubmatch(string(raw), -1) {
+			if m := full.FindStringSubmatch(found[1]); m == nil || m[1] != m[2] {
+				t.Errorf("%s: %s", file, found[0])
+			}
+		}
+		text := aside.ReplaceAllString(element.ReplaceAllString(string(raw), ""), "\n")
+		for _, found := range bare.FindAllString(text, -1) {
+			t.Errorf("%s: %q is no <time>", file, found)
+		}
+	}
+}

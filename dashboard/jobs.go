@@ -1,0 +1,187 @@
+package dashboard
+
+import (
+	"errors"
+	"html/template"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/ops"
+)
+
+// jobsPage is a list of jobs.
+type jobsPage struct {
+	Filter chosen
+	Text   string // that the arguments hold
+	Jobs   []stint.JobInfo
+	Crew   view.Crew `json:"-"` // whose beats are no news
+	Kinds  []string
+	Queues []string
+	Next   template.URL // query of the next page
+	Before string       // what this page is before
+	Looked int          // how many jobs were looked at for the text
+	Cut    bool         // whether the search ended before it had seen all
+	Seen   stint.ID     `json:"-"` // down to which job it went then, which is another one each time
+	Behind template.URL `json:"-"` // query of the page behind that
+	All    template.URL `json:"-"` // query of this page without a hurry, where that finds more
+}
+
+const jobsOnPage = 50
+
+// jobs lists the jobs of a filter.
+func (b *Dashboard) jobs(r *http.Request) (any, error) {
+	all := r.URL.Query()
+	p := jobsPage{Filter: choice(all), Text: all.Get("text"), Before: all.Get("before")}
+	calm := all.Get("calm") != ""
+	ask := ops.JobsQuery{Text: p.Text, Soon: p.Text == "" || !calm}
+	if err := ops.Fill(&ask.Filter, "", p.Filter.query); err != nil {
+		return nil, err
+	}
+	if err := ops.Fill(&ask.Page, "", url.Values{"before": all["before"]}); err != nil {
+		return nil, err
+	}
+	ask.Limit = jobsOnPage
+	page, err := ops.ListJobs.Call(r.Context(), b.api, ask)
+	if err != nil {
+		return nil, err
+	}
+	p.Jobs, p.Looked, p.Cut = page.Jobs, page.Looked, page.Cut
+	with := func(more url.Values) template.URL {
+		query := url.Values{}
+		maps.Copy(query, p.Filter.query)
+		if p.Text != "" {
+			query.Set("text", p.Text)
+		}
+		maps.Copy(query, more)
+		return template.URL(query.Encode())
+	}
+	behind := with(url.Values{"before": {page.Next.String()}})
+	switch {
+	case p.Cut:
+		p.Seen, p.Behind = page.Next, behind
+		if p.Text != "" && !calm {
+			p.All = with(url.Values{"before": all["before"], "calm": {"true"}})
+		}
+	case page.Next != 0:
+		p.Next = behind
+	}
+	if p.Crew, err = view.CrewFor(r.Context(), b.store, p.Jobs...); err != nil {
+		return nil, err
+	}
+	kinds, err := b.store.Kinds(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		p.Kinds = append(p.Kinds, k.Name)
+		if !slices.Contains(p.Queues, k.Queue) {
+			p.Queues = append(p.Queues, k.Queue)
+		}
+	}
+	if p.Text != "" || p.Before != "" {
+		return stillJobs{p}, nil
+	}
+	return p, nil
+}
+
+// stillJobs is a list that is dear to look at, or that does not change at its top.
+type stillJobs struct{ jobsPage }
+
+func (stillJobs) frozen() {}
+
+// bulkPage says what would be done to how many jobs, and asks whether to.
+type bulkPage struct {
+	Verb    *bulkVerb
+	Filter  chosen
+	Group   *chosenGroup  // of errors, whose jobs are meant; nil for all of the filter
+	States  []stint.State // that are meant when the filter says none
+	Matched int
+	More    bool // at least so many
+	First   []stint.JobInfo
+	Crew    view.Crew
+}
+
+func (bulkPage) frozen()         {}
+func (p bulkPage) title() string { return p.Verb.Title }
+
+// bulkVerb is what people are told of a verb of many jobs.
+type bulkVerb struct {
+	Name   string // of the verb
+	Title  string
+	Does   string // what it does, in a sentence
+	Danger bool
+	states []stint.State
+}
+
+var bulkVerbs = []bulkVerb{
+	{"cancel", "Cancel jobs", "Waiting jobs are cancelled at once. Running jobs are asked to stop.", true, view.Cancellable},
+	{"retry", "Retry jobs", "Waiting jobs are due now. Jobs that have ended are retried as new jobs, each once.", false, view.Retriable},
+	{"delete", "Delete jobs", "Jobs that have ended are deleted with all of their attempts. This cannot be undone.", true, view.Deletable},
+}
+
+// verbOf finds the operation on jobs that a form or a page names.
+func verbOf(q url.Values) (ops.Operation, error) {
+	if op := ops.Find("jobs", q.Get("verb")); op != nil && ops.SelectionOf(op.Input()) != nil {
+		return op, nil
+	}
+	return nil, errNowhere
+}
+
+// bulk tells what would be done.
+func (b *Dashboard) bulk(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	op, err := verbOf(q)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(bulkVerbs, func(v bulkVerb) bool { return v.Name == op.Describe().Verb() })
+	p := bulkPage{Verb: &bulkVerbs[i], Filter: choice(q), Group: groupOf(q)}
+	if p.Group != nil {
+		return b.bulkGroup(r, op, p)
+	}
+	in, out := op.Input(), op.Output()
+	s := ops.SelectionOf(in)
+	if s.Filter, err = p.Filter.filter(); err != nil {
+		return nil, err
+	}
+	s.DryRun = true
+	if err := b.api.Call(r.Context(), op, in, out); err != nil {
+		return nil, err
+	}
+	done := out.(ops.Answered)
+	p.Matched, p.First = done.Tried()
+	p.More = done.More() != 0
+	if len(p.Filter.query["state"]) == 0 {
+		p.States = p.Verb.states
+	}
+	p.Crew, err = view.CrewFor(r.Context(), b.store, p.First...)
+	return p, err
+}
+
+// bulkGroup tells what would be done to the jobs of a group of errors.
+func (b *Dashboard) bulkGroup(r *http.Request, op ops.Operation, p bulkPage) (any, error) {
+	ids, err := b.groupJobs(r.Context(), op, r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	p.Matched = len(ids)
+	for _, id := range ids[:min(len(ids), firstOfGroup)] {
+		j, err := b.store.Job(r.Context(), id)
+		if errors.Is(err, stint.ErrNotFound) {
+			continue // it went meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.First = append(p.First, *j)
+	}
+	p.Crew, err = view.CrewFor(r.Context(), b.store, p.First...)
+	return p, err
+}
+
+// firstOfGroup is how many jobs are shown of a group before something is done.
+const firstOfGroup = 10

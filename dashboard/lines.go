@@ -1,0 +1,64 @@
+package dashboard
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/report"
+)
+
+// line is one figure of an engine's metrics.
+type line struct{ Part, What, Figure string }
+
+// lines are all figures of an engine's metrics, in the order in which they are
+// declared, and the kinds behind them.
+func lines(m report.Metrics) []line {
+	var all []line
+	v := reflect.ValueOf(m)
+	for part, of := range v.Fields() {
+		if of.Kind() != reflect.Struct || of.Type() == reflect.TypeFor[time.Time]() {
+			continue
+		}
+		for what, figure := range of.Fields() {
+			all = append(all, line{spoken(part.Name), spoken(what.Name), figureInWords(figure.Interface())})
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(m.Kinds)) {
+		all = append(all, line{"kind", words.Visible(kind), figureInWords(m.Kinds[kind])})
+	}
+	return all
+}
+
+// figureInWords says a counter, a duration, or several durations.
+func figureInWords(figure any) string {
+	switch f := figure.(type) {
+	case time.Duration:
+		return words.Took(f)
+	case report.Durations:
+		if f.Count == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%s, mean %s, fastest %s, longest %s", words.Count(f.Count), words.Took(f.Mean()), words.Took(f.Fastest), words.Took(f.Longest))
+	case int64:
+		return words.Count(f)
+	}
+	return fmt.Sprint(figure)
+}
+
+// spoken turns a name of the language into words: SlotWaits is slot waits.
+func spoken(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

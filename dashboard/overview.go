@@ -1,0 +1,105 @@
+package dashboard
+
+import (
+	"html/template"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint/dashboard/chart"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
+)
+
+// overviewPage is how everything goes.
+type overviewPage struct {
+	Figures  sample.Seen[lately]
+	Backlog  sample.Seen[[]report.DueGroup]
+	Oldest   sample.Seen[report.Facts] `json:"-"` // which takes a moment
+	Findings sample.Seen[[]report.Finding]
+	History  sample.Seen[history] `json:"-"` // its last minute is in the figures
+	Engines  []engineRow
+	Empty    bool // nothing was ever enqueued
+}
+
+// engineRow is an engine in a list.
+type engineRow struct {
+	store.EngineInfo
+	Condition view.Condition
+}
+
+// overview looks at everything.
+func (b *Dashboard) overview(r *http.Request) (any, error) {
+	ctx := r.Context()
+	var p overviewPage
+	together(
+		func() { p.Figures = b.figures.analytics.Get(ctx) },
+		func() { p.Backlog = b.figures.queued.Get(ctx) },
+		func() { p.Oldest, p.Findings = b.figures.doctor(ctx) },
+		func() { p.History = b.figures.history.Get(ctx) },
+	)
+	var err error
+	if p.Engines, err = b.roster(r); err != nil {
+		return nil, err
+	}
+	newest, err := b.store.Find(ctx, store.Filter{Limit: 1})
+	p.Empty = len(newest) == 0
+	return p, err
+}
+
+// roster lists the engines, the oldest first.
+func (b *Dashboard) roster(r *http.Request) ([]engineRow, error) {
+	now, err := view.Now(r.Context(), b.store)
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.store.Engines(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]engineRow, len(all))
+	for i, e := range all {
+		rows[i] = engineRow{e, view.ConditionOf(e, now)}
+	}
+	return rows, nil
+}
+
+// Hour and Day are the charts of the last hour and the last day.
+func (p overviewPage) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
+func (p overviewPage) Day() []template.HTML  { return p.History.Value.figures(10*time.Minute, day) }
+
+// Attention are the findings that ask for somebody.
+func (p overviewPage) Attention() []report.Finding {
+	return slices.DeleteFunc(slices.Clone(p.Findings.Value), func(f report.Finding) bool { return f.Severity == report.SeverityNote })
+}
+
+// rankedQueues is how many queues the chart of the backlog shows.
+const rankedQueues = 10
+
+// Ranking draws the longest backlogs; nothing where there is little to compare.
+func (p overviewPage) Ranking() template.HTML {
+	if len(p.Backlog.Value) < 2 {
+		return ""
+	}
+	c := chart.Ranking{Title: "Jobs that are due and not claimed, by queue", Unit: chart.Count}
+	for _, g := range p.Backlog.Value[:min(rankedQueues, len(p.Backlog.Value))] {
+		if g.Value != nil {
+			c.Rows = append(c.Rows, chart.Row{Name: words.Visible(*g.Value), Class: chart.Own, Value: float64(g.Jobs)})
+		}
+	}
+	return template.HTML(c.SVG()) // what it says is escaped by it
+}
+
+// Since is when the oldest job of a queue became ready that waits for an engine;
+// zero when that is not known.
+func (p overviewPage) Since(queue string) (oldest time.Time) {
+	for _, b := range p.Oldest.Value.Backlogs {
+		if b.Queue == queue && (oldest.IsZero() || b.Oldest.Before(oldest)) {
+			oldest = b.Oldest
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,258 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/remote"
+)
+
+// page is one that people look at.
+type page struct {
+	path  string     // pattern of its URL
+	name  string     // of its template
+	title string     // in the window's title, and on the page unless that has a better one
+	nav   string     // in the navigation; empty for pages that others lead to
+	key   string     // that leads there behind a g
+	needs guard.Role // [guard.Viewer] unless set
+
+	// data finds out what the template shows.
+	data func(b *Dashboard, r *http.Request) (any, error)
+}
+
+// pages are all of them, in the order of the navigation.
+var pages = []page{
+	{path: "/{$}", name: "overview", title: "Overview", nav: "Overview", key: "o", data: (*Dashboard).overview},
+	{path: "/jobs", name: "jobs", title: "Jobs", nav: "Jobs", key: "j", data: (*Dashboard).jobs},
+	{path: "/jobs/bulk", name: "bulk", title: "Many jobs", needs: guard.Operator, data: (*Dashboard).bulk},
+	{path: "/jobs/{id}", name: "job", title: "Job", data: (*Dashboard).job},
+	{path: "/jobs/{id}/edit", name: "edit", title: "Edit and retry", needs: guard.Operator, data: (*Dashboard).edit},
+	{path: "/queues", name: "queues", title: "Queues", nav: "Queues", key: "q", data: (*Dashboard).queues},
+	{path: "/kinds", name: "kinds", title: "Kinds", nav: "Kinds", key: "k", data: (*Dashboard).kinds},
+	{path: "/kinds/{kind}", name: "kind", title: "Kind", data: (*Dashboard).kind},
+	{path: "/errors", name: "errors", title: "Errors", nav: "Errors", key: "e", data: (*Dashboard).errors},
+	{path: "/schedules", name: "schedules", title: "Schedules", nav: "Schedules", key: "s", data: (*Dashboard).schedules},
+	{path: "/schedules/{schedule}", name: "schedule", title: "Schedule", data: (*Dashboard).schedule},
+	{path: "/engines", name: "engines", title: "Engines", nav: "Engines", key: "n", data: (*Dashboard).engines},
+	{path: "/engines/{token}", name: "engine", title: "Engine", data: (*Dashboard).engine},
+	{path: "/database", name: "database", title: "Database", nav: "Database", key: "d", data: (*Dashboard).database},
+	{path: "/figures", name: "metrics", title: "Metrics", nav: "Metrics", key: "m", data: (*Dashboard).metrics},
+	{path: "/changes", name: "changes", title: "Changes", nav: "Changes", key: "c", needs: guard.Operator, data: (*Dashboard).changes},
+	{path: "/jobs/new", name: "edit", title: "New job", needs: guard.Operator, data: (*Dashboard).edit},
+}
+
+// shown is what every template gets.
+type shown struct {
+	*page
+	Title string
+	Here  string // the address of the page, below the path that the dashboard is mounted at
+	Who   guard.Identity
+	Now   time.Time // by the store's clock
+	Flash *flash
+	Nav   []*page
+	Live  bool  // whether the page keeps itself up to date
+	Made  int64 // when, by this process' clock, in nanoseconds
+	Data  any
+}
+
+// Can reports whether who looks at the page has a role.
+func (s shown) Can(role string) (bool, error) {
+	var needed guard.Role
+	err := needed.UnmarshalText([]byte(role))
+	return s.Who.Role >= needed, err
+}
+
+// titled is data of a page that has a title of its own.
+type titled interface{ title() string }
+
+// frozen is data of a page that does not keep itself up to date.
+type frozen interface{ frozen() }
+
+// partial is the header by which a page that is open asks for a newer one of
+// itself: it says when it was made, as the page does. What others who have it open
+// were told of since is new enough then.
+const partial = "X-Partial"
+
+// limit bounds what a page may ask the database for.
+const limit = 10 * time.Second
+
+// serve answers requests for a page.
+func (b *Dashboard) serve(p *page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if needs := max(p.needs, guard.Viewer); guard.Of(r.Context()).Role < needs {
+			b.fail(w, r, http.StatusForbidden, "This is for the role "+needs.String()+".")
+			return
+		}
+		made := r.Header.Get(partial)
+		l, known := b.watches.since(r, made)
+		if !known {
+			l = b.look(p, r)
+		}
+		if l.err != nil {
+			b.failed(w, r, l.err)
+			return
+		}
+		_, still := l.data.(frozen)
+		s := shown{page: p, Title: p.title, Data: l.data, Now: l.now, Made: l.began.UnixNano(), Live: !still}
+		if t, ok := l.data.(titled); ok {
+			s.Title = t.title()
+		}
+		if made == "" {
+			s.Flash = b.takeFlash(w, r)
+		}
+		b.render(w, r, http.StatusOK, s)
+	}
+}
+
+// render writes a page.
+func (b *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, s shown) {
+	s.Who, s.Here = guard.Of(r.Context()), r.URL.RequestURI()
+	s.Nav = navigation(s.Who.Role)
+	var text bytes.Buffer
+	if err := b.templates[s.name].ExecuteTemplate(&text, "layout.html", s); err != nil {
+		b.config.Log.ErrorContext(r.Context(), "a page could not be made", "page", s.name, "error", err)
+		http.Error(w, "This page could not be made; the server's log says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(text.Bytes())
+}
+
+// navigation are the pages that every page leads to, for a role.
+func navigation(role guard.Role) (nav []*page) {
+	for i := range pages {
+		if pages[i].nav != "" && pages[i].needs <= role {
+			nav = append(nav, &pages[i])
+		}
+	}
+	return nav
+}
+
+// Link is where a page of the navigation is.
+func (p *page) Link() string { return strings.TrimSuffix(p.path, "{$}") }
+
+// Key, Label and Name are for templates.
+func (p *page) Key() string   { return p.key }
+func (p *page) Label() string { return p.nav }
+func (p *page) Name() string  { return p.name }
+
+// Holds reports whether an address is of this page, or of one below it.
+func (p *page) Holds(here string) bool {
+	path, _, _ := strings.Cut(here, "?")
+	return path == p.Link() || p.Link() != "/" && strings.HasPrefix(path, p.Link()+"/")
+}
+
+// problem is the page that says what went wrong.
+var problem = page{name: "problem", title: "Something went wrong"}
+
+// trouble is what it shows.
+type trouble struct {
+	Status int
+	What   string
+}
+
+func (trouble) frozen() {}
+
+// fail answers with a page that says what is wrong.
+func (b *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, what string) {
+	b.render(w, r, status, shown{page: &problem, Title: http.StatusText(status), Data: trouble{status, what}, Now: time.Now()})
+}
+
+// failed answers for an error: those that people can mend say what is wrong, the
+// others only that something is.
+func (b *Dashboard) failed(w http.ResponseWriter, r *http.Request, err error) {
+	var (
+		invalid *stint.InvalidError
+		refused *remote.Error
+	)
+	switch {
+	case errors.As(err, &refused):
+		b.fail(w, r, refused.Status, sentence(refused.Error()))
+	case errors.As(err, &invalid):
+		b.fail(w, r, http.StatusUnprocessableEntity, sentence(invalid.Error()))
+	case errors.Is(err, stint.ErrNotFound):
+		b.fail(w, r, http.StatusNotFound, "There is no such job. It may have been deleted, or retention has removed it.")
+	case errors.Is(err, stint.ErrNoSchedule), errors.Is(err, stint.ErrBuried), errors.Is(err, errNowhere):
+		b.fail(w, r, http.StatusNotFound, "This does not exist, or no longer.")
+	case errors.Is(err, context.Canceled):
+		return // nobody is there to read it
+	case errors.Is(err, context.DeadlineExceeded):
+		b.fail(w, r, http.StatusServiceUnavailable, "The database did not answer in time.")
+	default:
+		b.config.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "error", err)
+		b.fail(w, r, http.StatusInternalServerError, "The database reported an error; the server's log says which.")
+	}
+}
+
+// sentence makes one of an error's text.
+func sentence(text string) string {
+	text = strings.TrimPrefix(text, "stint: ")
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+var errNowhere = errors.New("there is no such page")
+
+func (b *Dashboard) nowhere(w http.ResponseWriter, r *http.Request) { b.failed(w, r, errNowhere) }
+
+//go:embed templates assets
+var files embed.FS
+
+// parse reads the templates: every page has the layout and the parts that are
+// shared.
+func parse(path string) (map[string]*template.Template, error) {
+	shared, err := template.New("").Funcs(functions(path)).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*template.Template{}
+	for _, p := range append(slices.Clone(pages), problem) {
+		t, err := shared.Clone()
+		if err == nil {
+			t, err = t.ParseFS(files, "templates/"+p.name+".html")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the page %s: %w", p.name, err)
+		}
+		all[p.name] = t
+	}
+	return all, nil
+}
+
+// assets serves style, scripts and the icon. Their addresses hold a hash of them
+// all, so browsers keep them until there are others.
+func assets() http.Handler {
+	tree, _ := fs.Sub(files, "assets") // it is embedded
+	server := http.StripPrefix("/assets/"+assetsHash+"/", http.FileServerFS(tree))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/") {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+		server.ServeHTTP(w, r)
+	})
+}
+
+// address puts a query behind a path.
+func address(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}

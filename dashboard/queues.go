@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/chart"
+	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
+)
+
+// queuesPage lists the queues.
+type queuesPage struct {
+	Rows    []queueRow
+	Cut     bool // more queues have a backlog than are shown
+	Backlog sample.Seen[[]report.DueGroup]
+	Oldest  sample.Seen[report.Facts] `json:"-"` // which takes a moment
+}
+
+// queueRow is a queue.
+type queueRow struct {
+	Name    string
+	Queued  int64
+	Oldest  time.Time        // when the first of those became ready; zero when nothing waits
+	Ended   int64            // attempts that ended in the last five minutes
+	Failed  int64            // of these
+	Hour    []float64        // attempts that ended in each minute of the last hour
+	Engines int              // that work on it
+	Slots   int              // that those have for it, and for others
+	Pause   *store.QueueInfo // since when, by whom and why it is paused; nil when it is not
+}
+
+// rates are how attempts went in an hour, by the minute.
+type rates struct {
+	minutes []report.Stats
+	until   until
+}
+
+// rateSpan is the end of that hour that the figures of a queue are about.
+const rateSpan = 5 * time.Minute
+
+// queues puts together what is known of each queue: the names come of what waits,
+// of what ended lately, of kinds and of pauses.
+func (b *Dashboard) queues(r *http.Request) (any, error) {
+	ctx := r.Context()
+	var (
+		p     queuesPage
+		rates rates
+	)
+	together(
+		func() { p.Backlog = b.figures.queued.Get(ctx) },
+		func() { p.Oldest, _ = b.figures.doctor(ctx) },
+		func() { rates = b.figures.rates.Get(ctx).Value },
+	)
+	rows := map[string]*queueRow{}
+	of := func(name string) *queueRow {
+		if rows[name] == nil {
+			rows[name] = &queueRow{Name: name}
+		}
+		return rows[name]
+	}
+	for _, g := range p.Backlog.Value {
+		if g.Value != nil {
+			of(*g.Value).Queued = g.Jobs
+		}
+	}
+	for _, l := range p.Oldest.Value.Backlogs {
+		if q := of(l.Queue); q.Oldest.IsZero() || l.Oldest.Before(q.Oldest) {
+			q.Oldest = l.Oldest
+		}
+	}
+	for _, s := range rates.minutes {
+		of(s.Queue).count(s, rates.until.at)
+	}
+	pauses, err := b.pauses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pauses {
+		of(pauses[i].Name).Pause = &pauses[i]
+	}
+	kinds, err := b.store.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		of(cmp.Or(k.Queue, stint.DefaultQueue))
+	}
+	engines, err := b.store.Engines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range engines {
+		for name, q := range rows {
+			if e.WorksOn(name) {
+				q.Engines++
+				q.Slots += e.Slots
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		p.Rows = append(p.Rows, *rows[name])
+	}
+	p.Cut = len(p.Backlog.Value) == maxQueues
+	return p, nil
+}
+
+// pauses lists the paused queues with what the store tells of them.
+func (b *Dashboard) pauses(ctx context.Context) ([]store.QueueInfo, error) {
+	if teller, ok := b.store.(store.PauseTeller); ok {
+		return teller.Pauses(ctx)
+	}
+	names, err := b.store.Paused(ctx)
+	var list []store.QueueInfo
+	for _, name := range names {
+		list = append(list, store.QueueInfo{Name: name})
+	}
+	return list, err
+}
+
+// count adds what ended in a minute of the hour that ends at an instant.
+func (q *queueRow) count(s report.Stats, end time.Time) {
+	const hour = int(time.Hour / time.Minute)
+	if q.Hour == nil {
+		q.Hour = make([]float64, hour)
+	}
+	back := int(end.Sub(s.Start) / time.Minute)
+	if back < 0 || back >= hour {
+		return // of a minute that is there in part, or the clocks differ by that much
+	}
+	q.Hour[hour-1-back] += float64(s.Attempts)
+	if time.Duration(back)*time.Minute >= rateSpan {
+		return
+	}
+	q.Ended += s.Attempts
+	if s.Outcome == stint.OutcomeFailed || s.Outcome == stint.OutcomeLost {
+		q.Failed += s.Attempts
+	}
+}
+
+// Rate draws how many attempts ended in each minute of the hour.
+func (q queueRow) Rate() template.HTML {
+	return template.HTML(chart.Sparkline{Title: "Attempts that ended, per minute of the last hour", Unit: chart.Count, Class: chart.Own, Values: q.Hour}.SVG()) // what it says is escaped by it
+}

@@ -1,0 +1,148 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/jobs/httpjob"
+	"github.com/stint-go/stint/jobs/shelljob"
+)
+
+// WaitsForInWords says what an available job waits for: any engine that has time,
+// one that is not there or takes nothing, a slot, or its queue.
+func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
+	switch want, slots := c.WaitsFor(j, now); want {
+	case WantsResume:
+		return "its queue is paused"
+	case WantsKind:
+		return "waits for an engine that performs " + words.Visible(j.Kind)
+	case WantsQueue:
+		return "waits for an engine that works on the queue " + words.Visible(j.Queue)
+	case WantsBeat:
+		return "waits for an engine: those that would take it do not beat"
+	case WantsOpen:
+		return "waits for an engine: those that would take it drain"
+	case WantsSlot:
+		if slots == 1 {
+			return "waits for a slot: the only one is busy"
+		}
+		return fmt.Sprintf("waits for a slot: all %s are busy", words.Count(slots))
+	}
+	return "waits for an engine"
+}
+
+// Situation is the one thing about a job's state that people ask next.
+func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
+	faulty := func(s string) string {
+		if j.Faulty {
+			return strings.TrimPrefix(s+", faulty", ", ")
+		}
+		return s
+	}
+	switch {
+	case j.State.Final() && Why(j) != "":
+		return words.Ago(j.Finished, now) + ", " + words.Visible(Why(j))
+	case j.State.Final():
+		return words.Ago(j.Finished, now)
+	case j.Undecided != "":
+		return faulty("waits for an engine with the retry function " + words.Visible(j.Undecided))
+	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
+		return faulty("due " + words.Ago(j.Due, now))
+	case j.State == stint.Available:
+		return faulty(c.WaitsForInWords(j, now))
+	case j.State == stint.Running && !j.Begun:
+		return faulty("taken by an engine")
+	}
+	return faulty("")
+}
+
+// StateInWords says a job's state with what follows from it.
+func (c Crew) StateInWords(j stint.JobInfo, now time.Time) string {
+	reason := ""
+	if w := Why(j); w != "" {
+		reason = ": " + words.Visible(w)
+	}
+	switch s := c.Situation(j, now); {
+	case j.State == stint.Cancelled:
+		return "is cancelled" + reason
+	case j.State.Final():
+		return string(j.State) + reason
+	case s == "":
+		return "is " + string(j.State)
+	default:
+		return "is " + string(j.State) + ", " + s
+	}
+}
+
+// Why is a job's reason, where that tells more than its state.
+func Why(j stint.JobInfo) string {
+	if j.Reason == stint.ReasonDone || j.Reason == stint.ReasonCancelled {
+		return ""
+	}
+	return j.Reason
+}
+
+// RanOn is where an attempt took place.
+func RanOn(x stint.Attempt) string {
+	if x.Instance == "" {
+		return "an engine that is forgotten"
+	}
+	slot := ""
+	if x.Slot > 0 {
+		slot = fmt.Sprintf(", slot %d", x.Slot)
+	}
+	return fmt.Sprintf("%s (%s, pid %d%s)", words.Visible(x.Instance), words.Visible(x.Host), x.PID, slot)
+}
+
+// Outcome says how an attempt ended, with the reason where that tells more.
+func Outcome(x stint.Attempt) string {
+	outcome := x.Outcome.String()
+	if x.Reason != "" && x.Reason != stint.ReasonDone && !strings.Contains(outcome, x.Reason) {
+		outcome += ": " + words.Visible(x.Reason)
+	}
+	if NeverTaken(x) {
+		outcome += " before it began"
+	}
+	return outcome
+}
+
+// NeverTaken reports whether a job was cancelled before anybody had taken it.
+func NeverTaken(x stint.Attempt) bool {
+	return x.Outcome == stint.OutcomeCancelled && x.Slot == 0 && x.Engine == 0
+}
+
+// Result is what an attempt left, for people.
+type Result struct {
+	Facts  [][2]string     // names and values, of the built-in kinds
+	Output string          // text of the built-in kinds
+	JSON   json.RawMessage // of all others
+}
+
+// ResultOf takes the results of the built-in kinds apart.
+func ResultOf(kind string, raw json.RawMessage) Result {
+	if len(raw) == 0 || string(raw) == "null" {
+		return Result{}
+	}
+	switch kind {
+	case "sh":
+		var r shelljob.Result
+		if json.Unmarshal(raw, &r) == nil {
+			code := fmt.Sprint(r.ExitCode)
+			if r.Signal != "" {
+				code += " (" + r.Signal + ")"
+			}
+			return Result{Facts: [][2]string{{"exit code", code}}, Output: r.Output}
+		}
+	case "http":
+		var r httpjob.Result
+		if json.Unmarshal(raw, &r) == nil {
+			return Result{Facts: [][2]string{{"status", fmt.Sprint(r.Status)}}, Output: r.Body}
+		}
+	}
+	return Result{JSON: raw}
+}

@@ -1,0 +1,103 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pgtest"
+)
+
+// Whoever believes to be rung, and is not, finds out by asking: for work each
+// second, for what people want at the time of each beat.
+func TestWhereNotificationsAreLostEverythingIsFoundByAsking(t *testing.T) {
+	for name, share := range map[string]float64{"all": 1, "half": 0.5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, pgtest.New(t))
+			proxy := w.behind()
+			proxy.Deafen(share)
+			w.asking(proxy.URL(w.url))
+		})
+	}
+}
+
+// asking has a fleet of two workers by this address do all that people ring
+// for, and holds it to the times within which it is found without a ring.
+func (w *world) asking(url string) {
+	w.t.Helper()
+	const (
+		ttl  = 4 * time.Second
+		poll = time.Second // engine.DefaultPoll
+		slow = time.Second // of this machine, and for the job
+	)
+	var keepers []*chaos.Keeper
+	for _, name := range []string{"one", "another"} {
+		keepers = append(keepers, w.Keep(chaos.Worker{Name: name, DB: url, Slots: 4, TimeToLive: ttl}))
+	}
+	w.until("both joined", `select count(*) = 2 from stint.engines`)
+	takes := func(what string, most time.Duration, do func()) {
+		w.t.Helper()
+		began := time.Now()
+		do()
+		took := time.Since(began)
+		w.t.Logf("%s: after %v", what, took)
+		if took > most+slow {
+			w.t.Errorf("%s took %v, more than %v", what, took, most+slow)
+		}
+	}
+	drain := func() { w.Drain(w.t.Context(), w.store, time.Minute) }
+	for i := range 3 {
+		takes("work is found", poll, func() { w.enqueue("now", 10*i, 10, quick); drain() })
+		time.Sleep(700 * time.Millisecond) // they sleep
+	}
+	takes("work that is due later is found", poll+300*time.Millisecond, func() {
+		w.enqueue("later", 0, 10, quick, stint.Delay(300*time.Millisecond))
+		drain()
+	})
+
+	for _, name := range []string{"one.1", "another.1"} {
+		w.enqueue("hangs on "+name, 0, 8, func(int) chaos.Args { return chaos.Args{Hang: name} })
+	}
+	w.until("some of them run", `select exists (select from stint.jobs where state = 'running' and args->>'key' like 'hangs%')`)
+	time.Sleep(500 * time.Millisecond)
+	running := w.jobsOf(`select id from stint.jobs where state = 'running'`)
+	ids := make([]stint.ID, len(running))
+	for i, id := range running {
+		ids[i] = stint.ID(id)
+	}
+	w.Cancels(ids...)
+	takes("a cancellation reaches what runs", ttl/4, func() {
+		if _, err := w.store.Cancel(w.t.Context(), ids, "a test's whim"); err != nil {
+			w.t.Fatal(err)
+		}
+		// One that does not hang here may have been at its end.
+		w.until("those that hang were cancelled", `
+			select bool_and(state in ('cancelled', 'completed')) and bool_or(state = 'cancelled') from stint.jobs where id = any ($1)`, running)
+	})
+	w.LetGo()
+	drain()
+
+	if _, err := w.store.Pause(w.t.Context(), "other", "chaos", "a test's whim"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.enqueue("paused", 0, 10, quick, stint.Queue("other"))
+	time.Sleep(2 * poll)
+	if n := w.number(`select count(*) from stint.jobs where queue = 'other' and state <> 'available'`); n > 0 {
+		w.t.Errorf("%d jobs of a paused queue are not available", n)
+	}
+	takes("a queue goes on", max(poll, ttl/4), func() {
+		if _, err := w.store.Resume(w.t.Context(), "other"); err != nil {
+			w.t.Fatal(err)
+		}
+		drain()
+	})
+	for _, k := range keepers {
+		k.Stop()
+	}
+	w.Burials(w.t.Context(), w.ground)
+	w.t.Log(w.Judge(w.t.Context(), w.ground))
+}

@@ -1,0 +1,170 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/retry"
+)
+
+// Args are what a job of the workload is told to do.
+type Args struct {
+	Key    string `json:"key"`              // its name in the history
+	Work   int    `json:"work,omitempty"`   // milliseconds to be busy
+	Fail   int    `json:"fail,omitempty"`   // attempts that end in an error
+	Oops   int    `json:"oops,omitempty"`   // attempts that panic, after those
+	Nap    bool   `json:"nap,omitempty"`    // snooze once, at the first attempt
+	Exit   bool   `json:"exit,omitempty"`   // end the process, each time; one with Vitals lives on
+	Poison string `json:"poison,omitempty"` // one of Deadly or Harmful; of the deadly one with Vitals lives on
+	Tx     bool   `json:"tx,omitempty"`     // leave an effect in a transaction that completes the job
+	Open   int    `json:"open,omitempty"`   // milliseconds for which that transaction stays open
+	Hang   string `json:"hang,omitempty"`   // on the worker of this name: go on until cancelled or let go
+	Deaf   string `json:"deaf,omitempty"`   // on the worker of this name: go on, cancelled or not
+	Grant  int    `json:"grant,omitempty"`  // attempts that its policy grants, where that is another one; negative: nobody knows
+	Lock   bool   `json:"lock,omitempty"`   // let nobody else run it before this process is gone
+}
+
+// retries is the policy of the workload: more than any job is told to fail.
+const retries = 8
+
+// Kind is the kind of every job of the workload.
+var Kind = stint.NewKind[Args]("chaos", stint.Retry(retry.Fixed(retries, 20*time.Millisecond)))
+
+// errTold is how an attempt fails that was told to.
+var errTold = errors.New("told to fail")
+
+// effects is where jobs with Tx leave their effect. It has no key: what is done
+// twice shows.
+const effects = `create table if not exists chaos_effects (job bigint not null)`
+
+// complete does the work of a job with Tx.
+func complete(ctx context.Context, g *Ground, job *stint.Job, open time.Duration) error {
+	tx, err := g.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.rollback(ctx) }() // it must not go on where the engine is cut off
+	if err := tx.exec(ctx, `insert into chaos_effects (job) values ($1)`, int64(job.ID)); err != nil {
+		return err
+	}
+	time.Sleep(open)
+	return engine.CompleteTx(ctx, tx.Tx, nil)
+}
+
+// handler logs the start and the end of each attempt around its work.
+func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) stint.Handler {
+	return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+		var args Args
+		if err := json.Unmarshal(job.Args, &args); err != nil {
+			return nil, err
+		}
+		who, _ := engines.LoadAndDelete(job.ID)
+		token, _ := who.(stint.EngineID)
+		run := w.end.before(func() check.Running {
+			return history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
+		})
+		if args.Exit && !w.Vitals {
+			w.end.now()
+		}
+		how, cause := check.Panic, error(nil)
+		defer func() { run.End(how, fmt.Sprint(cause)) }()
+		if args.Lock {
+			lock, err := w.lock(job)
+			if err != nil {
+				how, cause = check.Error, err
+				return nil, stint.NoRetry(err)
+			}
+			defer lock.Close()
+		}
+		if args.Poison != "" {
+			return w.poisoned(ctx, args.Poison, &how)
+		}
+		if cause = w.busy(ctx, &args); cause != nil {
+			how = check.Cancelled
+			return nil, cause
+		}
+		switch {
+		case args.Nap && job.Attempt == 1 && job.Created.Equal(job.Due) && time.Since(job.Created).Abs() < 300*time.Millisecond:
+			how = check.Snooze
+			return nil, stint.Snooze(300 * time.Millisecond)
+		case job.Attempt-job.Losses <= args.Fail:
+			how, cause = check.Error, errTold
+			return nil, errTold
+		case job.Attempt-job.Losses <= args.Fail+args.Oops:
+			panic("told to panic")
+		case args.Tx:
+			if err := complete(ctx, g, job, time.Duration(args.Open)*time.Millisecond); err != nil {
+				how, cause = check.Error, err
+				if ctx.Err() != nil {
+					how = check.Cancelled
+				}
+				return nil, err
+			}
+		}
+		how = check.OK
+		return nil, nil
+	}
+}
+
+// busy does a job's work, or returns why that was cancelled.
+func (w *Worker) busy(ctx context.Context, args *Args) error {
+	work := time.Duration(args.Work)*time.Millisecond + w.Drag
+	switch w.Name {
+	case args.Deaf:
+		time.Sleep(Forever)
+	case args.Hang:
+		work = 20 * time.Millisecond
+		for _, err := os.Stat(w.path(letGo)); err != nil && ctx.Err() == nil; _, err = os.Stat(w.path(letGo)) {
+			time.Sleep(work)
+		}
+	}
+	if work == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(work):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// letGo is the file that says that no job need hang any more.
+const letGo = "let-go"
+
+// LetGo has the jobs that hang come to their end.
+func (f *Fleet) LetGo() {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(f.Dir), letGo), nil, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// path is that of a file which all workers share.
+func (w *Worker) path(name string) string { return filepath.Join(filepath.Dir(w.History), name) }
+
+// lock takes a job's lock, or fails if another run has it. It is the kernel's,
+// and goes with the process and not before: so a run that gets it after one
+// that never ended is beside no living process's.
+func (w *Worker) lock(job *stint.Job) (*os.File, error) {
+	f, err := os.OpenFile(w.path(fmt.Sprintf("job-%d.lock", job.ID)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another run of job %d still goes on: %w", job.ID, err)
+	}
+	return f, nil
+}

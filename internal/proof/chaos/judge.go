@@ -1,0 +1,270 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
+)
+
+// Drain waits until every job is final, and fails the test where that takes too
+// long: what was done so far can be judged all the same.
+func (f *Fleet) Drain(ctx context.Context, store store.Inspector, within time.Duration) {
+	f.t.Helper()
+	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		counts, err := store.Counts(ctx)
+		if err == nil && open(counts) == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			f.t.Errorf("after %v the states are %v, %v", within, counts, err)
+			return
+		}
+	}
+}
+
+// Standstill is the longest time between two instants in which no run of a handler
+// ended.
+func (f *Fleet) Standstill(from, to check.Instant) time.Duration {
+	f.t.Helper()
+	history, err := check.Read(f.Dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ends := []check.Instant{from, to}
+	for _, r := range history.Runs {
+		if from < r.End && r.End < to {
+			ends = append(ends, r.End)
+		}
+	}
+	slices.Sort(ends)
+	longest := time.Duration(0)
+	for i := range ends[1:] {
+		longest = max(longest, ends[i+1].Sub(ends[i]))
+	}
+	return longest
+}
+
+// checkEffects makes sure that a job with Tx has exactly one effect when it
+// completed, and none otherwise.
+func checkEffects(ctx context.Context, g *Ground, gone map[int64]bool) error {
+	var (
+		id, n int64
+		state string
+		done  = map[int64]int64{}
+		wrong []int64
+	)
+	err := g.each(ctx, `select job, count(*) from chaos_effects group by job`, []any{&id, &n}, func() error {
+		done[id] = n
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the effects: %w", err)
+	}
+	told := `select id, state from ` + g.jobs() + ` where cast(args->>'tx' as text) in ('true', '1')` // as either database writes it
+	err = g.each(ctx, told, []any{&id, &state}, func() error {
+		if completed := state == check.StateCompleted; completed && done[id] != 1 || !completed && done[id] > 0 {
+			wrong = append(wrong, id)
+		}
+		delete(done, id)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the jobs with effects: %w", err)
+	}
+	for id := range done {
+		if !gone[id] || done[id] > 1 {
+			wrong = append(wrong, id)
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%d jobs that complete in a transaction have not as many effects as they should: %v", len(wrong), wrong[:min(len(wrong), 20)])
+	}
+	return nil
+}
+
+// Judge compares the history with the database and fails the test at any
+// violation. Every process must have ended, or idle, and every job be final.
+func (f *Fleet) Judge(ctx context.Context, g *Ground) *check.Report {
+	f.t.Helper()
+	return f.judge(ctx, g, check.Options{Drained: true})
+}
+
+// JudgeAmid does the same while there is work left that nobody does.
+func (f *Fleet) JudgeAmid(ctx context.Context, g *Ground) *check.Report {
+	f.t.Helper()
+	return f.judge(ctx, g, check.Options{})
+}
+
+func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *check.Report {
+	f.t.Helper()
+	all := f.read(ctx, g)
+	history, err := check.Read(f.Dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	options.Clean, options.Slack = f.left(), f.Slack
+	if f.Slack > 0 {
+		options.Burials = f.burials()
+	}
+	f.mu.Lock()
+	options.Disturbances, options.Deleted, options.Failover = f.done, f.deleted, f.failover
+	f.mu.Unlock()
+	gone := make(map[int64]bool, len(options.Deleted))
+	for _, d := range options.Deleted {
+		gone[d.Job] = true
+	}
+	report := check.Compare(history, all, options)
+	if err := report.Err(); err != nil {
+		f.t.Errorf("%v\n%v", err, report)
+		for _, v := range report.Violations {
+			f.tell(v.Job, history, all)
+		}
+	}
+	if err := checkEffects(ctx, g, gone); err != nil {
+		f.t.Error(err)
+	}
+	f.checkCancelled(history, all)
+	f.Account(ctx, g, judged(report))
+	return report
+}
+
+// burials tells when engines were buried, by the clock of this machine, of those whose
+// buriers lived to tell.
+func (f *Fleet) burials() map[int64]time.Time {
+	f.t.Helper()
+	all := map[int64]time.Time{}
+	for _, name := range f.names() {
+		for _, e := range f.Events(name) {
+			if e.Type == event.EventBurial {
+				all[int64(e.Other)] = e.At
+			}
+		}
+	}
+	return all
+}
+
+// names are those of all workers that were ever started.
+func (f *Fleet) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.workers)
+}
+
+// facts are what a database says of every job, with what the workload said.
+func facts(ctx context.Context, g *Ground) (*check.Facts, error) {
+	ledger, err := g.Store.Audit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := storetest.Facts(ledger)
+	return all, addTold(ctx, g, all)
+}
+
+// left lists the engines that left in good order.
+func (f *Fleet) left() []int64 {
+	var all []int64
+	for _, name := range f.names() {
+		for _, e := range f.Events(name) {
+			if e.Type == event.EventLeft {
+				all = append(all, int64(e.Engine))
+			}
+		}
+	}
+	return all
+}
+
+// tell says all that both accounts know of a job.
+func (f *Fleet) tell(job int64, history *check.History, facts *check.Facts) {
+	f.t.Helper()
+	holder := map[int64]int64{}
+	for _, c := range facts.Claims {
+		for _, pos := range c.Positions {
+			holder[pos] = c.Engine
+		}
+	}
+	for _, e := range facts.Entries {
+		if e.Job == job {
+			f.t.Logf("job %d: entry %d, attempt %d, claimed by %d, who was buried at %v", job, e.Pos, e.Attempt, holder[e.Pos], facts.Buried[holder[e.Pos]])
+		}
+	}
+	for _, x := range facts.Executions {
+		if x.Job == job {
+			f.t.Logf("job %d: execution %+v", job, x)
+		}
+	}
+	for _, r := range history.Runs {
+		if r.Job == job {
+			f.t.Logf("job %d: run on %s %+v", job, history.Processes[r.Process].Name, r)
+		}
+	}
+}
+
+// checkCancelled makes sure that what was cancelled was asked for, and that what
+// was said to be cancelled stayed so and did not begin again.
+func (f *Fleet) checkCancelled(history *check.History, facts *check.Facts) {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range facts.Executions {
+		if _, asked := f.cancelled[x.Job]; x.Outcome == check.OutcomeCancelled && !asked {
+			f.t.Errorf("job %d was cancelled, and nobody asked for that", x.Job)
+		}
+	}
+	for _, j := range facts.Jobs {
+		if f.cancelled[j.ID] != 0 && j.State != check.StateCancelled {
+			f.t.Errorf("job %d was said to be cancelled, and is %s", j.ID, j.State)
+		}
+	}
+	for _, r := range history.Runs {
+		if at := f.cancelled[r.Job]; at != 0 && r.Start > at {
+			f.t.Errorf("job %d was said to be cancelled, and began %v later on %s", r.Job, r.Start.Sub(at), history.Processes[r.Process].Name)
+		}
+	}
+}
+
+// addTold reads what the workload said of each job: its name in the history from
+// its arguments, what it may come to, and which one it does again.
+func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
+	type told struct {
+		key           string
+		grant, losses int
+		recovers      int64
+		tx            bool
+		poison        string
+	}
+	all := map[int64]told{}
+	var (
+		id int64
+		t  told
+	)
+	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0),
+		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', '') from ` + g.jobs()
+	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers, &t.tx, &t.poison}, func() error {
+		all[id] = t
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read what jobs were told: %w", err)
+	}
+	for i := range facts.Jobs {
+		j := &facts.Jobs[i]
+		t := all[j.ID]
+		j.Key, j.Recovers, j.LossesMax, j.Once = t.key, t.recovers, max(1, t.losses), t.losses == 0
+		j.CompletesItself, j.Lingers = t.tx, t.poison == lingers || t.poison == spins
+		switch {
+		case t.grant == 0:
+			j.ChargedMax = retries + 1
+		case t.grant > 0:
+			j.ChargedMax = t.grant
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pgtest"
+)
+
+// long tells whether a run by hand asks for the full lengths, which CI has no
+// time for.
+func long() bool { return os.Getenv("STINT_CHAOS_MINUTES") != "" }
+
+// patient is the time to live of engines of which none is to lose its place, also
+// where the machine is so busy that for some seconds no beat comes through.
+const patient = 30 * time.Second
+
+// load keeps workers working and clients enqueueing until it is ended.
+type load struct {
+	w       *world
+	keepers []*chaos.Keeper
+	stop    func() // the clients
+}
+
+func (w *world) load(workers, clients int, ttl, pause time.Duration) *load {
+	l := &load{w: w}
+	for i := range workers {
+		l.keepers = append(l.keepers, w.Keep(chaos.Worker{
+			Name: fmt.Sprintf("worker-%d", i+1), DB: w.url, Slots: 10, TimeToLive: ttl,
+		}))
+	}
+	l.stop = goOn(w.t, clients, every(pause, w.client))
+	return l
+}
+
+// end stops the clients, has all work done, stops the workers and judges.
+func (l *load) end(within time.Duration) *check.Report {
+	w := l.w
+	w.t.Helper()
+	l.stop()
+	began := time.Now()
+	w.Drain(w.t.Context(), w.store, within)
+	w.t.Logf("everything was done %v after the clients stopped", time.Since(began))
+	lives := 0
+	for _, k := range l.keepers {
+		k.Stop()
+		lives += k.Lives
+	}
+	buried := w.Burials(w.t.Context(), w.ground)
+	report := w.Judge(w.t.Context(), w.ground)
+	w.t.Logf("%d lives of %d workers, %d engines buried; %v", lives, len(l.keepers), buried, report)
+	return report
+}
+
+// works waits until a job ends that begins from now on.
+func (w *world) works() time.Duration { w.t.Helper(); return w.Works(w.t.Context(), w.ground) }
+
+// recovers does so behind a fault.
+func (w *world) recovers() time.Duration { w.t.Helper(); return w.Recovers(w.t.Context(), w.ground) }
+
+func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
+	t.Parallel()
+	times, every := 2, 2*time.Second
+	if long() {
+		times, every = 18, 10*time.Second
+	}
+	server := pgtest.Start(t, pgtest.Options{Fsync: true})
+	w := newWorld(t, server.New(t))
+	l := w.load(3, 2, 0, 200*time.Millisecond)
+	w.works()
+	for i := range times {
+		time.Sleep(every)
+		over := w.CutOff("")
+		began := time.Now()
+		server.Restart(pgtest.Immediate)
+		over()
+		down, took := time.Since(began), w.recovers()
+		t.Logf("restart %d: %v down, work resumed after %v", i+1, down, took)
+		if took > 5*time.Second {
+			t.Errorf("work resumed %v after the server, more than 5s", took)
+		}
+	}
+	l.end(time.Minute)
+}
+
+// During an outage engines lose their places by their own clocks. When the
+// database is back its clock says that everybody is dead: nobody may believe it
+// without having watched.
+func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
+	t.Parallel()
+	outage, ttl := 5*time.Second, 2*time.Second
+	if long() {
+		outage, ttl = time.Minute, 0
+	}
+	server := pgtest.Start(t, pgtest.Options{Fsync: true})
+	w := newWorld(t, server.New(t))
+	l := w.load(3, 2, ttl, 100*time.Millisecond)
+	w.works()
+	w.enqueue("long", 0, 20, func(int) chaos.Args { return chaos.Args{Work: 1000} })
+	time.Sleep(time.Second)
+	over := w.CutOff("")
+	server.Stop(pgtest.Immediate)
+	time.Sleep(outage)
+	server.Start()
+	over()
+	took := w.recovers()
+	t.Logf("work resumed after %v", took)
+	if took > 5*time.Second {
+		t.Errorf("work resumed %v after the server, more than 5s", took)
+	}
+	l.end(time.Minute)
+}
+
+func TestRandomlyTerminatedSessionsCostNobodyItsPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	l := w.load(2, 2, patient, 100*time.Millisecond)
+	w.works()
+	dice, ended := w.dice(1000), 0
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
+		n := 0
+		if err := w.pool.QueryRow(t.Context(), `
+			select count(*) filter (where pg_terminate_backend(pid)) from (
+			  select pid from pg_stat_activity
+			  where datname = current_database() and application_name like 'stint%'
+			  order by pid offset $1 limit 1) one`, dice.IntN(20)).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		ended += n
+		time.Sleep(time.Duration(dice.IntN(60)) * time.Millisecond)
+	}
+	t.Logf("%d sessions were ended", ended)
+	l.end(30 * time.Second)
+}
+
+func TestAJobEnqueuedWhileTheListenerIsGoneRunsPromptly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	w.Start(chaos.Worker{Name: "worker", DB: w.url, Slots: 4, Poll: time.Minute})
+	const listening = `select exists (select from pg_stat_activity where datname = current_database() and application_name = 'stint listen')`
+	for i := range 5 {
+		w.until("it listens", listening)
+		time.Sleep(100 * time.Millisecond) // it sleeps
+		if _, err := w.pool.Exec(t.Context(), `
+			select pg_terminate_backend(pid) from pg_stat_activity
+			where datname = current_database() and application_name = 'stint listen'`); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		w.enqueue("deaf", i, 1, quick)
+		w.Drain(t.Context(), w.store, 5*time.Second)
+		t.Logf("it was done after %v", time.Since(began))
+	}
+	w.Await("worker", event.EventTrouble, 1, time.Second)
+	t.Log(w.Judge(t.Context(), w.ground))
+}

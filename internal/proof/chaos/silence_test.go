@@ -1,0 +1,145 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pgtest"
+)
+
+func beatBegins(m chaos.Message) bool {
+	return m.Type == 'B' && strings.Contains(m.SQL, "update stint.beats")
+}
+
+func TestTwoBeatsInARowThatFailCostAnEngineNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	proxy := w.behind()
+	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
+	w.Await("worker", event.EventJoined, 1, time.Minute)
+	var beats atomic.Int64
+	proxy.Hook(func(m chaos.Message) chaos.Fate {
+		if !chaos.BeatCommits(m) || beats.Add(1) > 2 {
+			return chaos.Pass
+		}
+		return chaos.Cut
+	})
+	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 5000} })
+	w.keepsItsPlace(worker, proxy)
+}
+
+// A connection that goes silent (a firewall forgot it, say) is not told from
+// an answer that takes long. A beat must not wait for it until it is too late.
+func TestAConnectionThatGoesSilentUnderABeatCostsAnEngineNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	proxy := w.behind()
+	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
+	w.Await("worker", event.EventJoined, 1, time.Minute)
+	silent := proxy.Once(1, beatBegins, func() chaos.Fate { return chaos.Hold(20 * time.Second) })
+	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 5000} })
+	within(t, 10*time.Second, "a beat is sent", silent)
+	w.keepsItsPlace(worker, proxy)
+}
+
+// keepsItsPlace waits until all work is done, and makes sure that one engine
+// did it in one session.
+func (w *world) keepsItsPlace(p *chaos.Process, proxy *chaos.Proxy) {
+	w.t.Helper()
+	w.Drain(w.t.Context(), w.store, 30*time.Second)
+	events := w.Events(p.Name)
+	if n := chaos.Count(events, event.EventJoined); n != 1 {
+		w.t.Errorf("the engine joined %d times: %+v", n, events)
+	}
+	proxy.Calm() // or the driver waits for its silent connection a while
+	if err := p.Stop(); err != nil {
+		w.t.Errorf("%s: %v", p.Name, err)
+	}
+	w.t.Log(w.Judge(w.t.Context(), w.ground))
+}
+
+// An engine that cannot reach its database any more, and gets no error either,
+// fences itself even while a flush waits for its answer. When the database is
+// back it joins anew, without anybody's help.
+func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	proxy := w.behind()
+	const ttl, beat = 6 * time.Second, 1500 * time.Millisecond
+	lone := w.Start(chaos.Worker{Name: "lone", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
+	w.Await("lone", event.EventJoined, 1, time.Minute)
+	within(t, 10*time.Second, "a beat is sent", proxy.Once(1, chaos.BeatCommits, func() chaos.Fate { return chaos.Pass }))
+	began := time.Now()
+
+	// The next beat is the last one that succeeds. Half a second before the
+	// engine fences itself for that, the job ends and its outcome is sent.
+	fence := began.Add(beat + 3*beat)
+	w.enqueue("long", 0, 1, func(int) chaos.Args { return chaos.Args{Work: int((4*beat - 500*time.Millisecond).Milliseconds())} })
+	time.Sleep(time.Until(began.Add(beat + 300*time.Millisecond)))
+	over := w.CutOff("lone")
+	proxy.Stall(chaos.Both, 20*time.Second)
+
+	fenced := w.Await("lone", event.EventBuried, 1, 10*time.Second)
+	if late := fenced.At.Sub(fence); late > time.Second {
+		t.Errorf("it had ended its work %v after it fenced itself", late)
+	}
+	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: ttl})
+	w.Drain(t.Context(), w.store, 30*time.Second)
+	proxy.Calm()
+	over()
+	w.Await("lone", event.EventJoined, 2, 10*time.Second)
+	for _, p := range []*chaos.Process{lone, other} {
+		if err := p.Stop(); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+	w.Burials(t.Context(), w.ground)
+	t.Log(w.Judge(t.Context(), w.ground))
+}
+
+// The other calls of an engine must not wait for ever either: it would beat,
+// and so nobody would bury it, but do only a part of its work.
+func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *testing.T) {
+	const ttl = 2 * time.Second
+	for name, text := range map[string]string{
+		"looking for work": "stint.look(", "promoting": "stint.promote(", "looking at the roster": "from stint.engines e join stint.beats",
+		"claiming": "stint.claim(", "finishing": "stint.finish(", "reading what it holds": "from stint.claims c cross join",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, pgtest.New(t))
+			proxy := w.behind()
+			worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
+			w.Await("worker", event.EventJoined, 1, time.Minute)
+			silent := proxy.Once(1, func(m chaos.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, text) },
+				func() chaos.Fate { return chaos.Hold(time.Minute) })
+			w.enqueue("before", 0, 10, quick)
+			within(t, 10*time.Second, "the call is made", silent)
+			doomed := w.Start(chaos.Worker{Name: "doomed", DB: w.url, Slots: 1, TimeToLive: ttl})
+			w.Await("doomed", event.EventJoined, 1, time.Minute)
+			doomed.Kill()
+			began := time.Now()
+			w.enqueue("behind", 0, 10, quick)
+			w.enqueue("later", 0, 10, quick, stint.Delay(100*time.Millisecond))
+			w.Drain(t.Context(), w.store, 20*time.Second)
+			w.until("the dead one is buried", `select count(*) = 1 from stint.engines`)
+			if took := time.Since(began); took > 2*ttl+3*time.Second {
+				t.Errorf("it was held up for %v", took)
+			} else {
+				t.Logf("it was held up for %v", took)
+			}
+			proxy.Calm()
+			if err := worker.Stop(); err != nil {
+				t.Error(err)
+			}
+			t.Log(w.Judge(t.Context(), w.ground))
+		})
+	}
+}

@@ -1,0 +1,260 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/store"
+)
+
+// anyStore is what a simulation needs of a store.
+type anyStore interface {
+	store.Store
+	store.Listener
+	store.Canceller
+	store.TxFinisher
+	store.OrphanRecoverer
+	store.Operator
+	store.Pauser
+	store.ClaimedEnqueuer
+	store.Scheduler
+	store.ScheduleKeeper
+	store.Leaser
+	store.Retainer
+}
+
+// A process is the store that its engine sees, with nearly every optional role.
+// That SQLite lacks some of them does not matter: they are simulated.
+var (
+	_ anyStore                = (*process)(nil)
+	_ store.Clock             = (*process)(nil)
+	_ store.SessionTerminator = (*process)(nil)
+)
+
+// Enqueue implements [stint.Enqueuer].
+func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+	store := func(ctx context.Context) ([]stint.Receipt, error) {
+		receipts, err := p.store.Enqueue(ctx, tx, jobs)
+		p.w.note(p.name, numbers(ids(receipts)), "enqueue: %v", err)
+		return receipts, err
+	}
+	receipts, _, err := call(ctx, p, opEnqueue, store)
+	if p.w.bug == bugEnqueue && errors.Is(err, errLost) {
+		return store(ctx)
+	}
+	return receipts, err
+}
+
+func ids(receipts []stint.Receipt) []stint.ID {
+	all := make([]stint.ID, len(receipts))
+	for i, r := range receipts {
+		all[i] = r.ID
+	}
+	return all
+}
+
+// Look implements [store.Claimer].
+func (p *process) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
+	sights, _, err := call(ctx, p, opLook, func(ctx context.Context) ([]store.LaneHead, error) {
+		return p.store.Look(ctx, known)
+	})
+	return sights, err
+}
+
+// Claim implements [store.Claimer].
+func (p *process) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	r, f, err := call(ctx, p, opClaim, func(ctx context.Context) (reading[store.Claim], error) {
+		after := p.w.tick()
+		c, err := p.store.Claim(ctx, req)
+		if len(c.Positions) > 0 || err != nil {
+			p.w.note(p.name, jobsOf(c.Entries), "claim %d of %x, engine %x: entries %v, %v", req.Serial, req.Lane, req.Engine, c.Positions, err)
+		}
+		return reading[store.Claim]{c, after}, err
+	})
+	if f.fault == half && err == nil && len(r.what.Positions) > 0 {
+		r.what.Entries, err = nil, errLost
+	}
+	p.claimed(req.Engine, r)
+	return r.what, err
+}
+
+// Fetch implements [store.Claimer].
+func (p *process) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
+	r, _, err := call(ctx, p, opFetch, func(ctx context.Context) (reading[[]store.Entry], error) {
+		after := p.w.tick()
+		entries, err := p.store.Fetch(ctx, at)
+		return reading[[]store.Entry]{entries, after}, err
+	})
+	p.fetched(r)
+	return r.what, err
+}
+
+// Finish implements [store.Finisher].
+func (p *process) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+	p.mayRecord(done)
+	p.w.leaves(done)
+	n, _, err := call(ctx, p, opFinish, func(ctx context.Context) (int, error) {
+		n, err := p.store.Finish(ctx, engine, claims, done)
+		jobs := make([]int64, len(done))
+		what := make([]stint.Outcome, len(done))
+		for i := range done {
+			jobs[i], what[i] = int64(done[i].Job), done[i].Outcome
+		}
+		p.w.note(p.name, jobs, "finish, engine %x: %v, %d new, %v", engine, what, n, err)
+		return n, err
+	})
+	if err == nil {
+		p.recorded(done)
+	}
+	if p.w.bug.hides(opFinish, err) {
+		return n, nil
+	}
+	return n, err
+}
+
+// recorded notes that no completion of these is in doubt any more. A beat whose
+// answer was under way meanwhile may hand them back, which changes nothing.
+func (p *process) recorded(done []store.Completion) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range done {
+		if at := done[i].Pos; p.commit[at] == inDoubt {
+			p.commit[at] = made
+		}
+	}
+}
+
+// Join implements [store.Roster]. All engines live in one process, which is
+// alive: asking for it again and again would only cost time.
+func (p *process) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
+	p.joined(e.Token)
+	e.BootID = ""
+	_, _, err := call(ctx, p, opJoin, func(ctx context.Context) (none, error) {
+		err := p.store.Join(ctx, e, kinds)
+		// All of these processes are one, which would vouch for the dead.
+		p.w.real.Release(e.Token)
+		p.w.note(p.name, nil, "join as engine %x: %v", e.Token, err)
+		return none{}, err
+	})
+	p.joined(e.Token)
+	return err
+}
+
+// Heartbeat implements [store.Roster]. One that fails may mean that the engine is
+// cut off: it cannot tell, and fences itself in time.
+func (p *process) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+	began := check.Now()
+	orders, _, err := call(ctx, p, opBeat, func(ctx context.Context) (store.HeartbeatReply, error) {
+		return p.store.Heartbeat(ctx, engine, b)
+	})
+	if err != nil && !p.dead() {
+		p.w.note(p.name, nil, "beat of engine %x: %v", engine, err)
+	}
+	if err != nil && !errors.Is(err, stint.ErrBuried) {
+		p.w.disturb(check.Disturbance{Does: check.CutsOff, Process: p.name, From: began, To: check.Now()})
+	}
+	if p.w.bug.hides(opBeat, err) {
+		return orders, nil
+	}
+	return orders, err
+}
+
+// Held implements [store.Roster].
+func (p *process) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
+	claims, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]store.Claim, error) {
+		return p.store.Held(ctx, engine, serial)
+	})
+	return claims, err
+}
+
+// Announced implements [store.Roster].
+func (p *process) Announced(ctx context.Context, engine stint.EngineID) ([]store.Entry, error) {
+	entries, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]store.Entry, error) {
+		return p.store.Announced(ctx, engine)
+	})
+	return entries, err
+}
+
+// Drain implements [store.Roster].
+func (p *process) Drain(ctx context.Context, engine stint.EngineID) error {
+	_, _, err := call(ctx, p, opBeat, func(ctx context.Context) (none, error) {
+		return none{}, p.store.Drain(ctx, engine)
+	})
+	return err
+}
+
+// Bury implements [store.Roster].
+func (p *process) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
+	cutShort := p.beforeBurial(b.Engine)
+	n, _, err := call(ctx, p, opBury, func(ctx context.Context) (int, error) {
+		if p.w.open.block(b.Engine) {
+			p.w.note(p.name, nil, "bury engine %x: blocked", b.Engine)
+			return 0, stint.ErrBurialBlocked
+		}
+		cutShort(ctx)
+		var jobs []int64
+		n, err := p.store.Bury(ctx, b, func(e *store.Entry, begun bool) store.Completion {
+			jobs = append(jobs, int64(e.ID))
+			p.w.finds(b.Engine, e, begun)
+			return judge(e, begun)
+		})
+		p.w.note(p.name, jobs, "bury engine %x (%s): %d, %v", b.Engine, b.Why, n, err)
+		return n, err
+	})
+	return n, err
+}
+
+// Engines implements [store.Roster].
+func (p *process) Engines(ctx context.Context) ([]store.EngineInfo, error) {
+	list, _, err := call(ctx, p, opEngines, p.store.Engines)
+	return list, err
+}
+
+// Promote implements [store.Promoter].
+func (p *process) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
+	done, _, err := call(ctx, p, opPromote, func(ctx context.Context) (store.Promotion, error) {
+		done, err := p.store.Promote(ctx, from, limit)
+		if done.Moved > 0 {
+			p.w.note(p.name, nil, "promote from %v: %+v", from, done)
+		}
+		return done, err
+	})
+	return done, err
+}
+
+// Now implements [store.Clock].
+func (p *process) Now(ctx context.Context) (time.Time, error) {
+	t, _, err := call(ctx, p, opNow, func(context.Context) (time.Time, error) { return time.Now(), nil })
+	return t, err
+}
+
+// Evict implements [store.SessionTerminator].
+func (p *process) Evict(ctx context.Context, engine stint.EngineID) (int, error) {
+	n, _, err := call(ctx, p, opEvict, func(context.Context) (int, error) {
+		n := p.w.open.evict(engine)
+		p.w.note(p.name, nil, "evict engine %x: %d", engine, n)
+		return n, nil
+	})
+	return n, err
+}
+
+type none = struct{}
+
+func numbers[T ~int64](list []T) []int64 {
+	all := make([]int64, len(list))
+	for i, v := range list {
+		all[i] = int64(v)
+	}
+	return all
+}
+
+func jobsOf(entries []store.Entry) []int64 {
+	all := make([]int64, len(entries))
+	for i := range entries {
+		all[i] = int64(entries[i].ID)
+	}
+	return all
+}

@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
+)
+
+// How long things take, in fake time.
+const (
+	troubled = 2 * time.Minute  // of trouble
+	drained  = 5 * time.Minute  // after it, within which everything must be done, though one engine with one slot may have to do it
+	limit    = 20 * time.Minute // a livelock would spin through centuries
+)
+
+// jobs is how many are enqueued, about.
+const jobs = 200
+
+// world is everything of one seed.
+type world struct {
+	trace
+	seed       Seed
+	bug        Bug
+	real       *sqlite.Store
+	ground     *ground  // the real one, with what it lacks
+	store      anyStore // and with the planted bug
+	handlers   *sql.DB  // for the transactions of handlers
+	clients    []*process
+	historyDir string
+	open       transactions
+	strays     sync.WaitGroup // calls that arrive late
+	over       atomic.Bool    // the trouble is
+	calm       chan struct{}  // closed when it is
+	done       chan struct{}  // closed when all jobs are
+	ticks      atomic.Int64
+	cancels    *cancellations
+	operations *operations
+	pauses     *pauses
+	calendar   *calendar // nil when there are no schedules
+	retention  store.Retention
+	erased     erased
+
+	mu         sync.Mutex // guards what follows
+	logs       []*check.Writer
+	disturbed  []check.Disturbance
+	clean      []int64
+	naps       map[string]int
+	whims      map[string]*whim
+	effects    []*effect
+	undecided  map[store.Position]bool // failures that were left to others to decide about
+	decisions  map[doubt]int           // how often each was decided
+	guests     map[store.Position]*visit
+	culprits   map[stint.EngineID]bool // engines that died of what they ran alone
+	answers    []answer
+	violations []string
+}
+
+// Verdict is what came of a seed.
+type Verdict struct {
+	Report     *check.Report
+	Violations []string
+	trace      *trace
+	suspects   []int64
+}
+
+// Story tells what led to the violations: all about the first jobs that they
+// name, and how everything ended.
+func (v *Verdict) Story() string {
+	return v.trace.tell(v.suspects[:min(3, len(v.suspects))], 80)
+}
+
+// Trace tells everything that happened.
+func (v *Verdict) Trace() string { return v.trace.tell(nil, math.MaxInt) }
+
+// Run runs a seed with a bug planted, or none, in a bubble of its own.
+func Run(t *testing.T, seed Seed, bug Bug) *Verdict {
+	t.Helper()
+	dir, err := os.MkdirTemp(fast(), "stint-sim-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "jobs.db")
+	if err := install(path); err != nil {
+		t.Fatal(err)
+	}
+	var v *Verdict
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(daybreak(seed)))
+		watch := time.AfterFunc(limit, func() { panic(fmt.Sprintf("sim: seed %v: the bubble's time is over", seed)) })
+		defer watch.Stop()
+		v, err = run(t.Context(), seed, bug, dir, path)
+	})
+	if err != nil {
+		t.Fatalf("seed %v: %v", seed, err)
+	}
+	return v
+}
+
+func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, error) {
+	real, err := sqlite.Open(ctx, path, sqlite.Config{Poll: -1, Readers: 1, Busy: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	defer real.Close()
+	db, err := openDatabase(path)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	handlers, err := openDatabase(path)
+	if err != nil {
+		return nil, err
+	}
+	defer handlers.Close()
+	ground := &ground{Store: real, db: db}
+	w := &world{
+		trace: trace{began: time.Now()}, seed: seed, bug: bug, real: real, ground: ground, store: plant(bug, ground), handlers: handlers,
+		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(), operations: newOperations(), pauses: newPauses(),
+		naps: map[string]int{}, whims: map[string]*whim{},
+		undecided: map[store.Position]bool{}, decisions: map[doubt]int{}, guests: map[store.Position]*visit{}, culprits: map[stint.EngineID]bool{},
+	}
+	w.calendar = newCalendar(seed)
+	w.retention = retentionOf(seed)
+	d := roll(seed.N, "world", 0)
+	var producers, machines sync.WaitGroup
+	for i := range 2 {
+		p, err := w.newProcess(fmt.Sprintf("client-%d", i), weathers[d.IntN(len(weathers))])
+		if err != nil {
+			return nil, err
+		}
+		w.clients = append(w.clients, p)
+	}
+	for _, p := range w.clients {
+		producers.Go(func() { p.produce(roll(seed.N, p.name, 0), db, jobs/2, troubled*3/4) })
+	}
+	for i := range 3 + d.IntN(4) {
+		m := w.newMachine(i)
+		machines.Go(m.keep)
+	}
+	if m := w.newDesk(); m != nil {
+		machines.Go(m.keep)
+	}
+	people, err := w.hire()
+	if err != nil {
+		return nil, err
+	}
+	w.observe(ctx, roll(seed.N, "observer", 0), troubled)
+	w.over.Store(true)
+	close(w.calm)
+	producers.Wait()
+	people.busy.Wait()
+	time.Sleep(2 * maxLate) // an enqueue that was given up may still arrive
+	w.finish(ctx, people)
+	close(w.done)
+	machines.Wait()
+	w.strays.Wait()
+	w.look(ctx)
+	return w.judge(ctx)
+}
+
+// tick counts what happens, for what happens at one instant of fake time.
+func (w *world) tick() int64 { return w.ticks.Add(1) }
+
+// nap tells whether a job snoozes this time.
+func (w *world) nap(a args) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.naps[a.Key] >= a.Naps {
+		return false
+	}
+	w.naps[a.Key]++
+	return true
+}
+
+func (w *world) disturb(d check.Disturbance) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.disturbed = append(w.disturbed, d)
+}
+
+func (w *world) keepLog(log *check.Writer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logs = append(w.logs, log)
+}
+
+func (w *world) left(engine stint.EngineID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clean = append(w.clean, int64(engine))
+}
+
+func (w *world) wrong(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}

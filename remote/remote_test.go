@@ -1,0 +1,617 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/proof/pgtest"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/remote"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
+)
+
+const (
+	adminToken  = "token-of-an-admin-0000001"
+	viewerToken = "token-of-a-viewer-0000001"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// anyStore is one that engines work on and a server stands in front of.
+type anyStore interface {
+	store.Store
+	api.Store
+}
+
+// onBoth tests with a store of either kind, and the same over a server.
+func onBoth(t *testing.T, test func(t *testing.T, store anyStore, server *remote.Store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		store, server := open(t)
+		test(t, store, server)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		store, err := postgres.Open(t.Context(), pgtest.New(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(store.Close)
+		test(t, store, over(t, store, adminToken))
+	})
+}
+
+// open returns a store, and the same over a server with an admin's token.
+func open(t *testing.T) (anyStore, *remote.Store) {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store, over(t, store, adminToken)
+}
+
+// over serves a store, and returns it as who has a token sees it.
+func over(t *testing.T, store anyStore, token string) *remote.Store {
+	t.Helper()
+	g, err := guard.New(guard.Config{Tokens: []guard.Token{
+		guard.NewToken("ann", guard.Admin, adminToken), guard.NewToken("vic", guard.Viewer, viewerToken),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(g.Wrap(api.New(store, api.Config{
+		Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
+			return engine.Bury(ctx, store, token, why)
+		},
+		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
+	})))
+	t.Cleanup(server.Close)
+	s, err := remote.Open(server.URL, remote.Config{Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+var (
+	mail   = stint.NewKind[map[string]any]("mail", stint.Queue("post"), stint.Tag("of the kind"), stint.Timeout(time.Minute), stint.Retry(retry.Fixed(1, time.Hour)), stint.Priority(7))
+	broken = stint.NewKind[struct{}]("broken", stint.Retry(retry.None()))
+)
+
+// lively fills a store with a bit of everything.
+func lively(t *testing.T, st anyStore) {
+	t.Helper()
+	ctx := t.Context()
+	client := stint.NewClient(st)
+	mux := stint.NewMux()
+	stint.HandleResult(mux, stint.ResultKind[map[string]any, string]{Kind: mail}, func(context.Context, *stint.Job, map[string]any) (string, error) { return "<sent> & gone", nil })
+	stint.Handle(mux, broken, func(context.Context, *stint.Job, struct{}) error { return errors.New("no <paper>") })
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		_, err := mail.Enqueue(ctx, client, map[string]any{"to": "a > b & c", "n": json.Number("12345678901234567890")}, stint.Tag("t"), stint.URN("urn:x"),
+			stint.Source("web"), stint.Metadata(json.RawMessage(`{"region":"<eu>"}`)), stint.Correlation([]string{"", "c", ""}[i]))
+		check(err)
+		_, err = broken.Enqueue(ctx, client, struct{}{})
+		check(err)
+	}
+	e, err := engine.New(st, mux, engine.Config{Instance: "one"})
+	check(err)
+	n, err := e.RunReady(ctx, nil)
+	check(err)
+	if n != 6 {
+		t.Fatalf("%d jobs ran", n)
+	}
+	_, err = mail.Enqueue(ctx, client, nil, stint.Delay(time.Hour), stint.StartWithin(time.Hour), stint.MaxLosses(0))
+	check(err)
+	id, err := mail.Enqueue(ctx, client, nil, stint.RunAt(time.Now().Add(48*time.Hour)))
+	check(err)
+	_, err = st.Cancel(ctx, []stint.ID{id}, "not <wanted>")
+	check(err)
+	_, err = st.Pause(ctx, "a/b é", "ann", "it leaks")
+	check(err)
+	check(client.Schedule(ctx, "ann@h",
+		mail.Schedule("nightly", cron.MustParse("30 2 * * *"), map[string]any{"to": "<ops>"}, stint.Zone("Europe/Berlin"), stint.Unique(), stint.WhenMissed(stint.MissedAll(3)), stint.NotAfter(time.Now().Add(1000*time.Hour))),
+		broken.Schedule("by/function", cron.Function("moon"), struct{}{})))
+	_, err = st.RunSchedule(ctx, "nightly")
+	check(err)
+	_, err = st.PauseSchedule(ctx, "by/function", "ann", "no moon")
+	check(err)
+
+	// An engine that holds a job.
+	check(st.Join(ctx, store.EngineInfo{Token: holder, Instance: "two", Host: "h", Slots: 2, TimeToLive: time.Hour, Kinds: []string{"mail"}, Queues: []string{"post"}}, nil))
+	claim, err := st.Claim(ctx, store.ClaimRequest{Engine: holder, Serial: 1, Nonce: 1, Lane: store.LaneOf("post", 7, store.PartNormal, "").ID, Max: 1})
+	check(err)
+	if len(claim.Positions) != 1 {
+		t.Fatalf("the engine took %v", claim)
+	}
+	_, err = st.Heartbeat(ctx, holder, store.Heartbeat{Number: 1, Running: claim.Positions})
+	check(err)
+	_, err = st.Acquire(ctx, "retention", holder, time.Hour)
+	check(err)
+	check(st.WriteMetrics(ctx, report.Metrics{Instance: "one", Since: time.Now(), At: time.Now(), Kinds: map[string]report.Durations{"mail": {Count: 1, Total: 5}}}))
+}
+
+// holder is a token that no JSON number holds.
+const holder stint.EngineID = 1<<63 - 5
+
+// asJSON is how people see what comes of a call: what is said of it, or its error. An
+// empty list is one, whether it is nil or not.
+func asJSON(t *testing.T, v any, err error) string {
+	t.Helper()
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	if b.String() == "null\n" {
+		return "[]\n"
+	}
+	return b.String()
+}
+
+// call is a question to a store.
+type call[S any] func(ctx context.Context, s S) (any, error)
+
+func TestAServerTellsWhatItsStoreTells(t *testing.T) {
+	onBoth(t, tellsTheSame)
+}
+
+func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
+	lively(t, st)
+	at := time.Now()
+	filters := map[string]store.Filter{
+		"all": {}, "page": {Limit: 3, Before: 9}, "newer": {After: 3, Before: 9}, "newer ones of a kind": {After: 2, Kind: "mail"}, "states": {States: []stint.State{stint.Completed, stint.Scheduled}}, "kind": {Kind: "mail"}, "queue": {Queue: "post"},
+		"tag": {Tag: "t"}, "urn": {URN: "urn:x"}, "source": {Source: "web"}, "correlation": {Correlation: "c"}, "schedule": {Schedule: "nightly"},
+		"outcome": {Outcome: stint.OutcomeFailed}, "error": {Error: "<paper>"}, "class": {Class: "errors.errorString"}, "attempts": {Attempts: 1}, "longer": {Longer: time.Nanosecond},
+		"created": {Created: store.TimeRange{From: at.Add(-time.Hour), To: at.Add(time.Hour)}}, "due": {Due: store.TimeRange{From: at.Add(time.Minute)}}, "finished": {Finished: store.TimeRange{To: at}},
+		"faulty": {Faulty: true}, "nothing": {Queue: "nowhere"},
+	}
+	type both interface {
+		store.Inspector
+		store.Operator
+		store.Pauser
+		store.ScheduleKeeper
+		report.LiveStats
+		Engines(ctx context.Context) ([]store.EngineInfo, error)
+		EngineMetrics(ctx context.Context) ([]report.Metrics, error)
+		Leases(ctx context.Context) ([]store.Lease, error)
+	}
+	questions := map[string]call[both]{
+		"Counts":             func(ctx context.Context, s both) (any, error) { return s.Counts(ctx) },
+		"Kinds":              func(ctx context.Context, s both) (any, error) { return s.Kinds(ctx) },
+		"Job of none":        func(ctx context.Context, s both) (any, error) { return s.Job(ctx, 99) },
+		"Paused":             func(ctx context.Context, s both) (any, error) { return s.Paused(ctx) },
+		"Queues":             func(ctx context.Context, s both) (any, error) { return s.Queues(ctx) },
+		"Schedules":          func(ctx context.Context, s both) (any, error) { return s.Schedules(ctx) },
+		"Schedule":           func(ctx context.Context, s both) (any, error) { return s.Schedule(ctx, "nightly") },
+		"Schedule of slash":  func(ctx context.Context, s both) (any, error) { return s.Schedule(ctx, "by/function") },
+		"Schedule of none":   func(ctx context.Context, s both) (any, error) { return s.Schedule(ctx, "x") },
+		"Schedule of dots":   func(ctx context.Context, s both) (any, error) { return s.Schedule(ctx, "..") },
+		"Schedule of no one": func(ctx context.Context, s both) (any, error) { return s.Schedule(ctx, "") },
+		"Run while busy":     func(ctx context.Context, s both) (any, error) { return s.RunSchedule(ctx, "nightly") },
+		"Analyze": func(ctx context.Context, s both) (any, error) {
+			return s.Analyze(ctx, report.AnalyticsFilter{Queue: "post", Tag: "of the kind", At: at})
+		},
+		"AnalyzeKinds": func(ctx context.Context, s both) (any, error) {
+			return s.AnalyzeKinds(ctx, report.AnalyticsFilter{At: at})
+		},
+		"DueBy": func(ctx context.Context, s both) (any, error) {
+			return s.DueBy(ctx, "args.to", report.AnalyticsFilter{At: at.Add(2 * time.Hour)}, 5000)
+		},
+		"DueBy nonsense": func(ctx context.Context, s both) (any, error) {
+			return s.DueBy(ctx, "colour", report.AnalyticsFilter{}, 0)
+		},
+		"Engines": func(ctx context.Context, s both) (any, error) { return s.Engines(ctx) },
+		"Metrics": func(ctx context.Context, s both) (any, error) { return s.EngineMetrics(ctx) },
+		"Leases":  func(ctx context.Context, s both) (any, error) { return s.Leases(ctx) },
+	}
+	for id := range stint.ID(10) {
+		questions["Job "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Job(ctx, id+1) }
+	}
+	for name, f := range filters {
+		questions["Jobs "+name] = func(ctx context.Context, s both) (any, error) { return s.Jobs(ctx, f) }
+		questions["Find "+name] = func(ctx context.Context, s both) (any, error) { return s.Find(ctx, f) }
+	}
+	for name, ask := range questions {
+		t.Run(name, func(t *testing.T) {
+			want, err := ask(t.Context(), st)
+			got, gotErr := ask(t.Context(), server)
+			if diff := cmp.Diff(asJSON(t, want, err), asJSON(t, got, gotErr)); diff != "" {
+				t.Errorf("over the server it is another (-store +server):\n%s", diff)
+			}
+			for _, known := range []error{stint.ErrNotFound, stint.ErrNoSchedule, stint.ErrInvalid} {
+				if errors.Is(err, known) != errors.Is(gotErr, known) {
+					t.Errorf("the error is %v, and over the server %v: only one is %v", err, gotErr, known)
+				}
+			}
+		})
+	}
+}
+
+func TestAServerTellsWhatIsSeenOfAStore(t *testing.T) {
+	onBoth(t, showsTheSame)
+}
+
+func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
+	lively(t, st)
+	ctx := t.Context()
+	same := func(name string, want, got any, err, gotErr error) {
+		t.Helper()
+		if diff := cmp.Diff(asJSON(t, want, err), asJSON(t, got, gotErr)); diff != "" {
+			t.Errorf("%s: over the server it is another (-store +server):\n%s", name, diff)
+		}
+	}
+	running, err := st.Find(ctx, store.Filter{States: []stint.State{stint.Running}})
+	if err != nil || len(running) != 1 {
+		t.Fatal(running, err)
+	}
+	job, err := view.JobOf(ctx, st, running[0])
+	got, gotErr := ops.ShowJob.Call(ctx, server, ops.ShowInput{ID: int64(running[0])})
+	same("a job", job, got, err, gotErr)
+	if got.RunsOn == nil || got.RunsOn.Instance != "two" {
+		t.Errorf("it runs on %+v", got.RunsOn)
+	}
+	e, err := view.EngineOf(ctx, st, holder)
+	gotEngine, gotErr := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: int64(holder)})
+	same("an engine", e, view.Engine{EngineInfo: gotEngine.EngineInfo, Holds: gotEngine.Holds}, err, gotErr)
+	if _, err := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: 5}); !errors.Is(err, stint.ErrBuried) {
+		t.Errorf("an engine that there is not: %v", err)
+	}
+	for _, name := range []string{"nightly", "by/function"} {
+		s, err := view.ScheduleOf(ctx, st, name)
+		told, gotErr := ops.ShowSchedule.Call(ctx, server, ops.ScheduleName{Schedule: name})
+		gotSchedule := told.Shown()
+		same(name, s, gotSchedule, err, gotErr)
+		if errors.Is(s.Problem, cron.ErrUnknownFunc) != errors.Is(gotSchedule.Problem, cron.ErrUnknownFunc) {
+			t.Errorf("%s: the problem is %v, and over the server %v", name, s.Problem, gotSchedule.Problem)
+		}
+	}
+	for _, f := range []report.StatsFilter{{}, {Kind: "mail", Every: time.Hour}, {Settled: true}, {To: time.Now().Add(-2 * time.Hour)}, {Queue: "post", From: time.Now().Add(-time.Hour), To: time.Now()}} {
+		sums, err := st.Stats(ctx, f)
+		in, wrong := ops.StatsOf(f)
+		if wrong != nil {
+			t.Fatal(wrong)
+		}
+		kinds, gotErr := ops.Stats.Call(ctx, server, in)
+		same("stats", report.StatsByKind(sums), kinds, err, gotErr)
+	}
+	codes := func(all []report.Finding, err error) []string {
+		var codes []string
+		for _, f := range all {
+			codes = append(codes, f.Code)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return codes
+	}
+	for _, deep := range []bool{false, true} {
+		want := codes(report.Diagnose(ctx, st, report.Options{Deep: deep}))
+		if got := codes(ops.Diagnose.Call(ctx, server, ops.DoctorInput{Deep: deep})); !slices.Equal(want, got) {
+			t.Errorf("the doctor finds %v, and over the server %v", want, got)
+		}
+	}
+	if now, err := server.Now(ctx); err != nil || time.Since(now).Abs() > time.Minute {
+		t.Errorf("it is %v, %v", now, err)
+	}
+}
+
+func TestWhatIsEnqueuedOverAServerIsAsAStoreWouldHaveIt(t *testing.T) {
+	onBoth(t, storesTheSame)
+}
+
+func storesTheSame(t *testing.T, store anyStore, server *remote.Store) {
+	lively(t, store) // which declares the kinds
+	job := func(opts ...stint.Option) stint.NewJob {
+		j := stint.NewJob{Kind: "mail", Args: json.RawMessage(`{"a":"<b>","n":12345678901234567890}`)}
+		for _, o := range opts {
+			o(&j)
+		}
+		return j
+	}
+	date := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	for name, j := range map[string]stint.NewJob{
+		"nothing said": job(),
+		"all said": job(stint.Queue("q"), stint.Priority(-3), stint.Delay(90*time.Minute), stint.Retry(retry.Exponential(3, time.Second).Jitter(0.25)), stint.Timeout(90*time.Second),
+			stint.StartWithin(time.Hour), stint.MaxLosses(0), stint.Tag("a", "b"), stint.URN("u"), stint.Source("s"), stint.Metadata(json.RawMessage(`{"m":">"}`)),
+			stint.Correlation("c")),
+		"dates":       job(stint.RunAt(date), stint.StartBy(date.Add(time.Hour))),
+		"of the kind": mail.Declaration().Job(json.RawMessage(`{}`)),
+		"by error":    job(stint.Retry(retry.ByError(retry.On("timeout", retry.None()), retry.Otherwise(retry.Forever(time.Minute))))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told [2]*stint.JobInfo
+			for i, s := range []stint.Enqueuer{store, server} {
+				id, err := stint.NewClient(s).Enqueue(t.Context(), j)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if told[i], err = store.Job(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+				info := told[i]
+				if j.Correlation == "" {
+					info.Correlation = ""
+				}
+				if j.RunAt.IsZero() { // then times count from the enqueue
+					for _, t := range []*time.Time{&info.Due, &info.StartBy} {
+						if !t.IsZero() {
+							*t = time.Unix(0, 0).UTC().Add(t.Sub(info.Created))
+						}
+					}
+				}
+				info.ID, info.Created = 0, time.Time{}
+			}
+			if diff := cmp.Diff(asJSON(t, told[0], nil), asJSON(t, told[1], nil)); diff != "" {
+				t.Errorf("it is stored differently (-by the store +by the server):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestErrorsOfEnqueuingAreThoseOfAStore(t *testing.T) {
+	store, server := open(t)
+	ctx := t.Context()
+	client := stint.NewClient(server)
+	first, err := client.Enqueue(ctx, stint.NewJob{Kind: "a", IdempotencyKey: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := client.EnqueueReceipt(ctx, stint.NewJob{Kind: "a", IdempotencyKey: "k"}); err != nil || r.ID != first || !r.Duplicate {
+		t.Errorf("a repetition is answered with %+v, %v", r, err)
+	}
+	_, err = client.Enqueue(ctx, stint.NewJob{Kind: "b", IdempotencyKey: "k"})
+	_, want := stint.NewClient(store).Enqueue(ctx, stint.NewJob{Kind: "b", IdempotencyKey: "k"})
+	conflict, ok := errors.AsType[*stint.KeyConflictError](err)
+	if !ok || conflict.ID != first || conflict.Key != "k" || !errors.Is(err, stint.ErrKeyConflict) || err.Error() != want.Error() {
+		t.Errorf("a conflict is %v, want %v", err, want)
+	}
+	// What only the store's clock finds.
+	late := stint.NewJob{Kind: "a", Delay: time.Hour, StartBy: time.Now().Add(time.Minute)}
+	_, err = client.Enqueue(ctx, late)
+	_, want = stint.NewClient(store).Enqueue(ctx, late)
+	invalid, ok := errors.AsType[*stint.InvalidError](err)
+	wanted, _ := errors.AsType[*stint.InvalidError](want)
+	if !ok || *invalid != *wanted {
+		t.Errorf("what can never be right is %v, want %v", err, want)
+	}
+	if _, err := server.Enqueue(ctx, stint.Tx{Handle: 1}, []stint.NewJob{{Kind: "a"}}); !errors.Is(err, stint.ErrInvalid) {
+		t.Errorf("a transaction is answered with %v", err)
+	}
+	if _, err := server.Enqueue(ctx, stint.Tx{}, make([]stint.NewJob, 10_001)); !errors.Is(err, stint.ErrInvalid) {
+		t.Errorf("too many jobs are answered with %v", err)
+	}
+	if n, err := store.Counts(ctx); err != nil || n[stint.Available] != 1 {
+		t.Errorf("stored are %v, %v", n, err)
+	}
+}
+
+func TestVerbsDoOverAServerWhatTheySay(t *testing.T) {
+	st, server := open(t)
+	ctx := t.Context()
+	client := stint.NewClient(server)
+	jobs := slices.Repeat([]stint.NewJob{{Kind: "a", Delay: time.Hour}}, 1300)
+	ids, err := client.EnqueueMany(ctx, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := server.Find(ctx, store.Filter{Limit: 5000}); err != nil || len(found) != 1300 {
+		t.Errorf("%d are found, %v", len(found), err)
+	}
+	if listed, err := server.Jobs(ctx, store.Filter{Limit: 450}); err != nil || len(listed) != 450 || listed[449].ID != ids[1300-450] {
+		t.Errorf("%d are listed, %v", len(listed), err)
+	}
+	cancelled, err := server.Cancel(ctx, []stint.ID{ids[0], 99_999}, "why <not>")
+	if diff := cmp.Diff(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, 99_999: stint.CancelNotFound}, cancelled); diff != "" || err != nil {
+		t.Errorf("cancelled (-want +got): %s %v", diff, err)
+	}
+	if j, err := st.Job(ctx, ids[0]); err != nil || j.Reason != "why <not>" {
+		t.Errorf("the reason is %q, %v", j.Reason, err)
+	}
+	cancelChosen := func(f store.Filter) iter.Seq2[ops.Done[stint.CancelStatus], error] {
+		return ops.Chosen(f, func(s ops.Selection) (ops.Done[stint.CancelStatus], error) {
+			s.Each = true
+			return ops.CancelJobs.Call(ctx, server, ops.CancelInput{Body: ops.Cancelling{Selection: s}})
+		})
+	}
+	sum := func(answers map[stint.ID]stint.CancelStatus, into map[stint.CancelStatus]int) {
+		for _, a := range answers {
+			into[a]++
+		}
+	}
+	counts := map[stint.CancelStatus]int{}
+	for some, err := range cancelChosen(store.Filter{Kind: "a", States: []stint.State{stint.Scheduled}, Limit: 1200}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum(some.Answers, counts)
+	}
+	if counts[stint.CancelledNow] != 1200 || len(counts) != 1 {
+		t.Errorf("chosen by a filter, %v were cancelled", counts)
+	}
+	for some, err := range cancelChosen(store.Filter{Before: ids[3]}) {
+		if err != nil || len(some.Answers) != 2 || some.Answers[ids[1]] != stint.CancelledNow {
+			t.Errorf("before %d: %v, %v", ids[3], some, err)
+		}
+	}
+	again, err := server.Retry(ctx, ids[1299:], stint.RerunOptions{Delay: 10 * time.Hour})
+	if err != nil || again[ids[1299]].Answer != stint.RerunRecovered {
+		t.Errorf("run again came to %v, %v", again, err)
+	}
+	if j, err := st.Job(ctx, again[ids[1299]].ID); err != nil || j.Due.Sub(j.Created).Round(time.Minute) != 10*time.Hour {
+		t.Errorf("it is due at %v, %v", j.Due, err)
+	}
+	if once, err := server.Retry(ctx, ids[1299:], stint.RerunOptions{Once: true}); err != nil || once[ids[1299]].Answer != stint.RerunRecoveredBefore {
+		t.Errorf("once again came to %v, %v", once, err)
+	}
+	answers := map[stint.RerunStatus]int{}
+	for some, err := range ops.Chosen(store.Filter{States: []stint.State{stint.Cancelled}, Limit: 3}, func(s ops.Selection) (ops.Done[stint.RerunResult], error) {
+		s.Each = true
+		return ops.RetryJobs.Call(ctx, server, ops.RetryOf(s, stint.RerunOptions{}))
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range some.Answers {
+			answers[r.Answer]++
+		}
+	}
+	if diff := cmp.Diff(map[stint.RerunStatus]int{stint.RerunRecovered: 2, stint.RerunRecoveredBefore: 1}, answers); diff != "" {
+		t.Errorf("by a filter (-want +got):\n%s", diff)
+	}
+	gone, err := server.Delete(ctx, []stint.ID{ids[0], ids[50]})
+	if diff := cmp.Diff(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow, ids[50]: store.DeleteNotFinal}, gone); diff != "" || err != nil {
+		t.Errorf("deleted (-want +got): %s %v", diff, err)
+	}
+	n := 0
+	for some, err := range ops.Chosen(store.Filter{}, func(s ops.Selection) (ops.Done[store.DeleteStatus], error) {
+		return ops.DeleteJobs.Call(ctx, server, ops.DeleteInput{Body: s})
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += some.Counts[string(store.DeletedNow)]
+	}
+	if left, err := st.Counts(ctx); err != nil || n != 1202 || left[stint.Cancelled] != 0 {
+		t.Errorf("%d were deleted, left are %v, %v", n, left, err)
+	}
+}
+
+func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
+	st, server := open(t)
+	lively(t, st)
+	ctx := t.Context()
+	for _, queue := range []string{"x/y é?#%", "..", "plain"} {
+		if changed, err := server.Pause(ctx, queue, "nobody", "why"); !changed || err != nil {
+			t.Errorf("%s: paused: %v, %v", queue, changed, err)
+		}
+		if changed, err := server.Pause(ctx, queue, "", ""); changed || err != nil {
+			t.Errorf("%s: paused again: %v, %v", queue, changed, err)
+		}
+		if paused, err := st.Paused(ctx); err != nil || !slices.Contains(paused, queue) {
+			t.Errorf("paused are %v, %v", paused, err)
+		}
+		if changed, err := server.Resume(ctx, queue); !changed || err != nil {
+			t.Errorf("%s: resumed: %v, %v", queue, changed, err)
+		}
+	}
+	if _, err := server.Pause(ctx, "*", "", ""); !errors.Is(err, stint.ErrInvalid) {
+		t.Errorf("every queue: %v", err)
+	}
+
+	// Who asks is who the token says, whatever is said here.
+	s := mail.Schedule("daily", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.WhenMissed(stint.MissedNone))
+	in, err := ops.ExactSchedule(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ops.DeclareSchedule.Call(ctx, server, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := stint.NewClient(st).Schedule(ctx, "ann@api", mail.Schedule("same", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.WhenMissed(stint.MissedNone))); err != nil {
+		t.Fatal(err)
+	}
+	daily, err := st.Schedule(ctx, "daily")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := st.Schedule(ctx, "same")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(same.Stored, daily.Stored); diff != "" || daily.By != "ann@api" || daily.Zone != "Europe/Berlin" || !daily.Next.Equal(same.Next) {
+		t.Errorf("declared is %+v, by %s, next %v (-store +server):\n%s", daily, daily.By, daily.Next, diff)
+	}
+	if changed, err := server.PauseSchedule(ctx, "daily", "somebody", "why"); !changed || err != nil {
+		t.Errorf("paused: %v, %v", changed, err)
+	}
+	if changed, err := server.ResumeSchedule(ctx, "daily"); !changed || err != nil {
+		t.Errorf("resumed: %v, %v", changed, err)
+	}
+	if info, err := st.Schedule(ctx, "daily"); err != nil || info.Next.IsZero() {
+		t.Errorf("resumed, it fires next at %v, %v", info.Next, err)
+	}
+	id, err := server.RunSchedule(ctx, "daily")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = server.RunSchedule(ctx, "nightly")
+	if busy, ok := errors.AsType[*store.ScheduleBusyError](err); !ok || busy.Schedule != "nightly" || busy.Job == 0 {
+		t.Errorf("a schedule that is busy is %v", err)
+	}
+	if ids, err := server.RemoveSchedule(ctx, "daily", "no more"); err != nil || !slices.Equal(ids, []stint.ID{id}) {
+		t.Errorf("removing cancelled %v, %v", ids, err)
+	}
+	if _, err := server.RemoveSchedule(ctx, "daily", ""); !errors.Is(err, stint.ErrNoSchedule) {
+		t.Errorf("removed twice: %v", err)
+	}
+
+	d, had, err := server.Revoke(ctx, "retention", "somebody", "it swaps")
+	if err != nil || !had || d.Engine != holder || d.By != "ann" || d.Why != "it swaps" {
+		t.Errorf("released: %+v, %v, %v", d, had, err)
+	}
+	if _, had, err := server.Revoke(ctx, "retention", "", ""); had || err != nil {
+		t.Errorf("released again: %v, %v", had, err)
+	}
+	if err := server.Drain(ctx, holder); err != nil {
+		t.Error(err)
+	}
+	if b, err := ops.BuryEngine.Call(ctx, server, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(holder)}, Body: ops.Why{Why: "it hangs"}}); b.Freed != 1 || err != nil {
+		t.Errorf("burying freed %d, %v", b.Freed, err)
+	}
+	if err := server.Drain(ctx, holder); !errors.Is(err, stint.ErrBuried) {
+		t.Errorf("an engine that is gone: %v", err)
+	}
+	if _, err := ops.BuryEngine.Call(ctx, server, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(holder)}}); !errors.Is(err, stint.ErrBuried) {
+		t.Errorf("buried twice: %v", err)
+	}
+}
+
+func TestWhoMayNotIsRefused(t *testing.T) {
+	store, _ := open(t)
+	for token, status := range map[string]int{viewerToken: http.StatusForbidden, "": http.StatusUnauthorized, "wrong": http.StatusUnauthorized} {
+		s := over(t, store, token)
+		_, err := s.Pause(t.Context(), "q", "", "")
+		if e, ok := errors.AsType[*remote.Error](err); !ok || e.Status != status || e.Detail == "" {
+			t.Errorf("with the token %q a change is answered with %v", token, err)
+		}
+		_, err = ops.Diagnose.Call(t.Context(), s, ops.DoctorInput{Deep: true})
+		if e, ok := errors.AsType[*remote.Error](err); !ok || e.Status != status {
+			t.Errorf("with the token %q a deep look is answered with %v", token, err)
+		}
+	}
+	if _, err := over(t, store, viewerToken).Queues(t.Context()); err != nil {
+		t.Errorf("a viewer may not look: %v", err)
+	}
+}

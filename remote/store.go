@@ -1,0 +1,274 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
+)
+
+// The roles of a store that a server has. A name of who does something is not sent: the
+// server knows who asks by the token.
+var _ interface {
+	stint.Enqueuer
+	stint.Awaiter
+	store.Inspector
+	store.Operator
+	store.Pauser
+	store.ScheduleKeeper
+	report.LiveStats
+	report.ErrorAnalyst
+	store.Clock
+	ops.Caller
+} = (*Store)(nil)
+
+// Enqueue implements [stint.Enqueuer]: of up to 10,000 jobs at once, and in no
+// transaction of the caller's. A client's own checks are repeated by the server,
+// whose limits may be others.
+func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+	switch {
+	case tx.Handle != nil:
+		return nil, stint.Invalid("transaction", "a server takes part in none, and this is a %T", tx.Handle)
+	case len(jobs) > ops.MostJobs:
+		return nil, stint.Invalid("jobs", "%d are more than the %d that a server takes at once", len(jobs), ops.MostJobs)
+	case len(jobs) == 0:
+		return nil, nil
+	}
+	all := ops.NewJobs{Jobs: make([]ops.NewJob, len(jobs)), Force: true, Exact: true}
+	for i, j := range jobs {
+		var err error
+		if all.Jobs[i], err = ops.ExactJob(j); err != nil {
+			return nil, err
+		}
+	}
+	receipts, err := ops.EnqueueJobs.Call(ctx, s, ops.JobsInput{Body: all})
+	if err == nil && len(receipts) != len(jobs) {
+		err = fmt.Errorf("the server answers with %d receipts for %d jobs", len(receipts), len(jobs))
+	}
+	return receipts, err
+}
+
+// Job implements [store.Inspector].
+func (s *Store) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
+	j, err := ops.ShowJob.Call(ctx, s, ops.ShowInput{ID: int64(id)})
+	return j.JobInfo, err
+}
+
+// How much one request asks for: jobs carry arguments.
+var (
+	jobsPage    = 200
+	idsPage     = 10_000
+	changesPage = 200
+)
+
+// Jobs implements [store.Inspector].
+func (s *Store) Jobs(ctx context.Context, f store.Filter) ([]stint.JobInfo, error) {
+	return pages(f.Limit, jobsPage, f.Before, func(before stint.ID, limit int) ([]stint.JobInfo, stint.ID, error) {
+		p, err := ops.ListJobs.Call(ctx, s, ops.JobsQuery{Filter: ops.FilterOf(f), Page: ops.Page{Before: int64(before), Limit: limit}})
+		return p.Jobs, p.Next, err
+	})
+}
+
+// Find implements [store.Operator].
+func (s *Store) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
+	return pages(f.Limit, idsPage, f.Before, func(before stint.ID, limit int) ([]stint.ID, stint.ID, error) {
+		p, err := ops.FindJobs.Call(ctx, s, ops.IDsQuery{Filter: ops.FilterOf(f), Before: int64(before), Limit: limit})
+		return p.IDs, p.Next, err
+	})
+}
+
+// Changes lists changes as [store.ChangeKeeper] does. It is for operators.
+func (s *Store) Changes(ctx context.Context, f store.ChangeFilter) ([]store.Change, error) {
+	return pages(f.Limit, changesPage, f.Before, func(before int64, limit int) ([]store.Change, int64, error) {
+		p, err := ops.ListChanges.Call(ctx, s, ops.ChangesInput{
+			By: f.By, Operation: f.Operation, Subject: f.Subject, Since: f.At.From, Until: f.At.To, Before: before, Limit: limit,
+		})
+		return p.Changes, p.Next, err
+	})
+}
+
+// pages puts together a list; a limit of 0 is 100.
+func pages[T any, N ~int64](limit, size int, before N, get func(before N, limit int) (page []T, next N, err error)) ([]T, error) {
+	var all []T
+	for left := cmp.Or(limit, 100); left > 0; {
+		page, next, err := get(before, min(left, size))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if left -= len(page); next == 0 || len(page) == 0 {
+			break
+		}
+		before = next
+	}
+	return all, nil
+}
+
+// Counts implements [store.Inspector].
+func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
+	return ops.CountJobs.Call(ctx, s, ops.None{})
+}
+
+// Kinds implements [store.Inspector].
+func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
+	return ops.ListKinds.Call(ctx, s, ops.None{})
+}
+
+// Cancel cancels jobs as [store.Canceller] does; up to 500 in a call.
+func (s *Store) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
+	return named(ids, func(named ops.Selection) (ops.Done[stint.CancelStatus], error) {
+		return ops.CancelJobs.Call(ctx, s, ops.CancelInput{Body: ops.Cancelling{Selection: named, Why: ops.Why{Why: why}}})
+	})
+}
+
+// Retry implements [store.Operator]; up to 500 jobs in a call.
+func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
+	return named(ids, func(named ops.Selection) (ops.Done[stint.RerunResult], error) {
+		return ops.RetryJobs.Call(ctx, s, ops.RetryOf(named, again))
+	})
+}
+
+// Delete implements [store.Operator]; up to 500 jobs in a call.
+func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
+	return named(ids, func(named ops.Selection) (ops.Done[store.DeleteStatus], error) {
+		return ops.DeleteJobs.Call(ctx, s, ops.DeleteInput{Body: named})
+	})
+}
+
+// named does something to jobs in one transaction.
+func named[A any](ids []stint.ID, do func(ops.Selection) (ops.Done[A], error)) (map[stint.ID]A, error) {
+	if len(ids) == 0 {
+		return map[stint.ID]A{}, nil
+	}
+	done, err := do(ops.Selection{IDs: ids})
+	return done.Answers, err
+}
+
+// Pause implements [store.Pauser].
+func (s *Store) Pause(ctx context.Context, queue, _, why string) (bool, error) {
+	c, err := ops.PauseQueue.Call(ctx, s, ops.QueueWhy{QueueName: ops.QueueName{Queue: queue}, Body: ops.Why{Why: why}})
+	return c.Changed, err
+}
+
+// Resume implements [store.Pauser].
+func (s *Store) Resume(ctx context.Context, queue string) (bool, error) {
+	c, err := ops.ResumeQueue.Call(ctx, s, ops.QueueName{Queue: queue})
+	return c.Changed, err
+}
+
+// Paused implements [store.Pauser].
+func (s *Store) Paused(ctx context.Context) ([]string, error) {
+	return ops.ListPausedQueues.Call(ctx, s, ops.None{})
+}
+
+// Queues implements [store.Pauser].
+func (s *Store) Queues(ctx context.Context) ([]store.QueueInfo, error) {
+	return ops.ListQueues.Call(ctx, s, ops.None{})
+}
+
+// Schedules implements [store.ScheduleKeeper]. What is not told is zero: the instant
+// After, and the Revision.
+func (s *Store) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
+	return ops.ListSchedules.Call(ctx, s, ops.None{})
+}
+
+// Schedule implements [store.ScheduleKeeper], as [Store.Schedules] does.
+func (s *Store) Schedule(ctx context.Context, name string) (*store.ScheduleInfo, error) {
+	shown, err := ops.ShowSchedule.Call(ctx, s, ops.ScheduleName{Schedule: name})
+	return shown.Schedule.Schedule, err
+}
+
+// PauseSchedule implements [store.ScheduleKeeper].
+func (s *Store) PauseSchedule(ctx context.Context, name, _, why string) (bool, error) {
+	c, err := ops.PauseSchedule.Call(ctx, s, ops.ScheduleWhy{ScheduleName: ops.ScheduleName{Schedule: name}, Body: ops.Why{Why: why}})
+	return c.Changed, err
+}
+
+// ResumeSchedule implements [store.ScheduleKeeper]. The server finds when the schedule
+// fires next, if it can.
+func (s *Store) ResumeSchedule(ctx context.Context, name string) (bool, error) {
+	c, err := ops.ResumeSchedule.Call(ctx, s, ops.ScheduleName{Schedule: name})
+	return c.Changed, err
+}
+
+// RemoveSchedule implements [store.ScheduleKeeper].
+func (s *Store) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
+	return ops.RemoveSchedule.Call(ctx, s, ops.RemovedSchedule{ScheduleName: ops.ScheduleName{Schedule: name}, Why: why})
+}
+
+// RunSchedule implements [store.ScheduleKeeper].
+func (s *Store) RunSchedule(ctx context.Context, name string) (stint.ID, error) {
+	r, err := ops.RunSchedule.Call(ctx, s, ops.ScheduleName{Schedule: name})
+	return r.ID, err
+}
+
+// Engines lists the roster as [store.Roster] does.
+func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
+	told, err := ops.ListEngines.Call(ctx, s, ops.None{})
+	var all []store.EngineInfo
+	for _, e := range told {
+		all = append(all, e.EngineInfo)
+	}
+	return all, err
+}
+
+// Drain asks an engine to leave, as [store.Roster] does.
+func (s *Store) Drain(ctx context.Context, token stint.EngineID) error {
+	_, err := ops.DrainEngine.Call(ctx, s, ops.EngineToken{Token: int64(token)})
+	return err
+}
+
+// EngineMetrics lists what engines counted, as [report.MetricsKeeper] does.
+func (s *Store) EngineMetrics(ctx context.Context) ([]report.Metrics, error) {
+	return ops.ListEngineMetrics.Call(ctx, s, ops.None{})
+}
+
+// Leases lists the leases, as [store.Leaser] does.
+func (s *Store) Leases(ctx context.Context) ([]store.Lease, error) {
+	return ops.ListLeases.Call(ctx, s, ops.None{})
+}
+
+// Revoke frees a lease, as [store.Leaser] does.
+func (s *Store) Revoke(ctx context.Context, name, _, why string) (store.Revocation, bool, error) {
+	d, err := ops.ReleaseLease.Call(ctx, s, ops.LeaseWhy{Lease: name, Body: ops.Why{Why: why}})
+	if errors.Is(err, ops.ErrFreeLease) {
+		return d, false, nil
+	}
+	return d, err == nil, err
+}
+
+// Now implements [store.Clock]: it is the time by the clock of the server's database,
+// or else by the server's own.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	c, err := ops.ReadClock.Call(ctx, s, ops.None{})
+	return c.Now, err
+}
+
+// Analyze implements [report.LiveStats].
+func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.Analytics, error) {
+	return ops.Analyze.Call(ctx, s, ops.AnalyticsOf(f))
+}
+
+// AnalyzeKinds implements [report.LiveStats].
+func (s *Store) AnalyzeKinds(ctx context.Context, f report.AnalyticsFilter) ([]report.KindAnalytics, error) {
+	return ops.AnalyzeKinds.Call(ctx, s, ops.AnalyticsOf(f))
+}
+
+// DueBy implements [report.LiveStats]; a limit is 10,000 at most.
+func (s *Store) DueBy(ctx context.Context, field report.Field, f report.AnalyticsFilter, limit int) ([]report.DueGroup, error) {
+	if err := field.Check(); err != nil {
+		return nil, err
+	}
+	return ops.DueBy.Call(ctx, s, ops.DueInput{AnalyticsFilter: ops.AnalyticsOf(f), By: string(field), Limit: limit})
+}
+
+// Errors implements [report.ErrorAnalyst].
+func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
+	return ops.ListErrors.Call(ctx, s, ops.ErrorsInput{Kind: f.Kind, Queue: f.Queue, Since: f.Since})
+}
