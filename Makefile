@@ -51,16 +51,13 @@ UNRACED := -gcflags='github.com/ncruces/go-sqlite3-wasm/...=-race=false'
 # that somebody else still reports a race. The tests run hundreds of programs.
 test test-all: export GORACE ?= atexit_sleep_ms=20
 
-# Many tests wait, for a server, a browser or a time-out, so more packages run at once than there are cores.
-TESTS_AT_ONCE := 4
-
 # Three tiers; CONTRIBUTING.md says what runs in which.
 .PHONY: test
 test: postgres browser pgbouncer faketime ## run the tests on the newest PostgreSQL found; packages with shared memory with the race detector
 	@raced="$$($(GO) list $(RACED))" && all="$$($(GO) list ./...)" && \
 	others="$$(echo "$$all" | grep -vxF "$$raced")" && code=0 && \
-	{ $(GO) test -short -p $(TESTS_AT_ONCE) -timeout 30m $$others || code=1; } && \
-	{ $(GO) test -short -race $(UNRACED) -p $(TESTS_AT_ONCE) -timeout 30m $$raced || code=1; } && exit $$code
+	{ $(GO) test -short -timeout 30m $$others || code=1; } && \
+	{ $(GO) test -short -race $(UNRACED) -timeout 30m $$raced || code=1; } && exit $$code
 
 .PHONY: test-all
 test-all: postgres browser pgbouncer faketime ## run all tests, also long ones, all with the race detector

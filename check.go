@@ -124,7 +124,7 @@ func (j NewJob) checkLabels() error {
 		}
 	}
 	for _, label := range [...]struct{ field, name string }{
-		{"urn", j.URN}, {"source", j.Source}, {"correlation", j.Correlation}, {"idempotency key", j.IdempotencyKey},
+		{"urn", j.URN}, {"source", j.Source}, {"description", j.Description}, {"correlation", j.Correlation}, {"idempotency key", j.IdempotencyKey},
 	} {
 		if label.name == "" {
 			continue

@@ -78,6 +78,10 @@ type NewJob struct {
 	// Source says where the job came from.
 	Source string `json:"source,omitempty" maxLength:"255"`
 
+	// Description is a line that tells people what the job is for: see the option
+	// [Description].
+	Description string `json:"description,omitempty" maxLength:"255" doc:"A line for people, shown in lists and on pages"`
+
 	// Metadata is context that travels beside the arguments: a JSON object,
 	// or nil for none.
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that travels beside the arguments"`
@@ -105,6 +109,42 @@ func (j *NewJob) fill() {
 	if len(j.Metadata) == 0 || string(j.Metadata) == "null" {
 		j.Metadata = nil
 	}
+	j.describe()
+}
+
+// description is the member of a job's metadata that describes it.
+const description = "description"
+
+// Description describes a job to people, in a line such as "invoice of May for Miller
+// & Sons": at most 255 bytes, without control characters. Lists and pages show it. It is
+// kept in the metadata, as the member "description", and takes that one's place.
+func Description(text string) Option { return func(j *NewJob) { j.Description = text } }
+
+// describe puts the description into the metadata, if these can take it.
+func (j *NewJob) describe() {
+	if j.Description == "" {
+		return
+	}
+	members := map[string]json.RawMessage{}
+	if j.Metadata != nil && (json.Unmarshal(j.Metadata, &members) != nil || members == nil) {
+		return // NewJob.Check says why
+	}
+	members[description], _ = json.Marshal(j.Description) // any string can be encoded
+	j.Metadata, _ = json.Marshal(members)
+}
+
+// Description is what the job's metadata tell people of it; empty for nothing.
+func (j *Job) Description() string { return describedBy(j.Metadata) }
+
+// Description is what the job's metadata tell people of it; empty for nothing.
+func (j JobInfo) Description() string { return describedBy(j.Metadata) }
+
+func describedBy(metadata json.RawMessage) (text string) {
+	var members map[string]json.RawMessage
+	if len(metadata) == 0 || json.Unmarshal(metadata, &members) != nil || json.Unmarshal(members[description], &text) != nil {
+		return ""
+	}
+	return text
 }
 
 // Job is one job as its handler sees it: what was enqueued, and which attempt

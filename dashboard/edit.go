@@ -65,7 +65,7 @@ func (b *Dashboard) edit(r *http.Request) (any, error) {
 func editOf(j *stint.JobInfo, now time.Time) editPage {
 	p := editPage{Like: j, Form: url.Values{
 		"kind": {j.Kind}, "args": {indented(j.Args)}, "queue": {j.Queue}, "priority": {strconv.Itoa(j.Priority)}, "tags": {strings.Join(j.Tags, "\n")},
-		"urn": {j.URN}, "source": {j.Source}, "metadata": {indented(j.Metadata)}, "retry": {j.Retry}, "max_losses": {strconv.Itoa(j.MaxLosses)},
+		"urn": {j.URN}, "source": {j.Source}, "description": {j.Description()}, "metadata": {indented(undescribed(j))}, "retry": {j.Retry}, "max_losses": {strconv.Itoa(j.MaxLosses)},
 	}}
 	if j.Timeout > 0 {
 		p.Form.Set("timeout", retry.FormatDuration(j.Timeout))
@@ -74,6 +74,19 @@ func editOf(j *stint.JobInfo, now time.Time) editPage {
 		p.Form.Set("start_by", moment(j.StartBy))
 	}
 	return p
+}
+
+// undescribed is a job's metadata without the description, which has its own field.
+func undescribed(j *stint.JobInfo) json.RawMessage {
+	var members map[string]json.RawMessage
+	if j.Description() == "" || json.Unmarshal(j.Metadata, &members) != nil {
+		return j.Metadata
+	}
+	if delete(members, "description"); len(members) == 0 {
+		return nil
+	}
+	rest, _ := json.Marshal(members) // it was JSON
+	return rest
 }
 
 func indented(raw json.RawMessage) string {

@@ -28,6 +28,7 @@ type jobFlags struct {
 	startBy  instantValue
 	within   time.Duration
 	losses   int
+	descript string
 	metadata string
 	force    bool
 }
@@ -49,6 +50,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.startBy, "start-by", "do not begin it after that, nor try it again: it has failed then, as expired; a time as for --run-at")
 	durationFlag(flags, &f.within, "start-within", 0, "the same, counted from when it is due by the database's clock; otherwise what the kind says, or no bound")
 	flags.IntVar(&f.losses, "max-losses", stint.DefaultMaxLosses, "how often it may be lost with an engine that died while it ran; 0 is at most once")
+	flags.StringVar(&f.descript, "description", "", "a line that tells people what it is for; lists and pages show it")
 	flags.StringVar(&f.metadata, "metadata", "", "a JSON object that travels beside the arguments")
 	flags.BoolVar(&f.force, "force", false, "enqueue even if no engine ever declared the kind")
 }
@@ -88,7 +90,7 @@ func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
 	}
 	// An empty name is a mistake, most often of a variable in a script. It
 	// must not mean the default.
-	for _, flag := range []struct{ name, value string }{{"queue", f.queue}, {"urn", f.urn}, {"source", f.source},
+	for _, flag := range []struct{ name, value string }{{"queue", f.queue}, {"urn", f.urn}, {"source", f.source}, {"description", f.descript},
 		{"correlation", f.correl}, {"idempotency-key", f.key}} {
 		if given(flag.name) {
 			if err := valid.Name(flag.name, flag.value); err != nil {
@@ -117,6 +119,7 @@ func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
 	add("start-by", stint.StartBy(f.startBy.time))
 	add("start-within", stint.StartWithin(f.within))
 	add("max-losses", stint.MaxLosses(f.losses))
+	add("description", stint.Description(f.descript))
 	add("metadata", stint.Metadata(json.RawMessage(f.metadata)))
 	return opts, nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,11 +114,20 @@ func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter store.Fil
 		return
 	}
 	now := time.Now()
-	t := newTable(a.out, "id", "state", "kind", "queue", "attempt", "created", "detail", "tags")
+	columns := []any{"id", "state", "kind", "queue", "attempt", "created", "detail", "tags"}
+	described := slices.ContainsFunc(jobs, func(j stint.JobInfo) bool { return j.Description() != "" })
+	if described {
+		columns = append(columns, "description")
+	}
+	t := newTable(a.out, columns...)
 	for _, j := range jobs {
-		t.AppendRow([]any{
+		row := []any{
 			j.ID, j.State, words.Visible(j.Kind), words.Visible(j.Queue), j.Attempt, words.Ago(j.Created, now), engines.Situation(j, now), words.Visible(strings.Join(j.Tags, " ")),
-		})
+		}
+		if described {
+			row = append(row, cut(words.Visible(j.Description()), 60))
+		}
+		t.AppendRow(row)
 	}
 	t.Render()
 	if last := jobs[len(jobs)-1]; len(jobs) == filter.Limit && last.ID > 1 {

@@ -52,6 +52,7 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 		}
 	}
 	field("kind", words.Visible(j.Kind))
+	field("description", words.Visible(j.Description()))
 	field("args", cut(words.Visible(string(plainJSON(j.Args))), 2000))
 	if r := shown.RunsOn; r != nil {
 		field("runs on", fmt.Sprintf("%s (%s, pid %d), which said so %s", words.Visible(r.Instance), words.Visible(r.Host), r.PID, words.Ago(r.Beat, now)))

@@ -208,7 +208,8 @@ $$;
 -- notice that says so. Another kind or other arguments under that key are an
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
 -- each other until the server ends one with an error. Engines are woken when the transaction commits; quiet leaves them
--- to their next poll, for transactions that are to be prepared. With the owner's
+-- to their next poll, for transactions that are to be prepared. A description is a
+-- line for people; the metadata keep it under that name. With the owner's
 -- rights: a role that may call only this can enqueue, and reads and changes nothing.
 create function stint.enqueue(
   kind text, args jsonb default '{}', queue text default null, priority integer default null,
@@ -216,7 +217,8 @@ create function stint.enqueue(
   timeout interval default null, tags text[] default null, urn text default null,
   source text default null, metadata jsonb default null, quiet boolean default false,
   idempotency_key text default null, correlation text default null,
-  start_by timestamptz default null, start_within interval default null)
+  start_by timestamptz default null, start_within interval default null,
+  description text default null)
 returns bigint language plpgsql security definer
 set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
@@ -242,10 +244,10 @@ begin
   p := coalesce(enqueue.priority, k.priority, 0);
   t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
   select array_agg(distinct l order by l) into labels from unnest(k.tags || enqueue.tags) as l;
-  foreach name in array array[enqueue.kind, q, coalesce(enqueue.urn, 'urn'), coalesce(enqueue.source, 'source'),
+  foreach name in array array[enqueue.kind, q, coalesce(enqueue.urn, 'urn'), coalesce(enqueue.source, 'source'), coalesce(enqueue.description, 'description'),
                            coalesce(enqueue.idempotency_key, 'key'), coalesce(enqueue.correlation, 'correlation')] || labels loop
     if name is null or name = '' or octet_length(name) > 255 or name ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
-      raise exception 'stint.enqueue: % is no name for a kind, queue, tag, urn, source, idempotency key or correlation id', coalesce(quote_literal(name), 'null')
+      raise exception 'stint.enqueue: % is no name for a kind, queue, tag, urn, source, idempotency key or correlation id, and no description', coalesce(quote_literal(name), 'null')
         using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
     end if;
   end loop;
@@ -308,7 +310,9 @@ begin
   insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by)
     values (id, clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
             coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
-            labels, enqueue.urn, enqueue.source, nullif(enqueue.metadata, 'null'), k.max_losses, enqueue.correlation, bound);
+            labels, enqueue.urn, enqueue.source,
+            case when enqueue.description is null then nullif(enqueue.metadata, 'null')
+              else coalesce(nullif(enqueue.metadata, 'null'), '{}') || jsonb_build_object('description', enqueue.description) end, k.max_losses, enqueue.correlation, bound);
   if at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
       values (id, at, id, 'scheduled', 1, p, q, enqueue.kind);
