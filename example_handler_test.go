@@ -147,7 +147,7 @@ func ExampleSetError() {
 	// Output: there is nothing to parse
 }
 
-// letter is made anew for each run: what it gathers in its fields is its own.
+// letter is made for each run: what it gathers in its fields is its own.
 type letter struct {
 	print func(...any) (int, error)
 	lines []any

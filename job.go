@@ -53,7 +53,7 @@ type NewJob struct {
 	Timeout time.Duration `json:"timeout,omitempty" doc:"Bounds each attempt: 30s"`
 
 	// StartBy is the instant after which no attempt begins, retries included: a
-	// job that did not begin by then, or would only be tried again behind it,
+	// job that did not begin by then, or would only be tried again after it,
 	// has failed for good, with the reason [ReasonExpired]. What runs by then
 	// is not cut. The zero time means no bound; the store's clock decides.
 	StartBy time.Time `json:"start_by,omitzero" doc:"The instant after which no attempt begins"`

@@ -35,7 +35,7 @@ type KindInfo struct {
 	// Keep lets handlers of this kind go on when their engine finds that it
 	// was buried, instead of being cancelled: for work of which two
 	// overlapping runs are harmless. What such a run comes to is not
-	// recorded. The engine joins anew meanwhile.
+	// recorded. The engine joins again meanwhile.
 	Keep bool `json:"-"`
 }
 

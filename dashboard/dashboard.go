@@ -113,7 +113,7 @@ func New(store Store, c Config) (*Dashboard, error) {
 	return b, nil
 }
 
-// alone answers for a dashboard that no engine stands behind.
+// alone answers for a dashboard without an engine.
 type alone struct{ store Store }
 
 // Alive implements [probes.Engine].

@@ -31,7 +31,7 @@ type figures struct {
 // the sums, which lag behind by some minutes, and of a shorter time.
 const (
 	readable  = 20_000
-	sumsBy    = 4 * time.Minute // behind which what ended is in the sums
+	sumsBy    = 4 * time.Minute // after which what ended is in the sums
 	shortSpan = 2 * time.Second
 )
 
@@ -87,7 +87,7 @@ type lookedAt struct{ Span time.Duration }
 // Short reports whether it is less than a minute.
 func (l lookedAt) Short() bool { return l.Span < report.MaxSpan }
 
-// InLast tells it in words, behind "in the last".
+// InLast says it in words, after "in the last".
 func (l lookedAt) InLast() string {
 	if l.Short() {
 		return words.Rough(l.Span)

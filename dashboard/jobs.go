@@ -26,7 +26,7 @@ type jobsPage struct {
 	Looked int          // how many jobs were looked at for the text
 	Cut    bool         // whether the search ended before it had seen all
 	Seen   stint.ID     `json:"-"` // down to which job it went then, which is another one each time
-	Behind template.URL `json:"-"` // query of the page behind that
+	Behind template.URL `json:"-"` // query of the page after that
 	All    template.URL `json:"-"` // query of this page without a hurry, where that finds more
 }
 

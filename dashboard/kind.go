@@ -91,7 +91,7 @@ func (f *figures) ofKind(name string) kindSamples {
 		if len(f.byKind.all) < maxKindSamples {
 			break
 		}
-		delete(f.byKind.all, other) // whichever: it is looked at anew when somebody wants it
+		delete(f.byKind.all, other) // whichever: it is read again when a page needs it
 	}
 	s := kindSamples{
 		sample.New(func(ctx context.Context) (lately, error) { return f.analyze(ctx, name) }),

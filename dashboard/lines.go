@@ -17,7 +17,7 @@ import (
 type line struct{ Part, What, Figure string }
 
 // lines are all figures of an engine's metrics, in the order in which they are
-// declared, and the kinds behind them.
+// declared, and the kinds after them.
 func lines(m report.Metrics) []line {
 	var all []line
 	v := reflect.ValueOf(m)

@@ -25,7 +25,7 @@ type page struct {
 	name  string     // of its template
 	title string     // in the window's title, and on the page unless that has a better one
 	nav   string     // in the navigation; empty for pages that others lead to
-	key   string     // that leads there behind a g
+	key   string     // that leads there after a g
 	needs guard.Role // [guard.Viewer] unless set
 
 	// data finds out what the template shows.
@@ -171,7 +171,7 @@ func (b *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, wha
 	b.render(w, r, status, shown{page: &problem, Title: http.StatusText(status), Data: trouble{status, what}, Now: time.Now()})
 }
 
-// failed answers for an error: those that people can mend say what is wrong, the
+// failed answers for an error: those that people can fix say what is wrong, the
 // others only that something is.
 func (b *Dashboard) failed(w http.ResponseWriter, r *http.Request, err error) {
 	var (
@@ -249,7 +249,7 @@ func assets() http.Handler {
 	})
 }
 
-// address puts a query behind a path.
+// address appends a query to a path.
 func address(path string, query url.Values) string {
 	if len(query) == 0 {
 		return path

@@ -15,7 +15,7 @@ const (
 	EventJoined        EventType = "joined"         // the engine entered the roster
 	EventDraining      EventType = "draining"       // it takes no more jobs, and leaves when those that run have ended
 	EventLeft          EventType = "left"           // it left cleanly
-	EventBuried        EventType = "buried"         // it found that it was buried, or may be soon: it ends its handlers' contexts and joins anew
+	EventBuried        EventType = "buried"         // it found that it was buried, or may be soon: it ends its handlers' contexts and joins again
 	EventStarted       EventType = "started"        // an attempt began
 	EventEnded         EventType = "ended"          // an attempt ended and is recorded, or a retry function ended a job that waited for it
 	EventFailed        EventType = "failed"         // and with it the job failed for good

@@ -90,7 +90,7 @@ func (l *eventLog) on(e event.Event) {
 	case event.EventLeft:
 		out.write(slog.LevelInfo, "engine left the roster")
 	case event.EventBuried:
-		out.write(slog.LevelError, "engine lost its place in the roster and joins anew; what it ran may run elsewhere")
+		out.write(slog.LevelError, "engine lost its place in the roster and joins again; what it ran may run elsewhere")
 	case event.EventReturned:
 		out.write(slog.LevelInfo, "returned jobs that had not begun", slog.Int(KeyCount, e.Count))
 	case event.EventBurial:

@@ -172,7 +172,7 @@ func TestAttemptsAreToldOfHoweverMuchTroubleThereIs(t *testing.T) {
 	for _, line := range linesOf(observe.LogConfig{}, events...) {
 		said[line["msg"]]++
 	}
-	if len(said) != 32 || said["attempt failed"] != 100 || said["engine lost its place in the roster and joins anew; what it ran may run elsewhere"] != 100 {
+	if len(said) != 32 || said["attempt failed"] != 100 || said["engine lost its place in the roster and joins again; what it ran may run elsewhere"] != 100 {
 		t.Errorf("it says %v", said)
 	}
 }

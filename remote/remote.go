@@ -95,7 +95,7 @@ func parse(address string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, stint.Invalid("server", "it has a user in it; say who asks by a token")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, stint.Invalid("server", "it ends with its path; what a link has behind a question mark is a token, to be given beside the address")
+		return nil, stint.Invalid("server", "it ends with its path; what a link has after a question mark is a token, to be given beside the address")
 	}
 	return u, nil
 }

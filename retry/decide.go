@@ -44,7 +44,7 @@ type Failure struct {
 	Now     time.Time     // when it failed, or when that is judged if it had to wait; waits count from here
 	Took    time.Duration // how long the attempt ran
 
-	// Rand is the chance that jitter needs, drawn anew for each failure from
+	// Rand is the chance that jitter needs, drawn for each failure from
 	// [0, 1). 0 gives the whole wait, as without jitter.
 	Rand float64
 }

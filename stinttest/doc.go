@@ -32,5 +32,5 @@
 //
 // Assertions look at the database, as any other process would. What a
 // transaction has enqueued that has not committed they do not see: assert
-// behind the commit.
+// after the commit.
 package stinttest

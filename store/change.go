@@ -14,7 +14,7 @@ import (
 // programs that act for them, do to jobs, queues, schedules, engines and leases
 // by the API and by the command line. What they do in Go or in SQL is not in it.
 //
-// A change is written down before it is made, and what came of it behind that.
+// A change is written down before it is made, and what came of it after that.
 // So one whose process died on the way is known too, only not whether it was made.
 // Changes are forgotten after [ChangesKept], by [Retainer].
 type ChangeKeeper interface {

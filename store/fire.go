@@ -14,7 +14,7 @@ type Scheduler interface {
 	// DeclareSchedules stores schedules by their names, all or none, and wakes
 	// engines. One that is there gets the new policies and keeps its counters, its
 	// pause, and its next occurrence, unless the recurrence, the zone or a bound
-	// is another: then the next one is the first after now that comes behind the
+	// is another: then the next one is the first after now that follows the
 	// last one fired. By says who declares it. The schedules have passed
 	// [stint.ReadySchedules].
 	DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error

@@ -22,7 +22,7 @@ type Operator interface {
 	// [stint.Origin]. The old one stays what it was, and keeps its idempotency
 	// key. A job that is ready or runs is left alone.
 	//
-	// A job that waits keeps its StartBy, also when it is put off behind it. One
+	// A job that waits keeps its StartBy, also when it is put off until after it. One
 	// that is recovered has none: the old one's is over, or will soon be, and
 	// whoever asks for the job again wants it done.
 	//

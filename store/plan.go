@@ -156,14 +156,14 @@ func (p *Planner) first(s *ScheduleInfo, zone *time.Location) (time.Time, bool, 
 	return p.bounded(s, next, ok)
 }
 
-// next is the occurrence behind another one.
+// next is the occurrence after another one.
 func (p *Planner) next(s *ScheduleInfo, after time.Time, zone *time.Location) (time.Time, bool, error) {
 	next, ok, err := p.funcs.Next(s.Recurrence, after, zone)
 	if err != nil {
 		return time.Time{}, false, err
 	}
 	if ok && !next.After(after) {
-		return time.Time{}, false, fmt.Errorf("behind %s comes %s, which is no later", after, next)
+		return time.Time{}, false, fmt.Errorf("after %s comes %s, which is no later", after, next)
 	}
 	return p.bounded(s, next, ok)
 }

@@ -17,7 +17,7 @@ type Retainer interface {
 	// a person deletes it ([Operator.Delete]): a job that has not ended is not
 	// touched, and what an engine repeats does not bring it back. Its
 	// idempotency key is forgotten when its age has passed too, and at least
-	// 24 hours behind the enqueue.
+	// 24 hours after the enqueue.
 	//
 	// Of what engines did those claims go of whose entries none is left; not a
 	// lane's newest, from which it goes on, nor one that others point to or

@@ -103,7 +103,7 @@ func (r Retention) Check() error {
 }
 
 // Set says one thing more, by its name: a state, "*" for all of them, or either
-// behind a queue and a colon; "mail:completed", "mail:*". The text is a duration
+// after a queue and a colon; "mail:completed", "mail:*". The text is a duration
 // or "forever".
 func (r *Retention) Set(name, text string) error {
 	queue, state, ofQueue := "", name, false

@@ -82,7 +82,7 @@ type SessionTerminator interface {
 	Evict(ctx context.Context, engine stint.EngineID) (int, error)
 }
 
-// OrphanRecoverer is a store whose burials may leave something to look through behind
+// OrphanRecoverer is a store whose burials may leave something to look through after
 // them: what an engine had long done with, as it believed.
 type OrphanRecoverer interface {
 	// Sweep concludes what burials that were cut short left unfinished, and
@@ -128,7 +128,7 @@ func (e EngineInfo) Performs(kind string) bool { return slices.Contains(e.Kinds,
 
 // Heartbeat is what an engine says of itself each time.
 type Heartbeat struct {
-	// Number counts an engine's beats. One that arrives behind a later one,
+	// Number counts an engine's beats. One that arrives after a later one,
 	// because its request was held up and tried again, is a sign of life and
 	// changes nothing of what the later one said.
 	Number int64

@@ -72,7 +72,7 @@ func NewFireBatch(due []ScheduleInfo, now time.Time, plan PlanFunc) FireBatch {
 		}
 		s := &due[i]
 		if !s.Next.IsZero() && s.Next.After(now) {
-			continue // those behind it are due later still
+			continue // those after it are due later still
 		}
 		p, err := plan(s, now)
 		if err == nil {

@@ -54,7 +54,7 @@ func (u Unit) short(v float64) string {
 // significant is a number of at most four digits that count.
 func significant(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// rounded is a number with so many digits behind its point.
+// rounded is a number with so many digits after its point.
 func rounded(v float64, digits int) float64 {
 	p := math.Pow10(digits)
 	if r := math.Round(v * p); !math.IsInf(r, 0) {

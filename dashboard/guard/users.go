@@ -28,7 +28,7 @@ type users struct {
 	known map[[sha256.Size]byte]time.Time // who was right lately, and until when that counts
 }
 
-// A password is compared anew after this time: comparing takes a tenth of a second
+// A password is compared again after this time: comparing takes a tenth of a second
 // of a processor, and a browser sends it with each request.
 const rememberFor = 5 * time.Minute
 

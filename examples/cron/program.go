@@ -47,7 +47,7 @@ func program(out io.Writer) *stint.Mux {
 
 // lastWeekday is six in the evening of the last day of a month that is no
 // Saturday or Sunday. A recurrence function answers with the first such time
-// behind another one; it has no memory.
+// after another one; it has no memory.
 func lastWeekday(after time.Time, zone *time.Location) (time.Time, bool) {
 	local := after.In(zone)
 	for month := local.Month(); ; month++ {

@@ -129,7 +129,7 @@ var (
 )
 
 // order writes an order and enqueues its shipment. The job is one with the order:
-// whatever fails behind it, as the stock does here, takes it back.
+// whatever fails after it, as the stock does here, takes it back.
 func (s *shop) order(ctx context.Context, item string, quantity int) (Order, error) {
 	o := Order{Item: item, Quantity: quantity, State: stint.Available}
 	if quantity < 1 || quantity > 1000 {

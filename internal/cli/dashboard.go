@@ -372,7 +372,7 @@ func (a *app) dashboardPasswordCommand() *cobra.Command {
 		case len([]rune(password)) < leastPassword:
 			return usagef("the password has fewer than %d characters", leastPassword)
 		case len(password) > mostPassword:
-			return usagef("the password has more than %d bytes, and what is behind them would not count", mostPassword)
+			return usagef("the password has more than %d bytes, and what comes after them would not count", mostPassword)
 		}
 		hash, err := bcrypt.GenerateFromPassword([]byte(password), passwordCost)
 		if err != nil {

@@ -147,7 +147,7 @@ func (f databaseFlags) check() error {
 	return f.checkPath()
 }
 
-// checkPath finds what no option could mend.
+// checkPath finds what no option could fix.
 func (f databaseFlags) checkPath() error {
 	if info, err := os.Stat(f.url); err == nil && info.IsDir() {
 		return withHint(fmt.Errorf("%s is a directory", f.url), "name a file in it: --db %s", shellQuote(filepath.Join(f.url, defaultFile)))

@@ -72,7 +72,7 @@ func moment(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05.000 -07:00")
 }
 
-// indent puts every line of a text behind a margin.
+// indent indents every line of a text by a margin.
 func indent(s, margin string) string {
 	s = strings.TrimRight(words.Visible(s), "\n")
 	return margin + strings.ReplaceAll(s, "\n", "\n"+margin)

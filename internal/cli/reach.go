@@ -27,7 +27,7 @@ const (
 	sayAgain   = 30 * time.Second
 )
 
-// keepTrying tries until it succeeds, fails in a way that time does not mend, or
+// keepTrying tries until it succeeds, fails in a way that time does not fix, or
 // the time is over. An engine that has joined once is beyond this: it waits for
 // the database by itself.
 func (w *worker) keepTrying(ctx context.Context, try func() error) error {

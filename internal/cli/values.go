@@ -20,7 +20,7 @@ import (
 )
 
 // arguments checks how many there are, by the names that the help gives them;
-// the first least of them are needed. A last name with dots behind it stands for
+// the first least of them are needed. A last name with dots after it stands for
 // any number.
 func arguments(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -31,7 +31,7 @@ func arguments(least int, names ...string) cobra.PositionalArgs {
 		case len(args) > len(names) && !strings.HasSuffix(strings.Join(names, " "), "..."):
 			err = usagef("%q is one argument too many", args[len(names)])
 			if took := tookForArgument(cmd.Flags().Lookup("log-sql"), args); took != "" {
-				return withHint(err, "the time stands behind an equals sign: --log-sql=%s", took)
+				return withHint(err, "the time follows an equals sign: --log-sql=%s", took)
 			}
 		default:
 			return nil

@@ -34,14 +34,14 @@ type Seen[T any] struct {
 func (s Seen[T]) Known() bool { return !s.At.IsZero() && s.Err == nil }
 
 const (
-	leastAge   = 2 * time.Second        // of what is known, before it is looked for anew
+	leastAge   = 2 * time.Second        // of what is known, before it is read again
 	costShare  = 100                    // looking takes one part of this many
 	sharers    = 2                      // a sample has half of that: a page shows several
 	patience   = 150 * time.Millisecond // how long one waits
 	longestSee = time.Minute            // a look that takes longer is given up
 )
 
-// Pause is how long to wait behind a look that took so long, when n share the
+// Pause is how long to wait after a look that took so long, when n share the
 // hundredth of the time that looking may take: each has the same part of it, so one
 // that is dear makes no other wait.
 func Pause(took time.Duration, n int) time.Duration {

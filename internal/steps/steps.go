@@ -59,7 +59,7 @@ func Read(files fs.FS) ([]Step, error) {
 	return steps, nil
 }
 
-// Later are steps behind those that are part of the program, for tests that run
+// Later are steps after those that are part of the program, for tests that run
 // a program of tomorrow. They are set before anything is opened.
 var Later []Step
 
@@ -72,7 +72,7 @@ func Must(files fs.FS) []Step {
 	return steps
 }
 
-// add puts a file behind the steps that there are.
+// add appends a file to the steps.
 func add(steps []Step, name, text string) ([]Step, error) {
 	m := named.FindStringSubmatch(name)
 	if m == nil {

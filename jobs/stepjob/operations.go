@@ -40,11 +40,11 @@ type Input struct {
 	Args json.RawMessage
 
 	// Previous is what the step before came to; nil for the first step, and
-	// behind one without a result.
+	// after one without a result.
 	Previous json.RawMessage
 
 	// Step is the step's place in the list, counted from 1, and Last says
-	// that none comes behind it.
+	// that none comes after it.
 	Step int
 	Last bool
 

@@ -21,7 +21,7 @@ type StepResult struct {
 	Result json.RawMessage `json:"result,omitempty"`
 
 	// Omitted says that the results of all steps together are too large to be
-	// kept, and that this one is left out. The step behind it had it.
+	// kept, and that this one is left out. The step after it had it.
 	Omitted bool `json:"omitted,omitzero"`
 }
 
