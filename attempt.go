@@ -11,18 +11,17 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// ErrNoAttempt says that a context does not come from a handler that runs.
-var ErrNoAttempt = errors.New("stint: the context is not a running handler's")
-
 // Run is one run of a handler while it goes on: what its context leads to.
 // Engines make one for each, and so may the test of a handler:
 //
 //	a := &stint.Run{Job: job, Client: client}
-//	result, err := a.Settle(handler(stint.WithRun(ctx, a), job))
+//	result, err := a.Settle(handler(a.Context(ctx), job))
 type Run struct {
 	Job    *Job
-	Client *Client // nil for none
-	Reader Reader  // the job's store; nil when it shows nothing
+	Client *Client     // nil for none
+	Reader interface { // the job's store; nil when it shows nothing
+		Job(ctx context.Context, id ID) (*JobInfo, error)
+	}
 
 	context runContext // the first that leads to it
 
@@ -33,18 +32,11 @@ type Run struct {
 	err    error
 }
 
-// Reader shows jobs. Stores that show what is in them are readers.
-type Reader interface {
-	// Job shows one job with all of its attempts, oldest first, or
-	// [ErrNotFound].
-	Job(ctx context.Context, id ID) (*JobInfo, error)
-}
-
 type runKey struct{}
 
-// WithRun returns the context of a handler. What is enqueued with it
+// Context returns the context of the handler. What is enqueued with it
 // inherits the correlation id of the attempt's job, if that has one.
-func WithRun(ctx context.Context, a *Run) context.Context {
+func (a *Run) Context(ctx context.Context) context.Context {
 	c := runContext{Context: ctx, attempt: a}
 	if a == nil {
 		return new(c)
@@ -115,8 +107,8 @@ func JobFrom(ctx context.Context) *Job {
 // so does one that was lost with its engine; being handed back unstarted does
 // not.
 //
-// The error matches [errors.ErrUnsupported] when the store is no [Reader].
-func Previous(ctx context.Context) (*Attempt, error) {
+// The error matches [errors.ErrUnsupported] when the store is no [store.Reader].
+func (j *Job) Previous(ctx context.Context) (*Attempt, error) {
 	a := runFrom(ctx)
 	switch {
 	case a == nil:
@@ -124,7 +116,7 @@ func Previous(ctx context.Context) (*Attempt, error) {
 	case a.Reader == nil:
 		return nil, fmt.Errorf("stint: the store does not show executions: %w", errors.ErrUnsupported)
 	}
-	job, err := a.Reader.Job(ctx, a.Job.ID)
+	job, err := a.Reader.Job(ctx, j.ID)
 	if err != nil {
 		return nil, fmt.Errorf("look for the previous run: %w", err)
 	}

@@ -13,13 +13,13 @@ import (
 func TestTheContextOfAHandlerLeadsToItsJobAndAClient(t *testing.T) {
 	var k kept
 	client, job := stint.NewClient(&k), &stint.Job{ID: 7}
-	ctx := stint.WithRun(t.Context(), &stint.Run{Job: job, Client: client})
+	ctx := (&stint.Run{Job: job, Client: client}).Context(t.Context())
 	ctx, cancel := context.WithCancel(ctx) // from further down just as well
 	defer cancel()
 	if stint.JobFrom(ctx) != job || stint.ClientFrom(ctx) != client {
 		t.Errorf("the job is %v, the client %v", stint.JobFrom(ctx), stint.ClientFrom(ctx))
 	}
-	if _, err := stint.Previous(ctx); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := stint.JobFrom(ctx).Previous(ctx); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("without an inspector, previous says %v", err)
 	}
 }
@@ -32,7 +32,7 @@ func TestOutsideOfHandlersNothingCanBeReached(t *testing.T) {
 	client := stint.ClientFrom(ctx).With(stint.Tx{}).Limit(stint.Limits{}).Use().Declare()
 	_, one := client.Enqueue(ctx, stint.NewJob{Kind: "k"})
 	_, many := client.EnqueueMany(ctx, nil)
-	_, previous := stint.Previous(ctx)
+	_, previous := stint.JobFrom(ctx).Previous(ctx)
 	for what, err := range map[string]error{
 		"enqueue": one, "enqueue many": many, "previous": previous,
 		"set result": stint.SetResult(ctx, 1), "set error": stint.SetError(ctx, errors.New("x"), true),
@@ -74,7 +74,7 @@ func TestWhatIsEnqueuedInAnAttemptBelongsToItsJob(t *testing.T) {
 		{&stint.Run{Job: &stint.Job{ID: 7}, Client: stint.NewClient(&k)}, "of the caller"},
 		{&stint.Run{Client: stint.NewClient(&k)}, "of the caller"},
 	} {
-		within := stint.WithRun(ctx, c.attempt)
+		within := c.attempt.Context(ctx)
 		if _, err := stint.ClientFrom(within).With(stint.Tx{Handle: 1}).Enqueue(within, stint.NewJob{Kind: "k"}); err != nil {
 			t.Fatal(err)
 		}

@@ -5,27 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/stint-go/stint/internal/valid"
 )
-
-// Awaiter is a store that lets programs wait for jobs to end. It is optional. The
-// stores of this module are, and so is a server's (package remote), over HTTP.
-type Awaiter interface {
-	// Await returns the job, with all of its attempts, once its state is final:
-	// at once if it is already. A job that is retried goes on, and so does the
-	// wait. The error is [ErrNotFound] when there is no such job, or it was
-	// deleted meanwhile, and the cause of ctx when that ends first. A database
-	// that is away for a while does not end a wait that had begun.
-	//
-	// All waiters of one process share one query, and may share the answer's
-	// attempts, which must not be changed. What this process records is known at
-	// once; what others record, after at most an eighth of the time waited, and
-	// about a second at most. Over HTTP the server's process is the one that counts.
-	Await(ctx context.Context, id ID) (*JobInfo, error)
-}
-
-// ErrInTransaction says that a client in a caller's transaction was asked for
-// what is done outside of it.
-var ErrInTransaction = errors.New("stint: a client in a transaction only enqueues; use the client that it was made of")
 
 // JobError says that a job that was awaited ended without success. It matches
 // [ErrCancelled] when the job was cancelled.
@@ -87,7 +69,7 @@ func (c *Client) Retry(ctx context.Context, ids ...ID) (map[ID]RerunResult, erro
 // Await waits until a job has ended, and shows it with all of its attempts. Its
 // state says whether it completed, failed or was cancelled; [Kind.Await] makes an
 // error of the last two. The error is [ErrNotFound] when there is no such job, or
-// it was deleted meanwhile, and the cause of ctx when that ends first. See [Awaiter]
+// it was deleted meanwhile, and the cause of ctx when that ends first. See [store.Awaiter]
 // for what waiting costs.
 //
 // A job that was enqueued in a transaction is there once that has committed, so a
@@ -95,7 +77,9 @@ func (c *Client) Retry(ctx context.Context, ids ...ID) (map[ID]RerunResult, erro
 // A handler that waits for another job keeps its slot meanwhile; if all slots do
 // that, nothing is left to run what they wait for.
 func (c *Client) Await(ctx context.Context, id ID) (*JobInfo, error) {
-	store, err := role[Awaiter](c, "waits for no jobs")
+	store, err := role[interface {
+		Await(ctx context.Context, id ID) (*JobInfo, error)
+	}](c, "waits for no jobs")
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +115,7 @@ func (k Kind[A]) await(ctx context.Context, c *Client, id ID) (*JobInfo, error) 
 	case err != nil:
 		return nil, err
 	case job.Kind != k.decl.Name:
-		return nil, Invalid("job", "%d is of the kind %s, not %s", id, job.Kind, k.decl.Name)
+		return nil, valid.Invalid("job", "%d is of the kind %s, not %s", id, job.Kind, k.decl.Name)
 	case job.State == Completed:
 		return job, nil
 	}

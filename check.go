@@ -9,14 +9,18 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-// DefaultQueue is the queue of jobs that name none.
-const DefaultQueue = "default"
-
-// Bounds that are part of the language.
+// Bounds and defaults of jobs.
 const (
 	MinPriority = -100
 	MaxPriority = 100
 	MaxTags     = 50 // on one job
+
+	// DefaultQueue is the queue of jobs that name none.
+	DefaultQueue = "default"
+
+	// DefaultMaxLosses is how often a job may be lost with its engine before it
+	// is given up.
+	DefaultMaxLosses = 3
 )
 
 // maxLosses keeps their count where a store has room for it.
@@ -44,10 +48,10 @@ func (j NewJob) Check(l Limits) error {
 		}
 	}
 	if j.Priority < MinPriority || j.Priority > MaxPriority {
-		return Invalid("priority", "%d is outside %d to %d", j.Priority, MinPriority, MaxPriority)
+		return valid.Invalid("priority", "%d is outside %d to %d", j.Priority, MinPriority, MaxPriority)
 	}
 	if err := j.Retry.Validate(); err != nil {
-		return Invalid("retry", "%v", err)
+		return valid.Invalid("retry", "%v", err)
 	}
 	if err := j.checkTimes(); err != nil {
 		return err
@@ -65,7 +69,7 @@ func (j NewJob) Check(l Limits) error {
 			return err
 		}
 		if !strings.HasPrefix(strings.TrimLeft(string(j.Metadata), " \t\r\n"), "{") {
-			return Invalid("metadata", "it must be a JSON object")
+			return valid.Invalid("metadata", "it must be a JSON object")
 		}
 	}
 	return nil
@@ -74,19 +78,19 @@ func (j NewJob) Check(l Limits) error {
 func (j NewJob) checkTimes() error {
 	switch {
 	case j.MaxLosses != nil && (*j.MaxLosses < 0 || *j.MaxLosses > maxLosses):
-		return Invalid("max losses", "%d is outside 0 to %d", *j.MaxLosses, maxLosses)
+		return valid.Invalid("max losses", "%d is outside 0 to %d", *j.MaxLosses, maxLosses)
 	case j.Timeout < 0:
-		return Invalid("timeout", "%v is negative", j.Timeout)
+		return valid.Invalid("timeout", "%v is negative", j.Timeout)
 	case j.Timeout > 0 && j.Timeout < time.Millisecond:
-		return Invalid("timeout", "%v is shorter than a millisecond", j.Timeout)
+		return valid.Invalid("timeout", "%v is shorter than a millisecond", j.Timeout)
 	case j.Delay < 0:
-		return Invalid("delay", "%v is negative", j.Delay)
+		return valid.Invalid("delay", "%v is negative", j.Delay)
 	case j.Delay > maxWait:
-		return Invalid("delay", "%v is more than a hundred years", j.Delay)
+		return valid.Invalid("delay", "%v is more than a hundred years", j.Delay)
 	case j.Delay > 0 && !j.RunAt.IsZero():
-		return Invalid("run at", "a job has a delay or an instant, not both")
+		return valid.Invalid("run at", "a job has a delay or an instant, not both")
 	case !j.RunAt.IsZero() && (j.RunAt.Year() < 1900 || j.RunAt.Year() > 9000):
-		return Invalid("run at", "the year %d is out of range", j.RunAt.Year())
+		return valid.Invalid("run at", "the year %d is out of range", j.RunAt.Year())
 	}
 	return j.checkStart()
 }
@@ -96,31 +100,31 @@ func (j NewJob) checkTimes() error {
 func (j NewJob) checkStart() error {
 	switch {
 	case j.StartWithin < 0:
-		return Invalid("start within", "%v is negative", j.StartWithin)
+		return valid.Invalid("start within", "%v is negative", j.StartWithin)
 	case j.StartWithin > 0 && j.StartWithin < time.Millisecond:
-		return Invalid("start within", "%v is shorter than a millisecond", j.StartWithin)
+		return valid.Invalid("start within", "%v is shorter than a millisecond", j.StartWithin)
 	case j.StartWithin > maxWait:
-		return Invalid("start within", "%v is more than a hundred years", j.StartWithin)
+		return valid.Invalid("start within", "%v is more than a hundred years", j.StartWithin)
 	case j.StartWithin > 0 && !j.StartBy.IsZero():
-		return Invalid("start by", "a job begins by an instant or within a time, not both")
+		return valid.Invalid("start by", "a job begins by an instant or within a time, not both")
 	case !j.StartBy.IsZero() && (j.StartBy.Year() < 1900 || j.StartBy.Year() > 9000):
-		return Invalid("start by", "the year %d is out of range", j.StartBy.Year())
+		return valid.Invalid("start by", "the year %d is out of range", j.StartBy.Year())
 	case !j.StartBy.IsZero() && j.RunAt.After(j.StartBy):
-		return Invalid("start by", "the job is due only after that")
+		return valid.Invalid("start by", "the job is due only after that")
 	}
 	return nil
 }
 
 func (j NewJob) checkLabels() error {
 	if len(j.Tags) > MaxTags {
-		return Invalid("tags", "%d are more than %d", len(j.Tags), MaxTags)
+		return valid.Invalid("tags", "%d are more than %d", len(j.Tags), MaxTags)
 	}
 	for i, tag := range j.Tags {
 		if err := valid.Name("tags", tag); err != nil {
 			return err
 		}
 		if slices.Contains(j.Tags[:i], tag) {
-			return Invalid("tags", "%q is there twice", tag)
+			return valid.Invalid("tags", "%q is there twice", tag)
 		}
 	}
 	for _, label := range [...]struct{ field, name string }{

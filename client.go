@@ -131,7 +131,7 @@ func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule)
 	if !ok {
 		return ErrNoScheduler
 	}
-	ready, err := ReadySchedules(schedules, c.limits)
+	ready, err := readySchedules(schedules, c.limits, nil)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, erro
 	for i := range jobs {
 		job := &ready[i]
 		*job = jobs[i]
-		job.fill()
+		job.Fill()
 		job.Correlation = cmp.Or(job.Correlation, correlation)
 		if err := c.check(job); err != nil {
 			if len(jobs) > 1 {

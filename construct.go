@@ -8,14 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// Runner is a handler as a value: made for one run of one job, with fields of
-// its own.
-type Runner[A any] interface {
-	Run(ctx context.Context, job *Job, args A) error
-}
-
-// HandleNew registers a constructor for a kind: each run gets a fresh [Runner],
-// so that no run sees what another left in its fields. The constructor is a
+// HandleNew registers a constructor for a kind: each run of a job gets a
+// fresh R, whose method Run performs it, so that no run sees what another left in its fields. The constructor is a
 // closure over whatever its runners depend on.
 //
 // Arguments that do not decode into A fail the attempt before the constructor
@@ -23,7 +17,9 @@ type Runner[A any] interface {
 // whose error names the kind; the retry policy applies, and [NoRetry], [Snooze]
 // and [Cancel] mean what they always do. A runner leaves a result by
 // [SetResult].
-func HandleNew[A any, R Runner[A]](m *Mux, k Kind[A], construct func(ctx context.Context, job *Job) (R, error)) *Registration {
+func HandleNew[A any, R interface {
+	Run(ctx context.Context, job *Job, args A) error
+}](m *Mux, k Kind[A], construct func(ctx context.Context, job *Job) (R, error)) *Registration {
 	if construct == nil {
 		panic(fmt.Sprintf("stint: kind %q: the constructor is nil", k.decl.Name))
 	}

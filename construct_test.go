@@ -7,8 +7,12 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/retry"
 )
+
+type runner interface {
+	Run(ctx context.Context, job *stint.Job, args int) error
+}
 
 // counter is a handler with a field of its own.
 type counter struct {
@@ -41,14 +45,14 @@ func TestEachRunHasAFreshRunnerWithItsDependencies(t *testing.T) {
 func TestAConstructorThatFailsNamesItsKind(t *testing.T) {
 	down := errors.New("no database")
 	for name, c := range map[string]struct {
-		construct func(context.Context, *stint.Job) (stint.Runner[int], error)
+		construct func(context.Context, *stint.Job) (runner, error)
 		args      string
 		want      string
 	}{
-		"an error":      {func(context.Context, *stint.Job) (stint.Runner[int], error) { return nil, down }, `1`, "construct the handler of k: no database"},
-		"a panic":       {func(context.Context, *stint.Job) (stint.Runner[int], error) { panic(down) }, `1`, "construct the handler of k: panic: no database"},
-		"nothing":       {func(context.Context, *stint.Job) (stint.Runner[int], error) { return nil, nil }, `1`, "construct the handler of k: the constructor returned nil"},
-		"bad arguments": {func(context.Context, *stint.Job) (stint.Runner[int], error) { panic("called") }, `"x"`, "decode the arguments: json: cannot unmarshal string into Go value of type int"},
+		"an error":      {func(context.Context, *stint.Job) (runner, error) { return nil, down }, `1`, "construct the handler of k: no database"},
+		"a panic":       {func(context.Context, *stint.Job) (runner, error) { panic(down) }, `1`, "construct the handler of k: panic: no database"},
+		"nothing":       {func(context.Context, *stint.Job) (runner, error) { return nil, nil }, `1`, "construct the handler of k: the constructor returned nil"},
+		"bad arguments": {func(context.Context, *stint.Job) (runner, error) { panic("called") }, `"x"`, "decode the arguments: json: cannot unmarshal string into Go value of type int"},
 	} {
 		mux := stint.NewMux()
 		stint.HandleNew(mux, stint.NewKind[int]("k"), c.construct)
@@ -57,8 +61,8 @@ func TestAConstructorThatFailsNamesItsKind(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 		p, panicked := errors.AsType[*stint.PanicError](err)
-		if panicked != (name == "a panic") || panicked && (p.Stack == "" || failure.Classes(err)[0] != "panic") {
-			t.Errorf("%s: the class is %v, the stack %q", name, failure.Classes(err), p)
+		if panicked != (name == "a panic") || panicked && (p.Stack == "" || retry.ErrorClasses(err)[0] != "panic") {
+			t.Errorf("%s: the class is %v, the stack %q", name, retry.ErrorClasses(err), p)
 		}
 	}
 }

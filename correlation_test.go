@@ -26,14 +26,14 @@ func TestCorrelateLeavesWhatIsSaid(t *testing.T) {
 func TestAnAttemptLeadsToEachOfItsContexts(t *testing.T) {
 	type key struct{}
 	a := &stint.Run{Job: &stint.Job{ID: 7, Correlation: "c"}}
-	first := stint.WithRun(context.WithValue(t.Context(), key{}, 1), a)
-	second := stint.WithRun(context.WithValue(first, key{}, 2), a)
+	first := a.Context(context.WithValue(t.Context(), key{}, 1))
+	second := a.Context(context.WithValue(first, key{}, 2))
 	for i, ctx := range []context.Context{first, second} {
 		if ctx.Value(key{}) != i+1 || stint.JobFrom(ctx) != a.Job {
 			t.Errorf("context %d leads to %v and %v", i+1, ctx.Value(key{}), stint.JobFrom(ctx))
 		}
 	}
-	if job := stint.JobFrom(stint.WithRun(first, nil)); job != nil {
+	if job := stint.JobFrom((*stint.Run)(nil).Context(first)); job != nil {
 		t.Errorf("no attempt leads to %v", job)
 	}
 }

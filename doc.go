@@ -64,7 +64,7 @@
 //	           may change, refuse                 is part of the attempt    true by then
 //
 // A handler's context leads to a client ([ClientFrom]), to the job ([JobFrom])
-// and to the run before this one ([Previous]); [Job.Last] says whether there
+// and to the run before this one ([Job.Previous]); [Job.Last] says whether there
 // can be another. What is set by [SetResult] and [SetError] counts instead of
 // what is returned. [HandleNew] makes a fresh handler for each run, and a
 // [Group] is a kind with several operations.

@@ -9,29 +9,8 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-// Conditions that stores report. Test for them with [errors.Is].
+// Errors that calls return and contexts end with. Test for them with [errors.Is].
 var (
-	// ErrBuried says that an engine does not stand in the roster (any more).
-	ErrBuried = errors.New("stint: the engine was buried")
-
-	// ErrBurialBlocked says that something of an engine's is under way, so
-	// that it cannot be buried now.
-	ErrBurialBlocked = errors.New("stint: the burial is blocked by a write of the engine")
-
-	// ErrAlive says that an engine was not buried because it beat lately.
-	ErrAlive = errors.New("stint: the engine is alive")
-
-	// ErrClaimGone says that a claim that an outcome refers to does not
-	// exist: the database lost it, as a failover to a standby can.
-	ErrClaimGone = errors.New("stint: the claim does not exist any more")
-
-	// ErrLaneBusy says that another claim of the lane is under way.
-	ErrLaneBusy = errors.New("stint: another claim of the lane is under way")
-
-	// ErrNotHeld says that an engine does not hold the lease (any more) that it
-	// acts under.
-	ErrNotHeld = errors.New("stint: the engine does not hold the lease")
-
 	// ErrUnstorable says that the database refuses a value for what it is.
 	ErrUnstorable = errors.New("stint: the database refuses the value")
 
@@ -48,35 +27,44 @@ var (
 	// ErrKeyConflict matches every [KeyConflictError].
 	ErrKeyConflict = errors.New("stint: the idempotency key stands for another job")
 
-	// ErrDuplicate matches every [DuplicateError].
-	ErrDuplicate = errors.New("stint: a job was enqueued under the idempotency key before")
-
 	// ErrInvalid matches every error about an input that can never be right.
 	ErrInvalid = valid.ErrInvalid
+
+	// ErrNoSchedule says that there is no schedule of a name.
+	ErrNoSchedule = errors.New("stint: there is no such schedule")
+
+	// ErrNoScheduler says that a store keeps no schedules.
+	ErrNoScheduler = errors.New("stint: the store keeps no schedules")
+
+	// ErrNoAttempt says that a context does not come from a handler that runs.
+	ErrNoAttempt = errors.New("stint: the context is not a running handler's")
+
+	// ErrNoResult says that a job has completed without a result, or not at all.
+	ErrNoResult = errors.New("stint: the job has no result")
+
+	// ErrInTransaction says that a client in a caller's transaction was asked for
+	// what is done outside of it.
+	ErrInTransaction = errors.New("stint: a client in a transaction only enqueues; use the client that it was made of")
+
+	// ErrStopping says that the engine stops and its grace is over: a cause that a
+	// handler's context is cancelled with, as are the next three; [context.Cause]
+	// returns them.
+	ErrStopping = errors.New("stint: the engine is stopping")
+
+	// ErrTimeout says that the attempt took longer than its timeout.
+	ErrTimeout = errors.New("stint: the attempt timed out")
+
+	// ErrCancelled says that the job was cancelled.
+	ErrCancelled = errors.New("stint: the job was cancelled")
+
+	// ErrFenced says that the engine lost its place in the roster, so whatever the
+	// handler still does will not be recorded.
+	ErrFenced = errors.New("stint: the engine was fenced off")
 )
 
 // InvalidError says what is wrong with an input (Problem), and with which part of it
 // (Field: "queue", "args"). It matches [ErrInvalid].
 type InvalidError = valid.Error
-
-// Invalid makes an [InvalidError].
-func Invalid(field, format string, args ...any) error { return valid.Invalid(field, format, args...) }
-
-// Causes that a handler's context is cancelled with. [context.Cause] tells.
-var (
-	// ErrStopping: the engine stops and its grace is over.
-	ErrStopping = errors.New("stint: the engine is stopping")
-
-	// ErrTimeout: the attempt took longer than its timeout.
-	ErrTimeout = errors.New("stint: the attempt timed out")
-
-	// ErrCancelled: somebody cancelled the job.
-	ErrCancelled = errors.New("stint: the job was cancelled")
-
-	// ErrFenced: the engine lost its place in the roster, so whatever the
-	// handler still does will not be recorded.
-	ErrFenced = errors.New("stint: the engine was fenced off")
-)
 
 // NoRetry marks an error as final: whatever the policy says, the job is not
 // tried again. NoRetry(nil) is nil.

@@ -95,10 +95,10 @@ func ExampleClientFrom() {
 }
 
 // The previous run says what went wrong.
-func ExamplePrevious() {
+func ExampleJob_Previous() {
 	mux := stint.NewMux()
 	stint.Handle(mux, stint.NewKind[string]("fetch"), func(ctx context.Context, job *stint.Job, url string) error {
-		before, err := stint.Previous(ctx)
+		before, err := job.Previous(ctx)
 		if err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func ExampleAttempt() {
 	}
 	job := &stint.Job{ID: 1, Kind: "first", Attempt: 1}
 	a := &stint.Run{Job: job, Client: stint.NewClient(printer{})}
-	_, err := a.Settle(handler(stint.WithRun(context.Background(), a), job))
+	_, err := a.Settle(handler(a.Context(context.Background()), job))
 	fmt.Println(err)
 	// Output:
 	// next {}
@@ -210,7 +210,7 @@ func ExampleAttempt() {
 func run(mux *stint.Mux, kind, args string) {
 	job := &stint.Job{ID: 1, Kind: kind, Args: json.RawMessage(args), Attempt: 1}
 	a := &stint.Run{Job: job, Client: stint.NewClient(printer{})}
-	result, err := a.Settle(mux.Handler(kind)(stint.WithRun(context.Background(), a), job))
+	result, err := a.Settle(mux.Handler(kind)(a.Context(context.Background()), job))
 	if result != nil {
 		fmt.Println(string(result), err)
 	} else if err != nil {

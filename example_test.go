@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
@@ -174,13 +173,13 @@ func ExampleConclude() {
 
 // Classes name errors for policies and people, once for the whole program.
 var (
-	noRows   = stint.ErrorClass("no_rows", sql.ErrNoRows)
-	network  = stint.ErrorClassOf[*net.OpError]("network")
-	deadlock = stint.ErrorClassOf("deadlock", func(e *sqlError) bool { return e.Code == "40P01" })
+	noRows   = retry.ErrorClass("no_rows", sql.ErrNoRows)
+	network  = retry.ErrorClassOf[*net.OpError]("network")
+	deadlock = retry.ErrorClassOf("deadlock", func(e *sqlError) bool { return e.Code == "40P01" })
 )
 
 func ExampleErrorClass() {
-	fmt.Println(failure.Classes(fmt.Errorf("load customer 42: %w", sql.ErrNoRows)))
+	fmt.Println(retry.ErrorClasses(fmt.Errorf("load customer 42: %w", sql.ErrNoRows)))
 
 	policy := retry.Default().Except(noRows) // it will not come
 	fmt.Println(policy)
@@ -190,9 +189,9 @@ func ExampleErrorClass() {
 }
 
 func ExampleErrorClassOf() {
-	fmt.Println(failure.Classes(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded})[0] == network)
-	fmt.Println(failure.Classes(&sqlError{"40P01"})[0] == deadlock)
-	fmt.Println(failure.Classes(&sqlError{"23505"}))
+	fmt.Println(retry.ErrorClasses(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded})[0] == network)
+	fmt.Println(retry.ErrorClasses(&sqlError{"40P01"})[0] == deadlock)
+	fmt.Println(retry.ErrorClasses(&sqlError{"23505"}))
 
 	policy := retry.ByError(
 		retry.On(deadlock, retry.Fixed(5, 0)),

@@ -2,7 +2,7 @@ package stint
 
 // Failure is an error as it is stored and shown.
 type Failure struct {
-	Class   string   `json:"class"`             // see [ErrorClass]
+	Class   string   `json:"class"`             // see [retry.ErrorClass]
 	Classes []string `json:"classes,omitempty"` // all of them, where there are several
 	Message string   `json:"message"`
 	Stack   string   `json:"stack,omitempty"`

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // Group is a kind with several named operations. The operation "send" of the
@@ -130,9 +132,9 @@ func (g *Group) unknown(kind string) error {
 		have = "none"
 	}
 	if kind == g.name {
-		return Invalid("kind", "%q is a group: name one of its operations (%s)", kind, have)
+		return valid.Invalid("kind", "%q is a group: name one of its operations (%s)", kind, have)
 	}
-	return Invalid("kind", "%q is no operation of %s, which has: %s", kind, g.name, have)
+	return valid.Invalid("kind", "%q is no operation of %s, which has: %s", kind, g.name, have)
 }
 
 // checkOperation refuses an operation that none of the groups has.

@@ -67,7 +67,7 @@ type Attempt struct {
 	Reason   string          `json:"reason,omitempty"`
 	Started  time.Time       `json:"started"`
 	Finished time.Time       `json:"finished"`
-	Engine   EngineID        `json:"engine,string"`
+	Engine   int64           `json:"engine,string"` // the engine's ID
 	Instance string          `json:"instance"`
 	Host     string          `json:"host"`
 	PID      int             `json:"pid"`
@@ -87,25 +87,12 @@ type Attempt struct {
 // Derive fills in what is not stored because the outcome says it all.
 func (x *Attempt) Derive() {
 	if x.Final {
-		x.Reason = FinalReason(x.Outcome, x.Reason)
+		x.Reason = x.Outcome.FinalReason(x.Reason)
 	}
 	switch {
 	case x.Outcome == OutcomeCancelled:
 		x.Recoverable = new(false)
 	case x.Error != nil:
 		x.Recoverable = &x.Error.Recoverable
-	}
-}
-
-// FinalReason is why a job ended, for people: what was stored with its last
-// execution, or else what its outcome means.
-func FinalReason(outcome Outcome, stored string) string {
-	switch {
-	case stored != "":
-		return stored
-	case outcome == OutcomeCompleted:
-		return ReasonDone
-	default:
-		return outcome.String()
 	}
 }

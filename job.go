@@ -54,7 +54,7 @@ type NewJob struct {
 
 	// StartBy is the instant after which no attempt begins, retries included: a
 	// job that did not begin by then, or would only be tried again after it,
-	// has failed for good, with the reason [ReasonExpired]. What runs by then
+	// has failed for good, with the reason [retry.ReasonExpired]. What runs by then
 	// is not cut. The zero time means no bound; the store's clock decides.
 	StartBy time.Time `json:"start_by,omitzero" doc:"The instant after which no attempt begins"`
 
@@ -98,8 +98,8 @@ type NewJob struct {
 
 var noArgs = json.RawMessage("{}")
 
-// fill puts defaults where nothing was said.
-func (j *NewJob) fill() {
+// Fill puts defaults where nothing was said.
+func (j *NewJob) Fill() {
 	if j.Queue == "" {
 		j.Queue = DefaultQueue
 	}
@@ -199,9 +199,6 @@ const (
 	Failed    State = "failed"
 	Cancelled State = "cancelled"
 )
-
-// States lists every state, in the order of a job's life.
-var States = []State{Scheduled, Retrying, Blocked, Available, Running, Completed, Failed, Cancelled}
 
 // Final reports whether a job in this state stays in it for ever.
 func (s State) Final() bool { return s == Completed || s == Failed || s == Cancelled }

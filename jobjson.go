@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -59,7 +60,7 @@ func (j NewJob) MarshalJSON() ([]byte, error) {
 		switch said := value.Interface().(type) {
 		case json.RawMessage:
 			if !json.Valid(said) {
-				return nil, Invalid(f.field(), "malformed JSON")
+				return nil, valid.Invalid(f.field(), "malformed JSON")
 			}
 			b.Write(said)
 			continue
@@ -69,7 +70,7 @@ func (j NewJob) MarshalJSON() ([]byte, error) {
 			value = reflect.ValueOf(said.String())
 		}
 		if err := text.Encode(value.Interface()); err != nil {
-			return nil, Invalid(f.field(), "%v", err)
+			return nil, valid.Invalid(f.field(), "%v", err)
 		}
 		b.Truncate(b.Len() - 1) // the line feed
 	}
@@ -90,7 +91,7 @@ func isUnsaid(value reflect.Value) bool {
 func (j *NewJob) UnmarshalJSON(raw []byte) error {
 	var said map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &said); err != nil {
-		return Invalid("job", "it is not a JSON object")
+		return valid.Invalid("job", "it is not a JSON object")
 	}
 	next := *j
 	next.Tags = slices.Clone(j.Tags)
@@ -110,7 +111,7 @@ func (j *NewJob) UnmarshalJSON(raw []byte) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(said)) {
-		return Invalid(name, "a job has no such option")
+		return valid.Invalid(name, "a job has no such option")
 	}
 	*j = next
 	return nil
@@ -144,9 +145,9 @@ func (j *NewJob) set(f jobField, text json.RawMessage) error {
 		into.Set(value.Elem())
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return Invalid(f.field(), "it is a JSON %s", wrong.Value)
+		return valid.Invalid(f.field(), "it is a JSON %s", wrong.Value)
 	} else if err != nil {
-		return Invalid(f.field(), "%v", err)
+		return valid.Invalid(f.field(), "%v", err)
 	}
 	return nil
 }

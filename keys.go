@@ -25,23 +25,6 @@ func (e *KeyConflictError) Error() string {
 // Is makes every KeyConflictError match [ErrKeyConflict].
 func (e *KeyConflictError) Is(target error) bool { return target == ErrKeyConflict }
 
-// DuplicateError says that a job which was to be run at once was not, and not
-// stored either, since one was enqueued under its idempotency key before. What
-// became of that one, its page tells. To enqueue a duplicate is no error: see
-// [Receipt].
-type DuplicateError struct {
-	Key string
-	ID  ID // of the job that has the key
-}
-
-// Error names the key and the job that has it.
-func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("idempotency key %q: job %d was enqueued under it before", e.Key, e.ID)
-}
-
-// Is makes every DuplicateError match [ErrDuplicate].
-func (e *DuplicateError) Is(target error) bool { return target == ErrDuplicate }
-
 // Fingerprint is a hash of what an idempotency key stands for: the job's kind
 // and arguments. Arguments that are the same JSON value have the same, however
 // they are written (spaces, the order of names, escapes in strings); but a

@@ -3,7 +3,6 @@ package stint
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -134,9 +133,6 @@ type ResultKind[A, R any] struct {
 func NewResultKind[A, R any](name string, defaults ...Option) ResultKind[A, R] {
 	return ResultKind[A, R]{NewKind[A](name, defaults...)}
 }
-
-// ErrNoResult says that a job has not completed, or left no result.
-var ErrNoResult = errors.New("stint: the job has no result")
 
 // Result decodes the result of a completed job, [ErrNoResult] when it has
 // none yet.

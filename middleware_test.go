@@ -104,7 +104,7 @@ func TestMiddlewareSeesWhatAHandlerSetAndMayReplaceIt(t *testing.T) {
 	})
 	run := func(kind string) (json.RawMessage, error) {
 		var a stint.Run
-		return a.Settle(mux.Handler(kind)(stint.WithRun(t.Context(), &a), &stint.Job{}))
+		return a.Settle(mux.Handler(kind)(a.Context(t.Context()), &stint.Job{}))
 	}
 	if _, err := run("sets"); seen != set || err != nil {
 		t.Errorf("the middleware saw %v, and its own answer became %v", seen, err)

@@ -3,14 +3,16 @@ package stint
 import (
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/stint-go/stint/internal/valid"
 )
 
-// Missed says what becomes of occurrences that nobody fired in time: as no
-// engine ran, or the database was away. The zero value is [MissedOne].
+// Missed is a [ScheduleOption] that says what becomes of occurrences that were not fired
+// in time, because no engine ran or the database was away: [MissedOne], which is the
+// default, [MissedNone] or [MissedAll].
 //
 // An occurrence is missed when a later one is due as well, or when more than
-// [MissedAfter] has passed since it was due.
+// [store.MissedAfter] has passed since it was due.
 type Missed int
 
 const (
@@ -24,10 +26,6 @@ const (
 	MaxMissed = 1000
 )
 
-// MissedAfter is how late an occurrence may be before it counts as missed when
-// it is the only one that is due.
-const MissedAfter = time.Minute
-
 // MissedAll runs all of them, in their order, but no more than the newest n: 1
 // to [MaxMissed].
 func MissedAll(n int) Missed {
@@ -40,7 +38,7 @@ func MissedAll(n int) Missed {
 // Most is how many occurrences may run that are due at once.
 func (m Missed) Most() int { return max(1, int(m)) }
 
-// String is the form that [ParseMissed] reads.
+// String returns one, none, or all:100.
 func (m Missed) String() string {
 	switch {
 	case m == MissedOne:
@@ -55,34 +53,31 @@ func (m Missed) String() string {
 // Check reports what is wrong with it, or nil.
 func (m Missed) Check() error {
 	if m < MissedNone || m > MaxMissed {
-		return Invalid("missed", "the bound of all is from 1 to %d", MaxMissed)
+		return valid.Invalid("missed", "the bound of all is from 1 to %d", MaxMissed)
 	}
 	return nil
-}
-
-// ParseMissed reads one, none, or all:100.
-func ParseMissed(text string) (Missed, error) {
-	bound, all := strings.CutPrefix(text, "all:")
-	n, err := strconv.Atoi(bound)
-	switch {
-	case text == "one":
-		return MissedOne, nil
-	case text == "none":
-		return MissedNone, nil
-	case text == "all":
-		return 0, Invalid("missed", "all needs a bound, such as all:100")
-	case !all || err != nil:
-		return 0, Invalid("missed", "%q is not one, none or all:100", text)
-	}
-	m := MissedAll(n)
-	return m, m.Check()
 }
 
 // MarshalText implements [encoding.TextMarshaler].
 func (m Missed) MarshalText() ([]byte, error) { return []byte(m.String()), m.Check() }
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (m *Missed) UnmarshalText(text []byte) (err error) {
-	*m, err = ParseMissed(string(text))
-	return err
+// UnmarshalText reads what String returns. Errors are [InvalidError]s.
+func (m *Missed) UnmarshalText(text []byte) error {
+	bound, all := strings.CutPrefix(string(text), "all:")
+	n, err := strconv.Atoi(bound)
+	switch {
+	case string(text) == "one":
+		*m = MissedOne
+	case string(text) == "none":
+		*m = MissedNone
+	case string(text) == "all":
+		return valid.Invalid("missed", "all needs a bound, such as all:100")
+	case !all || err != nil:
+		return valid.Invalid("missed", "%q is not one, none or all:100", text)
+	case MissedAll(n).Check() != nil:
+		return MissedAll(n).Check()
+	default:
+		*m = MissedAll(n)
+	}
+	return nil
 }

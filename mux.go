@@ -18,7 +18,7 @@ import (
 // kept with the execution, also when the attempt failed; nil is nothing. The
 // context is cancelled, with a cause, when the attempt must end: see
 // [ErrTimeout], [ErrStopping], [ErrFenced]. It also leads to the job's engine:
-// see [ClientFrom], [JobFrom], [Previous] and [SetResult].
+// see [ClientFrom], [JobFrom], [Job.Previous] and [SetResult].
 //
 // A handler is called from many goroutines at once.
 type Handler func(ctx context.Context, job *Job) (json.RawMessage, error)

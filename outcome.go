@@ -2,6 +2,9 @@ package stint
 
 import (
 	"slices"
+
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/retry"
 )
 
 // Outcome says how one attempt ended. The numbers are stored; they never
@@ -36,7 +39,7 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 func (o *Outcome) UnmarshalText(text []byte) error {
 	i := slices.Index(outcomeNames[:], string(text))
 	if i < 1 {
-		return Invalid("outcome", "%q is none", text)
+		return valid.Invalid("outcome", "%q is none", text)
 	}
 	*o = Outcome(i)
 	return nil
@@ -51,5 +54,18 @@ func (o Outcome) State() State {
 		return Cancelled
 	default:
 		return Failed
+	}
+}
+
+// FinalReason is why a job ended, for people: what was stored with its last attempt, or
+// else what the outcome means.
+func (o Outcome) FinalReason(stored string) string {
+	switch {
+	case stored != "":
+		return stored
+	case o == OutcomeCompleted:
+		return retry.ReasonDone
+	default:
+		return o.String()
 	}
 }

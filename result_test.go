@@ -33,7 +33,7 @@ func TestWhatIsSetTakesThePlaceOfWhatIsReturned(t *testing.T) {
 		}, ``, nil},
 	} {
 		var a stint.Run
-		if err := c.do(stint.WithRun(t.Context(), &a)); err != nil {
+		if err := c.do(a.Context(t.Context())); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		result, err := a.Settle(json.RawMessage(`"returned"`), returned)
@@ -46,7 +46,7 @@ func TestWhatIsSetTakesThePlaceOfWhatIsReturned(t *testing.T) {
 func TestASetErrorSaysWhetherItIsRetriable(t *testing.T) {
 	for _, retriable := range []bool{true, false} {
 		var a stint.Run
-		if err := stint.SetError(stint.WithRun(t.Context(), &a), errors.New("no"), retriable); err != nil {
+		if err := stint.SetError(a.Context(t.Context()), errors.New("no"), retriable); err != nil {
 			t.Fatal(err)
 		}
 		_, err := a.Settle(nil, nil)
@@ -59,7 +59,7 @@ func TestASetErrorSaysWhetherItIsRetriable(t *testing.T) {
 
 func TestNothingIsSetByWhatCannotBeEncodedOrComesTooLate(t *testing.T) {
 	var a stint.Run
-	ctx := stint.WithRun(t.Context(), &a)
+	ctx := a.Context(t.Context())
 	if err := stint.SetResult(ctx, func() {}); err == nil {
 		t.Error("a function was encoded")
 	}

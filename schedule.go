@@ -70,9 +70,7 @@ func Zone(name string) ScheduleOption { return scheduleOption(func(s *Schedule) 
 // [Schedule.Unique].
 func Unique() ScheduleOption { return scheduleOption(func(s *Schedule) { s.Unique = true }) }
 
-// WhenMissed says what becomes of occurrences that nobody fired in time:
-// [MissedOne], which is the default, [MissedNone] or [MissedAll].
-func WhenMissed(m Missed) ScheduleOption { return scheduleOption(func(s *Schedule) { s.Missed = m }) }
+func (m Missed) schedule(s *Schedule) { s.Missed = m }
 
 // NotBefore is the instant of the earliest occurrence that there may be.
 func NotBefore(t time.Time) ScheduleOption {
@@ -101,11 +99,11 @@ func (k Kind[A]) Schedule(name string, when cron.Recurrence, args A, opts ...Sch
 // Location is the time zone of the schedule.
 func (s Schedule) Location() (*time.Location, error) {
 	if strings.EqualFold(s.Zone, "local") {
-		return nil, Invalid("zone", "Local is another one on every machine; name it, such as Europe/Berlin")
+		return nil, valid.Invalid("zone", "Local is another one on every machine; name it, such as Europe/Berlin")
 	}
 	zone, err := cron.Zone(s.Zone) // empty is UTC
 	if err != nil {
-		return nil, Invalid("zone", "%q is no time zone that this machine knows, such as Europe/Berlin", s.Zone)
+		return nil, valid.Invalid("zone", "%q is no time zone that this machine knows, such as Europe/Berlin", s.Zone)
 	}
 	return zone, nil
 }
@@ -120,17 +118,17 @@ func (s Schedule) Check(l Limits) error {
 		return s.err
 	}
 	if err := s.Recurrence.Validate(); err != nil {
-		return Invalid("recurrence", "%s", strings.TrimPrefix(err.Error(), "cron: "))
+		return valid.Invalid("recurrence", "%s", strings.TrimPrefix(err.Error(), "cron: "))
 	}
 	switch {
 	case s.Recurrence.IsZero():
-		return Invalid("recurrence", "it says no time, such as 30 2 * * * or every 5m")
+		return valid.Invalid("recurrence", "it says no time, such as 30 2 * * * or every 5m")
 	case !s.NotBefore.IsZero() && !s.NotAfter.IsZero() && s.NotAfter.Before(s.NotBefore):
-		return Invalid("not after", "it is before the instant not to be before")
+		return valid.Invalid("not after", "it is before the instant not to be before")
 	case outOfRange(s.NotBefore):
-		return Invalid("not before", "the year %d is out of range", s.NotBefore.Year())
+		return valid.Invalid("not before", "the year %d is out of range", s.NotBefore.Year())
 	case outOfRange(s.NotAfter):
-		return Invalid("not after", "the year %d is out of range", s.NotAfter.Year())
+		return valid.Invalid("not after", "the year %d is out of range", s.NotAfter.Year())
 	}
 	if _, err := s.Location(); err != nil {
 		return err
@@ -139,7 +137,7 @@ func (s Schedule) Check(l Limits) error {
 		return err
 	}
 	if field := s.ofOneJob(); field != "" {
-		return Invalid(field, "it belongs to one job, and a schedule makes many")
+		return valid.Invalid(field, "it belongs to one job, and a schedule makes many")
 	}
 	return s.Job.Check(l)
 }
@@ -163,7 +161,7 @@ func (s Schedule) ofOneJob() string {
 
 // fill puts defaults where nothing was said.
 func (s *Schedule) fill() {
-	s.Job.fill()
+	s.Job.Fill()
 	if s.Zone == "" {
 		s.Zone = "UTC"
 	}
@@ -171,38 +169,39 @@ func (s *Schedule) fill() {
 	s.NotBefore, s.NotAfter = s.NotBefore.Truncate(time.Microsecond), s.NotAfter.Truncate(time.Microsecond)
 }
 
-// ReadySchedules returns schedules as stores take them: with defaults filled in,
-// and checked. Each name is there once.
-func ReadySchedules(schedules []Schedule, l Limits) ([]Schedule, error) {
-	return readySchedules(schedules, l, nil)
+// Ready returns the schedule as stores take it: with defaults filled in, and checked.
+func (s Schedule) Ready(l Limits) (Schedule, error) {
+	s.fill()
+	if err := s.Check(l); err != nil {
+		return s, fmt.Errorf("schedule %q: %w", s.Name, err)
+	}
+	return s, nil
 }
 
-// readySchedules does that for schedules beside others, whose names are taken.
+// readySchedules makes schedules ready that have a name each, and none that is taken.
 func readySchedules(schedules []Schedule, l Limits, taken map[string]bool) ([]Schedule, error) {
 	ready, names := make([]Schedule, len(schedules)), map[string]bool{}
 	for i, s := range schedules {
-		s.fill()
-		err := s.Check(l)
-		if err == nil && (names[s.Name] || taken[s.Name]) {
-			err = Invalid("schedule", "it is there twice")
+		var err error
+		if ready[i], err = s.Ready(l); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("schedule %q: %w", s.Name, err)
+		if names[s.Name] || taken[s.Name] {
+			return nil, fmt.Errorf("schedule %q: %w", s.Name, valid.Invalid("schedule", "it is there twice"))
 		}
 		names[s.Name] = true
-		ready[i] = s
 	}
 	return ready, nil
 }
 
 // MarshalJSON shows the schedule for people and programs in other languages.
 func (s Schedule) MarshalJSON() ([]byte, error) {
-	text, err := s.Texts()
+	job, err := json.Marshal(s.Job)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(wire.Schedule{
-		Name: s.Name, Recurrence: text.Recurrence, Zone: s.Zone, Words: s.Recurrence.Words(), Job: text.Job,
+		Name: s.Name, Recurrence: s.Recurrence.String(), Zone: s.Zone, Words: s.Recurrence.Words(), Job: job,
 		Unique: s.Unique, Missed: s.Missed.String(), NotBefore: s.NotBefore, NotAfter: s.NotAfter,
 	})
 }

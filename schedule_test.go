@@ -41,7 +41,7 @@ func hourly(missed stint.Missed) *store.ScheduleInfo {
 
 func TestAKindMakesSchedulesWithItsDefaults(t *testing.T) {
 	s := sendReport.Schedule("nightly", cron.MustParse("30 2 * * *"), letterArgs{"ops"},
-		stint.Zone("Europe/Berlin"), stint.Unique(), stint.WhenMissed(stint.MissedAll(3)), stint.Tag("x"), stint.Timeout(time.Hour),
+		stint.Zone("Europe/Berlin"), stint.Unique(), stint.MissedAll(3), stint.Tag("x"), stint.Timeout(time.Hour),
 		stint.NotBefore(at("2026-01-01 00:00:00")), stint.NotAfter(at("2027-01-01 00:00:00")))
 	if err := s.Check(stint.Limits{}); err != nil {
 		t.Fatal(err)
@@ -86,9 +86,6 @@ func TestWhatCanNeverBeRightAboutAScheduleIsNamed(t *testing.T) {
 	if err := bad.Check(stint.Limits{}); err == nil {
 		t.Error("arguments that are not JSON are accepted")
 	}
-	if _, err := stint.ReadySchedules([]stint.Schedule{good(), good()}, stint.Limits{}); err == nil {
-		t.Error("a name may be there twice")
-	}
 }
 
 func TestAMuxRefusesSchedulesThatAreWrongOrThereTwice(t *testing.T) {
@@ -98,6 +95,10 @@ func TestAMuxRefusesSchedulesThatAreWrongOrThereTwice(t *testing.T) {
 	for name, f := range map[string]func(){
 		"twice": func() { mux.Schedule(s) },
 		"wrong": func() { mux.Schedule(stint.Schedule{Name: "t"}) },
+		"two of one name": func() {
+			u := sendReport.Schedule("u", cron.Every(time.Minute), letterArgs{})
+			mux.Schedule(u, u)
+		},
 		"a function twice": func() {
 			never := func(time.Time, *time.Location) (time.Time, bool) { return time.Time{}, false }
 			mux.Recurrence("f", never)
@@ -143,7 +144,7 @@ func TestASchedulesJobSurvivesBeingStored(t *testing.T) {
 	s := sendReport.Schedule("s", cron.MustParse("0 3 * * *"), letterArgs{"a"}, stint.Priority(-5), stint.MaxLosses(0), stint.Tag("x", "y"), stint.URN("u"),
 		stint.Source("src"), stint.Metadata(json.RawMessage(`{"a":1}`)), stint.Correlation("c"), stint.Retry(retry.Fixed(3, time.Second)),
 		stint.Timeout(90*time.Second), stint.StartWithin(36*time.Hour))
-	text, err := s.Texts()
+	text, err := store.TextsOf(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestASchedulesJobSurvivesBeingStored(t *testing.T) {
 	if got, want := fmt.Sprintf("%+v", info.Job), fmt.Sprintf("%+v", s.Job); strings.ReplaceAll(got, fmt.Sprint(info.Job.MaxLosses), fmt.Sprint(s.Job.MaxLosses)) != want {
 		t.Errorf("it is\n%s\nwant\n%s", got, want)
 	}
-	for name, broken := range map[string]stint.ScheduleTexts{
+	for name, broken := range map[string]store.ScheduleTexts{
 		"a recurrence": {Recurrence: "every blue moon", Missed: "one", Job: text.Job},
 		"a policy":     {Recurrence: "every 1m", Missed: "half", Job: text.Job},
 		"a job":        {Recurrence: "every 1m", Missed: "one", Job: json.RawMessage(`{"retry":{"policy":"later"}}`)},
@@ -429,12 +430,14 @@ func TestFunctionsThatFailAreAnErrorAndNoMore(t *testing.T) {
 
 func TestMissedIsWrittenAsWords(t *testing.T) {
 	for text, want := range map[string]stint.Missed{"one": stint.MissedOne, "none": stint.MissedNone, "all:1": 1, "all:1000": 1000} {
-		if m, err := stint.ParseMissed(text); err != nil || m != want || m.String() != text {
+		var m stint.Missed
+		if err := m.UnmarshalText([]byte(text)); err != nil || m != want || m.String() != text {
 			t.Errorf("%s is %v, error %v", text, m, err)
 		}
 	}
 	for _, text := range []string{"", "all", "all:0", "all:-1", "all:1001", "all:x", "5", "One"} {
-		if m, err := stint.ParseMissed(text); !errors.Is(err, stint.ErrInvalid) {
+		var m stint.Missed
+		if err := m.UnmarshalText([]byte(text)); !errors.Is(err, stint.ErrInvalid) {
 			t.Errorf("%q is %v, error %v", text, m, err)
 		}
 	}

@@ -52,7 +52,7 @@ type Config struct {
 
 	// Bury frees what an engine holds: engine.Bury, of this store. Nil leaves that
 	// to the command line.
-	Bury func(ctx context.Context, engine stint.EngineID, why string) (int, error)
+	Bury func(ctx context.Context, engine store.EngineID, why string) (int, error)
 
 	// Restricted are the kinds whose jobs only an admin enqueues and schedules,
 	// since they do whatever their arguments say. Nil restricts those that stint
@@ -114,7 +114,7 @@ func New(st Store, c Config) *Handler {
 	// What writes itself is described by what it writes. Tokens are written as
 	// strings wherever they stand.
 	schemas := a.OpenAPI().Components.Schemas
-	schemas.RegisterTypeAlias(reflect.TypeFor[stint.EngineID](), reflect.TypeFor[string]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[store.EngineID](), reflect.TypeFor[string]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[store.ScheduleInfo](), reflect.TypeFor[ops.Schedule]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[report.Durations](), reflect.TypeFor[ops.Durations]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[retry.Policy](), reflect.TypeFor[ops.Policy]())
@@ -137,6 +137,8 @@ func New(st Store, c Config) *Handler {
 		}, caller)
 	}
 	delete(schemas.Map(), "ErrorModel") // the library's own, which a problem has all of
+	// Its tag makes it a string, which the library does not know.
+	schemas.Map()["Attempt"].Properties["engine"] = &huma.Schema{Type: huma.TypeString}
 	for _, schema := range schemas.Map() {
 		neverNull(schema)
 	}

@@ -55,17 +55,17 @@ func open(t *testing.T) *site { return openWith(t, func(s *sqlite.Store) api.Sto
 // openWith is open with something between the API and its store.
 func openWith(t *testing.T, between func(*sqlite.Store) api.Store) *site {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	s := &site{T: t, store: store, who: guard.Identity{Name: "tester", Role: guard.Admin}}
-	h := api.New(between(store), api.Config{
+	t.Cleanup(func() { _ = db.Close() })
+	s := &site{T: t, store: db, who: guard.Identity{Name: "tester", Role: guard.Admin}}
+	h := api.New(between(db), api.Config{
 		Version: "test", Restricted: []string{"sh"}, HideArgs: true,
-		Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
+		Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
 			s.buriedWhy = why
-			return engine.Bury(ctx, store, token, why)
+			return engine.Bury(ctx, db, token, why)
 		},
 		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
 	})
@@ -516,7 +516,7 @@ func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
 	}{
 		{"GET", "/jobs/99", "", 404, stint.ErrNotFound},
 		{"GET", "/schedules/x", "", 404, stint.ErrNoSchedule},
-		{"GET", "/engines/5", "", 404, stint.ErrBuried},
+		{"GET", "/engines/5", "", 404, store.ErrBuried},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"other","idempotency_key":"k"}]}`, 409, &stint.KeyConflictError{Key: "k", ID: id}},
 		{"POST", "/schedules/one/run-now", "", 409, &store.ScheduleBusyError{Schedule: "one", Job: run}},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a"},{"kind":"b","start_within":"1us"}]}`, 422, &stint.InvalidError{Field: "start within", Problem: "1µs is shorter than a millisecond"}},

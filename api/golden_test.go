@@ -45,10 +45,10 @@ func fixedJobs() []stint.JobInfo {
 		},
 	}
 	done := stint.JobInfo{
-		ID: 41, Kind: "send_invoice", State: stint.Completed, Queue: "mail", Args: json.RawMessage(`{}`), Attempt: 1, Reason: stint.ReasonDone, Correlation: "41", Retry: "none",
+		ID: 41, Kind: "send_invoice", State: stint.Completed, Queue: "mail", Args: json.RawMessage(`{}`), Attempt: 1, Reason: retry.ReasonDone, Correlation: "41", Retry: "none",
 		Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
 		Executions: []stint.Attempt{
-			{Attempt: 1, Outcome: stint.OutcomeCompleted, Final: true, Reason: stint.ReasonDone, Started: ago(time.Minute), Finished: ago(58 * time.Second), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 1,
+			{Attempt: 1, Outcome: stint.OutcomeCompleted, Final: true, Reason: retry.ReasonDone, Started: ago(time.Minute), Finished: ago(58 * time.Second), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 1,
 				Result: json.RawMessage(`{"sent":12345678901234567890}`)},
 		},
 	}
@@ -112,7 +112,7 @@ func (fixed) Engines(context.Context) ([]store.EngineInfo, error) {
 	return []store.EngineInfo{worker, silent}, nil
 }
 
-func (fixed) Held(context.Context, stint.EngineID, int64) ([]store.Claim, error) {
+func (fixed) Held(context.Context, store.EngineID, int64) ([]store.Claim, error) {
 	return []store.Claim{{Positions: []store.Position{7}}}, nil
 }
 
@@ -128,7 +128,7 @@ func (fixed) Schedule(_ context.Context, name string) (*store.ScheduleInfo, erro
 		Schedule: stint.Schedule{Name: "nightly", Recurrence: cron.MustParse("30 2 * * *"), Zone: "Europe/Berlin", Job: stint.NewJob{Kind: "report"}, Unique: true},
 		Created:  ago(24 * time.Hour), Declared: ago(24 * time.Hour), By: "ann@api", After: ago(time.Hour), Next: noon.Add(13 * time.Hour), Fired: 7, Skipped: 1, LastJob: 43,
 		Paused: ago(time.Minute), PausedBy: "ben", PausedWhy: "holiday",
-		Stored: stint.ScheduleTexts{Recurrence: "30 2 * * *", Missed: "one", Job: json.RawMessage(`{"kind":"report","args":{"to":"ops"}}`)},
+		Stored: store.ScheduleTexts{Recurrence: "30 2 * * *", Missed: "one", Job: json.RawMessage(`{"kind":"report","args":{"to":"ops"}}`)},
 	}, nil
 }
 

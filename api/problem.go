@@ -37,8 +37,8 @@ var conditions = []struct {
 	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
 	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},
 	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},
-	{stint.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
-	{stint.ErrBurialBlocked, "burial-blocked", http.StatusConflict, ""},
+	{store.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
+	{store.ErrBurialBlocked, "burial-blocked", http.StatusConflict, ""},
 	{stint.ErrUnstorable, "unstorable", http.StatusUnprocessableEntity, ""},
 	{stint.ErrCommitUnknown, "commit-unknown", http.StatusServiceUnavailable, // whatever broke the connection
 		"the connection to the database broke while this was being committed: nobody knows whether it was; look, or ask again with an idempotency key"},

@@ -65,7 +65,7 @@ func (hanging) Queues(ctx context.Context) ([]store.QueueInfo, error) {
 }
 func (hanging) Paused(ctx context.Context) ([]string, error)      { return hang[[]string](ctx) }
 func (hanging) Now(ctx context.Context) (time.Time, error)        { return hang[time.Time](ctx) }
-func (hanging) Drain(ctx context.Context, _ stint.EngineID) error { return hangs(ctx) }
+func (hanging) Drain(ctx context.Context, _ store.EngineID) error { return hangs(ctx) }
 func (hanging) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return hang[[]store.EngineInfo](ctx)
 }
@@ -136,7 +136,7 @@ func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 	}
 	counting := []string{"queues-list", "jobs-count", "analytics-due", "doctor"}
 	for _, deaf := range []bool{false, true} {
-		h := api.New(hanging{deaf: deaf}, api.Config{Bury: func(ctx context.Context, _ stint.EngineID, _ string) (int, error) { return hang[int](ctx) }})
+		h := api.New(hanging{deaf: deaf}, api.Config{Bury: func(ctx context.Context, _ store.EngineID, _ string) (int, error) { return hang[int](ctx) }})
 		ask := func(method, path string, op *huma.Operation) {
 			body := ""
 			if op.RequestBody != nil {

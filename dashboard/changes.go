@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -35,7 +35,7 @@ func (b *Dashboard) changes(r *http.Request) (any, error) {
 	if text := p.Get("before"); text != "" {
 		var err error
 		if f.Before, err = strconv.ParseInt(text, 10, 64); err != nil || f.Before < 1 {
-			return nil, stint.Invalid("before", "%q is no number of a change", text)
+			return nil, valid.Invalid("before", "%q is no number of a change", text)
 		}
 	}
 	var err error

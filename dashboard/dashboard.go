@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/api"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/observe/probes"
 	"github.com/stint-go/stint/remote"
 )
@@ -62,7 +62,7 @@ type Dashboard struct {
 func New(store Store, c Config) (*Dashboard, error) {
 	if c.Path = strings.TrimSuffix(c.Path, "/"); c.Path != "" {
 		if u, err := url.Parse(c.Path); err != nil || !strings.HasPrefix(c.Path, "/") || u.Path != c.Path || strings.Contains(c.Path, "//") {
-			return nil, stint.Invalid("path", "%q is not the path of a URL", c.Path)
+			return nil, valid.Invalid("path", "%q is not the path of a URL", c.Path)
 		}
 	}
 	if c.Log == nil {

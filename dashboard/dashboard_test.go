@@ -47,22 +47,22 @@ func open(t *testing.T) *site { return openAt(t, "") }
 // openAt mounts it at a path.
 func openAt(t *testing.T, path string) *site {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	board, err := dashboard.New(store, dashboard.Config{
+	t.Cleanup(func() { _ = db.Close() })
+	board, err := dashboard.New(db, dashboard.Config{
 		Guard: guard.Config{Stranger: guard.Viewer, Link: secret}, Path: path,
-		API: api.Config{Restricted: []string{"sh"}, HideArgs: true, Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
-			return engine.Bury(ctx, store, token, why)
+		API: api.Config{Restricted: []string{"sh"}, HideArgs: true, Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
+			return engine.Bury(ctx, db, token, why)
 		}},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{T: t, store: store, path: path, server: httptest.NewServer(board)}
+	s := &site{T: t, store: db, path: path, server: httptest.NewServer(board)}
 	t.Cleanup(s.server.Close)
 	s.stranger()
 	return s

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/retry"
 )
@@ -182,7 +183,7 @@ func (b *Dashboard) cancelEdited(r *http.Request, id stint.ID, anew string) (str
 func named(metadata json.RawMessage, of stint.ID) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(metadata)) > 0 && json.Unmarshal(metadata, &all) != nil || all == nil {
-		return nil, stint.Invalid("metadata", "they are no JSON object")
+		return nil, valid.Invalid("metadata", "they are no JSON object")
 	}
 	all[editedFrom] = json.RawMessage(of.String())
 	return json.Marshal(all)

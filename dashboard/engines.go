@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // enginesPage is the roster.
@@ -57,9 +57,9 @@ func (b *Dashboard) engine(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(rows, func(e engineRow) bool { return e.Token == stint.EngineID(token) })
+	i := slices.IndexFunc(rows, func(e engineRow) bool { return e.Token == store.EngineID(token) })
 	if i < 0 {
-		return nil, stint.ErrBuried
+		return nil, store.ErrBuried
 	}
 	held, err := view.HeldBy(r.Context(), b.store, rows[i].EngineInfo)
 	if err != nil {

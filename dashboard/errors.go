@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
@@ -61,7 +62,7 @@ func errorFilter(q url.Values) (report.ErrorFilter, error) {
 	if text := q.Get("hours"); text != "" {
 		hours, err := time.ParseDuration(text + "h")
 		if err != nil || hours <= 0 {
-			return f, stint.Invalid("hours", "%q is no number of hours", text)
+			return f, valid.Invalid("hours", "%q is no number of hours", text)
 		}
 		f.Since = time.Now().Add(-hours)
 	}

@@ -100,7 +100,7 @@ func TestRetryingAGroupOfErrorsTakesItsJobsAndNoOthers(t *testing.T) {
 		for name, jobs := range ids {
 			state, taken := stint.State(name[strings.LastIndexByte(name, ' ')+1:]), slices.ContainsFunc(c.taken, func(of string) bool { return strings.HasPrefix(name, of) })
 			for _, id := range jobs {
-				switch j := s.becomes(id, stint.States...); {
+				switch j := s.becomes(id, store.States...); {
 				case state == stint.Retrying && (j.State != stint.Retrying) != taken:
 					t.Errorf("%s: the job %s is %s", c.page, name, j.State)
 				case state == stint.Failed:

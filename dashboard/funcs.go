@@ -15,6 +15,7 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/store"
 )
 
 // assetsHash is another one when an asset is another one.
@@ -63,7 +64,7 @@ func functions(path string) template.FuncMap {
 		"outcomes": func() []string {
 			return []string{"completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired"}
 		},
-		"states": func() []stint.State { return stint.States },
+		"states": func() []stint.State { return store.States },
 	}
 }
 

@@ -62,7 +62,7 @@ func goldenPages(t *testing.T) map[string]struct {
 	nightly := &store.ScheduleInfo{
 		Schedule: stint.Schedule{Name: "nightly", Recurrence: recurrence, Zone: "Europe/Berlin", Job: stint.NewJob{Kind: "report"}, Unique: true},
 		Created:  noon.Add(-24 * time.Hour), Declared: noon.Add(-24 * time.Hour), By: "ann", Next: noon.Add(13 * time.Hour), Fired: 7, Skipped: 1, LastJob: 43,
-		Stored: stint.ScheduleTexts{Recurrence: "30 2 * * *", Missed: "one", Job: json.RawMessage(`{"kind":"report"}`)},
+		Stored: store.ScheduleTexts{Recurrence: "30 2 * * *", Missed: "one", Job: json.RawMessage(`{"kind":"report"}`)},
 	}
 	worker := engineRow{store.EngineInfo{
 		Token: 5, Instance: "one", Host: "h1", PID: 11, Version: "v1.2.3", Queues: []string{"mail", "default"}, Kinds: []string{"send_invoice"}, Slots: 8, TimeToLive: 6 * time.Second,

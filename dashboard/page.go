@@ -17,6 +17,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/remote"
+	"github.com/stint-go/stint/store"
 )
 
 // page is one that people look at.
@@ -185,7 +186,7 @@ func (b *Dashboard) failed(w http.ResponseWriter, r *http.Request, err error) {
 		b.fail(w, r, http.StatusUnprocessableEntity, sentence(invalid.Error()))
 	case errors.Is(err, stint.ErrNotFound):
 		b.fail(w, r, http.StatusNotFound, "There is no such job. It may have been deleted, or retention has removed it.")
-	case errors.Is(err, stint.ErrNoSchedule), errors.Is(err, stint.ErrBuried), errors.Is(err, errNowhere):
+	case errors.Is(err, stint.ErrNoSchedule), errors.Is(err, store.ErrBuried), errors.Is(err, errNowhere):
 		b.fail(w, r, http.StatusNotFound, "This does not exist, or no longer.")
 	case errors.Is(err, context.Canceled):
 		return // nobody is there to read it

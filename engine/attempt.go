@@ -110,7 +110,7 @@ func (a *attempt) open() {
 	if t.inline != nil || t.entry.Timeout > 0 {
 		a.runContext.limit(t)
 	}
-	a.Context = stint.WithRun(&a.runContext, &a.Run)
+	a.Context = a.Run.Context(&a.runContext)
 }
 
 // Value lets [CompleteTx] find the attempt.

@@ -65,7 +65,7 @@ func TestAHandlerLearnsOfItsAttemptAndTheOneBefore(t *testing.T) {
 		var j journal
 		mux := stint.NewMux()
 		handle(mux, "work", func(ctx context.Context, job *stint.Job) error {
-			before, err := stint.Previous(ctx)
+			before, err := stint.JobFrom(ctx).Previous(ctx)
 			if err != nil {
 				t.Error(err)
 			}
@@ -113,7 +113,7 @@ func TestAStoreThatShowsNothingHasNoPreviousRuns(t *testing.T) {
 	told := make(chan error, 1)
 	mux := stint.NewMux()
 	handle(mux, "work", func(ctx context.Context, _ *stint.Job) error {
-		_, err := stint.Previous(ctx)
+		_, err := stint.JobFrom(ctx).Previous(ctx)
 		told <- err
 		return nil
 	})

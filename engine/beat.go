@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/store"
 )
@@ -56,7 +55,7 @@ func (s *session) beats(ctx context.Context) {
 			s.setFenceAt(last.Add(3 * every))
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, stint.ErrBuried):
+		case errors.Is(err, store.ErrBuried):
 			s.fence()
 			return
 		default:

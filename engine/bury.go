@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
 // Bury takes an engine out of the roster by hand, dead or alive. What it held runs again elsewhere,
 // as after a missed beat. It returns how many entries that was. An engine that is alive cancels its
 // handlers when it notices, records nothing more, and joins again. The error matches
-// [stint.ErrBuried] when there is no such engine.
-func Bury(ctx context.Context, st store.Store, token stint.EngineID, why string) (int, error) {
+// [store.ErrBuried] when there is no such engine.
+func Bury(ctx context.Context, st store.Store, token store.EngineID, why string) (int, error) {
 	roster, err := st.Engines(ctx)
 	if err != nil {
 		return 0, err
@@ -29,5 +28,5 @@ func Bury(ctx context.Context, st store.Store, token stint.EngineID, why string)
 		c.sample(ctx, st)
 		return st.Bury(ctx, store.Burial{Engine: token, Why: why}, lostAttempts{}.judge(scene, &c))
 	}
-	return 0, fmt.Errorf("engine %d: %w", token, stint.ErrBuried)
+	return 0, fmt.Errorf("engine %d: %w", token, store.ErrBuried)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/store"
 )
@@ -48,7 +47,7 @@ func (s *session) claim(ctx context.Context) {
 			// Most notifications are for the lane that had work before: a claim
 			// from it saves the look, half of the time to the start of a job.
 			notified = false
-			if _, err := s.claimLane(recent, room, false); err != nil && !errors.Is(err, stint.ErrLaneBusy) {
+			if _, err := s.claimLane(recent, room, false); err != nil && !errors.Is(err, store.ErrLaneBusy) {
 				s.trouble(ctx, "claim", err)
 				trying.sleep(ctx)
 			}
@@ -117,7 +116,7 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 		}
 		got, err := s.claimLane(lane, room, false)
 		switch {
-		case errors.Is(err, stint.ErrLaneBusy):
+		case errors.Is(err, store.ErrLaneBusy):
 			busy = append(busy, lane)
 		case err != nil:
 			return nil, true, err
@@ -181,10 +180,10 @@ func (s *session) claimUpTo(lane target, room int, wait bool) (store.Claim, *cla
 		s.meters.claimAnswered(began, len(c.Positions))
 	}
 	switch {
-	case errors.Is(err, stint.ErrLaneBusy):
+	case errors.Is(err, store.ErrLaneBusy):
 		s.inflight.claimedNothing(req.Serial)
 		return c, nil, err
-	case errors.Is(err, stint.ErrBuried):
+	case errors.Is(err, store.ErrBuried):
 		s.fence()
 		return c, nil, err
 	case err != nil && len(c.Positions) == 0:
@@ -234,7 +233,7 @@ func (s *session) troubleAbout(ctx context.Context, doing, name string, err erro
 }
 
 func (s *session) tellTrouble(ctx context.Context, e event.Event) {
-	if ctx.Err() != nil || errors.Is(e.Err, stint.ErrBuried) {
+	if ctx.Err() != nil || errors.Is(e.Err, store.ErrBuried) {
 		return
 	}
 	e.Type, e.Engine = event.EventTrouble, s.token

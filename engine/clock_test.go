@@ -80,7 +80,7 @@ func worksOnTime(t *testing.T, url string, off time.Duration) {
 			t.Errorf("job %d was due %v after it was made", id, early)
 		}
 	}
-	if job := untilHere(t, s, late); job.Reason != stint.ReasonExpired {
+	if job := untilHere(t, s, late); job.Reason != retry.ReasonExpired {
 		t.Errorf("what was to begin a second ago is %s: %s", job.State, job.Reason)
 	}
 	if job, err := s.Job(t.Context(), day); err != nil || job.State != stint.Scheduled {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
@@ -19,10 +20,10 @@ import (
 // endless is a store in which an engine has claimed more than anybody can read.
 type endless struct {
 	anyStore
-	engine stint.EngineID
+	engine store.EngineID
 }
 
-func (f endless) Held(ctx context.Context, token stint.EngineID, serial int64) ([]store.Claim, error) {
+func (f endless) Held(ctx context.Context, token store.EngineID, serial int64) ([]store.Claim, error) {
 	if token == f.engine {
 		return nil, errors.New("it takes too long")
 	}
@@ -50,12 +51,12 @@ type questions struct {
 	from   atomic.Int64 // of the last question
 }
 
-func (f *questions) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (f *questions) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	f.lowest.Store(b.Low)
 	return f.anyStore.Heartbeat(ctx, token, b)
 }
 
-func (f *questions) Held(ctx context.Context, token stint.EngineID, serial int64) ([]store.Claim, error) {
+func (f *questions) Held(ctx context.Context, token store.EngineID, serial int64) ([]store.Claim, error) {
 	f.from.Store(serial)
 	return f.anyStore.Held(ctx, token, serial)
 }
@@ -146,7 +147,7 @@ func TestWhatAMiddlewareMakesOfAJobThatIsRunNowDoesNotLoseIt(t *testing.T) {
 			return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 				receipts, err := next(ctx, tx, jobs)
 				if jobs[0].URN == "odd" {
-					return nil, stint.Invalid("another job", "it cannot be stored")
+					return nil, valid.Invalid("another job", "it cannot be stored")
 				}
 				return receipts, err
 			}

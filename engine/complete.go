@@ -31,7 +31,7 @@ var (
 // whose connection stops answering must end with its engine.
 //
 // After an error the transaction did not commit, and the handler's error decides as usual:
-// [stint.ErrBuried] says that the engine lost the job. Only if the connection broke during the
+// [store.ErrBuried] says that the engine lost the job. Only if the connection broke during the
 // commit is that unknown; then the outcome that the handler returns is recorded, unless the commit
 // had arrived.
 //
@@ -65,7 +65,7 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 		return errors.New("engine: the job was completed before")
 	}
 	if a.s.fenced() {
-		return stint.ErrBuried
+		return store.ErrBuried
 	}
 	t := a.task
 	x := store.Conclude(t.entry, store.Result{Outcome: stint.OutcomeCompleted, Result: raw}, a.s.clock.at(time.Now()), 0)

@@ -46,12 +46,12 @@ type recording struct {
 	batches [][]stint.Outcome
 }
 
-func (r *recording) FinishTx(ctx context.Context, _ stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
+func (r *recording) FinishTx(ctx context.Context, _ stint.Tx, engine store.EngineID, claim store.ClaimRef, x store.Completion) error {
 	_, err := r.Store.Finish(ctx, engine, []store.ClaimRef{claim}, []store.Completion{x})
 	return errors.Join(r.answer, err)
 }
 
-func (r *recording) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (r *recording) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	r.mu.Lock()
 	var batch []stint.Outcome
 	for i := range done {
@@ -125,7 +125,7 @@ func (m *mute) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 	return m.recording.Job(ctx, id)
 }
 
-func (m *mute) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (m *mute) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	n, err := m.recording.Finish(ctx, engine, claims, done)
 	if m.loses && len(m.batches) == 1 {
 		return 0, errors.New("the answer is lost")

@@ -48,7 +48,7 @@
 // which ends when the grace is over, or at once when the engine finds that it
 // lost its place in the roster; its cause says which. A handler's context is
 // derived from that, and leads to a client of the engine's store, to the job and
-// to its previous run: [stint.ClientFrom], [stint.JobFrom], [stint.Previous].
+// to its previous run: [stint.ClientFrom], [stint.JobFrom], [stint.Job.Previous].
 //
 // # Health
 //

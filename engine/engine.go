@@ -21,7 +21,7 @@ var ErrStillRunning = errors.New("engine: handlers are still running")
 // returned.
 type Engine struct {
 	store          store.Store
-	reader         stint.Reader  // the store, if it is one
+	reader         store.Reader  // the store, if it is one
 	client         *stint.Client // for handlers
 	mux            *stint.Mux
 	config         Config
@@ -34,16 +34,16 @@ type Engine struct {
 
 // New makes an engine for the kinds of the mux. It does not touch the store. The error says which
 // setting is invalid.
-func New(store store.Store, mux *stint.Mux, config Config) (*Engine, error) {
+func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	c, err := config.fill()
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	e := &Engine{store: store, mux: mux, config: c, client: c.Client, singletonTasks: singletonTasks, meters: newMeters(c.Slots)}
+	e := &Engine{store: jobs, mux: mux, config: c, client: c.Client, singletonTasks: singletonTasks, meters: newMeters(c.Slots)}
 	if e.client == nil {
-		e.client = stint.NewClient(store)
+		e.client = stint.NewClient(jobs)
 	}
-	e.reader, _ = store.(stint.Reader)
+	e.reader, _ = jobs.(store.Reader)
 	return e, nil
 }
 
@@ -100,7 +100,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return drainReason(asked)
-		case !errors.Is(err, stint.ErrBuried):
+		case !errors.Is(err, store.ErrBuried):
 			return err
 		}
 		if asked.Err() != nil {

@@ -118,7 +118,7 @@ func buryLiving(t *testing.T, s anyStore) {
 		_, err := s.Bury(t.Context(), store.Burial{Engine: roster[0].Token, Why: "test"}, func(e *store.Entry, _ bool) store.Completion {
 			return store.Conclude(e, store.Result{Outcome: stint.OutcomeLost, Part: store.PartFront}, time.Now(), 0)
 		})
-		if err != nil && !errors.Is(err, stint.ErrBurialBlocked) {
+		if err != nil && !errors.Is(err, store.ErrBurialBlocked) {
 			t.Fatal(err)
 		}
 		return err == nil

@@ -17,7 +17,7 @@ import (
 // tardy is a store whose answers to what is not final come late.
 type tardy struct{ anyStore }
 
-func (s tardy) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (s tardy) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	n, err := s.anyStore.Finish(ctx, engine, claims, done)
 	if !done[0].Final {
 		time.Sleep(100 * time.Millisecond) // for the next attempt to begin
@@ -93,9 +93,9 @@ type parting struct {
 	gone chan struct{} // a beat of an engine that left
 }
 
-func (s parting) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (s parting) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	orders, err := s.anyStore.Heartbeat(ctx, token, b)
-	if errors.Is(err, stint.ErrBuried) {
+	if errors.Is(err, store.ErrBuried) {
 		defer close(s.gone)
 	}
 	return orders, err

@@ -22,7 +22,7 @@ import (
 func expired(t *testing.T, s store.Inspector, id stint.ID, before ...stint.Outcome) {
 	t.Helper()
 	job := info(t, s, id)
-	if job.State != stint.Failed || job.Reason != stint.ReasonExpired || len(job.Executions) != len(before)+1 {
+	if job.State != stint.Failed || job.Reason != retry.ReasonExpired || len(job.Executions) != len(before)+1 {
 		t.Errorf("job %d is %s (%s) after %d executions, want it to be expired after %d", id, job.State, job.Reason, len(job.Executions), len(before)+1)
 		return
 	}
@@ -117,7 +117,7 @@ func TestARetryThatWouldComeTooLateIsNotWaitedFor(t *testing.T) {
 		time.Sleep(21 * time.Second)
 		synctest.Wait()
 		job := info(t, s, id)
-		if job.State != stint.Failed || job.Reason != stint.ReasonExpired || len(job.Executions) != 3 {
+		if job.State != stint.Failed || job.Reason != retry.ReasonExpired || len(job.Executions) != 3 {
 			t.Errorf("it is %s (%s) after %d executions", job.State, job.Reason, len(job.Executions))
 		}
 		if x := job.Executions[2]; x.Outcome != stint.OutcomeFailed || !x.Final || x.Error == nil || !x.Error.Recoverable {
@@ -229,7 +229,7 @@ type slowBeats struct {
 	takes time.Duration
 }
 
-func (s slowBeats) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (s slowBeats) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	time.Sleep(s.takes)
 	return s.Store.Heartbeat(ctx, token, b)
 }
@@ -269,7 +269,7 @@ func TestRunNowRunsNothingThatIsTooLate(t *testing.T) {
 	}
 	onEachNow(t, fill, func(t *testing.T, s anyStore, e *engine.Engine) {
 		x := runNow(t, e, newJob("work", `{}`, stint.StartBy(time.Now().Add(-time.Second))))
-		if x.Outcome != stint.OutcomeExpired || !x.Final || x.Reason != stint.ReasonExpired {
+		if x.Outcome != stint.OutcomeExpired || !x.Final || x.Reason != retry.ReasonExpired {
 			t.Errorf("it came to %+v", x)
 		}
 		expired(t, s, x.Job)
@@ -289,7 +289,7 @@ func (c clocked) now() time.Time { return time.Now().Add(time.Duration(c.ahead.L
 
 func (c clocked) Now(context.Context) (time.Time, error) { return c.now(), nil }
 
-func (c clocked) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (c clocked) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	orders, err := c.Store.Heartbeat(ctx, token, b)
 	orders.Now = c.now()
 	return orders, err

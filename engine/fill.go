@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 )
 
@@ -41,7 +40,7 @@ func (c *Config) fillQueues() error {
 	}
 	c.Slots = cmp.Or(c.Slots, DefaultSlots())
 	if c.Slots < 0 || c.Slots > maxSlots {
-		return stint.Invalid("slots", "%d is not between 1 and %d", c.Slots, maxSlots)
+		return valid.Invalid("slots", "%d is not between 1 and %d", c.Slots, maxSlots)
 	}
 	return nil
 }
@@ -56,14 +55,14 @@ func (c *Config) fillSlots() error {
 		return nil
 	}
 	if c.Slots != 0 {
-		return stint.Invalid("slots", "they are a number for all queues or one for each, not both")
+		return valid.Invalid("slots", "they are a number for all queues or one for each, not both")
 	}
 	c.QueueSlots = maps.Clone(c.QueueSlots)
 	var named []string
 	for _, queue := range slices.Sorted(maps.Keys(c.QueueSlots)) {
 		n := c.QueueSlots[queue]
 		if n < 1 || n > maxSlots {
-			return stint.Invalid("slots", "%d of the queue %s is not between 1 and %d", n, queue, maxSlots)
+			return valid.Invalid("slots", "%d of the queue %s is not between 1 and %d", n, queue, maxSlots)
 		}
 		if queue != "*" {
 			if err := valid.Name("slots", queue); err != nil {
@@ -80,12 +79,12 @@ func (c *Config) fillSlots() error {
 	every := len(c.Queues) == 0 || slices.Contains(c.Queues, "*")
 	for _, queue := range c.Queues {
 		if !rest && c.QueueSlots[queue] == 0 {
-			return stint.Invalid("slots", "there are none for the queue %s", queue)
+			return valid.Invalid("slots", "there are none for the queue %s", queue)
 		}
 	}
 	for _, queue := range named {
 		if !every && !slices.Contains(c.Queues, queue) {
-			return stint.Invalid("slots", "the queue %s is not one to work on", queue)
+			return valid.Invalid("slots", "the queue %s is not one to work on", queue)
 		}
 	}
 	return nil
@@ -122,11 +121,11 @@ func (c *Config) fillLife() error {
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
 	switch {
 	case c.TimeToLive < time.Second:
-		return stint.Invalid("time to live", "it is shorter than a second")
+		return valid.Invalid("time to live", "it is shorter than a second")
 	case c.Grace < 0:
-		return stint.Invalid("grace", "it is negative")
+		return valid.Invalid("grace", "it is negative")
 	case c.MemoryLimit < 0:
-		return stint.Invalid("memory limit", "it is negative")
+		return valid.Invalid("memory limit", "it is negative")
 	}
 	return nil
 }
@@ -135,11 +134,11 @@ func (c *Config) fillLife() error {
 // one out of its way.
 func (c *Config) fillPolls() error {
 	if c.Poll < 0 || c.PollFrom < 0 || c.PollTo < 0 {
-		return stint.Invalid("poll", "it is negative")
+		return valid.Invalid("poll", "it is negative")
 	}
 	for _, d := range []time.Duration{c.Poll, c.PollFrom, c.PollTo} {
 		if d > 0 && d < time.Millisecond {
-			return stint.Invalid("poll", "%v is shorter than a millisecond", d)
+			return valid.Invalid("poll", "%v is shorter than a millisecond", d)
 		}
 	}
 	if c.PollTo == 0 {
@@ -150,7 +149,7 @@ func (c *Config) fillPolls() error {
 	}
 	c.Poll = cmp.Or(c.Poll, DefaultPoll)
 	if c.PollFrom > c.PollTo {
-		return stint.Invalid("poll", "from %v to %v is nothing", c.PollFrom, c.PollTo)
+		return valid.Invalid("poll", "from %v to %v is nothing", c.PollFrom, c.PollTo)
 	}
 	return nil
 }
@@ -159,15 +158,15 @@ func (c *Config) fillPolls() error {
 func (c *Config) fillLeases() error {
 	c.LeaseFor = cmp.Or(c.LeaseFor, DefaultLeaseFor)
 	if c.LeaseFor < time.Second || c.LeaseFor > 24*time.Hour {
-		return stint.Invalid("lease", "it is not between a second and a day")
+		return valid.Invalid("lease", "it is not between a second and a day")
 	}
 	c.LeaseWait = cmp.Or(c.LeaseWait, c.LeaseFor/5)
 	c.LeaseWaitMax = cmp.Or(c.LeaseWaitMax, c.LeaseWait)
 	switch {
 	case c.LeaseWait < time.Millisecond:
-		return stint.Invalid("lease wait", "%v is shorter than a millisecond", c.LeaseWait)
+		return valid.Invalid("lease wait", "%v is shorter than a millisecond", c.LeaseWait)
 	case c.LeaseWaitMax < c.LeaseWait:
-		return stint.Invalid("lease wait", "from %v to %v is nothing", c.LeaseWait, c.LeaseWaitMax)
+		return valid.Invalid("lease wait", "from %v to %v is nothing", c.LeaseWait, c.LeaseWaitMax)
 	}
 	return nil
 }
@@ -175,7 +174,7 @@ func (c *Config) fillLeases() error {
 func (c *Config) fillMetrics() error {
 	c.MetricsEvery = cmp.Or(c.MetricsEvery, DefaultMetricsEvery)
 	if c.MetricsEvery > 0 && c.MetricsEvery < time.Millisecond {
-		return stint.Invalid("metrics every", "it is shorter than a millisecond")
+		return valid.Invalid("metrics every", "it is shorter than a millisecond")
 	}
 	return nil
 }

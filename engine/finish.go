@@ -95,7 +95,7 @@ func (s *session) flush(batch []*task, buf []store.Completion) {
 			}
 			s.recorded(batch)
 			return
-		case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrClaimGone):
+		case errors.Is(err, store.ErrBuried), errors.Is(err, store.ErrClaimGone):
 			// What this session holds belongs to other engines now, or will.
 			s.fence()
 			answerFenced(batch)
@@ -152,7 +152,7 @@ func (s *session) storedAsCompleted(t *task) (yes, known bool) {
 		return false, false
 	}
 	return slices.ContainsFunc(job.Executions, func(x stint.Attempt) bool {
-		return x.Attempt == t.entry.Attempt && x.Engine == s.token && x.Outcome == stint.OutcomeCompleted
+		return x.Attempt == t.entry.Attempt && x.Engine == int64(s.token) && x.Outcome == stint.OutcomeCompleted
 	}), true
 }
 
@@ -160,7 +160,7 @@ func (s *session) storedAsCompleted(t *task) (yes, known bool) {
 // new there, and whether there was anything to write.
 func (s *session) record(batch []*task, buf []store.Completion) (n int, wrote bool, err error) {
 	if s.fenced() {
-		return 0, false, stint.ErrBuried
+		return 0, false, store.ErrBuried
 	}
 	done := slices.Grow(buf[:0], len(batch))
 	claims := make([]store.ClaimRef, 0, 8)
@@ -239,7 +239,7 @@ func (s *session) emitFailed(job *stint.Job, x *store.Completion) {
 func answerFenced(batch []*task) {
 	for _, t := range batch {
 		if t.inline != nil {
-			t.inline.result <- inlineResult{t.done, stint.ErrBuried}
+			t.inline.result <- inlineResult{t.done, store.ErrBuried}
 		}
 	}
 }

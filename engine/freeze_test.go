@@ -37,7 +37,7 @@ func (f *frozen) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim
 	return c, err
 }
 
-func (f *frozen) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (f *frozen) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	if f.since.Load() {
 		<-f.thaw
 		time.Sleep(10 * time.Millisecond)

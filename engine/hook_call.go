@@ -124,7 +124,7 @@ func (s *session) runHooks(t *hookRun) {
 func (s *session) callHook(t *hookRun) (err error) {
 	a := &stint.Run{Job: &t.job, Client: s.client, Reader: s.reader}
 	_, _ = a.Settle(nil, nil) // after the attempt nothing can be set
-	ctx, cancel := context.WithTimeout(stint.WithRun(s.hooks.work, a), hookTime)
+	ctx, cancel := context.WithTimeout(a.Context(s.hooks.work), hookTime)
 	defer cancel()
 	defer recovered(&err)
 	return t.calls[0].hook(ctx, &t.job, s.recordOf(t))
@@ -138,7 +138,7 @@ func (s *session) recordOf(t *hookRun) *stint.Attempt {
 		Slot: x.Slot, Result: x.Result, Error: x.Error,
 	}
 	if x.Outcome != stint.OutcomeLost {
-		r.Engine, r.Instance, r.Host, r.PID = s.token, s.config.Instance, s.me.Host, s.me.PID
+		r.Engine, r.Instance, r.Host, r.PID = int64(s.token), s.config.Instance, s.me.Host, s.me.PID
 	}
 	if x.Next != nil {
 		r.RetryIn = x.Next.Delay

@@ -158,7 +158,7 @@ func TestAHookInTroubleChangesNothingButIsTold(t *testing.T) {
 		ids := []stint.ID{enqueue(t, s, "work", `{}`), enqueue(t, s, "work", `{}`)}
 		var want []string
 		for _, id := range ids {
-			if job := until(t, s, id, stint.Completed); len(job.Executions) != 1 || job.Executions[0].Error != nil || job.Reason != stint.ReasonDone {
+			if job := until(t, s, id, stint.Completed); len(job.Executions) != 1 || job.Executions[0].Error != nil || job.Reason != retry.ReasonDone {
 				t.Errorf("the job is %+v", job)
 			}
 			for _, problem := range []string{"panic: oh", "no mail", "the hook ended its goroutine (runtime.Goexit)"} {

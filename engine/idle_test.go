@@ -38,7 +38,7 @@ func (d *drowsy) Listen(ctx context.Context, ring func()) error {
 	}
 }
 
-func (d *drowsy) Asleep(_ context.Context, _ stint.EngineID, asleep bool) error {
+func (d *drowsy) Asleep(_ context.Context, _ store.EngineID, asleep bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.before != nil {

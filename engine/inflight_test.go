@@ -9,6 +9,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -18,7 +19,7 @@ type stuck struct {
 	goOn chan struct{}
 }
 
-func (f stuck) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (f stuck) Finish(ctx context.Context, token store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	select {
 	case <-f.goOn:
 	case <-ctx.Done():
@@ -61,7 +62,7 @@ func TestWhatRunsAtMostOnceStaysAnnouncedUntilItIsRecorded(t *testing.T) {
 			job, err = s.Job(t.Context(), id)
 			return err == nil && job.State.Final()
 		})
-		if job.State != stint.Failed || job.Reason != stint.ReasonLost || runs.Load() != 1 {
+		if job.State != stint.Failed || job.Reason != retry.ReasonLost || runs.Load() != 1 {
 			t.Errorf("it is %s (%s) after %d runs", job.State, job.Reason, runs.Load())
 		}
 	})
@@ -75,7 +76,7 @@ type overtaken struct {
 	done   atomic.Bool
 }
 
-func (f *overtaken) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (f *overtaken) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	orders, err := f.anyStore.Heartbeat(ctx, token, b)
 	switch {
 	case err != nil:
@@ -114,12 +115,12 @@ type late struct {
 	beats    *atomic.Int32
 }
 
-func (f late) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (f late) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	f.beats.Add(1)
 	return f.anyStore.Heartbeat(ctx, token, b)
 }
 
-func (f late) Held(ctx context.Context, token stint.EngineID, serial int64) ([]store.Claim, error) {
+func (f late) Held(ctx context.Context, token store.EngineID, serial int64) ([]store.Claim, error) {
 	claims, err := f.anyStore.Held(ctx, token, serial)
 	if len(claims) > 0 {
 		close(f.told)

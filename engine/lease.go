@@ -56,7 +56,7 @@ func (c *leaseLoop) run(ctx context.Context) {
 		sent := time.Now()
 		l, err := c.acquire(ctx, c.config.LeaseFor)
 		switch {
-		case errors.Is(err, stint.ErrBuried):
+		case errors.Is(err, store.ErrBuried):
 			return // the session ends
 		case err != nil:
 			c.troubleAbout(ctx, "acquire the lease", c.task.lease, err)
@@ -97,7 +97,7 @@ func (c *leaseLoop) hold(ctx context.Context, sent time.Time, l store.Lease) {
 	end()
 	duty.Wait()
 	switch {
-	case errors.Is(lost, stint.ErrNotHeld), errors.Is(lost, stint.ErrBuried), ctx.Err() == nil:
+	case errors.Is(lost, store.ErrNotHeld), errors.Is(lost, store.ErrBuried), ctx.Err() == nil:
 	case c.fenced():
 		lost = stint.ErrFenced // its burial frees the lease
 	default:
@@ -123,7 +123,7 @@ func (c *leaseLoop) renew(ctx context.Context, sent time.Time, l store.Lease) er
 		}
 		l, err := c.acquire(ctx, time.Until(until))
 		switch {
-		case errors.Is(err, stint.ErrBuried):
+		case errors.Is(err, store.ErrBuried):
 			return err
 		case err == nil && l.Engine == c.token && l.Acquired.Equal(since):
 			until, due = sent.Add(c.config.LeaseFor), sent.Add(c.config.LeaseFor/3)
@@ -143,7 +143,7 @@ func (c *leaseLoop) renew(ctx context.Context, sent time.Time, l store.Lease) er
 }
 
 // notHeld says why an engine no longer holds a lease.
-func notHeld(l store.Lease, engine stint.EngineID) error {
+func notHeld(l store.Lease, engine store.EngineID) error {
 	d := l.Deposed
 	switch {
 	case d.Engine == engine:
@@ -154,11 +154,11 @@ func notHeld(l store.Lease, engine stint.EngineID) error {
 		if d.Why != "" {
 			text += ": " + d.Why
 		}
-		return fmt.Errorf("%w: %s", stint.ErrNotHeld, text)
+		return fmt.Errorf("%w: %s", store.ErrNotHeld, text)
 	case l.Engine != 0 && l.Engine != engine:
-		return fmt.Errorf("%w: %s does", stint.ErrNotHeld, l.Instance)
+		return fmt.Errorf("%w: %s does", store.ErrNotHeld, l.Instance)
 	}
-	return fmt.Errorf("%w: its time was over", stint.ErrNotHeld)
+	return fmt.Errorf("%w: its time was over", store.ErrNotHeld)
 }
 
 // release gives the lease back, so that another engine takes it at once. If that fails, the burial

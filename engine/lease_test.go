@@ -169,7 +169,7 @@ func TestWhoIsDeposedStopsAndAnotherTakesOver(t *testing.T) {
 			t.Fatal(had, err)
 		}
 		lost := <-h.lost
-		if lost.Instance != first || !errors.Is(lost.Err, stint.ErrNotHeld) || lost.Err.Error() != stint.ErrNotHeld.Error()+": it was freed by ann: it hangs" {
+		if lost.Instance != first || !errors.Is(lost.Err, store.ErrNotHeld) || lost.Err.Error() != store.ErrNotHeld.Error()+": it was freed by ann: it hangs" {
 			t.Errorf("%s lost the lease because of %v", lost.Instance, lost.Err)
 		}
 		if second := <-h.acts; second == first {
@@ -208,7 +208,7 @@ type faraway struct {
 	asked       atomic.Int32
 }
 
-func (d *faraway) Acquire(ctx context.Context, name string, e stint.EngineID, term time.Duration) (store.Lease, error) {
+func (d *faraway) Acquire(ctx context.Context, name string, e store.EngineID, term time.Duration) (store.Lease, error) {
 	if name == "throne" {
 		d.asked.Add(1)
 	}

@@ -23,7 +23,7 @@ func TestTheHooksOfALostAttemptAreCalledByTheEngineThatBuries(t *testing.T) {
 		fatal, spared := enqueue(t, s, "work", `{}`, stint.MaxLosses(1), stint.Tag("a")), enqueue(t, s, "work", `{}`)
 
 		// An engine that announces both as running, and is heard of no more.
-		const dead stint.EngineID = 4711
+		const dead store.EngineID = 4711
 		if err := s.Join(ctx, store.EngineInfo{Token: dead, Instance: "dead", Slots: 2, TimeToLive: time.Second}, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func newMeters(slots int) *meters {
 }
 
 func (m *meters) read(instance string) report.Metrics {
-	x := report.Metrics{Instance: instance, Engine: stint.EngineID(m.engine.Load()), Since: m.since, At: time.Now()}
+	x := report.Metrics{Instance: instance, Engine: store.EngineID(m.engine.Load()), Since: m.since, At: time.Now()}
 	m.listener.with(func(l *report.ListenerMetrics) { x.Listener = *l })
 	m.claimer.with(func(c *report.ClaimerMetrics) { x.Claimer = *c })
 	m.prefetch.with(func(p *prefetchCounts) { x.Prefetch = p.PrefetchMetrics })

@@ -36,7 +36,7 @@ func (p *provoking) Claim(ctx context.Context, req store.ClaimRequest) (store.Cl
 	return p.Store.Claim(ctx, req)
 }
 
-func (p *provoking) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (p *provoking) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if p.flushes.Add(1) == 2 {
 		return 0, errors.New("the database is away for a moment")
 	}
@@ -277,7 +277,7 @@ func TestCountersGoOnWhenAnEngineJoinsAnewOrRunsAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tokens := map[stint.EngineID]bool{}
+		tokens := map[store.EngineID]bool{}
 		for run := range int64(2) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // lastMetricsFor bounds how long a stop waits for the last metrics to be written.
@@ -80,7 +80,7 @@ func (e *Engine) writeMetrics(ctx context.Context, w report.MetricsWriter) {
 		count(func(m *report.WriterMetrics) { m.Retries++ })
 		if !told && ctx.Err() == nil {
 			told = true
-			e.emit(event.Event{Type: event.EventTrouble, Engine: stint.EngineID(e.meters.engine.Load()), Doing: "write metrics", Err: err})
+			e.emit(event.Event{Type: event.EventTrouble, Engine: store.EngineID(e.meters.engine.Load()), Doing: "write metrics", Err: err})
 		}
 		if !wait.sleep(ctx) {
 			return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -27,11 +28,11 @@ var ErrNoImmediate = errors.New("engine: the store enqueues no job that is claim
 // An error means that the job was not run, or not recorded. If the completion names no job, then
 // the job was not enqueued as far as is known; as with every enqueue, it may have been if the
 // connection broke. If it names a job, that job is in the store and engines will run it.
-// [stint.ErrBuried] then says that other engines took it over while it ran here, and
+// [store.ErrBuried] then says that other engines took it over while it ran here, and
 // [stint.ErrCommitUnknown] that its handler may have completed it.
 //
 // If a job was enqueued before under the same idempotency key, nothing runs, whether that job has
-// run yet or not. The error is a [stint.DuplicateError], and the completion names the first job.
+// run yet or not. The error is a [store.DuplicateError], and the completion names the first job.
 //
 // When ctx ends, the handler's context is cancelled too. Unless the handler completes its job all
 // the same, the job goes back to the queue uncharged, and engines run it at once. The handler gets
@@ -61,9 +62,9 @@ func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (store.Completion
 	case !ok:
 		return store.Completion{}, ErrNoImmediate
 	case e.mux.Handler(job.Kind) == nil:
-		return store.Completion{}, stint.Invalid("kind", "this engine has no handler for %q", job.Kind)
+		return store.Completion{}, valid.Invalid("kind", "this engine has no handler for %q", job.Kind)
 	case job.Delay != 0 || !job.RunAt.IsZero():
-		return store.Completion{}, stint.Invalid("run at", "a job that is run now waits for no time")
+		return store.Completion{}, valid.Invalid("run at", "a job that is run now waits for no time")
 	case ctx.Err() != nil:
 		return store.Completion{}, context.Cause(ctx)
 	}
@@ -76,7 +77,7 @@ func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (store.Completion
 	}
 	leave := s.serveTemporary()
 	x, err := s.runInline(ctx, st, job)
-	if left := leave(); err == nil && !errors.Is(left, stint.ErrBuried) {
+	if left := leave(); err == nil && !errors.Is(left, store.ErrBuried) {
 		// A burial after the record of its only job has no effect.
 		err = left
 	}
@@ -105,7 +106,7 @@ func (s *session) serveTemporary() (leave func() error) {
 		close(s.ended)
 		stages.Wait()
 		if s.fenced() {
-			err = stint.ErrBuried
+			err = store.ErrBuried
 		} else {
 			err = s.leave()
 		}
@@ -126,7 +127,7 @@ func (s *session) runInline(ctx context.Context, st store.ClaimedEnqueuer, job s
 	if err != nil {
 		s.inlineRuns.leave()
 		var x store.Completion
-		if first, ok := errors.AsType[*stint.DuplicateError](err); ok {
+		if first, ok := errors.AsType[*store.DuplicateError](err); ok {
 			x.Job = first.ID
 		}
 		return x, err
@@ -151,7 +152,7 @@ func (s *session) submit(t *task) func() (store.Completion, error) {
 func (s *session) enqueueClaimed(ctx context.Context, st store.ClaimedEnqueuer, job stint.NewJob) (*task, error) {
 	var c store.Claim
 	var claim *claimState
-	var first *stint.DuplicateError
+	var first *store.DuplicateError
 	serial := int64(0)
 	// Through the engine's client, which completes and checks the job, and has
 	// middleware.
@@ -190,7 +191,7 @@ func (s *session) enqueueClaimed(ctx context.Context, st store.ClaimedEnqueuer, 
 	case first != nil:
 		return nil, first
 	case receipt.Duplicate: // according to middleware
-		return nil, &stint.DuplicateError{Key: job.IdempotencyKey, ID: receipt.ID}
+		return nil, &store.DuplicateError{Key: job.IdempotencyKey, ID: receipt.ID}
 	default:
 		err = errNotOne
 	}
@@ -201,7 +202,7 @@ func (s *session) enqueueClaimed(ctx context.Context, st store.ClaimedEnqueuer, 
 	case serial == 0, first != nil: // nothing was claimed
 	case claim != nil:
 		s.inflight.markUnknown(serial) // middleware failed after the claim; the next beat returns it
-	case errors.Is(err, stint.ErrBuried):
+	case errors.Is(err, store.ErrBuried):
 		s.fence()
 	case errors.Is(err, stint.ErrInvalid), errors.Is(err, stint.ErrUnstorable), errors.Is(err, stint.ErrKeyConflict):
 		s.inflight.claimedNothing(serial)

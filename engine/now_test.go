@@ -430,8 +430,8 @@ func TestOfAKeyOnlyTheFirstIsRunNow(t *testing.T) {
 		first := runNow(t, e, job).Job
 		for range 2 {
 			x, err := e.RunNow(t.Context(), job)
-			var dup *stint.DuplicateError
-			if !errors.As(err, &dup) || dup.ID != first || dup.Key != "a" || !errors.Is(err, stint.ErrDuplicate) || x.Job != first || x.Final {
+			var dup *store.DuplicateError
+			if !errors.As(err, &dup) || dup.ID != first || dup.Key != "a" || !errors.Is(err, store.ErrDuplicate) || x.Job != first || x.Final {
 				t.Errorf("the repetition is answered with %+v, %v; want a duplicate of job %d", x, err, first)
 			}
 		}
@@ -442,7 +442,7 @@ func TestOfAKeyOnlyTheFirstIsRunNow(t *testing.T) {
 		}
 		// One that waits in the queue is not run either, but is left to it.
 		waiting := enqueue(t, s, "work", `{}`, stint.IdempotencyKey("b"), stint.Queue("nobody's"), from)
-		if x, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.IdempotencyKey("b"), from)); !errors.Is(err, stint.ErrDuplicate) || x.Job != waiting {
+		if x, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.IdempotencyKey("b"), from)); !errors.Is(err, store.ErrDuplicate) || x.Job != waiting {
 			t.Errorf("what waits is answered with %+v, %v; want a duplicate of job %d", x, err, waiting)
 		}
 		if state := info(t, s, waiting).State; count(t.Name()).Load() != 1 || state != stint.Available {
@@ -473,10 +473,10 @@ func TestMiddlewareSeesDuplicatesOfWhatIsRunNow(t *testing.T) {
 		job := newJob("work", `{}`, stint.IdempotencyKey("a"))
 		first := runNow(t, e, job).Job
 		_, err := e.RunNow(t.Context(), job)
-		if want := []stint.Receipt{{ID: first}, {ID: first, Duplicate: true}}; !errors.Is(err, stint.ErrDuplicate) || !slices.Equal(seen, want) {
+		if want := []stint.Receipt{{ID: first}, {ID: first, Duplicate: true}}; !errors.Is(err, store.ErrDuplicate) || !slices.Equal(seen, want) {
 			t.Errorf("it saw %+v, want %+v; the caller saw %v", seen, want, err)
 		}
-		if x, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.URN("known"))); !errors.Is(err, stint.ErrDuplicate) || x.Job != 77 {
+		if x, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.URN("known"))); !errors.Is(err, store.ErrDuplicate) || x.Job != 77 {
 			t.Errorf("what the middleware calls a duplicate is answered with %+v, %v", x, err)
 		}
 	})
@@ -499,7 +499,7 @@ func (f *stiff) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 	return err
 }
 
-func (f *stiff) Heartbeat(ctx context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (f *stiff) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	if f.froze.Load() {
 		<-f.thaw
 	}
@@ -536,7 +536,7 @@ func TestAProcessThatFreezesInTheMiddleIsBuriedAndItsJobRunsElsewhereCharged(t *
 		}
 		close(f.thaw)
 		close(release)
-		if err := <-result; !errors.Is(err, stint.ErrBuried) {
+		if err := <-result; !errors.Is(err, store.ErrBuried) {
 			t.Errorf("the late one is told %v, want ErrBuried", err)
 		}
 		if job := info(t, s, id); len(job.Executions) != 2 {

@@ -23,7 +23,7 @@ type hesitant struct {
 	rnd *rand.Rand // of the finish stage
 }
 
-func (h *hesitant) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (h *hesitant) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	time.Sleep(time.Duration(h.rnd.IntN(20)) * time.Millisecond)
 	lost := errors.New("the connection broke")
 	switch h.rnd.IntN(4) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
-	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -94,7 +94,7 @@ func classify(ctx context.Context, result json.RawMessage, err error) store.Resu
 		return end
 	case errors.Is(cause, stint.ErrCancelled):
 		return store.Result{Outcome: stint.OutcomeCancelled, Err: err, Result: result}
-	case errors.Is(cause, stint.ErrTimeout) && !slices.Contains(failure.Classes(err), "timeout"):
+	case errors.Is(cause, stint.ErrTimeout) && !slices.Contains(retry.ErrorClasses(err), "timeout"):
 		err = fmt.Errorf("%w: %w", stint.ErrTimeout, err)
 	}
 	end.Outcome, end.Err = stint.OutcomeFailed, err

@@ -26,7 +26,7 @@ type flushed struct {
 	outcomes int
 }
 
-func (s *slowly) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (s *slowly) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	f := flushed{from: time.Now(), outcomes: len(done)}
 	time.Sleep(s.takes)
 	n, err := s.Store.Finish(ctx, engine, claims, done)

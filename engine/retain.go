@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/store"
 )
@@ -57,7 +56,7 @@ func (s *session) retain(ctx context.Context) {
 			err = r.deleteOld(ctx)
 		}
 		r.report()
-		if errors.Is(err, stint.ErrNotHeld) {
+		if errors.Is(err, store.ErrNotHeld) {
 			return // the campaign finds out by itself
 		} else if err != nil {
 			s.trouble(ctx, "delete old jobs", err)

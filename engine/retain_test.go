@@ -191,7 +191,7 @@ func TestOfDeadEnginesNothingStays(t *testing.T) {
 			}
 			return ctx.Err()
 		})
-		var tokens []stint.EngineID
+		var tokens []store.EngineID
 		for i := range 5 {
 			stop := start(t, s, mux, engine.Config{Instance: fmt.Sprint("engine-", i), Grace: time.Second, LeaseWait: 20 * time.Millisecond})
 			for range 10 {
@@ -244,14 +244,14 @@ func TestOfDeadEnginesNothingStays(t *testing.T) {
 }
 
 // kill buries an engine, once nothing that it writes is in the way.
-func kill(t *testing.T, s store.Store, token stint.EngineID) {
+func kill(t *testing.T, s store.Store, token store.EngineID) {
 	t.Helper()
 	eventually(t, "the engine is buried", func() bool {
 		_, err := engine.Bury(t.Context(), s, token, "the test")
-		if err != nil && !errors.Is(err, stint.ErrBuried) && !errors.Is(err, stint.ErrBurialBlocked) {
+		if err != nil && !errors.Is(err, store.ErrBuried) && !errors.Is(err, store.ErrBurialBlocked) {
 			t.Fatal(err)
 		}
-		return !errors.Is(err, stint.ErrBurialBlocked)
+		return !errors.Is(err, store.ErrBurialBlocked)
 	})
 }
 

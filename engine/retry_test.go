@@ -23,9 +23,9 @@ var (
 	errPaper = errors.New("no paper")
 	errFire  = errors.New("the printer burns")
 
-	noPaper = stint.ErrorClass("no_paper", errPaper)
-	fire    = stint.ErrorClass("fire", errFire)
-	printer = stint.ErrorClass("printer", errPaper, errFire)
+	noPaper = retry.ErrorClass("no_paper", errPaper)
+	fire    = retry.ErrorClass("fire", errFire)
+	printer = retry.ErrorClass("printer", errPaper, errFire)
 )
 
 // failing returns a mux that knows the kind "print", whose jobs fail with what

@@ -18,7 +18,7 @@ import (
 // session is one membership in the roster, from the join until the engine leaves or is buried.
 type session struct {
 	*Engine
-	token stint.EngineID
+	token store.EngineID
 	me    processIdentity
 	beat  time.Time // when the join was sent; it counts as the first beat
 
@@ -64,7 +64,7 @@ const longestJoin = 15 * time.Second
 // join enters the roster under a new id.
 func (e *Engine) join(ctx context.Context) (*session, error) {
 	s := &session{
-		Engine: e, token: stint.EngineID(random63()), me: processIdentity(identity()), beat: time.Now(),
+		Engine: e, token: store.EngineID(random63()), me: processIdentity(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		wakeups: newWakeups(len(e.singletonTasks)), capacity: newWakeup(),
 		beatRequests: make(chan chan<- bool), slots: make(slots, e.config.Slots), aloneTurn: make(chan struct{}, 1),
@@ -166,7 +166,7 @@ func (s *session) run(ctx context.Context) error {
 	case stuck:
 		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.runningPositions()))
 	default:
-		return stint.ErrBuried
+		return store.ErrBuried
 	}
 }
 
@@ -246,7 +246,7 @@ func (s *session) leave() error {
 			}
 			s.emit(event.Event{Type: event.EventLeft, Engine: s.token})
 			return nil
-		case errors.Is(err, stint.ErrBuried):
+		case errors.Is(err, store.ErrBuried):
 			return nil // another engine did it
 		case !wait.sleep(ctx):
 			return fmt.Errorf("engine: leave the roster: %w", err)

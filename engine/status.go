@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // liveness is what an engine knows about itself for probes. Loops leave a mark each time that they
@@ -112,7 +112,7 @@ func (e *Engine) Drain(why error) {
 // Status is the state of an engine at one moment.
 type Status struct {
 	Running bool           // Run was called and has not returned
-	Engine  stint.EngineID // in the roster; 0 while it is not there
+	Engine  store.EngineID // in the roster; 0 while it is not there
 	Joined  time.Time      // when it entered the roster, by this machine's clock
 	Beat    time.Time      // when the last beat that arrived was sent; joining counts as one
 	Leaving bool           // it takes no more jobs: it was told to stop or to leave

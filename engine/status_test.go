@@ -50,7 +50,7 @@ func (a *ailing) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return a.anyStore.Engines(ctx)
 }
 
-func (a *ailing) Heartbeat(ctx context.Context, e stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (a *ailing) Heartbeat(ctx context.Context, e store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	if err := ails(&a.all, ctx); err != nil {
 		return store.HeartbeatReply{}, err
 	}
@@ -58,8 +58,8 @@ func (a *ailing) Heartbeat(ctx context.Context, e stint.EngineID, b store.Heartb
 }
 
 // Holds and Release say that nobody need fear for an engine that cannot beat.
-func (*ailing) Holds(stint.EngineID) bool { return true }
-func (*ailing) Release(stint.EngineID)    {}
+func (*ailing) Holds(store.EngineID) bool { return true }
+func (*ailing) Release(store.EngineID)    {}
 
 var (
 	errAway = errors.New("the server is away")

@@ -122,7 +122,7 @@ func (f *faulty) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim
 	return c, err
 }
 
-func (f *faulty) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (f *faulty) Finish(ctx context.Context, token store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	n, err := f.anyStore.Finish(ctx, token, claims, done)
 	if err == nil && f.finishes.Add(-1) >= 0 {
 		return 0, errLost

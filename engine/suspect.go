@@ -26,7 +26,7 @@ type crashScene struct {
 }
 
 // inspectCrash finds out what a dead engine was doing.
-func inspectCrash(ctx context.Context, st store.Store, engine stint.EngineID) (crashScene, error) {
+func inspectCrash(ctx context.Context, st store.Store, engine store.EngineID) (crashScene, error) {
 	begun, err := st.Announced(ctx, engine)
 	if err != nil {
 		return crashScene{}, err

@@ -73,7 +73,7 @@ func (l *lateClaim) Claim(ctx context.Context, req store.ClaimRequest) (store.Cl
 		}()
 		return store.Claim{}, errLost
 	case !l.made.Load():
-		return store.Claim{}, stint.ErrLaneBusy
+		return store.Claim{}, store.ErrLaneBusy
 	}
 	return l.Store.Claim(ctx, req)
 }
@@ -155,9 +155,9 @@ type forgetful struct {
 	first atomic.Int64
 }
 
-func (f *forgetful) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (f *forgetful) Finish(ctx context.Context, token store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if f.first.CompareAndSwap(0, int64(token)); f.first.Load() == int64(token) {
-		return 0, stint.ErrClaimGone
+		return 0, store.ErrClaimGone
 	}
 	return f.Store.Finish(ctx, token, claims, done)
 }
@@ -213,14 +213,14 @@ func (n *neighbour) Bury(ctx context.Context, b store.Burial, judge func(e *stor
 	case b.Engine != neighbourToken:
 		return n.Store.Bury(ctx, b, judge)
 	case n.blocked && len(n.evicted) == 0:
-		return 0, stint.ErrBurialBlocked
+		return 0, store.ErrBurialBlocked
 	default:
 		n.buried = append(n.buried, at)
 		return 0, nil
 	}
 }
 
-func (n *neighbour) Evict(context.Context, stint.EngineID) (int, error) {
+func (n *neighbour) Evict(context.Context, store.EngineID) (int, error) {
 	n.evicted = append(n.evicted, time.Since(n.began))
 	return 1, nil
 }
@@ -292,12 +292,12 @@ type doubtful struct {
 	ended chan struct{} // closed when the server gave the transaction up
 }
 
-func (d *doubtful) FinishTx(_ context.Context, _ stint.Tx, _ stint.EngineID, _ store.ClaimRef, x store.Completion) error {
+func (d *doubtful) FinishTx(_ context.Context, _ stint.Tx, _ store.EngineID, _ store.ClaimRef, x store.Completion) error {
 	d.entry.Store(int64(x.Pos))
 	return stint.ErrCommitUnknown
 }
 
-func (d *doubtful) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (d *doubtful) Finish(ctx context.Context, token store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if slices.ContainsFunc(done, func(x store.Completion) bool { return int64(x.Pos) == d.entry.Load() }) {
 		select {
 		case <-d.ended:
@@ -341,7 +341,7 @@ type refusing struct {
 	batches atomic.Int32
 }
 
-func (r *refusing) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (r *refusing) Finish(ctx context.Context, token store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if r.batches.Add(1) == 1 {
 		time.Sleep(time.Second)
 	}
@@ -393,7 +393,7 @@ type shaky struct {
 	batches atomic.Int32
 }
 
-func (k *shaky) Finish(ctx context.Context, token stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (k *shaky) Finish(ctx context.Context, token store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	switch k.batches.Add(1) {
 	case 1, 2:
 		return 0, errLost

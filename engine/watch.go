@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/store"
 )
@@ -56,7 +55,7 @@ func (s *session) watch(ctx context.Context) {
 }
 
 // observedBeats are the beats of other engines as this one saw them.
-type observedBeats map[stint.EngineID]*observedBeat
+type observedBeats map[store.EngineID]*observedBeat
 
 type observedBeat struct {
 	beat    time.Time // by the store's clock
@@ -65,7 +64,7 @@ type observedBeat struct {
 }
 
 func (l observedBeats) update(roster []store.EngineInfo, now time.Time) {
-	there := map[stint.EngineID]bool{}
+	there := map[store.EngineID]bool{}
 	for _, e := range roster {
 		there[e.Token] = true
 		if old := l[e.Token]; old == nil || !old.beat.Equal(e.Beat) {
@@ -110,9 +109,9 @@ func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *obse
 		s.wakeups[work].notify()
 		s.wakeups.leasesFree()
 		s.reportLost(lost)
-	case errors.Is(err, stint.ErrBurialBlocked):
+	case errors.Is(err, store.ErrBurialBlocked):
 		s.terminateBlockers(ctx, e, seen)
-	case errors.Is(err, stint.ErrBuried), errors.Is(err, stint.ErrAlive):
+	case errors.Is(err, store.ErrBuried), errors.Is(err, store.ErrAlive):
 		// Another engine was first, or it beat after all.
 	default:
 		s.troubleAbout(ctx, "bury", e.Instance, err)

@@ -38,7 +38,7 @@ const (
 type Event struct {
 	Type     EventType
 	Time     time.Time
-	Engine   stint.EngineID
+	Engine   store.EngineID
 	Instance string
 
 	Job       *stint.Job        // of started, ended and failed, and of trouble with a job; not to be written to

@@ -55,7 +55,7 @@ func TestALineHasLevelInstanceWorkerJobAndDuration(t *testing.T) {
 		event.Event{Type: event.EventLeaseAcquired, Instance: "one", Lease: "retention"},
 		event.Event{Type: event.EventRetained, Instance: "one", Count: 9},
 		event.Event{Type: event.EventLeaseLost, Instance: "one", Lease: "retention", Err: stint.ErrStopping},
-		event.Event{Type: event.EventLeaseLost, Instance: "one", Lease: "retention", Err: stint.ErrNotHeld},
+		event.Event{Type: event.EventLeaseLost, Instance: "one", Lease: "retention", Err: store.ErrNotHeld},
 	)
 	want := []map[string]any{
 		{"level": "DEBUG", "msg": "attempt started", "instance": "one", "job": 7., "kind": "sh", "queue": "mail", "attempt": 2., "slot": 3.},
@@ -69,7 +69,7 @@ func TestALineHasLevelInstanceWorkerJobAndDuration(t *testing.T) {
 		{"level": "INFO", "msg": "engine acquired a lease", "instance": "one", "lease": "retention"},
 		{"level": "INFO", "msg": "deleted jobs that ended long ago", "instance": "one", "count": 9.},
 		{"level": "INFO", "msg": "engine does not hold a lease any more", "instance": "one", "lease": "retention", "reason": stint.ErrStopping.Error()},
-		{"level": "WARN", "msg": "engine does not hold a lease any more", "instance": "one", "lease": "retention", "reason": stint.ErrNotHeld.Error()},
+		{"level": "WARN", "msg": "engine does not hold a lease any more", "instance": "one", "lease": "retention", "reason": store.ErrNotHeld.Error()},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the lines are not what was wanted (-want +got):\n%s", diff)

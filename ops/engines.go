@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
@@ -54,7 +53,7 @@ var ListEngines = declare(&Op[None, []Engine]{
 	},
 })
 
-// ShowEngine shows one, or is [stint.ErrBuried].
+// ShowEngine shows one, or is [store.ErrBuried].
 var ShowEngine = declare(&Op[EngineToken, ShownEngine]{
 	Decl: Decl{Name: "engines show", Method: http.MethodGet, Path: "/engines/{token}", Summary: "Show an engine with the jobs that it holds"},
 	do: func(ctx context.Context, l *Local, in *EngineToken) (ShownEngine, error) {
@@ -97,7 +96,7 @@ type Buried struct {
 	Freed  int    `json:"freed" doc:"How many entries that it held run again elsewhere"`
 }
 
-// BuryEngine frees what an engine holds. With [stint.ErrBurialBlocked] a later call may do it.
+// BuryEngine frees what an engine holds. With [store.ErrBurialBlocked] a later call may do it.
 var BuryEngine = declare(&Op[EngineWhy, Buried]{
 	Decl: Decl{
 		Name: "engines bury", Method: http.MethodPost, Path: "/engines/{token}/bury", Needs: guard.Admin, Summary: "Free what an engine holds, whether it lives or not",
@@ -148,7 +147,7 @@ func (l *Local) roster(ctx context.Context) ([]Engine, error) {
 	return engines, nil
 }
 
-// engine finds one of the roster, or [stint.ErrBuried].
+// engine finds one of the roster, or [store.ErrBuried].
 func (l *Local) engine(ctx context.Context, in EngineToken) (Engine, error) {
 	all, err := l.roster(ctx)
 	if err != nil {
@@ -159,5 +158,5 @@ func (l *Local) engine(ctx context.Context, in EngineToken) (Engine, error) {
 			return e, nil
 		}
 	}
-	return Engine{}, stint.ErrBuried
+	return Engine{}, store.ErrBuried
 }

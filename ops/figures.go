@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/valid"
@@ -56,7 +55,7 @@ var DueBy = declare(&Op[DueInput, []report.DueGroup]{
 		}
 		field := report.Field(in.By)
 		if err := field.Check(); err != nil {
-			return nil, &InError{"query", stint.Invalid("by", "%v", err)}
+			return nil, &InError{"query", valid.Invalid("by", "%v", err)}
 		}
 		if in, _ := field.Path(); in != "" && l.blind(ctx) {
 			return nil, &ForbiddenError{Needs: guard.Operator}
@@ -99,7 +98,7 @@ func (f AnalyticsFilter) filter() (report.AnalyticsFilter, error) {
 	if f.Span != "" {
 		var err error
 		if g.Span, err = retry.ParseDuration(f.Span); err != nil {
-			return g, &InError{"query", stint.Invalid("span", "%v", err)}
+			return g, &InError{"query", valid.Invalid("span", "%v", err)}
 		}
 	}
 	return g, nil
@@ -137,7 +136,7 @@ var Stats = declare(&Op[StatsInput, []report.KindStats]{
 	},
 	do: func(ctx context.Context, l *Local, in *StatsInput) ([]report.KindStats, error) {
 		if !in.Since.IsZero() && !in.Until.IsZero() && in.Until.Before(in.Since) {
-			return nil, &InError{"query", stint.Invalid("until", "it is before since")}
+			return nil, &InError{"query", valid.Invalid("until", "it is before since")}
 		}
 		every := map[string]time.Duration{"hour": time.Hour, "minute": time.Minute}[in.Every]
 		all, err := l.Store.Stats(ctx, report.StatsFilter{Kind: in.Kind, Queue: in.Queue, From: in.Since, To: in.Until, Every: every, Settled: in.Settled})

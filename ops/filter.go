@@ -59,8 +59,8 @@ func (f Filter) read(prefix string) (store.Filter, error) {
 		Finished: store.TimeRange{From: f.EndedFrom, To: f.EndedTo},
 	}
 	for _, name := range f.States {
-		if !slices.Contains(stint.States, stint.State(name)) {
-			return g, &InError{prefix, stint.Invalid("state", "there is no state %q", name)}
+		if !slices.Contains(store.States, stint.State(name)) {
+			return g, &InError{prefix, valid.Invalid("state", "there is no state %q", name)}
 		}
 		if s := stint.State(name); !slices.Contains(g.States, s) {
 			g.States = append(g.States, s)
@@ -84,7 +84,7 @@ func (f Filter) read(prefix string) (store.Filter, error) {
 	if f.Longer != "" {
 		d, err := retry.ParseDuration(f.Longer)
 		if err != nil {
-			return g, &InError{prefix, stint.Invalid("longer", "%v", err)}
+			return g, &InError{prefix, valid.Invalid("longer", "%v", err)}
 		}
 		g.Longer = d
 	}
@@ -93,7 +93,7 @@ func (f Filter) read(prefix string) (store.Filter, error) {
 		store.TimeRange
 	}{{"created before", g.Created}, {"due before", g.Due}, {"finished before", g.Finished}} {
 		if !span.From.IsZero() && !span.To.IsZero() && !span.To.After(span.From) {
-			return g, &InError{prefix, stint.Invalid(span.field, "it is not later than the beginning")}
+			return g, &InError{prefix, valid.Invalid(span.field, "it is not later than the beginning")}
 		}
 	}
 	return g, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // Fill fills in an input, given by a pointer, from a form or a query. The names of the
@@ -22,7 +22,7 @@ func Fill(in any, name string, form url.Values) error {
 		return err
 	}
 	if f.name != "" {
-		return stint.Invalid("name", "%q names nothing here", name)
+		return valid.Invalid("name", "%q names nothing here", name)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func set(v reflect.Value, name string, texts []string) error {
 	if into, ok := v.Addr().Interface().(*time.Time); ok {
 		t, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return stint.Invalid(name, "%q is not an instant such as 2026-03-01T09:00:00Z", text)
+			return valid.Invalid(name, "%q is not an instant such as 2026-03-01T09:00:00Z", text)
 		}
 		*into = t
 		return nil
@@ -87,13 +87,13 @@ func set(v reflect.Value, name string, texts []string) error {
 	case reflect.Bool:
 		is, err := strconv.ParseBool(text)
 		if err != nil {
-			return stint.Invalid(name, "%q is neither true nor false", text)
+			return valid.Invalid(name, "%q is neither true nor false", text)
 		}
 		v.SetBool(is)
 	case reflect.Int, reflect.Int64:
 		n, err := strconv.ParseInt(text, 10, v.Type().Bits())
 		if err != nil {
-			return stint.Invalid(name, "%q is not a whole number", text)
+			return valid.Invalid(name, "%q is not a whole number", text)
 		}
 		v.SetInt(n)
 	case reflect.Slice:
@@ -104,7 +104,7 @@ func set(v reflect.Value, name string, texts []string) error {
 			}
 		}
 	default:
-		return stint.Invalid(name, "a form cannot say it")
+		return valid.Invalid(name, "a form cannot say it")
 	}
 	return nil
 }

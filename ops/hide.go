@@ -23,7 +23,7 @@ func (l *Local) seen(ctx context.Context, jobs []stint.JobInfo) []stint.JobInfo 
 	}
 	for i := range all {
 		all[i].Args, all[i].Metadata = nil, nil
-		all[i].Executions = slices.Clone(all[i].Executions) // others may be shown the same ones: see [stint.Awaiter]
+		all[i].Executions = slices.Clone(all[i].Executions) // others may be shown the same ones: see [store.Awaiter]
 		for k := range all[i].Executions {
 			x := &all[i].Executions[k]
 			if x.Result = nil; x.Error != nil {

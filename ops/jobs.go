@@ -9,6 +9,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -97,7 +98,7 @@ type ShowInput struct {
 
 func (s ShowInput) check() error {
 	if d, err := s.wait(); err != nil || d < 0 || d > MostWait {
-		return &InError{"query", stint.Invalid("wait", "%q is not a duration from 0 to %v, such as 30s", s.Wait, retry.FormatDuration(MostWait))}
+		return &InError{"query", valid.Invalid("wait", "%q is not a duration from 0 to %v, such as 30s", s.Wait, retry.FormatDuration(MostWait))}
 	}
 	return nil
 }

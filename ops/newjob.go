@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -125,7 +126,7 @@ func (l *Local) declarations(ctx context.Context, force, exact bool) (func(j *Ne
 		case k >= 0 && !exact:
 			declared = known[k]
 		case k < 0 && !force:
-			return stint.NewJob{}, &InError{path, stint.Invalid("kind", "no engine ever declared the kind %q; force enqueues it all the same", j.Kind)}
+			return stint.NewJob{}, &InError{path, valid.Invalid("kind", "no engine ever declared the kind %q; force enqueues it all the same", j.Kind)}
 		}
 		if l.restricted(*j) && l.who(ctx).Role < guard.Admin {
 			return stint.NewJob{}, &ForbiddenError{Needs: guard.Admin, Kind: j.Kind, Place: path + ".kind"}
@@ -162,19 +163,19 @@ func JobOfTexts(get func(name string) string) (NewJob, error) {
 		switch f.Type {
 		case reflect.TypeFor[json.RawMessage]():
 			if !json.Valid([]byte(text)) {
-				return NewJob{}, stint.Invalid(field, "it is not JSON")
+				return NewJob{}, valid.Invalid(field, "it is not JSON")
 			}
 			said[name] = json.RawMessage(text)
 		case reflect.TypeFor[int](), reflect.TypeFor[*int]():
 			n, err := strconv.Atoi(text)
 			if err != nil {
-				return NewJob{}, stint.Invalid(field, "%q is not a whole number", text)
+				return NewJob{}, valid.Invalid(field, "%q is not a whole number", text)
 			}
 			said[name] = n
 		case reflect.TypeFor[time.Time]():
 			at, err := time.Parse(time.RFC3339, text)
 			if err != nil {
-				return NewJob{}, stint.Invalid(field, "%q is not an instant such as 2026-03-01T09:00:00Z", text)
+				return NewJob{}, valid.Invalid(field, "%q is not an instant such as 2026-03-01T09:00:00Z", text)
 			}
 			said[name] = at
 		case reflect.TypeFor[[]string]():

@@ -178,7 +178,7 @@ func (o *Op[I, O]) run(ctx context.Context, l *Local, in, out any) error {
 // Store is what operations need of one: what people do, and nothing of what engines do.
 type Store interface {
 	stint.Enqueuer
-	stint.Awaiter
+	store.Awaiter
 	store.Inspector
 	store.Canceller
 	store.Operator
@@ -209,7 +209,7 @@ type Local struct {
 	Limits stint.Limits
 
 	// Bury frees what an engine holds: engine.Bury, of this store.
-	Bury func(ctx context.Context, engine stint.EngineID, why string) (int, error)
+	Bury func(ctx context.Context, engine store.EngineID, why string) (int, error)
 
 	// Restricted are the kinds whose jobs only an admin enqueues and schedules.
 	Restricted []string

@@ -99,11 +99,11 @@ func (n *NewSchedule) schedule(name string, job stint.NewJob) (stint.Schedule, e
 	s := stint.Schedule{Name: name, Zone: n.Zone, Job: job, Unique: n.Unique, NotBefore: n.NotBefore, NotAfter: n.NotAfter}
 	var err error
 	if s.Recurrence, err = cron.Parse(n.Recurrence); err != nil {
-		return s, stint.Invalid("recurrence", "%s", strings.TrimPrefix(err.Error(), "cron: "))
+		return s, valid.Invalid("recurrence", "%s", strings.TrimPrefix(err.Error(), "cron: "))
 	}
 	if n.Missed != "" {
-		if s.Missed, err = stint.ParseMissed(n.Missed); err != nil {
-			return s, stint.Invalid("missed", "%v", err)
+		if err = s.Missed.UnmarshalText([]byte(n.Missed)); err != nil {
+			return s, valid.Invalid("missed", "%v", err)
 		}
 	}
 	return s, s.Check(stint.Limits{})
@@ -118,11 +118,10 @@ type ScheduleInput struct {
 // ExactSchedule is a schedule as a request has it that declares it exactly so, or what is
 // wrong with it.
 func ExactSchedule(s stint.Schedule) (ScheduleInput, error) {
-	ready, err := stint.ReadySchedules([]stint.Schedule{s}, stint.Limits{})
+	d, err := s.Ready(stint.Limits{})
 	if err != nil {
 		return ScheduleInput{}, err
 	}
-	d := ready[0]
 	job, err := ExactJob(d.Job)
 	return ScheduleInput{ScheduleName{d.Name}, NewSchedule{
 		Recurrence: d.Recurrence.String(), Zone: d.Zone, Job: job, Unique: d.Unique, Missed: d.Missed.String(),

@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -155,9 +156,9 @@ type verb[A any] struct {
 func to[A any](ctx context.Context, l *Local, s Selection, v verb[A]) (Done[A], error) {
 	switch {
 	case len(s.IDs) > 0 && (s.Filter != nil || s.DryRun || s.Before != 0):
-		return Done[A]{}, stint.Invalid("ids", "ids and filters exclude each other")
+		return Done[A]{}, valid.Invalid("ids", "ids and filters exclude each other")
 	case len(s.IDs) == 0 && s.Filter == nil:
-		return Done[A]{}, stint.Invalid("filter", "no jobs are named: give ids, or a filter; {} is every job")
+		return Done[A]{}, valid.Invalid("filter", "no jobs are named: give ids, or a filter; {} is every job")
 	case s.Filter == nil:
 		return toNamed(ctx, s.IDs, v)
 	}
@@ -351,7 +352,7 @@ func (r Retrying) again() (stint.RerunOptions, error) {
 	if r.Delay != "" {
 		d, err := retry.ParseDuration(r.Delay)
 		if err != nil {
-			return again, stint.Invalid("delay", "%v", err)
+			return again, valid.Invalid("delay", "%v", err)
 		}
 		again.Delay = d
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -30,7 +29,7 @@ var auditSQL = struct{ entries, claims, executions, waiting, jobs, engines, buri
 
 // Audit implements [store.Auditor], under one snapshot.
 func (s *Store) Audit(ctx context.Context) (*store.Ledger, error) {
-	l := &store.Ledger{Buried: map[stint.EngineID]time.Time{}}
+	l := &store.Ledger{Buried: map[store.EngineID]time.Time{}}
 	opts := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, s.pool, opts, func(tx pgx.Tx) error {
 		var (
@@ -41,7 +40,7 @@ func (s *Store) Audit(ctx context.Context) (*store.Ledger, error) {
 			j        store.LedgerJob
 			due      *time.Time
 			schedule *string
-			token    stint.EngineID
+			token    store.EngineID
 			ended    time.Time
 		)
 		parts := []struct {

@@ -6,9 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Awaiter = (*Store)(nil)
+var _ store.Awaiter = (*Store)(nil)
 
 // endedSQL chooses those jobs that may have ended or are gone, by keys alone: the
 // view, which tells exactly, is asked about those only. A job has ended with a final
@@ -20,7 +21,7 @@ const endedSQL = `
 	   or exists (select from stint.cancellations k where k.job = a.id)
 	   or not exists (select from stint.entries e where e.pos = a.id and e.job is null)`
 
-// Await implements [stint.Awaiter].
+// Await implements [store.Awaiter].
 func (s *Store) Await(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 	return s.waits.Await(ctx, id)
 }

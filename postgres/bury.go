@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -52,7 +51,7 @@ func (s *Store) Bury(ctx context.Context, b store.Burial, judge func(e *store.En
 
 // deceased is an engine that was taken out of the roster.
 type deceased struct {
-	engine  stint.EngineID
+	engine  store.EngineID
 	low     int64 // the bound of open claims that it believed in
 	running []store.Position
 }
@@ -139,7 +138,7 @@ func (s *Store) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", translate(err))
 	}
-	left, err := pgx.CollectRows(rows, pgx.RowTo[stint.EngineID])
+	left, err := pgx.CollectRows(rows, pgx.RowTo[store.EngineID])
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", translate(err))
 	}
@@ -171,19 +170,19 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b store.Burial) (decease
 		select b.beat between clock_timestamp() - $2 * interval '1 microsecond' and clock_timestamp(), b.low, b.running
 		from stint.beats b where b.token = $1`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &d.low, &d.running)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return d, stint.ErrBuried
+		return d, store.ErrBuried
 	} else if err != nil {
 		return d, err
 	}
 	if fresh && b.Unless > 0 {
-		return d, stint.ErrAlive
+		return d, store.ErrAlive
 	}
 	gone, err := tx.Exec(ctx, s.sql.in(`delete from stint.engines where token = $1`), b.Engine)
 	if err != nil {
 		return d, err
 	}
 	if gone.RowsAffected() == 0 {
-		return d, stint.ErrBuried
+		return d, store.ErrBuried
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.in(`delete from stint.beats where token = $1`), b.Engine)
@@ -203,7 +202,7 @@ const burialWait = 2 * time.Second
 // lockEngine takes the engine's exclusive lock. It never queues for it, which
 // would hold up the engine's own writes: those block a burial at once. Only
 // the end of another burial is awaited, since it is not known yet how it ends.
-func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.EngineID) error {
+func lockEngine(ctx context.Context, tx pgx.Tx, engine store.EngineID) error {
 	until := time.Now().Add(burialWait)
 	for tries := 0; ; {
 		var mine, burial bool
@@ -223,7 +222,7 @@ func lockEngine(ctx context.Context, tx pgx.Tx, engine stint.EngineID) error {
 			tries++ // it may have ended between the two questions
 		}
 		if tries == 3 || time.Now().After(until) {
-			return stint.ErrBurialBlocked
+			return store.ErrBurialBlocked
 		}
 		if burial {
 			select {
@@ -247,7 +246,7 @@ func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []store.Position) ([]
 const recordSQL = `select stint.record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
   $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
 
-func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine stint.EngineID, done []store.Completion) error {
+func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine store.EngineID, done []store.Completion) error {
 	rows, err := executionParams(done)
 	if err != nil {
 		return err

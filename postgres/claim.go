@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -127,7 +126,7 @@ func (s *Store) claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 		return store.Claim{}, translate(err)
 	}
 	if busy {
-		return claim, errors.Join(stint.ErrLaneBusy, p.Close())
+		return claim, errors.Join(store.ErrLaneBusy, p.Close())
 	}
 	// The claim stands, but a server that dies may forget it until this part
 	// has been read to its end.

@@ -18,7 +18,7 @@ var _ store.TxFinisher = (*Store)(nil)
 
 // FinishTx implements [store.TxFinisher]. The transaction must be read
 // committed, so that the fence holds.
-func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
+func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID, claim store.ClaimRef, x store.Completion) error {
 	var result *string
 	if x.Result != nil {
 		result = new(string(x.Result))

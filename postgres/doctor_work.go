@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // walkSQL keeps the planner from reading the log whole: what is asked for here
@@ -92,9 +92,9 @@ func (x *examination) holds(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	x.signs.Holds = map[stint.EngineID]int{}
+	x.signs.Holds = map[store.EngineID]int{}
 	var (
-		token stint.EngineID
+		token store.EngineID
 		n     int
 	)
 	_, err = pgx.ForEachRow(rows, []any{&token, &n}, func() error {

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
 )
 
 // errWritten is what stint.claim answers in a transaction that wrote before.
@@ -24,17 +26,17 @@ func translate(err error) error {
 	case pg.Code == "ST001":
 		return fmt.Errorf("%w: %w", errIsolation, err)
 	case pg.Code == "ST002":
-		return fmt.Errorf("%w: %w", stint.ErrBuried, err)
+		return fmt.Errorf("%w: %w", store.ErrBuried, err)
 	case pg.Code == "ST003":
-		return fmt.Errorf("%w: %w", stint.ErrClaimGone, err)
+		return fmt.Errorf("%w: %w", store.ErrClaimGone, err)
 	case pg.Code == "ST004":
 		return fmt.Errorf("%w: %w", errWritten, err)
 	case pg.Code == "ST005":
 		return fmt.Errorf("%w: %w", stint.ErrKeyConflict, err)
 	case pg.Code == "ST006":
-		return fmt.Errorf("%w: %w", stint.ErrDuplicate, err)
+		return fmt.Errorf("%w: %w", store.ErrDuplicate, err)
 	case pg.Code == "ST020":
-		return fmt.Errorf("%w: %w", stint.ErrNotHeld, err)
+		return fmt.Errorf("%w: %w", store.ErrNotHeld, err)
 	case pg.Code == "26000", pg.Code == "42P05":
 		return explainPooled(err)
 	case pg.Code == "42501":
@@ -43,7 +45,7 @@ func translate(err error) error {
 		return fmt.Errorf("%w: it is not installed, or part of it is missing, which stint doctor finds: %w", stint.ErrSchema, err)
 	case pg.ConstraintName == "entries_start_by":
 		// In the same words as SQLite: the server's would show the whole row.
-		return stint.Invalid("start by", "the job is due only after that")
+		return valid.Invalid("start by", "the job is due only after that")
 	case pg.Code == "2200H":
 		return fmt.Errorf("the numbers of a sequence are used up: %w", err) // which is of no value's making
 	case strings.HasPrefix(pg.Code, "22"), strings.HasPrefix(pg.Code, "54"):

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -14,7 +13,7 @@ var _ store.SessionTerminator = (*Store)(nil)
 // lock is a claim, an outcome or a beat of it that does not end. A burial holds it
 // alone, and is left to its end. The role needs no special right for sessions of
 // its own; for others', pg_signal_backend.
-func (s *Store) Evict(ctx context.Context, engine stint.EngineID) (int, error) {
+func (s *Store) Evict(ctx context.Context, engine store.EngineID) (int, error) {
 	var n int
 	err := s.work().QueryRow(ctx, `
 		select count(*) filter (where pg_terminate_backend(l.pid)) from pg_locks l

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
@@ -28,7 +27,7 @@ func holds(t *testing.T, s *Store, function string, args ...any) *pgx.Conn {
 }
 
 // queues has a session of its own wait for the engine's lock, and tells when it has it.
-func queues(t *testing.T, s *Store, function string, token stint.EngineID) (session *pgx.Conn, has <-chan error) {
+func queues(t *testing.T, s *Store, function string, token store.EngineID) (session *pgx.Conn, has <-chan error) {
 	t.Helper()
 	conn, done := connect(t, s), make(chan error, 1)
 	go func() {
@@ -40,7 +39,7 @@ func queues(t *testing.T, s *Store, function string, token stint.EngineID) (sess
 }
 
 // alike are locks that are not the engine's, each like its in all but one thing.
-func alike(t *testing.T, s *Store, token stint.EngineID, function string) (sessions []*pgx.Conn) {
+func alike(t *testing.T, s *Store, token store.EngineID, function string) (sessions []*pgx.Conn) {
 	t.Helper()
 	key := int64(token)
 	return []*pgx.Conn{
@@ -91,7 +90,7 @@ func TestABurialIsBlockedAtOnceByWhoeverSharesTheLockAndWaitsForNothingLikeABuri
 	waits, exclusive := queues(t, s, "pg_advisory_lock", w.Info.Token)
 	began := time.Now()
 	_, err := s.Bury(t.Context(), store.Burial{Engine: w.Info.Token}, storetest.Judge)
-	if took := time.Since(began); !errors.Is(err, stint.ErrBurialBlocked) || took >= burialWait {
+	if took := time.Since(began); !errors.Is(err, store.ErrBurialBlocked) || took >= burialWait {
 		t.Errorf("the burial gives %v after %v", err, took)
 	}
 	must(t, shares.Close(t.Context()))
@@ -123,7 +122,7 @@ func TestABurialIsBlockedAtOnceByABeatThatWaits(t *testing.T) {
 	if err := b.soon("the burial", func(ctx context.Context) error {
 		_, err := s.Bury(ctx, store.Burial{Engine: w.Info.Token}, storetest.Judge)
 		return err
-	}); !errors.Is(err, stint.ErrBurialBlocked) {
+	}); !errors.Is(err, store.ErrBurialBlocked) {
 		t.Errorf("the burial gives %v", err)
 	}
 	must(t, other.Rollback(t.Context()))

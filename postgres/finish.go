@@ -20,7 +20,7 @@ const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 
   $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 
 // Finish implements [store.Finisher]: one message to its commit.
-func (s *Store) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if len(done) == 0 {
 		return 0, nil
 	}
@@ -73,7 +73,7 @@ func checkClaims(claims []store.ClaimRef, done []store.Completion) error {
 	for i := range done {
 		x := &done[i]
 		if !known[x.Nonce] {
-			return fmt.Errorf("record %d outcomes: %w: that of position %d was not named", len(done), stint.ErrClaimGone, x.Pos)
+			return fmt.Errorf("record %d outcomes: %w: that of position %d was not named", len(done), store.ErrClaimGone, x.Pos)
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func (s *Store) DeclareSchedules(ctx context.Context, by string, schedules []sti
 	overlap, notBefore, notAfter := make([]bool, n), make([]*time.Time, n), make([]*time.Time, n)
 	function := make([]*string, n)
 	for i, d := range schedules {
-		text, err := d.Texts()
+		text, err := store.TextsOf(d)
 		if err != nil {
 			return fmt.Errorf("declare schedule %s: %w", d.Name, err)
 		}

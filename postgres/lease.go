@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -26,7 +25,7 @@ left join stint.engine_history h on h.token = l.deposed`
 
 func scanLease(row pgx.Row) (l store.Lease, err error) {
 	var (
-		engine, deposed            *stint.EngineID
+		engine, deposed            *store.EngineID
 		acquired, renewed, expires *time.Time
 		deposedAt, deposedUntil    *time.Time
 	)
@@ -39,7 +38,7 @@ func scanLease(row pgx.Row) (l store.Lease, err error) {
 
 // Acquire implements [store.Leaser]. What the lease looks like is read after
 // the call, and may by then be another's; then the engine has lost it.
-func (s *Store) Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (store.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (store.Lease, error) {
 	if err := store.CheckTerm(name, term); err != nil {
 		return store.Lease{}, err
 	}
@@ -68,7 +67,7 @@ func (s *Store) leaseCall(ctx context.Context, scan func(pgx.Row) error, text st
 }
 
 // ReleaseLease implements [store.Leaser].
-func (s *Store) ReleaseLease(ctx context.Context, name string, engine stint.EngineID) (bool, error) {
+func (s *Store) ReleaseLease(ctx context.Context, name string, engine store.EngineID) (bool, error) {
 	had := false
 	err := s.leaseCall(ctx, func(row pgx.Row) error { return row.Scan(&had) }, `select stint.resign($1, $2)`, name, engine)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *Store) Revoke(ctx context.Context, name, by, why string) (store.Revocat
 	if err := valid.Name("lease", name); err != nil {
 		return store.Revocation{}, false, err
 	}
-	var had *stint.EngineID
+	var had *store.EngineID
 	err := s.leaseCall(ctx, func(row pgx.Row) error { return row.Scan(&had) },
 		`select stint.depose($1, $2, $3)`, name, valid.CleanText(by, 255), valid.CleanText(why, 1<<10))
 	var l store.Lease

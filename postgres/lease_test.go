@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -15,7 +14,7 @@ func TestALeaseIsWaitedForByNobodyWhoDoesNotTakeIt(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
 	mine, theirs := b.join(), b.join()
-	acquire := func(name string, engine stint.EngineID, has stint.EngineID) func(context.Context) error {
+	acquire := func(name string, engine store.EngineID, has store.EngineID) func(context.Context) error {
 		return func(ctx context.Context) error {
 			l, err := s.Acquire(ctx, name, engine, time.Hour)
 			if err == nil && l.Engine != has {
@@ -95,7 +94,7 @@ func TestOfTwoWhoFreeALeaseOneDoes(t *testing.T) {
 		first  string
 		second func() (bool, error)
 	}{{`select stint.resign('x', $1)`, depose}, {`select coalesce(stint.depose('x', '', ''), 0) = $1`, resign}} {
-		if has := value[stint.EngineID](t, s.pool, `select stint.acquire('x', $1, 3600000000)`, w.Info.Token); has != w.Info.Token {
+		if has := value[store.EngineID](t, s.pool, `select stint.acquire('x', $1, 3600000000)`, w.Info.Token); has != w.Info.Token {
 			t.Fatalf("who asks for it is told that %d has it", has)
 		}
 		tx := begin(t, s)

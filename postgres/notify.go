@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -117,7 +116,7 @@ var _ store.IdleNotifier = (*Store)(nil)
 
 // Asleep implements [store.IdleNotifier]. A notification asks after the commits that it is
 // for: so either it sees this, or the engine's next look sees them.
-func (s *Store) Asleep(ctx context.Context, engine stint.EngineID, asleep bool) error {
+func (s *Store) Asleep(ctx context.Context, engine store.EngineID, asleep bool) error {
 	if err := s.mark(ctx, `update stint.beats set asleep = $2 where token = $1 returning true`, engine, asleep); err != nil {
 		return fmt.Errorf("say whether the engine sleeps: %w", err)
 	}

@@ -186,7 +186,7 @@ func ofKey(err error, job stint.NewJob) error {
 	case "ST005":
 		return &stint.KeyConflictError{Key: job.IdempotencyKey, ID: stint.ID(id)}
 	case "ST006":
-		return &stint.DuplicateError{Key: job.IdempotencyKey, ID: stint.ID(id)}
+		return &store.DuplicateError{Key: job.IdempotencyKey, ID: stint.ID(id)}
 	}
 	return err
 }

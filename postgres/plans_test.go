@@ -20,7 +20,7 @@ import (
 
 // grow fills the log with n jobs, most of them done: what a busy week leaves.
 // The last hundredth is claimed and runs, as much again is available.
-func grow(t testing.TB, s *Store, engine stint.EngineID, n int) {
+func grow(t testing.TB, s *Store, engine store.EngineID, n int) {
 	t.Helper()
 	exec(t, s, `
 		insert into stint.entries (lane, queue, kind, args, urn, tags, correlation)
@@ -66,7 +66,7 @@ func keepStatistics(t testing.TB, s *Store) {
 }
 
 // claimedBefore adds claims of another lane that are over, from one number to another.
-func claimedBefore(t testing.TB, s *Store, engine stint.EngineID, from, to int) {
+func claimedBefore(t testing.TB, s *Store, engine store.EngineID, from, to int) {
 	t.Helper()
 	exec(t, s, `
 		insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
@@ -181,7 +181,7 @@ type hotStatement struct {
 
 // hotStatements are those of the way of a job, and what is done again and again
 // beside it.
-func hotStatements(s *Store, engine stint.EngineID, id stint.ID, n int) []hotStatement {
+func hotStatements(s *Store, engine store.EngineID, id stint.ID, n int) []hotStatement {
 	return []hotStatement{
 		{"frontier", 30, `select * from stint.frontier($1)`, []any{normal}},
 		{"sight", 60, `select * from stint.sight($1)`, []any{normal}},

@@ -46,7 +46,7 @@ func work(t *testing.T, s *Store) {
 	client := stint.NewClient(s)
 	_, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "kind", Args: []byte(`"a secret"`)})
 	must(t, err)
-	token := stint.EngineID(77)
+	token := store.EngineID(77)
 	must(t, s.Join(t.Context(), store.EngineInfo{Token: token, Instance: "one", Slots: 1, TimeToLive: time.Minute}, []stint.KindInfo{{Name: "kind"}}))
 	sights, err := s.Look(t.Context(), store.LaneHints{})
 	must(t, err)

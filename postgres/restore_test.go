@@ -77,7 +77,7 @@ func TestARestoredLogLosesNothingWhenOthersUseUpNumbersMeanwhile(t *testing.T) {
 // life is what stood in the old database.
 type life struct {
 	finished, claimed, unclaimed, pending, waiting, retried []stint.ID
-	engine                                                  stint.EngineID
+	engine                                                  store.EngineID
 }
 
 // live leaves jobs in every stage. The transaction of the pending ones is in

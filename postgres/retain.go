@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -69,7 +70,7 @@ func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 	case store.RetainChanges:
 		err = call(`select deleted, more from stint.retain_changes($1, $2, $3)`, []any{&done.Deleted, &done.More}, limit)
 	default:
-		err = stint.Invalid("part", "%q is none", r.Part)
+		err = valid.Invalid("part", "%q is none", r.Part)
 	}
 	if err != nil {
 		return store.Retained{}, fmt.Errorf("retain %s: %w", r.Part, err)

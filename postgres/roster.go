@@ -105,7 +105,7 @@ returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.m
 // would bring back the buried. It takes the engine's lock as every write of an
 // engine does, so that a burial which it keeps waiting knows, and can end it.
 // An engine of a program that the schema has left behind is asked to leave.
-func (s *Store) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	var orders store.HeartbeatReply
 	found, same := false, false
 	scan := func(row pgx.Row) error {
@@ -118,9 +118,9 @@ func (s *Store) Heartbeat(ctx context.Context, engine stint.EngineID, b store.He
 	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, notNil(b.Running), b.Number, len(s.steps))
 	switch {
 	case err == nil && !found:
-		err = stint.ErrBuried
+		err = store.ErrBuried
 	case err == nil && !same:
-		err = fmt.Errorf("%w: the server was failed over since it joined", stint.ErrBuried)
+		err = fmt.Errorf("%w: the server was failed over since it joined", store.ErrBuried)
 	}
 	if err != nil {
 		return orders, fmt.Errorf("beat: %w", err)
@@ -129,7 +129,7 @@ func (s *Store) Heartbeat(ctx context.Context, engine stint.EngineID, b store.He
 }
 
 // Drain implements [store.Roster].
-func (s *Store) Drain(ctx context.Context, engine stint.EngineID) error {
+func (s *Store) Drain(ctx context.Context, engine store.EngineID) error {
 	if err := s.mark(ctx, `update stint.beats set drain = true where token = $1 returning true`, engine); err != nil {
 		return fmt.Errorf("drain engine %d: %w", engine, err)
 	}
@@ -147,7 +147,7 @@ func (s *Store) mark(ctx context.Context, text string, args ...any) error {
 		return nil
 	}, s.sql.in(text), args...)
 	if err == nil && !found {
-		err = stint.ErrBuried
+		err = store.ErrBuried
 	}
 	return err
 }
@@ -162,7 +162,7 @@ where c.engine = $1 and c.serial >= $2 and c.serial < $3
 order by c.serial, p.i`
 
 // Held implements [store.Roster].
-func (s *Store) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
+func (s *Store) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
 	claims, err := s.held(ctx, s.work(), engine, serial, math.MaxInt64)
 	if err != nil {
 		return nil, fmt.Errorf("read what engine %d holds: %w", engine, err)
@@ -170,7 +170,7 @@ func (s *Store) Held(ctx context.Context, engine stint.EngineID, serial int64) (
 	return claims, nil
 }
 
-func (s *Store) held(ctx context.Context, q queryer, engine stint.EngineID, from, to int64) ([]store.Claim, error) {
+func (s *Store) held(ctx context.Context, q queryer, engine store.EngineID, from, to int64) ([]store.Claim, error) {
 	rows, err := q.Query(ctx, s.sql.in(heldSQL), engine, from, to)
 	if err != nil {
 		return nil, translate(err)
@@ -193,7 +193,7 @@ func (s *Store) held(ctx context.Context, q queryer, engine stint.EngineID, from
 }
 
 // Announced implements [store.Roster].
-func (s *Store) Announced(ctx context.Context, engine stint.EngineID) ([]store.Entry, error) {
+func (s *Store) Announced(ctx context.Context, engine store.EngineID) ([]store.Entry, error) {
 	at, err := collect(ctx, s.work(), fmt.Sprintf("read what engine %d announced", engine), s.sql.in(`
 		select p.pos from stint.beats b cross join lateral stint.unfinished(b.running) p where b.token = $1 order by p.pos`), []any{engine}, pgx.RowTo[store.Position])
 	if err != nil {

@@ -22,7 +22,7 @@ const scheduleColumns = `s.name, s.recurrence, s.zone, s.job, s.overlap, s.misse
 func scanSchedule(row pgx.CollectableRow, more ...any) (store.ScheduleInfo, error) {
 	var (
 		s                                            store.ScheduleInfo
-		text                                         stint.ScheduleTexts
+		text                                         store.ScheduleTexts
 		overlap                                      bool
 		notBefore, notAfter, next, ended, paused, at *time.Time
 		by, why, declarer                            *string

@@ -39,7 +39,7 @@ var fenceTraps = []trap{
 		tx := begin(b, b.s)
 		_, err := b.claimIn(tx, w, 5)
 		b.must(err)
-		if _, err := b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge); !errors.Is(err, stint.ErrBurialBlocked) {
+		if _, err := b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge); !errors.Is(err, store.ErrBurialBlocked) {
 			return fmt.Errorf("beside a claim in flight the burial gives %v", err)
 		}
 		b.must(tx.Commit(b.Context()))
@@ -63,7 +63,7 @@ var fenceTraps = []trap{
 		}()
 		b.must(b.blocked())
 		b.must(tx.Commit(b.Context()))
-		if err := <-done; !errors.Is(err, stint.ErrBuried) {
+		if err := <-done; !errors.Is(err, store.ErrBuried) {
 			return fmt.Errorf("it claims, error %v", err)
 		}
 		return nil
@@ -76,7 +76,7 @@ var fenceTraps = []trap{
 			_, err := b.s.Bury(ctx, store.Burial{Engine: w.Info.Token}, judge)
 			return err
 		})
-		if !errors.Is(err, stint.ErrBurialBlocked) {
+		if !errors.Is(err, store.ErrBurialBlocked) {
 			return fmt.Errorf("beside a beat the burial gives %v", err)
 		}
 		if n, err := b.s.Evict(b.Context(), w.Info.Token); n != 1 || err != nil {
@@ -85,7 +85,7 @@ var fenceTraps = []trap{
 		return b.soon("the burial", func(ctx context.Context) error {
 			for {
 				_, err := b.s.Bury(ctx, store.Burial{Engine: w.Info.Token}, judge)
-				if !errors.Is(err, stint.ErrBurialBlocked) {
+				if !errors.Is(err, store.ErrBurialBlocked) {
 					return err
 				}
 			}
@@ -124,7 +124,7 @@ var fenceTraps = []trap{
 			}()
 			b.must(b.blocked())
 			b.must(other.Rollback(b.Context()))
-			if err := <-claimed; err != nil && !errors.Is(err, stint.ErrBuried) {
+			if err := <-claimed; err != nil && !errors.Is(err, store.ErrBuried) {
 				return err
 			}
 			if err := <-buried; err != nil {
@@ -144,10 +144,10 @@ var fenceTraps = []trap{
 		done := conclude(w, completed, c.Entries)
 		_, err = b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge)
 		b.must(err)
-		if n, err := w.TryFinish(b.Context(), done[0]); !errors.Is(err, stint.ErrBuried) {
+		if n, err := w.TryFinish(b.Context(), done[0]); !errors.Is(err, store.ErrBuried) {
 			return fmt.Errorf("a flush records %d, error %v", n, err)
 		}
-		if err := b.s.FinishTx(b.Context(), Tx(begin(b, b.s)), w.Info.Token, c.ClaimRef, done[1]); !errors.Is(err, stint.ErrBuried) {
+		if err := b.s.FinishTx(b.Context(), Tx(begin(b, b.s)), w.Info.Token, c.ClaimRef, done[1]); !errors.Is(err, store.ErrBuried) {
 			return fmt.Errorf("completing gives %v", err)
 		}
 		return nil
@@ -156,7 +156,7 @@ var fenceTraps = []trap{
 		w := b.join()
 		w.Heartbeat()
 		exec(b, b.s, `update stint.beats set timeline = 'FFFFFFFF'`)
-		if _, err := b.s.Heartbeat(b.Context(), w.Info.Token, store.Heartbeat{}); !errors.Is(err, stint.ErrBuried) {
+		if _, err := b.s.Heartbeat(b.Context(), w.Info.Token, store.Heartbeat{}); !errors.Is(err, store.ErrBuried) {
 			return fmt.Errorf("its beat gives %v", err)
 		}
 		return nil

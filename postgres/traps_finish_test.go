@@ -32,7 +32,7 @@ var finishTraps = []trap{
 		done := conclude(w, completed, w.Claim(normal, 2))
 		// The database fell back and handed the same positions out again.
 		exec(b, b.s, `update stint.claims set nonce = nonce + 1`)
-		if n, err := w.TryFinish(b.Context(), done...); !errors.Is(err, stint.ErrClaimGone) {
+		if n, err := w.TryFinish(b.Context(), done...); !errors.Is(err, store.ErrClaimGone) {
 			return fmt.Errorf("%d outcomes of a claim that is gone were recorded, error %v", n, err)
 		}
 		return nil
@@ -43,7 +43,7 @@ var finishTraps = []trap{
 		c, err := w.TryClaim(b.Context(), store.ClaimRequest{Lane: normal, Max: 1, Wait: true})
 		b.must(err)
 		done := conclude(w, completed, c.Entries)
-		if n, err := b.s.Finish(b.Context(), other.Info.Token, []store.ClaimRef{c.ClaimRef}, done); !errors.Is(err, stint.ErrClaimGone) {
+		if n, err := b.s.Finish(b.Context(), other.Info.Token, []store.ClaimRef{c.ClaimRef}, done); !errors.Is(err, store.ErrClaimGone) {
 			return fmt.Errorf("%d outcomes of another engine's were recorded, error %v", n, err)
 		}
 		return nil
@@ -52,7 +52,7 @@ var finishTraps = []trap{
 		b.enqueue(1)
 		w := b.join()
 		done := conclude(w, completed, w.Claim(normal, 1))
-		if n, err := b.s.Finish(b.Context(), w.Info.Token, nil, done); !errors.Is(err, stint.ErrClaimGone) {
+		if n, err := b.s.Finish(b.Context(), w.Info.Token, nil, done); !errors.Is(err, store.ErrClaimGone) {
 			return fmt.Errorf("%d were recorded, error %v", n, err)
 		}
 		return nil

@@ -75,7 +75,7 @@ func (s *Store) undecided(ctx context.Context, tx pgx.Tx, funcs []string, after 
 
 // Decide implements [store.RetryDecider]. The call that takes a waiting row decides:
 // rows that another transaction has are passed over.
-func (s *Store) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
+func (s *Store) Decide(ctx context.Context, engine store.EngineID, done []store.Completion) ([]stint.ID, error) {
 	var decided []stint.ID
 	err := s.transactWork(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.sql.in(`select stint.fence($1)`), engine); err != nil {

@@ -21,7 +21,7 @@ const (
 	waitAgain  = time.Second            // between two requests that a server answers without having waited
 )
 
-// Await implements [stint.Awaiter]. After a first look the server answers each request
+// Await implements [store.Awaiter]. After a first look the server answers each request
 // when the job has ended, or after half a minute; then the next one is sent. Each caller
 // has a connection of its own meanwhile. An error of the first look is returned. After
 // that a restart of the server, a connection that breaks and an answer of 500 or more do

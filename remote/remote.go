@@ -20,8 +20,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/api"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // ErrInClear says that a token would go over the network in clear: see
@@ -65,7 +65,7 @@ func Open(address string, c Config) (*Store, error) {
 		return nil, err
 	}
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, stint.Invalid("token", "it has other characters than tokens have, such as a space or the end of a line")
+		return nil, valid.Invalid("token", "it has other characters than tokens have, such as a space or the end of a line")
 	}
 	if c.Token != "" && !c.TokenInClear && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		return nil, ErrInClear
@@ -85,17 +85,17 @@ func parse(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case address == "":
-		return nil, stint.Invalid("server", "it is empty")
+		return nil, valid.Invalid("server", "it is empty")
 	case err != nil:
-		return nil, stint.Invalid("server", "it is not a URL, such as https://jobs.example.com")
+		return nil, valid.Invalid("server", "it is not a URL, such as https://jobs.example.com")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, stint.Invalid("server", "it does not begin with https:// or http://")
+		return nil, valid.Invalid("server", "it does not begin with https:// or http://")
 	case u.Hostname() == "":
-		return nil, stint.Invalid("server", "it names no host")
+		return nil, valid.Invalid("server", "it names no host")
 	case u.User != nil:
-		return nil, stint.Invalid("server", "it has a user in it; say who asks by a token")
+		return nil, valid.Invalid("server", "it has a user in it; say who asks by a token")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, stint.Invalid("server", "it ends with its path; what a link has after a question mark is a token, to be given beside the address")
+		return nil, valid.Invalid("server", "it ends with its path; what a link has after a question mark is a token, to be given beside the address")
 	}
 	return u, nil
 }

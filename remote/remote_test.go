@@ -72,7 +72,7 @@ func open(t *testing.T) (anyStore, *remote.Store) {
 }
 
 // over serves a store, and returns it as who has a token sees it.
-func over(t *testing.T, store anyStore, token string) *remote.Store {
+func over(t *testing.T, db anyStore, token string) *remote.Store {
 	t.Helper()
 	g, err := guard.New(guard.Config{Tokens: []guard.Token{
 		guard.NewToken("ann", guard.Admin, adminToken), guard.NewToken("vic", guard.Viewer, viewerToken),
@@ -80,9 +80,9 @@ func over(t *testing.T, store anyStore, token string) *remote.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(g.Wrap(api.New(store, api.Config{
-		Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
-			return engine.Bury(ctx, store, token, why)
+	server := httptest.NewServer(g.Wrap(api.New(db, api.Config{
+		Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
+			return engine.Bury(ctx, db, token, why)
 		},
 		OnError: func(_ context.Context, operation string, err error) { t.Errorf("%s: %v", operation, err) },
 	})))
@@ -100,7 +100,7 @@ var (
 	broken = stint.NewKind[struct{}]("broken", stint.Retry(retry.None()))
 )
 
-// lively fills a store with a bit of everything.
+// lively fills a db with a bit of everything.
 func lively(t *testing.T, st anyStore) {
 	t.Helper()
 	ctx := t.Context()
@@ -137,7 +137,7 @@ func lively(t *testing.T, st anyStore) {
 	_, err = st.Pause(ctx, "a/b é", "ann", "it leaks")
 	check(err)
 	check(client.Schedule(ctx, "ann@h",
-		mail.Schedule("nightly", cron.MustParse("30 2 * * *"), map[string]any{"to": "<ops>"}, stint.Zone("Europe/Berlin"), stint.Unique(), stint.WhenMissed(stint.MissedAll(3)), stint.NotAfter(time.Now().Add(1000*time.Hour))),
+		mail.Schedule("nightly", cron.MustParse("30 2 * * *"), map[string]any{"to": "<ops>"}, stint.Zone("Europe/Berlin"), stint.Unique(), stint.MissedAll(3), stint.NotAfter(time.Now().Add(1000*time.Hour))),
 		broken.Schedule("by/function", cron.Function("moon"), struct{}{})))
 	_, err = st.RunSchedule(ctx, "nightly")
 	check(err)
@@ -159,7 +159,7 @@ func lively(t *testing.T, st anyStore) {
 }
 
 // holder is a token that no JSON number holds.
-const holder stint.EngineID = 1<<63 - 5
+const holder store.EngineID = 1<<63 - 5
 
 // asJSON is how people see what comes of a call: what is said of it, or its error. An
 // empty list is one, whether it is nil or not.
@@ -285,7 +285,7 @@ func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	e, err := view.EngineOf(ctx, st, holder)
 	gotEngine, gotErr := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: int64(holder)})
 	same("an engine", e, view.Engine{EngineInfo: gotEngine.EngineInfo, Holds: gotEngine.Holds}, err, gotErr)
-	if _, err := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: 5}); !errors.Is(err, stint.ErrBuried) {
+	if _, err := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: 5}); !errors.Is(err, store.ErrBuried) {
 		t.Errorf("an engine that there is not: %v", err)
 	}
 	for _, name := range []string{"nightly", "by/function"} {
@@ -531,7 +531,7 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 	}
 
 	// Who asks is who the token says, whatever is said here.
-	s := mail.Schedule("daily", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.WhenMissed(stint.MissedNone))
+	s := mail.Schedule("daily", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.MissedNone)
 	in, err := ops.ExactSchedule(s)
 	if err != nil {
 		t.Fatal(err)
@@ -539,7 +539,7 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 	if _, err := ops.DeclareSchedule.Call(ctx, server, in); err != nil {
 		t.Fatal(err)
 	}
-	if err := stint.NewClient(st).Schedule(ctx, "ann@api", mail.Schedule("same", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.WhenMissed(stint.MissedNone))); err != nil {
+	if err := stint.NewClient(st).Schedule(ctx, "ann@api", mail.Schedule("same", cron.MustParse("@daily"), map[string]any{"to": "<x>"}, stint.Zone("Europe/Berlin"), stint.MissedNone)); err != nil {
 		t.Fatal(err)
 	}
 	daily, err := st.Schedule(ctx, "daily")
@@ -590,10 +590,10 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 	if b, err := ops.BuryEngine.Call(ctx, server, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(holder)}, Body: ops.Why{Why: "it hangs"}}); b.Freed != 1 || err != nil {
 		t.Errorf("burying freed %d, %v", b.Freed, err)
 	}
-	if err := server.Drain(ctx, holder); !errors.Is(err, stint.ErrBuried) {
+	if err := server.Drain(ctx, holder); !errors.Is(err, store.ErrBuried) {
 		t.Errorf("an engine that is gone: %v", err)
 	}
-	if _, err := ops.BuryEngine.Call(ctx, server, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(holder)}}); !errors.Is(err, stint.ErrBuried) {
+	if _, err := ops.BuryEngine.Call(ctx, server, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(holder)}}); !errors.Is(err, store.ErrBuried) {
 		t.Errorf("buried twice: %v", err)
 	}
 }

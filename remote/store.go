@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
@@ -17,7 +18,7 @@ import (
 // server knows who asks by the token.
 var _ interface {
 	stint.Enqueuer
-	stint.Awaiter
+	store.Awaiter
 	store.Inspector
 	store.Operator
 	store.Pauser
@@ -34,9 +35,9 @@ var _ interface {
 func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	switch {
 	case tx.Handle != nil:
-		return nil, stint.Invalid("transaction", "a server takes part in none, and this is a %T", tx.Handle)
+		return nil, valid.Invalid("transaction", "a server takes part in none, and this is a %T", tx.Handle)
 	case len(jobs) > ops.MostJobs:
-		return nil, stint.Invalid("jobs", "%d are more than the %d that a server takes at once", len(jobs), ops.MostJobs)
+		return nil, valid.Invalid("jobs", "%d are more than the %d that a server takes at once", len(jobs), ops.MostJobs)
 	case len(jobs) == 0:
 		return nil, nil
 	}
@@ -219,7 +220,7 @@ func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 }
 
 // Drain asks an engine to leave, as [store.Roster] does.
-func (s *Store) Drain(ctx context.Context, token stint.EngineID) error {
+func (s *Store) Drain(ctx context.Context, token store.EngineID) error {
 	_, err := ops.DrainEngine.Call(ctx, s, ops.EngineToken{Token: int64(token)})
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 )
 
@@ -54,7 +53,7 @@ const MaxSpan = time.Minute
 // Check reports what is wrong with the filter, or nil.
 func (f AnalyticsFilter) Check() error {
 	if f.Span < 0 || f.Span > MaxSpan {
-		return stint.Invalid("span", "%v is not between 0 and %v", f.Span, MaxSpan)
+		return valid.Invalid("span", "%v is not between 0 and %v", f.Span, MaxSpan)
 	}
 	return nil
 }
@@ -158,7 +157,7 @@ func (f Field) Check() error {
 	}
 	in, keys := f.Path()
 	if in == "" {
-		return stint.Invalid("field", "%q is none of %s, args.KEY and metadata.KEY", f, joined(Fields))
+		return valid.Invalid("field", "%q is none of %s, args.KEY and metadata.KEY", f, joined(Fields))
 	}
 	for _, key := range keys {
 		if err := valid.Name("field", key); err != nil {

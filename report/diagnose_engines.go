@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -55,7 +54,7 @@ func (c crew) attends(queue, kind string) bool {
 }
 
 // engines judges the roster, and returns the engines that live.
-func (d *diagnosis) engines(ctx context.Context, holds map[stint.EngineID]int) (crew, error) {
+func (d *diagnosis) engines(ctx context.Context, holds map[store.EngineID]int) (crew, error) {
 	roster, err := d.store.Engines(ctx)
 	var running crew
 	for _, e := range roster {

@@ -108,21 +108,21 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"a kind without time-out": {func(p *patient) { p.kinds = append(p.kinds, stint.KindInfo{Name: "fax"}) }, report.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
 		"an engine is dead": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
-			p.signs.Holds = map[stint.EngineID]int{9: 3}
+			p.signs.Holds = map[store.EngineID]int{9: 3}
 		}, report.SeverityProblem, "engine_dead", "it holds 3 jobs", "stint engines bury 9"},
 		"an engine that is dead and holds nothing": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
 		}, report.SeverityWarning, "engine_dead", "no heartbeat for 1h0m0s", "stint engines bury 9"},
 		"an engine died just now": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now().Add(-7 * time.Second)})
-			p.signs.Holds = map[stint.EngineID]int{9: 3}
+			p.signs.Holds = map[store.EngineID]int{9: 3}
 		}, report.SeverityWarning, "engine_dead", "it holds 3 jobs", "in a moment"},
 		"a process is gone": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now(), Gone: true})
 		}, report.SeverityWarning, "engine_dead", "its process is gone", "stint engines bury 9"},
 		"a process is stopped": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Host: "h", PID: 4, Version: "v1", TimeToLive: 6 * time.Second, Beat: hour, Held: true})
-			p.signs.Holds = map[stint.EngineID]int{9: 1}
+			p.signs.Holds = map[store.EngineID]int{9: 1}
 		}, report.SeverityProblem, "engine_stuck", "its process lives", "process 4 on h"},
 		"an engine is draining":   {func(p *patient) { one(p).Draining, one(p).Running = true, []store.Position{1} }, report.SeverityNote, "engine_draining", "still runs 1 job", "stint engines bury 7"},
 		"engines of two versions": {func(p *patient) { p.engines = append(p.engines, p.engines[0]); p.engines[1].Version = "v2" }, report.SeverityNote, "engine_versions", "v1 (one), v2 (one)", "rolled out"},

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // Severity says how much a [Finding] matters.
@@ -153,7 +153,7 @@ type Facts struct {
 	// Holds counts the entries without an outcome of engines that have
 	// not beaten within their time to live, up to [HoldsLimit] each. It begins at
 	// the bound that the engine's last beat told.
-	Holds map[stint.EngineID]int
+	Holds map[store.EngineID]int
 
 	// Sizes are what the store takes on its disk, by its parts: tables with their
 	// indexes, or files.

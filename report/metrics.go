@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // MetricsWriter takes the metrics of engines: a store that keeps them, or a program
@@ -33,7 +33,7 @@ type MetricsKeeper interface {
 // people and for monitoring: what became of a job is in its executions alone. Durations are nanoseconds in JSON.
 type Metrics struct {
 	Instance string         `json:"instance"`
-	Engine   stint.EngineID `json:"engine,string"` // of the current or last time in the roster; 0 before the first
+	Engine   store.EngineID `json:"engine,string"` // of the current or last time in the roster; 0 before the first
 	Since    time.Time      `json:"since"`         // when the counting began
 	At       time.Time      `json:"at"`            // when this was read
 

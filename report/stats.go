@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // StatsStore keeps statistics of all attempts that ever began, also those of jobs
@@ -68,7 +69,7 @@ func FirstMinute(now time.Time) time.Time { return now.Add(-MinutesKept).Truncat
 // Check reports what is wrong with the filter, or nil.
 func (f StatsFilter) Check() error {
 	if f.Every != 0 && f.Every != time.Minute && f.Every != time.Hour {
-		return stint.Invalid("every", "%v is neither a minute nor an hour", f.Every)
+		return valid.Invalid("every", "%v is neither a minute nor an hour", f.Every)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestATypeThatTellsNothingIsNoClass(t *testing.T) {
 			"on":     retry.ByError(retry.On(class, retry.None())),
 		} {
 			err := p.Validate()
-			if !errors.Is(err, retry.ErrInvalid) || !strings.Contains(err.Error(), `stint.ErrorClass("no_rows", sql.ErrNoRows)`) {
+			if !errors.Is(err, retry.ErrInvalid) || !strings.Contains(err.Error(), `retry.ErrorClass("no_rows", sql.ErrNoRows)`) {
 				t.Errorf("%s %s: %v, want advice to declare a class", form, class, err)
 			}
 		}

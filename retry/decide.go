@@ -9,8 +9,14 @@ import (
 // ErrLost is the error of an execution whose engine died while it ran.
 var ErrLost = errors.New("engine was lost while the job ran")
 
-// Why a job is not retried, as its last execution records it.
+// Why a job ended, as its last attempt records it. ReasonDone and ReasonCancelled are not
+// stored, since the outcome says as much.
 const (
+	ReasonDone      = "done"
+	ReasonLost      = "lost"
+	ReasonCancelled = "cancelled"
+	ReasonExpired   = "expired" // it did not begin in time
+
 	ReasonExhausted    = "retries exhausted"
 	ReasonNotRetriable = "error not retriable"
 	ReasonNoDate       = "policy gave no date"

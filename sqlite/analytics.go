@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
@@ -59,7 +58,7 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 			return a, err
 		}
 		err = c.query(heldNowSQL, fits, func(q *stmt) error {
-			if lives(roster, stint.EngineID(q.ColumnInt64(0))) {
+			if lives(roster, store.EngineID(q.ColumnInt64(0))) {
 				a.Running += q.ColumnInt64(1)
 			} else {
 				a.Zombies += q.ColumnInt64(1)
@@ -106,7 +105,7 @@ func (s *Store) AnalyzeKinds(ctx context.Context, f report.AnalyticsFilter) ([]r
 }
 
 // lives reports whether an engine lives, as far as can be seen.
-func lives(roster []store.EngineInfo, token stint.EngineID) bool {
+func lives(roster []store.EngineInfo, token store.EngineID) bool {
 	for _, e := range roster {
 		if e.Token == token {
 			return e.Held || !e.Gone && time.Since(e.Beat) <= e.TimeToLive

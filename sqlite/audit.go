@@ -37,7 +37,7 @@ const (
 func (s *Store) Audit(ctx context.Context) (*store.Ledger, error) {
 	var l *store.Ledger
 	err := s.read(ctx, func(c *conn) error {
-		l = &store.Ledger{Buried: map[stint.EngineID]time.Time{}}
+		l = &store.Ledger{Buried: map[store.EngineID]time.Time{}}
 		missing := int64(0)
 		for _, part := range []struct {
 			text string
@@ -60,7 +60,7 @@ func (s *Store) Audit(ctx context.Context) (*store.Ledger, error) {
 			{auditExecutionsSQL, func(q *stmt) error {
 				l.Executions = append(l.Executions, store.LedgerExecution{
 					Pos: store.Position(q.ColumnInt64(0)), Job: stint.ID(q.ColumnInt64(1)), Attempt: q.ColumnInt(2),
-					Nonce: store.Nonce(q.ColumnInt64(3)), Engine: stint.EngineID(q.ColumnInt64(4)), Outcome: stint.Outcome(q.ColumnInt(5)),
+					Nonce: store.Nonce(q.ColumnInt64(3)), Engine: store.EngineID(q.ColumnInt64(4)), Outcome: stint.Outcome(q.ColumnInt(5)),
 					Final: q.ColumnInt64(6) != 0, Started: q.time(7), Finished: q.time(8),
 				})
 				return nil
@@ -78,11 +78,11 @@ func (s *Store) Audit(ctx context.Context) (*store.Ledger, error) {
 				return nil
 			}},
 			{auditEnginesSQL, func(q *stmt) error {
-				l.Engines = append(l.Engines, stint.EngineID(q.ColumnInt64(0)))
+				l.Engines = append(l.Engines, store.EngineID(q.ColumnInt64(0)))
 				return nil
 			}},
 			{auditBuriedSQL, func(q *stmt) error {
-				l.Buried[stint.EngineID(q.ColumnInt64(0))] = q.time(1)
+				l.Buried[store.EngineID(q.ColumnInt64(0))] = q.time(1)
 				return nil
 			}},
 		} {
@@ -104,7 +104,7 @@ func (s *Store) Audit(ctx context.Context) (*store.Ledger, error) {
 func (c *conn) auditClaim(l *store.Ledger, q *stmt, missing *int64) error {
 	claim := store.LedgerClaim{
 		ClaimRef: store.ClaimRef{Lane: store.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: store.Nonce(q.ColumnInt64(2))},
-		Engine:   stint.EngineID(q.ColumnInt64(3)), Serial: q.ColumnInt64(4),
+		Engine:   store.EngineID(q.ColumnInt64(3)), Serial: q.ColumnInt64(4),
 	}
 	start, frontier, taken := q.ColumnInt64(5), q.ColumnInt64(6), q.ColumnInt64(7)
 	err := c.query(auditPositionsSQL, []any{int64(claim.Lane), start, frontier}, func(q *stmt) error {

@@ -4,9 +4,10 @@ import (
 	"context"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
-var _ stint.Awaiter = (*Store)(nil)
+var _ store.Awaiter = (*Store)(nil)
 
 // endedSQL chooses those jobs that may have ended or are gone, by keys alone: the
 // view, which tells exactly, is asked about those only. A job has ended with a final
@@ -18,7 +19,7 @@ where exists (select 1 from stint_executions x where x.pos = a.value and x.job i
    or exists (select 1 from stint_cancellations k where k.job = a.value)
    or not exists (select 1 from stint_entries e where e.pos = a.value and e.job is null)`
 
-// Await implements [stint.Awaiter].
+// Await implements [store.Awaiter].
 func (s *Store) Await(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 	return s.waits.Await(ctx, id)
 }

@@ -79,7 +79,7 @@ func BenchmarkEnqueue(b *testing.B) {
 }
 
 // work claims and completes everything, size entries at a time.
-func work(b testing.TB, s *Store, size int, serial *int64, token stint.EngineID) (worked int) {
+func work(b testing.TB, s *Store, size int, serial *int64, token store.EngineID) (worked int) {
 	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 	for {
 		*serial++
@@ -104,8 +104,8 @@ func work(b testing.TB, s *Store, size int, serial *int64, token stint.EngineID)
 	}
 }
 
-func join(b testing.TB, s *Store) stint.EngineID {
-	token := stint.EngineID(rand.Int64())
+func join(b testing.TB, s *Store) store.EngineID {
+	token := store.EngineID(rand.Int64())
 	if err := s.Join(b.Context(), store.EngineInfo{Token: token, Instance: "bench", Slots: 1, TimeToLive: time.Minute}, nil); err != nil {
 		b.Fatal(err)
 	}

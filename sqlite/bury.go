@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -41,7 +40,7 @@ func (s *Store) Bury(ctx context.Context, b store.Burial, judge func(e *store.En
 		buried, err = s.bury(c, b, judge)
 		return buried > 0, err
 	})
-	if err == nil || errors.Is(err, stint.ErrBuried) {
+	if err == nil || errors.Is(err, store.ErrBuried) {
 		s.places.change(b.Engine, unlocked)
 	}
 	if err != nil {
@@ -51,7 +50,7 @@ func (s *Store) Bury(ctx context.Context, b store.Burial, judge func(e *store.En
 }
 
 // mayBury asks the engine's place.
-func (s *Store) mayBury(ctx context.Context, engine stint.EngineID) error {
+func (s *Store) mayBury(ctx context.Context, engine store.EngineID) error {
 	if s.readers == nil || s.places.of(engine) != exclusive {
 		return nil
 	}
@@ -64,9 +63,9 @@ func (s *Store) mayBury(ctx context.Context, engine stint.EngineID) error {
 	case err != nil:
 		return err
 	case !stands: // and its process has not noticed yet
-		return stint.ErrBuried
+		return store.ErrBuried
 	}
-	return stint.ErrAlive
+	return store.ErrAlive
 }
 
 func (s *Store) bury(c *conn, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
@@ -131,9 +130,9 @@ func (s *Store) lastBeat(c *conn, b store.Burial, now time.Time) (low int64, run
 	case err != nil:
 		return 0, nil, err
 	case !stands:
-		return 0, nil, stint.ErrBuried
+		return 0, nil, store.ErrBuried
 	case b.Unless > 0 && within(now.Sub(fromMicro(beat)), b.Unless) && !(locked && s.places.of(b.Engine) == unlocked):
-		return 0, nil, stint.ErrAlive
+		return 0, nil, store.ErrAlive
 	}
 	return low, running, nil
 }

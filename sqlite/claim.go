@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -50,10 +49,10 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 // one transaction writes at a time, so it holds until the commit.
 const fenceSQL = `select 1 from stint_engines where token = ?`
 
-func (c *conn) fence(engine stint.EngineID) error {
+func (c *conn) fence(engine store.EngineID) error {
 	stands, err := c.found(fenceSQL, int64(engine))
 	if err == nil && !stands {
-		err = stint.ErrBuried
+		err = store.ErrBuried
 	}
 	return err
 }

@@ -22,7 +22,7 @@ const completedSQL = `select 1 from stint_executions where pos = ? and outcome =
 // From its first write on, the handler's transaction keeps all others from
 // writing: while it is open no engine claims or records, in any process.
 // Do the slow part of the work before it; see the package's documentation.
-func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
+func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID, claim store.ClaimRef, x store.Completion) error {
 	h, err := handle(tx)
 	if err == nil {
 		if err = s.finishIn(ctx, h, engine, claim, &x); err != nil {
@@ -41,7 +41,7 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine stint.EngineID
 // finishIn does in the caller's transaction what [Store.Finish] does in one of
 // the store's. Its first statement waits for the turn to write, so what the
 // others see stays so until the commit: the fence as well.
-func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine stint.EngineID, claim store.ClaimRef, x *store.Completion) error {
+func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine store.EngineID, claim store.ClaimRef, x *store.Completion) error {
 	if x.Outcome != stint.OutcomeCompleted || !x.Final {
 		return &stint.InvalidError{Field: "outcome", Problem: "only a completed attempt can be recorded in a transaction"}
 	}
@@ -58,13 +58,13 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine stint.EngineID,
 	if stands, err := found(fenceSQL, int64(engine)); err != nil {
 		return err
 	} else if !stands {
-		return stint.ErrBuried
+		return store.ErrBuried
 	}
 	exists, err := found(claimExistsSQL, int64(claim.Lane), claim.N, int64(claim.Nonce), int64(engine))
 	if err != nil {
 		return err
 	} else if !exists || x.Nonce != claim.Nonce {
-		return fmt.Errorf("%w: number %d of lane %d", stint.ErrClaimGone, claim.N, claim.Lane)
+		return fmt.Errorf("%w: number %d of lane %d", store.ErrClaimGone, claim.N, claim.Lane)
 	}
 	started, finished := span(x, time.Now())
 	job := int64(x.Job)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // backlogSQL counts what is ready of a lane after its frontier, up to a limit.
@@ -72,7 +72,7 @@ func (x *examination) holds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.signs.Holds = map[stint.EngineID]int{}
+	x.signs.Holds = map[store.EngineID]int{}
 	return x.read(ctx, func(c *conn) error {
 		for _, e := range engines {
 			if !e.Silent(time.Now()) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
@@ -193,7 +194,7 @@ func checkStarts(jobs []stint.NewJob, keys map[string]keyHolder, now int64) erro
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Delay > 0 && !j.StartBy.IsZero() && dueAt(j, now) > startBy(j, 0) && keys[j.IdempotencyKey].job == 0 {
-			return stint.Invalid("start by", "the job is due only after that")
+			return valid.Invalid("start by", "the job is due only after that")
 		}
 	}
 	return nil

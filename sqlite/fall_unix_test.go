@@ -61,14 +61,14 @@ func fall(ctx context.Context, path string) error {
 		}
 		fmt.Println("+" + name)
 		entries, err := w.TryClaimAll(ctx, 7)
-		if errors.Is(err, stint.ErrBuried) {
+		if errors.Is(err, store.ErrBuried) {
 			return nil
 		} else if err != nil {
 			return err
 		}
 		for _, e := range entries {
 			_, err := w.TryFinish(ctx, w.Conclude(e, store.Result{Outcome: stint.OutcomeCompleted}))
-			if errors.Is(err, stint.ErrBuried) {
+			if errors.Is(err, store.ErrBuried) {
 				return nil
 			} else if err != nil {
 				return err

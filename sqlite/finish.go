@@ -26,7 +26,7 @@ const (
 )
 
 // Finish implements [store.Finisher].
-func (s *Store) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	recorded := 0
 	err := s.write(ctx, func(c *conn) (wake bool, err error) {
 		recorded = 0
@@ -38,7 +38,7 @@ func (s *Store) Finish(ctx context.Context, engine stint.EngineID, claims []stor
 			if err != nil {
 				return false, err
 			} else if !exists {
-				return false, fmt.Errorf("%w: number %d of lane %d", stint.ErrClaimGone, ref.N, ref.Lane)
+				return false, fmt.Errorf("%w: number %d of lane %d", store.ErrClaimGone, ref.N, ref.Lane)
 			}
 		}
 		r, err := c.recorder(engine, time.Now())
@@ -62,7 +62,7 @@ func (s *Store) Finish(ctx context.Context, engine stint.EngineID, claims []stor
 // before one is made.
 type recorder struct {
 	*conn
-	engine  stint.EngineID
+	engine  store.EngineID
 	now     time.Time
 	cancels bool // something is cancelled
 	deleted bool // something was deleted that the engine may record again
@@ -70,7 +70,7 @@ type recorder struct {
 
 // recorder makes one. Nearly always nothing is cancelled; then no outcome is
 // compared with the markers.
-func (c *conn) recorder(engine stint.EngineID, now time.Time) (*recorder, error) {
+func (c *conn) recorder(engine store.EngineID, now time.Time) (*recorder, error) {
 	cancels, err := c.found(anyCancelledSQL)
 	if err != nil {
 		return nil, err

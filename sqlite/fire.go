@@ -70,7 +70,7 @@ func (s *Store) DeclareSchedules(ctx context.Context, by string, schedules []sti
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		now := micro(time.Now())
 		for _, d := range schedules {
-			text, err := d.Texts()
+			text, err := store.TextsOf(d)
 			if err != nil {
 				return false, fmt.Errorf("schedule %s: %w", d.Name, err)
 			}

@@ -84,7 +84,7 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 func scanExecution(q *stmt) (x stint.Attempt, err error) {
 	x = stint.Attempt{
 		Attempt: q.ColumnInt(0), Outcome: stint.Outcome(q.ColumnInt(1)), Final: q.ColumnInt64(2) != 0, Reason: q.ColumnText(3),
-		Started: q.time(4), Finished: q.time(5), Engine: stint.EngineID(q.ColumnInt64(6)), Instance: q.ColumnText(7),
+		Started: q.time(4), Finished: q.time(5), Engine: q.ColumnInt64(6), Instance: q.ColumnText(7),
 		Host: q.ColumnText(8), PID: q.ColumnInt(9), Slot: q.ColumnInt(10), Result: q.json(11),
 	}
 	if text := q.json(12); text != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -40,12 +39,12 @@ const (
 func scanLease(q *stmt) store.Lease {
 	l := store.Lease{Name: q.ColumnText(0)}
 	if !q.isNull(1) {
-		l.Engine, l.Instance, l.Host = stint.EngineID(q.ColumnInt64(1)), q.ColumnText(2), q.ColumnText(3)
+		l.Engine, l.Instance, l.Host = store.EngineID(q.ColumnInt64(1)), q.ColumnText(2), q.ColumnText(3)
 		l.Acquired, l.Renewed, l.Expires = q.time(4), q.time(5), q.time(6)
 	}
 	if !q.isNull(7) {
 		l.Deposed = store.Revocation{
-			Engine: stint.EngineID(q.ColumnInt64(7)), Instance: q.ColumnText(8), Host: q.ColumnText(9),
+			Engine: store.EngineID(q.ColumnInt64(7)), Instance: q.ColumnText(8), Host: q.ColumnText(9),
 			At: q.time(10), Until: q.time(11), By: q.ColumnText(12), Why: q.ColumnText(13),
 		}
 	}
@@ -64,7 +63,7 @@ func (c *conn) lease(name string, now int64) (store.Lease, error) {
 }
 
 // Acquire implements [store.Leaser].
-func (s *Store) Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (store.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (store.Lease, error) {
 	if err := store.CheckTerm(name, term); err != nil {
 		return store.Lease{}, err
 	}
@@ -75,7 +74,7 @@ func (s *Store) Acquire(ctx context.Context, name string, engine stint.EngineID,
 	return l, nil
 }
 
-func (s *Store) acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (l store.Lease, err error) {
+func (s *Store) acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (l store.Lease, err error) {
 	// Nearly always another engine has it, and nothing is written.
 	err = s.read(ctx, func(c *conn) (err error) {
 		if err = c.fence(engine); err == nil {
@@ -112,7 +111,7 @@ func (s *Store) acquire(ctx context.Context, name string, engine stint.EngineID,
 }
 
 // ReleaseLease implements [store.Leaser].
-func (s *Store) ReleaseLease(ctx context.Context, name string, engine stint.EngineID) (bool, error) {
+func (s *Store) ReleaseLease(ctx context.Context, name string, engine store.EngineID) (bool, error) {
 	return writing(ctx, s, fmt.Sprintf("release the lease %q", name), func(c *conn) (had, wake bool, err error) {
 		l, err := c.lease(name, micro(time.Now()))
 		if err != nil {
@@ -157,7 +156,7 @@ func (c *conn) under(t store.LeaseGuard) error {
 	}
 	l, err := c.lease(t.Lease, micro(time.Now()))
 	if err == nil && l.Engine != t.Engine {
-		err = fmt.Errorf("%w %q", stint.ErrNotHeld, t.Lease)
+		err = fmt.Errorf("%w %q", store.ErrNotHeld, t.Lease)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (c *conn) enqueueClaimed(ctx context.Context, job stint.NewJob, req store.C
 		return err
 	}
 	if receipts[0].Duplicate {
-		return &stint.DuplicateError{Key: job.IdempotencyKey, ID: receipts[0].ID}
+		return &store.DuplicateError{Key: job.IdempotencyKey, ID: receipts[0].ID}
 	}
 	err := c.query(newestClaimSQL, []any{int64(store.NowLane)}, func(q *stmt) error {
 		claim.N = q.ColumnInt64(0)

@@ -13,12 +13,12 @@ import (
 
 // deletions are the engines that may repeat what was deleted, each with the last
 // claim that it had made by then.
-func deletions(t *testing.T, s *Store) map[stint.EngineID]int64 {
+func deletions(t *testing.T, s *Store) map[store.EngineID]int64 {
 	t.Helper()
-	got := map[stint.EngineID]int64{}
+	got := map[store.EngineID]int64{}
 	err := s.read(t.Context(), func(c *conn) error {
 		return c.query(`select engine, serial from stint_deletions`, nil, func(q *stmt) error {
-			got[stint.EngineID(q.ColumnInt64(0))] = q.ColumnInt64(1)
+			got[store.EngineID(q.ColumnInt64(0))] = q.ColumnInt64(1)
 			return nil
 		})
 	})
@@ -80,7 +80,7 @@ func TestADeletionIsNotedForTheEnginesThatMayRepeatTheJob(t *testing.T) {
 	if got, err := s.Delete(t.Context(), []stint.ID{id}); err != nil || got[id] != store.DeletedNow {
 		t.Fatalf("deleting gives %v, error %v", got, err)
 	}
-	want := map[stint.EngineID]int64{}
+	want := map[store.EngineID]int64{}
 	for _, w := range []*storetest.Worker{first, lately, unsure, last} {
 		want[w.Info.Token] = serial(w)
 	}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -27,7 +26,7 @@ type livenessLocks struct {
 
 	mu   sync.Mutex // guards what follows; nothing under it waits
 	file *os.File
-	mine map[stint.EngineID]lock // of engines that joined by this store
+	mine map[store.EngineID]lock // of engines that joined by this store
 }
 
 // lock is a way in which a byte is locked.
@@ -61,21 +60,21 @@ func (p *livenessLocks) openLocked() bool {
 }
 
 // take takes the place of an engine, and reports whether it could.
-func (p *livenessLocks) take(engine stint.EngineID) bool {
+func (p *livenessLocks) take(engine store.EngineID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if engine < 0 || p.mine[engine] != unlocked || !p.openLocked() || setLock(p.file, int64(engine), exclusive) != nil {
 		return false
 	}
 	if p.mine == nil {
-		p.mine = map[stint.EngineID]lock{}
+		p.mine = map[store.EngineID]lock{}
 	}
 	p.mine[engine] = exclusive
 	return true
 }
 
 // change makes the lock on a place that this store has another one.
-func (p *livenessLocks) change(engine stint.EngineID, to lock) {
+func (p *livenessLocks) change(engine store.EngineID, to lock) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mine[engine] == unlocked {
@@ -89,7 +88,7 @@ func (p *livenessLocks) change(engine stint.EngineID, to lock) {
 
 // of returns how an engine's place is locked, by any process. What cannot be found
 // out counts as shared: beats decide.
-func (p *livenessLocks) of(engine stint.EngineID) lock {
+func (p *livenessLocks) of(engine store.EngineID) lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.mine[engine]; l != unlocked {
@@ -120,11 +119,11 @@ func (p *livenessLocks) close() error {
 var _ store.LivenessLocker = (*Store)(nil)
 
 // Holds implements [store.LivenessLocker].
-func (s *Store) Holds(engine stint.EngineID) bool {
+func (s *Store) Holds(engine store.EngineID) bool {
 	s.places.mu.Lock()
 	defer s.places.mu.Unlock()
 	return s.places.mine[engine] == exclusive
 }
 
 // Release implements [store.LivenessLocker].
-func (s *Store) Release(engine stint.EngineID) { s.places.change(engine, shared) }
+func (s *Store) Release(engine store.EngineID) { s.places.change(engine, shared) }

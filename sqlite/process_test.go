@@ -114,7 +114,7 @@ func workAlong(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	token := stint.EngineID(rand.Int64())
+	token := store.EngineID(rand.Int64())
 	if err := s.Join(ctx, store.EngineInfo{Token: token, Instance: "child", Slots: 1, TimeToLive: time.Second}, nil); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func workAlong(ctx context.Context, path string) error {
 	for serial := int64(1); ; serial++ {
 		req := store.ClaimRequest{Engine: token, Serial: serial, Nonce: store.Nonce(rand.Int64()), Lane: lane, Max: 7}
 		c, err := s.Claim(ctx, req)
-		if errors.Is(err, stint.ErrBuried) {
+		if errors.Is(err, store.ErrBuried) {
 			return nil
 		} else if err != nil {
 			return err
@@ -132,7 +132,7 @@ func workAlong(ctx context.Context, path string) error {
 			x := store.Conclude(&c.Entries[i], store.Result{Outcome: stint.OutcomeCompleted}, now, 0)
 			x.Nonce, x.Slot, x.Started, x.Ended = c.Nonce, 1, now, now
 			_, err := s.Finish(ctx, token, []store.ClaimRef{c.ClaimRef}, []store.Completion{x})
-			if errors.Is(err, stint.ErrBuried) {
+			if errors.Is(err, store.ErrBuried) {
 				return nil
 			} else if err != nil {
 				return err
@@ -217,7 +217,7 @@ func buryAll(t *testing.T, s *Store) {
 	}
 	for _, e := range engines {
 		_, err := s.Bury(t.Context(), store.Burial{Engine: e.Token, Why: "test"}, storetest.Judge)
-		if err != nil && !errors.Is(err, stint.ErrBuried) {
+		if err != nil && !errors.Is(err, store.ErrBuried) {
 			t.Error(err)
 		}
 	}

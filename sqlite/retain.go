@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -54,7 +55,7 @@ func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 		store.RetainKeys: (*retainer).keys, store.RetainEngines: (*retainer).engines,
 		store.RetainChanges: (*retainer).changes,
 	}[r.Part]
-	err := stint.Invalid("part", "%q is none", r.Part)
+	err := valid.Invalid("part", "%q is none", r.Part)
 	t := &retainer{RetainStep: r}
 	if step != nil {
 		err = s.read(ctx, func(c *conn) error { return t.look(c, step) })

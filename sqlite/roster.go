@@ -83,7 +83,7 @@ const (
 
 // Heartbeat implements [store.Roster]. An engine of a program that the schema has
 // left behind is asked to leave.
-func (s *Store) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	var orders store.HeartbeatReply
 	if err := s.inPlace(); err != nil {
 		return store.HeartbeatReply{}, fmt.Errorf("beat: %w", err)
@@ -99,11 +99,11 @@ func (s *Store) Heartbeat(ctx context.Context, engine stint.EngineID, b store.He
 			_, err = c.exec(settledSQL, int64(engine), b.Low, micro(now.Add(-time.Minute)))
 		}
 		if err == nil && !stands {
-			err = stint.ErrBuried
+			err = store.ErrBuried
 		}
 		return false, err
 	})
-	if errors.Is(err, stint.ErrBuried) {
+	if errors.Is(err, store.ErrBuried) {
 		s.places.change(engine, unlocked)
 	}
 	if err != nil {
@@ -113,10 +113,10 @@ func (s *Store) Heartbeat(ctx context.Context, engine stint.EngineID, b store.He
 }
 
 // Drain implements [store.Roster].
-func (s *Store) Drain(ctx context.Context, engine stint.EngineID) error {
+func (s *Store) Drain(ctx context.Context, engine store.EngineID) error {
 	_, err := writing(ctx, s, "drain an engine", func(c *conn) (changed int64, wake bool, err error) {
 		if changed, err = c.exec(drainSQL, int64(engine)); err == nil && changed == 0 {
-			err = stint.ErrBuried
+			err = store.ErrBuried
 		}
 		return changed, false, err
 	})
@@ -136,7 +136,7 @@ order by c.serial, c.lane, c.n, e.pos`
 
 // held lists the claims of an engine from a serial number on that have
 // entries without an outcome, with those entries only.
-func (c *conn) held(engine stint.EngineID, serial int64) ([]store.Claim, error) {
+func (c *conn) held(engine store.EngineID, serial int64) ([]store.Claim, error) {
 	var claims []store.Claim
 	err := c.query(heldSQL, []any{int64(engine), serial}, func(q *stmt) error {
 		claim := store.Claim{
@@ -154,7 +154,7 @@ func (c *conn) held(engine stint.EngineID, serial int64) ([]store.Claim, error) 
 }
 
 // Held implements [store.Roster].
-func (s *Store) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
+func (s *Store) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
 	return reading(ctx, s, "list what the engine holds", func(c *conn) ([]store.Claim, error) { return c.held(engine, serial) })
 }
 
@@ -164,7 +164,7 @@ where b.token = ? and not exists (select 1 from stint_executions x where x.pos =
 order by p.value`
 
 // Announced implements [store.Roster].
-func (s *Store) Announced(ctx context.Context, engine stint.EngineID) ([]store.Entry, error) {
+func (s *Store) Announced(ctx context.Context, engine store.EngineID) ([]store.Entry, error) {
 	return reading(ctx, s, fmt.Sprintf("read what engine %d announced", engine), func(c *conn) ([]store.Entry, error) {
 		at, err := allRows(c, firstNumber[store.Position], announcedSQL, int64(engine))
 		if err != nil {
@@ -194,7 +194,7 @@ func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 func (s *Store) roster(c *conn) (engines []store.EngineInfo, err error) {
 	err = c.query(enginesSQL, nil, func(q *stmt) (err error) {
 		e := store.EngineInfo{
-			Token: stint.EngineID(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
+			Token: store.EngineID(q.ColumnInt64(0)), Instance: q.ColumnText(1), Host: q.ColumnText(2), BootID: q.ColumnText(3),
 			PID: q.ColumnInt(4), PIDStarted: q.ColumnInt64(5), Version: q.ColumnText(6), Slots: q.ColumnInt(9),
 			TimeToLive: time.Duration(q.ColumnInt64(10)) * time.Microsecond, Joined: q.time(11), Beat: q.time(12), Draining: q.ColumnInt64(14) != 0, Low: q.ColumnInt64(16),
 		}

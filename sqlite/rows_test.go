@@ -101,7 +101,7 @@ func TestAKeyThatABatchHasTwiceIsOneJob(t *testing.T) {
 }
 
 // finished is a claim of n jobs and an outcome for each.
-func finished(t *testing.T, s *Store, n int) (stint.EngineID, store.Claim, []store.Completion) {
+func finished(t *testing.T, s *Store, n int) (store.EngineID, store.Claim, []store.Completion) {
 	t.Helper()
 	token := join(t, s)
 	enqueue(t, s, someJobs(n))

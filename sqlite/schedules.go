@@ -47,7 +47,7 @@ func scanSchedule(q *stmt) store.ScheduleInfo {
 		LastOccurrence: q.time(17), LastJob: stint.ID(q.ColumnInt64(18)),
 		Created: q.time(19), Declared: q.time(20), By: q.ColumnText(21), Revision: q.ColumnInt64(22),
 	}
-	s.Read(stint.ScheduleTexts{Recurrence: q.ColumnText(1), Missed: q.ColumnText(5), Job: q.json(3)})
+	s.Read(store.ScheduleTexts{Recurrence: q.ColumnText(1), Missed: q.ColumnText(5), Job: q.json(3)})
 	return s
 }
 

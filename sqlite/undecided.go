@@ -58,7 +58,7 @@ const leftUndecidedSQL = `select ` + waitColumns + ` from stint_waiting where jo
 
 // Decide implements [store.RetryDecider]. No other transaction writes meanwhile, so a
 // row that exists is for this call to decide.
-func (s *Store) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
+func (s *Store) Decide(ctx context.Context, engine store.EngineID, done []store.Completion) ([]stint.ID, error) {
 	return writing(ctx, s, fmt.Sprintf("decide about %d failures", len(done)), func(c *conn) (decided []stint.ID, wake bool, err error) {
 		if err := c.fence(engine); err != nil {
 			return nil, false, err

@@ -49,7 +49,7 @@ func runOf(job *stint.Job, x store.Completion) Run {
 		r.Took = x.Ended.Sub(x.Started)
 	}
 	if x.Final {
-		r.Reason = stint.FinalReason(x.Outcome, x.Reason)
+		r.Reason = x.Outcome.FinalReason(x.Reason)
 	}
 	if x.Next != nil && x.Next.Wait {
 		r.Next = x.Next.Delay

@@ -19,9 +19,9 @@ type Ledger struct {
 	Claims     []LedgerClaim // by lane and number
 	Executions []LedgerExecution
 	Waiting    []LedgerWait
-	Jobs       []LedgerJob      // what the people's view says
-	Engines    []stint.EngineID // the roster
-	Buried     map[stint.EngineID]time.Time
+	Jobs       []LedgerJob // what the people's view says
+	Engines    []EngineID  // the roster
+	Buried     map[EngineID]time.Time
 }
 
 // LedgerEntry is one row of the log. Behind says that it is behind its
@@ -38,7 +38,7 @@ type LedgerEntry struct {
 // LedgerClaim is one claim.
 type LedgerClaim struct {
 	ClaimRef
-	Engine    stint.EngineID
+	Engine    EngineID
 	Serial    int64
 	Positions []Position
 }
@@ -49,7 +49,7 @@ type LedgerExecution struct {
 	Job      stint.ID
 	Attempt  int
 	Nonce    Nonce
-	Engine   stint.EngineID
+	Engine   EngineID
 	Outcome  stint.Outcome
 	Final    bool
 	Started  time.Time

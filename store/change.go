@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 )
 
@@ -65,13 +64,13 @@ type NewChange struct {
 func (c NewChange) Check() error {
 	switch {
 	case c.Way == "":
-		return stint.Invalid("way", "it is empty")
+		return valid.Invalid("way", "it is empty")
 	case c.Operation == "":
-		return stint.Invalid("operation", "it is empty")
+		return valid.Invalid("operation", "it is empty")
 	case c.Details == nil:
 		return nil
 	case !bytes.HasPrefix(bytes.TrimSpace(c.Details), []byte("{")):
-		return stint.Invalid("details", "they are no object")
+		return valid.Invalid("details", "they are no object")
 	}
 	return valid.JSON("details", c.Details, MaxDetails)
 }

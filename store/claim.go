@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-
-	"github.com/stint-go/stint"
 )
 
 // Claimer hands out ready work.
@@ -20,8 +18,8 @@ type Claimer interface {
 
 	// Claim takes up to Max entries of a lane for an engine, durably: when
 	// it returns, no other claim will ever take them. Without Wait it
-	// answers [stint.ErrLaneBusy] when another claim of that lane is under way. It
-	// answers [stint.ErrBuried] when the engine is not in the roster.
+	// answers [ErrLaneBusy] when another claim of that lane is under way. It
+	// answers [ErrBuried] when the engine is not in the roster.
 	//
 	// When the entries were taken but could not be read, it returns the
 	// claim with Positions and without Entries together with the error:
@@ -63,7 +61,7 @@ type Nonce int64
 // promise of [Heartbeat], as of the moment of the request: a store may use it to
 // look at less between two beats, and 0 promises nothing.
 type ClaimRequest struct {
-	Engine stint.EngineID
+	Engine EngineID
 	Serial int64
 	Low    int64
 	Nonce  Nonce

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -19,11 +18,11 @@ var errPaper, errInk = errors.New("no paper"), errors.New("no ink")
 
 // A name is declared once in a program, so that tests may be repeated.
 var (
-	_ = stint.ErrorClass("no_paper", errPaper)
-	_ = stint.ErrorClass("stationery", errPaper, errInk)
-	_ = stint.ErrorClassOf[*fs.PathError]("path")
-	_ = stint.ErrorClassOf("path of a", func(e *fs.PathError) bool { return e.Path == "a" }, func(e *fs.PathError) bool { return e.Path == "A" })
-	_ = stint.ErrorClassOf("touchy", func(e *touchyError) bool { panic("do not touch") })
+	_ = retry.ErrorClass("no_paper", errPaper)
+	_ = retry.ErrorClass("stationery", errPaper, errInk)
+	_ = retry.ErrorClassOf[*fs.PathError]("path")
+	_ = retry.ErrorClassOf("path of a", func(e *fs.PathError) bool { return e.Path == "a" }, func(e *fs.PathError) bool { return e.Path == "A" })
+	_ = retry.ErrorClassOf("touchy", func(e *touchyError) bool { panic("do not touch") })
 )
 
 type touchyError struct{}
@@ -82,7 +81,7 @@ func TestErrorsAreNamedByWhatWasDeclaredAndByWhatIsInside(t *testing.T) {
 		{fmt.Errorf("a: %w", errors.Join(errPaper, (*fragileError)(nil))), "no_paper stationery"},
 		{&stint.PanicError{Value: (*fragileError)(nil)}, "panic store.fragileError"},
 	} {
-		got := failure.Classes(c.err)
+		got := retry.ErrorClasses(c.err)
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("the classes are %v, want %s", got, c.want)
 		}
@@ -90,7 +89,7 @@ func TestErrorsAreNamedByWhatWasDeclaredAndByWhatIsInside(t *testing.T) {
 			t.Errorf("stored are %q and %q of %q", f.Class, f.Classes, got)
 		}
 	}
-	if failure.Classes(nil) != nil {
+	if retry.ErrorClasses(nil) != nil {
 		t.Error("no error has classes")
 	}
 }
@@ -109,15 +108,15 @@ func TestADeclarationThatCanNeverBeRightPanics(t *testing.T) {
 		declare func()
 		want    string
 	}{
-		{func() { stint.ErrorClass("no_paper", errPaper) }, `"no_paper" is declared already`},
-		{func() { stint.ErrorClass("panic", errPaper) }, `"panic" is declared already`},
-		{func() { stint.ErrorClassOf[*stint.InvalidError]("path") }, `"path" is declared already`},
-		{func() { stint.ErrorClass("", errPaper) }, "the name is empty"},
-		{func() { stint.ErrorClass("a\nb", errPaper) }, "control character"},
-		{func() { stint.ErrorClass("errors.errorString", errPaper) }, "every error that errors.New makes"},
-		{func() { stint.ErrorClass("nothing") }, "it has no error"},
-		{func() { stint.ErrorClass("nil", nil) }, "nil for one"},
-		{func() { stint.ErrorClassOf[*stint.InvalidError]("nil", nil) }, "a function is nil"},
+		{func() { retry.ErrorClass("no_paper", errPaper) }, `"no_paper" is declared already`},
+		{func() { retry.ErrorClass("panic", errPaper) }, `"panic" is declared already`},
+		{func() { retry.ErrorClassOf[*stint.InvalidError]("path") }, `"path" is declared already`},
+		{func() { retry.ErrorClass("", errPaper) }, "the name is empty"},
+		{func() { retry.ErrorClass("a\nb", errPaper) }, "control character"},
+		{func() { retry.ErrorClass("errors.errorString", errPaper) }, "every error that errors.New makes"},
+		{func() { retry.ErrorClass("nothing") }, "it has no error"},
+		{func() { retry.ErrorClass("nil", nil) }, "nil for one"},
+		{func() { retry.ErrorClassOf[*stint.InvalidError]("nil", nil) }, "a function is nil"},
 	} {
 		func() {
 			defer func() {

@@ -8,7 +8,7 @@
 //	beside these   [Scheduler] [Leaser] [Retainer] [ClaimedEnqueuer] [TxFinisher]
 //	for people     [Inspector] [Canceller] [Operator] [Pauser] [ScheduleKeeper] [ChangeKeeper]
 //	for operators  [Migrator] [Auditor]
-//	where it can   [stint.Awaiter] [Listener] [IdleNotifier] [Clock] [LivenessLocker]
+//	where it can   [Awaiter] [Listener] [IdleNotifier] [Clock] [LivenessLocker]
 //	               [SessionTerminator] [OrphanRecoverer]
 //
 // Package report has the roles that figures and the doctor need. The doc comments are the

@@ -9,6 +9,9 @@ import (
 	"github.com/stint-go/stint"
 )
 
+// States lists every state, in the order of a job's life.
+var States = []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running, stint.Completed, stint.Failed, stint.Cancelled}
+
 // Filter chooses jobs: those that fit all of its fields. A zero field does not
 // restrict.
 //

@@ -12,8 +12,8 @@ import (
 type Finisher interface {
 	// Finish writes a batch of executions and their successors, all or
 	// nothing, durably. It writes only while the engine stands in the roster
-	// ([stint.ErrBuried] otherwise) and while every claim named exists with its
-	// nonce ([stint.ErrClaimGone] otherwise). Repeating a batch whose fate is
+	// ([ErrBuried] otherwise) and while every claim named exists with its
+	// nonce ([ErrClaimGone] otherwise). Repeating a batch whose fate is
 	// unknown is safe: what was recorded before is left alone, with its
 	// successor. It returns how many executions were new.
 	//
@@ -24,7 +24,7 @@ type Finisher interface {
 	// An engine has one batch under way at a time, and beside it at most
 	// single executions whose fate is in doubt. The slices are the engine's
 	// again when Finish returns.
-	Finish(ctx context.Context, engine stint.EngineID, claims []ClaimRef, done []Completion) (int, error)
+	Finish(ctx context.Context, engine EngineID, claims []ClaimRef, done []Completion) (int, error)
 }
 
 // TxFinisher is a store that can record an outcome in the handler's own
@@ -36,7 +36,7 @@ type TxFinisher interface {
 	// is taken here and not before: held for as long as the handler runs, it
 	// would keep the engine from being buried. With an error nothing of the
 	// transaction stays, but for [stint.ErrCommitUnknown]: then nobody knows.
-	FinishTx(ctx context.Context, tx stint.Tx, engine stint.EngineID, claim ClaimRef, done Completion) error
+	FinishTx(ctx context.Context, tx stint.Tx, engine EngineID, claim ClaimRef, done Completion) error
 }
 
 // Completion is the record of one attempt, ready to be written. Started and

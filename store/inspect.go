@@ -6,9 +6,16 @@ import (
 	"github.com/stint-go/stint"
 )
 
+// Reader shows jobs. Stores that show what is in them are readers.
+type Reader interface {
+	// Job shows one job with all of its attempts, oldest first, or
+	// [stint.ErrNotFound].
+	Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error)
+}
+
 // Inspector shows people what is in a store.
 type Inspector interface {
-	stint.Reader
+	Reader
 
 	// Jobs lists jobs by falling ID, without their executions.
 	Jobs(ctx context.Context, f Filter) ([]stint.JobInfo, error)

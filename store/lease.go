@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 )
 
@@ -22,15 +21,15 @@ type Leaser interface {
 	// answer, from then on for the time given, by the store's clock. It is
 	// free when nobody holds it, or when its holder's time is over or its
 	// holder buried; but who was deposed waits as long as his lease was for.
-	// [stint.ErrBuried] when the engine is not in the roster.
+	// [ErrBuried] when the engine is not in the roster.
 	//
 	// To ask for a lease that another one holds reads a row or two, and
 	// writes nothing.
-	Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (Lease, error)
+	Acquire(ctx context.Context, name string, engine EngineID, term time.Duration) (Lease, error)
 
 	// ReleaseLease gives a lease back and wakes engines, so that another one takes
 	// it at once. It reports false when the engine did not hold it.
-	ReleaseLease(ctx context.Context, name string, engine stint.EngineID) (bool, error)
+	ReleaseLease(ctx context.Context, name string, engine EngineID) (bool, error)
 
 	// Revoke frees a lease, whoever holds it, and wakes engines. It waits for
 	// what is being done under the lease at the moment; from then on nothing is
@@ -49,13 +48,13 @@ const (
 
 // Lease is one as the store shows it.
 type Lease struct {
-	Name     string         `json:"lease"`
-	Engine   stint.EngineID `json:"engine,string,omitempty"` // who holds it; 0 while it is free
-	Instance string         `json:"instance,omitempty"`      // the holder's name
-	Host     string         `json:"host,omitempty"`
-	Acquired time.Time      `json:"acquired,omitzero"` // since when it holds the lease without a gap
-	Renewed  time.Time      `json:"renewed,omitzero"`
-	Expires  time.Time      `json:"expires,omitzero"` // unless it is renewed before
+	Name     string    `json:"lease"`
+	Engine   EngineID  `json:"engine,string,omitempty"` // who holds it; 0 while it is free
+	Instance string    `json:"instance,omitempty"`      // the holder's name
+	Host     string    `json:"host,omitempty"`
+	Acquired time.Time `json:"acquired,omitzero"` // since when it holds the lease without a gap
+	Renewed  time.Time `json:"renewed,omitzero"`
+	Expires  time.Time `json:"expires,omitzero"` // unless it is renewed before
 
 	// Deposed says whom somebody took the lease from last, if that was ever
 	// done.
@@ -64,13 +63,13 @@ type Lease struct {
 
 // Revocation is what is kept of a lease that somebody freed.
 type Revocation struct {
-	Engine   stint.EngineID `json:"engine,string"`
-	Instance string         `json:"instance"`
-	Host     string         `json:"host"`
-	At       time.Time      `json:"at"`
-	Until    time.Time      `json:"until"` // before that the engine does not get it again
-	By       string         `json:"by,omitempty"`
-	Why      string         `json:"why,omitempty"`
+	Engine   EngineID  `json:"engine,string"`
+	Instance string    `json:"instance"`
+	Host     string    `json:"host"`
+	At       time.Time `json:"at"`
+	Until    time.Time `json:"until"` // before that the engine does not get it again
+	By       string    `json:"by,omitempty"`
+	Why      string    `json:"why,omitempty"`
 }
 
 // LeaseGuard is the claim that an engine holds a lease. What is done under it is
@@ -78,7 +77,7 @@ type Revocation struct {
 // value claims nothing, and is for people.
 type LeaseGuard struct {
 	Lease  string
-	Engine stint.EngineID
+	Engine EngineID
 }
 
 // CheckTerm reports what is wrong with a lease's name or time: it is between a
@@ -88,7 +87,7 @@ func CheckTerm(name string, term time.Duration) error {
 		return err
 	}
 	if term < time.Millisecond || term > 24*time.Hour {
-		return stint.Invalid("lease", "%v is not between a millisecond and a day", term)
+		return valid.Invalid("lease", "%v is not between a millisecond and a day", term)
 	}
 	return nil
 }

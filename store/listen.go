@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-
-	"github.com/stint-go/stint"
 )
 
 // Listener is a store that can tell engines that something happened. It is
@@ -24,6 +22,6 @@ type IdleNotifier interface {
 	// engine looks for work once more when it has returned without an error,
 	// for what was committed before; for what is committed later, the store
 	// rings. An engine that did not say it may be rung for some jobs only.
-	// The error is [stint.ErrBuried] when the engine is not in the roster.
-	Asleep(ctx context.Context, engine stint.EngineID, asleep bool) error
+	// The error is [ErrBuried] when the engine is not in the roster.
+	Asleep(ctx context.Context, engine EngineID, asleep bool) error
 }

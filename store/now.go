@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/stint-go/stint"
 )
@@ -17,9 +18,9 @@ type ClaimedEnqueuer interface {
 	// than another of these takes, but for who is taking the job's key. The claim holds the one entry, whose
 	// position is the job's ID.
 	//
-	// The answer is [stint.ErrBuried] when the engine is not in the roster: nothing
+	// The answer is [ErrBuried] when the engine is not in the roster: nothing
 	// was stored. Nor was it when a job was enqueued under the idempotency key
-	// before, which is a [stint.DuplicateError], or a [stint.KeyConflictError]. Other errors are those of [Claimer.Claim]. What holds of
+	// before, which is a [DuplicateError], or a [stint.KeyConflictError]. Other errors are those of [Claimer.Claim]. What holds of
 	// jobs in [stint.Enqueuer.Enqueue] holds here, but that a RunAt or Delay is not
 	// looked at, and that nobody is woken.
 	EnqueueClaimed(ctx context.Context, job stint.NewJob, req ClaimRequest) (Claim, error)
@@ -31,3 +32,20 @@ type ClaimedEnqueuer interface {
 // wrong in any other lane: it would step over what others append meanwhile.
 // Here everything brings its own claim along.
 var NowLane = LaneOf("", 0, "now", "").ID
+
+// DuplicateError says that a job which was to be run at once was not, and not
+// stored either, since one was enqueued under its idempotency key before. What
+// became of that one, its page tells. To enqueue a duplicate is no error: see
+// [stint.Receipt].
+type DuplicateError struct {
+	Key string
+	ID  stint.ID // of the job that has the key
+}
+
+// Error names the key and the job that has it.
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("idempotency key %q: job %d was enqueued under it before", e.Key, e.ID)
+}
+
+// Is makes every DuplicateError match [store.ErrDuplicate].
+func (e *DuplicateError) Is(target error) bool { return target == ErrDuplicate }

@@ -9,6 +9,10 @@ import (
 	"github.com/stint-go/stint/cron"
 )
 
+// MissedAfter is how late an occurrence may be before it counts as missed when
+// it is the only one that is due.
+const MissedAfter = time.Minute
+
 // Plan is what is to become of a schedule that was looked at: the jobs that are
 // made, and where it stands then.
 type Plan struct {
@@ -92,7 +96,7 @@ func (plan *Plan) choose(s *ScheduleInfo, due []time.Time, seen int, now time.Ti
 		return // looked at too early
 	}
 	run := due[max(0, len(due)-s.Missed.Most()):]
-	if s.Missed == stint.MissedNone && now.Sub(run[0]) > stint.MissedAfter {
+	if s.Missed == stint.MissedNone && now.Sub(run[0]) > MissedAfter {
 		run = nil
 	}
 	plan.Passed = seen - len(run)

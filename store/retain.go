@@ -25,7 +25,7 @@ type Retainer interface {
 	// ended before any job that is left. What people changed ([ChangeKeeper]) goes
 	// after [ChangesKept], however long jobs are kept.
 	//
-	// [stint.ErrNotHeld] when the request is under a lease that its engine does not
+	// [ErrNotHeld] when the request is under a lease that its engine does not
 	// hold; then nothing was done. No other engine gets the lease before the
 	// step has ended.
 	Retain(ctx context.Context, r RetainStep) (Retained, error)

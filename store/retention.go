@@ -96,7 +96,7 @@ func (r Retention) Check() error {
 	}
 	for _, line := range r.Lines() {
 		if d := *line.kept.of(line.state); d < MinRetention {
-			return stint.Invalid("retention", "%v of %s is shorter than %v", d, line.Name, MinRetention)
+			return valid.Invalid("retention", "%v of %s is shorter than %v", d, line.Name, MinRetention)
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (r *Retention) Set(name, text string) error {
 		}
 	}
 	if state != "*" && !slices.Contains(finalStates, stint.State(state)) {
-		return stint.Invalid("retention", "%q is no state that a job ends in: write completed, failed, cancelled or *", state)
+		return valid.Invalid("retention", "%q is no state that a job ends in: write completed, failed, cancelled or *", state)
 	}
 	d, err := parseKept(text)
 	if err != nil {
@@ -142,7 +142,7 @@ func parseKept(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%w, or forever", err)
 	}
 	if d < MinRetention {
-		return 0, stint.Invalid("retention", "%s is shorter than %v", text, MinRetention)
+		return 0, valid.Invalid("retention", "%s is shorter than %v", text, MinRetention)
 	}
 	return d, nil
 }

@@ -8,6 +8,10 @@ import (
 	"github.com/stint-go/stint"
 )
 
+// EngineID is an engine's identity in the roster: 63 random bits, new each time
+// that it joins. An engine that is not in the roster can neither claim nor record.
+type EngineID int64
+
 // Roster is the list of running engines.
 type Roster interface {
 	// Join enters an engine. Its token must be fresh and random. [stint.ErrSchema]
@@ -16,34 +20,34 @@ type Roster interface {
 	Join(ctx context.Context, e EngineInfo, kinds []stint.KindInfo) error
 
 	// Heartbeat says that an engine is alive, and returns what it is asked to do.
-	// It never brings one back: [stint.ErrBuried] tells an engine that it was
+	// It never brings one back: [ErrBuried] tells an engine that it was
 	// buried, or that the server it joined at is another one now. One whose
 	// program the schema does not allow any more is asked to drain.
-	Heartbeat(ctx context.Context, engine stint.EngineID, b Heartbeat) (HeartbeatReply, error)
+	Heartbeat(ctx context.Context, engine EngineID, b Heartbeat) (HeartbeatReply, error)
 
 	// Drain asks an engine to take no more jobs and to leave when those that
-	// run have ended: it learns of that with its next beat. [stint.ErrBuried] when
+	// run have ended: it learns of that with its next beat. [ErrBuried] when
 	// it is not in the roster.
-	Drain(ctx context.Context, engine stint.EngineID) error
+	Drain(ctx context.Context, engine EngineID) error
 
 	// Held lists the engine's claims numbered from serial on that have
 	// entries without an outcome, with the positions of those only. A claim
 	// whose request was cut off may still appear later. An engine that the
 	// store does not know holds nothing.
-	Held(ctx context.Context, engine stint.EngineID, serial int64) ([]Claim, error)
+	Held(ctx context.Context, engine EngineID, serial int64) ([]Claim, error)
 
 	// Announced lists the entries that an engine's last beat said are running, and
 	// that have no outcome. What that costs is not a matter of how long the engine
 	// has lived: nobody could bury it otherwise.
-	Announced(ctx context.Context, engine stint.EngineID) ([]Entry, error)
+	Announced(ctx context.Context, engine EngineID) ([]Entry, error)
 
 	// Bury takes an engine out of the roster and concludes its unfinished
 	// entries as judge says; the judge sees each entry and whether its last
 	// beat announced it as running. With Unless positive, an engine that beat
-	// within that time is left alone ([stint.ErrAlive]), and so is one whose place
+	// within that time is left alone ([ErrAlive]), and so is one whose place
 	// is held (see [LivenessLocker]). An engine that leaves
 	// buries itself. Whoever loses the race to another burier gets
-	// [stint.ErrBuried]. With [stint.ErrBurialBlocked], whatever Unless says, a write of
+	// [ErrBuried]. With [ErrBurialBlocked], whatever Unless says, a write of
 	// the engine is under way: nothing was done, and a later call may do it.
 	//
 	// The store fills in the nonce of the claim and, where the judge sets no
@@ -66,11 +70,11 @@ type LivenessLocker interface {
 	// Holds tells whether the place of an engine that joined by this store is
 	// held. Nobody buries it then, but who does so in any case (a [Burial]
 	// without Unless).
-	Holds(engine stint.EngineID) bool
+	Holds(engine EngineID) bool
 
 	// Release lets go of a place for an engine that is no longer worked for,
 	// though its process lives: from now on its beats decide.
-	Release(engine stint.EngineID)
+	Release(engine EngineID)
 }
 
 // SessionTerminator is a store whose sessions can keep an engine from being buried, and
@@ -79,7 +83,7 @@ type SessionTerminator interface {
 	// Evict ends the sessions of claims, beats and outcomes that hold the
 	// engine's fence, and returns how many those were. A burial in progress is
 	// left alone, or one that takes long would be begun for ever.
-	Evict(ctx context.Context, engine stint.EngineID) (int, error)
+	Evict(ctx context.Context, engine EngineID) (int, error)
 }
 
 // OrphanRecoverer is a store whose burials may leave something to look through after
@@ -92,24 +96,24 @@ type OrphanRecoverer interface {
 
 // EngineInfo is an engine as the roster shows it.
 type EngineInfo struct {
-	Token      stint.EngineID `json:"token,string"`
-	Instance   string         `json:"instance"`
-	Host       string         `json:"host"`
-	BootID     string         `json:"boot_id,omitempty"`
-	PID        int            `json:"pid"`
-	PIDStarted int64          `json:"pid_started,omitempty"` // clock ticks after boot, where the system tells
-	Version    string         `json:"version"`
-	Queues     []string       `json:"queues"`
-	Kinds      []string       `json:"kinds"`
-	Slots      int            `json:"slots"`
-	TimeToLive time.Duration  `json:"time_to_live"`
-	Joined     time.Time      `json:"joined"`  // set by the store
-	Beat       time.Time      `json:"beat"`    // set by the store: the last beat
-	Running    []Position     `json:"running"` // announced by the last beat
-	Low        int64          `json:"-"`       // by the last beat, no claim of a lower number has anything open
-	Draining   bool           `json:"draining,omitempty"`
-	Held       bool           `json:"held,omitempty"` // its process lives, whatever the beat says
-	Gone       bool           `json:"gone,omitempty"` // its process does not, whatever the beat says
+	Token      EngineID      `json:"token,string"`
+	Instance   string        `json:"instance"`
+	Host       string        `json:"host"`
+	BootID     string        `json:"boot_id,omitempty"`
+	PID        int           `json:"pid"`
+	PIDStarted int64         `json:"pid_started,omitempty"` // clock ticks after boot, where the system tells
+	Version    string        `json:"version"`
+	Queues     []string      `json:"queues"`
+	Kinds      []string      `json:"kinds"`
+	Slots      int           `json:"slots"`
+	TimeToLive time.Duration `json:"time_to_live"`
+	Joined     time.Time     `json:"joined"`  // set by the store
+	Beat       time.Time     `json:"beat"`    // set by the store: the last beat
+	Running    []Position    `json:"running"` // announced by the last beat
+	Low        int64         `json:"-"`       // by the last beat, no claim of a lower number has anything open
+	Draining   bool          `json:"draining,omitempty"`
+	Held       bool          `json:"held,omitempty"` // its process lives, whatever the beat says
+	Gone       bool          `json:"gone,omitempty"` // its process does not, whatever the beat says
 }
 
 // Silent reports whether the engine counts as dead at a time of the store's
@@ -151,7 +155,7 @@ type HeartbeatReply struct {
 
 // Burial says whom to bury.
 type Burial struct {
-	Engine stint.EngineID
+	Engine EngineID
 	Unless time.Duration // leave it alone if it beat within this time; 0 buries in any case
 	Why    string        // kept in the engine's history
 }

@@ -84,7 +84,7 @@ type ScheduleInfo struct {
 	// Problem is what this program cannot read of it: a newer one may have
 	// declared it. Stored are the texts.
 	Problem error
-	Stored  stint.ScheduleTexts
+	Stored  ScheduleTexts
 }
 
 // State is in a word what becomes of the schedule: active, paused or ended.
@@ -149,14 +149,14 @@ func (s *ScheduleInfo) UnmarshalJSON(text []byte) error {
 		Paused: t.Paused, PausedBy: t.PausedBy, PausedWhy: t.PausedWhy,
 		Fired: t.Fired, Skipped: t.Skipped, Passed: t.Passed, LastOccurrence: t.LastOccurrence, LastJob: t.LastJob,
 	}
-	s.Read(stint.ScheduleTexts{Recurrence: t.Recurrence, Missed: t.Missed, Job: t.Job})
+	s.Read(ScheduleTexts{Recurrence: t.Recurrence, Missed: t.Missed, Job: t.Job})
 	s.Stored.Function, _ = s.Recurrence.Func()
 	return nil
 }
 
 // Read takes over what a store keeps as texts. What this program cannot read is
 // the schedule's problem and no error: others may be able to.
-func (s *ScheduleInfo) Read(t stint.ScheduleTexts) {
+func (s *ScheduleInfo) Read(t ScheduleTexts) {
 	s.Stored = t
-	s.Problem = s.Schedule.Read(t)
+	s.Problem = t.readInto(&s.Schedule)
 }

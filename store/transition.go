@@ -17,7 +17,7 @@ import (
 // of policies with jitter. The caller fills in who ran it and when.
 //
 // A retry that is due only after the job's StartBy would wait in vain: the
-// failure is final then, with the reason [stint.ReasonExpired]. So is a loss when it is
+// failure is final then, with the reason [retry.ReasonExpired]. So is a loss when it is
 // too late to begin again. A snooze is not: its attempt did begin in time, and
 // it is judged when its date has come, as is what was returned.
 //
@@ -63,7 +63,7 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Result, now time.Time, ch
 			x.Error.Note = strings.Trim(end.Note+"; "+d.Note, "; ")
 		}
 		if !x.Final && next.Func == "" && e.ExpiredAt(now.Add(next.Delay)) {
-			x.Final, x.Reason = true, stint.ReasonExpired
+			x.Final, x.Reason = true, retry.ReasonExpired
 		}
 	case stint.OutcomeSnoozed:
 		next.Wait, next.Why, next.Delay = true, stint.Scheduled, min(max(0, end.Snooze), retry.MaxWait)
@@ -77,16 +77,16 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Result, now time.Time, ch
 		next.Losses = e.Losses + 1
 		switch {
 		case next.Losses >= e.MaxLosses:
-			x.Final, x.Reason = true, stint.ReasonLost
+			x.Final, x.Reason = true, retry.ReasonLost
 		case !d.Retry:
 			x.Final, x.Reason = true, d.Reason
 		case e.ExpiredAt(now):
-			x.Final, x.Reason = true, stint.ReasonExpired
+			x.Final, x.Reason = true, retry.ReasonExpired
 		default:
 			next.Part, next.Attempt, next.Suspect = PartFront, e.Attempt+1, max(e.Suspect, end.Suspect)
 		}
 	case stint.OutcomeExpired:
-		x.Final, x.Reason = true, stint.ReasonExpired
+		x.Final, x.Reason = true, retry.ReasonExpired
 	default:
 		x.Final = true
 	}
@@ -116,7 +116,7 @@ func failureOf(e *Entry, end Result, now time.Time, chance float64) retry.Failur
 	_, final := failure.As[*failure.NoRetry](end.Err)
 	f := retry.Failure{
 		Charged: e.Attempt,
-		Classes: failure.Classes(end.Err),
+		Classes: retry.ErrorClasses(end.Err),
 		Lost:    end.Outcome == stint.OutcomeLost,
 		NoRetry: final,
 		Due:     e.Due,
@@ -137,7 +137,7 @@ func describe(err error, stack string) *stint.Failure {
 	if p, ok := failure.As[*stint.PanicError](err); ok && p != nil && stack == "" {
 		f.Stack = p.Stack
 	}
-	list := failure.Classes(err)
+	list := retry.ErrorClasses(err)
 	if f.Class = list[0]; len(list) > 1 {
 		f.Classes = list
 	}

@@ -120,17 +120,17 @@ func TestARetryBehindTheInstantToBeginByIsNotWaitedFor(t *testing.T) {
 		reason string // empty when it is not final
 	}{
 		{"in time", retry.Fixed(1, time.Minute), time.Minute, Result{Outcome: stint.OutcomeFailed, Err: boom}, ""},
-		{"too late", retry.Fixed(1, time.Minute), time.Minute - 1, Result{Outcome: stint.OutcomeFailed, Err: boom}, stint.ReasonExpired},
-		{"at once, when it is too late", retry.Fixed(1, 0), -2, Result{Outcome: stint.OutcomeFailed, Err: boom}, stint.ReasonExpired},
+		{"too late", retry.Fixed(1, time.Minute), time.Minute - 1, Result{Outcome: stint.OutcomeFailed, Err: boom}, retry.ReasonExpired},
+		{"at once, when it is too late", retry.Fixed(1, 0), -2, Result{Outcome: stint.OutcomeFailed, Err: boom}, retry.ReasonExpired},
 		{"none is left", retry.Fixed(0, 0), -2, Result{Outcome: stint.OutcomeFailed, Err: boom}, retry.ReasonExhausted},
 		{"the error forbids one", retry.Fixed(1, time.Minute), -2, Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(boom)}, retry.ReasonNotRetriable},
 		{"somebody else is to decide", retry.Function("f"), -2, Result{Outcome: stint.OutcomeFailed, Err: boom}, ""},
 		{"no bound", retry.Fixed(1, time.Hour), never, Result{Outcome: stint.OutcomeFailed, Err: boom}, ""},
 		{"lost in time", retry.Fixed(1, time.Hour), time.Second, Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, ""},
-		{"lost too late", retry.Fixed(1, 0), -2, Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, stint.ReasonExpired},
+		{"lost too late", retry.Fixed(1, 0), -2, Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, retry.ReasonExpired},
 		{"snoozed", retry.Fixed(1, 0), time.Second, Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, ""},
 		{"returned", retry.Fixed(1, 0), -2, Result{Outcome: stint.OutcomeReturned}, ""},
-		{"completed", retry.Fixed(1, 0), -2, Result{Outcome: stint.OutcomeCompleted}, stint.ReasonDone},
+		{"completed", retry.Fixed(1, 0), -2, Result{Outcome: stint.OutcomeCompleted}, retry.ReasonDone},
 	} {
 		e := &Entry{Pos: 7, Job: stint.Job{ID: 5, Kind: "k", Queue: "q", Attempt: 1, MaxLosses: 3, Retry: c.policy}}
 		if c.left != never {
@@ -139,12 +139,12 @@ func TestARetryBehindTheInstantToBeginByIsNotWaitedFor(t *testing.T) {
 		x := Conclude(e, c.end, now, 0)
 		got := ""
 		if x.Final {
-			got = stint.FinalReason(x.Outcome, x.Reason)
+			got = x.Outcome.FinalReason(x.Reason)
 		}
 		if got != c.reason || x.Outcome != c.end.Outcome || x.Final != (x.Next == nil) {
 			t.Errorf("%s: the outcome is %v, the reason %q, what follows %+v; want %q", c.name, x.Outcome, got, x.Next, c.reason)
 		}
-		if x.Reason == stint.ReasonExpired && !x.Error.Recoverable {
+		if x.Reason == retry.ReasonExpired && !x.Error.Recoverable {
 			t.Errorf("%s: it is not recoverable, though only time was wanting", c.name)
 		}
 	}
@@ -155,7 +155,7 @@ func TestARetryBehindTheInstantToBeginByIsNotWaitedFor(t *testing.T) {
 	for left, final := range map[time.Duration]bool{time.Minute: false, time.Minute - 1: true} {
 		u := &PendingRetry{Func: "f", Job: stint.Job{ID: 5, Attempt: 2, Retry: retry.Function("f"), StartBy: now.Add(left)}}
 		x, err := u.Conclude(&funcs, now, 0)
-		if err != nil || x.Final != final || (x.Next == nil) != final || final && (x.Outcome != stint.OutcomeFailed || x.Reason != stint.ReasonExpired) {
+		if err != nil || x.Final != final || (x.Next == nil) != final || final && (x.Outcome != stint.OutcomeFailed || x.Reason != retry.ReasonExpired) {
 			t.Errorf("decided with %v left: %+v, %v", left, x, err)
 		}
 	}

@@ -22,14 +22,14 @@ type RetryDecider interface {
 	Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]PendingRetry, error)
 
 	// Decide records what was decided, all or nothing, durably, while the
-	// engine stands in the roster ([stint.ErrBuried] otherwise). Each execution is
+	// engine stands in the roster ([ErrBuried] otherwise). Each execution is
 	// for a job, at its attempt, that waits undecided; one that was decided or
 	// cancelled meanwhile, or is being, is left alone. So many may call it at
 	// once, and it is safe to repeat. It returns the jobs that it decided about.
 	//
 	// The execution gets a position of its own, in a lane that nobody claims:
 	// who decided, when and what is part of the job's history.
-	Decide(ctx context.Context, engine stint.EngineID, done []Completion) ([]stint.ID, error)
+	Decide(ctx context.Context, engine EngineID, done []Completion) ([]stint.ID, error)
 }
 
 // PendingRetry is a failure that waits for a retry function. The job is as its
@@ -73,7 +73,7 @@ func (u *PendingRetry) Conclude(funcs *retry.Registry, now time.Time, chance flo
 		x.Outcome, x.Final, x.Reason, x.Next = stint.OutcomeFailed, true, d.Reason, nil
 		x.Error.Recoverable = d.Reason != retry.ReasonNotRetriable
 	} else if u.ExpiredAt(now.Add(next.Delay)) {
-		x.Outcome, x.Final, x.Reason, x.Next = stint.OutcomeFailed, true, stint.ReasonExpired, nil
+		x.Outcome, x.Final, x.Reason, x.Next = stint.OutcomeFailed, true, retry.ReasonExpired, nil
 	}
 	return x, nil
 }

@@ -54,7 +54,7 @@ var buryTests = []test{
 			equal(t, [3]int{e.Attempt, e.Losses, e.Suspect}, want, "job %d has attempt, losses, suspicion %v, want %v", e.ID)
 			x := t.info(e.ID).Executions[0]
 			if o := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeLost, stint.OutcomeReturned}[i]; x.Outcome != o ||
-				x.Engine != w.Info.Token || x.Final || x.Finished.Before(before) || x.Finished.After(after) {
+				x.Engine != int64(w.Info.Token) || x.Final || x.Finished.Before(before) || x.Finished.After(after) {
 				t.Errorf("job %d: recorded %+v, want %s between %v and %v", e.ID, x, o, before, after)
 			}
 		}
@@ -71,7 +71,7 @@ var buryTests = []test{
 		}
 		for range 2 {
 			_, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, never)
-			fails(t, err, stint.ErrAlive, "the burial gives %v, want ErrAlive")
+			fails(t, err, store.ErrAlive, "the burial gives %v, want ErrAlive")
 			w.Heartbeat()
 		}
 		w.Complete(e)
@@ -125,10 +125,10 @@ var buryTests = []test{
 		w := t.join("k")
 		e := w.Claim(lane(stint.DefaultQueue), 1)[0]
 		w.Leave()
-		fails(t, errOf(w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1, Wait: true})), stint.ErrBuried,
+		fails(t, errOf(w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1, Wait: true})), store.ErrBuried,
 			"its claim gives %v")
-		refuses(t, w, stint.ErrBuried, w.Conclude(e, completed))
-		fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Running: []store.Position{e.Pos}})), stint.ErrBuried,
+		refuses(t, w, store.ErrBuried, w.Conclude(e, completed))
+		fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Running: []store.Position{e.Pos}})), store.ErrBuried,
 			"its beat gives %v")
 		all, err := t.Store.Engines(t.ctx)
 		t.must(err)

@@ -30,14 +30,14 @@ var buryRaceTests = []test{
 			switch {
 			case err == nil:
 				won.Add(1)
-			case !errors.Is(err, stint.ErrBuried):
+			case !errors.Is(err, store.ErrBuried):
 				t.Errorf("a burier got %v, want ErrBuried", err)
 			}
 		}
 		expect(t, won.Load() == 1 && judged.Load() == 20,
 			"%d buriers won and %d entries were judged, want 1 and 20", won.Load(), judged.Load())
 		for _, unless := range []time.Duration{0, time.Hour} {
-			fails(t, errOf(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token, Unless: unless}, Judge)), stint.ErrBuried,
+			fails(t, errOf(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token, Unless: unless}, Judge)), store.ErrBuried,
 				"much later a burier got %v, want ErrBuried")
 		}
 	}},
@@ -91,7 +91,7 @@ func buryBesideWork(t *T) {
 					_, err = w.TryFinish(t.ctx, done...)
 				}
 				if err != nil {
-					fails(t, err, stint.ErrBuried, "round %d: the dying engine got %v", round)
+					fails(t, err, store.ErrBuried, "round %d: the dying engine got %v", round)
 					return
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -183,7 +184,7 @@ func cancelRunning(t *T) {
 		state  stint.State
 		reason string
 	}{
-		{completed, stint.Completed, stint.ReasonDone},
+		{completed, stint.Completed, retry.ReasonDone},
 		{store.Result{Outcome: stint.OutcomeFailed, Err: failure}, stint.Cancelled, "why"},
 		{store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, "no retry"},
 		{store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled, "why"},
@@ -191,7 +192,7 @@ func cancelRunning(t *T) {
 		{store.Result{Outcome: stint.OutcomeLost}, stint.Cancelled, "why"},
 		{store.Result{Outcome: stint.OutcomeCancelled, Err: failure}, stint.Cancelled, "why"},
 		{store.Result{Outcome: stint.OutcomeCancelled, Note: "its own"}, stint.Cancelled, "its own"},
-		{store.Result{Outcome: stint.OutcomeExpired}, stint.Failed, stint.ReasonExpired},
+		{store.Result{Outcome: stint.OutcomeExpired}, stint.Failed, retry.ReasonExpired},
 	} {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
@@ -242,7 +243,7 @@ func cancelUnclaimed(t *T) {
 		of := [][]stint.ID{{ids[1]}, {ids[0], ids[2]}}[i]
 		for _, id := range of {
 			j := t.info(id)
-			want := cmp.Or(why, stint.ReasonCancelled)
+			want := cmp.Or(why, retry.ReasonCancelled)
 			expect(t, j.State == stint.Cancelled && j.Reason == want, "job %d shows as %s, reason %q, want %q", id, j.State, j.Reason, want)
 			expect(t, !j.Finished.Before(before) && !j.Finished.After(after) && j.Started.Equal(j.Finished),
 				"job %d was cancelled between %v and %v and shows %v to %v", id, before, after, j.Started, j.Finished)

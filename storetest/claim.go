@@ -62,7 +62,7 @@ var claimTests = []test{
 		for name, w := range map[string]*Worker{"that never joined": never, "that was buried": dead} {
 			for _, wait := range []bool{true, false} {
 				c, err := w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 3, Wait: wait})
-				expect(t, errors.Is(err, stint.ErrBuried) && len(c.Positions) == 0,
+				expect(t, errors.Is(err, store.ErrBuried) && len(c.Positions) == 0,
 					"an engine %s got %v, error %v, want ErrBuried", name, c.Positions, err)
 			}
 		}
@@ -144,7 +144,7 @@ func manyClaimers(t *T, wait bool) {
 				switch {
 				case err == nil:
 					left, since = len(c.Entries) > 0, time.Now()
-				case errors.Is(err, stint.ErrLaneBusy) && !wait && time.Since(since) < patience()/5:
+				case errors.Is(err, store.ErrLaneBusy) && !wait && time.Since(since) < patience()/5:
 					time.Sleep(50 * time.Microsecond)
 				default:
 					t.Errorf("claimer %d: %v", i, err)

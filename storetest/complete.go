@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -23,7 +24,7 @@ var completeTests = []test{
 		t.state(next, stint.Available)
 		info := t.info(c.id)
 		x := info.Executions[0]
-		expect(t, len(info.Executions) == 1 && x.Engine == c.w.Info.Token && x.Slot == 1 && x.Final, "recorded %+v", info.Executions)
+		expect(t, len(info.Executions) == 1 && x.Engine == int64(c.w.Info.Token) && x.Slot == 1 && x.Final, "recorded %+v", info.Executions)
 		t.holds(c.w, 0)
 	}},
 	{"A handler that wrote nothing else completes all the same", func(t *T) {
@@ -76,7 +77,7 @@ var completeTests = []test{
 		tx := t.beginToFinish()
 		c.w.Leave()
 		next := t.enqueueIn(tx, job("next"))[0]
-		c.refused(tx, stint.ErrBuried, next)
+		c.refused(tx, store.ErrBuried, next)
 		t.state(c.id, stint.Available)
 	}},
 	{"A handler that wrote long ago does not keep its engine from being buried", func(t *T) {
@@ -87,7 +88,7 @@ var completeTests = []test{
 		tx := t.beginToFinish()
 		next := t.enqueueIn(tx, job("next"))[0]
 		equal(t, c.w.Leave(), 1, "the burial concluded %d, want %d")
-		c.refused(tx, stint.ErrBuried, next)
+		c.refused(tx, store.ErrBuried, next)
 	}},
 	{"A claim that does not exist is told, and nothing of the transaction stays", func(t *T) {
 		c := t.working(nil)
@@ -101,7 +102,7 @@ var completeTests = []test{
 			next := t.enqueueIn(tx, job("next"))[0]
 			c.w.taken[c.e.Pos] = wrong
 			c.x.Nonce = wrong.Nonce
-			c.refused(tx, stint.ErrClaimGone, next)
+			c.refused(tx, store.ErrClaimGone, next)
 			if t.Failed() {
 				t.Fatalf("the claim was given with %s", what)
 			}
@@ -147,7 +148,7 @@ var completeTests = []test{
 		t.cancels(map[stint.ID]stint.CancelStatus{c.id: stint.CancelRequested}, "too late")
 		t.must(c.finish(t.beginToFinish()))
 		info := t.info(c.id)
-		expect(t, info.State == stint.Completed && info.Reason == stint.ReasonDone, "it is %s, reason %q", info.State, info.Reason)
+		expect(t, info.State == stint.Completed && info.Reason == retry.ReasonDone, "it is %s, reason %q", info.State, info.Reason)
 		t.ended(c.id)
 	}},
 	{"A transaction of another driver is refused", func(t *T) {
@@ -254,7 +255,7 @@ func completeBesideBurial(t *T) {
 		case completion == nil:
 			t.state(c.id, stint.Completed)
 			t.state(next, stint.Available)
-		case errors.Is(completion, stint.ErrBuried):
+		case errors.Is(completion, store.ErrBuried):
 			t.state(c.id, stint.Running)
 			t.absent(next)
 		default:

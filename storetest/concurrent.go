@@ -60,8 +60,8 @@ type storm struct {
 	committed map[int]stint.ID // by the key in the job's arguments
 	undone    map[int]bool     // keys of jobs that were rolled back
 	seen      map[int]bool     // keys of jobs that an engine claimed
-	taken     map[store.Position]stint.EngineID
-	standing  map[stint.EngineID]bool
+	taken     map[store.Position]store.EngineID
+	standing  map[store.EngineID]bool
 	latest    [16]stint.ID // claimed last
 	answers   map[stint.ID]stint.CancelStatus
 	did       map[string]int
@@ -97,7 +97,7 @@ func newStorm(t *T) *storm {
 		T: t, seed: NewSeed(t), stores: [2]Store{t.Store, t.again()},
 		begun: now, end: now.Add(time.Duration(load * float64(2*time.Second))), limit: int(4000 * load),
 		committed: map[int]stint.ID{}, undone: map[int]bool{}, seen: map[int]bool{},
-		taken: map[store.Position]stint.EngineID{}, standing: map[stint.EngineID]bool{},
+		taken: map[store.Position]store.EngineID{}, standing: map[store.EngineID]bool{},
 		answers: map[stint.ID]stint.CancelStatus{}, did: map[string]int{},
 	}
 }
@@ -139,7 +139,7 @@ func (s *storm) blows() bool { return time.Now().Before(s.end) && s.ctx.Err() ==
 // drain buries every engine and works until nothing is left to do.
 func (s *storm) drain() {
 	for token := range s.standing {
-		if _, err := Bury(s.ctx, s.Store, store.Burial{Engine: token}, Judge); err != nil && !errors.Is(err, stint.ErrBuried) {
+		if _, err := Bury(s.ctx, s.Store, store.Burial{Engine: token}, Judge); err != nil && !errors.Is(err, store.ErrBuried) {
 			s.Errorf("bury an engine at the end: %v", err)
 		}
 	}

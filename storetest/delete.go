@@ -106,7 +106,7 @@ var deleteTests = []test{
 		expect(t, len(held) == 1 && slices.Equal(held[0].Positions, []store.Position{e[2].Pos}),
 			"it holds %+v, want position %d", held, e[2].Pos)
 		equal(t, w.Leave(), 1, "its burial concluded %d entries, want %d")
-		fails(t, errOf(w.TryFinish(t.ctx, w.Conclude(e[0], completed))), stint.ErrBuried, "what it records afterwards gives %v")
+		fails(t, errOf(w.TryFinish(t.ctx, w.Conclude(e[0], completed))), store.ErrBuried, "what it records afterwards gives %v")
 		t.gone(ids[:2]...)
 		again := t.join("k")
 		again.Complete(again.One())

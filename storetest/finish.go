@@ -45,10 +45,10 @@ var finishTests = []test{
 		done := []store.Completion{w.Conclude(entries[0], completed), w.Conclude(entries[1], completed)}
 		never := NewWorker(t, t.Store, "k")
 		never.taken = w.taken
-		refuses(t, never, stint.ErrBuried, done...)
+		refuses(t, never, store.ErrBuried, done...)
 		t.state(ids[0], stint.Running)
 		w.Leave()
-		refuses(t, w, stint.ErrBuried, done...)
+		refuses(t, w, store.ErrBuried, done...)
 		for _, id := range ids {
 			t.state(id, stint.Available)
 		}
@@ -59,7 +59,7 @@ var finishTests = []test{
 		w, other := t.join("k"), t.join("k")
 		done := w.Conclude(w.One(), completed)
 		other.taken = w.taken
-		refuses(t, other, stint.ErrClaimGone, done)
+		refuses(t, other, store.ErrClaimGone, done)
 		t.state(id, stint.Running)
 		n, err := w.TryFinish(t.ctx, done)
 		expect(t, err == nil && n == 1, "its owner recorded %d, error %v", n, err)
@@ -73,7 +73,7 @@ var finishTests = []test{
 		bad.Nonce++
 		refs := []store.ClaimRef{w.taken[entries[0].Pos], bad}
 		n, err := t.Store.Finish(t.ctx, w.Info.Token, refs, done)
-		expect(t, errors.Is(err, stint.ErrClaimGone) && n == 0, "recorded %d, error %v, want ErrClaimGone", n, err)
+		expect(t, errors.Is(err, store.ErrClaimGone) && n == 0, "recorded %d, error %v, want ErrClaimGone", n, err)
 		for _, id := range ids {
 			t.state(id, stint.Running)
 		}
@@ -167,7 +167,7 @@ func claimsMustExist(t *T) {
 		for _, e := range entries {
 			w.taken[e.Pos] = wrong
 		}
-		refuses(t, w, stint.ErrClaimGone, snoozes(w, entries)...)
+		refuses(t, w, store.ErrClaimGone, snoozes(w, entries)...)
 		if t.Failed() {
 			t.Fatalf("the claim was given with %s", what)
 		}

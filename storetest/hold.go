@@ -3,7 +3,6 @@ package storetest
 import (
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -21,7 +20,7 @@ var holdTests = []test{
 				return Judge(e, begun)
 			}
 			_, err := Bury(t.ctx, s, store.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, never)
-			fails(t, err, stint.ErrAlive, "the burial gives %v, want ErrAlive")
+			fails(t, err, store.ErrAlive, "the burial gives %v, want ErrAlive")
 		}
 		w.Heartbeat()
 	}},
@@ -35,7 +34,7 @@ var holdTests = []test{
 		t.places(other, w, false)
 		w.Heartbeat()
 		expect(t, !h.Holds(w.Info.Token), "a beat took the place again")
-		fails(t, errOf(Bury(t.ctx, other, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)), stint.ErrAlive,
+		fails(t, errOf(Bury(t.ctx, other, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)), store.ErrAlive,
 			"the burial gives %v, want ErrAlive")
 		time.Sleep(30 * time.Millisecond)
 		_, err := Bury(t.ctx, other, store.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, Judge)
@@ -49,8 +48,8 @@ var holdTests = []test{
 				t.Errorf("the burial gives %v", err)
 			}
 			_, err := Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)
-			fails(t, err, stint.ErrBuried, "a second burial gives %v, want ErrBuried")
-			fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})), stint.ErrBuried, "the beat gives %v, want ErrBuried")
+			fails(t, err, store.ErrBuried, "a second burial gives %v, want ErrBuried")
+			fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})), store.ErrBuried, "the beat gives %v, want ErrBuried")
 			expect(t, !h.Holds(w.Info.Token), "the place of the buried is held")
 		}
 	}},

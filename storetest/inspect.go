@@ -240,7 +240,7 @@ func filters(t *T) {
 		{store.Filter{States: []stint.State{stint.Completed, stint.Scheduled}}, []int{3, 1}},
 		{store.Filter{States: []stint.State{stint.Scheduled, stint.Retrying}, Tag: "x"}, []int{3}},
 		{store.Filter{States: []stint.State{stint.Scheduled, stint.Retrying, stint.Failed, stint.Cancelled}}, []int{3}},
-		{store.Filter{States: stint.States}, []int{3, 2, 1, 0}},
+		{store.Filter{States: store.States}, []int{3, 2, 1, 0}},
 		{store.Filter{Source: "cron"}, []int{2, 0}},
 		{store.Filter{Source: "cron", Kind: "b", Queue: "p"}, []int{2}},
 		{store.Filter{Source: "cro"}, nil},
@@ -289,7 +289,7 @@ func troubles(t *T) {
 	w.Finish(store.Result{Outcome: stint.OutcomeCancelled, Err: no}, e[3])
 	w.Finish(store.Result{Outcome: stint.OutcomeExpired}, e[4])
 	lost := w.Conclude(e[5], store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
-	lost.Final, lost.Next, lost.Reason = true, nil, stint.ReasonLost
+	lost.Final, lost.Next, lost.Reason = true, nil, retry.ReasonLost
 	_, err := w.TryFinish(t.ctx, lost)
 	t.must(err)
 	w.Finish(store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, e[6])

@@ -112,7 +112,7 @@ var interruptedTests = []test{
 			_, err := Bury(ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge)
 			cancel()
 			if err != nil {
-				if _, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge); err != nil && !errors.Is(err, stint.ErrBuried) {
+				if _, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge); err != nil && !errors.Is(err, store.ErrBuried) {
 					t.Errorf("the second burial: %v", err)
 				}
 			}

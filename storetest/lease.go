@@ -185,7 +185,7 @@ var leaseTests = []test{
 // was.
 func leaseStorm(t *T) {
 	type tenure struct {
-		engine stint.EngineID
+		engine store.EngineID
 		from   time.Time
 	}
 	var (
@@ -272,7 +272,7 @@ func (t *T) refused(asks *Worker, name string, has *Worker) {
 // buried checks that an engine is told that it is in no roster.
 func (t *T) buried(w *Worker, name string) {
 	t.Helper()
-	fails(t, errOf(t.leaser().Acquire(t.ctx, name, w.Info.Token, term)), stint.ErrBuried,
+	fails(t, errOf(t.leaser().Acquire(t.ctx, name, w.Info.Token, term)), store.ErrBuried,
 		"acquiring %q gives %v, want ErrBuried", name)
 }
 
@@ -303,7 +303,7 @@ func (t *T) leases(want map[string]*Worker) {
 	var names []string
 	for _, l := range all {
 		names = append(names, l.Name)
-		var token stint.EngineID
+		var token store.EngineID
 		instance := ""
 		if w := want[l.Name]; w != nil {
 			token, instance = w.Info.Token, w.Info.Instance

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -50,7 +51,7 @@ var lossesTests = []test{
 				w.Leave()
 			}
 			info := t.info(id)
-			expect(t, info.State == stint.Failed && info.Reason == stint.ReasonLost && len(info.Executions) == max(1, most),
+			expect(t, info.State == stint.Failed && info.Reason == retry.ReasonLost && len(info.Executions) == max(1, most),
 				"of %d losses: it is %s (%s) after %d attempts", most, info.State, info.Reason, len(info.Executions))
 		}
 	}},

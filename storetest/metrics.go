@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // metricsTests are about what is kept of what engines count.
@@ -45,7 +45,7 @@ var metricsTests = []test{
 }
 
 // figures are some metrics that are nowhere zero.
-func figures(instance string, token stint.EngineID) report.Metrics {
+func figures(instance string, token store.EngineID) report.Metrics {
 	n := int64(token)
 	took := report.Durations{Count: n, Last: 5, Fastest: 3, Longest: 1 << 50, Total: 1 << 55}
 	return report.Metrics{

@@ -116,7 +116,7 @@ func (m *model) Cancelling(_ context.Context, ids []stint.ID) ([]stint.ID, error
 	return all, nil
 }
 
-func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
+func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine store.EngineID, claim store.ClaimRef, x store.Completion) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in, ok := tx.Handle.(*modelTx)
@@ -128,7 +128,7 @@ func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine stint.EngineID, 
 	}
 	err := m.mayRecord(engine, []store.ClaimRef{claim})
 	switch {
-	case errors.Is(err, stint.ErrBuried) && m.is("completes for the buried"), errors.Is(err, stint.ErrClaimGone) && m.is("completes without a claim"):
+	case errors.Is(err, store.ErrBuried) && m.is("completes for the buried"), errors.Is(err, store.ErrClaimGone) && m.is("completes without a claim"):
 		err = nil
 	case err == nil && m.done[x.Pos] != nil && !m.is("completes what has an outcome"):
 		err = errors.New("it has an outcome")

@@ -80,10 +80,10 @@ func (m *model) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.engine(req.Engine) == nil && !m.is("claims for the buried") {
-		return store.Claim{}, stint.ErrBuried
+		return store.Claim{}, store.ErrBuried
 	}
 	if m.is("says busy without cause") && !req.Wait {
-		return store.Claim{}, stint.ErrLaneBusy
+		return store.Claim{}, store.ErrLaneBusy
 	}
 	open := m.open(req.Lane)
 	limit := req.Max
@@ -129,7 +129,7 @@ func (m *model) Fetch(_ context.Context, at []store.Position) ([]store.Entry, er
 	return entries, nil
 }
 
-func (m *model) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (m *model) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if err := ctx.Err(); err != nil && !m.is("ignores contexts") {
 		return 0, err
 	}
@@ -160,23 +160,23 @@ func (m *model) Finish(ctx context.Context, engine stint.EngineID, claims []stor
 }
 
 // mayRecord is the fence.
-func (d *database) mayRecord(engine stint.EngineID, claims []store.ClaimRef) error {
+func (d *database) mayRecord(engine store.EngineID, claims []store.ClaimRef) error {
 	if d.engine(engine) == nil && !d.is("records for the buried") {
-		return stint.ErrBuried
+		return store.ErrBuried
 	}
 	for _, ref := range claims {
 		if !slices.ContainsFunc(d.claims, func(c store.LedgerClaim) bool {
 			return (c.ClaimRef == ref || d.is("accepts a wrong nonce") && c.Lane == ref.Lane && c.N == ref.N) &&
 				(c.Engine == engine || d.is("records under the claims of others"))
 		}) {
-			return stint.ErrClaimGone
+			return store.ErrClaimGone
 		}
 	}
 	return nil
 }
 
 // record writes one execution and what follows it, unless it is there.
-func (d *database) record(engine stint.EngineID, x store.Completion) bool {
+func (d *database) record(engine store.EngineID, x store.Completion) bool {
 	if d.deleted[x.Pos] && !d.is("brings back the deleted") {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 func (m *model) Examine(ctx context.Context, _ report.Options) (report.Facts, error) {
@@ -15,7 +16,7 @@ func (m *model) Examine(ctx context.Context, _ report.Options) (report.Facts, er
 	if err != nil {
 		return signs, err
 	}
-	signs.Holds = map[stint.EngineID]int{}
+	signs.Holds = map[store.EngineID]int{}
 	for _, e := range engines {
 		if !e.Silent(now) && !m.is("counts what the living hold") {
 			continue

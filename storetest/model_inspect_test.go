@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -39,7 +40,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			e := d.history[x.engine]
 			i.Executions = append(i.Executions, stint.Attempt{
 				Attempt: x.Attempt, Outcome: x.Outcome, Final: x.Final, Reason: x.Reason, Started: x.started, Finished: x.finished,
-				Engine: x.engine, Instance: e.Instance, Host: e.Host, PID: e.PID, Slot: x.Slot, Result: x.Result, Error: x.Error,
+				Engine: int64(x.engine), Instance: e.Instance, Host: e.Host, PID: e.PID, Slot: x.Slot, Result: x.Result, Error: x.Error,
 			})
 			if !d.is("says nothing of a success") {
 				i.Executions[len(i.Executions)-1].Derive()
@@ -68,7 +69,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	if cancelled && !i.State.Final() {
 		i.Reason = mark.why
 		if i.State != stint.Running && !d.is("shows the cancelled as they were") {
-			i.State, i.Faulty, i.Reason, i.Due = stint.Cancelled, false, cmp.Or(mark.why, stint.ReasonCancelled), job.due
+			i.State, i.Faulty, i.Reason, i.Due = stint.Cancelled, false, cmp.Or(mark.why, retry.ReasonCancelled), job.due
 			if !d.is("shows of the cancelled when they ran last") {
 				i.Started, i.Finished = mark.at, mark.at
 			}

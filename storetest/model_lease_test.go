@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -25,7 +24,7 @@ func (d *database) lease(name string) store.Lease {
 	return l
 }
 
-func (m *model) Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (store.Lease, error) {
+func (m *model) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (store.Lease, error) {
 	if err := store.CheckTerm(name, term); err != nil && !m.is("gives any lease") {
 		return store.Lease{}, err
 	}
@@ -35,7 +34,7 @@ func (m *model) Acquire(ctx context.Context, name string, engine stint.EngineID,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.engine(engine) == nil && !m.is("gives leases to the buried") {
-		return store.Lease{}, stint.ErrBuried
+		return store.Lease{}, store.ErrBuried
 	}
 	now := time.Now()
 	l := m.lease(name)
@@ -52,7 +51,7 @@ func (m *model) Acquire(ctx context.Context, name string, engine stint.EngineID,
 	return m.lease(name), nil
 }
 
-func (m *model) ReleaseLease(_ context.Context, name string, engine stint.EngineID) (bool, error) {
+func (m *model) ReleaseLease(_ context.Context, name string, engine store.EngineID) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.lease(name)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -13,7 +14,7 @@ import (
 // and in one for each of the other parts.
 func (m *model) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
 	if !slices.Contains(store.RetainParts, r.Part) {
-		return store.Retained{}, stint.Invalid("part", "%q is none", r.Part)
+		return store.Retained{}, valid.Invalid("part", "%q is none", r.Part)
 	}
 	if err := ctx.Err(); err != nil {
 		return store.Retained{}, err
@@ -21,7 +22,7 @@ func (m *model) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.lease(r.Under.Lease); r.Under.Lease != "" && l.Engine != r.Under.Engine && !m.is("retains without the lease") {
-		return store.Retained{}, stint.ErrNotHeld
+		return store.Retained{}, store.ErrNotHeld
 	}
 	switch r.Part {
 	case store.RetainJobs:

@@ -12,7 +12,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-func (d *database) engine(token stint.EngineID) *store.EngineInfo {
+func (d *database) engine(token store.EngineID) *store.EngineInfo {
 	for _, e := range d.engines {
 		if e.Token == token {
 			return e
@@ -34,7 +34,7 @@ func (m *model) Join(_ context.Context, e store.EngineInfo, kinds []stint.KindIn
 	m.engines = append(m.engines, &e)
 	m.history[e.Token] = e
 	if m.mine == nil {
-		m.mine = map[stint.EngineID]bool{}
+		m.mine = map[store.EngineID]bool{}
 	}
 	m.held[e.Token], m.mine[e.Token] = true, true
 	for _, k := range kinds {
@@ -48,7 +48,7 @@ func (m *model) Join(_ context.Context, e store.EngineInfo, kinds []stint.KindIn
 	return nil
 }
 
-func (m *model) Heartbeat(_ context.Context, token stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (m *model) Heartbeat(_ context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.engine(token)
@@ -59,7 +59,7 @@ func (m *model) Heartbeat(_ context.Context, token stint.EngineID, b store.Heart
 		m.engines = append(m.engines, e)
 	}
 	if e == nil {
-		return store.HeartbeatReply{}, stint.ErrBuried
+		return store.HeartbeatReply{}, store.ErrBuried
 	}
 	if m.is("holds again with a beat") {
 		m.held[token] = true
@@ -78,7 +78,7 @@ func (m *model) Heartbeat(_ context.Context, token stint.EngineID, b store.Heart
 	return orders, nil
 }
 
-func (m *model) Drain(_ context.Context, token stint.EngineID) error {
+func (m *model) Drain(_ context.Context, token store.EngineID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.engine(token)
@@ -86,7 +86,7 @@ func (m *model) Drain(_ context.Context, token stint.EngineID) error {
 		return nil
 	}
 	if e == nil {
-		return stint.ErrBuried
+		return store.ErrBuried
 	}
 	e.Draining = true
 	return nil
@@ -100,7 +100,7 @@ func (d *database) unfinished(c store.LedgerClaim) []store.Position {
 	return slices.DeleteFunc(slices.Clone(c.Positions), func(p store.Position) bool { return d.done[p] != nil || d.deleted[p] && !d.is("holds the deleted") })
 }
 
-func (m *model) Held(_ context.Context, token stint.EngineID, serial int64) ([]store.Claim, error) {
+func (m *model) Held(_ context.Context, token store.EngineID, serial int64) ([]store.Claim, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var held []store.Claim
@@ -117,7 +117,7 @@ func (m *model) Held(_ context.Context, token stint.EngineID, serial int64) ([]s
 	return held, nil
 }
 
-func (m *model) Announced(_ context.Context, token stint.EngineID) ([]store.Entry, error) {
+func (m *model) Announced(_ context.Context, token store.EngineID) ([]store.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var entries []store.Entry
@@ -140,11 +140,11 @@ func (m *model) Bury(ctx context.Context, b store.Burial, judge func(*store.Entr
 		return 0, nil
 	}
 	if e == nil {
-		return 0, stint.ErrBuried
+		return 0, store.ErrBuried
 	}
 	lives := time.Since(e.Beat) < b.Unless && !m.is("buries the living") || m.held[b.Engine] && !m.is("buries the held")
 	if b.Unless > 0 && lives {
-		return 0, stint.ErrAlive
+		return 0, store.ErrAlive
 	}
 	if !m.is("holds for the buried") {
 		delete(m.held, b.Engine)
@@ -190,13 +190,13 @@ func (m *model) Engines(context.Context) ([]store.EngineInfo, error) {
 	return all, nil
 }
 
-func (m *model) Holds(token stint.EngineID) bool {
+func (m *model) Holds(token store.EngineID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.held[token] && (m.mine[token] || m.is("holds for others"))
 }
 
-func (m *model) Release(token stint.EngineID) {
+func (m *model) Release(token store.EngineID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.is("never lets go") {

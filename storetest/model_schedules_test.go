@@ -27,7 +27,7 @@ func (m *model) DeclareSchedules(ctx context.Context, by string, schedules []sti
 		if m.is("forgets the bounds of schedules") {
 			s.NotBefore, s.NotAfter = time.Time{}, time.Time{}
 		}
-		text, err := s.Texts()
+		text, err := store.TextsOf(s)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
@@ -58,17 +59,17 @@ type database struct {
 	claims    []store.LedgerClaim
 	done      map[store.Position]*record
 	engines   []*store.EngineInfo
-	history   map[stint.EngineID]store.EngineInfo
-	buried    map[stint.EngineID]time.Time
+	history   map[store.EngineID]store.EngineInfo
+	buried    map[store.EngineID]time.Time
 	kinds     map[string]stint.KindInfo
-	held      map[stint.EngineID]bool
+	held      map[store.EngineID]bool
 	deleted   map[store.Position]bool
 	paused    map[string]store.QueueInfo
 	schedules map[string]*store.ScheduleInfo
 	leases    map[string]store.Lease
-	lows      map[stint.EngineID]int64 // the bound of open claims, by the last beat
+	lows      map[store.EngineID]int64 // the bound of open claims, by the last beat
 	numbers   map[store.LaneID]int64
-	beats     map[stint.EngineID]int64 // the number of the last
+	beats     map[store.EngineID]int64 // the number of the last
 	cancelled map[stint.ID]mark        // until the job is final
 	bells     map[int]func()
 	metrics   []report.Metrics // the newest last
@@ -101,14 +102,14 @@ type row struct {
 
 type record struct {
 	store.Completion
-	engine            stint.EngineID
+	engine            store.EngineID
 	started, finished time.Time
 }
 
 // model is one handle on a database.
 type model struct {
 	*database
-	mine map[stint.EngineID]bool // engines that joined by it
+	mine map[store.EngineID]bool // engines that joined by it
 }
 
 func (d *database) reset() {
@@ -116,16 +117,16 @@ func (d *database) reset() {
 	d.rows, d.claims, d.engines = nil, nil, nil
 	d.jobs = map[stint.ID]*row{}
 	d.done = map[store.Position]*record{}
-	d.history = map[stint.EngineID]store.EngineInfo{}
-	d.buried = map[stint.EngineID]time.Time{}
+	d.history = map[store.EngineID]store.EngineInfo{}
+	d.buried = map[store.EngineID]time.Time{}
 	d.kinds = map[string]stint.KindInfo{}
-	d.held, d.beats = map[stint.EngineID]bool{}, map[stint.EngineID]int64{}
+	d.held, d.beats = map[store.EngineID]bool{}, map[store.EngineID]int64{}
 	d.cancelled = map[stint.ID]mark{}
 	d.deleted = map[store.Position]bool{}
 	d.paused = map[string]store.QueueInfo{}
 	d.schedules = map[string]*store.ScheduleInfo{}
 	d.leases = map[string]store.Lease{}
-	d.lows = map[stint.EngineID]int64{}
+	d.lows = map[store.EngineID]int64{}
 	d.numbers = map[store.LaneID]int64{}
 	d.metrics, d.gone, d.changes = nil, nil, nil
 	d.summed = map[store.Position]bool{}
@@ -302,7 +303,7 @@ func (d *database) maxLosses(j *stint.NewJob) int {
 func (d *database) checkStarts(jobs []stint.NewJob) error {
 	for _, j := range jobs {
 		if !j.StartBy.IsZero() && time.Now().Add(j.Delay).After(j.StartBy) && j.Delay > 0 && !d.is("takes what is due too late") {
-			return stint.Invalid("start by", "the job is due only after that")
+			return valid.Invalid("start by", "the job is due only after that")
 		}
 	}
 	return nil

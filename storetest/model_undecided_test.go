@@ -46,14 +46,14 @@ func (m *model) Undecided(_ context.Context, funcs []string, after stint.ID, lim
 	return all, nil
 }
 
-func (m *model) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
+func (m *model) Decide(ctx context.Context, engine store.EngineID, done []store.Completion) ([]stint.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.engine(engine) == nil && !m.is("decides for the buried") {
-		return nil, stint.ErrBuried
+		return nil, store.ErrBuried
 	}
 	var decided []stint.ID
 	for _, x := range done {
@@ -65,7 +65,7 @@ func (m *model) Decide(ctx context.Context, engine stint.EngineID, done []store.
 	return decided, nil
 }
 
-func (d *database) decide(engine stint.EngineID, x store.Completion) bool {
+func (d *database) decide(engine store.EngineID, x store.Completion) bool {
 	waits := d.visible(func(r *row) bool {
 		return r.wait != nil && r.id == x.Job && (r.next.Func != "" || d.is("decides about what is not undecided")) &&
 			(r.next.Attempt == x.Attempt || d.is("decides about any attempt"))
@@ -81,7 +81,7 @@ func (d *database) decide(engine stint.EngineID, x store.Completion) bool {
 }
 
 // conclude records a decision in the lane that nobody claims.
-func (d *database) conclude(engine stint.EngineID, x store.Completion, s store.Next) {
+func (d *database) conclude(engine store.EngineID, x store.Completion, s store.Next) {
 	x.Pos, x.Nonce, x.Ended, x.Started = store.Position(d.draw()), 0, time.Time{}, time.Time{}
 	d.append(nil, d.jobRow(x.Job), int64(x.Pos), time.Now(), s)
 	last := d.rows[len(d.rows)-1]
@@ -90,7 +90,7 @@ func (d *database) conclude(engine stint.EngineID, x store.Completion, s store.N
 }
 
 // revive decides about a job that is not there to be decided about.
-func (d *database) revive(engine stint.EngineID, x store.Completion) bool {
+func (d *database) revive(engine store.EngineID, x store.Completion) bool {
 	for _, record := range d.done {
 		if record.Job == x.Job && record.Outcome == stint.OutcomeCancelled && x.Next != nil {
 			d.conclude(engine, x, *x.Next)

@@ -96,7 +96,7 @@ var nowTests = []test{
 		w.Leave()
 		for _, w := range []*Worker{w, NewWorker(t, t.Store)} {
 			_, err := s.EnqueueClaimed(t.ctx, filled(job("k", stint.Tag("a"))), store.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})
-			fails(t, err, stint.ErrBuried, "the error is %v, want ErrBuried")
+			fails(t, err, store.ErrBuried, "the error is %v, want ErrBuried")
 		}
 		if counts, err := t.Store.Counts(t.ctx); err != nil || counts[stint.Running] != 0 || counts[stint.Available] != 0 {
 			t.Errorf("counts are %v, %v", counts, err)
@@ -111,8 +111,8 @@ var nowTests = []test{
 		w.Complete(e)
 		for i, again := range []stint.NewJob{usual, now} {
 			c, err := w.tryNow(t, again)
-			var dup *stint.DuplicateError
-			expect(t, errors.As(err, &dup) && dup.ID == first[i] && dup.Key == again.IdempotencyKey && errors.Is(err, stint.ErrDuplicate) && len(c.Positions) == 0,
+			var dup *store.DuplicateError
+			expect(t, errors.As(err, &dup) && dup.ID == first[i] && dup.Key == again.IdempotencyKey && errors.Is(err, store.ErrDuplicate) && len(c.Positions) == 0,
 				"it is answered with %+v, error %v; want a duplicate of job %d", c, err, first[i])
 			r := t.keyed(again)[0]
 			expect(t, r == (stint.Receipt{ID: first[i], Duplicate: true}),
@@ -133,7 +133,7 @@ var nowTests = []test{
 		w, a := t.join("k"), job("k", stint.IdempotencyKey("a"))
 		w.Leave()
 		c, err := w.tryNow(t, a)
-		expect(t, errors.Is(err, stint.ErrBuried), "it is answered with %+v, error %v; want ErrBuried", c, err)
+		expect(t, errors.Is(err, store.ErrBuried), "it is answered with %+v, error %v; want ErrBuried", c, err)
 		r := t.keyed(a)[0]
 		expect(t, !r.Duplicate, "the key is taken, by job %d", r.ID)
 	}},
@@ -176,7 +176,7 @@ var nowTests = []test{
 				t.must(tx.Rollback())
 			}
 			got := <-came
-			var dup *stint.DuplicateError
+			var dup *store.DuplicateError
 			switch {
 			case commit && (!errors.As(got.err, &dup) || dup.ID != first):
 				t.Errorf("after the commit it is answered with %+v, want a duplicate of job %d", got, first)

@@ -46,8 +46,8 @@ var optionalTests = []test{
 		s := sleeper(t)
 		w := t.join("k")
 		w.Leave()
-		for _, token := range []stint.EngineID{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
-			fails(t, s.Asleep(t.ctx, token, true), stint.ErrBuried, "the error is %v, want ErrBuried")
+		for _, token := range []store.EngineID{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
+			fails(t, s.Asleep(t.ctx, token, true), store.ErrBuried, "the error is %v, want ErrBuried")
 		}
 	}},
 	{"A burial in progress is not evicted, however long it takes", func(t *T) {
@@ -82,7 +82,7 @@ var optionalTests = []test{
 		t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
 		entries := w.ClaimAll()
-		for _, token := range []stint.EngineID{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
+		for _, token := range []store.EngineID{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
 			n, err := v.Evict(t.ctx, token)
 			expect(t, err == nil && n == 0, "%d sessions were ended, error %v", n, err)
 		}

@@ -99,7 +99,7 @@ func finishRoundTrips(t *T) {
 		got := info.Executions[0]
 		shown := stint.Attempt{
 			Attempt: 1, Outcome: want.Outcome, Final: true, Reason: want.Reason, Started: got.Started, Finished: got.Finished,
-			Engine: w.Info.Token, Instance: w.Info.Instance, Host: w.Info.Host, PID: w.Info.PID, Slot: want.Slot,
+			Engine: int64(w.Info.Token), Instance: w.Info.Instance, Host: w.Info.Host, PID: w.Info.PID, Slot: want.Slot,
 			Result: want.Result, Error: want.Error,
 		}
 		shown.Derive()

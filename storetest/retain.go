@@ -337,7 +337,7 @@ var retainTests = []test{
 			for _, part := range store.RetainParts {
 				r := under(w)
 				r.Part = part
-				fails(t, errOf(t.retainer().Retain(t.ctx, r)), stint.ErrNotHeld, "%s gives %v, want ErrNotHeld", part)
+				fails(t, errOf(t.retainer().Retain(t.ctx, r)), store.ErrNotHeld, "%s gives %v, want ErrNotHeld", part)
 			}
 			t.state(id, stint.Completed)
 		}

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
@@ -22,9 +21,9 @@ func (t *T) analyst() report.LiveStats {
 	return role[report.LiveStats](t, "the store does not tell how the work goes")
 }
 
-func (t *T) awaiter() stint.Awaiter {
+func (t *T) awaiter() store.Awaiter {
 	t.Helper()
-	return role[stint.Awaiter](t, "the store lets nobody wait for jobs")
+	return role[store.Awaiter](t, "the store lets nobody wait for jobs")
 }
 
 func (t *T) changeKeeper() store.ChangeKeeper {

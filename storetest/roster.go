@@ -77,13 +77,13 @@ var rosterTests = []test{
 		never, w := NewWorker(t, t.Store), t.join("k")
 		w.Leave()
 		for _, who := range []*Worker{never, w} {
-			fails(t, errOf(t.Store.Heartbeat(t.ctx, who.Info.Token, store.Heartbeat{})), stint.ErrBuried, "the beat gives %v, want ErrBuried")
+			fails(t, errOf(t.Store.Heartbeat(t.ctx, who.Info.Token, store.Heartbeat{})), store.ErrBuried, "the beat gives %v, want ErrBuried")
 		}
 		all, err := t.Store.Engines(t.ctx)
 		t.must(err)
 		expect(t, len(all) == 0, "the roster has %v", all)
 		t.enqueue(job("k"))
-		fails(t, errOf(w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1})), stint.ErrBuried,
+		fails(t, errOf(w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1})), store.ErrBuried,
 			"after the beat, a claim gives %v")
 	}},
 	{"Held lists the claims with unfinished entries, and those entries only", func(t *T) {
@@ -229,10 +229,10 @@ var rosterTests = []test{
 		t.must(t.Store.Drain(t.ctx, w.Info.Token))
 		w.Leave()
 		for _, who := range []*Worker{w, NewWorker(t, t.Store)} {
-			fails(t, t.Store.Drain(t.ctx, who.Info.Token), stint.ErrBuried, "it gives %v, want ErrBuried")
+			fails(t, t.Store.Drain(t.ctx, who.Info.Token), store.ErrBuried, "it gives %v, want ErrBuried")
 		}
 		orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})
-		expect(t, errors.Is(err, stint.ErrBuried) && !orders.Drain, "the next beat gives %+v, error %v", orders, err)
+		expect(t, errors.Is(err, store.ErrBuried) && !orders.Drain, "the next beat gives %+v, error %v", orders, err)
 	}},
 	{"Many engines join with the same kinds at once", func(t *T) {
 		errs := atOnce(10, func(i int) error { return NewWorker(t, t.Store, "c", "a", "b").TryJoin(t.ctx) })

@@ -30,11 +30,11 @@ var schedulesTests = []test{
 		t.declare(s, plain)
 		for _, want := range []stint.Schedule{s, plain} {
 			got := t.schedule(want.Name)
-			ready, err := stint.ReadySchedules([]stint.Schedule{want}, stint.Limits{})
+			ready, err := want.Ready(stint.Limits{})
 			t.must(err)
 			expect(t, got.Problem == nil, "%s: %v", want.Name, got.Problem)
 			comparer := cmp.Comparer(func(a, b cron.Recurrence) bool { return a == b })
-			noDiff(t, cmp.Diff(ready[0], got.Schedule, append(sameJob, comparer, cmpopts.IgnoreUnexported(stint.Schedule{}))...),
+			noDiff(t, cmp.Diff(ready, got.Schedule, append(sameJob, comparer, cmpopts.IgnoreUnexported(stint.Schedule{}))...),
 				"%s (-want +got)", want.Name)
 			for _, at := range []time.Time{got.Created, got.Declared, got.After} {
 				expect(t, !at.Before(before.Truncate(time.Microsecond)) && !at.After(t.clock()),
@@ -271,8 +271,12 @@ func every(name string) stint.Schedule {
 
 func (t *T) declare(schedules ...stint.Schedule) {
 	t.Helper()
-	ready, err := stint.ReadySchedules(schedules, stint.Limits{})
-	t.must(err)
+	ready := make([]stint.Schedule, len(schedules))
+	for i, s := range schedules {
+		var err error
+		ready[i], err = s.Ready(stint.Limits{})
+		t.must(err)
+	}
 	t.must(t.scheduler().DeclareSchedules(t.ctx, "somebody", ready))
 }
 

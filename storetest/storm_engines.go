@@ -25,7 +25,7 @@ func (s *storm) work(i int) {
 		var held []store.Entry // claimed and not finished yet
 		for s.blows() {
 			err := s.turn(w, rng, &held)
-			if errors.Is(err, stint.ErrBuried) {
+			if errors.Is(err, store.ErrBuried) {
 				s.count("engines that met their burial", 1)
 				break
 			}
@@ -37,7 +37,7 @@ func (s *storm) work(i int) {
 	}
 }
 
-func (s *storm) stand(token stint.EngineID, stands bool) {
+func (s *storm) stand(token store.EngineID, stands bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stands {
@@ -109,7 +109,7 @@ func (s *storm) claim(w *Worker, rng *rand.Rand, sight store.LaneHead, held *[]s
 	c, err := w.TryClaim(s.ctx, store.ClaimRequest{
 		Lane: sight.Lane, Max: 1 + rng.IntN(40), Wait: rng.IntN(2) == 0, Settle: sight.Settle,
 	})
-	if errors.Is(err, stint.ErrLaneBusy) {
+	if errors.Is(err, store.ErrLaneBusy) {
 		s.count("claims that found the lane busy", 1)
 		return nil
 	}
@@ -222,7 +222,7 @@ func (s *storm) bury() {
 }
 
 // victim is any engine of the roster.
-func (s *storm) victim() (stint.EngineID, bool) {
+func (s *storm) victim() (store.EngineID, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for token := range s.standing {

@@ -80,7 +80,7 @@ var undecidedTests = []test{
 		w.Leave()
 		for _, engine := range []*Worker{w, NewWorker(t, t.Store, "k")} {
 			ids, err := t.Store.Decide(t.ctx, engine.Info.Token, done)
-			expect(t, errors.Is(err, stint.ErrBuried) && ids == nil, "it decided %v, error %v, want ErrBuried", ids, err)
+			expect(t, errors.Is(err, store.ErrBuried) && ids == nil, "it decided %v, error %v, want ErrBuried", ids, err)
 		}
 		t.state(id, stint.Retrying)
 	}},
@@ -258,7 +258,7 @@ func decideAgain(t *T) {
 		t.Fatalf("it has %d executions, want the failure and the decision", len(info.Executions))
 	}
 	x := info.Executions[1]
-	if x.Outcome != stint.OutcomeReturned || x.Final || x.Slot != 0 || x.Attempt != 2 || x.Engine != w.Info.Token ||
+	if x.Outcome != stint.OutcomeReturned || x.Final || x.Slot != 0 || x.Attempt != 2 || x.Engine != int64(w.Info.Token) ||
 		x.Reason != "decided by the retry function f" || x.Error == nil || x.Error.Message != "no paper" || x.Error.Note != "odd" {
 		text, _ := json.Marshal(x)
 		t.Errorf("the decision is recorded as %s", text)
@@ -286,7 +286,7 @@ func decideFinal(t *T) {
 		t.Fatalf("it is %s (%s), undecided %q, faulty %v, with %d executions", info.State, info.Reason, info.Undecided, info.Faulty, len(info.Executions))
 	}
 	x := info.Executions[1]
-	expect(t, x.Outcome == stint.OutcomeFailed && x.Final && x.Engine == w.Info.Token && x.Error != nil && x.Error.Message == "no paper",
+	expect(t, x.Outcome == stint.OutcomeFailed && x.Final && x.Engine == int64(w.Info.Token) && x.Error != nil && x.Error.Message == "no paper",
 		"the decision is recorded as %+v", x)
 	counts, err := t.Store.Counts(t.ctx)
 	t.must(err)

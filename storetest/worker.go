@@ -39,7 +39,7 @@ func Join(t testing.TB, s store.Store, kinds ...string) *Worker {
 
 // NewWorker makes an engine that has not joined yet.
 func NewWorker(t testing.TB, s store.Store, kinds ...string) *Worker {
-	token := stint.EngineID(rand.Int64())
+	token := store.EngineID(rand.Int64())
 	return &Worker{
 		Store: s, t: t, taken: map[store.Position]store.ClaimRef{},
 		Info: store.EngineInfo{
@@ -213,7 +213,7 @@ func (w *Worker) Leave() int {
 func Bury(ctx context.Context, r store.Roster, b store.Burial, judge func(*store.Entry, bool) store.Completion) (int, error) {
 	for {
 		n, err := r.Bury(ctx, b, judge)
-		if !errors.Is(err, stint.ErrBurialBlocked) || ctx.Err() != nil {
+		if !errors.Is(err, store.ErrBurialBlocked) || ctx.Err() != nil {
 			return n, err
 		}
 		time.Sleep(time.Millisecond)

@@ -21,14 +21,14 @@ import (
 // claimant is an engine that takes one job at a time.
 type claimant struct {
 	store store.Store
-	token stint.EngineID
+	token store.EngineID
 	kind  stint.KindInfo
 	more  func() bool              // whether to claim another one
 	work  func(*store.Entry) error // does the job
 }
 
-func newClaimant(store store.Store, kind stint.KindInfo, more func() bool, work func(*store.Entry) error) *claimant {
-	return &claimant{store: store, token: stint.EngineID(rand.Int64()), kind: kind, more: more, work: work}
+func newClaimant(db store.Store, kind stint.KindInfo, more func() bool, work func(*store.Entry) error) *claimant {
+	return &claimant{store: db, token: store.EngineID(rand.Int64()), kind: kind, more: more, work: work}
 }
 
 // claimed is one job that was taken and is done.

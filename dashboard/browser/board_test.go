@@ -41,15 +41,15 @@ type board struct {
 func newBoard(t *testing.T) *board {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "jobs.db")
-	store, err := sqlite.Open(t.Context(), file, sqlite.Config{})
+	db, err := sqlite.Open(t.Context(), file, sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	handler, err := dashboard.New(store, dashboard.Config{
+	t.Cleanup(func() { _ = db.Close() })
+	handler, err := dashboard.New(db, dashboard.Config{
 		Guard: guard.Config{Link: secret},
-		API: api.Config{Restricted: []string{"sh"}, Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
-			return engine.Bury(ctx, store, token, why)
+		API: api.Config{Restricted: []string{"sh"}, Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
+			return engine.Bury(ctx, db, token, why)
 		}},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
@@ -58,7 +58,7 @@ func newBoard(t *testing.T) *board {
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	b := &board{tab: open(t), file: file, store: store, client: stint.NewClient(store), url: server.URL}
+	b := &board{tab: open(t), file: file, store: db, client: stint.NewClient(db), url: server.URL}
 	b.visit("/?token=" + secret)
 	return b
 }

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/chart"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/store"
 )
 
 // kitchen serves a page that has everything which pages are made of, behind the guard that real ones are behind. It is
@@ -146,7 +146,7 @@ func dish(queued int) (string, error) {
 	}
 	var text strings.Builder
 	err = page.Execute(&text, map[string]any{
-		"Queued": chart.Count.Exact(float64(queued)), "States": stint.States,
+		"Queued": chart.Count.Exact(float64(queued)), "States": store.States,
 		"Conditions": []view.Condition{view.Working, view.Draining, view.Gone, view.Stuck, view.Silent},
 		"Spark":      template.HTML(chart.Sparkline{Title: "Running", Values: []float64{3, 8, 21, 34, 30, 44, 48}, Class: chart.Own}.SVG()),
 		"Charts":     []template.HTML{template.HTML(ended().Figure()), template.HTML(took().Figure()), template.HTML(backlog().Figure())},

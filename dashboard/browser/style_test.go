@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 const stylePath = "../assets/style.css"
@@ -173,7 +173,7 @@ func TestWhatTheStyleNamesIsThereAndUsed(t *testing.T) {
 
 func TestEveryStateLooksLikeItself(t *testing.T) {
 	text := style(t)
-	for _, state := range stint.States {
+	for _, state := range store.States {
 		if !strings.Contains(text, fmt.Sprintf(".state-%s", state)) {
 			t.Errorf("there is no badge of the state %s", state)
 		}

@@ -30,7 +30,7 @@ func TestAFailedJobIsDoneAgainAsANewOne(t *testing.T) {
 	b.becomes(id, stint.Failed)
 	b.visit(b.job(id))
 	b.submit(`form[action$="/retry"] button`)
-	again := b.only(store.Filter{Kind: "bad", States: stint.States, Limit: 1})
+	again := b.only(store.Filter{Kind: "bad", States: store.States, Limit: 1})
 	if again.Origin.Recovered != id {
 		t.Errorf("the newest job does again %d, want %d", again.Origin.Recovered, id)
 	}

@@ -22,7 +22,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // Role is what somebody may do.
@@ -115,7 +115,7 @@ func New(c Config) (*Guard, error) {
 	g := &Guard{config: c, origins: http.NewCrossOriginProtection(), tries: newTries()}
 	if c.Link != "" {
 		if len(c.Link) < minSecret {
-			return nil, stint.Invalid("Link", "it has %d characters; at least %d are needed", len(c.Link), minSecret)
+			return nil, valid.Invalid("Link", "it has %d characters; at least %d are needed", len(c.Link), minSecret)
 		}
 		g.link = newLink(c.Link)
 	}

@@ -25,15 +25,15 @@ type HeldJob struct {
 	Ready   time.Time `json:"ready"`
 }
 
-// EngineOf finds an engine of the roster, or [stint.ErrBuried].
-func EngineOf(ctx context.Context, st Store, token stint.EngineID) (Engine, error) {
+// EngineOf finds an engine of the roster, or [store.ErrBuried].
+func EngineOf(ctx context.Context, st Store, token store.EngineID) (Engine, error) {
 	roster, err := st.Engines(ctx)
 	if err != nil {
 		return Engine{}, err
 	}
 	i := slices.IndexFunc(roster, func(e store.EngineInfo) bool { return e.Token == token })
 	if i < 0 {
-		return Engine{}, stint.ErrBuried
+		return Engine{}, store.ErrBuried
 	}
 	return HeldBy(ctx, st, roster[i])
 }

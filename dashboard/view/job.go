@@ -39,7 +39,7 @@ func JobOf(ctx context.Context, store Store, id stint.ID) (Job, error) {
 
 // Runner is the engine that performs a job now.
 type Runner struct {
-	Token    stint.EngineID `json:"token,string"`
+	Token    store.EngineID `json:"token,string"`
 	Instance string         `json:"instance"`
 	Host     string         `json:"host"`
 	PID      int            `json:"pid"`

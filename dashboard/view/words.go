@@ -11,6 +11,7 @@ import (
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/jobs/shelljob"
+	"github.com/stint-go/stint/retry"
 )
 
 // WaitsForInWords says what an available job waits for: any engine that has time,
@@ -81,7 +82,7 @@ func (c Crew) StateInWords(j stint.JobInfo, now time.Time) string {
 
 // Why is a job's reason, where that tells more than its state.
 func Why(j stint.JobInfo) string {
-	if j.Reason == stint.ReasonDone || j.Reason == stint.ReasonCancelled {
+	if j.Reason == retry.ReasonDone || j.Reason == retry.ReasonCancelled {
 		return ""
 	}
 	return j.Reason
@@ -102,7 +103,7 @@ func RanOn(x stint.Attempt) string {
 // Outcome says how an attempt ended, with the reason where that tells more.
 func Outcome(x stint.Attempt) string {
 	outcome := x.Outcome.String()
-	if x.Reason != "" && x.Reason != stint.ReasonDone && !strings.Contains(outcome, x.Reason) {
+	if x.Reason != "" && x.Reason != retry.ReasonDone && !strings.Contains(outcome, x.Reason) {
 		outcome += ": " + words.Visible(x.Reason)
 	}
 	if NeverTaken(x) {

@@ -38,7 +38,7 @@ func program(out io.Writer) *stint.Mux {
 
 		// Every two seconds, but not while the last one still goes on, and what was
 		// missed is not worth anything any more.
-		Print.Schedule("pulse", cron.Every(2*time.Second), Report{"the pulse"}, stint.Unique(), stint.WhenMissed(stint.MissedNone)),
+		Print.Schedule("pulse", cron.Every(2*time.Second), Report{"the pulse"}, stint.Unique(), stint.MissedNone),
 
 		Print.Schedule("month-end", cron.Function("last-weekday"), Report{"the month's books"}, stint.Zone("America/New_York")),
 	)

@@ -254,7 +254,7 @@ func (a *app) countsCommand() *cobra.Command {
 		counts, err := db.Counts(ctx)
 		return counts, func() {
 			t := newTable(a.out, "state", "jobs")
-			for _, state := range stint.States {
+			for _, state := range store.States {
 				t.AppendRow([]any{state, words.Count(counts[state])})
 			}
 			t.Render()

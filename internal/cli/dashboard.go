@@ -388,7 +388,7 @@ func (a *app) dashboardPasswordCommand() *cobra.Command {
 // checkPerson judges the name of somebody with a password.
 func checkPerson(name string) error {
 	if strings.Contains(name, ":") {
-		return stint.Invalid("name", "%q has a colon, which ends the name when a browser sends it", name)
+		return valid.Invalid("name", "%q has a colon, which ends the name when a browser sends it", name)
 	}
 	return valid.Name("name", name)
 }

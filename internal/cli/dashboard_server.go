@@ -20,12 +20,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/observe/probes"
 	"github.com/stint-go/stint/observe/prom"
+	"github.com/stint-go/stint/store"
 )
 
 // dashboardServer serves a dashboard. It listens before the database is opened, and
@@ -144,18 +144,18 @@ func (d *dashboardServer) link() string {
 // open begins to serve a database. Health is who is asked by probes from now on;
 // nil asks whether the database answers. The figures of the process are told
 // together with those of the store.
-func (d *dashboardServer) open(store fullStore, health probes.Engine) error {
+func (d *dashboardServer) open(db fullStore, health probes.Engine) error {
 	if d == nil {
 		return nil
 	}
 	c := d.config
-	c.API.Bury = func(ctx context.Context, e stint.EngineID, why string) (int, error) {
-		return engine.Bury(ctx, store, e, why)
+	c.API.Bury = func(ctx context.Context, e store.EngineID, why string) (int, error) {
+		return engine.Bury(ctx, db, e, why)
 	}
 	waiting := prometheus.NewRegistry()
-	waiting.MustRegister(prom.Store(store))
+	waiting.MustRegister(prom.Store(db))
 	c.Metrics, c.Health = d.vitals.metrics(waiting), health
-	board, err := dashboard.New(store, c)
+	board, err := dashboard.New(db, c)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ type database struct {
 func (a *app) opened(st fullStore, end func()) *database {
 	return &database{st, &ops.Local{
 		Store: st, Way: store.WayCommand, As: &guard.Identity{Name: a.by(), Role: guard.Admin}, Bounded: boundedKinds(),
-		Bury: func(ctx context.Context, e stint.EngineID, why string) (int, error) {
+		Bury: func(ctx context.Context, e store.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, st, e, why)
 		},
 		Failed: func(_ context.Context, _ string, err error) { a.note("stint: %v", err) },

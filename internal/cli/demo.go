@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/jobs"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -282,11 +284,11 @@ var demoKinds = []struct {
 	declaration stint.KindInfo
 	handler     stint.Handler
 }{
-	{demoDeclaration("demo.sleep"), stint.StrictHandler(demoSleep)},
-	{demoDeclaration("demo.fail"), stint.StrictHandler(demoFail)},
-	{demoDeclaration("demo.fail_no_retry"), stint.StrictHandler(demoFailNoRetry)},
-	{demoDeclaration("demo.exit"), stint.StrictHandler(demoExit)},
-	{demoDeclaration("demo.memory"), stint.StrictHandler(demoMemory)},
+	{demoDeclaration("demo.sleep"), jobs.Strict(demoSleep)},
+	{demoDeclaration("demo.fail"), jobs.Strict(demoFail)},
+	{demoDeclaration("demo.fail_no_retry"), jobs.Strict(demoFailNoRetry)},
+	{demoDeclaration("demo.exit"), jobs.Strict(demoExit)},
+	{demoDeclaration("demo.memory"), jobs.Strict(demoMemory)},
 }
 
 // demoBuild is performed by what is constructed for each run: see newDemoWorker.
@@ -332,7 +334,7 @@ type demoTime struct{ time.Duration }
 
 func (d *demoTime) UnmarshalText(text []byte) (err error) {
 	if d.Duration, err = retry.ParseDuration(string(text)); err != nil {
-		return stint.Invalid("args", "%v", err)
+		return valid.Invalid("args", "%v", err)
 	}
 	return nil
 }
@@ -371,7 +373,7 @@ type failArgs struct {
 
 func (a failArgs) Check() error {
 	if a.Times < 0 {
-		return stint.Invalid("args.times", "%d is negative", a.Times)
+		return valid.Invalid("args.times", "%d is negative", a.Times)
 	}
 	return nil
 }
@@ -404,7 +406,7 @@ type exitArgs struct {
 
 func (a exitArgs) Check() error {
 	if a.Code != nil && (*a.Code < 0 || *a.Code > 255) {
-		return stint.Invalid("args.code", "%d is outside 0 to 255", *a.Code)
+		return valid.Invalid("args.code", "%d is outside 0 to 255", *a.Code)
 	}
 	return nil
 }
@@ -431,7 +433,7 @@ type memoryArgs struct {
 
 func (a memoryArgs) Check() error {
 	if a.MiB < 0 || a.MiB > 1<<20 {
-		return stint.Invalid("args.mib", "%d is outside 0 to %d", a.MiB, 1<<20)
+		return valid.Invalid("args.mib", "%d is outside 0 to %d", a.MiB, 1<<20)
 	}
 	return nil
 }
@@ -479,7 +481,7 @@ type buildArgs struct {
 
 func (a buildArgs) Check() error {
 	if a.How != "" && a.How != "error" && a.How != "panic" {
-		return stint.Invalid("args.how", "%q is neither error nor panic", a.How)
+		return valid.Invalid("args.how", "%q is neither error nor panic", a.How)
 	}
 	return nil
 }
@@ -487,13 +489,13 @@ func (a buildArgs) Check() error {
 // demoWorker is what demo.build never gets.
 type demoWorker struct{}
 
-// Run implements [stint.Runner].
+// Run performs the job: see [stint.HandleNew].
 func (*demoWorker) Run(context.Context, *stint.Job, any) error { return nil }
 
 // newDemoWorker is a constructor that each run calls, and that fails before
 // anything could begin to work.
 func newDemoWorker(_ context.Context, job *stint.Job) (*demoWorker, error) {
-	args, err := stint.DecodeStrict[buildArgs](job.Args)
+	args, err := jobs.Decode[buildArgs](job.Args)
 	switch {
 	case err != nil:
 		return nil, stint.NoRetry(err)

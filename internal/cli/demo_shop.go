@@ -132,12 +132,12 @@ var (
 	errRefused  = errors.New("connection refused")
 	errStock    = errors.New("out of stock")
 
-	_ = stint.ErrorClass("gateway_timeout", errGateway)
-	_ = stint.ErrorClass("card_declined", errDeclined)
-	_ = stint.ErrorClass("greylisted", errGreylist)
-	_ = stint.ErrorClass("unknown_mailbox", errMailbox)
-	_ = stint.ErrorClass("connection_refused", errRefused)
-	_ = stint.ErrorClass("out_of_stock", errStock)
+	_ = retry.ErrorClass("gateway_timeout", errGateway)
+	_ = retry.ErrorClass("card_declined", errDeclined)
+	_ = retry.ErrorClass("greylisted", errGreylist)
+	_ = retry.ErrorClass("unknown_mailbox", errMailbox)
+	_ = retry.ErrorClass("connection_refused", errRefused)
+	_ = retry.ErrorClass("out_of_stock", errStock)
 )
 
 var shopKinds = []shopKind{

@@ -139,7 +139,7 @@ func (f *filterFlags) chosen(ctx context.Context, db *database) (store.Filter, e
 
 func stateNames() []string {
 	var names []string
-	for _, s := range stint.States {
+	for _, s := range store.States {
 		names = append(names, string(s))
 	}
 	return names
@@ -151,7 +151,7 @@ type statesValue struct{ states *[]stint.State }
 func (v statesValue) Set(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
 		state := stint.State(strings.TrimSpace(name))
-		if !slices.Contains(stint.States, state) {
+		if !slices.Contains(store.States, state) {
 			return fmt.Errorf("%q is not one of %s", name, strings.Join(stateNames(), ", "))
 		}
 		if !slices.Contains(*v.states, state) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/store"
 )
 
 const jobsWatchLong = `Watch follows jobs until each has come to its end, with a line for every change.
@@ -158,7 +159,7 @@ func (a *app) printCounts(counts map[stint.State]int64) error {
 		return a.printJSON(counts)
 	}
 	var parts []string
-	for _, s := range stint.States {
+	for _, s := range store.States {
 		if s != stint.Blocked || counts[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", s, words.Count(counts[s])))
 		}

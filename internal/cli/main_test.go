@@ -31,6 +31,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // The test binary is also the program, under the name stint.
@@ -130,11 +131,11 @@ func serve() {
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer release()
 	err := func() error {
-		store, err := sqlite.Open(context.Background(), os.Args[1], sqlite.Config{})
+		db, err := sqlite.Open(context.Background(), os.Args[1], sqlite.Config{})
 		if err != nil {
 			return err
 		}
-		defer store.Close()
+		defer db.Close()
 		config := guard.Config{Hosts: []string{"jobs.example.com"}}
 		for _, role := range []guard.Role{guard.Viewer, guard.Operator, guard.Admin} {
 			config.Tokens = append(config.Tokens, guard.NewToken(role.String(), role, "token-of-the-"+role.String()+"-000001"))
@@ -143,10 +144,10 @@ func serve() {
 		if err != nil {
 			return err
 		}
-		handler := api.New(store, api.Config{
+		handler := api.New(db, api.Config{
 			Restricted: builtin.names(), HideArgs: true, Bounded: boundedKinds(),
-			Bury: func(ctx context.Context, token stint.EngineID, why string) (int, error) {
-				return engine.Bury(ctx, store, token, why)
+			Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
+				return engine.Bury(ctx, db, token, why)
 			},
 			OnError: func(_ context.Context, operation string, err error) { fmt.Fprintln(os.Stderr, operation, err) },
 		})

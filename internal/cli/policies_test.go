@@ -25,7 +25,7 @@ import (
 
 var (
 	errGone = errors.New("gone")
-	gone    = stint.ErrorClass("gone", errGone)
+	gone    = retry.ErrorClass("gone", errGone)
 )
 
 // policies are what people may say, in each of the forms, and what follows from

@@ -37,7 +37,7 @@ func (a *app) listQueues(queues []store.QueueInfo) {
 	}
 	head := []any{"queue"}
 	var shown []stint.State
-	for _, state := range stint.States {
+	for _, state := range store.States {
 		used := state != stint.Blocked
 		for _, q := range queues {
 			used = used || q.Counts[state] > 0

@@ -116,7 +116,7 @@ func hintName(err error) error {
 		return withHint(err, "stint schedules list shows those that there are")
 	case errors.Is(err, ops.ErrFreeLease):
 		return withHint(err, "stint leases list shows who holds which")
-	case errors.Is(err, stint.ErrBurialBlocked):
+	case errors.Is(err, store.ErrBurialBlocked):
 		return withHint(err, "a write of the engine is under way; try again")
 	}
 	return err

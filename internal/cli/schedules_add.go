@@ -177,10 +177,7 @@ func (v *recurrenceValue) String() string { return v.recurrence.String() }
 // missedValue is a flag that reads what becomes of missed occurrences.
 type missedValue struct{ missed stint.Missed }
 
-func (v *missedValue) Set(text string) (err error) {
-	v.missed, err = stint.ParseMissed(text)
-	return err
-}
+func (v *missedValue) Set(text string) error { return v.missed.UnmarshalText([]byte(text)) }
 
 func (v *missedValue) Type() string   { return "which" }
 func (v *missedValue) String() string { return v.missed.String() }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/jobs/shelljob"
 	"github.com/stint-go/stint/jobs/stepjob"
@@ -35,14 +36,14 @@ func httpStep(h stint.Handler) stepjob.Operation {
 
 // kindStep makes a step of a kind whose arguments are of type A, and feeds it
 // what the step before came to.
-func kindStep[A stint.Checked](h stint.Handler, feed func(args *A, previous json.RawMessage)) stepjob.Operation {
+func kindStep[A jobs.Checked](h stint.Handler, feed func(args *A, previous json.RawMessage)) stepjob.Operation {
 	return stepjob.Operation{
 		Check: func(raw json.RawMessage) error {
-			_, err := stint.DecodeStrict[A](raw)
+			_, err := jobs.Decode[A](raw)
 			return err
 		},
 		Run: func(ctx context.Context, in stepjob.Input) (json.RawMessage, error) {
-			args, err := stint.DecodeStrict[A](in.Args)
+			args, err := jobs.Decode[A](in.Args)
 			if err != nil {
 				return nil, stint.NoRetry(err)
 			}
@@ -66,7 +67,7 @@ func checkSteps(kind string, raw json.RawMessage) error {
 	if raw == nil {
 		raw = json.RawMessage("{}")
 	}
-	args, err := stint.DecodeStrict[stepjob.Args](raw)
+	args, err := jobs.Decode[stepjob.Args](raw)
 	if err == nil {
 		err = builtin.operations(builtin.names(), kindOptions{}).Check(args)
 	}

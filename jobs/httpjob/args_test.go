@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 )
 
 func TestArgumentsThatCanNeverBeRightAreNamed(t *testing.T) {
@@ -32,7 +33,7 @@ func TestArgumentsThatCanNeverBeRightAreNamed(t *testing.T) {
 		{`{"url":"http://h/"} 1`, "args: more than one JSON value"},
 		{`{`, "args: unexpected EOF"},
 	} {
-		_, err := stint.DecodeStrict[Args](json.RawMessage(tt.args))
+		_, err := jobs.Decode[Args](json.RawMessage(tt.args))
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s:\ngot  %v\nwant %s", tt.args, err, tt.want)
 		}
@@ -43,7 +44,7 @@ func TestArgumentsThatCanNeverBeRightAreNamed(t *testing.T) {
 }
 
 func TestATimeoutHasAUnit(t *testing.T) {
-	args, err := stint.DecodeStrict[Args](json.RawMessage(`{"url":"http://h/","timeout":"1m30s"}`))
+	args, err := jobs.Decode[Args](json.RawMessage(`{"url":"http://h/","timeout":"1m30s"}`))
 	if err != nil || time.Duration(args.Timeout) != 90*time.Second {
 		t.Errorf("got %v, %v", time.Duration(args.Timeout), err)
 	}
@@ -59,7 +60,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(`{"method":"POST","url":"http://[::1]:80/","headers":{"a":"b"},"json":{"n":12345678901234567890},"expect":[200,204],"timeout":"10s"}`)
 	f.Add(`{"url":"http://h","body":"x","headers":{"Host":"other"}}`)
 	f.Fuzz(func(t *testing.T, raw string) {
-		args, err := stint.DecodeStrict[Args](json.RawMessage(raw))
+		args, err := jobs.Decode[Args](json.RawMessage(raw))
 		if err != nil {
 			if !errors.Is(err, stint.ErrInvalid) {
 				t.Fatalf("%v is not an invalid input", err)
@@ -73,7 +74,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := stint.DecodeStrict[Args](again)
+		back, err := jobs.Decode[Args](again)
 		if err != nil {
 			t.Fatalf("%s was accepted as %s, which is refused: %v", raw, again, err)
 		}

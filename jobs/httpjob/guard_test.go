@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 )
 
 func TestOnlyPublicAddressesPass(t *testing.T) {
@@ -52,7 +53,7 @@ func careful(but *httptest.Server, names *net.Resolver) stint.Handler {
 		}
 		return refuse(to)
 	}, names)
-	return stint.StrictHandler(s.send)
+	return jobs.Strict(s.send)
 }
 
 // victim is a private server that must never be asked.

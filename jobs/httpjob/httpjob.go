@@ -51,6 +51,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 )
 
 // Kind is the kind http. It has no timeout of its own because each request
@@ -84,7 +85,7 @@ func Register(m *stint.Mux, c Config) { m.Add(Kind.Declaration(), Handler(c)) }
 
 // Handler sends requests. Programs that want the kind under another name, or
 // one with other defaults, add it to their mux themselves.
-func Handler(c Config) stint.Handler { return stint.StrictHandler(newSender(c).send) }
+func Handler(c Config) stint.Handler { return jobs.Strict(newSender(c).send) }
 
 // sender shares its connections between attempts.
 type sender struct {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 )
 
 func TestRedirectsAreFollowedAndCounted(t *testing.T) {
@@ -110,7 +110,7 @@ func TestARedirectDoesNotTakeTheEncryptionAway(t *testing.T) {
 	defer secure.Close()
 	s := newSender(Config{AllowPrivate: true})
 	s.transport.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
-	_, err := perform(t, t.Context(), stint.StrictHandler(s.send), Args{URL: secure.URL})
+	_, err := perform(t, t.Context(), jobs.Strict(s.send), Args{URL: secure.URL})
 	if !errors.Is(err, errDowngrade) {
 		t.Errorf("got %v", err)
 	}

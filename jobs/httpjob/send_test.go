@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -100,7 +100,7 @@ func TestAStatusThatIsNotExpectedIsAFailureThatShowsTheBody(t *testing.T) {
 	if result.Status != 503 || len(result.Body) != 5013 || result.Headers["Retry-After"] != "120" {
 		t.Errorf("the result is not kept: %+v", result)
 	}
-	if class := failure.Classes(err)[0]; class != "httpjob.StatusError" {
+	if class := retry.ErrorClasses(err)[0]; class != "httpjob.StatusError" {
 		t.Errorf("policies see it as a %s", class)
 	}
 }

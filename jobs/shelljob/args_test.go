@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 )
 
 func TestArgumentsThatCanNeverBeRightAreNamed(t *testing.T) {
@@ -29,7 +30,7 @@ func TestArgumentsThatCanNeverBeRightAreNamed(t *testing.T) {
 		{`["ls"]`, "args: cannot unmarshal array into Go value of type shelljob.Args"},
 		{`{"shell":`, "args: unexpected EOF"},
 	} {
-		_, err := stint.DecodeStrict[Args](json.RawMessage(tt.args))
+		_, err := jobs.Decode[Args](json.RawMessage(tt.args))
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.args, err, tt.want)
 		}
@@ -77,7 +78,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(`{"shell":"exit 3","dir":"/","env":{"A":"b"},"stdin":"x"}`)
 	f.Add(`{"argv":[]}`)
 	f.Fuzz(func(t *testing.T, raw string) {
-		args, err := stint.DecodeStrict[Args](json.RawMessage(raw))
+		args, err := jobs.Decode[Args](json.RawMessage(raw))
 		if err != nil {
 			if !errors.Is(err, stint.ErrInvalid) {
 				t.Fatalf("%v is not an invalid input", err)
@@ -88,7 +89,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := stint.DecodeStrict[Args](again)
+		back, err := jobs.Decode[Args](again)
 		if err != nil {
 			t.Fatalf("%s was accepted as %s, which is refused: %v", raw, again, err)
 		}

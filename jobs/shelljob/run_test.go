@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -92,7 +92,7 @@ func TestExitCodeOtherThanZeroIsAFailureThatShowsTheEndOfTheOutput(t *testing.T)
 	if isFinal(err) {
 		t.Error("the failure is final, whatever the policy says")
 	}
-	if class := failure.Classes(err)[0]; class != "shelljob.ExitError" {
+	if class := retry.ErrorClasses(err)[0]; class != "shelljob.ExitError" {
 		t.Errorf("policies see it as a %s", class)
 	}
 }

@@ -49,6 +49,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 )
 
 // Kind is the kind sh. It has no timeout of its own: give jobs one with
@@ -82,4 +83,4 @@ func Register(m *stint.Mux, c Config) { m.Add(Kind.Declaration(), Handler(c)) }
 
 // Handler runs commands. Programs that want the kind under another name, or
 // one with other defaults, add it to their mux themselves.
-func Handler(c Config) stint.Handler { return stint.StrictHandler(c.run) }
+func Handler(c Config) stint.Handler { return jobs.Strict(c.run) }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 )
 
@@ -45,19 +44,19 @@ func (s Step) args() json.RawMessage {
 func (a Args) Check() error {
 	switch {
 	case len(a.Steps) == 0:
-		return stint.Invalid("args.steps", "at least one step is needed")
+		return valid.Invalid("args.steps", "at least one step is needed")
 	case len(a.Steps) > MaxSteps:
-		return stint.Invalid("args.steps", "%d steps are more than %d", len(a.Steps), MaxSteps)
+		return valid.Invalid("args.steps", "%d steps are more than %d", len(a.Steps), MaxSteps)
 	}
 	for i, s := range a.Steps {
 		if err := valid.Name("do", s.Do); err != nil {
-			return stint.Invalid("args.steps", "step %d: %v", i+1, err)
+			return valid.Invalid("args.steps", "step %d: %v", i+1, err)
 		}
 		if s.Name == "" {
 			continue
 		}
 		if err := valid.Name("name", s.Name); err != nil {
-			return stint.Invalid("args.steps", "step %d: %v", i+1, err)
+			return valid.Invalid("args.steps", "step %d: %v", i+1, err)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/jobs"
 )
 
 // Operations are what steps may name. Fill it before an engine starts; after
@@ -82,28 +83,28 @@ func (o *Operations) Check(a Args) error {
 	for i, s := range a.Steps {
 		op, ok := o.all[s.Do]
 		if !ok {
-			return stint.Invalid("args.steps", "step %d: there is no operation %q; there are %s", i+1, s.Do, strings.Join(o.Names(), ", "))
+			return valid.Invalid("args.steps", "step %d: there is no operation %q; there are %s", i+1, s.Do, strings.Join(o.Names(), ", "))
 		}
 		if op.Check == nil {
 			continue
 		}
 		if err := op.Check(s.args()); err != nil {
-			return stint.Invalid("args.steps", "step %d (%s): %v", i+1, s.name(), err)
+			return valid.Invalid("args.steps", "step %d (%s): %v", i+1, s.name(), err)
 		}
 	}
 	return nil
 }
 
 // Func makes an operation of a function with typed arguments and result. The
-// arguments are strict: see [stint.DecodeStrict].
+// arguments are strict: see [jobs.Decode].
 func Func[A, R any](f func(ctx context.Context, in Input, args A) (R, error)) Operation {
 	return Operation{
 		Check: func(raw json.RawMessage) error {
-			_, err := stint.DecodeStrict[A](raw)
+			_, err := jobs.Decode[A](raw)
 			return err
 		},
 		Run: func(ctx context.Context, in Input) (json.RawMessage, error) {
-			args, err := stint.DecodeStrict[A](in.Args)
+			args, err := jobs.Decode[A](in.Args)
 			if err != nil {
 				return nil, stint.NoRetry(err)
 			}

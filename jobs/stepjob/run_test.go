@@ -311,7 +311,7 @@ func TestWhatAStepEnqueuesBelongsToTheJobOfAllSteps(t *testing.T) {
 	mux := stint.NewMux()
 	Register(mux, ops)
 	job := &stint.Job{ID: 42, Kind: "steps", Attempt: 1, Correlation: "order 7", Args: json.RawMessage(`{"steps":[{"do":"enqueue"},{"do":"enqueue"}]}`)}
-	ctx := stint.WithRun(t.Context(), &stint.Run{Job: job, Client: stint.NewClient(&store)})
+	ctx := (&stint.Run{Job: job, Client: stint.NewClient(&store)}).Context(t.Context())
 	raw, err := mux.Handler("steps")(ctx, job)
 	if err != nil || strings.Count(string(raw), `"order 7"`) != 2 {
 		t.Errorf("the steps came to %s, %v", raw, err)

@@ -40,6 +40,7 @@ package stepjob
 
 import (
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 )
 
 // Kind is the kind steps. It has no timeout of its own: give jobs one with
@@ -52,4 +53,4 @@ func Register(m *stint.Mux, ops *Operations) { m.Add(Kind.Declaration(), Handler
 
 // Handler runs the steps of a job. Programs that want the kind under another
 // name, or several with operations of their own, add it to their mux themselves.
-func Handler(ops *Operations) stint.Handler { return stint.StrictHandler(ops.run) }
+func Handler(ops *Operations) stint.Handler { return jobs.Strict(ops.run) }

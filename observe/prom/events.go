@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
 // Config bounds the number of series. The zero value suits most programs.
@@ -41,7 +42,7 @@ type Events struct {
 	kinds, queues, troubles bounded
 
 	mu   sync.Mutex // guards the rest
-	busy map[stint.EngineID]map[class]int
+	busy map[store.EngineID]map[class]int
 }
 
 // class is what attempts are counted by.
@@ -79,7 +80,7 @@ func NewEvents(config ...Config) *Events {
 		roster:   prometheus.NewDesc("stint_engines", "Engines of this program that stand in the roster.", nil, nil),
 		kinds:    bounded{max: cmp.Or(c.MaxKinds, defaultMax)}, queues: bounded{max: cmp.Or(c.MaxQueues, defaultMax)},
 		troubles: bounded{max: maxTroubles},
-		busy:     map[stint.EngineID]map[class]int{},
+		busy:     map[store.EngineID]map[class]int{},
 	}
 	// A series that begins with its first event has a rate only from the second on.
 	m.taken.WithLabelValues("true")
@@ -146,7 +147,7 @@ func (m *Events) class(job *stint.Job) class {
 	return class{m.kinds.of(job.Kind), m.queues.of(job.Queue)}
 }
 
-func (m *Events) join(engine stint.EngineID) {
+func (m *Events) join(engine store.EngineID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy[engine] = map[class]int{}
@@ -154,13 +155,13 @@ func (m *Events) join(engine stint.EngineID) {
 
 // leave forgets what ran: the ends of what an engine was fenced from are not
 // told.
-func (m *Events) leave(engine stint.EngineID) {
+func (m *Events) leave(engine store.EngineID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.busy, engine)
 }
 
-func (m *Events) run(engine stint.EngineID, c class, n int) {
+func (m *Events) run(engine store.EngineID, c class, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if busy := m.busy[engine]; busy != nil {

@@ -27,7 +27,7 @@ func shows(t *testing.T, c prometheus.Collector, text string, names ...string) {
 }
 
 // attempt is how an attempt of a job is told.
-func attempt(engine stint.EngineID, job *stint.Job, outcome stint.Outcome, took time.Duration) (began, ended event.Event) {
+func attempt(engine store.EngineID, job *stint.Job, outcome stint.Outcome, took time.Duration) (began, ended event.Event) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	job.Started = at
 	x := &store.Completion{Outcome: outcome, Slot: 1, Started: at, Ended: at.Add(took)}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
 )
 
 // Burials counts the engines that others buried, and fails the test for each
@@ -41,7 +41,7 @@ func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 				return nil
 			}
 		}
-		if !f.wasHarmed(instance, at) && !f.fenced(instance, stint.EngineID(token), at) {
+		if !f.wasHarmed(instance, at) && !f.fenced(instance, store.EngineID(token), at) {
 			f.t.Errorf("%s was buried as engine %d at %v, but it lived and had not fenced itself", instance, token, at)
 		}
 		return nil
@@ -57,7 +57,7 @@ func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 
 // fenced tells whether an engine had ended its session before a moment, or had
 // never begun it.
-func (f *Fleet) fenced(process string, engine stint.EngineID, before time.Time) bool {
+func (f *Fleet) fenced(process string, engine store.EngineID, before time.Time) bool {
 	began := false
 	for _, e := range f.Events(process) {
 		switch {

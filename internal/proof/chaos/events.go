@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/store"
 )
 
 // Event is a line of a worker's log: what its engine did or met. Started and
@@ -22,8 +22,8 @@ import (
 type Event struct {
 	At     time.Time       `json:"at"`
 	Type   event.EventType `json:"type"`
-	Engine stint.EngineID  `json:"engine,omitempty"`
-	Other  stint.EngineID  `json:"other,omitempty"` // whom it buried
+	Engine store.EngineID  `json:"engine,omitempty"`
+	Other  store.EngineID  `json:"other,omitempty"` // whom it buried
 	Count  int             `json:"count,omitempty"`
 	Begun  int             `json:"begun,omitempty"`
 	Doing  string          `json:"doing,omitempty"`

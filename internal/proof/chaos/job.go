@@ -17,6 +17,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/proof/check"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // Args are what a job of the workload is told to do.
@@ -71,7 +72,7 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 			return nil, err
 		}
 		who, _ := engines.LoadAndDelete(job.ID)
-		token, _ := who.(stint.EngineID)
+		token, _ := who.(store.EngineID)
 		run := w.end.before(func() check.Running {
 			return history.Start(check.Run{Job: int64(job.ID), Attempt: job.Attempt, Engine: int64(token)})
 		})

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/chaos"
 	"github.com/stint-go/stint/store"
 )
@@ -33,7 +32,7 @@ func TestWorkersAndProducersOfOneFileAreKilledAllTheTime(t *testing.T) {
 		if dice.IntN(4) == 0 {
 			doomed = all
 		}
-		var dead []stint.EngineID
+		var dead []store.EngineID
 		began := time.Now()
 		for _, k := range doomed {
 			p := k.Process()
@@ -60,7 +59,7 @@ func TestWorkersAndProducersOfOneFileAreKilledAllTheTime(t *testing.T) {
 
 // untilGone waits until none of these engines stands in the roster: whoever takes
 // one out has taken over what it held.
-func (w *fileWorld) untilGone(dead []stint.EngineID) {
+func (w *fileWorld) untilGone(dead []store.EngineID) {
 	w.t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		all, err := w.ground.Store.Engines(w.t.Context())

@@ -211,8 +211,8 @@ func TestAJobThatKillsItsProcessEndsAfterItsBudgetAndNoBystanderIsChargedTwice(t
 		runs   int
 		reason string
 	}{
-		{retry.Default(), stint.DefaultMaxLosses, stint.ReasonLost},
-		{retry.None(), stint.DefaultMaxLosses, stint.ReasonLost},
+		{retry.Default(), stint.DefaultMaxLosses, retry.ReasonLost},
+		{retry.None(), stint.DefaultMaxLosses, retry.ReasonLost},
 		{retry.Fixed(1, time.Hour), 2, retry.ReasonExhausted},
 	} {
 		t.Run(c.policy.String(), func(t *testing.T) {

@@ -99,7 +99,7 @@ func TestAJobThatEndsItsProcessInWhateverWayIsGivenUpAndItsNeighboursAreNot(t *t
 			w.Drain(t.Context(), w.ground.Store, time.Minute)
 			job := w.job(id)
 			last := job.Executions[len(job.Executions)-1]
-			if job.State != stint.Failed || job.Reason != stint.ReasonLost || last.Outcome != stint.OutcomeLost || last.Error == nil || last.Error.Class != "lost" {
+			if job.State != stint.Failed || job.Reason != retry.ReasonLost || last.Outcome != stint.OutcomeLost || last.Error == nil || last.Error.Class != "lost" {
 				t.Errorf("what %s is %s (%s), %s at last, with the error %+v", name, job.State, job.Reason, last.Outcome, last.Error)
 			}
 		}

@@ -147,7 +147,7 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 		return err
 	}
 	err = g.each(ctx, goneEnginesSQL, func(rows *sql.Rows) error {
-		var token stint.EngineID
+		var token store.EngineID
 		var ended int64
 		err := rows.Scan(&token, &ended)
 		l.Buried[token] = time.UnixMicro(ended)
@@ -166,7 +166,7 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 		l.Executions = append(l.Executions, x)
 		if x.Final {
 			t := j.told[x.Job]
-			t.info.Reason = stint.FinalReason(x.Outcome, reason)
+			t.info.Reason = x.Outcome.FinalReason(reason)
 			j.told[x.Job] = t
 			ended[x.Job] = x.Outcome.State()
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // swallowed bounds how long a call waits for an answer that never comes.
@@ -43,7 +43,7 @@ func callWith[T any](ctx context.Context, p *process, o op, apply func(ctx conte
 	case refused:
 		return none, f, p.pass(ctx, f.after, errRefused)
 	case busy:
-		return none, f, p.pass(ctx, f.after, stint.ErrLaneBusy)
+		return none, f, p.pass(ctx, f.after, store.ErrLaneBusy)
 	}
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx) // it was sent by a thawed process

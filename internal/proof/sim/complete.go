@@ -60,7 +60,7 @@ func (e *effect) rollback() {
 	}
 }
 
-func (e *effect) commit(ctx context.Context, p *process, token stint.EngineID, claim store.ClaimRef, x store.Completion) error {
+func (e *effect) commit(ctx context.Context, p *process, token store.EngineID, claim store.ClaimRef, x store.Completion) error {
 	tx := e.begun
 	if tx == nil {
 		var err error
@@ -77,7 +77,7 @@ func (e *effect) commit(ctx context.Context, p *process, token stint.EngineID, c
 
 // FinishTx implements [store.TxFinisher]. Now and then its process is killed
 // when the commit arrives, or when it was done.
-func (p *process) FinishTx(ctx context.Context, tx stint.Tx, token stint.EngineID, claim store.ClaimRef, x store.Completion) error {
+func (p *process) FinishTx(ctx context.Context, tx stint.Tx, token store.EngineID, claim store.ClaimRef, x store.Completion) error {
 	e := tx.Handle.(*effect)
 	defer e.rollback()
 	p.commits(x.Pos, underWay)

@@ -36,7 +36,7 @@ func (p *process) Undecided(ctx context.Context, funcs []string, after stint.ID,
 }
 
 // Decide implements [store.RetryDecider].
-func (p *process) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
+func (p *process) Decide(ctx context.Context, engine store.EngineID, done []store.Completion) ([]stint.ID, error) {
 	ids, _, err := call(ctx, p, opDecide, func(ctx context.Context) ([]stint.ID, error) {
 		ids, err := p.store.Decide(ctx, engine, done)
 		p.w.note(p.name, numbers(ids), "decide, engine %x: %d of %d, %v", engine, len(ids), len(done), err)

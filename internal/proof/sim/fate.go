@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // op is a kind of call. Calls of each kind are numbered by themselves, so
@@ -150,5 +150,5 @@ var (
 
 	// errGone is told to the remains of a process that was killed. They must
 	// end, and this is what ends an engine at once.
-	errGone = fmt.Errorf("sim: the process was killed: %w", stint.ErrBuried)
+	errGone = fmt.Errorf("sim: the process was killed: %w", store.ErrBuried)
 )

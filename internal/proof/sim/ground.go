@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // ground is the store under all processes, with what others than SQLite's do
@@ -16,7 +17,7 @@ type ground struct {
 	db *sql.DB
 
 	mu  sync.Mutex
-	cut []stint.EngineID // whose burials were cut short
+	cut []store.EngineID // whose burials were cut short
 }
 
 // write runs do in a transaction of its own.

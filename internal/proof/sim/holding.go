@@ -10,7 +10,7 @@ import (
 // read, as the world counts.
 type holding struct {
 	pos    store.Position
-	engine stint.EngineID
+	engine store.EngineID
 	read   int64
 
 	guest bool // a caller brought it along
@@ -28,7 +28,7 @@ func (h *holding) gets(e *store.Entry, after int64) {
 }
 
 // claimed notes what the process gets to see of a claim.
-func (p *process) claimed(engine stint.EngineID, r reading[store.Claim]) {
+func (p *process) claimed(engine store.EngineID, r reading[store.Claim]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := r.what

@@ -38,7 +38,7 @@ type answer struct {
 // it did not.
 type visit struct {
 	job    stint.ID
-	engine stint.EngineID
+	engine store.EngineID
 	ended  time.Time
 }
 
@@ -131,7 +131,7 @@ func (j *judging) checkVisits(w *world) {
 
 // finds notes what somebody sees who buries an engine: what ran there alone,
 // because it had been suspected twice, killed it.
-func (w *world) finds(engine stint.EngineID, e *store.Entry, begun bool) {
+func (w *world) finds(engine store.EngineID, e *store.Entry, begun bool) {
 	if begun && e.Suspect > 1 {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // observe passes a while, and now and then looks.
@@ -38,7 +39,7 @@ func (w *world) look(ctx context.Context) {
 	if err != nil || !maps.Equal(before, after) {
 		return
 	}
-	for _, state := range stint.States {
+	for _, state := range store.States {
 		if before[state] != shown[state] {
 			w.wrong("%d jobs are counted as %s, and %d are shown", before[state], state, shown[state])
 		}

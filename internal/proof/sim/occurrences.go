@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/store"
 )
 
 // standing is a schedule as the judge follows it through the journal.
@@ -206,7 +207,8 @@ func (b *bookkeeping) fired(s *standing, n note) {
 		jobs[i] = s.jobs[i].occurrence
 	}
 	made, left := n.fired-s.fired, n.skipped-s.skipped+n.passed-s.passed
-	missed, _ := stint.ParseMissed(s.missed)
+	var missed stint.Missed
+	_ = missed.UnmarshalText([]byte(s.missed))
 	most := missed.Most()
 	if s.unique {
 		most = 1
@@ -224,7 +226,7 @@ func (b *bookkeeping) fired(s *standing, n note) {
 		b.none(s, n, all[len(all)-1], missed)
 	case !s.unique && missed != stint.MissedNone && len(jobs) < min(most, len(all)):
 		b.blame(n.name, "of %d occurrences %d were fired, and %d are to be", len(all), len(jobs), min(most, len(all)))
-	case missed == stint.MissedNone && s.jobs[0].created.Sub(jobs[0]) > stint.MissedAfter+10*time.Second:
+	case missed == stint.MissedNone && s.jobs[0].created.Sub(jobs[0]) > store.MissedAfter+10*time.Second:
 		b.wrong(s.jobs[0].pos, "%s made it %v late, and wants none that were missed", s.name, s.jobs[0].created.Sub(jobs[0]))
 	}
 }

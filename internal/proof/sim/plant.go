@@ -139,7 +139,7 @@ const standSQL = `insert into stint_engines (token, locked) values (?, 0) on con
 
 func (s *planted) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	c, err := s.Store.Claim(ctx, req)
-	if s.bug == bugFence && errors.Is(err, stint.ErrBuried) {
+	if s.bug == bugFence && errors.Is(err, store.ErrBuried) {
 		s.exec(standSQL, int64(req.Engine))
 		c, err = s.Store.Claim(ctx, req)
 		s.exec(`delete from stint_engines where token = ?`, int64(req.Engine))
@@ -180,14 +180,14 @@ func (s *planted) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return list, err
 }
 
-func (s *planted) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
+func (s *planted) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
 	if s.bug == bugHeld {
 		return nil, nil
 	}
 	return s.Store.Held(ctx, engine, serial)
 }
 
-func (s *planted) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (s *planted) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	switch s.bug {
 	case bugLow:
 		b.Low++
@@ -211,7 +211,7 @@ func (b Bug) hides(o op, err error) bool {
 	case err == nil || errors.Is(err, errGone):
 		return false
 	case b == bugFlush:
-		return o == opFinish && !errors.Is(err, stint.ErrBuried)
+		return o == opFinish && !errors.Is(err, store.ErrBuried)
 	}
 	return b == bugBeat && o == opBeat
 }

@@ -160,7 +160,7 @@ func (s *planted) Undecided(ctx context.Context, funcs []string, after stint.ID,
 }
 
 // Decide implements [store.RetryDecider] with a bug.
-func (s *planted) Decide(ctx context.Context, engine stint.EngineID, done []store.Completion) ([]stint.ID, error) {
+func (s *planted) Decide(ctx context.Context, engine store.EngineID, done []store.Completion) ([]stint.ID, error) {
 	ids, err := s.ground.Decide(ctx, engine, done)
 	if s.bug == bugRules && err == nil {
 		for i := range done {

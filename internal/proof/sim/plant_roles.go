@@ -40,7 +40,7 @@ func (s *planted) welcome(entries []store.Entry) []store.Entry {
 	return entries
 }
 
-func (s *planted) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (s *planted) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	for i := range done {
 		if s.bug == bugRetries && done[i].Next != nil {
 			s.exec(unmarkSQL, int64(done[i].Job))
@@ -55,7 +55,7 @@ func (s *planted) Finish(ctx context.Context, engine stint.EngineID, claims []st
 	return s.ground.Finish(ctx, engine, claims, done)
 }
 
-func (s *planted) FinishTx(ctx context.Context, tx stint.Tx, engine stint.EngineID, claim store.ClaimRef, x store.Completion) error {
+func (s *planted) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID, claim store.ClaimRef, x store.Completion) error {
 	own := tx.Handle.(*sql.Tx)
 	switch s.bug {
 	case bugHollow:

@@ -32,7 +32,7 @@ type process struct {
 	cut    cut
 	heal   chan struct{} // closed when the cut is over; nil when there is none
 	ops    [ops]int
-	token  stint.EngineID // under which it joined last
+	token  store.EngineID // under which it joined last
 	inHand map[stint.ID]holding
 	unread map[store.Position]holding // claimed and not yet read
 
@@ -201,13 +201,13 @@ func (p *process) count(o op) int {
 	return p.ops[o]
 }
 
-func (p *process) joined(token stint.EngineID) {
+func (p *process) joined(token store.EngineID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.token, p.since, p.paused = token, time.Now(), nil
 }
 
-func (p *process) engine() stint.EngineID {
+func (p *process) engine() store.EngineID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.token

@@ -45,7 +45,7 @@ func (p *process) Retain(ctx context.Context, r store.RetainStep) (store.Retaine
 }
 
 // Acquire implements [store.Leaser].
-func (p *process) Acquire(ctx context.Context, name string, engine stint.EngineID, term time.Duration) (store.Lease, error) {
+func (p *process) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (store.Lease, error) {
 	l, _, err := call(ctx, p, opLease, func(ctx context.Context) (store.Lease, error) {
 		return p.store.Acquire(ctx, name, engine, term)
 	})
@@ -53,7 +53,7 @@ func (p *process) Acquire(ctx context.Context, name string, engine stint.EngineI
 }
 
 // ReleaseLease implements [store.Leaser].
-func (p *process) ReleaseLease(ctx context.Context, name string, engine stint.EngineID) (bool, error) {
+func (p *process) ReleaseLease(ctx context.Context, name string, engine store.EngineID) (bool, error) {
 	held, _, err := call(ctx, p, opLease, func(ctx context.Context) (bool, error) {
 		return p.store.ReleaseLease(ctx, name, engine)
 	})

@@ -93,7 +93,7 @@ func (p *process) Fetch(ctx context.Context, at []store.Position) ([]store.Entry
 }
 
 // Finish implements [store.Finisher].
-func (p *process) Finish(ctx context.Context, engine stint.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+func (p *process) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	p.mayRecord(done)
 	p.w.leaves(done)
 	n, _, err := call(ctx, p, opFinish, func(ctx context.Context) (int, error) {
@@ -145,7 +145,7 @@ func (p *process) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Ki
 
 // Heartbeat implements [store.Roster]. One that fails may mean that the engine is
 // cut off: it cannot tell, and fences itself in time.
-func (p *process) Heartbeat(ctx context.Context, engine stint.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
+func (p *process) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	began := check.Now()
 	orders, _, err := call(ctx, p, opBeat, func(ctx context.Context) (store.HeartbeatReply, error) {
 		return p.store.Heartbeat(ctx, engine, b)
@@ -153,7 +153,7 @@ func (p *process) Heartbeat(ctx context.Context, engine stint.EngineID, b store.
 	if err != nil && !p.dead() {
 		p.w.note(p.name, nil, "beat of engine %x: %v", engine, err)
 	}
-	if err != nil && !errors.Is(err, stint.ErrBuried) {
+	if err != nil && !errors.Is(err, store.ErrBuried) {
 		p.w.disturb(check.Disturbance{Does: check.CutsOff, Process: p.name, From: began, To: check.Now()})
 	}
 	if p.w.bug.hides(opBeat, err) {
@@ -163,7 +163,7 @@ func (p *process) Heartbeat(ctx context.Context, engine stint.EngineID, b store.
 }
 
 // Held implements [store.Roster].
-func (p *process) Held(ctx context.Context, engine stint.EngineID, serial int64) ([]store.Claim, error) {
+func (p *process) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
 	claims, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]store.Claim, error) {
 		return p.store.Held(ctx, engine, serial)
 	})
@@ -171,7 +171,7 @@ func (p *process) Held(ctx context.Context, engine stint.EngineID, serial int64)
 }
 
 // Announced implements [store.Roster].
-func (p *process) Announced(ctx context.Context, engine stint.EngineID) ([]store.Entry, error) {
+func (p *process) Announced(ctx context.Context, engine store.EngineID) ([]store.Entry, error) {
 	entries, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]store.Entry, error) {
 		return p.store.Announced(ctx, engine)
 	})
@@ -179,7 +179,7 @@ func (p *process) Announced(ctx context.Context, engine stint.EngineID) ([]store
 }
 
 // Drain implements [store.Roster].
-func (p *process) Drain(ctx context.Context, engine stint.EngineID) error {
+func (p *process) Drain(ctx context.Context, engine store.EngineID) error {
 	_, _, err := call(ctx, p, opBeat, func(ctx context.Context) (none, error) {
 		return none{}, p.store.Drain(ctx, engine)
 	})
@@ -192,7 +192,7 @@ func (p *process) Bury(ctx context.Context, b store.Burial, judge func(e *store.
 	n, _, err := call(ctx, p, opBury, func(ctx context.Context) (int, error) {
 		if p.w.open.block(b.Engine) {
 			p.w.note(p.name, nil, "bury engine %x: blocked", b.Engine)
-			return 0, stint.ErrBurialBlocked
+			return 0, store.ErrBurialBlocked
 		}
 		cutShort(ctx)
 		var jobs []int64
@@ -232,7 +232,7 @@ func (p *process) Now(ctx context.Context) (time.Time, error) {
 }
 
 // Evict implements [store.SessionTerminator].
-func (p *process) Evict(ctx context.Context, engine stint.EngineID) (int, error) {
+func (p *process) Evict(ctx context.Context, engine store.EngineID) (int, error) {
 	n, _, err := call(ctx, p, opEvict, func(context.Context) (int, error) {
 		n := p.w.open.evict(engine)
 		p.w.note(p.name, nil, "evict engine %x: %d", engine, n)

@@ -143,11 +143,11 @@ func (p *process) keepTime(d dice) {
 }
 
 func ready(s stint.Schedule) []stint.Schedule {
-	all, err := stint.ReadySchedules([]stint.Schedule{s}, stint.Limits{})
+	s, err := s.Ready(stint.Limits{})
 	if err != nil {
 		panic(err)
 	}
-	return all
+	return []stint.Schedule{s}
 }
 
 // settled is how long after the trouble the schedules must have caught up.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/store"
 )
 
 // poolsOf divides the slots of some engines among the queues; together they
@@ -26,7 +27,7 @@ func poolsOf(d dice, c engine.Config) engine.Config {
 // pool is a part of an engine's slots, by the name that its configuration has
 // for it; empty where there is one for all.
 type pool struct {
-	engine stint.EngineID
+	engine store.EngineID
 	name   string
 }
 

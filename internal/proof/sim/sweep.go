@@ -15,7 +15,7 @@ import (
 // beforeBurial is what happens before a burial sends its request: clients
 // think better of what the dead engine held, and will be just before or just
 // behind it. The function that it returns has the burial cut short, or not.
-func (p *process) beforeBurial(engine stint.EngineID) (cutShort func(context.Context)) {
+func (p *process) beforeBurial(engine store.EngineID) (cutShort func(context.Context)) {
 	n := p.count(opBury)
 	if p.w.over.Load() || p.w.seed.Age == Plain {
 		return func(context.Context) {}
@@ -56,7 +56,7 @@ func (p *process) Sweep(ctx context.Context, judge func(e *store.Entry, begun bo
 // cutShort has the next burial of an engine leave some of what it holds, up to
 // one of its claims that chance picks: as where an engine believed that it had
 // done with them long ago.
-func (g *ground) cutShort(ctx context.Context, engine stint.EngineID, chance dice) (int, error) {
+func (g *ground) cutShort(ctx context.Context, engine store.EngineID, chance dice) (int, error) {
 	claims, err := g.Store.Held(ctx, engine, 0)
 	if err != nil || len(claims) == 0 {
 		return 0, err
@@ -70,7 +70,7 @@ func (g *ground) cutShort(ctx context.Context, engine stint.EngineID, chance dic
 }
 
 // wasCut tells whether a burial of the engine was cut short.
-func (g *ground) wasCut(engine stint.EngineID) bool {
+func (g *ground) wasCut(engine store.EngineID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Contains(g.cut, engine)
@@ -87,7 +87,7 @@ where not exists (select 1 from stint_executions x where x.pos = e.pos)`
 
 // left is one entry that a burial left behind.
 type left struct {
-	engine stint.EngineID
+	engine store.EngineID
 	nonce  store.Nonce
 	pos    store.Position
 }

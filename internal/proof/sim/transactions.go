@@ -3,13 +3,13 @@ package sim
 import (
 	"sync"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // transactions are those that engines have begun and not ended.
 type transactions struct {
 	mu   sync.Mutex
-	open map[stint.EngineID][]*transaction
+	open map[store.EngineID][]*transaction
 }
 
 type transaction struct {
@@ -19,12 +19,12 @@ type transaction struct {
 
 // begin notes a transaction of an engine. The function ends it, and tells
 // whether somebody else had ended it before.
-func (l *transactions) begin(engine stint.EngineID) (end func() (evicted bool)) {
+func (l *transactions) begin(engine store.EngineID) (end func() (evicted bool)) {
 	x := new(transaction)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open == nil {
-		l.open = map[stint.EngineID][]*transaction{}
+		l.open = map[store.EngineID][]*transaction{}
 	}
 	l.open[engine] = append(l.open[engine], x)
 	return func() bool {
@@ -36,7 +36,7 @@ func (l *transactions) begin(engine stint.EngineID) (end func() (evicted bool)) 
 }
 
 // block tells whether one stands in the way of the engine's burial.
-func (l *transactions) block(engine stint.EngineID) bool {
+func (l *transactions) block(engine store.EngineID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, x := range l.open[engine] {
@@ -54,7 +54,7 @@ func (x *transaction) stands() bool {
 }
 
 // evict ends all of the engine's.
-func (l *transactions) evict(engine stint.EngineID) int {
+func (l *transactions) evict(engine store.EngineID) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0

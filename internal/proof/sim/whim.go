@@ -139,7 +139,7 @@ func (p *process) cancelSome(d dice, job stint.ID, others []stint.ID) {
 
 // regret has a client cancel something that an engine holds: before its burial,
 // beside it, or just after.
-func (w *world) regret(d dice, engine stint.EngineID) {
+func (w *world) regret(d dice, engine store.EngineID) {
 	ctx := context.Background()
 	claims, err := w.real.Held(ctx, engine, 0)
 	if err != nil || len(claims) == 0 {

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/check"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
@@ -63,7 +62,7 @@ type world struct {
 	undecided  map[store.Position]bool // failures that were left to others to decide about
 	decisions  map[doubt]int           // how often each was decided
 	guests     map[store.Position]*visit
-	culprits   map[stint.EngineID]bool // engines that died of what they ran alone
+	culprits   map[store.EngineID]bool // engines that died of what they ran alone
 	answers    []answer
 	violations []string
 }
@@ -131,7 +130,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 		trace: trace{began: time.Now()}, seed: seed, bug: bug, real: real, ground: ground, store: plant(bug, ground), handlers: handlers,
 		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(), operations: newOperations(), pauses: newPauses(),
 		naps: map[string]int{}, whims: map[string]*whim{},
-		undecided: map[store.Position]bool{}, decisions: map[doubt]int{}, guests: map[store.Position]*visit{}, culprits: map[stint.EngineID]bool{},
+		undecided: map[store.Position]bool{}, decisions: map[doubt]int{}, guests: map[store.Position]*visit{}, culprits: map[store.EngineID]bool{},
 	}
 	w.calendar = newCalendar(seed)
 	w.retention = retentionOf(seed)
@@ -198,7 +197,7 @@ func (w *world) keepLog(log *check.Writer) {
 	w.logs = append(w.logs, log)
 }
 
-func (w *world) left(engine stint.EngineID) {
+func (w *world) left(engine store.EngineID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.clean = append(w.clean, int64(engine))

@@ -1,9 +1,10 @@
-package stint
+package store
 
 import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
 )
 
@@ -15,8 +16,8 @@ type ScheduleTexts struct {
 	Job        json.RawMessage // what it makes, without what is the default
 }
 
-// Texts are the parts of the schedule as a store keeps them.
-func (s Schedule) Texts() (ScheduleTexts, error) {
+// TextsOf returns the parts of a schedule as a store keeps them.
+func TextsOf(s stint.Schedule) (ScheduleTexts, error) {
 	t := ScheduleTexts{Recurrence: s.Recurrence.String(), Missed: s.Missed.String()}
 	t.Function, _ = s.Recurrence.Func()
 	var err error
@@ -24,24 +25,21 @@ func (s Schedule) Texts() (ScheduleTexts, error) {
 	return t, err
 }
 
-// Read takes over what a store keeps as texts. After an error it is half read.
-func (s *Schedule) Read(t ScheduleTexts) (err error) {
+// readInto takes over what a store keeps as texts. After an error s is half read.
+func (t ScheduleTexts) readInto(s *stint.Schedule) (err error) {
 	if s.Recurrence, err = cron.Parse(t.Recurrence); err != nil {
 		return fmt.Errorf("its recurrence %q cannot be read: %w", t.Recurrence, err)
 	}
-	if s.Missed, err = ParseMissed(t.Missed); err != nil {
+	if err = s.Missed.UnmarshalText([]byte(t.Missed)); err != nil {
 		return err
 	}
-	if s.Job, err = readJob(t.Job); err != nil {
+	s.Job = stint.NewJob{}
+	if err = json.Unmarshal(t.Job, &s.Job); err == nil {
+		s.Job.Fill()
+		err = s.Job.Check(stint.Limits{Args: 1 << 30, Metadata: 1 << 30})
+	}
+	if err != nil {
 		return fmt.Errorf("its job cannot be read: %w", err)
 	}
 	return nil
-}
-
-func readJob(text json.RawMessage) (j NewJob, err error) {
-	if err := json.Unmarshal(text, &j); err != nil {
-		return j, err
-	}
-	j.fill()
-	return j, j.Check(Limits{Args: 1 << 30, Metadata: 1 << 30})
 }

@@ -1,4 +1,6 @@
-package stint
+// Package jobs has what the built-in kinds below it share: handlers whose arguments people
+// write by hand, so that every mistake in them is named.
+package jobs
 
 import (
 	"bytes"
@@ -8,22 +10,24 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/stint-go/stint"
 )
 
 // Checked are arguments that can tell what is wrong with them beyond what
 // their types say: the first thing that can never be right, as an
-// [InvalidError], or nil.
+// [stint.InvalidError], or nil.
 type Checked interface{ Check() error }
 
-// StrictHandler makes a handler of a function for arguments that people write
+// Strict makes a handler of a function for arguments that people write
 // by hand, as those of the built-in kinds. Arguments that can never be right
 // fail the job for good. The result is kept also when the attempt failed; nil
 // is none.
-func StrictHandler[A Checked, R any](f func(ctx context.Context, job *Job, args A) (*R, error)) Handler {
-	return func(ctx context.Context, job *Job) (json.RawMessage, error) {
-		args, err := DecodeStrict[A](job.Args)
+func Strict[A Checked, R any](f func(ctx context.Context, job *stint.Job, args A) (*R, error)) stint.Handler {
+	return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+		args, err := Decode[A](job.Args)
 		if err != nil {
-			return nil, NoRetry(err)
+			return nil, stint.NoRetry(err)
 		}
 		result, err := f(ctx, job, args)
 		if result == nil {
@@ -37,26 +41,26 @@ func StrictHandler[A Checked, R any](f func(ctx context.Context, job *Job, args 
 	}
 }
 
-// DecodeStrict decodes arguments, and checks those that are [Checked]. A field
+// Decode decodes arguments, and checks those that are [Checked]. A field
 // that A does not have is an error: one that was misspelt and ignored would do
 // something else than was meant. Numbers stay exact, as [json.Number] where A
-// has no type for them. Errors are [InvalidError]s that name the field.
-func DecodeStrict[A any](raw json.RawMessage) (A, error) {
+// has no type for them. Errors are [stint.InvalidError]s that name the field.
+func Decode[A any](raw json.RawMessage) (A, error) {
 	var a A
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	d.UseNumber()
 	if err := d.Decode(&a); err != nil {
-		if known, ok := errors.AsType[*InvalidError](err); ok {
+		if known, ok := errors.AsType[*stint.InvalidError](err); ok {
 			return a, known
 		}
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return a, &InvalidError{Field: "args." + wrong.Field, Problem: fmt.Sprintf("got a JSON %s, want %s", wrong.Value, wrong.Type)}
+			return a, &stint.InvalidError{Field: "args." + wrong.Field, Problem: fmt.Sprintf("got a JSON %s, want %s", wrong.Value, wrong.Type)}
 		}
-		return a, &InvalidError{Field: "args", Problem: strings.TrimPrefix(err.Error(), "json: ")}
+		return a, &stint.InvalidError{Field: "args", Problem: strings.TrimPrefix(err.Error(), "json: ")}
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return a, &InvalidError{Field: "args", Problem: "more than one JSON value"}
+		return a, &stint.InvalidError{Field: "args", Problem: "more than one JSON value"}
 	}
 	if c, ok := any(a).(Checked); ok {
 		return a, c.Check()

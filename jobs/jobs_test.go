@@ -1,4 +1,4 @@
-package stint_test
+package jobs_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/jobs"
 	"github.com/stint-go/stint/store"
 )
 
@@ -34,7 +35,7 @@ func TestStrictArgumentsAreNamedWhenTheyAreWrong(t *testing.T) {
 		`{} {}`:                     "args: more than one JSON value",
 		`{`:                         "args: unexpected EOF",
 	} {
-		_, err := stint.DecodeStrict[dish](json.RawMessage(args))
+		_, err := jobs.Decode[dish](json.RawMessage(args))
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -47,7 +48,7 @@ func TestStrictArgumentsAreNamedWhenTheyAreWrong(t *testing.T) {
 
 func TestAStrictHandlerKeepsTheResultOfAFailureAndRetriesNoBadArguments(t *testing.T) {
 	failure := errors.New("burnt")
-	h := stint.StrictHandler(func(_ context.Context, _ *stint.Job, d dish) (*dish, error) {
+	h := jobs.Strict(func(_ context.Context, _ *stint.Job, d dish) (*dish, error) {
 		if d.Name == "" {
 			return nil, failure
 		}
@@ -77,10 +78,10 @@ func TestATextThatWasCutLosesHalfACharacterOnly(t *testing.T) {
 }
 
 func TestArgumentsThatCheckNothingAreStrictAndExactAllTheSame(t *testing.T) {
-	if _, err := stint.DecodeStrict[struct{ A int }](json.RawMessage(`{"b": 1}`)); err == nil {
+	if _, err := jobs.Decode[struct{ A int }](json.RawMessage(`{"b": 1}`)); err == nil {
 		t.Error("an unknown field was ignored")
 	}
-	args, err := stint.DecodeStrict[map[string]any](json.RawMessage(`{"n": 12345678901234567890}`))
+	args, err := jobs.Decode[map[string]any](json.RawMessage(`{"n": 12345678901234567890}`))
 	if n, ok := args["n"].(json.Number); err != nil || !ok || n != "12345678901234567890" {
 		t.Errorf("got %v, %v", args, err)
 	}

@@ -1,0 +1,29 @@
+// Package failure is what an error means for the attempt that it ended: whether
+// it asks for another ending than failure, and its text.
+package failure
+
+import (
+	"errors"
+	"fmt"
+)
+
+// As finds an error of a type in another one, which runs methods of that: a nil
+// pointer in an error, say, has them, and they panic. Then nothing is found.
+func As[E error](err error) (found E, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return errors.AsType[E](err)
+}
+
+// Message is the text of an error, also of one whose method panics.
+func Message(err error) (text string) {
+	defer func() {
+		if v := recover(); v != nil {
+			text = fmt.Sprintf("(the error cannot be shown: its method Error panicked: %v)", v)
+		}
+	}()
+	return err.Error()
+}

@@ -1,0 +1,33 @@
+package store
+
+import (
+	"errors"
+)
+
+// Conditions that stores report to engines, beside those of package stint. Test for
+// them with [errors.Is].
+var (
+	// ErrBuried says that an engine does not stand in the roster (any more).
+	ErrBuried = errors.New("stint: the engine was buried")
+
+	// ErrBurialBlocked says that something of an engine's is under way, so
+	// that it cannot be buried now.
+	ErrBurialBlocked = errors.New("stint: the burial is blocked by a write of the engine")
+
+	// ErrAlive says that an engine was not buried because it beat lately.
+	ErrAlive = errors.New("stint: the engine is alive")
+
+	// ErrClaimGone says that a claim that an outcome refers to does not
+	// exist: the database lost it, as a failover to a standby can.
+	ErrClaimGone = errors.New("stint: the claim does not exist any more")
+
+	// ErrLaneBusy says that another claim of the lane is under way.
+	ErrLaneBusy = errors.New("stint: another claim of the lane is under way")
+
+	// ErrNotHeld says that an engine does not hold the lease (any more) that it
+	// acts under.
+	ErrNotHeld = errors.New("stint: the engine does not hold the lease")
+
+	// ErrDuplicate matches every [DuplicateError].
+	ErrDuplicate = errors.New("stint: a job was enqueued under the idempotency key before")
+)
