@@ -11,8 +11,8 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// Run is one run of a handler while it goes on: what its context leads to.
-// Engines make one for each, and so may the test of a handler:
+// Run is one run of a handler: what its context carries. Engines make one for each
+// attempt, and a test of a handler can do the same:
 //
 //	a := &stint.Run{Job: job, Client: client}
 //	result, err := a.Settle(handler(a.Context(ctx), job))
@@ -23,9 +23,9 @@ type Run struct {
 		Job(ctx context.Context, id ID) (*JobInfo, error)
 	}
 
-	context runContext // the first that leads to it
+	context runContext // the first one made
 
-	mu     sync.Mutex // guards that it is set, and what the handler set
+	mu     sync.Mutex // guards context and what follows
 	over   bool
 	set    bool
 	result json.RawMessage
@@ -49,7 +49,7 @@ func (a *Run) Context(ctx context.Context) context.Context {
 	if a.context.attempt != nil {
 		return new(c)
 	}
-	a.context = c // nearly always there is one, and it lives as long
+	a.context = c // nearly always the only one, and it lives as long as a
 	return &a.context
 }
 
@@ -78,13 +78,13 @@ func runFrom(ctx context.Context) *Run {
 	return a
 }
 
-// ClientFrom is a client of the store that the running handler's job came
-// from, the one of the engine's configuration if that has one. Outside of
-// handlers, middleware and hooks it is nil, which refuses every job with
+// ClientFrom returns a client of the store that the running handler's job came
+// from: that of the engine's configuration if there is one. Outside of
+// handlers, middleware and hooks it is nil, and a nil client refuses every job with
 // [ErrNoAttempt].
 //
-// What it enqueues is stored at once, also when the attempt fails later. To
-// have it depend on the work, use a transaction: ClientFrom(ctx).With(tx).
+// Jobs that it enqueues are stored at once, also if the attempt fails later. To
+// enqueue them only if the work succeeds, use a transaction: ClientFrom(ctx).With(tx).
 func ClientFrom(ctx context.Context) *Client {
 	if a := runFrom(ctx); a != nil {
 		return a.Client
@@ -92,8 +92,8 @@ func ClientFrom(ctx context.Context) *Client {
 	return nil
 }
 
-// JobFrom is the job that the context's handler runs, for code that the job is
-// not passed to; nil outside of handlers, middleware and hooks.
+// JobFrom returns the job of the running handler, for code that the job is not passed
+// to; nil outside of handlers, middleware and hooks.
 func JobFrom(ctx context.Context) *Job {
 	if a := runFrom(ctx); a != nil {
 		return a.Job
@@ -101,13 +101,13 @@ func JobFrom(ctx context.Context) *Job {
 	return nil
 }
 
-// Previous asks the store for the run before this one of the job: when it
-// was, what it came to, with which error. It is nil when nobody ran the job
-// before. Runs that were not charged count here (snoozed, ended by a stop), and
-// so does one that was lost with its engine; being handed back unstarted does
-// not.
+// Previous reads the run of the job before this one from the store: its times, its
+// outcome and its error. It is nil for the first run. Runs that were not charged count
+// here (snoozed, ended by a stop), and so does one that was lost with its engine; an
+// attempt that was returned unstarted does not.
 //
-// The error matches [errors.ErrUnsupported] when the store is no [store.Reader].
+// ctx is that of the handler. The error matches [errors.ErrUnsupported] when the store
+// is no [store.Reader].
 func (j *Job) Previous(ctx context.Context) (*Attempt, error) {
 	a := runFrom(ctx)
 	switch {
@@ -128,14 +128,14 @@ func (j *Job) Previous(ctx context.Context) (*Attempt, error) {
 	return nil, nil
 }
 
-// Last reports whether this attempt is certainly the last that the job's
-// retry policy allows: should it fail, the job has failed, whatever the error
-// is. It is judged as of the attempt's start.
+// Last reports whether this attempt is the last that the job's retry policy allows: if
+// it fails, the job fails, whatever the error is. It is decided as of the attempt's
+// start.
 //
-// Otherwise there may be another attempt, and whether there is depends on the
-// error ([NoRetry], policies that choose by it), on a function, or on how long
-// this one takes. That a job is lost with its engine is no failure in this
-// sense: see [NewJob.MaxLosses].
+// Otherwise there may be another attempt, which depends on the error ([NoRetry],
+// policies that choose by it), on a retry function, or on how long this one takes. A
+// job that is lost with its engine has not failed in this sense: see
+// [NewJob.MaxLosses].
 func (j *Job) Last() bool {
 	return j.Retry.Last(retry.Failure{Charged: j.Attempt, Due: j.Due, Created: j.Created, Now: j.Started})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-// JobError says that a job that was awaited ended without success. It matches
-// [ErrCancelled] when the job was cancelled.
+// JobError says that an awaited job failed or was cancelled. It matches
+// [ErrCancelled] if it was cancelled.
 type JobError struct {
 	ID      ID
 	Kind    string
@@ -31,7 +31,7 @@ func (e *JobError) Error() string {
 // Is makes the error of a cancelled job match [ErrCancelled].
 func (e *JobError) Is(target error) bool { return target == ErrCancelled && e.State == Cancelled }
 
-// Job shows a job with all of its attempts, or [ErrNotFound].
+// Job returns a job with all of its attempts, or [ErrNotFound].
 func (c *Client) Job(ctx context.Context, id ID) (*JobInfo, error) {
 	store, err := role[interface {
 		Job(ctx context.Context, id ID) (*JobInfo, error)
@@ -42,7 +42,7 @@ func (c *Client) Job(ctx context.Context, id ID) (*JobInfo, error) {
 	return store.Job(ctx, id)
 }
 
-// Cancel cancels jobs, and says of each what came of it: see [store.Canceller].
+// Cancel cancels jobs, and returns the result for each: see [store.Canceller].
 func (c *Client) Cancel(ctx context.Context, ids ...ID) (map[ID]CancelStatus, error) {
 	store, err := role[interface {
 		Cancel(ctx context.Context, ids []ID, why string) (map[ID]CancelStatus, error)
@@ -53,9 +53,9 @@ func (c *Client) Cancel(ctx context.Context, ids ...ID) (map[ID]CancelStatus, er
 	return store.Cancel(ctx, ids, "")
 }
 
-// Retry has jobs run again now, and says of each what came of it: one that waits
-// is ready, and one that ended is recovered as a new job. See [store.Operator], which can
-// also do it later.
+// Retry runs jobs again now, and returns the result for each: a job that waits becomes
+// available, and one that ended is recovered as a new job. [store.Operator] can also
+// do it later.
 func (c *Client) Retry(ctx context.Context, ids ...ID) (map[ID]RerunResult, error) {
 	store, err := role[interface {
 		Retry(ctx context.Context, ids []ID, again RerunOptions) (map[ID]RerunResult, error)
@@ -66,16 +66,15 @@ func (c *Client) Retry(ctx context.Context, ids ...ID) (map[ID]RerunResult, erro
 	return store.Retry(ctx, ids, RerunOptions{})
 }
 
-// Await waits until a job has ended, and shows it with all of its attempts. Its
-// state says whether it completed, failed or was cancelled; [Kind.Await] makes an
-// error of the last two. The error is [ErrNotFound] when there is no such job, or
+// Await waits until a job has ended, and returns it with all of its attempts. Its
+// state is completed, failed or cancelled; [Kind.Await] returns the last two as errors. The error is [ErrNotFound] when there is no such job, or
 // it was deleted meanwhile, and the cause of ctx when that ends first. See [store.Awaiter]
 // for what waiting costs.
 //
-// A job that was enqueued in a transaction is there once that has committed, so a
-// client [Client.With] a transaction does not wait: it answers [ErrInTransaction].
-// A handler that waits for another job keeps its slot meanwhile; if all slots do
-// that, nothing is left to run what they wait for.
+// A job that was enqueued in a transaction exists only after the commit, so a
+// client [Client.With] a transaction does not wait: it returns [ErrInTransaction].
+// A handler that waits for another job keeps its slot meanwhile; if all slots wait,
+// none is left to run the jobs that they wait for.
 func (c *Client) Await(ctx context.Context, id ID) (*JobInfo, error) {
 	store, err := role[interface {
 		Await(ctx context.Context, id ID) (*JobInfo, error)

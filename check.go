@@ -23,10 +23,10 @@ const (
 	DefaultMaxLosses = 3
 )
 
-// maxLosses keeps their count where a store has room for it.
+// maxLosses is the largest count of losses that stores have room for.
 const maxLosses = 1000
 
-// maxWait keeps times where every database and Go can count them.
+// maxWait keeps times within what Go and every database can represent.
 const maxWait = 100 * 365 * 24 * time.Hour
 
 // Limits are the sizes that a client or an engine accepts. A zero field means
@@ -36,8 +36,8 @@ type Limits struct {
 	Metadata int // bytes of metadata; default 64 KiB
 }
 
-// Check reports the first thing about the job that can never be right, as an
-// [InvalidError], or nil.
+// Check returns the first thing that is invalid about the job, as an [InvalidError],
+// or nil.
 func (j NewJob) Check(l Limits) error {
 	if err := valid.Name("kind", j.Kind); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (j NewJob) checkTimes() error {
 	return j.checkStart()
 }
 
-// checkStart judges when the job is to begin at the latest. Whether that lies
-// before the end of a delay, only the store can tell.
+// checkStart checks the bound of the job's start. Only the store knows whether a
+// delay ends after it.
 func (j NewJob) checkStart() error {
 	switch {
 	case j.StartWithin < 0:

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Client enqueues jobs. It may be used from many goroutines at once. A nil
-// one refuses every job with [ErrNoAttempt]: see [ClientFrom].
+// Client enqueues, shows, cancels, retries and awaits jobs. It may be used by many
+// goroutines at once. A nil Client refuses every call with [ErrNoAttempt]: see
+// [ClientFrom].
 type Client struct {
 	store  Enqueuer
 	tx     Tx
@@ -22,8 +23,7 @@ type Client struct {
 // NewClient returns a client of a store, with the default [Limits].
 func NewClient(store Enqueuer) *Client { return &Client{store: store} }
 
-// Over returns a client like this one, with its limits and middleware, of
-// another store.
+// Over returns a client of another store with the same limits and middleware.
 func (c *Client) Over(store Enqueuer) *Client {
 	if c == nil {
 		return nil
@@ -68,9 +68,9 @@ func (c *Client) Declare(groups ...*Group) *Client {
 	return &d
 }
 
-// Enqueue stores one job and returns its ID; of one that was enqueued under the
-// same [IdempotencyKey] before, that one's. An error that matches [ErrInvalid]
-// says what about the job can never be right; nothing is stored then.
+// Enqueue stores one job and returns its ID. If a job was enqueued with the same
+// [IdempotencyKey] before, it stores nothing and returns the ID of that job. An error
+// that matches [ErrInvalid] says what is invalid; nothing is stored then.
 //
 // A job that a handler enqueues with its context inherits the correlation id of
 // the handler's job: see [WithCorrelation].
@@ -79,8 +79,7 @@ func (c *Client) Enqueue(ctx context.Context, job NewJob) (ID, error) {
 	return r.ID, err
 }
 
-// EnqueueReceipt is [Client.Enqueue] with an answer that tells a new job from a
-// duplicate.
+// EnqueueReceipt is [Client.Enqueue] and also reports whether the job is a duplicate.
 func (c *Client) EnqueueReceipt(ctx context.Context, job NewJob) (Receipt, error) {
 	receipts, err := c.EnqueueReceipts(ctx, []NewJob{job})
 	if err != nil {
@@ -103,8 +102,7 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) ([]ID, error) {
 	return ids, nil
 }
 
-// EnqueueReceipts is [Client.EnqueueMany] with answers that tell new jobs from
-// duplicates.
+// EnqueueReceipts is [Client.EnqueueMany] and also reports which jobs are duplicates.
 func (c *Client) EnqueueReceipts(ctx context.Context, jobs []NewJob) ([]Receipt, error) {
 	switch {
 	case c == nil:
@@ -119,8 +117,8 @@ func (c *Client) EnqueueReceipts(ctx context.Context, jobs []NewJob) ([]Receipt,
 
 // Schedule declares schedules, all or none of them: see [store.Scheduler]. Those that a
 // program always has are better declared by [Mux.Schedule]. An error that matches
-// [ErrInvalid] says what about one can never be right. By says who declares them,
-// for people; a transaction of the caller's is not taken part in.
+// [ErrInvalid] says what is invalid. The text by says who declares them, for people. It
+// is not part of a caller's transaction.
 func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule) error {
 	if c == nil {
 		return ErrNoAttempt
@@ -143,7 +141,7 @@ func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule)
 	return store.Declare(ctx, by, ready)
 }
 
-// put fills in, checks and stores.
+// put fills in defaults, checks and stores.
 func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error) {
 	correlation := correlationFrom(ctx)
 	ready := make([]NewJob, len(jobs))

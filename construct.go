@@ -9,8 +9,8 @@ import (
 )
 
 // HandleNew registers a constructor for a kind: each run of a job gets a
-// fresh R, whose method Run performs it, so that no run sees what another left in its fields. The constructor is a
-// closure over whatever its runners depend on.
+// fresh R, whose method Run performs it, so that no run sees what another left in its
+// fields. The constructor is a closure over what the runs depend on.
 //
 // Arguments that do not decode into A fail the attempt before the constructor
 // is called. A constructor that returns an error or panics is a failed attempt
@@ -39,8 +39,8 @@ func HandleNew[A any, R interface {
 	})
 }
 
-// guarded calls a constructor and turns its panic into an error, which can say
-// more than a panic of the handler does.
+// guarded calls a constructor and returns its panic as an error, which then also says
+// where it happened.
 func guarded[R any](ctx context.Context, job *Job, construct func(context.Context, *Job) (R, error)) (r R, err error) {
 	defer func() {
 		if v := recover(); v != nil {

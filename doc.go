@@ -12,7 +12,7 @@
 //	Lane       one queue at one priority: the unit that claims proceed along
 //	Entry      one appearance of a job in the log of ready work
 //	Claim      a batch of entries of one lane, taken by one engine
-//	Execution  the record of one attempt; also the acknowledgement of its entry
+//	Attempt    one run of a job's handler; its record also acknowledges the entry
 //	Engine     a running worker process; the roster lists them (package engine)
 //	Schedule   a job that recurs: a name, a recurrence (package cron), a time zone
 //
@@ -25,10 +25,10 @@
 //	    └───────────────────▶ waiting
 //	 schedules ─── each occurrence, when it is due ─▶ log
 //
-// Everything that changes a job's fate goes through two writes: finish, which
-// appends an execution and at most one successor, and promote, which moves
-// what is due from waiting to the log. What follows from the end of an attempt
-// is decided by one pure function, [store.Conclude].
+// Two writes change what becomes of a job: finish, which appends the record of an attempt
+// and at most one next entry, and promote, which moves jobs that are due from waiting to
+// the log. One pure function decides what follows from the end of an attempt:
+// [store.Conclude].
 //
 // # Using it
 //
@@ -57,30 +57,28 @@
 //
 // # Around a handler
 //
-// Everything below is said of the whole [Mux] or of one kind's [Registration],
-// which [Handle], [HandleResult], [HandleNew] and [Mux.Add] return.
+// Middleware and hooks are set for the whole [Mux], or for one kind: for its
+// [Registration], which [Handle], [HandleResult], [HandleNew] and [Mux.Add] return.
 //
 //	enqueue ─▶ EnqueueMiddleware ─▶ store ─▶ … ─▶ Middleware ─▶ handler ─▶ recorded ─▶ Hooks
 //	           may change, refuse                 is part of the attempt    true by then
 //
-// A handler's context leads to a client ([ClientFrom]), to the job ([JobFrom])
-// and to the run before this one ([Job.Previous]); [Job.Last] says whether there
-// can be another. What is set by [SetResult] and [SetError] counts instead of
-// what is returned. [HandleNew] makes a fresh handler for each run, and a
+// A handler's context carries a client ([ClientFrom]) and the job ([JobFrom]).
+// [Job.Previous] returns the run before this one; [Job.Last] reports whether this
+// attempt is the last. What [SetResult] and [SetError] set counts instead of
+// what the handler returns. [HandleNew] makes a fresh handler for each run, and a
 // [Group] is a kind with several operations.
 //
 // # What is promised
 //
-// A job that was enqueued ends in exactly one final state, whatever is killed
-// in between. No outcome is accepted twice: an engine that was declared dead
-// can record nothing more. A handler may be run again after a crash, a lost
-// connection or a retry, so it should be able to tell that its work is done
-// already.
+// A job that was enqueued ends in exactly one final state, whatever process is killed
+// in between. No outcome is recorded twice: an engine that was declared dead
+// can record nothing more. A handler may run again after a crash, a lost
+// connection or a retry, so it should be able to see that its work is already done.
 //
 // # Around it
 //
-// What a store promises is in package store, what people ask in package report,
-// what engines tell in package event. Client, engine and command line meet in the
-// store and nowhere else, which is what makes one process and a fleet of machines the
-// same program.
+// Package store has what a store promises, package report the statistics and the doctor,
+// and package event the events of engines. Client, engine and command line share nothing
+// but the store, so one process and a fleet of machines are the same program.
 package stint

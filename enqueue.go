@@ -18,37 +18,36 @@ type Enqueuer interface {
 	// first one's, nothing of the batch is stored and the error is a
 	// [KeyConflictError]; a caller's transaction is as it was, and goes on.
 	//
-	// It waits for another producer only when that one's open transaction has
-	// taken one of the keys, and then until it ends: whether the job exists
-	// is not known before.
+	// It waits for another producer only if that one's open transaction has
+	// taken one of the keys, and then until the transaction ends, since only then is
+	// it known whether the job exists.
 	//
-	// A job that is due only after the instant by which it is to begin is refused
-	// as [ErrInvalid], with the batch. In a caller's transaction that may be the
-	// end of it, as any error of a statement is in PostgreSQL.
+	// A job that is due only after its StartBy is refused as [ErrInvalid], with the
+	// whole batch. In PostgreSQL that aborts a caller's transaction, as any error of a
+	// statement does.
 	//
 	// After an error that leaves a commit unknown (a connection that broke
 	// meanwhile) the jobs may have been stored.
 	Enqueue(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error)
 }
 
-// Receipt says what came of one job that was to be enqueued.
+// Receipt is the result of enqueuing one job.
 type Receipt struct {
 	ID ID `json:"id"`
 
-	// Duplicate says that a job had been enqueued under this job's
-	// idempotency key before: ID is that one's, and nothing was stored.
+	// Duplicate reports that a job had been enqueued with the same idempotency key
+	// before. ID is that job's, and nothing was stored.
 	Duplicate bool `json:"duplicate,omitempty"`
 }
 
 // Tx is a caller's transaction, as a store's package wraps it: postgres.Tx,
 // postgres.SQLTx, sqlite.Tx. The zero value is none.
 type Tx struct {
-	// Handle is the driver's own transaction. A store refuses one that it
-	// does not know.
+	// Handle is the driver's own transaction. A store refuses one of a type that it
+	// does not support.
 	Handle any
 
-	// Quiet leaves engines unwoken: they find the jobs at their next poll.
-	// For transactions that cannot notify (PostgreSQL's PREPARE TRANSACTION
-	// refuses it).
+	// Quiet does not notify engines: they find the jobs at their next poll. It is for
+	// transactions that cannot notify (PostgreSQL's PREPARE TRANSACTION refuses it).
 	Quiet bool
 }

@@ -11,12 +11,12 @@ import (
 
 // Errors that calls return and contexts end with. Test for them with [errors.Is].
 var (
-	// ErrUnstorable says that the database refuses a value for what it is.
+	// ErrUnstorable says that the database cannot store a value.
 	ErrUnstorable = errors.New("stint: the database refuses the value")
 
 	// ErrCommitUnknown says that the connection broke while a transaction was
-	// being committed: nobody knows whether it was.
-	ErrCommitUnknown = errors.New("stint: the fate of the commit is unknown")
+	// being committed, so it may have been or not.
+	ErrCommitUnknown = errors.New("stint: it is unknown whether the transaction was committed")
 
 	// ErrNotFound says that there is no such job.
 	ErrNotFound = errors.New("stint: no such job")
@@ -27,7 +27,7 @@ var (
 	// ErrKeyConflict matches every [KeyConflictError].
 	ErrKeyConflict = errors.New("stint: the idempotency key stands for another job")
 
-	// ErrInvalid matches every error about an input that can never be right.
+	// ErrInvalid matches every error about an invalid input.
 	ErrInvalid = valid.ErrInvalid
 
 	// ErrNoSchedule says that there is no schedule of a name.
@@ -36,14 +36,14 @@ var (
 	// ErrNoScheduler says that a store keeps no schedules.
 	ErrNoScheduler = errors.New("stint: the store keeps no schedules")
 
-	// ErrNoAttempt says that a context does not come from a handler that runs.
+	// ErrNoAttempt says that a context is not that of a running handler.
 	ErrNoAttempt = errors.New("stint: the context is not a running handler's")
 
 	// ErrNoResult says that a job has completed without a result, or not at all.
 	ErrNoResult = errors.New("stint: the job has no result")
 
 	// ErrInTransaction says that a client in a caller's transaction was asked for
-	// what is done outside of it.
+	// more than to enqueue.
 	ErrInTransaction = errors.New("stint: a client in a transaction only enqueues; use the client that it was made of")
 
 	// ErrStopping says that the engine stops and its grace is over: a cause that a
@@ -57,8 +57,8 @@ var (
 	// ErrCancelled says that the job was cancelled.
 	ErrCancelled = errors.New("stint: the job was cancelled")
 
-	// ErrFenced says that the engine lost its place in the roster, so whatever the
-	// handler still does will not be recorded.
+	// ErrFenced says that the engine was buried, so the outcome of the attempt will not
+	// be recorded.
 	ErrFenced = errors.New("stint: the engine was fenced off")
 )
 
@@ -66,8 +66,8 @@ var (
 // (Field: "queue", "args"). It matches [ErrInvalid].
 type InvalidError = valid.Error
 
-// NoRetry marks an error as final: whatever the policy says, the job is not
-// tried again. NoRetry(nil) is nil.
+// NoRetry marks an error as final: the job is not retried, whatever its policy.
+// NoRetry(nil) is nil.
 func NoRetry(err error) error {
 	if err == nil {
 		return nil
@@ -75,16 +75,16 @@ func NoRetry(err error) error {
 	return &failure.NoRetry{Err: err}
 }
 
-// Snooze is returned by a handler that wants to be run again later. The
-// attempt is not charged. A wait of zero or less means at once; the longest is
-// [retry.MaxWait], a hundred years, and one that is longer is cut to that.
+// Snooze returns an error with which a handler asks to run again after wait. The
+// attempt is not charged. Zero or less means at once; the longest wait is
+// [retry.MaxWait], a hundred years, and a longer one is cut to that.
 func Snooze(wait time.Duration) error { return &failure.Snooze{Wait: max(0, wait)} }
 
-// Cancel is returned by a handler that finds that its job must not be done:
-// the job ends as cancelled, for the reason given.
+// Cancel returns an error with which a handler cancels its own job, for the reason
+// given.
 func Cancel(why string) error { return &failure.Cancel{Why: why} }
 
-// PanicError is what a handler's panic becomes.
+// PanicError is the error of an attempt whose handler panicked.
 type PanicError struct {
 	Value any
 	Stack string
@@ -93,7 +93,7 @@ type PanicError struct {
 // Error shows the value that the handler panicked with.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap is the value itself when it is an error.
+// Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

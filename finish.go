@@ -7,17 +7,15 @@ type Failure struct {
 	Message string   `json:"message"`
 	Stack   string   `json:"stack,omitempty"`
 
-	// Recoverable says whether an attempt that fails like this can be tried
-	// again: not when the error forbids it or a filter of the policy does. That
-	// no retry is left is another matter.
+	// Recoverable reports whether a job can be retried after this error: not if the
+	// error or a filter of the policy forbids it. It may be set when no retry is left.
 	Recoverable bool `json:"recoverable"`
 
-	// Note says what was odd about what followed, such as a panic in the
-	// function that decided it.
+	// Note says what went wrong afterwards, such as a panic in the retry function.
 	Note string `json:"note,omitempty"`
 }
 
-// AllClasses are all classes of the error.
+// AllClasses returns all classes of the error.
 func (f *Failure) AllClasses() []string {
 	if f.Classes != nil {
 		return f.Classes

@@ -16,10 +16,10 @@ import (
 // handler and, beside what the group says, its own defaults. Operations are
 // declared by [NewOperation].
 //
-// An operation that nobody declared is refused where the declaration is
+// An operation that was not declared is refused where the declaration is
 // known: by the group's own methods, by a client that knows the group
 // ([Client.Declare]), and by the command line, which knows what engines
-// declared. Elsewhere, as in SQL, any kind is taken, and waits visibly for an
+// declared. Elsewhere, as in SQL, any kind is accepted; its jobs wait for an
 // engine that handles it.
 type Group struct {
 	name     string
@@ -30,15 +30,15 @@ type Group struct {
 }
 
 // NewGroup declares a group. The options are the defaults of the jobs of all of
-// its operations. Like [NewKind] it panics when one can never be right.
+// its operations. Like [NewKind] it panics when one is invalid.
 func NewGroup(name string, defaults ...Option) *Group {
 	NewKind[struct{}](name, defaults...)
 	return &Group{name: name, defaults: defaults}
 }
 
 // NewOperation declares an operation of a group: the kind "group.operation".
-// The options are the defaults of its jobs, and win over the group's. It panics
-// when the operation was declared already, or can never be right; its name has
+// The options are the defaults of its jobs and override the group's. It panics
+// when the operation was declared before or the declaration is invalid. The name has
 // no dots.
 func NewOperation[A any](g *Group, operation string, defaults ...Option) Kind[A] {
 	if operation == "" || strings.Contains(operation, ".") {
@@ -75,10 +75,10 @@ func (g *Group) Operations() []string {
 	return names
 }
 
-// New makes a job of an operation that is chosen by its name when the program
-// runs. One that the group does not have is an [InvalidError]. Whether the
-// arguments are those of the operation is seen when it runs: where the
-// operation is known beforehand, [Kind.New] lets the compiler see to it.
+// New makes a job of an operation that is chosen by its name at run time. One that
+// the group does not have is an [InvalidError]. Arguments of the wrong type fail when
+// the job runs; where the operation is known when the program is built, use [Kind.New],
+// which the compiler checks.
 func (g *Group) New(operation string, args any, opts ...Option) (NewJob, error) {
 	kind := g.name + "." + operation
 	g.mu.RLock()
@@ -119,8 +119,8 @@ func (g *Group) has(kind string) bool {
 	return found
 }
 
-// claims tells whether a kind has the form of the group's operations, or is the
-// group itself, which no job can be of.
+// claims reports whether a kind has the form of the group's operations, or is the
+// group itself, which is no kind.
 func (g *Group) claims(kind string) bool {
 	rest, ok := strings.CutPrefix(kind, g.name)
 	return ok && (rest == "" || rest[0] == '.')
@@ -145,7 +145,7 @@ func checkOperation(groups []*Group, kind string) error {
 			if g.has(kind) {
 				return nil
 			}
-			// Of groups within groups the inner one knows best.
+			// Of nested groups the innermost decides.
 			if of == nil || len(g.name) > len(of.name) {
 				of = g
 			}

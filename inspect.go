@@ -10,21 +10,20 @@ type JobInfo struct {
 	ID       ID              `json:"id"`
 	Kind     string          `json:"kind"`
 	State    State           `json:"state"`
-	Begun    bool            `json:"begun,omitempty"` // running, and its engine announced it
+	Begun    bool            `json:"begun,omitempty"` // running, and its engine recorded the start
 	Queue    string          `json:"queue"`
 	Priority int             `json:"priority"`
 	Args     json.RawMessage `json:"args"`
-	Attempt  int             `json:"attempt"` // the current or last one; the first while none began
+	Attempt  int             `json:"attempt"` // the current or last one, from 1; 1 before the first
 	Losses   int             `json:"losses,omitempty"`
 	Reason   string          `json:"reason,omitempty"` // of a final state: never empty
 
-	// Faulty says of a job that has not ended that it failed as often as its
-	// policy bears before somebody should look: see [retry.Policy.Faulty].
+	// Faulty is set on a job that has not ended once it failed so often that a person
+	// should look at it: see [retry.Policy.Faulty].
 	Faulty bool `json:"faulty,omitempty"`
 
-	// PendingRetry names the retry function that is to say when the job runs
-	// again, and whether at all. It waits, without a date, for an engine that
-	// has this function.
+	// Undecided names the retry function that decides whether and when the job runs
+	// again. The job waits, without a date, for an engine that has this function.
 	Undecided string `json:"undecided,omitempty"`
 
 	Tags     []string        `json:"tags,omitempty"`
@@ -32,8 +31,8 @@ type JobInfo struct {
 	Source   string          `json:"source,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// Correlation is the same of all jobs that come from each other: what
-	// their producer said, or else the first one's ID. It is never empty.
+	// Correlation is the same for all jobs that come from each other: what
+	// their producer set, or else the first job's ID. It is never empty.
 	Correlation string `json:"correlation"`
 
 	Retry     string        `json:"retry"` // in the text form of package retry
@@ -43,23 +42,23 @@ type JobInfo struct {
 	Created   time.Time     `json:"created"`
 	Due       time.Time     `json:"due"`
 
-	// Started and Finished are of the last execution. Of a job that is
-	// cancelled, and that no engine came to end yet, both say when that was.
+	// Started and Finished are those of the last attempt. For a cancelled job whose
+	// end no engine has recorded yet, both are the time of the cancellation.
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`
 
 	Origin Origin `json:"provenance,omitzero"`
 
-	// RetriedAs is the newest job that does this one again, which has ended; 0 for
-	// none, and for one that was deleted. Lists of jobs do not tell it. The other
-	// direction is Origin.Recovered.
+	// RetriedAs is the newest job that repeats this one, which has ended; 0 for none,
+	// and if it was deleted. Lists of jobs leave it out. The other direction is
+	// Origin.Recovered.
 	RetriedAs ID `json:"retried_as,omitempty"`
 
 	Executions []Attempt `json:"executions,omitempty"`
 }
 
-// Attempt is one attempt as people see it. Stores make it of what they
-// keep, and then call its method Derive.
+// Attempt is the record of one attempt, as people see it. Stores fill in what they
+// keep, and then call Derive.
 type Attempt struct {
 	Attempt  int             `json:"attempt"`
 	Outcome  Outcome         `json:"outcome"`
@@ -75,8 +74,8 @@ type Attempt struct {
 	Result   json.RawMessage `json:"result,omitempty"`
 	Error    *Failure        `json:"error,omitempty"`
 
-	// RetryIn is how long the job waits after an attempt that was not the last. Only
-	// hooks are told: in a store it is the job that waits.
+	// RetryIn is how long the job waits after an attempt that was not the last. It is
+	// set for hooks only.
 	RetryIn time.Duration `json:"-"`
 
 	// Recoverable is what [Failure] says; of a cancelled attempt it is false.
@@ -84,7 +83,7 @@ type Attempt struct {
 	Recoverable *bool `json:"recoverable,omitempty"`
 }
 
-// Derive fills in what is not stored because the outcome says it all.
+// Derive fills in what follows from the outcome and is not stored.
 func (x *Attempt) Derive() {
 	if x.Final {
 		x.Reason = x.Outcome.FinalReason(x.Reason)

@@ -8,15 +8,15 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// ID names a job for ever. It is drawn from the store's sequence of
+// ID identifies a job. It is drawn from the store's sequence of
 // positions when the job is enqueued, is never reused, and is always positive.
 type ID int64
 
 // String is the decimal form, as the command line prints it.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// NewJob is a job on its way into a store: what a producer says about it.
-// The zero value of every field but Kind means the kind's default.
+// NewJob is a job to be enqueued. Kind is required; the zero value of any other
+// field means its default.
 //
 // Most programs never build one by hand: [Kind.New] and the options of
 // [Kind.Enqueue] do.
@@ -36,26 +36,26 @@ type NewJob struct {
 	// Priority orders the jobs of a queue: lower first, -100 to 100.
 	Priority int `json:"priority,omitempty" minimum:"-100" maximum:"100" doc:"Lower first"`
 
-	// RunAt is the instant before which the job is not started. The zero
-	// time and one in the past mean at once; the store's clock decides.
+	// RunAt is the earliest time at which the job may start, by the store's clock.
+	// The zero time and one in the past mean at once.
 	RunAt time.Time `json:"run_at,omitzero" doc:"Not to be started before; the database's clock decides"`
 
-	// Delay is the same counted from the store's clock at the moment of the
-	// enqueue, so that a producer whose clock is wrong is still right.
+	// Delay is the same, counted from the enqueue by the store's clock, so that the
+	// producer's clock does not matter.
 	// At most one of RunAt and Delay may be set.
 	Delay time.Duration `json:"delay,omitempty" doc:"The same counted from now by the database's clock: 90s, 2h. Not both"`
 
-	// Retry says what happens after a failure. It is stored with the job.
+	// Retry is the policy after a failure. It is stored with the job.
 	// The zero value is [retry.Default].
 	Retry retry.Policy `json:"retry,omitzero" doc:"What happens after a failure: none, fixed:2:1s, exponential:10:1m, ..."`
 
 	// Timeout bounds each attempt. Zero means no bound.
 	Timeout time.Duration `json:"timeout,omitempty" doc:"Bounds each attempt: 30s"`
 
-	// StartBy is the instant after which no attempt begins, retries included: a
-	// job that did not begin by then, or would only be tried again after it,
-	// has failed for good, with the reason [retry.ReasonExpired]. What runs by then
-	// is not cut. The zero time means no bound; the store's clock decides.
+	// StartBy is the time after which no attempt begins, retries included. A
+	// job that has not begun by then, or would be tried again only after it,
+	// fails with the reason [retry.ReasonExpired]. An attempt that runs by then
+	// goes on. The zero time means no bound; the store's clock decides.
 	StartBy time.Time `json:"start_by,omitzero" doc:"The instant after which no attempt begins"`
 
 	// StartWithin is the same counted from when the job is due by the store's
@@ -64,12 +64,12 @@ type NewJob struct {
 	StartWithin time.Duration `json:"start_within,omitempty" doc:"The same counted from when it is due. Not both"`
 
 	// MaxLosses is how often the job may be lost with an engine that died
-	// while it ran: with the last of these it has failed. Nil means
-	// [DefaultMaxLosses]. Zero means at most once: it is announced before it
-	// starts, and never runs again after a crash.
+	// while it ran. With the last of these losses it fails. Nil means
+	// [DefaultMaxLosses]. Zero means at most once: the engine records the start
+	// before it runs the job, and the job never runs again after a crash.
 	MaxLosses *int `json:"max_losses,omitempty" minimum:"0" maximum:"1000" doc:"How often it may be lost with an engine that died; 0 is at most once"`
 
-	// Tags are labels that jobs are found by, each at most once.
+	// Tags are labels to find jobs by. None may be there twice.
 	Tags []string `json:"tags,omitempty" maxItems:"50"`
 
 	// URN names the thing that the job is about.
@@ -82,13 +82,12 @@ type NewJob struct {
 	// [Description].
 	Description string `json:"description,omitempty" maxLength:"255" doc:"A line for people, shown in lists and on pages"`
 
-	// Metadata is context that travels beside the arguments: a JSON object,
-	// or nil for none.
-	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that travels beside the arguments"`
+	// Metadata is a JSON object stored beside the arguments; nil for none.
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object stored beside the arguments"`
 
-	// Correlation names what the job belongs to together with others. Empty
-	// means that of the job whose handler enqueues this one, or else the job's
-	// own ID. See [WithCorrelation].
+	// Correlation is the same for all jobs that belong together. Empty means that
+	// of the job whose handler enqueues this one, or else the job's own ID. See
+	// [WithCorrelation].
 	Correlation string `json:"correlation,omitempty" maxLength:"255"`
 
 	// IdempotencyKey makes repetitions of an enqueue harmless: see the option
@@ -98,7 +97,7 @@ type NewJob struct {
 
 var noArgs = json.RawMessage("{}")
 
-// Fill puts defaults where nothing was said.
+// Fill sets the defaults of fields that are not set.
 func (j *NewJob) Fill() {
 	if j.Queue == "" {
 		j.Queue = DefaultQueue
@@ -133,10 +132,10 @@ func (j *NewJob) describe() {
 	j.Metadata, _ = json.Marshal(members)
 }
 
-// Description is what the job's metadata tell people of it; empty for nothing.
+// Description returns the job's description; empty for none.
 func (j *Job) Description() string { return describedBy(j.Metadata) }
 
-// Description is what the job's metadata tell people of it; empty for nothing.
+// Description returns the job's description; empty for none.
 func (j JobInfo) Description() string { return describedBy(j.Metadata) }
 
 func describedBy(metadata json.RawMessage) (text string) {
@@ -148,8 +147,7 @@ func describedBy(metadata json.RawMessage) (text string) {
 }
 
 // Job is one job as its handler sees it: what was enqueued, and which attempt
-// this is. A handler owns the value that it is given, apart from Args and
-// Metadata, whose bytes must not be written to.
+// this is. A handler may change its Job, but not the bytes of Args and Metadata.
 type Job struct {
 	ID       ID
 	Kind     string
@@ -163,29 +161,29 @@ type Job struct {
 
 	Retry    retry.Policy
 	Timeout  time.Duration
-	StartBy  time.Time // the instant after which no attempt begins, by the store's clock; zero for none
+	StartBy  time.Time // no attempt begins after it, by the store's clock; zero for no bound
 	Tags     []string
 	URN      string
 	Source   string
 	Metadata json.RawMessage
 
-	// Correlation is the same of all jobs that come from each other: what
-	// their producer said, or else the first one's ID. It is never empty.
+	// Correlation is the same for all jobs that come from each other: what
+	// their producer set, or else the first job's ID. It is never empty.
 	Correlation string
 
-	Origin Origin // what made it, when no producer did
+	Origin Origin // what made it, if not a producer
 
 	Created time.Time // when it was enqueued, by the store's clock
 	Due     time.Time // when it was first due, by the store's clock
 	Started time.Time // when this attempt began, by the store's clock
 }
 
-// ExpiredAt reports whether it is too late at an instant to begin an attempt of
-// the job: see [NewJob.StartBy].
+// ExpiredAt reports whether at t it is too late to begin an attempt of the job: see
+// [NewJob.StartBy].
 func (j *Job) ExpiredAt(t time.Time) bool { return !j.StartBy.IsZero() && t.After(j.StartBy) }
 
-// State says where a job is in its life, as people see it. It is derived from
-// the log, never stored.
+// State is the state of a job, as people see it. It is derived from the log, never
+// stored.
 type State string
 
 // The states of a job. The last three are final.
@@ -200,5 +198,5 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// Final reports whether a job in this state stays in it for ever.
+// Final reports whether a job stays in this state.
 func (s State) Final() bool { return s == Completed || s == Failed || s == Cancelled }

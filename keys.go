@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// KeyConflictError says that an idempotency key was used before, for another
-// kind or for other arguments. Nothing was stored.
+// KeyConflictError says that an idempotency key was used before for another kind or
+// other arguments. Nothing was stored.
 type KeyConflictError struct {
 	Key string
 	ID  ID // of the job that has the key; 0 when it is one of the same batch
@@ -25,12 +25,12 @@ func (e *KeyConflictError) Error() string {
 // Is makes every KeyConflictError match [ErrKeyConflict].
 func (e *KeyConflictError) Is(target error) bool { return target == ErrKeyConflict }
 
-// Fingerprint is a hash of what an idempotency key stands for: the job's kind
-// and arguments. Arguments that are the same JSON value have the same, however
-// they are written (spaces, the order of names, escapes in strings); but a
-// number that is written in another way, 1.0 for 1, may count as another.
+// Fingerprint returns a hash of what an idempotency key stands for: the job's kind
+// and arguments. It is the same for the same JSON value, however that is written
+// (spaces, the order of names, escapes in strings); but a number that is written in
+// another way, 1.0 for 1, may count as another.
 //
-// It is what stores compare that have no form of JSON of their own.
+// It is for stores whose database cannot compare JSON.
 func (j NewJob) Fingerprint() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte(j.Kind))
@@ -39,7 +39,7 @@ func (j NewJob) Fingerprint() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// canonical is the one text of a JSON value.
+// canonical returns the same text for the same JSON value.
 func canonical(raw json.RawMessage) []byte {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))

@@ -10,9 +10,8 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// KindInfo is what is known of a kind: its name and what its jobs get when
-// their producer does not say otherwise. Engines write the declarations of
-// the kinds that they handle into the store, for producers that are not Go.
+// KindInfo is the name of a kind and the defaults of its jobs. Engines write those of
+// the kinds that they handle into the store, for producers that are not Go programs.
 type KindInfo struct {
 	Name     string        `json:"name"`
 	Queue    string        `json:"queue"`
@@ -27,18 +26,17 @@ type KindInfo struct {
 	// [NewJob.StartWithin].
 	StartWithin time.Duration `json:"start_within,omitempty"`
 
-	// Declared is when an engine last declared something new about the kind,
-	// as the store tells; zero elsewhere.
+	// Declared is when an engine last changed the declaration. Only stores set it.
 	Declared time.Time `json:"declared,omitzero"`
 
-	// Keep lets handlers of this kind go on when their engine finds that it
-	// was buried, instead of being cancelled: for work of which two
-	// overlapping runs are harmless. What such a run comes to is not
-	// recorded. The engine joins again meanwhile.
+	// Keep lets handlers of this kind go on when their engine finds that it was
+	// buried; others are cancelled. It is for work of which two runs may overlap
+	// without harm. The outcome of such a run is not recorded. The engine joins
+	// again meanwhile.
 	Keep bool `json:"-"`
 }
 
-// Job begins a job of the kind, with the kind's defaults.
+// Job returns a job of the kind, with the kind's defaults and then the options.
 func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
@@ -58,7 +56,7 @@ func (d KindInfo) Check() error {
 
 // Kind is a type of job with arguments of type A. Declare it once, in a
 // package that producers and handlers share: it is all that they need to
-// agree on, and the compiler sees to it that they do.
+// agree on, and the compiler checks that they do.
 type Kind[A any] struct {
 	decl KindInfo
 }
@@ -85,7 +83,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	return Kind[A]{d}
 }
 
-// KindInfo is the kind without its type.
+// Declaration returns the kind's name and defaults, without the type of its arguments.
 func (k Kind[A]) Declaration() KindInfo { return k.decl }
 
 // Keep returns the kind with handlers that go on when their engine was buried:
@@ -113,8 +111,7 @@ func (k Kind[A]) Enqueue(ctx context.Context, c *Client, args A, opts ...Option)
 	return c.Enqueue(ctx, job)
 }
 
-// EnqueueReceipt is [Kind.Enqueue] with an answer that tells a new job from a
-// duplicate.
+// EnqueueReceipt is [Kind.Enqueue] and also reports whether the job is a duplicate.
 func (k Kind[A]) EnqueueReceipt(ctx context.Context, c *Client, args A, opts ...Option) (Receipt, error) {
 	job, err := k.New(args, opts...)
 	if err != nil {
@@ -123,8 +120,8 @@ func (k Kind[A]) EnqueueReceipt(ctx context.Context, c *Client, args A, opts ...
 	return c.EnqueueReceipt(ctx, job)
 }
 
-// ResultKind is a kind whose handler returns a result of type R, kept with
-// the execution.
+// ResultKind is a kind whose handler returns a result of type R, which is kept with
+// the attempt.
 type ResultKind[A, R any] struct {
 	Kind[A]
 }
@@ -134,8 +131,8 @@ func NewResultKind[A, R any](name string, defaults ...Option) ResultKind[A, R] {
 	return ResultKind[A, R]{NewKind[A](name, defaults...)}
 }
 
-// Result decodes the result of a completed job, [ErrNoResult] when it has
-// none yet.
+// Result decodes the result of a completed job. It returns [ErrNoResult] when there
+// is none yet.
 func (k ResultKind[A, R]) Result(job *JobInfo) (R, error) {
 	var r R
 	for _, x := range job.Executions {

@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Middleware wraps the execution of jobs: it is given the handler and returns
-// one that is called in its place. What it does before and after next is up to
-// it: measure, open a span, put values into the context, replace the error,
-// refuse to call next at all.
+// Middleware wraps a handler: it returns one that is called in its place. Before and
+// after next it can measure, open a span, put values into the context, replace the
+// error, or not call next at all.
 //
 //	mux.Use(func(next stint.Handler) stint.Handler {
 //		return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
@@ -21,11 +20,10 @@ import (
 //
 // Middleware is part of the attempt: its time counts towards the timeout, its
 // panic is the handler's panic, and what it returns is what the handler
-// returned. It sees what a handler set by [SetResult] or [SetError] as though
-// that had been returned, and may set something else.
+// returned. It sees what a handler set by [SetResult] or [SetError] as if
+// the handler had returned it, and may set something else.
 //
-// It is given each kind's handler once, when an engine starts or the kind is
-// first asked for.
+// It is called once for each kind, when an engine starts or the kind is first used.
 type Middleware func(next Handler) Handler
 
 // Use wraps the handlers of every kind, also of those that are added later.
@@ -58,8 +56,8 @@ func (r *Registration) wrap() Handler {
 	return h
 }
 
-// settled lets middleware see what a handler set as though it had been
-// returned. A panic leaves nothing of it, for a middleware may recover.
+// settled lets middleware see what a handler set as if it had been returned. After a
+// panic nothing of it counts, since a middleware may recover.
 func settled(h Handler) Handler {
 	return func(ctx context.Context, job *Job) (json.RawMessage, error) {
 		a := runFrom(ctx)
@@ -82,20 +80,17 @@ func settled(h Handler) Handler {
 // order. The zero [Tx] is no transaction.
 type EnqueueFunc func(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error)
 
-// EnqueueMiddleware wraps enqueuing: it is given the function that stores jobs
-// and returns one that is called in its place. Before next it may change the
-// jobs, which are the client's copies, or refuse them with an error; after it,
-// it sees the receipts, which tell new jobs from duplicates, or the error. What it changed is checked as what anybody
-// says of a job, and nothing is stored of a batch that has something wrong.
+// EnqueueMiddleware wraps the function that stores jobs: it returns one that is called
+// in its place. Before next it may change the jobs, which are copies, or refuse them
+// with an error. After next it sees the receipts or the error. Jobs that it changed are
+// checked like any others; of a batch with an invalid job nothing is stored.
 //
-// It answers with one receipt for each job that it was given. With a transaction
-// of the caller's the jobs do not exist before that commits, however well the
-// call went.
+// It must return one receipt for each job that it was given. In a caller's transaction
+// the jobs do not exist before that commits.
 type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc
 
 // Use returns a client whose jobs go through the middleware. What was added
-// first is outermost. Only this client's jobs do: a client without it, and
-// the function for SQL, store jobs past it.
+// first is outermost. Jobs that are enqueued by another client or by SQL do not.
 func (c *Client) Use(mw ...EnqueueMiddleware) *Client {
 	if c == nil {
 		return nil

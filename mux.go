@@ -14,18 +14,17 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// Handler performs the jobs of one kind. What it returns beside an error is
-// kept with the execution, also when the attempt failed; nil is nothing. The
-// context is cancelled, with a cause, when the attempt must end: see
-// [ErrTimeout], [ErrStopping], [ErrFenced]. It also leads to the job's engine:
-// see [ClientFrom], [JobFrom], [Job.Previous] and [SetResult].
+// Handler performs the jobs of one kind. The result that it returns is kept with the
+// attempt, also when that failed; nil is none. The context is cancelled, with a cause,
+// when the attempt must end: see [ErrTimeout], [ErrStopping], [ErrFenced]. It is also
+// needed for [ClientFrom], [JobFrom], [Job.Previous] and [SetResult].
 //
 // A handler is called from many goroutines at once.
 type Handler func(ctx context.Context, job *Job) (json.RawMessage, error)
 
-// Mux knows the handler of each kind, and the [Middleware] and [Hooks] around
-// it. Fill it before an engine starts; after that it must not change. The zero
-// value is not ready: use [NewMux].
+// Mux has the handler of each kind, and the [Middleware] and [Hooks] around
+// it. Fill it before an engine starts; after that it must not change. Make it with
+// [NewMux].
 type Mux struct {
 	kinds      map[string]*Registration
 	middleware []Middleware
@@ -40,8 +39,8 @@ type Mux struct {
 	used atomic.Bool
 }
 
-// Registration is the place of one kind in a [Mux]: what is added to it holds
-// for the jobs of this kind.
+// Registration is one kind in a [Mux]: what is added to it holds for the jobs of this
+// kind.
 type Registration struct {
 	mux        *Mux
 	decl       KindInfo
@@ -52,14 +51,14 @@ type Registration struct {
 	ready atomic.Pointer[assembly]
 }
 
-// assembly is a kind put together: its handler inside all of the middleware,
-// and all hooks. It is made once, when the kind is first asked for.
+// assembly is a kind's handler inside all of the middleware, and all hooks. It is made
+// once, when the kind is first used.
 type assembly struct {
 	handler Handler
 	hooks   []Hooks
 }
 
-// NewMux returns a Mux that knows no kind.
+// NewMux returns a Mux without kinds.
 func NewMux() *Mux { return &Mux{kinds: map[string]*Registration{}, scheduled: map[string]bool{}} }
 
 // Add registers the handler of a kind. Like [net/http.ServeMux] it panics
@@ -80,8 +79,8 @@ func (m *Mux) Add(d KindInfo, h Handler) *Registration {
 }
 
 // RetryFunc makes f decide about failures under policies made by
-// [retry.Function] with that name: policies are stored, functions cannot be. An
-// engine without the function leaves the decision to one that has it, and the
+// [retry.Function] with that name, since policies are stored and functions cannot be.
+// Without the function an engine leaves the decision to an engine that has it; the
 // job waits for that. Like [Mux.Add] it panics when the name is taken or wrong.
 func (m *Mux) RetryFunc(name string, f retry.Func) {
 	if err := m.retries.Register(name, f); err != nil {
@@ -92,9 +91,9 @@ func (m *Mux) RetryFunc(name string, f retry.Func) {
 // RetryFuncs are the retry functions.
 func (m *Mux) RetryFuncs() *retry.Registry { return &m.retries }
 
-// Recurrence makes f say when the schedules recur whose recurrence was made by
-// [cron.Function] with that name: recurrences are stored, functions cannot be. An
-// engine without the function leaves those schedules to one that has it. Like
+// Recurrence makes f compute the occurrences of schedules whose recurrence was made by
+// [cron.Function] with that name, since recurrences are stored and functions cannot be.
+// Without the function an engine leaves those schedules to an engine that has it. Like
 // [Mux.Add] it panics when the name is taken or wrong.
 func (m *Mux) Recurrence(name string, f cron.Func) {
 	if err := m.recurrences.Register(name, f); err != nil {
@@ -106,8 +105,8 @@ func (m *Mux) Recurrence(name string, f cron.Func) {
 func (m *Mux) Recurrences() *cron.Registry { return &m.recurrences }
 
 // Schedule has every engine of the mux declare schedules when it joins: see
-// [store.Scheduler]. One that is taken out of the program stays in the store until
-// somebody removes it. Like [Mux.Add] it panics when a schedule is wrong or its
+// [store.Scheduler]. A schedule that is no longer in the program stays in the store until
+// it is removed. Like [Mux.Add] it panics when a schedule is wrong or its
 // name is taken.
 func (m *Mux) Schedule(schedules ...Schedule) {
 	ready, err := readySchedules(schedules, Limits{}, m.scheduled)
@@ -123,7 +122,7 @@ func (m *Mux) Schedule(schedules ...Schedule) {
 // Schedules are the schedules that engines declare.
 func (m *Mux) Schedules() []Schedule { return slices.Clone(m.schedules) }
 
-// Handler is the handler of a kind inside its middleware, or nil.
+// Handler returns the handler of a kind inside its middleware, or nil.
 func (m *Mux) Handler(kind string) Handler {
 	r := m.kinds[kind]
 	if r == nil {
@@ -132,8 +131,8 @@ func (m *Mux) Handler(kind string) Handler {
 	return r.assembled().handler
 }
 
-// Hooks are the hooks of a kind in the order of their adding, the mux's own
-// first. They are not to be written to.
+// Hooks returns the hooks of a kind in the order of their calls. They must not be
+// changed.
 func (m *Mux) Hooks(kind string) []Hooks {
 	r := m.kinds[kind]
 	if r == nil {
@@ -142,7 +141,7 @@ func (m *Mux) Hooks(kind string) []Hooks {
 	return r.assembled().hooks
 }
 
-// KindInfo is what was declared of a kind; the zero one if nothing was.
+// Declaration returns what was declared of a kind; the zero KindInfo if nothing was.
 func (m *Mux) Declaration(kind string) KindInfo {
 	if r := m.kinds[kind]; r != nil {
 		return r.decl
@@ -174,7 +173,7 @@ func (r *Registration) assembled() *assembly {
 	return a
 }
 
-// mustBeUnused keeps what is added too late from being ignored in silence.
+// mustBeUnused panics when something is added too late, which would be ignored.
 func (m *Mux) mustBeUnused(adding string) {
 	if m.used.Load() {
 		panic("stint: the mux is in use already: " + adding + " belong there before an engine runs")
@@ -207,16 +206,15 @@ func HandleResult[A, R any](m *Mux, k ResultKind[A, R], f func(ctx context.Conte
 		}
 		raw, err := json.Marshal(result)
 		if err != nil {
-			// The work is done; running it again would not make the result
-			// any more encodable.
+			// The work is done; another run would not make the result encodable.
 			return nil, NoRetry(fmt.Errorf("encode the result: %w", err))
 		}
 		return raw, nil
 	})
 }
 
-// decode keeps numbers exact where A has room for them: an untyped number
-// becomes a [json.Number], never a float that lost digits.
+// decode decodes arguments. An untyped number becomes a [json.Number], never a float
+// that lost digits.
 func decode[A any](raw json.RawMessage) (A, error) {
 	var args A
 	d := json.NewDecoder(bytes.NewReader(raw))

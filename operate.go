@@ -4,18 +4,18 @@ import (
 	"time"
 )
 
-// RerunOptions says when jobs run again, and which; the zero value is now, and all.
+// RerunOptions says when jobs run again, and which. The zero value means all of them,
+// now.
 type RerunOptions struct {
-	// RunAt is the instant before which they are not started, by the store's
-	// clock. The zero time and one in the past mean now.
+	// RunAt is the earliest time at which they may start, by the store's clock. The
+	// zero time and one in the past mean now.
 	RunAt time.Time
 
 	// Delay is the same counted from the store's clock. At most one of RunAt and Delay
 	// may be set.
 	Delay time.Duration
 
-	// Once leaves alone the jobs that were recovered before, if what they
-	// were recovered as is still there.
+	// Once skips jobs that were recovered before, if the new job still exists.
 	Once bool
 }
 
@@ -24,16 +24,16 @@ func (a RerunOptions) Check() error {
 	return NewJob{RunAt: a.RunAt, Delay: a.Delay}.checkTimes()
 }
 
-// RerunResult is what came of running a job again.
+// RerunResult is the result of running a job again.
 type RerunResult struct {
 	Answer RerunStatus `json:"answer"`
 
-	// ID is the job that runs: the job itself, or what it was recovered as.
-	// Zero when there is none.
+	// ID is the job that runs: the job itself, or the new one that repeats it. Zero if
+	// there is none.
 	ID ID `json:"id,omitempty"`
 }
 
-// RerunStatus is what can come of running a job again.
+// RerunStatus says what happened to a job that was to run again.
 type RerunStatus string
 
 // The answers.
@@ -41,7 +41,7 @@ const (
 	RerunReady           RerunStatus = "ready"            // it waited, and is ready now
 	RerunScheduled       RerunStatus = "scheduled"        // it waits, until the time that was named
 	RerunRecovered       RerunStatus = "recovered"        // it had ended, and a new job does it again
-	RerunRecoveredBefore RerunStatus = "recovered before" // the same, but somebody had seen to that already
+	RerunRecoveredBefore RerunStatus = "recovered before" // a new job did it again before this call
 	RerunAvailable       RerunStatus = "available"        // it was ready already
 	RerunRunning         RerunStatus = "running"          // it runs
 	RerunNotFound        RerunStatus = "not found"        // there is no such job
@@ -52,12 +52,11 @@ func (r RerunStatus) Done() bool {
 	return r == RerunReady || r == RerunScheduled || r == RerunRecovered
 }
 
-// Origin says what made a job that no producer enqueued. The zero value is
-// a job of a producer's.
+// Origin says what made a job, if not a producer. The zero value means a producer.
 type Origin struct {
-	Recovered ID `json:"recovered,omitempty"` // the job that had ended and that this one does again
+	Recovered ID `json:"recovered,omitempty"` // the job that had ended and that this one repeats
 
 	Schedule   string    `json:"schedule,omitempty"`  // the schedule that made it
 	Nth        int64     `json:"nth,omitempty"`       // its number among the jobs of that, from 1
-	Occurrence time.Time `json:"occurrence,omitzero"` // what it was made of; zero for one that was run out of turn
+	Occurrence time.Time `json:"occurrence,omitzero"` // the occurrence; zero for a job that a person ran out of turn
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// Option says something about a job that is enqueued, or about every job of a
-// kind that is declared; what is said of the job wins.
+// Option sets a field of a job that is enqueued, or the default of all jobs of a kind.
+// A job's own options override its kind's.
 type Option func(*NewJob)
 
-// Delay delays the job, counted by the store's clock from the enqueue. Zero and
-// less mean at once.
+// Delay starts the job no earlier than d after the enqueue, by the store's clock. Zero
+// and less mean at once.
 func Delay(d time.Duration) Option {
 	return func(j *NewJob) { j.Delay, j.RunAt = max(0, d), time.Time{} }
 }
 
-// RunAt delays the job until an instant of the store's clock. One in the past
+// RunAt starts the job no earlier than t, by the store's clock. A time in the past
 // means at once.
 func RunAt(t time.Time) Option {
 	return func(j *NewJob) { j.Delay, j.RunAt = 0, t }
@@ -31,28 +31,28 @@ func Queue(name string) Option { return func(j *NewJob) { j.Queue = name } }
 // normally 0.
 func Priority(p int) Option { return func(j *NewJob) { j.Priority = p } }
 
-// Retry says what happens after a failure.
+// Retry sets the policy after a failure.
 func Retry(p retry.Policy) Option { return func(j *NewJob) { j.Retry = p } }
 
 // Timeout bounds each attempt: after it the handler's context is cancelled
-// with [ErrTimeout]. Nobody can end a handler that takes no notice: it keeps its
-// slot, and when that lasts the engine tells of it ([event.EventTrouble]).
+// with [ErrTimeout]. A handler that ignores its context cannot be ended: it keeps its
+// slot, and after a while the engine reports it ([event.EventTrouble]).
 func Timeout(d time.Duration) Option { return func(j *NewJob) { j.Timeout = d } }
 
-// StartBy is the instant of the store's clock by which the job is to begin. Each
-// attempt that would begin later, a retry too, is not begun: the job has failed
-// for good then, as expired. What runs is not cut, for which there is [Timeout].
+// StartBy is the time, by the store's clock, after which no attempt of the job begins, also
+// no retry: the job fails then, as expired. An attempt that runs goes on; [Timeout]
+// bounds that.
 //
-// An engine finds out when it comes to the job. So one that nobody comes to, as
-// its queue is paused or no engine runs, is shown as available or scheduled until
-// then. One in the past expires a job at once. The zero time means no bound.
+// The engine that claims the job finds out. Until then, for example while its queue is
+// paused or no engine runs, the job is shown as available or scheduled. With a time in
+// the past it expires at once. The zero time means no bound.
 func StartBy(t time.Time) Option {
 	return func(j *NewJob) { j.StartBy, j.StartWithin = t, 0 }
 }
 
 // StartWithin is [StartBy] counted by the store's clock from when the job is
-// due: from the enqueue, or from the date that [Delay] or [RunAt] give it. Zero means
-// no bound. Of a kind it holds for each job that does not say its own.
+// due: from the enqueue, or from the time that [Delay] or [RunAt] set. Zero means
+// no bound. As a default of a kind it holds for each job without its own.
 func StartWithin(d time.Duration) Option {
 	return func(j *NewJob) { j.StartBy, j.StartWithin = time.Time{}, d }
 }
@@ -61,7 +61,7 @@ func StartWithin(d time.Duration) Option {
 // it ran, by default [DefaultMaxLosses]. Zero means at most once.
 func MaxLosses(n int) Option { return func(j *NewJob) { j.MaxLosses = &n } }
 
-// Tag adds labels to those that the job has already.
+// Tag adds labels to the job.
 func Tag(tags ...string) Option {
 	return func(j *NewJob) {
 		for _, tag := range tags {
@@ -78,32 +78,31 @@ func URN(urn string) Option { return func(j *NewJob) { j.URN = urn } }
 // Source says where the job came from.
 func Source(s string) Option { return func(j *NewJob) { j.Source = s } }
 
-// Correlation names what the job belongs to together with others. Jobs that
-// its handler enqueues inherit it: see [WithCorrelation].
+// Correlation sets an id that is the same for all jobs that belong together. Jobs that
+// the job's handler enqueues inherit it: see [WithCorrelation].
 func Correlation(id string) Option { return func(j *NewJob) { j.Correlation = id } }
 
-// IdempotencyKey makes repetitions harmless: of all enqueues under one key only
-// the first stores a job, and the others are answered with its ID (see
-// [Receipt]). So a producer that does not know whether its enqueue arrived
-// enqueues again.
+// IdempotencyKey makes it safe to enqueue again: of all enqueues with one key only
+// the first stores a job, and the others return its ID (see [Receipt]). So a producer
+// that does not know whether its enqueue was stored repeats it.
 //
 //	client.Enqueue(ctx, job, …)         // the connection breaks
 //	client.Enqueue(ctx, job, …)         // the same job, stored once
 //
 // A key stands for a kind and its arguments, compared as JSON values: under the
-// same key another kind or other arguments are refused, as a
-// [KeyConflictError]. The rest (queue, times, tags) is what the first said.
+// same key another kind or other arguments are refused with a
+// [KeyConflictError]. Queue, times, tags and the like are those of the first.
 //
-// Keys are shared by all kinds and queues of a database, so begin them with what
-// they are about: "invoice:42:reminder". They are 1 to 255 bytes, as names are. A
-// key is remembered for at least a day, and for as long as its job is kept
-// after it ended: see [store.Retention].
+// All kinds and queues of a database share the keys, so begin a key with what it is
+// about: "invoice:42:reminder". A key has 1 to 255 bytes. It is remembered for at
+// least a day, and for as long as its job is kept after it ended: see
+// [store.Retention].
 //
-// In a caller's transaction the key is taken when that commits. Until it ends, others
-// who enqueue under the same key wait for it. Two transactions that take the same
+// In a caller's transaction the key is taken when that commits. Until it ends, other
+// enqueues with the same key wait for it. Two transactions that take the same
 // two keys in opposite order wait for each other; PostgreSQL notices after
 // a second and ends one with an error.
 func IdempotencyKey(key string) Option { return func(j *NewJob) { j.IdempotencyKey = key } }
 
-// Metadata attaches a JSON object beside the arguments.
+// Metadata stores a JSON object beside the arguments.
 func Metadata(object json.RawMessage) Option { return func(j *NewJob) { j.Metadata = object } }

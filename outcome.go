@@ -7,8 +7,8 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// Outcome says how one attempt ended. The numbers are stored; they never
-// change their meaning.
+// Outcome says how an attempt ended. The numbers are stored and never change their
+// meaning.
 type Outcome int8
 
 // The outcomes of an attempt.
@@ -18,13 +18,13 @@ const (
 	OutcomeSnoozed   Outcome = 3 // it asked to be run later; not charged
 	OutcomeReturned  Outcome = 4 // handed back unstarted, or ended by a stop; not charged
 	OutcomeLost      Outcome = 5 // its engine died while it ran; charged
-	OutcomeCancelled Outcome = 6 // somebody cancelled the job
+	OutcomeCancelled Outcome = 6 // the job was cancelled
 	OutcomeExpired   Outcome = 7 // it did not begin in time: see [NewJob.StartBy]
 )
 
 var outcomeNames = [...]string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired"}
 
-// String is the outcome's name as people see it.
+// String returns the outcome's name.
 func (o Outcome) String() string {
 	if o < 1 || int(o) >= len(outcomeNames) {
 		return "unknown"
@@ -32,7 +32,7 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// MarshalText makes JSON carry the name.
+// MarshalText returns the name.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads the name.
@@ -45,7 +45,7 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// State is the state that a job is in after a final attempt with this outcome.
+// State returns the state of a job after a final attempt with this outcome.
 func (o Outcome) State() State {
 	switch o {
 	case OutcomeCompleted:

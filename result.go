@@ -6,29 +6,29 @@ import (
 	"fmt"
 )
 
-// SetResult says that the running handler has succeeded, with a result or
-// nil, whatever it returns: for code far from the handler's return, and for
-// handlers whose signature has no room for a result.
+// SetResult makes the running handler succeed, with a result or nil, whatever it
+// returns: for code far from the handler's return, and for handlers that return no
+// result.
 //
-// What SetResult and [SetError] set takes the place of both that the handler
-// returns, its result and its error, and is judged in the same way:
+// What SetResult and [SetError] set replaces both the result and the error that the
+// handler returns, and counts in the same way:
 //
 //	                              SetResult            SetError
 //	handler returns               completed            failed; the policy decides
 //	  after its timeout           completed            failed, as timed out
 //	  after its job was cancelled completed            cancelled
 //	  after the stop's grace      completed            returned to its queue, uncharged
-//	  after it lost its place     nothing is recorded
+//	  after its engine was buried nothing is recorded
 //	handler panics, or ends its
 //	  goroutine                   failed by that: it returned nothing, and nothing of what it set counts
 //	engine.CompleteTx succeeded   completed by that: what is set changes nothing
 //
 // The last call decides. A result stays when an error is set after it, and is
-// kept with the failed execution; setting a result takes an error back.
+// kept with the failed attempt; setting a result removes an error.
 //
 // The error says that the result cannot be encoded, or that the context is not
-// a running handler's ([ErrNoAttempt]); then nothing was set. A result that no
-// store could keep is left out of the execution, with a note.
+// a running handler's ([ErrNoAttempt]); then nothing was set. A result that stores
+// cannot keep is left out, with a note in the attempt.
 func SetResult(ctx context.Context, result any) error {
 	var raw json.RawMessage
 	if result != nil {
@@ -40,11 +40,10 @@ func SetResult(ctx context.Context, result any) error {
 	return runFrom(ctx).put(func(a *Run) { a.result, a.err = raw, nil })
 }
 
-// SetError says that the running handler has failed, whatever it returns. When
-// retriable, the job's retry policy decides, as it does about an error that is
-// returned; otherwise this attempt is the last, as after [NoRetry]. [Snooze] and
-// [Cancel] mean what they mean when they are returned. A nil error takes an
-// earlier one back: the handler has succeeded.
+// SetError makes the running handler fail, whatever it returns. If retriable, the
+// job's retry policy decides, as it does about a returned error; otherwise this attempt
+// is the last, as after [NoRetry]. [Snooze] and [Cancel] mean the same as when they are
+// returned. A nil error removes an earlier one: the handler succeeds.
 //
 // [SetResult] says when this counts, and when not.
 func SetError(ctx context.Context, err error, retriable bool) error {
@@ -68,8 +67,8 @@ func (a *Run) put(set func(*Run)) error {
 	return nil
 }
 
-// Settle ends the attempt with what its handler returned, and returns what
-// counts: that, or what was set instead. After it nothing can be set any more.
+// Settle ends the run with what its handler returned, and returns what counts: that,
+// or what was set instead. Nothing can be set after it.
 func (a *Run) Settle(result json.RawMessage, err error) (json.RawMessage, error) {
 	return a.settle(result, err, true)
 }

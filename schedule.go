@@ -11,19 +11,19 @@ import (
 	"github.com/stint-go/stint/internal/wire"
 )
 
-// Schedule makes a job again and again. Declare one with [Mux.Schedule], so that
+// Schedule makes jobs by a recurrence. Declare one with [Mux.Schedule], so that
 // every engine of the program does, or with [Client.Schedule]; [Kind.Schedule]
 // builds it.
 //
-// A schedule is known by its name. Declaring it once more changes what it does
-// and keeps what it has: its counters, its pause and its next occurrence, unless
-// the recurrence, the zone or the bounds are others.
+// A schedule is identified by its name. Declaring it again changes what it does
+// and keeps its counters, its pause and its next occurrence, unless
+// the recurrence, the zone or the bounds have changed.
 //
 // Its jobs are due at their occurrence, whenever they are fired, and say what
-// made them: see [Origin]. Exactly one is made of each occurrence, whoever
+// made them: see [Origin]. Exactly one is made of each occurrence, whichever engine
 // fires and whatever dies meanwhile.
 type Schedule struct {
-	// Name is what the schedule is known by. Required.
+	// Name identifies the schedule. Required.
 	Name string
 
 	// Recurrence says when. Required.
@@ -33,27 +33,26 @@ type Schedule struct {
 	// such as Europe/Berlin. Empty means UTC.
 	Zone string
 
-	// Job is what is made. It has no time, key, nor instant to begin by of its
-	// own; StartWithin counts from the occurrence.
+	// Job is the job to make. It has no RunAt, Delay, StartBy or IdempotencyKey;
+	// StartWithin counts from the occurrence.
 	Job NewJob
 
-	// Unique keeps occurrences from overlapping: none is fired while the job
-	// before it has not ended, be it waiting, retrying or running. It is skipped
-	// then, and counted.
+	// Unique skips an occurrence, and counts it, while the job of the one before has
+	// not ended, whether that is waiting, retrying or running.
 	Unique bool
 
-	// Missed says what becomes of occurrences that nobody fired in time.
+	// Missed says what happens to occurrences that were not fired in time.
 	Missed Missed
 
 	// NotBefore and NotAfter bound the occurrences, both inclusively. Zero means
 	// no bound.
 	NotBefore, NotAfter time.Time
 
-	err error // of building it, for Check
+	err error // of Kind.Schedule, for Check
 }
 
-// ScheduleOption says something about a schedule: that which is about its jobs is
-// an [Option], as for an enqueue.
+// ScheduleOption is an option of a schedule. Options of its jobs are an [Option], as for
+// an enqueue.
 type ScheduleOption interface{ schedule(s *Schedule) }
 
 func (o Option) schedule(s *Schedule) { o(&s.Job) }
@@ -62,7 +61,7 @@ type scheduleOption func(s *Schedule)
 
 func (o scheduleOption) schedule(s *Schedule) { o(s) }
 
-// Zone names the time zone whose clock a recurrence is about: see
+// Zone sets the time zone of the recurrence: see
 // [Schedule.Zone].
 func Zone(name string) ScheduleOption { return scheduleOption(func(s *Schedule) { s.Zone = name }) }
 
@@ -72,18 +71,18 @@ func Unique() ScheduleOption { return scheduleOption(func(s *Schedule) { s.Uniqu
 
 func (m Missed) schedule(s *Schedule) { s.Missed = m }
 
-// NotBefore is the instant of the earliest occurrence that there may be.
+// NotBefore sets the earliest time of an occurrence.
 func NotBefore(t time.Time) ScheduleOption {
 	return scheduleOption(func(s *Schedule) { s.NotBefore = t })
 }
 
-// NotAfter is the instant of the last occurrence that there may be.
+// NotAfter sets the latest time of an occurrence.
 func NotAfter(t time.Time) ScheduleOption {
 	return scheduleOption(func(s *Schedule) { s.NotAfter = t })
 }
 
-// Schedule makes a schedule of jobs of the kind. What can never be right about it
-// is told when it is declared.
+// Schedule makes a schedule of jobs of the kind. An invalid one is refused when it is
+// declared.
 //
 //	SendReport.Schedule("nightly", cron.MustParse("30 2 * * *"), Report{To: "ops"},
 //		stint.Zone("Europe/Berlin"), stint.Unique(), stint.Timeout(time.Hour))
@@ -96,7 +95,7 @@ func (k Kind[A]) Schedule(name string, when cron.Recurrence, args A, opts ...Sch
 	return s
 }
 
-// Location is the time zone of the schedule.
+// Location returns the time zone of the schedule.
 func (s Schedule) Location() (*time.Location, error) {
 	if strings.EqualFold(s.Zone, "local") {
 		return nil, valid.Invalid("zone", "Local is another one on every machine; name it, such as Europe/Berlin")
@@ -108,7 +107,7 @@ func (s Schedule) Location() (*time.Location, error) {
 	return zone, nil
 }
 
-// Check reports the first thing about the schedule that can never be right, as an
+// Check returns the first thing that is invalid about the schedule, as an
 // [InvalidError], or nil.
 func (s Schedule) Check(l Limits) error {
 	if err := valid.Name("schedule", s.Name); err != nil {
@@ -144,7 +143,7 @@ func (s Schedule) Check(l Limits) error {
 
 func outOfRange(t time.Time) bool { return !t.IsZero() && (t.Year() < 1900 || t.Year() > 9000) }
 
-// ofOneJob is what was said of the job that can only be said of one.
+// ofOneJob names an option that only a single job can have; empty if none is set.
 func (s Schedule) ofOneJob() string {
 	switch {
 	case s.Job.Delay != 0:
@@ -159,7 +158,7 @@ func (s Schedule) ofOneJob() string {
 	return ""
 }
 
-// fill puts defaults where nothing was said.
+// fill sets the defaults of fields that are not set.
 func (s *Schedule) fill() {
 	s.Job.Fill()
 	if s.Zone == "" {
@@ -194,7 +193,7 @@ func readySchedules(schedules []Schedule, l Limits, taken map[string]bool) ([]Sc
 	return ready, nil
 }
 
-// MarshalJSON shows the schedule for people and programs in other languages.
+// MarshalJSON writes the schedule as the API shows it.
 func (s Schedule) MarshalJSON() ([]byte, error) {
 	job, err := json.Marshal(s.Job)
 	if err != nil {
