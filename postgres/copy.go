@@ -144,7 +144,7 @@ var copyColumns = []copyColumn{
 	}},
 }
 
-// choose takes the columns in which somebody says something, and names them.
+// choose picks the columns in which some job has a value, and returns their names.
 func (c *copyBatch) choose() (names []string) {
 	for _, col := range copyColumns {
 		needed := col.needed == nil

@@ -50,7 +50,7 @@ const dictSQL = `dict as materialized (
 )`
 
 // scheduleSQL stores jobs of which some have a time, one to begin by, or tags.
-// What is not yet due gets its contents into the lane that nobody claims, and a waiting row.
+// A job that is not yet due has its contents in the lane that no engine claims, and a waiting row.
 // The materialised CTE fixes ids and due times once for all parts.
 const scheduleSQL = `
 with ` + dictSQL + `, job as materialized (
@@ -216,7 +216,7 @@ func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
 // hasBound tells whether a job is to begin by some time.
 func hasBound(j stint.NewJob) bool { return j.StartWithin > 0 || !j.StartBy.IsZero() }
 
-// oneArgs are what oneSQL takes. What nobody said is null.
+// oneArgs returns the parameters of oneSQL. Options that are not set are null.
 func oneArgs(j stint.NewJob, ring bool) []any {
 	args := make([]any, 12, 14)
 	args[0], args[1], args[2], args[3] = int64(store.LaneOf(j.Queue, j.Priority, store.PartNormal, "").ID), j.Queue, int16(j.Priority), j.Kind
@@ -250,8 +250,7 @@ func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []an
 	return s.sql.enqueue, c.always(known)
 }
 
-// batchColumns are jobs by columns. Those in which nobody said anything are sent
-// as null.
+// batchColumns are jobs by columns. Columns without a value are sent as null.
 type batchColumns struct {
 	lane                                           []int64
 	queue, kind, args                              []string
@@ -324,7 +323,7 @@ type laneKey struct {
 	priority int
 }
 
-// sparse is a column that stays nil until somebody says something.
+// sparse is a column that stays nil until a value is set.
 type sparse[T any] struct{ column []*T }
 
 func (c *sparse[T]) set(n, i int, v T) {

@@ -24,9 +24,9 @@ const (
 	nowFenceSQL = `select stint.fence($1)`
 	nowLockSQL  = `select pg_advisory_xact_lock($1 # ('stint.entries'::regclass::oid::bigint << 24))`
 
-	// nowKeySQL takes an idempotency key, or fails. It comes before them all: who
-	// waits for a key must hold up neither the burial of its engine nor the
-	// lane. So a transaction with a key may have got its number long before it
+	// nowKeySQL takes an idempotency key, or fails. It comes before them all: a
+	// transaction that waits for a key must block neither the burial of its engine nor
+	// the lane. So a transaction with a key may have got its number long before it
 	// comes to the lane.
 	nowKeySQL = `select stint.take_key($1, $2, $3::text::jsonb, $4)`
 
