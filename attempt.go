@@ -120,7 +120,7 @@ func (j *Job) Previous(ctx context.Context) (*Attempt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for the previous run: %w", err)
 	}
-	for _, x := range slices.Backward(job.Executions) {
+	for _, x := range slices.Backward(job.Attempts) {
 		if x.Slot > 0 || x.Outcome == OutcomeLost {
 			return &x, nil
 		}

@@ -119,7 +119,7 @@ func (k Kind[A]) await(ctx context.Context, c *Client, id ID) (*JobInfo, error) 
 		return job, nil
 	}
 	e := &JobError{ID: id, Kind: job.Kind, State: job.State, Reason: job.Reason}
-	for _, x := range job.Executions {
+	for _, x := range job.Attempts {
 		if x.Error != nil {
 			e.Failure = x.Error
 		}

@@ -277,7 +277,7 @@ func (printer) Enqueue(_ context.Context, _ stint.Tx, jobs []stint.NewJob) ([]st
 // Await tells that every job has completed.
 func (printer) Await(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
 	last := stint.Attempt{Outcome: stint.OutcomeCompleted, Final: true, Result: json.RawMessage("4711")}
-	return &stint.JobInfo{ID: id, Kind: "resize", State: stint.Completed, Executions: []stint.Attempt{last}}, nil
+	return &stint.JobInfo{ID: id, Kind: "resize", State: stint.Completed, Attempts: []stint.Attempt{last}}, nil
 }
 
 // memory stands for a store that remembers keys.

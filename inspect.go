@@ -22,9 +22,9 @@ type JobInfo struct {
 	// should look at it: see [retry.Policy.Faulty].
 	Faulty bool `json:"faulty,omitempty"`
 
-	// Undecided names the retry function that decides whether and when the job runs
+	// PendingRetry names the retry function that decides whether and when the job runs
 	// again. The job waits, without a date, for an engine that has this function.
-	Undecided string `json:"undecided,omitempty"`
+	PendingRetry string `json:"pending_retry,omitempty"`
 
 	Tags     []string        `json:"tags,omitempty"`
 	URN      string          `json:"urn,omitempty"`
@@ -54,7 +54,7 @@ type JobInfo struct {
 	// Origin.Recovered.
 	RetriedAs ID `json:"retried_as,omitempty"`
 
-	Executions []Attempt `json:"executions,omitempty"`
+	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
 // Attempt is the record of one attempt, as people see it. Stores fill in what they

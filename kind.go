@@ -135,7 +135,7 @@ func NewResultKind[A, R any](name string, defaults ...Option) ResultKind[A, R] {
 // is none yet.
 func (k ResultKind[A, R]) Result(job *JobInfo) (R, error) {
 	var r R
-	for _, x := range job.Executions {
+	for _, x := range job.Attempts {
 		if x.Outcome == OutcomeCompleted && x.Result != nil {
 			err := json.Unmarshal(x.Result, &r)
 			return r, err

@@ -52,11 +52,11 @@ func TestARequestWaitsForTheEndOfAJob(t *testing.T) {
 		}
 	})
 	began = time.Now()
-	if j, took := show("?wait=1m"), time.Since(began); j.State != stint.Completed || string(j.Executions[0].Result) != `"the result"` || took > 30*time.Second {
+	if j, took := show("?wait=1m"), time.Since(began); j.State != stint.Completed || string(j.Attempts[0].Result) != `"the result"` || took > 30*time.Second {
 		t.Errorf("after %v it is %+v", took, j.JobInfo)
 	}
 	s.who = guard.Identity{Role: guard.Viewer}
-	if j := show("?wait=1s"); j.Executions[0].Result != nil || string(j.Args) != "null" {
+	if j := show("?wait=1s"); j.Attempts[0].Result != nil || string(j.Args) != "null" {
 		t.Errorf("a viewer is shown %+v", j.JobInfo)
 	}
 }

@@ -37,7 +37,7 @@ func fixedJobs() []stint.JobInfo {
 		Reason: "retries exhausted", Tags: []string{"vip", "a b"}, URN: "order:7", Source: "crm", Metadata: json.RawMessage(`{"trace":"x1"}`), Correlation: "40", Retry: "fixed:1:1s",
 		Timeout: time.Minute, StartBy: noon, Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
 		Origin: stint.Origin{Recovered: 40},
-		Executions: []stint.Attempt{
+		Attempts: []stint.Attempt{
 			{Attempt: 1, Outcome: stint.OutcomeLost, Started: ago(50 * time.Minute), Finished: ago(50 * time.Minute), Instance: "one", Host: "h1", PID: 11, Engine: 1<<63 - 5, Slot: 2},
 			{Attempt: 2, Outcome: stint.OutcomeFailed, Final: true, Reason: "retries exhausted", Started: ago(time.Minute), Finished: ago(58 * time.Second), Instance: "two", Host: "h2", PID: 12,
 				Engine: 6, Slot: 1, Recoverable: new(true),
@@ -47,7 +47,7 @@ func fixedJobs() []stint.JobInfo {
 	done := stint.JobInfo{
 		ID: 41, Kind: "send_invoice", State: stint.Completed, Queue: "mail", Args: json.RawMessage(`{}`), Attempt: 1, Reason: retry.ReasonDone, Correlation: "41", Retry: "none",
 		Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
-		Executions: []stint.Attempt{
+		Attempts: []stint.Attempt{
 			{Attempt: 1, Outcome: stint.OutcomeCompleted, Final: true, Reason: retry.ReasonDone, Started: ago(time.Minute), Finished: ago(58 * time.Second), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 1,
 				Result: json.RawMessage(`{"sent":12345678901234567890}`)},
 		},
@@ -78,7 +78,7 @@ func (fixed) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
 func (fixed) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error) {
 	jobs := fixedJobs()
 	for i := range jobs {
-		jobs[i].Executions = nil
+		jobs[i].Attempts = nil
 	}
 	return jobs[:min(f.Limit, len(jobs))], nil
 }

@@ -45,7 +45,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		Reason: "retries exhausted", Tags: []string{"vip", "a b"}, URN: "order:7", Source: "crm", Metadata: json.RawMessage(`{"trace":"x1"}`), Correlation: "40", Retry: "fixed:1:1s",
 		Timeout: time.Minute, StartBy: noon.Add(-time.Second), Created: noon.Add(-time.Hour), Due: noon.Add(-time.Hour), Started: noon.Add(-time.Minute), Finished: noon.Add(-58 * time.Second), MaxLosses: 3,
 		Origin: stint.Origin{Recovered: 40},
-		Executions: []stint.Attempt{
+		Attempts: []stint.Attempt{
 			{Attempt: 1, Outcome: stint.OutcomeLost, Started: noon.Add(-50 * time.Minute), Finished: noon.Add(-50 * time.Minute), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 2},
 			{Attempt: 2, Outcome: stint.OutcomeFailed, Final: true, Reason: "retries exhausted", Started: noon.Add(-time.Minute), Finished: noon.Add(-58 * time.Second), Instance: "two", Host: "h2", PID: 12, Engine: 6, Slot: 1,
 				Error: &stint.Failure{Class: "timeout", Classes: []string{"timeout", "net.OpError"}, Message: "no answer from <smtp>", Stack: "goroutine 1 [running]:\nmain.send()", Note: "odd"}, Recoverable: new(false)},
@@ -93,7 +93,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"changes-none":  {"/changes", changesPage{}},
 		"overview-none": {"/", overviewPage{Empty: true}},
 		"jobs":          {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
-		"job":           {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed}, Attempts: []attempt{{failed.Executions[1], view.Result{}}, {failed.Executions[0], view.Result{}}}, Related: []stint.JobInfo{waiting}, More: true}},
+		"job":           {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed}, History: []attempt{{failed.Attempts[1], view.Result{}}, {failed.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{waiting}, More: true}},
 		"job-running":   {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
 		"job-waiting":   {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}, Queued: 1234}},
 		"bulk":          {"/jobs/bulk?verb=cancel", bulkPage{Verb: &bulkVerbs[0], Filter: filter, Matched: 10000, More: true, First: []stint.JobInfo{waiting}}},

@@ -18,11 +18,11 @@ import (
 // jobPage is a job with all that is known of it.
 type jobPage struct {
 	view.Job
-	Crew     view.Crew       `json:"-"` // whose beats are no news
-	Queued   int64           `json:"-"` // jobs of its queue that are due; 0 unless it is one of them
-	Attempts []attempt       // the last one first
-	Related  []stint.JobInfo // that come from each other, without this one
-	More     bool            // of these there are more
+	Crew    view.Crew       `json:"-"` // whose beats are no news
+	Queued  int64           `json:"-"` // jobs of its queue that are due; 0 unless it is one of them
+	History []attempt       // its attempts, the last one first
+	Related []stint.JobInfo // that come from each other, without this one
+	More    bool            // of these there are more
 }
 
 func (p jobPage) title() string { return "Job " + p.ID.String() }
@@ -76,9 +76,9 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 			p.Queued = backlog[i].Jobs
 		}
 	}
-	for i := len(j.Executions) - 1; i >= 0; i-- {
-		x := j.Executions[i]
-		p.Attempts = append(p.Attempts, attempt{x, view.ResultOf(j.Kind, x.Result)})
+	for i := len(j.Attempts) - 1; i >= 0; i-- {
+		x := j.Attempts[i]
+		p.History = append(p.History, attempt{x, view.ResultOf(j.Kind, x.Result)})
 	}
 	related, err := b.store.Jobs(r.Context(), store.Filter{Correlation: j.Correlation, Limit: relatedJobs + 2})
 	if err != nil {

@@ -18,7 +18,7 @@ const shownAttempts = 30
 func (p jobPage) Timeline(now time.Time) template.HTML {
 	t := chart.Timeline{Title: "Attempts of job " + p.ID.String(), Now: now}
 	from := p.Created
-	for i, x := range p.Executions {
+	for i, x := range p.Attempts {
 		began := x.Started
 		if x.Slot == 0 || began.Before(from) {
 			began = x.Finished // it never began, or nobody knows when
@@ -36,12 +36,12 @@ func (p jobPage) Timeline(now time.Time) template.HTML {
 	case p.State == stint.Running:
 		lane, ready := chart.Lane{Name: fmt.Sprint(p.Attempt)}, p.RunsFrom(now)
 		if ready.After(from) {
-			lane.Segments = append(lane.Segments, waited(len(p.Executions), from, ready))
+			lane.Segments = append(lane.Segments, waited(len(p.Attempts), from, ready))
 		}
 		lane.Segments = append(lane.Segments, chart.Segment{Name: "ready, then running", Class: chart.Own, From: later(from, ready)})
 		t.Lanes = append(t.Lanes, lane)
 	default:
-		t.Lanes = append(t.Lanes, chart.Lane{Name: fmt.Sprint(p.Attempt), Segments: []chart.Segment{waited(len(p.Executions), from, time.Time{})}})
+		t.Lanes = append(t.Lanes, chart.Lane{Name: fmt.Sprint(p.Attempt), Segments: []chart.Segment{waited(len(p.Attempts), from, time.Time{})}})
 	}
 	if n := len(t.Lanes) - shownAttempts; n > 0 {
 		t.Lanes = t.Lanes[n:]
@@ -53,8 +53,8 @@ func (p jobPage) Timeline(now time.Time) template.HTML {
 // ready. No store knows better before the engine records how it ended.
 func (p jobPage) RunsFrom(now time.Time) time.Time {
 	ready := p.Due
-	if n := len(p.Executions); n > 0 {
-		ready = later(ready, p.Executions[n-1].Finished)
+	if n := len(p.Attempts); n > 0 {
+		ready = later(ready, p.Attempts[n-1].Finished)
 	}
 	if ready.After(now) {
 		return now // it was run before it was due

@@ -58,7 +58,7 @@ func TestAnEngineWithoutANameIsCalledAfterItsHostAndUnlikeOthers(t *testing.T) {
 			mux := stint.NewMux()
 			handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 			stop := start(t, s, mux, engine.Config{})
-			x := until(t, s, enqueue(t, s, "work", `{}`), stint.Completed).Executions[0]
+			x := until(t, s, enqueue(t, s, "work", `{}`), stint.Completed).Attempts[0]
 			if !regexp.MustCompile("^"+regexp.QuoteMeta(host)+"-[0-9a-f]{6}$").MatchString(x.Instance) || x.Host != host || x.PID != os.Getpid() {
 				t.Errorf("it ran on %s: %s, process %d", x.Instance, x.Host, x.PID)
 			}

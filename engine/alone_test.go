@@ -162,8 +162,8 @@ func TestWhatIsToBeRunAloneRunsElsewhereWhileItsTurnHereIsNotToBeSeen(t *testing
 			t.Fatalf("%v run on the other engine, want one", got)
 		}
 		// It is told to be neither charged nor cleared by its way there.
-		if job := isNow(t, s, got[0], stint.Running); job.Attempt != 1 || job.Losses != 0 || len(job.Executions) > 3 {
-			t.Errorf("it runs at attempt %d with %d losses, after %d executions", job.Attempt, job.Losses, len(job.Executions))
+		if job := isNow(t, s, got[0], stint.Running); job.Attempt != 1 || job.Losses != 0 || len(job.Attempts) > 3 {
+			t.Errorf("it runs at attempt %d with %d losses, after %d executions", job.Attempt, job.Losses, len(job.Attempts))
 		}
 		g.finish(t, s, ids...)
 		for _, stop := range stops {
@@ -217,8 +217,8 @@ func TestWhatWaitsForItsTurnForLongIsSeldomHandedBack(t *testing.T) {
 		passes(2 * time.Second)
 		isNow(t, s, back, stint.Completed)
 		for _, id := range ids {
-			if job, err := s.Job(t.Context(), id); err != nil || len(job.Executions) > 30 || job.Attempt != 1 {
-				t.Errorf("in ten minutes job %d has %d executions, and is at attempt %d, %v", id, len(job.Executions), job.Attempt, err)
+			if job, err := s.Job(t.Context(), id); err != nil || len(job.Attempts) > 30 || job.Attempt != 1 {
+				t.Errorf("in ten minutes job %d has %d executions, and is at attempt %d, %v", id, len(job.Attempts), job.Attempt, err)
 			}
 		}
 		g.finish(t, s, ids...)

@@ -94,7 +94,7 @@ func TestAHandlerLearnsOfItsAttemptAndTheOneBefore(t *testing.T) {
 		id := enqueue(t, s, "work", `{}`, stint.Retry(retry.Fixed(2, 0)))
 		eventually(t, "it was handed back", func() bool {
 			job, err := s.Job(t.Context(), id)
-			return err == nil && len(job.Executions) == 1
+			return err == nil && len(job.Attempts) == 1
 		})
 		if err := stop(); err != nil {
 			t.Fatal(err)

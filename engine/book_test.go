@@ -73,9 +73,9 @@ func TestABookIsPrinted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if job.State != state || len(job.Executions) != runs || job.Reason != reason || job.Faulty != faulty {
+			if job.State != state || len(job.Attempts) != runs || job.Reason != reason || job.Faulty != faulty {
 				t.Errorf("after %v job %d (%s) is %s after %d runs, reason %q, faulty %v; want %s, %d, %q, %v", time.Since(began).Round(time.Second),
-					id, job.Kind, job.State, len(job.Executions), job.Reason, job.Faulty, state, runs, reason, faulty)
+					id, job.Kind, job.State, len(job.Attempts), job.Reason, job.Faulty, state, runs, reason, faulty)
 			}
 			return job
 		}
@@ -86,10 +86,10 @@ func TestABookIsPrinted(t *testing.T) {
 		see(third, stint.Retrying, 1, "", false)
 		see(hopeless, stint.Retrying, 1, "", false)
 		see(proofs, stint.Failed, 3, "retries exhausted", false)
-		if job := see(noRetry, stint.Failed, 1, "no retries", false); !*job.Executions[0].Recoverable {
+		if job := see(noRetry, stint.Failed, 1, "no retries", false); !*job.Attempts[0].Recoverable {
 			t.Error("what fails by its kind could have been tried again")
 		}
-		if job := see(illegal, stint.Failed, 1, "error not retriable", false); *job.Executions[0].Recoverable {
+		if job := see(illegal, stint.Failed, 1, "error not retriable", false); *job.Attempts[0].Recoverable {
 			t.Error("what fails by its error could not have been tried again")
 		}
 
@@ -115,14 +115,14 @@ func TestABookIsPrinted(t *testing.T) {
 		at(1024 * time.Minute)
 		job := see(hopeless, stint.Failed, 11, "retries exhausted", false)
 		wait := time.Minute
-		for i, x := range job.Executions[1:] {
-			gap := x.Started.Sub(job.Executions[i].Finished)
+		for i, x := range job.Attempts[1:] {
+			gap := x.Started.Sub(job.Attempts[i].Finished)
 			if gap < wait || gap > wait+time.Second {
 				t.Errorf("attempt %d came %v after the one before, want %v", x.Attempt, gap, wait)
 			}
 			wait *= 2
 		}
-		if x := job.Executions[10]; !x.Final || x.Attempt != 11 || x.Error.Message != "chapter 0: out of ink" {
+		if x := job.Attempts[10]; !x.Final || x.Attempt != 11 || x.Error.Message != "chapter 0: out of ink" {
 			t.Errorf("the last execution is %+v", x)
 		}
 		if err := stop(); err != nil {
@@ -139,8 +139,8 @@ func TestADecisionThatHadToWaitCountsFromItself(t *testing.T) {
 		id := enqueue(t, s, "print", `{"error":"paper","until":2}`, stint.Retry(retry.Function("later")))
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		if job := until(t, s, id, stint.Retrying); job.Undecided != "later" || len(job.Executions) != 1 {
-			t.Fatalf("it waits for %q after %d runs", job.Undecided, len(job.Executions))
+		if job := until(t, s, id, stint.Retrying); job.PendingRetry != "later" || len(job.Attempts) != 1 {
+			t.Fatalf("it waits for %q after %d runs", job.PendingRetry, len(job.Attempts))
 		}
 		deciding := stint.NewMux()
 		deciding.RetryFunc("later", func(_ error, f retry.Failure) retry.Decision { return retry.At(f.Now.Add(time.Hour)) })
@@ -148,7 +148,7 @@ func TestADecisionThatHadToWaitCountsFromItself(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		job := until(t, s, id, stint.Completed)
-		if gap := job.Started.Sub(job.Executions[1].Finished); gap < time.Hour || gap > time.Hour+time.Minute {
+		if gap := job.Started.Sub(job.Attempts[1].Finished); gap < time.Hour || gap > time.Hour+time.Minute {
 			t.Errorf("it ran %v after the decision", gap)
 		}
 		if err := errors.Join(stop(), other()); err != nil {

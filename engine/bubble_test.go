@@ -52,12 +52,12 @@ func TestTheDefaultPolicyWaitsOneTwoFourUpTo512Minutes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if job.State != stint.Failed || job.Reason != "retries exhausted" || len(job.Executions) != 11 {
-			t.Fatalf("it is %s (%s) after %d executions", job.State, job.Reason, len(job.Executions))
+		if job.State != stint.Failed || job.Reason != "retries exhausted" || len(job.Attempts) != 11 {
+			t.Fatalf("it is %s (%s) after %d executions", job.State, job.Reason, len(job.Attempts))
 		}
 		wait := time.Minute
-		for i, x := range job.Executions[1:] {
-			gap := x.Started.Sub(job.Executions[i].Finished)
+		for i, x := range job.Attempts[1:] {
+			gap := x.Started.Sub(job.Attempts[i].Finished)
 			if gap < wait || gap > wait+50*time.Millisecond {
 				t.Errorf("attempt %d came %v after the one before, want %v", x.Attempt, gap, wait)
 			}

@@ -47,8 +47,8 @@ func TestARunningJobIsCancelledFromAnywhere(t *testing.T) {
 		if wait := time.Since(asked); wait > time.Second {
 			t.Errorf("the handler was told after %v", wait)
 		}
-		if job := until(t, s, id, stint.Cancelled); job.Reason != "nobody wants it" || len(job.Executions) != 1 {
-			t.Errorf("the reason is %q after %d executions", job.Reason, len(job.Executions))
+		if job := until(t, s, id, stint.Cancelled); job.Reason != "nobody wants it" || len(job.Attempts) != 1 {
+			t.Errorf("the reason is %q after %d executions", job.Reason, len(job.Attempts))
 		}
 	})
 }
@@ -87,7 +87,7 @@ func TestCancelledJobsNeverBegin(t *testing.T) {
 		eventually(t, "both have their final execution", func() bool {
 			a, _ := s.Job(t.Context(), available)
 			b, _ := s.Job(t.Context(), scheduled)
-			return len(a.Executions) == 1 && len(b.Executions) == 1
+			return len(a.Attempts) == 1 && len(b.Attempts) == 1
 		})
 		time.Sleep(150 * time.Millisecond)
 		if runs.Load() != 0 {
@@ -172,8 +172,8 @@ func TestKeptHandlersGoOnWhenTheirEngineWasBuried(t *testing.T) {
 			t.Errorf("its context ended: %v", err)
 		}
 		// What it came to is not recorded: the second run is.
-		if job := until(t, s, id, stint.Completed); len(job.Executions) != 2 || job.Attempt != 2 {
-			t.Errorf("attempt %d, %d executions", job.Attempt, len(job.Executions))
+		if job := until(t, s, id, stint.Completed); len(job.Attempts) != 2 || job.Attempt != 2 {
+			t.Errorf("attempt %d, %d executions", job.Attempt, len(job.Attempts))
 		}
 	})
 }

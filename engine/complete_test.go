@@ -85,7 +85,7 @@ func TestAHandlerThatEndsItsGoroutineHasCompletedItsJobAllTheSame(t *testing.T) 
 				defer mu.Unlock()
 				switch {
 				case ev.Type == event.EventEnded:
-					ends = append(ends, ev.Execution.Outcome)
+					ends = append(ends, ev.Attempt.Outcome)
 				case ev.Type == event.EventTrouble:
 					heard++
 				}
@@ -94,7 +94,7 @@ func TestAHandlerThatEndsItsGoroutineHasCompletedItsJobAllTheSame(t *testing.T) 
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			for _, id := range ids {
-				if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || len(job.Executions) != 1 {
+				if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || len(job.Attempts) != 1 {
 					t.Errorf("after %v it is %+v, error %v", c.answer, job, err)
 				}
 			}
@@ -210,17 +210,17 @@ func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 	start(t, s, mux, engine.Config{TimeToLive: 2 * time.Second})
 
 	plain := until(t, s, enqueue(t, s, "plain", `{}`), stint.Completed)
-	if x := plain.Executions[0]; string(x.Result) != `{"n": 1}` && string(x.Result) != `{"n":1}` || x.Slot == 0 {
+	if x := plain.Attempts[0]; string(x.Result) != `{"n": 1}` && string(x.Result) != `{"n":1}` || x.Slot == 0 {
 		t.Errorf("the execution is %+v", x)
 	}
-	if job := until(t, s, enqueue(t, s, "errs", `{}`), stint.Completed); len(job.Executions) != 1 {
-		t.Errorf("%d executions", len(job.Executions))
+	if job := until(t, s, enqueue(t, s, "errs", `{}`), stint.Completed); len(job.Attempts) != 1 {
+		t.Errorf("%d executions", len(job.Attempts))
 	}
-	if x := until(t, s, enqueue(t, s, "sets", `{}`), stint.Completed).Executions[0]; string(x.Result) != `"done"` || x.Error != nil {
+	if x := until(t, s, enqueue(t, s, "sets", `{}`), stint.Completed).Attempts[0]; string(x.Result) != `"done"` || x.Error != nil {
 		t.Errorf("what was set beside the completion: %+v", x)
 	}
-	if job := until(t, s, enqueue(t, s, "outside", `{}`, stint.Retry(retry.None())), stint.Failed); job.Executions[0].Error.Message != engine.ErrNoAttempt.Error() {
-		t.Errorf("outside of a handler: %+v", job.Executions[0].Error)
+	if job := until(t, s, enqueue(t, s, "outside", `{}`, stint.Retry(retry.None())), stint.Failed); job.Attempts[0].Error.Message != engine.ErrNoAttempt.Error() {
+		t.Errorf("outside of a handler: %+v", job.Attempts[0].Error)
 	}
 	// An engine that was buried meanwhile cannot complete: its transaction is
 	// undone, and the run that took over completes the job.
@@ -229,8 +229,8 @@ func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 	buryLiving(t, s)
 	close(buried)
 	job := until(t, s, late, stint.Completed)
-	if len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeLost {
-		t.Errorf("the executions are %+v", job.Executions)
+	if len(job.Attempts) != 2 || job.Attempts[0].Outcome != stint.OutcomeLost {
+		t.Errorf("the executions are %+v", job.Attempts)
 	}
 	var n int
 	if err := pool.QueryRow(ctx, `select count(*) from done`).Scan(&n); err != nil || n != 4 {

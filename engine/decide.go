@@ -74,7 +74,7 @@ func (s *session) decidePage(ctx context.Context, funcs *retry.Registry, names [
 	for i := range done {
 		if x := &done[i]; x.Final && slices.Contains(decided, x.Job) {
 			at := slices.IndexFunc(page, func(u store.PendingRetry) bool { return u.ID == x.Job })
-			s.emit(event.Event{Type: event.EventEnded, Engine: s.token, Job: &page[at].Job, Execution: x})
+			s.emit(event.Event{Type: event.EventEnded, Engine: s.token, Job: &page[at].Job, Attempt: x})
 			s.emitFailed(&page[at].Job, x)
 			// The other hooks were called when the failure was recorded.
 			s.callHooksOf([]hookPoint{afterLastFailure}, &page[at].Job, x, false)

@@ -170,7 +170,7 @@ func TestAJobRunsAndItsResultIsKept(t *testing.T) {
 		if sum, err := add.Result(job); sum != 6 || err != nil {
 			t.Errorf("the result is %d, %v; want 6", sum, err)
 		}
-		if x := job.Executions[0]; x.Instance != "adder" || x.Slot < 1 || x.Started.Before(job.Created) || x.Finished.Before(x.Started) {
+		if x := job.Attempts[0]; x.Instance != "adder" || x.Slot < 1 || x.Started.Before(job.Created) || x.Finished.Before(x.Started) {
 			t.Errorf("the execution is %+v", x)
 		}
 	})
@@ -222,7 +222,7 @@ func TestAnErrorThatCannotBeAskedIsAFailureOfItsJobOnly(t *testing.T) {
 		start(t, s, mux, engine.Config{Slots: 1})
 		for id, want := range wants {
 			job := until(t, s, id, stint.Failed)
-			if got := job.Executions[0].Error; got == nil || got.Class != want.Class || got.Message != want.Message {
+			if got := job.Attempts[0].Error; got == nil || got.Class != want.Class || got.Message != want.Message {
 				t.Errorf("%s: the error is %+v, want %s: %s", job.Kind, got, want.Class, want.Message)
 			}
 		}
@@ -252,7 +252,7 @@ func TestWhatAHandlerDoesWrongIsAFailureOfItsJobOnly(t *testing.T) {
 		}
 		start(t, s, mux, engine.Config{Slots: 1})
 		for _, c := range cases {
-			x := until(t, s, c.id, stint.Failed).Executions[0]
+			x := until(t, s, c.id, stint.Failed).Attempts[0]
 			if x.Error == nil || x.Error.Class != c.class || x.Error.Message != c.message {
 				t.Errorf("the error is %+v, want %s: %s", x.Error, c.class, c.message)
 			}
@@ -280,7 +280,7 @@ func TestAttemptsAreBoundedByTheirTimeout(t *testing.T) {
 			`"cause"`: "stint: the attempt timed out",
 		} {
 			id := enqueue(t, s, "slow", args, stint.Timeout(30*time.Millisecond), stint.Retry(retry.None()))
-			x := until(t, s, id, stint.Failed).Executions[0]
+			x := until(t, s, id, stint.Failed).Attempts[0]
 			if took := x.Finished.Sub(x.Started); took < 30*time.Millisecond || x.Error.Message != want || x.Error.Class != "timeout" {
 				t.Errorf("after %v: %+v", took, x.Error)
 			}
@@ -294,7 +294,7 @@ func TestAHandlersOwnTimeoutIsAFailureAndNoStop(t *testing.T) {
 		handle(mux, "own", func(ctx context.Context, _ *stint.Job) error { return context.DeadlineExceeded })
 		start(t, s, mux, engine.Config{})
 		job := until(t, s, enqueue(t, s, "own", `{}`, stint.Retry(retry.None())), stint.Failed)
-		if x := job.Executions[0]; x.Outcome != stint.OutcomeFailed {
+		if x := job.Attempts[0]; x.Outcome != stint.OutcomeFailed {
 			t.Errorf("the outcome is %v", x.Outcome)
 		}
 	})
@@ -316,8 +316,8 @@ func TestHandlersMaySnoozeAndCancel(t *testing.T) {
 		handle(mux, "gone", func(context.Context, *stint.Job) error { return stint.Cancel("the customer left") })
 		start(t, s, mux, engine.Config{})
 		naps, gone := enqueue(t, s, "naps", `{}`), enqueue(t, s, "gone", `{}`)
-		if job := until(t, s, naps, stint.Completed); len(job.Executions) != 3 {
-			t.Errorf("%d executions, want two snoozed and one completed", len(job.Executions))
+		if job := until(t, s, naps, stint.Completed); len(job.Attempts) != 3 {
+			t.Errorf("%d executions, want two snoozed and one completed", len(job.Attempts))
 		}
 		if job := until(t, s, gone, stint.Cancelled); job.Reason != "the customer left" {
 			t.Errorf("the reason is %q", job.Reason)
@@ -384,8 +384,8 @@ func TestEnginesRunTheirQueuesOnly(t *testing.T) {
 		other := enqueue(t, s, "any", `{}`, stint.Queue("other"))
 		until(t, s, enqueue(t, s, "any", `{}`, stint.Queue("mail")), stint.Completed)
 		time.Sleep(50 * time.Millisecond)
-		if job := until(t, s, other, stint.Available); len(job.Executions) != 0 {
-			t.Errorf("the other queue's job has %d executions", len(job.Executions))
+		if job := until(t, s, other, stint.Available); len(job.Attempts) != 0 {
+			t.Errorf("the other queue's job has %d executions", len(job.Attempts))
 		}
 	})
 }
@@ -412,13 +412,13 @@ func TestEnginesOfDisjointKindsShareAQueue(t *testing.T) {
 		start(t, s, muxOf("b"), engine.Config{})
 		for _, id := range ids {
 			job := until(t, s, id, stint.Completed)
-			for _, x := range job.Executions {
+			for _, x := range job.Attempts {
 				if x.Outcome != stint.OutcomeCompleted && x.Outcome != stint.OutcomeReturned {
 					t.Errorf("job %d has an execution that %v", id, x.Outcome)
 				}
 			}
-			if len(job.Executions) > 2 {
-				t.Errorf("job %d made %d hops, more than one", id, len(job.Executions)-1)
+			if len(job.Attempts) > 2 {
+				t.Errorf("job %d made %d hops, more than one", id, len(job.Attempts)-1)
 			}
 		}
 		if wrong.Load() != 0 {

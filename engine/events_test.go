@@ -61,9 +61,9 @@ func TestListenersHearStartedEndedAndFailed(t *testing.T) {
 			case event.EventStarted:
 				j.note(ev.Job.ID, "started %d %v", ev.Job.Attempt, ev.Job.Started.IsZero())
 			case event.EventEnded:
-				j.note(ev.Job.ID, "ended %d %v", ev.Job.Attempt, ev.Execution.Outcome)
+				j.note(ev.Job.ID, "ended %d %v", ev.Job.Attempt, ev.Attempt.Outcome)
 			case event.EventFailed:
-				j.note(ev.Job.ID, "failed %d: %s, queue %s, tags %v, args %s", ev.Job.Attempt, ev.Execution.Reason, ev.Job.Queue, ev.Job.Tags, ev.Job.Args)
+				j.note(ev.Job.ID, "failed %d: %s, queue %s, tags %v, args %s", ev.Job.Attempt, ev.Attempt.Reason, ev.Job.Queue, ev.Job.Tags, ev.Job.Args)
 			}
 		}})
 		want := map[stint.ID]string{

@@ -178,9 +178,9 @@ func Example_events() {
 		OnEvent: func(ev event.Event) {
 			switch ev.Type {
 			case event.EventEnded:
-				log.Println(ev.Job.Kind, ev.Job.ID, ev.Execution.Outcome, ev.Execution.Ended.Sub(ev.Execution.Started))
+				log.Println(ev.Job.Kind, ev.Job.ID, ev.Attempt.Outcome, ev.Attempt.Ended.Sub(ev.Attempt.Started))
 			case event.EventFailed:
-				log.Println(ev.Job.Kind, ev.Job.ID, "has failed for good:", ev.Execution.Reason, ev.Job.Tags)
+				log.Println(ev.Job.Kind, ev.Job.ID, "has failed for good:", ev.Attempt.Reason, ev.Job.Tags)
 			case event.EventTrouble:
 				log.Println("cannot", ev.Doing, ev.Err)
 			}

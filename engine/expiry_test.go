@@ -22,12 +22,12 @@ import (
 func expired(t *testing.T, s store.Inspector, id stint.ID, before ...stint.Outcome) {
 	t.Helper()
 	job := info(t, s, id)
-	if job.State != stint.Failed || job.Reason != retry.ReasonExpired || len(job.Executions) != len(before)+1 {
-		t.Errorf("job %d is %s (%s) after %d executions, want it to be expired after %d", id, job.State, job.Reason, len(job.Executions), len(before)+1)
+	if job.State != stint.Failed || job.Reason != retry.ReasonExpired || len(job.Attempts) != len(before)+1 {
+		t.Errorf("job %d is %s (%s) after %d executions, want it to be expired after %d", id, job.State, job.Reason, len(job.Attempts), len(before)+1)
 		return
 	}
 	charged := 1
-	for i, x := range job.Executions {
+	for i, x := range job.Attempts {
 		last := i == len(before)
 		if want := slices.Concat(before, []stint.Outcome{stint.OutcomeExpired})[i]; x.Outcome != want || x.Final != last {
 			t.Errorf("execution %d of job %d is %v, final %v; want %v", i+1, id, x.Outcome, x.Final, want)
@@ -97,7 +97,7 @@ func TestAJobThatBeganInTimeIsNotCut(t *testing.T) {
 		id := enqueue(t, s, "long", `{}`, stint.StartWithin(time.Second))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if job := info(t, s, id); job.State != stint.Completed || len(job.Executions) != 1 {
+		if job := info(t, s, id); job.State != stint.Completed || len(job.Attempts) != 1 {
 			t.Errorf("it is %s (%s)", job.State, job.Reason)
 		}
 		if err := stop(); err != nil {
@@ -117,10 +117,10 @@ func TestARetryThatWouldComeTooLateIsNotWaitedFor(t *testing.T) {
 		time.Sleep(21 * time.Second)
 		synctest.Wait()
 		job := info(t, s, id)
-		if job.State != stint.Failed || job.Reason != retry.ReasonExpired || len(job.Executions) != 3 {
-			t.Errorf("it is %s (%s) after %d executions", job.State, job.Reason, len(job.Executions))
+		if job.State != stint.Failed || job.Reason != retry.ReasonExpired || len(job.Attempts) != 3 {
+			t.Errorf("it is %s (%s) after %d executions", job.State, job.Reason, len(job.Attempts))
 		}
-		if x := job.Executions[2]; x.Outcome != stint.OutcomeFailed || !x.Final || x.Error == nil || !x.Error.Recoverable {
+		if x := job.Attempts[2]; x.Outcome != stint.OutcomeFailed || !x.Final || x.Error == nil || !x.Error.Recoverable {
 			t.Errorf("the last execution is %+v", x)
 		}
 		if err := stop(); err != nil {

@@ -151,7 +151,7 @@ func (s *session) storedAsCompleted(t *task) (yes, known bool) {
 	if err != nil {
 		return false, false
 	}
-	return slices.ContainsFunc(job.Executions, func(x stint.Attempt) bool {
+	return slices.ContainsFunc(job.Attempts, func(x stint.Attempt) bool {
 		return x.Attempt == t.entry.Attempt && x.Engine == int64(s.token) && x.Outcome == stint.OutcomeCompleted
 	}), true
 }
@@ -219,7 +219,7 @@ func (s *session) recorded(batch []*task) {
 func (s *session) notifyEnd(t *task) {
 	if s.config.OnEvent != nil {
 		if t.done.Slot > 0 {
-			s.emit(event.Event{Type: event.EventEnded, Engine: s.token, Job: &t.entry.Job, Execution: &t.done})
+			s.emit(event.Event{Type: event.EventEnded, Engine: s.token, Job: &t.entry.Job, Attempt: &t.done})
 		}
 		s.emitFailed(&t.entry.Job, &t.done)
 		s.endEvents.sent(t.entry.ID)
@@ -231,7 +231,7 @@ func (s *session) notifyEnd(t *task) {
 
 func (s *session) emitFailed(job *stint.Job, x *store.Completion) {
 	if x.Final && x.Outcome.State() == stint.Failed {
-		s.emit(event.Event{Type: event.EventFailed, Engine: s.token, Job: job, Execution: x})
+		s.emit(event.Event{Type: event.EventFailed, Engine: s.token, Job: job, Attempt: x})
 	}
 }
 

@@ -44,13 +44,13 @@ func TestMiddlewareIsPartOfTheAttempt(t *testing.T) {
 		start(t, s, mux, engine.Config{})
 		fine, fails := enqueue(t, s, "work", `{}`), enqueue(t, s, "work", `"fail"`)
 		panics := enqueue(t, s, "work", `"panic"`, stint.Retry(retry.None()))
-		if x := until(t, s, fine, stint.Completed).Executions[0]; string(x.Result) != `"wrapped"` {
+		if x := until(t, s, fine, stint.Completed).Attempts[0]; string(x.Result) != `"wrapped"` {
 			t.Errorf("the result is %s", x.Result)
 		}
 		if job := until(t, s, fails, stint.Failed); job.Reason != retry.ReasonNotRetriable {
 			t.Errorf("the reason is %q", job.Reason)
 		}
-		if x := until(t, s, panics, stint.Failed).Executions[0]; x.Error.Class != "panic" || x.Error.Message != "panic: in the middle" || !strings.Contains(x.Error.Stack, "TestMiddlewareIsPartOfTheAttempt") {
+		if x := until(t, s, panics, stint.Failed).Attempts[0]; x.Error.Class != "panic" || x.Error.Message != "panic: in the middle" || !strings.Contains(x.Error.Stack, "TestMiddlewareIsPartOfTheAttempt") {
 			t.Errorf("the error is %+v", x.Error)
 		}
 	})
@@ -82,7 +82,7 @@ func TestAConstructorThatFailsIsAFailedAttemptAndTheEngineLives(t *testing.T) {
 		for range 2 {
 			job := until(t, s, enqueue(t, s, "machine", `{}`, again), stint.Completed)
 			var got []string
-			for _, x := range job.Executions {
+			for _, x := range job.Attempts {
 				if x.Error != nil {
 					got = append(got, fmt.Sprintf("%s: %s (stack %v)", x.Error.Class, x.Error.Message, x.Error.Stack != ""))
 				} else {

@@ -149,7 +149,7 @@ func (s *session) recordOf(t *hookRun) *stint.Attempt {
 
 func (s *session) hookTrouble(t *hookRun, err error) {
 	s.emit(event.Event{
-		Type: event.EventTrouble, Engine: s.token, Job: &t.job, Execution: &t.done,
+		Type: event.EventTrouble, Engine: s.token, Job: &t.job, Attempt: &t.done,
 		Doing: "call the " + t.calls[0].name + " hook of " + t.job.Kind, About: t.job.Kind, Err: err,
 	})
 }

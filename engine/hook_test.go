@@ -117,7 +117,7 @@ func TestWhatAHookLearnsIsRecordedAlready(t *testing.T) {
 				next = fmt.Sprintf("attempt %d in %v", x.Attempt+1, x.RetryIn)
 			}
 			seen <- fmt.Sprintf("%s %v, %v %q final %v next %s, recorded %v",
-				job.Kind, job.Tags, x.Outcome, x.Error.Message, x.Final, next, len(info.Executions) >= x.Attempt)
+				job.Kind, job.Tags, x.Outcome, x.Error.Message, x.Final, next, len(info.Attempts) >= x.Attempt)
 			return nil
 		}})
 		start(t, s, mux, engine.Config{Slots: 1}) // and so one hook at a time
@@ -158,7 +158,7 @@ func TestAHookInTroubleChangesNothingButIsTold(t *testing.T) {
 		ids := []stint.ID{enqueue(t, s, "work", `{}`), enqueue(t, s, "work", `{}`)}
 		var want []string
 		for _, id := range ids {
-			if job := until(t, s, id, stint.Completed); len(job.Executions) != 1 || job.Executions[0].Error != nil || job.Reason != retry.ReasonDone {
+			if job := until(t, s, id, stint.Completed); len(job.Attempts) != 1 || job.Attempts[0].Error != nil || job.Reason != retry.ReasonDone {
 				t.Errorf("the job is %+v", job)
 			}
 			for _, problem := range []string{"panic: oh", "no mail", "the hook ended its goroutine (runtime.Goexit)"} {

@@ -43,8 +43,8 @@ func TestAJobLongerThanTheTimeToLiveRunsOnceWhileItsEngineBeats(t *testing.T) {
 			}
 			return info(t, s, id).State.Final()
 		})
-		if job := info(t, s, id); began.Load() != 1 || job.State != stint.Completed || len(job.Executions) != 1 {
-			t.Errorf("it began %d times and is %s after %d executions", began.Load(), job.State, len(job.Executions))
+		if job := info(t, s, id); began.Load() != 1 || job.State != stint.Completed || len(job.Attempts) != 1 {
+			t.Errorf("it began %d times and is %s after %d executions", began.Load(), job.State, len(job.Attempts))
 		}
 		if len(beats) < 4 {
 			t.Errorf("its engine beat %d times while it ran", len(beats))

@@ -43,7 +43,7 @@ func TestTheHooksOfALostAttemptAreCalledByTheEngineThatBuries(t *testing.T) {
 				events.note(ev.Job.ID, "%s", ev.Type)
 			}
 			if ev.Type == event.EventFailed {
-				events.note(ev.Job.ID, "%v %v %s", ev.Job.Tags, ev.Execution.Outcome, ev.Execution.Reason)
+				events.note(ev.Job.ID, "%v %v %s", ev.Job.Tags, ev.Attempt.Outcome, ev.Attempt.Reason)
 			}
 		}})
 		until(t, s, spared, stint.Completed)

@@ -175,7 +175,7 @@ func exact(t *testing.T, s anyStore, m report.Metrics) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, x := range job.Executions {
+		for _, x := range job.Attempts {
 			outcomes++
 			if x.Slot == 0 {
 				if x.Outcome == stint.OutcomeReturned {

@@ -92,9 +92,9 @@ func TestAProcessThatIsKilledInTheMiddleIsChargedAndItsJobRunsElsewhere(t *testi
 			handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
 			start(t, s, mux, engine.Config{Instance: "other"})
 			job := until(t, s, stint.ID(id), stint.Completed)
-			if len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeLost || job.Executions[0].Instance != "doomed" ||
-				job.Executions[1].Attempt != 2 || job.Losses != 1 {
-				t.Errorf("the executions are %+v", job.Executions)
+			if len(job.Attempts) != 2 || job.Attempts[0].Outcome != stint.OutcomeLost || job.Attempts[0].Instance != "doomed" ||
+				job.Attempts[1].Attempt != 2 || job.Losses != 1 {
+				t.Errorf("the executions are %+v", job.Attempts)
 			}
 		})
 	}

@@ -114,7 +114,7 @@ func TestRunNowHasRunAndRecordedTheJobWhenItReturns(t *testing.T) {
 			t.Fatalf("the execution is %+v, %v", x, err)
 		}
 		job := info(t, s, x.Job)
-		if job.State != stint.Completed || job.Queue != "mail" || len(job.Tags) != 1 || len(job.Executions) != 1 {
+		if job.State != stint.Completed || job.Queue != "mail" || len(job.Tags) != 1 || len(job.Attempts) != 1 {
 			t.Errorf("the job is %+v", job)
 		}
 		var result struct {
@@ -122,7 +122,7 @@ func TestRunNowHasRunAndRecordedTheJobWhenItReturns(t *testing.T) {
 			Args        struct{ N int }
 			Value       string
 		}
-		kept := job.Executions[0]
+		kept := job.Attempts[0]
 		if err := json.Unmarshal(kept.Result, &result); err != nil || result.ID != int64(x.Job) || result.Attempt != 1 || result.Args.N != 1 || result.Value != "of the caller" {
 			t.Errorf("the result is %s, %v", kept.Result, err)
 		}
@@ -147,7 +147,7 @@ func TestWhatFailsNowIsInTheQueueWithOneAttemptUsed(t *testing.T) {
 			t.Errorf("the execution is %+v", x)
 		}
 		job := info(t, s, x.Job)
-		if job.State != stint.Retrying || job.Attempt != 2 || len(job.Executions) != 1 || job.Due.Sub(job.Executions[0].Finished).Round(time.Millisecond) != time.Hour {
+		if job.State != stint.Retrying || job.Attempt != 2 || len(job.Attempts) != 1 || job.Due.Sub(job.Attempts[0].Finished).Round(time.Millisecond) != time.Hour {
 			t.Errorf("the job is %+v", job)
 		}
 		// The background takes over when its time has come.
@@ -156,8 +156,8 @@ func TestWhatFailsNowIsInTheQueueWithOneAttemptUsed(t *testing.T) {
 		fill(mux)
 		stop := start(t, s, mux, engine.Config{})
 		job = until(t, s, soon.Job, stint.Completed)
-		if len(job.Executions) != 2 || job.Executions[1].Attempt != 2 {
-			t.Errorf("the executions are %+v", job.Executions)
+		if len(job.Attempts) != 2 || job.Attempts[1].Attempt != 2 {
+			t.Errorf("the executions are %+v", job.Attempts)
 		}
 		_ = stop()
 	})
@@ -187,10 +187,10 @@ func TestFailuresOfEachKindEndARunNowAsTheyEndAnyAttempt(t *testing.T) {
 		} {
 			x := runNow(t, e, newJob(c.kind, `{}`, c.opts...))
 			job := info(t, s, x.Job)
-			if job.State != c.state || x.Final != c.state.Final() || len(job.Executions) != 1 {
+			if job.State != c.state || x.Final != c.state.Final() || len(job.Attempts) != 1 {
 				t.Errorf("%s: the job is %s, the execution %+v", c.kind, job.State, x)
 			}
-			if got := job.Executions[0].Error; c.class != "" && (got == nil || got.Class != c.class || c.class == "panic" && got.Stack == "") {
+			if got := job.Attempts[0].Error; c.class != "" && (got == nil || got.Class != c.class || c.class == "panic" && got.Stack == "") {
 				t.Errorf("%s: the error is %+v", c.kind, got)
 			}
 		}
@@ -236,7 +236,7 @@ func TestACallerThatGivesUpLeavesTheJobToTheQueueUncharged(t *testing.T) {
 			t.Fatalf("the execution is %+v, %v", x, err)
 		}
 		job := info(t, s, x.Job)
-		if job.State != stint.Available || job.Attempt != 1 || job.Executions[0].Reason != "the caller gave up: the browser was closed" {
+		if job.State != stint.Available || job.Attempt != 1 || job.Attempts[0].Reason != "the caller gave up: the browser was closed" {
 			t.Errorf("the job is %+v", job)
 		}
 		// What completes all the same has completed.
@@ -287,8 +287,8 @@ func TestEventsOfARunNowAreThoseOfAnyRun(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			text := string(ev.Type)
-			if ev.Execution != nil {
-				text += " " + ev.Execution.Outcome.String()
+			if ev.Attempt != nil {
+				text += " " + ev.Attempt.Outcome.String()
 			}
 			if ev.Job != nil {
 				text += " " + ev.Job.Kind
@@ -530,17 +530,17 @@ func TestAProcessThatFreezesInTheMiddleIsBuriedAndItsJobRunsElsewhereCharged(t *
 		id := <-began
 		start(t, s, other, engine.Config{Instance: "other"})
 		job := until(t, s, id, stint.Completed)
-		if len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeLost || job.Executions[0].Instance != "frozen" ||
-			job.Executions[1].Attempt != 2 || job.Executions[1].Instance != "other" || job.Losses != 1 {
-			t.Errorf("the executions are %+v", job.Executions)
+		if len(job.Attempts) != 2 || job.Attempts[0].Outcome != stint.OutcomeLost || job.Attempts[0].Instance != "frozen" ||
+			job.Attempts[1].Attempt != 2 || job.Attempts[1].Instance != "other" || job.Losses != 1 {
+			t.Errorf("the executions are %+v", job.Attempts)
 		}
 		close(f.thaw)
 		close(release)
 		if err := <-result; !errors.Is(err, store.ErrBuried) {
 			t.Errorf("the late one is told %v, want ErrBuried", err)
 		}
-		if job := info(t, s, id); len(job.Executions) != 2 {
-			t.Errorf("it was recorded all the same: %+v", job.Executions)
+		if job := info(t, s, id); len(job.Attempts) != 2 {
+			t.Errorf("it was recorded all the same: %+v", job.Attempts)
 		}
 	})
 }

@@ -62,11 +62,11 @@ func TestAttemptsOfAJobAreRecordedInTheirOrder(t *testing.T) {
 		}
 		for _, id := range ids {
 			job, err := s.Job(t.Context(), id)
-			if err != nil || job.State != stint.Completed || len(job.Executions) != attempts {
+			if err != nil || job.State != stint.Completed || len(job.Attempts) != attempts {
 				t.Fatalf("it is %+v, error %v", job, err)
 			}
-			for i, x := range job.Executions {
-				if x.Attempt != i+1 || i > 0 && x.Started.Before(job.Executions[i-1].Finished) {
+			for i, x := range job.Attempts {
+				if x.Attempt != i+1 || i > 0 && x.Started.Before(job.Attempts[i-1].Finished) {
 					t.Errorf("job %d: number %d is attempt %d, from %v to %v", id, i+1, x.Attempt, x.Started, x.Finished)
 				}
 			}

@@ -46,8 +46,8 @@ func TestNothingOfAPausedQueueBeginsUntilItIsResumed(t *testing.T) {
 			t.Errorf("%d jobs ran, want one", n)
 		}
 		for _, id := range []stint.ID{before, after, late} {
-			if job := until(t, s, id, stint.Available); len(job.Executions) != 0 {
-				t.Errorf("job %d has %d executions", id, len(job.Executions))
+			if job := until(t, s, id, stint.Available); len(job.Attempts) != 0 {
+				t.Errorf("job %d has %d executions", id, len(job.Attempts))
 			}
 		}
 		resume(t, s, "mail")

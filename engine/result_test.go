@@ -67,12 +67,12 @@ func TestWhatAHandlerSetsCountsInsteadOfWhatItReturns(t *testing.T) {
 				job, err = s.Job(t.Context(), id)
 				return err == nil && job.State.Final()
 			})
-			x := job.Executions[len(job.Executions)-1]
+			x := job.Attempts[len(job.Attempts)-1]
 			class := ""
 			if x.Error != nil {
 				class = x.Error.Class
 			}
-			if got := fmt.Sprintf("%v %s %s after %d", x.Outcome, x.Result, class, len(job.Executions)); got != c.want {
+			if got := fmt.Sprintf("%v %s %s after %d", x.Outcome, x.Result, class, len(job.Attempts)); got != c.want {
 				t.Errorf("%s: %q, want %q", kind, got, c.want)
 			}
 		}
@@ -101,8 +101,8 @@ func TestWhatAHandlerSetsWhenItIsStoppedIsJudgedAsReturned(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, s, done, stint.Completed)
-		if job := until(t, s, back, stint.Available); job.Attempt != 1 || job.Executions[0].Outcome != stint.OutcomeReturned {
-			t.Errorf("it is at attempt %d after %v", job.Attempt, job.Executions[0].Outcome)
+		if job := until(t, s, back, stint.Available); job.Attempt != 1 || job.Attempts[0].Outcome != stint.OutcomeReturned {
+			t.Errorf("it is at attempt %d after %v", job.Attempt, job.Attempts[0].Outcome)
 		}
 	})
 }

@@ -82,10 +82,10 @@ func TestTheErrorsClassIsStoredAndChoosesThePolicy(t *testing.T) {
 			{`{"error":"panic"}`, retry.Fixed(1, 0).Only("panic"), "panic", []string{"panic", noPaper, printer}, 2, "retries exhausted", true},
 		} {
 			job := until(t, s, enqueue(t, s, "print", c.args, stint.Retry(c.policy)), stint.Failed)
-			if len(job.Executions) != c.runs || job.Reason != c.reason {
-				t.Errorf("%s under %v: %d runs, %q; want %d, %q", c.args, c.policy, len(job.Executions), job.Reason, c.runs, c.reason)
+			if len(job.Attempts) != c.runs || job.Reason != c.reason {
+				t.Errorf("%s under %v: %d runs, %q; want %d, %q", c.args, c.policy, len(job.Attempts), job.Reason, c.runs, c.reason)
 			}
-			x := job.Executions[len(job.Executions)-1]
+			x := job.Attempts[len(job.Attempts)-1]
 			if x.Error.Class != c.class || !slices.Equal(x.Error.Classes, c.classes) || *x.Recoverable != c.recoverable || x.Error.Message == "" {
 				t.Errorf("%s under %v: stored is %+v, recoverable %v", c.args, c.policy, *x.Error, *x.Recoverable)
 			}
@@ -106,7 +106,7 @@ func TestALongStackIsCutAndNoFailure(t *testing.T) {
 		handle(mux, "fall", func(context.Context, *stint.Job) error { fall(1000); return nil })
 		start(t, s, mux, engine.Config{})
 		job := until(t, s, enqueue(t, s, "fall", `{}`, stint.Retry(retry.None())), stint.Failed)
-		f := job.Executions[0].Error
+		f := job.Attempts[0].Error
 		if len(f.Stack) > 4<<10 || len(f.Stack) < 4000 || !strings.HasPrefix(f.Stack, "goroutine ") || !strings.HasSuffix(f.Stack, "[cut]") {
 			t.Errorf("the stack has %d bytes, from %.20q to %.20q", len(f.Stack), f.Stack, f.Stack[max(0, len(f.Stack)-20):])
 		}
@@ -152,7 +152,7 @@ func TestAFunctionDecides(t *testing.T) {
 		}
 
 		job = until(t, s, enqueue(t, s, "print", `{"error":"odd"}`, policy), stint.Retrying)
-		x := job.Executions[0]
+		x := job.Attempts[0]
 		if wait := job.Due.Sub(job.Finished); wait < 59*time.Second || wait > 61*time.Second ||
 			x.Error.Note != "decided by the default policy: retry function printing panicked: what is this?" {
 			t.Errorf("after a panic it waits %v; noted is %q", wait, x.Error.Note)
@@ -177,9 +177,9 @@ func TestAnEngineWithoutTheFunctionLeavesTheDecision(t *testing.T) {
 			t.Errorf("what needs no function is %s: %s", job.State, job.Reason)
 		}
 		for _, id := range []stint.ID{again, final, cancelled} {
-			if job := until(t, s, id, stint.Retrying); job.Undecided != "printing" || len(job.Executions) != 1 ||
-				job.Executions[0].Error.Note != "left to an engine that has the retry function printing" {
-				t.Errorf("job %d waits for %q after %+v", id, job.Undecided, job.Executions)
+			if job := until(t, s, id, stint.Retrying); job.PendingRetry != "printing" || len(job.Attempts) != 1 ||
+				job.Attempts[0].Error.Note != "left to an engine that has the retry function printing" {
+				t.Errorf("job %d waits for %q after %+v", id, job.PendingRetry, job.Attempts)
 			}
 		}
 		if _, err := s.(store.Canceller).Cancel(t.Context(), []stint.ID{cancelled}, "sold out"); err != nil {
@@ -187,7 +187,7 @@ func TestAnEngineWithoutTheFunctionLeavesTheDecision(t *testing.T) {
 		}
 		time.Sleep(1500 * time.Millisecond) // longer than any poll
 		for _, id := range []stint.ID{again, final} {
-			if job := until(t, s, id, stint.Retrying); len(job.Executions) != 1 {
+			if job := until(t, s, id, stint.Retrying); len(job.Attempts) != 1 {
 				t.Errorf("job %d ran again before the decision", id)
 			}
 		}
@@ -208,9 +208,9 @@ func TestAnEngineWithoutTheFunctionLeavesTheDecision(t *testing.T) {
 		deciding.RetryFunc("another", func(error, retry.Failure) retry.Decision { panic("not asked") })
 		start(t, s, deciding, engine.Config{Instance: "deciding", Queues: []string{"elsewhere"}})
 		job := until(t, s, again, stint.Completed)
-		if len(job.Executions) != 3 || job.Executions[1].Instance != "deciding" || job.Executions[1].Reason != "decided by the retry function printing" ||
-			job.Executions[2].Attempt != 2 {
-			t.Errorf("its executions are %+v", job.Executions)
+		if len(job.Attempts) != 3 || job.Attempts[1].Instance != "deciding" || job.Attempts[1].Reason != "decided by the retry function printing" ||
+			job.Attempts[2].Attempt != 2 {
+			t.Errorf("its executions are %+v", job.Attempts)
 		}
 		eventually(t, "the second failure waits, or its decision does", func() bool { return asked.Load() >= 2 })
 		if job := until(t, s, cancelled, stint.Cancelled); job.Reason != "sold out" {
@@ -251,15 +251,15 @@ func TestADecisionElsewhereMayBeTheEnd(t *testing.T) {
 			}
 		}})
 		job := until(t, s, final, stint.Failed)
-		if x := job.Executions[1]; job.Reason != "customer left" || x.Slot != 0 || x.Error.Class != noPaper {
+		if x := job.Attempts[1]; job.Reason != "customer left" || x.Slot != 0 || x.Error.Class != noPaper {
 			t.Errorf("it ended with %q: %+v", job.Reason, x)
 		}
-		if e := <-ends; e.Job.ID != final || !e.Execution.Final || e.Execution.Reason != "customer left" {
+		if e := <-ends; e.Job.ID != final || !e.Attempt.Final || e.Attempt.Reason != "customer left" {
 			t.Errorf("the event is %+v", e)
 		}
-		eventually(t, "the default policy answers for the panic", func() bool { return until(t, s, panics, stint.Retrying).Undecided == "" })
+		eventually(t, "the default policy answers for the panic", func() bool { return until(t, s, panics, stint.Retrying).PendingRetry == "" })
 		job = until(t, s, panics, stint.Retrying)
-		if note := job.Executions[1].Error.Note; note != "decided by the default policy: retry function f panicked: oh" ||
+		if note := job.Attempts[1].Error.Note; note != "decided by the default policy: retry function f panicked: oh" ||
 			job.Due.Sub(job.Finished).Round(time.Second) != time.Minute {
 			t.Errorf("it is due %v after the decision; noted is %q", job.Due.Sub(job.Finished), note)
 		}
@@ -287,8 +287,8 @@ func TestALossUnderAFunctionNeedsNoDecision(t *testing.T) {
 		}
 		start(t, s, mux, engine.Config{})
 		job := until(t, s, id, stint.Completed)
-		if len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeLost || job.Executions[0].Error.Class != "lost" || !*job.Executions[0].Recoverable {
-			t.Errorf("its executions are %+v", job.Executions)
+		if len(job.Attempts) != 2 || job.Attempts[0].Outcome != stint.OutcomeLost || job.Attempts[0].Error.Class != "lost" || !*job.Attempts[0].Recoverable {
+			t.Errorf("its executions are %+v", job.Attempts)
 		}
 	})
 }
@@ -313,8 +313,8 @@ func TestARedeployWithAnotherDefaultKeepsThePolicyOfJobs(t *testing.T) {
 			runs   int
 			reason string
 		}{before: {2, "retries exhausted"}, after: {1, "no retries"}} {
-			if job := until(t, s, id, stint.Failed); len(job.Executions) != want.runs || job.Reason != want.reason {
-				t.Errorf("%s: %d runs, %s; want %d, %s", job.Retry, len(job.Executions), job.Reason, want.runs, want.reason)
+			if job := until(t, s, id, stint.Failed); len(job.Attempts) != want.runs || job.Reason != want.reason {
+				t.Errorf("%s: %d runs, %s; want %d, %s", job.Retry, len(job.Attempts), job.Reason, want.runs, want.reason)
 			}
 		}
 	})

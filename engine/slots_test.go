@@ -165,8 +165,8 @@ func TestWithoutTheStarOtherQueuesAreLeftAlone(t *testing.T) {
 		until(t, s, enqueue(t, s, "any", `{}`, stint.Queue("mail")), stint.Completed)
 		until(t, s, enqueue(t, s, "any", `{}`), stint.Completed)
 		time.Sleep(50 * time.Millisecond)
-		if job := until(t, s, other, stint.Available); len(job.Executions) != 0 {
-			t.Errorf("the other queue's job has %d executions", len(job.Executions))
+		if job := until(t, s, other, stint.Available); len(job.Attempts) != 0 {
+			t.Errorf("the other queue's job has %d executions", len(job.Attempts))
 		}
 		roster, err := s.Engines(t.Context())
 		if err != nil || len(roster) != 1 || roster[0].Slots != 2 || fmt.Sprint(roster[0].Queues) != "[default mail]" {

@@ -72,8 +72,8 @@ func TestAfterTheGraceHandlersAreCancelledAndTheirJobsReturned(t *testing.T) {
 			t.Errorf("the cause is %v", err)
 		}
 		job := until(t, s, id, stint.Available)
-		if job.Attempt != 1 || job.Executions[0].Outcome != stint.OutcomeReturned {
-			t.Errorf("it is at attempt %d after %v", job.Attempt, job.Executions[0].Outcome)
+		if job.Attempt != 1 || job.Attempts[0].Outcome != stint.OutcomeReturned {
+			t.Errorf("it is at attempt %d after %v", job.Attempt, job.Attempts[0].Outcome)
 		}
 	})
 }
@@ -100,8 +100,8 @@ func TestAnEngineThatWasBuriedRecordsNothingAndJoinsAnew(t *testing.T) {
 			t.Errorf("the cause is %v", err)
 		}
 		job := until(t, s, id, stint.Completed)
-		if len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeLost || job.Executions[1].Attempt != 2 {
-			t.Errorf("the executions are %+v", job.Executions)
+		if len(job.Attempts) != 2 || job.Attempts[0].Outcome != stint.OutcomeLost || job.Attempts[1].Attempt != 2 {
+			t.Errorf("the executions are %+v", job.Attempts)
 		}
 	})
 }

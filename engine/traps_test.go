@@ -49,7 +49,7 @@ func isNow(t *testing.T, s *sqlite.Store, id stint.ID, want stint.State) *stint.
 		t.Fatal(err)
 	}
 	if job.State != want {
-		t.Errorf("job %d is %s (%s) after %d executions, want %s", id, job.State, job.Reason, len(job.Executions), want)
+		t.Errorf("job %d is %s (%s) after %d executions, want %s", id, job.State, job.Reason, len(job.Attempts), want)
 	}
 	return job
 }
@@ -85,8 +85,8 @@ func TestAClaimThatCommitsLongAfterItsAnswerWasLostIsHandedBack(t *testing.T) {
 		id := enqueue(t, s, "work", `{}`)
 		stop := start(t, &lateClaim{bare: bare{s, s}}, mux, engine.Config{})
 		passes(25 * time.Second)
-		if job := isNow(t, s, id, stint.Completed); len(job.Executions) != 2 || job.Executions[0].Outcome != stint.OutcomeReturned {
-			t.Errorf("its executions are %+v", job.Executions)
+		if job := isNow(t, s, id, stint.Completed); len(job.Attempts) != 2 || job.Attempts[0].Outcome != stint.OutcomeReturned {
+			t.Errorf("its executions are %+v", job.Attempts)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -111,8 +111,8 @@ func TestAClaimWhoseAnswerIsOnItsWayIsNotHandedBack(t *testing.T) {
 		id := enqueue(t, s, "work", `{}`)
 		stop := start(t, &slow{bare{s, s}}, mux, engine.Config{TimeToLive: 5 * time.Second})
 		passes(10 * time.Second)
-		if job := isNow(t, s, id, stint.Completed); len(job.Executions) != 1 {
-			t.Errorf("its executions are %+v", job.Executions)
+		if job := isNow(t, s, id, stint.Completed); len(job.Attempts) != 1 {
+			t.Errorf("its executions are %+v", job.Attempts)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -372,10 +372,10 @@ func TestAnOutcomeThatTheDatabaseRefusesCountsWithoutItsWordsAndHoldsUpNoOther(t
 		passes(10 * time.Second)
 		for i, id := range ids {
 			job := isNow(t, s, id, stint.Completed)
-			if len(job.Executions) != 1 {
-				t.Fatalf("job %d has %d executions", id, len(job.Executions))
+			if len(job.Attempts) != 1 {
+				t.Fatalf("job %d has %d executions", id, len(job.Attempts))
 			}
-			x := job.Executions[0]
+			x := job.Attempts[0]
 			if poisoned := i == 7; poisoned && (x.Result != nil || x.Reason == "") || !poisoned && string(x.Result) != `"food"` {
 				t.Errorf("job %d is kept with the result %s and the reason %q", id, x.Result, x.Reason)
 			}
@@ -412,8 +412,8 @@ func TestABatchOfUnknownFateIsRepeatedUntilItIsKnown(t *testing.T) {
 		k := &shaky{bare: bare{s, s}}
 		stop := start(t, k, mux, engine.Config{})
 		passes(30 * time.Second)
-		if job := isNow(t, s, id, stint.Scheduled); len(job.Executions) != 1 {
-			t.Errorf("it has %d executions", len(job.Executions))
+		if job := isNow(t, s, id, stint.Scheduled); len(job.Attempts) != 1 {
+			t.Errorf("it has %d executions", len(job.Attempts))
 		}
 		if err := stop(); err != nil {
 			t.Error(err)

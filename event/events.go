@@ -41,15 +41,15 @@ type Event struct {
 	Engine   store.EngineID
 	Instance string
 
-	Job       *stint.Job        // of started, ended and failed, and of trouble with a job; not to be written to
-	Slot      int               // of started: which of the engine's slots, from 1
-	Ready     time.Time         // of started: when the job became ready for this attempt, by the store's clock
-	Execution *store.Completion // of ended and failed, and of trouble with a hook; not to be written to
-	Count     int               // of returned and burial: how many entries; of retained: how many jobs
-	Begun     int               // of burial: how many of these had begun
-	Other     *store.EngineInfo // of burial: the engine that was buried
-	Doing     string            // of trouble: what was tried
-	About     string            // of trouble: the name that Doing ends with, where it ends with one; the words before it are always the same ones
-	Err       error             // of trouble; of draining, why, where the program said so; of lease lost, why: ErrStopping, ErrFenced, ErrNotHeld, or what kept it from being renewed
-	Lease     string            // of lease acquired and lost: its name
+	Job     *stint.Job        // of started, ended and failed, and of trouble with a job; not to be written to
+	Slot    int               // of started: which of the engine's slots, from 1
+	Ready   time.Time         // of started: when the job became ready for this attempt, by the store's clock
+	Attempt *store.Completion // of ended and failed, and of trouble with a hook; not to be written to
+	Count   int               // of returned and burial: how many entries; of retained: how many jobs
+	Begun   int               // of burial: how many of these had begun
+	Other   *store.EngineInfo // of burial: the engine that was buried
+	Doing   string            // of trouble: what was tried
+	About   string            // of trouble: the name that Doing ends with, where it ends with one; the words before it are always the same ones
+	Err     error             // of trouble; of draining, why, where the program said so; of lease lost, why: ErrStopping, ErrFenced, ErrNotHeld, or what kept it from being renewed
+	Lease   string            // of lease acquired and lost: its name
 }

@@ -29,7 +29,7 @@ func ExampleLog() {
 	job := &stint.Job{ID: 7, Kind: "send_invoice", Queue: "mail", Attempt: 1}
 	began := time.Now()
 	on(event.Event{Type: event.EventJoined, Instance: "host-1"})
-	on(event.Event{Type: event.EventEnded, Instance: "host-1", Job: job, Execution: &store.Completion{
+	on(event.Event{Type: event.EventEnded, Instance: "host-1", Job: job, Attempt: &store.Completion{
 		Attempt: 1, Slot: 3, Outcome: stint.OutcomeFailed, Started: began, Ended: began.Add(time.Second),
 		Error: &stint.Failure{Class: "network", Message: "no route to host"},
 	}})

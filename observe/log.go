@@ -100,13 +100,13 @@ func (l *eventLog) on(e event.Event) {
 			out.write(slog.LevelDebug, "attempt started", append(attempt(e.Job, e.Job.Attempt), slog.Int(KeySlot, e.Slot))...)
 		}
 	case event.EventEnded:
-		level, message := l.verdict(e.Execution)
+		level, message := l.verdict(e.Attempt)
 		if out.enabled(level) {
 			out.write(level, message, ended(e)...)
 		}
 	case event.EventFailed:
 		// An attempt that ended here was told of by that.
-		if e.Execution.Slot == 0 {
+		if e.Attempt.Slot == 0 {
 			out.write(slog.LevelError, "job failed", ended(e)...)
 		}
 	case event.EventLeaseAcquired:
@@ -187,7 +187,7 @@ func attempt(job *stint.Job, number int) []slog.Attr {
 
 // ended returns the attributes of an attempt. Empty ones are left out.
 func ended(e event.Event) []slog.Attr {
-	x := e.Execution
+	x := e.Attempt
 	attrs := append(attempt(e.Job, x.Attempt), slog.Int(KeySlot, x.Slot), slog.String(KeyOutcome, x.Outcome.String()))
 	if !x.Started.IsZero() {
 		attrs = append(attrs, inUnits(KeyTook, x.Ended.Sub(x.Started).Round(time.Microsecond)))

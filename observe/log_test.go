@@ -48,7 +48,7 @@ func TestALineHasLevelInstanceWorkerJobAndDuration(t *testing.T) {
 	}
 	got := linesOf(observe.LogConfig{},
 		event.Event{Type: event.EventStarted, Instance: "one", Job: aJob, Slot: 3},
-		event.Event{Type: event.EventEnded, Instance: "one", Job: aJob, Execution: x},
+		event.Event{Type: event.EventEnded, Instance: "one", Job: aJob, Attempt: x},
 		event.Event{Type: event.EventJoined, Instance: "one"},
 		event.Event{Type: event.EventBurial, Instance: "one", Count: 3, Begun: 1, Other: &store.EngineInfo{Instance: "two"}},
 		event.Event{Type: event.EventDraining, Instance: "one", Err: errors.New("too\nlarge")},
@@ -92,8 +92,8 @@ func TestAJobThatFailedForGoodIsLoggedOnce(t *testing.T) {
 	lost := &store.Completion{Outcome: stint.OutcomeLost, Final: true, Reason: "lost"}
 	ended := &store.Completion{Outcome: stint.OutcomeFailed, Final: true, Slot: 1}
 	for name, events := range map[string][]event.Event{
-		"with an engine that was lost": {{Type: event.EventFailed, Job: aJob, Execution: lost}},
-		"here":                         {{Type: event.EventEnded, Job: aJob, Execution: ended}, {Type: event.EventFailed, Job: aJob, Execution: ended}},
+		"with an engine that was lost": {{Type: event.EventFailed, Job: aJob, Attempt: lost}},
+		"here":                         {{Type: event.EventEnded, Job: aJob, Attempt: ended}, {Type: event.EventFailed, Job: aJob, Attempt: ended}},
 	} {
 		got := linesOf(observe.LogConfig{}, events...)
 		if len(got) != 1 || got[0]["level"] != "ERROR" || got[0]["msg"] != "job failed" {
@@ -165,7 +165,7 @@ func TestAttemptsAreToldOfHoweverMuchTroubleThereIs(t *testing.T) {
 	for i := range 100 {
 		events = append(events,
 			event.Event{Type: event.EventTrouble, Time: now, Doing: fmt.Sprintf("bury worker-%d", i), Err: errors.New("down")},
-			event.Event{Type: event.EventEnded, Time: now, Job: aJob, Execution: &store.Completion{Outcome: stint.OutcomeFailed, Slot: 1}},
+			event.Event{Type: event.EventEnded, Time: now, Job: aJob, Attempt: &store.Completion{Outcome: stint.OutcomeFailed, Slot: 1}},
 			event.Event{Type: event.EventBuried, Time: now})
 	}
 	said := map[any]int{}
@@ -209,7 +209,7 @@ func (f each) WithAttrs([]slog.Attr) slog.Handler            { return f }
 func (f each) WithGroup(string) slog.Handler                 { return f }
 
 func TestSuccessesHaveALevelOfTheirOwn(t *testing.T) {
-	fine := event.Event{Type: event.EventEnded, Job: aJob, Execution: &store.Completion{Outcome: stint.OutcomeCompleted, Final: true, Slot: 1}}
+	fine := event.Event{Type: event.EventEnded, Job: aJob, Attempt: &store.Completion{Outcome: stint.OutcomeCompleted, Final: true, Slot: 1}}
 	if got := linesOf(observe.LogConfig{}, fine); got[0]["level"] != "INFO" {
 		t.Errorf("by default it says %v", got)
 	}

@@ -23,9 +23,9 @@ func (l *Local) seen(ctx context.Context, jobs []stint.JobInfo) []stint.JobInfo 
 	}
 	for i := range all {
 		all[i].Args, all[i].Metadata = nil, nil
-		all[i].Executions = slices.Clone(all[i].Executions) // others may be shown the same ones: see [store.Awaiter]
-		for k := range all[i].Executions {
-			x := &all[i].Executions[k]
+		all[i].Attempts = slices.Clone(all[i].Attempts) // others may be shown the same ones: see [store.Awaiter]
+		for k := range all[i].Attempts {
+			x := &all[i].Attempts[k]
 			if x.Result = nil; x.Error != nil {
 				x.Error = new(*x.Error)
 				x.Error.Message, x.Error.Stack, x.Error.Note = "", "", ""

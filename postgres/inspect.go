@@ -53,7 +53,7 @@ func (s *Store) show(ctx context.Context, where string, arg any) ([]*stint.JobIn
 			return nil, err
 		}
 		job.RetriedAs = deref(next)
-		job.Executions, err = decodeExecutions(text)
+		job.Attempts, err = decodeExecutions(text)
 		store.ShowCancelled(job)
 		return job, err
 	})
@@ -97,7 +97,7 @@ func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
 		return nil, err
 	}
 	j.Args, j.Metadata = args, metadata
-	j.Reason, j.URN, j.Source, j.Undecided = deref(reason), deref(urn), deref(source), deref(undecided)
+	j.Reason, j.URN, j.Source, j.PendingRetry = deref(reason), deref(urn), deref(source), deref(undecided)
 	j.Timeout = time.Duration(deref(timeout)) * time.Millisecond
 	j.Started, j.Finished, j.StartBy = deref(started), deref(finished), deref(startBy)
 	j.Origin = stint.Origin{Recovered: deref(recovered), Schedule: deref(schedule), Nth: deref(nth), Occurrence: deref(occurrence)}

@@ -425,10 +425,10 @@ func TestTheViewHasTheLastAttemptOfAJobThatIsToBeTriedAgain(t *testing.T) {
 	for i, id := range ids {
 		j, err := s.Job(t.Context(), id)
 		must(t, err)
-		if j.State != stint.Retrying || len(j.Executions) != 3 {
+		if j.State != stint.Retrying || len(j.Attempts) != 3 {
 			t.Fatalf("the job is %+v", j)
 		}
-		last := j.Executions[2]
+		last := j.Attempts[2]
 		if !j.Started.Equal(last.Started) || !j.Finished.Equal(last.Finished) {
 			t.Errorf("it is shown from %v to %v, want %v to %v", j.Started, j.Finished, last.Started, last.Finished)
 		}

@@ -52,7 +52,7 @@ func (s *Store) show(c *conn, id stint.ID) (*stint.JobInfo, error) {
 	}
 	err = c.query(jobExecutionsSQL, []any{int64(id)}, func(q *stmt) error {
 		x, err := scanExecution(q)
-		job.Executions = append(job.Executions, x)
+		job.Attempts = append(job.Attempts, x)
 		return err
 	})
 	store.ShowCancelled(job)
@@ -67,7 +67,7 @@ func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
 		Reason: q.ColumnText(9), URN: q.ColumnText(11), Source: q.ColumnText(12), Metadata: q.json(13),
 		Timeout: time.Duration(q.ColumnInt64(15)) * time.Microsecond,
 		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19), MaxLosses: q.maxLosses(20),
-		Faulty: q.ColumnInt64(21) != 0, Undecided: q.ColumnText(22),
+		Faulty: q.ColumnInt64(21) != 0, PendingRetry: q.ColumnText(22),
 		Origin: stint.Origin{
 			Recovered: stint.ID(q.ColumnInt64(23)), Schedule: q.ColumnText(26), Nth: q.ColumnInt64(27), Occurrence: q.time(28),
 		},

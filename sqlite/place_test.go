@@ -274,8 +274,8 @@ func TestALongTransactionOfTheUsersGetsNobodyBuried(t *testing.T) {
 	close(free)
 	for _, id := range []stint.ID{mine, id} {
 		until(t, "the jobs that ran meanwhile have completed", 5*time.Second, func() bool { return s.stateOf(t, id) == stint.Completed })
-		if job, _ := s.Job(t.Context(), id); len(job.Executions) != 1 {
-			t.Errorf("job %d was tried %d times", id, len(job.Executions))
+		if job, _ := s.Job(t.Context(), id); len(job.Attempts) != 1 {
+			t.Errorf("job %d was tried %d times", id, len(job.Attempts))
 		}
 	}
 	time.Sleep(2 * ttl)

@@ -31,8 +31,8 @@ func TestAProcessThatIsStoppedStaysAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "its job has completed", 10*time.Second, func() bool { return s.stateOf(t, id) == stint.Completed })
-	if job, _ := s.Job(t.Context(), id); len(job.Executions) != 1 || job.Executions[0].Engine != int64(before.Token) {
-		t.Errorf("the job was tried as %+v", job.Executions)
+	if job, _ := s.Job(t.Context(), id); len(job.Attempts) != 1 || job.Attempts[0].Engine != int64(before.Token) {
+		t.Errorf("the job was tried as %+v", job.Attempts)
 	}
 	if c.says(event.EventBuried) {
 		t.Errorf("it was fenced")

@@ -131,7 +131,7 @@ func TestOutcomesThatArePartlyThereAreCompletedAndCountedOnce(t *testing.T) {
 	}
 	for i := range done {
 		job, err := s.Job(t.Context(), done[i].Job)
-		if err != nil || job.State != stint.Completed || string(job.Executions[0].Result) != fmt.Sprint(i) {
+		if err != nil || job.State != stint.Completed || string(job.Attempts[0].Result) != fmt.Sprint(i) {
 			t.Errorf("number %d is %+v, %v", i, job, err)
 		}
 	}

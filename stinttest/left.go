@@ -48,8 +48,8 @@ var (
 func (w *Worker) why(job *stint.JobInfo, paused map[string]bool) (string, error) {
 	queues := w.config.Queues
 	switch {
-	case job.Undecided != "":
-		return "it waits for the retry function " + job.Undecided, errNoFunc
+	case job.PendingRetry != "":
+		return "it waits for the retry function " + job.PendingRetry, errNoFunc
 	case len(queues) > 0 && !slices.Contains(queues, "*") && !slices.Contains(queues, job.Queue):
 		return "the worker does not work on the queue " + job.Queue, nil
 	case w.mux.Handler(job.Kind) == nil:

@@ -81,7 +81,7 @@ func (r *reckoned) look(ctx context.Context) error {
 		}
 		for i := range page {
 			job := &page[i]
-			if job.Undecided != "" {
+			if job.PendingRetry != "" {
 				continue
 			}
 			d, known := r.dates[job.ID]

@@ -35,14 +35,14 @@ func ShowCancelled(j *stint.JobInfo) {
 	if j.State != stint.Cancelled {
 		return
 	}
-	last := len(j.Executions) - 1
-	if last < 0 || !j.Executions[last].Final {
+	last := len(j.Attempts) - 1
+	if last < 0 || !j.Attempts[last].Final {
 		x := stint.Attempt{
 			Attempt: j.Attempt, Outcome: stint.OutcomeCancelled, Final: true, Reason: j.Reason, Started: j.Started, Finished: j.Finished,
 		}
 		x.Derive()
-		j.Executions = append(j.Executions, x)
-	} else if x := &j.Executions[last]; x.Outcome == stint.OutcomeCancelled && x.Slot == 0 {
+		j.Attempts = append(j.Attempts, x)
+	} else if x := &j.Attempts[last]; x.Outcome == stint.OutcomeCancelled && x.Slot == 0 {
 		x.Engine, x.Instance, x.Host, x.PID = 0, "", "", 0
 	}
 }

@@ -19,7 +19,7 @@ var awaitTests = []test{
 		w.Finish(store.Result{Outcome: stint.OutcomeCompleted, Result: json.RawMessage(`{"n": 1}`)}, w.One())
 		got, err := t.awaiter().Await(t.ctx, id)
 		t.must(err)
-		expect(t, got.ID == id && got.State == stint.Completed && len(got.Executions) == 1 && sameJSON(got.Executions[0].Result, json.RawMessage(`{"n": 1}`)),
+		expect(t, got.ID == id && got.State == stint.Completed && len(got.Attempts) == 1 && sameJSON(got.Attempts[0].Result, json.RawMessage(`{"n": 1}`)),
 			"it is answered %+v", got)
 	}},
 	{"Who waits learns of every end, through this store and another, and of nothing before", func(t *T) {
@@ -41,7 +41,7 @@ var awaitTests = []test{
 					}
 				}
 				job := t.info(ids[1])
-				expect(tt, job.Executions[0].Error.Message == "no paper", "the failure is %+v", job.Executions[0].Error)
+				expect(tt, job.Attempts[0].Error.Message == "no paper", "the failure is %+v", job.Attempts[0].Error)
 				ends.none(tt)
 				w.Complete(got[3])
 				ends.next(tt, ids[3])
@@ -60,7 +60,7 @@ var awaitTests = []test{
 		t.retry(stint.RerunOptions{}, id)
 		w.Complete(w.One())
 		got := ends.next(t, id)
-		expect(t, got.State == stint.Completed && len(got.Executions) == 2, "it is answered %+v", got)
+		expect(t, got.State == stint.Completed && len(got.Attempts) == 2, "it is answered %+v", got)
 	}},
 	{"What is cancelled before it begins has ended, and what runs has not", func(t *T) {
 		ids := t.enqueue(job("k", stint.Delay(time.Hour)), job("k", stint.Queue("ready")), job("k", stint.Queue("runs")))

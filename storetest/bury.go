@@ -52,7 +52,7 @@ var buryTests = []test{
 		for i, e := range got {
 			want := [][3]int{{1, 0, 1}, {2, 1, 0}, {1, 0, 1}}[i]
 			equal(t, [3]int{e.Attempt, e.Losses, e.Suspect}, want, "job %d has attempt, losses, suspicion %v, want %v", e.ID)
-			x := t.info(e.ID).Executions[0]
+			x := t.info(e.ID).Attempts[0]
 			if o := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeLost, stint.OutcomeReturned}[i]; x.Outcome != o ||
 				x.Engine != int64(w.Info.Token) || x.Final || x.Finished.Before(before) || x.Finished.After(after) {
 				t.Errorf("job %d: recorded %+v, want %s between %v and %v", e.ID, x, o, before, after)

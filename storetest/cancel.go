@@ -52,10 +52,10 @@ var cancelTests = []test{
 			t.state(id, stint.Retrying)
 			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "enough")
 			info := t.info(id)
-			if info.State != stint.Cancelled || info.Reason != "enough" || len(info.Executions) != 2 || info.MaxLosses != 1 {
+			if info.State != stint.Cancelled || info.Reason != "enough" || len(info.Attempts) != 2 || info.MaxLosses != 1 {
 				t.Fatalf("people see %+v", info)
 			}
-			x := info.Executions[1]
+			x := info.Attempts[1]
 			expect(t, x.Outcome == stint.OutcomeCancelled && x.Attempt == 2 && x.Slot == 0 && x.Started.Equal(x.Finished),
 				"the last execution is %+v", x)
 			t.ended(id)
@@ -72,8 +72,8 @@ var cancelTests = []test{
 		for _, id := range ids {
 			info := t.info(id)
 			before = append(before, info)
-			if last := len(info.Executions) - 1; last < 0 || info.Executions[last].Outcome != stint.OutcomeCancelled || info.Executions[last].Reason != "enough" {
-				t.Errorf("before an engine comes, job %d shows the attempts %+v", id, info.Executions)
+			if last := len(info.Attempts) - 1; last < 0 || info.Attempts[last].Outcome != stint.OutcomeCancelled || info.Attempts[last].Reason != "enough" {
+				t.Errorf("before an engine comes, job %d shows the attempts %+v", id, info.Attempts)
 			}
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -209,11 +209,11 @@ func cancelRunning(t *T) {
 			}
 		}
 		info := t.info(id)
-		if len(info.Executions) == 0 {
+		if len(info.Attempts) == 0 {
 			t.Fatalf("after %s nothing is recorded", c.end.Outcome)
 		}
-		last := info.Executions[len(info.Executions)-1]
-		if info.State != c.state || len(info.Executions) != 1 || !last.Final || c.reason != "no retry" && info.Reason != c.reason {
+		last := info.Attempts[len(info.Attempts)-1]
+		if info.State != c.state || len(info.Attempts) != 1 || !last.Final || c.reason != "no retry" && info.Reason != c.reason {
 			t.Errorf("after %s it is %s, reason %q; want %s, %q", c.end.Outcome, info.State, info.Reason, c.state, c.reason)
 		}
 		expect(t, (last.Error == nil) == (c.end.Err == nil) && sameJSON(last.Result, x.Result),

@@ -23,8 +23,8 @@ var completeTests = []test{
 		t.state(c.id, stint.Completed)
 		t.state(next, stint.Available)
 		info := t.info(c.id)
-		x := info.Executions[0]
-		expect(t, len(info.Executions) == 1 && x.Engine == int64(c.w.Info.Token) && x.Slot == 1 && x.Final, "recorded %+v", info.Executions)
+		x := info.Attempts[0]
+		expect(t, len(info.Attempts) == 1 && x.Engine == int64(c.w.Info.Token) && x.Slot == 1 && x.Final, "recorded %+v", info.Attempts)
 		t.holds(c.w, 0)
 	}},
 	{"A handler that wrote nothing else completes all the same", func(t *T) {
@@ -53,7 +53,7 @@ var completeTests = []test{
 		before := t.now()
 		t.must(c.finish(t.beginToFinish()))
 		after := t.now()
-		x := t.info(c.id).Executions[0]
+		x := t.info(c.id).Attempts[0]
 		expect(t, sameJSON(x.Result, c.x.Result) && !x.Finished.Before(before.Add(-time.Second)) && !x.Finished.After(after),
 			"recorded %+v, between %v and %v", x, before, after)
 		d := x.Finished.Sub(x.Started)

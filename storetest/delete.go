@@ -33,7 +33,7 @@ var deleteTests = []test{
 			t.Errorf("by tag there are %v, want %d", got, left)
 		}
 		after := t.info(left)
-		expect(t, len(after.Executions) == len(before.Executions) && sameJSON(after.Args, before.Args),
+		expect(t, len(after.Attempts) == len(before.Attempts) && sameJSON(after.Args, before.Args),
 			"of what is left people see %+v", after)
 		t.recount()
 		for id := range want {

@@ -151,7 +151,7 @@ func (e *errorBook) note() {
 	e.all = nil
 	for _, id := range e.list(store.Filter{}) {
 		info := e.info(id)
-		for _, x := range info.Executions {
+		for _, x := range info.Attempts {
 			if x.Outcome != stint.OutcomeFailed && x.Outcome != stint.OutcomeLost {
 				continue
 			}

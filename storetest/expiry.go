@@ -107,10 +107,10 @@ var expiryTests = []test{
 		_, err := w.TryFinish(t.ctx, x)
 		t.must(err)
 		j := t.info(id)
-		if j.State != stint.Failed || j.Reason != retry.ReasonExpired || j.Attempt != 1 || j.Losses != 0 || len(j.Executions) != 1 {
+		if j.State != stint.Failed || j.Reason != retry.ReasonExpired || j.Attempt != 1 || j.Losses != 0 || len(j.Attempts) != 1 {
 			t.Fatalf("it is %+v", j)
 		}
-		if x := j.Executions[0]; x.Outcome != stint.OutcomeExpired || !x.Final || x.Slot != 0 || !x.Started.Equal(x.Finished) || x.Recoverable != nil {
+		if x := j.Attempts[0]; x.Outcome != stint.OutcomeExpired || !x.Final || x.Slot != 0 || !x.Started.Equal(x.Finished) || x.Recoverable != nil {
 			t.Errorf("its execution is %+v", x)
 		}
 	}},
@@ -122,7 +122,7 @@ var expiryTests = []test{
 		time.Sleep(40 * time.Millisecond)
 		w.Leave()
 		j := t.info(ids[0])
-		expect(t, j.State == stint.Failed && j.Reason == retry.ReasonExpired && j.Executions[0].Outcome == stint.OutcomeLost,
+		expect(t, j.State == stint.Failed && j.Reason == retry.ReasonExpired && j.Attempts[0].Outcome == stint.OutcomeLost,
 			"it is %s (%s)", j.State, j.Reason)
 		t.state(ids[1], stint.Available)
 	}},

@@ -64,9 +64,9 @@ var faultyTests = []test{
 			info := t.info(id)
 			listed, err := t.Store.Jobs(t.ctx, store.Filter{Limit: 1})
 			t.must(err)
-			if info.Reason != c.want || listed[0].Reason != c.want || info.Executions[0].Reason != c.want {
+			if info.Reason != c.want || listed[0].Reason != c.want || info.Attempts[0].Reason != c.want {
 				t.Errorf("%v under %v: the job says %q, the list %q, the execution %q, want %q",
-					c.end.Outcome, c.policy, info.Reason, listed[0].Reason, info.Executions[0].Reason, c.want)
+					c.end.Outcome, c.policy, info.Reason, listed[0].Reason, info.Attempts[0].Reason, c.want)
 			}
 		}
 		id := t.enqueue(job("k", stint.MaxLosses(1)))[0]

@@ -113,7 +113,7 @@ var inspectTests = []test{
 			shows := func() {
 				t.Helper()
 				info := t.info(id)
-				last := info.Executions[len(info.Executions)-1]
+				last := info.Attempts[len(info.Attempts)-1]
 				expect(t, info.Started.Equal(last.Started) && info.Finished.Equal(last.Finished),
 					"behind its attempt that was %s, while it is %s, the job shows %v to %v, the attempt %+v", end.Outcome, info.State, info.Started, info.Finished, last)
 			}
@@ -125,16 +125,16 @@ var inspectTests = []test{
 		}
 		info := t.info(id)
 		var got []stint.Outcome
-		for i, x := range info.Executions {
+		for i, x := range info.Attempts {
 			got = append(got, x.Outcome)
-			expect(t, i <= 0 || !x.Finished.Before(info.Executions[i-1].Finished), "attempt %d ended before the one before it", i+1)
+			expect(t, i <= 0 || !x.Finished.Before(info.Attempts[i-1].Finished), "attempt %d ended before the one before it", i+1)
 		}
 		want := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeSnoozed, stint.OutcomeReturned, stint.OutcomeCompleted}
 		equalAll(t, got, want, "the outcomes are %v, want %v")
 		listed, err := t.Store.Jobs(t.ctx, store.Filter{Kind: "k"})
 		t.must(err)
-		expect(t, len(listed) == 1 && listed[0].Executions == nil, "the list shows executions")
-		info.Executions = nil
+		expect(t, len(listed) == 1 && listed[0].Attempts == nil, "the list shows executions")
+		info.Attempts = nil
 		noDiff(t, cmp.Diff(*info, listed[0], sameJob...), "the list differs from the job (-job +list)")
 	}},
 }
@@ -156,8 +156,8 @@ func wholeLife(t *T) {
 	see := func(state stint.State, attempt, executions int) {
 		t.Helper()
 		j := t.info(id)
-		expect(t, j.State == state && j.Attempt == attempt && len(j.Executions) == executions,
-			"it shows as %s, attempt %d, %d executions; want %s, %d, %d", j.State, j.Attempt, len(j.Executions), state, attempt, executions)
+		expect(t, j.State == state && j.Attempt == attempt && len(j.Attempts) == executions,
+			"it shows as %s, attempt %d, %d executions; want %s, %d, %d", j.State, j.Attempt, len(j.Attempts), state, attempt, executions)
 		equalAll(t, t.list(store.Filter{States: []stint.State{state}}), []stint.ID{id}, "the filter by %s shows %v, want %v", state)
 	}
 	w := t.join("k")
@@ -303,7 +303,7 @@ func troubles(t *T) {
 			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, again)
 		}
 	}
-	class := t.info(ids[2]).Executions[0].Error.Class
+	class := t.info(ids[2]).Attempts[0].Error.Class
 	failed := []stint.State{stint.Failed}
 	t.shows(store.Filter{Outcome: stint.OutcomeLost}, ids[6], ids[5])
 	t.shows(store.Filter{Outcome: stint.OutcomeLost, States: failed}, ids[5])

@@ -51,8 +51,8 @@ var lossesTests = []test{
 				w.Leave()
 			}
 			info := t.info(id)
-			expect(t, info.State == stint.Failed && info.Reason == retry.ReasonLost && len(info.Executions) == max(1, most),
-				"of %d losses: it is %s (%s) after %d attempts", most, info.State, info.Reason, len(info.Executions))
+			expect(t, info.State == stint.Failed && info.Reason == retry.ReasonLost && len(info.Attempts) == max(1, most),
+				"of %d losses: it is %s (%s) after %d attempts", most, info.State, info.Reason, len(info.Attempts))
 		}
 	}},
 }

@@ -37,7 +37,7 @@ func (m *model) Examine(ctx context.Context, _ report.Options) (report.Facts, er
 			size.Bytes = 1
 		}
 		switch {
-		case j.Undecided != "":
+		case j.PendingRetry != "":
 			m.doubt(&signs, j)
 		case j.State == stint.Available || j.State == stint.Running && m.is("tells of what was taken as ready"):
 			m.backlog(&signs, j, now)
@@ -85,7 +85,7 @@ func (m *model) doubt(signs *report.Facts, j stint.JobInfo) {
 		since = j.Created
 	}
 	for i := range signs.Undecided {
-		if u := &signs.Undecided[i]; u.Func == j.Undecided {
+		if u := &signs.Undecided[i]; u.Func == j.PendingRetry {
 			u.Jobs++
 			if since.Before(u.Oldest) {
 				u.Oldest = since
@@ -93,5 +93,5 @@ func (m *model) doubt(signs *report.Facts, j stint.JobInfo) {
 			return
 		}
 	}
-	signs.Undecided = append(signs.Undecided, report.UndecidedBacklog{Func: j.Undecided, Jobs: 1, Oldest: since})
+	signs.Undecided = append(signs.Undecided, report.UndecidedBacklog{Func: j.PendingRetry, Jobs: 1, Oldest: since})
 }

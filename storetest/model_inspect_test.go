@@ -30,7 +30,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	for _, r := range rows {
 		if r.wait != nil {
 			i.State, i.Attempt, i.Losses, i.Queue, i.Priority = r.wait.Why, r.wait.Attempt, r.next.Losses, r.next.Queue, r.next.Priority
-			i.Faulty, i.Undecided = r.next.Faulty, r.next.Func
+			i.Faulty, i.PendingRetry = r.next.Faulty, r.next.Func
 			if r.next.Func == "" {
 				i.Due = r.due
 			}
@@ -38,18 +38,18 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 		}
 		if x := d.done[r.entry.Pos]; x != nil {
 			e := d.history[x.engine]
-			i.Executions = append(i.Executions, stint.Attempt{
+			i.Attempts = append(i.Attempts, stint.Attempt{
 				Attempt: x.Attempt, Outcome: x.Outcome, Final: x.Final, Reason: x.Reason, Started: x.started, Finished: x.finished,
 				Engine: int64(x.engine), Instance: e.Instance, Host: e.Host, PID: e.PID, Slot: x.Slot, Result: x.Result, Error: x.Error,
 			})
 			if !d.is("says nothing of a success") {
-				i.Executions[len(i.Executions)-1].Derive()
+				i.Attempts[len(i.Attempts)-1].Derive()
 			}
 			if r.entry.Pos > last {
 				last, i.Started, i.Finished = r.entry.Pos, x.started, x.finished
 			}
 			if x.Final {
-				i.State, i.Reason, i.Attempt = x.Outcome.State(), i.Executions[len(i.Executions)-1].Reason, x.Attempt
+				i.State, i.Reason, i.Attempt = x.Outcome.State(), i.Attempts[len(i.Attempts)-1].Reason, x.Attempt
 				i.Faulty = r.faulty && d.is("shows the ended as faulty")
 			}
 			continue
@@ -109,7 +109,7 @@ func (m *model) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error)
 	var found []stint.JobInfo
 	for _, j := range m.all() {
 		if m.fits(f, j) {
-			j.Executions = nil
+			j.Attempts = nil
 			found = append(found, j)
 		}
 	}
@@ -144,8 +144,8 @@ func (d *database) fits(f store.Filter, j stint.JobInfo) bool {
 	}
 	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Origin.Schedule) &&
 		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) && (j.ID > f.After || d.is("shows older ones than were asked for")) &&
-		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Executions) &&
-		(j.Attempt > f.Attempts || f.Attempts == 0 || d.is("counts what was not tried again")) && d.long(f, j.Executions)
+		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Attempts) &&
+		(j.Attempt > f.Attempts || f.Attempts == 0 || d.is("counts what was not tried again")) && d.long(f, j.Attempts)
 }
 
 // went tells whether an attempt ended as the filter says.

@@ -66,7 +66,7 @@ var nowTests = []test{
 		e := w.now(t, job("k", stint.Queue("mail"), stint.Priority(-1), stint.Retry(retry.Fixed(1, time.Hour)))).Entries[0]
 		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
 		j := t.info(e.ID)
-		expect(t, j.State == stint.Retrying && j.Attempt == 2 && j.Queue == "mail" && j.Priority == -1 && len(j.Executions) == 1,
+		expect(t, j.State == stint.Retrying && j.Attempt == 2 && j.Queue == "mail" && j.Priority == -1 && len(j.Attempts) == 1,
 			"it is %+v", j)
 	}},
 	{"The burial of its engine hands it on", func(t *T) {

@@ -57,8 +57,8 @@ var retryTests = []test{
 		t.retries(stint.RerunOptions{Delay: 20 * time.Millisecond}, map[stint.ID]stint.RerunResult{ids[1]: {Answer: stint.RerunScheduled, ID: ids[1]}})
 		for i, want := range []stint.State{stint.Available, stint.Retrying} {
 			info := t.info(ids[i])
-			expect(t, info.State == want && info.Undecided == "" && info.Attempt == 2 && info.Faulty,
-				"it is %s, undecided %q, attempt %d, faulty %v; want %s, decided, attempt 2, faulty", info.State, info.Undecided, info.Attempt, info.Faulty, want)
+			expect(t, info.State == want && info.PendingRetry == "" && info.Attempt == 2 && info.Faulty,
+				"it is %s, undecided %q, attempt %d, faulty %v; want %s, decided, attempt 2, faulty", info.State, info.PendingRetry, info.Attempt, info.Faulty, want)
 		}
 		got := t.decisions(retry.Final("enough"))
 		expect(t, len(got) == 1 && got[0].Job == ids[2], "%d failures are still to be judged, want that of job %d", len(got), ids[2])
@@ -279,7 +279,7 @@ func recovered(t *T) {
 		before.StartBy = time.Time{} // which was for the old one
 		what := cmpopts.IgnoreFields(stint.JobInfo{}, "ID", "State", "Reason", "Created", "Due", "Started", "Finished", "Executions", "Origin", "RetriedAs")
 		noDiff(t, cmp.Diff(before, got, append(sameJob, what)...), "the new job (-old +new)")
-		expect(t, got.State == stint.Available && got.Attempt == 1 && got.Reason == "" && len(got.Executions) == 0 && got.Origin.Recovered == old,
+		expect(t, got.State == stint.Available && got.Attempt == 1 && got.Reason == "" && len(got.Attempts) == 0 && got.Origin.Recovered == old,
 			"people see %+v", got)
 		w.Complete(w.Claim(lane("other"), 1)...)
 		e := w.One()

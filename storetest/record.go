@@ -46,12 +46,12 @@ func eachOutcome(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w.Finish(c.end, w.Claim(lane(stint.DefaultQueue), 1)...)
 		info := t.info(id)
-		if info.State != c.state || len(info.Executions) != 1 {
+		if info.State != c.state || len(info.Attempts) != 1 {
 			t.Errorf("after %s the job is %s with %d executions, want %s with one",
-				c.end.Outcome, info.State, len(info.Executions), c.state)
+				c.end.Outcome, info.State, len(info.Attempts), c.state)
 			continue
 		}
-		x := info.Executions[0]
+		x := info.Attempts[0]
 		expect(t, x.Outcome == c.end.Outcome && x.Final == c.final,
 			"the execution is %s, final %v; want %s, %v", x.Outcome, x.Final, c.end.Outcome, c.final)
 	}
@@ -69,7 +69,7 @@ func finishTimes(t *T) {
 		t.Fatal(err)
 	}
 	after := t.now()
-	got := t.info(id).Executions[0]
+	got := t.info(id).Attempts[0]
 	d := got.Finished.Sub(got.Started)
 	expect(t, d >= ran-time.Millisecond && d <= ran+time.Millisecond, "an attempt of %v is recorded as %v long", ran, d)
 	const slack = time.Millisecond
@@ -96,7 +96,7 @@ func finishRoundTrips(t *T) {
 	}
 	for i, want := range []store.Completion{x, y} {
 		info := t.info(ids[i])
-		got := info.Executions[0]
+		got := info.Attempts[0]
 		shown := stint.Attempt{
 			Attempt: 1, Outcome: want.Outcome, Final: true, Reason: want.Reason, Started: got.Started, Finished: got.Finished,
 			Engine: int64(w.Info.Token), Instance: w.Info.Instance, Host: w.Info.Host, PID: w.Info.PID, Slot: want.Slot,

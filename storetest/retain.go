@@ -392,7 +392,7 @@ var retainTests = []test{
 		known(claims, decides, idle)
 		t.retain(store.Retention{KeepFor: store.KeepFor{All: time.Hour, Completed: time.Microsecond}, Queues: map[string]store.KeepFor{"kept": {All: time.Hour}}})
 		known(claims, decides)
-		equal(t, t.info(kept).Executions[0].Instance, claims.Info.Instance, "what is left was done by %q, want %q")
+		equal(t, t.info(kept).Attempts[0].Instance, claims.Info.Instance, "what is left was done by %q, want %q")
 		// Of a lane's newest claim the engine is remembered too.
 		w := t.join("k")
 		t.until(func() bool {

@@ -25,9 +25,9 @@ var undecidedTests = []test{
 		p, err := t.Store.Promote(t.ctx, time.Time{}, 10)
 		t.must(err)
 		info := t.info(id)
-		expect(t, p.Next < 0 && info.State == stint.Retrying && info.Undecided == "f" && info.Attempt == 2 && info.Due.Equal(info.Created),
-			"the next is due in %v; it shows as %s, undecided %q, attempt %d, due %v after it was created", p.Next, info.State, info.Undecided, info.Attempt, info.Due.Sub(info.Created))
-		x := info.Executions[0]
+		expect(t, p.Next < 0 && info.State == stint.Retrying && info.PendingRetry == "f" && info.Attempt == 2 && info.Due.Equal(info.Created),
+			"the next is due in %v; it shows as %s, undecided %q, attempt %d, due %v after it was created", p.Next, info.State, info.PendingRetry, info.Attempt, info.Due.Sub(info.Created))
+		x := info.Attempts[0]
 		expect(t, !x.Final && x.Error != nil && x.Error.Message == "no paper", "its failure shows as %+v", x)
 		counts, err := t.Store.Counts(t.ctx)
 		t.must(err)
@@ -68,8 +68,8 @@ var undecidedTests = []test{
 		w.Finish(failure, w.ClaimAll()...)
 		t.decided(w, 0, stale...)
 		info := t.info(id)
-		expect(t, info.Undecided == "f" && info.Attempt == 3,
-			"it is %s, undecided %q, attempt %d", info.State, info.Undecided, info.Attempt)
+		expect(t, info.PendingRetry == "f" && info.Attempt == 3,
+			"it is %s, undecided %q, attempt %d", info.State, info.PendingRetry, info.Attempt)
 		t.decided(w, 1, t.decisions(retry.Final("enough"))...)
 		t.state(id, stint.Failed)
 	}},
@@ -249,15 +249,15 @@ func decideAgain(t *T) {
 	t.decided(w, 1, t.decisions(retry.Decision{Retry: true, Wait: time.Hour, Queue: "bulk", Note: "odd"})...)
 	after := t.now()
 	info := t.info(id)
-	expect(t, info.State == stint.Retrying && info.Undecided == "" && info.Queue == "bulk" && info.Attempt == 2 && info.Faulty,
-		"it is %s, undecided %q, in queue %s, attempt %d, faulty %v", info.State, info.Undecided, info.Queue, info.Attempt, info.Faulty)
+	expect(t, info.State == stint.Retrying && info.PendingRetry == "" && info.Queue == "bulk" && info.Attempt == 2 && info.Faulty,
+		"it is %s, undecided %q, in queue %s, attempt %d, faulty %v", info.State, info.PendingRetry, info.Queue, info.Attempt, info.Faulty)
 	const slack = 10 * time.Millisecond
 	expect(t, !info.Due.Before(before.Add(time.Hour-slack)) && !info.Due.After(after.Add(time.Hour+slack)),
 		"an hour after the decision is %v, decided between %v and %v", info.Due, before, after)
-	if len(info.Executions) != 2 {
-		t.Fatalf("it has %d executions, want the failure and the decision", len(info.Executions))
+	if len(info.Attempts) != 2 {
+		t.Fatalf("it has %d executions, want the failure and the decision", len(info.Attempts))
 	}
-	x := info.Executions[1]
+	x := info.Attempts[1]
 	if x.Outcome != stint.OutcomeReturned || x.Final || x.Slot != 0 || x.Attempt != 2 || x.Engine != int64(w.Info.Token) ||
 		x.Reason != "decided by the retry function f" || x.Error == nil || x.Error.Message != "no paper" || x.Error.Note != "odd" {
 		text, _ := json.Marshal(x)
@@ -282,10 +282,10 @@ func decideFinal(t *T) {
 	w := t.join("k")
 	t.decided(w, 1, t.decisions(retry.Final("customer left"))...)
 	info := t.info(id)
-	if info.State != stint.Failed || info.Reason != "customer left" || info.Undecided != "" || info.Faulty || len(info.Executions) != 2 {
-		t.Fatalf("it is %s (%s), undecided %q, faulty %v, with %d executions", info.State, info.Reason, info.Undecided, info.Faulty, len(info.Executions))
+	if info.State != stint.Failed || info.Reason != "customer left" || info.PendingRetry != "" || info.Faulty || len(info.Attempts) != 2 {
+		t.Fatalf("it is %s (%s), undecided %q, faulty %v, with %d executions", info.State, info.Reason, info.PendingRetry, info.Faulty, len(info.Attempts))
 	}
-	x := info.Executions[1]
+	x := info.Attempts[1]
 	expect(t, x.Outcome == stint.OutcomeFailed && x.Final && x.Engine == int64(w.Info.Token) && x.Error != nil && x.Error.Message == "no paper",
 		"the decision is recorded as %+v", x)
 	counts, err := t.Store.Counts(t.ctx)

@@ -50,8 +50,8 @@ func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
 		return words.Ago(j.Finished, now) + ", " + words.Visible(Why(j))
 	case j.State.Final():
 		return words.Ago(j.Finished, now)
-	case j.Undecided != "":
-		return faulty("waits for an engine with the retry function " + words.Visible(j.Undecided))
+	case j.PendingRetry != "":
+		return faulty("waits for an engine with the retry function " + words.Visible(j.PendingRetry))
 	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
 		return faulty("due " + words.Ago(j.Due, now))
 	case j.State == stint.Available:

@@ -71,8 +71,8 @@ func (s *scan) tally(ctx context.Context, store Store) (*tally, error) {
 }
 
 func lastError(job *stint.JobInfo) string {
-	for i := len(job.Executions) - 1; i >= 0; i-- {
-		if x := job.Executions[i]; x.Error != nil {
+	for i := len(job.Attempts) - 1; i >= 0; i-- {
+		if x := job.Attempts[i]; x.Error != nil {
 			return x.Error.Message
 		}
 	}

@@ -127,7 +127,7 @@ func TestARunThatWasKilledIsFinishedByTheNextOneWithoutDoingAnythingTwice(t *tes
 				t.Fatal(err)
 			}
 			completed := 0
-			for _, x := range job.Executions {
+			for _, x := range job.Attempts {
 				if x.Outcome == stint.OutcomeCompleted {
 					completed++
 				}

@@ -93,14 +93,14 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 		field("losses", fmt.Sprint(j.Losses))
 	}
 	field("created", moment(j.Created)+" ("+words.Ago(j.Created, now)+")")
-	if j.Undecided == "" && !j.Due.Equal(j.Created) {
+	if j.PendingRetry == "" && !j.Due.Equal(j.Created) {
 		field("due", moment(j.Due)+" ("+words.Ago(j.Due, now)+")")
 	}
 	if !j.StartBy.IsZero() {
 		field("start by", moment(j.StartBy)+" ("+words.Ago(j.StartBy, now)+")")
 	}
 	t.Render()
-	for _, x := range j.Executions {
+	for _, x := range j.Attempts {
 		a.showExecution(j.Kind, x)
 	}
 }

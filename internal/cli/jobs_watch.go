@@ -99,8 +99,8 @@ func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error
 // would repeat it.
 func progress(j *stint.JobInfo, _ time.Time) string {
 	last := ""
-	if n := len(j.Executions); n > 0 {
-		x := j.Executions[n-1]
+	if n := len(j.Attempts); n > 0 {
+		x := j.Attempts[n-1]
 		last = fmt.Sprintf(": attempt %d %s", x.Attempt, x.Outcome)
 		if x.Error != nil {
 			last += ", " + oneLine(x.Error.Message)
@@ -110,8 +110,8 @@ func progress(j *stint.JobInfo, _ time.Time) string {
 	case stint.Running:
 		return fmt.Sprintf("is running, attempt %d", j.Attempt)
 	case stint.Retrying:
-		if j.Undecided != "" {
-			return fmt.Sprintf("waits for an engine with the retry function %s%s", words.Visible(j.Undecided), last)
+		if j.PendingRetry != "" {
+			return fmt.Sprintf("waits for an engine with the retry function %s%s", words.Visible(j.PendingRetry), last)
 		}
 		return fmt.Sprintf("waits for attempt %d at %s%s", j.Attempt, j.Due.Local().Format("15:04:05.000"), last)
 	case stint.Scheduled:

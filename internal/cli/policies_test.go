@@ -265,7 +265,7 @@ func TestAFailureIsShownWhole(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &out}
 	a.showJob(view.Job{JobInfo: &stint.JobInfo{
-		ID: 7, Kind: "print", State: stint.Failed, Reason: "error not retriable", Retry: "none", Executions: []stint.Attempt{{
+		ID: 7, Kind: "print", State: stint.Failed, Reason: "error not retriable", Retry: "none", Attempts: []stint.Attempt{{
 			Attempt: 1, Outcome: stint.OutcomeFailed, Final: true, Reason: "error not retriable", Recoverable: new(false),
 			Error: &stint.Failure{
 				Class: "panic", Classes: []string{"panic", "no_paper"}, Message: "panic: no paper", Note: "odd",

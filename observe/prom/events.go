@@ -131,7 +131,7 @@ func tried(e event.Event) string {
 }
 
 func (m *Events) ended(e event.Event) {
-	c, x := m.class(e.Job), e.Execution
+	c, x := m.class(e.Job), e.Attempt
 	m.attempts.WithLabelValues(c.kind, c.queue, x.Outcome.String()).Inc()
 	if x.Started.IsZero() {
 		return // it is no end of what had started here

@@ -32,7 +32,7 @@ func attempt(engine store.EngineID, job *stint.Job, outcome stint.Outcome, took 
 	job.Started = at
 	x := &store.Completion{Outcome: outcome, Slot: 1, Started: at, Ended: at.Add(took)}
 	return event.Event{Type: event.EventStarted, Engine: engine, Job: job, Ready: at.Add(-2 * time.Second)},
-		event.Event{Type: event.EventEnded, Engine: engine, Job: job, Execution: x}
+		event.Event{Type: event.EventEnded, Engine: engine, Job: job, Attempt: x}
 }
 
 func TestAttemptsAreCountedAndMeasured(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAttemptsAreCountedAndMeasured(t *testing.T) {
 stint_attempts_running{kind="mail",queue="default"} 1
 `, "stint_attempts_running")
 	m.On(ended)
-	m.On(event.Event{Type: event.EventFailed, Engine: 1, Job: job, Execution: ended.Execution})
+	m.On(event.Event{Type: event.EventFailed, Engine: 1, Job: job, Attempt: ended.Attempt})
 	began, ended = attempt(1, job, stint.OutcomeCompleted, 7*time.Second)
 	m.On(began)
 	m.On(ended)

@@ -185,7 +185,7 @@ func (w *world) waits(ids []stint.ID) (all []time.Duration) {
 		if err != nil || job.State != stint.Completed {
 			w.t.Fatalf("job %d is %+v, %v", id, job, err)
 		}
-		all = append(all, job.Executions[0].Started.Sub(job.Created))
+		all = append(all, job.Attempts[0].Started.Sub(job.Created))
 	}
 	slices.Sort(all)
 	return all

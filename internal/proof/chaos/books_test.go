@@ -177,7 +177,7 @@ func (w *world) ended(ids []stint.ID, want string) {
 			w.t.Fatal(err)
 		}
 		var all []string
-		for _, x := range job.Executions {
+		for _, x := range job.Attempts {
 			all = append(all, fmt.Sprintf("%s %s at attempt %d", x.Instance, x.Outcome, x.Attempt))
 		}
 		if got := strings.Join(all, ", "); got != want {

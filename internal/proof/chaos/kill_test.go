@@ -192,9 +192,9 @@ func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		last := job.Executions[len(job.Executions)-1]
-		if len(job.Executions) != 2 || last.Instance != "other" || last.Outcome != stint.OutcomeCompleted {
-			t.Errorf("job %d: %+v", id, job.Executions)
+		last := job.Attempts[len(job.Attempts)-1]
+		if len(job.Attempts) != 2 || last.Instance != "other" || last.Outcome != stint.OutcomeCompleted {
+			t.Errorf("job %d: %+v", id, job.Attempts)
 		}
 	}
 	for _, p := range []*chaos.Process{frozen, other} {
@@ -236,7 +236,7 @@ func killItsProcess(t *testing.T, policy retry.Policy, runs int, reason string) 
 		t.Fatal(err)
 	}
 	lost := 0
-	for _, x := range job.Executions {
+	for _, x := range job.Attempts {
 		if x.Outcome == stint.OutcomeLost {
 			lost++
 		}

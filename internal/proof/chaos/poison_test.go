@@ -98,7 +98,7 @@ func TestAJobThatEndsItsProcessInWhateverWayIsGivenUpAndItsNeighboursAreNot(t *t
 			id := w.admit(name, stint.MaxLosses(1))
 			w.Drain(t.Context(), w.ground.Store, time.Minute)
 			job := w.job(id)
-			last := job.Executions[len(job.Executions)-1]
+			last := job.Attempts[len(job.Attempts)-1]
 			if job.State != stint.Failed || job.Reason != retry.ReasonLost || last.Outcome != stint.OutcomeLost || last.Error == nil || last.Error.Class != "lost" {
 				t.Errorf("what %s is %s (%s), %s at last, with the error %+v", name, job.State, job.Reason, last.Outcome, last.Error)
 			}
@@ -157,7 +157,7 @@ func TestJobsThatMistreatTheirEngineEndByThemselvesForAReason(t *testing.T) {
 		w.Drain(t.Context(), w.ground.Store, time.Minute)
 		for name, id := range ids {
 			job, want := w.job(id), wants[name]
-			last := job.Executions[len(job.Executions)-1]
+			last := job.Attempts[len(job.Attempts)-1]
 			failure := stint.Failure{}
 			if last.Error != nil {
 				failure = *last.Error
@@ -166,9 +166,9 @@ func TestJobsThatMistreatTheirEngineEndByThemselvesForAReason(t *testing.T) {
 			if want.state == stint.Failed {
 				runs = 2
 			}
-			if job.State != want.state || job.Reason != want.reason || len(job.Executions) != runs || last.Result != nil ||
+			if job.State != want.state || job.Reason != want.reason || len(job.Attempts) != runs || last.Result != nil ||
 				failure.Class != want.class || !strings.Contains(failure.Message, want.message) || len(failure.Message) > kept {
-				t.Errorf("what %s is %s (%s) after %d runs, with the error %s: %.200q", name, job.State, job.Reason, len(job.Executions), failure.Class, failure.Message)
+				t.Errorf("what %s is %s (%s) after %d runs, with the error %s: %.200q", name, job.State, job.Reason, len(job.Attempts), failure.Class, failure.Message)
 			}
 		}
 		if lives := w.close(); lives > len(w.keepers) {

@@ -83,8 +83,8 @@ func (w *world) checkAnswers(ctx context.Context, answers map[stint.ID]stint.Can
 			}
 			continue
 		}
-		n := len(job.Executions)
-		ended := n > 0 && job.Executions[n-1].Final
+		n := len(job.Attempts)
+		ended := n > 0 && job.Attempts[n-1].Final
 		switch {
 		case answer == stint.CancelledNow && job.State != stint.Cancelled && job.State != stint.Running,
 			answer == stint.CancelRequested && job.State != stint.Running && !ended,

@@ -21,7 +21,7 @@ func (w *world) see(ctx context.Context, ids []stint.ID) map[stint.ID]*stint.Job
 		}
 		var recorded int
 		if w.ground.db.QueryRow(`select count(*) from stint_executions where ifnull(job, pos) = ?`, int64(id)).Scan(&recorded) == nil {
-			job.Executions = job.Executions[:min(recorded, len(job.Executions))]
+			job.Attempts = job.Attempts[:min(recorded, len(job.Attempts))]
 		}
 		seen[id] = job
 	}
@@ -42,7 +42,7 @@ func (w *world) checkRetried(ctx context.Context, before map[stint.ID]*stint.Job
 				w.wrong("job %d: somebody was told that it is %s, and nobody sees it: %v", id, r.Answer, err)
 			}
 		case r.Answer == stint.RerunReady:
-			if was := before[id]; waits(job.State) && was != nil && len(was.Executions) == len(job.Executions) {
+			if was := before[id]; waits(job.State) && was != nil && len(was.Attempts) == len(job.Attempts) {
 				w.wrong("job %d: somebody was told that it is ready, and it is %s", id, job.State)
 			}
 		case r.Answer == stint.RerunRecovered, r.Answer == stint.RerunRecoveredBefore:
@@ -83,8 +83,8 @@ func (w *world) checkDeleted(ctx context.Context, before map[stint.ID]*stint.Job
 }
 
 func hasEnded(job *stint.JobInfo) bool {
-	n := len(job.Executions)
-	return n > 0 && job.Executions[n-1].Final
+	n := len(job.Attempts)
+	return n > 0 && job.Attempts[n-1].Final
 }
 
 // mayBeginYet checks that an attempt begins no earlier than somebody said that
