@@ -86,7 +86,7 @@ func checkClass(what, class string) string {
 	}
 	if makes, ok := opaque[strings.TrimPrefix(class, "*")]; ok {
 		return fmt.Sprintf("%s %q is the type of every error that %s; declare a class for those that you mean, "+
-			`as in ErrorClass("no_rows", sql.ErrNoRows)`, what, class, makes)
+			`as in retry.ErrorClass("no_rows", sql.ErrNoRows)`, what, class, makes)
 	}
 	return ""
 }

@@ -23,11 +23,11 @@ type ward struct {
 	bystanders []stint.ID
 }
 
-func newWard(t *testing.T, db string) *ward {
+func newWard(t *testing.T, db string, ttl time.Duration) *ward {
 	w := &ward{t: t, Fleet: chaos.NewFleet(t), ground: open(t, db)}
 	for i := range 2 {
 		w.keepers = append(w.keepers, w.Keep(chaos.Worker{
-			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 10, TimeToLive: 2 * time.Second,
+			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 10, TimeToLive: ttl,
 		}))
 	}
 	return w
@@ -90,7 +90,7 @@ func TestAJobThatEndsItsProcessInWhateverWayIsGivenUpAndItsNeighboursAreNot(t *t
 	}
 	t.Parallel()
 	onEach(t, func(t *testing.T, db string) {
-		w := newWard(t, db)
+		w := newWard(t, db, 2*time.Second)
 		for name := range chaos.Deadly {
 			if name == "takes all memory" && runtime.GOOS != "linux" {
 				continue // nothing bounds what it takes
@@ -145,7 +145,7 @@ func TestJobsThatMistreatTheirEngineEndByThemselvesForAReason(t *testing.T) {
 		"returns absurd depth":        {stint.Completed, "the result was not kept: result: malformed JSON at byte 10001: invalid character '[' exceeded max depth", "", ""},
 	}
 	onEach(t, func(t *testing.T, db string) {
-		w := newWard(t, db)
+		w := newWard(t, db, patient)
 		ids := map[string]stint.ID{}
 		for name := range chaos.Harmful {
 			limit := time.Minute
