@@ -34,6 +34,9 @@ func TestNoTrapIsOpen(t *testing.T) {
 // TestEachTrapHasItsMend takes the fixes out, one at a time: the mutants of
 // internal/proof/mutate/table/sql.txt. The trap's check must notice.
 func TestEachTrapHasItsMend(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute, and tests the tests: before a release, as all other mutants")
+	}
 	mutants, err := mutate.Read("../internal/proof/mutate", "sql")
 	must(t, err)
 	for _, m := range mutants {
