@@ -51,14 +51,13 @@ UNRACED := -gcflags='github.com/ncruces/go-sqlite3-wasm/...=-race=false'
 # that somebody else still reports a race. The tests run hundreds of programs.
 test test-all: export GORACE ?= atexit_sleep_ms=20
 
-# Three tiers; CONTRIBUTING.md says what runs in which. Both halves run at once, since many tests only wait; `make vet` vets.
+# Three tiers; CONTRIBUTING.md says what runs in which. `make vet` vets the tests as well.
 .PHONY: test
 test: postgres browser pgbouncer faketime ## run the tests on the newest PostgreSQL found; packages with shared memory with the race detector
 	@raced="$$($(GO) list $(RACED))" && all="$$($(GO) list ./...)" && \
-	others="$$(echo "$$all" | grep -vxF "$$raced")" && log="$$(mktemp)" && code=0 && \
-	{ $(GO) test -short -vet=off -race $(UNRACED) -timeout 30m $$raced > "$$log" 2>&1 & } && \
+	others="$$(echo "$$all" | grep -vxF "$$raced")" && code=0 && \
 	{ $(GO) test -short -vet=off -timeout 30m $$others || code=1; } && \
-	{ wait $$! || code=1; } && cat "$$log" && rm "$$log" && exit $$code
+	{ $(GO) test -short -vet=off -race $(UNRACED) -timeout 30m $$raced || code=1; } && exit $$code
 
 .PHONY: test-all
 test-all: postgres browser pgbouncer faketime ## run all tests, also long ones, all with the race detector
