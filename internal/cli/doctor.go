@@ -74,8 +74,8 @@ func (a *app) doctorCommand() *cobra.Command {
 // never be fixed.
 func boundedKinds() []string {
 	names := builtin.names()
-	for _, k := range demoKinds {
-		names = append(names, k.declaration.Name)
+	for _, k := range demoBasics {
+		names = append(names, k.name)
 	}
 	return names
 }

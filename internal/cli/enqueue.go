@@ -130,11 +130,11 @@ func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, for
 	if err != nil {
 		return err
 	}
-	if err := do(db, declared.Job(args, opts...)); err != nil {
-		return hintInput(err)
-	}
 	if created {
 		a.note("created %s", a.db.url)
+	}
+	if err := do(db, declared.Job(args, opts...)); err != nil {
+		return hintInput(err)
 	}
 	a.noteIfIdle(ctx, db)
 	return nil
@@ -177,6 +177,8 @@ func knows(known []stint.KindInfo, kind string) error {
 	group, _, _ := strings.Cut(kind, ".")
 	operations := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, group+".") })
 	switch {
+	case group == "demo":
+		return withHint(err, "engines know the demo kinds when they are started by: stint work --demo (or give --force)")
 	case len(operations) > 0:
 		return withHint(err, "the operations of %s are %s; --force enqueues it all the same", group, strings.Join(operations, ", "))
 	case slices.Contains(builtin.names(), kind):
