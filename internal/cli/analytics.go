@@ -34,7 +34,7 @@ const analyticsExample = `  stint analytics --queue mail
 // analyticsFlags say which jobs are meant.
 type analyticsFlags struct {
 	queue, kind, tag string
-	at               momentValue
+	at               timeBound
 }
 
 func (f *analyticsFlags) add(flags *pflag.FlagSet) {
@@ -42,7 +42,7 @@ func (f *analyticsFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.queue, "queue", "", "only jobs of this queue")
 	flags.StringVar(&f.kind, "kind", "", "only jobs of this kind")
 	flags.StringVar(&f.tag, "tag", "", "only jobs with this tag")
-	flags.Var(&f.at, "at", "the time by which jobs are due or not, and at which the minute ends (default now)")
+	flags.Var(timeBounds.in(&f.at), "at", "the time by which jobs are due or not, and at which the minute ends (default now)")
 }
 
 // named finds names that can never be right. An empty one is a mistake, most
@@ -91,21 +91,17 @@ func (a *app) analyticsCommand() *cobra.Command {
 }
 
 func (a *app) showAnalytics(f report.Analytics) {
-	t := newTable(a.out, "queued", "postponed", "running", "zombies")
-	t.AppendRow([]any{words.Count(f.Queued), words.Count(f.Postponed), words.Count(f.Running), words.Count(f.Zombies)})
-	t.Render()
+	printTable(a, []report.Analytics{f}, "", row{"queued", "postponed", "running", "zombies"}, func(f report.Analytics) row {
+		return row{f.Queued, f.Postponed, f.Running, f.Zombies}
+	})
 	fmt.Fprintf(a.out, "\n%s ended in the last minute, %.4g per second\n", words.Counted(f.Ended, "attempt"), f.PerSecond)
 	if f.Ended == 0 {
 		return
 	}
 	fmt.Fprintln(a.out)
-	t = newTable(a.out, "", "mean", "50%", "95%", "99%")
-	for _, row := range []struct {
-		name string
-		report.Percentiles
-	}{{"latency", f.Latency}, {"execution time", f.Execution}} {
-		t.AppendRow([]any{row.name, words.Took(row.Mean), words.Took(row.P50), words.Took(row.P95), words.Took(row.P99)})
-	}
+	t := newTable(a.out, "", "mean", "50%", "95%", "99%")
+	addRow(t, row{"latency", f.Latency.Mean, f.Latency.P50, f.Latency.P95, f.Latency.P99})
+	addRow(t, row{"execution time", f.Execution.Mean, f.Execution.P50, f.Execution.P95, f.Execution.P99})
 	t.Render()
 }
 
@@ -125,27 +121,18 @@ func (a *app) dueCommand() *cobra.Command {
 		Long:  dueLong,
 	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		groups, err := db.DueBy(ctx, report.Field(by), filter, limit)
-		return groups, func() { a.showDue(by, groups) }, err
+		return groups, func() {
+			printTable(a, groups, "nothing is due", row{by, "jobs"}, func(g report.DueGroup) row {
+				if g.Value == nil {
+					return row{"-", g.Jobs}
+				}
+				return row{*g.Value, g.Jobs}
+			})
+		}, err
 	}, atLeastOne(&limit))
 	cmd.Flags().StringVar(&by, "by", string(report.FieldQueue), "the field")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many groups at most")
 	return cmd
-}
-
-func (a *app) showDue(by string, groups []report.DueGroup) {
-	if len(groups) == 0 {
-		a.note("nothing is due")
-		return
-	}
-	t := newTable(a.out, by, "jobs")
-	for _, g := range groups {
-		value := "-"
-		if g.Value != nil {
-			value = words.Visible(*g.Value)
-		}
-		t.AppendRow([]any{value, words.Count(g.Jobs)})
-	}
-	t.Render()
 }
 
 func (a *app) kindAnalyticsCommand() *cobra.Command {
@@ -159,22 +146,13 @@ tells of a longer time.
 ` + timesHelp,
 	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		kinds, err := db.AnalyzeKinds(ctx, filter)
-		return kinds, func() { a.showKindAnalytics(kinds) }, err
+		return kinds, func() {
+			printTable(a, kinds, "nothing ended in the last minute", row{"kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%"}, func(k report.KindAnalytics) row {
+				late, took := k.Latency, k.Execution
+				return row{k.Kind, k.Ended, late.P50, late.P95, late.P99, took.P50, took.P95, took.P99}
+			})
+		}, err
 	})
-}
-
-func (a *app) showKindAnalytics(kinds []report.KindAnalytics) {
-	if len(kinds) == 0 {
-		a.note("nothing ended in the last minute")
-		return
-	}
-	t := newTable(a.out, "kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%")
-	for _, k := range kinds {
-		late, took := k.Latency, k.Execution
-		t.AppendRow([]any{words.Visible(k.Kind), words.Count(k.Ended), words.Took(late.P50), words.Took(late.P95), words.Took(late.P99),
-			words.Took(took.P50), words.Took(took.P95), words.Took(took.P99)})
-	}
-	t.Render()
 }
 
 // finds makes a command one that lists the jobs that fit its filter.
@@ -197,7 +175,7 @@ func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Ti
 }
 
 func (a *app) delayedCommand() *cobra.Command {
-	var before momentValue
+	var before timeBound
 	cmd := a.finds(&cobra.Command{
 		Use:   "delayed",
 		Short: "List the jobs that were due before a time and that no engine has taken",
@@ -208,7 +186,7 @@ func (a *app) delayedCommand() *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().Var(&before, "before", "the time (default a minute ago)")
+	cmd.Flags().Var(timeBounds.in(&before), "before", "the time (default a minute ago)")
 	return cmd
 }
 
@@ -253,11 +231,7 @@ func (a *app) countsCommand() *cobra.Command {
 	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		counts, err := db.Counts(ctx)
 		return counts, func() {
-			t := newTable(a.out, "state", "jobs")
-			for _, state := range stint.States {
-				t.AppendRow([]any{state, words.Count(counts[state])})
-			}
-			t.Render()
+			printTable(a, stint.States, "", row{"state", "jobs"}, func(s stint.State) row { return row{s, counts[s]} })
 		}, err
 	})
 }

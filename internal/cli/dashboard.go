@@ -118,7 +118,7 @@ const (
 // dashboardFlags say where a dashboard is served, and how. Who gets in besides is
 // in the file: see admission.
 type dashboardFlags struct {
-	address  dashboardValue
+	address  string
 	path     string
 	hosts    []string
 	hideArgs bool
@@ -133,21 +133,13 @@ type dashboardFlags struct {
 // dashboardOff is the address of a dashboard that is not served.
 const dashboardOff = "off"
 
-// dashboardValue is a flag that reads an address to listen at, or "off".
-type dashboardValue string
-
-func (d *dashboardValue) Set(text string) error {
-	if text != dashboardOff {
-		if err := checkAddress(text, "7070"); err != nil {
-			return err
-		}
+// dashboardAddresses are those that a dashboard is served at, or "off".
+var dashboardAddresses = checked("address", func(text string) error {
+	if text == dashboardOff {
+		return nil
 	}
-	*d = dashboardValue(text)
-	return nil
-}
-
-func (d *dashboardValue) Type() string   { return "address" }
-func (d *dashboardValue) String() string { return string(*d) }
+	return checkAddress(text, strconv.Itoa(dashboardPort))
+})
 
 // add adds them to a command for which the dashboard is something beside.
 func (f *dashboardFlags) add(flags *pflag.FlagSet) {
@@ -158,9 +150,9 @@ func (f *dashboardFlags) add(flags *pflag.FlagSet) {
 // addAs adds them with their prefix.
 func (f *dashboardFlags) addAs(flags *pflag.FlagSet, usage string) {
 	flags.SortFlags = false
-	flags.Var(&f.address, f.flag("address"), usage)
+	flags.Var(dashboardAddresses.in(&f.address), f.flag("address"), usage)
 	flags.StringVar(&f.path, f.flag("path"), "", "where the dashboard is below its address: /stint (default /)")
-	flags.Var(listValue{&f.hosts, "hosts"}, f.flag("hosts"), "the names that the dashboard is reached by through a proxy or from other machines, separated by commas (default those of this machine alone)")
+	flags.Var(nameList(&f.hosts, "hosts"), f.flag("hosts"), "the names that the dashboard is reached by through a proxy or from other machines, separated by commas (default those of this machine alone)")
 	flags.BoolVar(&f.hideArgs, f.flag("hide-args"), false, "keep arguments, metadata and results of jobs from viewers")
 	flags.BoolVar(&f.readOnly, f.flag("read-only"), false, "let nobody change anything, whatever their role")
 	flags.StringVar(&f.certFile, f.flag("tls-cert"), "", "serve HTTPS with the certificates of this file, in PEM; it is read again when it changes (default HTTP)")
@@ -180,7 +172,7 @@ func (f *dashboardFlags) flag(name string) string {
 // byDefault takes the usual address when nobody said another one.
 func (f *dashboardFlags) byDefault() {
 	if f.address == "" {
-		f.address, f.anyPort = dashboardValue(net.JoinHostPort(dashboardHost, strconv.Itoa(dashboardPort))), true
+		f.address, f.anyPort = net.JoinHostPort(dashboardHost, strconv.Itoa(dashboardPort)), true
 	}
 }
 
@@ -190,7 +182,7 @@ func (f *dashboardFlags) isOff() bool { return f.address == "" || f.address == d
 // isLocal reports whether only this machine reaches the dashboard, as far as
 // anybody can tell. Who names hosts has a proxy before it.
 func (f *dashboardFlags) isLocal() bool {
-	host, _, _ := net.SplitHostPort(string(f.address))
+	host, _, _ := net.SplitHostPort(f.address)
 	return len(f.hosts) == 0 && isLoopback(host)
 }
 
@@ -258,7 +250,7 @@ func (f *dashboardFlags) hostsOf() ([]string, error) {
 	if _, err := guard.New(guard.Config{Hosts: f.hosts}); err != nil {
 		return nil, settingf(f.flag("hosts"), "%s", err.Error())
 	}
-	host, _, _ := net.SplitHostPort(string(f.address))
+	host, _, _ := net.SplitHostPort(f.address)
 	if ip := net.ParseIP(host); len(f.hosts) == 0 && (host == "" || ip != nil && ip.IsUnspecified()) {
 		return nil, withHint(settingf(f.flag("hosts"), "%s is all addresses of this machine, and none says by which names it is reached", f.address),
 			"write for example --%s jobs.example.com", f.flag("hosts"))

@@ -74,9 +74,9 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	}
 	l, err := f.listen()
 	if err != nil {
-		return nil, notServed("the dashboard", string(f.address), "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
+		return nil, notServed("the dashboard", f.address, "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
 	}
-	host, _, _ := net.SplitHostPort(string(f.address))
+	host, _, _ := net.SplitHostPort(f.address)
 	d := &dashboardServer{
 		config: config, vitals: v, readOnly: f.readOnly, fresh: fresh, url: f.url(l.Addr()),
 		address: l.Addr(), inClear: pair == nil && !isLoopback(host),
@@ -102,7 +102,7 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 // listen listens at the address; where nobody named one, at the next port that is
 // free.
 func (f *dashboardFlags) listen() (net.Listener, error) {
-	l, err := net.Listen("tcp", string(f.address))
+	l, err := net.Listen("tcp", f.address)
 	for port := dashboardPort + 1; f.anyPort && errors.Is(err, syscall.EADDRINUSE) && port < dashboardPort+dashboardPorts; port++ {
 		l, err = net.Listen("tcp", net.JoinHostPort(dashboardHost, strconv.Itoa(port)))
 	}
@@ -121,7 +121,7 @@ func (f *dashboardFlags) url(at net.Addr) string {
 	if f.certFile != "" {
 		scheme = "https"
 	}
-	if named, _, _ := net.SplitHostPort(string(f.address)); !isLoopback(named) {
+	if named, _, _ := net.SplitHostPort(f.address); !isLoopback(named) {
 		_, port, _ := net.SplitHostPort(host)
 		host = net.JoinHostPort(named, port)
 		if len(f.hosts) > 0 {

@@ -33,14 +33,14 @@ type databaseFlags struct {
 	url, schema string
 	schemaGiven bool
 	connections int // of a PostgreSQL pool whose size the URL does not say; 0 is what an engine wants
-	logSQL      logSQLValue
+	logSQL      sqlLog
 }
 
 func (f *databaseFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
 	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
-	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
+	flags.Var(sqlLogs.in(&f.logSQL), "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
 	flags.Lookup("log-sql").NoOptDefVal = everyStatement
 	elsewhere(flags, "", "db", "schema", "log-sql")
 }

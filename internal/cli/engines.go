@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/retry"
 )
 
 func (a *app) enginesCommand() *cobra.Command {
@@ -37,21 +40,10 @@ ended; stint engines show lists them.`,
 }
 
 func (a *app) listEngines(engines []ops.Engine) {
-	if len(engines) == 0 {
-		a.note("no engines")
-		return
-	}
 	now := time.Now()
-	t := newTable(a.out, "token", "instance", "host", "pid", "slots", "jobs", "queues", "joined", "last beat", "")
-	for _, e := range engines {
-		queues := strings.Join(e.Queues, ",")
-		if queues == "" {
-			queues = "*"
-		}
-		t.AppendRow([]any{e.Token, words.Visible(e.Instance), words.Visible(e.Host), e.PID, e.Slots, e.Holding, words.Visible(queues),
-			words.Ago(e.Joined, now), words.Ago(e.Beat, now), special(e.State)})
-	}
-	t.Render()
+	printTable(a, engines, "no engines", row{"token", "instance", "host", "pid", "slots", "jobs", "queues", "joined", "last beat", ""}, func(e ops.Engine) row {
+		return row{e.Token, e.Instance, e.Host, e.PID, e.Slots, e.Holding, cmp.Or(strings.Join(e.Queues, ","), "*"), words.Ago(e.Joined, now), words.Ago(e.Beat, now), special(e.State)}
+	})
 }
 
 // special says what is special about an engine; nothing is when it works.
@@ -68,6 +60,82 @@ func special(c view.Condition) string {
 	default:
 		return string(c)
 	}
+}
+
+const enginesShowLong = `Show prints what is known of engines, with the jobs that each holds: those that it
+runs, and those that it took and has not begun. What an engine that is dead or stuck
+holds is freed by stint engines bury, and runs again elsewhere; stint jobs cancel
+before that ends it.`
+
+func (a *app) enginesShowCommand() *cobra.Command {
+	return a.withJSON(a.does(&cobra.Command{
+		Use:   "show TOKEN|INSTANCE...",
+		Short: "Show engines with the jobs that they hold",
+		Long:  enginesShowLong,
+		Args:  arguments(1, "TOKEN|INSTANCE..."),
+	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+		return onEngines(ctx, a, looking, args, ops.ShowEngine, func(t ops.EngineToken) ops.EngineToken { return t }, func(ctx context.Context, db *database, shown ops.ShownEngine) error {
+			if a.json {
+				return a.printJSON(shown)
+			}
+			now, err := db.now(ctx)
+			if err == nil {
+				a.showEngine(shown, now)
+			}
+			return err
+		})
+	}))
+}
+
+func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
+	fmt.Fprintf(a.out, "engine %s (%d)", words.Visible(e.Instance), e.Token)
+	if state := special(e.State); state != "" {
+		fmt.Fprint(a.out, " is ", state)
+	}
+	fmt.Fprint(a.out, "\n\n")
+	d := a.newDetails(now)
+	d.add("on", fmt.Sprintf("%s, pid %d", e.Host, e.PID))
+	d.add("version", e.Version)
+	d.add("queues", cmp.Or(strings.Join(e.Queues, ", "), "*"))
+	d.add("kinds", e.Kinds)
+	d.add("slots", e.Slots)
+	d.add("joined", e.Joined)
+	d.add("last beat", words.Ago(e.Beat, now)+", buried after "+retry.FormatDuration(e.TimeToLive)+" without one")
+	d.Render()
+	if len(e.Holds) == 0 {
+		fmt.Fprintln(a.out, "\nit holds no jobs")
+		return
+	}
+	fmt.Fprintf(a.out, "\nit holds %s\n\n", words.Counted(len(e.Holds), "job"))
+	printTable(a, e.Holds, "", row{"id", "kind", "queue", "attempt", "ready", ""}, func(j view.HeldJob) row {
+		state := "taken"
+		if j.Begun {
+			state = "running"
+		}
+		return row{j.ID, j.Kind, j.Queue, j.Attempt, words.Ago(j.Ready, now), state}
+	})
+}
+
+const enginesMetricsLong = `Metrics shows what engines have counted since they were started, as they last wrote
+it: every 15 seconds, if --metrics-every does not say otherwise, and when they stop.
+What is kept of an engine that is gone goes after five days. --json has all of it.`
+
+func (a *app) enginesMetricsCommand() *cobra.Command {
+	cmd := lists(a, &cobra.Command{
+		Long: enginesMetricsLong,
+	}, ops.ListEngineMetrics, a.listMetrics)
+	cmd.Use, cmd.Aliases, cmd.Short = "metrics", nil, "Show what engines counted"
+	return cmd
+}
+
+func (a *app) listMetrics(all []report.Metrics) {
+	now := time.Now()
+	head := row{"instance", "since", "written", "claimed", "claims", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries"}
+	printTable(a, all, "no engine has written its metrics", head, func(m report.Metrics) row {
+		c, w := m.Claimer, m.Workers
+		return row{m.Instance, words.Ago(m.Since, now), words.Ago(m.At, now), c.Claimed, c.Claims, words.Count(w.Running), w.Run,
+			w.Succeeded, w.Failed, w.Cancelled, c.Returned, w.Working, m.Finisher.Flushes, m.Finisher.Retries}
+	})
 }
 
 const enginesDrainLong = `Drain asks engines to take no more jobs. They leave when the jobs that run have ended,

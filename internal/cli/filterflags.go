@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
-	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -20,8 +18,8 @@ import (
 type filterFlags struct {
 	filter                   store.Filter
 	outcome                  string
-	created, due, finished   [2]momentValue // after, before
-	names                    []string       // of the flags
+	created, due, finished   [2]timeBound // after, before
+	names                    []string     // of the flags
 	kind, queue, tag, urn    string
 	source, correl, schedule string
 }
@@ -35,7 +33,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = false
-	own.Var(statesValue{&f.filter.States}, "state", "only jobs in one of these states: "+strings.Join(stateNames(), ", "))
+	own.Var(listValue[stint.State]{&f.filter.States, "states", readState}, "state", "only jobs in one of these states: "+strings.Join(stateNames(), ", "))
 	own.StringVar(&f.kind, "kind", "", "only jobs of this kind")
 	own.StringVar(&f.queue, "queue", "", "only jobs of this queue")
 	own.StringVar(&f.tag, "tag", "", "only jobs with this tag")
@@ -54,14 +52,14 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	durationFlag(own, &f.filter.Longer, "longer", 0, "only jobs with an attempt that took longer than this")
 	own.StringVar(&f.filter.Class, "error-class", "", "only jobs with an attempt whose error is of this class")
 	for _, span := range []struct {
-		ends *[2]momentValue
+		ends *[2]timeBound
 		name string
 		what string
 	}{
 		{&f.created, "created", "were enqueued"}, {&f.due, "due", "became ready, or will,"}, {&f.finished, "finished", "ended their last attempt"},
 	} {
-		own.Var(&span.ends[0], span.name+"-after", "only jobs that "+span.what+" at this time or later")
-		own.Var(&span.ends[1], span.name+"-before", "only jobs that "+span.what+" before this time")
+		own.Var(timeBounds.in(&span.ends[0]), span.name+"-after", "only jobs that "+span.what+" at this time or later")
+		own.Var(timeBounds.in(&span.ends[1]), span.name+"-before", "only jobs that "+span.what+" before this time")
 	}
 	own.Int64Var((*int64)(&f.filter.After), "after", 0, "only jobs with a higher id")
 	own.VisitAll(func(flag *pflag.Flag) { f.names = append(f.names, flag.Name) })
@@ -129,7 +127,7 @@ func (f *filterFlags) chosen(ctx context.Context, db *database) (store.Filter, e
 	if err != nil {
 		return f.filter, err
 	}
-	span := func(ends [2]momentValue) store.TimeRange {
+	span := func(ends [2]timeBound) store.TimeRange {
 		return store.TimeRange{From: ends[0].at(now), To: ends[1].at(now)}
 	}
 	filter := f.filter
@@ -145,74 +143,11 @@ func stateNames() []string {
 	return names
 }
 
-// statesValue is a flag with states, separated by commas. Given again, it adds.
-type statesValue struct{ states *[]stint.State }
-
-func (v statesValue) Set(text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		state := stint.State(strings.TrimSpace(name))
-		if !slices.Contains(stint.States, state) {
-			return fmt.Errorf("%q is not one of %s", name, strings.Join(stateNames(), ", "))
-		}
-		if !slices.Contains(*v.states, state) {
-			*v.states = append(*v.states, state)
-		}
+// readState reads a state.
+func readState(text string) (stint.State, error) {
+	state := stint.State(text)
+	if !slices.Contains(stint.States, state) {
+		return "", fmt.Errorf("%q is not one of %s", text, strings.Join(stateNames(), ", "))
 	}
-	return nil
+	return state, nil
 }
-
-func (v statesValue) Type() string { return "states" }
-
-func (v statesValue) String() string {
-	var names []string
-	for _, s := range *v.states {
-		names = append(names, string(s))
-	}
-	return strings.Join(names, ",")
-}
-
-// momentValue is a flag that reads a moment for looking back: an instant, a
-// time of today, or how long ago.
-type momentValue struct {
-	text    string
-	instant time.Time
-	offset  time.Duration // from now, where there is no instant
-}
-
-// at is the moment; zero when the flag was not given.
-func (v momentValue) at(now time.Time) time.Time {
-	switch {
-	case v.text == "":
-		return time.Time{}
-	case v.instant.IsZero():
-		return now.Add(v.offset)
-	}
-	return v.instant
-}
-
-func (v *momentValue) Set(text string) error {
-	*v = momentValue{text: text}
-	later, plus := strings.CutPrefix(text, "+")
-	if d, err := retry.ParseDuration(later); err == nil {
-		if v.offset = d; !plus {
-			v.offset = -d
-		}
-		return nil
-	}
-	now := time.Now()
-	for _, form := range clockForms {
-		if t, err := time.Parse(form, text); err == nil {
-			v.instant = time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location())
-			return nil
-		}
-	}
-	t, err := parseInstant(text, now)
-	if err != nil {
-		return fmt.Errorf(`%q is no time; write 2026-03-01T09:00:00+01:00, "2026-03-01 09:00", 09:00, or 2h for two hours ago`, text)
-	}
-	v.instant = t
-	return nil
-}
-
-func (v *momentValue) Type() string   { return "time" }
-func (v *momentValue) String() string { return v.text }

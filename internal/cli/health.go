@@ -24,20 +24,6 @@ import (
 	"github.com/stint-go/stint/report"
 )
 
-// healthValue is a flag that reads an address to listen at.
-type healthValue string
-
-func (h *healthValue) Set(text string) error {
-	if err := checkAddress(text, "9070"); err != nil {
-		return err
-	}
-	*h = healthValue(text)
-	return nil
-}
-
-func (h *healthValue) Type() string   { return "address" }
-func (h *healthValue) String() string { return string(*h) }
-
 // checkAddress finds what can never be listened at. The port is that of examples.
 func checkAddress(text, example string) error {
 	host, port, err := net.SplitHostPort(text)
@@ -63,13 +49,13 @@ const (
 
 // serveHealth tells the vitals at the address of --health, if one is given: from
 // before the database is opened until the server is ended. Nil is none.
-func (a *app) serveHealth(address healthValue, log *slog.Logger, v *vitals) (*http.Server, error) {
+func (a *app) serveHealth(address string, log *slog.Logger, v *vitals) (*http.Server, error) {
 	if address == "" {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", string(address))
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, notServed("health", string(address), "--health", "9070", err)
+		return nil, notServed("health", address, "--health", "9070", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", probes.Handler(v))

@@ -109,27 +109,22 @@ func (a *app) findJobs(ctx context.Context, db *database, filter store.Filter) (
 }
 
 func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter store.Filter) {
-	if len(jobs) == 0 {
-		a.note("no jobs")
-		return
-	}
 	now := time.Now()
-	columns := []any{"id", "state", "kind", "queue", "attempt", "created", "detail", "tags"}
+	columns := row{"id", "state", "kind", "queue", "attempt", "created", "detail", "tags"}
 	described := slices.ContainsFunc(jobs, func(j stint.JobInfo) bool { return j.Description() != "" })
 	if described {
 		columns = append(columns, "description")
 	}
-	t := newTable(a.out, columns...)
-	for _, j := range jobs {
-		row := []any{
-			j.ID, j.State, words.Visible(j.Kind), words.Visible(j.Queue), j.Attempt, words.Ago(j.Created, now), engines.Situation(j, now), words.Visible(strings.Join(j.Tags, " ")),
-		}
+	printTable(a, jobs, "no jobs", columns, func(j stint.JobInfo) row {
+		cells := row{j.ID, j.State, j.Kind, j.Queue, j.Attempt, words.Ago(j.Created, now), engines.Situation(j, now), strings.Join(j.Tags, " ")}
 		if described {
-			row = append(row, cut(words.Visible(j.Description()), 60))
+			cells = append(cells, cut(j.Description(), 60))
 		}
-		t.AppendRow(row)
+		return cells
+	})
+	if len(jobs) == 0 {
+		return
 	}
-	t.Render()
 	if last := jobs[len(jobs)-1]; len(jobs) == filter.Limit && last.ID > 1 {
 		a.note("there may be more: --before %d", last.ID)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
-	"github.com/stint-go/stint/retry"
 )
 
 func (a *app) jobsShowCommand() *cobra.Command {
@@ -45,61 +44,48 @@ ended and what it left. --json prints one object with a list of executions.`,
 func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	j := shown.JobInfo
 	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, engines.StateInWords(*j, now))
-	t := newTable(a.out)
-	field := func(name, value string) {
-		if value != "" {
-			t.AppendRow([]any{"  " + name, value})
-		}
-	}
-	field("kind", words.Visible(j.Kind))
-	field("description", words.Visible(j.Description()))
-	field("args", cut(words.Visible(string(plainJSON(j.Args))), 2000))
+	d := a.newDetails(now)
+	d.add("kind", j.Kind)
+	d.add("description", j.Description())
+	d.add("args", j.Args)
 	if r := shown.RunsOn; r != nil {
-		field("runs on", fmt.Sprintf("%s (%s, pid %d), which said so %s", words.Visible(r.Instance), words.Visible(r.Host), r.PID, words.Ago(r.Beat, now)))
+		d.add("runs on", fmt.Sprintf("%s (%s, pid %d), which said so %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now)))
 	}
-	if queue := words.Visible(j.Queue); slices.Contains(engines.Paused, j.Queue) {
-		field("queue", queue+" (paused)")
-	} else {
-		field("queue", queue)
+	queue := j.Queue
+	if slices.Contains(engines.Paused, queue) {
+		queue += " (paused)"
 	}
-	if j.Priority != 0 {
-		field("priority", fmt.Sprint(j.Priority))
-	}
-	field("tags", words.Visible(strings.Join(j.Tags, ", ")))
-	field("urn", words.Visible(j.URN))
-	field("source", words.Visible(j.Source))
+	d.add("queue", queue)
+	d.add("priority", j.Priority)
+	d.add("tags", j.Tags)
+	d.add("urn", j.URN)
+	d.add("source", j.Source)
 	if j.Correlation != j.ID.String() {
-		field("correlation", words.Visible(j.Correlation))
+		d.add("correlation", j.Correlation)
 	}
 	if j.Origin.Recovered != 0 {
-		field("provenance", fmt.Sprintf("recovered from job %d", j.Origin.Recovered))
+		d.add("provenance", fmt.Sprintf("recovered from job %d", j.Origin.Recovered))
 	}
 	if j.RetriedAs != 0 {
-		field("retried as", fmt.Sprintf("job %d", j.RetriedAs))
+		d.add("retried as", fmt.Sprintf("job %d", j.RetriedAs))
 	}
 	if p := j.Origin; p.Schedule != "" {
 		of := "run out of turn"
 		if !p.Occurrence.IsZero() {
 			of = "of " + moment(p.Occurrence)
 		}
-		field("provenance", fmt.Sprintf("number %d of the schedule %s, %s", p.Nth, words.Visible(p.Schedule), of))
+		d.add("provenance", fmt.Sprintf("number %d of the schedule %s, %s", p.Nth, p.Schedule, of))
 	}
-	field("metadata", cut(words.Visible(string(plainJSON(j.Metadata))), 2000))
-	field("retry", j.Retry)
-	if j.Timeout > 0 {
-		field("timeout", retry.FormatDuration(j.Timeout))
-	}
-	if j.Losses > 0 {
-		field("losses", fmt.Sprint(j.Losses))
-	}
-	field("created", moment(j.Created)+" ("+words.Ago(j.Created, now)+")")
+	d.add("metadata", j.Metadata)
+	d.add("retry", j.Retry)
+	d.add("timeout", j.Timeout)
+	d.add("losses", j.Losses)
+	d.add("created", j.Created)
 	if j.Undecided == "" && !j.Due.Equal(j.Created) {
-		field("due", moment(j.Due)+" ("+words.Ago(j.Due, now)+")")
+		d.add("due", j.Due)
 	}
-	if !j.StartBy.IsZero() {
-		field("start by", moment(j.StartBy)+" ("+words.Ago(j.StartBy, now)+")")
-	}
-	t.Render()
+	d.add("start by", j.StartBy)
+	d.Render()
 	for _, x := range j.Executions {
 		a.showExecution(j.Kind, x)
 	}
@@ -107,40 +93,38 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 
 func (a *app) showExecution(kind string, x stint.Attempt) {
 	fmt.Fprintf(a.out, "\nattempt %d %s\n\n", x.Attempt, view.Outcome(x))
-	t := newTable(a.out)
+	d := a.newDetails(time.Time{})
 	switch {
-	case x.Outcome == stint.OutcomeLost: // when it began nobody knows who is left
-		t.AppendRow([]any{"  lost with", view.RanOn(x)})
-		t.AppendRow([]any{"  found", moment(x.Finished)})
+	case x.Outcome == stint.OutcomeLost: // when it began is not known any more
+		d.add("lost with", view.RanOn(x))
+		d.add("found", moment(x.Finished))
 	case x.Slot > 0:
-		t.AppendRow([]any{"  started", moment(x.Started)})
-		t.AppendRow([]any{"  took", words.Took(max(0, x.Finished.Sub(x.Started)))})
-		t.AppendRow([]any{"  on", view.RanOn(x)})
+		d.add("started", moment(x.Started))
+		d.add("took", words.Took(max(0, x.Finished.Sub(x.Started))))
+		d.add("on", view.RanOn(x))
 	case view.NeverTaken(x):
-		t.AppendRow([]any{"  ended", moment(x.Finished)})
+		d.add("ended", moment(x.Finished))
 	default:
-		t.AppendRow([]any{"  ended", moment(x.Finished) + ", without having begun"})
-		t.AppendRow([]any{"  on", view.RanOn(x)})
+		d.add("ended", moment(x.Finished)+", without having begun")
+		d.add("on", view.RanOn(x))
 	}
 	result := view.ResultOf(kind, x.Result)
 	for _, line := range result.Facts {
-		t.AppendRow([]any{"  " + line[0], line[1]})
+		d.add(line[0], line[1])
 	}
 	if x.Recoverable != nil && !*x.Recoverable && x.Outcome == stint.OutcomeFailed {
-		t.AppendRow([]any{"  recoverable", "no"})
+		d.add("recoverable", "no")
 	}
 	if x.Error != nil {
-		t.AppendRow([]any{"  error", words.Visible(strings.TrimRight(x.Error.Message, "\n"))})
-		classes := x.Error.Class
-		if len(x.Error.Classes) > 1 {
-			classes = strings.Join(x.Error.Classes, ", ")
+		d.add("error", strings.TrimRight(x.Error.Message, "\n"))
+		classes := x.Error.Classes
+		if len(classes) < 2 {
+			classes = []string{x.Error.Class}
 		}
-		t.AppendRow([]any{"  class", words.Visible(classes)})
-		if x.Error.Note != "" {
-			t.AppendRow([]any{"  note", words.Visible(x.Error.Note)})
-		}
+		d.add("class", classes)
+		d.add("note", x.Error.Note)
 	}
-	t.Render()
+	d.Render()
 	if body := cmp.Or(result.Output, indented(result.JSON)); body != "" {
 		fmt.Fprintf(a.out, "\n%s\n", indent(body, "  | "))
 	}
@@ -156,12 +140,4 @@ func indented(raw json.RawMessage) string {
 		return string(raw)
 	}
 	return string(plainJSON(pretty.Bytes()))
-}
-
-// cut shortens what would fill the screen; --json has all of it.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + fmt.Sprintf(" … (%s bytes, see --json)", words.Count(len(s)))
 }

@@ -70,7 +70,7 @@ there.`
 func (a *app) jobsRetryCommand() *cobra.Command {
 	var (
 		again stint.RerunOptions
-		at    instantValue
+		at    time.Time
 	)
 	cmd := onJobs(a, &cobra.Command{
 		Use:     "retry [ID]...",
@@ -88,12 +88,12 @@ func (a *app) jobsRetryCommand() *cobra.Command {
 		},
 	})
 	durationFlag(cmd.Flags(), &again.Delay, "delay", 0, "run them that much later, by the database's clock: 90s, 2h")
-	cmd.Flags().Var(&at, "run-at", `run them not before: 2026-03-01T09:00:00+01:00, or local "2026-03-01 09:00", 09:00 (when it is that time next)`)
+	cmd.Flags().Var(instants.in(&at), "run-at", `run them not before: 2026-03-01T09:00:00+01:00, or local "2026-03-01 09:00", 09:00 (when it is that time next)`)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		if again.Delay != 0 && !at.time.Equal(time.Time{}) {
+		if again.Delay != 0 && !at.IsZero() {
 			return usagef("--delay and --run-at exclude each other")
 		}
-		again.RunAt = at.time
+		again.RunAt = at
 		return again.Check()
 	}
 	return cmd

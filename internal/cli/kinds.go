@@ -1,14 +1,63 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/jobs/shelljob"
 	"github.com/stint-go/stint/jobs/stepjob"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/retry"
 )
+
+func (a *app) kindsCommand() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:     "kinds",
+		Aliases: []string{"kind"},
+		Short:   "List the kinds of jobs that engines know",
+	},
+		a.kindsListCommand(),
+	)
+}
+
+func (a *app) kindsListCommand() *cobra.Command {
+	return lists(a, &cobra.Command{
+		Long: `List shows the kinds that engines declared when they joined, whether they run now
+or not, with what their jobs get when nothing else is said.`,
+	}, ops.ListKinds, a.listKinds)
+}
+
+func (a *app) listKinds(kinds []stint.KindInfo) {
+	if len(kinds) == 0 {
+		a.note("no engine ever declared a kind")
+		return
+	}
+	now := time.Now()
+	t := newTable(a.out, "kind", "queue", "priority", "retry", "timeout", "tags", "declared")
+	t.SuppressEmptyColumns() // a list of kinds with few defaults fits 80 columns
+	for _, k := range kinds {
+		priority, timeout := "", ""
+		if k.Priority != 0 {
+			priority = strconv.Itoa(k.Priority)
+		}
+		if k.Timeout > 0 {
+			timeout = retry.FormatDuration(k.Timeout)
+		}
+		addRow(t, row{k.Name, cmp.Or(k.Queue, stint.DefaultQueue), priority, k.Retry, timeout, strings.Join(k.Tags, " "), words.Ago(k.Declared, now)})
+	}
+	t.Render()
+}
 
 // builtinKind is a kind that the program itself can perform.
 type builtinKind struct {
@@ -79,4 +128,68 @@ func (b builtinKinds) operations(chosen []string, o kindOptions) *stepjob.Operat
 		}
 	}
 	return ops
+}
+
+// shStep is the kind sh as a step. The command reads what the step before came
+// to, as JSON, on its standard input, unless its arguments give it another.
+func shStep(h stint.Handler) stepjob.Operation {
+	return kindStep(h, func(args *shelljob.Args, previous json.RawMessage) {
+		args.Stdin = cmp.Or(args.Stdin, string(previous))
+	})
+}
+
+// httpStep is the kind http as a step. A request that is to have a body, and
+// whose arguments give it none, sends what the step before came to.
+func httpStep(h stint.Handler) stepjob.Operation {
+	return kindStep(h, func(args *httpjob.Args, previous json.RawMessage) {
+		switch args.Method {
+		case http.MethodPost, http.MethodPut, http.MethodPatch:
+			if args.Body == "" && args.JSON == nil {
+				args.JSON = previous
+			}
+		}
+	})
+}
+
+// kindStep makes a step of a kind whose arguments are of type A, and feeds it
+// what the step before came to.
+func kindStep[A stint.Checked](h stint.Handler, feed func(args *A, previous json.RawMessage)) stepjob.Operation {
+	return stepjob.Operation{
+		Check: func(raw json.RawMessage) error {
+			_, err := stint.DecodeStrict[A](raw)
+			return err
+		},
+		Run: func(ctx context.Context, in stepjob.Input) (json.RawMessage, error) {
+			args, err := stint.DecodeStrict[A](in.Args)
+			if err != nil {
+				return nil, stint.NoRetry(err)
+			}
+			if in.Previous != nil {
+				feed(&args, in.Previous)
+			}
+			if in.Args, err = encode(args); err != nil {
+				return nil, stint.NoRetry(err)
+			}
+			return stepjob.Of(h).Run(ctx, in)
+		},
+	}
+}
+
+// checkSteps finds, before anything is opened, steps that no engine of this
+// program can do.
+func checkSteps(kind string, raw json.RawMessage) error {
+	if kind != stepjob.Kind.Declaration().Name {
+		return nil
+	}
+	if raw == nil {
+		raw = json.RawMessage("{}")
+	}
+	args, err := stint.DecodeStrict[stepjob.Args](raw)
+	if err == nil {
+		err = builtin.operations(builtin.names(), kindOptions{}).Check(args)
+	}
+	if err != nil {
+		return withHint(err, "engines of your own programs may know other steps: --force enqueues it all the same")
+	}
+	return nil
 }

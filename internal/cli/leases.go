@@ -28,20 +28,14 @@ func (a *app) leasesListCommand() *cobra.Command {
 }
 
 func (a *app) listLeases(leases []store.Lease) {
-	if len(leases) == 0 {
-		a.note("no leases: no engine has run yet")
-		return
-	}
 	now := time.Now()
-	t := newTable(a.out, "lease", "instance", "host", "token", "acquired", "renewed", "expires", "")
-	for _, l := range leases {
-		row := []any{words.Visible(l.Name), "-", "-", "-", "-", "-", "-"}
-		if l.Engine != 0 {
-			row = []any{words.Visible(l.Name), words.Visible(l.Instance), words.Visible(l.Host), l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now)}
+	printTable(a, leases, "no leases: no engine has run yet", row{"lease", "instance", "host", "token", "acquired", "renewed", "expires", ""}, func(l store.Lease) row {
+		taken := deposedInWords(l.Deposed, now)
+		if l.Engine == 0 {
+			return row{l.Name, "-", "-", "-", "-", "-", "-", taken}
 		}
-		t.AppendRow(append(row, deposedInWords(l.Deposed, now)))
-	}
-	t.Render()
+		return row{l.Name, l.Instance, l.Host, l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now), taken}
+	})
 }
 
 // deposedInWords says who took a lease from whom, if anybody ever did.

@@ -255,11 +255,9 @@ func (a *app) printSchema(info store.SchemaInfo) error {
 		verdict = "it is too old; stint migrate up upgrades it"
 	}
 	t := newTable(a.out)
-	t.AppendRow([]any{"database", a.db.place()})
-	t.AppendRow([]any{"schema", info.Where})
-	t.AppendRow([]any{"installed", info.Installed})
-	t.AppendRow([]any{"this program", info.Known})
-	t.AppendRow([]any{"verdict", verdict})
+	for _, line := range []row{{"database", a.db.place()}, {"schema", info.Where}, {"installed", info.Installed}, {"this program", info.Known}, {"verdict", verdict}} {
+		addRow(t, line)
+	}
 	t.Render()
 	return nil
 }

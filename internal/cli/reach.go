@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"slices"
 	"strings"
@@ -13,12 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/retry"
 )
 
 // defaultWait suits supervisors: it is longer than a server takes to start again,
 // and a mistake is not hidden for ever.
-const defaultWait = waitValue(time.Minute)
+const defaultWait = time.Minute
 
 // The first time between two tries to reach the database, and the longest.
 const (
@@ -39,7 +37,7 @@ func (w *worker) keepTrying(ctx context.Context, try func() error) error {
 		}
 		if time.Since(said) > sayAgain {
 			said = time.Now()
-			w.log.Warn("cannot reach the database, trying again", "error", oneLine(w.app.explain(err).Error()), "until", w.wait.String())
+			w.log.Warn("cannot reach the database, trying again", "error", oneLine(w.app.explain(err).Error()), "until", waits.write(w.wait))
 		}
 		select {
 		case <-ctx.Done():
@@ -62,36 +60,4 @@ func (a *app) unreachable(err error) bool {
 	_, connect := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
 	return connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// waitValue is a flag that reads a duration, or "forever".
-type waitValue time.Duration
-
-const forever = waitValue(math.MaxInt64)
-
-// until is when a wait is over that begins now.
-func (w waitValue) until(now time.Time) time.Time {
-	if w == forever {
-		return now.AddDate(1000, 0, 0)
-	}
-	return now.Add(time.Duration(w))
-}
-
-func (w *waitValue) Set(text string) error {
-	if text == "forever" {
-		*w = forever
-		return nil
-	}
-	d, err := retry.ParseDuration(text)
-	*w = waitValue(d)
-	return err
-}
-
-func (w *waitValue) Type() string { return "time" }
-
-func (w *waitValue) String() string {
-	if *w == forever {
-		return "forever"
-	}
-	return retry.FormatDuration(time.Duration(*w))
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
@@ -39,17 +41,10 @@ program or a file does not declare any more stays until it is removed.`,
 }
 
 func (a *app) listSchedules(schedules []store.ScheduleInfo) {
-	if len(schedules) == 0 {
-		a.note("no schedules")
-		return
-	}
 	now := time.Now()
-	t := newTable(a.out, "schedule", "when", "kind", "next", "fired", "state", "declared")
-	for _, s := range schedules {
-		t.AppendRow([]any{words.Visible(s.Name), cut(view.WhenInWords(&s), 60), words.Visible(kindOf(&s)), nextInWords(&s, now), words.Count(s.Fired),
-			stateOfSchedule(&s, now), declaredInWords(&s, now)})
-	}
-	t.Render()
+	printTable(a, schedules, "no schedules", row{"schedule", "when", "kind", "next", "fired", "state", "declared"}, func(s store.ScheduleInfo) row {
+		return row{s.Name, cut(view.WhenInWords(&s), 60), kindOf(&s), nextInWords(&s, now), s.Fired, stateOfSchedule(&s, now), declaredInWords(&s, now)}
+	})
 }
 
 func kindOf(s *store.ScheduleInfo) string {
@@ -90,6 +85,111 @@ func declaredInWords(s *store.ScheduleInfo, now time.Time) string {
 		text += " by " + words.Visible(s.By)
 	}
 	return text
+}
+
+func (a *app) schedulesShowCommand() *cobra.Command {
+	return a.asks(&cobra.Command{
+		Use:   "show SCHEDULE",
+		Short: "Show a schedule with what comes next and what it made",
+		Long: `Show prints what a schedule does, its next ten occurrences by the clock of its zone
+and in UTC, and its last jobs.`,
+		Args: arguments(1, "SCHEDULE"),
+	}, func(ctx context.Context, db *database, args []string) (any, func(), error) {
+		told, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
+		return told, func() {
+			shown := told.Shown()
+			a.showSchedule(shown.Schedule, time.Now())
+			a.showUpcoming(shown.Schedule, shown.Upcoming, shown.Problem)
+			a.showMade(shown.Jobs)
+		}, hintName(err)
+	})
+}
+
+func (a *app) showSchedule(s *store.ScheduleInfo, now time.Time) {
+	fmt.Fprintf(a.out, "schedule %s is %s\n\n", words.Visible(s.Name), stateOfSchedule(s, now))
+	d := a.newDetails(now)
+	d.add("when", view.WhenInWords(s))
+	d.add("recurrence", s.Stored.Recurrence)
+	d.add("zone", s.Zone)
+	bound := func(name string, at time.Time) {
+		if !at.IsZero() {
+			d.add(name, moment(at))
+		}
+	}
+	bound("not before", s.NotBefore)
+	bound("not after", s.NotAfter)
+	if s.Problem == nil {
+		showTemplate(d, s.Job)
+	} else {
+		d.add("problem", s.Problem.Error())
+	}
+	if s.Unique {
+		d.add("unique", "not while the job before has not ended")
+	}
+	d.add("missed", s.Stored.Missed)
+	fired := words.Counted(s.Fired, "job")
+	if s.Skipped > 0 {
+		fired += ", " + words.Count(s.Skipped) + " skipped to not overlap"
+	}
+	if s.Passed > 0 {
+		fired += ", " + words.Count(s.Passed) + " missed"
+	}
+	d.add("fired", fired)
+	d.add("last", s.LastOccurrence)
+	d.add("created", s.Created)
+	d.add("declared", declaredInWords(s, now))
+	d.Render()
+}
+
+// showTemplate shows the job that is made.
+func showTemplate(d details, j stint.NewJob) {
+	d.add("kind", j.Kind)
+	d.add("args", j.Args)
+	d.add("queue", j.Queue)
+	d.add("priority", j.Priority)
+	d.add("tags", j.Tags)
+	d.add("urn", j.URN)
+	d.add("source", j.Source)
+	d.add("correlation", j.Correlation)
+	d.add("metadata", j.Metadata)
+	d.add("retry", j.Retry)
+	d.add("timeout", j.Timeout)
+	d.add("start within", j.StartWithin)
+}
+
+func (a *app) showUpcoming(s *store.ScheduleInfo, times []time.Time, problem error) {
+	fmt.Fprintln(a.out)
+	switch {
+	case errors.Is(problem, cron.ErrUnknownFunc):
+		fmt.Fprintln(a.out, "what comes next is known by programs that have its function")
+	case problem != nil:
+		fmt.Fprintln(a.out, "what comes next cannot be told here:", words.Visible(problem.Error()))
+	case len(times) == 0:
+		fmt.Fprintln(a.out, "nothing comes next")
+	default:
+		t := newTable(a.out, "next in "+s.Zone, "utc")
+		for _, at := range times {
+			t.AppendRow([]any{at.Format("Mon 2006-01-02 15:04:05 -07:00"), at.UTC().Format("2006-01-02 15:04:05")})
+		}
+		t.Render()
+	}
+}
+
+func (a *app) showMade(jobs []stint.JobInfo) {
+	if len(jobs) == 0 {
+		return
+	}
+	fmt.Fprintln(a.out)
+	printTable(a, jobs, "", row{"number", "job", "occurrence", "state", "started", "took", "reason"}, func(j stint.JobInfo) row {
+		of, began, long := "out of turn", "-", "-"
+		if !j.Origin.Occurrence.IsZero() {
+			of = moment(j.Origin.Occurrence)
+		}
+		if !j.Started.IsZero() {
+			began, long = moment(j.Started), words.Took(max(0, j.Finished.Sub(j.Started)))
+		}
+		return row{int(j.Origin.Nth), j.ID, of, j.State, began, long, cut(view.Why(j), 60)}
+	})
 }
 
 const schedulesPauseLong = `Pause lets nothing of schedules be fired, on every engine and at once. Jobs that

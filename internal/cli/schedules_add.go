@@ -36,25 +36,25 @@ const schedulesAddExample = `  stint schedules add report --cron '30 2 * * *' --
 
 // scheduleFlags are what may be said of a schedule, beside its jobs.
 type scheduleFlags struct {
-	cron                recurrenceValue
+	cron                cron.Recurrence
 	every               time.Duration
 	function, zone      string
 	unique              bool
-	missed              missedValue
-	notBefore, notAfter instantValue
+	missed              stint.Missed
+	notBefore, notAfter time.Time
 	job                 jobFlags
 }
 
 func (f *scheduleFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.Var(&f.cron, "cron", "when: '30 2 * * MON-FRI', or @hourly, @daily, @weekly, @monthly, @yearly")
+	flags.Var(recurrences.in(&f.cron), "cron", "when: '30 2 * * MON-FRI', or @hourly, @daily, @weekly, @monthly, @yearly")
 	durationFlag(flags, &f.every, "every", 0, "or how often: 90s, 5m, 12h")
 	flags.StringVar(&f.function, "function", "", "or the name of a recurrence function, which a program of yours has")
 	flags.StringVar(&f.zone, "zone", "UTC", "the time zone whose clock that is about: Europe/Berlin")
 	flags.BoolVar(&f.unique, "unique", false, "skip an occurrence while the job of the one before has not ended")
-	flags.Var(&f.missed, "missed", "what runs of the occurrences that were missed: one, all:100, none")
-	flags.Var(&f.notBefore, "not-before", "the earliest occurrence that there may be, a time as for enqueue --run-at")
-	flags.Var(&f.notAfter, "not-after", "the last occurrence that there may be")
+	flags.Var(missedRules.in(&f.missed), "missed", "what runs of the occurrences that were missed: one, all:100, none")
+	flags.Var(instants.in(&f.notBefore), "not-before", "the earliest occurrence that there may be, a time as for enqueue --run-at")
+	flags.Var(instants.in(&f.notAfter), "not-after", "the last occurrence that there may be")
 	f.job.addLasting(flags)
 }
 
@@ -74,7 +74,7 @@ func (f *scheduleFlags) recurrence(flags *pflag.FlagSet) (cron.Recurrence, error
 	case flags.Changed("function"):
 		return saidBy("function", cron.Function(f.function))
 	}
-	return f.cron.recurrence, nil
+	return f.cron, nil
 }
 
 // saidBy checks what a flag says.
@@ -89,8 +89,8 @@ func saidBy(flag string, r cron.Recurrence) (cron.Recurrence, error) {
 func (f *scheduleFlags) schedule(name string, flags *pflag.FlagSet) (stint.Schedule, error) {
 	when, err := f.recurrence(flags)
 	return stint.Schedule{
-		Name: name, Recurrence: when, Zone: f.zone, Unique: f.unique, Missed: f.missed.missed,
-		NotBefore: f.notBefore.time, NotAfter: f.notAfter.time,
+		Name: name, Recurrence: when, Zone: f.zone, Unique: f.unique, Missed: f.missed,
+		NotBefore: f.notBefore, NotAfter: f.notAfter,
 	}, err
 }
 
@@ -161,26 +161,14 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 	return nil
 }
 
-// recurrenceValue is a flag that reads a recurrence.
-type recurrenceValue struct{ recurrence cron.Recurrence }
-
-func (v *recurrenceValue) Set(text string) (err error) {
-	if v.recurrence, err = cron.Parse(text); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "cron: "))
+// recurrences are times of cron.
+var recurrences = syntax[cron.Recurrence]{name: "cron", form: `a string: "30 2 * * *"`, write: cron.Recurrence.String, read: func(text string) (cron.Recurrence, error) {
+	r, err := cron.Parse(text)
+	if err != nil {
+		err = errors.New(strings.TrimPrefix(err.Error(), "cron: "))
 	}
-	return nil
-}
+	return r, err
+}}
 
-func (v *recurrenceValue) Type() string   { return "cron" }
-func (v *recurrenceValue) String() string { return v.recurrence.String() }
-
-// missedValue is a flag that reads what becomes of missed occurrences.
-type missedValue struct{ missed stint.Missed }
-
-func (v *missedValue) Set(text string) (err error) {
-	v.missed, err = stint.ParseMissed(text)
-	return err
-}
-
-func (v *missedValue) Type() string   { return "which" }
-func (v *missedValue) String() string { return v.missed.String() }
+// missedRules say what becomes of missed occurrences.
+var missedRules = syntax[stint.Missed]{name: "which", form: `a string: "all:100"`, read: stint.ParseMissed, write: stint.Missed.String}

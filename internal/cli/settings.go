@@ -8,14 +8,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
-	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
@@ -118,7 +116,7 @@ func (a *app) readSetting(f *pflag.Flag, file *settingsFile) error {
 		return nil
 	}
 	if e, ok := file.entry(marked(f, fileMark)); ok {
-		a.origins[f.Name] = origin{from: fmt.Sprintf("%s:%d", e.file, e.line), place: e.place(), file: true}
+		a.origins[f.Name] = origin{from: fmt.Sprintf("%s:%d", file.path, e.line), place: e.place(), file: true}
 		return e.set(f.Value)
 	}
 	return nil
@@ -262,15 +260,7 @@ func (a *app) configCommand() *cobra.Command {
 		if a.json {
 			return a.printJSON(shown)
 		}
-		t := newTable(a.out, "setting", "value", "from")
-		for _, s := range shown {
-			value := words.Visible(s.Value)
-			if value == "" {
-				value = "-"
-			}
-			t.AppendRow([]any{s.Setting, value, words.Visible(s.From)})
-		}
-		t.Render()
+		printTable(a, shown, "", row{"setting", "value", "from"}, func(s shownSetting) row { return row{s.Setting, cmp.Or(s.Value, "-"), s.From} })
 		return nil
 	}))
 	flags.add(cmd.Flags())
@@ -284,9 +274,6 @@ func (a *app) effective(flags *pflag.FlagSet, of *engineFlags) []shownSetting {
 	allSettings().VisitAll(func(known *pflag.Flag) {
 		f := flags.Lookup(known.Name)
 		s := shownSetting{marked(f, fileMark), withoutPassword(f.Value.String()), "default"}
-		if d, ok := f.Value.(*durationValue); ok {
-			s.Value = retry.FormatDuration(time.Duration(*d)) // also 0
-		}
 		if o, given := a.origins[f.Name]; given {
 			s.From = o.from
 		} else if s.Value == "" {

@@ -26,61 +26,40 @@ type fileSchedule struct {
 }
 
 // readSchedules reads all schedules of a file.
-func (f *settingsFile) readSchedules(e entry) error {
-	table, ok := e.value.(map[string]any)
-	if !ok {
-		return e.refuse(fmt.Errorf("it is %s; write a table for each: [schedules.nightly]", formOf(e.value)))
-	}
-	for _, one := range f.list(e.key, table) {
-		inner, ok := one.value.(map[string]any)
-		if !ok {
-			return one.refuse(fmt.Errorf("it is %s; write a table: [%s]", formOf(one.value), one.key))
-		}
-		one.parts = f.list(one.key, inner)
-		s, err := one.readSchedule()
+func readSchedules(e entry) ([]fileSchedule, error) {
+	tables, err := e.parts()
+	var all []fileSchedule
+	for _, one := range tables {
+		s, err := readSchedule(one)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		f.schedules = append(f.schedules, s)
+		all = append(all, s)
 	}
-	return nil
+	return all, err
 }
 
-// readSchedule reads one, by the flags of stint schedules add.
-func (e entry) readSchedule() (fileSchedule, error) {
+// readSchedule reads a schedule by the flags of stint schedules add.
+func readSchedule(e entry) (f fileSchedule, err error) {
 	var flags scheduleFlags
 	kind, args := "", jsonValue{}
 	known := pflag.NewFlagSet("schedule", pflag.ContinueOnError)
 	flags.addToFile(known, &kind, &args)
-	for _, part := range e.parts {
-		flag := known.Lookup(part.name)
-		if flag == nil {
-			return fileSchedule{}, e.unknownPart(part, known)
-		}
-		if err := part.set(flag.Value); err != nil {
-			return fileSchedule{}, err
-		}
-		flag.Changed = true
+	if err := e.fill(known, "kind"); err != nil {
+		return f, err
 	}
-	if kind == "" {
-		return fileSchedule{}, e.refuse(errors.New("it has no kind"))
+	f.args, f.place = args.raw, fmt.Sprintf("%s:%d", e.file.path, e.line)
+	if f.schedule, err = flags.schedule(e.name, known); err != nil {
+		return f, e.refuse(errors.New(strings.ReplaceAll(err.Error(), "--", "")))
 	}
-	s, err := flags.schedule(e.name, known)
-	if err != nil {
-		return fileSchedule{}, e.refuse(errors.New(strings.ReplaceAll(err.Error(), "--", "")))
+	if f.opts, err = flags.job.options(known); err == nil {
+		f.schedule.Job = stint.KindInfo{Name: kind}.Job(f.args, f.opts...)
+		err = f.schedule.Check(stint.Limits{})
 	}
-	opts, err := flags.job.options(known)
-	if err != nil {
-		return fileSchedule{}, e.misplaced(err)
+	if err == nil {
+		err = checkSteps(kind, f.args)
 	}
-	s.Job = stint.KindInfo{Name: kind}.Job(args.raw, opts...)
-	if err := s.Check(stint.Limits{}); err != nil {
-		return fileSchedule{}, e.misplaced(err)
-	}
-	if err := checkSteps(kind, args.raw); err != nil {
-		return fileSchedule{}, e.misplaced(err)
-	}
-	return fileSchedule{schedule: s, args: args.raw, opts: opts, place: fmt.Sprintf("%s:%d", e.file, e.line)}, nil
+	return f, e.misplaced(err)
 }
 
 // addToFile adds what may stand in the table of a schedule: what flags there are,
@@ -95,29 +74,19 @@ func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json
 	})
 	known.StringVar(kind, "kind", "", "")
 	known.Var(args, "args", "")
-	known.Var(listValue{&f.job.tags, "tags"}, "tags", "")
+	known.Var(nameList(&f.job.tags, "tags"), "tags", "")
 	known.Var(&jsonValue{into: &f.job.metadata}, "metadata", "")
 }
 
 // misplaced gives an error the line of the part that it is about.
 func (e entry) misplaced(err error) error {
-	var invalid *stint.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
 		name := strings.ReplaceAll(invalid.Field, " ", "-")
-		for _, part := range e.parts {
-			if part.name == name {
-				return part.refuse(errors.New(invalid.Problem))
-			}
+		if at := below(e.at, name); e.file.lines[at] > 0 {
+			e.line, e.key, e.name, err = e.file.lines[at], below(e.key, name), name, errors.New(invalid.Problem)
 		}
 	}
 	return e.refuse(err)
-}
-
-func (e entry) unknownPart(part entry, known *pflag.FlagSet) error {
-	err := usagef("%s:%d: there is no setting %s", part.file, part.line, part.key)
-	var names []string
-	known.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	return withHint(err, "a schedule has %s", strings.Join(names, ", "))
 }
 
 // jsonValue is a setting that is any value in a file: what TOML can say and JSON

@@ -28,7 +28,7 @@ const statsExample = `  stint stats
 func (a *app) statsCommand() *cobra.Command {
 	var (
 		filter       report.StatsFilter
-		since, until momentValue
+		since, until timeBound
 
 		hourly, minutely bool
 	)
@@ -67,38 +67,26 @@ func (a *app) statsCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&filter.Kind, "kind", "", "only this kind")
 	flags.StringVar(&filter.Queue, "queue", "", "only what ran in this queue")
-	flags.Var(&since, "since", "only what ended in the hour of this time or later")
-	flags.Var(&until, "until", "only what ended up to the end of this time's hour")
+	flags.Var(timeBounds.in(&since), "since", "only what ended in the hour of this time or later")
+	flags.Var(timeBounds.in(&until), "until", "only what ended up to the end of this time's hour")
 	flags.BoolVar(&hourly, "hourly", false, "tell each hour by itself")
 	flags.BoolVar(&minutely, "minutely", false, "tell each minute of the last two days by itself")
 	return cmd
 }
 
 func (a *app) showStats(kinds []report.KindStats, every time.Duration) {
-	if len(kinds) == 0 {
-		a.note("no attempts")
-		return
-	}
-	head := []any{"kind", "attempts", "succeeded", "failed", "lost", "last", "mean", "fastest", "longest", "total", "latency", "last ended"}
-	switch every {
-	case time.Hour:
-		head = append([]any{"hour"}, head...)
-	case time.Minute:
-		head = append([]any{"minute"}, head...)
+	head := row{"kind", "attempts", "succeeded", "failed", "lost", "last", "mean", "fastest", "longest", "total", "latency", "last ended"}
+	if every != 0 {
+		head = append(row{map[time.Duration]string{time.Hour: "hour", time.Minute: "minute"}[every]}, head...)
 	}
 	now := time.Now()
-	t := newTable(a.out, head...)
-	for _, k := range kinds {
-		latency := time.Duration(0)
-		if k.Took.Count > 0 {
-			latency = k.Waited / time.Duration(k.Took.Count)
-		}
-		row := []any{words.Visible(k.Kind), words.Count(k.Attempts), words.Count(k.Succeeded()), words.Count(k.Failed()), words.Count(k.Outcomes[stint.OutcomeLost]),
-			words.Took(k.Took.Last), words.Took(k.Took.Mean()), words.Took(k.Took.Fastest), words.Took(k.Took.Longest), words.Took(k.Took.Total), words.Took(latency), words.Ago(k.LastAt, now)}
+	printTable(a, kinds, "no attempts", head, func(k report.KindStats) row {
+		latency := k.Waited / time.Duration(max(1, k.Took.Count))
+		cells := row{k.Kind, k.Attempts, k.Succeeded(), k.Failed(), k.Outcomes[stint.OutcomeLost], k.Took.Last, k.Took.Mean(), k.Took.Fastest, k.Took.Longest, k.Took.Total,
+			latency, words.Ago(k.LastAt, now)}
 		if every != 0 {
-			row = append([]any{k.Start.Local().Format("2006-01-02 15:04")}, row...)
+			cells = append(row{k.Start.Local().Format("2006-01-02 15:04")}, cells...)
 		}
-		t.AppendRow(row)
-	}
-	t.Render()
+		return cells
+	})
 }

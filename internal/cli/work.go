@@ -91,7 +91,7 @@ func (a *app) workCommand() *cobra.Command {
 
 // leastMemory is about what an engine has that never ran a job: below it one would
 // leave as soon as it came, each time that it is started again.
-var leastMemory = sizeValue(32 << 20)
+const leastMemory = 32 << 20
 
 // check finds what is wrong with the settings of an engine while nothing has
 // been created yet, and settles what they leave open.
@@ -104,8 +104,8 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 		return nil, withHint(settingf("strict-instance", "it needs a name to be strict about"), "give the engine one by --instance")
 	}
 	if f.memory > 0 && f.memory < leastMemory {
-		return nil, withHint(settingf("memory-limit", "%s is less than an engine uses that does nothing", f.memory.String()),
-			"it is at least %s, and what the jobs take comes on top", leastMemory.String())
+		return nil, withHint(settingf("memory-limit", "%s is less than an engine uses that does nothing", sizes.write(f.memory)),
+			"it is at least %s, and what the jobs take comes on top", sizes.write(leastMemory))
 	}
 	local := !a.db.isPostgres()
 	if f.kinds == nil && local {
@@ -168,8 +168,8 @@ type taskFlags struct {
 }
 
 func (f *taskFlags) add(flags *pflag.FlagSet) {
-	flags.Var(listValue{&f.queues, "queues"}, "queues", "the queues to work on, separated by commas (default all)")
-	flags.Var(listValue{&f.kinds, "kinds"}, "kinds", "the built-in kinds to perform: sh,http,steps (default all on an SQLite file, none on PostgreSQL)")
+	flags.Var(nameList(&f.queues, "queues"), "queues", "the queues to work on, separated by commas (default all)")
+	flags.Var(nameList(&f.kinds, "kinds"), "kinds", "the built-in kinds to perform: sh,http,steps (default all on an SQLite file, none on PostgreSQL)")
 	flags.BoolVar(&f.demo, "demo", false, "perform the demo kinds as well: see stint demo")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	flags.Var(&f.slots, "slots", "how many jobs run at once: 50, or of each queue: mail=4,default=20; *=8 is for all queues that are not named (default 4 for each processor)")
@@ -197,27 +197,27 @@ func (f *rosterFlags) add(flags *pflag.FlagSet) {
 
 // lookFlags say how an engine asks for work, and at first for the database.
 type lookFlags struct {
-	poll pollValue
-	wait waitValue
+	poll pollRange
+	wait time.Duration
 }
 
 func (f *lookFlags) add(flags *pflag.FlagSet) {
-	flags.Var(&f.poll, "poll", "how often to look for work when nothing was heard: 2s, or 20ms..5s for where nobody notifies, the longer the longer nothing came (default 1s with notifications, 20ms..500ms without)")
+	flags.Var(polls.in(&f.poll), "poll", "how often to look for work when nothing was heard: 2s, or 20ms..5s for where nobody notifies, the longer the longer nothing came (default 1s with notifications, 20ms..500ms without)")
 	f.wait = defaultWait
-	flags.Var(&f.wait, "wait-for-database", "for how long to try when PostgreSQL cannot be reached at the start: 30s, forever, or 0s for once")
+	flags.Var(waits.in(&f.wait), "wait-for-database", "for how long to try when PostgreSQL cannot be reached at the start: 30s, forever, or 0s for once")
 	elsewhere(flags, workTable, "poll", "wait-for-database")
 }
 
 // leaseFlags are about what one engine does for all.
 type leaseFlags struct {
 	lease     time.Duration
-	leaseWait pollValue
+	leaseWait pollRange
 	retention retentionValue
 }
 
 func (f *leaseFlags) add(flags *pflag.FlagSet) {
 	durationFlag(flags, &f.lease, "lease", engine.DefaultLeaseFor, "for how long the engine takes what one engine does for all; it is renewed at a third of it")
-	flags.Var(&f.leaseWait, "lease-wait", "how long to wait before asking again for a lease that another engine holds: 3s, or 3s..1m to wait twice as long each time (default a fifth of --lease)")
+	flags.Var(polls.in(&f.leaseWait), "lease-wait", "how long to wait before asking again for a lease that another engine holds: 3s, or 3s..1m to wait twice as long each time (default a fifth of --lease)")
 	flags.Var(&f.retention, "retention", "how long jobs are kept after they ended: 5d, or forever; failed=30d of a state, mail:1h or mail:completed=1h of a queue; separated by commas, or given again (default 5d)")
 	elsewhere(flags, workTable, "lease", "lease-wait")
 	elsewhere(flags, "", "retention") // a table of its own, since it is a table itself
@@ -226,16 +226,16 @@ func (f *leaseFlags) add(flags *pflag.FlagSet) {
 // processFlags are about the process that the engine runs in, and what others see
 // of it.
 type processFlags struct {
-	memory       sizeValue
-	health       healthValue
-	metricsEvery everyValue
+	memory       int64
+	health       string
+	metricsEvery time.Duration
 }
 
 func (f *processFlags) add(flags *pflag.FlagSet) {
-	flags.Var(&f.memory, "memory-limit", "take no more jobs when the process has grown beyond so much, let those that run end, and exit with code 4: 512MiB (default none)")
-	flags.Var(&f.health, "health", "serve /healthz, /readyz and /metrics at this address: 127.0.0.1:9070 for this machine alone, :9070 for all (default none)")
-	f.metricsEvery.every = engine.DefaultMetricsEvery
-	flags.Var(&f.metricsEvery, "metrics-every", "how often to keep what the engine counted: 1m, or off")
+	flags.Var(sizes.in(&f.memory), "memory-limit", "take no more jobs when the process has grown beyond so much, let those that run end, and exit with code 4: 512MiB (default none)")
+	flags.Var(addresses("9070").in(&f.health), "health", "serve /healthz, /readyz and /metrics at this address: 127.0.0.1:9070 for this machine alone, :9070 for all (default none)")
+	f.metricsEvery = engine.DefaultMetricsEvery
+	flags.Var(intervals.in(&f.metricsEvery), "metrics-every", "how often to keep what the engine counted: 1m, or off")
 	elsewhere(flags, workTable, "memory-limit", "health", "metrics-every")
 }
 
@@ -254,7 +254,7 @@ func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
 		Grace:      max(f.grace, 1), // the engine takes 0 for its default, and here it was asked for
 		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to,
-		Retention: f.retention.Retention, MemoryLimit: int64(f.memory), MetricsEvery: f.metricsEvery.every,
+		Retention: f.retention.Retention, MemoryLimit: f.memory, MetricsEvery: f.metricsEvery,
 		LeaseFor: max(f.lease, 1), LeaseWait: cmp.Or(f.leaseWait.every, f.leaseWait.from), LeaseWaitMax: f.leaseWait.to,
 		Version: version(), OnEvent: onEvent,
 	}
@@ -290,7 +290,7 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 	if f.kinds == nil && !f.demo {
 		return withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
 	}
-	w := &worker{engineFlags: f, app: a, mux: mux, level: successes, counted: prom.NewEvents(), until: f.wait.until(time.Now())}
+	w := &worker{engineFlags: f, app: a, mux: mux, level: successes, counted: prom.NewEvents(), until: time.Now().Add(f.wait)}
 	w.vitals = newVitals(w.counted)
 	if w.log, err = f.logger(a.err); err != nil {
 		return err
@@ -393,7 +393,7 @@ func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
 // limit, of which a part is not Go's. Whoever set a limit of Go's own knows better.
 func (f *engineFlags) limitGo() {
 	if f.memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(f.memory) / 10 * 9)
+		debug.SetMemoryLimit(f.memory / 10 * 9)
 	}
 }
 
