@@ -56,7 +56,6 @@ func (a *app) benchCommand() *cobra.Command {
 		Short:   "Measure throughput and latency",
 		Long:    benchLong,
 		Example: "  stint bench -n 1000000 --db postgres:///app",
-		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		switch {
 		case o.jobs < 1:
@@ -73,7 +72,6 @@ func (a *app) benchCommand() *cobra.Command {
 		return a.printBench(r)
 	}))
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.IntVarP(&o.jobs, "jobs", "n", 100_000, "how many jobs are enqueued in bulk and worked")
 	flags.IntVar(&o.slots, "slots", 0, "how many jobs the engine runs at once (default 4 for each processor)")
 	durationFlag(flags, &o.duration, "duration", 5*time.Second, "for how long jobs are enqueued one at a time")

@@ -28,7 +28,6 @@ func (a *app) changesCommand() *cobra.Command {
 		Example: `  stint changes
   stint changes --subject mail --since 7d
   stint changes --by ann@host --json`,
-		Args: arguments(0),
 	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		now, err := db.now(ctx)
 		if err != nil {
@@ -39,7 +38,6 @@ func (a *app) changesCommand() *cobra.Command {
 		return all, func() { a.showChanges(all, now) }, err
 	}, atLeastOne(&filter.Limit))
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&filter.By, "by", "", "only what this one changed")
 	flags.StringVar(&filter.Operation, "operation", "", "only this operation: queues pause, jobs cancel")
 	flags.StringVar(&filter.Subject, "subject", "", "only what was done to this: a queue, a schedule, the id of a job")

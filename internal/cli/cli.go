@@ -21,12 +21,14 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	_ "time/tzdata" // zones of schedules on machines that have none installed
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/retry"
 )
 
 // Main runs the command line of this process and returns the exit code.
@@ -93,6 +95,10 @@ type action func(ctx context.Context, cmd *cobra.Command, args []string) error
 // does gives a command its action. Flags that were not given are looked for in
 // the environment and in a file first.
 func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
+	if cmd.Args == nil {
+		cmd.Args = arguments
+	}
+	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := a.readSettings(cmd.Flags()); err != nil {
 			return err
@@ -107,6 +113,40 @@ func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
 	return cmd
 }
 
+// arguments checks how many there are, by the names in the use of the command:
+// [NAME] may be left out, and NAME... stands for any number.
+func arguments(cmd *cobra.Command, args []string) error {
+	names := strings.Fields(cmd.Use)[1:]
+	needed := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name[0] == '[' })
+	var err error
+	switch {
+	case len(args) < len(needed):
+		err = usagef("%s is missing", strings.TrimSuffix(needed[len(args)], "..."))
+	case len(args) > len(names) && !strings.HasSuffix(cmd.Use, "..."):
+		err = usagef("%q is one argument too many", args[len(names)])
+		if took := tookForArgument(cmd.Flags().Lookup("log-sql"), args); took != "" {
+			return withHint(err, "the time follows an equals sign: --log-sql=%s", took)
+		}
+	default:
+		return nil
+	}
+	return withHint(err, "it is used as: %s", cmd.UseLine())
+}
+
+// tookForArgument finds what was meant as the value of a flag that may also have
+// none, and so takes none that stands apart.
+func tookForArgument(f *pflag.Flag, args []string) string {
+	if f == nil || !f.Changed || f.Value.String() != f.NoOptDefVal {
+		return ""
+	}
+	for _, arg := range args {
+		if _, err := retry.ParseDuration(arg); err == nil {
+			return arg
+		}
+	}
+	return ""
+}
+
 // onDatabase is does for a command that works on a database itself, which a server
 // does not let anybody do.
 func (a *app) onDatabase(cmd *cobra.Command, do action) *cobra.Command {
@@ -114,50 +154,22 @@ func (a *app) onDatabase(cmd *cobra.Command, do action) *cobra.Command {
 	return a.does(cmd, do)
 }
 
-// withJSON offers --json.
-func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
-	return cmd
-}
-
-// lists makes a command the one that lists all there is of something: as a table,
-// or with --json as it is found.
-func lists[T any](a *app, cmd *cobra.Command, op *ops.Op[ops.None, []T], show func([]T)) *cobra.Command {
-	cmd.Use, cmd.Aliases, cmd.Args, cmd.Short = "list", []string{"ls"}, arguments(0), op.Summary
-	return a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
-		all, err := op.Call(ctx, db, ops.None{})
-		return all, func() { show(all) }, err
-	})
-}
-
-// question asks the database something. It returns the answer as --json prints it, and
-// what prints it for people.
-type question func(ctx context.Context, db *database, args []string) (answer any, show func(), err error)
-
-// asks makes a command one that asks a question and changes nothing. The checks find
-// mistakes in its flags and arguments before the database is opened.
-func (a *app) asks(cmd *cobra.Command, ask question, checks ...func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return a.withJSON(a.does(cmd, func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		for _, check := range checks {
-			if err := check(cmd, args); err != nil {
-				return err
-			}
-		}
-		db, err := a.open(ctx, looking)
+// on opens the database for an action.
+func (a *app) on(how access, do func(ctx context.Context, db *database, args []string) error) action {
+	return func(ctx context.Context, _ *cobra.Command, args []string) error {
+		db, err := a.open(ctx, how)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		answer, show, err := ask(ctx, db, args)
-		switch {
-		case err != nil:
-			return err
-		case a.json:
-			return a.printJSON(answer)
-		}
-		show()
-		return nil
-	}))
+		return do(ctx, db, args)
+	}
+}
+
+// withJSON offers --json.
+func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd
 }
 
 // groupMark is on commands that only hold others.
@@ -304,7 +316,6 @@ func (a *app) versionCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the program",
-		Args:  arguments(0),
 	}, func(context.Context, *cobra.Command, []string) error {
 		if a.json {
 			return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})

@@ -55,7 +55,6 @@ func (a *app) dashboardCommand() *cobra.Command {
 		Short:   "Serve the dashboard, or say who gets to it",
 		Long:    dashboardLong,
 		Example: dashboardExample,
-		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		return a.dashboard(ctx, &flags, log)
 	})
@@ -300,7 +299,6 @@ func (a *app) dashboardTokenCommand() *cobra.Command {
 		Short:   "Make a token for a program",
 		Long:    dashboardTokenLong,
 		Example: dashboardTokenExample,
-		Args:    arguments(1, "NAME"),
 	}, func(_ context.Context, _ *cobra.Command, args []string) error {
 		if err := valid.Name("name", args[0]); err != nil {
 			return err
@@ -351,7 +349,6 @@ func (a *app) dashboardPasswordCommand() *cobra.Command {
 		Short:   "Hash the password of a person",
 		Long:    dashboardPasswordLong,
 		Example: dashboardPasswordExample,
-		Args:    arguments(1, "NAME"),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		if err := checkPerson(args[0]); err != nil {
 			return err

@@ -72,7 +72,6 @@ func (a *app) demoCommand() *cobra.Command {
 		Short:   "Enqueue sample load",
 		Long:    demoLong,
 		Example: demoExample,
-		Args:    arguments(0),
 	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		given := cmd.Flags().Changed
 		switch {
@@ -90,7 +89,6 @@ func (a *app) demoCommand() *cobra.Command {
 		return a.demo(ctx, &d)
 	}))
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.IntVarP(&d.jobs, "jobs", "n", 0, "enqueue so many jobs at once, and be done (default load that goes on)")
 	durationFlag(flags, &d.span, "for", 0, "for how long to go on (default until Ctrl-C)")
 	flags.Float64Var(&d.rate, "rate", 5, "how many jobs a second on average, without those that come from them")

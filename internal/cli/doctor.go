@@ -43,13 +43,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what is wrong and how to fix it",
 		Long:  doctorLong,
-		Args:  arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, examining)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(examining, func(ctx context.Context, db *database, _ []string) error {
 		findings, err := ops.Diagnose.Call(ctx, db, ops.DoctorInput{Deep: deep})
 		if err != nil {
 			return err
@@ -64,7 +58,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			err = errReported
 		}
 		return err
-	}))
+	})))
 	cmd.Flags().BoolVar(&deep, "deep", false, "also check an SQLite file page by page")
 	return cmd
 }

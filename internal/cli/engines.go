@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -68,22 +67,19 @@ holds is freed by stint engines bury, and runs again elsewhere; stint jobs cance
 before that ends it.`
 
 func (a *app) enginesShowCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
+	return a.withJSON(onEngines(a, &cobra.Command{
 		Use:   "show TOKEN|INSTANCE...",
 		Short: "Show engines with the jobs that they hold",
 		Long:  enginesShowLong,
-		Args:  arguments(1, "TOKEN|INSTANCE..."),
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
-		return onEngines(ctx, a, looking, args, ops.ShowEngine, func(t ops.EngineToken) ops.EngineToken { return t }, func(ctx context.Context, db *database, shown ops.ShownEngine) error {
-			if a.json {
-				return a.printJSON(shown)
-			}
-			now, err := db.now(ctx)
-			if err == nil {
-				a.showEngine(shown, now)
-			}
-			return err
-		})
+	}, looking, ops.ShowEngine, engineToken, func(ctx context.Context, db *database, _ ops.EngineToken, _ string, shown ops.ShownEngine) error {
+		if a.json {
+			return a.printJSON(shown)
+		}
+		now, err := db.now(ctx)
+		if err == nil {
+			a.showEngine(shown, now)
+		}
+		return err
 	}))
 }
 
@@ -142,14 +138,11 @@ const enginesDrainLong = `Drain asks engines to take no more jobs. They leave wh
 however long that takes. An engine learns of it with its next beat.`
 
 func (a *app) enginesDrainCommand() *cobra.Command {
-	return a.does(&cobra.Command{
+	return onEngines(a, &cobra.Command{
 		Use:   "drain TOKEN|INSTANCE...",
 		Short: "Have engines end their jobs and leave",
 		Long:  enginesDrainLong,
-		Args:  arguments(1, "TOKEN|INSTANCE..."),
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
-		return onEngines(ctx, a, changing, args, ops.DrainEngine, func(t ops.EngineToken) ops.EngineToken { return t }, nil)
-	})
+	}, changing, ops.DrainEngine, engineToken, nil)
 }
 
 const enginesBuryLong = `Bury removes engines from the roster now. The jobs that they held run again on other
@@ -159,53 +152,35 @@ joins again. Cancel jobs that must not run again before: stint engines show list
 and stint jobs cancel ends them.`
 
 func (a *app) enginesBuryCommand() *cobra.Command {
-	return a.does(&cobra.Command{
+	return onEngines(a, &cobra.Command{
 		Use:   "bury TOKEN|INSTANCE...",
 		Short: "Free what engines hold, whether they live or not",
 		Long:  enginesBuryLong,
-		Args:  arguments(1, "TOKEN|INSTANCE..."),
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
-		return onEngines(ctx, a, changing, args, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil)
-	})
+	}, changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil)
 }
 
-// onEngines has an operation done to each engine that is named by token or by instance,
-// once it is known that all of them are there, and says what came of it.
-func onEngines[I, O any](ctx context.Context, a *app, how access, names []string, op *ops.Op[I, O], input func(ops.EngineToken) I, show func(ctx context.Context, db *database, out O) error) error {
-	db, err := a.open(ctx, how)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	roster, err := db.Engines(ctx)
-	if err != nil {
-		return err
-	}
-	var chosen []ops.EngineToken
-	for _, name := range names {
-		found := false
-		for _, e := range roster {
-			if e.Instance == name || strconv.FormatInt(int64(e.Token), 10) == name {
-				chosen, found = append(chosen, ops.EngineToken{Token: int64(e.Token)}), true
+// onEngines makes a command that does an operation to each engine that is named by token
+// or by instance, if all of them are there.
+func onEngines[I, O any](a *app, cmd *cobra.Command, how access, op *ops.Op[I, O], input func(ops.EngineToken) I, show func(ctx context.Context, db *database, in I, said string, out O) error) *cobra.Command {
+	return a.does(cmd, a.on(how, func(ctx context.Context, db *database, names []string) error {
+		roster, err := db.Engines(ctx)
+		if err != nil {
+			return err
+		}
+		var chosen []I
+		for _, name := range names {
+			before := len(chosen)
+			for _, e := range roster {
+				if e.Instance == name || fmt.Sprint(e.Token) == name {
+					chosen = append(chosen, input(ops.EngineToken{Token: int64(e.Token)}))
+				}
+			}
+			if len(chosen) == before {
+				return withHint(fmt.Errorf("there is no engine %q in the roster", name), "stint engines list shows the engines")
 			}
 		}
-		if !found {
-			return withHint(fmt.Errorf("there is no engine %q in the roster", name), "stint engines list shows the engines")
-		}
-	}
-	for _, token := range chosen {
-		in := input(token)
-		out, err := op.Call(ctx, db, in)
-		switch {
-		case err != nil:
-			return hintName(err)
-		case show == nil:
-			fmt.Fprintln(a.out, op.Said(&in, &out))
-		default:
-			if err := show(ctx, db, out); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+		return doEach(ctx, a, db, op, chosen, show)
+	}))
 }
+
+func engineToken(t ops.EngineToken) ops.EngineToken { return t }

@@ -48,7 +48,6 @@ func (a *app) enqueueCommand() *cobra.Command {
 		Short:   "Enqueue a job of any kind",
 		Long:    enqueueLong,
 		Example: enqueueExample,
-		Args:    arguments(1, "KIND", "ARGS"),
 	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		raw, err := a.jsonArgument(args[1:])
 		if err != nil {

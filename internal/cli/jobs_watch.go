@@ -27,7 +27,6 @@ func (a *app) jobsWatchCommand() *cobra.Command {
 		Short:   "Follow jobs until they end",
 		Long:    jobsWatchLong,
 		Example: "  stint jobs watch 12\n  stint jobs watch $(stint sh -- make test)",
-		Args:    cobra.ArbitraryArgs,
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		ids, err := jobIDs(args)
 		if err != nil {

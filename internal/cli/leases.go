@@ -57,10 +57,9 @@ func (a *app) leasesReleaseCommand() *cobra.Command {
 		Short:   "Take a lease from the engine that holds it",
 		Long:    leasesReleaseLong,
 		Example: `  stint leases release retention --why "its host swaps"`,
-		Args:    arguments(1, "LEASE"),
 	}, ops.ReleaseLease, func(name string) ops.LeaseWhy {
 		return ops.LeaseWhy{Lease: name, Body: ops.Why{Why: why}}
-	}, func(_ context.Context, _ *database, _, said string, d store.Revocation) error {
+	}, func(_ context.Context, _ *database, _ ops.LeaseWhy, said string, d store.Revocation) error {
 		if a.json {
 			return a.printJSON(d)
 		}

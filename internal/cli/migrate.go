@@ -36,19 +36,13 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 	return a.withJSON(a.onDatabase(&cobra.Command{
 		Use:   "status",
 		Short: "Compare the database with this program",
-		Args:  arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, migrating)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
 		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
 		}
 		return a.printSchema(info)
-	}))
+	})))
 }
 
 func (a *app) migrateUpCommand() *cobra.Command {
@@ -59,13 +53,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 changes locked gives way after two seconds and tries again, for five minutes.
 What was cut off is continued when it is called again. Several may be called at
 once. Connect to PostgreSQL itself and not to a pooler.`,
-		Args: arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, installing)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(installing, func(ctx context.Context, db *database, _ []string) error {
 		before, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
@@ -88,7 +76,7 @@ once. Connect to PostgreSQL itself and not to a pooler.`,
 			fmt.Fprintf(a.out, "upgraded the schema %q in %s from version %d to %d\n", after.Where, a.db.place(), before.Installed, after.Installed)
 		}
 		return nil
-	}))
+	})))
 }
 
 // mayNotInstall names the right that is missing when a server refuses the schema
@@ -109,13 +97,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 	cmd := a.onDatabase(&cobra.Command{
 		Use:   "down",
 		Short: "Remove the schema with all jobs in it",
-		Args:  arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, migrating)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
 		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
@@ -132,7 +114,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 		}
 		fmt.Fprintf(a.out, "removed %s\n", what)
 		return nil
-	})
+	}))
 	cmd.Flags().BoolVar(&yes, "yes", false, "really remove everything")
 	return cmd
 }
@@ -168,7 +150,6 @@ each whether it is to be run as one transaction or statement by statement. It
 changes nothing. The schema is that of the database of --db: for SQLite unless that
 names a PostgreSQL, which must be reachable. The first line says which it is.`,
 		Example: `  stint migrate print --db postgres://app@db/shop --schema stint >stint.sql`,
-		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		if from < 0 {
 			return usagef("--from: %d is not a version", from)
@@ -225,7 +206,6 @@ stint_producer and stint_caller only enqueue, stint_viewer only reads. Run it
 with psql before the schema is installed, and again after each upgrade:
 
   stint migrate roles | psql "$ADMIN_URL"`,
-		Args: arguments(0),
 	}, func(context.Context, *cobra.Command, []string) error {
 		if !a.db.isPostgres() && a.db.url != defaultFile {
 			return withHint(usagef("%s is an SQLite file, which has no roles", a.db.url), "its permissions are those of the file and its directory")

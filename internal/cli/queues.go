@@ -58,7 +58,6 @@ func (a *app) queuesPauseCommand() *cobra.Command {
 		Short:   "Let nothing of queues begin",
 		Long:    queuesPauseLong,
 		Example: `  stint queues pause mail --why "the mail server is down"`,
-		Args:    arguments(1, "QUEUE..."),
 	}, ops.PauseQueue, func(name string) ops.QueueWhy {
 		return ops.QueueWhy{QueueName: ops.QueueName{Queue: name}, Body: ops.Why{Why: why}}
 	}, nil)
@@ -70,6 +69,5 @@ func (a *app) queuesResumeCommand() *cobra.Command {
 	return eachName(a, &cobra.Command{
 		Use:   "resume QUEUE...",
 		Short: "Let the jobs of paused queues begin again",
-		Args:  arguments(1, "QUEUE..."),
 	}, ops.ResumeQueue, func(name string) ops.QueueName { return ops.QueueName{Queue: name} }, nil)
 }

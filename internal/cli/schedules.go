@@ -93,7 +93,6 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 		Short: "Show a schedule with what comes next and what it made",
 		Long: `Show prints what a schedule does, its next ten occurrences by the clock of its zone
 and in UTC, and its last jobs.`,
-		Args: arguments(1, "SCHEDULE"),
 	}, func(ctx context.Context, db *database, args []string) (any, func(), error) {
 		told, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
 		return told, func() {
@@ -202,10 +201,11 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 		Short:   "Let nothing of schedules be fired",
 		Long:    schedulesPauseLong,
 		Example: `  stint schedules pause nightly --why "the archive is full"`,
-		Args:    arguments(1, "SCHEDULE..."),
 	}, ops.PauseSchedule, func(name string) ops.ScheduleWhy {
 		return ops.ScheduleWhy{ScheduleName: ops.ScheduleName{Schedule: name}, Body: ops.Why{Why: why}}
-	}, a.scheduleChanged))
+	}, func(ctx context.Context, db *database, in ops.ScheduleWhy, said string, _ ops.Changed) error {
+		return a.scheduleChanged(ctx, db, in.Schedule, said)
+	}))
 	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "who pauses it")
 	return cmd
 }
@@ -214,14 +214,15 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 	return a.withJSON(eachName(a, &cobra.Command{
 		Use:   "resume SCHEDULE...",
 		Short: "Let paused schedules fire again, from now on",
-		Args:  arguments(1, "SCHEDULE..."),
-	}, ops.ResumeSchedule, scheduleName, a.scheduleChanged))
+	}, ops.ResumeSchedule, scheduleName, func(ctx context.Context, db *database, in ops.ScheduleName, said string, _ ops.Changed) error {
+		return a.scheduleChanged(ctx, db, in.Schedule, said)
+	}))
 }
 
 func scheduleName(name string) ops.ScheduleName { return ops.ScheduleName{Schedule: name} }
 
-// scheduleChanged says what came of a change; with --json, how the schedule is then.
-func (a *app) scheduleChanged(ctx context.Context, db *database, name, said string, _ ops.Changed) error {
+// scheduleChanged says what came of a change; with --json it prints the schedule.
+func (a *app) scheduleChanged(ctx context.Context, db *database, name, said string) error {
 	if !a.json {
 		fmt.Fprintln(a.out, said)
 		return nil
@@ -243,8 +244,7 @@ func (a *app) schedulesRunCommand() *cobra.Command {
 		Use:   "run-now SCHEDULE...",
 		Short: "Make a job of schedules now, out of turn",
 		Long:  schedulesRunLong,
-		Args:  arguments(1, "SCHEDULE..."),
-	}, ops.RunSchedule, scheduleName, func(_ context.Context, _ *database, _, _ string, made stint.Receipt) error {
+	}, ops.RunSchedule, scheduleName, func(_ context.Context, _ *database, _ ops.ScheduleName, _ string, made stint.Receipt) error {
 		return a.printReceipt(made)
 	}))
 }
@@ -259,13 +259,7 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 		Aliases: []string{"rm"},
 		Short:   "Forget schedules, and cancel what has not begun of them",
 		Long:    schedulesRemoveLong,
-		Args:    arguments(1, "SCHEDULE..."),
-	}, func(ctx context.Context, _ *cobra.Command, names []string) error {
-		db, err := a.open(ctx, changing)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(changing, func(ctx context.Context, db *database, names []string) error {
 		for _, name := range names {
 			before, err := db.Schedule(ctx, name)
 			if err != nil {
@@ -280,7 +274,7 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 			fmt.Fprintln(a.out, ops.RemoveSchedule.Said(&in, &cancelled))
 		}
 		return nil
-	})
+	}))
 }
 
 // noteDeclared says of a schedule that was removed that it comes back: when the

@@ -248,7 +248,6 @@ func (a *app) configCommand() *cobra.Command {
 		Short:   "Print the settings, and where each comes from",
 		Long:    configLong,
 		Example: configExample,
-		Args:    arguments(0),
 	}, func(_ context.Context, cmd *cobra.Command, _ []string) error {
 		if err := a.db.check(); err != nil {
 			return err

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
@@ -19,41 +18,6 @@ import (
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
-
-// arguments checks how many there are, by the names that the help gives them;
-// the first least of them are needed. A last name with dots after it stands for
-// any number.
-func arguments(least int, names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		var err error
-		switch {
-		case len(args) < least:
-			err = usagef("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
-		case len(args) > len(names) && !strings.HasSuffix(strings.Join(names, " "), "..."):
-			err = usagef("%q is one argument too many", args[len(names)])
-			if took := tookForArgument(cmd.Flags().Lookup("log-sql"), args); took != "" {
-				return withHint(err, "the time follows an equals sign: --log-sql=%s", took)
-			}
-		default:
-			return nil
-		}
-		return withHint(err, "it is used as: %s", cmd.UseLine())
-	}
-}
-
-// tookForArgument finds what was meant as the value of a flag that may also have
-// none, and so takes none that stands apart.
-func tookForArgument(f *pflag.Flag, args []string) string {
-	if f == nil || !f.Changed || f.Value.String() != f.NoOptDefVal {
-		return ""
-	}
-	for _, arg := range args {
-		if _, err := retry.ParseDuration(arg); err == nil {
-			return arg
-		}
-	}
-	return ""
-}
 
 // syntax is how values of a type are written. The same syntax reads a flag, its
 // environment variable and its key in a file.

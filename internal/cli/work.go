@@ -5,14 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"runtime/debug"
+	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,10 +16,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
-	"github.com/stint-go/stint/observe"
-	"github.com/stint-go/stint/observe/prom"
-	"github.com/stint-go/stint/observe/spans"
-	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/internal/words"
 )
 
 const workLong = `Work runs an engine: it takes jobs from the database and performs them until it
@@ -77,7 +69,6 @@ func (a *app) workCommand() *cobra.Command {
 		Short:   "Run an engine",
 		Long:    workLong,
 		Example: workExample,
-		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		return a.work(ctx, &flags, slog.LevelDebug, func(w *worker) {
 			if w.board != nil {
@@ -260,206 +251,65 @@ func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 	}
 }
 
-// worker is an engine on its way from flags to work. What can be wrong with the
-// flags is found first, then what others hold (addresses), and only then the
-// database is asked for.
-type worker struct {
-	*engineFlags
-	app     *app
-	mux     *stint.Mux
-	log     *slog.Logger
-	level   slog.Level // of lines about successes
-	counted *prom.Events
-	vitals  *vitals
-	board   *dashboardServer // nil without --dashboard
-	tracer  *spans.Tracer    // nil where traces go nowhere
-	joined  atomic.Bool
-	until   time.Time // when not to try any longer to reach the database
-}
+const upLong = `Up is the quickest start: an engine on the local file stint.db, which it creates,
+with the built-in kinds on and a log line for each job, and the dashboard at the link
+that it prints. It takes the same flags as work, and stops in the same way: Ctrl-C
+lets what runs finish.
 
-// work runs an engine until a signal comes. Successes are logged at the level
-// given; opened is called when the database is there.
-func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, opened func(*worker)) error {
-	mux, err := a.check(f)
-	if err != nil {
-		return err
-	}
-	if err := a.db.check(); err != nil {
-		return err
-	}
-	if f.kinds == nil && !f.demo {
-		return withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
-	}
-	w := &worker{engineFlags: f, app: a, mux: mux, level: successes, counted: prom.NewEvents(), until: time.Now().Add(f.wait)}
-	w.vitals = newVitals(w.counted)
-	if w.log, err = f.logger(a.err); err != nil {
-		return err
-	}
-	a.log = w.log
-	health, err := a.serveHealth(f.health, w.log, w.vitals)
-	if err != nil {
-		return err
-	}
-	defer endServer(health, healthStop)
-	if w.board, err = a.listenDashboard(&f.board, w.vitals, w.log); err != nil {
-		return err
-	}
-	defer w.board.close()
-	endTraces, err := w.trace(ctx)
-	if err != nil {
-		return err
-	}
-	defer endTraces()
-	f.limitGo()
+On this machine everybody may look at the dashboard; whoever has the link may do
+everything. See stint dashboard --help.`
 
-	ctx, release := a.untilSignal(ctx, w.log, f.grace)
-	defer release()
-	var db *database
-	err = w.keepTrying(ctx, func() (err error) {
-		db, err = a.open(ctx, creating)
-		return err
-	})
-	switch {
-	case ctx.Err() != nil && db == nil:
-		return nil
-	case err != nil:
-		return err
-	}
-	defer db.Close()
-	err = w.keepTrying(ctx, func() error { return a.declareSchedules(ctx, db, mux) })
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
-		return err
-	}
-	defer w.board.close() // before the database
-	if err := w.board.open(db.roles, w.vitals); err != nil {
-		return err
-	}
-	opened(w)
-	return w.run(ctx, db)
-}
+const upExample = `  stint up
+  stint up --demo                and in another terminal: stint demo
+  stint up --db /var/lib/stint/jobs.db --slots 2`
 
-// run works. An engine that never came into the roster, because the database went
-// away in between, is tried again as long as opening it would have been.
-func (w *worker) run(ctx context.Context, db *database) error {
-	config := w.config(observe.Fan(w.note, w.counted.On, observe.Log(w.log, observe.LogConfig{Successes: w.level})))
-	if w.tracer != nil {
-		config.Client = stint.NewClient(db.roles).Use(w.tracer.Enqueue)
-	}
-	e, err := engine.New(db.roles, w.mux, config)
-	if err != nil {
-		return err
-	}
-	if err := w.vitals.count(e); err != nil {
-		return err
-	}
-	return w.keepTrying(ctx, func() error {
-		w.vitals.watch(e)
-		err := e.Run(ctx)
-		if err != nil && !w.joined.Load() {
-			w.vitals.watch(nil)
-		}
-		return err
-	})
-}
+const upNext = `
+In a second terminal, in the same directory:
 
-// note remembers that the engine came into the roster.
-func (w *worker) note(e event.Event) {
-	if e.Type == event.EventJoined {
-		w.joined.Store(true)
-	}
-}
+%[2]s  stint sh%[1]s -- echo hello
+  stint jobs list%[1]s
+  stint jobs show ID%[1]s
 
-// logger makes the logger of the flags.
-func (f *logFlags) logger(out io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cmp.Or(f.logLevel, "info"))); err != nil {
-		return nil, settingf("log-level", "%w", err)
-	}
-	return newLogger(out, level, f.logFormat), nil
-}
+Ctrl-C stops it when what runs has finished.
 
-func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(slog.NewTextHandler(w, o))
-}
+`
 
-// limitGo has the garbage collector work harder before the process reaches its
-// limit, of which a part is not Go's. Whoever set a limit of Go's own knows better.
-func (f *engineFlags) limitGo() {
-	if f.memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(f.memory / 10 * 9)
-	}
-}
+const upLink = `
+The dashboard is at
 
-// onQuery is told what the database is asked, with --log-sql. Commands without a
-// log write it as engines do.
-func (a *app) onQuery() func(event.Query) {
-	if !a.db.logSQL.on {
-		return nil
-	}
-	log := a.log
-	if log == nil {
-		log = newLogger(a.err, slog.LevelInfo, "text")
-	}
-	return observe.SQL(log, a.db.logSQL.slowerThan)
-}
+  %s
+`
 
-// impatience is how long after the first signal another one means that somebody
-// does not want to wait. Those that come together are one: GNU timeout sends its
-// signal to the process and again to its group.
-const impatience = time.Second
-
-// untilSignal returns a context that ends at the first TERM, INT or HUP. Another
-// TERM or INT exits at once, unless it came together with the first. A HUP never
-// counts as impatience: terminals that go away send several, and supervisors one
-// together with a TERM, in whichever order they arrive.
-func (a *app) untilSignal(ctx context.Context, log *slog.Logger, grace time.Duration) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 4)
-	notify(signals)
-	var over atomic.Bool
-	go func() {
-		var asked time.Time // when by a TERM or INT for the first time
-		for s := range signals {
-			again := s != syscall.SIGHUP && !asked.IsZero() && time.Since(asked) >= impatience
-			if s != syscall.SIGHUP && asked.IsZero() {
-				asked = time.Now()
+func (a *app) upCommand() *cobra.Command {
+	var flags engineFlags
+	cmd := a.onDatabase(&cobra.Command{
+		Use:     "up",
+		Short:   "Run an engine on a local file: the quickest start",
+		Long:    upLong,
+		Example: upExample,
+	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		created := a.db.absent()
+		flags.board.byDefault()
+		return a.work(ctx, &flags, slog.LevelInfo, func(w *worker) {
+			verb := "Working on"
+			if created {
+				verb = "Created and working on"
 			}
-			switch {
-			case over.Load():
-			case ctx.Err() == nil:
-				log.Info("stopping: no new jobs; those that run may finish", "signal", s.String(), "grace", retry.FormatDuration(grace))
-				cancel()
-			case again:
-				log.Warn("exiting at once, without waiting for what runs", "signal", s.String())
-				a.exit(exitStillRunning)
+			kinds := w.kinds
+			if w.demo {
+				kinds = append(slices.Clone(kinds), "demo.*")
 			}
-		}
-	}()
-	return ctx, func() {
-		over.Store(true)
-		signal.Stop(signals)
-		close(signals)
-		cancel()
-	}
-}
-
-// interrupted returns a context that ends at TERM or INT, for commands that
-// have something to tidy up or to say.
-func interrupted(ctx context.Context) (context.Context, func()) {
-	return signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-}
-
-// notify leaves a HUP alone that the parent chose to ignore, as nohup does.
-func notify(signals chan<- os.Signal) {
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(signals, syscall.SIGHUP)
-	}
+			fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), words.Listed(kinds))
+			if w.board != nil {
+				fmt.Fprintf(a.out, upLink, w.board.link())
+			}
+			first := ""
+			if w.demo {
+				first = "  stint demo" + a.sameDatabase() + "\n"
+			}
+			fmt.Fprintf(a.out, upNext, a.sameDatabase(), first)
+		})
+	})
+	flags.add(cmd.Flags())
+	return cmd
 }
