@@ -33,7 +33,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = false
-	own.Var(listValue[stint.State]{&f.filter.States, "states", readState}, "state", "only jobs in one of these states: "+strings.Join(stateNames(), ", "))
+	own.Var(listValue[stint.State]{&f.filter.States, "states", parseState}, "state", "only jobs in one of these states: "+strings.Join(stateNames(), ", "))
 	own.StringVar(&f.kind, "kind", "", "only jobs of this kind")
 	own.StringVar(&f.queue, "queue", "", "only jobs of this queue")
 	own.StringVar(&f.tag, "tag", "", "only jobs with this tag")
@@ -143,8 +143,8 @@ func stateNames() []string {
 	return names
 }
 
-// readState reads a state.
-func readState(text string) (stint.State, error) {
+// parseState reads a state.
+func parseState(text string) (stint.State, error) {
 	state := stint.State(text)
 	if !slices.Contains(stint.States, state) {
 		return "", fmt.Errorf("%q is not one of %s", text, strings.Join(stateNames(), ", "))

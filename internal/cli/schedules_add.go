@@ -163,7 +163,7 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 }
 
 // recurrences are times of cron.
-var recurrences = syntax[cron.Recurrence]{name: "cron", form: `a string: "30 2 * * *"`, write: cron.Recurrence.String, read: func(text string) (cron.Recurrence, error) {
+var recurrences = syntax[cron.Recurrence]{name: "cron", form: `a string: "30 2 * * *"`, format: cron.Recurrence.String, parse: func(text string) (cron.Recurrence, error) {
 	r, err := cron.Parse(text)
 	if err != nil {
 		err = errors.New(strings.TrimPrefix(err.Error(), "cron: "))
@@ -172,7 +172,7 @@ var recurrences = syntax[cron.Recurrence]{name: "cron", form: `a string: "30 2 *
 }}
 
 // missedRules say what becomes of missed occurrences.
-var missedRules = syntax[stint.Missed]{name: "which", form: `a string: "all:100"`, read: stint.ParseMissed, write: stint.Missed.String}
+var missedRules = syntax[stint.Missed]{name: "which", form: `a string: "all:100"`, parse: stint.ParseMissed, format: stint.Missed.String}
 
 // schedulesKey is the table of a file in which each table is a schedule.
 const schedulesKey = "schedules"

@@ -116,7 +116,7 @@ func (a *admission) show(e entry, key, value string) {
 }
 
 // roles are written as their names.
-var roles = syntax[guard.Role]{name: "role", form: "a string", write: guard.Role.String, read: func(text string) (r guard.Role, err error) {
+var roles = syntax[guard.Role]{name: "role", form: "a string", format: guard.Role.String, parse: func(text string) (r guard.Role, err error) {
 	err = r.UnmarshalText([]byte(text))
 	return r, err
 }}
@@ -147,7 +147,7 @@ func (v rolesValue) SetPart(person string, role any) error {
 	if !ok {
 		return fmt.Errorf("it is %s; write a string", formOf(role))
 	}
-	r, err := roles.read(text)
+	r, err := roles.parse(text)
 	(*v.roles)[person] = r
 	return err
 }

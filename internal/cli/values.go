@@ -22,10 +22,10 @@ import (
 // syntax is how values of a type are written. The same syntax reads a flag, its
 // environment variable and its key in a file.
 type syntax[T any] struct {
-	name  string // for the help: --grace duration
-	form  string // how a file writes it, with an example
-	read  func(text string) (T, error)
-	write func(T) string // "" for what is not set
+	name   string // for the help: --grace duration
+	form   string // how a file writes it, with an example
+	parse  func(text string) (T, error)
+	format func(T) string // "" for what is not set
 }
 
 // textValue is a flag whose text has a syntax.
@@ -38,7 +38,7 @@ type textValue[T any] struct {
 func (s syntax[T]) in(v *T) pflag.Value { return textValue[T]{s, v} }
 
 func (t textValue[T]) Set(text string) (err error) {
-	*t.value, err = t.read(text)
+	*t.value, err = t.parse(text)
 	return err
 }
 
@@ -46,7 +46,7 @@ func (t textValue[T]) String() string {
 	if t.value == nil {
 		return ""
 	}
-	return t.write(*t.value)
+	return t.format(*t.value)
 }
 
 func (t textValue[T]) Type() string { return t.name }
@@ -54,7 +54,7 @@ func (t textValue[T]) Form() string { return t.form }
 
 // checked is the syntax of a text that a check accepts.
 func checked(name string, check func(string) error) syntax[string] {
-	return syntax[string]{name: name, form: "a string", read: func(text string) (string, error) { return text, check(text) }, write: func(text string) string { return text }}
+	return syntax[string]{name: name, form: "a string", parse: func(text string) (string, error) { return text, check(text) }, format: func(text string) string { return text }}
 }
 
 // choice is the syntax of one of a few words.
@@ -72,10 +72,10 @@ func choiceFlag(flags *pflag.FlagSet, p *string, name, value, usage string, word
 	flags.Var(choice(words...).in(p), name, usage+": "+strings.Join(words, ", "))
 }
 
-var retryPolicies = syntax[retry.Policy]{name: "policy", form: `a string: "fixed:2:1s"`, read: retry.Parse, write: retry.Policy.String}
+var retryPolicies = syntax[retry.Policy]{name: "policy", form: `a string: "fixed:2:1s"`, parse: retry.Parse, format: retry.Policy.String}
 
 // durations are a number and a unit.
-var durations = syntax[time.Duration]{name: "duration", form: `a string: "90s"`, read: retry.ParseDuration, write: retry.FormatDuration}
+var durations = syntax[time.Duration]{name: "duration", form: `a string: "90s"`, parse: retry.ParseDuration, format: retry.FormatDuration}
 
 // durationFlag defines a flag for a duration; the help shows no default of 0.
 func durationFlag(flags *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
@@ -87,13 +87,13 @@ func durationFlag(flags *pflag.FlagSet, p *time.Duration, name string, value tim
 
 // intervals are how often something happens; a negative one is never.
 var intervals = syntax[time.Duration]{name: "duration", form: durations.form,
-	read: func(text string) (time.Duration, error) {
+	parse: func(text string) (time.Duration, error) {
 		if text == "off" {
 			return -1, nil
 		}
 		return atLeast(text, time.Second, "a second")
 	},
-	write: func(d time.Duration) string {
+	format: func(d time.Duration) string {
 		if d < 0 {
 			return "off"
 		}
@@ -115,13 +115,13 @@ const forever time.Duration = math.MaxInt64
 
 // waits are durations, or "forever".
 var waits = syntax[time.Duration]{name: "time", form: `a string: "30s"`,
-	read: func(text string) (time.Duration, error) {
+	parse: func(text string) (time.Duration, error) {
 		if text == "forever" {
 			return forever, nil
 		}
 		return retry.ParseDuration(text)
 	},
-	write: func(d time.Duration) string {
+	format: func(d time.Duration) string {
 		if d == forever {
 			return "forever"
 		}
@@ -134,9 +134,9 @@ var waits = syntax[time.Duration]{name: "time", form: `a string: "30s"`,
 type pollRange struct{ every, from, to time.Duration }
 
 // polls are written as a time, or as two with dots between them.
-var polls = syntax[pollRange]{name: "time", form: `a string: "2s"`, read: readPoll, write: pollRange.String}
+var polls = syntax[pollRange]{name: "time", form: `a string: "2s"`, parse: parsePoll, format: pollRange.String}
 
-func readPoll(text string) (p pollRange, err error) {
+func parsePoll(text string) (p pollRange, err error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if !isRange {
 		p.every, err = atLeast(text, time.Millisecond, "a millisecond")
@@ -171,14 +171,14 @@ type sqlLog struct {
 const everyStatement = "all"
 
 var sqlLogs = syntax[sqlLog]{name: "time", form: `a string: "50ms"`,
-	read: func(text string) (l sqlLog, err error) {
+	parse: func(text string) (l sqlLog, err error) {
 		if text != everyStatement {
 			l.slowerThan, err = retry.ParseDuration(text)
 		}
 		l.on = err == nil
 		return l, err
 	},
-	write: func(l sqlLog) string {
+	format: func(l sqlLog) string {
 		switch {
 		case !l.on:
 			return ""
@@ -191,8 +191,8 @@ var sqlLogs = syntax[sqlLog]{name: "time", form: `a string: "50ms"`,
 
 // instants are times as people write them. One without a zone is local time.
 var instants = syntax[time.Time]{name: "time", form: `a string: "2026-03-01T09:00:00+01:00"`,
-	read: func(text string) (time.Time, error) { return parseInstant(text, time.Now()) },
-	write: func(t time.Time) string {
+	parse: func(text string) (time.Time, error) { return parseInstant(text, time.Now()) },
+	format: func(t time.Time) string {
 		if t.IsZero() {
 			return ""
 		}
@@ -246,9 +246,9 @@ type timeBound struct {
 }
 
 // timeBounds are written like instants; 2h is two hours ago and +2d in two days.
-var timeBounds = syntax[timeBound]{name: "time", form: instants.form, read: readBound, write: func(b timeBound) string { return b.text }}
+var timeBounds = syntax[timeBound]{name: "time", form: instants.form, parse: parseBound, format: func(b timeBound) string { return b.text }}
 
-func readBound(text string) (timeBound, error) {
+func parseBound(text string) (timeBound, error) {
 	b := timeBound{text: text}
 	later, plus := strings.CutPrefix(text, "+")
 	if d, err := retry.ParseDuration(later); err == nil {
@@ -281,7 +281,7 @@ func (b timeBound) at(now time.Time) time.Time {
 }
 
 // sizes are numbers of bytes with a unit; units with an i are powers of 1024.
-var sizes = syntax[int64]{name: "size", form: `a string: "512MiB"`, read: readSize, write: writeSize}
+var sizes = syntax[int64]{name: "size", form: `a string: "512MiB"`, parse: parseSize, format: formatSize}
 
 var sizeUnits = []struct {
 	name  string
@@ -290,7 +290,7 @@ var sizeUnits = []struct {
 	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3},
 }
 
-func readSize(text string) (int64, error) {
+func parseSize(text string) (int64, error) {
 	for _, unit := range sizeUnits {
 		number, ok := strings.CutSuffix(strings.ToLower(text), strings.ToLower(unit.name))
 		if !ok {
@@ -314,8 +314,8 @@ func readSize(text string) (int64, error) {
 	return 0, fmt.Errorf("%q is not a size; write for example 512MiB or 1GB", text)
 }
 
-// writeSize writes the smallest whole number of some unit, or else KiB.
-func writeSize(size int64) string {
+// formatSize writes the smallest whole number of some unit, or else KiB.
+func formatSize(size int64) string {
 	if size == 0 {
 		return ""
 	}
@@ -330,9 +330,9 @@ func writeSize(size int64) string {
 
 // listValue is a flag with values separated by commas. Given again, it adds.
 type listValue[T comparable] struct {
-	to   *[]T
-	name string // for the help
-	read func(text string) (T, error)
+	to    *[]T
+	name  string // for the help
+	parse func(text string) (T, error)
 }
 
 // nameList is a list of names of something.
@@ -351,7 +351,7 @@ func (l listValue[T]) Set(text string) error {
 // SetList adds values as they are, in which there may be commas.
 func (l listValue[T]) SetList(parts []string) error {
 	for _, part := range parts {
-		v, err := l.read(part)
+		v, err := l.parse(part)
 		if err != nil {
 			return err
 		}

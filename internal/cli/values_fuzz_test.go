@@ -30,7 +30,7 @@ func flagValues() map[string]pflag.Value {
 		"retry":      retryPolicies.in(new(retry.Policy)),
 		"size":       sizes.in(new(int64)),
 		"slots":      new(slotsValue),
-		"states":     listValue[stint.State]{new([]stint.State), "states", readState},
+		"states":     listValue[stint.State]{new([]stint.State), "states", parseState},
 		"wait":       waits.in(new(time.Duration)),
 	}
 }

@@ -95,8 +95,8 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 		return nil, withHint(settingf("strict-instance", "it needs a name to be strict about"), "give the engine one by --instance")
 	}
 	if f.memory > 0 && f.memory < leastMemory {
-		return nil, withHint(settingf("memory-limit", "%s is less than an engine uses that does nothing", sizes.write(f.memory)),
-			"it is at least %s, and what the jobs take comes on top", sizes.write(leastMemory))
+		return nil, withHint(settingf("memory-limit", "%s is less than an engine uses that does nothing", sizes.format(f.memory)),
+			"it is at least %s, and what the jobs take comes on top", sizes.format(leastMemory))
 	}
 	local := !a.db.isPostgres()
 	if f.kinds == nil && local {

@@ -254,7 +254,7 @@ func (w *worker) keepTrying(ctx context.Context, try func() error) error {
 		}
 		if time.Since(said) > sayAgain {
 			said = time.Now()
-			w.log.Warn("cannot reach the database, trying again", "error", oneLine(w.app.explain(err).Error()), "until", waits.write(w.wait))
+			w.log.Warn("cannot reach the database, trying again", "error", oneLine(w.app.explain(err).Error()), "until", waits.format(w.wait))
 		}
 		select {
 		case <-ctx.Done():
