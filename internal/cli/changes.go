@@ -11,7 +11,7 @@ import (
 )
 
 const changesLong = `Changes lists who changed what by the command line or the API, the newest first,
-and what came of it: "unknown" is a change that is being made, or whose process died.
+with the result: "unknown" is a change that is under way, or whose process died.
 They are kept for 90 days. --json shows what was named and chosen.
 
 ` + timesHelp
@@ -38,11 +38,11 @@ func (a *app) changesCommand() *cobra.Command {
 		return all, func() { a.showChanges(all, now) }, err
 	}, atLeastOne(&filter.Limit))
 	flags := cmd.Flags()
-	flags.StringVar(&filter.By, "by", "", "only what this one changed")
+	flags.StringVar(&filter.By, "by", "", "only changes by this person or program")
 	flags.StringVar(&filter.Operation, "operation", "", "only this operation: queues pause, jobs cancel")
-	flags.StringVar(&filter.Subject, "subject", "", "only what was done to this: a queue, a schedule, the id of a job")
-	flags.Var(timeBounds.in(&since), "since", "only what was changed at this time or later")
-	flags.Var(timeBounds.in(&until), "until", "only what was changed before this time")
+	flags.StringVar(&filter.Subject, "subject", "", "only changes of this: a queue, a schedule, the id of a job")
+	flags.Var(timeBounds.in(&since), "since", "only changes at this time or later")
+	flags.Var(timeBounds.in(&until), "until", "only changes before this time")
 	flags.IntVar(&filter.Limit, "limit", 100, "how many at most")
 	return cmd
 }

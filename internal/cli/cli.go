@@ -8,8 +8,8 @@
 // A flag that was not given is set from the environment or from a file of
 // settings before its command begins; the flag's value reads all three.
 //
-// Each subcommand is a file with a constructor that takes the [app]: everything
-// it touches of the world outside. Commands return errors; only the app prints
+// Each subcommand has a constructor that takes the [app], through which it reaches
+// everything outside. Commands return errors; only the app prints
 // them, with a hint where one helps, and turns them into an exit code.
 package cli
 
@@ -34,29 +34,29 @@ import (
 // Main runs the command line of this process and returns the exit code.
 func Main() int { return newApp().run(os.Args[1:]) }
 
-// app is one run of the program: the world that it lives in, and what every
-// command shares.
+// app is one run of the program: its streams and environment, and what all commands
+// share.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) string
-	exit     func(code int) // of a second signal, which waits for nothing
+	exit     func(code int) // at a second signal
 
 	outTerminal, errTerminal bool
 
-	config  string            // the file of settings, if there is one
-	origins map[string]origin // of flags that have not their default
+	config  string            // the file of settings, if any
+	origins map[string]origin // of flags that do not have their default
 
 	schedules []fileSchedule // of the file
 	admission admission      // of the file, to the dashboard
 
 	db      databaseFlags
 	server  serverFlags
-	log     *slog.Logger // of an engine; others have none
+	log     *slog.Logger // of an engine; other commands have none
 	json    bool
-	started bool // a command began: what fails from here on is not its use
+	started bool // a command began: a later error is not one of usage
 
-	cmd *cobra.Command // that began
+	cmd *cobra.Command // the one that began
 }
 
 func newApp() *app {
@@ -66,8 +66,7 @@ func newApp() *app {
 	}
 }
 
-// isTerminal is also true of /dev/null, where what is written for people does
-// no harm.
+// isTerminal is also true of /dev/null, where text for people does no harm.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -89,7 +88,7 @@ func (a *app) run(args []string) int {
 	return exitCode(err)
 }
 
-// action is what a command does.
+// action runs a command.
 type action func(ctx context.Context, cmd *cobra.Command, args []string) error
 
 // does gives a command its action. Flags that were not given are looked for in
@@ -133,8 +132,8 @@ func arguments(cmd *cobra.Command, args []string) error {
 	return withHint(err, "it is used as: %s", cmd.UseLine())
 }
 
-// tookForArgument finds what was meant as the value of a flag that may also have
-// none, and so takes none that stands apart.
+// tookForArgument finds the argument that was meant as the value of a flag. A flag whose
+// value is optional takes it only after an equals sign.
 func tookForArgument(f *pflag.Flag, args []string) string {
 	if f == nil || !f.Changed || f.Value.String() != f.NoOptDefVal {
 		return ""
@@ -147,8 +146,8 @@ func tookForArgument(f *pflag.Flag, args []string) string {
 	return ""
 }
 
-// onDatabase is does for a command that works on a database itself, which a server
-// does not let anybody do.
+// onDatabase is does for a command that needs a database itself: a server does not
+// offer it.
 func (a *app) onDatabase(cmd *cobra.Command, do action) *cobra.Command {
 	cmd.Annotations = map[string]string{databaseMark: "true"}
 	return a.does(cmd, do)
@@ -197,8 +196,8 @@ func (a *app) group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// verbElsewhere finds the command that people mean who leave out its noun: stint
-// retry is stint jobs retry. Nouns are tried in the order in which they are listed.
+// verbElsewhere finds the command of a verb without its noun: stint retry is stint
+// jobs retry. Nouns are tried in the order in which they are listed.
 func verbElsewhere(root *cobra.Command, verb string) string {
 	if root.HasParent() {
 		return ""
@@ -216,8 +215,7 @@ func verbElsewhere(root *cobra.Command, verb string) string {
 	return ""
 }
 
-// noun is a group that lists what there is of its noun when no verb is given. The
-// first member is that list.
+// noun is a group that runs its first member, the list, when no verb is given.
 func (a *app) noun(cmd, list *cobra.Command, others ...*cobra.Command) *cobra.Command {
 	a.group(cmd, append([]*cobra.Command{list}, others...)...)
 	cmd.Annotations = nil // it can be run
@@ -229,7 +227,7 @@ func (a *app) noun(cmd, list *cobra.Command, others ...*cobra.Command) *cobra.Co
 	return cmd
 }
 
-// note tells people something beside the data.
+// note prints a line for people, beside the data.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.err, format+"\n", args...)
 }
@@ -241,7 +239,7 @@ Begin with
 
   stint up                       an engine on the file stint.db
   stint sh -- echo hello         in a second terminal: enqueue a command
-  stint jobs list                see what became of it
+  stint jobs list                see its state
 
 The database is chosen by --db or STINT_DB: a path is an SQLite file,
 postgres://user@host/name or "host=… dbname=…" is PostgreSQL. Flags win over
@@ -250,16 +248,16 @@ given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 
 In what --json prints they are nanoseconds, and instants are as in RFC 3339.
 
 With --server or STINT_SERVER a command asks a stint server, over its API, in place of
-a database. Who asks is who the token stands for that is in STINT_TOKEN, or in the file
-of --token-file. All that people do with jobs, queues, schedules and engines is done so;
-up, work, migrate, bench and config work on a database itself.
+a database. The token in STINT_TOKEN, or in the file of --token-file, says on whose
+behalf. All commands about jobs, queues, schedules and engines can ask a server; up,
+work, migrate, bench and config need a database itself.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
 3 stopped while handlers were still running, 4 stopped because of --memory-limit:
-to be started again.`
+start it again.`
 
-// Commands are listed in the order in which they are met. Cobra has that for the
-// whole process.
+// Commands are listed in the order in which they are added. Cobra has one setting for
+// the whole process.
 func init() { cobra.EnableCommandSorting = false }
 
 // rootCommand wires the whole command line.
@@ -294,8 +292,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.demoCommand(),
 		a.versionCommand(),
 	)
-	// A command that only holds others can be run, to find misspelt names, but
-	// that is no use of it.
+	// A group can be run, to find misspelt names, but its usage does not say so.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", `{{if and .Runnable (not (index .Annotations "`+groupMark+`"))}}`, 1))
 	root.SetVersionTemplate("stint {{.Version}}\n")
 	root.SetIn(a.in)
@@ -325,8 +322,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}))
 }
 
-// version is what the build knows of its source: the module's version, or the
-// commit when it was built from a checkout.
+// version is the module's version, or the commit if it was built from a checkout.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

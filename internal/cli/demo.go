@@ -20,19 +20,18 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const demoLong = `Demo enqueues sample load, until it is interrupted or --for is over: what happens in a
-shop. Orders lead to charges, invoices and mails; thumbnails, webhooks and reports are
-made; newsletters come all at once; some jobs are due later, some fail and succeed when
-they are tried again, some fail for good. Two schedules belong to it, which are removed
-at its end. With --seed the same happens again.
+const demoLong = `Demo enqueues the jobs of a shop, until it is interrupted or --for is over. Orders lead
+to charges, invoices and mails; thumbnails, webhooks and reports are made; newsletters
+come all at once; some jobs are due later, some fail and succeed when they are tried
+again, some fail for good. It adds two schedules, and removes them at its end. The same
+--seed makes the same jobs.
 
-With --jobs it enqueues so many jobs at once that do what real ones do on a bad day,
-and is done: they sleep, fail, or eat memory.
+With --jobs it enqueues that many jobs at once, and ends. They do what real jobs do on a
+bad day: they sleep, fail, or use memory.
 
-All of them have the tag demo, and queues whose names begin so. Engines perform them
-when they were started with --demo, and only then: with --crash there is a job among
-them that ends its engine's process, again and again, until it has been lost as often
-as a job may be.
+All jobs have the tag demo, and queues whose names begin with demo. Only engines that
+were started with --demo perform them. With --crash one job ends its engine's process,
+again and again, until it has been lost as often as a job may be.
 
 The kinds, for stint enqueue:
 
@@ -82,7 +81,7 @@ func (a *app) demoCommand() *cobra.Command {
 		case !(d.rate >= 0.1 && d.rate <= 1000):
 			return usagef("--rate: %v is not between 0.1 and 1000", d.rate)
 		case given("for") && d.span <= 0:
-			return usagef("--for: it is over before it begins")
+			return usagef("--for: it ends before it begins")
 		case !given("seed"):
 			d.seed = rand.Uint64()
 		}
@@ -92,8 +91,8 @@ func (a *app) demoCommand() *cobra.Command {
 	flags.IntVarP(&d.jobs, "jobs", "n", 0, "enqueue so many jobs at once, and be done (default load that goes on)")
 	durationFlag(flags, &d.span, "for", 0, "for how long to go on (default until Ctrl-C)")
 	flags.Float64Var(&d.rate, "rate", 5, "how many jobs a second on average, without those that come from them")
-	flags.Uint64Var(&d.seed, "seed", 0, "what chance begins with (default another number each time)")
-	flags.BoolVar(&d.crash, "crash", false, "have one job end its engine's process")
+	flags.Uint64Var(&d.seed, "seed", 0, "the seed of chance (default a new one each time)")
+	flags.BoolVar(&d.crash, "crash", false, "let one job end its engine's process")
 	flags.BoolVar(&d.force, "force", false, "enqueue on a shared database even if no engine ever declared the demo kinds")
 	return cmd
 }
@@ -184,7 +183,7 @@ func demoCrash() stint.NewJob {
 // longestDemo is how long the schedules go on if the demo was killed.
 const longestDemo = 24 * time.Hour
 
-// demoShop enqueues what happens in a shop until it is interrupted, or time is over.
+// demoShop enqueues the jobs of a shop until it is interrupted, or the time is over.
 func (a *app) demoShop(ctx context.Context, db *database, d *demo) error {
 	running, release := interrupted(ctx)
 	defer release()
@@ -225,7 +224,7 @@ func (a *app) demoShop(ctx context.Context, db *database, d *demo) error {
 	return err
 }
 
-// shopBeat is how often the shop enqueues what has happened since.
+// shopBeat is how often the shop enqueues.
 const shopBeat = 250 * time.Millisecond
 
 // The load comes in waves. A newsletter goes out once a minute: a sixth of all jobs,
@@ -235,7 +234,7 @@ const (
 	shopNewsletters = time.Minute
 )
 
-// shopLoad makes up what happens in a shop. The same seed makes the same jobs.
+// shopLoad makes the jobs of a shop. The same seed makes the same jobs.
 type shopLoad struct {
 	dice  *rand.Rand
 	rate  float64 // jobs a second on average, without those that come from them
@@ -248,7 +247,7 @@ func newShopLoad(rate float64, seed uint64) *shopLoad {
 	return &shopLoad{dice: rand.New(rand.NewPCG(seed, 0)), rate: rate, order: 1000}
 }
 
-// next is what happens until the next beat.
+// next makes the jobs of the next beat.
 func (l *shopLoad) next() (jobs []stint.NewJob) {
 	l.beats++
 	at := time.Duration(l.beats) * shopBeat
@@ -271,7 +270,7 @@ var (
 	shopCustomers = []string{"ada", "alan", "barbara", "donald", "edsger", "frances", "grace", "ken", "leslie", "margaret", "niklaus", "radia"}
 )
 
-// visit is what one customer does.
+// visit makes the job of one customer.
 func (l *shopLoad) visit() stint.NewJob {
 	l.order++
 	urn := stint.URN(fmt.Sprintf("urn:shop:order:%d", l.order))

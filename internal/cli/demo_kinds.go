@@ -24,10 +24,10 @@ var demoBasics = []struct {
 	{"demo.sleep", demoSleep}, {"demo.fail", demoFail}, {"demo.fail_no_retry", demoFailNoRetry}, {"demo.exit", demoExit}, {"demo.memory", demoMemory},
 }
 
-// demoHarmful are those that do harm to the engine that performs them.
+// demoHarmful are those that harm the engine that performs them.
 var demoHarmful = []string{"demo.exit", "demo.memory"}
 
-// demoBuild is performed by what is constructed for each run: see newDemoWorker.
+// demoBuild has a worker that is constructed for each run: see newDemoWorker.
 var demoBuild = demoKind("demo.build")
 
 // demoKinds are all demo kinds, in the order in which they are listed.
@@ -85,7 +85,7 @@ func (a demoArgs) Check() error {
 	return nil
 }
 
-// demoResult is what a job leaves.
+// demoResult is the result of a job.
 type demoResult struct {
 	Slept demoTime `json:"slept,omitzero"`
 	MiB   int      `json:"mib,omitempty"`
@@ -202,7 +202,7 @@ type shopKind struct {
 	troubles    []shopTrouble
 }
 
-// shopTrouble is what goes wrong with some jobs of a kind.
+// shopTrouble is an error of some jobs of a kind.
 type shopTrouble struct {
 	percent int
 	times   int // attempts that fail: 0 is all of them
@@ -244,8 +244,8 @@ var shopKinds = []shopKind{
 	{"demo.cleanup", "demo.shop", 500 * ms, 1000 * ms, "", nil, nil},
 }
 
-// declaration is what is known of the kind. Its failures are tried again soon, while
-// people still look on.
+// declaration declares the kind. Failures are tried again soon, while people still look
+// on.
 func (k shopKind) declaration() stint.KindInfo {
 	all := []stint.Option{stint.Queue(k.queue), stint.Retry(retry.Exponential(4, 2*time.Second)), stint.Timeout(time.Minute), stint.Tag("demo")}
 	return stint.NewKind[any](k.name, append(all, k.defaults...)...).Declaration()
@@ -254,7 +254,7 @@ func (k shopKind) declaration() stint.KindInfo {
 // shopArgs are the arguments of the kinds of the shop, for people to read.
 type shopArgs map[string]any
 
-// shopResult is what a job of the shop leaves.
+// shopResult is the result of a job of the shop.
 type shopResult struct {
 	Took   demoTime `json:"took"`
 	Handed string   `json:"handed_to,omitempty"`
@@ -289,7 +289,7 @@ func runShop(ctx context.Context, job *stint.Job, k shopKind) (json.RawMessage, 
 	return json.Marshal(result)
 }
 
-// trouble is what goes wrong with an attempt, if something does.
+// trouble is the error of an attempt, if it fails.
 func (k shopKind) trouble(dice *rand.Rand, attempt int) error {
 	at := dice.IntN(100)
 	for _, t := range k.troubles {
@@ -309,8 +309,8 @@ func (k shopKind) trouble(dice *rand.Rand, attempt int) error {
 	return nil
 }
 
-// diceOf are thrown alike for the same kind, arguments and number, however a store
-// has written them.
+// diceOf are the same for the same kind, arguments and number, whatever the order of the
+// arguments.
 func diceOf(kind string, args any, nth int64) (*rand.Rand, error) {
 	text, err := json.Marshal(args)
 	if err != nil {

@@ -32,9 +32,9 @@ func (a *app) enginesCommand() *cobra.Command {
 
 func (a *app) enginesListCommand() *cobra.Command {
 	return lists(a, &cobra.Command{
-		Long: `List shows the engines that have joined and not left. Dead ones are listed until they
-are buried. The column jobs counts the jobs that an engine has claimed and that have not
-ended; stint engines show lists them.`,
+		Long: `List shows the engines that have joined and not left, dead ones until they are buried.
+The column jobs counts the jobs that an engine has claimed and that have not ended;
+stint engines show lists them.`,
 	}, ops.ListEngines, a.listEngines)
 }
 
@@ -45,7 +45,7 @@ func (a *app) listEngines(engines []ops.Engine) {
 	})
 }
 
-// special says what is special about an engine; nothing is when it works.
+// special says in which state an engine is; it is empty for one that works.
 func special(c view.Condition) string {
 	switch c {
 	case view.Working:
@@ -53,18 +53,17 @@ func special(c view.Condition) string {
 	case view.Gone:
 		return "dead: its process is gone"
 	case view.Stuck:
-		return "stuck: its process lives and does not beat"
+		return "stuck: its process lives and sends no heartbeat"
 	case view.Silent:
-		return "dead: it does not beat"
+		return "dead: it sends no heartbeat"
 	default:
 		return string(c)
 	}
 }
 
-const enginesShowLong = `Show prints what is known of engines, with the jobs that each holds: those that it
-runs, and those that it took and has not begun. What an engine that is dead or stuck
-holds is freed by stint engines bury, and runs again elsewhere; stint jobs cancel
-before that ends it.`
+const enginesShowLong = `Show prints engines with the jobs that each holds: those that it runs, and those that it
+took and has not begun. stint engines bury frees the jobs of an engine that is dead or
+stuck, and they run again elsewhere; cancel those before that must not run again.`
 
 func (a *app) enginesShowCommand() *cobra.Command {
 	return a.withJSON(onEngines(a, &cobra.Command{
@@ -112,9 +111,9 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 	})
 }
 
-const enginesMetricsLong = `Metrics shows what engines have counted since they were started, as they last wrote
-it: every 15 seconds, if --metrics-every does not say otherwise, and when they stop.
-What is kept of an engine that is gone goes after five days. --json has all of it.`
+const enginesMetricsLong = `Metrics shows what engines have counted since they were started, as they stored it last:
+every 15 seconds, or as often as --metrics-every says, and when they stop. The metrics of
+an engine that has left are deleted after five days. --json has all of them.`
 
 func (a *app) enginesMetricsCommand() *cobra.Command {
 	cmd := lists(a, &cobra.Command{
@@ -135,26 +134,26 @@ func (a *app) listMetrics(all []report.Metrics) {
 }
 
 const enginesDrainLong = `Drain asks engines to take no more jobs. They leave when the jobs that run have ended,
-however long that takes. An engine learns of it with its next beat.`
+however long that takes. An engine learns of it with its next heartbeat.`
 
 func (a *app) enginesDrainCommand() *cobra.Command {
 	return onEngines(a, &cobra.Command{
 		Use:   "drain TOKEN|INSTANCE...",
-		Short: "Have engines end their jobs and leave",
+		Short: "Let engines end their jobs and leave",
 		Long:  enginesDrainLong,
 	}, changing, ops.DrainEngine, engineToken, nil)
 }
 
 const enginesBuryLong = `Bury removes engines from the roster now. The jobs that they held run again on other
-engines. An engine that stops beating is buried without this command, after its time to
-live. An engine that is alive after all cancels its handlers, records nothing more, and
-joins again. Cancel jobs that must not run again before: stint engines show lists them,
+engines. An engine without heartbeats is buried without this command, after its time to
+live. An engine that is still alive cancels its handlers, records nothing more, and joins
+again. Before that cancel jobs that must not run again: stint engines show lists them,
 and stint jobs cancel ends them.`
 
 func (a *app) enginesBuryCommand() *cobra.Command {
 	return onEngines(a, &cobra.Command{
 		Use:   "bury TOKEN|INSTANCE...",
-		Short: "Free what engines hold, whether they live or not",
+		Short: "Free the jobs of engines, dead or alive",
 		Long:  enginesBuryLong,
 	}, changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil)
 }

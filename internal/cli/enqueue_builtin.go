@@ -15,9 +15,9 @@ import (
 const shLong = `Sh enqueues a job of the built-in kind sh: a command that an engine runs. Its
 output is kept with each attempt; an exit code other than 0 is a failure.
 
-The command and its arguments are passed on as they are, and no shell sees them;
-for pipes and the like there is --shell. The engine's environment is withheld
-except for what programs need (PATH, HOME, LANG …); give others by --env.`
+The command runs without a shell, with its arguments as they are; for pipes and the
+like there is --shell. It gets only the variables of the engine's environment that
+programs need (PATH, HOME, LANG …); add others with --env.`
 
 const shExample = `  stint sh -- echo hello
   stint sh --retry none --timeout 10m -- pg_dump --file /backup/shop.sql shop
@@ -42,8 +42,7 @@ func (a *app) shCommand() *cobra.Command {
 			return usagef("a command and --shell exclude each other")
 		}
 		command.Argv = args
-		// A relative directory means what it means here, wherever the engine
-		// runs.
+		// A relative directory counts from here, wherever the engine runs.
 		if command.Dir != "" {
 			if command.Dir, err = filepath.Abs(command.Dir); err != nil {
 				return err

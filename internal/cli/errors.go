@@ -29,7 +29,7 @@ const (
 	exitMemory       = 4 // stopped because of --memory-limit; to be started again
 )
 
-// errReported says that the command failed and has said so already.
+// errReported says that the command failed and has printed why.
 var errReported = errors.New("reported")
 
 // usageError is the caller's mistake.
@@ -77,7 +77,7 @@ func isMemory(err error) bool {
 	return ok
 }
 
-// asUsage words what the parser of the command line found.
+// asUsage words the errors of the parser of the command line.
 func asUsage(err error, cmd *cobra.Command) error {
 	var (
 		usage   *usageError
@@ -107,8 +107,8 @@ func (a *app) report(err error) {
 	}
 }
 
-// oneLine makes a message one line, which some drivers' are not, and says the
-// program's name only where it begins.
+// oneLine makes one line of a message, which may have several, and removes names of
+// programs and packages that it repeats.
 func oneLine(message string) string {
 	lines := strings.FieldsFunc(message, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := range lines {
@@ -122,8 +122,8 @@ func oneLine(message string) string {
 	return message
 }
 
-// explain says what an error means for whoever typed the command, where the
-// error itself does not. What it does not know passes through.
+// explain adds to an error what it means to the user of the command. Other errors pass
+// through.
 func (a *app) explain(err error) error {
 	var hinted *hintedError
 	switch {
@@ -134,9 +134,9 @@ func (a *app) explain(err error) error {
 	case errors.Is(err, stint.ErrSchema):
 		return a.explainSchema(err)
 	case errors.Is(err, engine.ErrStillRunning):
-		return withHint(err, "their jobs run again elsewhere once this engine counts as dead; handlers should end when their context does")
+		return withHint(err, "their jobs run again on other engines once this one counts as dead; handlers should return when their context ends")
 	case isMemory(err):
-		return withHint(err, "what ran has ended and is recorded; whoever started this engine should start it again (exit code %d)", exitMemory)
+		return withHint(err, "what ran has ended and is recorded; start this engine again (exit code %d)", exitMemory)
 	case a.db.isPostgres():
 		return a.explainPostgres(err)
 	case errors.Is(err, os.ErrPermission):
@@ -145,7 +145,7 @@ func (a *app) explain(err error) error {
 	return err
 }
 
-// explainSchema finds out in which way the schema does not fit.
+// explainSchema says why the schema does not fit.
 func (a *app) explainSchema(err error) error {
 	db, openErr := a.open(context.Background(), migrating)
 	if openErr != nil {
@@ -168,8 +168,8 @@ func (a *app) explainSchema(err error) error {
 	return withHint(err, "the schema is installed, and part of it is missing: stint doctor says what that is and how to put it back")
 }
 
-// explainPostgres words what goes wrong between here and a server. The
-// driver's messages name every address that it tried, over several lines.
+// explainPostgres words errors of connections. The driver's messages name every address
+// that it tried, over several lines.
 func (a *app) explainPostgres(err error) error {
 	var (
 		malformed *pgconn.ParseConfigError
@@ -203,12 +203,12 @@ func (a *app) explainPostgres(err error) error {
 	inner := innermost(connect)
 	if strings.Contains(inner.Error(), "refused TLS") { // the driver has no type for it
 		return withHint(fmt.Errorf("the PostgreSQL server at %s has no TLS, and sslmode asks for it", server),
-			"switch ssl on there; or say sslmode=disable in --db or STINT_DB, where nobody can listen on the way")
+			"switch ssl on there; or say sslmode=disable in --db or STINT_DB, if the network is private")
 	}
 	return withHint(fmt.Errorf("no PostgreSQL server answers at %s: %w", server, inner), "is it running, and are host and port in --db or STINT_DB right?")
 }
 
-// explainRefusal is about what a server said by code.
+// explainRefusal explains an error code of a server.
 func explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server string) error {
 	switch pg.Code {
 	case "28P01", "28000":
@@ -217,7 +217,7 @@ func explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server stri
 	case "3D000":
 		return withHint(fmt.Errorf("there is no database %q on %s", c.Database, server), "create it with createdb %s, or check the name in --db or STINT_DB", c.Database)
 	case "42501":
-		return withHint(fmt.Errorf("the user %q may not do this: %s", c.User, pg.Message), "stint migrate roles prints a script that gives each role its rights; who owns the schema installs it with stint migrate up")
+		return withHint(fmt.Errorf("the user %q may not do this: %s", c.User, pg.Message), "stint migrate roles prints a script that gives each role its rights; the owner of the schema installs it with stint migrate up")
 	case "53300":
 		return withHint(fmt.Errorf("%s has no connection left: %s", server, pg.Message), "an engine uses up to %s; add pool_max_conns=4 to the URL, or raise max_connections", engineConnections)
 	case "57P03":
@@ -226,8 +226,7 @@ func explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server stri
 	return err
 }
 
-// innermost is what everything else was wrapped around, on the last of the
-// branches.
+// innermost is the error that all others wrap, on the last of the branches.
 func innermost(err error) error {
 	for {
 		switch e := err.(type) {

@@ -17,8 +17,8 @@ import (
 )
 
 const analyticsLong = `Analytics counts the jobs that are queued (due and not claimed), postponed (not due
-yet), running, and zombies (held by engines that do not beat any more). Of the attempts
-that ended in the last minute it shows how many there were, how late they started, and
+yet), running, and zombies (held by engines that send no more heartbeats). Of the
+attempts that ended in the last minute it shows the number, how late they started, and
 how long they took. The 95% column is the time that 95 of 100 attempts did not exceed.
 
 Its commands show more. They read only the jobs that wait, run or ended lately. The
@@ -32,7 +32,7 @@ const analyticsExample = `  stint analytics --queue mail
   stint analytics delayed --before 10m
   stint analytics slow --longer 1m`
 
-// analyticsFlags say which jobs are meant.
+// analyticsFlags choose jobs.
 type analyticsFlags struct {
 	queue, kind, tag string
 	at               timeBound
@@ -43,11 +43,11 @@ func (f *analyticsFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.queue, "queue", "", "only jobs of this queue")
 	flags.StringVar(&f.kind, "kind", "", "only jobs of this kind")
 	flags.StringVar(&f.tag, "tag", "", "only jobs with this tag")
-	flags.Var(timeBounds.in(&f.at), "at", "the time by which jobs are due or not, and at which the minute ends (default now)")
+	flags.Var(timeBounds.in(&f.at), "at", "count what was due at this time, and the minute before it (default now)")
 }
 
-// named finds names that can never be right. An empty one is a mistake, most
-// often of a variable in a script, and must not mean all.
+// named checks flags with names. An empty name is a mistake, most often of a variable in
+// a script, and must not mean all.
 func named(names ...string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		for _, name := range names {
@@ -61,8 +61,7 @@ func named(names ...string) func(*cobra.Command, []string) error {
 	}
 }
 
-// analyzes makes a command one that asks about the jobs that the flags of analytics
-// choose.
+// analyzes makes a command that asks about the jobs that the flags of analytics choose.
 func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error), checks ...func(*cobra.Command, []string) error) *cobra.Command {
 	var flags analyticsFlags
 	cmd = a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
@@ -79,7 +78,7 @@ func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *dat
 func (a *app) analyticsCommand() *cobra.Command {
 	cmd := a.analyzes(&cobra.Command{
 		Use:     "analytics",
-		Short:   "Tell how the work goes",
+		Short:   "Show how the work goes",
 		Long:    analyticsLong,
 		Example: analyticsExample,
 	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
@@ -138,10 +137,10 @@ func (a *app) dueCommand() *cobra.Command {
 func (a *app) kindAnalyticsCommand() *cobra.Command {
 	return a.analyzes(&cobra.Command{
 		Use:   "kinds",
-		Short: "Tell how long the attempts of each kind took lately",
-		Long: `Kinds tells of each kind how many attempts ended in the last minute, how late they
-started, and how long they took. Kinds of which none ended are left out; stint stats
-tells of a longer time.
+		Short: "Show how long the attempts of each kind took lately",
+		Long: `Kinds shows for each kind how many attempts ended in the last minute, how late they
+started, and how long they took. Kinds without such attempts are left out; stint stats
+shows a longer time.
 
 ` + timesHelp,
 	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
@@ -155,7 +154,7 @@ tells of a longer time.
 	})
 }
 
-// finds makes a command one that lists the jobs that fit its filter.
+// finds makes a command that lists the jobs that fit a filter.
 func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Time) error) *cobra.Command {
 	limit := 0
 	cmd = a.analyzes(cmd, func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
@@ -235,11 +234,11 @@ func (a *app) countsCommand() *cobra.Command {
 	})
 }
 
-const statsLong = `Stats tells how attempts went, for each kind: all that ever began, also those of
-jobs that are gone. Whole hours are counted: since 90 minutes ago means since the
-beginning of that hour. With --minutely whole minutes are, and told of the last two
-days. Last is the one that ended last, and latency how long
-attempts were due before they started, on average.
+const statsLong = `Stats shows how attempts went, for each kind: all that ever began, also those of jobs
+that were deleted. It counts whole hours: since 90 minutes ago means since the beginning
+of that hour. With --minutely it counts whole minutes of the last two days. Last is the
+attempt that ended last, and latency is how long attempts were due before they started,
+on average.
 
 ` + timesHelp
 
@@ -257,7 +256,7 @@ func (a *app) statsCommand() *cobra.Command {
 	)
 	cmd := a.asks(&cobra.Command{
 		Use:     "stats",
-		Short:   "Tell how the attempts of each kind went",
+		Short:   "Show how the attempts of each kind went",
 		Long:    statsLong,
 		Example: statsExample,
 	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
@@ -290,8 +289,8 @@ func (a *app) statsCommand() *cobra.Command {
 	flags.StringVar(&filter.Queue, "queue", "", "only what ran in this queue")
 	flags.Var(timeBounds.in(&since), "since", "only what ended in the hour of this time or later")
 	flags.Var(timeBounds.in(&until), "until", "only what ended up to the end of this time's hour")
-	flags.BoolVar(&hourly, "hourly", false, "tell each hour by itself")
-	flags.BoolVar(&minutely, "minutely", false, "tell each minute of the last two days by itself")
+	flags.BoolVar(&hourly, "hourly", false, "show each hour separately")
+	flags.BoolVar(&minutely, "minutely", false, "show each minute of the last two days separately")
 	return cmd
 }
 

@@ -35,7 +35,7 @@ func (a *app) jobsCommand() *cobra.Command {
 	)
 }
 
-// jobID reads an id as it was printed.
+// jobID reads an id.
 func jobID(text string) (stint.ID, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
@@ -56,14 +56,14 @@ func jobIDs(texts []string) ([]stint.ID, error) {
 	return ids, nil
 }
 
-const jobsListLong = `List shows jobs, the newest first. With several filters, a job is listed when it fits
-all of them. To see the next page, give the last id shown to --before.
+const jobsListLong = `List shows jobs, the newest first, that fit all of the filters. For the next page give
+the last id to --before.
 
 ` + timesHelp + `
 
 Filters by tag, urn, correlation, schedule, outcome, error, faulty, attempts, longer
 (than 5s at least), and the states scheduled, retrying, failed and cancelled look only
-at jobs that may fit; with others alone, the search goes through all jobs until it has
+at jobs that may fit; with other filters alone, the search reads all jobs until it has
 found enough.
 
 The states:
@@ -122,7 +122,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 	flags := cmd.Flags()
 	filters.add(flags)
 	flags.IntVar(&limit, "limit", 50, "how many at most")
-	flags.Int64Var(&before, "before", 0, "only jobs with a lower id: the way to the next page")
+	flags.Int64Var(&before, "before", 0, "only jobs with a lower id: for the next page")
 	flags.BoolVar(&ids, "ids", false, "print their ids only, one on each line")
 	cmd.MarkFlagsMutuallyExclusive("ids", "json")
 	return cmd
@@ -175,9 +175,9 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	return a.asks(&cobra.Command{
 		Use:   "show ID",
 		Short: "Show a job with all of its attempts",
-		Long: `Show prints everything that is known of a job: what was enqueued, the engine that
-runs it now and has announced so, and of each attempt when and where it ran, how it
-ended and what it left. --json prints one object with a list of executions.`,
+		Long: `Show prints everything about a job: what was enqueued, the engine that runs it now,
+and for each attempt when and where it ran, how it ended, its result and its error.
+--json prints one object with a list of executions.`,
 		Example: "  stint jobs show 12\n  stint jobs show 12 --json | jq '.executions[-1].result'",
 	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		shown, err := ops.ShowJob.Call(ctx, db, ops.ShowInput{ID: int64(id)})
@@ -200,7 +200,7 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	d.add("description", j.Description())
 	d.add("args", j.Args)
 	if r := shown.RunsOn; r != nil {
-		d.add("runs on", fmt.Sprintf("%s (%s, pid %d), which said so %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now)))
+		d.add("runs on", fmt.Sprintf("%s (%s, pid %d), announced %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now)))
 	}
 	queue := j.Queue
 	if slices.Contains(engines.Paused, queue) {
@@ -284,7 +284,7 @@ func (a *app) showExecution(kind string, x stint.Attempt) {
 	}
 }
 
-// indented formats JSON with one field on each line.
+// indented formats JSON with a line for each field.
 func indented(raw json.RawMessage) string {
 	var pretty bytes.Buffer
 	if len(raw) == 0 || json.Indent(&pretty, raw, "", "  ") != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const jobsCancelLong = `Cancel ends jobs. A job that waits or is available will not run. A job that runs is
-asked to stop: the context of its handler is cancelled, and when the handler returns an
-error, the job is cancelled and not retried.
+const jobsCancelLong = `Cancel ends jobs. A job that waits or is available does not run. A job that runs is
+asked to stop: the context of its handler is cancelled. When the handler returns an
+error, the job is cancelled and not tried again.
 
 ` + selectionHelp + `
 Without --state they choose among the jobs that have not ended.
@@ -57,8 +57,8 @@ func cancelled(answer stint.CancelStatus) fate {
 const jobsRetryLong = `Retry runs jobs again. A job that waits becomes ready at once, or at the time of
 --delay or --run-at; this does not count as an attempt. A job that ended is recovered:
 a new job gets the same arguments, starts with its first attempt, and names the old job
-as its origin. The old job stays as it is. A new job has no time by which it must
-begin, even if the old one had. A job that waits keeps that time, and expires then.
+as its origin. The old job stays as it is. A new job may start at any time, even if the
+old one had a time to start by. A job that waits keeps that time, and expires then.
 
 ` + selectionHelp + `
 Without --state they choose the jobs that are failed or retrying. Filters skip a job
@@ -105,8 +105,8 @@ func retried(r stint.RerunResult) fate {
 	return map[stint.RerunStatus]fate{
 		stint.RerunReady:           {text: "is ready now", sum: "ready now"},
 		stint.RerunScheduled:       {text: "waits until then", sum: "scheduled"},
-		stint.RerunRecovered:       {text: fmt.Sprintf("had ended; it is done again as job %d", r.ID), sum: "recovered", made: r.ID},
-		stint.RerunRecoveredBefore: {text: fmt.Sprintf("had ended, and job %d does the same already", r.ID), sum: "skipped: a new job does the same already"},
+		stint.RerunRecovered:       {text: fmt.Sprintf("had ended; job %d runs it again", r.ID), sum: "recovered", made: r.ID},
+		stint.RerunRecoveredBefore: {text: fmt.Sprintf("had ended, and job %d runs it again already", r.ID), sum: "skipped: a new job does the same already"},
 		stint.RerunAvailable:       {text: "is ready already", sum: "ready already", failed: true},
 		stint.RerunRunning:         {text: "is running", sum: "running", failed: true},
 		stint.RerunNotFound:        {text: "does not exist", sum: "gone meanwhile", failed: true},
@@ -147,27 +147,27 @@ func deleted(answer store.DeleteStatus) fate {
 	}[answer]
 }
 
-// verb is an operation on jobs that are named by id or chosen by filters, and answers
-// with an A of each.
+// verb is an operation on jobs that are named by id or chosen by filters. It has an
+// answer A for each.
 type verb[A any] struct {
 	name, past string // "cancel", "cancelled"
 	do         func(ctx context.Context, db *database, s ops.Selection) (ops.Done[A], error)
 	of         func(A) fate
 }
 
-// fate is what came of one job.
+// fate is the result for one job.
 type fate struct {
 	text   string   // after "job 42 "
 	sum    string   // after a number of jobs
-	made   stint.ID // the new job that does it again, if there is one
+	made   stint.ID // the new job, if one was made
 	failed bool
 }
 
-const selectionHelp = `Jobs are named by their ids, or chosen by filters: those that fit all of them.
-Filters change jobs in batches of 500, the newest first; --dry-run only tells how
-many jobs fit, and shows the first few.`
+const selectionHelp = `Name jobs by their ids, or choose them by filters: those that fit all of them.
+Filters change jobs in batches of 500, the newest first; --dry-run only counts the
+jobs that fit, and shows the first few.`
 
-// onJobs is a command that does something to jobs.
+// onJobs makes a command that does something to jobs.
 func onJobs[A any](a *app, cmd *cobra.Command, v verb[A]) *cobra.Command {
 	var (
 		flags            filterFlags
@@ -226,11 +226,11 @@ func onJobs[A any](a *app, cmd *cobra.Command, v verb[A]) *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "every job, instead of filters")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --all: really every job")
 	cmd.Flags().IntVar(&limit, "limit", 0, "no more than this many of the jobs that filters choose")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing: tell how many jobs the filters choose, and which first few")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing: count the jobs that the filters choose, and show the first few")
 	return cmd
 }
 
-// toNamed does it to jobs that were named, and tells of each.
+// toNamed does it to jobs that were named, and prints the result of each.
 func (v verb[A]) toNamed(ctx context.Context, a *app, db *database, ids []stint.ID) error {
 	answers := map[stint.ID]A{}
 	for some := range slices.Chunk(ids, ops.MostNamed) {
@@ -261,8 +261,8 @@ func (v verb[A]) toNamed(ctx context.Context, a *app, db *database, ids []stint.
 	return nil
 }
 
-// toSelected does it to the jobs that a filter chooses, and tells how many came
-// to what.
+// toSelected does it to the jobs that a filter chooses, and prints how many had which
+// result.
 func (v verb[A]) toSelected(ctx context.Context, a *app, db *database, filter store.Filter) error {
 	answers, sums := map[stint.ID]A{}, map[string]int{}
 	var order []string
@@ -323,7 +323,7 @@ func (v verb[A]) matched(ctx context.Context, db *database, filter store.Filter)
 	return n, first, nil
 }
 
-// tellSelected tells which jobs a filter chooses.
+// tellSelected prints which jobs a filter chooses.
 func (v verb[A]) tellSelected(ctx context.Context, a *app, db *database, filter store.Filter) error {
 	matched, first, err := v.matched(ctx, db, filter)
 	if err != nil {
@@ -342,7 +342,7 @@ func (v verb[A]) tellSelected(ctx context.Context, a *app, db *database, filter 
 	fmt.Fprintf(a.out, "would %s %s\n", v.name, words.Counted(matched, "job"))
 	if matched > 0 {
 		fmt.Fprintln(a.out)
-		a.listJobs(first, engines, store.Filter{}) // nothing is to be said of further pages
+		a.listJobs(first, engines, store.Filter{}) // which has no further pages
 	}
 	if more := matched - len(first); more > 0 {
 		fmt.Fprintf(a.out, "and %s more\n", words.Count(more))

@@ -33,8 +33,8 @@ func (a *app) kindsCommand() *cobra.Command {
 
 func (a *app) kindsListCommand() *cobra.Command {
 	return lists(a, &cobra.Command{
-		Long: `List shows the kinds that engines declared when they joined, whether they run now
-or not, with what their jobs get when nothing else is said.`,
+		Long: `List shows the kinds that engines declared when they joined, also of engines that do
+not run now, with the default options of their jobs.`,
 	}, ops.ListKinds, a.listKinds)
 }
 
@@ -66,10 +66,10 @@ type builtinKind struct {
 	step        func(h stint.Handler) stepjob.Operation // the kind as a step; nil for none
 }
 
-// kindOptions is what operators may say about the built-in kinds.
+// kindOptions are what operators may choose for the built-in kinds.
 type kindOptions struct {
 	private bool                // requests may go to addresses that are not public
-	steps   *stepjob.Operations // what steps may do: set by mux
+	steps   *stepjob.Operations // of the kind steps: set by mux
 }
 
 type builtinKinds []builtinKind
@@ -97,8 +97,8 @@ func (b builtinKinds) declarations() []stint.KindInfo {
 	return all
 }
 
-// mux has the handlers of the kinds chosen. Steps may do what the others do:
-// what an operator did not switch on is not to be had in this way either.
+// mux has the handlers of the chosen kinds. Steps may use the chosen kinds only: a kind
+// that is off is off as a step, too.
 func (b builtinKinds) mux(chosen []string, o kindOptions) (*stint.Mux, error) {
 	for _, name := range chosen {
 		if !slices.Contains(b.names(), name) {
@@ -108,7 +108,7 @@ func (b builtinKinds) mux(chosen []string, o kindOptions) (*stint.Mux, error) {
 	}
 	o.steps = b.operations(chosen, o)
 	if len(o.steps.Names()) == 0 && slices.Contains(chosen, stepjob.Kind.Declaration().Name) {
-		return nil, withHint(settingf("kinds", "steps has nothing to do"), "its steps are jobs of the other built-in kinds: --kinds sh,steps")
+		return nil, withHint(settingf("kinds", "steps has no kind to use"), "its steps are jobs of the other built-in kinds: --kinds sh,steps")
 	}
 	m := stint.NewMux()
 	for _, k := range b {
@@ -119,7 +119,7 @@ func (b builtinKinds) mux(chosen []string, o kindOptions) (*stint.Mux, error) {
 	return m, nil
 }
 
-// operations are what steps may do where some kinds are switched on.
+// operations are what steps may do with the chosen kinds.
 func (b builtinKinds) operations(chosen []string, o kindOptions) *stepjob.Operations {
 	ops := stepjob.NewOperations()
 	for _, k := range b {
@@ -130,16 +130,16 @@ func (b builtinKinds) operations(chosen []string, o kindOptions) *stepjob.Operat
 	return ops
 }
 
-// shStep is the kind sh as a step. The command reads what the step before came
-// to, as JSON, on its standard input, unless its arguments give it another.
+// shStep is the kind sh as a step. The command reads the result of the step before, as
+// JSON, on its standard input, unless its arguments have another one.
 func shStep(h stint.Handler) stepjob.Operation {
 	return kindStep(h, func(args *shelljob.Args, previous json.RawMessage) {
 		args.Stdin = cmp.Or(args.Stdin, string(previous))
 	})
 }
 
-// httpStep is the kind http as a step. A request that is to have a body, and
-// whose arguments give it none, sends what the step before came to.
+// httpStep is the kind http as a step. A POST, PUT or PATCH without a body sends the result
+// of the step before.
 func httpStep(h stint.Handler) stepjob.Operation {
 	return kindStep(h, func(args *httpjob.Args, previous json.RawMessage) {
 		switch args.Method {
@@ -151,8 +151,8 @@ func httpStep(h stint.Handler) stepjob.Operation {
 	})
 }
 
-// kindStep makes a step of a kind whose arguments are of type A, and feeds it
-// what the step before came to.
+// kindStep makes a step of a kind whose arguments are of type A. Feed puts the result of the
+// step before into them.
 func kindStep[A stint.Checked](h stint.Handler, feed func(args *A, previous json.RawMessage)) stepjob.Operation {
 	return stepjob.Operation{
 		Check: func(raw json.RawMessage) error {
@@ -175,8 +175,7 @@ func kindStep[A stint.Checked](h stint.Handler, feed func(args *A, previous json
 	}
 }
 
-// checkSteps finds, before anything is opened, steps that no engine of this
-// program can do.
+// checkSteps finds steps that no engine of this program can do, before anything is opened.
 func checkSteps(kind string, raw json.RawMessage) error {
 	if kind != stepjob.Kind.Declaration().Name {
 		return nil
@@ -189,7 +188,7 @@ func checkSteps(kind string, raw json.RawMessage) error {
 		err = builtin.operations(builtin.names(), kindOptions{}).Check(args)
 	}
 	if err != nil {
-		return withHint(err, "engines of your own programs may know other steps: --force enqueues it all the same")
+		return withHint(err, "engines of your own programs may know other steps: --force enqueues it anyway")
 	}
 	return nil
 }

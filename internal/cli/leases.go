@@ -16,7 +16,7 @@ func (a *app) leasesCommand() *cobra.Command {
 	return a.noun(&cobra.Command{
 		Use:     "leases",
 		Aliases: []string{"lease"},
-		Short:   "List who does what one engine does for all, and release it",
+		Short:   "List and release leases: tasks that one engine does for all",
 	},
 		a.leasesListCommand(),
 		a.leasesReleaseCommand(),
@@ -38,7 +38,7 @@ func (a *app) listLeases(leases []store.Lease) {
 	})
 }
 
-// deposedInWords says who took a lease from whom, if anybody ever did.
+// deposedInWords says from which engine a lease was taken, by whom and why.
 func deposedInWords(d store.Revocation, now time.Time) string {
 	if d.Engine == 0 {
 		return ""
@@ -46,9 +46,9 @@ func deposedInWords(d store.Revocation, now time.Time) string {
 	return "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
 }
 
-const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes
-over what it is for. Whatever the former holder is still about to do under the
-lease the database refuses. For as long as its lease was for, it does not get it again.`
+const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes over
+the task. The database refuses what the former holder still tries to do under the lease.
+That engine cannot get the lease again for as long as the lease lasts.`
 
 func (a *app) leasesReleaseCommand() *cobra.Command {
 	var why, by string
@@ -66,6 +66,6 @@ func (a *app) leasesReleaseCommand() *cobra.Command {
 		fmt.Fprintln(a.out, said)
 		return nil
 	}))
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and told to the engine", "who releases it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and told to the engine", "the person or program that releases it")
 	return cmd
 }

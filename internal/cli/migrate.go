@@ -21,8 +21,8 @@ func (a *app) migrateCommand() *cobra.Command {
 		Short: "Install, upgrade, print or remove the schema",
 		Long: `Engines install the schema into a database that has none, and upgrade a local
 file; a shared database that holds jobs is upgraded only by migrate up. Engines of
-the version before go on working meanwhile, and those that the new schema leaves
-behind finish what they run and stop.`,
+the version before go on working meanwhile. Engines that are too old for the new schema
+finish what they run and stop.`,
 	},
 		a.migrateStatusCommand(),
 		a.migrateUpCommand(),
@@ -49,10 +49,10 @@ func (a *app) migrateUpCommand() *cobra.Command {
 	return a.withJSON(a.onDatabase(&cobra.Command{
 		Use:   "up",
 		Short: "Install the schema, or bring it up to this program's version",
-		Long: `Up goes step by step, and work goes on meanwhile: a step that finds what it
-changes locked gives way after two seconds and tries again, for five minutes.
-What was cut off is continued when it is called again. Several may be called at
-once. Connect to PostgreSQL itself and not to a pooler.`,
+		Long: `Up goes step by step, and work goes on meanwhile: a step that meets a lock gives up
+after two seconds and tries again, for five minutes. After an interruption call it
+again: it continues. Several may run at once. Connect to PostgreSQL itself and not to a
+pooler.`,
 	}, a.on(installing, func(ctx context.Context, db *database, _ []string) error {
 		before, err := db.roles.Schema(ctx)
 		if err != nil {
@@ -79,16 +79,16 @@ once. Connect to PostgreSQL itself and not to a pooler.`,
 	})))
 }
 
-// mayNotInstall names the right that is missing when a server refuses the schema
-// itself, as after migrate down: whoever owned a schema need not have the right to
-// make another one. Other errors pass through.
+// mayNotInstall names the right that is missing when a server refuses to make the schema.
+// The owner of a schema that migrate down removed may lack it. Other errors pass
+// through.
 func (a *app) mayNotInstall(err error, schema string) error {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	c, parseErr := pgconn.ParseConfig(a.db.url)
 	if !ok || refused.Code != "42501" || parseErr != nil {
 		return err
 	}
-	return withHint(fmt.Errorf("the user %q has not the right CREATE on the database %q, which making the schema %q needs", c.User, c.Database, schema),
+	return withHint(fmt.Errorf("the user %q lacks the right CREATE on the database %q, which is needed to make the schema %q", c.User, c.Database, schema),
 		"have an administrator run grant create on database %s to %s, or run the script of stint migrate roles again, which makes the schema", c.Database, c.User)
 }
 
@@ -107,7 +107,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 		}
 		what := fmt.Sprintf("the schema %q in %s%s", info.Where, a.db.place(), a.contents(ctx, db))
 		if !yes {
-			return withHint(usagef("this would remove %s for ever", what), "give --yes if that is meant")
+			return withHint(usagef("this would remove %s for ever", what), "give --yes to do it")
 		}
 		if err := db.roles.Uninstall(ctx); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 	return cmd
 }
 
-// contents says what a schema holds, as far as that can be read: it may be of
+// contents says what a schema holds. It is empty if that cannot be read, as in a schema of
 // another version.
 func (a *app) contents(ctx context.Context, db *database) string {
 	counts, err := db.Counts(ctx)
@@ -145,10 +145,10 @@ func (a *app) migratePrintCommand() *cobra.Command {
 	cmd := a.onDatabase(&cobra.Command{
 		Use:   "print",
 		Short: "Print the schema, for teams that run their own tool",
-		Long: `Print writes the SQL of every step after --from to standard output, and says of
-each whether it is to be run as one transaction or statement by statement. It
-changes nothing. The schema is that of the database of --db: for SQLite unless that
-names a PostgreSQL, which must be reachable. The first line says which it is.`,
+		Long: `Print writes the SQL of every step after --from to standard output, and says for each
+whether to run it as one transaction or statement by statement. It changes nothing. The
+schema is for SQLite, or for PostgreSQL if --db names one, which must be reachable. The
+first line says which.`,
 		Example: `  stint migrate print --db postgres://app@db/shop --schema stint >stint.sql`,
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		if from < 0 {
@@ -179,8 +179,7 @@ names a PostgreSQL, which must be reachable. The first line says which it is.`,
 	return cmd
 }
 
-// aboutSchema says what the text is for: the two databases have schemas of their
-// own, and neither is of use to the other.
+// aboutSchema says for which of the two databases the text is.
 func (a *app) aboutSchema(info store.SchemaInfo, from int) string {
 	store, other := "SQLite", "--db postgres://… prints that for PostgreSQL"
 	if a.db.isPostgres() {

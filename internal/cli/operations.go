@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// lists makes a command the one that lists all there is of something: as a table,
-// or with --json as it is found.
+// lists makes a command that lists all there is of something, as a table or as JSON.
 func lists[T any](a *app, cmd *cobra.Command, op *ops.Op[ops.None, []T], show func([]T)) *cobra.Command {
 	cmd.Use, cmd.Aliases, cmd.Short = "list", []string{"ls"}, op.Summary
 	return a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
@@ -24,12 +23,12 @@ func lists[T any](a *app, cmd *cobra.Command, op *ops.Op[ops.None, []T], show fu
 	})
 }
 
-// question asks the database something. It returns the answer as --json prints it, and
-// what prints it for people.
+// question asks the database something. It returns the answer for --json, and a function
+// that prints it for people.
 type question func(ctx context.Context, db *database, args []string) (answer any, show func(), err error)
 
-// asks makes a command one that asks a question and changes nothing. The checks find
-// mistakes in its flags and arguments before the database is opened.
+// asks makes a command that asks a question and changes nothing. The checks find mistakes
+// in its flags and arguments before the database is opened.
 func (a *app) asks(cmd *cobra.Command, ask question, checks ...func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return a.withJSON(a.does(cmd, func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		for _, check := range checks {
@@ -51,17 +50,17 @@ func (a *app) asks(cmd *cobra.Command, ask question, checks ...func(cmd *cobra.C
 	}))
 }
 
-// whoMark is on flags that say who does something, which a server knows better.
+// whoMark is on flags that name the user, which a server knows by the token.
 const whoMark = "stint_who"
 
-// reasonFlags add --why and --by, which are kept with what is done.
+// reasonFlags add --why and --by, which are kept with the change.
 func reasonFlags(cmd *cobra.Command, why, by *string, forWhy, forBy string) {
 	cmd.Flags().StringVar(why, "why", "", forWhy)
 	cmd.Flags().StringVar(by, "by", whoami(), forBy)
 	_ = cmd.Flags().SetAnnotation("by", whoMark, []string{"true"})
 }
 
-// whoami is user@host, as far as the system tells.
+// whoami is user@host, as far as the system knows.
 func whoami() string {
 	name := ""
 	if u, err := user.Current(); err == nil {
@@ -73,7 +72,7 @@ func whoami() string {
 	return name
 }
 
-// reasonInWords says by whom something was done and why, as far as that is known.
+// reasonInWords says by whom something was done and why.
 func reasonInWords(by, why string) string {
 	text := ""
 	if by != "" {
@@ -85,8 +84,8 @@ func reasonInWords(by, why string) string {
 	return text
 }
 
-// pausedInWords says since when something is paused, by whom and why; nothing
-// when it is not.
+// pausedInWords says since when something is paused, by whom and why. It is empty if it is
+// not paused.
 func pausedInWords(since time.Time, by, why string, now time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -94,7 +93,7 @@ func pausedInWords(since time.Time, by, why string, now time.Time) string {
 	return "paused " + words.Ago(since, now) + reasonInWords(by, why)
 }
 
-// by is who does what a command does.
+// by names the user of the command.
 func (a *app) by() string {
 	if a.cmd != nil {
 		if by := a.cmd.Flags().Lookup("by"); marked(by, whoMark) != "" {
@@ -143,7 +142,7 @@ func doEach[I, O any](ctx context.Context, a *app, db *database, op *ops.Op[I, O
 	return nil
 }
 
-// hintName adds advice to what is wrong with what a command names.
+// hintName adds advice to an error about a name.
 func hintName(err error) error {
 	busy, _ := errors.AsType[*store.ScheduleBusyError](err)
 	switch {

@@ -34,8 +34,8 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// plainJSON replaces the escapes of <, > and & in JSON, which programs write for web
-// pages, by the characters.
+// plainJSON replaces the escapes of <, > and & by the characters. Programs write them for
+// web pages.
 func plainJSON(raw []byte) []byte {
 	return webEscapes.ReplaceAllFunc(raw, func(escape []byte) []byte {
 		if len(escape) == 2 {
@@ -50,7 +50,7 @@ func plainJSON(raw []byte) []byte {
 // backslash of \\ never counts as the first one of an escape.
 var webEscapes = regexp.MustCompile(`\\u00(?:3[cCeE]|26)|\\.`)
 
-// newTable is a table without lines: easy to read and to cut up by tools.
+// newTable is a table without lines: easy to read, and to split with tools.
 func newTable(w io.Writer, head ...any) table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
@@ -100,7 +100,7 @@ func printTable[T any](a *app, all []T, none string, head row, line func(T) row)
 	t.Render()
 }
 
-// details print what is known of one thing, a name and a value on each line.
+// details print the fields of one thing, a name and a value on each line.
 type details struct {
 	table.Writer
 	now time.Time

@@ -48,26 +48,26 @@ func (a *app) listQueues(queues []store.QueueInfo) {
 	})
 }
 
-const queuesPauseLong = `Pause keeps the jobs of queues from beginning, on every engine and at once. What
-runs goes on. Jobs may be enqueued as ever; they wait until the queue is resumed.`
+const queuesPauseLong = `Pause starts no more jobs of queues, on all engines and at once. Jobs that run go on.
+Jobs can still be enqueued; they wait until the queue is resumed.`
 
 func (a *app) queuesPauseCommand() *cobra.Command {
 	var why, by string
 	cmd := eachName(a, &cobra.Command{
 		Use:     "pause QUEUE...",
-		Short:   "Let nothing of queues begin",
+		Short:   "Start no more jobs of queues",
 		Long:    queuesPauseLong,
 		Example: `  stint queues pause mail --why "the mail server is down"`,
 	}, ops.PauseQueue, func(name string) ops.QueueWhy {
 		return ops.QueueWhy{QueueName: ops.QueueName{Queue: name}, Body: ops.Why{Why: why}}
 	}, nil)
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the queue", "who pauses it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the queue", "the person or program that pauses it")
 	return cmd
 }
 
 func (a *app) queuesResumeCommand() *cobra.Command {
 	return eachName(a, &cobra.Command{
 		Use:   "resume QUEUE...",
-		Short: "Let the jobs of paused queues begin again",
+		Short: "Start the jobs of paused queues again",
 	}, ops.ResumeQueue, func(name string) ops.QueueName { return ops.QueueName{Queue: name} }, nil)
 }

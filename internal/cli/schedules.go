@@ -35,8 +35,8 @@ func (a *app) schedulesCommand() *cobra.Command {
 
 func (a *app) schedulesListCommand() *cobra.Command {
 	return lists(a, &cobra.Command{
-		Long: `List shows every schedule by its name, who declared it last and when. One that a
-program or a file does not declare any more stays until it is removed.`,
+		Long: `List shows every schedule by its name, with when it was declared last and by whom. A
+schedule that no program or file declares any more stays until it is removed.`,
 	}, ops.ListSchedules, a.listSchedules)
 }
 
@@ -65,7 +65,7 @@ func nextInWords(s *store.ScheduleInfo, now time.Time) string {
 	}
 }
 
-// stateOfSchedule says whether it fires, and if not why.
+// stateOfSchedule says whether it fires, and if not, why.
 func stateOfSchedule(s *store.ScheduleInfo, now time.Time) string {
 	switch s.State() {
 	case "ended":
@@ -191,14 +191,14 @@ func (a *app) showMade(jobs []stint.JobInfo) {
 	})
 }
 
-const schedulesPauseLong = `Pause lets nothing of schedules be fired, on every engine and at once. Jobs that
-they made go on. What comes while they are paused is not made up for.`
+const schedulesPauseLong = `Pause stops schedules from making jobs, on all engines and at once. Jobs that they
+made go on. Occurrences during the pause are not made up for.`
 
 func (a *app) schedulesPauseCommand() *cobra.Command {
 	var why, by string
 	cmd := a.withJSON(eachName(a, &cobra.Command{
 		Use:     "pause SCHEDULE...",
-		Short:   "Let nothing of schedules be fired",
+		Short:   "Stop schedules from making jobs",
 		Long:    schedulesPauseLong,
 		Example: `  stint schedules pause nightly --why "the archive is full"`,
 	}, ops.PauseSchedule, func(name string) ops.ScheduleWhy {
@@ -206,14 +206,14 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 	}, func(ctx context.Context, db *database, in ops.ScheduleWhy, said string, _ ops.Changed) error {
 		return a.scheduleChanged(ctx, db, in.Schedule, said)
 	}))
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "who pauses it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "the person or program that pauses it")
 	return cmd
 }
 
 func (a *app) schedulesResumeCommand() *cobra.Command {
 	return a.withJSON(eachName(a, &cobra.Command{
 		Use:   "resume SCHEDULE...",
-		Short: "Let paused schedules fire again, from now on",
+		Short: "Let paused schedules make jobs again, from now on",
 	}, ops.ResumeSchedule, scheduleName, func(ctx context.Context, db *database, in ops.ScheduleName, said string, _ ops.Changed) error {
 		return a.scheduleChanged(ctx, db, in.Schedule, said)
 	}))
@@ -221,7 +221,7 @@ func (a *app) schedulesResumeCommand() *cobra.Command {
 
 func scheduleName(name string) ops.ScheduleName { return ops.ScheduleName{Schedule: name} }
 
-// scheduleChanged says what came of a change; with --json it prints the schedule.
+// scheduleChanged prints the result of a change; with --json the schedule.
 func (a *app) scheduleChanged(ctx context.Context, db *database, name, said string) error {
 	if !a.json {
 		fmt.Fprintln(a.out, said)
@@ -234,10 +234,9 @@ func (a *app) scheduleChanged(ctx context.Context, db *database, name, said stri
 	return a.printJSON(info)
 }
 
-const schedulesRunLong = `Run-now makes a job of schedules at once and prints its id, also of one that is
-paused or has ended. The job has a number as any other of the schedule, but is of no
-occurrence, and the next one stays. A unique schedule refuses while the job before has
-not ended.`
+const schedulesRunLong = `Run-now makes a job of each schedule at once and prints its id, also if the schedule is
+paused or has ended. The job has the next number of the schedule but no occurrence, and
+the next occurrence stays. A unique schedule refuses while the job before has not ended.`
 
 func (a *app) schedulesRunCommand() *cobra.Command {
 	return a.withJSON(eachName(a, &cobra.Command{
@@ -249,15 +248,16 @@ func (a *app) schedulesRunCommand() *cobra.Command {
 	}))
 }
 
-const schedulesRemoveLong = `Remove forgets schedules with their counters, and cancels those of their jobs that have
-not begun, or are to be tried again. What runs goes on. One that a program or a file
-still declares comes back when an engine starts: take it out there first, or pause it.`
+const schedulesRemoveLong = `Remove deletes schedules with their counters, and cancels those of their jobs that have
+not begun, or wait to be tried again. Jobs that run go on. A schedule that a program or a
+file still declares comes back when an engine starts: take it out there first, or pause
+it.`
 
 func (a *app) schedulesRemoveCommand() *cobra.Command {
 	return a.does(&cobra.Command{
 		Use:     "remove SCHEDULE...",
 		Aliases: []string{"rm"},
-		Short:   "Forget schedules, and cancel what has not begun of them",
+		Short:   "Remove schedules, and cancel their jobs that have not begun",
 		Long:    schedulesRemoveLong,
 	}, a.on(changing, func(ctx context.Context, db *database, names []string) error {
 		for _, name := range names {
@@ -277,9 +277,8 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 	}))
 }
 
-// noteDeclared says of a schedule that was removed that it comes back: when the
-// file at hand has it, or an engine declared it last. People declare by a name with
-// an @: see whoami.
+// noteDeclared warns that a schedule that was removed comes back, if the file has it or an
+// engine declared it last. People declare by a name with an @: see whoami.
 func (a *app) noteDeclared(s *store.ScheduleInfo) {
 	for _, f := range a.schedules {
 		if f.schedule.Name == s.Name {

@@ -30,13 +30,13 @@ runs whenever the clock shows a time that fits.
 
 An occurrence is missed when a later one is due as well, or when it is more than a
 minute late: no engine ran, or the database was away. --missed one runs the newest of
-these, all:100 all of them up to a hundred, none none.`
+these, all:100 all of them up to a hundred, and none runs none.`
 
 const schedulesAddExample = `  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
   stint schedules add ping --every 5m --retry none http '{"url":"https://example.com"}'
   stint schedules add close_books --cron '0 6 1 * *' --missed all:12 close_books`
 
-// scheduleFlags are what may be said of a schedule, beside its jobs.
+// scheduleFlags are the options of a schedule and of its jobs.
 type scheduleFlags struct {
 	cron                cron.Recurrence
 	every               time.Duration
@@ -60,7 +60,7 @@ func (f *scheduleFlags) add(flags *pflag.FlagSet) {
 	f.job.addLasting(flags)
 }
 
-// recurrence is when, said in one of three ways.
+// recurrence is given by one of three flags.
 func (f *scheduleFlags) recurrence(flags *pflag.FlagSet) (cron.Recurrence, error) {
 	ways := 0
 	for _, name := range []string{"cron", "every", "function"} {
@@ -79,7 +79,7 @@ func (f *scheduleFlags) recurrence(flags *pflag.FlagSet) (cron.Recurrence, error
 	return f.cron, nil
 }
 
-// saidBy checks what a flag says.
+// saidBy checks the recurrence of a flag.
 func saidBy(flag string, r cron.Recurrence) (cron.Recurrence, error) {
 	if err := r.Validate(); err != nil {
 		return r, settingf(flag, "%s", strings.TrimPrefix(err.Error(), "cron: "))
@@ -87,7 +87,7 @@ func saidBy(flag string, r cron.Recurrence) (cron.Recurrence, error) {
 	return r, nil
 }
 
-// schedule is what the flags say, without its job.
+// schedule is that of the flags, without its job.
 func (f *scheduleFlags) schedule(name string, flags *pflag.FlagSet) (stint.Schedule, error) {
 	when, err := f.recurrence(flags)
 	return stint.Schedule{
@@ -223,8 +223,8 @@ func readSchedule(e entry) (f fileSchedule, err error) {
 	return f, e.misplaced(err)
 }
 
-// addToFile adds what may stand in the table of a schedule: what flags there are,
-// and what is an argument or given many times on a command line.
+// addToFile adds what the table of a schedule may hold: the flags, and what is an argument
+// or given many times on a command line.
 func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *jsonValue) {
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.add(given)
@@ -239,7 +239,7 @@ func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json
 	known.Var(&jsonValue{into: &f.job.metadata}, "metadata", "")
 }
 
-// misplaced gives an error the line of the part that it is about.
+// misplaced gives an error the line of its part.
 func (e entry) misplaced(err error) error {
 	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
 		name := strings.ReplaceAll(invalid.Field, " ", "-")
@@ -250,8 +250,7 @@ func (e entry) misplaced(err error) error {
 	return e.refuse(err)
 }
 
-// jsonValue is a setting that is any value in a file: what TOML can say and JSON
-// too. As a string it is the text of JSON.
+// jsonValue is a setting that is any value of TOML that JSON has, too.
 type jsonValue struct {
 	raw  json.RawMessage
 	into *string
@@ -280,9 +279,9 @@ func (v *jsonValue) Set(text string) error {
 func (v *jsonValue) Type() string   { return "json" }
 func (v *jsonValue) String() string { return string(v.raw) }
 
-// declareSchedules has the engine of a mux declare the schedules of the file. Their
-// kinds may be those of other programs that have not started yet; more often they
-// are misspelt, and what such a schedule makes waits for ever.
+// declareSchedules adds the schedules of the file to those that the engine of a mux
+// declares. It warns of kinds that no engine declared: programs with them may start later,
+// but more often the kind is misspelt, and its jobs wait for ever.
 func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux) error {
 	if len(a.schedules) == 0 {
 		return nil
@@ -293,7 +292,7 @@ func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux
 	}
 	var (
 		all     []stint.Schedule
-		strange []fileSchedule
+		unknown []fileSchedule
 	)
 	for _, f := range a.schedules {
 		kind := f.schedule.Job.Kind
@@ -302,9 +301,9 @@ func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux
 			return err
 		}
 		if own := mux.Declaration(kind); own.Name != "" {
-			declared = own // also where the database knows nothing of it yet
+			declared = own // also if the database does not have it yet
 		} else if knows(known, kind) != nil {
-			strange = append(strange, f)
+			unknown = append(unknown, f)
 		}
 		s := f.schedule
 		s.Job = declared.Job(f.args, f.opts...)
@@ -313,8 +312,8 @@ func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux
 		}
 		all = append(all, s)
 	}
-	for _, f := range strange {
-		a.log.Warn("a schedule is of a kind that neither this engine nor any other ever declared: its jobs wait until one does",
+	for _, f := range unknown {
+		a.log.Warn("a schedule is of a kind that neither this engine nor any other declared: its jobs wait until an engine does",
 			"schedule", f.schedule.Name, "kind", f.schedule.Job.Kind, "at", f.place)
 	}
 	mux.Schedule(all...)

@@ -18,7 +18,7 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-// The keys of a file's table [dashboard] that are no flags: who gets in.
+// The keys of a file's table [dashboard] that are no flags.
 const (
 	secretKey = dashboardTable + ".secret"
 	tokenKey  = dashboardTable + ".token"
@@ -26,14 +26,14 @@ const (
 	proxyKey  = dashboardTable + ".proxy"
 )
 
-// secretVariable is the environment variable that stands in for the secret. There
-// is no flag: others may see command lines.
+// secretVariable is the environment variable of the secret. There is no flag: other users
+// may see command lines.
 const secretVariable = "STINT_DASHBOARD_SECRET"
 
 // leastCost is that of a bcrypt hash that takes long enough to guess.
 const leastCost = 10
 
-// admission is who gets to a dashboard, as a file says.
+// admission is what a file says about who may use a dashboard.
 type admission struct {
 	secret string
 	tokens []guard.Token
@@ -43,7 +43,7 @@ type admission struct {
 	shown []shownSetting
 }
 
-// guard knows those of the admission. The caller may change it.
+// guard returns the settings of a guard. The caller may change them.
 func (a *admission) guard() guard.Config {
 	g := guard.Config{Tokens: slices.Clone(a.tokens), Users: slices.Clone(a.users), Proxy: a.proxy}
 	g.Proxy.Roles = maps.Clone(a.proxy.Roles)
@@ -110,18 +110,18 @@ func readNamed(e entry, name *string, checkName func(string) error, role *guard.
 	return e.fill(known, "name", "role", hashed)
 }
 
-// show has stint config show something of a file.
+// show adds a line to what stint config shows.
 func (a *admission) show(e entry, key, value string) {
 	a.shown = append(a.shown, shownSetting{key, value, fmt.Sprintf("%s:%d", e.file.path, e.line)})
 }
 
-// roles are written as their names.
+// roles are written by name.
 var roles = syntax[guard.Role]{name: "role", form: "a string", format: guard.Role.String, parse: func(text string) (r guard.Role, err error) {
 	err = r.UnmarshalText([]byte(text))
 	return r, err
 }}
 
-// readProxy reads what is in front of the dashboard and knows people.
+// readProxy reads the proxy in front of the dashboard, which names people.
 func (a *admission) readProxy(e entry) error {
 	p := &a.proxy
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)

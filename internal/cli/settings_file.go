@@ -37,8 +37,8 @@ func (f *settingsFile) entry(key string) (entry, bool) {
 	return e, ok
 }
 
-// readFile reads a file and checks all of it, also what the command at hand does
-// not use: a mistake is found by the first command that reads the file.
+// readFile reads a file and checks all of it, also settings that the command does not use:
+// the first command that reads the file finds a mistake.
 func readFile(path string) (*settingsFile, error) {
 	if path == "" {
 		return nil, settingf("config", "the name is empty")
@@ -111,7 +111,7 @@ func linesOf(text []byte) map[string]int {
 	return lines
 }
 
-// element is the name of a table of an array. No key is written like this.
+// element is the name of a table of an array. No key looks like it.
 func element(array string, i int) string { return fmt.Sprintf("%s[%d]", array, i) }
 
 var bare = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -165,8 +165,7 @@ func (f *settingsFile) isSection(key string) bool {
 	return false
 }
 
-// unknown suggests what was probably meant: a key, or the name of a flag, whose key
-// may be another one.
+// unknown suggests a similar key, or the key of a flag with a similar name.
 func (f *settingsFile) unknown(e entry) error {
 	meant := map[string]string{schedulesKey: "[" + schedulesKey + ".NAME]", tokenKey: "[[" + tokenKey + "]]", userKey: "[[" + userKey + "]]"}
 	for key, flag := range f.known {
@@ -201,10 +200,10 @@ type entry struct {
 	value any
 }
 
-// place is what an error about the entry begins with.
+// place is the beginning of an error about the entry.
 func (e entry) place() string { return fmt.Sprintf("%s:%d: %s", e.file.path, e.line, e.key) }
 
-// refuse says what is wrong with the entry; nil for nothing.
+// refuse puts the place before an error; nil stays nil.
 func (e entry) refuse(err error) error {
 	if err == nil {
 		return nil
@@ -212,7 +211,7 @@ func (e entry) refuse(err error) error {
 	return &usageError{&settingError{flag: e.name, place: e.place(), err: err}}
 }
 
-// isNot refuses a value of the wrong type.
+// isNot refuses a value of the wrong type. Form is how to write it.
 func (e entry) isNot(form string) error {
 	return e.refuse(fmt.Errorf("it is %s; write %s", formOf(e.value), form))
 }

@@ -34,7 +34,7 @@ type textValue[T any] struct {
 	value *T
 }
 
-// in is a flag that keeps its value in v.
+// in returns a flag that keeps its value in v.
 func (s syntax[T]) in(v *T) pflag.Value { return textValue[T]{s, v} }
 
 func (t textValue[T]) Set(text string) (err error) {
@@ -57,19 +57,30 @@ func checked(name string, check func(string) error) syntax[string] {
 	return syntax[string]{name: name, form: "a string", parse: func(text string) (string, error) { return text, check(text) }, format: func(text string) string { return text }}
 }
 
-// choice is the syntax of one of a few words.
-func choice(words ...string) syntax[string] {
-	return checked("word", func(text string) error {
-		if !slices.Contains(words, text) {
-			return fmt.Errorf("%q is not one of %s", text, strings.Join(words, ", "))
+// oneOf reads one of a few values as they are printed.
+func oneOf[T any](values ...T) func(text string) (T, error) {
+	return func(text string) (v T, err error) {
+		for _, v := range values {
+			if fmt.Sprint(v) == text {
+				return v, nil
+			}
 		}
-		return nil
-	})
+		return v, fmt.Errorf("%q is not one of %s", text, listed(values, ", "))
+	}
+}
+
+// listed joins values as they are printed.
+func listed[T any](values []T, separator string) string {
+	var all []string
+	for _, v := range values {
+		all = append(all, fmt.Sprint(v))
+	}
+	return strings.Join(all, separator)
 }
 
 func choiceFlag(flags *pflag.FlagSet, p *string, name, value, usage string, words ...string) {
 	*p = value
-	flags.Var(choice(words...).in(p), name, usage+": "+strings.Join(words, ", "))
+	flags.Var(syntax[string]{name: "word", form: "a string", parse: oneOf(words...), format: func(word string) string { return word }}.in(p), name, usage+": "+listed(words, ", "))
 }
 
 var retryPolicies = syntax[retry.Policy]{name: "policy", form: `a string: "fixed:2:1s"`, parse: retry.Parse, format: retry.Policy.String}
@@ -85,7 +96,7 @@ func durationFlag(flags *pflag.FlagSet, p *time.Duration, name string, value tim
 	}
 }
 
-// intervals are how often something happens; a negative one is never.
+// intervals say how often something happens; a negative one is never.
 var intervals = syntax[time.Duration]{name: "duration", form: durations.form,
 	parse: func(text string) (time.Duration, error) {
 		if text == "off" {
@@ -205,8 +216,8 @@ var (
 	clockForms = []string{"15:04", "15:04:05"}
 )
 
-// parseInstant reads RFC 3339, local dates with and without a time, and a time
-// of day: the next moment after now when clocks show it.
+// parseInstant reads RFC 3339, local dates with and without a time, and a time of day:
+// the next time after now at which clocks show it.
 func parseInstant(text string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
@@ -226,7 +237,7 @@ func parseInstant(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf(`%q is no time; write 2026-03-01T09:00:00+01:00, "2026-03-01 09:00" or 09:00`, text)
 }
 
-// parseClock reads a time of day, and returns what puts it on the day of a time.
+// parseClock reads a time of day, and returns a function that sets it on a day.
 func parseClock(text string) (on func(day time.Time) time.Time, ok bool) {
 	for _, form := range clockForms {
 		if t, err := time.Parse(form, text); err == nil {
@@ -348,7 +359,7 @@ func (l listValue[T]) Set(text string) error {
 	return l.SetList(parts)
 }
 
-// SetList adds values as they are, in which there may be commas.
+// SetList adds values, which may hold commas.
 func (l listValue[T]) SetList(parts []string) error {
 	for _, part := range parts {
 		v, err := l.parse(part)
@@ -369,11 +380,7 @@ func (l listValue[T]) String() string {
 	if l.to == nil {
 		return ""
 	}
-	var parts []string
-	for _, v := range *l.to {
-		parts = append(parts, fmt.Sprint(v))
-	}
-	return strings.Join(parts, ",")
+	return listed(*l.to, ",")
 }
 
 // pairValue is a flag of the form NAME=VALUE that may be given many times.
@@ -391,7 +398,7 @@ func (p pairValue) Set(text string) error {
 	if *p.pairs == nil {
 		*p.pairs = map[string]string{}
 	}
-	if p.separator == ":" { // as in a header, where people put space
+	if p.separator == ":" { // as in a header, which may have space
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	}
 	(*p.pairs)[name] = value
@@ -454,7 +461,7 @@ func (s *slotsValue) SetPart(queue string, value any) error {
 	if s.each == nil {
 		s.each = map[string]int{}
 	}
-	s.each[queue] = int(min(n, math.MaxInt32)) // where numbers are small, it stays too many
+	s.each[queue] = int(min(n, math.MaxInt32)) // too many for any engine
 	return nil
 }
 
@@ -483,13 +490,12 @@ func (s *slotsValue) String() string {
 	return strings.Join(parts, ",")
 }
 
-// retentionValue is a flag that says how long jobs are kept. Given again, it
-// adds.
+// retentionValue is a flag that says how long jobs are kept. Given again, it adds.
 type retentionValue struct{ store.Retention }
 
-// Set reads parts between commas: [QUEUE:][STATE=]TIME. What can be read in two
-// ways is refused, and so is what was said before: what is deleted too soon does
-// not come back. A file can say all of it, part by part and by its name.
+// Set reads parts between commas: [QUEUE:][STATE=]TIME. It refuses what has two meanings,
+// and what contradicts a part before: a job that is deleted too soon does not come back. A
+// file has a name for each part.
 func (r *retentionValue) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		name, age, err := splitKept(strings.TrimSpace(part))
@@ -498,7 +504,7 @@ func (r *retentionValue) Set(text string) error {
 		}
 		for _, line := range r.Lines() {
 			if line.Name == name {
-				return fmt.Errorf("%q says something else of %s, of which %s was said already", strings.TrimSpace(part), ofWhat(name), line.Text)
+				return fmt.Errorf("%q: the time of %s is given already: %s", strings.TrimSpace(part), ofWhat(name), line.Text)
 			}
 		}
 		if err := r.SetPart(name, age); err != nil {
@@ -508,8 +514,7 @@ func (r *retentionValue) Set(text string) error {
 	return nil
 }
 
-// splitKept takes one part into the name that a file would have for it, and the
-// time.
+// splitKept splits a part into the name that a file has for it, and the time.
 func splitKept(part string) (name, age string, err error) {
 	queue, rest, ofQueue := strings.Cut(part, ":")
 	if !ofQueue {
@@ -524,18 +529,18 @@ func splitKept(part string) (name, age string, err error) {
 		return state, age, nil
 	}
 	name = queue + ":" + state
-	inFile := fmt.Sprintf("a queue that is called so can be named in the file of --config: [retention] and %q = %q", name, age)
+	inFile := fmt.Sprintf("a queue of this name can be set in the file of --config: [retention] and %q = %q", name, age)
 	switch {
 	case strings.ContainsAny(rest, ":") || strings.ContainsAny(queue, "="):
-		return "", "", withHint(fmt.Errorf("%q can be read in more than one way", part),
-			"write mail:1h or mail:completed=1h, and a comma before the next; a queue whose name holds : or = can be named in the file of --config")
+		return "", "", withHint(fmt.Errorf("%q has more than one meaning", part),
+			"write mail:1h or mail:completed=1h, and a comma before the next; a queue with : or = in its name can be set in the file of --config")
 	case queue == string(stint.Completed) || queue == string(stint.Failed) || queue == string(stint.Cancelled):
-		return "", "", withHint(fmt.Errorf("%q is a state, and before the colon stands a queue", queue), "write %s=%s; %s", queue, age, inFile)
+		return "", "", withHint(fmt.Errorf("%q is a state, but a queue is needed before the colon", queue), "write %s=%s; %s", queue, age, inFile)
 	}
 	return name, age, nil
 }
 
-// SetPart says how long jobs are kept of which something is named.
+// SetPart sets the time of a part.
 func (r *retentionValue) SetPart(name string, value any) error {
 	text, ok := value.(string)
 	if !ok {
@@ -548,7 +553,7 @@ func (r *retentionValue) SetPart(name string, value any) error {
 	return err
 }
 
-// ofWhat names what a line of a retention is about.
+// ofWhat names what a part is about.
 func ofWhat(name string) string {
 	switch {
 	case name == "*":

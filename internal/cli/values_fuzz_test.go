@@ -30,7 +30,7 @@ func flagValues() map[string]pflag.Value {
 		"retry":      retryPolicies.in(new(retry.Policy)),
 		"size":       sizes.in(new(int64)),
 		"slots":      new(slotsValue),
-		"states":     listValue[stint.State]{new([]stint.State), "states", parseState},
+		"states":     listValue[stint.State]{new([]stint.State), "states", oneOf(stint.States...)},
 		"wait":       waits.in(new(time.Duration)),
 	}
 }

@@ -23,39 +23,39 @@ const workLong = `Work runs an engine: it takes jobs from the database and perfo
 is told to stop.
 
 The program itself can perform the built-in kinds sh, http and steps. On a local SQLite
-file they are on. On a shared PostgreSQL database they are switched on by --kinds,
-since whoever may enqueue there could then run commands here. Kinds of your own
-are Go functions in a program of your own. The kinds of stint demo are performed
-with --demo only: some of them are there to do harm.
+file they are on. On a shared PostgreSQL database --kinds switches them on, since every
+user who may enqueue there can then run commands here. Kinds of your own are Go
+functions in a program of your own. It performs the kinds of stint demo only with
+--demo: some of them do harm on purpose.
 
-Signals: TERM, INT and HUP take no new jobs, let those that run finish for up to
---grace, then cancel and return them; exit code 0, or 3 when handlers are still
-running after that. Another TERM or INT, a second later or more, exits at once with
-3; those that come together are one. QUIT prints every goroutine and dies.
+Signals: after TERM, INT or HUP it takes no new jobs, lets those that run finish for up
+to --grace, then cancels and returns them. The exit code is 0, or 3 if handlers are
+still running after that. Another TERM or INT, a second later or more, exits at once
+with 3. QUIT prints every goroutine and exits.
 
 With --health ADDR it answers over HTTP: /healthz with 200 unless it is stuck,
 /readyz with 200 while it works, and with 503 and the reason when it does not (it
-stops, or the database does not answer), /metrics with figures for Prometheus.
-There is no password: say 127.0.0.1:9070, not :9070, where others may not look.
+stops, or the database does not answer), and /metrics for Prometheus. There is no
+password: use 127.0.0.1:9070, and not :9070, if others must not see it.
 
-With --dashboard ADDR it serves the dashboard beside: see stint dashboard --help.
+With --dashboard ADDR it serves the dashboard, too: see stint dashboard --help.
 
-Where OTEL_EXPORTER_OTLP_ENDPOINT names a collector of OpenTelemetry, each attempt
-is traced and exported there over HTTP: http://127.0.0.1:4318. The other variables
-of OpenTelemetry hold as well, about headers, samples, names and batches.
+If OTEL_EXPORTER_OTLP_ENDPOINT names a collector of OpenTelemetry, such as
+http://127.0.0.1:4318, each attempt is traced and exported there over HTTP. The other
+variables of OpenTelemetry work as well, for headers, samples, names and batches.
 
-With --memory-limit an engine that has grown too large leaves by itself, with code
-4, to be started again by whoever started it; Go's own limit (GOMEMLIMIT) is set to
-nine tenths of it, unless it is set already.
+With --memory-limit an engine that has grown too large stops by itself with code 4, for
+a supervisor to start it again. Go's own limit (GOMEMLIMIT) is set to nine tenths of it,
+unless it is set already.
 
-A PostgreSQL that cannot be reached at the start is tried again for
+If PostgreSQL cannot be reached at the start, the engine tries again for
 --wait-for-database, with a line in the log; then the exit code is 1. Later on an
 engine waits for it as long as it takes.
 
-Flags can stand in a file, and most in the environment: see stint config --help.
+A file can set the flags, and the environment most of them: see stint config --help.
 
-Log lines go to standard error. At the level info they tell of failures, trouble
-and the engine's own life; debug adds a line for each job that starts or succeeds.`
+Log lines go to standard error. At the level info they are about failures, trouble and
+the engine's own life; debug adds a line for each job that starts or succeeds.`
 
 const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queues mail,default --slots 50
   stint work --slots mail=4,reports=1,*=20
@@ -80,12 +80,12 @@ func (a *app) workCommand() *cobra.Command {
 	return cmd
 }
 
-// leastMemory is about what an engine has that never ran a job: below it one would
-// leave as soon as it came, each time that it is started again.
+// leastMemory is about what an engine uses that never ran a job. With less it would stop
+// as soon as it was started, again and again.
 const leastMemory = 32 << 20
 
-// check finds what is wrong with the settings of an engine while nothing has
-// been created yet, and settles what they leave open.
+// check finds mistakes in the settings of an engine before anything is created, and sets
+// those that depend on others.
 func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 	_, named := a.origins["instance"]
 	switch {
@@ -95,8 +95,8 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 		return nil, withHint(settingf("strict-instance", "it needs a name to be strict about"), "give the engine one by --instance")
 	}
 	if f.memory > 0 && f.memory < leastMemory {
-		return nil, withHint(settingf("memory-limit", "%s is less than an engine uses that does nothing", sizes.format(f.memory)),
-			"it is at least %s, and what the jobs take comes on top", sizes.format(leastMemory))
+		return nil, withHint(settingf("memory-limit", "%s is less than an idle engine uses", sizes.format(f.memory)),
+			"at least %s are needed, and the memory of the jobs in addition", sizes.format(leastMemory))
 	}
 	local := !a.db.isPostgres()
 	if f.kinds == nil && local {
@@ -124,110 +124,68 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 	return mux, err
 }
 
-// engineFlags are an engine's, in groups and in the order in which help lists
-// them.
+// workTable is the table of a file with the settings of work and up.
+const workTable = "work"
+
+// engineFlags are the settings of an engine, in the order in which help lists them.
 type engineFlags struct {
-	taskFlags
-	rosterFlags
-	lookFlags
-	leaseFlags
-	processFlags
+	queues, kinds []string
+	demo          bool
+	httpPrivate   bool
+	slots         slotsValue
+
+	instance   string
+	strict     bool
+	timeToLive time.Duration
+	grace      time.Duration
+
+	poll      pollRange
+	wait      time.Duration // for the database at the start
+	lease     time.Duration
+	leaseWait pollRange
+	retention retentionValue
+
+	memory       int64
+	health       string
+	metricsEvery time.Duration
+
 	logFlags
 	board dashboardFlags
 }
 
 func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	f.taskFlags.add(flags)
-	f.rosterFlags.add(flags)
-	f.lookFlags.add(flags)
-	f.leaseFlags.add(flags)
-	f.processFlags.add(flags)
-	f.logFlags.add(flags)
-	f.board.add(flags)
-}
-
-// workTable is the table of a file for what is of work and of up.
-const workTable = "work"
-
-// taskFlags say what an engine performs, and how much at once.
-type taskFlags struct {
-	queues, kinds []string
-	demo          bool
-	httpPrivate   bool
-	slots         slotsValue
-}
-
-func (f *taskFlags) add(flags *pflag.FlagSet) {
 	flags.Var(nameList(&f.queues, "queues"), "queues", "the queues to work on, separated by commas (default all)")
 	flags.Var(nameList(&f.kinds, "kinds"), "kinds", "the built-in kinds to perform: sh,http,steps (default all on an SQLite file, none on PostgreSQL)")
 	flags.BoolVar(&f.demo, "demo", false, "perform the demo kinds as well: see stint demo")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	flags.Var(&f.slots, "slots", "how many jobs run at once: 50, or of each queue: mail=4,default=20; *=8 is for all queues that are not named (default 4 for each processor)")
-	elsewhere(flags, workTable, "queues", "kinds", "slots")
-	// Nobody lets in more by accident: these are not taken from the environment.
-	orFile(flags, below(workTable, "demo"), "demo")
-	orFile(flags, "kinds.http.private", "http-private")
-}
 
-// rosterFlags say who an engine is to the others, and when it is dead to them.
-type rosterFlags struct {
-	instance   string
-	strict     bool
-	timeToLive time.Duration
-	grace      time.Duration
-}
-
-func (f *rosterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
 	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
-	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long a silent engine counts as dead")
+	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long without a heartbeat an engine counts as dead")
 	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
-	elsewhere(flags, workTable, "instance", "strict-instance", "time-to-live", "grace")
-}
 
-// lookFlags say how an engine asks for work, and at first for the database.
-type lookFlags struct {
-	poll pollRange
-	wait time.Duration
-}
-
-func (f *lookFlags) add(flags *pflag.FlagSet) {
-	flags.Var(polls.in(&f.poll), "poll", "how often to look for work when nothing was heard: 2s, or 20ms..5s for where nobody notifies, the longer the longer nothing came (default 1s with notifications, 20ms..500ms without)")
+	flags.Var(polls.in(&f.poll), "poll", "how often to look for work without a notification: 2s, or 20ms..5s to wait longer each time that there is none (default 1s with notifications, 20ms..500ms without)")
 	f.wait = defaultWait
 	flags.Var(waits.in(&f.wait), "wait-for-database", "for how long to try when PostgreSQL cannot be reached at the start: 30s, forever, or 0s for once")
-	elsewhere(flags, workTable, "poll", "wait-for-database")
-}
-
-// leaseFlags are about what one engine does for all.
-type leaseFlags struct {
-	lease     time.Duration
-	leaseWait pollRange
-	retention retentionValue
-}
-
-func (f *leaseFlags) add(flags *pflag.FlagSet) {
-	durationFlag(flags, &f.lease, "lease", engine.DefaultLeaseFor, "for how long the engine takes what one engine does for all; it is renewed at a third of it")
+	durationFlag(flags, &f.lease, "lease", engine.DefaultLeaseFor, "for how long the engine takes a lease of a task that one engine does for all; it renews it after a third")
 	flags.Var(polls.in(&f.leaseWait), "lease-wait", "how long to wait before asking again for a lease that another engine holds: 3s, or 3s..1m to wait twice as long each time (default a fifth of --lease)")
 	flags.Var(&f.retention, "retention", "how long jobs are kept after they ended: 5d, or forever; failed=30d of a state, mail:1h or mail:completed=1h of a queue; separated by commas, or given again (default 5d)")
-	elsewhere(flags, workTable, "lease", "lease-wait")
-	elsewhere(flags, "", "retention") // a table of its own, since it is a table itself
-}
 
-// processFlags are about the process that the engine runs in, and what others see
-// of it.
-type processFlags struct {
-	memory       int64
-	health       string
-	metricsEvery time.Duration
-}
-
-func (f *processFlags) add(flags *pflag.FlagSet) {
-	flags.Var(sizes.in(&f.memory), "memory-limit", "take no more jobs when the process has grown beyond so much, let those that run end, and exit with code 4: 512MiB (default none)")
+	flags.Var(sizes.in(&f.memory), "memory-limit", "when the process is larger than this, take no more jobs, let those that run end, and exit with code 4: 512MiB (default none)")
 	flags.Var(addresses("9070").in(&f.health), "health", "serve /healthz, /readyz and /metrics at this address: 127.0.0.1:9070 for this machine alone, :9070 for all (default none)")
 	f.metricsEvery = engine.DefaultMetricsEvery
-	flags.Var(intervals.in(&f.metricsEvery), "metrics-every", "how often to keep what the engine counted: 1m, or off")
-	elsewhere(flags, workTable, "memory-limit", "health", "metrics-every")
+	flags.Var(intervals.in(&f.metricsEvery), "metrics-every", "how often to store what the engine counted: 1m, or off")
+
+	elsewhere(flags, workTable, "queues", "kinds", "slots", "instance", "strict-instance", "time-to-live", "grace", "poll", "wait-for-database",
+		"lease", "lease-wait", "memory-limit", "health", "metrics-every")
+	elsewhere(flags, "", "retention") // a table of its own, since it is a table itself
+	// The environment does not set these: a variable that is left over must not permit more.
+	orFile(flags, below(workTable, "demo"), "demo")
+	orFile(flags, "kinds.http.private", "http-private")
+	f.logFlags.add(flags)
+	f.board.add(flags)
 }
 
 // logFlags are about the log.
@@ -239,11 +197,11 @@ func (f *logFlags) add(flags *pflag.FlagSet) {
 	elsewhere(flags, "", "log-level", "log-format")
 }
 
-// config is what the engine is told of them.
+// config is the configuration of the engine.
 func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 	return engine.Config{
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
-		Grace:      max(f.grace, 1), // the engine takes 0 for its default, and here it was asked for
+		Grace:      max(f.grace, 1), // to the engine 0 means its default
 		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to,
 		Retention: f.retention.Retention, MemoryLimit: f.memory, MetricsEvery: f.metricsEvery,
 		LeaseFor: max(f.lease, 1), LeaseWait: cmp.Or(f.leaseWait.every, f.leaseWait.from), LeaseWaitMax: f.leaseWait.to,
@@ -256,8 +214,8 @@ with the built-in kinds on and a log line for each job, and the dashboard at the
 that it prints. It takes the same flags as work, and stops in the same way: Ctrl-C
 lets what runs finish.
 
-On this machine everybody may look at the dashboard; whoever has the link may do
-everything. See stint dashboard --help.`
+All users of this machine may look at the dashboard; the link permits everything. See
+stint dashboard --help.`
 
 const upExample = `  stint up
   stint up --demo                and in another terminal: stint demo
@@ -270,7 +228,7 @@ In a second terminal, in the same directory:
   stint jobs list%[1]s
   stint jobs show ID%[1]s
 
-Ctrl-C stops it when what runs has finished.
+Ctrl-C stops it after what runs has finished.
 
 `
 

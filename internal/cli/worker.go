@@ -27,9 +27,8 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// worker is an engine on its way from flags to work. What can be wrong with the
-// flags is found first, then what others hold (addresses), and only then the
-// database is asked for.
+// worker is an engine with what is around it. Its start finds mistakes in the flags first,
+// then listens at addresses, and opens the database last.
 type worker struct {
 	*engineFlags
 	app     *app
@@ -41,11 +40,11 @@ type worker struct {
 	board   *dashboardServer // nil without --dashboard
 	tracer  *spans.Tracer    // nil where traces go nowhere
 	joined  atomic.Bool
-	until   time.Time // when not to try any longer to reach the database
+	until   time.Time // when to give up reaching the database
 }
 
-// work runs an engine until a signal comes. Successes are logged at the level
-// given; opened is called when the database is there.
+// work runs an engine until a signal comes. It logs successes at the given level, and calls
+// opened when the database is open.
 func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, opened func(*worker)) error {
 	mux, err := a.check(f)
 	if err != nil {
@@ -108,8 +107,8 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 	return w.run(ctx, db)
 }
 
-// run works. An engine that never came into the roster, because the database went
-// away in between, is tried again as long as opening it would have been.
+// run runs the engine. If it never joined the roster, because the database went away in
+// between, it tries again for as long as it would have tried to open the database.
 func (w *worker) run(ctx context.Context, db *database) error {
 	config := w.config(observe.Fan(w.note, w.counted.On, observe.Log(w.log, observe.LogConfig{Successes: w.level})))
 	if w.tracer != nil {
@@ -132,7 +131,7 @@ func (w *worker) run(ctx context.Context, db *database) error {
 	})
 }
 
-// note remembers that the engine came into the roster.
+// note remembers that the engine joined the roster.
 func (w *worker) note(e event.Event) {
 	if e.Type == event.EventJoined {
 		w.joined.Store(true)
@@ -156,16 +155,16 @@ func newLogger(w io.Writer, level slog.Level, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// limitGo has the garbage collector work harder before the process reaches its
-// limit, of which a part is not Go's. Whoever set a limit of Go's own knows better.
+// limitGo makes the garbage collector work harder before the process reaches its limit, of
+// which a part is not Go's. A limit of Go's own that is set stays.
 func (f *engineFlags) limitGo() {
 	if f.memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(f.memory / 10 * 9)
 	}
 }
 
-// onQuery is told what the database is asked, with --log-sql. Commands without a
-// log write it as engines do.
+// onQuery logs statements, with --log-sql. Commands without a log write them as engines
+// do.
 func (a *app) onQuery() func(event.Query) {
 	if !a.db.logSQL.on {
 		return nil
@@ -177,22 +176,22 @@ func (a *app) onQuery() func(event.Query) {
 	return observe.SQL(log, a.db.logSQL.slowerThan)
 }
 
-// impatience is how long after the first signal another one means that somebody
-// does not want to wait. Those that come together are one: GNU timeout sends its
-// signal to the process and again to its group.
+// impatience is how long after the first signal another one means that the user does not
+// want to wait. Those that come together are one: GNU timeout sends its signal to the
+// process and again to its group.
 const impatience = time.Second
 
-// untilSignal returns a context that ends at the first TERM, INT or HUP. Another
-// TERM or INT exits at once, unless it came together with the first. A HUP never
-// counts as impatience: terminals that go away send several, and supervisors one
-// together with a TERM, in whichever order they arrive.
+// untilSignal returns a context that ends at the first TERM, INT or HUP. Another TERM or
+// INT exits at once, unless it came together with the first. A HUP never counts as
+// impatience: terminals that go away send several, and supervisors send one together with
+// a TERM, in any order.
 func (a *app) untilSignal(ctx context.Context, log *slog.Logger, grace time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 4)
 	notify(signals)
 	var over atomic.Bool
 	go func() {
-		var asked time.Time // when by a TERM or INT for the first time
+		var asked time.Time // of the first TERM or INT
 		for s := range signals {
 			again := s != syscall.SIGHUP && !asked.IsZero() && time.Since(asked) >= impatience
 			if s != syscall.SIGHUP && asked.IsZero() {
@@ -217,13 +216,13 @@ func (a *app) untilSignal(ctx context.Context, log *slog.Logger, grace time.Dura
 	}
 }
 
-// interrupted returns a context that ends at TERM or INT, for commands that
-// have something to tidy up or to say.
+// interrupted returns a context that ends at TERM or INT, for commands that do something
+// at their end.
 func interrupted(ctx context.Context) (context.Context, func()) {
 	return signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 }
 
-// notify leaves a HUP alone that the parent chose to ignore, as nohup does.
+// notify does not listen to a HUP that the parent ignores, as nohup does.
 func notify(signals chan<- os.Signal) {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -231,8 +230,8 @@ func notify(signals chan<- os.Signal) {
 	}
 }
 
-// defaultWait suits supervisors: it is longer than a server takes to start again,
-// and a mistake is not hidden for ever.
+// defaultWait suits supervisors: it is longer than the restart of a server, and does not
+// hide a mistake for ever.
 const defaultWait = time.Minute
 
 // The first time between two tries to reach the database, and the longest.
@@ -242,9 +241,8 @@ const (
 	sayAgain   = 30 * time.Second
 )
 
-// keepTrying tries until it succeeds, fails in a way that time does not fix, or
-// the time is over. An engine that has joined once is beyond this: it waits for
-// the database by itself.
+// keepTrying tries until it succeeds, fails in a way that time does not fix, or the time is
+// over. An engine that has joined waits for the database by itself.
 func (w *worker) keepTrying(ctx context.Context, try func() error) error {
 	var said time.Time
 	for wait := firstTry; ; wait = min(2*wait, longestTry) {
@@ -258,15 +256,15 @@ func (w *worker) keepTrying(ctx context.Context, try func() error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil // told to stop before there was anything to do
+			return nil // stopped before it began
 		case <-time.After(wait):
 		}
 	}
 }
 
-// unreachable tells whether an error is about the way to a PostgreSQL server, or
-// about one that is just starting, stopping or full: all of that passes. What a
-// server has against us stays, and so does what is wrong with a file.
+// unreachable reports whether an error is about the connection to a PostgreSQL server, or
+// about a server that starts, stops or is full: all of that passes. Other refusals of a
+// server stay, and so do errors of a file.
 func (a *app) unreachable(err error) bool {
 	if !a.db.isPostgres() || errors.Is(err, stint.ErrSchema) || errors.Is(err, stint.ErrInvalid) {
 		return false
