@@ -315,7 +315,7 @@ func (a *app) dashboardTokenCommand() *cobra.Command {
 }
 
 func roleFlag(cmd *cobra.Command, role *string, usage string) {
-	choiceFlag(cmd.Flags(), role, "role", guard.Viewer.String(), usage, guard.Viewer.String(), guard.Operator.String(), guard.Admin.String())
+	choiceFlag(cmd.Flags(), role, "role", "viewer", usage, "viewer", "operator", "admin")
 }
 
 // printElement prints a table of an array of tables.

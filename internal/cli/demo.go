@@ -15,6 +15,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -155,7 +156,7 @@ func demoMix(n int, crash bool) []stint.NewJob {
 	for i := range n {
 		switch i % 10 {
 		default:
-			jobs = append(jobs, demoJob("demo.sleep", demoArgs{For: demoTime{time.Duration(50+i*37%400) * time.Millisecond}}))
+			jobs = append(jobs, demoJob("demo.sleep", demoArgs{For: httpjob.Duration(time.Duration(50+i*37%400) * ms)}))
 		case 4:
 			jobs = append(jobs, demoJob("demo.sleep", demoArgs{}, stint.Delay(time.Duration(3+i%7)*time.Second)))
 		case 5:
@@ -167,7 +168,7 @@ func demoMix(n int, crash bool) []stint.NewJob {
 		case 8:
 			jobs = append(jobs, demoJob("demo.build", demoArgs{How: []string{"error", "panic"}[i/10%2]}))
 		case 9:
-			jobs = append(jobs, demoJob("demo.memory", demoArgs{MiB: 16, For: demoTime{500 * time.Millisecond}}))
+			jobs = append(jobs, demoJob("demo.memory", demoArgs{MiB: 16, For: httpjob.Duration(500 * ms)}))
 		}
 	}
 	if crash {
@@ -177,7 +178,7 @@ func demoMix(n int, crash bool) []stint.NewJob {
 }
 
 func demoCrash() stint.NewJob {
-	return demoJob("demo.exit", demoArgs{After: demoTime{2 * time.Second}})
+	return demoJob("demo.exit", demoArgs{After: httpjob.Duration(2 * time.Second)})
 }
 
 // longestDemo is how long the schedules go on if the demo was killed.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -60,14 +61,14 @@ func addDemoKinds(m *stint.Mux) {
 
 // demoArgs are the arguments of the kinds that are no shop's. Each uses some of them.
 type demoArgs struct {
-	For     demoTime `json:"for,omitzero"`      // sleep, memory; default 1s
-	Message string   `json:"message,omitempty"` // fail, fail_no_retry
-	Times   int      `json:"times,omitempty"`   // fail: how many attempts; 0 is all of them
-	Code    *int     `json:"code,omitempty"`    // exit; default 1
-	After   demoTime `json:"after,omitzero"`    // exit
-	MiB     int      `json:"mib,omitempty"`     // memory; default 64
-	Leak    bool     `json:"leak,omitempty"`    // memory
-	How     string   `json:"how,omitempty"`     // build: error, the default, or panic
+	For     httpjob.Duration `json:"for,omitzero"`      // sleep, memory; default 1s
+	Message string           `json:"message,omitempty"` // fail, fail_no_retry
+	Times   int              `json:"times,omitempty"`   // fail: how many attempts; 0 is all of them
+	Code    *int             `json:"code,omitempty"`    // exit; default 1
+	After   httpjob.Duration `json:"after,omitzero"`    // exit
+	MiB     int              `json:"mib,omitempty"`     // memory; default 64
+	Leak    bool             `json:"leak,omitempty"`    // memory
+	How     string           `json:"how,omitempty"`     // build: error, the default, or panic
 }
 
 // Check implements [stint.Checked].
@@ -87,21 +88,9 @@ func (a demoArgs) Check() error {
 
 // demoResult is the result of a job.
 type demoResult struct {
-	Slept demoTime `json:"slept,omitzero"`
-	MiB   int      `json:"mib,omitempty"`
+	Slept httpjob.Duration `json:"slept,omitzero"`
+	MiB   int              `json:"mib,omitempty"`
 }
-
-// demoTime is a duration in JSON: "250ms", "2s".
-type demoTime struct{ time.Duration }
-
-func (d *demoTime) UnmarshalText(text []byte) (err error) {
-	if d.Duration, err = retry.ParseDuration(string(text)); err != nil {
-		return stint.Invalid("args", "%v", err)
-	}
-	return nil
-}
-
-func (d demoTime) MarshalText() ([]byte, error) { return []byte(retry.FormatDuration(d.Duration)), nil }
 
 // demoPause waits, or returns why ctx ended.
 func demoPause(ctx context.Context, d time.Duration) error {
@@ -113,8 +102,8 @@ func demoPause(ctx context.Context, d time.Duration) error {
 
 func demoSleep(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
 	began := time.Now()
-	err := demoPause(ctx, cmp.Or(args.For.Duration, time.Second))
-	return &demoResult{Slept: demoTime{time.Since(began).Round(time.Millisecond)}}, err
+	err := demoPause(ctx, cmp.Or(time.Duration(args.For), time.Second))
+	return &demoResult{Slept: httpjob.Duration(time.Since(began).Round(time.Millisecond))}, err
 }
 
 func demoFail(_ context.Context, job *stint.Job, args demoArgs) (*demoResult, error) {
@@ -130,7 +119,7 @@ func demoFailNoRetry(_ context.Context, _ *stint.Job, args demoArgs) (*demoResul
 
 // demoExit ends the engine's process at once. The engine does not leave the roster.
 func demoExit(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
-	if err := demoPause(ctx, args.After.Duration); err != nil {
+	if err := demoPause(ctx, time.Duration(args.After)); err != nil {
 		return nil, err
 	}
 	if args.Code == nil {
@@ -157,7 +146,7 @@ func demoMemory(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, 
 		}
 		eaten = append(eaten, block)
 	}
-	err := demoPause(ctx, cmp.Or(args.For.Duration, time.Second))
+	err := demoPause(ctx, cmp.Or(time.Duration(args.For), time.Second))
 	n := 0
 	for _, block := range eaten { // in use to here
 		n += int(block[0])
@@ -256,9 +245,9 @@ type shopArgs map[string]any
 
 // shopResult is the result of a job of the shop.
 type shopResult struct {
-	Took   demoTime `json:"took"`
-	Handed string   `json:"handed_to,omitempty"`
-	Next   stint.ID `json:"next,omitempty"`
+	Took   httpjob.Duration `json:"took"`
+	Handed string           `json:"handed_to,omitempty"`
+	Next   stint.ID         `json:"next,omitempty"`
 }
 
 // runShop performs a job of the shop.
@@ -278,7 +267,7 @@ func runShop(ctx context.Context, job *stint.Job, k shopKind) (json.RawMessage, 
 	if err := k.trouble(dice, job.Attempt); err != nil {
 		return nil, err
 	}
-	result := shopResult{Took: demoTime{takes.Round(time.Millisecond)}, Handed: k.then}
+	result := shopResult{Took: httpjob.Duration(takes.Round(time.Millisecond)), Handed: k.then}
 	if k.then != "" {
 		// With a key: a job that was lost with its engine runs again and comes here again.
 		next := demoJob(k.then, args, stint.IdempotencyKey(fmt.Sprintf("%s:%d", k.then, job.ID)), stint.URN(job.URN))

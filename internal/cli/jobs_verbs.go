@@ -47,10 +47,10 @@ func (a *app) jobsCancelCommand() *cobra.Command {
 
 func cancelled(answer stint.CancelStatus) fate {
 	return map[stint.CancelStatus]fate{
-		stint.CancelledNow:    {text: "is cancelled", sum: "cancelled"},
-		stint.CancelRequested: {text: "is running, and was asked to stop", sum: "asked to stop"},
-		stint.CancelTooLate:   {text: "had ended already", sum: "had ended meanwhile", failed: true},
-		stint.CancelNotFound:  {text: "does not exist", sum: "gone meanwhile", failed: true},
+		stint.CancelledNow:    {text: "is cancelled"},
+		stint.CancelRequested: {text: "is running, and was asked to stop"},
+		stint.CancelTooLate:   {text: "had ended already", failed: true},
+		stint.CancelNotFound:  {text: "does not exist", failed: true},
 	}[answer]
 }
 
@@ -103,13 +103,13 @@ func (a *app) jobsRetryCommand() *cobra.Command {
 
 func retried(r stint.RerunResult) fate {
 	return map[stint.RerunStatus]fate{
-		stint.RerunReady:           {text: "is ready now", sum: "ready now"},
-		stint.RerunScheduled:       {text: "waits until then", sum: "scheduled"},
-		stint.RerunRecovered:       {text: fmt.Sprintf("had ended; job %d runs it again", r.ID), sum: "recovered", made: r.ID},
-		stint.RerunRecoveredBefore: {text: fmt.Sprintf("had ended, and job %d runs it again already", r.ID), sum: "skipped: a new job does the same already"},
-		stint.RerunAvailable:       {text: "is ready already", sum: "ready already", failed: true},
-		stint.RerunRunning:         {text: "is running", sum: "running", failed: true},
-		stint.RerunNotFound:        {text: "does not exist", sum: "gone meanwhile", failed: true},
+		stint.RerunReady:           {text: "is ready now"},
+		stint.RerunScheduled:       {text: "waits until then"},
+		stint.RerunRecovered:       {text: fmt.Sprintf("had ended; job %d runs it again", r.ID), made: r.ID},
+		stint.RerunRecoveredBefore: {text: fmt.Sprintf("had ended, and job %d runs it again already", r.ID)},
+		stint.RerunAvailable:       {text: "is ready already", failed: true},
+		stint.RerunRunning:         {text: "is running", failed: true},
+		stint.RerunNotFound:        {text: "does not exist", failed: true},
 	}[r.Answer]
 }
 
@@ -141,9 +141,9 @@ func (a *app) jobsDeleteCommand() *cobra.Command {
 
 func deleted(answer store.DeleteStatus) fate {
 	return map[store.DeleteStatus]fate{
-		store.DeletedNow:     {text: "is deleted", sum: "deleted"},
-		store.DeleteNotFinal: {text: "has not ended", sum: "left, since they have not ended", failed: true},
-		store.DeleteNotFound: {text: "does not exist", sum: "gone meanwhile", failed: true},
+		store.DeletedNow:     {text: "is deleted"},
+		store.DeleteNotFinal: {text: "has not ended", failed: true},
+		store.DeleteNotFound: {text: "does not exist", failed: true},
 	}[answer]
 }
 
@@ -158,7 +158,6 @@ type verb[A any] struct {
 // fate is the result for one job.
 type fate struct {
 	text   string   // after "job 42 "
-	sum    string   // after a number of jobs
 	made   stint.ID // the new job, if one was made
 	failed bool
 }
@@ -264,9 +263,7 @@ func (v verb[A]) toNamed(ctx context.Context, a *app, db *database, ids []stint.
 // toSelected does it to the jobs that a filter chooses, and prints how many had which
 // result.
 func (v verb[A]) toSelected(ctx context.Context, a *app, db *database, filter store.Filter) error {
-	answers, sums := map[stint.ID]A{}, map[string]int{}
-	var order []string
-	n := 0
+	answers, tally, n := map[stint.ID]A{}, map[string]int{}, 0
 	var failure error
 	for done, err := range ops.Chosen(filter, func(s ops.Selection) (ops.Done[A], error) {
 		s.Each = true
@@ -277,17 +274,17 @@ func (v verb[A]) toSelected(ctx context.Context, a *app, db *database, filter st
 			break
 		}
 		n += len(done.Answers)
-		for _, id := range slices.Backward(slices.Sorted(maps.Keys(done.Answers))) {
-			f := v.of(done.Answers[id])
-			if sums[f.sum]++; sums[f.sum] == 1 {
-				order = append(order, f.sum)
-			}
-			if f.made != 0 && !a.json {
-				fmt.Fprintf(a.out, "job %d → job %d\n", id, f.made)
-			}
+		for answer, count := range done.Tally() {
+			tally[answer] += count
 		}
 		if a.json {
 			maps.Copy(answers, done.Answers)
+			continue
+		}
+		for _, id := range slices.Backward(slices.Sorted(maps.Keys(done.Answers))) {
+			if made := v.of(done.Answers[id]).made; made != 0 {
+				fmt.Fprintf(a.out, "job %d → job %d\n", id, made)
+			}
 		}
 	}
 	if a.json {
@@ -296,10 +293,9 @@ func (v verb[A]) toSelected(ctx context.Context, a *app, db *database, filter st
 		}
 		return failure
 	}
-	for _, sum := range order {
-		fmt.Fprintf(a.out, "%s %s\n", words.Counted(sums[sum], "job"), sum)
-	}
-	if n == 0 && failure == nil {
+	if n > 0 {
+		fmt.Fprintln(a.out, ops.TallyText(tally))
+	} else if failure == nil {
 		a.note("no jobs fit")
 	}
 	return failure
