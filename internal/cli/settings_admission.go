@@ -116,7 +116,7 @@ func (a *admission) show(e entry, key, value string) {
 }
 
 // roles are written by name.
-var roles = syntax[guard.Role]{name: "role", form: "a string", format: guard.Role.String, parse: func(text string) (r guard.Role, err error) {
+var roles = syntax[guard.Role]{name: "role", format: guard.Role.String, parse: func(text string) (r guard.Role, err error) {
 	err = r.UnmarshalText([]byte(text))
 	return r, err
 }}

@@ -23,7 +23,7 @@ import (
 // environment variable and its key in a file.
 type syntax[T any] struct {
 	name   string // for the help: --grace duration
-	form   string // how a file writes it, with an example
+	form   string // how a file writes it, with an example; "a string" unless given
 	parse  func(text string) (T, error)
 	format func(T) string // "" for what is not set
 }
@@ -50,12 +50,14 @@ func (t textValue[T]) String() string {
 }
 
 func (t textValue[T]) Type() string { return t.name }
-func (t textValue[T]) Form() string { return t.form }
+func (t textValue[T]) Form() string { return cmp.Or(t.form, "a string") }
 
 // checked is the syntax of a text that a check accepts.
 func checked(name string, check func(string) error) syntax[string] {
-	return syntax[string]{name: name, form: "a string", parse: func(text string) (string, error) { return text, check(text) }, format: func(text string) string { return text }}
+	return syntax[string]{name: name, parse: func(text string) (string, error) { return text, check(text) }, format: itself}
 }
+
+func itself(text string) string { return text }
 
 // oneOf reads one of a few values as they are printed.
 func oneOf[T any](values ...T) func(text string) (T, error) {
@@ -80,7 +82,7 @@ func listed[T any](values []T, separator string) string {
 
 func choiceFlag(flags *pflag.FlagSet, p *string, name, value, usage string, words ...string) {
 	*p = value
-	flags.Var(syntax[string]{name: "word", form: "a string", parse: oneOf(words...), format: func(word string) string { return word }}.in(p), name, usage+": "+listed(words, ", "))
+	flags.Var(syntax[string]{name: "word", parse: oneOf(words...), format: itself}.in(p), name, usage+": "+listed(words, ", "))
 }
 
 var retryPolicies = syntax[retry.Policy]{name: "policy", form: `a string: "fixed:2:1s"`, parse: retry.Parse, format: retry.Policy.String}
@@ -96,49 +98,40 @@ func durationFlag(flags *pflag.FlagSet, p *time.Duration, name string, value tim
 	}
 }
 
-// intervals say how often something happens; a negative one is never.
-var intervals = syntax[time.Duration]{name: "duration", form: durations.form,
-	parse: func(text string) (time.Duration, error) {
-		if text == "off" {
-			return -1, nil
-		}
-		return atLeast(text, time.Second, "a second")
-	},
-	format: func(d time.Duration) string {
-		if d < 0 {
-			return "off"
-		}
-		return retry.FormatDuration(d)
-	},
-}
-
-// atLeast reads a duration that is not shorter than another one, which has a name.
-func atLeast(text string, least time.Duration, name string) (time.Duration, error) {
+// atLeast reads a duration that is not shorter than another one.
+func atLeast(least time.Duration, text string) (time.Duration, error) {
 	d, err := retry.ParseDuration(text)
 	if err == nil && d < least {
-		err = fmt.Errorf("%q is shorter than %s", text, name)
+		err = fmt.Errorf("%q is shorter than %s", text, retry.FormatDuration(least))
 	}
 	return d, err
+}
+
+// durationOr is a duration of at least some length, or a word for a special one.
+func durationOr(word string, special, least time.Duration) syntax[time.Duration] {
+	return syntax[time.Duration]{name: "duration", form: durations.form,
+		parse: func(text string) (time.Duration, error) {
+			if text == word {
+				return special, nil
+			}
+			return atLeast(least, text)
+		},
+		format: func(d time.Duration) string {
+			if d == special {
+				return word
+			}
+			return retry.FormatDuration(d)
+		},
+	}
 }
 
 // forever is longer than any program runs.
 const forever time.Duration = math.MaxInt64
 
-// waits are durations, or "forever".
-var waits = syntax[time.Duration]{name: "time", form: `a string: "30s"`,
-	parse: func(text string) (time.Duration, error) {
-		if text == "forever" {
-			return forever, nil
-		}
-		return retry.ParseDuration(text)
-	},
-	format: func(d time.Duration) string {
-		if d == forever {
-			return "forever"
-		}
-		return retry.FormatDuration(d)
-	},
-}
+var (
+	intervals = durationOr("off", -1, time.Second)
+	waits     = durationOr("forever", forever, 0)
+)
 
 // pollRange is a time between two polls, or a range of times that grow from one
 // to the other.
@@ -150,13 +143,13 @@ var polls = syntax[pollRange]{name: "time", form: `a string: "2s"`, parse: parse
 func parsePoll(text string) (p pollRange, err error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if !isRange {
-		p.every, err = atLeast(text, time.Millisecond, "a millisecond")
+		p.every, err = atLeast(time.Millisecond, text)
 		return p, err
 	}
-	if p.from, err = atLeast(first, time.Millisecond, "a millisecond"); err != nil {
+	if p.from, err = atLeast(time.Millisecond, first); err != nil {
 		return p, err
 	}
-	if p.to, err = atLeast(last, time.Millisecond, "a millisecond"); err == nil && p.from > p.to {
+	if p.to, err = atLeast(time.Millisecond, last); err == nil && p.from > p.to {
 		err = fmt.Errorf("%q ends before it begins", text)
 	}
 	return p, err
