@@ -33,7 +33,7 @@ It works in a schema of its own, or for SQLite in a file of its own in the same
 directory, and removes it. Other jobs are not touched, though the server is kept
 busy; on the same machine it shares the processors with what is measured.`
 
-// benchReport is what --json prints.
+// benchReport is the result, as --json prints it.
 type benchReport struct {
 	Jobs             int     `json:"jobs"`
 	EnqueuePerSecond float64 `json:"enqueue_per_s"`
@@ -56,7 +56,6 @@ func (a *app) benchCommand() *cobra.Command {
 		Short:   "Measure throughput and latency",
 		Long:    benchLong,
 		Example: "  stint bench -n 1000000 --db postgres:///app",
-		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		switch {
 		case o.jobs < 1:
@@ -73,7 +72,6 @@ func (a *app) benchCommand() *cobra.Command {
 		return a.printBench(r)
 	}))
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.IntVarP(&o.jobs, "jobs", "n", 100_000, "how many jobs are enqueued in bulk and worked")
 	flags.IntVar(&o.slots, "slots", 0, "how many jobs the engine runs at once (default 4 for each processor)")
 	durationFlag(flags, &o.duration, "duration", 5*time.Second, "for how long jobs are enqueued one at a time")
@@ -81,7 +79,8 @@ func (a *app) benchCommand() *cobra.Command {
 }
 
 // bench measures in a schema or file of its own, and removes that whatever happens.
-// Print nothing before: a reader that closes its pipe, as head does, ends the process.
+// It prints nothing before: a reader that closes its pipe, as head does, ends the
+// process.
 func (a *app) bench(ctx context.Context, jobs, slots int, duration time.Duration) (r benchReport, err error) {
 	if err := a.db.check(); err != nil {
 		return r, err
@@ -94,8 +93,7 @@ func (a *app) bench(ctx context.Context, jobs, slots int, duration time.Duration
 	if own.isPostgres() {
 		own.schema = name
 	} else {
-		// A directory, since SQLite keeps files beside the database, on the disk
-		// that is asked about.
+		// A directory on the same disk, since SQLite keeps files beside the database.
 		dir := filepath.Join(filepath.Dir(own.url), name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return r, err
@@ -103,8 +101,8 @@ func (a *app) bench(ctx context.Context, jobs, slots int, duration time.Duration
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		own.url = filepath.Join(dir, defaultFile)
 	}
-	// A signal must not cut the installation short: what it had committed would
-	// stay.
+	// A signal must not interrupt the installation: the part that was committed
+	// would stay.
 	db, err := a.openSchema(context.WithoutCancel(ctx), creating, own)
 	if err != nil {
 		return r, err
@@ -119,7 +117,7 @@ func (a *app) bench(ctx context.Context, jobs, slots int, duration time.Duration
 		err = m.latency(ctx, &r, duration)
 	}
 	if ctx.Err() != nil {
-		err = errors.New("interrupted; nothing was left behind")
+		err = errors.New("interrupted; nothing is left over")
 	}
 	return r, err
 }
@@ -225,7 +223,7 @@ func (m *benchmark) latency(ctx context.Context, r *benchReport, d time.Duration
 			if i >= warmUp { // connections are open and statements prepared
 				took = append(took, at.Sub(called))
 			}
-			// Not in step with anything that looks every so many milliseconds.
+			// The gap varies, so that it is not in step with any polling.
 			wait(ctx, time.Until(called.Add(gap+time.Duration(i%7)*time.Millisecond)))
 		}
 		return ctx.Err()

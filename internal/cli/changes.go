@@ -11,7 +11,7 @@ import (
 )
 
 const changesLong = `Changes lists who changed what by the command line or the API, the newest first,
-and what came of it: "unknown" is a change that is being made, or whose process died.
+with the result: "unknown" is a change that is under way, or whose process died.
 They are kept for 90 days. --json shows what was named and chosen.
 
 ` + timesHelp
@@ -19,7 +19,7 @@ They are kept for 90 days. --json shows what was named and chosen.
 func (a *app) changesCommand() *cobra.Command {
 	var (
 		filter       store.ChangeFilter
-		since, until momentValue
+		since, until timeBound
 	)
 	cmd := a.asks(&cobra.Command{
 		Use:   "changes",
@@ -28,7 +28,6 @@ func (a *app) changesCommand() *cobra.Command {
 		Example: `  stint changes
   stint changes --subject mail --since 7d
   stint changes --by ann@host --json`,
-		Args: arguments(0),
 	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		now, err := db.now(ctx)
 		if err != nil {
@@ -39,28 +38,21 @@ func (a *app) changesCommand() *cobra.Command {
 		return all, func() { a.showChanges(all, now) }, err
 	}, atLeastOne(&filter.Limit))
 	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&filter.By, "by", "", "only what this one changed")
+	flags.StringVar(&filter.By, "by", "", "only changes by this person or program")
 	flags.StringVar(&filter.Operation, "operation", "", "only this operation: queues pause, jobs cancel")
-	flags.StringVar(&filter.Subject, "subject", "", "only what was done to this: a queue, a schedule, the id of a job")
-	flags.Var(&since, "since", "only what was changed at this time or later")
-	flags.Var(&until, "until", "only what was changed before this time")
+	flags.StringVar(&filter.Subject, "subject", "", "only changes of this: a queue, a schedule, the id of a job")
+	flags.Var(timeBounds.in(&since), "since", "only changes at this time or later")
+	flags.Var(timeBounds.in(&until), "until", "only changes before this time")
 	flags.IntVar(&filter.Limit, "limit", 100, "how many at most")
 	return cmd
 }
 
 func (a *app) showChanges(changes []store.Change, now time.Time) {
-	if len(changes) == 0 {
-		a.note("no changes")
-		return
-	}
-	t := newTable(a.out, "when", "by", "way", "operation", "subject", "result")
-	for _, c := range changes {
+	printTable(a, changes, "no changes", row{"when", "by", "way", "operation", "subject", "result"}, func(c store.Change) row {
 		result := string(c.Result)
 		if c.Problem != "" {
-			result += ": " + words.Visible(c.Problem)
+			result += ": " + c.Problem
 		}
-		t.AppendRow([]any{words.Ago(c.At, now), words.Visible(c.By), words.Visible(c.Way), words.Visible(c.Operation), words.Visible(c.Subject), result})
-	}
-	t.Render()
+		return row{words.Ago(c.At, now), c.By, c.Way, c.Operation, c.Subject, result}
+	})
 }

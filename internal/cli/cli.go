@@ -8,12 +8,13 @@
 // A flag that was not given is set from the environment or from a file of
 // settings before its command begins; the flag's value reads all three.
 //
-// Each subcommand is a file with a constructor that takes the [app]: everything
-// it touches of the world outside. Commands return errors; only the app prints
+// Each subcommand has a constructor that takes the [app], through which it reaches
+// everything outside. Commands return errors; only the app prints
 // them, with a hint where one helps, and turns them into an exit code.
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,40 +22,42 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	_ "time/tzdata" // zones of schedules on machines that have none installed
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/retry"
 )
 
 // Main runs the command line of this process and returns the exit code.
 func Main() int { return newApp().run(os.Args[1:]) }
 
-// app is one run of the program: the world that it lives in, and what every
-// command shares.
+// app is one run of the program: its streams and environment, and what all commands
+// share.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) string
-	exit     func(code int) // of a second signal, which waits for nothing
+	exit     func(code int) // at a second signal
 
 	outTerminal, errTerminal bool
 
-	config  string            // the file of settings, if there is one
-	origins map[string]origin // of flags that have not their default
+	config  string            // the file of settings, if any
+	origins map[string]origin // of flags that do not have their default
 
 	schedules []fileSchedule // of the file
 	admission admission      // of the file, to the dashboard
 
 	db      databaseFlags
 	server  serverFlags
-	log     *slog.Logger // of an engine; others have none
+	log     *slog.Logger // of an engine; other commands have none
 	json    bool
-	started bool // a command began: what fails from here on is not its use
+	started bool // a command began: a later error is not one of usage
 
-	cmd *cobra.Command // that began
+	cmd *cobra.Command // the one that began
 }
 
 func newApp() *app {
@@ -64,8 +67,7 @@ func newApp() *app {
 	}
 }
 
-// isTerminal is also true of /dev/null, where what is written for people does
-// no harm.
+// isTerminal is also true of /dev/null, where text for people does no harm.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -87,12 +89,16 @@ func (a *app) run(args []string) int {
 	return exitCode(err)
 }
 
-// action is what a command does.
+// action runs a command.
 type action func(ctx context.Context, cmd *cobra.Command, args []string) error
 
 // does gives a command its action. Flags that were not given are looked for in
 // the environment and in a file first.
 func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
+	if cmd.Args == nil {
+		cmd.Args = arguments
+	}
+	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := a.readSettings(cmd.Flags()); err != nil {
 			return err
@@ -107,57 +113,63 @@ func (a *app) does(cmd *cobra.Command, do action) *cobra.Command {
 	return cmd
 }
 
-// onDatabase is does for a command that works on a database itself, which a server
-// does not let anybody do.
+// arguments checks how many there are, by the names in the use of the command:
+// [NAME] may be left out, and NAME... stands for any number.
+func arguments(cmd *cobra.Command, args []string) error {
+	names := strings.Fields(cmd.Use)[1:]
+	needed := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name[0] == '[' })
+	var err error
+	switch {
+	case len(args) < len(needed):
+		err = usagef("%s is missing", strings.TrimSuffix(needed[len(args)], "..."))
+	case len(args) > len(names) && !strings.HasSuffix(cmd.Use, "..."):
+		err = usagef("%q is one argument too many", args[len(names)])
+		if took := tookForArgument(cmd.Flags().Lookup("log-sql"), args); took != "" {
+			return withHint(err, "the time follows an equals sign: --log-sql=%s", took)
+		}
+	default:
+		return nil
+	}
+	return withHint(err, "it is used as: %s", cmd.UseLine())
+}
+
+// tookForArgument finds the argument that was meant as the value of a flag. A flag whose
+// value is optional takes it only after an equals sign.
+func tookForArgument(f *pflag.Flag, args []string) string {
+	if f == nil || !f.Changed || f.Value.String() != f.NoOptDefVal {
+		return ""
+	}
+	for _, arg := range args {
+		if _, err := retry.ParseDuration(arg); err == nil {
+			return arg
+		}
+	}
+	return ""
+}
+
+// onDatabase is does for a command that needs a database itself: a server does not
+// offer it.
 func (a *app) onDatabase(cmd *cobra.Command, do action) *cobra.Command {
 	cmd.Annotations = map[string]string{databaseMark: "true"}
 	return a.does(cmd, do)
+}
+
+// on opens the database for an action.
+func (a *app) on(how access, do func(ctx context.Context, db *database, args []string) error) action {
+	return func(ctx context.Context, _ *cobra.Command, args []string) error {
+		db, err := a.open(ctx, how)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return do(ctx, db, args)
+	}
 }
 
 // withJSON offers --json.
 func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
 	return cmd
-}
-
-// lists makes a command the one that lists all there is of something: as a table,
-// or with --json as it is found.
-func lists[T any](a *app, cmd *cobra.Command, op *ops.Op[ops.None, []T], show func([]T)) *cobra.Command {
-	cmd.Use, cmd.Aliases, cmd.Args, cmd.Short = "list", []string{"ls"}, arguments(0), op.Summary
-	return a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
-		all, err := op.Call(ctx, db, ops.None{})
-		return all, func() { show(all) }, err
-	})
-}
-
-// question asks the database something. It returns the answer as --json prints it, and
-// what prints it for people.
-type question func(ctx context.Context, db *database, args []string) (answer any, show func(), err error)
-
-// asks makes a command one that asks a question and changes nothing. The checks find
-// mistakes in its flags and arguments before the database is opened.
-func (a *app) asks(cmd *cobra.Command, ask question, checks ...func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return a.withJSON(a.does(cmd, func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		for _, check := range checks {
-			if err := check(cmd, args); err != nil {
-				return err
-			}
-		}
-		db, err := a.open(ctx, looking)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		answer, show, err := ask(ctx, db, args)
-		switch {
-		case err != nil:
-			return err
-		case a.json:
-			return a.printJSON(answer)
-		}
-		show()
-		return nil
-	}))
 }
 
 // groupMark is on commands that only hold others.
@@ -185,8 +197,8 @@ func (a *app) group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// verbElsewhere finds the command that people mean who leave out its noun: stint
-// retry is stint jobs retry. Nouns are tried in the order in which they are listed.
+// verbElsewhere finds the command of a verb without its noun: stint retry is stint
+// jobs retry. Nouns are tried in the order in which they are listed.
 func verbElsewhere(root *cobra.Command, verb string) string {
 	if root.HasParent() {
 		return ""
@@ -204,8 +216,7 @@ func verbElsewhere(root *cobra.Command, verb string) string {
 	return ""
 }
 
-// noun is a group that lists what there is of its noun when no verb is given. The
-// first member is that list.
+// noun is a group that runs its first member, the list, when no verb is given.
 func (a *app) noun(cmd, list *cobra.Command, others ...*cobra.Command) *cobra.Command {
 	a.group(cmd, append([]*cobra.Command{list}, others...)...)
 	cmd.Annotations = nil // it can be run
@@ -217,7 +228,7 @@ func (a *app) noun(cmd, list *cobra.Command, others ...*cobra.Command) *cobra.Co
 	return cmd
 }
 
-// note tells people something beside the data.
+// note prints a line for people, beside the data.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.err, format+"\n", args...)
 }
@@ -229,7 +240,7 @@ Begin with
 
   stint up                       an engine on the file stint.db
   stint sh -- echo hello         in a second terminal: enqueue a command
-  stint jobs list                see what became of it
+  stint jobs list                see its state
 
 The database is chosen by --db or STINT_DB: a path is an SQLite file,
 postgres://user@host/name or "host=… dbname=…" is PostgreSQL. Flags win over
@@ -238,16 +249,16 @@ given; stint config explains it. Durations are a number and a unit: 250ms, 90s, 
 In what --json prints they are nanoseconds, and instants are as in RFC 3339.
 
 With --server or STINT_SERVER a command asks a stint server, over its API, in place of
-a database. Who asks is who the token stands for that is in STINT_TOKEN, or in the file
-of --token-file. All that people do with jobs, queues, schedules and engines is done so;
-up, work, migrate, bench and config work on a database itself.
+a database. The token in STINT_TOKEN, or in the file of --token-file, says on whose
+behalf. All commands about jobs, queues, schedules and engines can ask a server; up,
+work, migrate, bench and config need a database itself.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
 3 stopped while handlers were still running, 4 stopped because of --memory-limit:
-to be started again.`
+start it again.`
 
-// Commands are listed in the order in which they are met. Cobra has that for the
-// whole process.
+// Commands are listed in the order in which they are added. Cobra has one setting for
+// the whole process.
 func init() { cobra.EnableCommandSorting = false }
 
 // rootCommand wires the whole command line.
@@ -282,8 +293,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.demoCommand(),
 		a.versionCommand(),
 	)
-	// A command that only holds others can be run, to find misspelt names, but
-	// that is no use of it.
+	// A group can be run, to find misspelt names, but its usage does not say so.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", `{{if and .Runnable (not (index .Annotations "`+groupMark+`"))}}`, 1))
 	root.SetVersionTemplate("stint {{.Version}}\n")
 	root.SetIn(a.in)
@@ -304,7 +314,6 @@ func (a *app) versionCommand() *cobra.Command {
 	return a.withJSON(a.does(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the program",
-		Args:  arguments(0),
 	}, func(context.Context, *cobra.Command, []string) error {
 		if a.json {
 			return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
@@ -314,29 +323,12 @@ func (a *app) versionCommand() *cobra.Command {
 	}))
 }
 
-// version is what the build knows of its source: the module's version, or the
-// commit when it was built from a checkout.
+// version is the module's version, which names the commit if it was built from a
+// checkout.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	var revision, dirty string
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			revision = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = "+changes"
-			}
-		}
-	}
-	if revision == "" {
-		return "devel"
-	}
-	return "devel-" + revision + dirty
+	return cmp.Or(strings.Trim(info.Main.Version, "()"), "devel")
 }

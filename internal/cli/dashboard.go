@@ -27,16 +27,16 @@ const dashboardLong = `Dashboard serves pages that show all there is of a databa
 /api/v1, figures for Prometheus at /metrics, and /healthz and /readyz, until it is
 told to stop. It runs no engine: up and work serve the same beside theirs.
 
-On this machine alone (127.0.0.1) everybody may look, and whoever opens the link that
-it prints may do everything; there is another secret in it each time, unless
-STINT_DASHBOARD_SECRET or the file of settings has one. Others reach it at another
-address, or by names that --hosts gives it through a proxy, and then it starts only
-when the file of settings says who may: tokens of programs, people with a password,
-or a proxy that names people. Each has a role:
+On this machine alone (127.0.0.1) all users may look, and the link that it prints
+permits everything. The link has a new secret each time, unless STINT_DASHBOARD_SECRET
+or the file of settings has one. Other machines reach it at another address, or through
+a proxy by the names of --hosts. Then it starts only if the file of settings says who
+may use it: tokens of programs, people with a password, or a proxy that names people.
+Each has a role:
 
   viewer    sees everything, but arguments if they are hidden
-  operator  does what is done every day: retry, cancel, pause, enqueue
-  admin     also enqueues what does whatever its arguments say (sh, http, steps),
+  operator  does daily work: retry, cancel, pause, enqueue
+  admin     also enqueues kinds that run any command or request (sh, http, steps),
             releases leases and buries engines
 
 stint config --help shows the file.`
@@ -52,10 +52,9 @@ func (a *app) dashboardCommand() *cobra.Command {
 	)
 	cmd := a.onDatabase(&cobra.Command{
 		Use:     "dashboard",
-		Short:   "Serve the dashboard, or say who gets to it",
+		Short:   "Serve the dashboard, or say who may use it",
 		Long:    dashboardLong,
 		Example: dashboardExample,
-		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		return a.dashboard(ctx, &flags, log)
 	})
@@ -104,21 +103,20 @@ func (a *app) dashboard(ctx context.Context, f *dashboardFlags, l logFlags) erro
 	return nil
 }
 
-// dashboardTable is the table of a file for what is of the dashboard.
+// dashboardTable is the table of a file with the settings of the dashboard.
 const dashboardTable = "dashboard"
 
-// The address of a dashboard that nobody said another one for, and how many ports
-// from there on are tried.
+// The default address of a dashboard, and how many ports from there on are tried.
 const (
 	dashboardHost  = "127.0.0.1"
 	dashboardPort  = 7070
 	dashboardPorts = 30
 )
 
-// dashboardFlags say where a dashboard is served, and how. Who gets in besides is
+// dashboardFlags say where a dashboard is served, and how. Tokens, users and proxies are
 // in the file: see admission.
 type dashboardFlags struct {
-	address  dashboardValue
+	address  string
 	path     string
 	hosts    []string
 	hideArgs bool
@@ -127,27 +125,19 @@ type dashboardFlags struct {
 	keyFile  string
 
 	prefix  string // of the flags' names
-	anyPort bool   // nobody named the address: the next port that is free will do
+	anyPort bool   // the address is the default: use the next free port
 }
 
 // dashboardOff is the address of a dashboard that is not served.
 const dashboardOff = "off"
 
-// dashboardValue is a flag that reads an address to listen at, or "off".
-type dashboardValue string
-
-func (d *dashboardValue) Set(text string) error {
-	if text != dashboardOff {
-		if err := checkAddress(text, "7070"); err != nil {
-			return err
-		}
+// dashboardAddresses are those that a dashboard is served at, or "off".
+var dashboardAddresses = checked("address", func(text string) error {
+	if text == dashboardOff {
+		return nil
 	}
-	*d = dashboardValue(text)
-	return nil
-}
-
-func (d *dashboardValue) Type() string   { return "address" }
-func (d *dashboardValue) String() string { return string(*d) }
+	return checkAddress(text, strconv.Itoa(dashboardPort))
+})
 
 // add adds them to a command for which the dashboard is something beside.
 func (f *dashboardFlags) add(flags *pflag.FlagSet) {
@@ -158,11 +148,11 @@ func (f *dashboardFlags) add(flags *pflag.FlagSet) {
 // addAs adds them with their prefix.
 func (f *dashboardFlags) addAs(flags *pflag.FlagSet, usage string) {
 	flags.SortFlags = false
-	flags.Var(&f.address, f.flag("address"), usage)
+	flags.Var(dashboardAddresses.in(&f.address), f.flag("address"), usage)
 	flags.StringVar(&f.path, f.flag("path"), "", "where the dashboard is below its address: /stint (default /)")
-	flags.Var(listValue{&f.hosts, "hosts"}, f.flag("hosts"), "the names that the dashboard is reached by through a proxy or from other machines, separated by commas (default those of this machine alone)")
+	flags.Var(nameList(&f.hosts, "hosts"), f.flag("hosts"), "the names that the dashboard is reached by through a proxy or from other machines, separated by commas (default those of this machine alone)")
 	flags.BoolVar(&f.hideArgs, f.flag("hide-args"), false, "keep arguments, metadata and results of jobs from viewers")
-	flags.BoolVar(&f.readOnly, f.flag("read-only"), false, "let nobody change anything, whatever their role")
+	flags.BoolVar(&f.readOnly, f.flag("read-only"), false, "allow no changes, whatever the role")
 	flags.StringVar(&f.certFile, f.flag("tls-cert"), "", "serve HTTPS with the certificates of this file, in PEM; it is read again when it changes (default HTTP)")
 	flags.StringVar(&f.keyFile, f.flag("tls-key"), "", "the file with their key (default the one of the certificates)")
 	for _, name := range []string{"address", "path", "hosts", "hide-args", "read-only", "tls-cert", "tls-key"} {
@@ -171,26 +161,25 @@ func (f *dashboardFlags) addAs(flags *pflag.FlagSet, usage string) {
 	}
 }
 
-// flag is the name of a flag: beside other flags that of the address says what is
-// served.
+// flag is the name of a flag with its prefix; the address is --dashboard itself.
 func (f *dashboardFlags) flag(name string) string {
 	return strings.TrimSuffix(f.prefix+name, "-address")
 }
 
-// byDefault takes the usual address when nobody said another one.
+// byDefault sets the default address if none was given.
 func (f *dashboardFlags) byDefault() {
 	if f.address == "" {
-		f.address, f.anyPort = dashboardValue(net.JoinHostPort(dashboardHost, strconv.Itoa(dashboardPort))), true
+		f.address, f.anyPort = net.JoinHostPort(dashboardHost, strconv.Itoa(dashboardPort)), true
 	}
 }
 
 // isOff reports whether no dashboard is served.
 func (f *dashboardFlags) isOff() bool { return f.address == "" || f.address == dashboardOff }
 
-// isLocal reports whether only this machine reaches the dashboard, as far as
-// anybody can tell. Who names hosts has a proxy before it.
+// isLocal reports whether only this machine reaches the dashboard. With names of hosts
+// there is a proxy in front of it.
 func (f *dashboardFlags) isLocal() bool {
-	host, _, _ := net.SplitHostPort(string(f.address))
+	host, _, _ := net.SplitHostPort(f.address)
 	return len(f.hosts) == 0 && isLoopback(host)
 }
 
@@ -199,9 +188,9 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// dashboardConfig is how the dashboard of the settings is served, and finds out
-// what is wrong with them. Whoever has the secret that it returns as well may do
-// everything; it is empty when there is none, or when people have it already.
+// dashboardConfig checks the settings and returns how the dashboard is served. The second
+// result is a new secret that permits everything; it is empty if the settings have one,
+// or if there is none.
 func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh string, err error) {
 	c = dashboard.Config{Path: f.path, API: api.Config{
 		Version: version(), Restricted: append(builtin.names(), demoHarmful...), HideArgs: f.hideArgs, Bounded: boundedKinds(),
@@ -216,7 +205,7 @@ func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh stri
 	return c, fresh, err
 }
 
-// checkPath finds what is wrong with the path of a dashboard.
+// checkPath checks the path of a dashboard.
 func checkPath(c dashboard.Config) error {
 	if c.Path == "" {
 		return nil
@@ -225,8 +214,8 @@ func checkPath(c dashboard.Config) error {
 	return err
 }
 
-// admit says who gets in. On this machine alone everybody sees, unless somebody
-// was named who does; to change something one needs the secret.
+// admit says who gets in. On this machine alone all users may look, unless the file names
+// users or tokens; a change needs the secret.
 func (a *app) admit(f *dashboardFlags) (g guard.Config, fresh string, err error) {
 	g = a.admission.guard()
 	named := g.Knows()
@@ -235,7 +224,7 @@ func (a *app) admit(f *dashboardFlags) (g guard.Config, fresh string, err error)
 	}
 	switch {
 	case !f.isLocal() && !named && g.Link == "":
-		return g, "", withHint(settingf(f.flag("address"), "others can reach %s, and nobody says who may", f.address),
+		return g, "", withHint(settingf(f.flag("address"), "others can reach %s, and no setting says who may", f.address),
 			"name tokens, users or a proxy in the file of settings (stint dashboard token --help), or set %s; 127.0.0.1:7070 is for this machine alone", secretVariable)
 	case f.isLocal() && !named:
 		g.Stranger = guard.Viewer
@@ -253,14 +242,14 @@ func (a *app) admit(f *dashboardFlags) (g guard.Config, fresh string, err error)
 	return g, fresh, nil
 }
 
-// hostsOf are the names that others know the server by.
+// hostsOf are the names by which others reach the server.
 func (f *dashboardFlags) hostsOf() ([]string, error) {
 	if _, err := guard.New(guard.Config{Hosts: f.hosts}); err != nil {
 		return nil, settingf(f.flag("hosts"), "%s", err.Error())
 	}
-	host, _, _ := net.SplitHostPort(string(f.address))
+	host, _, _ := net.SplitHostPort(f.address)
 	if ip := net.ParseIP(host); len(f.hosts) == 0 && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return nil, withHint(settingf(f.flag("hosts"), "%s is all addresses of this machine, and none says by which names it is reached", f.address),
+		return nil, withHint(settingf(f.flag("hosts"), "%s is all addresses of this machine: say by which names it is reached", f.address),
 			"write for example --%s jobs.example.com", f.flag("hosts"))
 	}
 	if !isLoopback(host) && host != "" {
@@ -269,7 +258,7 @@ func (f *dashboardFlags) hostsOf() ([]string, error) {
 	return f.hosts, nil
 }
 
-// viewersOnly makes viewers of all whom the guard knows by a name.
+// viewersOnly gives the role viewer to all that the guard knows by name.
 func viewersOnly(g guard.Config) guard.Config {
 	for i := range g.Tokens {
 		g.Tokens[i].Role = guard.Viewer
@@ -284,9 +273,9 @@ func viewersOnly(g guard.Config) guard.Config {
 	return g
 }
 
-const dashboardTokenLong = `Token makes a token for a program, and prints it this once, on standard error, and on
-standard output what to write into the file of settings: the hash of it, from which
-nobody finds out the token. The program sends it as
+const dashboardTokenLong = `Token makes a token for a program. It prints the token once, on standard error. On
+standard output it prints what to write into the file of settings: a hash, from which
+the token cannot be found. The program sends it as
 
   Authorization: Bearer TOKEN`
 
@@ -308,7 +297,6 @@ func (a *app) dashboardTokenCommand() *cobra.Command {
 		Short:   "Make a token for a program",
 		Long:    dashboardTokenLong,
 		Example: dashboardTokenExample,
-		Args:    arguments(1, "NAME"),
 	}, func(_ context.Context, _ *cobra.Command, args []string) error {
 		if err := valid.Name("name", args[0]); err != nil {
 			return err
@@ -327,7 +315,7 @@ func (a *app) dashboardTokenCommand() *cobra.Command {
 }
 
 func roleFlag(cmd *cobra.Command, role *string, usage string) {
-	choiceFlag(cmd.Flags(), role, "role", guard.Viewer.String(), usage, guard.Viewer.String(), guard.Operator.String(), guard.Admin.String())
+	choiceFlag(cmd.Flags(), role, "role", "viewer", usage, "viewer", "operator", "admin")
 }
 
 // printElement prints a table of an array of tables.
@@ -359,7 +347,6 @@ func (a *app) dashboardPasswordCommand() *cobra.Command {
 		Short:   "Hash the password of a person",
 		Long:    dashboardPasswordLong,
 		Example: dashboardPasswordExample,
-		Args:    arguments(1, "NAME"),
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		if err := checkPerson(args[0]); err != nil {
 			return err
@@ -372,7 +359,7 @@ func (a *app) dashboardPasswordCommand() *cobra.Command {
 		case len([]rune(password)) < leastPassword:
 			return usagef("the password has fewer than %d characters", leastPassword)
 		case len(password) > mostPassword:
-			return usagef("the password has more than %d bytes, and what comes after them would not count", mostPassword)
+			return usagef("the password has more than %d bytes, and bcrypt ignores the rest", mostPassword)
 		}
 		hash, err := bcrypt.GenerateFromPassword([]byte(password), passwordCost)
 		if err != nil {
@@ -385,7 +372,7 @@ func (a *app) dashboardPasswordCommand() *cobra.Command {
 	return cmd
 }
 
-// checkPerson judges the name of somebody with a password.
+// checkPerson checks the name of a person with a password.
 func checkPerson(name string) error {
 	if strings.Contains(name, ":") {
 		return valid.Invalid("name", "%q has a colon, which ends the name when a browser sends it", name)
@@ -393,8 +380,7 @@ func checkPerson(name string) error {
 	return valid.Name("name", name)
 }
 
-// readPassword asks for a password twice where somebody types it, and otherwise
-// reads a line.
+// readPassword asks for a password twice at a terminal, and otherwise reads a line.
 func (a *app) readPassword(ctx context.Context) (string, error) {
 	if f, ok := a.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return a.askPassword(ctx, int(f.Fd()))
@@ -411,7 +397,7 @@ func (a *app) askPassword(ctx context.Context, terminal int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A terminal that is left while it shows nothing would go on to show nothing.
+	// A terminal that is left in this state would stay without echo.
 	ctx, release := interrupted(ctx)
 	defer release()
 	defer context.AfterFunc(ctx, func() {

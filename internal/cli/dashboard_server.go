@@ -38,15 +38,15 @@ type dashboardServer struct {
 
 	readOnly bool
 	url      string // where people find it
-	fresh    string // the secret of its link; empty if they have it, or there is none
+	fresh    string // the secret of its link; empty if the settings have one, or there is none
 	address  net.Addr
 	inClear  bool // others can read what is sent
 
 	closing context.Context // ends when live pages, and waits for the end of a job, are to end
 }
 
-// Bounds for whoever asks. A form takes at most half a minute, and live pages set
-// the ends of their writes themselves.
+// Bounds for clients. A form takes at most half a minute, and live pages set the
+// deadlines of their writes themselves.
 const (
 	dashboardHeaders = 10 * time.Second
 	dashboardBody    = time.Minute // to send it
@@ -55,11 +55,11 @@ const (
 	dashboardStop    = 10 * time.Second
 )
 
-// newSecret makes one of more than 128 bits.
+// newSecret makes a secret of more than 128 bits.
 func newSecret() string { return rand.Text() }
 
-// listenDashboard listens at the address of the settings; nil if that is off. What
-// it serves later is told of the process by the vitals.
+// listenDashboard listens at the address of the settings; nil if that is off. The vitals
+// answer what is asked about the process.
 func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*dashboardServer, error) {
 	if f.isOff() {
 		return nil, nil
@@ -74,9 +74,9 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	}
 	l, err := f.listen()
 	if err != nil {
-		return nil, notServed("the dashboard", string(f.address), "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
+		return nil, notServed("the dashboard", f.address, "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
 	}
-	host, _, _ := net.SplitHostPort(string(f.address))
+	host, _, _ := net.SplitHostPort(f.address)
 	d := &dashboardServer{
 		config: config, vitals: v, readOnly: f.readOnly, fresh: fresh, url: f.url(l.Addr()),
 		address: l.Addr(), inClear: pair == nil && !isLoopback(host),
@@ -99,10 +99,9 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	return d, nil
 }
 
-// listen listens at the address; where nobody named one, at the next port that is
-// free.
+// listen listens at the address, or, if that is the default, at the next free port.
 func (f *dashboardFlags) listen() (net.Listener, error) {
-	l, err := net.Listen("tcp", string(f.address))
+	l, err := net.Listen("tcp", f.address)
 	for port := dashboardPort + 1; f.anyPort && errors.Is(err, syscall.EADDRINUSE) && port < dashboardPort+dashboardPorts; port++ {
 		l, err = net.Listen("tcp", net.JoinHostPort(dashboardHost, strconv.Itoa(port)))
 	}
@@ -115,13 +114,13 @@ func (f *dashboardFlags) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// url is where people find what listens at an address.
+// url is the address that people open.
 func (f *dashboardFlags) url(at net.Addr) string {
 	scheme, host := "http", at.String()
 	if f.certFile != "" {
 		scheme = "https"
 	}
-	if named, _, _ := net.SplitHostPort(string(f.address)); !isLoopback(named) {
+	if named, _, _ := net.SplitHostPort(f.address); !isLoopback(named) {
 		_, port, _ := net.SplitHostPort(host)
 		host = net.JoinHostPort(named, port)
 		if len(f.hosts) > 0 {
@@ -133,7 +132,7 @@ func (f *dashboardFlags) url(at net.Addr) string {
 	return scheme + "://" + host + strings.TrimSuffix(f.path, "/") + "/"
 }
 
-// link is what a person opens: with the secret, if nobody has that but us.
+// link is the address to open, with the secret if the settings do not have it.
 func (d *dashboardServer) link() string {
 	if d.fresh == "" {
 		return d.url
@@ -141,9 +140,8 @@ func (d *dashboardServer) link() string {
 	return d.url + "?token=" + d.fresh
 }
 
-// open begins to serve a database. Health is who is asked by probes from now on;
-// nil asks whether the database answers. The figures of the process are told
-// together with those of the store.
+// open begins to serve a database. Health answers probes from now on; nil asks whether
+// the database answers. The metrics are those of the process and of the store.
 func (d *dashboardServer) open(db fullStore, health probes.Engine) error {
 	if d == nil {
 		return nil
@@ -162,12 +160,12 @@ func (d *dashboardServer) open(db fullStore, health probes.Engine) error {
 	d.board.Store(board)
 	c.Log.Info("serving the dashboard", "address", d.address.String())
 	if d.inClear {
-		c.Log.Warn("the dashboard is served in clear: who is between can read passwords and tokens; give it a certificate, or a proxy that has one")
+		c.Log.Warn("the dashboard is served in clear: others on the way can read passwords and tokens; give it a certificate, or a proxy that has one")
 	}
 	return nil
 }
 
-// ServeHTTP serves what there is.
+// ServeHTTP serves the dashboard, or probes only before the database is open.
 func (d *dashboardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	board := d.board.Load()
 	changes := r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
@@ -190,33 +188,33 @@ func (d *dashboardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer context.AfterFunc(d.closing, cancel)()
 		r = r.WithContext(ctx)
 	case changes:
-		// Not for all requests: what is not read any more is waited for while a
-		// handler works, and the end of that wait is taken for the client's.
+		// Not for all requests: the server goes on reading while a handler works,
+		// and takes the end of that wait for the end of the client.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(dashboardBody))
 	}
 	board.ServeHTTP(w, r)
 }
 
-// close ends live pages and waits for jobs at once, and lets other answers end.
+// close ends live pages and waits for jobs at once, and lets other answers finish.
 func (d *dashboardServer) close() {
 	if d != nil {
 		endServer(d.server, dashboardStop)
 	}
 }
 
-// certificates are those of a server: read from files, and read again when these
-// change, as whoever renews them leaves it at that.
+// certificates are read from files, and read again when these change: renewing them
+// needs no restart.
 type certificates struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
 	mu      sync.Mutex // guards the rest
-	looked  time.Time  // when last whether the files have changed
+	looked  time.Time  // when the files were checked for changes
 	changed time.Time  // as the files said when they were read last
 	now     *tls.Certificate
 }
 
-// lookAgain is how often the files are looked at, at most.
+// lookAgain is how often the files are checked, at most.
 const lookAgain = 10 * time.Second
 
 // certificates reads those of the settings; nil without any.
@@ -262,8 +260,8 @@ func (c *certificates) lastChange() (last time.Time, err error) {
 	return last, nil
 }
 
-// get is what a connection is shown. Files that cannot be read, or do not fit
-// while they are being replaced, leave what was read before.
+// get returns the certificate for a connection. Files that cannot be read, or do not fit
+// together while they are being replaced, leave the last one.
 func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,20 +274,20 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		err = c.read()
 	}
 	if err != nil {
-		c.log.Warn("the new certificate cannot be read; the one before is shown", "error", fmt.Sprint(err))
+		c.log.Warn("the new certificate cannot be read; the last one is still used", "error", fmt.Sprint(err))
 	}
 	return c.now, nil
 }
 
-// refusals logs requests that the dashboard refused. However many come, the log
-// has a few lines of a while, and says how many more there were.
+// refusals logs requests that the dashboard refused: a few lines in each period, and the
+// number of the others.
 type refusals struct {
 	log *slog.Logger
 
 	mu     sync.Mutex // guards the rest
-	since  time.Time  // when the while began
-	said   int
-	unsaid int
+	since  time.Time  // when the period began
+	logged int
+	others int
 }
 
 const (
@@ -298,41 +296,41 @@ const (
 	refusalsText = 200 // characters of what a client has written
 )
 
-// on is told of each request that did not pass.
+// on logs a request that was refused.
 func (l *refusals) on(r *http.Request, who guard.Identity, status int, why string) {
 	if !l.due() {
 		return
 	}
-	// Not the query, in which a secret may be.
+	// Without the query, which may hold a secret.
 	l.log.Warn("the dashboard refused a request", "status", status, "why", brief(why), "method", brief(r.Method),
 		"path", brief(r.URL.Path), "from", r.RemoteAddr, "who", brief(who.Name))
 }
 
-// due reports whether one is to be said now. Those that are not are counted.
+// due reports whether to log a refusal now. The others are counted.
 func (l *refusals) due() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if now.Sub(l.since) >= refusalsFor {
-		l.since, l.said = now, 0
+		l.since, l.logged = now, 0
 	}
-	if l.said < refusalsMost {
-		l.said++
+	if l.logged < refusalsMost {
+		l.logged++
 		return true
 	}
-	if l.unsaid++; l.unsaid == 1 {
+	if l.others++; l.others == 1 {
 		time.AfterFunc(refusalsFor-now.Sub(l.since), l.rest)
 	}
 	return false
 }
 
-// rest says how many were not said.
+// rest logs how many were not logged.
 func (l *refusals) rest() {
 	l.mu.Lock()
-	n := l.unsaid
-	l.unsaid = 0
+	n := l.others
+	l.others = 0
 	l.mu.Unlock()
-	l.log.Warn("the dashboard refused more requests than are told of one by one", "count", n)
+	l.log.Warn("the dashboard refused more requests, which are not logged one by one", "count", n)
 }
 
 // brief is the beginning of a text that a client has written, in one line.

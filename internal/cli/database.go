@@ -25,7 +25,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// defaultFile is the database of those who name none.
+// defaultFile is the default database.
 const defaultFile = "stint.db"
 
 // databaseFlags say which database a command is about.
@@ -33,28 +33,28 @@ type databaseFlags struct {
 	url, schema string
 	schemaGiven bool
 	connections int // of a PostgreSQL pool whose size the URL does not say; 0 is what an engine wants
-	logSQL      logSQLValue
+	logSQL      sqlLog
 }
 
 func (f *databaseFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
 	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
-	flags.Var(&f.logSQL, "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
+	flags.Var(sqlLogs.in(&f.logSQL), "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
 	flags.Lookup("log-sql").NoOptDefVal = everyStatement
 	elsewhere(flags, "", "db", "schema", "log-sql")
 }
 
-// roles are everything that a command may want of a database. The value behind
-// them also listens and audits, for whoever asks whether it does.
+// fullStore is everything that a command may ask of a database. Its value may have
+// optional roles as well.
 type fullStore interface {
 	store.Store
 	ops.Store
 	store.Migrator
 }
 
-// reads is what commands ask a store at hand, or a server (package remote),
-// without a declaration in package ops: they do not know which.
+// reads is what commands ask of a store or of a server (package remote) without an
+// operation of package ops.
 type reads interface {
 	stint.Enqueuer
 	store.Inspector
@@ -69,17 +69,16 @@ type reads interface {
 	Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error)
 }
 
-// database is an open one, or one behind a server. Operations are done by it: there or
-// here, and written down where they are done. Hand the roles on, not the database: what
-// else they can do would be hidden.
+// database is an open database, or one that a server has. It does operations, here or on
+// the server. Pass on its store, not the database itself, which hides optional roles.
 type database struct {
 	reads
 	ops.Caller
-	roles fullStore // nil behind a server
+	roles fullStore // nil if a server has it
 	Close func()
 }
 
-// opened is a database that is at hand.
+// opened is a database that this process opened.
 func (a *app) opened(st fullStore, end func()) *database {
 	return &database{st, &ops.Local{
 		Store: st, Way: store.WayCommand, As: &guard.Identity{Name: a.by(), Role: guard.Admin}, Bounded: boundedKinds(),
@@ -90,29 +89,29 @@ func (a *app) opened(st fullStore, end func()) *database {
 	}, st, end}
 }
 
-// now is the time by the clock that decides.
+// now is the time by the clock of the database.
 func (db *database) now(ctx context.Context) (time.Time, error) {
 	c, err := ops.ReadClock.Call(ctx, db, ops.None{})
 	return c.Now, err
 }
 
-// access says what opening a database may do to it.
+// access says what opening a database may change.
 type access int
 
 const (
-	looking    access = iota // it must be there, and is left as it is
-	changing                 // it must be there
+	looking    access = iota // it must exist, and is not changed
+	changing                 // it must exist
 	creating                 // it is created or, a local file, upgraded
-	migrating                // it must be there, whatever its schema is
+	migrating                // it must exist, with any schema
 	installing               // the same, and a local file is created
-	examining                // it must be there, and is left as it is, whatever its schema is
+	examining                // it must exist, with any schema, and is not changed
 )
 
-// connectTimeout keeps a command from waiting minutes for an address that
-// swallows packets.
+// connectTimeout keeps a command from waiting minutes for an address that drops
+// packets.
 const connectTimeout = "10"
 
-// engineConnections is what an engine wants of a pool.
+// engineConnections is the size of the pool of an engine.
 const engineConnections = "8"
 
 var (
@@ -120,12 +119,13 @@ var (
 	scheme   = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]+)://`)
 )
 
-// isPostgres tells PostgreSQL's URLs and key=value strings from paths.
+// isPostgres reports whether the address is a URL or key=value string of PostgreSQL, and
+// not a path.
 func (f databaseFlags) isPostgres() bool {
 	return strings.HasPrefix(f.url, "postgres://") || strings.HasPrefix(f.url, "postgresql://") || keyValue.MatchString(f.url)
 }
 
-// check finds what can never be a database, before anything is touched.
+// check finds an address that can never be right, before anything is opened.
 func (f databaseFlags) check() error {
 	if f.isPostgres() {
 		if _, err := pgconn.ParseConfig(f.url); err != nil {
@@ -147,7 +147,7 @@ func (f databaseFlags) check() error {
 	return f.checkPath()
 }
 
-// checkPath finds what no option could fix.
+// checkPath finds a path that no option could fix.
 func (f databaseFlags) checkPath() error {
 	if info, err := os.Stat(f.url); err == nil && info.IsDir() {
 		return withHint(fmt.Errorf("%s is a directory", f.url), "name a file in it: --db %s", shellQuote(filepath.Join(f.url, defaultFile)))
@@ -159,7 +159,7 @@ func (f databaseFlags) checkPath() error {
 	return nil
 }
 
-// absent reports whether the database is a local file that is not there yet.
+// absent reports whether the database is a local file that does not exist yet.
 func (f databaseFlags) absent() bool {
 	if f.isPostgres() || f.url == sqlite.Memory {
 		return false
@@ -168,8 +168,7 @@ func (f databaseFlags) absent() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// open opens the database of the flags, or the way to the server that has it. Its
-// errors are explained by the app.
+// open opens the database of the flags, or the connection to its server.
 func (a *app) open(ctx context.Context, how access) (*database, error) {
 	if a.server.asked {
 		return a.openServer()
@@ -204,7 +203,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 	return a.opened(s, func() { _ = s.Close() }), nil
 }
 
-// withDefaults adds to a PostgreSQL address what it does not say.
+// withDefaults adds defaults to a PostgreSQL address.
 func (f databaseFlags) withDefaults() string {
 	connections := engineConnections
 	if f.connections > 0 {

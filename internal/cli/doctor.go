@@ -13,28 +13,28 @@ import (
 	"github.com/stint-go/stint/report"
 )
 
-const doctorLong = `Doctor looks for what is wrong with the database, its schema, the engines and the
-jobs that wait, and says how to fix it: clocks that differ, what pins the
-database's horizon, engines that died, kinds, queues and schedules that nobody works on,
-objects of the schema that somebody changed, settings that hurt.
+const doctorLong = `Doctor looks for problems of the database, its schema, the engines and the jobs that
+wait, and says how to fix them: clocks that differ, sessions that hold up vacuum,
+engines that died, kinds, queues and schedules without an engine, objects of the schema
+that were changed, settings that hurt.
 
-It changes nothing, and takes some 5 seconds at most, however many jobs there are
-and whoever locks what. What it may not see is listed too: on PostgreSQL members of
-the roles viewer, engine and owner of stint migrate roles may read stint's tables,
-and those that are granted pg_monitor besides see all. --deep also checks an SQLite
-file page by page, which takes as long as the file is large.
+It changes nothing, and takes about 5 seconds at most, also with many jobs and with
+locked tables. It lists what it may not see: on PostgreSQL members of the roles viewer,
+engine and owner of stint migrate roles may read stint's tables, and members of
+pg_monitor as well see everything. --deep also checks each page of an SQLite file,
+which takes longer the larger the file is.
 
 Of PostgreSQL's sessions it names those with a transaction that has been idle for
 more than 30 seconds (a note; a warning if it has a snapshot or a transaction
 number, which hold up vacuum), or open for more than 5 minutes (a warning), and
 the head of those that have waited for more than 1 second to lock one of stint's
-tables, or 5 seconds for any other lock, with who holds it.
+tables, or 5 seconds for any other lock, with the session that holds it.
 
-A problem means that jobs do not run or may be lost, a warning that this will be
-so or that something is not as it should be, a note that it is worth to be known.
+A problem means that jobs do not run or may be lost, a warning that this will happen
+or that something is not as it should be. A note is worth knowing.
 
-Exit codes: 0 no problem was found, 1 there is one, or something that matters could
-not be looked at, as by a role without the rights, or the database cannot be opened,
+Exit codes: 0 no problem was found, 1 there is a problem, or something important could
+not be checked (for example without the rights), or the database cannot be opened,
 2 wrong usage.`
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -43,13 +43,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what is wrong and how to fix it",
 		Long:  doctorLong,
-		Args:  arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, examining)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(examining, func(ctx context.Context, db *database, _ []string) error {
 		findings, err := ops.Diagnose.Call(ctx, db, ops.DoctorInput{Deep: deep})
 		if err != nil {
 			return err
@@ -64,29 +58,27 @@ func (a *app) doctorCommand() *cobra.Command {
 			err = errReported
 		}
 		return err
-	}))
+	})))
 	cmd.Flags().BoolVar(&deep, "deep", false, "also check an SQLite file page by page")
 	return cmd
 }
 
-// boundedKinds are those that the command itself performs: what a job of theirs
-// does, and how long that may take, is said with the job. A note about them could
-// never be fixed.
+// boundedKinds are those that the command itself performs. A job of theirs says how long
+// it may take, so a note about the kind could never be fixed.
 func boundedKinds() []string {
 	names := builtin.names()
-	for _, k := range demoKinds {
-		names = append(names, k.declaration.Name)
+	for _, k := range demoBasics {
+		names = append(names, k.name)
 	}
 	return names
 }
 
-// ailing reports whether something is wrong, or nobody can say that nothing is.
+// ailing reports whether there is a problem, or something important was not checked.
 func ailing(findings []report.Finding) bool {
 	return len(unseen(findings)) > 0 || len(findings) > 0 && findings[0].Severity == report.SeverityProblem
 }
 
-// unseen is what matters and could not be looked at: nobody knows whether
-// something is wrong there.
+// unseen lists important subjects that could not be checked.
 func unseen(findings []report.Finding) []string {
 	var what []string
 	for _, f := range findings {
@@ -97,15 +89,15 @@ func unseen(findings []report.Finding) []string {
 	return what
 }
 
-// showUnseen ends the text with it, so that nobody takes the list for a whole one.
+// showUnseen prints a last line with them: the list of findings is not complete.
 func (a *app) showUnseen(what []string) {
 	if len(what) > 0 {
-		fmt.Fprintf(a.out, "not looked at: %s; there may be more that is wrong\n", words.Visible(strings.Join(what, ", ")))
+		fmt.Fprintf(a.out, "not checked: %s; there may be more problems\n", words.Visible(strings.Join(what, ", ")))
 	}
 }
 
-// showFindings groups them by how much they matter. What is to be pasted is
-// never broken into lines, and nothing is where programs read it.
+// showFindings groups them by severity. It wraps problems at a terminal only, and never a
+// fix, which people paste.
 func (a *app) showFindings(findings []report.Finding) {
 	width := 0
 	if a.outTerminal {
@@ -130,7 +122,7 @@ func (a *app) showFindings(findings []report.Finding) {
 	}
 }
 
-// wrapped breaks a text into lines of a width; 0 leaves it as it is.
+// wrapped breaks a text into lines of a width; 0 does not.
 func wrapped(s string, width int) string {
 	if width == 0 {
 		return s

@@ -20,7 +20,7 @@ func TestWhatMattersAndCouldNotBeLookedAtIsNoGoodHealth(t *testing.T) {
 		"a problem":   {[]report.Finding{find(report.SeverityProblem, "x", "y")}, true, ""},
 		"a warning":   {[]report.Finding{find(report.SeverityWarning, "x", "y")}, false, ""},
 		"little":      {[]report.Finding{find(report.SeverityNote, report.CodeNotChecked, "the server")}, false, ""},
-		"what counts": {[]report.Finding{find(report.SeverityWarning, report.CodeNotChecked, "a"), find(report.SeverityWarning, report.CodeNotChecked, "b")}, true, "not looked at: a, b; there may be more that is wrong\n"},
+		"what counts": {[]report.Finding{find(report.SeverityWarning, report.CodeNotChecked, "a"), find(report.SeverityWarning, report.CodeNotChecked, "b")}, true, "not checked: a, b; there may be more problems\n"},
 	} {
 		var out bytes.Buffer
 		(&app{out: &out}).showUnseen(unseen(c.findings))

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +12,8 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/retry"
 )
 
 func (a *app) enginesCommand() *cobra.Command {
@@ -30,31 +32,20 @@ func (a *app) enginesCommand() *cobra.Command {
 
 func (a *app) enginesListCommand() *cobra.Command {
 	return lists(a, &cobra.Command{
-		Long: `List shows the engines that have joined and not left. Dead ones are listed until they
-are buried. The column jobs counts the jobs that an engine has claimed and that have not
-ended; stint engines show lists them.`,
+		Long: `List shows the engines that have joined and not left, dead ones until they are buried.
+The column jobs counts the jobs that an engine has claimed and that have not ended;
+stint engines show lists them.`,
 	}, ops.ListEngines, a.listEngines)
 }
 
 func (a *app) listEngines(engines []ops.Engine) {
-	if len(engines) == 0 {
-		a.note("no engines")
-		return
-	}
 	now := time.Now()
-	t := newTable(a.out, "token", "instance", "host", "pid", "slots", "jobs", "queues", "joined", "last beat", "")
-	for _, e := range engines {
-		queues := strings.Join(e.Queues, ",")
-		if queues == "" {
-			queues = "*"
-		}
-		t.AppendRow([]any{e.Token, words.Visible(e.Instance), words.Visible(e.Host), e.PID, e.Slots, e.Holding, words.Visible(queues),
-			words.Ago(e.Joined, now), words.Ago(e.Beat, now), special(e.State)})
-	}
-	t.Render()
+	printTable(a, engines, "no engines", row{"token", "instance", "host", "pid", "slots", "jobs", "queues", "joined", "last beat", ""}, func(e ops.Engine) row {
+		return row{e.Token, e.Instance, e.Host, e.PID, e.Slots, e.Holding, cmp.Or(strings.Join(e.Queues, ","), "*"), words.Ago(e.Joined, now), words.Ago(e.Beat, now), special(e.State)}
+	})
 }
 
-// special says what is special about an engine; nothing is when it works.
+// special says in which state an engine is; it is empty for one that works.
 func special(c view.Condition) string {
 	switch c {
 	case view.Working:
@@ -62,82 +53,133 @@ func special(c view.Condition) string {
 	case view.Gone:
 		return "dead: its process is gone"
 	case view.Stuck:
-		return "stuck: its process lives and does not beat"
+		return "stuck: its process lives and sends no heartbeat"
 	case view.Silent:
-		return "dead: it does not beat"
+		return "dead: it sends no heartbeat"
 	default:
 		return string(c)
 	}
 }
 
+const enginesShowLong = `Show prints engines with the jobs that each holds: those that it runs, and those that it
+took and has not begun. stint engines bury frees the jobs of an engine that is dead or
+stuck, and they run again elsewhere; cancel those before that must not run again.`
+
+func (a *app) enginesShowCommand() *cobra.Command {
+	return a.withJSON(onEngines(a, &cobra.Command{
+		Use:   "show TOKEN|INSTANCE...",
+		Short: "Show engines with the jobs that they hold",
+		Long:  enginesShowLong,
+	}, looking, ops.ShowEngine, engineToken, func(ctx context.Context, db *database, _ ops.EngineToken, _ string, shown ops.ShownEngine) error {
+		if a.json {
+			return a.printJSON(shown)
+		}
+		now, err := db.now(ctx)
+		if err == nil {
+			a.showEngine(shown, now)
+		}
+		return err
+	}))
+}
+
+func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
+	fmt.Fprintf(a.out, "engine %s (%d)", words.Visible(e.Instance), e.Token)
+	if state := special(e.State); state != "" {
+		fmt.Fprint(a.out, " is ", state)
+	}
+	fmt.Fprint(a.out, "\n\n")
+	d := a.newDetails(now)
+	d.add("on", fmt.Sprintf("%s, pid %d", e.Host, e.PID))
+	d.add("version", e.Version)
+	d.add("queues", cmp.Or(strings.Join(e.Queues, ", "), "*"))
+	d.add("kinds", e.Kinds)
+	d.add("slots", e.Slots)
+	d.add("joined", e.Joined)
+	d.add("last beat", words.Ago(e.Beat, now)+", buried after "+retry.FormatDuration(e.TimeToLive)+" without one")
+	d.Render()
+	if len(e.Holds) == 0 {
+		fmt.Fprintln(a.out, "\nit holds no jobs")
+		return
+	}
+	fmt.Fprintf(a.out, "\nit holds %s\n\n", words.Counted(len(e.Holds), "job"))
+	printTable(a, e.Holds, "", row{"id", "kind", "queue", "attempt", "ready", ""}, func(j view.HeldJob) row {
+		state := "taken"
+		if j.Begun {
+			state = "running"
+		}
+		return row{j.ID, j.Kind, j.Queue, j.Attempt, words.Ago(j.Ready, now), state}
+	})
+}
+
+const enginesMetricsLong = `Metrics shows what engines have counted since they were started, as they stored it last:
+every 15 seconds, or as often as --metrics-every says, and when they stop. The metrics of
+an engine that has left are deleted after five days. --json has all of them.`
+
+func (a *app) enginesMetricsCommand() *cobra.Command {
+	cmd := lists(a, &cobra.Command{
+		Long: enginesMetricsLong,
+	}, ops.ListEngineMetrics, a.listMetrics)
+	cmd.Use, cmd.Aliases, cmd.Short = "metrics", nil, "Show what engines counted"
+	return cmd
+}
+
+func (a *app) listMetrics(all []report.Metrics) {
+	now := time.Now()
+	head := row{"instance", "since", "written", "claimed", "claims", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries"}
+	printTable(a, all, "no engine has written its metrics", head, func(m report.Metrics) row {
+		c, w := m.Claimer, m.Workers
+		return row{m.Instance, words.Ago(m.Since, now), words.Ago(m.At, now), c.Claimed, c.Claims, words.Count(w.Running), w.Run,
+			w.Succeeded, w.Failed, w.Cancelled, c.Returned, w.Working, m.Finisher.Flushes, m.Finisher.Retries}
+	})
+}
+
 const enginesDrainLong = `Drain asks engines to take no more jobs. They leave when the jobs that run have ended,
-however long that takes. An engine learns of it with its next beat.`
+however long that takes. An engine learns of it with its next heartbeat.`
 
 func (a *app) enginesDrainCommand() *cobra.Command {
-	return a.does(&cobra.Command{
+	return onEngines(a, &cobra.Command{
 		Use:   "drain TOKEN|INSTANCE...",
-		Short: "Have engines end their jobs and leave",
+		Short: "Let engines end their jobs and leave",
 		Long:  enginesDrainLong,
-		Args:  arguments(1, "TOKEN|INSTANCE..."),
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
-		return onEngines(ctx, a, changing, args, ops.DrainEngine, func(t ops.EngineToken) ops.EngineToken { return t }, nil)
-	})
+	}, changing, ops.DrainEngine, engineToken, nil)
 }
 
 const enginesBuryLong = `Bury removes engines from the roster now. The jobs that they held run again on other
-engines. An engine that stops beating is buried without this command, after its time to
-live. An engine that is alive after all cancels its handlers, records nothing more, and
-joins again. Cancel jobs that must not run again before: stint engines show lists them,
+engines. An engine without heartbeats is buried without this command, after its time to
+live. An engine that is still alive cancels its handlers, records nothing more, and joins
+again. Before that cancel jobs that must not run again: stint engines show lists them,
 and stint jobs cancel ends them.`
 
 func (a *app) enginesBuryCommand() *cobra.Command {
-	return a.does(&cobra.Command{
+	return onEngines(a, &cobra.Command{
 		Use:   "bury TOKEN|INSTANCE...",
-		Short: "Free what engines hold, whether they live or not",
+		Short: "Free the jobs of engines, dead or alive",
 		Long:  enginesBuryLong,
-		Args:  arguments(1, "TOKEN|INSTANCE..."),
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
-		return onEngines(ctx, a, changing, args, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil)
-	})
+	}, changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil)
 }
 
-// onEngines has an operation done to each engine that is named by token or by instance,
-// once it is known that all of them are there, and says what came of it.
-func onEngines[I, O any](ctx context.Context, a *app, how access, names []string, op *ops.Op[I, O], input func(ops.EngineToken) I, show func(ctx context.Context, db *database, out O) error) error {
-	db, err := a.open(ctx, how)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	roster, err := db.Engines(ctx)
-	if err != nil {
-		return err
-	}
-	var chosen []ops.EngineToken
-	for _, name := range names {
-		found := false
-		for _, e := range roster {
-			if e.Instance == name || strconv.FormatInt(int64(e.Token), 10) == name {
-				chosen, found = append(chosen, ops.EngineToken{Token: int64(e.Token)}), true
+// onEngines makes a command that does an operation to each engine that is named by token
+// or by instance, if all of them are there.
+func onEngines[I, O any](a *app, cmd *cobra.Command, how access, op *ops.Op[I, O], input func(ops.EngineToken) I, show func(ctx context.Context, db *database, in I, said string, out O) error) *cobra.Command {
+	return a.does(cmd, a.on(how, func(ctx context.Context, db *database, names []string) error {
+		roster, err := db.Engines(ctx)
+		if err != nil {
+			return err
+		}
+		var chosen []I
+		for _, name := range names {
+			before := len(chosen)
+			for _, e := range roster {
+				if e.Instance == name || fmt.Sprint(e.Token) == name {
+					chosen = append(chosen, input(ops.EngineToken{Token: int64(e.Token)}))
+				}
+			}
+			if len(chosen) == before {
+				return withHint(fmt.Errorf("there is no engine %q in the roster", name), "stint engines list shows the engines")
 			}
 		}
-		if !found {
-			return withHint(fmt.Errorf("there is no engine %q in the roster", name), "stint engines list shows the engines")
-		}
-	}
-	for _, token := range chosen {
-		in := input(token)
-		out, err := op.Call(ctx, db, in)
-		switch {
-		case err != nil:
-			return hintName(err)
-		case show == nil:
-			fmt.Fprintln(a.out, op.Said(&in, &out))
-		default:
-			if err := show(ctx, db, out); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+		return doEach(ctx, a, db, op, chosen, show)
+	}))
 }
+
+func engineToken(t ops.EngineToken) ops.EngineToken { return t }

@@ -18,19 +18,19 @@ import (
 const enqueueLong = `Enqueue stores one job and prints its id. The arguments are one JSON value,
 {} when there are none, or - to read them from standard input.
 
-The kind must be one that an engine declared at some time, so that a misspelt
-name does not wait for ever; --force enqueues it all the same. On a local SQLite
-file the built-in kinds sh, http and steps are always known.
+An engine must have declared the kind at some time, so that a misspelt name does not
+wait for ever; --force enqueues it anyway. On a local SQLite file the built-in kinds
+sh, http and steps are always known.
 
 A job of the kind steps is a list of sh and http jobs that run one after the other,
-in one job. Each gets what the one before came to: sh on standard input, unless it
+in one job. Each gets the result of the one before: sh on standard input, unless it
 has one of its own, and http as the JSON body of a POST, PUT or PATCH without a body.
 
-What is not said is what the kind's declaration says.
+Options that are not given are those of the kind's declaration.
 
-With --idempotency-key a command that may have failed half-way can be given again:
-the first stores the job, and a repetition prints its id and says "duplicate" on
-standard error. The same key with another kind or other arguments is an error. Keys
+With --idempotency-key a command that may have failed half-way can be repeated: the
+first one stores the job, and a repetition prints its id, and "duplicate" on standard
+error. The same key with another kind or other arguments is an error. Keys
 are shared by the whole database, and remembered for at least a day, and for as long
 as the job is kept.`
 
@@ -48,7 +48,6 @@ func (a *app) enqueueCommand() *cobra.Command {
 		Short:   "Enqueue a job of any kind",
 		Long:    enqueueLong,
 		Example: enqueueExample,
-		Args:    arguments(1, "KIND", "ARGS"),
 	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		raw, err := a.jsonArgument(args[1:])
 		if err != nil {
@@ -64,8 +63,8 @@ func (a *app) enqueueCommand() *cobra.Command {
 	return cmd
 }
 
-// maxInput is far above what a client accepts, so that its own message about
-// the size is what people see.
+// maxInput is far above what a client accepts, so that people see the client's own
+// message about the size.
 const maxInput = 64 << 20
 
 // jsonArgument is the JSON in the first of the arguments, or on standard input
@@ -99,9 +98,8 @@ func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, fo
 	})
 }
 
-// accept checks a job, opens the database, and does something with the job. What
-// can never be right is found before anything is opened, so that nothing is
-// created on its behalf.
+// accept checks a job, opens the database, and does something with the job. Mistakes are
+// found before anything is opened or created.
 func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option, do func(*database, stint.NewJob) error) error {
 	if err := (stint.KindInfo{Name: kind}).Job(args, opts...).Check(stint.Limits{}); err != nil {
 		return hintInput(err)
@@ -130,17 +128,17 @@ func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, for
 	if err != nil {
 		return err
 	}
-	if err := do(db, declared.Job(args, opts...)); err != nil {
-		return hintInput(err)
-	}
 	if created {
 		a.note("created %s", a.db.url)
+	}
+	if err := do(db, declared.Job(args, opts...)); err != nil {
+		return hintInput(err)
 	}
 	a.noteIfIdle(ctx, db)
 	return nil
 }
 
-// declaration finds what is known of a kind.
+// declaration finds the declaration of a kind.
 func (a *app) declaration(ctx context.Context, db *database, kind string, force bool) (stint.KindInfo, error) {
 	known, err := db.Kinds(ctx)
 	if err != nil {
@@ -162,7 +160,7 @@ func (a *app) declaration(ctx context.Context, db *database, kind string, force 
 	return stint.KindInfo{}, knows(known, kind)
 }
 
-// knows is an error with a hint unless the kind is one of the known.
+// knows returns an error with a hint unless the kind is among the known ones.
 func knows(known []stint.KindInfo, kind string) error {
 	names := make([]string, len(known))
 	for i, d := range known {
@@ -177,21 +175,23 @@ func knows(known []stint.KindInfo, kind string) error {
 	group, _, _ := strings.Cut(kind, ".")
 	operations := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, group+".") })
 	switch {
+	case group == "demo":
+		return withHint(err, "engines know the demo kinds when they are started by: stint work --demo (or give --force)")
 	case len(operations) > 0:
-		return withHint(err, "the operations of %s are %s; --force enqueues it all the same", group, strings.Join(operations, ", "))
+		return withHint(err, "the operations of %s are %s; --force enqueues it anyway", group, strings.Join(operations, ", "))
 	case slices.Contains(builtin.names(), kind):
 		return withHint(err, "on a shared database built-in kinds are switched on: stint work --kinds %s (or give --force)", kind)
 	case len(names) == 0:
 		return withHint(err, "none is declared yet: start an engine first, or give --force")
 	}
-	return withHint(err, "known are %s; --force enqueues it all the same", strings.Join(names, ", "))
+	return withHint(err, "known are %s; --force enqueues it anyway", strings.Join(names, ", "))
 }
 
-// hintInput adds advice to what is wrong with a job.
+// hintInput adds advice to an error about a job.
 func hintInput(err error) error {
 	var conflict *stint.KeyConflictError
 	if errors.As(err, &conflict) {
-		return withHint(err, "see what it stands for: stint jobs show %d", conflict.ID)
+		return withHint(err, "see the job of the key: stint jobs show %d", conflict.ID)
 	}
 	var invalid *stint.InvalidError
 	if errors.As(err, &invalid) && invalid.Field == "args" && strings.HasPrefix(invalid.Problem, "malformed JSON") {
@@ -200,8 +200,8 @@ func hintInput(err error) error {
 	return err
 }
 
-// printReceipt prints the id. That it is another job's is said beside it, so
-// that a script which wants the id gets that alone.
+// printReceipt prints the id. The word duplicate goes to standard error, so that a script
+// gets the id alone.
 func (a *app) printReceipt(r stint.Receipt) error {
 	if a.json {
 		return a.printJSON(r)
@@ -213,8 +213,8 @@ func (a *app) printReceipt(r stint.Receipt) error {
 	return err
 }
 
-// noteIfIdle tells people at a terminal that nobody will do the job. It is
-// no fault of the command when that cannot be found out.
+// noteIfIdle tells people at a terminal that no engine runs. An error of the question is
+// no error of the command.
 func (a *app) noteIfIdle(ctx context.Context, db *database) {
 	if !a.errTerminal {
 		return

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -25,7 +29,7 @@ const (
 	exitMemory       = 4 // stopped because of --memory-limit; to be started again
 )
 
-// errReported says that the command failed and has said so already.
+// errReported says that the command failed and has printed why.
 var errReported = errors.New("reported")
 
 // usageError is the caller's mistake.
@@ -73,7 +77,7 @@ func isMemory(err error) bool {
 	return ok
 }
 
-// asUsage words what the parser of the command line found.
+// asUsage words the errors of the parser of the command line.
 func asUsage(err error, cmd *cobra.Command) error {
 	var (
 		usage   *usageError
@@ -103,8 +107,8 @@ func (a *app) report(err error) {
 	}
 }
 
-// oneLine makes a message one line, which some drivers' are not, and says the
-// program's name only where it begins.
+// oneLine makes one line of a message, which may have several, and removes names of
+// programs and packages that it repeats.
 func oneLine(message string) string {
 	lines := strings.FieldsFunc(message, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := range lines {
@@ -116,4 +120,141 @@ func oneLine(message string) string {
 		message = strings.TrimPrefix(message, prefix)
 	}
 	return message
+}
+
+// explain adds to an error what it means to the user of the command. Other errors pass
+// through.
+func (a *app) explain(err error) error {
+	var hinted *hintedError
+	switch {
+	case errors.As(err, &hinted), errors.Is(err, errReported):
+		return err
+	case a.server.asked:
+		return a.explainServer(err)
+	case errors.Is(err, stint.ErrSchema):
+		return a.explainSchema(err)
+	case errors.Is(err, engine.ErrStillRunning):
+		return withHint(err, "their jobs run again on other engines once this one counts as dead; handlers should return when their context ends")
+	case isMemory(err):
+		return withHint(err, "what ran has ended and is recorded; start this engine again (exit code %d)", exitMemory)
+	case a.db.isPostgres():
+		return a.explainPostgres(err)
+	case errors.Is(err, os.ErrPermission):
+		return withHint(err, "the file and its directory must be writable: SQLite keeps its journal beside the file")
+	}
+	return err
+}
+
+// explainSchema says why the schema does not fit.
+func (a *app) explainSchema(err error) error {
+	db, openErr := a.open(context.Background(), migrating)
+	if openErr != nil {
+		return err
+	}
+	defer db.Close()
+	info, schemaErr := db.roles.Schema(context.Background())
+	switch {
+	case schemaErr != nil:
+		return err
+	case info.Installed == 0:
+		return withHint(fmt.Errorf("%s has no schema %q", a.db.place(), info.Where), "stint migrate up installs it, as does stint work")
+	case info.Oldest > info.Known:
+		return withHint(fmt.Errorf("the schema in %s is too new: it needs programs of version %d, this one knows %d", a.db.place(), info.Oldest, info.Known),
+			"use a newer stint; this one is %s", version())
+	case info.Installed < info.Known:
+		return withHint(fmt.Errorf("the schema in %s is of version %d, this program needs %d", a.db.place(), info.Installed, info.Known),
+			"stint migrate up upgrades it")
+	}
+	return withHint(err, "the schema is installed, and part of it is missing: stint doctor says what that is and how to put it back")
+}
+
+// explainPostgres words errors of connections. The driver's messages name every address
+// that it tried, over several lines.
+func (a *app) explainPostgres(err error) error {
+	var (
+		malformed *pgconn.ParseConfigError
+		refused   *pgconn.PgError
+		unknown   *net.DNSError
+		connect   *pgconn.ConnectError
+	)
+	if errors.As(err, &malformed) {
+		if setting := (*settingError)(nil); !errors.As(err, &setting) {
+			err = &usageError{malformed}
+		}
+		return withHint(err, `write for example postgres://user:password@host:5432/name or "host=… user=… dbname=…"`)
+	}
+	c, parseErr := pgconn.ParseConfig(a.db.url)
+	if parseErr != nil {
+		return err
+	}
+	server := net.JoinHostPort(c.Host, fmt.Sprint(c.Port))
+	if errors.As(err, &refused) {
+		return explainRefusal(err, refused, c, server)
+	}
+	if !errors.As(err, &connect) {
+		return err
+	}
+	switch {
+	case errors.As(err, &unknown):
+		return withHint(fmt.Errorf("the host %q of the database is not known", c.Host), "check the host in --db or STINT_DB")
+	case pgconn.Timeout(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return withHint(fmt.Errorf("no PostgreSQL server answered at %s in time", server), "check host and port in --db or STINT_DB, and what lies between")
+	}
+	inner := innermost(connect)
+	if strings.Contains(inner.Error(), "refused TLS") { // the driver has no type for it
+		return withHint(fmt.Errorf("the PostgreSQL server at %s has no TLS, and sslmode asks for it", server),
+			"switch ssl on there; or say sslmode=disable in --db or STINT_DB, if the network is private")
+	}
+	return withHint(fmt.Errorf("no PostgreSQL server answers at %s: %w", server, inner), "is it running, and are host and port in --db or STINT_DB right?")
+}
+
+// explainRefusal explains an error code of a server.
+func explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server string) error {
+	switch pg.Code {
+	case "28P01", "28000":
+		return withHint(fmt.Errorf("%s does not let the user %q in: %s", server, c.User, pg.Message),
+			"check user and password in --db or STINT_DB; PGPASSWORD and ~/.pgpass are read too")
+	case "3D000":
+		return withHint(fmt.Errorf("there is no database %q on %s", c.Database, server), "create it with createdb %s, or check the name in --db or STINT_DB", c.Database)
+	case "42501":
+		return withHint(fmt.Errorf("the user %q may not do this: %s", c.User, pg.Message), "stint migrate roles prints a script that gives each role its rights; the owner of the schema installs it with stint migrate up")
+	case "53300":
+		return withHint(fmt.Errorf("%s has no connection left: %s", server, pg.Message), "an engine uses up to %s; add pool_max_conns=4 to the URL, or raise max_connections", engineConnections)
+	case "57P03":
+		return withHint(fmt.Errorf("%s takes no connections now: %s", server, pg.Message), "try again in a moment")
+	}
+	return err
+}
+
+// innermost is the error that all others wrap, on the last of the branches.
+func innermost(err error) error {
+	for {
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			if e.Unwrap() == nil {
+				return err
+			}
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			all := e.Unwrap()
+			if len(all) == 0 {
+				return err
+			}
+			err = all[len(all)-1]
+		default:
+			return err
+		}
+	}
+}
+
+// place names the database for people, without its password.
+func (f databaseFlags) place() string {
+	if !f.isPostgres() {
+		return f.url
+	}
+	c, err := pgconn.ParseConfig(f.url)
+	if err != nil {
+		return "the database"
+	}
+	return fmt.Sprintf("the PostgreSQL database %s on %s", c.Database, net.JoinHostPort(c.Host, fmt.Sprint(c.Port)))
 }

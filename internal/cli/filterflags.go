@@ -2,28 +2,20 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/valid"
-	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
 // filterFlags choose jobs.
 type filterFlags struct {
-	filter                   store.Filter
-	outcome                  string
-	created, due, finished   [2]momentValue // after, before
-	names                    []string       // of the flags
-	kind, queue, tag, urn    string
-	source, correl, schedule string
+	filter                 store.Filter
+	created, due, finished [2]timeBound // after, before
+	names                  []string     // of the flags
 }
 
 var outcomes = []stint.Outcome{
@@ -35,33 +27,29 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = false
-	own.Var(statesValue{&f.filter.States}, "state", "only jobs in one of these states: "+strings.Join(stateNames(), ", "))
-	own.StringVar(&f.kind, "kind", "", "only jobs of this kind")
-	own.StringVar(&f.queue, "queue", "", "only jobs of this queue")
-	own.StringVar(&f.tag, "tag", "", "only jobs with this tag")
-	own.StringVar(&f.urn, "urn", "", "only jobs about this thing")
-	own.StringVar(&f.source, "source", "", "only jobs from this source")
-	own.StringVar(&f.correl, "correlation", "", "only jobs that come from each other: an id that they were given, or the first one's own")
-	own.StringVar(&f.schedule, "schedule", "", "only jobs that this schedule made")
-	own.BoolVar(&f.filter.Faulty, "faulty", false, "only jobs that failed so often that one should look at them before they have failed for good")
-	var words []string
-	for _, o := range outcomes {
-		words = append(words, o.String())
-	}
-	choiceFlag(own, &f.outcome, "outcome", "", "only jobs with an attempt that ended so", words...)
+	own.Var(listValue[stint.State]{&f.filter.States, "states", oneOf(store.States...)}, "state", "only jobs in one of these states: "+listed(store.States, ", "))
+	own.StringVar(&f.filter.Kind, "kind", "", "only jobs of this kind")
+	own.StringVar(&f.filter.Queue, "queue", "", "only jobs of this queue")
+	own.StringVar(&f.filter.Tag, "tag", "", "only jobs with this tag")
+	own.StringVar(&f.filter.URN, "urn", "", "only jobs about this thing")
+	own.StringVar(&f.filter.Source, "source", "", "only jobs from this source")
+	own.StringVar(&f.filter.Correlation, "correlation", "", "only jobs with this correlation id: a given one, or the id of the first job")
+	own.StringVar(&f.filter.Schedule, "schedule", "", "only jobs that this schedule made")
+	own.BoolVar(&f.filter.Faulty, "faulty", false, "only jobs that failed so often that they need a look before they fail for good")
+	own.VarPF(syntax[stint.Outcome]{name: "word", parse: oneOf(outcomes...), format: stint.Outcome.String}.in(&f.filter.Outcome), "outcome", "", "only jobs with an attempt that ended so: "+listed(outcomes, ", ")).DefValue = ""
 	own.StringVar(&f.filter.Error, "error", "", "only jobs with an attempt whose error says this")
 	own.IntVar(&f.filter.Attempts, "attempts", 0, "only jobs with more attempts than this")
 	durationFlag(own, &f.filter.Longer, "longer", 0, "only jobs with an attempt that took longer than this")
 	own.StringVar(&f.filter.Class, "error-class", "", "only jobs with an attempt whose error is of this class")
 	for _, span := range []struct {
-		ends *[2]momentValue
+		ends *[2]timeBound
 		name string
 		what string
 	}{
 		{&f.created, "created", "were enqueued"}, {&f.due, "due", "became ready, or will,"}, {&f.finished, "finished", "ended their last attempt"},
 	} {
-		own.Var(&span.ends[0], span.name+"-after", "only jobs that "+span.what+" at this time or later")
-		own.Var(&span.ends[1], span.name+"-before", "only jobs that "+span.what+" before this time")
+		own.Var(timeBounds.in(&span.ends[0]), span.name+"-after", "only jobs that "+span.what+" at this time or later")
+		own.Var(timeBounds.in(&span.ends[1]), span.name+"-before", "only jobs that "+span.what+" before this time")
 	}
 	own.Int64Var((*int64)(&f.filter.After), "after", 0, "only jobs with a higher id")
 	own.VisitAll(func(flag *pflag.Flag) { f.names = append(f.names, flag.Name) })
@@ -72,30 +60,16 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 const timesHelp = `Times are instants (2026-03-01T09:00:00+01:00, local "2026-03-01 09:00"), times
 of today (09:00), or how long ago (90s, 2d); +2d is in two days.`
 
-// given tells whether any of the flags was.
+// given reports whether one of the flags was given.
 func (f *filterFlags) given(cmd *cobra.Command) bool {
 	return slices.ContainsFunc(f.names, cmd.Flags().Changed)
 }
 
-// check finds what can never be right. An empty value is a mistake, most often
-// of a variable in a script, and must not mean all.
+// check finds values that can never be right. An empty one is a mistake, most often of a
+// variable in a script, and must not mean all.
 func (f *filterFlags) check(cmd *cobra.Command) error {
-	for _, flag := range []struct {
-		name  string
-		value string
-		into  *string
-	}{
-		{"kind", f.kind, &f.filter.Kind}, {"queue", f.queue, &f.filter.Queue}, {"tag", f.tag, &f.filter.Tag},
-		{"urn", f.urn, &f.filter.URN}, {"source", f.source, &f.filter.Source},
-		{"correlation", f.correl, &f.filter.Correlation}, {"schedule", f.schedule, &f.filter.Schedule},
-	} {
-		if !cmd.Flags().Changed(flag.name) {
-			continue
-		}
-		if err := valid.Name("--"+flag.name, flag.value); err != nil {
-			return err
-		}
-		*flag.into = flag.value
+	if err := named("kind", "queue", "tag", "urn", "source", "correlation", "schedule")(cmd, nil); err != nil {
+		return err
 	}
 	if cmd.Flags().Changed("faulty") && !f.filter.Faulty {
 		return usagef("--faulty: there is no filter for those that are not")
@@ -114,105 +88,19 @@ func (f *filterFlags) check(cmd *cobra.Command) error {
 			return usagef("--%s: it is empty", name)
 		}
 	}
-	for _, o := range outcomes {
-		if o.String() == f.outcome {
-			f.filter.Outcome = o
-		}
-	}
 	return nil
 }
 
-// chosen is the filter of the flags. How long ago something was is counted by
-// the database's clock.
+// chosen is the filter of the flags. Times such as 2h ago count by the database's clock.
 func (f *filterFlags) chosen(ctx context.Context, db *database) (store.Filter, error) {
 	now, err := db.now(ctx)
 	if err != nil {
 		return f.filter, err
 	}
-	span := func(ends [2]momentValue) store.TimeRange {
+	span := func(ends [2]timeBound) store.TimeRange {
 		return store.TimeRange{From: ends[0].at(now), To: ends[1].at(now)}
 	}
 	filter := f.filter
 	filter.Created, filter.Due, filter.Finished = span(f.created), span(f.due), span(f.finished)
 	return filter, nil
 }
-
-func stateNames() []string {
-	var names []string
-	for _, s := range store.States {
-		names = append(names, string(s))
-	}
-	return names
-}
-
-// statesValue is a flag with states, separated by commas. Given again, it adds.
-type statesValue struct{ states *[]stint.State }
-
-func (v statesValue) Set(text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		state := stint.State(strings.TrimSpace(name))
-		if !slices.Contains(store.States, state) {
-			return fmt.Errorf("%q is not one of %s", name, strings.Join(stateNames(), ", "))
-		}
-		if !slices.Contains(*v.states, state) {
-			*v.states = append(*v.states, state)
-		}
-	}
-	return nil
-}
-
-func (v statesValue) Type() string { return "states" }
-
-func (v statesValue) String() string {
-	var names []string
-	for _, s := range *v.states {
-		names = append(names, string(s))
-	}
-	return strings.Join(names, ",")
-}
-
-// momentValue is a flag that reads a moment for looking back: an instant, a
-// time of today, or how long ago.
-type momentValue struct {
-	text    string
-	instant time.Time
-	offset  time.Duration // from now, where there is no instant
-}
-
-// at is the moment; zero when the flag was not given.
-func (v momentValue) at(now time.Time) time.Time {
-	switch {
-	case v.text == "":
-		return time.Time{}
-	case v.instant.IsZero():
-		return now.Add(v.offset)
-	}
-	return v.instant
-}
-
-func (v *momentValue) Set(text string) error {
-	*v = momentValue{text: text}
-	later, plus := strings.CutPrefix(text, "+")
-	if d, err := retry.ParseDuration(later); err == nil {
-		if v.offset = d; !plus {
-			v.offset = -d
-		}
-		return nil
-	}
-	now := time.Now()
-	for _, form := range clockForms {
-		if t, err := time.Parse(form, text); err == nil {
-			v.instant = time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location())
-			return nil
-		}
-	}
-	t, err := parseInstant(text, now)
-	if err != nil {
-		return fmt.Errorf(`%q is no time; write 2026-03-01T09:00:00+01:00, "2026-03-01 09:00", 09:00, or 2h for two hours ago`, text)
-	}
-	v.instant = t
-	return nil
-}
-
-func (v *momentValue) Type() string   { return "time" }
-func (v *momentValue) String() string { return v.text }

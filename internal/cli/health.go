@@ -24,21 +24,7 @@ import (
 	"github.com/stint-go/stint/report"
 )
 
-// healthValue is a flag that reads an address to listen at.
-type healthValue string
-
-func (h *healthValue) Set(text string) error {
-	if err := checkAddress(text, "9070"); err != nil {
-		return err
-	}
-	*h = healthValue(text)
-	return nil
-}
-
-func (h *healthValue) Type() string   { return "address" }
-func (h *healthValue) String() string { return string(*h) }
-
-// checkAddress finds what can never be listened at. The port is that of examples.
+// checkAddress finds an address that can never be listened at. The port is for examples.
 func checkAddress(text, example string) error {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -52,8 +38,7 @@ func checkAddress(text, example string) error {
 	return nil
 }
 
-// Bounds for whoever asks. An answer takes as long as the database may take to
-// answer, and collecting figures.
+// Bounds for clients. An answer takes as long as the database may take to answer.
 const (
 	healthHeaders = 5 * time.Second
 	healthAnswer  = 15 * time.Second
@@ -61,15 +46,15 @@ const (
 	healthStop    = 2 * time.Second
 )
 
-// serveHealth tells the vitals at the address of --health, if one is given: from
-// before the database is opened until the server is ended. Nil is none.
-func (a *app) serveHealth(address healthValue, log *slog.Logger, v *vitals) (*http.Server, error) {
+// serveHealth serves the vitals at the address of --health, also before the database is
+// opened. Without an address it returns nil.
+func (a *app) serveHealth(address string, log *slog.Logger, v *vitals) (*http.Server, error) {
 	if address == "" {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", string(address))
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, notServed("health", string(address), "--health", "9070", err)
+		return nil, notServed("health", address, "--health", "9070", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", probes.Handler(v))
@@ -83,8 +68,8 @@ func (a *app) serveHealth(address healthValue, log *slog.Logger, v *vitals) (*ht
 	return server, nil
 }
 
-// notServed says why an address cannot be listened at, and what helps. Flag is
-// the one that says the address, and port one for an example.
+// notServed says why an address cannot be listened at, and what helps. Flag gives the
+// address, and port is for an example.
 func notServed(what, address, flag, port string, err error) error {
 	_, unknown := errors.AsType[*net.DNSError](err)
 	hint := "name another address by %s; two engines on one machine need two"
@@ -97,7 +82,7 @@ func notServed(what, address, flag, port string, err error) error {
 	return withHint(fmt.Errorf("cannot serve %s at %s: %w", what, address, innermost(err)), hint, flag)
 }
 
-// endServer lets answers that are under way end. Nil is none.
+// endServer ends a server after the answers that are under way. It accepts nil.
 func endServer(s *http.Server, patience time.Duration) {
 	if s == nil {
 		return
@@ -109,15 +94,14 @@ func endServer(s *http.Server, patience time.Duration) {
 	}
 }
 
-// vitals are what a process tells of itself: whether its engine lives and works,
-// and figures. Whoever asks at the address of --health or of the dashboard is told
-// the same.
+// vitals are what a process says about itself, at the address of --health and of the
+// dashboard: whether its engine lives and works, and metrics.
 type vitals struct {
 	figures *prometheus.Registry
-	engine  atomic.Pointer[engine.Engine] // nil before there is one
+	engine  atomic.Pointer[engine.Engine] // nil before it is made
 }
 
-// newVitals are those of the process, and what is collected besides.
+// newVitals are those of the process, with other collectors.
 func newVitals(besides ...prometheus.Collector) *vitals {
 	v := &vitals{figures: prometheus.NewRegistry()}
 	v.figures.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -125,16 +109,16 @@ func newVitals(besides ...prometheus.Collector) *vitals {
 	return v
 }
 
-// metrics serves the figures, and others beside them.
+// metrics serves the metrics, together with others.
 func (v *vitals) metrics(others ...prometheus.Gatherer) http.Handler {
 	all := append(prometheus.Gatherers{v.figures}, others...)
 	return promhttp.HandlerFor(all, promhttp.HandlerOpts{Timeout: healthAnswer, MaxRequestsInFlight: 4})
 }
 
-// watch says which engine is asked about.
+// watch sets the engine.
 func (v *vitals) watch(e *engine.Engine) { v.engine.Store(e) }
 
-// count adds the figures of an engine that has some.
+// count adds the metrics of an engine.
 func (v *vitals) count(e any) error {
 	counts, ok := e.(interface{ Metrics() report.Metrics })
 	if !ok {
@@ -143,8 +127,7 @@ func (v *vitals) count(e any) error {
 	return v.figures.Register(prom.Figures(counts.Metrics))
 }
 
-// Alive implements [probes.Engine]: a process that waits for its database is
-// alive.
+// Alive implements [probes.Engine]. A process that waits for its database is alive.
 func (v *vitals) Alive() error {
 	if e := v.engine.Load(); e != nil {
 		return e.Alive()

@@ -78,10 +78,12 @@ func examples(f *pflag.Flag) []string {
 		{"true", "false", "true"}, {"3s", "4s", "5s"}, {"3", "4", "5"}, {"a", "b", "c"}, {"100MiB", "200MiB", "300MiB"},
 		{"127.0.0.1:9070", "127.0.0.1:9071", "127.0.0.1:9072"},
 	}
-	if choice, ok := f.Value.(choiceValue); ok {
-		candidates = [][]string{{choice.choices[0], choice.choices[len(choice.choices)-1], choice.choices[0]}}
-	}
-	if f.Name == "kinds" {
+	switch f.Name {
+	case "log-level":
+		candidates = [][]string{{"debug", "error", "debug"}}
+	case "log-format":
+		candidates = [][]string{{"text", "json", "text"}}
+	case "kinds":
 		candidates = [][]string{{"sh", "http", "sh,http"}}
 	}
 	for _, three := range candidates {

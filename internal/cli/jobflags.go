@@ -10,22 +10,23 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/retry"
 )
 
-// jobFlags are what may be said of any job that is enqueued.
+// jobFlags are the options of a job.
 type jobFlags struct {
 	queue    string
 	priority int
 	delay    time.Duration
-	runAt    instantValue
+	runAt    time.Time
 	tags     []string
 	urn      string
 	source   string
 	key      string
 	correl   string
-	retry    retryValue
+	retry    retry.Policy
 	timeout  time.Duration
-	startBy  instantValue
+	startBy  time.Time
 	within   time.Duration
 	losses   int
 	descript string
@@ -37,34 +38,33 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.queue, "queue", "", "the queue; what the kind says, otherwise default")
 	flags.IntVar(&f.priority, "priority", 0, "lower first, from -100 to 100")
-	durationFlag(flags, &f.delay, "delay", 0, "run it that much later, by the database's clock: 90s, 2h")
-	flags.Var(&f.runAt, "run-at", `run it not before: 2026-03-01T09:00:00+01:00, or local "2026-03-01 09:00", 09:00 (when it is that time next)`)
+	durationFlag(flags, &f.delay, "delay", 0, "run it this much later, by the database's clock: 90s, 2h")
+	flags.Var(instants.in(&f.runAt), "run-at", `run it not before: 2026-03-01T09:00:00+01:00, or local "2026-03-01 09:00", 09:00 (when it is that time next)`)
 	flags.StringArrayVar(&f.tags, "tag", nil, "a label to find it by; may be given many times")
-	flags.StringVar(&f.urn, "urn", "", "a name for the thing that it is about")
+	flags.StringVar(&f.urn, "urn", "", "a name of the thing that the job is about")
 	flags.StringVar(&f.source, "source", "", "where it comes from")
-	flags.StringVar(&f.correl, "correlation", "", "an id that it shares with others, and with what it enqueues; its own id unless given")
-	orEnv(flags, "STINT_CORRELATION", "correlation") // which sh jobs have
-	flags.StringVar(&f.key, "idempotency-key", "", "store it only if nothing was stored under this key before; a repetition prints the first id")
-	flags.Var(&f.retry, "retry", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, exponential-within:1d:1m, timetable:5m=1m,1h=5m, function:name, default; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
+	flags.StringVar(&f.correl, "correlation", "", "an id that it shares with other jobs and with those that it enqueues (default its own id)")
+	orEnv(flags, "STINT_CORRELATION", "correlation") // which sh jobs get
+	flags.StringVar(&f.key, "idempotency-key", "", "store it only if no job was stored with this key before; a repetition prints the first id")
+	flags.VarPF(retryPolicies.in(&f.retry), "retry", "", "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, exponential-within:1d:1m, timetable:5m=1m,1h=5m, function:name, default; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m").DefValue = ""
 	durationFlag(flags, &f.timeout, "timeout", 0, "bound each attempt; otherwise what the kind says, or nothing")
-	flags.Var(&f.startBy, "start-by", "do not begin it after that, nor try it again: it has failed then, as expired; a time as for --run-at")
-	durationFlag(flags, &f.within, "start-within", 0, "the same, counted from when it is due by the database's clock; otherwise what the kind says, or no bound")
-	flags.IntVar(&f.losses, "max-losses", stint.DefaultMaxLosses, "how often it may be lost with an engine that died while it ran; 0 is at most once")
-	flags.StringVar(&f.descript, "description", "", "a line that tells people what it is for; lists and pages show it")
-	flags.StringVar(&f.metadata, "metadata", "", "a JSON object that travels beside the arguments")
+	flags.Var(instants.in(&f.startBy), "start-by", "do not begin it or try it again after this time: then it fails, as expired; a time as for --run-at")
+	durationFlag(flags, &f.within, "start-within", 0, "the same, counted from when it is due by the database's clock (default what the kind says, or no bound)")
+	flags.IntVar(&f.losses, "max-losses", stint.DefaultMaxLosses, "how often it may be lost with an engine that died while it ran; 0 runs it at most once")
+	flags.StringVar(&f.descript, "description", "", "a line for people; lists and pages show it")
+	flags.StringVar(&f.metadata, "metadata", "", "a JSON object that is kept beside the arguments")
 	flags.BoolVar(&f.force, "force", false, "enqueue even if no engine ever declared the kind")
 }
 
-// ofOneJob are the flags that can be said of one job only, and not of all that a
-// schedule makes.
+// ofOneJob are the flags for one job, and not for all jobs of a schedule.
 var ofOneJob = []string{"delay", "run-at", "start-by", "idempotency-key"}
 
-// addLasting adds the flags that may be said of many jobs at once.
+// addLasting adds the flags for all jobs of a schedule.
 func (f *jobFlags) addLasting(flags *pflag.FlagSet) {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.add(all)
-	delete(all.Lookup("correlation").Annotations, envMark) // which is that of the job at hand
-	all.Lookup("correlation").Usage = "an id that all of its jobs share; the own id of each unless given"
+	delete(all.Lookup("correlation").Annotations, envMark) // which is that of the current job
+	all.Lookup("correlation").Usage = "an id that all of its jobs share (default the id of each)"
 	all.Lookup("start-within").Usage = "how long after its occurrence the last attempt may begin; otherwise what the kind says, or no bound"
 	all.VisitAll(func(flag *pflag.Flag) {
 		if !slices.Contains(ofOneJob, flag.Name) {
@@ -73,7 +73,7 @@ func (f *jobFlags) addLasting(flags *pflag.FlagSet) {
 	})
 }
 
-// options are the flags that were given.
+// options are those of the flags that were given.
 func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
 	given := flags.Changed
 	if given("delay") && given("run-at") {
@@ -104,7 +104,7 @@ func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
 	add("queue", stint.Queue(f.queue))
 	add("priority", stint.Priority(f.priority))
 	add("delay", stint.Delay(f.delay))
-	add("run-at", stint.RunAt(f.runAt.time))
+	add("run-at", stint.RunAt(f.runAt))
 	if len(f.tags) > 0 {
 		opts = append(opts, stint.Tag(f.tags...))
 	}
@@ -114,9 +114,9 @@ func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
 		opts = append(opts, stint.Correlation(f.correl))
 	}
 	add("idempotency-key", stint.IdempotencyKey(f.key))
-	add("retry", stint.Retry(f.retry.policy))
+	add("retry", stint.Retry(f.retry))
 	add("timeout", stint.Timeout(f.timeout))
-	add("start-by", stint.StartBy(f.startBy.time))
+	add("start-by", stint.StartBy(f.startBy))
 	add("start-within", stint.StartWithin(f.within))
 	add("max-losses", stint.MaxLosses(f.losses))
 	add("description", stint.Description(f.descript))

@@ -1,11 +1,23 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/store"
 )
 
 func (a *app) jobsCommand() *cobra.Command {
@@ -23,7 +35,7 @@ func (a *app) jobsCommand() *cobra.Command {
 	)
 }
 
-// jobID reads an id as it was printed.
+// jobID reads an id.
 func jobID(text string) (stint.ID, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
@@ -42,4 +54,241 @@ func jobIDs(texts []string) ([]stint.ID, error) {
 		ids[i] = id
 	}
 	return ids, nil
+}
+
+const jobsListLong = `List shows jobs, the newest first, that fit all of the filters. For the next page give
+the last id to --before.
+
+` + timesHelp + `
+
+Filters by tag, urn, correlation, schedule, outcome, error, faulty, attempts, longer
+(than 5s at least), and the states scheduled, retrying, failed and cancelled look only
+at jobs that may fit; with other filters alone, the search reads all jobs until it has
+found enough.
+
+The states:
+
+` + statesHelp
+
+// statesHelp explains the states of jobs, where they are listed.
+const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a time
+  retrying    failed, and waits for its next attempt
+  blocked     waits for something other than a time or an engine: no job does so yet
+  available   due, and waits for an engine
+  running     claimed by an engine
+  completed, failed, cancelled   ended`
+
+const jobsListExample = `  stint jobs list --state failed,retrying --kind sh
+  stint jobs list --faulty
+  stint jobs list --tag customer:42 --json
+  stint jobs list --correlation 12
+  stint jobs list --outcome lost --finished-after 12h
+  stint jobs watch $(stint jobs list --tag batch --ids)`
+
+func (a *app) jobsListCommand() *cobra.Command {
+	var (
+		filters filterFlags
+		limit   int
+		before  int64
+		ids     bool
+	)
+	cmd := a.asks(&cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List jobs, the newest first",
+		Long:    jobsListLong,
+		Example: jobsListExample,
+	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+		filter, err := filters.chosen(ctx, db)
+		if err != nil {
+			return nil, nil, err
+		}
+		filter.Before, filter.Limit = stint.ID(before), limit
+		if ids {
+			found, err := db.Find(ctx, filter)
+			return found, func() {
+				for _, id := range found {
+					fmt.Fprintln(a.out, id)
+				}
+			}, err
+		}
+		return a.findJobs(ctx, db, filter)
+	}, atLeastOne(&limit), func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("before") && before < 1 {
+			return usagef("--before: %d is not the id of a job", before)
+		}
+		return filters.check(cmd)
+	})
+	flags := cmd.Flags()
+	filters.add(flags)
+	flags.IntVar(&limit, "limit", 50, "how many at most")
+	flags.Int64Var(&before, "before", 0, "only jobs with a lower id: for the next page")
+	flags.BoolVar(&ids, "ids", false, "print their ids only, one on each line")
+	cmd.MarkFlagsMutuallyExclusive("ids", "json")
+	return cmd
+}
+
+// atLeastOne checks a limit.
+func atLeastOne(limit *int) func(*cobra.Command, []string) error {
+	return func(*cobra.Command, []string) error {
+		if *limit < 1 {
+			return usagef("--limit: %d is too few", *limit)
+		}
+		return nil
+	}
+}
+
+// findJobs answers with the jobs that fit a filter.
+func (a *app) findJobs(ctx context.Context, db *database, filter store.Filter) (any, func(), error) {
+	jobs, err := db.Jobs(ctx, filter)
+	if err != nil || a.json {
+		return jobs, nil, err
+	}
+	engines, err := view.CrewFor(ctx, db, jobs...)
+	return jobs, func() { a.listJobs(jobs, engines, filter) }, err
+}
+
+func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter store.Filter) {
+	now := time.Now()
+	columns := row{"id", "state", "kind", "queue", "attempt", "created", "detail", "tags"}
+	described := slices.ContainsFunc(jobs, func(j stint.JobInfo) bool { return j.Description() != "" })
+	if described {
+		columns = append(columns, "description")
+	}
+	printTable(a, jobs, "no jobs", columns, func(j stint.JobInfo) row {
+		cells := row{j.ID, j.State, j.Kind, j.Queue, j.Attempt, words.Ago(j.Created, now), engines.Situation(j, now), strings.Join(j.Tags, " ")}
+		if described {
+			cells = append(cells, cut(j.Description(), 60))
+		}
+		return cells
+	})
+	if len(jobs) == 0 {
+		return
+	}
+	if last := jobs[len(jobs)-1]; len(jobs) == filter.Limit && last.ID > 1 {
+		a.note("there may be more: --before %d", last.ID)
+	}
+}
+
+func (a *app) jobsShowCommand() *cobra.Command {
+	var id stint.ID
+	return a.asks(&cobra.Command{
+		Use:   "show ID",
+		Short: "Show a job with all of its attempts",
+		Long: `Show prints everything about a job: what was enqueued, the engine that runs it now,
+and for each attempt when and where it ran, how it ended, its result and its error.
+--json prints one object with a list of executions.`,
+		Example: "  stint jobs show 12\n  stint jobs show 12 --json | jq '.executions[-1].result'",
+	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+		shown, err := ops.ShowJob.Call(ctx, db, ops.ShowInput{ID: int64(id)})
+		if err != nil || a.json {
+			return shown, nil, err
+		}
+		engines, err := view.CrewFor(ctx, db, *shown.JobInfo)
+		return shown, func() { a.showJob(shown, engines, time.Now()) }, err
+	}, func(_ *cobra.Command, args []string) (err error) {
+		id, err = jobID(args[0])
+		return err
+	})
+}
+
+func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
+	j := shown.JobInfo
+	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, engines.StateInWords(*j, now))
+	d := a.newDetails(now)
+	d.add("kind", j.Kind)
+	d.add("description", j.Description())
+	d.add("args", j.Args)
+	if r := shown.RunsOn; r != nil {
+		d.add("runs on", fmt.Sprintf("%s (%s, pid %d), announced %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now)))
+	}
+	queue := j.Queue
+	if slices.Contains(engines.Paused, queue) {
+		queue += " (paused)"
+	}
+	d.add("queue", queue)
+	d.add("priority", j.Priority)
+	d.add("tags", j.Tags)
+	d.add("urn", j.URN)
+	d.add("source", j.Source)
+	if j.Correlation != j.ID.String() {
+		d.add("correlation", j.Correlation)
+	}
+	if j.Origin.Recovered != 0 {
+		d.add("provenance", fmt.Sprintf("recovered from job %d", j.Origin.Recovered))
+	}
+	if j.RetriedAs != 0 {
+		d.add("retried as", fmt.Sprintf("job %d", j.RetriedAs))
+	}
+	if p := j.Origin; p.Schedule != "" {
+		of := "run out of turn"
+		if !p.Occurrence.IsZero() {
+			of = "of " + moment(p.Occurrence)
+		}
+		d.add("provenance", fmt.Sprintf("number %d of the schedule %s, %s", p.Nth, p.Schedule, of))
+	}
+	d.add("metadata", j.Metadata)
+	d.add("retry", j.Retry)
+	d.add("timeout", j.Timeout)
+	d.add("losses", j.Losses)
+	d.add("created", j.Created)
+	if j.PendingRetry == "" && !j.Due.Equal(j.Created) {
+		d.add("due", j.Due)
+	}
+	d.add("start by", j.StartBy)
+	d.Render()
+	for _, x := range j.Attempts {
+		a.showExecution(j.Kind, x)
+	}
+}
+
+func (a *app) showExecution(kind string, x stint.Attempt) {
+	fmt.Fprintf(a.out, "\nattempt %d %s\n\n", x.Attempt, view.Outcome(x))
+	d := a.newDetails(time.Time{})
+	switch {
+	case x.Outcome == stint.OutcomeLost: // when it began is not known any more
+		d.add("lost with", view.RanOn(x))
+		d.add("found", moment(x.Finished))
+	case x.Slot > 0:
+		d.add("started", moment(x.Started))
+		d.add("took", words.Took(max(0, x.Finished.Sub(x.Started))))
+		d.add("on", view.RanOn(x))
+	case view.NeverTaken(x):
+		d.add("ended", moment(x.Finished))
+	default:
+		d.add("ended", moment(x.Finished)+", without having begun")
+		d.add("on", view.RanOn(x))
+	}
+	result := view.ResultOf(kind, x.Result)
+	for _, line := range result.Facts {
+		d.add(line[0], line[1])
+	}
+	if x.Recoverable != nil && !*x.Recoverable && x.Outcome == stint.OutcomeFailed {
+		d.add("recoverable", "no")
+	}
+	if x.Error != nil {
+		d.add("error", strings.TrimRight(x.Error.Message, "\n"))
+		classes := x.Error.Classes
+		if len(classes) < 2 {
+			classes = []string{x.Error.Class}
+		}
+		d.add("class", classes)
+		d.add("note", x.Error.Note)
+	}
+	d.Render()
+	if body := cmp.Or(result.Output, indented(result.JSON)); body != "" {
+		fmt.Fprintf(a.out, "\n%s\n", indent(body, "  | "))
+	}
+	if x.Error != nil && x.Error.Stack != "" {
+		fmt.Fprintf(a.out, "\n%s\n", indent(x.Error.Stack, "  "))
+	}
+}
+
+// indented formats JSON with a line for each field.
+func indented(raw json.RawMessage) string {
+	var pretty bytes.Buffer
+	if len(raw) == 0 || json.Indent(&pretty, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return string(plainJSON(pretty.Bytes()))
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const jobsWatchLong = `Watch follows jobs until each has come to its end, with a line for every change.
-The exit code is 0 when all of them completed and 1 otherwise; with --json it
-prints each job once it has ended.
+const jobsWatchLong = `Watch follows jobs until each has ended, with a line for every change. The exit code
+is 0 when all of them completed and 1 otherwise; with --json it prints each job once it
+has ended.
 
 Without ids it shows how many jobs are in each state, until it is interrupted.`
 
@@ -28,7 +28,6 @@ func (a *app) jobsWatchCommand() *cobra.Command {
 		Short:   "Follow jobs until they end",
 		Long:    jobsWatchLong,
 		Example: "  stint jobs watch 12\n  stint jobs watch $(stint sh -- make test)",
-		Args:    cobra.ArbitraryArgs,
 	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
 		ids, err := jobIDs(args)
 		if err != nil {
@@ -48,7 +47,7 @@ func (a *app) jobsWatchCommand() *cobra.Command {
 	}))
 }
 
-// Looking again costs a query, so the pause grows while nothing changes.
+// Each look costs a query, so the pause grows while nothing changes.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
@@ -95,8 +94,8 @@ func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error
 	return nil
 }
 
-// progress is one line about a job. It must not change by itself, or watching
-// would repeat it.
+// progress is one line about a job. It must depend on the job alone: watch prints it when
+// it changes.
 func progress(j *stint.JobInfo, _ time.Time) string {
 	last := ""
 	if n := len(j.Attempts); n > 0 {
@@ -127,8 +126,8 @@ func progress(j *stint.JobInfo, _ time.Time) string {
 	return "is " + string(j.State)
 }
 
-// watchCounts shows the counts of states until it is interrupted. On a
-// terminal the line is written over itself.
+// watchCounts shows the counts of states until it is interrupted. On a terminal it
+// overwrites the line.
 func (a *app) watchCounts(ctx context.Context, db *database) error {
 	var shown map[stint.State]int64
 	for {
@@ -174,7 +173,7 @@ func (a *app) printCounts(counts map[stint.State]int64) error {
 	return err
 }
 
-// wait reports false when ctx ended meanwhile.
+// wait waits, and reports whether ctx did not end before.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

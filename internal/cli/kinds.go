@@ -1,14 +1,64 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/jobs"
 	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/jobs/shelljob"
 	"github.com/stint-go/stint/jobs/stepjob"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/retry"
 )
+
+func (a *app) kindsCommand() *cobra.Command {
+	return a.noun(&cobra.Command{
+		Use:     "kinds",
+		Aliases: []string{"kind"},
+		Short:   "List the kinds of jobs that engines know",
+	},
+		a.kindsListCommand(),
+	)
+}
+
+func (a *app) kindsListCommand() *cobra.Command {
+	return lists(a, &cobra.Command{
+		Long: `List shows the kinds that engines declared when they joined, also of engines that do
+not run now, with the default options of their jobs.`,
+	}, ops.ListKinds, a.listKinds)
+}
+
+func (a *app) listKinds(kinds []stint.KindInfo) {
+	if len(kinds) == 0 {
+		a.note("no engine ever declared a kind")
+		return
+	}
+	now := time.Now()
+	t := newTable(a.out, "kind", "queue", "priority", "retry", "timeout", "tags", "declared")
+	t.SuppressEmptyColumns() // a list of kinds with few defaults fits 80 columns
+	for _, k := range kinds {
+		priority, timeout := "", ""
+		if k.Priority != 0 {
+			priority = strconv.Itoa(k.Priority)
+		}
+		if k.Timeout > 0 {
+			timeout = retry.FormatDuration(k.Timeout)
+		}
+		addRow(t, row{k.Name, cmp.Or(k.Queue, stint.DefaultQueue), priority, k.Retry, timeout, strings.Join(k.Tags, " "), words.Ago(k.Declared, now)})
+	}
+	t.Render()
+}
 
 // builtinKind is a kind that the program itself can perform.
 type builtinKind struct {
@@ -17,10 +67,10 @@ type builtinKind struct {
 	step        func(h stint.Handler) stepjob.Operation // the kind as a step; nil for none
 }
 
-// kindOptions is what operators may say about the built-in kinds.
+// kindOptions are what operators may choose for the built-in kinds.
 type kindOptions struct {
 	private bool                // requests may go to addresses that are not public
-	steps   *stepjob.Operations // what steps may do: set by mux
+	steps   *stepjob.Operations // of the kind steps: set by mux
 }
 
 type builtinKinds []builtinKind
@@ -48,8 +98,8 @@ func (b builtinKinds) declarations() []stint.KindInfo {
 	return all
 }
 
-// mux has the handlers of the kinds chosen. Steps may do what the others do:
-// what an operator did not switch on is not to be had in this way either.
+// mux has the handlers of the chosen kinds. Steps may use the chosen kinds only: a kind
+// that is off is off as a step, too.
 func (b builtinKinds) mux(chosen []string, o kindOptions) (*stint.Mux, error) {
 	for _, name := range chosen {
 		if !slices.Contains(b.names(), name) {
@@ -59,7 +109,7 @@ func (b builtinKinds) mux(chosen []string, o kindOptions) (*stint.Mux, error) {
 	}
 	o.steps = b.operations(chosen, o)
 	if len(o.steps.Names()) == 0 && slices.Contains(chosen, stepjob.Kind.Declaration().Name) {
-		return nil, withHint(settingf("kinds", "steps has nothing to do"), "its steps are jobs of the other built-in kinds: --kinds sh,steps")
+		return nil, withHint(settingf("kinds", "steps has no kind to use"), "its steps are jobs of the other built-in kinds: --kinds sh,steps")
 	}
 	m := stint.NewMux()
 	for _, k := range b {
@@ -70,7 +120,7 @@ func (b builtinKinds) mux(chosen []string, o kindOptions) (*stint.Mux, error) {
 	return m, nil
 }
 
-// operations are what steps may do where some kinds are switched on.
+// operations are what steps may do with the chosen kinds.
 func (b builtinKinds) operations(chosen []string, o kindOptions) *stepjob.Operations {
 	ops := stepjob.NewOperations()
 	for _, k := range b {
@@ -79,4 +129,67 @@ func (b builtinKinds) operations(chosen []string, o kindOptions) *stepjob.Operat
 		}
 	}
 	return ops
+}
+
+// shStep is the kind sh as a step. The command reads the result of the step before, as
+// JSON, on its standard input, unless its arguments have another one.
+func shStep(h stint.Handler) stepjob.Operation {
+	return kindStep(h, func(args *shelljob.Args, previous json.RawMessage) {
+		args.Stdin = cmp.Or(args.Stdin, string(previous))
+	})
+}
+
+// httpStep is the kind http as a step. A POST, PUT or PATCH without a body sends the result
+// of the step before.
+func httpStep(h stint.Handler) stepjob.Operation {
+	return kindStep(h, func(args *httpjob.Args, previous json.RawMessage) {
+		switch args.Method {
+		case http.MethodPost, http.MethodPut, http.MethodPatch:
+			if args.Body == "" && args.JSON == nil {
+				args.JSON = previous
+			}
+		}
+	})
+}
+
+// kindStep makes a step of a kind whose arguments are of type A. Feed puts the result of the
+// step before into them.
+func kindStep[A jobs.Checked](h stint.Handler, feed func(args *A, previous json.RawMessage)) stepjob.Operation {
+	return stepjob.Operation{
+		Check: func(raw json.RawMessage) error {
+			_, err := jobs.Decode[A](raw)
+			return err
+		},
+		Run: func(ctx context.Context, in stepjob.Input) (json.RawMessage, error) {
+			args, err := jobs.Decode[A](in.Args)
+			if err != nil {
+				return nil, stint.NoRetry(err)
+			}
+			if in.Previous != nil {
+				feed(&args, in.Previous)
+			}
+			if in.Args, err = encode(args); err != nil {
+				return nil, stint.NoRetry(err)
+			}
+			return stepjob.Of(h).Run(ctx, in)
+		},
+	}
+}
+
+// checkSteps finds steps that no engine of this program can do, before anything is opened.
+func checkSteps(kind string, raw json.RawMessage) error {
+	if kind != stepjob.Kind.Declaration().Name {
+		return nil
+	}
+	if raw == nil {
+		raw = json.RawMessage("{}")
+	}
+	args, err := jobs.Decode[stepjob.Args](raw)
+	if err == nil {
+		err = builtin.operations(builtin.names(), kindOptions{}).Check(args)
+	}
+	if err != nil {
+		return withHint(err, "engines of your own programs may know other steps: --force enqueues it anyway")
+	}
+	return nil
 }

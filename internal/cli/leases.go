@@ -16,7 +16,7 @@ func (a *app) leasesCommand() *cobra.Command {
 	return a.noun(&cobra.Command{
 		Use:     "leases",
 		Aliases: []string{"lease"},
-		Short:   "List who does what one engine does for all, and release it",
+		Short:   "List and release leases: tasks that one engine does for all",
 	},
 		a.leasesListCommand(),
 		a.leasesReleaseCommand(),
@@ -28,23 +28,17 @@ func (a *app) leasesListCommand() *cobra.Command {
 }
 
 func (a *app) listLeases(leases []store.Lease) {
-	if len(leases) == 0 {
-		a.note("no leases: no engine has run yet")
-		return
-	}
 	now := time.Now()
-	t := newTable(a.out, "lease", "instance", "host", "token", "acquired", "renewed", "expires", "")
-	for _, l := range leases {
-		row := []any{words.Visible(l.Name), "-", "-", "-", "-", "-", "-"}
-		if l.Engine != 0 {
-			row = []any{words.Visible(l.Name), words.Visible(l.Instance), words.Visible(l.Host), l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now)}
+	printTable(a, leases, "no leases: no engine has run yet", row{"lease", "instance", "host", "token", "acquired", "renewed", "expires", ""}, func(l store.Lease) row {
+		taken := deposedInWords(l.Deposed, now)
+		if l.Engine == 0 {
+			return row{l.Name, "-", "-", "-", "-", "-", "-", taken}
 		}
-		t.AppendRow(append(row, deposedInWords(l.Deposed, now)))
-	}
-	t.Render()
+		return row{l.Name, l.Instance, l.Host, l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now), taken}
+	})
 }
 
-// deposedInWords says who took a lease from whom, if anybody ever did.
+// deposedInWords says from which engine a lease was taken, by whom and why.
 func deposedInWords(d store.Revocation, now time.Time) string {
 	if d.Engine == 0 {
 		return ""
@@ -52,9 +46,9 @@ func deposedInWords(d store.Revocation, now time.Time) string {
 	return "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
 }
 
-const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes
-over what it is for. Whatever the former holder is still about to do under the
-lease the database refuses. For as long as its lease was for, it does not get it again.`
+const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes over
+the task. The database refuses what the former holder still tries to do under the lease.
+That engine cannot get the lease again for as long as the lease lasts.`
 
 func (a *app) leasesReleaseCommand() *cobra.Command {
 	var why, by string
@@ -63,16 +57,15 @@ func (a *app) leasesReleaseCommand() *cobra.Command {
 		Short:   "Take a lease from the engine that holds it",
 		Long:    leasesReleaseLong,
 		Example: `  stint leases release retention --why "its host swaps"`,
-		Args:    arguments(1, "LEASE"),
 	}, ops.ReleaseLease, func(name string) ops.LeaseWhy {
 		return ops.LeaseWhy{Lease: name, Body: ops.Why{Why: why}}
-	}, func(_ context.Context, _ *database, _, said string, d store.Revocation) error {
+	}, func(_ context.Context, _ *database, _ ops.LeaseWhy, said string, d store.Revocation) error {
 		if a.json {
 			return a.printJSON(d)
 		}
 		fmt.Fprintln(a.out, said)
 		return nil
 	}))
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and told to the engine", "who releases it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and told to the engine", "the person or program that releases it")
 	return cmd
 }

@@ -21,8 +21,8 @@ func (a *app) migrateCommand() *cobra.Command {
 		Short: "Install, upgrade, print or remove the schema",
 		Long: `Engines install the schema into a database that has none, and upgrade a local
 file; a shared database that holds jobs is upgraded only by migrate up. Engines of
-the version before go on working meanwhile, and those that the new schema leaves
-behind finish what they run and stop.`,
+the version before go on working meanwhile. Engines that are too old for the new schema
+finish what they run and stop.`,
 	},
 		a.migrateStatusCommand(),
 		a.migrateUpCommand(),
@@ -36,36 +36,24 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 	return a.withJSON(a.onDatabase(&cobra.Command{
 		Use:   "status",
 		Short: "Compare the database with this program",
-		Args:  arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, migrating)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
 		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
 		}
 		return a.printSchema(info)
-	}))
+	})))
 }
 
 func (a *app) migrateUpCommand() *cobra.Command {
 	return a.withJSON(a.onDatabase(&cobra.Command{
 		Use:   "up",
 		Short: "Install the schema, or bring it up to this program's version",
-		Long: `Up goes step by step, and work goes on meanwhile: a step that finds what it
-changes locked gives way after two seconds and tries again, for five minutes.
-What was cut off is continued when it is called again. Several may be called at
-once. Connect to PostgreSQL itself and not to a pooler.`,
-		Args: arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, installing)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+		Long: `Up goes step by step, and work goes on meanwhile: a step that meets a lock gives up
+after two seconds and tries again, for five minutes. After an interruption call it
+again: it continues. Several may run at once. Connect to PostgreSQL itself and not to a
+pooler.`,
+	}, a.on(installing, func(ctx context.Context, db *database, _ []string) error {
 		before, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
@@ -88,19 +76,19 @@ once. Connect to PostgreSQL itself and not to a pooler.`,
 			fmt.Fprintf(a.out, "upgraded the schema %q in %s from version %d to %d\n", after.Where, a.db.place(), before.Installed, after.Installed)
 		}
 		return nil
-	}))
+	})))
 }
 
-// mayNotInstall names the right that is missing when a server refuses the schema
-// itself, as after migrate down: whoever owned a schema need not have the right to
-// make another one. Other errors pass through.
+// mayNotInstall names the right that is missing when a server refuses to make the schema.
+// The owner of a schema that migrate down removed may lack it. Other errors pass
+// through.
 func (a *app) mayNotInstall(err error, schema string) error {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	c, parseErr := pgconn.ParseConfig(a.db.url)
 	if !ok || refused.Code != "42501" || parseErr != nil {
 		return err
 	}
-	return withHint(fmt.Errorf("the user %q has not the right CREATE on the database %q, which making the schema %q needs", c.User, c.Database, schema),
+	return withHint(fmt.Errorf("the user %q lacks the right CREATE on the database %q, which is needed to make the schema %q", c.User, c.Database, schema),
 		"have an administrator run grant create on database %s to %s, or run the script of stint migrate roles again, which makes the schema", c.Database, c.User)
 }
 
@@ -109,13 +97,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 	cmd := a.onDatabase(&cobra.Command{
 		Use:   "down",
 		Short: "Remove the schema with all jobs in it",
-		Args:  arguments(0),
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
-		db, err := a.open(ctx, migrating)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
 		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
@@ -125,19 +107,19 @@ func (a *app) migrateDownCommand() *cobra.Command {
 		}
 		what := fmt.Sprintf("the schema %q in %s%s", info.Where, a.db.place(), a.contents(ctx, db))
 		if !yes {
-			return withHint(usagef("this would remove %s for ever", what), "give --yes if that is meant")
+			return withHint(usagef("this would remove %s for ever", what), "give --yes to do it")
 		}
 		if err := db.roles.Uninstall(ctx); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.out, "removed %s\n", what)
 		return nil
-	})
+	}))
 	cmd.Flags().BoolVar(&yes, "yes", false, "really remove everything")
 	return cmd
 }
 
-// contents says what a schema holds, as far as that can be read: it may be of
+// contents says what a schema holds. It is empty if that cannot be read, as in a schema of
 // another version.
 func (a *app) contents(ctx context.Context, db *database) string {
 	counts, err := db.Counts(ctx)
@@ -163,12 +145,11 @@ func (a *app) migratePrintCommand() *cobra.Command {
 	cmd := a.onDatabase(&cobra.Command{
 		Use:   "print",
 		Short: "Print the schema, for teams that run their own tool",
-		Long: `Print writes the SQL of every step after --from to standard output, and says of
-each whether it is to be run as one transaction or statement by statement. It
-changes nothing. The schema is that of the database of --db: for SQLite unless that
-names a PostgreSQL, which must be reachable. The first line says which it is.`,
+		Long: `Print writes the SQL of every step after --from to standard output, and says for each
+whether to run it as one transaction or statement by statement. It changes nothing. The
+schema is for SQLite, or for PostgreSQL if --db names one, which must be reachable. The
+first line says which.`,
 		Example: `  stint migrate print --db postgres://app@db/shop --schema stint >stint.sql`,
-		Args:    arguments(0),
 	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		if from < 0 {
 			return usagef("--from: %d is not a version", from)
@@ -198,8 +179,7 @@ names a PostgreSQL, which must be reachable. The first line says which it is.`,
 	return cmd
 }
 
-// aboutSchema says what the text is for: the two databases have schemas of their
-// own, and neither is of use to the other.
+// aboutSchema says for which of the two databases the text is.
 func (a *app) aboutSchema(info store.SchemaInfo, from int) string {
 	store, other := "SQLite", "--db postgres://… prints that for PostgreSQL"
 	if a.db.isPostgres() {
@@ -225,7 +205,6 @@ stint_producer and stint_caller only enqueue, stint_viewer only reads. Run it
 with psql before the schema is installed, and again after each upgrade:
 
   stint migrate roles | psql "$ADMIN_URL"`,
-		Args: arguments(0),
 	}, func(context.Context, *cobra.Command, []string) error {
 		if !a.db.isPostgres() && a.db.url != defaultFile {
 			return withHint(usagef("%s is an SQLite file, which has no roles", a.db.url), "its permissions are those of the file and its directory")
@@ -255,11 +234,9 @@ func (a *app) printSchema(info store.SchemaInfo) error {
 		verdict = "it is too old; stint migrate up upgrades it"
 	}
 	t := newTable(a.out)
-	t.AppendRow([]any{"database", a.db.place()})
-	t.AppendRow([]any{"schema", info.Where})
-	t.AppendRow([]any{"installed", info.Installed})
-	t.AppendRow([]any{"this program", info.Known})
-	t.AppendRow([]any{"verdict", verdict})
+	for _, line := range []row{{"database", a.db.place()}, {"schema", info.Where}, {"installed", info.Installed}, {"this program", info.Known}, {"verdict", verdict}} {
+		addRow(t, line)
+	}
 	t.Render()
 	return nil
 }

@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/store"
 )
@@ -31,55 +31,43 @@ job that there is, so on a long history it takes a while.`,
 }
 
 func (a *app) listQueues(queues []store.QueueInfo) {
-	if len(queues) == 0 {
-		a.note("no queues")
-		return
-	}
-	head := []any{"queue"}
+	head := row{"queue"}
 	var shown []stint.State
 	for _, state := range store.States {
-		used := state != stint.Blocked
-		for _, q := range queues {
-			used = used || q.Counts[state] > 0
-		}
-		if used {
+		if state != stint.Blocked || slices.ContainsFunc(queues, func(q store.QueueInfo) bool { return q.Counts[state] > 0 }) {
 			head, shown = append(head, string(state)), append(shown, state)
 		}
 	}
 	now := time.Now()
-	t := newTable(a.out, append(head, "paused")...)
-	for _, q := range queues {
-		row := []any{words.Visible(q.Name)}
+	printTable(a, queues, "no queues", append(head, "paused"), func(q store.QueueInfo) row {
+		cells := row{q.Name}
 		for _, state := range shown {
-			row = append(row, words.Count(q.Counts[state]))
+			cells = append(cells, q.Counts[state])
 		}
-		t.AppendRow(append(row, pausedInWords(q.Paused, q.By, q.Why, now)))
-	}
-	t.Render()
+		return append(cells, pausedInWords(q.Paused, q.By, q.Why, now))
+	})
 }
 
-const queuesPauseLong = `Pause keeps the jobs of queues from beginning, on every engine and at once. What
-runs goes on. Jobs may be enqueued as ever; they wait until the queue is resumed.`
+const queuesPauseLong = `Pause starts no more jobs of queues, on all engines and at once. Jobs that run go on.
+Jobs can still be enqueued; they wait until the queue is resumed.`
 
 func (a *app) queuesPauseCommand() *cobra.Command {
 	var why, by string
 	cmd := eachName(a, &cobra.Command{
 		Use:     "pause QUEUE...",
-		Short:   "Let nothing of queues begin",
+		Short:   "Start no more jobs of queues",
 		Long:    queuesPauseLong,
 		Example: `  stint queues pause mail --why "the mail server is down"`,
-		Args:    arguments(1, "QUEUE..."),
 	}, ops.PauseQueue, func(name string) ops.QueueWhy {
 		return ops.QueueWhy{QueueName: ops.QueueName{Queue: name}, Body: ops.Why{Why: why}}
 	}, nil)
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the queue", "who pauses it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the queue", "the person or program that pauses it")
 	return cmd
 }
 
 func (a *app) queuesResumeCommand() *cobra.Command {
 	return eachName(a, &cobra.Command{
 		Use:   "resume QUEUE...",
-		Short: "Let the jobs of paused queues begin again",
-		Args:  arguments(1, "QUEUE..."),
+		Short: "Start the jobs of paused queues again",
 	}, ops.ResumeQueue, func(name string) ops.QueueName { return ops.QueueName{Queue: name} }, nil)
 }

@@ -48,16 +48,16 @@ func TestARetentionIsReadFromAFlagAndFromAFile(t *testing.T) {
 
 func TestARetentionThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"failed:30d":                `"failed" is a state, and before the colon stands a queue`,
+		"failed:30d":                `"failed" is a state, but a queue is needed before the colon`,
 		"5d, cancelled: 30d":        `"cancelled" is a state`,
 		"completed:failed=1h":       `"completed" is a state`,
-		"mail:1h:2h":                "more than one way",
-		"a:b:failed=1h":             "more than one way",
-		"failed=1h:completed=2h":    "more than one way",
-		"failed=1h,failed=2h":       `"failed=2h" says something else of failed, of which 1h was said already`,
-		"5d,6d":                     `"6d" says something else of all, of which 5d was said already`,
-		"mail:1h,mail:*=2h":         `"mail:*=2h" says something else of the queue mail, of which 1h was said already`,
-		"mail:failed=1h, b:1h,b:1h": `"b:1h" says something else of the queue b`,
+		"mail:1h:2h":                "more than one meaning",
+		"a:b:failed=1h":             "more than one meaning",
+		"failed=1h:completed=2h":    "more than one meaning",
+		"failed=1h,failed=2h":       `"failed=2h": the time of failed is given already: 1h`,
+		"5d,6d":                     `"6d": the time of all is given already: 5d`,
+		"mail:1h,mail:*=2h":         `"mail:*=2h": the time of the queue mail is given already: 1h`,
+		"mail:failed=1h, b:1h,b:1h": `"b:1h": the time of the queue b is given already`,
 	} {
 		if err := new(retentionValue).Set(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q gives %v, want %s", text, err, want)
@@ -71,7 +71,7 @@ func TestARetentionThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 		t.Error("a flag that is given again changes what it said")
 	}
 	_, errs, code := session(t, false, "config", "--retention", "failed:30d")
-	if want := "stint: --retention: \"failed\" is a state, and before the colon stands a queue\nhint: write failed=30d; a queue that is called so can be named in the file of --config: [retention] and \"failed:*\" = \"30d\"\n"; code != exitUsage || errs != want {
+	if want := "stint: --retention: \"failed\" is a state, but a queue is needed before the colon\nhint: write failed=30d; a queue of this name can be set in the file of --config: [retention] and \"failed:*\" = \"30d\"\n"; code != exitUsage || errs != want {
 		t.Errorf("exit code %d, %q, want %q", code, errs, want)
 	}
 }

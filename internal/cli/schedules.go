@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
@@ -33,23 +35,16 @@ func (a *app) schedulesCommand() *cobra.Command {
 
 func (a *app) schedulesListCommand() *cobra.Command {
 	return lists(a, &cobra.Command{
-		Long: `List shows every schedule by its name, who declared it last and when. One that a
-program or a file does not declare any more stays until it is removed.`,
+		Long: `List shows every schedule by its name, with when it was declared last and by whom. A
+schedule that no program or file declares any more stays until it is removed.`,
 	}, ops.ListSchedules, a.listSchedules)
 }
 
 func (a *app) listSchedules(schedules []store.ScheduleInfo) {
-	if len(schedules) == 0 {
-		a.note("no schedules")
-		return
-	}
 	now := time.Now()
-	t := newTable(a.out, "schedule", "when", "kind", "next", "fired", "state", "declared")
-	for _, s := range schedules {
-		t.AppendRow([]any{words.Visible(s.Name), cut(view.WhenInWords(&s), 60), words.Visible(kindOf(&s)), nextInWords(&s, now), words.Count(s.Fired),
-			stateOfSchedule(&s, now), declaredInWords(&s, now)})
-	}
-	t.Render()
+	printTable(a, schedules, "no schedules", row{"schedule", "when", "kind", "next", "fired", "state", "declared"}, func(s store.ScheduleInfo) row {
+		return row{s.Name, cut(view.WhenInWords(&s), 60), kindOf(&s), nextInWords(&s, now), s.Fired, stateOfSchedule(&s, now), declaredInWords(&s, now)}
+	})
 }
 
 func kindOf(s *store.ScheduleInfo) string {
@@ -70,7 +65,7 @@ func nextInWords(s *store.ScheduleInfo, now time.Time) string {
 	}
 }
 
-// stateOfSchedule says whether it fires, and if not why.
+// stateOfSchedule says whether it fires, and if not, why.
 func stateOfSchedule(s *store.ScheduleInfo, now time.Time) string {
 	switch s.State() {
 	case "ended":
@@ -92,36 +87,142 @@ func declaredInWords(s *store.ScheduleInfo, now time.Time) string {
 	return text
 }
 
-const schedulesPauseLong = `Pause lets nothing of schedules be fired, on every engine and at once. Jobs that
-they made go on. What comes while they are paused is not made up for.`
+func (a *app) schedulesShowCommand() *cobra.Command {
+	return a.asks(&cobra.Command{
+		Use:   "show SCHEDULE",
+		Short: "Show a schedule with what comes next and what it made",
+		Long: `Show prints what a schedule does, its next ten occurrences by the clock of its zone
+and in UTC, and its last jobs.`,
+	}, func(ctx context.Context, db *database, args []string) (any, func(), error) {
+		told, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
+		return told, func() {
+			shown := told.Shown()
+			a.showSchedule(shown.Schedule, time.Now())
+			a.showUpcoming(shown.Schedule, shown.Upcoming, shown.Problem)
+			a.showMade(shown.Jobs)
+		}, hintName(err)
+	})
+}
+
+func (a *app) showSchedule(s *store.ScheduleInfo, now time.Time) {
+	fmt.Fprintf(a.out, "schedule %s is %s\n\n", words.Visible(s.Name), stateOfSchedule(s, now))
+	d := a.newDetails(now)
+	d.add("when", view.WhenInWords(s))
+	d.add("recurrence", s.Stored.Recurrence)
+	d.add("zone", s.Zone)
+	bound := func(name string, at time.Time) {
+		if !at.IsZero() {
+			d.add(name, moment(at))
+		}
+	}
+	bound("not before", s.NotBefore)
+	bound("not after", s.NotAfter)
+	if s.Problem == nil {
+		showTemplate(d, s.Job)
+	} else {
+		d.add("problem", s.Problem.Error())
+	}
+	if s.Unique {
+		d.add("unique", "not while the job before has not ended")
+	}
+	d.add("missed", s.Stored.Missed)
+	fired := words.Counted(s.Fired, "job")
+	if s.Skipped > 0 {
+		fired += ", " + words.Count(s.Skipped) + " skipped to not overlap"
+	}
+	if s.Passed > 0 {
+		fired += ", " + words.Count(s.Passed) + " missed"
+	}
+	d.add("fired", fired)
+	d.add("last", s.LastOccurrence)
+	d.add("created", s.Created)
+	d.add("declared", declaredInWords(s, now))
+	d.Render()
+}
+
+// showTemplate shows the job that is made.
+func showTemplate(d details, j stint.NewJob) {
+	d.add("kind", j.Kind)
+	d.add("args", j.Args)
+	d.add("queue", j.Queue)
+	d.add("priority", j.Priority)
+	d.add("tags", j.Tags)
+	d.add("urn", j.URN)
+	d.add("source", j.Source)
+	d.add("correlation", j.Correlation)
+	d.add("metadata", j.Metadata)
+	d.add("retry", j.Retry)
+	d.add("timeout", j.Timeout)
+	d.add("start within", j.StartWithin)
+}
+
+func (a *app) showUpcoming(s *store.ScheduleInfo, times []time.Time, problem error) {
+	fmt.Fprintln(a.out)
+	switch {
+	case errors.Is(problem, cron.ErrUnknownFunc):
+		fmt.Fprintln(a.out, "what comes next is known by programs that have its function")
+	case problem != nil:
+		fmt.Fprintln(a.out, "what comes next cannot be told here:", words.Visible(problem.Error()))
+	case len(times) == 0:
+		fmt.Fprintln(a.out, "nothing comes next")
+	default:
+		t := newTable(a.out, "next in "+s.Zone, "utc")
+		for _, at := range times {
+			t.AppendRow([]any{at.Format("Mon 2006-01-02 15:04:05 -07:00"), at.UTC().Format("2006-01-02 15:04:05")})
+		}
+		t.Render()
+	}
+}
+
+func (a *app) showMade(jobs []stint.JobInfo) {
+	if len(jobs) == 0 {
+		return
+	}
+	fmt.Fprintln(a.out)
+	printTable(a, jobs, "", row{"number", "job", "occurrence", "state", "started", "took", "reason"}, func(j stint.JobInfo) row {
+		of, began, long := "out of turn", "-", "-"
+		if !j.Origin.Occurrence.IsZero() {
+			of = moment(j.Origin.Occurrence)
+		}
+		if !j.Started.IsZero() {
+			began, long = moment(j.Started), words.Took(max(0, j.Finished.Sub(j.Started)))
+		}
+		return row{int(j.Origin.Nth), j.ID, of, j.State, began, long, cut(view.Why(j), 60)}
+	})
+}
+
+const schedulesPauseLong = `Pause stops schedules from making jobs, on all engines and at once. Jobs that they
+made go on. Occurrences during the pause are not made up for.`
 
 func (a *app) schedulesPauseCommand() *cobra.Command {
 	var why, by string
 	cmd := a.withJSON(eachName(a, &cobra.Command{
 		Use:     "pause SCHEDULE...",
-		Short:   "Let nothing of schedules be fired",
+		Short:   "Stop schedules from making jobs",
 		Long:    schedulesPauseLong,
 		Example: `  stint schedules pause nightly --why "the archive is full"`,
-		Args:    arguments(1, "SCHEDULE..."),
 	}, ops.PauseSchedule, func(name string) ops.ScheduleWhy {
 		return ops.ScheduleWhy{ScheduleName: ops.ScheduleName{Schedule: name}, Body: ops.Why{Why: why}}
-	}, a.scheduleChanged))
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "who pauses it")
+	}, func(ctx context.Context, db *database, in ops.ScheduleWhy, said string, _ ops.Changed) error {
+		return a.scheduleChanged(ctx, db, in.Schedule, said)
+	}))
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "the person or program that pauses it")
 	return cmd
 }
 
 func (a *app) schedulesResumeCommand() *cobra.Command {
 	return a.withJSON(eachName(a, &cobra.Command{
 		Use:   "resume SCHEDULE...",
-		Short: "Let paused schedules fire again, from now on",
-		Args:  arguments(1, "SCHEDULE..."),
-	}, ops.ResumeSchedule, scheduleName, a.scheduleChanged))
+		Short: "Let paused schedules make jobs again, from now on",
+	}, ops.ResumeSchedule, scheduleName, func(ctx context.Context, db *database, in ops.ScheduleName, said string, _ ops.Changed) error {
+		return a.scheduleChanged(ctx, db, in.Schedule, said)
+	}))
 }
 
 func scheduleName(name string) ops.ScheduleName { return ops.ScheduleName{Schedule: name} }
 
-// scheduleChanged says what came of a change; with --json, how the schedule is then.
-func (a *app) scheduleChanged(ctx context.Context, db *database, name, said string, _ ops.Changed) error {
+// scheduleChanged prints the result of a change; with --json the schedule.
+func (a *app) scheduleChanged(ctx context.Context, db *database, name, said string) error {
 	if !a.json {
 		fmt.Fprintln(a.out, said)
 		return nil
@@ -133,39 +234,32 @@ func (a *app) scheduleChanged(ctx context.Context, db *database, name, said stri
 	return a.printJSON(info)
 }
 
-const schedulesRunLong = `Run-now makes a job of schedules at once and prints its id, also of one that is
-paused or has ended. The job has a number as any other of the schedule, but is of no
-occurrence, and the next one stays. A unique schedule refuses while the job before has
-not ended.`
+const schedulesRunLong = `Run-now makes a job of each schedule at once and prints its id, also if the schedule is
+paused or has ended. The job has the next number of the schedule but no occurrence, and
+the next occurrence stays. A unique schedule refuses while the job before has not ended.`
 
 func (a *app) schedulesRunCommand() *cobra.Command {
 	return a.withJSON(eachName(a, &cobra.Command{
 		Use:   "run-now SCHEDULE...",
 		Short: "Make a job of schedules now, out of turn",
 		Long:  schedulesRunLong,
-		Args:  arguments(1, "SCHEDULE..."),
-	}, ops.RunSchedule, scheduleName, func(_ context.Context, _ *database, _, _ string, made stint.Receipt) error {
+	}, ops.RunSchedule, scheduleName, func(_ context.Context, _ *database, _ ops.ScheduleName, _ string, made stint.Receipt) error {
 		return a.printReceipt(made)
 	}))
 }
 
-const schedulesRemoveLong = `Remove forgets schedules with their counters, and cancels those of their jobs that have
-not begun, or are to be tried again. What runs goes on. One that a program or a file
-still declares comes back when an engine starts: take it out there first, or pause it.`
+const schedulesRemoveLong = `Remove deletes schedules with their counters, and cancels those of their jobs that have
+not begun, or wait to be tried again. Jobs that run go on. A schedule that a program or a
+file still declares comes back when an engine starts: take it out there first, or pause
+it.`
 
 func (a *app) schedulesRemoveCommand() *cobra.Command {
 	return a.does(&cobra.Command{
 		Use:     "remove SCHEDULE...",
 		Aliases: []string{"rm"},
-		Short:   "Forget schedules, and cancel what has not begun of them",
+		Short:   "Remove schedules, and cancel their jobs that have not begun",
 		Long:    schedulesRemoveLong,
-		Args:    arguments(1, "SCHEDULE..."),
-	}, func(ctx context.Context, _ *cobra.Command, names []string) error {
-		db, err := a.open(ctx, changing)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	}, a.on(changing, func(ctx context.Context, db *database, names []string) error {
 		for _, name := range names {
 			before, err := db.Schedule(ctx, name)
 			if err != nil {
@@ -180,12 +274,11 @@ func (a *app) schedulesRemoveCommand() *cobra.Command {
 			fmt.Fprintln(a.out, ops.RemoveSchedule.Said(&in, &cancelled))
 		}
 		return nil
-	})
+	}))
 }
 
-// noteDeclared says of a schedule that was removed that it comes back: when the
-// file at hand has it, or an engine declared it last. People declare by a name with
-// an @: see whoami.
+// noteDeclared warns that a schedule that was removed comes back, if the file has it or an
+// engine declared it last. People declare by a name with an @: see whoami.
 func (a *app) noteDeclared(s *store.ScheduleInfo) {
 	for _, f := range a.schedules {
 		if f.schedule.Name == s.Name {

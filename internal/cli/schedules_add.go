@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,37 +30,37 @@ runs whenever the clock shows a time that fits.
 
 An occurrence is missed when a later one is due as well, or when it is more than a
 minute late: no engine ran, or the database was away. --missed one runs the newest of
-these, all:100 all of them up to a hundred, none none.`
+these, all:100 all of them up to a hundred, and none runs none.`
 
 const schedulesAddExample = `  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
   stint schedules add ping --every 5m --retry none http '{"url":"https://example.com"}'
   stint schedules add close_books --cron '0 6 1 * *' --missed all:12 close_books`
 
-// scheduleFlags are what may be said of a schedule, beside its jobs.
+// scheduleFlags are the options of a schedule and of its jobs.
 type scheduleFlags struct {
-	cron                recurrenceValue
+	cron                cron.Recurrence
 	every               time.Duration
 	function, zone      string
 	unique              bool
-	missed              missedValue
-	notBefore, notAfter instantValue
+	missed              stint.Missed
+	notBefore, notAfter time.Time
 	job                 jobFlags
 }
 
 func (f *scheduleFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.Var(&f.cron, "cron", "when: '30 2 * * MON-FRI', or @hourly, @daily, @weekly, @monthly, @yearly")
+	flags.Var(recurrences.in(&f.cron), "cron", "when: '30 2 * * MON-FRI', or @hourly, @daily, @weekly, @monthly, @yearly")
 	durationFlag(flags, &f.every, "every", 0, "or how often: 90s, 5m, 12h")
 	flags.StringVar(&f.function, "function", "", "or the name of a recurrence function, which a program of yours has")
 	flags.StringVar(&f.zone, "zone", "UTC", "the time zone whose clock that is about: Europe/Berlin")
 	flags.BoolVar(&f.unique, "unique", false, "skip an occurrence while the job of the one before has not ended")
-	flags.Var(&f.missed, "missed", "what runs of the occurrences that were missed: one, all:100, none")
-	flags.Var(&f.notBefore, "not-before", "the earliest occurrence that there may be, a time as for enqueue --run-at")
-	flags.Var(&f.notAfter, "not-after", "the last occurrence that there may be")
+	flags.Var(missedRules.in(&f.missed), "missed", "what runs of the occurrences that were missed: one, all:100, none")
+	flags.Var(instants.in(&f.notBefore), "not-before", "the earliest occurrence that there may be, a time as for enqueue --run-at")
+	flags.Var(instants.in(&f.notAfter), "not-after", "the last occurrence that there may be")
 	f.job.addLasting(flags)
 }
 
-// recurrence is when, said in one of three ways.
+// recurrence is given by one of three flags.
 func (f *scheduleFlags) recurrence(flags *pflag.FlagSet) (cron.Recurrence, error) {
 	ways := 0
 	for _, name := range []string{"cron", "every", "function"} {
@@ -74,10 +76,10 @@ func (f *scheduleFlags) recurrence(flags *pflag.FlagSet) (cron.Recurrence, error
 	case flags.Changed("function"):
 		return saidBy("function", cron.Function(f.function))
 	}
-	return f.cron.recurrence, nil
+	return f.cron, nil
 }
 
-// saidBy checks what a flag says.
+// saidBy checks the recurrence of a flag.
 func saidBy(flag string, r cron.Recurrence) (cron.Recurrence, error) {
 	if err := r.Validate(); err != nil {
 		return r, settingf(flag, "%s", strings.TrimPrefix(err.Error(), "cron: "))
@@ -85,12 +87,12 @@ func saidBy(flag string, r cron.Recurrence) (cron.Recurrence, error) {
 	return r, nil
 }
 
-// schedule is what the flags say, without its job.
+// schedule is that of the flags, without its job.
 func (f *scheduleFlags) schedule(name string, flags *pflag.FlagSet) (stint.Schedule, error) {
 	when, err := f.recurrence(flags)
 	return stint.Schedule{
-		Name: name, Recurrence: when, Zone: f.zone, Unique: f.unique, Missed: f.missed.missed,
-		NotBefore: f.notBefore.time, NotAfter: f.notAfter.time,
+		Name: name, Recurrence: when, Zone: f.zone, Unique: f.unique, Missed: f.missed,
+		NotBefore: f.notBefore, NotAfter: f.notAfter,
 	}, err
 }
 
@@ -101,7 +103,6 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 		Short:   "Declare a schedule",
 		Long:    schedulesAddLong,
 		Example: schedulesAddExample,
-		Args:    arguments(2, "SCHEDULE", "KIND", "ARGS"),
 	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		s, err := flags.schedule(args[0], cmd.Flags())
 		if err != nil {
@@ -161,23 +162,169 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 	return nil
 }
 
-// recurrenceValue is a flag that reads a recurrence.
-type recurrenceValue struct{ recurrence cron.Recurrence }
+// recurrences are times of cron.
+var recurrences = syntax[cron.Recurrence]{name: "cron", form: `a string: "30 2 * * *"`, format: cron.Recurrence.String, parse: func(text string) (cron.Recurrence, error) {
+	r, err := cron.Parse(text)
+	if err != nil {
+		err = errors.New(strings.TrimPrefix(err.Error(), "cron: "))
+	}
+	return r, err
+}}
 
-func (v *recurrenceValue) Set(text string) (err error) {
-	if v.recurrence, err = cron.Parse(text); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "cron: "))
+// missedRules say what becomes of missed occurrences.
+var missedRules = syntax[stint.Missed]{name: "which", form: `a string: "all:100"`, parse: func(text string) (m stint.Missed, err error) {
+	err = m.UnmarshalText([]byte(text))
+	return m, err
+}, format: stint.Missed.String}
+
+// schedulesKey is the table of a file in which each table is a schedule.
+const schedulesKey = "schedules"
+
+// fileSchedule is a schedule of a file. Its kind's defaults are looked up when an
+// engine starts.
+type fileSchedule struct {
+	schedule stint.Schedule
+	args     json.RawMessage
+	opts     []stint.Option
+	place    string // file and line
+}
+
+// readSchedules reads all schedules of a file.
+func readSchedules(e entry) ([]fileSchedule, error) {
+	tables, err := e.parts()
+	var all []fileSchedule
+	for _, one := range tables {
+		s, err := readSchedule(one)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, err
+}
+
+// readSchedule reads a schedule by the flags of stint schedules add.
+func readSchedule(e entry) (f fileSchedule, err error) {
+	var flags scheduleFlags
+	kind, args := "", jsonValue{}
+	known := pflag.NewFlagSet("schedule", pflag.ContinueOnError)
+	flags.addToFile(known, &kind, &args)
+	if err := e.fill(known, "kind"); err != nil {
+		return f, err
+	}
+	f.args, f.place = args.raw, fmt.Sprintf("%s:%d", e.file.path, e.line)
+	if f.schedule, err = flags.schedule(e.name, known); err != nil {
+		return f, e.refuse(errors.New(strings.ReplaceAll(err.Error(), "--", "")))
+	}
+	if f.opts, err = flags.job.options(known); err == nil {
+		f.schedule.Job = stint.KindInfo{Name: kind}.Job(f.args, f.opts...)
+		err = f.schedule.Check(stint.Limits{})
+	}
+	if err == nil {
+		err = checkSteps(kind, f.args)
+	}
+	return f, e.misplaced(err)
+}
+
+// addToFile adds what the table of a schedule may hold: the flags, and what is an argument
+// or given many times on a command line.
+func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *jsonValue) {
+	given := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.add(given)
+	given.VisitAll(func(flag *pflag.Flag) {
+		if flag.Name != "force" && flag.Name != "tag" && flag.Name != "metadata" {
+			known.AddFlag(flag)
+		}
+	})
+	known.StringVar(kind, "kind", "", "")
+	known.Var(args, "args", "")
+	known.Var(nameList(&f.job.tags, "tags"), "tags", "")
+	known.Var(&jsonValue{into: &f.job.metadata}, "metadata", "")
+}
+
+// misplaced gives an error the line of its part.
+func (e entry) misplaced(err error) error {
+	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
+		name := strings.ReplaceAll(invalid.Field, " ", "-")
+		if at := below(e.at, name); e.file.lines[at] > 0 {
+			e.line, e.key, e.name, err = e.file.lines[at], below(e.key, name), name, errors.New(invalid.Problem)
+		}
+	}
+	return e.refuse(err)
+}
+
+// jsonValue is a setting that is any value of TOML that JSON has, too.
+type jsonValue struct {
+	raw  json.RawMessage
+	into *string
+}
+
+// SetAny takes a value as TOML has it.
+func (v *jsonValue) SetAny(value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return errors.New("it cannot be written as JSON")
+	}
+	return v.Set(string(raw))
+}
+
+func (v *jsonValue) Set(text string) error {
+	if !json.Valid([]byte(text)) {
+		return errors.New("it is not JSON")
+	}
+	v.raw = json.RawMessage(text)
+	if v.into != nil {
+		*v.into = text
 	}
 	return nil
 }
 
-func (v *recurrenceValue) Type() string   { return "cron" }
-func (v *recurrenceValue) String() string { return v.recurrence.String() }
+func (v *jsonValue) Type() string   { return "json" }
+func (v *jsonValue) String() string { return string(v.raw) }
 
-// missedValue is a flag that reads what becomes of missed occurrences.
-type missedValue struct{ missed stint.Missed }
+// declareSchedules adds the schedules of the file to those that the engine of a mux
+// declares. It warns of kinds that no engine declared: programs with them may start later,
+// but more often the kind is misspelt, and its jobs wait for ever.
+func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux) error {
+	if len(a.schedules) == 0 {
+		return nil
+	}
+	known, err := db.Kinds(ctx)
+	if err != nil {
+		return err
+	}
+	var (
+		all     []stint.Schedule
+		unknown []fileSchedule
+	)
+	for _, f := range a.schedules {
+		kind := f.schedule.Job.Kind
+		declared, err := a.declaration(ctx, db, kind, true)
+		if err != nil {
+			return err
+		}
+		if own := mux.Declaration(kind); own.Name != "" {
+			declared = own // also if the database does not have it yet
+		} else if knows(known, kind) != nil {
+			unknown = append(unknown, f)
+		}
+		s := f.schedule
+		s.Job = declared.Job(f.args, f.opts...)
+		if err := s.Check(stint.Limits{}); err != nil {
+			return &usageError{fmt.Errorf("%s: schedules.%s: %w", f.place, s.Name, err)}
+		}
+		all = append(all, s)
+	}
+	for _, f := range unknown {
+		a.log.Warn("a schedule is of a kind that neither this engine nor any other declared: its jobs wait until an engine does",
+			"schedule", f.schedule.Name, "kind", f.schedule.Job.Kind, "at", f.place)
+	}
+	mux.Schedule(all...)
+	return nil
+}
 
-func (v *missedValue) Set(text string) error { return v.missed.UnmarshalText([]byte(text)) }
-
-func (v *missedValue) Type() string   { return "which" }
-func (v *missedValue) String() string { return v.missed.String() }
+// shown is the schedule as stint config shows it.
+func (f fileSchedule) shown() shownSetting {
+	s := f.schedule
+	return shownSetting{below(schedulesKey, s.Name), fmt.Sprintf("%s in %s: %s", s.Recurrence, cmp.Or(s.Zone, "UTC"), s.Job.Kind), f.place}
+}

@@ -18,12 +18,12 @@ import (
 	"github.com/stint-go/stint/remote"
 )
 
-// serverFlags say which server a command asks, in place of a database.
+// serverFlags say which server a command asks instead of a database.
 type serverFlags struct {
 	url, tokenFile string
 	tokenInClear   bool
 
-	asked bool // whether the command at hand asks it
+	asked bool // whether the current command asks it
 }
 
 // tokenVariable holds the token, which is never a flag: others see those.
@@ -33,10 +33,10 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "server", "", "a stint server to ask, in place of a database: https://jobs.example.com")
 	orEnv(flags, "STINT_SERVER", "server")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token that the server wants; or put it into "+tokenVariable)
-	flags.BoolVar(&f.tokenInClear, "token-in-clear", false, "let the token go to another machine over http, where others on the way can read it")
+	flags.BoolVar(&f.tokenInClear, "token-in-clear", false, "send the token to another machine over http, where others on the way can read it")
 }
 
-// databaseMark is on commands that work on a database itself.
+// databaseMark is on commands that need a database itself.
 const databaseMark = "stint_database"
 
 // choosePlace decides between a database and a server: by a flag, or else by the
@@ -65,7 +65,7 @@ func (a *app) choosePlace(cmd *cobra.Command) error {
 		}
 	}
 	if by := cmd.Flags().Lookup("by"); marked(by, whoMark) != "" && by.Changed {
-		return settingf("by", "the server keeps who asks by the token")
+		return settingf("by", "the server knows the user by the token")
 	}
 	a.server.asked = true
 	return nil
@@ -78,7 +78,7 @@ const (
 	byFlagGiven
 )
 
-// rank is how much a setting counts: 0 when it is the default.
+// rank orders where settings come from: 0 is the default.
 func (o origin) rank() int {
 	switch {
 	case o.from == "":
@@ -91,7 +91,7 @@ func (o origin) rank() int {
 	return byEnvironment
 }
 
-// openServer is a database behind a server.
+// openServer connects to the database of a server.
 func (a *app) openServer() (*database, error) {
 	token, err := a.token()
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *app) openServer() (*database, error) {
 	invalid, _ := errors.AsType[*stint.InvalidError](err)
 	switch {
 	case errors.Is(err, remote.ErrInClear):
-		return nil, withHint(settingf("server", "%w", err), "use https, or give --token-in-clear where nobody can listen on the way")
+		return nil, withHint(settingf("server", "%w", err), "use https, or give --token-in-clear if the network is private")
 	case invalid != nil && invalid.Field == "token" && a.server.tokenFile != "":
 		return nil, settingf("token-file", "%s: %s", a.server.tokenFile, invalid.Problem)
 	case invalid != nil && invalid.Field == "token":
@@ -112,10 +112,10 @@ func (a *app) openServer() (*database, error) {
 	return &database{reads: s, Caller: s, Close: s.Close}, nil
 }
 
-// maxToken is far above what a token has.
+// maxToken is far above the length of a token.
 const maxToken = 4 << 10
 
-// token says who asks: by the file, or else by the environment. Empty is a stranger.
+// token is that of the file, or else of the environment. It may be empty.
 func (a *app) token() (string, error) {
 	if a.server.tokenFile == "" {
 		return strings.TrimSpace(a.env(tokenVariable)), nil
@@ -136,7 +136,7 @@ func (a *app) token() (string, error) {
 	return token, nil
 }
 
-// explainServer says what an answer means, or why there is none.
+// explainServer explains an answer, or why there is none.
 func (a *app) explainServer(err error) error {
 	if e, ok := errors.AsType[*remote.Error](err); ok {
 		return a.explainAnswer(err, e)
@@ -161,29 +161,29 @@ func (a *app) explainAnswer(err error, e *remote.Error) error {
 	switch {
 	case e.Status == http.StatusUnauthorized:
 		if token, _ := a.token(); token == "" {
-			return withHint(fmt.Errorf("%s answers nobody whom it does not know", a.server.url), "put a token of its into %s, or into a file for --token-file", tokenVariable)
+			return withHint(fmt.Errorf("%s wants a token", a.server.url), "put one of its tokens into %s, or into a file for --token-file", tokenVariable)
 		}
 		return withHint(fmt.Errorf("%s does not know the token", a.server.url), "look at %s, or at the file of --token-file", tokenVariable)
 	case e.Status == http.StatusForbidden:
-		return withHint(err, "the token stands for a role; who set up the server gives tokens of others")
+		return withHint(err, "the token has a role; the operator of the server gives tokens with other roles")
 	case e.Status == http.StatusMisdirectedRequest:
-		return withHint(err, "who set up the server says what hosts it goes by; ask it by one of these")
+		return withHint(err, "the settings of the server name the hosts that it answers for; ask it by one of these")
 	case e.Location != "":
-		return withHint(err, "name that by --server or STINT_SERVER, if it is to have the token")
+		return withHint(err, "name that by --server or STINT_SERVER if you trust it with the token")
 	case e.Status == http.StatusNotFound && e.Unwrap() == nil:
-		return withHint(fmt.Errorf("%s does not answer as stint does: %w", a.server.url, err), "is that where its dashboard is, and is it as new as this stint?")
+		return withHint(fmt.Errorf("%s does not answer like stint: %w", a.server.url, err), "is that where its dashboard is, and is it as new as this stint?")
 	}
 	return err
 }
 
-// shared reports whether other machines work on the database: built-in kinds are
-// switched on there, and nothing is created by the way.
+// shared reports whether other machines work on the database. There built-in kinds are off
+// unless switched on, and commands do not create anything by the way.
 func (a *app) shared() bool { return a.server.asked || a.db.isPostgres() }
 
-// absent reports whether the database is a local file that is not there yet.
+// absent reports whether the database is a local file that does not exist yet.
 func (a *app) absent() bool { return !a.server.asked && a.db.absent() }
 
-// place names what a command is about, for people.
+// place names the database or server, for people.
 func (a *app) place() string {
 	if a.server.asked {
 		return a.server.url

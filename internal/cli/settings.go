@@ -8,27 +8,25 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
-	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
-// A setting is a flag that may also stand in the environment or in a file. The
-// flag's value reads all three, so what it refuses it refuses everywhere; the
-// marks on the flag say where else to look.
+// A setting is a flag that the environment or a file may set as well. The flag's value
+// reads all three, and so refuses the same everywhere. The marks on the flag name the
+// variable and the key.
 const (
 	envMark  = "stint_env"
 	fileMark = "stint_file"
 )
 
-// orEnv lets an environment variable stand in for a flag that is not given.
+// orEnv lets an environment variable set flags that are not given.
 func orEnv(flags *pflag.FlagSet, variable string, names ...string) {
 	for _, name := range names {
 		flags.Lookup(name).Usage += " (env " + variable + ")"
@@ -36,18 +34,18 @@ func orEnv(flags *pflag.FlagSet, variable string, names ...string) {
 	}
 }
 
-// variableOf is the environment variable that a flag most often has.
+// variableOf is the usual environment variable of a flag.
 func variableOf(name string) string {
 	return "STINT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// orFile lets a key of a file stand in for a flag that is given in neither way.
+// orFile lets a key of a file set a flag that is not given in another way.
 func orFile(flags *pflag.FlagSet, key, name string) {
 	_ = flags.SetAnnotation(name, fileMark, []string{key})
 }
 
-// elsewhere lets flags stand in the environment, and in a table of a file; without
-// a name that is the file's top.
+// elsewhere lets the environment set flags, and a table of a file; without a name that is
+// the top of the file.
 func elsewhere(flags *pflag.FlagSet, table string, names ...string) {
 	for _, name := range names {
 		orEnv(flags, variableOf(name), name)
@@ -63,8 +61,8 @@ func marked(f *pflag.Flag, mark string) string {
 	return f.Annotations[mark][0]
 }
 
-// allSettings are all flags that a file may hold, whichever command they are of,
-// in the order in which people are told of them.
+// allSettings are the flags of all commands that a file may set, in the order in which
+// stint config lists them.
 func allSettings() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	new(databaseFlags).add(flags)
@@ -74,14 +72,13 @@ func allSettings() *pflag.FlagSet {
 
 // origin is where a setting comes from.
 type origin struct {
-	from  string // for people who look: --slots, STINT_SLOTS, stint.toml:3
-	place string // the same before what is wrong with it
+	from  string // as stint config shows it: --slots, STINT_SLOTS, stint.toml:3
+	place string // as an error begins
 	file  bool
 }
 
-// readSettings sets the flags that were not given: from the environment, or else
-// from the file, whose whole content is checked first. An empty variable counts
-// as none.
+// readSettings sets the flags that were not given: from the environment, or else from the
+// file, which is checked as a whole first. An empty variable counts as none.
 func (a *app) readSettings(flags *pflag.FlagSet) error {
 	a.origins = map[string]origin{}
 	if err := a.readSetting(flags.Lookup("config"), nil); err != nil {
@@ -118,14 +115,14 @@ func (a *app) readSetting(f *pflag.Flag, file *settingsFile) error {
 		return nil
 	}
 	if e, ok := file.entry(marked(f, fileMark)); ok {
-		a.origins[f.Name] = origin{from: fmt.Sprintf("%s:%d", e.file, e.line), place: e.place(), file: true}
+		a.origins[f.Name] = origin{from: fmt.Sprintf("%s:%d", file.path, e.line), place: e.place(), file: true}
 		return e.set(f.Value)
 	}
 	return nil
 }
 
-// settingError says what is wrong with a setting, and begins with the place
-// that it comes from: its flag, unless the app finds another one.
+// settingError is about a setting. It begins with the place that the setting comes from:
+// its flag, unless the app finds another one.
 type settingError struct {
 	flag, place string
 	err         error
@@ -137,7 +134,7 @@ func (e *settingError) Error() string {
 
 func (e *settingError) Unwrap() error { return e.err }
 
-// problem leaves out a field that the place names already.
+// problem leaves out a field that the place names.
 func problem(err error, name string) string {
 	var invalid *stint.InvalidError
 	if errors.As(err, &invalid) && invalid.Field == name {
@@ -151,7 +148,7 @@ func settingf(flag, format string, args ...any) error {
 	return &usageError{&settingError{flag: flag, err: fmt.Errorf(format, args...)}}
 }
 
-// byFlag says of what is wrong with a field which flag said it, if one did.
+// byFlag names the flag in an error about a field, if it was given by one.
 func byFlag(flags *pflag.FlagSet, err error) error {
 	var (
 		invalid *stint.InvalidError
@@ -167,7 +164,7 @@ func byFlag(flags *pflag.FlagSet, err error) error {
 	return &usageError{&settingError{flag: f.Name, err: errors.New(invalid.Problem)}}
 }
 
-// placed gives what is wrong with a setting its place.
+// placed gives an error about a setting its place.
 func (a *app) placed(err error) error {
 	var setting *settingError
 	if errors.As(err, &setting) && setting.place == "" {
@@ -176,14 +173,13 @@ func (a *app) placed(err error) error {
 	return err
 }
 
-const configLong = `Config prints the settings that work would run with, given the same flags, and
-where each comes from. What is wrong with them it says as work would, and touches
-no database.
+const configLong = `Config prints the settings that work would use with the same flags, and where each
+comes from. It reports the same mistakes as work, and opens no database.
 
-A setting is a flag, an environment variable, a key in a file, or its default: the
-first of these that is there. The file is the one that --config or STINT_CONFIG
-names; none is looked for, so that no directory decides what an engine does. It is
-TOML, and its keys are flags:
+A setting comes from the first of these that has it: a flag, an environment variable,
+the file, the default. --config or STINT_CONFIG names the file; there is no default file,
+so that a directory cannot change what an engine does. It is TOML, and its keys are
+flags:
 
   db = "postgres://app@db/shop"
   log-format = "json"
@@ -218,7 +214,7 @@ TOML, and its keys are flags:
   [dashboard.proxy]              # that names people in a header
   header = "X-Forwarded-User"
   trusted = ["10.0.0.5"]
-  role = "viewer"                # of all whom it names, but these
+  role = "viewer"                # of all people but these
   roles = {ann = "admin"}
 
   [schedules.backup]             # declared by work and up; as stint schedules add
@@ -228,10 +224,9 @@ TOML, and its keys are flags:
   args = {argv = ["pg_dump", "shop"]}
   unique = true                  # and missed, queue, priority, retry, timeout, tags, …
 
-Paths count from where stint is run, as those of flags do. A file is checked whole
-by every command that reads it: a key or a value that is wrong ends it with code 2.
-Passwords are not printed. The secret of the dashboard's link may also stand in
-STINT_DASHBOARD_SECRET.`
+Relative paths count from the working directory, like those of flags. Each command
+checks the whole file: a wrong key or value ends it with code 2. Passwords are not
+printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET.`
 
 const configExample = `  stint config --config /etc/stint.toml
   STINT_SLOTS=20 stint config --config /etc/stint.toml --json`
@@ -250,7 +245,6 @@ func (a *app) configCommand() *cobra.Command {
 		Short:   "Print the settings, and where each comes from",
 		Long:    configLong,
 		Example: configExample,
-		Args:    arguments(0),
 	}, func(_ context.Context, cmd *cobra.Command, _ []string) error {
 		if err := a.db.check(); err != nil {
 			return err
@@ -262,31 +256,20 @@ func (a *app) configCommand() *cobra.Command {
 		if a.json {
 			return a.printJSON(shown)
 		}
-		t := newTable(a.out, "setting", "value", "from")
-		for _, s := range shown {
-			value := words.Visible(s.Value)
-			if value == "" {
-				value = "-"
-			}
-			t.AppendRow([]any{s.Setting, value, words.Visible(s.From)})
-		}
-		t.Render()
+		printTable(a, shown, "", row{"setting", "value", "from"}, func(s shownSetting) row { return row{s.Setting, cmp.Or(s.Value, "-"), s.From} })
 		return nil
 	}))
 	flags.add(cmd.Flags())
 	return cmd
 }
 
-// effective lists what a file may hold, as it stands now.
+// effective lists all settings with their values.
 func (a *app) effective(flags *pflag.FlagSet, of *engineFlags) []shownSetting {
 	leftOpen := of.leftOpen()
 	var shown []shownSetting
 	allSettings().VisitAll(func(known *pflag.Flag) {
 		f := flags.Lookup(known.Name)
 		s := shownSetting{marked(f, fileMark), withoutPassword(f.Value.String()), "default"}
-		if d, ok := f.Value.(*durationValue); ok {
-			s.Value = retry.FormatDuration(time.Duration(*d)) // also 0
-		}
 		if o, given := a.origins[f.Name]; given {
 			s.From = o.from
 		} else if s.Value == "" {
@@ -301,7 +284,7 @@ func (a *app) effective(flags *pflag.FlagSet, of *engineFlags) []shownSetting {
 	return shown
 }
 
-// leftOpen is what an engine makes of settings that nobody said anything of.
+// leftOpen says what an engine does with settings that have no default of their own.
 func (f *engineFlags) leftOpen() map[string]string {
 	poll, from, to := retry.FormatDuration(engine.DefaultPoll), retry.FormatDuration(engine.DefaultPollFrom), retry.FormatDuration(engine.DefaultPollTo)
 	return map[string]string{
@@ -314,11 +297,10 @@ func (f *engineFlags) leftOpen() map[string]string {
 	}
 }
 
-// passwords are those in the addresses of databases, of either form.
+// passwords finds those in the addresses of databases.
 var passwords = regexp.MustCompile(`(?i)(^\w+://[^/?#]*?:)[^/?#]*(@)|(password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&]+)`)
 
-// withoutPassword hides the password of an address, also of one that is
-// malformed.
+// withoutPassword hides the password of an address, also of a malformed one.
 func withoutPassword(s string) string {
 	return passwords.ReplaceAllString(s, "${1}${3}***${2}")
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/stint-go/stint"
@@ -17,22 +18,22 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-// What of a file's table [dashboard] is no flag: who gets in.
+// The keys of a file's table [dashboard] that are no flags.
 const (
-	secretKey = "dashboard.secret"
-	tokenKey  = "dashboard.token"
-	userKey   = "dashboard.user"
-	proxyKey  = "dashboard.proxy"
+	secretKey = dashboardTable + ".secret"
+	tokenKey  = dashboardTable + ".token"
+	userKey   = dashboardTable + ".user"
+	proxyKey  = dashboardTable + ".proxy"
 )
 
-// secretVariable is the environment variable that stands in for the secret. There
-// is no flag: others may see command lines.
+// secretVariable is the environment variable of the secret. There is no flag: other users
+// may see command lines.
 const secretVariable = "STINT_DASHBOARD_SECRET"
 
 // leastCost is that of a bcrypt hash that takes long enough to guess.
 const leastCost = 10
 
-// admission is who gets to a dashboard, as a file says.
+// admission is what a file says about who may use a dashboard.
 type admission struct {
 	secret string
 	tokens []guard.Token
@@ -42,20 +43,14 @@ type admission struct {
 	shown []shownSetting
 }
 
-// isAdmission reports whether a key is read by readAdmission.
-func isAdmission(key string) bool {
-	return slices.Contains([]string{secretKey, tokenKey, userKey, proxyKey}, key)
-}
-
-// guard knows those of the admission. It is not to be changed by who reads it
-// next.
+// guard returns the settings of a guard. The caller may change them.
 func (a *admission) guard() guard.Config {
 	g := guard.Config{Tokens: slices.Clone(a.tokens), Users: slices.Clone(a.users), Proxy: a.proxy}
 	g.Proxy.Roles = maps.Clone(a.proxy.Roles)
 	return g
 }
 
-// dashboardSecret is the one that people chose; empty when they did not.
+// dashboardSecret is the secret that was chosen, if one was.
 func (a *app) dashboardSecret() (string, error) {
 	secret := a.env(secretVariable)
 	if secret == "" {
@@ -67,6 +62,101 @@ func (a *app) dashboardSecret() (string, error) {
 	return secret, nil
 }
 
+// isAdmission reports whether admission reads a key.
+func isAdmission(key string) bool {
+	return slices.Contains([]string{secretKey, tokenKey, userKey, proxyKey}, key)
+}
+
+// read reads one of the keys.
+func (a *admission) read(e entry) error {
+	switch e.key {
+	case secretKey:
+		a.show(e, e.key, "***")
+		return e.set(checked("secret", checkSecret).in(&a.secret))
+	case proxyKey:
+		return a.readProxy(e)
+	}
+	all, err := e.elements()
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		var name string
+		var role guard.Role
+		if e.key == tokenKey {
+			var t guard.Token
+			err = readNamed(one, &t.Name, a.checkTokenName, &t.Role, "sha256", &t.Hash, checkSHA256)
+			a.tokens, name, role = append(a.tokens, t), t.Name, t.Role
+		} else {
+			var u guard.User
+			err = readNamed(one, &u.Name, a.checkUserName, &u.Role, "bcrypt", &u.Hash, checkBcrypt)
+			a.users, name, role = append(a.users, u), u.Name, u.Role
+		}
+		if err != nil {
+			return err
+		}
+		a.show(one, below(e.key, name), role.String())
+	}
+	return nil
+}
+
+// readNamed reads a table with a name, a role and a hash.
+func readNamed(e entry, name *string, checkName func(string) error, role *guard.Role, hashed string, hash *string, checkHash func(string) error) error {
+	known := pflag.NewFlagSet("", pflag.ContinueOnError)
+	known.SortFlags = false
+	known.Var(checked("name", checkName).in(name), "name", "")
+	known.Var(roles.in(role), "role", "")
+	known.Var(checked("hash", checkHash).in(hash), hashed, "")
+	return e.fill(known, "name", "role", hashed)
+}
+
+// show adds a line to what stint config shows.
+func (a *admission) show(e entry, key, value string) {
+	a.shown = append(a.shown, shownSetting{key, value, fmt.Sprintf("%s:%d", e.file.path, e.line)})
+}
+
+// roles are written by name.
+var roles = syntax[guard.Role]{name: "role", format: guard.Role.String, parse: func(text string) (r guard.Role, err error) {
+	err = r.UnmarshalText([]byte(text))
+	return r, err
+}}
+
+// readProxy reads the proxy in front of the dashboard, which names people.
+func (a *admission) readProxy(e entry) error {
+	p := &a.proxy
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.Var(checked("header", checkHeader).in(&p.Header), "header", "")
+	flags.Var(listValue[netip.Prefix]{&p.Trusted, "names", parsePrefix}, "trusted", "")
+	flags.Var(roles.in(&p.Others), "role", "")
+	flags.Var(rolesValue{&p.Roles}, "roles", "")
+	err := e.fill(flags, "header", "trusted")
+	a.show(e, e.key, p.Header)
+	return err
+}
+
+// rolesValue is a table with the roles of people.
+type rolesValue struct{ roles *map[string]guard.Role }
+
+// SetPart sets the role of a person.
+func (v rolesValue) SetPart(person string, role any) error {
+	if *v.roles == nil {
+		*v.roles = map[string]guard.Role{}
+	}
+	text, ok := role.(string)
+	if !ok {
+		return fmt.Errorf("it is %s; write a string", formOf(role))
+	}
+	r, err := roles.parse(text)
+	(*v.roles)[person] = r
+	return err
+}
+
+func (rolesValue) Set(string) error { return errors.New("it is a table") }
+func (rolesValue) Type() string     { return "roles" }
+func (rolesValue) String() string   { return "" }
+func (rolesValue) Form() string     { return `a table: {ann = "admin"}` }
+
 func checkSecret(secret string) error {
 	_, err := guard.New(guard.Config{Link: secret})
 	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
@@ -75,190 +165,18 @@ func checkSecret(secret string) error {
 	return nil
 }
 
-// readAdmission reads one of the keys.
-func (f *settingsFile) readAdmission(e entry) error {
-	to := &f.admission
-	switch e.key {
-	case secretKey:
-		if err := e.text(&to.secret, checkSecret); err != nil {
-			return err
-		}
-		to.show(e, e.key, "***")
-	case tokenKey:
-		return f.elements(e, to.readToken)
-	case userKey:
-		return f.elements(e, to.readUser)
-	case proxyKey:
-		return f.readProxy(e)
-	}
-	return nil
-}
-
-// show has stint config show something of a file.
-func (a *admission) show(of entry, key, value string) {
-	a.shown = append(a.shown, shownSetting{key, value, fmt.Sprintf("%s:%d", of.file, of.line)})
-}
-
-func (a *admission) readToken(e entry) error {
-	var t guard.Token
-	err := e.fields(
-		field{"name", true, func(part entry) error {
-			return part.text(&t.Name, func(name string) error {
-				return checkOwn(name, slices.ContainsFunc(a.tokens, func(other guard.Token) bool { return other.Name == name }))
-			})
-		}},
-		field{"role", true, func(part entry) error { return part.role(&t.Role) }},
-		field{"sha256", true, func(part entry) error { return part.text(&t.Hash, checkSHA256) }},
-	)
-	a.tokens = append(a.tokens, t)
-	a.show(e, below(e.key, t.Name), t.Role.String())
-	return err
-}
-
-func (a *admission) readUser(e entry) error {
-	var u guard.User
-	err := e.fields(
-		field{"name", true, func(part entry) error {
-			return part.text(&u.Name, func(name string) error {
-				if err := checkPerson(name); err != nil {
-					return err
-				}
-				return checkOwn(name, slices.ContainsFunc(a.users, func(other guard.User) bool { return other.Name == name }))
-			})
-		}},
-		field{"role", true, func(part entry) error { return part.role(&u.Role) }},
-		field{"bcrypt", true, func(part entry) error { return part.text(&u.Hash, checkBcrypt) }},
-	)
-	a.users = append(a.users, u)
-	a.show(e, below(e.key, u.Name), u.Role.String())
-	return err
-}
-
-// readProxy reads what is in front of the dashboard and knows people.
-func (f *settingsFile) readProxy(e entry) error {
-	inner, ok := e.value.(map[string]any)
-	if !ok {
-		return e.refuse(fmt.Errorf("it is %s; write a table: [%s]", formOf(e.value), e.key))
-	}
-	e.parts = f.list(e.key, inner)
-	p := &f.admission.proxy
-	err := e.fields(
-		field{"header", true, func(part entry) error { return part.text(&p.Header, checkHeader) }},
-		field{"trusted", true, func(part entry) error {
-			var texts []string
-			if err := part.set(listValue{&texts, "trusted"}); err != nil {
-				return err
-			}
-			for _, text := range texts {
-				prefix, err := parsePrefix(text)
-				if err != nil {
-					return part.refuse(err)
-				}
-				p.Trusted = append(p.Trusted, prefix)
-			}
-			return nil
-		}},
-		field{"role", false, func(part entry) error { return part.role(&p.Others) }},
-		field{"roles", false, func(part entry) error {
-			people, ok := part.value.(map[string]any)
-			if !ok {
-				return part.refuse(fmt.Errorf(`it is %s; write a table: {ann = "admin"}`, formOf(part.value)))
-			}
-			p.Roles = map[string]guard.Role{}
-			for _, person := range f.list(part.key, people) {
-				var role guard.Role
-				if err := person.role(&role); err != nil {
-					return err
-				}
-				p.Roles[person.name] = role
-			}
-			return nil
-		}},
-	)
-	f.admission.show(e, e.key, p.Header)
-	return err
-}
-
-// elements reads each table of an array of tables.
-func (f *settingsFile) elements(e entry, read func(entry) error) error {
-	all, ok := e.value.([]any)
-	if !ok {
-		return e.refuse(fmt.Errorf("it is %s; write a table for each: [[%s]]", formOf(e.value), e.key))
-	}
-	for i, value := range all {
-		inner, ok := value.(map[string]any)
-		if !ok {
-			return e.refuse(fmt.Errorf("there is %s in it; write a table for each: [[%s]]", formOf(value), e.key))
-		}
-		one := e
-		key := element(e.key, i)
-		if line := f.lines[key]; line > 0 {
-			one.line = line
-		}
-		f.lines[key] = one.line
-		one.parts = f.list(key, inner)
-		for i := range one.parts {
-			one.parts[i].key = below(e.key, one.parts[i].name)
-		}
-		if err := read(one); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// field is what may stand in a table, and what reads it.
-type field struct {
-	name   string
-	needed bool
-	read   func(part entry) error
-}
-
-// fields reads the parts of a table.
-func (e entry) fields(all ...field) error {
-	var names []string
-	for _, f := range all {
-		names = append(names, f.name)
-	}
-	for _, part := range e.parts {
-		i := slices.Index(names, part.name)
-		if i < 0 {
-			return withHint(usagef("%s:%d: there is no setting %s", part.file, part.line, part.key), "%s has %s", e.key, strings.Join(names, ", "))
-		}
-		if err := all[i].read(part); err != nil {
-			return err
-		}
-	}
-	for _, f := range all {
-		if f.needed && !slices.ContainsFunc(e.parts, func(part entry) bool { return part.name == f.name }) {
-			return e.refuse(fmt.Errorf("it has no %s", f.name))
-		}
-	}
-	return nil
-}
-
-// text reads a string that a check finds nothing wrong with.
-func (e entry) text(to *string, check func(string) error) error {
-	text, ok := e.value.(string)
-	if !ok {
-		return e.refuse(fmt.Errorf("it is %s; write a string", formOf(e.value)))
-	}
-	*to = text
-	return e.refuse(check(text))
-}
-
-// role reads the name of a role.
-func (e entry) role(to *guard.Role) error {
-	var text string
-	return e.text(&text, func(text string) error { return to.UnmarshalText([]byte(text)) })
-}
-
-// checkOwn judges a name that another one may have.
-func checkOwn(name string, taken bool) error {
-	if taken {
+func (a *admission) checkTokenName(name string) error {
+	if slices.ContainsFunc(a.tokens, func(t guard.Token) bool { return t.Name == name }) {
 		return fmt.Errorf("%q is there twice", name)
 	}
 	return valid.Name("name", name)
+}
+
+func (a *admission) checkUserName(name string) error {
+	if slices.ContainsFunc(a.users, func(u guard.User) bool { return u.Name == name }) {
+		return fmt.Errorf("%q is there twice", name)
+	}
+	return checkPerson(name)
 }
 
 func checkSHA256(text string) error {
@@ -288,7 +206,8 @@ func checkHeader(name string) error {
 	return nil
 }
 
-// parsePrefix reads an address, or many: 10.0.0.0/8. Nobody trusts all of them.
+// parsePrefix reads an address or a range of addresses: 10.0.0.0/8. A range of all
+// addresses is refused.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if one, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(one.Unmap().WithZone(""), one.Unmap().BitLen()), nil
@@ -298,7 +217,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	case err != nil:
 		return prefix, fmt.Errorf("%q is not an address, such as 10.0.0.5 or 10.0.0.0/24", text)
 	case prefix.Bits() == 0:
-		return prefix, fmt.Errorf("%q are all addresses: whoever sends the header would be who they say", text)
+		return prefix, fmt.Errorf("%q are all addresses: any sender of the header could claim to be anyone", text)
 	}
 	return prefix, nil
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"regexp"
@@ -19,13 +18,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// settingsFile is a TOML file that has been read and checked. Nil is one in
-// which nothing stands.
+// settingsFile is a TOML file that has been read and checked. Nil is an empty one.
 type settingsFile struct {
 	path    string
-	known   map[string]*pflag.Flag // what may stand in it, by key
+	known   map[string]*pflag.Flag // the flags that a file may set, by key
 	lines   map[string]int         // of keys and of tables
-	entries map[string]entry       // what stands in it, by key
+	entries map[string]entry       // of known, by key
 
 	schedules []fileSchedule
 	admission admission
@@ -39,18 +37,18 @@ func (f *settingsFile) entry(key string) (entry, bool) {
 	return e, ok
 }
 
-// readFile reads a file and checks all of it, also what the command at hand has
-// no use for: a file that is wrong is wrong for whoever reads it first.
+// readFile reads a file and checks all of it, also settings that the command does not use:
+// the first command that reads the file finds a mistake.
 func readFile(path string) (*settingsFile, error) {
 	if path == "" {
 		return nil, settingf("config", "the name is empty")
 	}
 	text, err := os.ReadFile(path)
-	var failed *fs.PathError
+	failed, isPath := errors.AsType[*os.PathError](err)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, os.ErrNotExist):
 		return nil, settingf("config", "there is no file %s", path)
-	case errors.As(err, &failed):
+	case isPath:
 		return nil, settingf("config", "%s: %s", path, failed.Err.Error()) // not %w, which would have the database explained
 	case err != nil:
 		return nil, settingf("config", "%s: %s", path, err.Error())
@@ -58,57 +56,54 @@ func readFile(path string) (*settingsFile, error) {
 	return parseSettings(path, text)
 }
 
-// parseSettings reads the text of a file. Its errors are about the first line
-// on which something is wrong.
+// parseSettings reads the text of a file. Its error is about the first line with a
+// mistake.
 func parseSettings(path string, text []byte) (*settingsFile, error) {
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // as some editors on Windows begin a file
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors on Windows begin a file with it
 	f := &settingsFile{path: path, known: map[string]*pflag.Flag{}, lines: linesOf(text), entries: map[string]entry{}}
 	allSettings().VisitAll(func(flag *pflag.Flag) { f.known[marked(flag, fileMark)] = flag })
-	var (
-		table   map[string]any
-		invalid *toml.DecodeError
-	)
-	err := toml.Unmarshal(text, &table)
-	switch message := strings.TrimPrefix(fmt.Sprint(err), "toml: "); {
-	case errors.As(err, &invalid):
-		line, _ := invalid.Position()
-		return nil, usagef("%s:%d: %s", path, line, message)
-	case err != nil:
-		return nil, usagef("%s: %s", path, message)
+	var table map[string]any
+	if err := toml.Unmarshal(text, &table); err != nil {
+		place, message := path, strings.TrimPrefix(err.Error(), "toml: ")
+		if invalid, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, _ := invalid.Position()
+			place = fmt.Sprintf("%s:%d", path, line)
+		}
+		return nil, usagef("%s: %s", place, message)
 	}
-	return f, f.read("", table)
+	return f, f.read(entry{file: f, value: table})
 }
 
-// linesOf finds the line of every key and table of a text, and of each table of an
-// array. The decoder has no answer to that, other than for what it refuses itself.
+// linesOf finds the line of every key, of every table, and of each table of an
+// array. The decoder tells only those of its own errors.
 func linesOf(text []byte) map[string]int {
 	lines := map[string]int{}
 	var p unstable.Parser
-	var note func(above string, n *unstable.Node) string
-	note = func(above string, n *unstable.Node) string {
-		for key := n.Key(); key.Next(); {
-			above = below(above, string(key.Node().Data))
-			if lines[above] == 0 {
-				lines[above] = p.Shape(key.Node().Raw).Start.Line
-			}
+	// note finds the keys of an expression in a table. It returns the last with its line.
+	var note func(table string, n *unstable.Node) (key string, line int)
+	note = func(table string, n *unstable.Node) (key string, line int) {
+		key = table
+		for part := n.Key(); part.Next(); {
+			key, line = below(key, string(part.Node().Data)), p.Shape(part.Node().Raw).Start.Line
+			lines[key] = cmp.Or(lines[key], line)
 		}
 		if n.Kind == unstable.KeyValue && n.Value().Kind == unstable.InlineTable {
 			for inner := n.Value().Children(); inner.Next(); {
-				note(above, inner.Node())
+				note(key, inner.Node())
 			}
 		}
-		return above
+		return key, line
 	}
 	table, elements := "", map[string]int{}
 	for p.Reset(text); p.NextExpression(); {
 		switch n := p.Expression(); n.Kind {
 		case unstable.Table:
-			table = note("", n)
+			table, _ = note("", n)
 		case unstable.ArrayTable:
-			array := note("", n)
+			array, line := note("", n)
 			table = element(array, elements[array])
 			elements[array]++
-			lines[table] = lineOf(&p, n)
+			lines[table] = line
 		case unstable.KeyValue:
 			note(table, n)
 		}
@@ -116,15 +111,7 @@ func linesOf(text []byte) map[string]int {
 	return lines
 }
 
-// lineOf is the line of the last part of a key.
-func lineOf(p *unstable.Parser, n *unstable.Node) (line int) {
-	for key := n.Key(); key.Next(); {
-		line = p.Shape(key.Node().Raw).Start.Line
-	}
-	return line
-}
-
-// element is the key of a table of an array. No key of a file is one.
+// element is the name of a table of an array. No key looks like it.
 func element(array string, i int) string { return fmt.Sprintf("%s[%d]", array, i) }
 
 var bare = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -141,49 +128,34 @@ func below(table, name string) string {
 }
 
 // read goes through a table from its first line to its last.
-func (f *settingsFile) read(above string, table map[string]any) error {
-	for _, e := range f.list(above, table) {
+func (f *settingsFile) read(table entry) error {
+	parts, err := table.parts()
+	if err != nil {
+		return err
+	}
+	for _, e := range parts {
 		flag, known := f.known[e.key]
-		inner, isTable := e.value.(map[string]any)
 		switch {
-		case e.key == schedulesKey:
-			if err := f.readSchedules(e); err != nil {
-				return err
-			}
-		case isAdmission(e.key):
-			if err := f.readAdmission(e); err != nil {
-				return err
-			}
 		case known:
-			e.parts = f.list(e.key, inner)
-			if err := e.set(flag.Value); err != nil {
-				return err
-			}
+			err = e.set(flag.Value)
 			f.entries[e.key] = e
+		case e.key == schedulesKey:
+			f.schedules, err = readSchedules(e)
+		case isAdmission(e.key):
+			err = f.admission.read(e)
 		case !f.isSection(e.key):
-			return f.unknown(e)
-		case !isTable:
-			return e.refuse(fmt.Errorf("it is %s; write a table: [%s]", formOf(e.value), e.key))
+			err = f.unknown(e)
 		default:
-			if err := f.read(e.key, inner); err != nil {
-				return err
-			}
+			err = f.read(e)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (f *settingsFile) list(above string, table map[string]any) []entry {
-	var all []entry
-	for _, name := range slices.Sorted(maps.Keys(table)) {
-		key := below(above, name)
-		all = append(all, entry{file: f.path, line: cmp.Or(f.lines[key], f.lines[above]), key: key, name: name, value: table[name]})
-	}
-	slices.SortStableFunc(all, func(a, b entry) int { return a.line - b.line })
-	return all
-}
-
-// isSection reports whether settings stand in a table.
+// isSection reports whether there are settings in a table.
 func (f *settingsFile) isSection(key string) bool {
 	for known := range f.known {
 		if strings.HasPrefix(known, key+".") {
@@ -193,30 +165,22 @@ func (f *settingsFile) isSection(key string) bool {
 	return false
 }
 
-// unknown says what was probably meant: a key, or a flag, which may stand
-// elsewhere. Near is what is near for names of commands; of a short one, less.
+// unknown suggests a similar key, or the key of a flag with a similar name.
 func (f *settingsFile) unknown(e entry) error {
-	err := usagef("%s:%d: there is no setting %s", e.file, e.line, e.key)
-	names, meant := &cobra.Command{}, map[string]string{}
-	offer := func(name, key string) {
-		if meant[name] == "" {
-			names.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
-		}
-		meant[name] = key
-	}
-	for _, key := range slices.Sorted(maps.Keys(f.known)) {
+	meant := map[string]string{schedulesKey: "[" + schedulesKey + ".NAME]", tokenKey: "[[" + tokenKey + "]]", userKey: "[[" + userKey + "]]"}
+	for key, flag := range f.known {
+		meant[key], meant[flag.Name] = key, key
 		for i, c := range key {
 			if c == '.' {
-				offer(key[:i], "["+key[:i]+"]")
+				meant[key[:i]] = "[" + key[:i] + "]"
 			}
 		}
-		offer(f.known[key].Name, key)
-		offer(key, key)
 	}
-	offer(schedulesKey, "["+schedulesKey+".NAME]")
-	for _, key := range []string{tokenKey, userKey} {
-		offer(key, "[["+key+"]]")
+	names := &cobra.Command{} // which knows how to find similar names
+	for _, name := range slices.Sorted(maps.Keys(meant)) {
+		names.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}
+	err := usagef("%s:%d: there is no setting %s", f.path, e.line, e.key)
 	for _, text := range []string{e.key, e.key[strings.LastIndexByte(e.key, '.')+1:]} {
 		names.SuggestionsMinimumDistance = min(2, max(1, len(text)-2))
 		if similar := names.SuggestionsFor(text); len(similar) > 0 {
@@ -226,20 +190,20 @@ func (f *settingsFile) unknown(e entry) error {
 	return withHint(err, "stint config lists the settings")
 }
 
-// entry is a setting in a file, or a part of one that is a table.
+// entry is a value in a file: of a key, or a table of an array.
 type entry struct {
-	file  string
+	file  *settingsFile
 	line  int
-	key   string // from the top of the file
-	name  string // in its table
+	at    string // among the lines of the file
+	key   string // for people: at without the numbers of tables in arrays
+	name  string // the last part of the key
 	value any
-	parts []entry // of a table, in the order of their lines
 }
 
-// place is what an error about the entry begins with.
-func (e entry) place() string { return fmt.Sprintf("%s:%d: %s", e.file, e.line, e.key) }
+// place is the beginning of an error about the entry.
+func (e entry) place() string { return fmt.Sprintf("%s:%d: %s", e.file.path, e.line, e.key) }
 
-// refuse says what is wrong with the entry; nil for nothing.
+// refuse puts the place before an error; nil stays nil.
 func (e entry) refuse(err error) error {
 	if err == nil {
 		return nil
@@ -247,121 +211,142 @@ func (e entry) refuse(err error) error {
 	return &usageError{&settingError{flag: e.name, place: e.place(), err: err}}
 }
 
-// listValue, slotsValue and retentionValue take more than text: a list, in which a
-// name may hold a comma, and a table of numbers or of texts, one part after the
-// other.
-type (
-	takesList  interface{ SetList(names []string) error }
-	takesTable interface {
-		SetPart(name string, n int64) error
-	}
-	takesAny   interface{ SetAny(value any) error }
-	takesTexts interface{ SetText(name, text string) error }
-)
-
-// set gives a flag what stands in the file. TOML knows types, and a file is held
-// to them: a number in quotes is none.
-func (e entry) set(v pflag.Value) error {
-	if some, ok := v.(takesAny); ok {
-		return e.refuse(some.SetAny(e.value))
-	}
-	list, isList := v.(takesList)
-	table, isTable := v.(takesTable)
-	texts, isTexts := v.(takesTexts)
-	isBool := v.Type() == "bool"
-	switch x := e.value.(type) {
-	case string:
-		if !isList && !isTable && !isBool && v.Type() != "int" {
-			return e.refuse(v.Set(x))
-		}
-	case bool:
-		if isBool {
-			return e.refuse(v.Set(strconv.FormatBool(x)))
-		}
-	case int64:
-		if isTable || v.Type() == "int" {
-			return e.refuse(v.Set(strconv.FormatInt(x, 10)))
-		}
-	case []any:
-		if isList {
-			return e.setList(list)
-		}
-	case map[string]any:
-		if isTable {
-			return e.setTable(table)
-		}
-		if isTexts {
-			return e.setTexts(texts)
-		}
-	}
-	form := cmp.Or(forms[v.Type()], "a string")
-	if own, ok := v.(interface{ Form() string }); ok {
-		form = own.Form()
-	}
+// isNot refuses a value of the wrong type. Form is how to write it.
+func (e entry) isNot(form string) error {
 	return e.refuse(fmt.Errorf("it is %s; write %s", formOf(e.value), form))
 }
 
-func (e entry) setList(v takesList) error {
-	var names []string
-	for _, item := range e.value.([]any) {
-		name, ok := item.(string)
-		if !ok {
-			return e.refuse(fmt.Errorf("there is %s in it; write %s", formOf(item), forms["names"]))
-		}
-		names = append(names, name)
+// parts are the entries of a table in the order of their lines.
+func (e entry) parts() ([]entry, error) {
+	table, ok := e.value.(map[string]any)
+	if !ok {
+		return nil, e.isNot("a table: [" + e.key + "]")
 	}
-	if names == nil {
-		return e.refuse(errors.New("it is empty"))
+	var all []entry
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		at := below(e.at, name)
+		all = append(all, entry{file: e.file, line: cmp.Or(e.file.lines[at], e.line), at: at, key: below(e.key, name), name: name, value: table[name]})
 	}
-	return e.refuse(v.SetList(names))
+	slices.SortStableFunc(all, func(a, b entry) int { return a.line - b.line })
+	return all, nil
 }
 
-func (e entry) setTable(v takesTable) error {
-	if len(e.parts) == 0 {
-		return e.refuse(errors.New("it is empty"))
+// elements are the tables of an array.
+func (e entry) elements() ([]entry, error) {
+	values, ok := e.value.([]any)
+	if !ok {
+		return nil, e.isNot("a table for each: [[" + e.key + "]]")
 	}
-	for _, part := range e.parts {
-		n, ok := part.value.(int64)
-		if !ok {
-			return part.refuse(fmt.Errorf("it is %s; write a number", formOf(part.value)))
+	var all []entry
+	for i, value := range values {
+		one := e
+		one.at, one.value = element(e.at, i), value
+		one.line = cmp.Or(e.file.lines[one.at], e.line)
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// fill sets flags from the parts of a table, and marks those that it has. The needed
+// ones must be there.
+func (e entry) fill(flags *pflag.FlagSet, needed ...string) error {
+	parts, err := e.parts()
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		flag := flags.Lookup(part.name)
+		if flag == nil {
+			var names []string
+			flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+			return withHint(usagef("%s:%d: there is no setting %s", e.file.path, part.line, part.key), "%s has %s", e.key, strings.Join(names, ", "))
 		}
-		if err := v.SetPart(part.name, n); err != nil {
-			return part.refuse(err)
+		if err := part.set(flag.Value); err != nil {
+			return err
+		}
+		flag.Changed = true
+	}
+	for _, name := range needed {
+		if !flags.Changed(name) {
+			return e.refuse(fmt.Errorf("it has no %s", name))
 		}
 	}
 	return nil
 }
 
-func (e entry) setTexts(v takesTexts) error {
-	if len(e.parts) == 0 {
+// Flags whose value a file may give in another form than as text.
+type (
+	takesAny   interface{ SetAny(value any) error }
+	takesList  interface{ SetList(names []string) error }
+	takesTable interface {
+		SetPart(name string, value any) error
+	}
+)
+
+// fileTypes are the types that a file gives values in, by the type of the flag; other
+// flags take strings.
+var fileTypes = map[string][]string{
+	"bool": {"a boolean"}, "int": {"a number"}, "names": {"an array"}, "slots": {"a number", "a table"}, "ages": {"a string", "a table"}, "roles": {"a table"},
+}
+
+// set gives a flag the value. TOML has types, and a number in quotes is none.
+func (e entry) set(v pflag.Value) error {
+	if any, ok := v.(takesAny); ok {
+		return e.refuse(any.SetAny(e.value))
+	}
+	types, ok := fileTypes[v.Type()]
+	if !ok {
+		types = []string{"a string"}
+	}
+	if !slices.Contains(types, formOf(e.value)) {
+		return e.isNot(formOfFlag(v))
+	}
+	switch x := e.value.(type) {
+	case []any:
+		return e.setList(v.(takesList), x)
+	case map[string]any:
+		return e.setTable(v.(takesTable))
+	}
+	return e.refuse(v.Set(fmt.Sprint(e.value)))
+}
+
+func (e entry) setList(to takesList, items []any) error {
+	if len(items) == 0 {
 		return e.refuse(errors.New("it is empty"))
 	}
-	for _, part := range e.parts {
-		text, ok := part.value.(string)
+	var texts []string
+	for _, item := range items {
+		text, ok := item.(string)
 		if !ok {
-			return part.refuse(fmt.Errorf("it is %s; write a string", formOf(part.value)))
+			return e.refuse(fmt.Errorf("there is %s in it; write strings", formOf(item)))
 		}
-		if err := v.SetText(part.name, text); err != nil {
-			return part.refuse(err)
+		texts = append(texts, text)
+	}
+	return e.refuse(to.SetList(texts))
+}
+
+func (e entry) setTable(to takesTable) error {
+	parts, err := e.parts()
+	if err == nil && len(parts) == 0 {
+		err = e.refuse(errors.New("it is empty"))
+	}
+	for _, part := range parts {
+		if err == nil {
+			err = part.refuse(to.SetPart(part.name, part.value))
 		}
 	}
-	return nil
+	return err
 }
 
-// forms are how values are written in a file, by the types of flags; those that
-// are missing are strings.
-var forms = map[string]string{
-	"bool":     "true or false",
-	"int":      "a number",
-	"duration": `a string: "90s"`,
-	"time":     `a string: "2s"`,
-	"size":     `a string: "512MiB"`,
-	"names":    `an array of strings: ["mail", "default"]`,
-	"ages":     `a string, "5d", or a table: {failed = "30d", "mail:completed" = "1h"}`,
-	"slots":    `a number, or a table: {mail = 4, "*" = 8}`,
+// formOfFlag says how a file writes the value of a flag.
+func formOfFlag(v pflag.Value) string {
+	if own, ok := v.(interface{ Form() string }); ok {
+		return own.Form()
+	}
+	return map[string]string{"bool": "true or false", "int": "a number", "string": "a string"}[v.Type()]
 }
 
-// formOf names what stands in a file.
+// formOf names the type of a value in a file.
 func formOf(value any) string {
 	switch value.(type) {
 	case string:

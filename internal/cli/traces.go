@@ -16,8 +16,8 @@ import (
 	"github.com/stint-go/stint/observe/spans"
 )
 
-// Variables of OpenTelemetry that say whether, and how, traces are exported. What else
-// it has, about headers, samples, batches and time-outs, its own packages read.
+// Variables of OpenTelemetry that say whether, and how, traces are exported. Its own
+// packages read the others, about headers, samples, batches and time-outs.
 const (
 	tracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	anyEndpoint    = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -28,12 +28,12 @@ const (
 )
 
 const (
-	spokenProtocol = "http/protobuf"
-	tracesStop     = 5 * time.Second // for what is left to export at the end
+	onlyProtocol = "http/protobuf"
+	tracesStop   = 5 * time.Second // for what is left to export at the end
 )
 
-// exportsTraces reports whether the environment says where traces go: by an address,
-// or by the exporter's name, which has a usual address.
+// exportsTraces reports whether the environment says where to export traces: by an
+// address, or by the name of the exporter, which has a default address.
 func (a *app) exportsTraces() (bool, error) {
 	exporter, endpoint := a.env(tracesExporter), cmp.Or(a.env(tracesEndpoint), a.env(anyEndpoint))
 	switch {
@@ -42,14 +42,13 @@ func (a *app) exportsTraces() (bool, error) {
 	case exporter != "otlp" && exporter != "":
 		return false, withHint(usagef("%s: traces are not exported to %q", tracesExporter, exporter), "otlp or none")
 	}
-	if protocol := cmp.Or(a.env(tracesProtocol), a.env(anyProtocol), spokenProtocol); protocol != spokenProtocol {
-		return false, withHint(usagef("the protocol %q is not spoken", protocol), "%s=%s, most often at port 4318", tracesProtocol, spokenProtocol)
+	if protocol := cmp.Or(a.env(tracesProtocol), a.env(anyProtocol), onlyProtocol); protocol != onlyProtocol {
+		return false, withHint(usagef("the protocol %q is not supported", protocol), "%s=%s, most often at port 4318", tracesProtocol, onlyProtocol)
 	}
 	return true, nil
 }
 
-// trace has each attempt traced, where the environment says where to. What has not
-// been exported yet is when stop is called.
+// trace traces each attempt, if the environment says where to. Stop exports what is left.
 func (w *worker) trace(ctx context.Context) (stop func(), err error) {
 	on, err := w.app.exportsTraces()
 	if !on {
@@ -65,29 +64,29 @@ func (w *worker) trace(ctx context.Context) (stop func(), err error) {
 	if err != nil {
 		return nil, usagef("traces: %w", err)
 	}
-	provider := trace.NewTracerProvider(trace.WithResource(from), trace.WithBatcher(&toldExporter{SpanExporter: exporter, log: w.log}))
+	provider := trace.NewTracerProvider(trace.WithResource(from), trace.WithBatcher(&loggedExporter{SpanExporter: exporter, log: w.log}))
 	w.tracer = spans.New(spans.Config{Provider: provider})
 	w.mux.Use(w.tracer.Work)
 	return func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesStop)
 		defer cancel()
-		_ = provider.Shutdown(ctx) // what could not be exported was told
+		_ = provider.Shutdown(ctx) // the exporter logs its errors
 	}, nil
 }
 
-// toldExporter tells once that traces go nowhere, and once that they go again: a
+// loggedExporter logs once that traces cannot be exported, and once that they can again: a
 // collector may be away for days.
-type toldExporter struct {
+type loggedExporter struct {
 	trace.SpanExporter
 	log  *slog.Logger
 	away atomic.Bool
 }
 
 // ExportSpans implements [trace.SpanExporter].
-func (e *toldExporter) ExportSpans(ctx context.Context, some []trace.ReadOnlySpan) error {
+func (e *loggedExporter) ExportSpans(ctx context.Context, some []trace.ReadOnlySpan) error {
 	switch err := e.SpanExporter.ExportSpans(ctx, some); {
 	case err != nil && !e.away.Swap(true):
-		e.log.Warn("traces cannot be exported, and are lost meanwhile", "error", err)
+		e.log.Warn("traces cannot be exported, and are lost until they can", "error", err)
 	case err == nil && e.away.Swap(false):
 		e.log.Info("traces are exported again")
 	}

@@ -127,7 +127,7 @@ func TestTracesThatCannotBeExportedAreRefusedOrToldOnce(t *testing.T) {
 		{map[string]string{tracesExporter: "none", anyEndpoint: collector}, false, ""},
 		{map[string]string{tracesExporter: "zipkin"}, false, ""}, // of another program, it seems
 		{map[string]string{tracesExporter: "zipkin", anyEndpoint: collector}, false, `traces are not exported to "zipkin"`},
-		{map[string]string{anyProtocol: "grpc", anyEndpoint: collector}, false, `the protocol "grpc" is not spoken`},
+		{map[string]string{anyProtocol: "grpc", anyEndpoint: collector}, false, `the protocol "grpc" is not supported`},
 	} {
 		a := &app{env: func(name string) string { return c.env[name] }}
 		on, err := a.exportsTraces()
@@ -137,7 +137,7 @@ func TestTracesThatCannotBeExportedAreRefusedOrToldOnce(t *testing.T) {
 	}
 	var log strings.Builder
 	answers := []error{nil, errors.New("away"), errors.New("away"), nil, nil, errors.New("away")}
-	e := &toldExporter{log: slog.New(slog.NewTextHandler(&log, nil)), SpanExporter: exportFunc(func() (err error) {
+	e := &loggedExporter{log: slog.New(slog.NewTextHandler(&log, nil)), SpanExporter: exportFunc(func() (err error) {
 		err, answers = answers[0], answers[1:]
 		return err
 	})}

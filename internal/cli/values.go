@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
@@ -19,118 +19,361 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// arguments checks how many there are, by the names that the help gives them;
-// the first least of them are needed. A last name with dots after it stands for
-// any number.
-func arguments(least int, names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		var err error
-		switch {
-		case len(args) < least:
-			err = usagef("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
-		case len(args) > len(names) && !strings.HasSuffix(strings.Join(names, " "), "..."):
-			err = usagef("%q is one argument too many", args[len(names)])
-			if took := tookForArgument(cmd.Flags().Lookup("log-sql"), args); took != "" {
-				return withHint(err, "the time follows an equals sign: --log-sql=%s", took)
+// syntax is how values of a type are written. The same syntax reads a flag, its
+// environment variable and its key in a file.
+type syntax[T any] struct {
+	name   string // for the help: --grace duration
+	form   string // how a file writes it, with an example; "a string" unless given
+	parse  func(text string) (T, error)
+	format func(T) string // "" for what is not set
+}
+
+// textValue is a flag whose text has a syntax.
+type textValue[T any] struct {
+	syntax[T]
+	value *T
+}
+
+// in returns a flag that keeps its value in v.
+func (s syntax[T]) in(v *T) pflag.Value { return textValue[T]{s, v} }
+
+func (t textValue[T]) Set(text string) (err error) {
+	*t.value, err = t.parse(text)
+	return err
+}
+
+func (t textValue[T]) String() string {
+	if t.value == nil {
+		return ""
+	}
+	return t.format(*t.value)
+}
+
+func (t textValue[T]) Type() string { return t.name }
+func (t textValue[T]) Form() string { return cmp.Or(t.form, "a string") }
+
+// checked is the syntax of a text that a check accepts.
+func checked(name string, check func(string) error) syntax[string] {
+	return syntax[string]{name: name, parse: func(text string) (string, error) { return text, check(text) }, format: itself}
+}
+
+func itself(text string) string { return text }
+
+// oneOf reads one of a few values as they are printed.
+func oneOf[T any](values ...T) func(text string) (T, error) {
+	return func(text string) (v T, err error) {
+		for _, v := range values {
+			if fmt.Sprint(v) == text {
+				return v, nil
 			}
-		default:
-			return nil
 		}
-		return withHint(err, "it is used as: %s", cmd.UseLine())
+		return v, fmt.Errorf("%q is not one of %s", text, listed(values, ", "))
 	}
 }
 
-// tookForArgument finds what was meant as the value of a flag that may also have
-// none, and so takes none that stands apart.
-func tookForArgument(f *pflag.Flag, args []string) string {
-	if f == nil || !f.Changed || f.Value.String() != f.NoOptDefVal {
-		return ""
+// listed joins values as they are printed.
+func listed[T any](values []T, separator string) string {
+	var all []string
+	for _, v := range values {
+		all = append(all, fmt.Sprint(v))
 	}
-	for _, arg := range args {
-		if _, err := retry.ParseDuration(arg); err == nil {
-			return arg
-		}
+	return strings.Join(all, separator)
+}
+
+func choiceFlag(flags *pflag.FlagSet, p *string, name, value, usage string, words ...string) {
+	*p = value
+	flags.Var(syntax[string]{name: "word", parse: oneOf(words...), format: itself}.in(p), name, usage+": "+listed(words, ", "))
+}
+
+var retryPolicies = syntax[retry.Policy]{name: "policy", form: `a string: "fixed:2:1s"`, parse: retry.Parse, format: retry.Policy.String}
+
+// durations are a number and a unit.
+var durations = syntax[time.Duration]{name: "duration", form: `a string: "90s"`, parse: retry.ParseDuration, format: retry.FormatDuration}
+
+// durationFlag defines a flag for a duration; the help shows no default of 0.
+func durationFlag(flags *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
+	*p = value
+	if f := flags.VarPF(durations.in(p), name, "", usage); value == 0 {
+		f.DefValue = ""
+	}
+}
+
+// atLeast reads a duration that is not shorter than another one.
+func atLeast(least time.Duration, text string) (time.Duration, error) {
+	d, err := retry.ParseDuration(text)
+	if err == nil && d < least {
+		err = fmt.Errorf("%q is shorter than %s", text, retry.FormatDuration(least))
+	}
+	return d, err
+}
+
+// durationOr is a duration of at least some length, or a word for a special one.
+func durationOr(word string, special, least time.Duration) syntax[time.Duration] {
+	return syntax[time.Duration]{name: "duration", form: durations.form,
+		parse: func(text string) (time.Duration, error) {
+			if text == word {
+				return special, nil
+			}
+			return atLeast(least, text)
+		},
+		format: func(d time.Duration) string {
+			if d == special {
+				return word
+			}
+			return retry.FormatDuration(d)
+		},
+	}
+}
+
+// forever is longer than any program runs.
+const forever time.Duration = math.MaxInt64
+
+var (
+	intervals = durationOr("off", -1, time.Second)
+	waits     = durationOr("forever", forever, 0)
+)
+
+// pollRange is a time between two polls, or a range of times that grow from one
+// to the other.
+type pollRange struct{ every, from, to time.Duration }
+
+// polls are written as a time, or as two with dots between them.
+var polls = syntax[pollRange]{name: "time", form: `a string: "2s"`, parse: parsePoll, format: pollRange.String}
+
+func parsePoll(text string) (p pollRange, err error) {
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		p.every, err = atLeast(time.Millisecond, text)
+		return p, err
+	}
+	if p.from, err = atLeast(time.Millisecond, first); err != nil {
+		return p, err
+	}
+	if p.to, err = atLeast(time.Millisecond, last); err == nil && p.from > p.to {
+		err = fmt.Errorf("%q ends before it begins", text)
+	}
+	return p, err
+}
+
+func (p pollRange) String() string {
+	switch {
+	case p.every > 0:
+		return retry.FormatDuration(p.every)
+	case p.to > 0:
+		return retry.FormatDuration(p.from) + ".." + retry.FormatDuration(p.to)
 	}
 	return ""
 }
 
-// retryValue is a flag that reads a retry policy.
-type retryValue struct {
-	text   string
-	policy retry.Policy
+// sqlLog says which statements are logged: those that take as long as a duration.
+type sqlLog struct {
+	on         bool
+	slowerThan time.Duration
 }
 
-func (r *retryValue) Set(text string) error {
-	p, err := retry.Parse(text)
-	r.text, r.policy = text, p
-	return err
+// everyStatement is what --log-sql means without a value.
+const everyStatement = "all"
+
+var sqlLogs = syntax[sqlLog]{name: "time", form: `a string: "50ms"`,
+	parse: func(text string) (l sqlLog, err error) {
+		if text != everyStatement {
+			l.slowerThan, err = retry.ParseDuration(text)
+		}
+		l.on = err == nil
+		return l, err
+	},
+	format: func(l sqlLog) string {
+		switch {
+		case !l.on:
+			return ""
+		case l.slowerThan == 0:
+			return everyStatement
+		}
+		return retry.FormatDuration(l.slowerThan)
+	},
 }
 
-func (r *retryValue) Type() string   { return "policy" }
-func (r *retryValue) String() string { return r.text }
-
-// listValue is a flag with names separated by commas. Given again, it adds.
-type listValue struct {
-	names *[]string
-	field string
+// instants are times as people write them. One without a zone is local time.
+var instants = syntax[time.Time]{name: "time", form: `a string: "2026-03-01T09:00:00+01:00"`,
+	parse: func(text string) (time.Time, error) { return parseInstant(text, time.Now()) },
+	format: func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.Format(time.RFC3339Nano)
+	},
 }
 
-func (l listValue) Set(text string) error {
-	names := strings.Split(text, ",")
-	for i := range names {
-		names[i] = strings.TrimSpace(names[i])
+var (
+	localForms = []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"}
+	clockForms = []string{"15:04", "15:04:05"}
+)
+
+// parseInstant reads RFC 3339, local dates with and without a time, and a time of day:
+// the next time after now at which clocks show it.
+func parseInstant(text string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
 	}
-	return l.SetList(names)
+	for _, form := range localForms {
+		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	if clock, ok := parseClock(text); ok {
+		for day := 0; ; day++ {
+			if next := clock(now.AddDate(0, 0, day)); next.After(now) {
+				return next, nil
+			}
+		}
+	}
+	return time.Time{}, fmt.Errorf(`%q is no time; write 2026-03-01T09:00:00+01:00, "2026-03-01 09:00" or 09:00`, text)
 }
 
-// SetList adds names as they are.
-func (l listValue) SetList(names []string) error {
-	for _, name := range names {
-		if err := valid.Name(l.field, name); err != nil {
+// parseClock reads a time of day, and returns a function that sets it on a day.
+func parseClock(text string) (on func(day time.Time) time.Time, ok bool) {
+	for _, form := range clockForms {
+		if t, err := time.Parse(form, text); err == nil {
+			return func(day time.Time) time.Time {
+				return time.Date(day.Year(), day.Month(), day.Day(), t.Hour(), t.Minute(), t.Second(), 0, day.Location())
+			}, true
+		}
+	}
+	return nil, false
+}
+
+// timeBound is the end of a time range: an instant, a time of today, or how long ago.
+type timeBound struct {
+	text    string
+	instant time.Time
+	offset  time.Duration // from now, where there is no instant
+}
+
+// timeBounds are written like instants; 2h is two hours ago and +2d in two days.
+var timeBounds = syntax[timeBound]{name: "time", form: instants.form, parse: parseBound, format: func(b timeBound) string { return b.text }}
+
+func parseBound(text string) (timeBound, error) {
+	b := timeBound{text: text}
+	later, plus := strings.CutPrefix(text, "+")
+	if d, err := retry.ParseDuration(later); err == nil {
+		if b.offset = d; !plus {
+			b.offset = -d
+		}
+		return b, nil
+	}
+	now := time.Now()
+	if clock, ok := parseClock(text); ok {
+		b.instant = clock(now)
+		return b, nil
+	}
+	var err error
+	if b.instant, err = parseInstant(text, now); err != nil {
+		err = fmt.Errorf(`%q is no time; write 2026-03-01T09:00:00+01:00, "2026-03-01 09:00", 09:00, or 2h for two hours ago`, text)
+	}
+	return b, err
+}
+
+// at is the time that is meant; zero when the flag was not given.
+func (b timeBound) at(now time.Time) time.Time {
+	switch {
+	case b.text == "":
+		return time.Time{}
+	case b.instant.IsZero():
+		return now.Add(b.offset)
+	}
+	return b.instant
+}
+
+// sizes are numbers of bytes with a unit; units with an i are powers of 1024.
+var sizes = syntax[int64]{name: "size", form: `a string: "512MiB"`, parse: parseSize, format: formatSize}
+
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{
+	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3},
+}
+
+func parseSize(text string) (int64, error) {
+	for _, unit := range sizeUnits {
+		number, ok := strings.CutSuffix(strings.ToLower(text), strings.ToLower(unit.name))
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		switch bytes := n * float64(unit.bytes); {
+		case err != nil || math.IsNaN(n):
+			return 0, fmt.Errorf("%q is not a number of %s; write for example 512MiB", text, unit.name)
+		case bytes < 1:
+			return 0, fmt.Errorf("%q is too little", text)
+		case bytes >= math.MaxInt64:
+			return 0, fmt.Errorf("%q is too much", text)
+		default:
+			return int64(bytes), nil
+		}
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return 0, fmt.Errorf("%q has no unit; write for example %sMiB", text, text)
+	}
+	return 0, fmt.Errorf("%q is not a size; write for example 512MiB or 1GB", text)
+}
+
+// formatSize writes the smallest whole number of some unit, or else KiB.
+func formatSize(size int64) string {
+	if size == 0 {
+		return ""
+	}
+	text, least := "", int64(math.MaxInt64)
+	for _, unit := range sizeUnits {
+		if n := size / unit.bytes; size%unit.bytes == 0 && n < least {
+			text, least = fmt.Sprint(n, unit.name), n
+		}
+	}
+	return cmp.Or(text, strconv.FormatFloat(float64(size)/(1<<10), 'f', -1, 64)+"KiB")
+}
+
+// listValue is a flag with values separated by commas. Given again, it adds.
+type listValue[T comparable] struct {
+	to    *[]T
+	name  string // for the help
+	parse func(text string) (T, error)
+}
+
+// nameList is a list of names of something.
+func nameList(to *[]string, field string) listValue[string] {
+	return listValue[string]{to, "names", func(name string) (string, error) { return name, valid.Name(field, name) }}
+}
+
+func (l listValue[T]) Set(text string) error {
+	parts := strings.Split(text, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return l.SetList(parts)
+}
+
+// SetList adds values, which may hold commas.
+func (l listValue[T]) SetList(parts []string) error {
+	for _, part := range parts {
+		v, err := l.parse(part)
+		if err != nil {
 			return err
 		}
-		if !slices.Contains(*l.names, name) {
-			*l.names = append(*l.names, name)
+		if !slices.Contains(*l.to, v) {
+			*l.to = append(*l.to, v)
 		}
 	}
 	return nil
 }
 
-func (l listValue) Type() string { return "names" }
+func (l listValue[T]) Type() string { return l.name }
+func (l listValue[T]) Form() string { return `an array of strings: ["mail", "default"]` }
 
-func (l listValue) String() string {
-	if l.names == nil {
+func (l listValue[T]) String() string {
+	if l.to == nil {
 		return ""
 	}
-	return strings.Join(*l.names, ",")
-}
-
-// choiceValue is a flag that is one of a few words.
-type choiceValue struct {
-	value   *string
-	choices []string
-}
-
-func choiceFlag(flags *pflag.FlagSet, p *string, name, value, usage string, choices ...string) {
-	*p = value
-	flags.Var(choiceValue{p, choices}, name, usage+": "+strings.Join(choices, ", "))
-}
-
-func (c choiceValue) Set(text string) error {
-	if !slices.Contains(c.choices, text) {
-		return fmt.Errorf("%q is not one of %s", text, strings.Join(c.choices, ", "))
-	}
-	*c.value = text
-	return nil
-}
-
-func (c choiceValue) Type() string { return "word" }
-
-func (c choiceValue) String() string {
-	if c.value == nil {
-		return ""
-	}
-	return *c.value
+	return listed(*l.to, ",")
 }
 
 // pairValue is a flag of the form NAME=VALUE that may be given many times.
@@ -148,7 +391,7 @@ func (p pairValue) Set(text string) error {
 	if *p.pairs == nil {
 		*p.pairs = map[string]string{}
 	}
-	if p.separator == ":" { // as in a header, where people put space
+	if p.separator == ":" { // as in a header, which may have space
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	}
 	(*p.pairs)[name] = value
@@ -158,201 +401,9 @@ func (p pairValue) Set(text string) error {
 func (p pairValue) Type() string   { return "pair" }
 func (p pairValue) String() string { return "" }
 
-// durationValue is a flag that reads a number with a unit.
-type durationValue time.Duration
-
-// durationFlag defines a flag for a duration; 0 is shown as no default.
-func durationFlag(flags *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
-	*p = value
-	flags.Var((*durationValue)(p), name, usage)
-}
-
-func (d *durationValue) Set(text string) error {
-	v, err := retry.ParseDuration(text)
-	*d = durationValue(v)
-	return err
-}
-
-func (d *durationValue) Type() string { return "duration" }
-
-func (d *durationValue) String() string {
-	if *d == 0 {
-		return ""
-	}
-	return retry.FormatDuration(time.Duration(*d))
-}
-
-// everyValue is a flag that reads how often something happens, or that it never
-// does.
-type everyValue struct{ every time.Duration }
-
-func (e *everyValue) Set(text string) error {
-	if text == "off" {
-		e.every = -1
-		return nil
-	}
-	d, err := retry.ParseDuration(text)
-	if err == nil && d < time.Second {
-		err = fmt.Errorf("%q is shorter than a second", text)
-	}
-	e.every = d
-	return err
-}
-
-func (e *everyValue) Type() string { return "duration" }
-
-func (e *everyValue) String() string {
-	switch {
-	case e.every < 0:
-		return "off"
-	case e.every == 0:
-		return ""
-	}
-	return retry.FormatDuration(e.every)
-}
-
-// pollValue is a flag that reads a time, or two with dots between them.
-type pollValue struct{ every, from, to time.Duration }
-
-func (p *pollValue) Set(text string) (err error) {
-	*p = pollValue{}
-	first, last, isRange := strings.Cut(text, "..")
-	if !isRange {
-		p.every, err = parsePoll(text)
-		return err
-	}
-	if p.from, err = parsePoll(first); err != nil {
-		return err
-	}
-	if p.to, err = parsePoll(last); err != nil {
-		return err
-	}
-	if p.from > p.to {
-		return fmt.Errorf("%q ends before it begins", text)
-	}
-	return nil
-}
-
-func parsePoll(text string) (time.Duration, error) {
-	d, err := retry.ParseDuration(text)
-	if err == nil && d < time.Millisecond {
-		err = fmt.Errorf("%q is shorter than a millisecond", text)
-	}
-	return d, err
-}
-
-func (p *pollValue) Type() string { return "time" }
-
-func (p *pollValue) String() string {
-	switch {
-	case p.every > 0:
-		return retry.FormatDuration(p.every)
-	case p.to > 0:
-		return retry.FormatDuration(p.from) + ".." + retry.FormatDuration(p.to)
-	}
-	return ""
-}
-
-// instantValue is a flag that reads a moment as people write it. What names no
-// zone is local time.
-type instantValue struct {
-	time time.Time
-	text string
-}
-
-var (
-	localForms = []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"}
-	clockForms = []string{"15:04", "15:04:05"}
-)
-
-func (v *instantValue) Set(text string) error {
-	t, err := parseInstant(text, time.Now())
-	v.time, v.text = t, text
-	return err
-}
-
-// Form is how it is written in a file, which has dates of its own but not all of
-// these.
-func (v *instantValue) Form() string { return `a string: "2026-03-01T09:00:00+01:00"` }
-
-func (v *instantValue) Type() string   { return "time" }
-func (v *instantValue) String() string { return v.text }
-
-// parseInstant reads RFC 3339, local dates with and without a time, and a time
-// of day: the next moment after now when clocks show it.
-func parseInstant(text string, now time.Time) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
-	}
-	for _, form := range localForms {
-		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	for _, form := range clockForms {
-		t, err := time.Parse(form, text)
-		if err != nil {
-			continue
-		}
-		for day := 0; ; day++ {
-			next := time.Date(now.Year(), now.Month(), now.Day()+day, t.Hour(), t.Minute(), t.Second(), 0, now.Location())
-			if next.After(now) {
-				return next, nil
-			}
-		}
-	}
-	return time.Time{}, fmt.Errorf(`%q is no time; write 2026-03-01T09:00:00+01:00, "2026-03-01 09:00" or 09:00`, text)
-}
-
-// sizeValue is a flag that reads a number of bytes with a unit.
-type sizeValue int64
-
-// sizes are units, the larger ones first; those with an i are powers of 1024.
-var sizes = []struct {
-	name string
-	size float64
-}{
-	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3},
-}
-
-func (s *sizeValue) Set(text string) error {
-	for _, unit := range sizes {
-		number, ok := strings.CutSuffix(strings.ToLower(text), strings.ToLower(unit.name))
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		switch bytes := n * unit.size; {
-		case err != nil || math.IsNaN(n):
-			return fmt.Errorf("%q is not a number of %s; write for example 512MiB", text, unit.name)
-		case bytes < 1:
-			return fmt.Errorf("%q is too little", text)
-		case bytes >= math.MaxInt64:
-			return fmt.Errorf("%q is too much", text)
-		default:
-			*s = sizeValue(bytes)
-		}
-		return nil
-	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return fmt.Errorf("%q has no unit; write for example %sMiB", text, text)
-	}
-	return fmt.Errorf("%q is not a size; write for example 512MiB or 1GB", text)
-}
-
-func (s *sizeValue) Type() string { return "size" }
-
-func (s *sizeValue) String() string {
-	if *s == 0 {
-		return ""
-	}
-	least, name := float64(*s)/(1<<10), "KiB"
-	for _, unit := range sizes {
-		if n := float64(*s) / unit.size; n == math.Trunc(n) && (n < least || least != math.Trunc(least)) {
-			least, name = n, unit.name
-		}
-	}
-	return strconv.FormatFloat(least, 'f', -1, 64) + name
+// addresses are those that a program can listen at. The port is that of examples.
+func addresses(port string) syntax[string] {
+	return checked("address", func(text string) error { return checkAddress(text, port) })
 }
 
 // slotsValue is a flag that reads a number, or one for each of some queues.
@@ -361,11 +412,10 @@ type slotsValue struct {
 	each map[string]int
 }
 
-func (s *slotsValue) Set(text string) error {
+func (s *slotsValue) Set(text string) (err error) {
 	*s = slotsValue{}
 	if !strings.Contains(text, "=") {
-		n, err := parseSlots(text)
-		s.all = n
+		s.all, err = parseSlots(text)
 		return err
 	}
 	for part := range strings.SplitSeq(text, ",") {
@@ -384,8 +434,12 @@ func (s *slotsValue) Set(text string) error {
 	return nil
 }
 
-// SetPart adds the slots of a queue.
-func (s *slotsValue) SetPart(queue string, n int64) error {
+// SetPart sets the slots of a queue.
+func (s *slotsValue) SetPart(queue string, value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("it is %s; write a number", formOf(value))
+	}
 	if queue != "*" {
 		if err := valid.Name("queue", queue); err != nil {
 			return err
@@ -400,7 +454,7 @@ func (s *slotsValue) SetPart(queue string, n int64) error {
 	if s.each == nil {
 		s.each = map[string]int{}
 	}
-	s.each[queue] = int(min(n, math.MaxInt32)) // where numbers are small, it stays too many
+	s.each[queue] = int(min(n, math.MaxInt32)) // too many for any engine
 	return nil
 }
 
@@ -416,28 +470,25 @@ func parseSlots(text string) (int, error) {
 }
 
 func (s *slotsValue) Type() string { return "slots" }
+func (s *slotsValue) Form() string { return `a number, or a table: {mail = 4, "*" = 8}` }
 
 func (s *slotsValue) String() string {
-	if s.each == nil {
-		if s.all == 0 {
-			return ""
-		}
-		return strconv.Itoa(s.all)
-	}
 	var parts []string
 	for _, queue := range slices.Sorted(maps.Keys(s.each)) {
 		parts = append(parts, fmt.Sprintf("%s=%d", queue, s.each[queue]))
 	}
+	if s.all > 0 {
+		parts = append(parts, strconv.Itoa(s.all))
+	}
 	return strings.Join(parts, ",")
 }
 
-// retentionValue is a flag that says how long jobs are kept. Given again, it
-// adds.
+// retentionValue is a flag that says how long jobs are kept. Given again, it adds.
 type retentionValue struct{ store.Retention }
 
-// Set reads parts between commas: [QUEUE:][STATE=]TIME. What can be read in two
-// ways is refused, and so is what was said before: what is deleted too soon does
-// not come back. A file can say all of it, part by part and by its name.
+// Set reads parts between commas: [QUEUE:][STATE=]TIME. It refuses what has two meanings,
+// and what contradicts a part before: a job that is deleted too soon does not come back. A
+// file has a name for each part.
 func (r *retentionValue) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		name, age, err := splitKept(strings.TrimSpace(part))
@@ -446,18 +497,17 @@ func (r *retentionValue) Set(text string) error {
 		}
 		for _, line := range r.Lines() {
 			if line.Name == name {
-				return fmt.Errorf("%q says something else of %s, of which %s was said already", strings.TrimSpace(part), ofWhat(name), line.Text)
+				return fmt.Errorf("%q: the time of %s is given already: %s", strings.TrimSpace(part), ofWhat(name), line.Text)
 			}
 		}
-		if err := r.SetText(name, age); err != nil {
+		if err := r.SetPart(name, age); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// splitKept takes one part into the name that a file would have for it, and the
-// time.
+// splitKept splits a part into the name that a file has for it, and the time.
 func splitKept(part string) (name, age string, err error) {
 	queue, rest, ofQueue := strings.Cut(part, ":")
 	if !ofQueue {
@@ -472,28 +522,31 @@ func splitKept(part string) (name, age string, err error) {
 		return state, age, nil
 	}
 	name = queue + ":" + state
-	inFile := fmt.Sprintf("a queue that is called so can be named in the file of --config: [retention] and %q = %q", name, age)
+	inFile := fmt.Sprintf("a queue of this name can be set in the file of --config: [retention] and %q = %q", name, age)
 	switch {
 	case strings.ContainsAny(rest, ":") || strings.ContainsAny(queue, "="):
-		return "", "", withHint(fmt.Errorf("%q can be read in more than one way", part),
-			"write mail:1h or mail:completed=1h, and a comma before the next; a queue whose name holds : or = can be named in the file of --config")
+		return "", "", withHint(fmt.Errorf("%q has more than one meaning", part),
+			"write mail:1h or mail:completed=1h, and a comma before the next; a queue with : or = in its name can be set in the file of --config")
 	case queue == string(stint.Completed) || queue == string(stint.Failed) || queue == string(stint.Cancelled):
-		return "", "", withHint(fmt.Errorf("%q is a state, and before the colon stands a queue", queue), "write %s=%s; %s", queue, age, inFile)
+		return "", "", withHint(fmt.Errorf("%q is a state, but a queue is needed before the colon", queue), "write %s=%s; %s", queue, age, inFile)
 	}
 	return name, age, nil
 }
 
-// SetText adds one thing that stands in a file.
-func (r *retentionValue) SetText(name, text string) error {
+// SetPart sets the time of a part.
+func (r *retentionValue) SetPart(name string, value any) error {
+	text, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("it is %s; write a string", formOf(value))
+	}
 	err := r.Retention.Set(name, text)
-	var invalid *stint.InvalidError
-	if errors.As(err, &invalid) && invalid.Field == "retention" {
+	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok && invalid.Field == "retention" {
 		return errors.New(invalid.Problem)
 	}
 	return err
 }
 
-// ofWhat names what a line of a retention is about.
+// ofWhat names what a part is about.
 func ofWhat(name string) string {
 	switch {
 	case name == "*":
@@ -506,6 +559,10 @@ func ofWhat(name string) string {
 
 func (r *retentionValue) Type() string { return "ages" }
 
+func (r *retentionValue) Form() string {
+	return `a string, "5d", or a table: {failed = "30d", "mail:completed" = "1h"}`
+}
+
 func (r *retentionValue) String() string {
 	var parts []string
 	for _, line := range r.Lines() {
@@ -516,36 +573,4 @@ func (r *retentionValue) String() string {
 		}
 	}
 	return strings.Join(parts, ",")
-}
-
-// everyStatement is what --log-sql means without a value.
-const everyStatement = "all"
-
-// logSQLValue is a flag that reads which statements are logged: all, or those
-// that took as long as a duration.
-type logSQLValue struct {
-	on         bool
-	slowerThan time.Duration
-}
-
-func (l *logSQLValue) Set(text string) error {
-	*l = logSQLValue{on: true}
-	if text == everyStatement {
-		return nil
-	}
-	var err error
-	l.slowerThan, err = retry.ParseDuration(text)
-	return err
-}
-
-func (l *logSQLValue) Type() string { return "time" }
-
-func (l *logSQLValue) String() string {
-	switch {
-	case !l.on:
-		return ""
-	case l.slowerThan == 0:
-		return everyStatement
-	}
-	return retry.FormatDuration(l.slowerThan)
 }

@@ -8,28 +8,31 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // flagValues are the flags that read more than a text or a number, each empty.
 func flagValues() map[string]pflag.Value {
 	return map[string]pflag.Value{
-		"address":    new(healthValue),
+		"address":    addresses("9070").in(new(string)),
 		"ages":       new(retentionValue),
-		"instant":    new(instantValue),
-		"moment":     new(momentValue),
-		"dashboard":  new(dashboardValue),
-		"duration":   new(durationValue),
-		"every":      new(everyValue),
-		"log-sql":    new(logSQLValue),
-		"missed":     new(missedValue),
-		"names":      listValue{new([]string), "queues"},
-		"poll":       new(pollValue),
-		"recurrence": new(recurrenceValue),
-		"retry":      new(retryValue),
-		"size":       new(sizeValue),
+		"instant":    instants.in(new(time.Time)),
+		"moment":     timeBounds.in(new(timeBound)),
+		"dashboard":  dashboardAddresses.in(new(string)),
+		"duration":   durations.in(new(time.Duration)),
+		"every":      intervals.in(new(time.Duration)),
+		"log-sql":    sqlLogs.in(new(sqlLog)),
+		"missed":     missedRules.in(new(stint.Missed)),
+		"names":      nameList(new([]string), "queues"),
+		"poll":       polls.in(new(pollRange)),
+		"recurrence": recurrences.in(new(cron.Recurrence)),
+		"retry":      retryPolicies.in(new(retry.Policy)),
+		"size":       sizes.in(new(int64)),
 		"slots":      new(slotsValue),
-		"states":     statesValue{new([]stint.State)},
-		"wait":       new(waitValue),
+		"states":     listValue[stint.State]{new([]stint.State), "states", oneOf(store.States...)},
+		"wait":       waits.in(new(time.Duration)),
 	}
 }
 

@@ -104,7 +104,7 @@ func TestSlotsAreANumberOrOneForEachQueue(t *testing.T) {
 }
 
 func TestPollsAreATimeOrARange(t *testing.T) {
-	for text, want := range map[string]pollValue{
+	for text, want := range map[string]pollRange{
 		"2s":         {every: 2 * time.Second},
 		"20ms..1m":   {from: 20 * time.Millisecond, to: time.Minute},
 		"50ms..50ms": {from: 50 * time.Millisecond, to: 50 * time.Millisecond},
@@ -114,9 +114,8 @@ func TestPollsAreATimeOrARange(t *testing.T) {
 		"1us":        {},
 		"1s..2s..3s": {},
 	} {
-		var got pollValue
-		if err := got.Set(text); (err != nil) != (want == pollValue{}) || err == nil && (got != want || got.String() != text) {
-			t.Errorf("%q: got %+v, shown as %s, %v", text, got, &got, err)
+		if got, err := polls.parse(text); (err != nil) != (want == pollRange{}) || err == nil && (got != want || polls.format(got) != text) {
+			t.Errorf("%q: got %+v, shown as %s, %v", text, got, polls.format(got), err)
 		}
 	}
 }
@@ -205,16 +204,15 @@ func TestSizesHaveAUnit(t *testing.T) {
 		"512MiB": {512 << 20, "512MiB"}, "1GB": {1e9, "1GB"}, "1.5 gib": {3 << 29, "1536MiB"}, "64kib": {64 << 10, "64KiB"}, "2TB": {2e12, "2TB"}, "1000MiB": {1000 << 20, "1000MiB"},
 		"1024MiB": {1 << 30, "1GiB"},
 	} {
-		var s sizeValue
-		if err := s.Set(text); err != nil || int64(s) != want.bytes || s.String() != want.shown {
-			t.Errorf("%s: got %d, %s, %v", text, s, s.String(), err)
+		if n, err := sizes.parse(text); err != nil || n != want.bytes || sizes.format(n) != want.shown {
+			t.Errorf("%s: got %d, %s, %v", text, n, sizes.format(n), err)
 		}
 	}
 	for text, want := range map[string]string{
 		"512": "write for example 512MiB", "": "not a size", "MiB": "not a number of MiB", "-1MiB": "too little", "0MiB": "too little", "1e30TB": "too much",
 		"5 apples": "not a size", "nanMiB": "not a number",
 	} {
-		if err := new(sizeValue).Set(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := sizes.parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
@@ -223,36 +221,34 @@ func TestSizesHaveAUnit(t *testing.T) {
 func TestAnEngineWaitsForItsDatabaseForAWhileOrForEver(t *testing.T) {
 	now := time.Now()
 	for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "0s": 0, "forever": 100 * 365 * 24 * time.Hour} {
-		var w waitValue
-		if err := w.Set(text); err != nil || w.until(now).Before(now.Add(want)) || w.String() != text {
-			t.Errorf("%s: got %v, %s, %v", text, w.until(now), w.String(), err)
+		if w, err := waits.parse(text); err != nil || now.Add(w).Before(now.Add(want)) || waits.format(w) != text {
+			t.Errorf("%s: got %v, %s, %v", text, now.Add(w), waits.format(w), err)
 		}
 	}
-	if err := new(waitValue).Set("30"); err == nil {
+	if _, err := waits.parse("30"); err == nil {
 		t.Error("a number without a unit was taken")
 	}
 }
 
 func TestStatementsAreLoggedAllOrTheSlowOnes(t *testing.T) {
-	for text, want := range map[string]logSQLValue{"all": {true, 0}, "50ms": {true, 50 * time.Millisecond}} {
-		var l logSQLValue
-		if err := l.Set(text); err != nil || l != want || l.String() != text {
-			t.Errorf("%s: got %+v, %s, %v", text, l, l.String(), err)
+	for text, want := range map[string]sqlLog{"all": {true, 0}, "50ms": {true, 50 * time.Millisecond}} {
+		if l, err := sqlLogs.parse(text); err != nil || l != want || sqlLogs.format(l) != text {
+			t.Errorf("%s: got %+v, %s, %v", text, l, sqlLogs.format(l), err)
 		}
 	}
-	if err := new(logSQLValue).Set("50"); err == nil {
+	if _, err := sqlLogs.parse("50"); err == nil {
 		t.Error("a number without a unit was taken")
 	}
 }
 
 func TestAnAddressHasAPort(t *testing.T) {
 	for _, text := range []string{":9070", "127.0.0.1:9070", "[::1]:9070", "localhost:0"} {
-		if err := new(healthValue).Set(text); err != nil {
+		if _, err := addresses("9070").parse(text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	for _, text := range []string{"", "9070", "localhost", "localhost:http", "localhost:70000", "localhost:-1", "::1:9070"} {
-		if err := new(healthValue).Set(text); err == nil {
+		if _, err := addresses("9070").parse(text); err == nil {
 			t.Errorf("%q was taken for an address", text)
 		}
 	}

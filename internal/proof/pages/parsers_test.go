@@ -76,6 +76,9 @@ func receiver(f *ast.FuncDecl) string {
 	if star, ok := x.(*ast.StarExpr); ok {
 		x = star.X
 	}
+	if generic, ok := x.(*ast.IndexExpr); ok {
+		x = generic.X
+	}
 	if name, ok := x.(*ast.Ident); ok {
 		return name.Name + "."
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
 const analyticsLong = `Analytics counts the jobs that are queued (due and not claimed), postponed (not due
-yet), running, and zombies (held by engines that do not beat any more). Of the attempts
-that ended in the last minute it shows how many there were, how late they started, and
+yet), running, and zombies (held by engines that send no more heartbeats). Of the
+attempts that ended in the last minute it shows the number, how late they started, and
 how long they took. The 95% column is the time that 95 of 100 attempts did not exceed.
 
 Its commands show more. They read only the jobs that wait, run or ended lately. The
@@ -31,10 +32,10 @@ const analyticsExample = `  stint analytics --queue mail
   stint analytics delayed --before 10m
   stint analytics slow --longer 1m`
 
-// analyticsFlags say which jobs are meant.
+// analyticsFlags choose jobs.
 type analyticsFlags struct {
 	queue, kind, tag string
-	at               momentValue
+	at               timeBound
 }
 
 func (f *analyticsFlags) add(flags *pflag.FlagSet) {
@@ -42,11 +43,11 @@ func (f *analyticsFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.queue, "queue", "", "only jobs of this queue")
 	flags.StringVar(&f.kind, "kind", "", "only jobs of this kind")
 	flags.StringVar(&f.tag, "tag", "", "only jobs with this tag")
-	flags.Var(&f.at, "at", "the time by which jobs are due or not, and at which the minute ends (default now)")
+	flags.Var(timeBounds.in(&f.at), "at", "count what was due at this time, and the minute before it (default now)")
 }
 
-// named finds names that can never be right. An empty one is a mistake, most
-// often of a variable in a script, and must not mean all.
+// named checks flags with names. An empty name is a mistake, most often of a variable in
+// a script, and must not mean all.
 func named(names ...string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		for _, name := range names {
@@ -60,11 +61,9 @@ func named(names ...string) func(*cobra.Command, []string) error {
 	}
 }
 
-// analyzes makes a command one that asks about the jobs that the flags of analytics
-// choose.
+// analyzes makes a command that asks about the jobs that the flags of analytics choose.
 func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error), checks ...func(*cobra.Command, []string) error) *cobra.Command {
 	var flags analyticsFlags
-	cmd.Args = arguments(0)
 	cmd = a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		now, err := db.now(ctx)
 		if err != nil {
@@ -79,7 +78,7 @@ func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *dat
 func (a *app) analyticsCommand() *cobra.Command {
 	cmd := a.analyzes(&cobra.Command{
 		Use:     "analytics",
-		Short:   "Tell how the work goes",
+		Short:   "Show how the work goes",
 		Long:    analyticsLong,
 		Example: analyticsExample,
 	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
@@ -91,21 +90,17 @@ func (a *app) analyticsCommand() *cobra.Command {
 }
 
 func (a *app) showAnalytics(f report.Analytics) {
-	t := newTable(a.out, "queued", "postponed", "running", "zombies")
-	t.AppendRow([]any{words.Count(f.Queued), words.Count(f.Postponed), words.Count(f.Running), words.Count(f.Zombies)})
-	t.Render()
+	printTable(a, []report.Analytics{f}, "", row{"queued", "postponed", "running", "zombies"}, func(f report.Analytics) row {
+		return row{f.Queued, f.Postponed, f.Running, f.Zombies}
+	})
 	fmt.Fprintf(a.out, "\n%s ended in the last minute, %.4g per second\n", words.Counted(f.Ended, "attempt"), f.PerSecond)
 	if f.Ended == 0 {
 		return
 	}
 	fmt.Fprintln(a.out)
-	t = newTable(a.out, "", "mean", "50%", "95%", "99%")
-	for _, row := range []struct {
-		name string
-		report.Percentiles
-	}{{"latency", f.Latency}, {"execution time", f.Execution}} {
-		t.AppendRow([]any{row.name, words.Took(row.Mean), words.Took(row.P50), words.Took(row.P95), words.Took(row.P99)})
-	}
+	t := newTable(a.out, "", "mean", "50%", "95%", "99%")
+	addRow(t, row{"latency", f.Latency.Mean, f.Latency.P50, f.Latency.P95, f.Latency.P99})
+	addRow(t, row{"execution time", f.Execution.Mean, f.Execution.P50, f.Execution.P95, f.Execution.P99})
 	t.Render()
 }
 
@@ -125,59 +120,41 @@ func (a *app) dueCommand() *cobra.Command {
 		Long:  dueLong,
 	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		groups, err := db.DueBy(ctx, report.Field(by), filter, limit)
-		return groups, func() { a.showDue(by, groups) }, err
+		return groups, func() {
+			printTable(a, groups, "nothing is due", row{by, "jobs"}, func(g report.DueGroup) row {
+				if g.Value == nil {
+					return row{"-", g.Jobs}
+				}
+				return row{*g.Value, g.Jobs}
+			})
+		}, err
 	}, atLeastOne(&limit))
 	cmd.Flags().StringVar(&by, "by", string(report.FieldQueue), "the field")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many groups at most")
 	return cmd
 }
 
-func (a *app) showDue(by string, groups []report.DueGroup) {
-	if len(groups) == 0 {
-		a.note("nothing is due")
-		return
-	}
-	t := newTable(a.out, by, "jobs")
-	for _, g := range groups {
-		value := "-"
-		if g.Value != nil {
-			value = words.Visible(*g.Value)
-		}
-		t.AppendRow([]any{value, words.Count(g.Jobs)})
-	}
-	t.Render()
-}
-
 func (a *app) kindAnalyticsCommand() *cobra.Command {
 	return a.analyzes(&cobra.Command{
 		Use:   "kinds",
-		Short: "Tell how long the attempts of each kind took lately",
-		Long: `Kinds tells of each kind how many attempts ended in the last minute, how late they
-started, and how long they took. Kinds of which none ended are left out; stint stats
-tells of a longer time.
+		Short: "Show how long the attempts of each kind took lately",
+		Long: `Kinds shows for each kind how many attempts ended in the last minute, how late they
+started, and how long they took. Kinds without such attempts are left out; stint stats
+shows a longer time.
 
 ` + timesHelp,
 	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		kinds, err := db.AnalyzeKinds(ctx, filter)
-		return kinds, func() { a.showKindAnalytics(kinds) }, err
+		return kinds, func() {
+			printTable(a, kinds, "nothing ended in the last minute", row{"kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%"}, func(k report.KindAnalytics) row {
+				late, took := k.Latency, k.Execution
+				return row{k.Kind, k.Ended, late.P50, late.P95, late.P99, took.P50, took.P95, took.P99}
+			})
+		}, err
 	})
 }
 
-func (a *app) showKindAnalytics(kinds []report.KindAnalytics) {
-	if len(kinds) == 0 {
-		a.note("nothing ended in the last minute")
-		return
-	}
-	t := newTable(a.out, "kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%")
-	for _, k := range kinds {
-		late, took := k.Latency, k.Execution
-		t.AppendRow([]any{words.Visible(k.Kind), words.Count(k.Ended), words.Took(late.P50), words.Took(late.P95), words.Took(late.P99),
-			words.Took(took.P50), words.Took(took.P95), words.Took(took.P99)})
-	}
-	t.Render()
-}
-
-// finds makes a command one that lists the jobs that fit its filter.
+// finds makes a command that lists the jobs that fit a filter.
 func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Time) error) *cobra.Command {
 	limit := 0
 	cmd = a.analyzes(cmd, func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
@@ -197,7 +174,7 @@ func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Ti
 }
 
 func (a *app) delayedCommand() *cobra.Command {
-	var before momentValue
+	var before timeBound
 	cmd := a.finds(&cobra.Command{
 		Use:   "delayed",
 		Short: "List the jobs that were due before a time and that no engine has taken",
@@ -208,7 +185,7 @@ func (a *app) delayedCommand() *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().Var(&before, "before", "the time (default a minute ago)")
+	cmd.Flags().Var(timeBounds.in(&before), "before", "the time (default a minute ago)")
 	return cmd
 }
 
@@ -249,15 +226,87 @@ func (a *app) countsCommand() *cobra.Command {
 		Use:   "counts",
 		Short: "Count all jobs in each state",
 		Long:  "Counts counts all jobs in each state:\n\n" + statesHelp,
-		Args:  arguments(0),
 	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		counts, err := db.Counts(ctx)
 		return counts, func() {
-			t := newTable(a.out, "state", "jobs")
-			for _, state := range store.States {
-				t.AppendRow([]any{state, words.Count(counts[state])})
-			}
-			t.Render()
+			printTable(a, store.States, "", row{"state", "jobs"}, func(s stint.State) row { return row{s, counts[s]} })
 		}, err
+	})
+}
+
+const statsLong = `Stats shows how attempts went, for each kind: all that ever began, also those of jobs
+that were deleted. It counts whole hours: since 90 minutes ago means since the beginning
+of that hour. With --minutely it counts whole minutes of the last two days. Last is the
+attempt that ended last, and latency is how long attempts were due before they started,
+on average.
+
+` + timesHelp
+
+const statsExample = `  stint stats
+  stint stats --queue mail --since 1d
+  stint stats --kind sh --since 1d --hourly
+  stint stats --since 1h --minutely`
+
+func (a *app) statsCommand() *cobra.Command {
+	var (
+		filter       report.StatsFilter
+		since, until timeBound
+
+		hourly, minutely bool
+	)
+	cmd := a.asks(&cobra.Command{
+		Use:     "stats",
+		Short:   "Show how the attempts of each kind went",
+		Long:    statsLong,
+		Example: statsExample,
+	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+		now, err := db.now(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if filter.From, filter.To = since.at(now), until.at(now); !filter.To.IsZero() && filter.To.Before(filter.From) {
+			return nil, nil, usagef("--until is before --since")
+		}
+		in, err := ops.StatsOf(filter)
+		if err != nil {
+			return nil, nil, err
+		}
+		kinds, err := ops.Stats.Call(ctx, db, in)
+		return kinds, func() { a.showStats(kinds, filter.Every) }, err
+	}, named("kind", "queue"), func(*cobra.Command, []string) error {
+		switch {
+		case hourly && minutely:
+			return usagef("--hourly and --minutely exclude each other")
+		case hourly:
+			filter.Every = time.Hour
+		case minutely:
+			filter.Every = time.Minute
+		}
+		return nil
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&filter.Kind, "kind", "", "only this kind")
+	flags.StringVar(&filter.Queue, "queue", "", "only what ran in this queue")
+	flags.Var(timeBounds.in(&since), "since", "only what ended in the hour of this time or later")
+	flags.Var(timeBounds.in(&until), "until", "only what ended up to the end of this time's hour")
+	flags.BoolVar(&hourly, "hourly", false, "show each hour separately")
+	flags.BoolVar(&minutely, "minutely", false, "show each minute of the last two days separately")
+	return cmd
+}
+
+func (a *app) showStats(kinds []report.KindStats, every time.Duration) {
+	head := row{"kind", "attempts", "succeeded", "failed", "lost", "last", "mean", "fastest", "longest", "total", "latency", "last ended"}
+	if every != 0 {
+		head = append(row{map[time.Duration]string{time.Hour: "hour", time.Minute: "minute"}[every]}, head...)
+	}
+	now := time.Now()
+	printTable(a, kinds, "no attempts", head, func(k report.KindStats) row {
+		latency := k.Waited / time.Duration(max(1, k.Took.Count))
+		cells := row{k.Kind, k.Attempts, k.Succeeded(), k.Failed(), k.Outcomes[stint.OutcomeLost], k.Took.Last, k.Took.Mean(), k.Took.Fastest, k.Took.Longest, k.Took.Total,
+			latency, words.Ago(k.LastAt, now)}
+		if every != 0 {
+			cells = append(row{k.Start.Local().Format("2006-01-02 15:04")}, cells...)
+		}
+		return cells
 	})
 }
