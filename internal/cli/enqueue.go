@@ -213,8 +213,7 @@ func (a *app) printReceipt(r stint.Receipt) error {
 	return err
 }
 
-// noteIfIdle tells people at a terminal that no engine runs. An error of the question is
-// no error of the command.
+// noteIfIdle says at a terminal that no engine runs. It ignores errors.
 func (a *app) noteIfIdle(ctx context.Context, db *database) {
 	if !a.errTerminal {
 		return
@@ -228,7 +227,7 @@ func (a *app) noteIfIdle(ctx context.Context, db *database) {
 	}
 }
 
-// startOne is how an engine is started for the database at hand.
+// startOne says how to start an engine on this database.
 func (a *app) startOne(command string) string {
 	if a.server.asked {
 		return fmt.Sprintf("start one on the database of %s with %s", a.server.url, command)
