@@ -23,9 +23,9 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-const dashboardLong = `Dashboard serves pages that show all there is of a database, the JSON API below
-/api/v1, figures for Prometheus at /metrics, and /healthz and /readyz, until it is
-told to stop. It runs no engine: up and work serve the same beside theirs.
+const dashboardLong = `Dashboard serves pages about everything in a database, the JSON API below /api/v1,
+metrics for Prometheus at /metrics, and /healthz and /readyz, until a signal stops it.
+It runs no engine: up and work serve the same pages together with theirs.
 
 On this machine alone (127.0.0.1) all users may look, and the link that it prints
 permits everything. The link has a new secret each time, unless STINT_DASHBOARD_SECRET
@@ -139,7 +139,7 @@ var dashboardAddresses = checked("address", func(text string) error {
 	return checkAddress(text, strconv.Itoa(dashboardPort))
 })
 
-// add adds them to a command for which the dashboard is something beside.
+// add adds them to a command that also does something else.
 func (f *dashboardFlags) add(flags *pflag.FlagSet) {
 	f.prefix = "dashboard-"
 	f.addAs(flags, "serve the dashboard at this address, or off (default with up 127.0.0.1:7070 or the next port that is free, with work off)")

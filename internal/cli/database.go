@@ -32,7 +32,7 @@ const defaultFile = "stint.db"
 type databaseFlags struct {
 	url, schema string
 	schemaGiven bool
-	connections int // of a PostgreSQL pool whose size the URL does not say; 0 is what an engine wants
+	connections int // of a PostgreSQL pool whose size the URL does not say; 0 is the size for an engine
 	logSQL      sqlLog
 }
 

@@ -102,10 +102,10 @@ type vitals struct {
 }
 
 // newVitals are those of the process, with other collectors.
-func newVitals(besides ...prometheus.Collector) *vitals {
+func newVitals(others ...prometheus.Collector) *vitals {
 	v := &vitals{figures: prometheus.NewRegistry()}
 	v.figures.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	v.figures.MustRegister(besides...)
+	v.figures.MustRegister(others...)
 	return v
 }
 

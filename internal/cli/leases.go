@@ -66,6 +66,6 @@ func (a *app) leasesReleaseCommand() *cobra.Command {
 		fmt.Fprintln(a.out, said)
 		return nil
 	}))
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and told to the engine", "the person or program that releases it")
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and that the engine logs", "the person or program that releases it")
 	return cmd
 }

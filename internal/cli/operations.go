@@ -15,7 +15,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// lists makes a command that lists all there is of something, as a table or as JSON.
+// lists makes a command that lists something, as a table or as JSON.
 func lists[T any](a *app, cmd *cobra.Command, op *ops.Op[ops.None, []T], show func([]T)) *cobra.Command {
 	cmd.Use, cmd.Aliases, cmd.Short = "list", []string{"ls"}, op.Summary
 	return a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
@@ -148,7 +148,7 @@ func hintName(err error) error {
 	busy, _ := errors.AsType[*store.ScheduleBusyError](err)
 	switch {
 	case busy != nil:
-		return withHint(err, "stint jobs show %d tells what it waits for", busy.Job)
+		return withHint(err, "stint jobs show %d says what it waits for", busy.Job)
 	case errors.Is(err, stint.ErrNoSchedule):
 		return withHint(err, "stint schedules list shows those that there are")
 	case errors.Is(err, ops.ErrFreeLease):

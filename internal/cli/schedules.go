@@ -94,9 +94,9 @@ func (a *app) schedulesShowCommand() *cobra.Command {
 		Long: `Show prints what a schedule does, its next ten occurrences by the clock of its zone
 and in UTC, and its last jobs.`,
 	}, func(ctx context.Context, db *database, args []string) (any, func(), error) {
-		told, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
-		return told, func() {
-			shown := told.Shown()
+		shown, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
+		return shown, func() {
+			shown := shown.Shown()
 			a.showSchedule(shown.Schedule, time.Now())
 			a.showUpcoming(shown.Schedule, shown.Upcoming, shown.Problem)
 			a.showMade(shown.Jobs)
@@ -160,9 +160,9 @@ func (a *app) showUpcoming(s *store.ScheduleInfo, times []time.Time, problem err
 	fmt.Fprintln(a.out)
 	switch {
 	case errors.Is(problem, cron.ErrUnknownFunc):
-		fmt.Fprintln(a.out, "what comes next is known by programs that have its function")
+		fmt.Fprintln(a.out, "only programs that have its function know what comes next")
 	case problem != nil:
-		fmt.Fprintln(a.out, "what comes next cannot be told here:", words.Visible(problem.Error()))
+		fmt.Fprintln(a.out, "what comes next is not known here:", words.Visible(problem.Error()))
 	case len(times) == 0:
 		fmt.Fprintln(a.out, "nothing comes next")
 	default:

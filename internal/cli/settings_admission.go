@@ -81,33 +81,32 @@ func (a *admission) read(e entry) error {
 		return err
 	}
 	for _, one := range all {
-		var name string
-		var role guard.Role
+		var t guard.Token
 		if e.key == tokenKey {
-			var t guard.Token
-			err = readNamed(one, &t.Name, a.checkTokenName, &t.Role, "sha256", &t.Hash, checkSHA256)
-			a.tokens, name, role = append(a.tokens, t), t.Name, t.Role
+			t, err = readNamed(one, a.checkTokenName, "sha256", checkSHA256)
+			a.tokens = append(a.tokens, t)
 		} else {
-			var u guard.User
-			err = readNamed(one, &u.Name, a.checkUserName, &u.Role, "bcrypt", &u.Hash, checkBcrypt)
-			a.users, name, role = append(a.users, u), u.Name, u.Role
+			t, err = readNamed(one, a.checkUserName, "bcrypt", checkBcrypt)
+			a.users = append(a.users, guard.User(t))
 		}
 		if err != nil {
 			return err
 		}
-		a.show(one, below(e.key, name), role.String())
+		a.show(one, below(e.key, t.Name), t.Role.String())
 	}
 	return nil
 }
 
-// readNamed reads a table with a name, a role and a hash.
-func readNamed(e entry, name *string, checkName func(string) error, role *guard.Role, hashed string, hash *string, checkHash func(string) error) error {
+// readNamed reads a table with a name, a role and a hash, which has a name of its own. Users
+// have the same fields as tokens.
+func readNamed(e entry, checkName func(string) error, hash string, checkHash func(string) error) (t guard.Token, err error) {
 	known := pflag.NewFlagSet("", pflag.ContinueOnError)
 	known.SortFlags = false
-	known.Var(checked("name", checkName).in(name), "name", "")
-	known.Var(roles.in(role), "role", "")
-	known.Var(checked("hash", checkHash).in(hash), hashed, "")
-	return e.fill(known, "name", "role", hashed)
+	known.Var(checked("name", checkName).in(&t.Name), "name", "")
+	known.Var(roles.in(&t.Role), "role", "")
+	known.Var(checked("hash", checkHash).in(&t.Hash), hash, "")
+	err = e.fill(known, "name", "role", hash)
+	return t, err
 }
 
 // show adds a line to what stint config shows.

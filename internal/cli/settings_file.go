@@ -75,7 +75,7 @@ func parseSettings(path string, text []byte) (*settingsFile, error) {
 }
 
 // linesOf finds the line of every key, of every table, and of each table of an
-// array. The decoder tells only those of its own errors.
+// array. The decoder has only those of its own errors.
 func linesOf(text []byte) map[string]int {
 	lines := map[string]int{}
 	var p unstable.Parser

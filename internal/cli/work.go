@@ -19,8 +19,8 @@ import (
 	"github.com/stint-go/stint/internal/words"
 )
 
-const workLong = `Work runs an engine: it takes jobs from the database and performs them until it
-is told to stop.
+const workLong = `Work runs an engine: it takes jobs from the database and performs them until a
+signal stops it.
 
 The program itself can perform the built-in kinds sh, http and steps. On a local SQLite
 file they are on. On a shared PostgreSQL database --kinds switches them on, since every
