@@ -9,3 +9,6 @@ import (
 func (e *Engine) Lead(lease string, do func(ctx context.Context)) {
 	e.singletonTasks = append(slices.Clone(e.singletonTasks), singletonTask{lease, nil, func(_ *session, ctx context.Context) { do(ctx) }})
 }
+
+// TakesInlineRuns reports whether RunNow and RunReady use the engine that runs.
+func (e *Engine) TakesInlineRuns() bool { return e.current.Load() != nil }

@@ -46,11 +46,10 @@ func runs(t *testing.T, e *engine.Engine, s store.Roster) (stop func() error) {
 			t.Errorf("the engine stopped with %v", err)
 		}
 	})
-	eventually(t, "the engine has joined", func() bool {
+	eventually(t, "the engine has joined, and takes inline runs", func() bool {
 		roster, err := s.Engines(t.Context())
-		return err == nil && len(roster) == 1
+		return err == nil && len(roster) == 1 && e.TakesInlineRuns()
 	})
-	time.Sleep(10 * time.Millisecond) // and takes in guests
 	return stop
 }
 

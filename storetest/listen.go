@@ -126,7 +126,7 @@ func (b *bell) drain() {
 	for {
 		select {
 		case <-b.rung:
-		case <-time.After(30 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 			return
 		}
 	}
