@@ -2,12 +2,9 @@ package stint_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"slices"
 	"time"
 
@@ -171,45 +168,41 @@ func ExampleConclude() {
 	// Output: failed no paper → retrying in 1m0s as attempt 3
 }
 
-// Classes name errors for policies and people, once for the whole program.
-var (
-	noRows   = retry.ErrorClass("no_rows", sql.ErrNoRows)
-	network  = retry.ErrorClassOf[*net.OpError]("network")
-	deadlock = retry.ErrorClassOf("deadlock", func(e *sqlError) bool { return e.Code == "40P01" })
-)
-
-func ExampleErrorClass() {
-	fmt.Println(retry.ErrorClasses(fmt.Errorf("load customer 42: %w", sql.ErrNoRows)))
-
-	policy := retry.Default().Except(noRows) // it will not come
-	fmt.Println(policy)
-	// Output:
-	// [no_rows]
-	// exponential:10:1m,except=no_rows
+// A line for people is shown in lists and on pages.
+func ExampleDescription() {
+	remind := stint.NewKind[string]("remind")
+	job, _ := remind.New("42", stint.Description("invoice of May for Miller"))
+	text, _ := json.Marshal(job)
+	fmt.Println(string(text))
+	// Output: {"kind":"remind","args":"42","description":"invoice of May for Miller"}
 }
 
-func ExampleErrorClassOf() {
-	fmt.Println(retry.ErrorClasses(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded})[0] == network)
-	fmt.Println(retry.ErrorClasses(&sqlError{"40P01"})[0] == deadlock)
-	fmt.Println(retry.ErrorClasses(&sqlError{"23505"}))
-
-	policy := retry.ByError(
-		retry.On(deadlock, retry.Fixed(5, 0)),
-		retry.On(network, retry.Exponential(8, time.Second)),
-		retry.Otherwise(retry.None()),
-	)
-	fmt.Println(policy.Validate())
-	// Output:
-	// true
-	// true
-	// [stint_test.sqlError]
-	// <nil>
+// A customer leaves: the reminder is cancelled, unless it was sent already.
+func ExampleClient_Cancel() {
+	forget := func(ctx context.Context, client *stint.Client, reminder stint.ID) error {
+		results, err := client.Cancel(ctx, reminder)
+		if err != nil {
+			return err
+		}
+		if results[reminder] == stint.CancelTooLate {
+			fmt.Println("it was sent already")
+		}
+		return nil
+	}
+	_ = forget
 }
 
-// sqlError stands for a driver's error.
-type sqlError struct{ Code string }
-
-func (e *sqlError) Error() string { return "SQL state " + e.Code }
+// The cause of a failure was fixed: the job runs again, as a new one if it had ended.
+func ExampleClient_Retry() {
+	again := func(ctx context.Context, client *stint.Client, failed stint.ID) (stint.ID, error) {
+		results, err := client.Retry(ctx, failed)
+		if err != nil {
+			return 0, err
+		}
+		return results[failed].ID, nil
+	}
+	_ = again
+}
 
 // A function of the program decides about failures.
 func ExampleMux_RetryFunc() {
