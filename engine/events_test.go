@@ -111,12 +111,16 @@ func (s parting) Bury(ctx context.Context, b store.Burial, end func(*store.Entry
 func TestWhoLeavesIsNotSaidToBeBuried(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		var j journal
+		joined := make(chan struct{}, 1)
 		stop := start(t, parting{s, make(chan struct{})}, stint.NewMux(), engine.Config{TimeToLive: time.Second, OnEvent: func(ev event.Event) {
-			if ev.Type == event.EventBuried || ev.Type == event.EventLeft {
+			switch ev.Type {
+			case event.EventJoined:
+				joined <- struct{}{}
+			case event.EventBuried, event.EventLeft:
 				j.note(0, "%s", ev.Type)
 			}
 		}})
-		time.Sleep(100 * time.Millisecond)
+		<-joined
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
