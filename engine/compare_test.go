@@ -134,7 +134,7 @@ func TestALargeClaimWithoutAnAnswerIsHandedBackWhole(t *testing.T) {
 		for range 35 {
 			ids = append(ids, enqueue(t, s, "work", `{}`))
 		}
-		start(t, &unanswered{Store: s}, mux, engine.Config{Slots: 35, TimeToLive: time.Second})
+		start(t, &unanswered{Store: s}, mux, engine.Config{Slots: 35, TimeToLive: 8 * time.Second})
 		for _, id := range ids {
 			until(t, s, id, stint.Completed)
 		}
@@ -154,7 +154,7 @@ func TestWhatAMiddlewareMakesOfAJobThatIsRunNowDoesNotLoseIt(t *testing.T) {
 		})
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
-		e := newEngine(t, s, mux, engine.Config{Client: client, TimeToLive: time.Second})
+		e := newEngine(t, s, mux, engine.Config{Client: client, TimeToLive: 8 * time.Second})
 		runs(t, e, s)
 		if _, err := e.RunNow(t.Context(), newJob("work", `{}`, stint.URN("odd"))); !errors.Is(err, stint.ErrInvalid) {
 			t.Errorf("the caller is told %v", err)

@@ -41,11 +41,11 @@ func TestAConnectionThatGoesSilentUnderABeatCostsAnEngineNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
-	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
+	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 10 * time.Second})
 	w.Await("worker", event.EventJoined, 1, time.Minute)
-	silent := proxy.Once(1, beatBegins, func() chaos.Fate { return chaos.Hold(20 * time.Second) })
-	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 5000} })
-	within(t, 10*time.Second, "a beat is sent", silent)
+	silent := proxy.Once(1, beatBegins, func() chaos.Fate { return chaos.Hold(time.Minute) })
+	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 10_000} })
+	within(t, 30*time.Second, "a beat is sent", silent)
 	w.keepsItsPlace(worker, proxy)
 }
 
