@@ -37,12 +37,12 @@ var analyticsTests = []test{
 		} {
 			a := t.analyze(c.f)
 			expect(t, a.Queued == c.queued && a.Postponed == c.postponed && a.Running == c.running && a.Zombies == 0,
-				"%+v: %d queued, %d postponed, %d running, %d zombies; want %d, %d, %d, 0", c.f, a.Queued, a.Postponed, a.Running, a.Zombies, c.queued, c.postponed, c.running)
+				"%+v: %d queued, %d postponed, %d running, %d zombies; want %d, %d, %d, 0", c.f, a.Queued, a.Postponed, a.Running,
+				a.Zombies, c.queued, c.postponed, c.running)
 		}
 		w.Leave()
-		if a := t.analyze(report.AnalyticsFilter{}); a.Queued != 7 || a.Running != 0 {
-			t.Errorf("when the engine left, %d are queued and %d run", a.Queued, a.Running)
-		}
+		a := t.analyze(report.AnalyticsFilter{})
+		expect(t, a.Queued == 7 && a.Running == 0, "when the engine left, %d are queued and %d run", a.Queued, a.Running)
 	}},
 	{"What engines hold that do not live are zombies", func(t *T) {
 		t.enqueue(slices.Concat(jobs(2, "k"), jobs(2, "k", stint.Queue("q")), jobs(2, "k"))...)
@@ -63,13 +63,11 @@ var analyticsTests = []test{
 		a := t.analyze(report.AnalyticsFilter{Queue: stint.DefaultQueue, Kind: "k"})
 		expect(t, a.Zombies == 2 && a.Running == 1 && a.Queued == 0, "it says %+v", a)
 		w.Heartbeat(entries[1].Pos)
-		if a := t.analyze(report.AnalyticsFilter{}); a.Running+a.Zombies != 5 {
-			t.Errorf("when it beat again, it says %+v", a)
-		}
+		a = t.analyze(report.AnalyticsFilter{})
+		expect(t, a.Running+a.Zombies == 5, "when it beat again, it says %+v", a)
 		w.Leave() // with which that one is lost, and has no end of its own
-		if a := t.analyze(report.AnalyticsFilter{}); a.Zombies != 0 || a.Running != 3 || a.Queued != 2 || a.Ended != 1 {
-			t.Errorf("when it was buried, it says %+v", a)
-		}
+		a = t.analyze(report.AnalyticsFilter{})
+		expect(t, a.Zombies == 0 && a.Running == 3 && a.Queued == 2 && a.Ended == 1, "when it was buried, it says %+v", a)
 	}},
 	{"Throughput, latency and execution time are those of the attempts of the last minute", func(t *T) {
 		rnd := NewSeed(t).Rand("attempts")
@@ -90,7 +88,7 @@ var analyticsTests = []test{
 			took := time.Now()
 			var done []store.Completion
 			for _, e := range entries {
-				x := w.Conclude(e, []store.Result{completed, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
+				x := w.Conclude(e, []store.Result{completed, failed,
 					{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeReturned, Part: store.PartKind}}[rnd.IntN(4)])
 				switch rnd.IntN(5) {
 				case 0: // not begun
@@ -125,8 +123,7 @@ var analyticsTests = []test{
 				}
 			}
 			f.At = got.At
-			said, err := t.analyst().AnalyzeKinds(t.ctx, f)
-			t.must(err)
+			said := must(t.analyst().AnalyzeKinds(t.ctx, f))(t)
 			noDiff(t, gocmp.Diff(kinds, said, cmpopts.EquateEmpty()), "the kinds of %+v (-worked out +said)", f)
 		}
 	}},
@@ -190,20 +187,19 @@ var analyticsTests = []test{
 		}
 		equal(t, t.dueBy(report.FieldKind, report.AnalyticsFilter{}, 2), "a:2 b:1", "the first two are %s, want %s")
 		for _, field := range []report.Field{"", "state", "args", "args.", "metadata.a..b", "args.a\nb", "id", "x.y"} {
-			fails(t, errOf(t.analyst().DueBy(t.ctx, field, report.AnalyticsFilter{}, 0)), stint.ErrInvalid, "by %q the error is %v", field)
+			fails(t, errOf(t.analyst().DueBy(t.ctx, field, report.AnalyticsFilter{}, 0)), stint.ErrInvalid,
+				"by %q the error is %v", field)
 		}
 	}},
 	{"Jobs are found that were tried again, and that had a long attempt", func(t *T) {
-		no := store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
+		no := failed
 		w := t.join("k")
 		fails := func(n int, took ...time.Duration) stint.ID {
 			id := t.enqueue(job("k", stint.Retry(retry.Fixed(1, time.Millisecond))))[0]
 			for i := range n {
 				x := w.Conclude(w.One(), no)
 				x.Started = x.Ended.Add(-took[i])
-				if _, err := w.TryFinish(t.ctx, x); err != nil {
-					t.Fatal(err)
-				}
+				t.must(errOf(w.TryFinish(t.ctx, x)))
 				if i+1 < n {
 					t.due()
 					t.promoteAll(1)
@@ -217,9 +213,7 @@ var analyticsTests = []test{
 		long := t.enqueue(job("k"))[0]
 		x := w.Conclude(w.One(), completed)
 		x.Started = x.Ended.Add(-time.Hour)
-		if _, err := w.TryFinish(t.ctx, x); err != nil {
-			t.Fatal(err)
-		}
+		t.must(errOf(w.TryFinish(t.ctx, x)))
 		short := t.enqueue(job("k"))[0]
 		w.Complete(w.One())
 		lost := t.enqueue(job("k"))[0]
@@ -272,9 +266,9 @@ func (t *T) everywhere() *Worker {
 	one(job("k"), &completed)
 	one(job("k"), nil)
 	one(job("other", stint.Tag("x")), nil)
-	one(job("k", stint.Tag("x")), &store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront})
-	one(job("k", stint.Retry(retry.Fixed(1, time.Hour))), &store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
-	one(job("k", stint.Retry(retry.Function("unknown"))), &store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	one(job("k", stint.Tag("x")), &returned)
+	one(job("k", stint.Retry(retry.Fixed(1, time.Hour))), &failed)
+	one(job("k", stint.Retry(retry.Function("unknown"))), &failed)
 	cancelled := t.enqueue(job("k"), job("k", stint.Delay(time.Hour)), job("k", stint.Delay(2*time.Millisecond)))
 	t.enqueue(
 		job("k"), job("k", stint.Queue("q")), job("other", stint.Tag("x")),
@@ -297,16 +291,13 @@ func with(j stint.NewJob, args, metadata string) stint.NewJob {
 
 func (t *T) analyze(f report.AnalyticsFilter) report.Analytics {
 	t.Helper()
-	a, err := t.analyst().Analyze(t.ctx, f)
-	t.must(err)
-	return a
+	return must(t.analyst().Analyze(t.ctx, f))(t)
 }
 
 // dueBy writes groups as value:jobs, with - for those that say nothing.
 func (t *T) dueBy(field report.Field, f report.AnalyticsFilter, limit int) string {
 	t.Helper()
-	groups, err := t.analyst().DueBy(t.ctx, field, f, limit)
-	t.must(err)
+	groups := must(t.analyst().DueBy(t.ctx, field, f, limit))(t)
 	var text strings.Builder
 	for i, g := range groups {
 		if i > 0 {

@@ -17,8 +17,7 @@ var awaitTests = []test{
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		w.Finish(store.Result{Outcome: stint.OutcomeCompleted, Result: json.RawMessage(`{"n": 1}`)}, w.One())
-		got, err := t.awaiter().Await(t.ctx, id)
-		t.must(err)
+		got := must(t.awaiter().Await(t.ctx, id))(t)
 		expect(t, got.ID == id && got.State == stint.Completed && len(got.Attempts) == 1 && sameJSON(got.Attempts[0].Result, json.RawMessage(`{"n": 1}`)),
 			"it is answered %+v", got)
 	}},
@@ -53,7 +52,7 @@ var awaitTests = []test{
 		id := t.enqueue(job("k"))[0]
 		ends := t.awaits(id)
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+		w.Finish(failed, w.One())
 		t.state(id, stint.Retrying)
 		time.Sleep(60 * time.Millisecond)
 		ends.none(t)
@@ -81,10 +80,11 @@ var awaitTests = []test{
 	{"What does not exist, what was deleted meanwhile, and the place of a later attempt are not found", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		e := w.One()
 		for _, none := range []stint.ID{0, -1, 1 << 60, stint.ID(e.Pos)} {
-			fails(t, errOf(t.awaiter().Await(t.ctx, none)), stint.ErrNotFound, "of job %d the error is %v, want ErrNotFound", none)
+			fails(t, errOf(t.awaiter().Await(t.ctx, none)), stint.ErrNotFound,
+				"of job %d the error is %v, want ErrNotFound", none)
 		}
 		other := t.again()
 		wait := make(chan error, 1)
@@ -97,8 +97,7 @@ var awaitTests = []test{
 			}
 		}()
 		w.Complete(e)
-		_, err := role[store.Operator](&T{T: t.T, Store: other}, "the store is no operator").Delete(t.ctx, []stint.ID{id})
-		t.must(err)
+		t.must(errOf(role[store.Operator](&T{T: t.T, Store: other}, "the store is no operator").Delete(t.ctx, []stint.ID{id})))
 		fails(t, <-wait, stint.ErrNotFound, "the error is %v, want ErrNotFound")
 	}},
 	{"Waiting ends with its context, and leaves nothing behind", func(t *T) {
@@ -124,7 +123,8 @@ var awaitTests = []test{
 		for i := range 2 * n {
 			all.Go(func() {
 				job, err := t.awaiter().Await(t.ctx, ids[i%n])
-				expect(t, err == nil && job.ID == ids[i%n] && job.State == stint.Completed, "of job %d: %+v, %v", ids[i%n], job, err)
+				expect(t, err == nil && job.ID == ids[i%n] && job.State == stint.Completed,
+					"of job %d: %+v, %v", ids[i%n], job, err)
 			})
 		}
 		w := t.join("k")

@@ -67,7 +67,8 @@ var besideTests = []test{
 			want = append(want, t.enqueue(novel())...)
 			got := t.join(queue).ClaimAll()
 			ids := jobIDs(got)
-			expect(t, len(ids) == len(want) && slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(want))),
+			expect(t, len(ids) == len(want) &&
+				slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(want))),
 				"claimed %v, want %v", ids, want)
 			for _, e := range got {
 				noDiff(t, cmp.Diff(novel().Retry.String(), e.Retry.String()), "the policy of job %d (-want +got)", e.ID)
@@ -82,8 +83,7 @@ var besideTests = []test{
 		t.enqueueIn(tx, novel())
 		t.must(tx.Rollback())
 		id := t.enqueue(novel())[0]
-		other, err := stint.NewClient(t.again()).Enqueue(t.ctx, novel())
-		t.must(err)
+		other := must(stint.NewClient(t.again()).Enqueue(t.ctx, novel()))(t)
 		for i, e := range t.join("novel").ClaimAll() {
 			expect(t, e.ID == []stint.ID{id, other}[i] && e.Retry.String() == novel().Retry.String() && len(e.Tags) == 1,
 				"claimed %+v", e.Job)

@@ -44,9 +44,8 @@ func (b *book) finish(w *Worker, done ...store.Completion) {
 	for _, x := range done {
 		b.slots[x.Pos] = x.Slot
 	}
-	if n, err := w.TryFinish(b.t.ctx, done...); err != nil || n != len(done) {
-		b.t.Fatalf("%d of %d outcomes were recorded, error %v", n, len(done), err)
-	}
+	n, err := w.TryFinish(b.t.ctx, done...)
+	need(b.t, err == nil && n == len(done), "%d of %d outcomes were recorded, error %v", n, len(done), err)
 }
 
 // there are the attempts of jobs that are there.
@@ -65,8 +64,7 @@ func (b *book) there() (all []written) {
 func (b *book) delete(ids ...stint.ID) {
 	b.t.Helper()
 	b.losing(func() {
-		_, err := b.t.operator().Delete(b.t.ctx, ids)
-		b.t.must(err)
+		b.t.must(errOf(b.t.operator().Delete(b.t.ctx, ids)))
 	})
 }
 

@@ -19,14 +19,13 @@ var buryTests = []test{
 		w.Heartbeat(all[1].Pos, all[5].Pos, all[0].Pos)
 		w.Complete(all[0], all[2])
 		begun := map[store.Position]bool{}
-		n, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, announced bool) store.Completion {
+		n := must(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, announced bool) store.Completion {
 			_, twice := begun[e.Pos]
 			expect(t, !twice, "position %d was judged twice", e.Pos)
 			expect(t, e.Kind == "k" && e.ID != 0 && sameJSON(e.Args, []byte("{}")), "the judge sees %+v", e)
 			begun[e.Pos] = announced
 			return Judge(e, announced)
-		})
-		t.must(err)
+		}))(t)
 		want := map[store.Position]bool{all[1].Pos: true, all[3].Pos: false, all[4].Pos: false, all[5].Pos: true}
 		expect(t, n == 4 && len(begun) == 4, "%d entries were concluded and %d judged, want 4", n, len(begun))
 		for pos, announced := range want {
@@ -45,18 +44,16 @@ var buryTests = []test{
 		front := store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID
 		next := t.join("k")
 		got := next.Claim(front, 10)
-		if !slices.Equal(jobIDs(got), ids) {
-			t.Fatalf("the front lane has %v, want %v", jobIDs(got), ids)
-		}
+		need(t, slices.Equal(jobIDs(got), ids), "the front lane has %v, want %v", jobIDs(got), ids)
 		expect(t, slices.Equal(jobIDs(next.Claim(lane(stint.DefaultQueue), 10)), fresh), "new work is not where it was")
 		for i, e := range got {
 			want := [][3]int{{1, 0, 1}, {2, 1, 0}, {1, 0, 1}}[i]
 			equal(t, [3]int{e.Attempt, e.Losses, e.Suspect}, want, "job %d has attempt, losses, suspicion %v, want %v", e.ID)
 			x := t.info(e.ID).Attempts[0]
-			if o := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeLost, stint.OutcomeReturned}[i]; x.Outcome != o ||
-				x.Engine != int64(w.Info.Token) || x.Final || x.Finished.Before(before) || x.Finished.After(after) {
-				t.Errorf("job %d: recorded %+v, want %s between %v and %v", e.ID, x, o, before, after)
-			}
+			o := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeLost, stint.OutcomeReturned}[i]
+			expect(t, x.Outcome == o && x.Engine == int64(w.Info.Token) && !x.Final && !x.Finished.Before(before) &&
+				!x.Finished.After(after),
+				"job %d: recorded %+v, want %s between %v and %v", e.ID, x, o, before, after)
 		}
 		next.Complete(got...)
 	}},
@@ -102,8 +99,7 @@ var buryTests = []test{
 			if w != silent {
 				w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
 				w.Release()
-				_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1, Low: 100})
-				t.must(err)
+				t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1, Low: 100})))
 			}
 		}
 		begun := map[store.Position]bool{}
@@ -130,8 +126,7 @@ var buryTests = []test{
 		refuses(t, w, store.ErrBuried, w.Conclude(e, completed))
 		fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Running: []store.Position{e.Pos}})), store.ErrBuried,
 			"its beat gives %v")
-		all, err := t.Store.Engines(t.ctx)
-		t.must(err)
+		all := must(t.Store.Engines(t.ctx))(t)
 		expect(t, len(all) == 0, "the roster still has %v", all)
 		expect(t, !t.ledger().Buried[w.Info.Token].IsZero(), "the ledger does not know that it was buried")
 	}},
@@ -154,10 +149,9 @@ var buryTests = []test{
 			held[1].Pos: {Outcome: stint.OutcomeReturned, Part: store.PartKind},
 			held[2].Pos: {Outcome: stint.OutcomeReturned, Part: store.PartNormal},
 		}
-		_, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, begun bool) store.Completion {
+		t.must(errOf(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, begun bool) store.Completion {
 			return store.Conclude(e, ends[e.Pos], time.Now(), 0)
-		})
-		t.must(err)
+		})))
 		for i, want := range []stint.State{stint.Cancelled, stint.Available, stint.Available} {
 			t.state(ids[i], want)
 		}

@@ -49,9 +49,7 @@ var buryRaceTests = []test{
 			}
 		}
 		w := t.join("k")
-		if _, err := w.TryClaimAll(t.ctx, 2); err != nil {
-			t.Fatal(err)
-		}
+		t.must(errOf(w.TryClaimAll(t.ctx, 2)))
 		equal(t, w.Leave(), len(want), "%d entries were concluded, want %d")
 		got := t.join("k").ClaimAll()
 		equalAll(t, slices.Sorted(slices.Values(jobIDs(got))), want, "claimed again: %v, want %v")
@@ -108,7 +106,6 @@ func buryBesideWork(t *T) {
 		heir.Complete(heir.ClaimAll()...)
 		heir.Leave()
 	}
-	counts, err := t.Store.Counts(t.ctx)
-	t.must(err)
+	counts := must(t.Store.Counts(t.ctx))(t)
 	expect(t, counts[stint.Completed] == rounds*n, "%d jobs completed, want %d: %v", counts[stint.Completed], rounds*n, counts)
 }

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +20,8 @@ var cancelTests = []test{
 		id := t.enqueue(want)[0]
 		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "the customer left")
 		info := t.info(id)
-		expect(t, info.State == stint.Cancelled && info.Reason == "the customer left" && sameJSON(info.Args, want.Args) && info.URN == want.URN,
+		expect(t, info.State == stint.Cancelled && info.Reason == "the customer left" && sameJSON(info.Args, want.Args) &&
+			info.URN == want.URN,
 			"people see %+v", info)
 		t.ended(id)
 	}},
@@ -48,13 +48,12 @@ var cancelTests = []test{
 				t.promoteAll(1)
 			}
 			w := t.join("k")
-			w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+			w.Finish(failed, w.One())
 			t.state(id, stint.Retrying)
 			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "enough")
 			info := t.info(id)
-			if info.State != stint.Cancelled || info.Reason != "enough" || len(info.Attempts) != 2 || info.MaxLosses != 1 {
-				t.Fatalf("people see %+v", info)
-			}
+			need(t, info.State == stint.Cancelled && info.Reason == "enough" && len(info.Attempts) == 2 && info.MaxLosses == 1,
+				"people see %+v", info)
 			x := info.Attempts[1]
 			expect(t, x.Outcome == stint.OutcomeCancelled && x.Attempt == 2 && x.Slot == 0 && x.Started.Equal(x.Finished),
 				"the last execution is %+v", x)
@@ -66,29 +65,28 @@ var cancelTests = []test{
 		ids := t.enqueue(rich(), job("k"), job("k"))
 		w := t.join("k", rich().Kind)
 		retried := w.Claim(lane(stint.DefaultQueue), 1)
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, retried...)
+		w.Finish(returned, retried...)
 		t.cancel("enough", ids...)
 		var before []*stint.JobInfo
 		for _, id := range ids {
 			info := t.info(id)
 			before = append(before, info)
-			if last := len(info.Attempts) - 1; last < 0 || info.Attempts[last].Outcome != stint.OutcomeCancelled || info.Attempts[last].Reason != "enough" {
-				t.Errorf("before an engine comes, job %d shows the attempts %+v", id, info.Attempts)
-			}
+			last := len(info.Attempts) - 1
+			expect(t, last >= 0 && info.Attempts[last].Outcome == stint.OutcomeCancelled &&
+				info.Attempts[last].Reason == "enough",
+				"before an engine comes, job %d shows the attempts %+v", id, info.Attempts)
 		}
 		time.Sleep(5 * time.Millisecond)
 		for i, e := range w.ClaimAll() {
-			x := w.Conclude(e, store.Result{Outcome: stint.OutcomeCancelled})
+			x := w.Conclude(e, cancelled)
 			x.Slot, x.Started = 0, time.Time{}
-			if n, err := w.TryFinish(t.ctx, x); n != 1 || err != nil {
-				t.Errorf("%d: recorded %d, error %v", i, n, err)
-			}
+			n, err := w.TryFinish(t.ctx, x)
+			expect(t, n == 1 && err == nil, "%d: recorded %d, error %v", i, n, err)
 		}
 		t.ended(ids...)
 		for i, id := range ids {
-			if diff := cmp.Diff(before[i], t.info(id), sameJob...); diff != "" {
-				t.Errorf("job %d changed (-before +after):\n%s", id, diff)
-			}
+			diff := cmp.Diff(before[i], t.info(id), sameJob...)
+			expect(t, diff == "", "job %d changed (-before +after):\n%s", id, diff)
 		}
 	}},
 	{"What was final comes too late, and stays what it was", func(t *T) {
@@ -96,7 +94,7 @@ var cancelTests = []test{
 		w := t.join("k")
 		got := w.ClaimAll()
 		w.Complete(got[0])
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, got[1])
+		w.Finish(failedFinally, got[1])
 		w.Finish(store.Result{Outcome: stint.OutcomeCancelled, Note: "by itself"}, got[2])
 		before := []*stint.JobInfo{t.info(ids[0]), t.info(ids[1]), t.info(ids[2])}
 		t.cancels(map[stint.ID]stint.CancelStatus{
@@ -110,7 +108,7 @@ var cancelTests = []test{
 	{"What does not exist is not found", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		pos := stint.ID(w.One().Pos)
 		t.cancels(map[stint.ID]stint.CancelStatus{
 			0: stint.CancelNotFound, -1: stint.CancelNotFound, 1 << 60: stint.CancelNotFound, pos: stint.CancelNotFound,
@@ -138,17 +136,18 @@ var cancelTests = []test{
 				ids[0]: stint.CancelRequested, ids[1]: stint.CancelledNow, ids[2]: stint.CancelledNow,
 			}, why)
 		}
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, append(got, w.One())...)
+		w.Finish(cancelled, append(got, w.One())...)
 		for _, id := range ids {
 			info := t.info(id)
-			expect(t, info.State == stint.Cancelled && info.Reason == "first", "job %d is %s, reason %q", id, info.State, info.Reason)
+			expect(t, info.State == stint.Cancelled && info.Reason == "first",
+				"job %d is %s, reason %q", id, info.State, info.Reason)
 		}
 		t.ended(ids...)
 	}},
 	{"What is asked to stop shows the reason, at its first entry or a later one, and nothing else does", func(t *T) {
 		ids := t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
-		front := store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}
+		front := returned
 		w.Finish(front, w.Claim(lane(stint.DefaultQueue), 2)...)
 		w.Finish(front, w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 1)...) // the first once more
 		running := w.ClaimAll()
@@ -169,9 +168,8 @@ var cancelTests = []test{
 		for i, why := range []string{"a\x00b\xffc 'quoted' \"✓\"", strings.Repeat("ü", 1<<20)} {
 			got := t.cancel(why, ids[i])
 			expect(t, got[ids[i]] == stint.CancelledNow, "the answer is %v", got)
-			if why := t.info(ids[i]).Reason; len(why) < 10 || len(why) > 1<<12 {
-				t.Errorf("the reason is %d bytes long: %.100q", len(why), why)
-			}
+			why := t.info(ids[i]).Reason
+			expect(t, len(why) >= 10 && len(why) <= 1<<12, "the reason is %d bytes long: %.100q", len(why), why)
 		}
 	}},
 	{"Cancelled jobs are counted and listed as what they show", func(t *T) {
@@ -189,7 +187,7 @@ var cancelTests = []test{
 			w.Claim(lane("behind"), 1)
 		}
 		t.recount()
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.ClaimAll()...)
+		w.Finish(returned, w.ClaimAll()...)
 		t.recount()
 	}},
 	{"A call whose context has ended cancels nothing", func(t *T) {
@@ -224,10 +222,9 @@ func cancelMany(t *T) {
 	w.Complete(running...)
 	for _, e := range w.ClaimAll() {
 		expect(t, e.Cancelled, "job %d was handed out like any other", e.ID)
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
+		w.Finish(cancelled, e)
 	}
-	counts, err := t.Store.Counts(t.ctx)
-	t.must(err)
+	counts := must(t.Store.Counts(t.ctx))(t)
 	expect(t, counts[stint.Completed] == 2*n && counts[stint.Cancelled] == 2*n,
 		"the counts are %v, want %d completed and as many cancelled", counts, 2*n)
 	t.ended(slices.Concat(runs, waits, ready, done)...)
@@ -236,10 +233,8 @@ func cancelMany(t *T) {
 // recount compares counts, lists and filters with each other.
 func (t *T) recount() {
 	t.Helper()
-	counts, err := t.Store.Counts(t.ctx)
-	t.must(err)
-	all, err := t.Store.Jobs(t.ctx, store.Filter{Limit: 10_000})
-	t.must(err)
+	counts := must(t.Store.Counts(t.ctx))(t)
+	all := must(t.Store.Jobs(t.ctx, store.Filter{Limit: 10_000}))(t)
 	listed := map[stint.State]int64{}
 	for _, j := range all {
 		listed[j.State]++
@@ -262,9 +257,7 @@ func (t *T) recount() {
 // cancel cancels jobs and returns the answers.
 func (t *T) cancel(why string, ids ...stint.ID) map[stint.ID]stint.CancelStatus {
 	t.Helper()
-	got, err := t.canceller().Cancel(t.ctx, ids, why)
-	t.must(err)
-	return got
+	return must(t.canceller().Cancel(t.ctx, ids, why))(t)
 }
 
 // cancels cancels jobs and checks the answers.
@@ -280,8 +273,7 @@ func (t *T) cancels(want map[stint.ID]stint.CancelStatus, why string) {
 // stopping checks which jobs are to stop.
 func (t *T) stopping(asked []stint.ID, want ...stint.ID) {
 	t.Helper()
-	got, err := t.canceller().Cancelling(t.ctx, asked)
-	t.must(err)
+	got := must(t.canceller().Cancelling(t.ctx, asked))(t)
 	slices.Sort(got)
 	equalAll(t, got, want, "of %v those to stop are %v, want %v", asked)
 }

@@ -22,16 +22,14 @@ var cancelClaimedTests = []test{
 			"people see %+v", info)
 		w := t.join("k")
 		got := w.ClaimAll()
-		again, err := t.again().Fetch(t.ctx, positions(got))
-		t.must(err)
+		again := must(t.again().Fetch(t.ctx, positions(got)))(t)
 		for _, e := range append(got, again...) {
 			equal(t, e.Cancelled, e.ID == ids[1], "job %d was handed out as cancelled: %v, want %v", e.ID)
 		}
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, got[1])
+		w.Finish(cancelled, got[1])
 		w.Complete(got[0], got[2])
-		if info := t.info(ids[1]); info.State != stint.Cancelled || info.Reason != "not needed" {
-			t.Errorf("people see %+v", info)
-		}
+		info = t.info(ids[1])
+		expect(t, info.State == stint.Cancelled && info.Reason == "not needed", "people see %+v", info)
 		t.ended(ids...)
 	}},
 	{"Of many that are handed out at once only the cancelled are told apart", func(t *T) {
@@ -54,7 +52,7 @@ var cancelClaimedTests = []test{
 		w := t.join("k")
 		got := w.ClaimAll()
 		slices.Reverse(got)
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, got...)
+		w.Finish(cancelled, got...)
 		for i, id := range ids {
 			info := t.info(id)
 			expect(t, info.State == stint.Cancelled && info.Reason == fmt.Sprint("reason ", i),
@@ -64,12 +62,12 @@ var cancelClaimedTests = []test{
 	{"A later entry of a job is handed out as cancelled too", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "")
 		t.state(id, stint.Cancelled)
 		e := w.One()
 		expect(t, e.Cancelled, "it was handed out like any other")
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
+		w.Finish(cancelled, e)
 		t.ended(id)
 	}},
 	{"What is cancelled and nobody claims shows why and when that was, whatever became of it before", cancelUnclaimed},
@@ -79,7 +77,7 @@ var cancelClaimedTests = []test{
 		got := w.ClaimAll()
 		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelRequested}, "no")
 		t.state(ids[0], stint.Running)
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, got...)
+		w.Finish(returned, got...)
 		t.state(ids[0], stint.Cancelled)
 		t.state(ids[1], stint.Available)
 		equal(t, w.One().ID, ids[1], "job %d came back, want %d")
@@ -90,9 +88,7 @@ var cancelClaimedTests = []test{
 		w := t.join("k")
 		for range 3 {
 			e := w.One()
-			if e.ID != id || e.Cancelled {
-				t.Fatalf("claimed job %d, cancelled: %v", e.ID, e.Cancelled)
-			}
+			need(t, e.ID == id && !e.Cancelled, "claimed job %d, cancelled: %v", e.ID, e.Cancelled)
 			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, e)
 		}
 		e := w.One()
@@ -106,7 +102,7 @@ var cancelClaimedTests = []test{
 	{"A flush that is repeated after the job was cancelled brings nothing back", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+		x := w.Conclude(w.One(), failed)
 		for i, want := range []int{1, 0, 0} {
 			n, err := w.TryFinish(t.ctx, x)
 			expect(t, err == nil && n == want, "time %d recorded %d, error %v, want %d", i+1, n, err, want)
@@ -123,7 +119,7 @@ var cancelClaimedTests = []test{
 		t.cancel("", ids[1], ids[2], ids[7])
 		done := snoozes(w, got[:4])
 		for _, e := range got[4:] {
-			done = append(done, w.Conclude(e, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}))
+			done = append(done, w.Conclude(e, returned))
 		}
 		for i, want := range []int{8, 0} {
 			n, err := w.TryFinish(t.ctx, done...)
@@ -192,7 +188,7 @@ func cancelRunning(t *T) {
 		{store.Result{Outcome: stint.OutcomeLost}, stint.Cancelled, "why"},
 		{store.Result{Outcome: stint.OutcomeCancelled, Err: failure}, stint.Cancelled, "why"},
 		{store.Result{Outcome: stint.OutcomeCancelled, Note: "its own"}, stint.Cancelled, "its own"},
-		{store.Result{Outcome: stint.OutcomeExpired}, stint.Failed, retry.ReasonExpired},
+		{expired, stint.Failed, retry.ReasonExpired},
 	} {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
@@ -204,18 +200,15 @@ func cancelRunning(t *T) {
 		x := w.Conclude(e, c.end)
 		x.Result = []byte(`{"kept":true}`)
 		for i, want := range []int{1, 0} {
-			if n, err := w.TryFinish(t.ctx, x); err != nil || n != want {
-				t.Errorf("%s, time %d: recorded %d, error %v, want %d", c.end.Outcome, i+1, n, err, want)
-			}
+			n, err := w.TryFinish(t.ctx, x)
+			expect(t, err == nil && n == want, "%s, time %d: recorded %d, error %v, want %d", c.end.Outcome, i+1, n, err, want)
 		}
 		info := t.info(id)
-		if len(info.Attempts) == 0 {
-			t.Fatalf("after %s nothing is recorded", c.end.Outcome)
-		}
+		need(t, len(info.Attempts) != 0, "after %s nothing is recorded", c.end.Outcome)
 		last := info.Attempts[len(info.Attempts)-1]
-		if info.State != c.state || len(info.Attempts) != 1 || !last.Final || c.reason != "no retry" && info.Reason != c.reason {
-			t.Errorf("after %s it is %s, reason %q; want %s, %q", c.end.Outcome, info.State, info.Reason, c.state, c.reason)
-		}
+		expect(t, info.State == c.state && len(info.Attempts) == 1 && last.Final && (c.reason == "no retry" ||
+			info.Reason == c.reason),
+			"after %s it is %s, reason %q; want %s, %q", c.end.Outcome, info.State, info.Reason, c.state, c.reason)
 		expect(t, (last.Error == nil) == (c.end.Err == nil) && sameJSON(last.Result, x.Result),
 			"after %s the execution shows the error %v and the result %s", c.end.Outcome, last.Error, last.Result)
 		t.ended(id)
@@ -229,7 +222,7 @@ func cancelUnclaimed(t *T) {
 	ids := t.enqueue(job("k"), job("k", stint.Queue("hops")), job("k", stint.Queue("again")))
 	w := t.join("k")
 	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind}, w.Claim(lane("hops"), 1)...)
-	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, w.Claim(lane("again"), 1)...)
+	w.Finish(snoozed, w.Claim(lane("again"), 1)...)
 	t.promoteAll(1)
 	for i, why := range []string{"", "not needed"} {
 		time.Sleep(2 * time.Millisecond)
@@ -244,11 +237,11 @@ func cancelUnclaimed(t *T) {
 		for _, id := range of {
 			j := t.info(id)
 			want := cmp.Or(why, retry.ReasonCancelled)
-			expect(t, j.State == stint.Cancelled && j.Reason == want, "job %d shows as %s, reason %q, want %q", id, j.State, j.Reason, want)
+			expect(t, j.State == stint.Cancelled && j.Reason == want,
+				"job %d shows as %s, reason %q, want %q", id, j.State, j.Reason, want)
 			expect(t, !j.Finished.Before(before) && !j.Finished.After(after) && j.Started.Equal(j.Finished),
 				"job %d was cancelled between %v and %v and shows %v to %v", id, before, after, j.Started, j.Finished)
-			listed, err := t.Store.Jobs(t.ctx, store.Filter{Finished: store.TimeRange{From: j.Finished}, States: []stint.State{stint.Cancelled}})
-			t.must(err)
+			listed := must(t.Store.Jobs(t.ctx, store.Filter{Finished: store.TimeRange{From: j.Finished}, States: []stint.State{stint.Cancelled}}))(t)
 			if i := slices.IndexFunc(listed, func(l stint.JobInfo) bool { return l.ID == id }); i < 0 {
 				t.Errorf("job %d is not among those that ended then: %v", id, listed)
 			} else if listed[i].Reason != j.Reason || !listed[i].Finished.Equal(j.Finished) {

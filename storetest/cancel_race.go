@@ -53,8 +53,8 @@ var cancelRaceTests = []test{
 			w := r.worker(t.Store)
 			e := w.One()
 			ends := []store.Result{
-				{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, {Outcome: stint.OutcomeSnoozed},
-				{Outcome: stint.OutcomeReturned, Part: store.PartFront},
+				failed, snoozed,
+				returned,
 			}
 			x := w.Conclude(e, ends[r.rng.IntN(len(ends))])
 			if x.Next.Wait {
@@ -106,7 +106,7 @@ var cancelRaceTests = []test{
 		})
 		t.must(errors.Join(errs...))
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.ClaimAll()...)
+		w.Finish(cancelled, w.ClaimAll()...)
 		t.ended(ids...)
 	}},
 }
@@ -133,9 +133,7 @@ func (t *T) race(run func(r *race)) {
 	for i := range rounds {
 		r := &race{T: t, rng: rng, other: other}
 		run(r)
-		if t.Failed() {
-			t.Fatalf("in round %d, answered %q", i+1, r.answer)
-		}
+		need(t, !t.Failed(), "in round %d, answered %q", i+1, r.answer)
 	}
 }
 
@@ -173,7 +171,8 @@ func (r *race) answered(may ...stint.CancelStatus) {
 	expect(r, ok, "the answer is %q, want one of %q", r.answer, may)
 	shown := r.info(r.id).State
 	kept := r.hold != nil && shown == stint.Running
-	expect(r, r.answer != stint.CancelledNow || shown == stint.Cancelled || kept, "it is said to be cancelled and shows as %s", shown)
+	expect(r, r.answer != stint.CancelledNow || shown == stint.Cancelled || kept,
+		"it is said to be cancelled and shows as %s", shown)
 	expect(r, r.answer != stint.CancelledNow || !r.asked.After(r.told),
 		"it was handed out like any other %v after the cancellation", r.asked.Sub(r.told))
 	if r.hold != nil {
@@ -181,11 +180,10 @@ func (r *race) answered(may ...stint.CancelStatus) {
 	}
 	w := r.worker(r.Store)
 	for range 3 {
-		_, err := r.Store.Promote(r.ctx, time.Time{}, 10)
-		r.must(err)
+		r.must(errOf(r.Store.Promote(r.ctx, time.Time{}, 10)))
 		for _, e := range w.ClaimAll() {
 			expect(r, e.Cancelled, "it was handed out like any other after the cancellation")
-			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e)
+			w.Finish(returned, e)
 		}
 	}
 	w.Leave()
@@ -193,9 +191,9 @@ func (r *race) answered(may ...stint.CancelStatus) {
 	if r.answer == stint.CancelTooLate || may[0] == stint.CancelTooLate {
 		want = stint.Completed
 	}
-	if info := r.info(r.id); info.State != want || want == stint.Cancelled && info.Reason != "race" {
-		r.Errorf("in the end it is %s, reason %q; want %s", info.State, info.Reason, want)
-	}
+	info := r.info(r.id)
+	expect(r, info.State == want && (want != stint.Cancelled || info.Reason == "race"),
+		"in the end it is %s, reason %q; want %s", info.State, info.Reason, want)
 	r.ended(r.id)
 }
 
@@ -208,10 +206,10 @@ func (r *race) claim(s Store, keep bool) error {
 	asked := time.Now()
 	got, err := w.TryClaimAll(r.ctx, 10)
 	for _, e := range got {
-		end := store.Result{Outcome: stint.OutcomeCancelled}
+		end := cancelled
 		if !e.Cancelled {
 			r.asked = asked
-			end = store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}
+			end = returned
 		}
 		if keep {
 			r.hold = w

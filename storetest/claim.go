@@ -16,7 +16,8 @@ var claimTests = []test{
 		ids := t.enqueue(jobs(10, "k")...)
 		w := t.join("k")
 		for _, c := range []struct{ limit, from, to int }{{1, 0, 1}, {4, 1, 5}, {3, 5, 8}, {100, 8, 10}, {100, 10, 10}} {
-			equalAll(t, jobIDs(w.Claim(lane(stint.DefaultQueue), c.limit)), ids[c.from:c.to], "a claim of %d took %v, want %v", c.limit)
+			equalAll(t, jobIDs(w.Claim(lane(stint.DefaultQueue), c.limit)), ids[c.from:c.to],
+				"a claim of %d took %v, want %v", c.limit)
 		}
 	}},
 	{"What is claimed of one lane moves no other's frontier", func(t *T) {
@@ -46,9 +47,9 @@ var claimTests = []test{
 		w := t.join("k")
 		for n := range int64(3) {
 			req := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 2, Wait: true}
-			c, err := w.TryClaim(t.ctx, req)
-			t.must(err)
-			expect(t, c.Lane == req.Lane && c.N == n+1 && c.Serial == n+1 && c.Nonce != 0, "claim %d came back as %+v", n+1, c.ClaimRef)
+			c := must(w.TryClaim(t.ctx, req))(t)
+			expect(t, c.Lane == req.Lane && c.N == n+1 && c.Serial == n+1 && c.Nonce != 0,
+				"claim %d came back as %+v", n+1, c.ClaimRef)
 			held := t.held(w, 0)
 			last := held[len(held)-1]
 			expect(t, last.ClaimRef == c.ClaimRef && last.Serial == c.Serial,
@@ -73,10 +74,9 @@ var claimTests = []test{
 		settle := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 10, Wait: true, Settle: true}
 		for range 3 {
 			ids := t.enqueue(jobs(2, "k")...)
-			c, err := w.TryClaim(t.ctx, settle)
-			t.must(err)
+			c := must(w.TryClaim(t.ctx, settle))(t)
 			equalAll(t, jobIDs(c.Entries), ids, "a claim with Settle took %v, want %v")
-			if c, err = w.TryClaim(t.ctx, settle); err != nil || len(c.Positions) != 0 {
+			if c, err := w.TryClaim(t.ctx, settle); err != nil || len(c.Positions) != 0 {
 				t.Errorf("another took %v, error %v", c.Positions, err)
 			}
 		}
@@ -85,13 +85,11 @@ var claimTests = []test{
 		t.enqueue(jobs(4, "k")...)
 		entries := t.join("k").ClaimAll()
 		p := positions(entries)
-		got, err := t.Store.Fetch(t.ctx, []store.Position{p[2], 1 << 60, p[0], p[3], -5})
-		t.must(err)
+		got := must(t.Store.Fetch(t.ctx, []store.Position{p[2], 1 << 60, p[0], p[3], -5}))(t)
 		want := []store.Position{p[2], p[0], p[3]}
 		expect(t, slices.Equal(positions(got), want), "fetched %v, want %v", positions(got), want)
-		if got, err := t.Store.Fetch(t.ctx, nil); err != nil || len(got) != 0 {
-			t.Errorf("fetching nothing gave %v, error %v", got, err)
-		}
+		got, err := t.Store.Fetch(t.ctx, nil)
+		expect(t, err == nil && len(got) == 0, "fetching nothing gave %v, error %v", got, err)
 	}},
 	{"Lanes of a queue are told apart by priority", func(t *T) {
 		var want []stint.ID
@@ -110,9 +108,8 @@ var claimTests = []test{
 		workers := []*Worker{t.join("k"), Join(t, t.again(), "k")}
 		for i := range 50 {
 			req := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}
-			if c, err := workers[i%2].TryClaim(t.ctx, req); err != nil || len(c.Entries) != 1 {
-				t.Fatalf("claim %d took %v, error %v", i, c.Positions, err)
-			}
+			c, err := workers[i%2].TryClaim(t.ctx, req)
+			need(t, err == nil && len(c.Entries) == 1, "claim %d took %v, error %v", i, c.Positions, err)
 		}
 	}},
 	{"Many claimers of one lane take every entry once", func(t *T) { manyClaimers(t, true) }},
@@ -165,7 +162,5 @@ func manyClaimers(t *T, wait bool) {
 // serial numbers.
 func (t *T) held(w *Worker, from int64) []store.Claim {
 	t.Helper()
-	held, err := t.Store.Held(t.ctx, w.Info.Token, from)
-	t.must(err)
-	return held
+	return must(t.Store.Held(t.ctx, w.Info.Token, from))(t)
 }

@@ -24,7 +24,8 @@ var completeTests = []test{
 		t.state(next, stint.Available)
 		info := t.info(c.id)
 		x := info.Attempts[0]
-		expect(t, len(info.Attempts) == 1 && x.Engine == int64(c.w.Info.Token) && x.Slot == 1 && x.Final, "recorded %+v", info.Attempts)
+		expect(t, len(info.Attempts) == 1 && x.Engine == int64(c.w.Info.Token) && x.Slot == 1 && x.Final,
+			"recorded %+v", info.Attempts)
 		t.holds(c.w, 0)
 	}},
 	{"A handler that wrote nothing else completes all the same", func(t *T) {
@@ -37,7 +38,7 @@ var completeTests = []test{
 			j := job("k")
 			j.Delay = delay
 			c := t.working(&j)
-			c.w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, c.e)
+			c.w.Finish(returned, c.e)
 			c.e = c.w.One()
 			c.x = c.w.Conclude(c.e, completed)
 			t.must(c.finish(t.beginToFinish()))
@@ -67,9 +68,10 @@ var completeTests = []test{
 		t.absent(next)
 		t.state(c.id, stint.Running)
 		err := c.finish(tx)
-		expect(t, err != nil && !errors.Is(err, stint.ErrCommitUnknown), "in a transaction that had ended, completing gives %v", err)
+		expect(t, err != nil && !errors.Is(err, stint.ErrCommitUnknown),
+			"in a transaction that had ended, completing gives %v", err)
 		t.state(c.id, stint.Running)
-		c.w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, c.e)
+		c.w.Finish(failed, c.e)
 		t.state(c.id, stint.Retrying)
 	}},
 	{"The buried complete nothing, and nothing of the transaction stays", func(t *T) {
@@ -103,16 +105,14 @@ var completeTests = []test{
 			c.w.taken[c.e.Pos] = wrong
 			c.x.Nonce = wrong.Nonce
 			c.refused(tx, store.ErrClaimGone, next)
-			if t.Failed() {
-				t.Fatalf("the claim was given with %s", what)
-			}
+			need(t, !t.Failed(), "the claim was given with %s", what)
 			t.state(c.id, stint.Running)
 		}
 		c.w.taken[c.e.Pos], c.x.Nonce = right, right.Nonce
 		t.must(c.finish(t.beginToFinish()))
 	}},
 	{"An entry that has an outcome keeps it, and nothing of the transaction stays", func(t *T) {
-		for _, end := range []store.Result{completed, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}} {
+		for _, end := range []store.Result{completed, cancelled, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}} {
 			c := t.working(nil)
 			tx := t.beginToFinish()
 			c.w.Finish(end, c.e)
@@ -126,7 +126,7 @@ var completeTests = []test{
 	{"A job that ended and was deleted is not brought back, and nothing of the transaction stays", func(t *T) {
 		c := t.working(nil)
 		tx := t.beginToFinish()
-		c.w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, c.e)
+		c.w.Finish(cancelled, c.e)
 		t.deletes(map[stint.ID]store.DeleteStatus{c.id: store.DeletedNow})
 		c.refused(tx, nil, t.enqueueIn(tx, job("next"))[0])
 		t.gone(c.id)
@@ -134,7 +134,7 @@ var completeTests = []test{
 	{"What was completed in a transaction is not recorded again", func(t *T) {
 		c := t.working(nil)
 		t.must(c.finish(t.beginToFinish()))
-		for _, end := range []store.Result{completed, {Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")}} {
+		for _, end := range []store.Result{completed, returned, failed} {
 			n, err := c.w.TryFinish(t.ctx, c.w.Conclude(c.e, end))
 			expect(t, err == nil && n == 0, "%s recorded %d, error %v", end.Outcome, n, err)
 		}
@@ -148,7 +148,8 @@ var completeTests = []test{
 		t.cancels(map[stint.ID]stint.CancelStatus{c.id: stint.CancelRequested}, "too late")
 		t.must(c.finish(t.beginToFinish()))
 		info := t.info(c.id)
-		expect(t, info.State == stint.Completed && info.Reason == retry.ReasonDone, "it is %s, reason %q", info.State, info.Reason)
+		expect(t, info.State == stint.Completed && info.Reason == retry.ReasonDone,
+			"it is %s, reason %q", info.State, info.Reason)
 		t.ended(c.id)
 	}},
 	{"A transaction of another driver is refused", func(t *T) {
@@ -187,9 +188,7 @@ func (t *T) working(j *stint.NewJob) *completion {
 	}
 	l := lane(stint.DefaultQueue)
 	all := c.w.Claim(l, 10)
-	if len(all) != 1 || all[0].ID != c.id {
-		t.Fatalf("claimed %v, want job %d", jobIDs(all), c.id)
-	}
+	need(t, len(all) == 1 && all[0].ID == c.id, "claimed %v, want job %d", jobIDs(all), c.id)
 	c.e = all[0]
 	c.x = c.w.Conclude(c.e, completed)
 	return c
@@ -218,8 +217,7 @@ func (t *T) beginToFinish() Tx {
 	if t.BeginToFinish != nil {
 		begin = t.BeginToFinish
 	}
-	tx, err := begin(t.T, t.Store)
-	t.must(err)
+	tx := must(begin(t.T, t.Store))(t)
 	t.Cleanup(func() { _ = tx.Rollback() })
 	return tx
 }
@@ -264,8 +262,6 @@ func completeBesideBurial(t *T) {
 		expect(t, (len(left) == 1) == (completion != nil), "%d entries came back, completing gave %v", len(left), completion)
 		heir.Complete(left...)
 		heir.Leave()
-		if t.Failed() {
-			t.Fatalf("in round %d", round)
-		}
+		need(t, !t.Failed(), "in round %d", round)
 	}
 }

@@ -107,8 +107,7 @@ func newStorm(t *T) *storm {
 func (s *storm) disturb() (calm func()) {
 	var ends []func()
 	if s.Pin != nil {
-		release, err := s.Pin(s.T.T, s.Store)
-		s.must(err)
+		release := must(s.Pin(s.T.T, s.Store))(s)
 		ends = append(ends, release)
 	}
 	if !s.SingleWriter {
@@ -139,16 +138,13 @@ func (s *storm) blows() bool { return time.Now().Before(s.end) && s.ctx.Err() ==
 // drain buries every engine and works until nothing is left to do.
 func (s *storm) drain() {
 	for token := range s.standing {
-		if _, err := Bury(s.ctx, s.Store, store.Burial{Engine: token}, Judge); err != nil && !errors.Is(err, store.ErrBuried) {
-			s.Errorf("bury an engine at the end: %v", err)
-		}
+		_, err := Bury(s.ctx, s.Store, store.Burial{Engine: token}, Judge)
+		expect(s, err == nil || errors.Is(err, store.ErrBuried), "bury an engine at the end: %v", err)
 	}
 	w := s.join("k")
 	for {
-		p, err := s.Store.Promote(s.ctx, time.Time{}, 1000)
-		s.must(err)
-		entries, err := w.TryClaimAll(s.ctx, 500)
-		s.must(err)
+		p := must(s.Store.Promote(s.ctx, time.Time{}, 1000))(s)
+		entries := must(w.TryClaimAll(s.ctx, 500))(s)
 		var done, unwanted []store.Entry
 		for _, e := range entries {
 			s.take(w, e)
@@ -159,7 +155,7 @@ func (s *storm) drain() {
 			}
 		}
 		w.Complete(done...)
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, unwanted...)
+		w.Finish(cancelled, unwanted...)
 		if p.Moved == 0 && p.Next < 0 && len(entries) == 0 {
 			break
 		}
@@ -187,8 +183,7 @@ func (s *storm) settle() {
 	for key, id := range s.committed {
 		expect(s, s.seen[key] || s.answers[id] == stint.CancelledNow, "job %d was committed and never claimed: key %d", id, key)
 	}
-	counts, err := s.Store.Counts(s.ctx)
-	s.must(err)
+	counts := must(s.Store.Counts(s.ctx))(s)
 	sum := int64(0)
 	for state, n := range counts {
 		sum += n
@@ -196,9 +191,8 @@ func (s *storm) settle() {
 	}
 	expect(s, sum == int64(len(want)), "%d jobs are counted and %d were committed", sum, len(want))
 	if c, ok := s.Store.(store.Canceller); ok {
-		if left, err := c.Cancelling(s.ctx, have); err != nil || len(left) > 0 {
-			s.Errorf("%d jobs are still to be cancelled, error %v", len(left), err)
-		}
+		left, err := c.Cancelling(s.ctx, have)
+		expect(s, err == nil && len(left) <= 0, "%d jobs are still to be cancelled, error %v", len(left), err)
 	}
 	s.Log(s.summary(len(l.Claims), len(l.Executions)))
 }

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -23,29 +22,25 @@ var correlationTests = []test{
 			entries := w.ClaimAll()
 			for i, id := range ids {
 				at := slices.IndexFunc(entries, func(e store.Entry) bool { return e.ID == id })
-				if at < 0 {
-					t.Fatalf("job %d was not claimed", id)
-				}
+				need(t, at >= 0, "job %d was not claimed", id)
 				if got := entries[at].Correlation; got != want[i] {
 					t.Errorf("attempt %d of job %d has the correlation id %q, want %q", entries[at].Attempt, id, got, want[i])
 				}
 				equal(t, t.info(id).Correlation, want[i], "job %d is shown with the correlation id %q, want %q", id)
 			}
 			for _, e := range entries {
-				x := w.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+				x := w.Conclude(e, failed)
 				if x.Next != nil {
 					x.Next.Delay = 0
 				}
-				_, err := w.TryFinish(t.ctx, x)
-				t.must(err)
+				t.must(errOf(w.TryFinish(t.ctx, x)))
 			}
 			t.promoteAll(len(entries))
 		}
 	}},
 	{"What a context says holds for jobs that say nothing", func(t *T) {
 		ctx := stint.WithCorrelation(t.ctx, "request 9")
-		ids, err := stint.NewClient(t.Store).EnqueueMany(ctx, []stint.NewJob{job("k"), job("k", stint.Correlation("own")), job("k", stint.IdempotencyKey("a"))})
-		t.must(err)
+		ids := must(stint.NewClient(t.Store).EnqueueMany(ctx, []stint.NewJob{job("k"), job("k", stint.Correlation("own")), job("k", stint.IdempotencyKey("a"))}))(t)
 		for i, want := range []string{"request 9", "own", "request 9"} {
 			if got := t.info(ids[i]).Correlation; got != want {
 				t.Errorf("job %d has the correlation id %q, want %q", ids[i], got, want)
@@ -68,9 +63,9 @@ var correlationTests = []test{
 			time.Sleep(20 * time.Millisecond)
 			t.promoteAll(1)
 			for _, e := range w.ClaimAll() {
-				if i := slices.Index(latest, e.ID); i < 0 || e.Correlation != want[i] {
-					t.Errorf("job %d runs with the correlation id %q, of %v want %q", e.ID, e.Correlation, latest, want)
-				}
+				i := slices.Index(latest, e.ID)
+				expect(t, i >= 0 && e.Correlation == want[i],
+					"job %d runs with the correlation id %q, of %v want %q", e.ID, e.Correlation, latest, want)
 				w.Complete(e)
 			}
 		}
@@ -104,16 +99,14 @@ func correlated(t *T) {
 	first := t.enqueue(job("k"), job("k"))
 	root := first[0].String()
 	child := func(ctx context.Context, opts ...stint.Option) stint.ID {
-		id, err := stint.NewClient(t.Store).Enqueue(ctx, job("k", opts...))
-		t.must(err)
-		return id
+		return must(stint.NewClient(t.Store).Enqueue(ctx, job("k", opts...)))(t)
 	}
 	ctx := stint.WithCorrelation(t.ctx, root)
 	soon, later := child(ctx), child(ctx, stint.Delay(time.Hour))
 	named := child(t.ctx, stint.Correlation("order 7"))
 	stranger := child(t.ctx, stint.Correlation("0"+root))
 	w := t.join("k")
-	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.Claim(lane(stint.DefaultQueue), 3)...)
+	w.Finish(returned, w.Claim(lane(stint.DefaultQueue), 3)...)
 	for _, c := range []struct {
 		f    store.Filter
 		want []stint.ID

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -18,8 +17,8 @@ var deleteTests = []test{
 		ids := t.enqueue(rich(), job("k", stint.Delay(time.Millisecond)), job("k", stint.Delay(time.Hour)), job("k"))
 		t.due()
 		t.promoteAll(1)
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.ClaimAll()...)
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.ClaimAll()...)
+		w.Finish(returned, w.ClaimAll()...)
+		w.Finish(failedFinally, w.ClaimAll()...)
 		t.cancel("", ids[2])
 		want := map[stint.ID]store.DeleteStatus{}
 		for _, id := range ids {
@@ -29,9 +28,8 @@ var deleteTests = []test{
 		t.gone(ids...)
 		got := t.list(store.Filter{})
 		expect(t, slices.Equal(got, []stint.ID{left}), "there are %v, want %d", got, left)
-		if got := t.list(store.Filter{Tag: rich().Tags[0]}); !slices.Equal(got, []stint.ID{left}) {
-			t.Errorf("by tag there are %v, want %d", got, left)
-		}
+		got = t.list(store.Filter{Tag: rich().Tags[0]})
+		expect(t, slices.Equal(got, []stint.ID{left}), "by tag there are %v, want %d", got, left)
 		after := t.info(left)
 		expect(t, len(after.Attempts) == len(before.Attempts) && sameJSON(after.Args, before.Args),
 			"of what is left people see %+v", after)
@@ -72,14 +70,13 @@ var deleteTests = []test{
 		ids := t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
 		e := w.ClaimAll()
-		failed := w.Conclude(e[1], store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
-		failed.Next.Delay = 0
+		fails := w.Conclude(e[1], failed)
+		fails.Next.Delay = 0
 		flush := []store.Completion{
-			w.Conclude(e[0], completed), failed,
-			w.Conclude(e[2], store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}),
+			w.Conclude(e[0], completed), fails,
+			w.Conclude(e[2], returned),
 		}
-		_, err := w.TryFinish(t.ctx, flush...)
-		t.must(err)
+		t.must(errOf(w.TryFinish(t.ctx, flush...)))
 		t.promoteAll(1)
 		w.Complete(w.ClaimAll()...)
 		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow, ids[1]: store.DeletedNow, ids[2]: store.DeletedNow})
@@ -101,8 +98,7 @@ var deleteTests = []test{
 		e := w.ClaimAll()
 		w.Complete(e[:2]...)
 		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow, ids[1]: store.DeletedNow})
-		held, err := t.Store.Held(t.ctx, w.Info.Token, 0)
-		t.must(err)
+		held := must(t.Store.Held(t.ctx, w.Info.Token, 0))(t)
 		expect(t, len(held) == 1 && slices.Equal(held[0].Positions, []store.Position{e[2].Pos}),
 			"it holds %+v, want position %d", held, e[2].Pos)
 		equal(t, w.Leave(), 1, "its burial concluded %d entries, want %d")
@@ -119,9 +115,7 @@ var deleteTests = []test{
 			expect(t, ids[0] > last, "job %d came after job %d", ids[0], last)
 			last = ids[2]
 			got := w.ClaimAll()
-			if !slices.Equal(jobIDs(got), ids) {
-				t.Fatalf("claimed %v, want %v", jobIDs(got), ids)
-			}
+			need(t, slices.Equal(jobIDs(got), ids), "claimed %v, want %v", jobIDs(got), ids)
 			w.Complete(got...)
 			t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow, ids[1]: store.DeletedNow, ids[2]: store.DeletedNow})
 			left := t.list(store.Filter{})
@@ -154,7 +148,8 @@ func (t *T) gone(ids ...stint.ID) {
 		expect(t, !slices.Contains(ids, e.Job), "job %d has an entry at %d", e.Job, e.Pos)
 	}
 	for _, x := range l.Executions {
-		expect(t, !slices.Contains(ids, x.Job) && !slices.Contains(ids, stint.ID(x.Pos)), "job %d has an execution at %d", x.Job, x.Pos)
+		expect(t, !slices.Contains(ids, x.Job) && !slices.Contains(ids, stint.ID(x.Pos)),
+			"job %d has an execution at %d", x.Job, x.Pos)
 	}
 	for _, w := range l.Waiting {
 		expect(t, !slices.Contains(ids, w.Job), "job %d waits", w.Job)
@@ -164,6 +159,5 @@ func (t *T) gone(ids ...stint.ID) {
 // delete deletes jobs whatever comes of it.
 func (t *T) delete(ids ...stint.ID) {
 	t.Helper()
-	_, err := t.operator().Delete(t.ctx, ids)
-	t.must(err)
+	t.must(errOf(t.operator().Delete(t.ctx, ids)))
 }

@@ -42,11 +42,8 @@ func (t *T) must(err error) {
 // enqueue stores jobs as a program does, through a client.
 func (t *T) enqueue(jobs ...stint.NewJob) []stint.ID {
 	t.Helper()
-	ids, err := stint.NewClient(t.Store).EnqueueMany(t.ctx, jobs)
-	t.must(err)
-	if len(ids) != len(jobs) {
-		t.Fatalf("%d jobs were enqueued, and %d ids came back", len(jobs), len(ids))
-	}
+	ids := must(stint.NewClient(t.Store).EnqueueMany(t.ctx, jobs))(t)
+	need(t, len(ids) == len(jobs), "%d jobs were enqueued, and %d ids came back", len(jobs), len(ids))
 	return ids
 }
 
@@ -59,17 +56,14 @@ func (t *T) join(kinds ...string) *Worker {
 // again opens the same database a second time.
 func (t *T) again() Store {
 	t.Helper()
-	s, err := t.Again(t.T, t.Store)
-	t.must(err)
-	return s
+	return must(t.Again(t.T, t.Store))(t)
 }
 
 // begin begins a caller's transaction; it is rolled back when the test ends
 // and did not end it.
 func (t *T) begin() Tx {
 	t.Helper()
-	tx, err := t.Begin(t.T, t.Store)
-	t.must(err)
+	tx := must(t.Begin(t.T, t.Store))(t)
 	t.Cleanup(func() { _ = tx.Rollback() })
 	return tx
 }
@@ -77,17 +71,14 @@ func (t *T) begin() Tx {
 // info shows a job.
 func (t *T) info(id stint.ID) *stint.JobInfo {
 	t.Helper()
-	j, err := t.Store.Job(t.ctx, id)
-	t.must(err)
-	return j
+	return must(t.Store.Job(t.ctx, id))(t)
 }
 
 // state checks what people see of a job.
 func (t *T) state(id stint.ID, want stint.State) {
 	t.Helper()
-	if got := t.info(id).State; got != want {
-		t.Errorf("job %d is %s, want %s", id, got, want)
-	}
+	got := t.info(id).State
+	expect(t, got == want, "job %d is %s, want %s", id, got, want)
 }
 
 // now reads the store's clock, by the one thing that every store stamps: a
@@ -100,9 +91,7 @@ func (t *T) now() time.Time {
 // ledger copies everything out of the store.
 func (t *T) ledger() *store.Ledger {
 	t.Helper()
-	l, err := t.Store.Audit(t.ctx)
-	t.must(err)
-	return l
+	return must(t.Store.Audit(t.ctx))(t)
 }
 
 // job is a job of a kind without arguments.
@@ -161,36 +150,58 @@ func expect(t testing.TB, ok bool, format string, args ...any) {
 // after those for args.
 func equal[V comparable](t testing.TB, got, want V, format string, args ...any) {
 	t.Helper()
-	if got != want {
-		t.Errorf(format, append(args, got, want)...)
-	}
+	expect(t, got == want, format, append(args, got, want)...)
 }
 
 // equalAll compares two slices as equal does; nil is an empty one.
 func equalAll[S ~[]E, E comparable](t testing.TB, got, want S, format string, args ...any) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf(format, append(args, got, want)...)
-	}
+	expect(t, slices.Equal(got, want), format, append(args, got, want)...)
 }
 
 // noDiff reports what cmp.Diff found, if anything.
 func noDiff(t testing.TB, diff, format string, args ...any) {
 	t.Helper()
-	if diff != "" {
-		t.Errorf(format+":\n%s", append(args, diff)...)
-	}
+	expect(t, diff == "", format+":\n%s", append(args, diff)...)
 }
 
 // fails reports a failure unless err is target. The format ends with a verb
 // for err, after those for args.
 func fails(t testing.TB, err, target error, format string, args ...any) {
 	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf(format, append(args, err)...)
-	}
+	expect(t, errors.Is(err, target), format, append(args, err)...)
 }
+
+// The usual results of attempts.
+var (
+	completed     = store.Result{Outcome: stint.OutcomeCompleted}
+	cancelled     = store.Result{Outcome: stint.OutcomeCancelled}
+	snoozed       = store.Result{Outcome: stint.OutcomeSnoozed}
+	expired       = store.Result{Outcome: stint.OutcomeExpired}
+	returned      = store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}
+	failed        = store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
+	failedFinally = store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}
+)
 
 func errOf[V any](_ V, err error) error { return err }
 
 func errOf2[A, B any](_ A, _ B, err error) error { return err }
+
+// must returns what a call answered, and stops the test at an error.
+func must[V any](v V, err error) func(t testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// need stops the test unless ok.
+func need(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatalf(format, args...)
+	}
+}

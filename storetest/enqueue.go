@@ -19,7 +19,8 @@ var enqueueTests = []test{
 		first := t.enqueue(job("a"), job("b"), job("c"))
 		second := t.enqueue(job("d"))
 		all := slices.Concat(first, second)
-		expect(t, slices.IsSorted(all) && all[0] > 0 && len(slices.Compact(all)) == 4, "the ids %v are not positive and rising", all)
+		expect(t, slices.IsSorted(all) && all[0] > 0 && len(slices.Compact(all)) == 4,
+			"the ids %v are not positive and rising", all)
 		for i, kind := range []string{"a", "b", "c", "d"} {
 			if got := t.info(all[i]).Kind; got != kind {
 				t.Errorf("id %d is a job of kind %q, want %q", all[i], got, kind)
@@ -44,8 +45,7 @@ var enqueueTests = []test{
 		for n := range 4 {
 			policy := retry.Fixed(n+1, time.Second)
 			for _, s := range producers {
-				id, err := stint.NewClient(s).Enqueue(t.ctx, job("k", stint.Retry(policy)))
-				t.must(err)
+				id := must(stint.NewClient(s).Enqueue(t.ctx, job("k", stint.Retry(policy))))(t)
 				want[id] = policy
 			}
 		}
@@ -96,7 +96,8 @@ var enqueueTests = []test{
 		at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 		id := t.enqueue(job("k", stint.RunAt(at)))[0]
 		info := t.info(id)
-		expect(t, info.Due.Equal(at) && info.State == stint.Scheduled, "a job at %v is %s and due at %v", at, info.State, info.Due)
+		expect(t, info.Due.Equal(at) && info.State == stint.Scheduled,
+			"a job at %v is %s and due at %v", at, info.State, info.Due)
 		expect(t, len(t.join("k").ClaimAll()) == 0, "it was claimed an hour early")
 	}},
 	{"Jobs for now and for later go together", func(t *T) {
@@ -114,9 +115,7 @@ var enqueueTests = []test{
 		}
 		ids := t.enqueue(batch...)
 		entries := t.join("k").ClaimAll()
-		if !slices.Equal(jobIDs(entries), ids) {
-			t.Fatalf("%d jobs were claimed, not the %d enqueued in their order", len(entries), n)
-		}
+		need(t, slices.Equal(jobIDs(entries), ids), "%d jobs were claimed, not the %d enqueued in their order", len(entries), n)
 		for i, e := range entries {
 			if !sameJSON(e.Args, batch[i].Args) {
 				t.Fatalf("job %d of the batch has the arguments %s, want %s", i, e.Args, batch[i].Args)
@@ -172,9 +171,7 @@ func everythingRoundTrips(t *T) {
 	id := t.enqueue(want)[0]
 	l := store.LaneOf(want.Queue, want.Priority, store.PartNormal, "")
 	entries := t.join(want.Kind).Claim(l.ID, 1)
-	if len(entries) != 1 {
-		t.Fatalf("lane %+v has no entry", l)
-	}
+	need(t, len(entries) == 1, "lane %+v has no entry", l)
 	e := entries[0]
 	diff := cmp.Diff(richJob(want, e), e.Job, sameJob...)
 	expect(t, diff == "" && e.ID == id && e.Due.Equal(e.Created), "claimed job (-want +got):\n%s", diff)
@@ -200,9 +197,7 @@ func argumentsRoundTrip(t *T) {
 	}
 	ids := t.enqueue(batch...)
 	entries := t.join("k").Claim(lane(stint.DefaultQueue), len(shapes))
-	if len(entries) != len(shapes) {
-		t.Fatalf("%d of %d entries were claimed", len(entries), len(shapes))
-	}
+	need(t, len(entries) == len(shapes), "%d of %d entries were claimed", len(entries), len(shapes))
 	for i, s := range shapes {
 		expect(t, sameJSON(entries[i].Args, []byte(s)), "the arguments %.80s came back as %.80s", s, entries[i].Args)
 		got := t.info(ids[i]).Args

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -33,9 +32,9 @@ var expiryTests = []test{
 		t.must(tx.Commit())
 		for _, id := range ids {
 			j := t.info(id)
-			if got := j.StartBy.Sub(j.Due); got != within {
-				t.Errorf("job %d, due %v after it was made, is to begin within %v, want %v", id, j.Due.Sub(j.Created), got, within)
-			}
+			got := j.StartBy.Sub(j.Due)
+			expect(t, got == within,
+				"job %d, due %v after it was made, is to begin within %v, want %v", id, j.Due.Sub(j.Created), got, within)
 		}
 	}},
 	{"Jobs of one batch differ in when they are to begin", func(t *T) {
@@ -51,9 +50,7 @@ var expiryTests = []test{
 		}
 		ids := t.enqueue(batch...)
 		entries := t.join("k").ClaimAll()
-		if len(entries) != len(ids) {
-			t.Fatalf("%d were claimed, want %d: too late or not, they are ready", len(entries), len(ids))
-		}
+		need(t, len(entries) == len(ids), "%d were claimed, want %d: too late or not, they are ready", len(entries), len(ids))
 		for i, e := range entries {
 			expect(t, e.ID == ids[i] && e.StartBy.Equal(want[i]) && t.info(e.ID).StartBy.Equal(want[i]),
 				"job %d is to begin by %v, and people see %v; want %v", e.ID, e.StartBy, t.info(e.ID).StartBy, want[i])
@@ -66,7 +63,8 @@ var expiryTests = []test{
 			tx := t.begin()
 			for _, in := range []stint.Tx{{}, tx.Tx()} {
 				_, err := stint.NewClient(t.Store).With(in).EnqueueMany(t.ctx, batch)
-				fails(t, err, stint.ErrInvalid, "%d jobs, in a transaction %v: the error is %v, want ErrInvalid", len(batch), in.Handle != nil)
+				fails(t, err, stint.ErrInvalid,
+					"%d jobs, in a transaction %v: the error is %v, want ErrInvalid", len(batch), in.Handle != nil)
 			}
 			t.must(tx.Rollback())
 		}
@@ -80,36 +78,32 @@ var expiryTests = []test{
 		t.retry(stint.RerunOptions{}, ids[0])
 		t.retry(stint.RerunOptions{Delay: 2 * time.Hour}, ids[1])
 		for _, id := range ids {
-			if got := t.info(id).StartBy; !got.Equal(by) {
-				t.Errorf("job %d, which waited, is to begin by %v, want %v", id, got, by)
-			}
+			got := t.info(id).StartBy
+			expect(t, got.Equal(by), "job %d, which waited, is to begin by %v, want %v", id, got, by)
 		}
 		w := t.join("k")
 		e := w.One()
 		expect(t, e.StartBy.Equal(by), "an engine gets %v, want %v", e.StartBy, by)
-		w.Finish(store.Result{Outcome: stint.OutcomeExpired}, e)
+		w.Finish(expired, e)
 		for _, again := range []stint.RerunOptions{{}, {Delay: time.Hour}} {
-			if got := t.info(t.recovers(e.ID, again)).StartBy; !got.IsZero() {
-				t.Errorf("recovered it is to begin by %v, want no bound", got)
-			}
+			got := t.info(t.recovers(e.ID, again)).StartBy
+			expect(t, got.IsZero(), "recovered it is to begin by %v, want no bound", got)
 		}
 		got := w.One().StartBy
 		expect(t, got.IsZero(), "recovered it comes to an engine with %v, want no bound", got)
-		if got := t.info(e.ID).StartBy; !got.Equal(by) {
-			t.Errorf("the old job was to begin by %v, want %v", got, by)
-		}
+		got = t.info(e.ID).StartBy
+		expect(t, got.Equal(by), "the old job was to begin by %v, want %v", got, by)
 	}},
 	{"What expired has failed, and did not begin", func(t *T) {
 		id := t.enqueue(job("k", stint.StartBy(t.clock().Add(-time.Hour))))[0]
 		w := t.join("k")
-		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeExpired})
+		x := w.Conclude(w.One(), expired)
 		x.Slot, x.Started = 0, time.Time{}
-		_, err := w.TryFinish(t.ctx, x)
-		t.must(err)
+		t.must(errOf(w.TryFinish(t.ctx, x)))
 		j := t.info(id)
-		if j.State != stint.Failed || j.Reason != retry.ReasonExpired || j.Attempt != 1 || j.Losses != 0 || len(j.Attempts) != 1 {
-			t.Fatalf("it is %+v", j)
-		}
+		need(t, j.State == stint.Failed && j.Reason == retry.ReasonExpired && j.Attempt == 1 && j.Losses == 0 &&
+			len(j.Attempts) == 1,
+			"it is %+v", j)
 		if x := j.Attempts[0]; x.Outcome != stint.OutcomeExpired || !x.Final || x.Slot != 0 || !x.Started.Equal(x.Finished) || x.Recoverable != nil {
 			t.Errorf("its execution is %+v", x)
 		}
@@ -130,9 +124,8 @@ var expiryTests = []test{
 		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
 		t.enqueue(job("k", stint.StartBy(by), stint.Retry(retry.Function("f"))))
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
-		page, err := t.Store.Undecided(t.ctx, []string{"f"}, 0, 10)
-		t.must(err)
+		w.Finish(failed, w.One())
+		page := must(t.Store.Undecided(t.ctx, []string{"f"}, 0, 10))(t)
 		expect(t, len(page) == 1 && page[0].StartBy.Equal(by), "told is %+v, want one to begin by %v", page, by)
 	}},
 	{"It holds for what is claimed at once", func(t *T) {
@@ -159,25 +152,23 @@ func (t *T) keepsStartBy(j stint.NewJob) {
 		want = t.info(id).Due.Add(j.StartWithin)
 	}
 	w := t.join("k")
-	failed := store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
 	for i, end := range []store.Result{
-		{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
-		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, failed, {Outcome: stint.OutcomeSnoozed}, completed,
+		returned, snoozed,
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, failed, snoozed, completed,
 	} {
 		if i == 0 && j.Delay > 0 || i == 2 || i == 4 || i == 5 {
 			t.due()
 			t.promoteAll(1)
 		}
 		e := w.One()
-		if info := t.info(id); !e.StartBy.Equal(want) || !info.StartBy.Equal(want) {
-			t.Errorf("appearance %d: it is to begin by %v, and people see %v; want %v", i+1, e.StartBy, info.StartBy, want)
-		}
+		info := t.info(id)
+		expect(t, e.StartBy.Equal(want) && info.StartBy.Equal(want),
+			"appearance %d: it is to begin by %v, and people see %v; want %v", i+1, e.StartBy, info.StartBy, want)
 		x := w.Conclude(e, end)
 		if x.Next != nil {
 			x.Next.Delay = 0
 		}
-		_, err := w.TryFinish(t.ctx, x)
-		t.must(err)
+		t.must(errOf(w.TryFinish(t.ctx, x)))
 		got := t.info(id).StartBy
 		expect(t, got.Equal(want), "after appearance %d people see that it is to begin by %v, want %v", i+1, got, want)
 	}
@@ -190,7 +181,5 @@ func (t *T) clock() time.Time {
 	if !ok {
 		return time.Now()
 	}
-	now, err := c.Now(t.ctx)
-	t.must(err)
-	return now
+	return must(c.Now(t.ctx))(t)
 }

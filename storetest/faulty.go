@@ -20,7 +20,7 @@ var faultyTests = []test{
 		for _, queue := range []string{"p", "q"} {
 			for _, policy := range []retry.Policy{retry.Fixed(1, time.Hour), retry.Fixed(2, time.Hour), retry.Forever(time.Hour).Faulty(1)} {
 				id := t.enqueue(job("k", stint.Queue(queue), stint.Retry(policy)))[0]
-				w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.ClaimAll()...)
+				w.Finish(failed, w.ClaimAll()...)
 				if policy != retry.Fixed(2, time.Hour) {
 					faulty = append(faulty, id)
 				}
@@ -51,9 +51,9 @@ var faultyTests = []test{
 			want   string
 		}{
 			{completed, retry.Default(), "done"},
-			{store.Result{Outcome: stint.OutcomeCancelled}, retry.Default(), "cancelled"},
+			{cancelled, retry.Default(), "cancelled"},
 			{store.Result{Outcome: stint.OutcomeCancelled, Note: "sold out"}, retry.Default(), "sold out"},
-			{store.Result{Outcome: stint.OutcomeExpired}, retry.Default(), "expired"},
+			{expired, retry.Default(), "expired"},
 			{failed(errors.New("no")), retry.None(), "no retries"},
 			{failed(errors.New("no")), retry.Fixed(0, 0), "retries exhausted"},
 			{failed(stint.NoRetry(errors.New("no"))), retry.Default(), "error not retriable"},
@@ -62,8 +62,7 @@ var faultyTests = []test{
 			id := t.enqueue(job("k", stint.Retry(c.policy)))[0]
 			w.Finish(c.end, w.ClaimAll()...)
 			info := t.info(id)
-			listed, err := t.Store.Jobs(t.ctx, store.Filter{Limit: 1})
-			t.must(err)
+			listed := must(t.Store.Jobs(t.ctx, store.Filter{Limit: 1}))(t)
 			if info.Reason != c.want || listed[0].Reason != c.want || info.Attempts[0].Reason != c.want {
 				t.Errorf("%v under %v: the job says %q, the list %q, the execution %q, want %q",
 					c.end.Outcome, c.policy, info.Reason, listed[0].Reason, info.Attempts[0].Reason, c.want)
@@ -87,7 +86,7 @@ func faultyLife(t *T) {
 		got := t.list(store.Filter{Faulty: true})
 		expect(t, (len(got) == 1) == faulty, "%s, faulty %v: the filter shows %v", state, faulty, got)
 	}
-	fails := store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
+	fails := failed
 	see(stint.Available, false)
 	w.Finish(fails, w.One())
 	see(stint.Retrying, false)
@@ -100,9 +99,9 @@ func faultyLife(t *T) {
 	see(stint.Available, true)
 	e = w.One()
 	see(stint.Running, true)
-	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e)
+	w.Finish(returned, e)
 	see(stint.Available, true)
-	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, w.One())
+	w.Finish(snoozed, w.One())
 	see(stint.Scheduled, true)
 	t.promoteAll(1)
 	w.Heartbeat(w.One().Pos)

@@ -8,7 +8,6 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-var completed = store.Result{Outcome: stint.OutcomeCompleted}
 
 var finishTests = []test{
 	{"Repeating a batch changes nothing and counts nothing", finishRepeats},
@@ -16,12 +15,10 @@ var finishTests = []test{
 		t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
 		done := snoozes(w, w.ClaimAll())
-		if n, err := w.TryFinish(t.ctx, done[1], done[2]); err != nil || n != 2 {
-			t.Fatalf("the first part recorded %d, error %v", n, err)
-		}
-		if n, err := w.TryFinish(t.ctx, done...); err != nil || n != 2 {
-			t.Fatalf("the whole recorded %d more, error %v", n, err)
-		}
+		n, err := w.TryFinish(t.ctx, done[1], done[2])
+		need(t, err == nil && n == 2, "the first part recorded %d, error %v", n, err)
+		n, err = w.TryFinish(t.ctx, done...)
+		need(t, err == nil && n == 2, "the whole recorded %d more, error %v", n, err)
 		l := t.ledger()
 		expect(t, len(l.Executions) == 4 && len(l.Waiting) == 4,
 			"there are %d executions and %d successors, want 4 each", len(l.Executions), len(l.Waiting))
@@ -31,7 +28,7 @@ var finishTests = []test{
 		w := t.join("k")
 		e := w.One()
 		w.Complete(e)
-		for _, end := range []store.Result{{Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: store.PartFront}} {
+		for _, end := range []store.Result{cancelled, returned} {
 			n, err := w.TryFinish(t.ctx, w.Conclude(e, end))
 			expect(t, err == nil && n == 0, "a second outcome recorded %d, error %v", n, err)
 		}
@@ -77,28 +74,25 @@ var finishTests = []test{
 		for _, id := range ids {
 			t.state(id, stint.Running)
 		}
-		if n, err := w.TryFinish(t.ctx, done...); err != nil || n != 4 {
-			t.Errorf("with the right claims it recorded %d, error %v", n, err)
-		}
+		n, err = w.TryFinish(t.ctx, done...)
+		expect(t, err == nil && n == 4, "with the right claims it recorded %d, error %v", n, err)
 	}},
 	{"A large batch of many claims and outcomes", func(t *T) {
 		const n = 2000
 		ids := t.enqueue(jobs(n, "k")...)
 		w := t.join("k")
-		entries, err := w.TryClaimAll(t.ctx, 7)
-		t.must(err)
+		entries := must(w.TryClaimAll(t.ctx, 7))(t)
 		ends := []store.Result{
-			completed, {Outcome: stint.OutcomeFailed, Err: errors.New("no")}, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour},
-			{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeExpired},
+			completed, failed, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour},
+			returned, cancelled, expired,
 		}
 		states := []stint.State{stint.Completed, stint.Retrying, stint.Scheduled, stint.Available, stint.Cancelled, stint.Failed}
 		var done []store.Completion
 		for i, e := range entries {
 			done = append(done, w.Conclude(e, ends[i%len(ends)]))
 		}
-		if got, err := w.TryFinish(t.ctx, done...); err != nil || got != n {
-			t.Fatalf("recorded %d, error %v, want %d", got, err, n)
-		}
+		got, err := w.TryFinish(t.ctx, done...)
+		need(t, err == nil && got == n, "recorded %d, error %v, want %d", got, err, n)
 		for i := 0; i < n; i += 97 {
 			t.state(ids[i], states[i%len(states)])
 		}
@@ -125,20 +119,18 @@ func refuses(t *T, w *Worker, want error, done ...store.Completion) {
 	n, err := w.TryFinish(t.ctx, done...)
 	expect(t, errors.Is(err, want) && n == 0, "recorded %d, error %v, want %v", n, err, want)
 	after := t.ledger()
-	if len(after.Executions) != len(before.Executions) || len(after.Waiting) != len(before.Waiting) ||
-		len(after.Entries) != len(before.Entries) {
-		t.Errorf("a refused batch left something: %d executions, %d waiting, %d entries, before it %d, %d, %d",
-			len(after.Executions), len(after.Waiting), len(after.Entries),
-			len(before.Executions), len(before.Waiting), len(before.Entries))
-	}
+	expect(t, len(after.Executions) == len(before.Executions) && len(after.Waiting) == len(before.Waiting) &&
+		len(after.Entries) == len(before.Entries),
+		"a refused batch left something: %d executions, %d waiting, %d entries, before it %d, %d, %d", len(after.Executions),
+		len(after.Waiting), len(after.Entries), len(before.Executions), len(before.Waiting), len(before.Entries))
 }
 
 func finishRepeats(t *T) {
 	t.enqueue(jobs(6, "k")...)
 	w := t.join("k")
 	ends := []store.Result{
-		completed, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeReturned, Part: store.PartFront},
-		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
+		completed, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, returned,
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, failed,
 		{Outcome: stint.OutcomeReturned, Part: store.PartNormal},
 	}
 	var done []store.Completion
@@ -168,8 +160,6 @@ func claimsMustExist(t *T) {
 			w.taken[e.Pos] = wrong
 		}
 		refuses(t, w, store.ErrClaimGone, snoozes(w, entries)...)
-		if t.Failed() {
-			t.Fatalf("the claim was given with %s", what)
-		}
+		need(t, !t.Failed(), "the claim was given with %s", what)
 	}
 }

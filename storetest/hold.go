@@ -49,7 +49,8 @@ var holdTests = []test{
 			}
 			_, err := Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)
 			fails(t, err, store.ErrBuried, "a second burial gives %v, want ErrBuried")
-			fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})), store.ErrBuried, "the beat gives %v, want ErrBuried")
+			fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})), store.ErrBuried,
+				"the beat gives %v, want ErrBuried")
 			expect(t, !h.Holds(w.Info.Token), "the place of the buried is held")
 		}
 	}},
@@ -76,8 +77,7 @@ var holdTests = []test{
 // places checks what a roster says of an engine that lives.
 func (t *T) places(s Store, w *Worker, held bool) {
 	t.Helper()
-	all, err := s.Engines(t.ctx)
-	t.must(err)
+	all := must(s.Engines(t.ctx))(t)
 	for _, e := range all {
 		expect(t, e.Token != w.Info.Token || e.Held == held && !e.Gone,
 			"the roster says held: %v, gone: %v; want %v and not", e.Held, e.Gone, held)

@@ -22,15 +22,12 @@ var interruptedTests = []test{
 		id := t.enqueue(job("k"))[0]
 		_, err := t.Store.Enqueue(ended, stint.Tx{}, jobs(1, "k", stint.Queue("never")))
 		expect(t, err != nil, "an enqueue succeeded")
-		if c, err := w.TryClaim(ended, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}); err == nil {
-			t.Errorf("a claim succeeded: %v", c.Positions)
-		}
-		if _, err := t.Store.Promote(ended, time.Time{}, 1); err == nil {
-			t.Errorf("a promotion succeeded")
-		}
-		if _, err := t.Store.Bury(ended, store.Burial{Engine: w.Info.Token}, Judge); err == nil {
-			t.Errorf("a burial succeeded")
-		}
+		c, err := w.TryClaim(ended, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1})
+		expect(t, err != nil, "a claim succeeded: %v", c.Positions)
+		_, err = t.Store.Promote(ended, time.Time{}, 1)
+		expect(t, err != nil, "a promotion succeeded")
+		_, err = t.Store.Bury(ended, store.Burial{Engine: w.Info.Token}, Judge)
+		expect(t, err != nil, "a burial succeeded")
 		w.Complete(w.One())
 		t.state(id, stint.Completed)
 	}},
@@ -78,8 +75,7 @@ var interruptedTests = []test{
 			}
 		}
 		expect(t, len(answered) <= 0, "Held does not tell of %d positions that were answered", len(answered))
-		entries, err := t.Store.Fetch(t.ctx, all)
-		t.must(err)
+		entries := must(t.Store.Fetch(t.ctx, all))(t)
 		got := slices.Sorted(slices.Values(jobIDs(entries)))
 		expect(t, slices.Equal(got, ids), "%d entries are held, want each of %d once", len(got), len(ids))
 		w.Complete(entries...)
@@ -112,9 +108,8 @@ var interruptedTests = []test{
 			_, err := Bury(ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge)
 			cancel()
 			if err != nil {
-				if _, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge); err != nil && !errors.Is(err, store.ErrBuried) {
-					t.Errorf("the second burial: %v", err)
-				}
+				_, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, Judge)
+				expect(t, err == nil || errors.Is(err, store.ErrBuried), "the second burial: %v", err)
 			}
 			heir := t.join("k")
 			if got := heir.ClaimAll(); len(got) != n {

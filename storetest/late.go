@@ -190,9 +190,7 @@ func playLate(t *T, order []int, ends, steps int) {
 	got = append(got, w.ClaimAll()...)
 	ids := slices.Sorted(slices.Values(jobIDs(got)))
 	slices.Sort(want)
-	if !slices.Equal(ids, want) {
-		t.Fatalf("order of steps %v, commits %b: claimed %v, want %v", order, ends, ids, want)
-	}
+	need(t, slices.Equal(ids, want), "order of steps %v, commits %b: claimed %v, want %v", order, ends, ids, want)
 	w.Complete(got...)
 	w.Leave()
 }

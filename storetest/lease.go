@@ -23,15 +23,18 @@ var leaseTests = []test{
 	{"One engine gets it, the others are told who has it, and a renewal moves its end only", func(t *T) {
 		a, b := t.join("k"), t.join("k")
 		first := t.acquires(a, "x", term)
-		expect(t, first.Instance == a.Info.Instance && first.Host == a.Info.Host && first.Expires.Sub(first.Renewed) == term && first.Acquired.Equal(first.Renewed),
+		expect(t, first.Instance == a.Info.Instance && first.Host == a.Info.Host && first.Expires.Sub(first.Renewed) == term &&
+			first.Acquired.Equal(first.Renewed),
 			"the lease is %+v", first)
 		t.refused(b, "x", a)
 		other := t.acquires(b, "y", term)
 		again := t.acquires(a, "x", 2*term)
-		expect(t, again.Acquired.Equal(first.Acquired) && again.Expires.Sub(again.Renewed) == 2*term && !again.Renewed.Before(first.Renewed),
+		expect(t, again.Acquired.Equal(first.Acquired) && again.Expires.Sub(again.Renewed) == 2*term &&
+			!again.Renewed.Before(first.Renewed),
 			"renewed it is %+v, after %+v", again, first)
 		got := t.leaseOf("y")
-		expect(t, got.Renewed.Equal(other.Renewed) && got.Expires.Equal(other.Expires), "another lease was %+v, and is %+v", other, got)
+		expect(t, got.Renewed.Equal(other.Renewed) && got.Expires.Equal(other.Expires),
+			"another lease was %+v, and is %+v", other, got)
 		t.leases(map[string]*Worker{"x": a, "y": b})
 	}},
 	{"Each name is a lease of its own, exactly as it is written", func(t *T) {
@@ -66,7 +69,8 @@ var leaseTests = []test{
 		t.until(func() bool { return t.acquire(a, "x", short).Engine == a.Info.Token })
 		t.until(func() bool { return t.leaseOf("x").Engine == 0 })
 		l := t.acquires(a, "x", term)
-		expect(t, l.Acquired.After(first.Expires), "it holds the lease since %v, and was without it after %v", l.Acquired, first.Expires)
+		expect(t, l.Acquired.After(first.Expires),
+			"it holds the lease since %v, and was without it after %v", l.Acquired, first.Expires)
 	}},
 	{"Who resigns does it for himself, and another one gets the lease at once", func(t *T) {
 		a, b := t.join("k"), t.join("k")
@@ -111,17 +115,16 @@ var leaseTests = []test{
 		before := t.now()
 		d, had, err := l.Revoke(t.ctx, "x", "ann\x00", "it hangs\xff")
 		t.must(err)
-		if !had || d.Engine != a.Info.Token || d.Instance != a.Info.Instance || d.Host != a.Info.Host ||
-			d.At.Before(before) || d.Until.Sub(d.At) != was.Expires.Sub(was.Renewed) || !strings.HasPrefix(d.By, "ann") || !strings.HasPrefix(d.Why, "it hangs") {
-			t.Errorf("it says %v, %+v", had, d)
-		}
+		expect(t, had && d.Engine == a.Info.Token && d.Instance == a.Info.Instance && d.Host == a.Info.Host &&
+			!d.At.Before(before) && d.Until.Sub(d.At) == was.Expires.Sub(was.Renewed) && strings.HasPrefix(d.By, "ann") &&
+			strings.HasPrefix(d.Why, "it hangs"),
+			"it says %v, %+v", had, d)
 		t.leases(map[string]*Worker{"x": nil, "y": c})
 		again := t.acquire(a, "x", term)
 		expect(t, again.Engine == 0 && again.Deposed == d, "the deposed gets %+v", again)
 		t.resigns(a, "x", false)
-		if again := t.acquires(b, "x", term); again.Deposed != d {
-			t.Errorf("it is not told who was deposed: %+v", again)
-		}
+		again = t.acquires(b, "x", term)
+		expect(t, again.Deposed == d, "it is not told who was deposed: %+v", again)
 		t.refused(a, "x", b)
 		if _, had, err = l.Revoke(t.ctx, "x", "", ""); !had || err != nil {
 			t.Errorf("freeing it gives %v, %v", had, err)
@@ -228,9 +231,7 @@ func leaseStorm(t *T) {
 		return nil
 	})
 	t.must(errors.Join(errs...))
-	if len(to) < 8 {
-		t.Fatalf("the lease was held %d times only", len(to))
-	}
+	need(t, len(to) >= 8, "the lease was held %d times only", len(to))
 	buried := t.ledger().Buried
 	for a, end := range to {
 		if at := buried[a.engine]; at.Before(end) {
@@ -246,18 +247,15 @@ func leaseStorm(t *T) {
 // acquire asks for a lease.
 func (t *T) acquire(w *Worker, name string, term time.Duration) store.Lease {
 	t.Helper()
-	l, err := t.leaser().Acquire(t.ctx, name, w.Info.Token, term)
-	t.must(err)
-	return l
+	return must(t.leaser().Acquire(t.ctx, name, w.Info.Token, term))(t)
 }
 
 // acquires checks that an engine gets a lease.
 func (t *T) acquires(w *Worker, name string, term time.Duration) store.Lease {
 	t.Helper()
 	l := t.acquire(w, name, term)
-	if l.Engine != w.Info.Token || l.Name != name {
-		t.Fatalf("of the lease %q it says %+v, want it to be held by %s", name, l, w.Info.Instance)
-	}
+	need(t, l.Engine == w.Info.Token && l.Name == name,
+		"of the lease %q it says %+v, want it to be held by %s", name, l, w.Info.Instance)
 	return l
 }
 
@@ -278,28 +276,23 @@ func (t *T) buried(w *Worker, name string) {
 
 func (t *T) resigns(w *Worker, name string, want bool) {
 	t.Helper()
-	had, err := t.leaser().ReleaseLease(t.ctx, name, w.Info.Token)
-	t.must(err)
+	had := must(t.leaser().ReleaseLease(t.ctx, name, w.Info.Token))(t)
 	equal(t, had, want, "resigning %q gives %v, want %v", name)
 }
 
 // leaseOf shows one lease.
 func (t *T) leaseOf(name string) store.Lease {
 	t.Helper()
-	all, err := t.leaser().Leases(t.ctx)
-	t.must(err)
+	all := must(t.leaser().Leases(t.ctx))(t)
 	i := slices.IndexFunc(all, func(l store.Lease) bool { return l.Name == name })
-	if i < 0 {
-		t.Fatalf("there is no lease %q among %+v", name, all)
-	}
+	need(t, i >= 0, "there is no lease %q among %+v", name, all)
 	return all[i]
 }
 
 // leases checks who has which; nil for a free one.
 func (t *T) leases(want map[string]*Worker) {
 	t.Helper()
-	all, err := t.leaser().Leases(t.ctx)
-	t.must(err)
+	all := must(t.leaser().Leases(t.ctx))(t)
 	var names []string
 	for _, l := range all {
 		names = append(names, l.Name)
@@ -312,5 +305,6 @@ func (t *T) leases(want map[string]*Worker) {
 		expect(t, known && l.Engine == token && l.Instance == instance && (token == 0) == l.Expires.IsZero(),
 			"of a lease people see %+v, want it to be held by %q", l, instance)
 	}
-	expect(t, len(names) == len(want) && slices.IsSorted(names), "people see the leases %q, want %d sorted by name", names, len(want))
+	expect(t, len(names) == len(want) && slices.IsSorted(names),
+		"people see the leases %q, want %d sorted by name", names, len(want))
 }

@@ -20,8 +20,7 @@ var listenTests = []test{
 		bell.rings("after an enqueue", func() { t.enqueue(job("k")) })
 		other := stint.NewClient(t.again())
 		bell.rings("after an enqueue elsewhere", func() {
-			_, err := other.Enqueue(t.ctx, job("k"))
-			t.must(err)
+			t.must(errOf(other.Enqueue(t.ctx, job("k"))))
 		})
 	}},
 	{"It rings when a wait becomes shorter", func(t *T) {
@@ -44,7 +43,7 @@ var listenTests = []test{
 		bell := t.listen(t.again())
 		bell.wait("when it began to listen")
 		bell.rings("after a return", func() {
-			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e...)
+			w.Finish(returned, e...)
 		})
 		time.Sleep(20 * time.Millisecond)
 		bell.rings("after a promotion", func() { t.promoteAll(1) })

@@ -27,9 +27,8 @@ var lookTests = []test{
 		t.enqueue(append(jobs(5, "k"), job("k", stint.Delay(time.Hour)))...)
 		t.join("k").ClaimAll()
 		for _, known := range []store.LaneHints{{}, {Mine: []store.LaneID{lane(stint.DefaultQueue)}}} {
-			if got := t.look(known); len(got) != 0 {
-				t.Errorf("after everything was claimed it saw %v", got)
-			}
+			got := t.look(known)
+			expect(t, len(got) == 0, "after everything was claimed it saw %v", got)
 		}
 	}},
 	{"A transaction that ends and brought a lane nothing does not make it look as if it had work", func(t *T) {
@@ -62,7 +61,8 @@ var lookTests = []test{
 			for range 2 {
 				req := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1, Wait: true, Settle: true}
 				c, err := w.TryClaim(t.ctx, req)
-				expect(t, err == nil && len(c.Positions) == 0, "round %d: a claim after a rollback took %v, error %v", round, c.Positions, err)
+				expect(t, err == nil && len(c.Positions) == 0,
+					"round %d: a claim after a rollback took %v, error %v", round, c.Positions, err)
 			}
 			id := t.enqueue(job("k"))[0]
 			equal(t, w.One().ID, id, "round %d: claimed job %d, want %d", round)
@@ -74,8 +74,7 @@ var lookTests = []test{
 // settled are left out: how much is much, each store decides for itself.
 func (t *T) look(known store.LaneHints) map[store.LaneID]store.LaneHead {
 	t.Helper()
-	sights, err := t.Store.Look(t.ctx, known)
-	t.must(err)
+	sights := must(t.Store.Look(t.ctx, known))(t)
 	seen := map[store.LaneID]store.LaneHead{}
 	for _, s := range sights {
 		_, twice := seen[s.Lane]
@@ -103,6 +102,6 @@ func looks(t *T) {
 	equal(t, len(got), len(want), "the look saw %d lanes, want %d")
 	one := store.LaneOf("queue 3", 0, store.PartNormal, "").ID
 	t.join("x").Claim(one, 1)
-	equal(t, t.look(store.LaneHints{Mine: []store.LaneID{one}})[one].Kind, "second",
-		"after the first entry was claimed, the look shows kind %q, want %q")
+	equal(t, t.look(store.LaneHints{Mine: []store.LaneID{one}})[one].Kind,
+		"second", "after the first entry was claimed, the look shows kind %q, want %q")
 }

@@ -63,17 +63,17 @@ func (t *T) keepsMaxLosses(j stint.NewJob, want int) {
 	id := t.enqueue(j)[0]
 	w := t.join("k")
 	for i, end := range []store.Result{
-		{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
-		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, {Outcome: stint.OutcomeSnoozed}, completed,
+		returned, snoozed,
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, snoozed, completed,
 	} {
 		if i == 0 && j.Delay > 0 || i == 2 || i == 4 {
 			t.due()
 			t.promoteAll(1)
 		}
 		e := w.One()
-		if info := t.info(id); e.MaxLosses != want || info.MaxLosses != want {
-			t.Errorf("attempt %d: it may be lost %d times, and people see %d; want %d", i+1, e.MaxLosses, info.MaxLosses, want)
-		}
+		info := t.info(id)
+		expect(t, e.MaxLosses == want && info.MaxLosses == want,
+			"attempt %d: it may be lost %d times, and people see %d; want %d", i+1, e.MaxLosses, info.MaxLosses, want)
 		w.Finish(end, e)
 		equal(t, t.info(id).MaxLosses, want, "after attempt %d people see that it may be lost %d times, want %d", i+1)
 	}

@@ -37,8 +37,7 @@ var metricsTests = []test{
 		before := t.now()
 		t.keeps(m)
 		after := t.now()
-		list, err := k.EngineMetrics(t.ctx)
-		t.must(err)
+		list := must(k.EngineMetrics(t.ctx))(t)
 		expect(t, len(list) == 1 && !list[0].At.Before(before) && !list[0].At.After(after),
 			"between %v and %v came %+v", before, after, list)
 	}},
@@ -68,7 +67,6 @@ func (t *T) keeps(m report.Metrics) {
 // kept compares what is kept, but for the times at which it came.
 func (t *T) kept(want ...report.Metrics) {
 	t.Helper()
-	got, err := t.keeper().EngineMetrics(t.ctx)
-	t.must(err)
+	got := must(t.keeper().EngineMetrics(t.ctx))(t)
 	noDiff(t, cmp.Diff(want, got, cmpopts.IgnoreFields(report.Metrics{}, "At")), "what is kept (-want +got)")
 }

@@ -18,7 +18,7 @@ var retryTests = []test{
 		ids := t.enqueue(job("k", stint.Queue("first"), stint.Delay(time.Hour)), job("k", stint.Queue("again")))
 		w := t.join("k")
 		first := w.One()
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, first)
+		w.Finish(failed, first)
 		before := t.now()
 		t.retries(stint.RerunOptions{}, map[stint.ID]stint.RerunResult{
 			ids[0]: {Answer: stint.RerunReady, ID: ids[0]}, ids[1]: {Answer: stint.RerunReady, ID: ids[1]},
@@ -58,10 +58,12 @@ var retryTests = []test{
 		for i, want := range []stint.State{stint.Available, stint.Retrying} {
 			info := t.info(ids[i])
 			expect(t, info.State == want && info.PendingRetry == "" && info.Attempt == 2 && info.Faulty,
-				"it is %s, undecided %q, attempt %d, faulty %v; want %s, decided, attempt 2, faulty", info.State, info.PendingRetry, info.Attempt, info.Faulty, want)
+				"it is %s, undecided %q, attempt %d, faulty %v; want %s, decided, attempt 2, faulty", info.State,
+				info.PendingRetry, info.Attempt, info.Faulty, want)
 		}
 		got := t.decisions(retry.Final("enough"))
-		expect(t, len(got) == 1 && got[0].Job == ids[2], "%d failures are still to be judged, want that of job %d", len(got), ids[2])
+		expect(t, len(got) == 1 && got[0].Job == ids[2],
+			"%d failures are still to be judged, want that of job %d", len(got), ids[2])
 		w := t.join("k")
 		t.decided(w, 0, stale...)
 		time.Sleep(40 * time.Millisecond)
@@ -97,7 +99,7 @@ var retryTests = []test{
 		w := t.join("k")
 		w.Complete(w.One())
 		second := t.recovers(first, stint.RerunOptions{})
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
+		w.Finish(failedFinally, w.One())
 		third := t.recovers(second, stint.RerunOptions{})
 		e := w.One()
 		expect(t, e.ID == third && e.Origin.Recovered == second && e.Attempt == 1,
@@ -110,7 +112,8 @@ var retryTests = []test{
 		w.Complete(w.One())
 		anew := t.recovers(old, stint.RerunOptions{Delay: 20 * time.Millisecond})
 		info := t.info(anew)
-		expect(t, info.State == stint.Scheduled && info.Origin.Recovered == old, "it is %s, of job %d", info.State, info.Origin.Recovered)
+		expect(t, info.State == stint.Scheduled && info.Origin.Recovered == old,
+			"it is %s, of job %d", info.State, info.Origin.Recovered)
 		time.Sleep(40 * time.Millisecond)
 		t.promoteAll(1)
 		e := w.One()
@@ -125,7 +128,7 @@ var retryTests = []test{
 		running := w.Claim(lane("runs"), 1)
 		t.cancel("not wanted", ids...)
 		t.retries(stint.RerunOptions{}, map[stint.ID]stint.RerunResult{ids[0]: {Answer: stint.RerunRunning, ID: ids[0]}})
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, running...)
+		w.Finish(cancelled, running...)
 		for _, id := range ids {
 			t.state(t.recovers(id, stint.RerunOptions{}), stint.Available)
 			t.state(id, stint.Cancelled)
@@ -134,7 +137,7 @@ var retryTests = []test{
 		for _, e := range w.ClaimAll() {
 			end := completed
 			if e.Cancelled {
-				end = store.Result{Outcome: stint.OutcomeCancelled}
+				end = cancelled
 				n++
 			}
 			w.Finish(end, e)
@@ -150,24 +153,21 @@ var retryTests = []test{
 		got := answers[ids[0]]
 		expect(t, got == (stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: first}),
 			"the job that was recovered gives %+v, want %d", got, first)
-		if got := answers[ids[1]]; got.Answer != stint.RerunRecovered {
-			t.Errorf("the job that was not gives %+v", got)
-		}
+		got = answers[ids[1]]
+		expect(t, got.Answer == stint.RerunRecovered, "the job that was not gives %+v", got)
 		second := t.recovers(ids[0], stint.RerunOptions{})
 		expect(t, second > first, "without Once it is recovered as %d, after %d", second, first)
 		w.Complete(w.ClaimAll()...)
 		t.deletes(map[stint.ID]store.DeleteStatus{answers[ids[1]].ID: store.DeletedNow})
-		if got := t.retry(stint.RerunOptions{Once: true}, ids[1])[ids[1]]; got.Answer != stint.RerunRecovered {
-			t.Errorf("after what it was recovered as was deleted it gives %+v", got)
-		}
+		got = t.retry(stint.RerunOptions{Once: true}, ids[1])[ids[1]]
+		expect(t, got.Answer == stint.RerunRecovered, "after what it was recovered as was deleted it gives %+v", got)
 	}},
 	{"A job tells the newest one that it was retried as, and that one tells of it", func(t *T) {
 		old := t.enqueue(job("k"))[0]
 		tells := func(when string, want stint.ID) {
 			t.Helper()
-			if got := t.info(old).RetriedAs; got != want {
-				t.Errorf("%s it was retried as job %d, want %d", when, got, want)
-			}
+			got := t.info(old).RetriedAs
+			expect(t, got == want, "%s it was retried as job %d, want %d", when, got, want)
 		}
 		w := t.join("k")
 		tells("before it ended", 0)
@@ -178,13 +178,12 @@ var retryTests = []test{
 		second := t.recovers(old, stint.RerunOptions{Delay: time.Hour})
 		tells("retried twice", second)
 		for _, id := range []stint.ID{first, second} {
-			if info := t.info(id); info.Origin.Recovered != old || info.RetriedAs != 0 {
-				t.Errorf("job %d does job %d again, and was retried as %d", id, info.Origin.Recovered, info.RetriedAs)
-			}
+			info := t.info(id)
+			expect(t, info.Origin.Recovered == old && info.RetriedAs == 0,
+				"job %d does job %d again, and was retried as %d", id, info.Origin.Recovered, info.RetriedAs)
 		}
-		if ended, err := t.awaiter().Await(t.ctx, old); err != nil || ended.RetriedAs != second {
-			t.Errorf("who awaits it learns of job %d, %v", ended.RetriedAs, err)
-		}
+		ended, err := t.awaiter().Await(t.ctx, old)
+		expect(t, err == nil && ended.RetriedAs == second, "who awaits it learns of job %d, %v", ended.RetriedAs, err)
 		t.cancels(map[stint.ID]stint.CancelStatus{second: stint.CancelledNow}, "")
 		t.deletes(map[stint.ID]store.DeleteStatus{second: store.DeletedNow})
 		tells("when the newest one is deleted", first)
@@ -193,7 +192,7 @@ var retryTests = []test{
 	{"What does not exist is not found", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		pos := stint.ID(w.One().Pos)
 		none, gone := stint.RerunResult{Answer: stint.RerunNotFound}, store.DeleteNotFound
 		t.retries(stint.RerunOptions{}, map[stint.ID]stint.RerunResult{0: none, -1: none, 1 << 60: none, pos: none})
@@ -250,8 +249,8 @@ var retryTests = []test{
 func recovered(t *T) {
 	w := t.join(rich().Kind)
 	ends := []store.Result{
-		completed, {Outcome: stint.OutcomeCancelled, Note: "by itself"}, {Outcome: stint.OutcomeExpired},
-		{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))},
+		completed, {Outcome: stint.OutcomeCancelled, Note: "by itself"}, expired,
+		failedFinally,
 	}
 	for i, end := range ends {
 		t.enqueue(job("k", stint.Queue("other")))
@@ -263,7 +262,7 @@ func recovered(t *T) {
 		old := t.enqueue(want)[0]
 		t.due()
 		t.promoteAll(i % 2)
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		w.Finish(end, w.One())
 		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, other) // the newest entry is of another job
 		before := t.info(old)
@@ -279,14 +278,15 @@ func recovered(t *T) {
 		before.StartBy = time.Time{} // which was for the old one
 		what := cmpopts.IgnoreFields(stint.JobInfo{}, "ID", "State", "Reason", "Created", "Due", "Started", "Finished", "Attempts", "Origin", "RetriedAs")
 		noDiff(t, cmp.Diff(before, got, append(sameJob, what)...), "the new job (-old +new)")
-		expect(t, got.State == stint.Available && got.Attempt == 1 && got.Reason == "" && len(got.Attempts) == 0 && got.Origin.Recovered == old,
+		expect(t, got.State == stint.Available && got.Attempt == 1 && got.Reason == "" && len(got.Attempts) == 0 &&
+			got.Origin.Recovered == old,
 			"people see %+v", got)
 		w.Complete(w.Claim(lane("other"), 1)...)
 		e := w.One()
-		if e.ID != anew || e.Origin.Recovered != old || e.Attempt != 1 || !sameJSON(e.Args, want.Args) || !sameJSON(e.Metadata, want.Metadata) ||
-			e.Retry != want.Retry || e.Timeout != want.Timeout || e.MaxLosses != *want.MaxLosses || e.URN != want.URN || e.Source != want.Source {
-			t.Errorf("an engine gets %+v", e)
-		}
+		expect(t, e.ID == anew && e.Origin.Recovered == old && e.Attempt == 1 && sameJSON(e.Args, want.Args) &&
+			sameJSON(e.Metadata, want.Metadata) && e.Retry == want.Retry && e.Timeout == want.Timeout &&
+			e.MaxLosses == *want.MaxLosses && e.URN == want.URN && e.Source == want.Source,
+			"an engine gets %+v", e)
 		w.Complete(e)
 		t.state(old, end.Outcome.State())
 	}
@@ -295,9 +295,7 @@ func recovered(t *T) {
 // retry has jobs run again and returns the answers.
 func (t *T) retry(again stint.RerunOptions, ids ...stint.ID) map[stint.ID]stint.RerunResult {
 	t.Helper()
-	got, err := t.operator().Retry(t.ctx, ids, again)
-	t.must(err)
-	return got
+	return must(t.operator().Retry(t.ctx, ids, again))(t)
 }
 
 // retries has jobs run again and checks the answers.
@@ -314,9 +312,7 @@ func (t *T) retries(again stint.RerunOptions, want map[stint.ID]stint.RerunResul
 func (t *T) recovers(id stint.ID, again stint.RerunOptions) stint.ID {
 	t.Helper()
 	got := t.retry(again, id)[id]
-	if got.Answer != stint.RerunRecovered || got.ID <= id {
-		t.Fatalf("job %d gives %+v, want that it is recovered", id, got)
-	}
+	need(t, got.Answer == stint.RerunRecovered && got.ID > id, "job %d gives %+v, want that it is recovered", id, got)
 	return got.ID
 }
 
@@ -327,7 +323,6 @@ func (t *T) deletes(want map[stint.ID]store.DeleteStatus) {
 	for id := range want {
 		ids = append(ids, id)
 	}
-	got, err := t.operator().Delete(t.ctx, ids)
-	t.must(err)
+	got := must(t.operator().Delete(t.ctx, ids))(t)
 	noDiff(t, cmp.Diff(want, got, cmpopts.EquateEmpty()), "the answers (-want +got)")
 }

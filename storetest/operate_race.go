@@ -37,10 +37,10 @@ var operateRaceTests = []test{
 		t.rounds(rounds, func(rng *rand.Rand, other Store) {
 			id := t.enqueue(job("k", stint.Delay(time.Hour)))[0]
 			var answer stint.RerunResult
-			var cancelled stint.CancelStatus
+			var said stint.CancelStatus
 			t.both(rng, func() error {
 				got, err := other.(store.Canceller).Cancel(t.ctx, []stint.ID{id}, "race")
-				cancelled = got[id]
+				said = got[id]
 				return err
 			}, func() error {
 				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
@@ -48,13 +48,14 @@ var operateRaceTests = []test{
 				return err
 			})
 			// Either it was made ready first, or it was cancelled and then recovered.
-			expect(t, (answer.Answer == stint.RerunReady || answer.Answer == stint.RerunRecovered) && cancelled == stint.CancelledNow,
-				"the answers are %+v and %q", answer, cancelled)
+			expect(t, (answer.Answer == stint.RerunReady || answer.Answer == stint.RerunRecovered) &&
+				said == stint.CancelledNow,
+				"the answers are %+v and %q", answer, said)
 			w := t.join("k")
 			for _, e := range w.ClaimAll() {
 				end := completed
 				if e.ID == id {
-					if end = (store.Result{Outcome: stint.OutcomeCancelled}); !e.Cancelled {
+					if end = cancelled; !e.Cancelled {
 						t.Errorf("it was handed out like any other")
 					}
 				}
@@ -69,7 +70,7 @@ var operateRaceTests = []test{
 		t.rounds(rounds, func(rng *rand.Rand, other Store) {
 			id := t.enqueue(job("k"))[0]
 			w := t.join("k")
-			x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+			x := w.Conclude(w.One(), failed)
 			w.Store = other
 			var answer stint.RerunResult
 			t.both(rng, func() error {
@@ -133,7 +134,8 @@ var operateRaceTests = []test{
 		errs := atOnce(6, func(int) error {
 			got, err := t.operator().Retry(t.ctx, ids, stint.RerunOptions{Once: true})
 			for id, r := range got {
-				expect(t, r.ID != 0 && (r.Answer == stint.RerunRecovered || r.Answer == stint.RerunRecoveredBefore), "job %d: %+v", id, r)
+				expect(t, r.ID != 0 && (r.Answer == stint.RerunRecovered || r.Answer == stint.RerunRecoveredBefore),
+					"job %d: %+v", id, r)
 			}
 			return err
 		})
@@ -183,9 +185,7 @@ func (t *T) rounds(n int, run func(rng *rand.Rand, other Store)) {
 	rng, other := NewSeed(t).Rand("race"), t.again()
 	for i := range n {
 		run(rng, other)
-		if t.Failed() {
-			t.Fatalf("in round %d", i+1)
-		}
+		need(t, !t.Failed(), "in round %d", i+1)
 	}
 }
 

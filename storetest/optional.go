@@ -14,8 +14,7 @@ var optionalTests = []test{
 			t.Skip("the store has no clock of its own")
 		}
 		before := t.now()
-		now, err := c.Now(t.ctx)
-		t.must(err)
+		now := must(c.Now(t.ctx))(t)
 		after := t.now()
 		expect(t, !now.Before(before) && !now.After(after), "it says %v between jobs stamped %v and %v", now, before, after)
 	}},
@@ -23,8 +22,7 @@ var optionalTests = []test{
 		s := sleeper(t)
 		clients := []stint.Enqueuer{t.Store, t.again()}
 		enqueue := func(c stint.Enqueuer) {
-			_, err := stint.NewClient(c).Enqueue(t.ctx, job("k"))
-			t.must(err)
+			t.must(errOf(stint.NewClient(c).Enqueue(t.ctx, job("k"))))
 		}
 		w := t.join("k")
 		bell := t.listen(t.Store)
@@ -72,9 +70,8 @@ var optionalTests = []test{
 		n, err := v.Evict(t.ctx, w.Info.Token)
 		close(release)
 		expect(t, err == nil && n == 0, "%d sessions were ended, error %v, want none", n, err)
-		if err := <-ended; err != nil {
-			t.Errorf("the burial failed: %v", err)
-		}
+		err = <-ended
+		expect(t, err == nil, "the burial failed: %v", err)
 		equal(t, len(t.join("k").ClaimAll()), len(ids), "%d of %d entries came back")
 	}},
 	{"Evicting an engine that holds up nobody ends nothing", func(t *T) {

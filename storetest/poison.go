@@ -53,15 +53,13 @@ var poisonTests = []test{
 			for _, id := range ids {
 				t.state(id, stint.Running)
 			}
-			if n, err := w.TryFinish(t.ctx, done[0], done[2]); err != nil || n != 2 {
-				t.Errorf("%s: without the culprit %d were recorded, error %v", name, n, err)
-			}
+			n, err = w.TryFinish(t.ctx, done[0], done[2])
+			expect(t, err == nil && n == 2, "%s: without the culprit %d were recorded, error %v", name, n, err)
 			fails(t, errOf(w.TryFinish(t.ctx, done[1])), stint.ErrUnstorable, "%s: alone it gives %v, want ErrUnstorable", name)
 			clean := done[1]
 			clean.Result, clean.Error, clean.Reason = nil, nil, "sanitised"
-			if n, err := w.TryFinish(t.ctx, clean); err != nil || n != 1 {
-				t.Errorf("%s: sanitised, %d were recorded, error %v", name, n, err)
-			}
+			n, err = w.TryFinish(t.ctx, clean)
+			expect(t, err == nil && n == 1, "%s: sanitised, %d were recorded, error %v", name, n, err)
 			t.readable(name, ids...)
 		}
 	}},
@@ -86,11 +84,9 @@ func (t *T) readable(name string, ids ...stint.ID) {
 			continue
 		}
 		equal(t, info.State, stint.Completed, "%s: job %d is %s, want %s", name, id)
-		if _, err := json.Marshal(info); err != nil {
-			t.Errorf("%s: job %d cannot be shown as JSON: %v", name, id, err)
-		}
+		_, err = json.Marshal(info)
+		expect(t, err == nil, "%s: job %d cannot be shown as JSON: %v", name, id, err)
 	}
-	if _, err := t.Store.Jobs(t.ctx, store.Filter{}); err != nil {
-		t.Errorf("%s: it was stored, and now jobs cannot be listed: %v", name, err)
-	}
+	_, err := t.Store.Jobs(t.ctx, store.Filter{})
+	expect(t, err == nil, "%s: it was stored, and now jobs cannot be listed: %v", name, err)
 }

@@ -19,7 +19,7 @@ var pauseTests = []test{
 	{"A look marks what is seen of a paused queue, in each of its lanes, until it is resumed", func(t *T) {
 		w := t.join("k")
 		t.enqueue(job("k", stint.Queue("p")))
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		t.enqueue(job("k", stint.Queue("p")), job("k", stint.Queue("p"), stint.Priority(-7)), job("k", stint.Queue("q")), job("k", stint.Queue("P")))
 		marked := func() (all []string) {
 			for _, sight := range t.look(store.LaneHints{}) {
@@ -32,13 +32,11 @@ var pauseTests = []test{
 		got := marked()
 		expect(t, len(got) == 0, "before anything is paused, %v are marked", got)
 		t.pause("p", true)
-		if got := marked(); !slices.Equal(got, []string{"p", "p", "p"}) {
-			t.Errorf("marked are %v, want the three lanes of p", got)
-		}
+		got = marked()
+		expect(t, slices.Equal(got, []string{"p", "p", "p"}), "marked are %v, want the three lanes of p", got)
 		t.resume("p", true)
-		if got := marked(); len(got) != 0 {
-			t.Errorf("after the resumption %v are marked", got)
-		}
+		got = marked()
+		expect(t, len(got) == 0, "after the resumption %v are marked", got)
 		w.Complete(w.ClaimAll()...)
 	}},
 	{"A queue is paused once, and the first who did stands", func(t *T) {
@@ -81,31 +79,30 @@ var pauseTests = []test{
 			t.Error(err)
 		}
 		info := t.queue("a")
-		expect(t, len(info.By) >= 2 && len(info.Why) >= 10 && len(info.Why) <= 1<<12, "people see %.100q, %.100q", info.By, info.Why)
+		expect(t, len(info.By) >= 2 && len(info.Why) >= 10 && len(info.Why) <= 1<<12,
+			"people see %.100q, %.100q", info.By, info.Why)
 		if _, err := p.Pause(t.ctx, "b", "", ""); err != nil {
 			t.Error(err)
 		}
-		if info := t.queue("b"); info.By != "" || info.Why != "" || info.Paused.IsZero() {
-			t.Errorf("people see %+v", info)
-		}
+		info = t.queue("b")
+		expect(t, info.By == "" && info.Why == "" && !info.Paused.IsZero(), "people see %+v", info)
 	}},
 	{"The jobs of a paused queue show as they are, and are counted", func(t *T) {
 		all := t.oneOfEach()
 		t.pause("available", true)
 		t.pause("nobody has heard of it", true)
 		t.state(all[stint.Available], stint.Available)
-		queues, err := t.pauser().Queues(t.ctx)
-		t.must(err)
+		queues := must(t.pauser().Queues(t.ctx))(t)
 		var names []string
 		for _, q := range queues {
 			names = append(names, q.Name)
-			expect(t, q.Name == "available" || q.Name == "nobody has heard of it" != q.Paused.IsZero(), "%q is paused: %v", q.Name, q.Paused)
+			expect(t, q.Name == "available" || q.Name == "nobody has heard of it" != q.Paused.IsZero(),
+				"%q is paused: %v", q.Name, q.Paused)
 		}
 		want := []string{"another", "available", "cancelled", "completed", "failed", "nobody has heard of it", "retrying", "running", "scheduled"}
 		equalAll(t, names, want, "the queues are %q, want %q")
 		if teller, ok := t.pauser().(store.PauseTeller); ok {
-			pauses, err := teller.Pauses(t.ctx)
-			t.must(err)
+			pauses := must(teller.Pauses(t.ctx))(t)
 			paused := slices.DeleteFunc(queues, func(q store.QueueInfo) bool { return q.Paused.IsZero() })
 			noDiff(t, cmp.Diff(paused, pauses, cmpopts.IgnoreFields(store.QueueInfo{}, "Counts")),
 				"the pauses (-among all queues +alone)")
@@ -114,8 +111,7 @@ var pauseTests = []test{
 		for name, want := range map[string]map[stint.State]int64{
 			"available": {stint.Available: 2}, "scheduled": {stint.Scheduled: 2}, "running": {stint.Running: 1}, "nobody has heard of it": {},
 		} {
-			noDiff(t, cmp.Diff(want, t.queue(name).Counts, none, cmpopts.EquateEmpty()),
-				"the counts of %q (-want +got)", name)
+			noDiff(t, cmp.Diff(want, t.queue(name).Counts, none, cmpopts.EquateEmpty()), "the counts of %q (-want +got)", name)
 		}
 	}},
 	{"A paused queue takes jobs as ever, and they can be cancelled and deleted", func(t *T) {
@@ -125,7 +121,7 @@ var pauseTests = []test{
 		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeleteNotFinal, ids[1]: store.DeletedNow})
 		t.state(ids[0], stint.Cancelled)
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.One())
+		w.Finish(cancelled, w.One())
 		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow})
 	}},
 	{"Engines are rung when a queue is paused and when it is resumed", func(t *T) {
@@ -173,34 +169,28 @@ var pauseTests = []test{
 // pause and resume do that and check whether it was news.
 func (t *T) pause(queue string, want bool) {
 	t.Helper()
-	got, err := t.pauser().Pause(t.ctx, queue, "who", "why")
-	t.must(err)
+	got := must(t.pauser().Pause(t.ctx, queue, "who", "why"))(t)
 	equal(t, got, want, "pausing %q gives %v, want %v", queue)
 }
 
 func (t *T) resume(queue string, want bool) {
 	t.Helper()
-	got, err := t.pauser().Resume(t.ctx, queue)
-	t.must(err)
+	got := must(t.pauser().Resume(t.ctx, queue))(t)
 	equal(t, got, want, "resuming %q gives %v, want %v", queue)
 }
 
 // paused checks which queues are.
 func (t *T) paused(want ...string) {
 	t.Helper()
-	got, err := t.pauser().Paused(t.ctx)
-	t.must(err)
+	got := must(t.pauser().Paused(t.ctx))(t)
 	equalAll(t, got, want, "paused are %q, want %q")
 }
 
 // queue shows one queue.
 func (t *T) queue(name string) store.QueueInfo {
 	t.Helper()
-	all, err := t.pauser().Queues(t.ctx)
-	t.must(err)
+	all := must(t.pauser().Queues(t.ctx))(t)
 	i := slices.IndexFunc(all, func(q store.QueueInfo) bool { return q.Name == name })
-	if i < 0 {
-		t.Fatalf("there is no queue %q among %+v", name, all)
-	}
+	need(t, i >= 0, "there is no queue %q among %+v", name, all)
 	return all[i]
 }

@@ -37,11 +37,11 @@ func eachOutcome(t *T) {
 	}{
 		{completed, stint.Completed, true},
 		{store.Result{Outcome: stint.OutcomeCancelled, Note: "not needed"}, stint.Cancelled, true},
-		{store.Result{Outcome: stint.OutcomeExpired}, stint.Failed, true},
+		{expired, stint.Failed, true},
 		{store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, true},
 		{store.Result{Outcome: stint.OutcomeFailed, Err: failure}, stint.Retrying, false},
 		{store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Scheduled, false},
-		{store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, stint.Available, false},
+		{returned, stint.Available, false},
 	} {
 		id := t.enqueue(job("k"))[0]
 		w.Finish(c.end, w.Claim(lane(stint.DefaultQueue), 1)...)
@@ -65,9 +65,7 @@ func finishTimes(t *T) {
 	before := t.now()
 	x.Ended = time.Now().Add(-ago)
 	x.Started = x.Ended.Add(-ran)
-	if _, err := w.TryFinish(t.ctx, x); err != nil {
-		t.Fatal(err)
-	}
+	t.must(errOf(w.TryFinish(t.ctx, x)))
 	after := t.now()
 	got := t.info(id).Attempts[0]
 	d := got.Finished.Sub(got.Started)
@@ -91,9 +89,7 @@ func finishRoundTrips(t *T) {
 		Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("line 1\nline 2\t\"quoted\" ünï 😀")), Stack: "main.go:1\nmain.go:2",
 		Result: json.RawMessage(`["kept","also of a failure"]`),
 	})
-	if _, err := w.TryFinish(t.ctx, x, y); err != nil {
-		t.Fatal(err)
-	}
+	t.must(errOf(w.TryFinish(t.ctx, x, y)))
 	for i, want := range []store.Completion{x, y} {
 		info := t.info(ids[i])
 		got := info.Attempts[0]
@@ -105,7 +101,8 @@ func finishRoundTrips(t *T) {
 		shown.Derive()
 		noDiff(t, cmp.Diff(shown, got, sameJob...), "execution (-want +got)")
 		expect(t, info.Reason == want.Reason && info.Finished.Equal(got.Finished) && info.Started.Equal(got.Started),
-			"the job shows reason %q, %v to %v; its execution %q, %v to %v", info.Reason, info.Started, info.Finished, got.Reason, got.Started, got.Finished)
+			"the job shows reason %q, %v to %v; its execution %q, %v to %v", info.Reason, info.Started, info.Finished, got.Reason,
+			got.Started, got.Finished)
 	}
 	l := t.ledger()
 	expect(t, slices.ContainsFunc(l.Executions, func(e store.LedgerExecution) bool { return e.Nonce == x.Nonce }),

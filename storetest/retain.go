@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -27,7 +26,8 @@ var retainTests = []test{
 		before := t.ledger()
 		t.retain(years)
 		after := t.ledger()
-		expect(t, len(after.Entries) == len(before.Entries) && len(after.Executions) == len(before.Executions) && len(after.Claims) == len(before.Claims),
+		expect(t, len(after.Entries) == len(before.Entries) && len(after.Executions) == len(before.Executions) &&
+			len(after.Claims) == len(before.Claims),
 			"something young is gone: %d of %d entries are left", len(after.Entries), len(before.Entries))
 		equal(t, t.retain(atOnceKept)[store.RetainJobs], 3, "%d jobs were deleted, want %d")
 		left := t.ledger()
@@ -75,7 +75,7 @@ var retainTests = []test{
 		w := t.join("k")
 		ids := map[string]stint.ID{}
 		for _, queue := range []string{"a", "b", "c"} {
-			for _, end := range []store.Result{completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, {Outcome: stint.OutcomeCancelled}} {
+			for _, end := range []store.Result{completed, failedFinally, cancelled} {
 				id := t.enqueue(job("k", stint.Queue(queue)))[0]
 				w.Finish(end, w.One())
 				ids[queue+":"+string(end.Outcome.State())] = id
@@ -172,7 +172,8 @@ var retainTests = []test{
 			t.Skip("the machine is too slow for this one")
 		}
 		first := entries[1].Pos
-		expect(t, done.Deleted == 0 && !done.More && done.Next.Pos == entries[4].Pos && done.Young.Pos < first && done.Young.Pos >= entries[0].Pos,
+		expect(t, done.Deleted == 0 && !done.More && done.Next.Pos == entries[4].Pos && done.Young.Pos < first &&
+			done.Young.Pos >= entries[0].Pos,
 			"the first step says %+v, want nothing deleted and the mark in front of position %d", done, first)
 		other := t.step(store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: keep, Age: time.Microsecond})
 		expect(t, other.Deleted == 2 && other.Young == (store.RetainMark{}),
@@ -198,9 +199,7 @@ var retainTests = []test{
 				got = append(got, jobIDs(entries)...)
 				w.Complete(entries...)
 			}
-			if !slices.Equal(got, ids) {
-				t.Fatalf("claimed %v, want %v", got, ids)
-			}
+			need(t, slices.Equal(got, ids), "claimed %v, want %v", got, ids)
 			w.Leave()
 			// What a claim lists goes a pass later than the last one that points to it.
 			t.retain(atOnceKept)
@@ -251,8 +250,7 @@ var retainTests = []test{
 				newest[lane(queue)] = w.taken[e.Pos].N
 			}
 		}
-		_, err := w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})
-		t.must(err)
+		t.must(errOf(w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})))
 		t.step(store.RetainStep{Part: store.RetainJobs, Limit: 100, Keep: atOnceKept})
 		for range 2 { // what a claim lists goes a pass later than the last one that points to it
 			t.step(store.RetainStep{Part: store.RetainClaims, Limit: 100, Keep: atOnceKept})
@@ -303,8 +301,7 @@ var retainTests = []test{
 		w := t.join("k")
 		e := w.Claim(lane(stint.DefaultQueue), 1)[0]
 		x := w.Conclude(e, completed)
-		_, err := w.TryFinish(t.ctx, x)
-		t.must(err)
+		t.must(errOf(w.TryFinish(t.ctx, x)))
 		other := w.Claim(lane(stint.DefaultQueue), 1)[0]
 		w.Complete(other)
 		t.retain(atOnceKept)
@@ -317,8 +314,7 @@ var retainTests = []test{
 		t.until(func() bool {
 			t.enqueue(job("k"))
 			w.Complete(w.ClaimAll()...)
-			_, err = w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})
-			t.must(err)
+			t.must(errOf(w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})))
 			t.retain(atOnceKept)
 			claims := t.ledger().Claims
 			return len(claims) == 0 || claims[0].N > 2
@@ -368,7 +364,8 @@ var retainTests = []test{
 		t.retain(atOnceKept)
 		t.gone(first)
 		r := t.keyed(a)[0]
-		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}),
+			"it is answered with %+v, want a duplicate of job %d", r, first)
 	}},
 	{"Engines are remembered while something of theirs is left, and then forgotten", func(t *T) {
 		claims, decides, idle, lives := t.join("k"), t.join("k"), t.join("k"), t.join("k")
@@ -383,9 +380,8 @@ var retainTests = []test{
 			t.Helper()
 			l := t.ledger()
 			for _, w := range []*Worker{claims, decides, idle} {
-				if _, is := l.Buried[w.Info.Token]; is != slices.Contains(want, w) {
-					t.Errorf("%s is remembered: %v", w.Info.Instance, is)
-				}
+				_, is := l.Buried[w.Info.Token]
+				expect(t, is == slices.Contains(want, w), "%s is remembered: %v", w.Info.Instance, is)
 			}
 		}
 		t.retain(years)
@@ -422,9 +418,7 @@ var retainTests = []test{
 // step does one step.
 func (t *T) step(r store.RetainStep) store.Retained {
 	t.Helper()
-	done, err := t.retainer().Retain(t.ctx, r)
-	t.must(err)
-	return done
+	return must(t.retainer().Retain(t.ctx, r))(t)
 }
 
 // retain goes through everything once, in small steps, and tells how much of
@@ -438,9 +432,8 @@ func (t *T) retain(keep store.Retention) map[store.RetainPart]int {
 		for more := true; more; {
 			done := t.step(r)
 			all[part] += done.Deleted
-			if done.More && done.Next == r.From && part != store.RetainKeys && part != store.RetainChanges {
-				t.Fatalf("the part %s does not come further than %+v", part, r.From)
-			}
+			need(t, !done.More || done.Next != r.From || part == store.RetainKeys || part == store.RetainChanges,
+				"the part %s does not come further than %+v", part, r.From)
 			r.From, more = done.Next, done.More
 		}
 	}

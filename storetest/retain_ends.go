@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -13,7 +12,7 @@ import (
 
 // everyEnd brings jobs to an end in every way there is.
 func everyEnd(t *T) {
-	no := store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}
+	no := failedFinally
 	w := t.join("k")
 	ended := map[string]stint.ID{}
 	again := func(name string, end store.Result, last store.Result) {
@@ -28,13 +27,13 @@ func everyEnd(t *T) {
 		ended[name] = id
 	}
 	for name, end := range map[string]store.Result{
-		"completed": completed, "failed": no, "cancelled by its handler": {Outcome: stint.OutcomeCancelled}, "expired": {Outcome: stint.OutcomeExpired},
+		"completed": completed, "failed": no, "cancelled by its handler": cancelled, "expired": expired,
 	} {
 		ended[name] = t.enqueue(rich())[0]
 		w.Finish(end, w.One())
 		again("retried, then "+name, failure, end)
-		again("snoozed, then "+name, store.Result{Outcome: stint.OutcomeSnoozed}, end)
-		again("returned, then "+name, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, end)
+		again("snoozed, then "+name, snoozed, end)
+		again("returned, then "+name, returned, end)
 	}
 
 	due := t.enqueue(job("k", stint.Delay(time.Millisecond)))[0]
@@ -59,7 +58,7 @@ func everyEnd(t *T) {
 	w.Finish(failure, w.One())
 	ended["cancelled while it was ready"] = t.enqueue(job("k"))[0]
 	t.cancel("", ended["cancelled before it was ready"], ended["cancelled between attempts"], ended["cancelled while it was ready"])
-	w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.One())
+	w.Finish(cancelled, w.One())
 
 	ended["decided"] = t.undecided("f")[0]
 	t.decided(w, 1, t.decisions(retry.Decision{})...)
@@ -72,9 +71,8 @@ func everyEnd(t *T) {
 	w.Complete(w.One())
 
 	for name, id := range ended {
-		if s := t.info(id).State; !s.Final() {
-			t.Fatalf("%s: it is %s", name, s)
-		}
+		s := t.info(id).State
+		need(t, s.Final(), "%s: it is %s", name, s)
 	}
 	t.retain(years)
 	for name, id := range ended {
@@ -92,5 +90,6 @@ func everyEnd(t *T) {
 	t.recount()
 	l := t.ledger()
 	expect(t, len(l.Entries)+len(l.Executions)+len(l.Waiting)+len(l.Jobs) == 0,
-		"%d entries, %d executions, %d waits and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Waiting), len(l.Jobs))
+		"%d entries, %d executions, %d waits and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Waiting),
+		len(l.Jobs))
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,7 +119,8 @@ var statsTests = []test{
 	}},
 	{"Other spans than minutes and hours are refused", func(t *T) {
 		for _, every := range []time.Duration{-time.Minute, 1, time.Second, 2 * time.Minute, 24 * time.Hour} {
-			fails(t, errOf(t.statistician().Stats(t.ctx, report.StatsFilter{Every: every})), stint.ErrInvalid, "every %v gives %v", every)
+			fails(t, errOf(t.statistician().Stats(t.ctx, report.StatsFilter{Every: every})), stint.ErrInvalid,
+				"every %v gives %v", every)
 		}
 	}},
 	{"What was lost is counted, and took no time", func(t *T) {
@@ -139,13 +139,11 @@ var statsTests = []test{
 		ids := t.enqueue(jobs(3, "k")...)
 		w := t.join("k")
 		entries := w.ClaimAll()
-		x := w.Conclude(entries[0], store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront})
+		x := w.Conclude(entries[0], returned)
 		x.Slot, x.Started = 0, time.Time{}
-		y := w.Conclude(entries[1], store.Result{Outcome: stint.OutcomeExpired})
+		y := w.Conclude(entries[1], expired)
 		y.Slot, y.Started = 0, time.Time{}
-		if _, err := w.TryFinish(t.ctx, x, y); err != nil {
-			t.Fatal(err)
-		}
+		t.must(errOf(w.TryFinish(t.ctx, x, y)))
 		t.cancel("", ids[0])
 		w.Leave()
 		t.delete(ids[1])
@@ -175,8 +173,8 @@ func statsStorm(t *T) {
 			var done []store.Completion
 			for _, e := range held[:n] {
 				x := w.Conclude(e, []store.Result{
-					completed, completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
-					{Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: store.PartFront},
+					completed, completed, failedFinally, failed,
+					{Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond}, cancelled, returned,
 				}[rnd.IntN(7)])
 				if x.Outcome == stint.OutcomeReturned && rnd.IntN(2) == 0 {
 					x.Slot = 0 // it did not begin
@@ -200,8 +198,7 @@ func statsStorm(t *T) {
 			}
 			b.delete(ids...)
 		case what == 8:
-			_, err := t.Store.Promote(t.ctx, time.Time{}, 100)
-			t.must(err)
+			t.must(errOf(t.Store.Promote(t.ctx, time.Time{}, 100)))
 			if rnd.IntN(3) > 0 || len(held) == 0 {
 				break
 			}
@@ -222,21 +219,17 @@ func statsStorm(t *T) {
 func (t *T) sumUp() {
 	t.Helper()
 	for more := true; more; {
-		var err error
-		more, err = t.statistician().SumUp(t.ctx)
-		t.must(err)
+		more = must(t.statistician().SumUp(t.ctx))(t)
 	}
 }
 
 // sums compares what the store says with what the book does.
 func (t *T) sums(b *book, f report.StatsFilter) {
 	t.Helper()
-	got, err := t.statistician().Stats(t.ctx, f)
-	t.must(err)
+	got := must(t.statistician().Stats(t.ctx, f))(t)
 	utc := cmp.Transformer("utc", func(at time.Time) time.Time { return at.UTC() })
-	if diff := cmp.Diff(b.stats(f), got, utc, cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("%+v (-worked out +said):\n%s", f, diff)
-	}
+	diff := cmp.Diff(b.stats(f), got, utc, cmpopts.EquateEmpty())
+	need(t, diff == "", "%+v (-worked out +said):\n%s", f, diff)
 	t.sharesSums(f, got)
 }
 
@@ -248,8 +241,7 @@ func (t *T) sharesSums(f report.StatsFilter, all []report.Stats) {
 		return
 	}
 	f.Settled = true
-	some, err := t.statistician().Stats(t.ctx, f)
-	t.must(err)
+	some := must(t.statistician().Stats(t.ctx, f))(t)
 	missing := 0
 	for _, s := range all {
 		missing += int(s.Attempts)
@@ -258,8 +250,8 @@ func (t *T) sharesSums(f report.StatsFilter, all []report.Stats) {
 		missing -= int(s.Attempts)
 	}
 	for _, most := range []int{missing + 1000, missing, max(missing-1, 0), 0} {
-		if n, err := t.statistician().Unsummed(t.ctx, most); err != nil || n != min(most, missing) {
-			t.Fatalf("%d attempts are not in the sums, of which it counts, up to %d, %d, error %v", missing, most, n, err)
-		}
+		n, err := t.statistician().Unsummed(t.ctx, most)
+		need(t, err == nil && n == min(most, missing),
+			"%d attempts are not in the sums, of which it counts, up to %d, %d, error %v", missing, most, n, err)
 	}
 }

@@ -53,9 +53,8 @@ func (s *storm) take(w *Worker, e store.Entry) {
 	expect(s, json.Unmarshal(e.Args, &args) == nil && args.Key != 0, "job %d has the arguments %s", e.ID, e.Args)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if first, twice := s.taken[e.Pos]; twice {
-		s.Errorf("position %d of job %d was claimed by engine %d and again by engine %d", e.Pos, e.ID, first, w.Info.Token)
-	}
+	first, twice := s.taken[e.Pos]
+	expect(s, !twice, "position %d of job %d was claimed by engine %d and again by engine %d", e.Pos, e.ID, first, w.Info.Token)
 	s.taken[e.Pos] = w.Info.Token
 	s.latest[len(s.taken)%len(s.latest)] = e.ID
 	s.seen[args.Key] = true
@@ -140,7 +139,7 @@ func (s *storm) conclude(w *Worker, rng *rand.Rand, e store.Entry) store.Complet
 		parts := []store.Part{store.PartFront, store.PartKind, store.PartNormal}
 		return w.Conclude(e, store.Result{Outcome: stint.OutcomeReturned, Part: parts[rng.IntN(3)]})
 	case 3:
-		return w.Conclude(e, store.Result{Outcome: stint.OutcomeCancelled})
+		return w.Conclude(e, cancelled)
 	}
 	return w.Conclude(e, completed)
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"math"
 	"time"
 
@@ -25,9 +24,8 @@ var successorTests = []test{
 			s := (store.LaneHead{Lane: want.ID, Queue: queue, Priority: 3, Kind: "k"})
 			expect(t, len(seen) == 1 && seen[want.ID] == s, "a look sees %v, want %v", seen, s)
 			again := w.Claim(want.ID, 10)
-			if len(again) != 1 || again[0].ID != id || again[0].Pos <= first.Pos {
-				t.Fatalf("the %s lane gave %v, want job %d at a new position", part, positions(again), id)
-			}
+			need(t, len(again) == 1 && again[0].ID == id && again[0].Pos > first.Pos,
+				"the %s lane gave %v, want job %d at a new position", part, positions(again), id)
 			w.Complete(again[0])
 			t.state(id, stint.Completed)
 		}
@@ -56,18 +54,18 @@ var successorTests = []test{
 			next.Kind, next.Queue = "k", stint.DefaultQueue
 			x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeReturned})
 			x.Outcome, x.Next = step.outcome, &next
-			if _, err := w.TryFinish(t.ctx, x); err != nil {
-				t.Fatal(err)
-			}
+			t.must(errOf(w.TryFinish(t.ctx, x)))
 			if next.Wait {
 				t.promoteAll(1)
 			}
 			e := t.peek(id, w)
 			expect(t, e.Attempt == next.Attempt && e.Losses == next.Losses && e.Suspect == next.Suspect,
-				"step %d: attempt %d, %d losses, suspect %d; want %d, %d, %d", i+1, e.Attempt, e.Losses, e.Suspect, next.Attempt, next.Losses, next.Suspect)
+				"step %d: attempt %d, %d losses, suspect %d; want %d, %d, %d", i+1, e.Attempt, e.Losses, e.Suspect, next.Attempt,
+				next.Losses, next.Suspect)
 			info := t.info(id)
 			expect(t, info.Attempt == next.Attempt && info.Losses == next.Losses,
-				"step %d: people see attempt %d, %d losses; want %d, %d", i+1, info.Attempt, info.Losses, next.Attempt, next.Losses)
+				"step %d: people see attempt %d, %d losses; want %d, %d", i+1, info.Attempt, info.Losses, next.Attempt,
+				next.Losses)
 		}
 		w.Complete(w.ClaimAll()...)
 	}},
@@ -77,13 +75,9 @@ var successorTests = []test{
 		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Minute})
 		x.Ended = time.Now().Add(-2 * time.Second)
 		x.Started = x.Ended
-		if _, err := w.TryFinish(t.ctx, x); err != nil {
-			t.Fatal(err)
-		}
+		t.must(errOf(w.TryFinish(t.ctx, x)))
 		l := t.ledger()
-		if len(l.Waiting) != 1 || l.Waiting[0].Job != id || l.Waiting[0].Why != stint.Scheduled {
-			t.Fatalf("waiting is %+v", l.Waiting)
-		}
+		need(t, len(l.Waiting) == 1 && l.Waiting[0].Job == id && l.Waiting[0].Why == stint.Scheduled, "waiting is %+v", l.Waiting)
 		wait := l.Waiting[0].Due.Sub(l.Executions[0].Finished)
 		expect(t, wait >= time.Minute-time.Millisecond && wait <= time.Minute+time.Millisecond,
 			"snoozed for a minute, it waits %v from its end", wait)
@@ -104,7 +98,7 @@ var successorTests = []test{
 	{"A retry with no wait is due at once", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, w.ClaimAll()...)
+		w.Finish(snoozed, w.ClaimAll()...)
 		t.promoteAll(1)
 		got := w.ClaimAll()
 		expect(t, len(got) == 1 && got[0].ID == id, "claimed %v, want job %d", jobIDs(got), id)
@@ -112,11 +106,9 @@ var successorTests = []test{
 	{"A retry may move to another queue and priority", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+		x := w.Conclude(w.One(), failed)
 		x.Next.Queue, x.Next.Priority, x.Next.Delay = "hospital", 9, 0
-		if _, err := w.TryFinish(t.ctx, x); err != nil {
-			t.Fatal(err)
-		}
+		t.must(errOf(w.TryFinish(t.ctx, x)))
 		t.promoteAll(1)
 		got := w.Claim(store.LaneOf("hospital", 9, store.PartNormal, "").ID, 1)
 		expect(t, len(got) == 1 && got[0].ID == id && got[0].Queue == "hospital" && got[0].Priority == 9 && got[0].Attempt == 2,
@@ -127,7 +119,7 @@ var successorTests = []test{
 		w := t.join("k")
 		first := w.One()
 		time.Sleep(20 * time.Millisecond)
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, first)
+		w.Finish(returned, first)
 		second := w.One()
 		expect(t, second.Due.Equal(first.Due) && second.Created.Equal(first.Created),
 			"due %v, created %v; at first %v, %v", second.Due, second.Created, first.Due, first.Created)
@@ -139,11 +131,8 @@ var successorTests = []test{
 // promoteAll promotes what is due, and checks how much that is.
 func (t *T) promoteAll(want int) store.Promotion {
 	t.Helper()
-	p, err := t.Store.Promote(t.ctx, time.Time{}, 1000)
-	t.must(err)
-	if p.Moved != want {
-		t.Fatalf("%d jobs were promoted, want %d", p.Moved, want)
-	}
+	p := must(t.Store.Promote(t.ctx, time.Time{}, 1000))(t)
+	need(t, p.Moved == want, "%d jobs were promoted, want %d", p.Moved, want)
 	return p
 }
 
@@ -156,11 +145,8 @@ func (t *T) peek(id stint.ID, w *Worker) store.Entry {
 			at = max(at, e.Pos)
 		}
 	}
-	entries, err := w.Store.Fetch(t.ctx, []store.Position{at})
-	t.must(err)
-	if len(entries) != 1 || entries[0].ID != id {
-		t.Fatalf("position %d gave %v, want an entry of job %d", at, entries, id)
-	}
+	entries := must(w.Store.Fetch(t.ctx, []store.Position{at}))(t)
+	need(t, len(entries) == 1 && entries[0].ID == id, "position %d gave %v, want an entry of job %d", at, entries, id)
 	return entries[0]
 }
 
@@ -176,8 +162,8 @@ func laterAttempts(t *T, j stint.NewJob) {
 	first := w.One()
 	e := first
 	for i, end := range []store.Result{
-		{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
-		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, {Outcome: stint.OutcomeSnoozed},
+		returned, snoozed,
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, snoozed,
 		{Outcome: stint.OutcomeReturned, Part: store.PartNormal},
 	} {
 		w.Finish(end, e)

@@ -26,9 +26,8 @@ var txTests = []test{
 		p, err := t.Store.Promote(t.ctx, time.Time{}, 10)
 		expect(t, err == nil && p.Moved == 0, "after a rollback %d jobs were promoted, error %v", p.Moved, err)
 		t.unseen(ids...)
-		if found, err := t.Store.Jobs(t.ctx, store.Filter{Tag: "t"}); err != nil || len(found) != 0 {
-			t.Errorf("after a rollback %d jobs have its tag, error %v", len(found), err)
-		}
+		found, err := t.Store.Jobs(t.ctx, store.Filter{Tag: "t"})
+		expect(t, err == nil && len(found) == 0, "after a rollback %d jobs have its tag, error %v", len(found), err)
 	}},
 	{"An id that was rolled back is never seen again", func(t *T) {
 		tx := t.begin()
@@ -120,9 +119,7 @@ var txTests = []test{
 // enqueueIn stores jobs in a caller's transaction.
 func (t *T) enqueueIn(tx Tx, jobs ...stint.NewJob) []stint.ID {
 	t.Helper()
-	ids, err := stint.NewClient(t.Store).With(tx.Tx()).EnqueueMany(t.ctx, jobs)
-	t.must(err)
-	return ids
+	return must(stint.NewClient(t.Store).With(tx.Tx()).EnqueueMany(t.ctx, jobs))(t)
 }
 
 // enqueueQuietly does so without waking anybody.
@@ -130,21 +127,17 @@ func (t *T) enqueueQuietly(tx Tx, jobs ...stint.NewJob) []stint.ID {
 	t.Helper()
 	h := tx.Tx()
 	h.Quiet = true
-	ids, err := stint.NewClient(t.Store).With(h).EnqueueMany(t.ctx, jobs)
-	t.must(err)
-	return ids
+	return must(stint.NewClient(t.Store).With(h).EnqueueMany(t.ctx, jobs))(t)
 }
 
 // absent checks that people do not see the jobs.
 func (t *T) absent(ids ...stint.ID) {
 	t.Helper()
 	for _, id := range ids {
-		if j, err := t.Store.Job(t.ctx, id); err == nil {
-			t.Errorf("job %d is seen, as %s", id, j.State)
-		}
+		j, err := t.Store.Job(t.ctx, id)
+		expect(t, err != nil, "job %d is seen, as %+v", id, j)
 	}
-	all, err := t.Store.Jobs(t.ctx, store.Filter{})
-	t.must(err)
+	all := must(t.Store.Jobs(t.ctx, store.Filter{}))(t)
 	for _, j := range all {
 		expect(t, !slices.Contains(ids, j.ID), "job %d is listed, as %s", j.ID, j.State)
 	}
@@ -154,8 +147,7 @@ func (t *T) absent(ids ...stint.ID) {
 func (t *T) unseen(ids ...stint.ID) {
 	t.Helper()
 	t.absent(ids...)
-	sights, err := t.Store.Look(t.ctx, store.LaneHints{})
-	t.must(err)
+	sights := must(t.Store.Look(t.ctx, store.LaneHints{}))(t)
 	for _, s := range sights {
 		expect(t, s.Settle, "a look sees work in queue %q, kind %q", s.Queue, s.Kind)
 	}

@@ -26,8 +26,7 @@ var waitingTests = []test{
 		id := t.enqueue(job("k", stint.Delay(150*time.Millisecond)))[0]
 		due := t.info(id).Due
 		for {
-			p, err := t.Store.Promote(t.ctx, time.Time{}, 10)
-			t.must(err)
+			p := must(t.Store.Promote(t.ctx, time.Time{}, 10))(t)
 			if p.Moved == 1 {
 				break
 			}
@@ -74,8 +73,7 @@ var waitingTests = []test{
 		want, at := t.comingUp(offsets...)
 		var from time.Time
 		for i, moved := range []int{3, 3, 1, 0} {
-			p, err := t.Store.Promote(t.ctx, from, 3)
-			t.must(err)
+			p := must(t.Store.Promote(t.ctx, from, 3))(t)
 			equal(t, p.Moved, moved, "call %d moved %d, want %d", i+1)
 			last := at.Add(time.Duration(3*i+moved-1) * time.Millisecond)
 			expect(t, moved <= 0 || p.Until.Equal(last), "call %d moved until %v, want %v", i+1, p.Until, last)
@@ -89,8 +87,7 @@ var waitingTests = []test{
 		ids, due := t.comingUp(0, 0, 0, 0, 0, -5*time.Millisecond)
 		early := ids[5]
 		for i, want := range []int{2, 2, 1, 0} {
-			p, err := t.Store.Promote(t.ctx, due, 2)
-			t.must(err)
+			p := must(t.Store.Promote(t.ctx, due, 2))(t)
 			equal(t, p.Moved, want, "call %d moved %d, want %d", i+1)
 			expect(t, want != 0 || p.Next < 0, "nothing waits behind the bound, and Next is %v", p.Next)
 		}
@@ -100,32 +97,27 @@ var waitingTests = []test{
 	{"Next tells how long until the next job is due", func(t *T) {
 		next := func() time.Duration {
 			t.Helper()
-			p, err := t.Store.Promote(t.ctx, time.Time{}, 1)
-			t.must(err)
+			p := must(t.Store.Promote(t.ctx, time.Time{}, 1))(t)
 			return p.Next
 		}
 		d := next()
 		expect(t, d < 0, "nothing waits, and Next is %v", d)
 		t.enqueue(job("k"))
-		if d := next(); d >= 0 {
-			t.Errorf("nothing waits but a job is available, and Next is %v", d)
-		}
+		d = next()
+		expect(t, d < 0, "nothing waits but a job is available, and Next is %v", d)
 		t.enqueue(job("k", stint.Delay(2*time.Hour)))
-		if d := next(); d > 2*time.Hour || d < 2*time.Hour-deadline {
-			t.Errorf("a job waits for 2h, and Next is %v", d)
-		}
+		d = next()
+		expect(t, d <= 2*time.Hour && d >= 2*time.Hour-deadline, "a job waits for 2h, and Next is %v", d)
 		t.enqueue(job("k", stint.Delay(time.Hour)))
-		if d := next(); d > time.Hour || d < time.Hour-deadline {
-			t.Errorf("a job waits for 1h, and Next is %v", d)
-		}
+		d = next()
+		expect(t, d <= time.Hour && d >= time.Hour-deadline, "a job waits for 1h, and Next is %v", d)
 		t.enqueue(jobs(3, "k", stint.Delay(time.Millisecond))...)
 		time.Sleep(10 * time.Millisecond)
 		for i := range 2 {
 			equal(t, next(), 0, "%d jobs are overdue, and Next is %v, want %v", 2-i)
 		}
-		if d := next(); d > time.Hour || d < time.Hour-deadline {
-			t.Errorf("after the last due job Next is %v, want nearly 1h", d)
-		}
+		d = next()
+		expect(t, d <= time.Hour && d >= time.Hour-deadline, "after the last due job Next is %v, want nearly 1h", d)
 	}},
 	{"Many promoters move each job once", func(t *T) {
 		const n = 300
@@ -161,14 +153,10 @@ var waitingTests = []test{
 		w := t.join("k")
 		for attempt := 1; attempt <= 3; attempt++ {
 			e := w.One()
-			if e.ID != id || e.Attempt != attempt {
-				t.Fatalf("claimed job %d, attempt %d; want %d, %d", e.ID, e.Attempt, id, attempt)
-			}
-			x := w.Conclude(e, store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+			need(t, e.ID == id && e.Attempt == attempt, "claimed job %d, attempt %d; want %d, %d", e.ID, e.Attempt, id, attempt)
+			x := w.Conclude(e, failed)
 			x.Next.Delay = 5 * time.Millisecond
-			if _, err := w.TryFinish(t.ctx, x); err != nil {
-				t.Fatal(err)
-			}
+			t.must(errOf(w.TryFinish(t.ctx, x)))
 			t.state(id, stint.Retrying)
 			time.Sleep(15 * time.Millisecond)
 			t.promoteAll(1)
