@@ -136,8 +136,6 @@ var ageTests = []test{
 // pass makes what there is that much older.
 func (t *T) pass(d time.Duration) {
 	t.Helper()
-	if t.Pass == nil {
-		t.Skip("nothing makes this store older")
-	}
+	t.skipIf(t.Pass == nil, "nothing makes this store older")
 	t.must(t.Pass(t.T, t.Store, d))
 }

@@ -123,15 +123,15 @@ var analyticsTests = []test{
 				}
 			}
 			f.At = got.At
-			said := must(t.analyst().AnalyzeKinds(t.ctx, f))(t)
+			said := must(as[report.LiveStats](t).AnalyzeKinds(t.ctx, f))(t)
 			noDiff(t, gocmp.Diff(kinds, said, cmpopts.EquateEmpty()), "the kinds of %+v (-worked out +said)", f)
 		}
 	}},
 	{"Only up to a minute is looked at", func(t *T) {
 		for _, span := range []time.Duration{-1, time.Minute + 1, time.Hour} {
 			f := report.AnalyticsFilter{Span: span}
-			_, all := t.analyst().Analyze(t.ctx, f)
-			_, kinds := t.analyst().AnalyzeKinds(t.ctx, f)
+			_, all := as[report.LiveStats](t).Analyze(t.ctx, f)
+			_, kinds := as[report.LiveStats](t).AnalyzeKinds(t.ctx, f)
 			expect(t, errors.Is(all, stint.ErrInvalid) && errors.Is(kinds, stint.ErrInvalid),
 				"a span of %v gives %v, and for kinds %v", span, all, kinds)
 		}
@@ -144,7 +144,7 @@ var analyticsTests = []test{
 		if diff := gocmp.Diff(report.Analytics{At: a.At}, a); diff != "" {
 			t.Error(diff)
 		}
-		groups, err := t.analyst().DueBy(t.ctx, report.FieldURN, report.AnalyticsFilter{Kind: "k"}, 0)
+		groups, err := as[report.LiveStats](t).DueBy(t.ctx, report.FieldURN, report.AnalyticsFilter{Kind: "k"}, 0)
 		expect(t, err == nil && len(groups) == 0, "grouped it is %v, error %v", groups, err)
 	}},
 	{"What is due is grouped by any field, the largest first", func(t *T) {
@@ -187,7 +187,7 @@ var analyticsTests = []test{
 		}
 		equal(t, t.dueBy(report.FieldKind, report.AnalyticsFilter{}, 2), "a:2 b:1", "the first two are %s, want %s")
 		for _, field := range []report.Field{"", "state", "args", "args.", "metadata.a..b", "args.a\nb", "id", "x.y"} {
-			fails(t, errOf(t.analyst().DueBy(t.ctx, field, report.AnalyticsFilter{}, 0)), stint.ErrInvalid,
+			fails(t, errOf(as[report.LiveStats](t).DueBy(t.ctx, field, report.AnalyticsFilter{}, 0)), stint.ErrInvalid,
 				"by %q the error is %v", field)
 		}
 	}},
@@ -201,8 +201,7 @@ var analyticsTests = []test{
 				x.Started = x.Ended.Add(-took[i])
 				t.must(errOf(w.TryFinish(t.ctx, x)))
 				if i+1 < n {
-					t.due()
-					t.promoteAll(1)
+					t.promoteAfter(15*time.Millisecond, 1)
 				}
 			}
 			return id
@@ -291,13 +290,13 @@ func with(j stint.NewJob, args, metadata string) stint.NewJob {
 
 func (t *T) analyze(f report.AnalyticsFilter) report.Analytics {
 	t.Helper()
-	return must(t.analyst().Analyze(t.ctx, f))(t)
+	return must(as[report.LiveStats](t).Analyze(t.ctx, f))(t)
 }
 
 // dueBy writes groups as value:jobs, with - for those that say nothing.
 func (t *T) dueBy(field report.Field, f report.AnalyticsFilter, limit int) string {
 	t.Helper()
-	groups := must(t.analyst().DueBy(t.ctx, field, f, limit))(t)
+	groups := must(as[report.LiveStats](t).DueBy(t.ctx, field, f, limit))(t)
 	var text strings.Builder
 	for i, g := range groups {
 		if i > 0 {

@@ -45,9 +45,7 @@ var besideTests = []test{
 		equal(t, len(t.join("k").ClaimAll()), 6*each, "%d jobs were claimed, want %d")
 	}},
 	{"What an open transaction said first holds up nobody who says it too", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("an open transaction holds up every writer")
-		}
+		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
 		for i, commit := range []bool{true, false} {
 			queue := fmt.Sprint("queue ", i)
 			novel := func() stint.NewJob {
@@ -91,9 +89,7 @@ var besideTests = []test{
 		equal(t, len(t.list(store.Filter{Tag: "novel"})), 2, "%d jobs have the tag, want %d")
 	}},
 	{"An open transaction holds up neither producers nor claims", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("an open transaction holds up every writer")
-		}
+		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
 		open := t.begin()
 		late := t.enqueueIn(open, job("k"))
 		w := t.join("k")

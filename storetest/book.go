@@ -64,7 +64,7 @@ func (b *book) there() (all []written) {
 func (b *book) delete(ids ...stint.ID) {
 	b.t.Helper()
 	b.losing(func() {
-		b.t.must(errOf(b.t.operator().Delete(b.t.ctx, ids)))
+		b.t.must(errOf(as[store.Operator](b.t).Delete(b.t.ctx, ids)))
 	})
 }
 

@@ -136,9 +136,7 @@ var buryTests = []test{
 		w.Complete(w.ClaimAll()...)
 		equal(t, w.Leave(), 0, "leaving concluded %d entries, want %d")
 		equal(t, t.join("k").Leave(), 0, "leaving without a claim concluded %d entries, want %d")
-		for _, id := range ids {
-			t.state(id, stint.Completed)
-		}
+		t.states(ids, stint.Completed)
 	}},
 	{"The judge may end a job, or hand it on to another part", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)

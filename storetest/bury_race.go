@@ -82,10 +82,7 @@ func buryBesideWork(t *T) {
 					return
 				}
 				if err == nil {
-					var done []store.Completion
-					for _, e := range c.Entries[1:] {
-						done = append(done, w.Conclude(e, completed))
-					}
+					done := w.concludeAll(completed, c.Entries[1:]...)
 					_, err = w.TryFinish(t.ctx, done...)
 				}
 				if err != nil {

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +27,7 @@ var cancelTests = []test{
 	{"What was cancelled before its time never becomes ready", func(t *T) {
 		ids := t.enqueue(jobs(3, "k", stint.Delay(20*time.Millisecond))...)
 		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, ids[2]: stint.CancelledNow}, "")
-		time.Sleep(40 * time.Millisecond)
-		t.promoteAll(1)
+		t.promoteAfter(40*time.Millisecond, 1)
 		w := t.join("k")
 		if e := w.One(); e.ID != ids[1] || e.Cancelled {
 			t.Errorf("claimed job %d, cancelled: %v; want %d", e.ID, e.Cancelled, ids[1])
@@ -44,8 +42,7 @@ var cancelTests = []test{
 			j.Delay = delay
 			id := t.enqueue(j)[0]
 			if delay > 0 {
-				t.due()
-				t.promoteAll(1)
+				t.promoteAfter(15*time.Millisecond, 1)
 			}
 			w := t.join("k")
 			w.Finish(failed, w.One())
@@ -117,15 +114,12 @@ var cancelTests = []test{
 		t.ended(0, -1, 1<<60, pos)
 	}},
 	{"What is not committed is not found, and is not cancelled", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("an open transaction holds up every writer")
-		}
+		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
 		tx := t.begin()
 		ids := t.enqueueIn(tx, job("k"), job("k", stint.Delay(time.Hour)))
 		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelNotFound, ids[1]: stint.CancelNotFound}, "")
 		t.must(tx.Commit())
-		t.state(ids[0], stint.Available)
-		t.state(ids[1], stint.Scheduled)
+		t.states(ids, stint.Available, stint.Scheduled)
 	}},
 	{"Cancelling twice does no harm, and the first reason stands", func(t *T) {
 		ids := t.enqueue(job("k", stint.Queue("runs")), job("k"), job("k", stint.Delay(time.Hour)))
@@ -191,10 +185,9 @@ var cancelTests = []test{
 		t.recount()
 	}},
 	{"A call whose context has ended cancels nothing", func(t *T) {
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
+		ended := t.over()
 		id := t.enqueue(job("k"))[0]
-		got, err := t.canceller().Cancel(ended, []stint.ID{id}, "")
+		got, err := as[store.Canceller](t).Cancel(ended, []stint.ID{id}, "")
 		expect(t, err != nil, "it answers %v", got)
 	}},
 }
@@ -257,7 +250,7 @@ func (t *T) recount() {
 // cancel cancels jobs and returns the answers.
 func (t *T) cancel(why string, ids ...stint.ID) map[stint.ID]stint.CancelStatus {
 	t.Helper()
-	return must(t.canceller().Cancel(t.ctx, ids, why))(t)
+	return must(as[store.Canceller](t).Cancel(t.ctx, ids, why))(t)
 }
 
 // cancels cancels jobs and checks the answers.
@@ -273,7 +266,7 @@ func (t *T) cancels(want map[stint.ID]stint.CancelStatus, why string) {
 // stopping checks which jobs are to stop.
 func (t *T) stopping(asked []stint.ID, want ...stint.ID) {
 	t.Helper()
-	got := must(t.canceller().Cancelling(t.ctx, asked))(t)
+	got := must(as[store.Canceller](t).Cancelling(t.ctx, asked))(t)
 	slices.Sort(got)
 	equalAll(t, got, want, "of %v those to stop are %v, want %v", asked)
 }

@@ -78,8 +78,7 @@ var cancelClaimedTests = []test{
 		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelRequested}, "no")
 		t.state(ids[0], stint.Running)
 		w.Finish(returned, got...)
-		t.state(ids[0], stint.Cancelled)
-		t.state(ids[1], stint.Available)
+		t.states(ids, stint.Cancelled, stint.Available)
 		equal(t, w.One().ID, ids[1], "job %d came back, want %d")
 		t.ended(ids[0])
 	}},
@@ -239,7 +238,7 @@ func cancelUnclaimed(t *T) {
 			want := cmp.Or(why, retry.ReasonCancelled)
 			expect(t, j.State == stint.Cancelled && j.Reason == want,
 				"job %d shows as %s, reason %q, want %q", id, j.State, j.Reason, want)
-			expect(t, !j.Finished.Before(before) && !j.Finished.After(after) && j.Started.Equal(j.Finished),
+			expect(t, between(j.Finished, before, after) && j.Started.Equal(j.Finished),
 				"job %d was cancelled between %v and %v and shows %v to %v", id, before, after, j.Started, j.Finished)
 			listed := must(t.Store.Jobs(t.ctx, store.Filter{Finished: store.TimeRange{From: j.Finished}, States: []stint.State{stint.Cancelled}}))(t)
 			if i := slices.IndexFunc(listed, func(l stint.JobInfo) bool { return l.ID == id }); i < 0 {

@@ -98,7 +98,7 @@ var cancelRaceTests = []test{
 	{"Two who cancel the same jobs at once agree", func(t *T) {
 		ids := t.enqueue(append(jobs(20, "k"), jobs(20, "k", stint.Delay(time.Hour))...)...)
 		errs := atOnce(6, func(i int) error {
-			got, err := t.canceller().Cancel(t.ctx, ids, fmt.Sprint("number ", i))
+			got, err := as[store.Canceller](t).Cancel(t.ctx, ids, fmt.Sprint("number ", i))
 			for id, answer := range got {
 				equal(t, answer, stint.CancelledNow, "job %d: %s, want %s", id)
 			}
@@ -128,7 +128,7 @@ const rounds = 40
 
 func (t *T) race(run func(r *race)) {
 	t.Helper()
-	t.canceller()
+	as[store.Canceller](t)
 	rng, other := NewSeed(t).Rand("race"), t.again()
 	for i := range rounds {
 		r := &race{T: t, rng: rng, other: other}

@@ -36,7 +36,7 @@ var changeTests = []test{
 		compact := cmp.Transformer("compact", func(raw json.RawMessage) string { return strings.ReplaceAll(string(raw), " ", "") })
 		noDiff(t, cmp.Diff(want, got, compact, cmpopts.IgnoreFields(store.Change{}, "At")), "the changes are (-want +got)")
 		for _, c := range got {
-			expect(t, !c.At.Before(before) && !c.At.After(after), "between %v and %v was written %v", before, after, c.At)
+			expect(t, between(c.At, before, after), "between %v and %v was written %v", before, after, c.At)
 		}
 	}},
 	{"What came of a change is told once, and what was said first stands", func(t *T) {
@@ -53,7 +53,7 @@ var changeTests = []test{
 			problem := map[bool]string{true: "no such queue\uFFFD"}[id == failed]
 			expect(t, c.Result == want && c.Problem == problem && c.Ended.IsZero() == (id == dead),
 				"change %d is %+v, want %s", id, c, want)
-			expect(t, c.Ended.IsZero() || !c.Ended.Before(before) && !c.Ended.After(after),
+			expect(t, c.Ended.IsZero() || between(c.Ended, before, after),
 				"between %v and %v it ended at %v", before, after, c.Ended)
 		}
 	}},
@@ -99,7 +99,7 @@ var changeTests = []test{
 		} {
 			c := pausing
 			spoil(&c)
-			fails(t, errOf(t.changeKeeper().BeginChange(t.ctx, c)), stint.ErrInvalid, "%s gives %v, want ErrInvalid", name)
+			fails(t, errOf(as[store.ChangeKeeper](t).BeginChange(t.ctx, c)), stint.ErrInvalid, "%s gives %v, want ErrInvalid", name)
 		}
 		all := t.changes(store.ChangeFilter{})
 		expect(t, len(all) == 0, "there are %+v", all)
@@ -114,7 +114,7 @@ var changeTests = []test{
 	}},
 	{"Many who change something at once are all written down", func(t *T) {
 		other, _ := t.again().(store.ChangeKeeper)
-		keepers := []store.ChangeKeeper{t.changeKeeper(), other}
+		keepers := []store.ChangeKeeper{as[store.ChangeKeeper](t), other}
 		t.must(errors.Join(atOnce(40, func(i int) error {
 			n, err := keepers[i%2].BeginChange(t.ctx, pausing)
 			if err == nil && i%4 < 3 {
@@ -140,17 +140,17 @@ var changeTests = []test{
 
 func (t *T) begins(c store.NewChange) int64 {
 	t.Helper()
-	return must(t.changeKeeper().BeginChange(t.ctx, c))(t)
+	return must(as[store.ChangeKeeper](t).BeginChange(t.ctx, c))(t)
 }
 
 func (t *T) ends(change int64, problem string) {
 	t.Helper()
-	t.must(t.changeKeeper().EndChange(t.ctx, change, problem))
+	t.must(as[store.ChangeKeeper](t).EndChange(t.ctx, change, problem))
 }
 
 func (t *T) changes(f store.ChangeFilter) []store.Change {
 	t.Helper()
-	return must(t.changeKeeper().Changes(t.ctx, f))(t)
+	return must(as[store.ChangeKeeper](t).Changes(t.ctx, f))(t)
 }
 
 // change is the one of a number.

@@ -55,7 +55,7 @@ var completeTests = []test{
 		t.must(c.finish(t.beginToFinish()))
 		after := t.now()
 		x := t.info(c.id).Attempts[0]
-		expect(t, sameJSON(x.Result, c.x.Result) && !x.Finished.Before(before.Add(-time.Second)) && !x.Finished.After(after),
+		expect(t, sameJSON(x.Result, c.x.Result) && between(x.Finished, before.Add(-time.Second), after),
 			"recorded %+v, between %v and %v", x, before, after)
 		d := x.Finished.Sub(x.Started)
 		expect(t, d >= ran-time.Millisecond && d <= ran+time.Second, "an attempt of %v is recorded as %v long", ran, d)
@@ -83,9 +83,7 @@ var completeTests = []test{
 		t.state(c.id, stint.Available)
 	}},
 	{"A handler that wrote long ago does not keep its engine from being buried", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("an open transaction holds up every writer")
-		}
+		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
 		c := t.working(nil)
 		tx := t.beginToFinish()
 		next := t.enqueueIn(tx, job("next"))[0]
@@ -154,7 +152,7 @@ var completeTests = []test{
 	}},
 	{"A transaction of another driver is refused", func(t *T) {
 		c := t.working(nil)
-		f := t.finisher()
+		f := as[store.TxFinisher](t)
 		for _, handle := range []any{nil, struct{}{}, "tx"} {
 			expect(t, f.FinishTx(t.ctx, stint.Tx{Handle: handle}, c.w.Info.Token, c.w.taken[c.e.Pos], c.x) != nil,
 				"a handle of type %T was accepted", handle)
@@ -176,15 +174,14 @@ type completion struct {
 // working claims a job; nil is any.
 func (t *T) working(j *stint.NewJob) *completion {
 	t.Helper()
-	t.finisher()
+	as[store.TxFinisher](t)
 	if j == nil {
 		some := job("k")
 		j = &some
 	}
 	c := &completion{t: t, id: t.enqueue(*j)[0], w: t.join("k")}
 	if j.Delay > 0 {
-		t.due()
-		t.promoteAll(1)
+		t.promoteAfter(15*time.Millisecond, 1)
 	}
 	l := lane(stint.DefaultQueue)
 	all := c.w.Claim(l, 10)
@@ -196,7 +193,7 @@ func (t *T) working(j *stint.NewJob) *completion {
 
 // finish completes the job in a transaction.
 func (c *completion) finish(tx Tx) error {
-	return c.t.finisher().FinishTx(c.t.ctx, tx.Tx(), c.w.Info.Token, c.w.taken[c.e.Pos], c.x)
+	return as[store.TxFinisher](c.t).FinishTx(c.t.ctx, tx.Tx(), c.w.Info.Token, c.w.taken[c.e.Pos], c.x)
 }
 
 // refused checks that completing fails for a reason, and that nothing of the
@@ -224,7 +221,7 @@ func (t *T) beginToFinish() Tx {
 
 // completeBesideBurial buries engines in the moment that a handler completes.
 func completeBesideBurial(t *T) {
-	t.finisher()
+	as[store.TxFinisher](t)
 	other, rng := t.again(), NewSeed(t).Rand("burials")
 	for round := range 30 {
 		c := t.working(nil)

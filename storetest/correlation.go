@@ -14,8 +14,7 @@ var correlationTests = []test{
 		ids := t.enqueue(job("k"), job("k", stint.Correlation("order 7")), job("k", stint.Delay(10*time.Millisecond)),
 			job("k", stint.Delay(10*time.Millisecond), stint.Correlation("order 7")))
 		want := []string{ids[0].String(), "order 7", ids[2].String(), "order 7"}
-		time.Sleep(20 * time.Millisecond)
-		t.promoteAll(2)
+		t.promoteAfter(20*time.Millisecond, 2)
 		w := t.join("k")
 		// Once when it is claimed for the first time, and once when it comes back.
 		for range 2 {
@@ -60,8 +59,7 @@ var correlationTests = []test{
 				latest[i] = t.recovers(id, again[(i+round)%2])
 				all[i] = append([]stint.ID{latest[i]}, all[i]...)
 			}
-			time.Sleep(20 * time.Millisecond)
-			t.promoteAll(1)
+			t.promoteAfter(20*time.Millisecond, 1)
 			for _, e := range w.ClaimAll() {
 				i := slices.Index(latest, e.ID)
 				expect(t, i >= 0 && e.Correlation == want[i],

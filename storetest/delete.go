@@ -15,8 +15,7 @@ var deleteTests = []test{
 		w.Complete(w.One())
 		before := t.info(left)
 		ids := t.enqueue(rich(), job("k", stint.Delay(time.Millisecond)), job("k", stint.Delay(time.Hour)), job("k"))
-		t.due()
-		t.promoteAll(1)
+		t.promoteAfter(15*time.Millisecond, 1)
 		w.Finish(returned, w.ClaimAll()...)
 		w.Finish(failedFinally, w.ClaimAll()...)
 		t.cancel("", ids[2])
@@ -159,5 +158,5 @@ func (t *T) gone(ids ...stint.ID) {
 // delete deletes jobs whatever comes of it.
 func (t *T) delete(ids ...stint.ID) {
 	t.Helper()
-	t.must(errOf(t.operator().Delete(t.ctx, ids)))
+	t.must(errOf(as[store.Operator](t).Delete(t.ctx, ids)))
 }

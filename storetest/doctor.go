@@ -28,7 +28,7 @@ var doctorTests = []test{
 		want := []report.Backlog{{Queue: "default", Kind: "a", Jobs: 2}, {Queue: "default", Kind: "b", Jobs: 1}, {Queue: "default", Priority: -7, Kind: "a", Jobs: 1}, {Queue: "q", Kind: "a", Jobs: 1}}
 		got := t.backlogs()
 		for i, b := range got {
-			expect(t, !b.Oldest.Before(before) && !b.Oldest.After(t.clock().Add(time.Millisecond)),
+			expect(t, between(b.Oldest, before, t.clock().Add(time.Millisecond)),
 				"the first %s is ready since %v, which is before %v or not yet", b.Kind, b.Oldest, before)
 			got[i].Oldest = time.Time{}
 		}
@@ -125,9 +125,7 @@ var doctorTests = []test{
 func (t *T) examine() report.Facts {
 	t.Helper()
 	x, ok := t.Store.(report.Checker)
-	if !ok {
-		t.Skip("the store tells nothing of itself")
-	}
+	t.skipIf(!ok, "the store tells nothing of itself")
 	signs := must(x.Examine(t.ctx, report.Options{}))(t)
 	for _, f := range signs.Findings {
 		expect(t, f.Code != report.CodeNotChecked, "%s: %s", f.Subject, f.Problem)

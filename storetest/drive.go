@@ -205,3 +205,41 @@ func need(t testing.TB, ok bool, format string, args ...any) {
 		t.Fatalf(format, args...)
 	}
 }
+
+// over is a context that has ended.
+func (t *T) over() context.Context {
+	ctx, cancel := context.WithCancel(t.ctx)
+	cancel()
+	return ctx
+}
+
+// states checks what people see of jobs, which is one state for all or one for
+// each of the first.
+func (t *T) states(ids []stint.ID, want ...stint.State) {
+	t.Helper()
+	for i, id := range ids {
+		if len(want) == 1 {
+			t.state(id, want[0])
+		} else if i < len(want) {
+			t.state(id, want[i])
+		}
+	}
+}
+
+// promoteAfter waits and then promotes what is due, and checks how much that is.
+func (t *T) promoteAfter(d time.Duration, want int) {
+	t.Helper()
+	time.Sleep(d)
+	t.promoteAll(want)
+}
+
+// savepoints is a transaction that can be rolled back in part.
+func (t *T) savepoints(tx Tx) Savepointer {
+	t.Helper()
+	sp, ok := tx.(Savepointer)
+	t.skipIf(!ok, "no savepoints")
+	return sp
+}
+
+// between reports whether an instant is between two others, or one of them.
+func between(at, first, last time.Time) bool { return !at.Before(first) && !at.After(last) }

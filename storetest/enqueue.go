@@ -78,7 +78,7 @@ var enqueueTests = []test{
 			info := t.info(ids[i])
 			equal(t, info.State, stint.Scheduled, "a job in %v is %s, want %s", d)
 			due := info.Due.Add(-d)
-			expect(t, !due.Before(before) && !due.After(after),
+			expect(t, between(due, before, after),
 				"a job in %v, enqueued between %v and %v, is due at %v", d, before, after, info.Due)
 		}
 	}},
@@ -87,9 +87,7 @@ var enqueueTests = []test{
 			job("k", stint.RunAt(time.Now().Add(-time.Hour))),
 			job("k", stint.RunAt(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC))),
 			job("k"))
-		for _, id := range ids {
-			t.state(id, stint.Available)
-		}
+		t.states(ids, stint.Available)
 		equalAll(t, jobIDs(t.join("k").Claim(lane(stint.DefaultQueue), 10)), ids, "claimed jobs %v, want %v")
 	}},
 	{"A time in the future is kept to the microsecond", func(t *T) {

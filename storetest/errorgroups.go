@@ -85,7 +85,7 @@ var errorsTests = []test{
 		fails(report.MaxErrors-1, "the second")
 		for _, cut := range []bool{false, true} {
 			for _, f := range []report.ErrorFilter{{}, {Kind: "k"}} {
-				r := must(t.errorAnalyst().Errors(t.ctx, f))(t)
+				r := must(as[report.ErrorAnalyst](t).Errors(t.ctx, f))(t)
 				need(t, len(r.Groups) == 1 && r.Attempts == report.MaxErrors && r.Groups[0].Attempts == report.MaxErrors &&
 					r.CutOff == cut,
 					"%+v: %d attempts are in %d groups, cut off: %v, want %d in one, and %v", f, r.Attempts, len(r.Groups),
@@ -177,7 +177,7 @@ func (e errorBook) compare(f report.ErrorFilter) report.ErrorReport {
 			fit = append(fit, n.FailedAttempt)
 		}
 	}
-	got := must(e.errorAnalyst().Errors(e.ctx, f))(e)
+	got := must(as[report.ErrorAnalyst](e.T).Errors(e.ctx, f))(e)
 	utc := cmp.Transformer("utc", func(at time.Time) time.Time { return at.UTC() })
 	noDiff(e, cmp.Diff(report.GroupErrors(fit, false), got, utc), "%+v (-worked out +said)", f)
 	return got

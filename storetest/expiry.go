@@ -129,7 +129,7 @@ var expiryTests = []test{
 		expect(t, len(page) == 1 && page[0].StartBy.Equal(by), "told is %+v, want one to begin by %v", page, by)
 	}},
 	{"It holds for what is claimed at once", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
 		w := t.join("k")
 		e := w.now(t, job("k", stint.StartBy(by))).Entries[0]
@@ -157,8 +157,7 @@ func (t *T) keepsStartBy(j stint.NewJob) {
 		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, failed, snoozed, completed,
 	} {
 		if i == 0 && j.Delay > 0 || i == 2 || i == 4 || i == 5 {
-			t.due()
-			t.promoteAll(1)
+			t.promoteAfter(15*time.Millisecond, 1)
 		}
 		e := w.One()
 		info := t.info(id)

@@ -8,7 +8,6 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-
 var finishTests = []test{
 	{"Repeating a batch changes nothing and counts nothing", finishRepeats},
 	{"A batch that was recorded in part is completed, successors included", func(t *T) {
@@ -46,9 +45,7 @@ var finishTests = []test{
 		t.state(ids[0], stint.Running)
 		w.Leave()
 		refuses(t, w, store.ErrBuried, done...)
-		for _, id := range ids {
-			t.state(id, stint.Available)
-		}
+		t.states(ids, stint.Available)
 	}},
 	{"A claim that does not exist is told, and nothing is recorded", claimsMustExist},
 	{"Nobody records under the claim of another", func(t *T) {
@@ -71,9 +68,7 @@ var finishTests = []test{
 		refs := []store.ClaimRef{w.taken[entries[0].Pos], bad}
 		n, err := t.Store.Finish(t.ctx, w.Info.Token, refs, done)
 		expect(t, errors.Is(err, store.ErrClaimGone) && n == 0, "recorded %d, error %v, want ErrClaimGone", n, err)
-		for _, id := range ids {
-			t.state(id, stint.Running)
-		}
+		t.states(ids, stint.Running)
 		n, err = w.TryFinish(t.ctx, done...)
 		expect(t, err == nil && n == 4, "with the right claims it recorded %d, error %v", n, err)
 	}},
@@ -105,10 +100,7 @@ var finishTests = []test{
 
 // snoozes concludes entries so that each has a successor that waits.
 func snoozes(w *Worker, entries []store.Entry) []store.Completion {
-	var done []store.Completion
-	for _, e := range entries {
-		done = append(done, w.Conclude(e, store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}))
-	}
+	done := w.concludeAll(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, entries...)
 	return done
 }
 

@@ -88,11 +88,11 @@ var fireTests = []test{
 	{"Whatever is cut off, each occurrence has its one job", cutFiring},
 	{"What is changed while it is planned goes by the change, and planning holds nobody up", func(t *T) {
 		for name, change := range map[string]func(){
-			"paused":        func() { t.must(errOf(t.scheduleKeeper().PauseSchedule(t.ctx, "s", "", ""))) },
-			"removed":       func() { t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", ""))) },
+			"paused":        func() { t.must(errOf(as[store.ScheduleKeeper](t).PauseSchedule(t.ctx, "s", "", ""))) },
+			"removed":       func() { t.must(errOf(as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", ""))) },
 			"declared anew": func() { s := every("s"); s.Job.Queue = "another"; t.declare(s) },
 			"fired":         func() { t.tick("s", 1) },
-			"run":           func() { t.must(errOf(t.scheduleKeeper().RunSchedule(t.ctx, "s"))) },
+			"run":           func() { t.must(errOf(as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s"))) },
 		} {
 			t.declare(every("s"))
 			t.tick("s", 1)
@@ -103,14 +103,14 @@ var fireTests = []test{
 				return plan(s, now)
 			})
 			expect(t, len(f.Jobs) == 0 && f.Moved == 0, "%s meanwhile, it fires %+v", name, f)
-			_, _ = t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")
+			_, _ = as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", "")
 		}
 	}},
 	{"What was planned for a schedule that was removed is not done to a new one of its name", func(t *T) {
 		t.declare(every("s"))
 		plan := ticking("s", time.Hour, 1)
 		f := t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
-			t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")))
+			t.must(errOf(as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", "")))
 			t.declare(every("s"))
 			return plan(s, now)
 		})
@@ -126,7 +126,7 @@ var fireTests = []test{
 		if f := t.fire(store.FireRequest{}, plan); len(f.Jobs) != 1 {
 			t.Fatalf("the first time it fires %+v", f)
 		}
-		t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")))
+		t.must(errOf(as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", "")))
 		t.declare(every("s"))
 		f := t.fire(store.FireRequest{}, plan)
 		expect(t, len(f.Jobs) == 0, "the second time it fires %+v", f)
@@ -198,13 +198,12 @@ var fireTests = []test{
 		t.declare(every("s"))
 		t.tick("s", 1)
 		t.due()
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
-		if _, err := t.scheduler().FireSchedules(ended, store.FireRequest{Limit: 1}, ticking("s", time.Millisecond, 1)); err == nil {
+		ended := t.over()
+		if _, err := as[store.Scheduler](t).FireSchedules(ended, store.FireRequest{Limit: 1}, ticking("s", time.Millisecond, 1)); err == nil {
 			t.Error("it fired")
 		}
-		expect(t, t.scheduler().DeclareSchedules(ended, "", []stint.Schedule{every("never")}) != nil, "it declared")
-		list := must(t.scheduleKeeper().Schedules(t.ctx))(t)
+		expect(t, as[store.Scheduler](t).DeclareSchedules(ended, "", []stint.Schedule{every("never")}) != nil, "it declared")
+		list := must(as[store.ScheduleKeeper](t).Schedules(t.ctx))(t)
 		expect(t, len(list) == 1 && list[0].Fired == 1, "there are %+v", list)
 	}},
 }
@@ -318,7 +317,7 @@ func cutFiring(t *T) {
 			}
 			return ticking("", step, 3)(s, now)
 		}
-		_, err := t.scheduler().FireSchedules(ctx, store.FireRequest{Limit: 10}, plan)
+		_, err := as[store.Scheduler](t).FireSchedules(ctx, store.FireRequest{Limit: 10}, plan)
 		if err == nil && i%10 == 0 {
 			took = min(took*3, time.Since(planned)) // of one that nobody cut off
 		}

@@ -9,7 +9,7 @@ import (
 // holdTests are about stores that know without beats which engines live.
 var holdTests = []test{
 	{"An engine whose place is held is left alone, however old its beat", func(t *T) {
-		h, other := t.holder(), t.again()
+		h, other := as[store.LivenessLocker](t), t.again()
 		w := t.join("k")
 		time.Sleep(30 * time.Millisecond)
 		expect(t, h.Holds(w.Info.Token), "its place is not held")
@@ -25,7 +25,7 @@ var holdTests = []test{
 		w.Heartbeat()
 	}},
 	{"One that was let go of lives as long as it beats", func(t *T) {
-		h, other := t.holder(), t.again()
+		h, other := as[store.LivenessLocker](t), t.again()
 		w := t.join("k")
 		for range 2 {
 			h.Release(w.Info.Token)
@@ -41,7 +41,7 @@ var holdTests = []test{
 		expect(t, err == nil, "the burial gives %v", err)
 	}},
 	{"Who must be buried is, and its place is free when it knows", func(t *T) {
-		h := t.holder()
+		h := as[store.LivenessLocker](t)
 		for _, burier := range []Store{t.Store, t.again()} {
 			w := t.join("k")
 			if _, err := Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token}, Judge); err != nil {
@@ -55,7 +55,7 @@ var holdTests = []test{
 		}
 	}},
 	{"Each engine has a place of its own", func(t *T) {
-		h, other := t.holder(), t.again()
+		h, other := as[store.LivenessLocker](t), t.again()
 		a, b, c := t.join("k"), t.join("k"), Join(t.T, other, "k")
 		expect(t, !h.Holds(c.Info.Token) && other.(store.LivenessLocker).Holds(c.Info.Token),
 			"a place is held by a store that its engine did not join by")
@@ -68,7 +68,7 @@ var holdTests = []test{
 		t.places(other, b, true)
 	}},
 	{"Whose engine never joined holds nothing", func(t *T) {
-		h, never := t.holder(), NewWorker(t, t.Store)
+		h, never := as[store.LivenessLocker](t), NewWorker(t, t.Store)
 		h.Release(never.Info.Token)
 		expect(t, !h.Holds(never.Info.Token), "it holds a place")
 	}},

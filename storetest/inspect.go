@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -289,8 +288,7 @@ func troubles(t *T) {
 	t.must(errOf(w.TryFinish(t.ctx, lost)))
 	w.Finish(store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, e[6])
 	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: no}, w.One())
-	t.due()
-	t.promoteAll(2)
+	t.promoteAfter(15*time.Millisecond, 2)
 	for _, again := range w.ClaimAll() {
 		if again.ID == ids[6] {
 			w.Complete(again)
@@ -352,7 +350,7 @@ func spans(t *T) {
 }
 
 func selections(t *T) {
-	o := t.operator()
+	o := as[store.Operator](t)
 	ids := t.enqueue(append(jobs(12, "k", stint.Delay(time.Hour)), jobs(3, "other", stint.Delay(time.Hour))...)...)
 	slices.Reverse(ids)
 	f := store.Filter{Kind: "k", States: []stint.State{stint.Scheduled}}
@@ -377,8 +375,7 @@ func selections(t *T) {
 	}
 	left := t.list(f)
 	expect(t, n == 12 && len(left) == 0, "%d were met, and %v are left", n, left)
-	ended, cancel := context.WithCancel(t.ctx)
-	cancel()
+	ended := t.over()
 	for _, err := range store.FindEach(ended, o, store.Filter{}, 5) {
 		expect(t, err != nil, "a batch came though the context has ended")
 	}

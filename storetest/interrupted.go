@@ -16,8 +16,7 @@ import (
 // answer is gone, and what was done is not known.
 var interruptedTests = []test{
 	{"A call whose context has ended fails, and the store works on", func(t *T) {
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
+		ended := t.over()
 		w := t.join("k")
 		id := t.enqueue(job("k"))[0]
 		_, err := t.Store.Enqueue(ended, stint.Tx{}, jobs(1, "k", stint.Queue("never")))

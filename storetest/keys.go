@@ -124,8 +124,7 @@ var keysTests = []test{
 		want.Delay = 10 * time.Millisecond
 		id := t.keyed(job("other"), want, job("other", stint.Delay(time.Hour)))[1].ID
 		equal(t, t.info(id).State, stint.Scheduled, "it is %s, want %s")
-		time.Sleep(20 * time.Millisecond)
-		t.promoteAll(1)
+		t.promoteAfter(20*time.Millisecond, 1)
 		entries := t.join(want.Kind).Claim(store.LaneOf(want.Queue, want.Priority, store.PartNormal, "").ID, 10)
 		need(t, len(entries) == 1, "%d entries were claimed, want 1", len(entries))
 		e := entries[0]
@@ -146,10 +145,7 @@ var keysTests = []test{
 	{"A key that was rolled back to a savepoint is free", func(t *T) {
 		a, b := job("k", stint.IdempotencyKey("a")), job("k", stint.IdempotencyKey("b"))
 		tx := t.begin()
-		sp, ok := tx.(Savepointer)
-		if !ok {
-			t.Skip("no savepoints")
-		}
+		sp := t.savepoints(tx)
 		first := t.keyedIn(tx, a)[0]
 		t.must(sp.Savepoint("s"))
 		t.keyedIn(tx, b)
@@ -184,9 +180,7 @@ var keysTests = []test{
 		t.jobs(first, before, after.ID)
 	}},
 	{"Who uses a key that is being taken waits until that is decided", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("nobody else writes meanwhile")
-		}
+		t.skipIf(t.SingleWriter, "nobody else writes meanwhile")
 		for _, commit := range []bool{true, false} {
 			a := job("k", stint.IdempotencyKey(fmt.Sprint("decided:", commit)))
 			tx := t.begin()
@@ -219,9 +213,7 @@ var keysTests = []test{
 		}
 	}},
 	{"Jobs without keys do not wait for keys", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("nobody else writes meanwhile")
-		}
+		t.skipIf(t.SingleWriter, "nobody else writes meanwhile")
 		tx := t.begin()
 		t.keyedIn(tx, job("k", stint.IdempotencyKey("a")))
 		t.keyed(job("k"), job("k", stint.Delay(time.Hour)), job("k", stint.IdempotencyKey("b")))

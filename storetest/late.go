@@ -29,9 +29,7 @@ var lateTests = []test{
 		}
 	}},
 	{"A late transaction that is larger than a claim comes over several claims, beside new work", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("commits come in the order of the log")
-		}
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
 		tx := t.begin()
 		late := t.enqueueIn(tx, jobs(20, "k")...)
 		fresh := t.enqueue(jobs(5, "k")...)
@@ -50,9 +48,7 @@ var lateTests = []test{
 		expect(t, slices.Equal(slices.Sorted(slices.Values(got)), want), "claimed %v, want each of %v once", got, want)
 	}},
 	{"Many open transactions stay pending through many claims", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("commits come in the order of the log")
-		}
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
 		const open = 12
 		var (
 			txs  []Tx
@@ -83,14 +79,9 @@ var lateTests = []test{
 		equalAll(t, got, want, "claimed %v, want %v")
 	}},
 	{"A transaction with several lanes and a rolled back savepoint is late in all of them", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("commits come in the order of the log")
-		}
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
 		tx := t.begin()
-		sp, ok := tx.(Savepointer)
-		if !ok {
-			t.Skip("no savepoints")
-		}
+		sp := t.savepoints(tx)
 		want := t.enqueueIn(tx, job("k", stint.Queue("a")), job("k", stint.Queue("b")))
 		t.must(sp.Savepoint("s"))
 		t.enqueueIn(tx, job("k", stint.Queue("a")), job("k", stint.Queue("c")))
@@ -110,9 +101,7 @@ var lateTests = []test{
 		equalAll(t, got, want, "claimed %v, want %v")
 	}},
 	{"What is late in two lanes, and what is fresh beside it, is claimed in its own", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("commits come in the order of the log")
-		}
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
 		in := func(queue string) stint.NewJob { return job("k", stint.Queue(queue)) }
 		tx := t.begin()
 		want := map[string][]stint.ID{"a": t.enqueueIn(tx, in("a")), "b": t.enqueueIn(tx, in("b"))}
@@ -137,9 +126,7 @@ var lateTests = []test{
 		}
 	}},
 	{"What is appended behind a claim that was full, by a transaction that it saw open, is claimed once", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("commits come in the order of the log")
-		}
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
 		before := t.begin() // what is in progress up to the frontier is pending; this one is, the other one is not
 		want := t.enqueueIn(before, jobs(1, "k")...)
 		want = append(want, t.enqueue(jobs(4, "k")...)...)
@@ -162,9 +149,7 @@ var lateTests = []test{
 // each.
 func playLate(t *T, order []int, ends, steps int) {
 	t.Helper()
-	if t.SingleWriter {
-		t.Skip("commits come in the order of the log")
-	}
+	t.skipIf(t.SingleWriter, "commits come in the order of the log")
 	queue := fmt.Sprint(order, ends)
 	w := t.join("k")
 	txs := map[int]Tx{}

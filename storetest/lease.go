@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ var leaseTests = []test{
 		t.leases(want)
 	}},
 	{"Bad names and times are refused", func(t *T) {
-		l, w := t.leaser(), t.join("k")
+		l, w := as[store.Leaser](t), t.join("k")
 		for _, name := range []string{"", "a\nb", " a", strings.Repeat("l", valid.MaxName+1), "a\x00b", "\xff"} {
 			fails(t, errOf(l.Acquire(t.ctx, name, w.Info.Token, term)), stint.ErrInvalid, "acquiring %.20q gives %v", name)
 			fails(t, errOf2(l.Revoke(t.ctx, name, "", "")), stint.ErrInvalid, "freeing %.20q gives %v", name)
@@ -106,7 +105,7 @@ var leaseTests = []test{
 		t.leases(map[string]*Worker{"x": nil, "y": lives})
 	}},
 	{"Who is deposed waits as long as his lease was for, and everybody else may have it", func(t *T) {
-		l, a, b, c := t.leaser(), t.join("k"), t.join("k"), t.join("k")
+		l, a, b, c := as[store.Leaser](t), t.join("k"), t.join("k"), t.join("k")
 		t.acquires(c, "y", term)
 		if _, had, err := l.Revoke(t.ctx, "x", "ann", "why"); had || err != nil {
 			t.Errorf("freeing what nobody holds gives %v, %v", had, err)
@@ -138,9 +137,8 @@ var leaseTests = []test{
 		t.until(func() bool { return t.acquire(a, "x", short).Engine == a.Info.Token })
 	}},
 	{"Engines are rung when a lease is resigned and when somebody frees it", func(t *T) {
-		l, w := t.leaser(), t.join("k")
+		l, w := as[store.Leaser](t), t.join("k")
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		t.acquires(w, "x", term)
 		bell.rings("when it is resigned", func() { t.resigns(w, "x", true) })
 		t.acquires(w, "x", term)
@@ -149,7 +147,7 @@ var leaseTests = []test{
 	{"Of many who want it at once one gets it, however often it is free", func(t *T) {
 		workers := []*Worker{t.join("k"), t.join("k"), t.join("k"), t.join("k")}
 		other, _ := t.again().(store.Leaser)
-		stores := []store.Leaser{t.leaser(), other}
+		stores := []store.Leaser{as[store.Leaser](t), other}
 		for range 10 {
 			won := make(chan *Worker, 2*len(workers))
 			errs := atOnce(2*len(workers), func(i int) error {
@@ -175,9 +173,8 @@ var leaseTests = []test{
 	{"The times of holders never overlap, whoever comes and goes", leaseStorm},
 	{"A call whose context has ended takes nothing", func(t *T) {
 		w := t.join("k")
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
-		_, err := t.leaser().Acquire(ended, "x", w.Info.Token, term)
+		ended := t.over()
+		_, err := as[store.Leaser](t).Acquire(ended, "x", w.Info.Token, term)
 		expect(t, err != nil, "it succeeded")
 		t.leases(nil)
 	}},
@@ -192,7 +189,7 @@ func leaseStorm(t *T) {
 		from   time.Time
 	}
 	var (
-		l  = t.leaser()
+		l  = as[store.Leaser](t)
 		mu sync.Mutex
 		to = map[tenure]time.Time{} // by when it ended at the latest
 	)
@@ -247,7 +244,7 @@ func leaseStorm(t *T) {
 // acquire asks for a lease.
 func (t *T) acquire(w *Worker, name string, term time.Duration) store.Lease {
 	t.Helper()
-	return must(t.leaser().Acquire(t.ctx, name, w.Info.Token, term))(t)
+	return must(as[store.Leaser](t).Acquire(t.ctx, name, w.Info.Token, term))(t)
 }
 
 // acquires checks that an engine gets a lease.
@@ -270,20 +267,20 @@ func (t *T) refused(asks *Worker, name string, has *Worker) {
 // buried checks that an engine is told that it is in no roster.
 func (t *T) buried(w *Worker, name string) {
 	t.Helper()
-	fails(t, errOf(t.leaser().Acquire(t.ctx, name, w.Info.Token, term)), store.ErrBuried,
+	fails(t, errOf(as[store.Leaser](t).Acquire(t.ctx, name, w.Info.Token, term)), store.ErrBuried,
 		"acquiring %q gives %v, want ErrBuried", name)
 }
 
 func (t *T) resigns(w *Worker, name string, want bool) {
 	t.Helper()
-	had := must(t.leaser().ReleaseLease(t.ctx, name, w.Info.Token))(t)
+	had := must(as[store.Leaser](t).ReleaseLease(t.ctx, name, w.Info.Token))(t)
 	equal(t, had, want, "resigning %q gives %v, want %v", name)
 }
 
 // leaseOf shows one lease.
 func (t *T) leaseOf(name string) store.Lease {
 	t.Helper()
-	all := must(t.leaser().Leases(t.ctx))(t)
+	all := must(as[store.Leaser](t).Leases(t.ctx))(t)
 	i := slices.IndexFunc(all, func(l store.Lease) bool { return l.Name == name })
 	need(t, i >= 0, "there is no lease %q among %+v", name, all)
 	return all[i]
@@ -292,7 +289,7 @@ func (t *T) leaseOf(name string) store.Lease {
 // leases checks who has which; nil for a free one.
 func (t *T) leases(want map[string]*Worker) {
 	t.Helper()
-	all := must(t.leaser().Leases(t.ctx))(t)
+	all := must(as[store.Leaser](t).Leases(t.ctx))(t)
 	var names []string
 	for _, l := range all {
 		names = append(names, l.Name)

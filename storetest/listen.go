@@ -11,12 +11,10 @@ import (
 var listenTests = []test{
 	{"It rings once when it has begun to listen, and ends with its context without an error", func(t *T) {
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		bell.stop()
 	}},
 	{"It rings after an enqueue, also one of another process", func(t *T) {
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		bell.rings("after an enqueue", func() { t.enqueue(job("k")) })
 		other := stint.NewClient(t.again())
 		bell.rings("after an enqueue elsewhere", func() {
@@ -26,12 +24,10 @@ var listenTests = []test{
 	{"It rings when a wait becomes shorter", func(t *T) {
 		t.enqueue(job("k", stint.Delay(time.Hour)))
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		bell.rings("after an enqueue for earlier", func() { t.enqueue(job("k", stint.Delay(time.Minute))) })
 	}},
 	{"It rings after the commit of a caller's transaction", func(t *T) {
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		tx := t.begin()
 		t.enqueueIn(tx, job("k"))
 		bell.rings("after the commit", func() { t.must(tx.Commit()) })
@@ -41,7 +37,6 @@ var listenTests = []test{
 		w := t.join("k")
 		e := w.ClaimAll()
 		bell := t.listen(t.again())
-		bell.wait("when it began to listen")
 		bell.rings("after a return", func() {
 			w.Finish(returned, e...)
 		})
@@ -54,13 +49,11 @@ var listenTests = []test{
 		w := t.join("k")
 		w.ClaimAll()
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		bell.rings("after a burial", func() { w.Leave() })
 	}},
 	{"Several listeners hear the same", func(t *T) {
 		bells := []*bell{t.listen(t.Store), t.listen(t.Store), t.listen(t.again())}
 		for _, b := range bells {
-			b.wait("when it began to listen")
 			b.drain()
 		}
 		t.enqueue(job("k"))
@@ -78,13 +71,11 @@ type bell struct {
 	done chan error
 }
 
-// listen listens until the test ends.
+// listen listens until the test ends, and returns when it does.
 func (t *T) listen(s Store) *bell {
 	t.Helper()
 	l, ok := s.(store.Listener)
-	if !ok {
-		t.Skip("the store has no listener")
-	}
+	t.skipIf(!ok, "the store has no listener")
 	ctx, cancel := context.WithCancel(t.ctx)
 	b := &bell{t: t, rung: make(chan struct{}, 1), end: cancel, done: make(chan error, 1)}
 	go func() {
@@ -96,6 +87,7 @@ func (t *T) listen(s Store) *bell {
 		})
 	}()
 	t.Cleanup(b.stop)
+	b.wait("when it began to listen")
 	return b
 }
 

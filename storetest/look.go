@@ -32,9 +32,7 @@ var lookTests = []test{
 		}
 	}},
 	{"A transaction that ends and brought a lane nothing does not make it look as if it had work", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("commits come in the order of the log")
-		}
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
 		tx := t.begin()
 		t.enqueueIn(tx, job("k", stint.Queue("other")))
 		t.enqueue(job("k", stint.Queue("mine")))

@@ -67,8 +67,7 @@ func (t *T) keepsMaxLosses(j stint.NewJob, want int) {
 		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, snoozed, completed,
 	} {
 		if i == 0 && j.Delay > 0 || i == 2 || i == 4 {
-			t.due()
-			t.promoteAll(1)
+			t.promoteAfter(15*time.Millisecond, 1)
 		}
 		e := w.One()
 		info := t.info(id)

@@ -32,13 +32,13 @@ var metricsTests = []test{
 		t.kept(ann, anew, ben)
 	}},
 	{"What is kept says when it came, by the store's clock", func(t *T) {
-		k, m := t.keeper(), figures("ann", 1)
+		k, m := as[report.MetricsKeeper](t), figures("ann", 1)
 		m.At = time.Now().Add(1000 * time.Hour)
 		before := t.now()
 		t.keeps(m)
 		after := t.now()
 		list := must(k.EngineMetrics(t.ctx))(t)
-		expect(t, len(list) == 1 && !list[0].At.Before(before) && !list[0].At.After(after),
+		expect(t, len(list) == 1 && between(list[0].At, before, after),
 			"between %v and %v came %+v", before, after, list)
 	}},
 }
@@ -61,12 +61,12 @@ func figures(instance string, token store.EngineID) report.Metrics {
 
 func (t *T) keeps(m report.Metrics) {
 	t.Helper()
-	t.must(t.keeper().WriteMetrics(t.ctx, m))
+	t.must(as[report.MetricsKeeper](t).WriteMetrics(t.ctx, m))
 }
 
 // kept compares what is kept, but for the times at which it came.
 func (t *T) kept(want ...report.Metrics) {
 	t.Helper()
-	got := must(t.keeper().EngineMetrics(t.ctx))(t)
+	got := must(as[report.MetricsKeeper](t).EngineMetrics(t.ctx))(t)
 	noDiff(t, cmp.Diff(want, got, cmpopts.IgnoreFields(report.Metrics{}, "At")), "what is kept (-want +got)")
 }

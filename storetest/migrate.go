@@ -19,9 +19,7 @@ var migrateTests = []test{
 		before := must(t.Store.Schema(t.ctx))(t)
 		after := must(t.Store.Migrate(t.ctx))(t)
 		equal(t, before, after, "the schema was %+v and is %+v")
-		for _, id := range ids {
-			t.state(id, stint.Available)
-		}
+		t.states(ids, stint.Available)
 	}},
 	{"Ten processes install at once, and each can work", func(t *T) {
 		t.must(t.Store.Uninstall(t.ctx))
@@ -60,9 +58,7 @@ var migrateTests = []test{
 		t.state(id, stint.Completed)
 	}},
 	{"A schema that is too new for the program is refused", func(t *T) {
-		if t.SetSchema == nil {
-			t.Skip("the harness cannot set a version")
-		}
+		t.skipIf(t.SetSchema == nil, "the harness cannot set a version")
 		known := must(t.Store.Schema(t.ctx))(t)
 		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known+2))
 		_, err := t.Store.Migrate(t.ctx)
@@ -74,9 +70,7 @@ var migrateTests = []test{
 		t.must(t.SetSchema(t.T, t.Store, known.Installed, known.Oldest))
 	}},
 	{"A newer schema that this program may still work on is left alone", func(t *T) {
-		if t.SetSchema == nil {
-			t.Skip("the harness cannot set a version")
-		}
+		t.skipIf(t.SetSchema == nil, "the harness cannot set a version")
 		known := must(t.Store.Schema(t.ctx))(t)
 		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known))
 		got, err := t.Store.Migrate(t.ctx)
@@ -87,9 +81,7 @@ var migrateTests = []test{
 		t.state(id, stint.Completed)
 	}},
 	{"An engine whose program the schema leaves behind is asked to drain, and does not join again", func(t *T) {
-		if t.SetSchema == nil {
-			t.Skip("the harness cannot set a version")
-		}
+		t.skipIf(t.SetSchema == nil, "the harness cannot set a version")
 		known := must(t.Store.Schema(t.ctx))(t)
 		w := t.join("k")
 		id := t.enqueue(job("k"))[0]

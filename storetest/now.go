@@ -16,7 +16,7 @@ import (
 // nowTests are about jobs that are enqueued in somebody's hands.
 var nowTests = []test{
 	{"A job that is enqueued claimed is running from its first moment, and no other claim takes it", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w, other := t.join("k"), t.join("k")
 		ring := t.enqueue(job("k"))
 		c := w.now(t, job("k"))
@@ -31,7 +31,7 @@ var nowTests = []test{
 		t.state(c.Entries[0].ID, stint.Completed)
 	}},
 	{"It has everything that was said of it", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w, losses := t.join("k"), 7
 		said := stint.NewJob{
 			Kind: "k", Args: json.RawMessage(`{"n": 12345678901234567890}`), Queue: "mail", Priority: -3,
@@ -62,7 +62,7 @@ var nowTests = []test{
 		expect(t, err == nil && len(found) == 2, "by its correlation id %d jobs are found, %v; want both", len(found), err)
 	}},
 	{"A failure puts it into its own queue, like any other job", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w := t.join("k")
 		e := w.now(t, job("k", stint.Queue("mail"), stint.Priority(-1), stint.Retry(retry.Fixed(1, time.Hour)))).Entries[0]
 		w.Finish(failed, e)
@@ -71,7 +71,7 @@ var nowTests = []test{
 			"it is %+v", j)
 	}},
 	{"The burial of its engine hands it on", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		for _, begun := range []bool{false, true} {
 			w := t.join("k")
 			e := w.now(t, job("k", stint.Queue("mail"))).Entries[0]
@@ -92,7 +92,7 @@ var nowTests = []test{
 		}
 	}},
 	{"An engine that is not in the roster enqueues nothing", func(t *T) {
-		s := immediate(t)
+		s := as[store.ClaimedEnqueuer](t)
 		w := t.join("k")
 		w.Leave()
 		for _, w := range []*Worker{w, NewWorker(t, t.Store)} {
@@ -103,7 +103,7 @@ var nowTests = []test{
 		expect(t, err == nil && counts[stint.Running] == 0 && counts[stint.Available] == 0, "counts are %v, %v", counts, err)
 	}},
 	{"Of one key only the first is claimed, whoever stored it", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w := t.join("k")
 		usual, now := job("k", stint.IdempotencyKey("usual")), job("k", stint.IdempotencyKey("now"))
 		e := w.now(t, now).Entries[0]
@@ -130,7 +130,7 @@ var nowTests = []test{
 		t.jobs(first...)
 	}},
 	{"An engine that is not in the roster takes no key", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w, a := t.join("k"), job("k", stint.IdempotencyKey("a"))
 		w.Leave()
 		c, err := w.tryNow(t, a)
@@ -139,10 +139,8 @@ var nowTests = []test{
 		expect(t, !r.Duplicate, "the key is taken, by job %d", r.ID)
 	}},
 	{"Who claims under a key that is being taken waits, and no other claim does", func(t *T) {
-		immediate(t)
-		if t.SingleWriter {
-			t.Skip("nobody else writes meanwhile")
-		}
+		as[store.ClaimedEnqueuer](t)
+		t.skipIf(t.SingleWriter, "nobody else writes meanwhile")
 		for _, commit := range []bool{true, false} {
 			a := job("k", stint.IdempotencyKey(fmt.Sprint("decided:", commit)))
 			w, other := t.join("k"), t.join("k")
@@ -189,7 +187,7 @@ var nowTests = []test{
 		}
 	}},
 	{"Many at once from many engines each get their own job", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		const engines, each = 8, 10
 		workers := make([]*Worker, engines)
 		for i := range workers {
@@ -217,7 +215,7 @@ var nowTests = []test{
 		}
 	}},
 	{"Jobs that others enqueue meanwhile are stepped over by none of it", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w := t.join("k")
 		tx := t.begin()
 		var late stint.ID
@@ -246,7 +244,7 @@ func (w *Worker) now(t *T, job stint.NewJob) store.Claim {
 func (w *Worker) tryNow(t *T, job stint.NewJob) (store.Claim, error) {
 	w.serial++
 	req := store.ClaimRequest{Engine: w.Info.Token, Serial: w.serial, Nonce: store.Nonce(rand.Int64())}
-	c, err := immediate(t).EnqueueClaimed(t.ctx, filled(job), req)
+	c, err := as[store.ClaimedEnqueuer](t).EnqueueClaimed(t.ctx, filled(job), req)
 	for _, pos := range c.Positions {
 		w.taken[pos] = c.ClaimRef
 	}

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -35,8 +34,7 @@ var retryTests = []test{
 			w.Complete(e)
 		}
 		w.Complete(w.Claim(lane("first"), 1)...)
-		t.state(ids[0], stint.Completed)
-		t.state(ids[1], stint.Completed)
+		t.states(ids, stint.Completed, stint.Completed)
 	}},
 	{"What waits may be told to wait until another time", func(t *T) {
 		ids := t.enqueue(job("k", stint.Delay(20*time.Millisecond)), job("k", stint.Delay(time.Hour)))
@@ -47,8 +45,7 @@ var retryTests = []test{
 		expect(t, due.Sub(at).Abs() <= time.Millisecond, "it is due %v, want %v", due, at)
 		time.Sleep(time.Until(at) + 20*time.Millisecond)
 		t.promoteAll(1)
-		t.state(ids[0], stint.Scheduled)
-		t.state(ids[1], stint.Available)
+		t.states(ids, stint.Scheduled, stint.Available)
 	}},
 	{"What waits for a retry function runs now or has its time, faulty as ever, and is not judged any more", func(t *T) {
 		ids := t.undecided("f", "f", "f")
@@ -66,15 +63,12 @@ var retryTests = []test{
 			"%d failures are still to be judged, want that of job %d", len(got), ids[2])
 		w := t.join("k")
 		t.decided(w, 0, stale...)
-		time.Sleep(40 * time.Millisecond)
-		t.promoteAll(1)
+		t.promoteAfter(40*time.Millisecond, 1)
 		for _, e := range w.ClaimAll() {
 			expect(t, e.Attempt == 2, "attempt %d of job %d runs, want 2", e.Attempt, e.ID)
 			w.Complete(e)
 		}
-		t.state(ids[0], stint.Completed)
-		t.state(ids[1], stint.Completed)
-		t.state(ids[2], stint.Retrying)
+		t.states(ids, stint.Completed, stint.Completed, stint.Retrying)
 	}},
 	{"A time in the past is now", func(t *T) {
 		id := t.enqueue(job("k", stint.Delay(time.Hour)))[0]
@@ -114,8 +108,7 @@ var retryTests = []test{
 		info := t.info(anew)
 		expect(t, info.State == stint.Scheduled && info.Origin.Recovered == old,
 			"it is %s, of job %d", info.State, info.Origin.Recovered)
-		time.Sleep(40 * time.Millisecond)
-		t.promoteAll(1)
+		t.promoteAfter(40*time.Millisecond, 1)
 		e := w.One()
 		expect(t, e.ID == anew && e.Origin.Recovered == old && sameJSON(e.Args, rich().Args),
 			"job %d of %d runs, with %s", e.ID, e.Origin.Recovered, e.Args)
@@ -182,7 +175,7 @@ var retryTests = []test{
 			expect(t, info.Origin.Recovered == old && info.RetriedAs == 0,
 				"job %d does job %d again, and was retried as %d", id, info.Origin.Recovered, info.RetriedAs)
 		}
-		ended, err := t.awaiter().Await(t.ctx, old)
+		ended, err := as[store.Awaiter](t).Await(t.ctx, old)
 		expect(t, err == nil && ended.RetriedAs == second, "who awaits it learns of job %d, %v", ended.RetriedAs, err)
 		t.cancels(map[stint.ID]stint.CancelStatus{second: stint.CancelledNow}, "")
 		t.deletes(map[stint.ID]store.DeleteStatus{second: store.DeletedNow})
@@ -202,7 +195,7 @@ var retryTests = []test{
 	{"Times that exclude each other or can never be right change nothing", func(t *T) {
 		id := t.enqueue(job("k", stint.Delay(time.Hour)))[0]
 		for _, again := range []stint.RerunOptions{{RunAt: time.Now(), Delay: time.Second}, {Delay: -time.Second}, {RunAt: time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)}} {
-			got, err := t.operator().Retry(t.ctx, []stint.ID{id}, again)
+			got, err := as[store.Operator](t).Retry(t.ctx, []stint.ID{id}, again)
 			expect(t, errors.Is(err, stint.ErrInvalid), "%+v gives %v, error %v", again, got, err)
 		}
 		t.state(id, stint.Scheduled)
@@ -216,31 +209,28 @@ var retryTests = []test{
 		got := t.retry(stint.RerunOptions{}, id, id)
 		expect(t, len(got) == 1 && len(t.list(store.Filter{})) == 2,
 			"the answers are %v, and there are %d jobs", got, len(t.list(store.Filter{})))
-		if got, err := t.operator().Delete(t.ctx, []stint.ID{id, id}); err != nil || len(got) != 1 || got[id] != store.DeletedNow {
+		if got, err := as[store.Operator](t).Delete(t.ctx, []stint.ID{id, id}); err != nil || len(got) != 1 || got[id] != store.DeletedNow {
 			t.Errorf("deleting gives %v, error %v", got, err)
 		}
 	}},
 	{"Engines are rung for what runs again", func(t *T) {
 		id := t.enqueue(job("k", stint.Delay(time.Hour)))[0]
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		for _, again := range []stint.RerunOptions{{Delay: time.Minute}, {}} {
 			bell.rings("for what runs again", func() { t.retry(again, id) })
 		}
 	}},
 	{"A call whose context has ended does nothing", func(t *T) {
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
+		ended := t.over()
 		ids := t.enqueue(job("k", stint.Delay(time.Hour)), job("k"))
 		w := t.join("k")
 		w.Complete(w.One())
-		_, err := t.operator().Retry(ended, ids, stint.RerunOptions{})
+		_, err := as[store.Operator](t).Retry(ended, ids, stint.RerunOptions{})
 		expect(t, err != nil, "retrying succeeded")
-		if _, err := t.operator().Delete(ended, ids); err == nil {
+		if _, err := as[store.Operator](t).Delete(ended, ids); err == nil {
 			t.Error("deleting succeeded")
 		}
-		t.state(ids[0], stint.Scheduled)
-		t.state(ids[1], stint.Completed)
+		t.states(ids, stint.Scheduled, stint.Completed)
 		equal(t, len(t.list(store.Filter{})), 2, "there are %d jobs, want %d")
 	}},
 }
@@ -260,8 +250,7 @@ func recovered(t *T) {
 			want.Delay, want.Correlation = time.Millisecond, ""
 		}
 		old := t.enqueue(want)[0]
-		t.due()
-		t.promoteAll(i % 2)
+		t.promoteAfter(15*time.Millisecond, i%2)
 		w.Finish(returned, w.One())
 		w.Finish(end, w.One())
 		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, other) // the newest entry is of another job
@@ -295,7 +284,7 @@ func recovered(t *T) {
 // retry has jobs run again and returns the answers.
 func (t *T) retry(again stint.RerunOptions, ids ...stint.ID) map[stint.ID]stint.RerunResult {
 	t.Helper()
-	return must(t.operator().Retry(t.ctx, ids, again))(t)
+	return must(as[store.Operator](t).Retry(t.ctx, ids, again))(t)
 }
 
 // retries has jobs run again and checks the answers.
@@ -323,6 +312,6 @@ func (t *T) deletes(want map[stint.ID]store.DeleteStatus) {
 	for id := range want {
 		ids = append(ids, id)
 	}
-	got := must(t.operator().Delete(t.ctx, ids))(t)
+	got := must(as[store.Operator](t).Delete(t.ctx, ids))(t)
 	noDiff(t, cmp.Diff(want, got, cmpopts.EquateEmpty()), "the answers (-want +got)")
 }

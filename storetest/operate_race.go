@@ -23,7 +23,7 @@ var operateRaceTests = []test{
 				_, err := other.Promote(t.ctx, time.Time{}, 10)
 				return err
 			}, func() error {
-				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
+				got, err := as[store.Operator](t).Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
 				answer = got[id]
 				return err
 			})
@@ -43,7 +43,7 @@ var operateRaceTests = []test{
 				said = got[id]
 				return err
 			}, func() error {
-				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
+				got, err := as[store.Operator](t).Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
 				answer = got[id]
 				return err
 			})
@@ -77,7 +77,7 @@ var operateRaceTests = []test{
 				_, err := w.TryFinish(t.ctx, x)
 				return err
 			}, func() error {
-				got, err := t.operator().Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
+				got, err := as[store.Operator](t).Retry(t.ctx, []stint.ID{id}, stint.RerunOptions{})
 				answer = got[id]
 				return err
 			})
@@ -104,7 +104,7 @@ var operateRaceTests = []test{
 				deleted, err = other.(store.Operator).Delete(t.ctx, ids)
 				return err
 			}, func() (err error) {
-				recovered, err = t.operator().Retry(t.ctx, ids, stint.RerunOptions{})
+				recovered, err = as[store.Operator](t).Retry(t.ctx, ids, stint.RerunOptions{})
 				return err
 			})
 			n := 0
@@ -132,7 +132,7 @@ var operateRaceTests = []test{
 		w := t.join("k")
 		w.Complete(w.ClaimAll()...)
 		errs := atOnce(6, func(int) error {
-			got, err := t.operator().Retry(t.ctx, ids, stint.RerunOptions{Once: true})
+			got, err := as[store.Operator](t).Retry(t.ctx, ids, stint.RerunOptions{Once: true})
 			for id, r := range got {
 				expect(t, r.ID != 0 && (r.Answer == stint.RerunRecovered || r.Answer == stint.RerunRecoveredBefore),
 					"job %d: %+v", id, r)
@@ -155,7 +155,7 @@ var operateRaceTests = []test{
 				_ = f(ctx) // with an error nobody knows
 			}
 			short(func(ctx context.Context) error {
-				_, err := t.operator().Retry(ctx, ids, stint.RerunOptions{})
+				_, err := as[store.Operator](t).Retry(ctx, ids, stint.RerunOptions{})
 				return err
 			})
 			// Whatever became of it, a server may be about to do it still.
@@ -165,13 +165,13 @@ var operateRaceTests = []test{
 			w.Complete(anew...)
 			all := t.list(store.Filter{States: []stint.State{stint.Completed}, Limit: 1000})
 			short(func(ctx context.Context) error {
-				_, err := t.operator().Delete(ctx, all)
+				_, err := as[store.Operator](t).Delete(ctx, all)
 				return err
 			})
 			t.settled(func() string { return fmt.Sprint(t.list(store.Filter{Limit: 1000})) })
 			left := t.list(store.Filter{States: []stint.State{stint.Completed}, Limit: 1000})
 			expect(t, len(left) == 0 || len(left) == len(all), "%d jobs are left, want none or %d", len(left), len(all))
-			t.must(errOf(t.operator().Delete(t.ctx, all)))
+			t.must(errOf(as[store.Operator](t).Delete(t.ctx, all)))
 			t.must(errOf(t.Store.(store.Canceller).Cancel(t.ctx, ids, "")))
 			w.Leave()
 		})
@@ -181,7 +181,7 @@ var operateRaceTests = []test{
 // rounds runs a race again and again.
 func (t *T) rounds(n int, run func(rng *rand.Rand, other Store)) {
 	t.Helper()
-	t.operator()
+	as[store.Operator](t)
 	rng, other := NewSeed(t).Rand("race"), t.again()
 	for i := range n {
 		run(rng, other)

@@ -10,23 +10,20 @@ import (
 var optionalTests = []test{
 	{"Its clock is the one that stamps jobs", func(t *T) {
 		c, ok := t.Store.(store.Clock)
-		if !ok {
-			t.Skip("the store has no clock of its own")
-		}
+		t.skipIf(!ok, "the store has no clock of its own")
 		before := t.now()
 		now := must(c.Now(t.ctx))(t)
 		after := t.now()
-		expect(t, !now.Before(before) && !now.After(after), "it says %v between jobs stamped %v and %v", now, before, after)
+		expect(t, between(now, before, after), "it says %v between jobs stamped %v and %v", now, before, after)
 	}},
 	{"Who says that he sleeps is rung for every enqueue, whatever others believed before", func(t *T) {
-		s := sleeper(t)
+		s := as[store.IdleNotifier](t)
 		clients := []stint.Enqueuer{t.Store, t.again()}
 		enqueue := func(c stint.Enqueuer) {
 			t.must(errOf(stint.NewClient(c).Enqueue(t.ctx, job("k"))))
 		}
 		w := t.join("k")
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		for _, asleep := range []bool{false, true, true, false, true} {
 			t.must(s.Asleep(t.ctx, w.Info.Token, asleep))
 			for range 3 {
@@ -41,7 +38,7 @@ var optionalTests = []test{
 		}
 	}},
 	{"Only engines of the roster sleep", func(t *T) {
-		s := sleeper(t)
+		s := as[store.IdleNotifier](t)
 		w := t.join("k")
 		w.Leave()
 		for _, token := range []store.EngineID{w.Info.Token, NewWorker(t, t.Store).Info.Token} {
@@ -49,7 +46,7 @@ var optionalTests = []test{
 		}
 	}},
 	{"A burial in progress is not evicted, however long it takes", func(t *T) {
-		v := evicter(t)
+		v := as[store.SessionTerminator](t)
 		ids := t.enqueue(jobs(3, "k")...)
 		w := t.join("k")
 		w.ClaimAll()
@@ -75,7 +72,7 @@ var optionalTests = []test{
 		equal(t, len(t.join("k").ClaimAll()), len(ids), "%d of %d entries came back")
 	}},
 	{"Evicting an engine that holds up nobody ends nothing", func(t *T) {
-		v := evicter(t)
+		v := as[store.SessionTerminator](t)
 		t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
 		entries := w.ClaimAll()

@@ -34,10 +34,7 @@ var poisonTests = []test{
 		w := t.join("k")
 		for name, put := range poisons {
 			ids := t.enqueue(jobs(3, "k")...)
-			var done []store.Completion
-			for _, e := range w.ClaimAll() {
-				done = append(done, w.Conclude(e, completed))
-			}
+			done := w.concludeAll(completed, w.ClaimAll()...)
 			put(&done[1])
 			n, err := w.TryFinish(t.ctx, done...)
 			switch {
@@ -50,9 +47,7 @@ var poisonTests = []test{
 			case !errors.Is(err, stint.ErrUnstorable):
 				t.Errorf("%s: error %v, want ErrUnstorable", name, err)
 			}
-			for _, id := range ids {
-				t.state(id, stint.Running)
-			}
+			t.states(ids, stint.Running)
 			n, err = w.TryFinish(t.ctx, done[0], done[2])
 			expect(t, err == nil && n == 2, "%s: without the culprit %d were recorded, error %v", name, n, err)
 			fails(t, errOf(w.TryFinish(t.ctx, done[1])), stint.ErrUnstorable, "%s: alone it gives %v, want ErrUnstorable", name)

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -40,14 +39,14 @@ var pauseTests = []test{
 		w.Complete(w.ClaimAll()...)
 	}},
 	{"A queue is paused once, and the first who did stands", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		before := t.now()
 		t.pause("mail", true)
 		again, err := p.Pause(t.ctx, "mail", "somebody else", "another reason")
 		expect(t, err == nil && !again, "pausing it again gives %v, error %v", again, err)
 		t.paused("mail")
 		info := t.queue("mail")
-		expect(t, info.By == "who" && info.Why == "why" && !info.Paused.Before(before) && !info.Paused.After(t.now()),
+		expect(t, info.By == "who" && info.Why == "why" && between(info.Paused, before, t.now()),
 			"people see %+v", info)
 		t.resume("mail", true)
 		t.resume("mail", false)
@@ -66,7 +65,7 @@ var pauseTests = []test{
 		t.paused(slices.DeleteFunc(names, func(n string) bool { return n == "a" })...)
 	}},
 	{"What names no queue is refused, with what is wrong about it", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		for _, name := range []string{"", "*", "a\nb", " a", strings.Repeat("q", valid.MaxName+1), "a\x00b", "\xff"} {
 			fails(t, errOf(p.Pause(t.ctx, name, "", "")), stint.ErrInvalid, "pausing %.20q gives %v", name)
 			fails(t, errOf(p.Resume(t.ctx, name)), stint.ErrInvalid, "resuming %.20q gives %v", name)
@@ -74,7 +73,7 @@ var pauseTests = []test{
 		t.paused()
 	}},
 	{"Who paused it and why are cleaned, and may be nobody and nothing", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		if _, err := p.Pause(t.ctx, "a", "x\x00y\xff", strings.Repeat("ü", 1<<20)); err != nil {
 			t.Error(err)
 		}
@@ -92,7 +91,7 @@ var pauseTests = []test{
 		t.pause("available", true)
 		t.pause("nobody has heard of it", true)
 		t.state(all[stint.Available], stint.Available)
-		queues := must(t.pauser().Queues(t.ctx))(t)
+		queues := must(as[store.Pauser](t).Queues(t.ctx))(t)
 		var names []string
 		for _, q := range queues {
 			names = append(names, q.Name)
@@ -101,7 +100,7 @@ var pauseTests = []test{
 		}
 		want := []string{"another", "available", "cancelled", "completed", "failed", "nobody has heard of it", "retrying", "running", "scheduled"}
 		equalAll(t, names, want, "the queues are %q, want %q")
-		if teller, ok := t.pauser().(store.PauseTeller); ok {
+		if teller, ok := as[store.Pauser](t).(store.PauseTeller); ok {
 			pauses := must(teller.Pauses(t.ctx))(t)
 			paused := slices.DeleteFunc(queues, func(q store.QueueInfo) bool { return q.Paused.IsZero() })
 			noDiff(t, cmp.Diff(paused, pauses, cmpopts.IgnoreFields(store.QueueInfo{}, "Counts")),
@@ -125,9 +124,8 @@ var pauseTests = []test{
 		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow})
 	}},
 	{"Engines are rung when a queue is paused and when it is resumed", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		other, _ := t.again().(store.Pauser)
 		for _, p := range []store.Pauser{p, other} {
 			bell.rings("at a pause", func() { t.must(errOf(p.Pause(t.ctx, "q", "", ""))) })
@@ -135,7 +133,7 @@ var pauseTests = []test{
 		}
 	}},
 	{"Many who pause and resume at once each do it or do not", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		for _, do := range []func() (bool, error){
 			func() (bool, error) { return p.Pause(t.ctx, "q", "", "") },
 			func() (bool, error) { return p.Resume(t.ctx, "q") },
@@ -158,9 +156,8 @@ var pauseTests = []test{
 		}
 	}},
 	{"A call whose context has ended pauses nothing", func(t *T) {
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
-		_, err := t.pauser().Pause(ended, "q", "", "")
+		ended := t.over()
+		_, err := as[store.Pauser](t).Pause(ended, "q", "", "")
 		expect(t, err != nil, "it succeeded")
 		t.paused()
 	}},
@@ -169,27 +166,27 @@ var pauseTests = []test{
 // pause and resume do that and check whether it was news.
 func (t *T) pause(queue string, want bool) {
 	t.Helper()
-	got := must(t.pauser().Pause(t.ctx, queue, "who", "why"))(t)
+	got := must(as[store.Pauser](t).Pause(t.ctx, queue, "who", "why"))(t)
 	equal(t, got, want, "pausing %q gives %v, want %v", queue)
 }
 
 func (t *T) resume(queue string, want bool) {
 	t.Helper()
-	got := must(t.pauser().Resume(t.ctx, queue))(t)
+	got := must(as[store.Pauser](t).Resume(t.ctx, queue))(t)
 	equal(t, got, want, "resuming %q gives %v, want %v", queue)
 }
 
 // paused checks which queues are.
 func (t *T) paused(want ...string) {
 	t.Helper()
-	got := must(t.pauser().Paused(t.ctx))(t)
+	got := must(as[store.Pauser](t).Paused(t.ctx))(t)
 	equalAll(t, got, want, "paused are %q, want %q")
 }
 
 // queue shows one queue.
 func (t *T) queue(name string) store.QueueInfo {
 	t.Helper()
-	all := must(t.pauser().Queues(t.ctx))(t)
+	all := must(as[store.Pauser](t).Queues(t.ctx))(t)
 	i := slices.IndexFunc(all, func(q store.QueueInfo) bool { return q.Name == name })
 	need(t, i >= 0, "there is no queue %q among %+v", name, all)
 	return all[i]

@@ -72,7 +72,7 @@ func finishTimes(t *T) {
 	expect(t, d >= ran-time.Millisecond && d <= ran+time.Millisecond, "an attempt of %v is recorded as %v long", ran, d)
 	const slack = time.Millisecond
 	end := got.Finished.Add(ago)
-	expect(t, !end.Before(before.Add(-slack)) && !end.After(after.Add(slack)),
+	expect(t, between(end, before.Add(-slack), after.Add(slack)),
 		"an attempt that ended %v before the flush at %v is recorded as ended at %v", ago, before, got.Finished)
 }
 

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -270,9 +269,7 @@ var retainTests = []test{
 		equal(t, len(left), 2, "of %d lanes claims are left, want %d")
 	}},
 	{"What was in progress when a frontier passed is taken, whatever was deleted meanwhile", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("commits come in the order of the log")
-		}
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
 		tx := t.begin()
 		late := t.enqueueIn(tx, jobs(3, "k")...)
 		w := t.join("k")
@@ -333,7 +330,7 @@ var retainTests = []test{
 			for _, part := range store.RetainParts {
 				r := under(w)
 				r.Part = part
-				fails(t, errOf(t.retainer().Retain(t.ctx, r)), store.ErrNotHeld, "%s gives %v, want ErrNotHeld", part)
+				fails(t, errOf(as[store.Retainer](t).Retain(t.ctx, r)), store.ErrNotHeld, "%s gives %v, want ErrNotHeld", part)
 			}
 			t.state(id, stint.Completed)
 		}
@@ -343,7 +340,7 @@ var retainTests = []test{
 		t.resigns(a, "x", true)
 		refused(a)
 		t.acquires(a, "x", term)
-		t.must(errOf2(t.leaser().Revoke(t.ctx, "x", "", "")))
+		t.must(errOf2(as[store.Leaser](t).Revoke(t.ctx, "x", "", "")))
 		refused(a)
 		t.acquire(b, "x", short)
 		t.until(func() bool { return t.leaseOf("x").Engine == 0 })
@@ -353,7 +350,7 @@ var retainTests = []test{
 		refused(b)
 		c := t.join("k")
 		t.acquires(c, "x", term)
-		t.must(errOf(t.retainer().Retain(t.ctx, under(c))))
+		t.must(errOf(as[store.Retainer](t).Retain(t.ctx, under(c))))
 		t.gone(id)
 	}},
 	{"The key of what was deleted is remembered for a day, whatever jobs are kept for", func(t *T) {
@@ -401,13 +398,12 @@ var retainTests = []test{
 		expect(t, err == nil, "an engine that lives: %v", err)
 	}},
 	{"What is no part is refused, and a call whose context has ended deletes nothing", func(t *T) {
-		r := t.retainer()
+		r := as[store.Retainer](t)
 		fails(t, errOf(r.Retain(t.ctx, store.RetainStep{Part: "x", Limit: 1})), stint.ErrInvalid, "it gives %v")
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		w.Complete(w.One())
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
+		ended := t.over()
 		_, err := r.Retain(ended, store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: atOnceKept})
 		expect(t, err != nil, "it succeeded")
 		t.state(id, stint.Completed)
@@ -418,7 +414,7 @@ var retainTests = []test{
 // step does one step.
 func (t *T) step(r store.RetainStep) store.Retained {
 	t.Helper()
-	return must(t.retainer().Retain(t.ctx, r))(t)
+	return must(as[store.Retainer](t).Retain(t.ctx, r))(t)
 }
 
 // retain goes through everything once, in small steps, and tells how much of

@@ -37,8 +37,7 @@ func everyEnd(t *T) {
 	}
 
 	due := t.enqueue(job("k", stint.Delay(time.Millisecond)))[0]
-	t.due()
-	t.promoteAll(1)
+	t.promoteAfter(15*time.Millisecond, 1)
 	w.Complete(w.One())
 	ended["promoted"] = due
 

@@ -28,7 +28,7 @@ var rosterTests = []test{
 		diff := cmp.Diff(want, got, stamps, cmpopts.EquateEmpty())
 		need(t, diff == "", "the roster (-want +got):\n%s", diff)
 		for _, e := range got {
-			expect(t, !e.Joined.Before(before) && !e.Joined.After(after) && !e.Beat.Before(before) && !e.Beat.After(after),
+			expect(t, between(e.Joined, before, after) && between(e.Beat, before, after),
 				"joined %v, beat %v: not between %v and %v", e.Joined, e.Beat, before, after)
 		}
 	}},
@@ -182,7 +182,7 @@ var rosterTests = []test{
 		diff := cmp.Diff([]string{"a", "b"}, names(got))
 		need(t, diff == "", "kinds (-want +got):\n%s", diff)
 		at := got[1].Declared
-		expect(t, !at.Before(before) && !at.After(t.now()), "kind b was declared %v, before %v or after now", at, before)
+		expect(t, between(at, before, t.now()), "kind b was declared %v, before %v or after now", at, before)
 		at = got[0].Declared
 		expect(t, !at.IsZero() && !at.After(before),
 			"kind a was declared %v, though nothing about it was new after %v", at, before)

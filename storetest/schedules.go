@@ -36,14 +36,14 @@ var schedulesTests = []test{
 			noDiff(t, cmp.Diff(ready, got.Schedule, append(sameJob, comparer, cmpopts.IgnoreUnexported(stint.Schedule{}))...),
 				"%s (-want +got)", want.Name)
 			for _, at := range []time.Time{got.Created, got.Declared, got.After} {
-				expect(t, !at.Before(before.Truncate(time.Microsecond)) && !at.After(t.clock()),
+				expect(t, between(at, before.Truncate(time.Microsecond), t.clock()),
 					"%s says %v, and was declared after %v", want.Name, at, before)
 			}
 			expect(t, got.By == "somebody" && got.State() == "active" && got.Next.IsZero() &&
 				got.Fired+got.Skipped+got.Passed == 0 && got.LastJob == 0,
 				"people see %+v", got)
 		}
-		list := must(t.scheduleKeeper().Schedules(t.ctx))(t)
+		list := must(as[store.ScheduleKeeper](t).Schedules(t.ctx))(t)
 		expect(t, len(list) == 2 && list[0].Name == s.Name && list[1].Name == "plain", "listed are %v", list)
 	}},
 	{"Declared again it is one, with the new policies and all that it has", func(t *T) {
@@ -102,7 +102,7 @@ var schedulesTests = []test{
 		t.tick("s", 1)
 	}},
 	{"A paused schedule fires nothing, and once resumed it goes on from then", func(t *T) {
-		k := t.scheduleKeeper()
+		k := as[store.ScheduleKeeper](t)
 		t.declare(every("s"), every("goes on"), every("rests"))
 		t.must(errOf(k.PauseSchedule(t.ctx, "rests", "", "")))
 		t.tick("s", 1)
@@ -142,7 +142,7 @@ var schedulesTests = []test{
 		others := t.tick("other", 1)[0]
 		time.Sleep(2 * time.Millisecond)
 		before := t.now()
-		ids := must(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "not needed"))(t)
+		ids := must(as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", "not needed"))(t)
 		want := []stint.ID{retrying, available}
 		expect(t, slices.Equal(ids, want), "it cancelled %v, want %v", ids, want)
 		for id, want := range map[stint.ID]stint.State{
@@ -158,7 +158,7 @@ var schedulesTests = []test{
 		}
 		w.Complete(entry...)
 		t.state(running, stint.Completed)
-		fails(t, errOf(t.scheduleKeeper().Schedule(t.ctx, "s")), stint.ErrNoSchedule, "shown, it is %v")
+		fails(t, errOf(as[store.ScheduleKeeper](t).Schedule(t.ctx, "s")), stint.ErrNoSchedule, "shown, it is %v")
 		t.shows(store.Filter{Schedule: "s"}, available, retrying, running, done)
 		w.Finish(cancelled, w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 1)...)
 	}},
@@ -167,7 +167,7 @@ var schedulesTests = []test{
 		t.tick("s", 2)
 		old := t.schedule("s")
 		before := t.clock()
-		id := must(t.scheduleKeeper().RunSchedule(t.ctx, "s"))(t)
+		id := must(as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s"))(t)
 		info, got := t.info(id), t.schedule("s")
 		p := info.Origin
 		expect(t, p.Schedule == "s" && p.Nth == 3 && p.Occurrence.IsZero(), "it was made by %+v", p)
@@ -176,11 +176,11 @@ var schedulesTests = []test{
 		expect(t, got.Fired == 3 && got.LastJob == id && got.Next.Equal(old.Next) && got.After.Equal(old.After) &&
 			got.LastOccurrence.Equal(old.LastOccurrence),
 			"the schedule was %+v, and is %+v", old, got)
-		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
+		if _, err := as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s"); err != nil {
 			t.Errorf("another one: %v", err)
 		}
-		t.must(errOf(t.scheduleKeeper().PauseSchedule(t.ctx, "s", "", "")))
-		_, err := t.scheduleKeeper().RunSchedule(t.ctx, "s")
+		t.must(errOf(as[store.ScheduleKeeper](t).PauseSchedule(t.ctx, "s", "", "")))
+		_, err := as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s")
 		expect(t, err == nil, "paused: %v", err)
 		next := t.resumeAndTick("s")
 		equal(t, t.info(next).Origin.Nth, 6, "the next is number %d, want %d")
@@ -192,24 +192,23 @@ var schedulesTests = []test{
 		t.declare(s)
 		id := t.tick("s", 1)[0]
 		var busy *store.ScheduleBusyError
-		_, err := t.scheduleKeeper().RunSchedule(t.ctx, "s")
+		_, err := as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s")
 		expect(t, errors.As(err, &busy) && busy.Job == id && busy.Schedule == "s",
 			"the error is %v, want one that names job %d", err, id)
 		got := t.schedule("s")
 		expect(t, got.Skipped == 0 && got.Fired == 1, "people see %+v", got)
 		w.Complete(w.One())
-		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
+		if _, err := as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s"); err != nil {
 			t.Error(err)
 		}
 	}},
 	{"Engines are rung when a schedule is declared, paused, resumed, run and removed", func(t *T) {
-		k := t.scheduleKeeper()
+		k := as[store.ScheduleKeeper](t)
 		t.declare(every("s"))
 		if s, ok := t.Store.(store.IdleNotifier); ok {
 			t.must(s.Asleep(t.ctx, t.join("k").Info.Token, true)) // or nobody need be rung for a job
 		}
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		bell.rings("at a declaration", func() { t.declare(every("s")) })
 		bell.rings("at a pause", func() { t.must(errOf(k.PauseSchedule(t.ctx, "s", "", ""))) })
 		bell.rings("at a resumption", func() { t.must(errOf(k.ResumeSchedule(t.ctx, "s"))) })
@@ -218,7 +217,7 @@ var schedulesTests = []test{
 		bell.rings("at a removal", func() { t.must(errOf(k.RemoveSchedule(t.ctx, "s", ""))) })
 	}},
 	{"What names no schedule is said to be none, or no name", func(t *T) {
-		k := t.scheduleKeeper()
+		k := as[store.ScheduleKeeper](t)
 		for _, name := range []string{"s", "S", "%"} {
 			for what, err := range each(t, k, name) {
 				fails(t, err, stint.ErrNoSchedule, "%s %q: %v", what, name)
@@ -270,12 +269,12 @@ func (t *T) declare(schedules ...stint.Schedule) {
 	for i, s := range schedules {
 		ready[i] = must(s.Ready(stint.Limits{}))(t)
 	}
-	t.must(t.scheduler().DeclareSchedules(t.ctx, "somebody", ready))
+	t.must(as[store.Scheduler](t).DeclareSchedules(t.ctx, "somebody", ready))
 }
 
 func (t *T) schedule(name string) *store.ScheduleInfo {
 	t.Helper()
-	return must(t.scheduleKeeper().Schedule(t.ctx, name))(t)
+	return must(as[store.ScheduleKeeper](t).Schedule(t.ctx, name))(t)
 }
 
 // fire fires once.
@@ -284,7 +283,7 @@ func (t *T) fire(f store.FireRequest, plan store.PlanFunc) store.FireResult {
 	if f.Limit == 0 {
 		f.Limit = 100
 	}
-	return must(t.scheduler().FireSchedules(t.ctx, f, plan))(t)
+	return must(as[store.Scheduler](t).FireSchedules(t.ctx, f, plan))(t)
 }
 
 // ticking has a schedule of a name, or each when that is empty, occur every so
@@ -332,7 +331,7 @@ func (t *T) tick(name string, n int) []stint.ID {
 
 func (t *T) resumeAndTick(name string) stint.ID {
 	t.Helper()
-	t.must(errOf(t.scheduleKeeper().ResumeSchedule(t.ctx, name)))
+	t.must(errOf(as[store.ScheduleKeeper](t).ResumeSchedule(t.ctx, name)))
 	return t.tick(name, 1)[0]
 }
 

@@ -18,10 +18,7 @@ var statsTests = []test{
 		b, w := newBook(t), t.join("k")
 		for _, before := range []bool{true, false, true} {
 			ids := t.enqueue(jobs(3, "k")...)
-			var done []store.Completion
-			for _, e := range b.note(w.ClaimAll()) {
-				done = append(done, w.Conclude(e, completed))
-			}
+			done := w.concludeAll(completed, b.note(w.ClaimAll())...)
 			b.finish(w, done...)
 			if !before {
 				t.sumUp()
@@ -35,16 +32,13 @@ var statsTests = []test{
 	}},
 	{"Many who sum up at once count nothing twice", func(t *T) {
 		b, w := newBook(t), t.join("k")
-		others := []report.StatsStore{t.statistician(), t.again().(report.StatsStore)}
+		others := []report.StatsStore{as[report.StatsStore](t), t.again().(report.StatsStore)}
 		for range 5 {
 			t.enqueue(jobs(20, "k")...)
 			entries := b.note(w.ClaimAll())
 			for i, err := range atOnce(8, func(i int) error {
 				if i == 0 {
-					var done []store.Completion
-					for _, e := range entries {
-						done = append(done, w.Conclude(e, completed))
-					}
+					done := w.concludeAll(completed, entries...)
 					b.finish(w, done...)
 					return nil
 				}
@@ -119,7 +113,7 @@ var statsTests = []test{
 	}},
 	{"Other spans than minutes and hours are refused", func(t *T) {
 		for _, every := range []time.Duration{-time.Minute, 1, time.Second, 2 * time.Minute, 24 * time.Hour} {
-			fails(t, errOf(t.statistician().Stats(t.ctx, report.StatsFilter{Every: every})), stint.ErrInvalid,
+			fails(t, errOf(as[report.StatsStore](t).Stats(t.ctx, report.StatsFilter{Every: every})), stint.ErrInvalid,
 				"every %v gives %v", every)
 		}
 	}},
@@ -148,7 +142,7 @@ var statsTests = []test{
 		w.Leave()
 		t.delete(ids[1])
 		t.sumUp()
-		list, err := t.statistician().Stats(t.ctx, report.StatsFilter{})
+		list, err := as[report.StatsStore](t).Stats(t.ctx, report.StatsFilter{})
 		expect(t, err == nil && len(list) == 0, "they are %+v, error %v", list, err)
 	}},
 }
@@ -219,14 +213,14 @@ func statsStorm(t *T) {
 func (t *T) sumUp() {
 	t.Helper()
 	for more := true; more; {
-		more = must(t.statistician().SumUp(t.ctx))(t)
+		more = must(as[report.StatsStore](t).SumUp(t.ctx))(t)
 	}
 }
 
 // sums compares what the store says with what the book does.
 func (t *T) sums(b *book, f report.StatsFilter) {
 	t.Helper()
-	got := must(t.statistician().Stats(t.ctx, f))(t)
+	got := must(as[report.StatsStore](t).Stats(t.ctx, f))(t)
 	utc := cmp.Transformer("utc", func(at time.Time) time.Time { return at.UTC() })
 	diff := cmp.Diff(b.stats(f), got, utc, cmpopts.EquateEmpty())
 	need(t, diff == "", "%+v (-worked out +said):\n%s", f, diff)
@@ -241,7 +235,7 @@ func (t *T) sharesSums(f report.StatsFilter, all []report.Stats) {
 		return
 	}
 	f.Settled = true
-	some := must(t.statistician().Stats(t.ctx, f))(t)
+	some := must(as[report.StatsStore](t).Stats(t.ctx, f))(t)
 	missing := 0
 	for _, s := range all {
 		missing += int(s.Attempts)
@@ -250,7 +244,7 @@ func (t *T) sharesSums(f report.StatsFilter, all []report.Stats) {
 		missing -= int(s.Attempts)
 	}
 	for _, most := range []int{missing + 1000, missing, max(missing-1, 0), 0} {
-		n, err := t.statistician().Unsummed(t.ctx, most)
+		n, err := as[report.StatsStore](t).Unsummed(t.ctx, most)
 		need(t, err == nil && n == min(most, missing),
 			"%d attempts are not in the sums, of which it counts, up to %d, %d, error %v", missing, most, n, err)
 	}

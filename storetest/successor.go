@@ -156,8 +156,7 @@ func laterAttempts(t *T, j stint.NewJob) {
 	w := t.join(j.Kind)
 	t.enqueue(j)
 	if j.Delay > 0 {
-		time.Sleep(20 * time.Millisecond)
-		t.promoteAll(1)
+		t.promoteAfter(20*time.Millisecond, 1)
 	}
 	first := w.One()
 	e := first

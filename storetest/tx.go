@@ -14,8 +14,7 @@ var txTests = []test{
 		ids := t.enqueueIn(tx, job("k"), job("k", stint.Delay(time.Hour), stint.Tag("t")))
 		t.unseen(ids...)
 		t.must(tx.Commit())
-		t.state(ids[0], stint.Available)
-		t.state(ids[1], stint.Scheduled)
+		t.states(ids, stint.Available, stint.Scheduled)
 		equalAll(t, jobIDs(t.join("k").ClaimAll()), ids[:1], "claimed jobs %v, want %v")
 	}},
 	{"Nothing is left after a rollback", func(t *T) {
@@ -39,10 +38,7 @@ var txTests = []test{
 	}},
 	{"Rolling back to a savepoint takes back what came after it", func(t *T) {
 		tx := t.begin()
-		sp, ok := tx.(Savepointer)
-		if !ok {
-			t.Skip("no savepoints")
-		}
+		sp := t.savepoints(tx)
 		first := t.enqueueIn(tx, job("k"))
 		t.must(sp.Savepoint("a"))
 		second := t.enqueueIn(tx, job("k"), job("k", stint.Delay(time.Hour)))
@@ -61,9 +57,7 @@ var txTests = []test{
 		for _, commit := range []bool{true, false} {
 			tx := t.begin()
 			p, ok := tx.(Preparer)
-			if !ok {
-				t.Skip("no prepared transactions")
-			}
+			t.skipIf(!ok, "no prepared transactions")
 			ids := t.enqueueQuietly(tx, jobs(2, "k")...)
 			t.must(p.Prepare())
 			t.unseen(ids...)

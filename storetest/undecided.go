@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,14 +137,12 @@ var undecidedTests = []test{
 		}
 		t.decided(w, 1, append(done, t.decisions(retry.Final("enough"))...)...)
 		t.state(id, stint.Failed)
-		t.state(other[0], stint.Available)
-		t.state(other[1], stint.Scheduled)
+		t.states(other, stint.Available, stint.Scheduled)
 	}},
 	{"A call whose context has ended decides nothing", func(t *T) {
 		id := t.undecided("f")[0]
 		w := t.join("k")
-		ctx, cancel := context.WithCancel(t.ctx)
-		cancel()
+		ctx := t.over()
 		ids, err := t.Store.Decide(ctx, w.Info.Token, t.decisions(retry.Final("enough")))
 		expect(t, err != nil && ids == nil, "it decided %v, error %v", ids, err)
 		t.state(id, stint.Retrying)
@@ -243,7 +240,7 @@ func decideAgain(t *T) {
 		"it is %s, undecided %q, in queue %s, attempt %d, faulty %v", info.State, info.PendingRetry, info.Queue, info.Attempt,
 		info.Faulty)
 	const slack = 10 * time.Millisecond
-	expect(t, !info.Due.Before(before.Add(time.Hour-slack)) && !info.Due.After(after.Add(time.Hour+slack)),
+	expect(t, between(info.Due, before.Add(time.Hour-slack), after.Add(time.Hour+slack)),
 		"an hour after the decision is %v, decided between %v and %v", info.Due, before, after)
 	need(t, len(info.Attempts) == 2, "it has %d executions, want the failure and the decision", len(info.Attempts))
 	x := info.Attempts[1]

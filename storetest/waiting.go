@@ -15,10 +15,8 @@ import (
 var waitingTests = []test{
 	{"Only what is due is promoted", func(t *T) {
 		ids := t.enqueue(job("k", stint.Delay(10*time.Millisecond)), job("k", stint.Delay(time.Hour)))
-		time.Sleep(20 * time.Millisecond)
-		t.promoteAll(1)
-		t.state(ids[0], stint.Available)
-		t.state(ids[1], stint.Scheduled)
+		t.promoteAfter(20*time.Millisecond, 1)
+		t.states(ids, stint.Available, stint.Scheduled)
 		equalAll(t, jobIDs(t.join("k").ClaimAll()), ids[:1], "claimed %v, want %v")
 		t.promoteAll(0)
 	}},
@@ -42,8 +40,7 @@ var waitingTests = []test{
 		}
 		ids := t.enqueue(batch...)
 		fresh := t.enqueue(job("k"))[0]
-		time.Sleep(70 * time.Millisecond)
-		t.promoteAll(5)
+		t.promoteAfter(70*time.Millisecond, 5)
 		want := []stint.ID{fresh, ids[1], ids[3], ids[2], ids[0], ids[4]}
 		got := t.join("k").Claim(lane(stint.DefaultQueue), 10)
 		equalAll(t, jobIDs(got), want, "claimed %v, want %v")
@@ -54,8 +51,7 @@ var waitingTests = []test{
 		want.Delay = 10 * time.Millisecond
 		id := t.enqueue(want)[0]
 		before := t.info(id)
-		time.Sleep(20 * time.Millisecond)
-		t.promoteAll(1)
+		t.promoteAfter(20*time.Millisecond, 1)
 		e := t.join(want.Kind).One()
 		job := stint.Job{
 			ID: id, Kind: want.Kind, Args: want.Args, Queue: want.Queue, Priority: want.Priority, Attempt: 1,
@@ -158,8 +154,7 @@ var waitingTests = []test{
 			x.Next.Delay = 5 * time.Millisecond
 			t.must(errOf(w.TryFinish(t.ctx, x)))
 			t.state(id, stint.Retrying)
-			time.Sleep(15 * time.Millisecond)
-			t.promoteAll(1)
+			t.promoteAfter(15*time.Millisecond, 1)
 			t.state(id, stint.Available)
 		}
 		w.Complete(w.ClaimAll()...)
@@ -171,8 +166,7 @@ var waitingTests = []test{
 				want = append(want, t.enqueue(jobs(2, "k", stint.Queue(q), stint.Priority(p), stint.Delay(time.Millisecond))...)...)
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
-		t.promoteAll(len(want))
+		t.promoteAfter(10*time.Millisecond, len(want))
 		equalAll(t, slices.Sorted(slices.Values(jobIDs(t.join("k").ClaimAll()))), want, "claimed %v, want %v")
 	}},
 }

@@ -147,6 +147,15 @@ func (w *Worker) Conclude(e store.Entry, end store.Result) store.Completion {
 	return x
 }
 
+// concludeAll is the same for entries that ended alike.
+func (w *Worker) concludeAll(end store.Result, entries ...store.Entry) []store.Completion {
+	done := make([]store.Completion, len(entries))
+	for i, e := range entries {
+		done[i] = w.Conclude(e, end)
+	}
+	return done
+}
+
 // TryFinish records executions under the claims that took their entries.
 func (w *Worker) TryFinish(ctx context.Context, done ...store.Completion) (int, error) {
 	var refs []store.ClaimRef
@@ -163,11 +172,7 @@ func (w *Worker) TryFinish(ctx context.Context, done ...store.Completion) (int, 
 // Finish concludes entries with one ending and records them.
 func (w *Worker) Finish(end store.Result, entries ...store.Entry) {
 	w.t.Helper()
-	done := make([]store.Completion, len(entries))
-	for i, e := range entries {
-		done[i] = w.Conclude(e, end)
-	}
-	n, err := w.TryFinish(w.t.Context(), done...)
+	n, err := w.TryFinish(w.t.Context(), w.concludeAll(end, entries...)...)
 	if err != nil {
 		w.t.Fatalf("finish %d entries: %v", len(entries), err)
 	}
