@@ -237,3 +237,10 @@ func Judge(e *store.Entry, begun bool) store.Completion {
 	x.Started, x.Ended = now, now
 	return x
 }
+
+// soon lets the next attempt begin at once.
+func soon(x *store.Completion) {
+	if x.Next != nil {
+		x.Next.Delay = 0
+	}
+}
