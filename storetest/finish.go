@@ -1,8 +1,13 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
@@ -154,4 +159,178 @@ func claimsMustExist(t *T) {
 		refuses(t, w, store.ErrClaimGone, snoozes(w, entries)...)
 		need(t, !t.Failed(), "the claim was given with %s", what)
 	}
+}
+
+// recordTests are about what an execution says of an attempt.
+var recordTests = []test{
+	{"Each outcome leaves its job in its state", eachOutcome},
+	{"Times are the store's, and the duration is the engine's", finishTimes},
+	{"Result, error, reason, slot and engine come back exactly", finishRoundTrips},
+	{"Another process can record for the engine", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		e := w.One()
+		w.Store = t.again()
+		w.Complete(e)
+		t.state(id, stint.Completed)
+	}},
+}
+
+func eachOutcome(t *T) {
+	failure := errors.New("no")
+	w := t.join("k")
+	for _, c := range []struct {
+		end   store.Result
+		state stint.State
+		final bool
+	}{
+		{completed, stint.Completed, true},
+		{store.Result{Outcome: stint.OutcomeCancelled, Note: "not needed"}, stint.Cancelled, true},
+		{expired, stint.Failed, true},
+		{store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, true},
+		{store.Result{Outcome: stint.OutcomeFailed, Err: failure}, stint.Retrying, false},
+		{store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Scheduled, false},
+		{returned, stint.Available, false},
+	} {
+		id := t.enqueue(job("k"))[0]
+		w.Finish(c.end, w.Claim(lane(stint.DefaultQueue), 1)...)
+		info := t.info(id)
+		if info.State != c.state || len(info.Attempts) != 1 {
+			t.Errorf("after %s the job is %s with %d executions, want %s with one",
+				c.end.Outcome, info.State, len(info.Attempts), c.state)
+			continue
+		}
+		x := info.Attempts[0]
+		expect(t, x.Outcome == c.end.Outcome && x.Final == c.final,
+			"the execution is %s, final %v; want %s, %v", x.Outcome, x.Final, c.end.Outcome, c.final)
+	}
+}
+
+func finishTimes(t *T) {
+	const ran, ago = 4 * time.Second, 700 * time.Millisecond
+	id := t.enqueue(job("k"))[0]
+	w := t.join("k")
+	x := w.Conclude(w.One(), completed)
+	before := t.now()
+	x.Ended = time.Now().Add(-ago)
+	x.Started = x.Ended.Add(-ran)
+	t.must(errOf(w.TryFinish(t.ctx, x)))
+	after := t.now()
+	got := t.info(id).Attempts[0]
+	d := got.Finished.Sub(got.Started)
+	expect(t, d >= ran-time.Millisecond && d <= ran+time.Millisecond, "an attempt of %v is recorded as %v long", ran, d)
+	const slack = time.Millisecond
+	end := got.Finished.Add(ago)
+	expect(t, between(end, before.Add(-slack), after.Add(slack)),
+		"an attempt that ended %v before the flush at %v is recorded as ended at %v", ago, before, got.Finished)
+}
+
+func finishRoundTrips(t *T) {
+	ids := t.enqueue(jobs(2, "k")...)
+	w := t.join("k")
+	entries := w.ClaimAll()
+	x := w.Conclude(entries[0], store.Result{
+		Outcome: stint.OutcomeCompleted, Note: "done, 'well' ✓",
+		Result: json.RawMessage(`{"n":9007199254740993,"s":"\"\\ ünï 😀","a":[null,true,0.1]}`),
+	})
+	x.Slot = 17
+	y := w.Conclude(entries[1], store.Result{
+		Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("line 1\nline 2\t\"quoted\" ünï 😀")), Stack: "main.go:1\nmain.go:2",
+		Result: json.RawMessage(`["kept","also of a failure"]`),
+	})
+	t.must(errOf(w.TryFinish(t.ctx, x, y)))
+	for i, want := range []store.Completion{x, y} {
+		info := t.info(ids[i])
+		got := info.Attempts[0]
+		shown := stint.Attempt{
+			Attempt: 1, Outcome: want.Outcome, Final: true, Reason: want.Reason, Started: got.Started, Finished: got.Finished,
+			Engine: int64(w.Info.Token), Instance: w.Info.Instance, Host: w.Info.Host, PID: w.Info.PID, Slot: want.Slot,
+			Result: want.Result, Error: want.Error,
+		}
+		shown.Derive()
+		noDiff(t, cmp.Diff(shown, got, sameJob...), "execution (-want +got)")
+		expect(t, info.Reason == want.Reason && info.Finished.Equal(got.Finished) && info.Started.Equal(got.Started),
+			"the job shows reason %q, %v to %v; its execution %q, %v to %v", info.Reason, info.Started, info.Finished, got.Reason,
+			got.Started, got.Finished)
+	}
+	l := t.ledger()
+	expect(t, slices.ContainsFunc(l.Executions, func(e store.LedgerExecution) bool { return e.Nonce == x.Nonce }),
+		"no execution of the ledger has the nonce of its claim")
+}
+
+// poisons are values of an execution that some database refuses. A store may
+// keep them or refuse them, but one that is refused must say so, and must not
+// take the rest of its batch with it for ever.
+var poisons = map[string]func(x *store.Completion){
+	"NUL in an error":              func(x *store.Completion) { x.Error = &stint.Failure{Class: "c", Message: "a\x00b"} },
+	"NUL in a stack":               func(x *store.Completion) { x.Error = &stint.Failure{Class: "c", Stack: "a\x00b"} },
+	"invalid UTF-8 in an error":    func(x *store.Completion) { x.Error = &stint.Failure{Class: "c", Message: "a\xff\xfeb"} },
+	"NUL in a reason":              func(x *store.Completion) { x.Reason = "a\x00b" },
+	"invalid UTF-8 in a reason":    func(x *store.Completion) { x.Reason = "a\xffb" },
+	"NUL in a result":              func(x *store.Completion) { x.Result = json.RawMessage(`{"a":"b\u0000"}`) },
+	"NUL in a result's key":        func(x *store.Completion) { x.Result = json.RawMessage(`{"a\u0000":1}`) },
+	"half a surrogate in a result": func(x *store.Completion) { x.Result = json.RawMessage(`"\ud800"`) },
+	"invalid UTF-8 in a result":    func(x *store.Completion) { x.Result = json.RawMessage("\"\xff\"") },
+	"a number beyond all":          func(x *store.Completion) { x.Result = json.RawMessage(`1e200000`) },
+	"absurd depth":                 func(x *store.Completion) { x.Result = json.RawMessage(deep(100_000)) },
+	"a result that is no JSON":     func(x *store.Completion) { x.Result = json.RawMessage(`{"a":`) },
+	"an empty result":              func(x *store.Completion) { x.Result = json.RawMessage{} },
+	"a long error":                 func(x *store.Completion) { x.Error = &stint.Failure{Message: strings.Repeat("ü", 1<<20)} },
+}
+
+var poisonTests = []test{
+	{"A value that the store refuses is told as such, and the batch without it works", func(t *T) {
+		w := t.join("k")
+		for name, put := range poisons {
+			ids := t.enqueue(jobs(3, "k")...)
+			done := w.concludeAll(completed, w.ClaimAll()...)
+			put(&done[1])
+			n, err := w.TryFinish(t.ctx, done...)
+			switch {
+			case err == nil && n == 3:
+				t.readable(name, ids...)
+				continue
+			case err == nil:
+				t.Errorf("%s: %d of 3 were recorded without an error", name, n)
+				continue
+			case !errors.Is(err, stint.ErrUnstorable):
+				t.Errorf("%s: error %v, want ErrUnstorable", name, err)
+			}
+			t.states(ids, stint.Running)
+			n, err = w.TryFinish(t.ctx, done[0], done[2])
+			expect(t, err == nil && n == 2, "%s: without the culprit %d were recorded, error %v", name, n, err)
+			fails(t, errOf(w.TryFinish(t.ctx, done[1])), stint.ErrUnstorable, "%s: alone it gives %v, want ErrUnstorable", name)
+			clean := done[1]
+			clean.Result, clean.Error, clean.Reason = nil, nil, "sanitised"
+			n, err = w.TryFinish(t.ctx, clean)
+			expect(t, err == nil && n == 1, "%s: sanitised, %d were recorded, error %v", name, n, err)
+			t.readable(name, ids...)
+		}
+	}},
+	{"An error that is not about a value does not say so", func(t *T) {
+		t.enqueue(job("k"))
+		w := t.join("k")
+		x := w.Conclude(w.One(), completed)
+		w.Leave()
+		_, err := w.TryFinish(t.ctx, x)
+		expect(t, err != nil && !errors.Is(err, stint.ErrUnstorable), "a buried engine's batch gives %v", err)
+	}},
+}
+
+// readable checks that people still see finished jobs, whatever was stored
+// with them.
+func (t *T) readable(name string, ids ...stint.ID) {
+	t.Helper()
+	for _, id := range ids {
+		info, err := t.Store.Job(t.ctx, id)
+		if err != nil {
+			t.Errorf("%s: it was stored, and now job %d cannot be read: %v", name, id, err)
+			continue
+		}
+		equal(t, info.State, stint.Completed, "%s: job %d is %s, want %s", name, id)
+		_, err = json.Marshal(info)
+		expect(t, err == nil, "%s: job %d cannot be shown as JSON: %v", name, id, err)
+	}
+	_, err := t.Store.Jobs(t.ctx, store.Filter{})
+	expect(t, err == nil, "%s: it was stored, and now jobs cannot be listed: %v", name, err)
 }
