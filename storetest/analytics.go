@@ -199,7 +199,7 @@ var analyticsTests = []test{
 			for i := range n {
 				x := w.Conclude(w.One(), no)
 				x.Started = x.Ended.Add(-took[i])
-				t.must(errOf(w.TryFinish(t.ctx, x)))
+				w.record(1, x)
 				if i+1 < n {
 					t.promoteAfter(15*time.Millisecond, 1)
 				}
@@ -212,7 +212,7 @@ var analyticsTests = []test{
 		long := t.enqueue(job("k"))[0]
 		x := w.Conclude(w.One(), completed)
 		x.Started = x.Ended.Add(-time.Hour)
-		t.must(errOf(w.TryFinish(t.ctx, x)))
+		w.record(1, x)
 		short := t.enqueue(job("k"))[0]
 		w.Complete(w.One())
 		lost := t.enqueue(job("k"))[0]
@@ -223,29 +223,22 @@ var analyticsTests = []test{
 		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, w.Claim(lane("done"), 1)...)
 		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, w.Claim(lane("done"), 1)...)
 		w.Complete(w.Claim(lane("done"), 1)...)
-		for _, c := range []struct {
-			f    store.Filter
-			want []stint.ID
-		}{
-			{store.Filter{Attempts: 1}, []stint.ID{lost, waits, twice}},
-			{store.Filter{Attempts: 1, Before: lost}, []stint.ID{waits, twice}},
-			{store.Filter{Attempts: 1, States: []stint.State{stint.Failed}}, []stint.ID{twice}},
-			{store.Filter{Attempts: 1, States: []stint.State{stint.Retrying}}, []stint.ID{waits}},
-			{store.Filter{Attempts: 2}, nil},
-			{store.Filter{Longer: store.LongAttempt}, []stint.ID{long, twice}},
-			{store.Filter{Longer: store.LongAttempt, Before: long}, []stint.ID{twice}},
-			{store.Filter{Longer: time.Minute}, []stint.ID{long}},
-			{store.Filter{Longer: 500 * time.Millisecond, Kind: "k"}, []stint.ID{long, twice}},
-			{store.Filter{Longer: 2 * time.Hour}, nil},
-			{store.Filter{Longer: time.Second, Attempts: 1}, []stint.ID{twice}},
-			{store.Filter{Longer: time.Second, Outcome: stint.OutcomeFailed}, []stint.ID{twice}},
-			{store.Filter{Attempts: 1, Limit: 1}, []stint.ID{lost}},
-			{store.Filter{Attempts: 1, Kind: "other"}, nil},
-			{store.Filter{States: []stint.State{stint.Failed}}, []stint.ID{twice}},
-			{store.Filter{States: []stint.State{stint.Completed}}, []stint.ID{done, short, long}},
-		} {
-			equalAll(t, t.list(c.f), c.want, "%+v: %v, want %v", c.f)
-		}
+		t.shows(store.Filter{Attempts: 1}, lost, waits, twice)
+		t.shows(store.Filter{Attempts: 1, Before: lost}, waits, twice)
+		t.shows(store.Filter{Attempts: 1, States: []stint.State{stint.Failed}}, twice)
+		t.shows(store.Filter{Attempts: 1, States: []stint.State{stint.Retrying}}, waits)
+		t.shows(store.Filter{Attempts: 2})
+		t.shows(store.Filter{Longer: store.LongAttempt}, long, twice)
+		t.shows(store.Filter{Longer: store.LongAttempt, Before: long}, twice)
+		t.shows(store.Filter{Longer: time.Minute}, long)
+		t.shows(store.Filter{Longer: 500 * time.Millisecond, Kind: "k"}, long, twice)
+		t.shows(store.Filter{Longer: 2 * time.Hour})
+		t.shows(store.Filter{Longer: time.Second, Attempts: 1}, twice)
+		t.shows(store.Filter{Longer: time.Second, Outcome: stint.OutcomeFailed}, twice)
+		t.shows(store.Filter{Attempts: 1, Limit: 1}, lost)
+		t.shows(store.Filter{Attempts: 1, Kind: "other"})
+		t.shows(store.Filter{States: []stint.State{stint.Failed}}, twice)
+		t.shows(store.Filter{States: []stint.State{stint.Completed}}, done, short, long)
 		w.Leave()
 	}},
 }

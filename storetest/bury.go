@@ -67,8 +67,7 @@ var buryTests = []test{
 			return Judge(e, begun)
 		}
 		for range 2 {
-			_, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, never)
-			fails(t, err, store.ErrAlive, "the burial gives %v, want ErrAlive")
+			fails(t, errOf(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, never)), store.ErrAlive, "the burial gives %v, want ErrAlive")
 			w.Heartbeat()
 		}
 		w.Complete(e)
@@ -174,8 +173,7 @@ var holdTests = []test{
 				t.Errorf("a living engine was judged")
 				return Judge(e, begun)
 			}
-			_, err := Bury(t.ctx, s, store.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, never)
-			fails(t, err, store.ErrAlive, "the burial gives %v, want ErrAlive")
+			fails(t, errOf(Bury(t.ctx, s, store.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, never)), store.ErrAlive, "the burial gives %v, want ErrAlive")
 		}
 		w.Heartbeat()
 	}},
@@ -202,8 +200,7 @@ var holdTests = []test{
 			if _, err := Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token}, Judge); err != nil {
 				t.Errorf("the burial gives %v", err)
 			}
-			_, err := Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)
-			fails(t, err, store.ErrBuried, "a second burial gives %v, want ErrBuried")
+			fails(t, errOf(Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)), store.ErrBuried, "a second burial gives %v, want ErrBuried")
 			fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})), store.ErrBuried,
 				"the beat gives %v, want ErrBuried")
 			expect(t, !h.Holds(w.Info.Token), "the place of the buried is held")

@@ -254,7 +254,7 @@ var correlationTests = []test{
 				if x.Next != nil {
 					x.Next.Delay = 0
 				}
-				t.must(errOf(w.TryFinish(t.ctx, x)))
+				w.record(1, x)
 			}
 			t.promoteAll(len(entries))
 		}
@@ -299,19 +299,12 @@ var correlationTests = []test{
 		a := t.enqueue(
 			job("a", stint.Source("cron")), job("a", stint.Source("web")), job("a"),
 			job("b", stint.Source("cron"), stint.Delay(time.Hour)))
-		for _, c := range []struct {
-			f    store.Filter
-			want []stint.ID
-		}{
-			{store.Filter{Source: "cron"}, []stint.ID{a[3], a[0]}},
-			{store.Filter{Source: "web"}, []stint.ID{a[1]}},
-			{store.Filter{Source: "cro%"}, []stint.ID{}},
-			{store.Filter{Source: "cron", States: []stint.State{stint.Scheduled}}, []stint.ID{a[3]}},
-			{store.Filter{Source: "web", States: []stint.State{stint.Scheduled}}, []stint.ID{}},
-			{store.Filter{Source: "cron", Kind: "a"}, []stint.ID{a[0]}},
-		} {
-			equalAll(t, t.list(c.f), c.want, "%+v shows %v, want %v", c.f)
-		}
+		t.shows(store.Filter{Source: "cron"}, a[3], a[0])
+		t.shows(store.Filter{Source: "web"}, a[1])
+		t.shows(store.Filter{Source: "cro%"})
+		t.shows(store.Filter{Source: "cron", States: []stint.State{stint.Scheduled}}, a[3])
+		t.shows(store.Filter{Source: "web", States: []stint.State{stint.Scheduled}})
+		t.shows(store.Filter{Source: "cron", Kind: "a"}, a[0])
 	}},
 }
 
@@ -327,21 +320,14 @@ func correlated(t *T) {
 	stranger := child(t.ctx, stint.Correlation("0"+root))
 	w := t.join("k")
 	w.Finish(returned, w.Claim(lane(stint.DefaultQueue), 3)...)
-	for _, c := range []struct {
-		f    store.Filter
-		want []stint.ID
-	}{
-		{store.Filter{Correlation: root}, []stint.ID{later, soon, first[0]}},
-		{store.Filter{Correlation: root, States: []stint.State{stint.Scheduled}}, []stint.ID{later}},
-		{store.Filter{Correlation: root, States: []stint.State{stint.Available}}, []stint.ID{soon, first[0]}},
-		{store.Filter{Correlation: root, Limit: 1, Before: later}, []stint.ID{soon}},
-		{store.Filter{Correlation: first[1].String()}, []stint.ID{first[1]}},
-		{store.Filter{Correlation: "order 7"}, []stint.ID{named}},
-		{store.Filter{Correlation: "0" + root}, []stint.ID{stranger}},
-		{store.Filter{Correlation: "order"}, []stint.ID{}},
-		{store.Filter{Correlation: "0"}, []stint.ID{}},
-		{store.Filter{Correlation: named.String()}, []stint.ID{}}, // it was given another
-	} {
-		equalAll(t, t.list(c.f), c.want, "%+v shows %v, want %v", c.f)
-	}
+	t.shows(store.Filter{Correlation: root}, later, soon, first[0])
+	t.shows(store.Filter{Correlation: root, States: []stint.State{stint.Scheduled}}, later)
+	t.shows(store.Filter{Correlation: root, States: []stint.State{stint.Available}}, soon, first[0])
+	t.shows(store.Filter{Correlation: root, Limit: 1, Before: later}, soon)
+	t.shows(store.Filter{Correlation: first[1].String()}, first[1])
+	t.shows(store.Filter{Correlation: "order 7"}, named)
+	t.shows(store.Filter{Correlation: "0" + root}, stranger)
+	t.shows(store.Filter{Correlation: "order"})
+	t.shows(store.Filter{Correlation: "0"})
+	t.shows(store.Filter{Correlation: named.String()}) // it was given another
 }

@@ -62,8 +62,7 @@ var expiryTests = []test{
 		for _, batch := range [][]stint.NewJob{{late}, {job("k"), late, job("k")}, {job("k", stint.IdempotencyKey("a")), late}} {
 			tx := t.begin()
 			for _, in := range []stint.Tx{{}, tx.Tx()} {
-				_, err := stint.NewClient(t.Store).With(in).EnqueueMany(t.ctx, batch)
-				fails(t, err, stint.ErrInvalid,
+				fails(t, errOf(stint.NewClient(t.Store).With(in).EnqueueMany(t.ctx, batch)), stint.ErrInvalid,
 					"%d jobs, in a transaction %v: the error is %v, want ErrInvalid", len(batch), in.Handle != nil)
 			}
 			t.must(tx.Rollback())
@@ -99,7 +98,7 @@ var expiryTests = []test{
 		w := t.join("k")
 		x := w.Conclude(w.One(), expired)
 		x.Slot, x.Started = 0, time.Time{}
-		t.must(errOf(w.TryFinish(t.ctx, x)))
+		w.record(1, x)
 		j := t.info(id)
 		need(t, j.State == stint.Failed && j.Reason == retry.ReasonExpired && j.Attempt == 1 && j.Losses == 0 &&
 			len(j.Attempts) == 1,
@@ -167,7 +166,7 @@ func (t *T) keepsStartBy(j stint.NewJob) {
 		if x.Next != nil {
 			x.Next.Delay = 0
 		}
-		t.must(errOf(w.TryFinish(t.ctx, x)))
+		w.record(1, x)
 		got := t.info(id).StartBy
 		expect(t, got.Equal(want), "after appearance %d people see that it is to begin by %v, want %v", i+1, got, want)
 	}

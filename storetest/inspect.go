@@ -171,7 +171,7 @@ func wholeLife(t *T) {
 	see(stint.Running, 1, 1)
 	x := w.Conclude(e[0], failed)
 	x.Next.Delay = 0
-	t.must(errOf(w.TryFinish(t.ctx, x)))
+	w.record(1, x)
 	see(stint.Retrying, 2, 2)
 	t.promoteAll(1)
 	see(stint.Available, 2, 2)
@@ -285,7 +285,7 @@ func troubles(t *T) {
 	w.Finish(expired, e[4])
 	lost := w.Conclude(e[5], store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
 	lost.Final, lost.Next, lost.Reason = true, nil, retry.ReasonLost
-	t.must(errOf(w.TryFinish(t.ctx, lost)))
+	w.record(1, lost)
 	w.Finish(store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, e[6])
 	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: no}, w.One())
 	t.promoteAfter(15*time.Millisecond, 2)
@@ -316,7 +316,7 @@ func troubles(t *T) {
 	t.shows(store.Filter{Class: "none"})
 	several := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: no})
 	several.Error.Classes = []string{several.Error.Class, "stationery"}
-	t.must(errOf(w.TryFinish(t.ctx, several)))
+	w.record(1, several)
 	t.shows(store.Filter{Class: "stationery"}, ids[1])
 	w.Leave()
 }

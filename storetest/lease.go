@@ -174,8 +174,7 @@ var leaseTests = []test{
 	{"A call whose context has ended takes nothing", func(t *T) {
 		w := t.join("k")
 		ended := t.over()
-		_, err := as[store.Leaser](t).Acquire(ended, "x", w.Info.Token, term)
-		expect(t, err != nil, "it succeeded")
+		expect(t, errOf(as[store.Leaser](t).Acquire(ended, "x", w.Info.Token, term)) != nil, "it succeeded")
 		t.leases(nil)
 	}},
 }

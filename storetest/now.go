@@ -96,8 +96,7 @@ var nowTests = []test{
 		w := t.join("k")
 		w.Leave()
 		for _, w := range []*Worker{w, NewWorker(t, t.Store)} {
-			_, err := s.EnqueueClaimed(t.ctx, filled(job("k", stint.Tag("a"))), store.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})
-			fails(t, err, store.ErrBuried, "the error is %v, want ErrBuried")
+			fails(t, errOf(s.EnqueueClaimed(t.ctx, filled(job("k", stint.Tag("a"))), store.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})), store.ErrBuried, "the error is %v, want ErrBuried")
 		}
 		counts, err := t.Store.Counts(t.ctx)
 		expect(t, err == nil && counts[stint.Running] == 0 && counts[stint.Available] == 0, "counts are %v, %v", counts, err)

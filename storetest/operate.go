@@ -226,8 +226,7 @@ var retryTests = []test{
 		ids := t.enqueue(job("k", stint.Delay(time.Hour)), job("k"))
 		w := t.join("k")
 		w.Complete(w.One())
-		_, err := as[store.Operator](t).Retry(ended, ids, stint.RerunOptions{})
-		expect(t, err != nil, "retrying succeeded")
+		expect(t, errOf(as[store.Operator](t).Retry(ended, ids, stint.RerunOptions{})) != nil, "retrying succeeded")
 		if _, err := as[store.Operator](t).Delete(ended, ids); err == nil {
 			t.Error("deleting succeeded")
 		}
@@ -389,15 +388,13 @@ var deleteTests = []test{
 		w.Complete(w.ClaimAll()...)
 		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow, ids[1]: store.DeletedNow, ids[2]: store.DeletedNow})
 		// With what the engine repeats comes what it says for the first time.
-		n, err := w.TryFinish(t.ctx, append(flush, w.Conclude(e[3], completed))...)
-		expect(t, err == nil && n == 1, "the repetition recorded %d, error %v; want the one that is new", n, err)
+		w.record(1, append(flush, w.Conclude(e[3], completed))...)
 		t.gone(ids[:3]...)
 		t.state(ids[3], stint.Completed)
 		again := w.ClaimAll()
 		expect(t, len(again) == 0, "claimed %v", jobIDs(again))
 		w.Heartbeat()
-		n, err = w.TryFinish(t.ctx, flush...)
-		expect(t, err == nil && n == 0, "after a beat the repetition recorded %d, error %v", n, err)
+		w.record(0, flush...)
 		t.gone(ids[:3]...)
 	}},
 	{"Nobody holds what was deleted, and its engine's burial concludes the rest", func(t *T) {

@@ -435,14 +435,11 @@ var interruptedTests = []test{
 		ended := t.over()
 		w := t.join("k")
 		id := t.enqueue(job("k"))[0]
-		_, err := t.Store.Enqueue(ended, stint.Tx{}, jobs(1, "k", stint.Queue("never")))
-		expect(t, err != nil, "an enqueue succeeded")
+		expect(t, errOf(t.Store.Enqueue(ended, stint.Tx{}, jobs(1, "k", stint.Queue("never")))) != nil, "an enqueue succeeded")
 		c, err := w.TryClaim(ended, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1})
 		expect(t, err != nil, "a claim succeeded: %v", c.Positions)
-		_, err = t.Store.Promote(ended, time.Time{}, 1)
-		expect(t, err != nil, "a promotion succeeded")
-		_, err = t.Store.Bury(ended, store.Burial{Engine: w.Info.Token}, Judge)
-		expect(t, err != nil, "a burial succeeded")
+		expect(t, errOf(t.Store.Promote(ended, time.Time{}, 1)) != nil, "a promotion succeeded")
+		expect(t, errOf(t.Store.Bury(ended, store.Burial{Engine: w.Info.Token}, Judge)) != nil, "a burial succeeded")
 		w.Complete(w.One())
 		t.state(id, stint.Completed)
 	}},

@@ -139,7 +139,7 @@ var statsTests = []test{
 		x.Slot, x.Started = 0, time.Time{}
 		y := w.Conclude(entries[1], expired)
 		y.Slot, y.Started = 0, time.Time{}
-		t.must(errOf(w.TryFinish(t.ctx, x, y)))
+		w.record(2, x, y)
 		t.cancel("", ids[0])
 		w.Leave()
 		t.delete(ids[1])

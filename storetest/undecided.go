@@ -213,7 +213,7 @@ func undecidedWhole(t *T) {
 		if attempt == 2 {
 			x.Next.Queue, x.Next.Priority, x.Next.Losses = "elsewhere", 7, 1
 		}
-		t.must(errOf(w.TryFinish(t.ctx, x)))
+		w.record(1, x)
 		all := must(t.Store.Undecided(t.ctx, []string{"f"}, 0, 10))(t)
 		want := store.PendingRetry{Job: first.Job, Func: "f", Error: *x.Error}
 		want.Attempt, want.Queue, want.Priority, want.Losses = attempt+1, x.Next.Queue, x.Next.Priority, x.Next.Losses
@@ -299,19 +299,12 @@ var faultyTests = []test{
 		}
 		t.enqueue(job("k"), job("k", stint.Delay(time.Hour)))
 		slices.Reverse(faulty)
-		for _, c := range []struct {
-			f    store.Filter
-			want []stint.ID
-		}{
-			{store.Filter{Faulty: true}, faulty},
-			{store.Filter{Faulty: true, Queue: "p"}, faulty[2:]},
-			{store.Filter{Faulty: true, States: []stint.State{stint.Retrying}}, faulty},
-			{store.Filter{Faulty: true, States: []stint.State{stint.Available}}, []stint.ID{}},
-			{store.Filter{Faulty: true, States: []stint.State{stint.Failed}}, []stint.ID{}},
-			{store.Filter{Faulty: true, Limit: 1, Before: faulty[0]}, faulty[1:2]},
-		} {
-			equalAll(t, t.list(c.f), c.want, "%+v shows %v, want %v", c.f)
-		}
+		t.shows(store.Filter{Faulty: true}, faulty...)
+		t.shows(store.Filter{Faulty: true, Queue: "p"}, faulty[2:]...)
+		t.shows(store.Filter{Faulty: true, States: []stint.State{stint.Retrying}}, faulty...)
+		t.shows(store.Filter{Faulty: true, States: []stint.State{stint.Available}})
+		t.shows(store.Filter{Faulty: true, States: []stint.State{stint.Failed}})
+		t.shows(store.Filter{Faulty: true, Limit: 1, Before: faulty[0]}, faulty[1:2]...)
 	}},
 	{"Every final state has its reason, in the list as in the job", func(t *T) {
 		w := t.join("k")

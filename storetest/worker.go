@@ -244,3 +244,10 @@ func soon(x *store.Completion) {
 		x.Next.Delay = 0
 	}
 }
+
+// record records executions, and checks how many of them were new.
+func (w *Worker) record(want int, done ...store.Completion) {
+	w.t.Helper()
+	n, err := w.TryFinish(w.t.Context(), done...)
+	expect(w.t, err == nil && n == want, "of %d executions %d were recorded, error %v; want %d", len(done), n, err, want)
+}
