@@ -132,8 +132,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// group is the tests of one role of the contract, kept in the file of its
-// name.
+// group is the tests of one role of the contract.
 type group struct {
 	name  string
 	tests []test
