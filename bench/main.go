@@ -17,11 +17,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/stint-go/stint/bench/contest"
@@ -89,16 +86,7 @@ func (s *settings) options() []option {
 	}
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	switch err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { contest.Main("bench", run) }
 
 func run(ctx context.Context, arguments []string, out, errs io.Writer) error {
 	if len(arguments) == 0 || strings.HasPrefix(arguments[0], "-") {
@@ -188,23 +176,10 @@ func (b *bench) check() error {
 
 // hold holds a bout, and prints what came of it.
 func (b *bench) hold(ctx context.Context, bout contest.Bout) error {
-	r, err := bout.Hold(ctx, b.runs, func(round int, entrant string) {
-		if len(bout.Entrants) > 5 { // short turns
-			return
-		}
-		fmt.Fprintf(b.errs, "%s %s, round %d of %d: %s\n", time.Now().Format(time.TimeOnly), bout.Name, round, b.runs, entrant)
-	})
-	if err != nil {
-		return err
+	r, err := contest.Output{Runs: b.runs, JSON: b.json}.Hold(ctx, bout, b.out, b.errs)
+	if err == nil {
+		b.results = append(b.results, r)
 	}
-	b.results = append(b.results, r)
-	if b.json {
-		return nil
-	}
-	if err := r.Print(b.out); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(b.out)
 	return err
 }
 
@@ -225,11 +200,5 @@ func (b *bench) conclude(ctx context.Context, flags *flag.FlagSet) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(map[string]any{"measurement": b.name, "results": b.results, "settings": about})
 	}
-	var all []string
-	for name, value := range about {
-		all = append(all, name+" "+value)
-	}
-	slices.Sort(all)
-	_, err := fmt.Fprintln(b.out, strings.Join(all, ", "))
-	return err
+	return contest.PrintSettings(b.out, about)
 }

@@ -47,7 +47,8 @@ var ageTests = []test{
 				if r.Duplicate {
 					got = append(got, key)
 				}
-				expect(t, r.Duplicate == (r.ID == first[key]), "%s key %q is answered with %+v; the job is %d", when, key, r, first[key])
+				expect(t, r.Duplicate == (r.ID == first[key]),
+					"%s key %q is answered with %+v; the job is %d", when, key, r, first[key])
 			}
 			t.must(tx.Rollback())
 			equal(t, strings.Join(got, " "), want, "%s %s are remembered, want %s", when)
@@ -88,7 +89,8 @@ var ageTests = []test{
 		t.keyed(job("k", stint.IdempotencyKey("young")))
 		w.Complete(w.ClaimAll()...)
 		for _, want := range []store.Retained{{Deleted: 3, More: true}, {Deleted: 2}, {}} {
-			equal(t, t.step(store.RetainStep{Part: store.RetainKeys, Limit: 3, Keep: atOnceKept}), want, "a step says %+v, want %+v")
+			equal(t, t.step(store.RetainStep{Part: store.RetainKeys, Limit: 3, Keep: atOnceKept}), want,
+				"a step says %+v, want %+v")
 		}
 		expect(t, t.keyed(job("k", stint.IdempotencyKey("young")))[0].Duplicate, "the young one is forgotten")
 	}},
@@ -134,8 +136,6 @@ var ageTests = []test{
 // pass makes what there is that much older.
 func (t *T) pass(d time.Duration) {
 	t.Helper()
-	if t.Pass == nil {
-		t.Skip("nothing makes this store older")
-	}
+	t.skipIf(t.Pass == nil, "nothing makes this store older")
 	t.must(t.Pass(t.T, t.Store, d))
 }

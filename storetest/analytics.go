@@ -37,12 +37,12 @@ var analyticsTests = []test{
 		} {
 			a := t.analyze(c.f)
 			expect(t, a.Queued == c.queued && a.Postponed == c.postponed && a.Running == c.running && a.Zombies == 0,
-				"%+v: %d queued, %d postponed, %d running, %d zombies; want %d, %d, %d, 0", c.f, a.Queued, a.Postponed, a.Running, a.Zombies, c.queued, c.postponed, c.running)
+				"%+v: %d queued, %d postponed, %d running, %d zombies; want %d, %d, %d, 0", c.f, a.Queued, a.Postponed, a.Running,
+				a.Zombies, c.queued, c.postponed, c.running)
 		}
 		w.Leave()
-		if a := t.analyze(report.AnalyticsFilter{}); a.Queued != 7 || a.Running != 0 {
-			t.Errorf("when the engine left, %d are queued and %d run", a.Queued, a.Running)
-		}
+		a := t.analyze(report.AnalyticsFilter{})
+		expect(t, a.Queued == 7 && a.Running == 0, "when the engine left, %d are queued and %d run", a.Queued, a.Running)
 	}},
 	{"What engines hold that do not live are zombies", func(t *T) {
 		t.enqueue(slices.Concat(jobs(2, "k"), jobs(2, "k", stint.Queue("q")), jobs(2, "k"))...)
@@ -63,13 +63,11 @@ var analyticsTests = []test{
 		a := t.analyze(report.AnalyticsFilter{Queue: stint.DefaultQueue, Kind: "k"})
 		expect(t, a.Zombies == 2 && a.Running == 1 && a.Queued == 0, "it says %+v", a)
 		w.Heartbeat(entries[1].Pos)
-		if a := t.analyze(report.AnalyticsFilter{}); a.Running+a.Zombies != 5 {
-			t.Errorf("when it beat again, it says %+v", a)
-		}
+		a = t.analyze(report.AnalyticsFilter{})
+		expect(t, a.Running+a.Zombies == 5, "when it beat again, it says %+v", a)
 		w.Leave() // with which that one is lost, and has no end of its own
-		if a := t.analyze(report.AnalyticsFilter{}); a.Zombies != 0 || a.Running != 3 || a.Queued != 2 || a.Ended != 1 {
-			t.Errorf("when it was buried, it says %+v", a)
-		}
+		a = t.analyze(report.AnalyticsFilter{})
+		expect(t, a.Zombies == 0 && a.Running == 3 && a.Queued == 2 && a.Ended == 1, "when it was buried, it says %+v", a)
 	}},
 	{"Throughput, latency and execution time are those of the attempts of the last minute", func(t *T) {
 		rnd := NewSeed(t).Rand("attempts")
@@ -90,7 +88,7 @@ var analyticsTests = []test{
 			took := time.Now()
 			var done []store.Completion
 			for _, e := range entries {
-				x := w.Conclude(e, []store.Result{completed, {Outcome: stint.OutcomeFailed, Err: errors.New("no")},
+				x := w.Conclude(e, []store.Result{completed, failed,
 					{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeReturned, Part: store.PartKind}}[rnd.IntN(4)])
 				switch rnd.IntN(5) {
 				case 0: // not begun
@@ -125,16 +123,15 @@ var analyticsTests = []test{
 				}
 			}
 			f.At = got.At
-			said, err := t.analyst().AnalyzeKinds(t.ctx, f)
-			t.must(err)
+			said := must(as[report.LiveStats](t).AnalyzeKinds(t.ctx, f))(t)
 			noDiff(t, gocmp.Diff(kinds, said, cmpopts.EquateEmpty()), "the kinds of %+v (-worked out +said)", f)
 		}
 	}},
 	{"Only up to a minute is looked at", func(t *T) {
 		for _, span := range []time.Duration{-1, time.Minute + 1, time.Hour} {
 			f := report.AnalyticsFilter{Span: span}
-			_, all := t.analyst().Analyze(t.ctx, f)
-			_, kinds := t.analyst().AnalyzeKinds(t.ctx, f)
+			_, all := as[report.LiveStats](t).Analyze(t.ctx, f)
+			_, kinds := as[report.LiveStats](t).AnalyzeKinds(t.ctx, f)
 			expect(t, errors.Is(all, stint.ErrInvalid) && errors.Is(kinds, stint.ErrInvalid),
 				"a span of %v gives %v, and for kinds %v", span, all, kinds)
 		}
@@ -147,7 +144,7 @@ var analyticsTests = []test{
 		if diff := gocmp.Diff(report.Analytics{At: a.At}, a); diff != "" {
 			t.Error(diff)
 		}
-		groups, err := t.analyst().DueBy(t.ctx, report.FieldURN, report.AnalyticsFilter{Kind: "k"}, 0)
+		groups, err := as[report.LiveStats](t).DueBy(t.ctx, report.FieldURN, report.AnalyticsFilter{Kind: "k"}, 0)
 		expect(t, err == nil && len(groups) == 0, "grouped it is %v, error %v", groups, err)
 	}},
 	{"What is due is grouped by any field, the largest first", func(t *T) {
@@ -190,23 +187,21 @@ var analyticsTests = []test{
 		}
 		equal(t, t.dueBy(report.FieldKind, report.AnalyticsFilter{}, 2), "a:2 b:1", "the first two are %s, want %s")
 		for _, field := range []report.Field{"", "state", "args", "args.", "metadata.a..b", "args.a\nb", "id", "x.y"} {
-			fails(t, errOf(t.analyst().DueBy(t.ctx, field, report.AnalyticsFilter{}, 0)), stint.ErrInvalid, "by %q the error is %v", field)
+			fails(t, errOf(as[report.LiveStats](t).DueBy(t.ctx, field, report.AnalyticsFilter{}, 0)), stint.ErrInvalid,
+				"by %q the error is %v", field)
 		}
 	}},
 	{"Jobs are found that were tried again, and that had a long attempt", func(t *T) {
-		no := store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
+		no := failed
 		w := t.join("k")
 		fails := func(n int, took ...time.Duration) stint.ID {
 			id := t.enqueue(job("k", stint.Retry(retry.Fixed(1, time.Millisecond))))[0]
 			for i := range n {
 				x := w.Conclude(w.One(), no)
 				x.Started = x.Ended.Add(-took[i])
-				if _, err := w.TryFinish(t.ctx, x); err != nil {
-					t.Fatal(err)
-				}
+				w.record(1, x)
 				if i+1 < n {
-					t.due()
-					t.promoteAll(1)
+					t.promoteAfter(15*time.Millisecond, 1)
 				}
 			}
 			return id
@@ -217,9 +212,7 @@ var analyticsTests = []test{
 		long := t.enqueue(job("k"))[0]
 		x := w.Conclude(w.One(), completed)
 		x.Started = x.Ended.Add(-time.Hour)
-		if _, err := w.TryFinish(t.ctx, x); err != nil {
-			t.Fatal(err)
-		}
+		w.record(1, x)
 		short := t.enqueue(job("k"))[0]
 		w.Complete(w.One())
 		lost := t.enqueue(job("k"))[0]
@@ -230,29 +223,22 @@ var analyticsTests = []test{
 		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, w.Claim(lane("done"), 1)...)
 		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, w.Claim(lane("done"), 1)...)
 		w.Complete(w.Claim(lane("done"), 1)...)
-		for _, c := range []struct {
-			f    store.Filter
-			want []stint.ID
-		}{
-			{store.Filter{Attempts: 1}, []stint.ID{lost, waits, twice}},
-			{store.Filter{Attempts: 1, Before: lost}, []stint.ID{waits, twice}},
-			{store.Filter{Attempts: 1, States: []stint.State{stint.Failed}}, []stint.ID{twice}},
-			{store.Filter{Attempts: 1, States: []stint.State{stint.Retrying}}, []stint.ID{waits}},
-			{store.Filter{Attempts: 2}, nil},
-			{store.Filter{Longer: store.LongAttempt}, []stint.ID{long, twice}},
-			{store.Filter{Longer: store.LongAttempt, Before: long}, []stint.ID{twice}},
-			{store.Filter{Longer: time.Minute}, []stint.ID{long}},
-			{store.Filter{Longer: 500 * time.Millisecond, Kind: "k"}, []stint.ID{long, twice}},
-			{store.Filter{Longer: 2 * time.Hour}, nil},
-			{store.Filter{Longer: time.Second, Attempts: 1}, []stint.ID{twice}},
-			{store.Filter{Longer: time.Second, Outcome: stint.OutcomeFailed}, []stint.ID{twice}},
-			{store.Filter{Attempts: 1, Limit: 1}, []stint.ID{lost}},
-			{store.Filter{Attempts: 1, Kind: "other"}, nil},
-			{store.Filter{States: []stint.State{stint.Failed}}, []stint.ID{twice}},
-			{store.Filter{States: []stint.State{stint.Completed}}, []stint.ID{done, short, long}},
-		} {
-			equalAll(t, t.list(c.f), c.want, "%+v: %v, want %v", c.f)
-		}
+		t.shows(store.Filter{Attempts: 1}, lost, waits, twice)
+		t.shows(store.Filter{Attempts: 1, Before: lost}, waits, twice)
+		t.shows(store.Filter{Attempts: 1, States: []stint.State{stint.Failed}}, twice)
+		t.shows(store.Filter{Attempts: 1, States: []stint.State{stint.Retrying}}, waits)
+		t.shows(store.Filter{Attempts: 2})
+		t.shows(store.Filter{Longer: store.LongAttempt}, long, twice)
+		t.shows(store.Filter{Longer: store.LongAttempt, Before: long}, twice)
+		t.shows(store.Filter{Longer: time.Minute}, long)
+		t.shows(store.Filter{Longer: 500 * time.Millisecond, Kind: "k"}, long, twice)
+		t.shows(store.Filter{Longer: 2 * time.Hour})
+		t.shows(store.Filter{Longer: time.Second, Attempts: 1}, twice)
+		t.shows(store.Filter{Longer: time.Second, Outcome: stint.OutcomeFailed}, twice)
+		t.shows(store.Filter{Attempts: 1, Limit: 1}, lost)
+		t.shows(store.Filter{Attempts: 1, Kind: "other"})
+		t.shows(store.Filter{States: []stint.State{stint.Failed}}, twice)
+		t.shows(store.Filter{States: []stint.State{stint.Completed}}, done, short, long)
 		w.Leave()
 	}},
 }
@@ -272,9 +258,9 @@ func (t *T) everywhere() *Worker {
 	one(job("k"), &completed)
 	one(job("k"), nil)
 	one(job("other", stint.Tag("x")), nil)
-	one(job("k", stint.Tag("x")), &store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront})
-	one(job("k", stint.Retry(retry.Fixed(1, time.Hour))), &store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
-	one(job("k", stint.Retry(retry.Function("unknown"))), &store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	one(job("k", stint.Tag("x")), &returned)
+	one(job("k", stint.Retry(retry.Fixed(1, time.Hour))), &failed)
+	one(job("k", stint.Retry(retry.Function("unknown"))), &failed)
 	cancelled := t.enqueue(job("k"), job("k", stint.Delay(time.Hour)), job("k", stint.Delay(2*time.Millisecond)))
 	t.enqueue(
 		job("k"), job("k", stint.Queue("q")), job("other", stint.Tag("x")),
@@ -297,16 +283,13 @@ func with(j stint.NewJob, args, metadata string) stint.NewJob {
 
 func (t *T) analyze(f report.AnalyticsFilter) report.Analytics {
 	t.Helper()
-	a, err := t.analyst().Analyze(t.ctx, f)
-	t.must(err)
-	return a
+	return must(as[report.LiveStats](t).Analyze(t.ctx, f))(t)
 }
 
 // dueBy writes groups as value:jobs, with - for those that say nothing.
 func (t *T) dueBy(field report.Field, f report.AnalyticsFilter, limit int) string {
 	t.Helper()
-	groups, err := t.analyst().DueBy(t.ctx, field, f, limit)
-	t.must(err)
+	groups := must(as[report.LiveStats](t).DueBy(t.ctx, field, f, limit))(t)
 	var text strings.Builder
 	for i, g := range groups {
 		if i > 0 {

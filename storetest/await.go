@@ -17,13 +17,12 @@ var awaitTests = []test{
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		w.Finish(store.Result{Outcome: stint.OutcomeCompleted, Result: json.RawMessage(`{"n": 1}`)}, w.One())
-		got, err := t.awaiter().Await(t.ctx, id)
-		t.must(err)
+		got := must(as[store.Awaiter](t).Await(t.ctx, id))(t)
 		expect(t, got.ID == id && got.State == stint.Completed && len(got.Attempts) == 1 && sameJSON(got.Attempts[0].Result, json.RawMessage(`{"n": 1}`)),
 			"it is answered %+v", got)
 	}},
 	{"Who waits learns of every end, through this store and another, and of nothing before", func(t *T) {
-		t.awaiter() // or skip all of it
+		as[store.Awaiter](t) // or skip all of it
 		for name, finish := range map[string]Store{"this store": t.Store, "another": t.again()} {
 			t.Run(name, func(tt *testing.T) {
 				ids := t.enqueue(jobs(4, "k")...)
@@ -53,7 +52,7 @@ var awaitTests = []test{
 		id := t.enqueue(job("k"))[0]
 		ends := t.awaits(id)
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+		w.Finish(failed, w.One())
 		t.state(id, stint.Retrying)
 		time.Sleep(60 * time.Millisecond)
 		ends.none(t)
@@ -81,24 +80,24 @@ var awaitTests = []test{
 	{"What does not exist, what was deleted meanwhile, and the place of a later attempt are not found", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		e := w.One()
 		for _, none := range []stint.ID{0, -1, 1 << 60, stint.ID(e.Pos)} {
-			fails(t, errOf(t.awaiter().Await(t.ctx, none)), stint.ErrNotFound, "of job %d the error is %v, want ErrNotFound", none)
+			fails(t, errOf(as[store.Awaiter](t).Await(t.ctx, none)), stint.ErrNotFound,
+				"of job %d the error is %v, want ErrNotFound", none)
 		}
 		other := t.again()
 		wait := make(chan error, 1)
 		go func() {
 			for {
-				if job, err := t.awaiter().Await(t.ctx, id); err != nil || job.State != stint.Completed {
+				if job, err := as[store.Awaiter](t).Await(t.ctx, id); err != nil || job.State != stint.Completed {
 					wait <- err
 					return
 				}
 			}
 		}()
 		w.Complete(e)
-		_, err := role[store.Operator](&T{T: t.T, Store: other}, "the store is no operator").Delete(t.ctx, []stint.ID{id})
-		t.must(err)
+		t.must(errOf(as[store.Operator](&T{T: t.T, Store: other}).Delete(t.ctx, []stint.ID{id})))
 		fails(t, <-wait, stint.ErrNotFound, "the error is %v, want ErrNotFound")
 	}},
 	{"Waiting ends with its context, and leaves nothing behind", func(t *T) {
@@ -106,16 +105,14 @@ var awaitTests = []test{
 		cause := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.ctx, 50*time.Millisecond, cause)
 		defer cancel()
-		fails(t, errOf(t.awaiter().Await(ctx, id)), cause, "the error is %v, want the context's cause")
+		fails(t, errOf(as[store.Awaiter](t).Await(ctx, id)), cause, "the error is %v, want the context's cause")
 		t.state(id, stint.Available)
 	}},
 	{"What is not committed is not found", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("an open transaction holds up every writer")
-		}
+		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
 		tx := t.begin()
 		id := t.enqueueIn(tx, job("k"))[0]
-		fails(t, errOf(t.awaiter().Await(t.ctx, id)), stint.ErrNotFound, "the error is %v, want ErrNotFound")
+		fails(t, errOf(as[store.Awaiter](t).Await(t.ctx, id)), stint.ErrNotFound, "the error is %v, want ErrNotFound")
 	}},
 	{"Many wait for many, and for the same", func(t *T) {
 		const n = 1200
@@ -123,8 +120,9 @@ var awaitTests = []test{
 		var all sync.WaitGroup
 		for i := range 2 * n {
 			all.Go(func() {
-				job, err := t.awaiter().Await(t.ctx, ids[i%n])
-				expect(t, err == nil && job.ID == ids[i%n] && job.State == stint.Completed, "of job %d: %+v, %v", ids[i%n], job, err)
+				job, err := as[store.Awaiter](t).Await(t.ctx, ids[i%n])
+				expect(t, err == nil && job.ID == ids[i%n] && job.State == stint.Completed,
+					"of job %d: %+v, %v", ids[i%n], job, err)
 			})
 		}
 		w := t.join("k")
@@ -142,7 +140,7 @@ type awaited struct {
 // awaits waits for jobs, each in a goroutine of its own.
 func (t *T) awaits(ids ...stint.ID) *awaited {
 	t.Helper()
-	store := t.awaiter()
+	store := as[store.Awaiter](t)
 	a := &awaited{ends: map[stint.ID]chan *stint.JobInfo{}}
 	for _, id := range ids {
 		ch := make(chan *stint.JobInfo, 1)

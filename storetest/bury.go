@@ -19,14 +19,13 @@ var buryTests = []test{
 		w.Heartbeat(all[1].Pos, all[5].Pos, all[0].Pos)
 		w.Complete(all[0], all[2])
 		begun := map[store.Position]bool{}
-		n, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, announced bool) store.Completion {
+		n := must(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, announced bool) store.Completion {
 			_, twice := begun[e.Pos]
 			expect(t, !twice, "position %d was judged twice", e.Pos)
 			expect(t, e.Kind == "k" && e.ID != 0 && sameJSON(e.Args, []byte("{}")), "the judge sees %+v", e)
 			begun[e.Pos] = announced
 			return Judge(e, announced)
-		})
-		t.must(err)
+		}))(t)
 		want := map[store.Position]bool{all[1].Pos: true, all[3].Pos: false, all[4].Pos: false, all[5].Pos: true}
 		expect(t, n == 4 && len(begun) == 4, "%d entries were concluded and %d judged, want 4", n, len(begun))
 		for pos, announced := range want {
@@ -45,18 +44,16 @@ var buryTests = []test{
 		front := store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID
 		next := t.join("k")
 		got := next.Claim(front, 10)
-		if !slices.Equal(jobIDs(got), ids) {
-			t.Fatalf("the front lane has %v, want %v", jobIDs(got), ids)
-		}
+		need(t, slices.Equal(jobIDs(got), ids), "the front lane has %v, want %v", jobIDs(got), ids)
 		expect(t, slices.Equal(jobIDs(next.Claim(lane(stint.DefaultQueue), 10)), fresh), "new work is not where it was")
 		for i, e := range got {
 			want := [][3]int{{1, 0, 1}, {2, 1, 0}, {1, 0, 1}}[i]
 			equal(t, [3]int{e.Attempt, e.Losses, e.Suspect}, want, "job %d has attempt, losses, suspicion %v, want %v", e.ID)
 			x := t.info(e.ID).Attempts[0]
-			if o := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeLost, stint.OutcomeReturned}[i]; x.Outcome != o ||
-				x.Engine != int64(w.Info.Token) || x.Final || x.Finished.Before(before) || x.Finished.After(after) {
-				t.Errorf("job %d: recorded %+v, want %s between %v and %v", e.ID, x, o, before, after)
-			}
+			o := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeLost, stint.OutcomeReturned}[i]
+			expect(t, x.Outcome == o && x.Engine == int64(w.Info.Token) && !x.Final && !x.Finished.Before(before) &&
+				!x.Finished.After(after),
+				"job %d: recorded %+v, want %s between %v and %v", e.ID, x, o, before, after)
 		}
 		next.Complete(got...)
 	}},
@@ -70,8 +67,7 @@ var buryTests = []test{
 			return Judge(e, begun)
 		}
 		for range 2 {
-			_, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, never)
-			fails(t, err, store.ErrAlive, "the burial gives %v, want ErrAlive")
+			fails(t, errOf(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, never)), store.ErrAlive, "the burial gives %v, want ErrAlive")
 			w.Heartbeat()
 		}
 		w.Complete(e)
@@ -102,8 +98,7 @@ var buryTests = []test{
 			if w != silent {
 				w.Complete(w.Claim(lane(stint.DefaultQueue), 1)...)
 				w.Release()
-				_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1, Low: 100})
-				t.must(err)
+				t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1, Low: 100})))
 			}
 		}
 		begun := map[store.Position]bool{}
@@ -130,8 +125,7 @@ var buryTests = []test{
 		refuses(t, w, store.ErrBuried, w.Conclude(e, completed))
 		fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Running: []store.Position{e.Pos}})), store.ErrBuried,
 			"its beat gives %v")
-		all, err := t.Store.Engines(t.ctx)
-		t.must(err)
+		all := must(t.Store.Engines(t.ctx))(t)
 		expect(t, len(all) == 0, "the roster still has %v", all)
 		expect(t, !t.ledger().Buried[w.Info.Token].IsZero(), "the ledger does not know that it was buried")
 	}},
@@ -141,9 +135,7 @@ var buryTests = []test{
 		w.Complete(w.ClaimAll()...)
 		equal(t, w.Leave(), 0, "leaving concluded %d entries, want %d")
 		equal(t, t.join("k").Leave(), 0, "leaving without a claim concluded %d entries, want %d")
-		for _, id := range ids {
-			t.state(id, stint.Completed)
-		}
+		t.states(ids, stint.Completed)
 	}},
 	{"The judge may end a job, or hand it on to another part", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
@@ -154,10 +146,9 @@ var buryTests = []test{
 			held[1].Pos: {Outcome: stint.OutcomeReturned, Part: store.PartKind},
 			held[2].Pos: {Outcome: stint.OutcomeReturned, Part: store.PartNormal},
 		}
-		_, err := Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, begun bool) store.Completion {
+		t.must(errOf(Bury(t.ctx, t.Store, store.Burial{Engine: w.Info.Token}, func(e *store.Entry, begun bool) store.Completion {
 			return store.Conclude(e, ends[e.Pos], time.Now(), 0)
-		})
-		t.must(err)
+		})))
 		for i, want := range []stint.State{stint.Cancelled, stint.Available, stint.Available} {
 			t.state(ids[i], want)
 		}
@@ -167,4 +158,80 @@ var buryTests = []test{
 			equalAll(t, jobIDs(got), ids[i+1:i+2], "the %s lane has %v, want %v", part)
 		}
 	}},
+}
+
+// holdTests are about stores that know without beats which engines live.
+var holdTests = []test{
+	{"An engine whose place is held is left alone, however old its beat", func(t *T) {
+		h, other := as[store.LivenessLocker](t), t.again()
+		w := t.join("k")
+		time.Sleep(30 * time.Millisecond)
+		expect(t, h.Holds(w.Info.Token), "its place is not held")
+		t.places(other, w, true)
+		for _, s := range []Store{t.Store, other} {
+			never := func(e *store.Entry, begun bool) store.Completion {
+				t.Errorf("a living engine was judged")
+				return Judge(e, begun)
+			}
+			fails(t, errOf(Bury(t.ctx, s, store.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, never)), store.ErrAlive, "the burial gives %v, want ErrAlive")
+		}
+		w.Heartbeat()
+	}},
+	{"One that was let go of lives as long as it beats", func(t *T) {
+		h, other := as[store.LivenessLocker](t), t.again()
+		w := t.join("k")
+		for range 2 {
+			h.Release(w.Info.Token)
+			expect(t, !h.Holds(w.Info.Token), "its place is held still")
+		}
+		t.places(other, w, false)
+		w.Heartbeat()
+		expect(t, !h.Holds(w.Info.Token), "a beat took the place again")
+		fails(t, errOf(Bury(t.ctx, other, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)), store.ErrAlive,
+			"the burial gives %v, want ErrAlive")
+		time.Sleep(30 * time.Millisecond)
+		_, err := Bury(t.ctx, other, store.Burial{Engine: w.Info.Token, Unless: 10 * time.Millisecond}, Judge)
+		expect(t, err == nil, "the burial gives %v", err)
+	}},
+	{"Who must be buried is, and its place is free when it knows", func(t *T) {
+		h := as[store.LivenessLocker](t)
+		for _, burier := range []Store{t.Store, t.again()} {
+			w := t.join("k")
+			if _, err := Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token}, Judge); err != nil {
+				t.Errorf("the burial gives %v", err)
+			}
+			fails(t, errOf(Bury(t.ctx, burier, store.Burial{Engine: w.Info.Token, Unless: time.Hour}, Judge)), store.ErrBuried, "a second burial gives %v, want ErrBuried")
+			fails(t, errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})), store.ErrBuried,
+				"the beat gives %v, want ErrBuried")
+			expect(t, !h.Holds(w.Info.Token), "the place of the buried is held")
+		}
+	}},
+	{"Each engine has a place of its own", func(t *T) {
+		h, other := as[store.LivenessLocker](t), t.again()
+		a, b, c := t.join("k"), t.join("k"), Join(t.T, other, "k")
+		expect(t, !h.Holds(c.Info.Token) && other.(store.LivenessLocker).Holds(c.Info.Token),
+			"a place is held by a store that its engine did not join by")
+		a.Leave()
+		expect(t, !h.Holds(a.Info.Token) && h.Holds(b.Info.Token),
+			"one left, and it holds %v, %v; want the other", h.Holds(a.Info.Token), h.Holds(b.Info.Token))
+		t.places(other, b, true)
+		t.places(t.Store, c, true)
+		expect(t, b.TryJoin(t.ctx) != nil, "a token joined twice")
+		t.places(other, b, true)
+	}},
+	{"Whose engine never joined holds nothing", func(t *T) {
+		h, never := as[store.LivenessLocker](t), NewWorker(t, t.Store)
+		h.Release(never.Info.Token)
+		expect(t, !h.Holds(never.Info.Token), "it holds a place")
+	}},
+}
+
+// places checks what a roster says of an engine that lives.
+func (t *T) places(s Store, w *Worker, held bool) {
+	t.Helper()
+	all := must(s.Engines(t.ctx))(t)
+	for _, e := range all {
+		expect(t, e.Token != w.Info.Token || e.Held == held && !e.Gone,
+			"the roster says held: %v, gone: %v; want %v and not", e.Held, e.Gone, held)
+	}
 }

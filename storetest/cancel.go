@@ -1,16 +1,18 @@
 package storetest
 
 import (
-	"context"
+	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -21,15 +23,15 @@ var cancelTests = []test{
 		id := t.enqueue(want)[0]
 		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "the customer left")
 		info := t.info(id)
-		expect(t, info.State == stint.Cancelled && info.Reason == "the customer left" && sameJSON(info.Args, want.Args) && info.URN == want.URN,
+		expect(t, info.State == stint.Cancelled && info.Reason == "the customer left" && sameJSON(info.Args, want.Args) &&
+			info.URN == want.URN,
 			"people see %+v", info)
 		t.ended(id)
 	}},
 	{"What was cancelled before its time never becomes ready", func(t *T) {
 		ids := t.enqueue(jobs(3, "k", stint.Delay(20*time.Millisecond))...)
 		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, ids[2]: stint.CancelledNow}, "")
-		time.Sleep(40 * time.Millisecond)
-		t.promoteAll(1)
+		t.promoteAfter(40*time.Millisecond, 1)
 		w := t.join("k")
 		if e := w.One(); e.ID != ids[1] || e.Cancelled {
 			t.Errorf("claimed job %d, cancelled: %v; want %d", e.ID, e.Cancelled, ids[1])
@@ -44,17 +46,15 @@ var cancelTests = []test{
 			j.Delay = delay
 			id := t.enqueue(j)[0]
 			if delay > 0 {
-				t.due()
-				t.promoteAll(1)
+				t.promoteAfter(15*time.Millisecond, 1)
 			}
 			w := t.join("k")
-			w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+			w.Finish(failed, w.One())
 			t.state(id, stint.Retrying)
 			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "enough")
 			info := t.info(id)
-			if info.State != stint.Cancelled || info.Reason != "enough" || len(info.Attempts) != 2 || info.MaxLosses != 1 {
-				t.Fatalf("people see %+v", info)
-			}
+			need(t, info.State == stint.Cancelled && info.Reason == "enough" && len(info.Attempts) == 2 && info.MaxLosses == 1,
+				"people see %+v", info)
 			x := info.Attempts[1]
 			expect(t, x.Outcome == stint.OutcomeCancelled && x.Attempt == 2 && x.Slot == 0 && x.Started.Equal(x.Finished),
 				"the last execution is %+v", x)
@@ -66,29 +66,27 @@ var cancelTests = []test{
 		ids := t.enqueue(rich(), job("k"), job("k"))
 		w := t.join("k", rich().Kind)
 		retried := w.Claim(lane(stint.DefaultQueue), 1)
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, retried...)
+		w.Finish(returned, retried...)
 		t.cancel("enough", ids...)
 		var before []*stint.JobInfo
 		for _, id := range ids {
 			info := t.info(id)
 			before = append(before, info)
-			if last := len(info.Attempts) - 1; last < 0 || info.Attempts[last].Outcome != stint.OutcomeCancelled || info.Attempts[last].Reason != "enough" {
-				t.Errorf("before an engine comes, job %d shows the attempts %+v", id, info.Attempts)
-			}
+			last := len(info.Attempts) - 1
+			expect(t, last >= 0 && info.Attempts[last].Outcome == stint.OutcomeCancelled &&
+				info.Attempts[last].Reason == "enough",
+				"before an engine comes, job %d shows the attempts %+v", id, info.Attempts)
 		}
 		time.Sleep(5 * time.Millisecond)
-		for i, e := range w.ClaimAll() {
-			x := w.Conclude(e, store.Result{Outcome: stint.OutcomeCancelled})
+		for _, e := range w.ClaimAll() {
+			x := w.Conclude(e, cancelled)
 			x.Slot, x.Started = 0, time.Time{}
-			if n, err := w.TryFinish(t.ctx, x); n != 1 || err != nil {
-				t.Errorf("%d: recorded %d, error %v", i, n, err)
-			}
+			w.record(1, x)
 		}
 		t.ended(ids...)
 		for i, id := range ids {
-			if diff := cmp.Diff(before[i], t.info(id), sameJob...); diff != "" {
-				t.Errorf("job %d changed (-before +after):\n%s", id, diff)
-			}
+			diff := gocmp.Diff(before[i], t.info(id), sameJob...)
+			expect(t, diff == "", "job %d changed (-before +after):\n%s", id, diff)
 		}
 	}},
 	{"What was final comes too late, and stays what it was", func(t *T) {
@@ -96,21 +94,21 @@ var cancelTests = []test{
 		w := t.join("k")
 		got := w.ClaimAll()
 		w.Complete(got[0])
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, got[1])
+		w.Finish(failedFinally, got[1])
 		w.Finish(store.Result{Outcome: stint.OutcomeCancelled, Note: "by itself"}, got[2])
 		before := []*stint.JobInfo{t.info(ids[0]), t.info(ids[1]), t.info(ids[2])}
 		t.cancels(map[stint.ID]stint.CancelStatus{
 			ids[0]: stint.CancelTooLate, ids[1]: stint.CancelTooLate, ids[2]: stint.CancelledNow,
 		}, "too late")
 		for i, id := range ids {
-			noDiff(t, cmp.Diff(before[i], t.info(id), sameJob...), "job %d changed (-before +after)", id)
+			noDiff(t, gocmp.Diff(before[i], t.info(id), sameJob...), "job %d changed (-before +after)", id)
 		}
 		t.ended(ids...)
 	}},
 	{"What does not exist is not found", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		pos := stint.ID(w.One().Pos)
 		t.cancels(map[stint.ID]stint.CancelStatus{
 			0: stint.CancelNotFound, -1: stint.CancelNotFound, 1 << 60: stint.CancelNotFound, pos: stint.CancelNotFound,
@@ -119,15 +117,12 @@ var cancelTests = []test{
 		t.ended(0, -1, 1<<60, pos)
 	}},
 	{"What is not committed is not found, and is not cancelled", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("an open transaction holds up every writer")
-		}
+		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
 		tx := t.begin()
 		ids := t.enqueueIn(tx, job("k"), job("k", stint.Delay(time.Hour)))
 		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelNotFound, ids[1]: stint.CancelNotFound}, "")
 		t.must(tx.Commit())
-		t.state(ids[0], stint.Available)
-		t.state(ids[1], stint.Scheduled)
+		t.states(ids, stint.Available, stint.Scheduled)
 	}},
 	{"Cancelling twice does no harm, and the first reason stands", func(t *T) {
 		ids := t.enqueue(job("k", stint.Queue("runs")), job("k"), job("k", stint.Delay(time.Hour)))
@@ -138,17 +133,18 @@ var cancelTests = []test{
 				ids[0]: stint.CancelRequested, ids[1]: stint.CancelledNow, ids[2]: stint.CancelledNow,
 			}, why)
 		}
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, append(got, w.One())...)
+		w.Finish(cancelled, append(got, w.One())...)
 		for _, id := range ids {
 			info := t.info(id)
-			expect(t, info.State == stint.Cancelled && info.Reason == "first", "job %d is %s, reason %q", id, info.State, info.Reason)
+			expect(t, info.State == stint.Cancelled && info.Reason == "first",
+				"job %d is %s, reason %q", id, info.State, info.Reason)
 		}
 		t.ended(ids...)
 	}},
 	{"What is asked to stop shows the reason, at its first entry or a later one, and nothing else does", func(t *T) {
 		ids := t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
-		front := store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}
+		front := returned
 		w.Finish(front, w.Claim(lane(stint.DefaultQueue), 2)...)
 		w.Finish(front, w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 1)...) // the first once more
 		running := w.ClaimAll()
@@ -169,9 +165,8 @@ var cancelTests = []test{
 		for i, why := range []string{"a\x00b\xffc 'quoted' \"✓\"", strings.Repeat("ü", 1<<20)} {
 			got := t.cancel(why, ids[i])
 			expect(t, got[ids[i]] == stint.CancelledNow, "the answer is %v", got)
-			if why := t.info(ids[i]).Reason; len(why) < 10 || len(why) > 1<<12 {
-				t.Errorf("the reason is %d bytes long: %.100q", len(why), why)
-			}
+			why := t.info(ids[i]).Reason
+			expect(t, len(why) >= 10 && len(why) <= 1<<12, "the reason is %d bytes long: %.100q", len(why), why)
 		}
 	}},
 	{"Cancelled jobs are counted and listed as what they show", func(t *T) {
@@ -189,14 +184,13 @@ var cancelTests = []test{
 			w.Claim(lane("behind"), 1)
 		}
 		t.recount()
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.ClaimAll()...)
+		w.Finish(returned, w.ClaimAll()...)
 		t.recount()
 	}},
 	{"A call whose context has ended cancels nothing", func(t *T) {
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
+		ended := t.over()
 		id := t.enqueue(job("k"))[0]
-		got, err := t.canceller().Cancel(ended, []stint.ID{id}, "")
+		got, err := as[store.Canceller](t).Cancel(ended, []stint.ID{id}, "")
 		expect(t, err != nil, "it answers %v", got)
 	}},
 }
@@ -219,15 +213,14 @@ func cancelMany(t *T) {
 	for id := range want {
 		ids = append(ids, id, id)
 	}
-	noDiff(t, cmp.Diff(want, t.cancel("many", ids...)), "the answers (-want +got)")
+	noDiff(t, gocmp.Diff(want, t.cancel("many", ids...)), "the answers (-want +got)")
 	t.recount()
 	w.Complete(running...)
 	for _, e := range w.ClaimAll() {
 		expect(t, e.Cancelled, "job %d was handed out like any other", e.ID)
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
+		w.Finish(cancelled, e)
 	}
-	counts, err := t.Store.Counts(t.ctx)
-	t.must(err)
+	counts := must(t.Store.Counts(t.ctx))(t)
 	expect(t, counts[stint.Completed] == 2*n && counts[stint.Cancelled] == 2*n,
 		"the counts are %v, want %d completed and as many cancelled", counts, 2*n)
 	t.ended(slices.Concat(runs, waits, ready, done)...)
@@ -236,16 +229,14 @@ func cancelMany(t *T) {
 // recount compares counts, lists and filters with each other.
 func (t *T) recount() {
 	t.Helper()
-	counts, err := t.Store.Counts(t.ctx)
-	t.must(err)
-	all, err := t.Store.Jobs(t.ctx, store.Filter{Limit: 10_000})
-	t.must(err)
+	counts := must(t.Store.Counts(t.ctx))(t)
+	all := must(t.Store.Jobs(t.ctx, store.Filter{Limit: 10_000}))(t)
 	listed := map[stint.State]int64{}
 	for _, j := range all {
 		listed[j.State]++
 	}
 	none := cmpopts.IgnoreMapEntries(func(_ stint.State, n int64) bool { return n == 0 })
-	noDiff(t, cmp.Diff(listed, counts, none), "counts (-listed +counted)")
+	noDiff(t, gocmp.Diff(listed, counts, none), "counts (-listed +counted)")
 	states := []stint.State{stint.Scheduled, stint.Retrying, stint.Available, stint.Running, stint.Completed, stint.Failed, stint.Cancelled}
 	for i, state := range states {
 		if n := len(t.list(store.Filter{States: []stint.State{state}, Limit: 10_000})); int64(n) != listed[state] {
@@ -262,9 +253,7 @@ func (t *T) recount() {
 // cancel cancels jobs and returns the answers.
 func (t *T) cancel(why string, ids ...stint.ID) map[stint.ID]stint.CancelStatus {
 	t.Helper()
-	got, err := t.canceller().Cancel(t.ctx, ids, why)
-	t.must(err)
-	return got
+	return must(as[store.Canceller](t).Cancel(t.ctx, ids, why))(t)
 }
 
 // cancels cancels jobs and checks the answers.
@@ -274,14 +263,13 @@ func (t *T) cancels(want map[stint.ID]stint.CancelStatus, why string) {
 	for id := range want {
 		ids = append(ids, id)
 	}
-	noDiff(t, cmp.Diff(want, t.cancel(why, ids...), cmpopts.EquateEmpty()), "the answers (-want +got)")
+	noDiff(t, gocmp.Diff(want, t.cancel(why, ids...), cmpopts.EquateEmpty()), "the answers (-want +got)")
 }
 
 // stopping checks which jobs are to stop.
 func (t *T) stopping(asked []stint.ID, want ...stint.ID) {
 	t.Helper()
-	got, err := t.canceller().Cancelling(t.ctx, asked)
-	t.must(err)
+	got := must(as[store.Canceller](t).Cancelling(t.ctx, asked))(t)
 	slices.Sort(got)
 	equalAll(t, got, want, "of %v those to stop are %v, want %v", asked)
 }
@@ -301,5 +289,240 @@ func (t *T) ended(ids ...stint.ID) {
 	}
 	for _, e := range l.Entries {
 		expect(t, !slices.Contains(ids, e.Job) || done[e.Pos], "job %d has an unfinished entry", e.Job)
+	}
+}
+
+// cancelClaimedTests are about jobs that an engine has in its hands.
+var cancelClaimedTests = []test{
+	{"What is available is cancelled at once, and its claimer is told", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[1]: stint.CancelledNow}, "not needed")
+		info := t.info(ids[1])
+		expect(t, info.State == stint.Cancelled && info.Reason == "not needed" && sameJSON(info.Args, []byte("{}")),
+			"people see %+v", info)
+		w := t.join("k")
+		got := w.ClaimAll()
+		again := must(t.again().Fetch(t.ctx, positions(got)))(t)
+		for _, e := range append(got, again...) {
+			equal(t, e.Cancelled, e.ID == ids[1], "job %d was handed out as cancelled: %v, want %v", e.ID)
+		}
+		w.Finish(cancelled, got[1])
+		w.Complete(got[0], got[2])
+		info = t.info(ids[1])
+		expect(t, info.State == stint.Cancelled && info.Reason == "not needed", "people see %+v", info)
+		t.ended(ids...)
+	}},
+	{"Of many that are handed out at once only the cancelled are told apart", func(t *T) {
+		ids := t.enqueue(jobs(30, "k")...)
+		w := t.join("k")
+		first := w.Claim(lane(stint.DefaultQueue), 1)[0]
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, first)
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[7]: stint.CancelledNow, first.ID: stint.CancelledNow}, "")
+		got := w.Claim(lane(stint.DefaultQueue), 30)
+		equal(t, len(got), 30, "%d were claimed, want %d")
+		for _, e := range got {
+			equal(t, e.Cancelled, e.ID == ids[7] || e.ID == first.ID, "job %d was handed out as cancelled: %v, want %v", e.ID)
+		}
+	}},
+	{"Each of several that are cancelled keeps its own reason", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		for i, id := range ids {
+			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, fmt.Sprint("reason ", i))
+		}
+		w := t.join("k")
+		got := w.ClaimAll()
+		slices.Reverse(got)
+		w.Finish(cancelled, got...)
+		for i, id := range ids {
+			info := t.info(id)
+			expect(t, info.State == stint.Cancelled && info.Reason == fmt.Sprint("reason ", i),
+				"job %d is %s, since %q", id, info.State, info.Reason)
+		}
+	}},
+	{"A later entry of a job is handed out as cancelled too", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		w.Finish(returned, w.One())
+		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "")
+		t.state(id, stint.Cancelled)
+		e := w.One()
+		expect(t, e.Cancelled, "it was handed out like any other")
+		w.Finish(cancelled, e)
+		t.ended(id)
+	}},
+	{"What is cancelled and nobody claims shows why and when that was, whatever became of it before", cancelUnclaimed},
+	{"What was claimed and not begun does not come back", func(t *T) {
+		ids := t.enqueue(jobs(2, "k")...)
+		w := t.join("k")
+		got := w.ClaimAll()
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelRequested}, "no")
+		t.state(ids[0], stint.Running)
+		w.Finish(returned, got...)
+		t.states(ids, stint.Cancelled, stint.Available)
+		equal(t, w.One().ID, ids[1], "job %d came back, want %d")
+		t.ended(ids[0])
+	}},
+	{"What runs behind attempts that were recorded is asked to stop, and no other follows", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		for range 3 {
+			e := w.One()
+			need(t, e.ID == id && !e.Cancelled, "claimed job %d, cancelled: %v", e.ID, e.Cancelled)
+			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, e)
+		}
+		e := w.One()
+		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelRequested}, "enough")
+		t.stopping([]stint.ID{id}, id)
+		w.Finish(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, e)
+		t.state(id, stint.Cancelled)
+		t.ended(id)
+	}},
+	{"How the handler ends decides what becomes of a running job", cancelRunning},
+	{"A flush that is repeated after the job was cancelled brings nothing back", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		x := w.Conclude(w.One(), failed)
+		for i, want := range []int{1, 0, 0} {
+			w.record(want, x)
+			if i == 0 {
+				t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "")
+			}
+		}
+		t.ended(id)
+	}},
+	{"One of a batch is ended, and the others go on", func(t *T) {
+		ids := t.enqueue(jobs(8, "k")...)
+		w := t.join("k")
+		got := w.ClaimAll()
+		t.cancel("", ids[1], ids[2], ids[7])
+		done := snoozes(w, got[:4])
+		for _, e := range got[4:] {
+			done = append(done, w.Conclude(e, returned))
+		}
+		for _, want := range []int{8, 0} {
+			w.record(want, done...)
+		}
+		for i, id := range ids {
+			want := stint.Scheduled
+			switch {
+			case slices.Contains([]int{1, 2, 7}, i):
+				want = stint.Cancelled
+			case i >= 4:
+				want = stint.Available
+			}
+			t.state(id, want)
+		}
+		t.ended(ids[1], ids[2], ids[7])
+	}},
+	{"A burial hands cancelled jobs to nobody", func(t *T) {
+		ids := t.enqueue(jobs(3, "k")...)
+		w := t.join("k")
+		w.Heartbeat(w.ClaimAll()[0].Pos)
+		t.cancel("gone", ids[:2]...)
+		told := map[stint.ID]bool{}
+		n, err := Bury(t.ctx, t.again(), store.Burial{Engine: w.Info.Token}, func(e *store.Entry, begun bool) store.Completion {
+			told[e.ID] = e.Cancelled
+			return Judge(e, begun)
+		})
+		expect(t, err == nil && n == 3, "the burial concluded %d, error %v", n, err)
+		for i, id := range ids {
+			equal(t, told[id], i < 2, "the judge of job %d is told that it was cancelled: %v, want %v", id)
+			t.state(id, []stint.State{stint.Cancelled, stint.Cancelled, stint.Available}[i])
+		}
+		t.ended(ids[:2]...)
+	}},
+	{"Cancelling tells who of the asked is to stop", func(t *T) {
+		ids := t.enqueue(jobs(4, "k")...)
+		w := t.join("k")
+		got := w.ClaimAll()
+		t.cancel("", ids[0], ids[2], ids[3])
+		t.stopping(ids[:3], ids[0], ids[2])
+		t.stopping(ids[1:2])
+		t.stopping(nil)
+		w.Complete(got[0], got[1])
+		t.stopping(ids, ids[2], ids[3])
+	}},
+	{"Cancelling wakes those who listen", func(t *T) {
+		id := t.enqueue(job("k"))[0]
+		t.join("k").ClaimAll()
+		b := t.listen(t.Store)
+		b.rings("when a running job was cancelled", func() { t.cancel("", id) })
+	}},
+}
+
+func cancelRunning(t *T) {
+	failure := errors.New("no")
+	for _, c := range []struct {
+		end    store.Result
+		state  stint.State
+		reason string
+	}{
+		{completed, stint.Completed, retry.ReasonDone},
+		{store.Result{Outcome: stint.OutcomeFailed, Err: failure}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(failure)}, stint.Failed, "no retry"},
+		{store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront, Note: "the engine stopped"}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeLost}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeCancelled, Err: failure}, stint.Cancelled, "why"},
+		{store.Result{Outcome: stint.OutcomeCancelled, Note: "its own"}, stint.Cancelled, "its own"},
+		{expired, stint.Failed, retry.ReasonExpired},
+	} {
+		id := t.enqueue(job("k"))[0]
+		w := t.join("k")
+		e := w.One()
+		w.Heartbeat(e.Pos)
+		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelRequested}, "why")
+		t.state(id, stint.Running)
+		t.stopping([]stint.ID{id}, id)
+		x := w.Conclude(e, c.end)
+		x.Result = []byte(`{"kept":true}`)
+		for _, want := range []int{1, 0} {
+			w.record(want, x)
+		}
+		info := t.info(id)
+		need(t, len(info.Attempts) != 0, "after %s nothing is recorded", c.end.Outcome)
+		last := info.Attempts[len(info.Attempts)-1]
+		expect(t, info.State == c.state && len(info.Attempts) == 1 && last.Final && (c.reason == "no retry" ||
+			info.Reason == c.reason),
+			"after %s it is %s, reason %q; want %s, %q", c.end.Outcome, info.State, info.Reason, c.state, c.reason)
+		expect(t, (last.Error == nil) == (c.end.Err == nil) && sameJSON(last.Result, x.Result),
+			"after %s the execution shows the error %v and the result %s", c.end.Outcome, last.Error, last.Result)
+		t.ended(id)
+		w.Leave()
+	}
+}
+
+// cancelUnclaimed has one job that nobody claimed, one that is on its way to an
+// engine of its kind, and one that was tried before.
+func cancelUnclaimed(t *T) {
+	ids := t.enqueue(job("k"), job("k", stint.Queue("hops")), job("k", stint.Queue("again")))
+	w := t.join("k")
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind}, w.Claim(lane("hops"), 1)...)
+	w.Finish(snoozed, w.Claim(lane("again"), 1)...)
+	t.promoteAll(1)
+	for i, why := range []string{"", "not needed"} {
+		time.Sleep(2 * time.Millisecond)
+		before := t.now()
+		if i == 0 {
+			t.cancel(why, ids[1])
+		} else {
+			t.cancel(why, ids[0], ids[2])
+		}
+		after := t.now()
+		of := [][]stint.ID{{ids[1]}, {ids[0], ids[2]}}[i]
+		for _, id := range of {
+			j := t.info(id)
+			want := cmp.Or(why, retry.ReasonCancelled)
+			expect(t, j.State == stint.Cancelled && j.Reason == want,
+				"job %d shows as %s, reason %q, want %q", id, j.State, j.Reason, want)
+			expect(t, between(j.Finished, before, after) && j.Started.Equal(j.Finished),
+				"job %d was cancelled between %v and %v and shows %v to %v", id, before, after, j.Started, j.Finished)
+			listed := must(t.Store.Jobs(t.ctx, store.Filter{Finished: store.TimeRange{From: j.Finished}, States: []stint.State{stint.Cancelled}}))(t)
+			if i := slices.IndexFunc(listed, func(l stint.JobInfo) bool { return l.ID == id }); i < 0 {
+				t.Errorf("job %d is not among those that ended then: %v", id, listed)
+			} else if listed[i].Reason != j.Reason || !listed[i].Finished.Equal(j.Finished) {
+				t.Errorf("the list shows %+v, the job %+v", listed[i], j)
+			}
+		}
 	}
 }

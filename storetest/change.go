@@ -34,10 +34,9 @@ var changeTests = []test{
 			{ID: first, NewChange: pausing, Result: store.ChangeUnknown},
 		}
 		compact := cmp.Transformer("compact", func(raw json.RawMessage) string { return strings.ReplaceAll(string(raw), " ", "") })
-		noDiff(t, cmp.Diff(want, got, compact, cmpopts.IgnoreFields(store.Change{}, "At")),
-			"the changes are (-want +got)")
+		noDiff(t, cmp.Diff(want, got, compact, cmpopts.IgnoreFields(store.Change{}, "At")), "the changes are (-want +got)")
 		for _, c := range got {
-			expect(t, !c.At.Before(before) && !c.At.After(after), "between %v and %v was written %v", before, after, c.At)
+			expect(t, between(c.At, before, after), "between %v and %v was written %v", before, after, c.At)
 		}
 	}},
 	{"What came of a change is told once, and what was said first stands", func(t *T) {
@@ -52,8 +51,9 @@ var changeTests = []test{
 		for id, want := range map[int64]store.ChangeResult{done: store.ChangeDone, failed: store.ChangeFailed, dead: store.ChangeUnknown} {
 			c := t.change(id)
 			problem := map[bool]string{true: "no such queue\uFFFD"}[id == failed]
-			expect(t, c.Result == want && c.Problem == problem && c.Ended.IsZero() == (id == dead), "change %d is %+v, want %s", id, c, want)
-			expect(t, c.Ended.IsZero() || !c.Ended.Before(before) && !c.Ended.After(after),
+			expect(t, c.Result == want && c.Problem == problem && c.Ended.IsZero() == (id == dead),
+				"change %d is %+v, want %s", id, c, want)
+			expect(t, c.Ended.IsZero() || between(c.Ended, before, after),
 				"between %v and %v it ended at %v", before, after, c.Ended)
 		}
 	}},
@@ -69,9 +69,7 @@ var changeTests = []test{
 			}
 		}
 		all = t.changes(store.ChangeFilter{})
-		if len(all) != 24 {
-			t.Fatalf("there are %d changes, want 24", len(all))
-		}
+		need(t, len(all) == 24, "there are %d changes, want 24", len(all))
 		middle := all[12].At
 		for _, f := range []store.ChangeFilter{
 			{}, {By: "ann"}, {By: "nobody"}, {Operation: "jobs cancel"}, {Subject: "mail"}, {Subject: "42", By: "ben", Operation: "queues pause"},
@@ -101,7 +99,7 @@ var changeTests = []test{
 		} {
 			c := pausing
 			spoil(&c)
-			fails(t, errOf(t.changeKeeper().BeginChange(t.ctx, c)), stint.ErrInvalid, "%s gives %v, want ErrInvalid", name)
+			fails(t, errOf(as[store.ChangeKeeper](t).BeginChange(t.ctx, c)), stint.ErrInvalid, "%s gives %v, want ErrInvalid", name)
 		}
 		all := t.changes(store.ChangeFilter{})
 		expect(t, len(all) == 0, "there are %+v", all)
@@ -110,12 +108,13 @@ var changeTests = []test{
 		c := pausing
 		c.By, c.Subject = "a\x00b\xff", strings.Repeat("ä", valid.MaxName)
 		got := t.change(t.begins(c))
-		expect(t, got.By == "a\uFFFDb\uFFFD" && len(got.Subject) <= valid.MaxName && strings.HasPrefix(got.Subject, "ää") && utf8.ValidString(got.Subject),
+		expect(t, got.By == "a\uFFFDb\uFFFD" && len(got.Subject) <= valid.MaxName && strings.HasPrefix(got.Subject, "ää") &&
+			utf8.ValidString(got.Subject),
 			"it is %+v", got)
 	}},
 	{"Many who change something at once are all written down", func(t *T) {
 		other, _ := t.again().(store.ChangeKeeper)
-		keepers := []store.ChangeKeeper{t.changeKeeper(), other}
+		keepers := []store.ChangeKeeper{as[store.ChangeKeeper](t), other}
 		t.must(errors.Join(atOnce(40, func(i int) error {
 			n, err := keepers[i%2].BeginChange(t.ctx, pausing)
 			if err == nil && i%4 < 3 {
@@ -141,30 +140,24 @@ var changeTests = []test{
 
 func (t *T) begins(c store.NewChange) int64 {
 	t.Helper()
-	n, err := t.changeKeeper().BeginChange(t.ctx, c)
-	t.must(err)
-	return n
+	return must(as[store.ChangeKeeper](t).BeginChange(t.ctx, c))(t)
 }
 
 func (t *T) ends(change int64, problem string) {
 	t.Helper()
-	t.must(t.changeKeeper().EndChange(t.ctx, change, problem))
+	t.must(as[store.ChangeKeeper](t).EndChange(t.ctx, change, problem))
 }
 
 func (t *T) changes(f store.ChangeFilter) []store.Change {
 	t.Helper()
-	list, err := t.changeKeeper().Changes(t.ctx, f)
-	t.must(err)
-	return list
+	return must(as[store.ChangeKeeper](t).Changes(t.ctx, f))(t)
 }
 
 // change is the one of a number.
 func (t *T) change(n int64) store.Change {
 	t.Helper()
 	list := t.changes(store.ChangeFilter{Before: n + 1, Limit: 1})
-	if len(list) != 1 || list[0].ID != n {
-		t.Fatalf("change %d is %+v", n, list)
-	}
+	need(t, len(list) == 1 && list[0].ID == n, "change %d is %+v", n, list)
 	return list[0]
 }
 

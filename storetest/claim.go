@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -16,7 +18,8 @@ var claimTests = []test{
 		ids := t.enqueue(jobs(10, "k")...)
 		w := t.join("k")
 		for _, c := range []struct{ limit, from, to int }{{1, 0, 1}, {4, 1, 5}, {3, 5, 8}, {100, 8, 10}, {100, 10, 10}} {
-			equalAll(t, jobIDs(w.Claim(lane(stint.DefaultQueue), c.limit)), ids[c.from:c.to], "a claim of %d took %v, want %v", c.limit)
+			equalAll(t, jobIDs(w.Claim(lane(stint.DefaultQueue), c.limit)), ids[c.from:c.to],
+				"a claim of %d took %v, want %v", c.limit)
 		}
 	}},
 	{"What is claimed of one lane moves no other's frontier", func(t *T) {
@@ -46,9 +49,9 @@ var claimTests = []test{
 		w := t.join("k")
 		for n := range int64(3) {
 			req := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 2, Wait: true}
-			c, err := w.TryClaim(t.ctx, req)
-			t.must(err)
-			expect(t, c.Lane == req.Lane && c.N == n+1 && c.Serial == n+1 && c.Nonce != 0, "claim %d came back as %+v", n+1, c.ClaimRef)
+			c := must(w.TryClaim(t.ctx, req))(t)
+			expect(t, c.Lane == req.Lane && c.N == n+1 && c.Serial == n+1 && c.Nonce != 0,
+				"claim %d came back as %+v", n+1, c.ClaimRef)
 			held := t.held(w, 0)
 			last := held[len(held)-1]
 			expect(t, last.ClaimRef == c.ClaimRef && last.Serial == c.Serial,
@@ -73,10 +76,9 @@ var claimTests = []test{
 		settle := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 10, Wait: true, Settle: true}
 		for range 3 {
 			ids := t.enqueue(jobs(2, "k")...)
-			c, err := w.TryClaim(t.ctx, settle)
-			t.must(err)
+			c := must(w.TryClaim(t.ctx, settle))(t)
 			equalAll(t, jobIDs(c.Entries), ids, "a claim with Settle took %v, want %v")
-			if c, err = w.TryClaim(t.ctx, settle); err != nil || len(c.Positions) != 0 {
+			if c, err := w.TryClaim(t.ctx, settle); err != nil || len(c.Positions) != 0 {
 				t.Errorf("another took %v, error %v", c.Positions, err)
 			}
 		}
@@ -85,13 +87,11 @@ var claimTests = []test{
 		t.enqueue(jobs(4, "k")...)
 		entries := t.join("k").ClaimAll()
 		p := positions(entries)
-		got, err := t.Store.Fetch(t.ctx, []store.Position{p[2], 1 << 60, p[0], p[3], -5})
-		t.must(err)
+		got := must(t.Store.Fetch(t.ctx, []store.Position{p[2], 1 << 60, p[0], p[3], -5}))(t)
 		want := []store.Position{p[2], p[0], p[3]}
 		expect(t, slices.Equal(positions(got), want), "fetched %v, want %v", positions(got), want)
-		if got, err := t.Store.Fetch(t.ctx, nil); err != nil || len(got) != 0 {
-			t.Errorf("fetching nothing gave %v, error %v", got, err)
-		}
+		got, err := t.Store.Fetch(t.ctx, nil)
+		expect(t, err == nil && len(got) == 0, "fetching nothing gave %v, error %v", got, err)
 	}},
 	{"Lanes of a queue are told apart by priority", func(t *T) {
 		var want []stint.ID
@@ -110,9 +110,8 @@ var claimTests = []test{
 		workers := []*Worker{t.join("k"), Join(t, t.again(), "k")}
 		for i := range 50 {
 			req := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1}
-			if c, err := workers[i%2].TryClaim(t.ctx, req); err != nil || len(c.Entries) != 1 {
-				t.Fatalf("claim %d took %v, error %v", i, c.Positions, err)
-			}
+			c, err := workers[i%2].TryClaim(t.ctx, req)
+			need(t, err == nil && len(c.Entries) == 1, "claim %d took %v, error %v", i, c.Positions, err)
 		}
 	}},
 	{"Many claimers of one lane take every entry once", func(t *T) { manyClaimers(t, true) }},
@@ -165,7 +164,290 @@ func manyClaimers(t *T, wait bool) {
 // serial numbers.
 func (t *T) held(w *Worker, from int64) []store.Claim {
 	t.Helper()
-	held, err := t.Store.Held(t.ctx, w.Info.Token, from)
-	t.must(err)
-	return held
+	return must(t.Store.Held(t.ctx, w.Info.Token, from))(t)
+}
+
+// lookTests are about what engines see before they claim.
+var lookTests = []test{
+	{"A look shows every lane with work and what its first entry is", looks},
+	{"A look passes over foreign lanes and nothing else", func(t *T) {
+		t.enqueue(job("a", stint.Queue("mine")), job("b", stint.Queue("foreign")), job("c", stint.Queue("new")))
+		known := store.LaneHints{Mine: []store.LaneID{lane("mine"), lane("empty")}, Foreign: []store.LaneID{lane("foreign")}}
+		for range 2 {
+			got := t.look(known)
+			expect(t, len(got) == 2 && got[lane("mine")].Kind == "a" && got[lane("new")].Kind == "c",
+				"the look saw %v, want the lanes mine and new", got)
+		}
+	}},
+	{"A look that finds nothing says nothing", func(t *T) {
+		got := t.look(store.LaneHints{})
+		expect(t, len(got) == 0, "in an empty store it saw %v", got)
+		t.enqueue(append(jobs(5, "k"), job("k", stint.Delay(time.Hour)))...)
+		t.join("k").ClaimAll()
+		for _, known := range []store.LaneHints{{}, {Mine: []store.LaneID{lane(stint.DefaultQueue)}}} {
+			got := t.look(known)
+			expect(t, len(got) == 0, "after everything was claimed it saw %v", got)
+		}
+	}},
+	{"A transaction that ends and brought a lane nothing does not make it look as if it had work", func(t *T) {
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
+		tx := t.begin()
+		t.enqueueIn(tx, job("k", stint.Queue("other")))
+		t.enqueue(job("k", stint.Queue("mine")))
+		t.join("k").ClaimAll()
+		t.must(tx.Commit())
+		got := t.look(store.LaneHints{})
+		expect(t, len(got) == 1 && got[lane("other")].Kind == "k", "the look saw %v, want the lane of other", got)
+	}},
+	{"A look writes nothing", func(t *T) {
+		t.enqueue(jobs(5, "k")...)
+		before := t.ledger()
+		t.look(store.LaneHints{})
+		after := t.ledger()
+		expect(t, len(after.Claims) == len(before.Claims), "a look appended %d claims", len(after.Claims)-len(before.Claims))
+	}},
+	{"What was rolled back is not in sight, and a claim that settles it takes nothing", func(t *T) {
+		w := t.join("k")
+		for round := range 3 {
+			tx := t.begin()
+			t.enqueueIn(tx, jobs(3000, "k")...)
+			t.must(tx.Rollback())
+			seen := t.look(store.LaneHints{})
+			expect(t, len(seen) == 0, "round %d: after a rollback a look sees work in %v", round, seen)
+			for range 2 {
+				req := store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1, Wait: true, Settle: true}
+				c, err := w.TryClaim(t.ctx, req)
+				expect(t, err == nil && len(c.Positions) == 0,
+					"round %d: a claim after a rollback took %v, error %v", round, c.Positions, err)
+			}
+			id := t.enqueue(job("k"))[0]
+			equal(t, w.One().ID, id, "round %d: claimed job %d, want %d", round)
+		}
+	}},
+}
+
+// look returns the lanes with work by their IDs. Those that only want to be
+// settled are left out: how much is much, each store decides for itself.
+func (t *T) look(known store.LaneHints) map[store.LaneID]store.LaneHead {
+	t.Helper()
+	sights := must(t.Store.Look(t.ctx, known))(t)
+	seen := map[store.LaneID]store.LaneHead{}
+	for _, s := range sights {
+		_, twice := seen[s.Lane]
+		expect(t, !twice, "a look shows lane %d twice", s.Lane)
+		seen[s.Lane] = s
+	}
+	maps.DeleteFunc(seen, func(_ store.LaneID, s store.LaneHead) bool { return s.Settle })
+	return seen
+}
+
+func looks(t *T) {
+	want := map[store.LaneID]store.LaneHead{}
+	for q := range 10 {
+		for _, p := range []int{-100, 0, 7} {
+			queue, kind := fmt.Sprintf("queue %d", q), fmt.Sprintf("kind %d %d", q, p)
+			t.enqueue(job(kind, stint.Queue(queue), stint.Priority(p)), job("second", stint.Queue(queue), stint.Priority(p)))
+			l := store.LaneOf(queue, p, store.PartNormal, "")
+			want[l.ID] = store.LaneHead{Lane: l.ID, Queue: queue, Priority: p, Kind: kind}
+		}
+	}
+	got := t.look(store.LaneHints{})
+	for id, s := range want {
+		equal(t, got[id], s, "the look saw %+v, want %+v")
+	}
+	equal(t, len(got), len(want), "the look saw %d lanes, want %d")
+	one := store.LaneOf("queue 3", 0, store.PartNormal, "").ID
+	t.join("x").Claim(one, 1)
+	equal(t, t.look(store.LaneHints{Mine: []store.LaneID{one}})[one].Kind,
+		"second", "after the first entry was claimed, the look shows kind %q, want %q")
+}
+
+// lateTests are about rows that become visible after the frontier has passed
+// them: the price of producers that never wait for each other.
+var lateTests = []test{
+	{"Whatever the order of two transactions and of claims between, nothing is lost or doubled", func(t *T) {
+		for _, order := range interleavings(nil, 3, 3) {
+			if order[0] != 0 {
+				continue // the same with the names swapped
+			}
+			for ends := range 4 {
+				playLate(t, order, ends, 3)
+			}
+		}
+	}},
+	{"And of three transactions, some of the orders", func(t *T) {
+		all := interleavings(nil, 2, 2, 2)
+		rng := NewSeed(t).Rand("orders")
+		for range 20 {
+			playLate(t, all[rng.IntN(len(all))], rng.IntN(8), 2)
+		}
+	}},
+	{"A late transaction that is larger than a claim comes over several claims, beside new work", func(t *T) {
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
+		tx := t.begin()
+		late := t.enqueueIn(tx, jobs(20, "k")...)
+		fresh := t.enqueue(jobs(5, "k")...)
+		w := t.join("k")
+		got := jobIDs(w.Claim(lane(stint.DefaultQueue), 3))
+		t.must(tx.Commit())
+		fresh = append(fresh, t.enqueue(jobs(5, "k")...)...)
+		for {
+			entries := w.Claim(lane(stint.DefaultQueue), 3)
+			if len(entries) == 0 {
+				break
+			}
+			got = append(got, jobIDs(entries)...)
+		}
+		want := slices.Concat(late, fresh)
+		expect(t, slices.Equal(slices.Sorted(slices.Values(got)), want), "claimed %v, want each of %v once", got, want)
+	}},
+	{"Many open transactions stay pending through many claims", func(t *T) {
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
+		const open = 12
+		var (
+			txs  []Tx
+			late [][]stint.ID
+			want []stint.ID
+			got  []stint.ID
+		)
+		w := t.join("k")
+		for range open {
+			tx := t.begin()
+			txs, late = append(txs, tx), append(late, t.enqueueIn(tx, jobs(2, "k")...))
+			want = append(want, t.enqueue(job("k"))...)
+			got = append(got, jobIDs(w.ClaimAll())...)
+		}
+		for i, tx := range txs {
+			if i%3 == 0 {
+				t.must(tx.Rollback())
+			} else {
+				t.must(tx.Commit())
+				want = append(want, late[i]...)
+			}
+			got = append(got, jobIDs(w.Claim(lane(stint.DefaultQueue), 1))...)
+			want = append(want, t.enqueue(job("k"))...)
+		}
+		got = append(got, jobIDs(w.ClaimAll())...)
+		slices.Sort(got)
+		slices.Sort(want)
+		equalAll(t, got, want, "claimed %v, want %v")
+	}},
+	{"A transaction with several lanes and a rolled back savepoint is late in all of them", func(t *T) {
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
+		tx := t.begin()
+		sp := t.savepoints(tx)
+		want := t.enqueueIn(tx, job("k", stint.Queue("a")), job("k", stint.Queue("b")))
+		t.must(sp.Savepoint("s"))
+		t.enqueueIn(tx, job("k", stint.Queue("a")), job("k", stint.Queue("c")))
+		t.must(sp.RollbackTo("s"))
+		want = append(want, t.enqueueIn(tx, job("k", stint.Queue("a")))...)
+		t.must(sp.Savepoint("s2"))
+		want = append(want, t.enqueueIn(tx, job("k", stint.Queue("b")))...)
+		for _, q := range []string{"a", "b", "c"} {
+			want = append(want, t.enqueue(job("k", stint.Queue(q)))...)
+		}
+		w := t.join("k")
+		got := jobIDs(w.ClaimAll())
+		t.must(tx.Commit())
+		got = append(got, jobIDs(w.ClaimAll())...)
+		slices.Sort(got)
+		slices.Sort(want)
+		equalAll(t, got, want, "claimed %v, want %v")
+	}},
+	{"What is late in two lanes, and what is fresh beside it, is claimed in its own", func(t *T) {
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
+		in := func(queue string) stint.NewJob { return job("k", stint.Queue(queue)) }
+		tx := t.begin()
+		want := map[string][]stint.ID{"a": t.enqueueIn(tx, in("a")), "b": t.enqueueIn(tx, in("b"))}
+		w := t.join("k")
+		got := map[string][]stint.ID{}
+		for round := range 4 {
+			if round == 3 {
+				t.must(tx.Commit())
+			}
+			for _, queue := range []string{"b", "a"} {
+				want[queue] = append(want[queue], t.enqueue(in(queue))...)
+			}
+			t.look(store.LaneHints{}) // which shows no lane twice, though it has both
+			for _, queue := range []string{"a", "b"} {
+				got[queue] = append(got[queue], jobIDs(w.Claim(lane(queue), 10))...)
+			}
+		}
+		for queue, ids := range want {
+			slices.Sort(ids)
+			slices.Sort(got[queue])
+			equalAll(t, got[queue], ids, "of the queue %s were claimed %v, want each of %v once", queue)
+		}
+	}},
+	{"What is appended behind a claim that was full, by a transaction that it saw open, is claimed once", func(t *T) {
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
+		before := t.begin() // what is in progress up to the frontier is pending; this one is, the other one is not
+		want := t.enqueueIn(before, jobs(1, "k")...)
+		want = append(want, t.enqueue(jobs(4, "k")...)...)
+		tx := t.begin()
+		want = append(want, t.enqueueIn(tx, jobs(3, "k")...)...)
+		w := t.join("k")
+		got := jobIDs(w.Claim(lane(stint.DefaultQueue), 3)) // its frontier is among the four
+		t.must(tx.Commit())
+		got = append(got, jobIDs(w.ClaimAll())...)
+		t.must(before.Commit())
+		got = append(got, jobIDs(w.ClaimAll())...)
+		slices.Sort(got)
+		equalAll(t, got, want, "claimed %v, want each of %v once")
+	}},
+}
+
+// playLate runs transactions in a lane of their own, each with steps-1
+// enqueues and an end (bit i of ends says whether the i-th commits), in the
+// given order of steps, with a look and a claim of one or two entries after
+// each.
+func playLate(t *T, order []int, ends, steps int) {
+	t.Helper()
+	t.skipIf(t.SingleWriter, "commits come in the order of the log")
+	queue := fmt.Sprint(order, ends)
+	w := t.join("k")
+	txs := map[int]Tx{}
+	done := map[int]int{}
+	mine := map[int][]stint.ID{}
+	var got []store.Entry
+	var want []stint.ID
+	for i, who := range order {
+		if txs[who] == nil {
+			txs[who] = t.begin()
+		}
+		switch done[who]++; {
+		case done[who] < steps:
+			mine[who] = append(mine[who], t.enqueueIn(txs[who], jobs(2, "k", stint.Queue(queue))...)...)
+		case ends>>who&1 == 1:
+			t.must(txs[who].Commit())
+			want = append(want, mine[who]...)
+		default:
+			t.must(txs[who].Rollback())
+		}
+		got = append(got, w.Claim(lane(queue), 1+i%2)...)
+	}
+	got = append(got, w.ClaimAll()...)
+	ids := slices.Sorted(slices.Values(jobIDs(got)))
+	slices.Sort(want)
+	need(t, slices.Equal(ids, want), "order of steps %v, commits %b: claimed %v, want %v", order, ends, ids, want)
+	w.Complete(got...)
+	w.Leave()
+}
+
+// interleavings lists the ways to merge sequences of the given lengths, as the
+// numbers of the sequences.
+func interleavings(head []int, lengths ...int) [][]int {
+	var all [][]int
+	for i, n := range lengths {
+		if n == 0 {
+			continue
+		}
+		rest := slices.Clone(lengths)
+		rest[i]--
+		all = append(all, interleavings(append(slices.Clone(head), i), rest...)...)
+	}
+	if all == nil {
+		return [][]int{head}
+	}
+	return all
 }

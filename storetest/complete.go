@@ -24,7 +24,8 @@ var completeTests = []test{
 		t.state(next, stint.Available)
 		info := t.info(c.id)
 		x := info.Attempts[0]
-		expect(t, len(info.Attempts) == 1 && x.Engine == int64(c.w.Info.Token) && x.Slot == 1 && x.Final, "recorded %+v", info.Attempts)
+		expect(t, len(info.Attempts) == 1 && x.Engine == int64(c.w.Info.Token) && x.Slot == 1 && x.Final,
+			"recorded %+v", info.Attempts)
 		t.holds(c.w, 0)
 	}},
 	{"A handler that wrote nothing else completes all the same", func(t *T) {
@@ -37,7 +38,7 @@ var completeTests = []test{
 			j := job("k")
 			j.Delay = delay
 			c := t.working(&j)
-			c.w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, c.e)
+			c.w.Finish(returned, c.e)
 			c.e = c.w.One()
 			c.x = c.w.Conclude(c.e, completed)
 			t.must(c.finish(t.beginToFinish()))
@@ -54,7 +55,7 @@ var completeTests = []test{
 		t.must(c.finish(t.beginToFinish()))
 		after := t.now()
 		x := t.info(c.id).Attempts[0]
-		expect(t, sameJSON(x.Result, c.x.Result) && !x.Finished.Before(before.Add(-time.Second)) && !x.Finished.After(after),
+		expect(t, sameJSON(x.Result, c.x.Result) && between(x.Finished, before.Add(-time.Second), after),
 			"recorded %+v, between %v and %v", x, before, after)
 		d := x.Finished.Sub(x.Started)
 		expect(t, d >= ran-time.Millisecond && d <= ran+time.Second, "an attempt of %v is recorded as %v long", ran, d)
@@ -67,9 +68,10 @@ var completeTests = []test{
 		t.absent(next)
 		t.state(c.id, stint.Running)
 		err := c.finish(tx)
-		expect(t, err != nil && !errors.Is(err, stint.ErrCommitUnknown), "in a transaction that had ended, completing gives %v", err)
+		expect(t, err != nil && !errors.Is(err, stint.ErrCommitUnknown),
+			"in a transaction that had ended, completing gives %v", err)
 		t.state(c.id, stint.Running)
-		c.w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, c.e)
+		c.w.Finish(failed, c.e)
 		t.state(c.id, stint.Retrying)
 	}},
 	{"The buried complete nothing, and nothing of the transaction stays", func(t *T) {
@@ -81,9 +83,7 @@ var completeTests = []test{
 		t.state(c.id, stint.Available)
 	}},
 	{"A handler that wrote long ago does not keep its engine from being buried", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("an open transaction holds up every writer")
-		}
+		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
 		c := t.working(nil)
 		tx := t.beginToFinish()
 		next := t.enqueueIn(tx, job("next"))[0]
@@ -103,16 +103,14 @@ var completeTests = []test{
 			c.w.taken[c.e.Pos] = wrong
 			c.x.Nonce = wrong.Nonce
 			c.refused(tx, store.ErrClaimGone, next)
-			if t.Failed() {
-				t.Fatalf("the claim was given with %s", what)
-			}
+			need(t, !t.Failed(), "the claim was given with %s", what)
 			t.state(c.id, stint.Running)
 		}
 		c.w.taken[c.e.Pos], c.x.Nonce = right, right.Nonce
 		t.must(c.finish(t.beginToFinish()))
 	}},
 	{"An entry that has an outcome keeps it, and nothing of the transaction stays", func(t *T) {
-		for _, end := range []store.Result{completed, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}} {
+		for _, end := range []store.Result{completed, cancelled, {Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}} {
 			c := t.working(nil)
 			tx := t.beginToFinish()
 			c.w.Finish(end, c.e)
@@ -126,7 +124,7 @@ var completeTests = []test{
 	{"A job that ended and was deleted is not brought back, and nothing of the transaction stays", func(t *T) {
 		c := t.working(nil)
 		tx := t.beginToFinish()
-		c.w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, c.e)
+		c.w.Finish(cancelled, c.e)
 		t.deletes(map[stint.ID]store.DeleteStatus{c.id: store.DeletedNow})
 		c.refused(tx, nil, t.enqueueIn(tx, job("next"))[0])
 		t.gone(c.id)
@@ -134,7 +132,7 @@ var completeTests = []test{
 	{"What was completed in a transaction is not recorded again", func(t *T) {
 		c := t.working(nil)
 		t.must(c.finish(t.beginToFinish()))
-		for _, end := range []store.Result{completed, {Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeFailed, Err: errors.New("no")}} {
+		for _, end := range []store.Result{completed, returned, failed} {
 			n, err := c.w.TryFinish(t.ctx, c.w.Conclude(c.e, end))
 			expect(t, err == nil && n == 0, "%s recorded %d, error %v", end.Outcome, n, err)
 		}
@@ -148,12 +146,13 @@ var completeTests = []test{
 		t.cancels(map[stint.ID]stint.CancelStatus{c.id: stint.CancelRequested}, "too late")
 		t.must(c.finish(t.beginToFinish()))
 		info := t.info(c.id)
-		expect(t, info.State == stint.Completed && info.Reason == retry.ReasonDone, "it is %s, reason %q", info.State, info.Reason)
+		expect(t, info.State == stint.Completed && info.Reason == retry.ReasonDone,
+			"it is %s, reason %q", info.State, info.Reason)
 		t.ended(c.id)
 	}},
 	{"A transaction of another driver is refused", func(t *T) {
 		c := t.working(nil)
-		f := t.finisher()
+		f := as[store.TxFinisher](t)
 		for _, handle := range []any{nil, struct{}{}, "tx"} {
 			expect(t, f.FinishTx(t.ctx, stint.Tx{Handle: handle}, c.w.Info.Token, c.w.taken[c.e.Pos], c.x) != nil,
 				"a handle of type %T was accepted", handle)
@@ -175,21 +174,18 @@ type completion struct {
 // working claims a job; nil is any.
 func (t *T) working(j *stint.NewJob) *completion {
 	t.Helper()
-	t.finisher()
+	as[store.TxFinisher](t)
 	if j == nil {
 		some := job("k")
 		j = &some
 	}
 	c := &completion{t: t, id: t.enqueue(*j)[0], w: t.join("k")}
 	if j.Delay > 0 {
-		t.due()
-		t.promoteAll(1)
+		t.promoteAfter(15*time.Millisecond, 1)
 	}
 	l := lane(stint.DefaultQueue)
 	all := c.w.Claim(l, 10)
-	if len(all) != 1 || all[0].ID != c.id {
-		t.Fatalf("claimed %v, want job %d", jobIDs(all), c.id)
-	}
+	need(t, len(all) == 1 && all[0].ID == c.id, "claimed %v, want job %d", jobIDs(all), c.id)
 	c.e = all[0]
 	c.x = c.w.Conclude(c.e, completed)
 	return c
@@ -197,7 +193,7 @@ func (t *T) working(j *stint.NewJob) *completion {
 
 // finish completes the job in a transaction.
 func (c *completion) finish(tx Tx) error {
-	return c.t.finisher().FinishTx(c.t.ctx, tx.Tx(), c.w.Info.Token, c.w.taken[c.e.Pos], c.x)
+	return as[store.TxFinisher](c.t).FinishTx(c.t.ctx, tx.Tx(), c.w.Info.Token, c.w.taken[c.e.Pos], c.x)
 }
 
 // refused checks that completing fails for a reason, and that nothing of the
@@ -218,15 +214,14 @@ func (t *T) beginToFinish() Tx {
 	if t.BeginToFinish != nil {
 		begin = t.BeginToFinish
 	}
-	tx, err := begin(t.T, t.Store)
-	t.must(err)
+	tx := must(begin(t.T, t.Store))(t)
 	t.Cleanup(func() { _ = tx.Rollback() })
 	return tx
 }
 
 // completeBesideBurial buries engines in the moment that a handler completes.
 func completeBesideBurial(t *T) {
-	t.finisher()
+	as[store.TxFinisher](t)
 	other, rng := t.again(), NewSeed(t).Rand("burials")
 	for round := range 30 {
 		c := t.working(nil)
@@ -264,8 +259,6 @@ func completeBesideBurial(t *T) {
 		expect(t, (len(left) == 1) == (completion != nil), "%d entries came back, completing gave %v", len(left), completion)
 		heir.Complete(left...)
 		heir.Leave()
-		if t.Failed() {
-			t.Fatalf("in round %d", round)
-		}
+		need(t, !t.Failed(), "in round %d", round)
 	}
 }

@@ -107,8 +107,7 @@ func newStorm(t *T) *storm {
 func (s *storm) disturb() (calm func()) {
 	var ends []func()
 	if s.Pin != nil {
-		release, err := s.Pin(s.T.T, s.Store)
-		s.must(err)
+		release := must(s.Pin(s.T.T, s.Store))(s)
 		ends = append(ends, release)
 	}
 	if !s.SingleWriter {
@@ -139,16 +138,13 @@ func (s *storm) blows() bool { return time.Now().Before(s.end) && s.ctx.Err() ==
 // drain buries every engine and works until nothing is left to do.
 func (s *storm) drain() {
 	for token := range s.standing {
-		if _, err := Bury(s.ctx, s.Store, store.Burial{Engine: token}, Judge); err != nil && !errors.Is(err, store.ErrBuried) {
-			s.Errorf("bury an engine at the end: %v", err)
-		}
+		_, err := Bury(s.ctx, s.Store, store.Burial{Engine: token}, Judge)
+		expect(s, err == nil || errors.Is(err, store.ErrBuried), "bury an engine at the end: %v", err)
 	}
 	w := s.join("k")
 	for {
-		p, err := s.Store.Promote(s.ctx, time.Time{}, 1000)
-		s.must(err)
-		entries, err := w.TryClaimAll(s.ctx, 500)
-		s.must(err)
+		p := must(s.Store.Promote(s.ctx, time.Time{}, 1000))(s)
+		entries := must(w.TryClaimAll(s.ctx, 500))(s)
 		var done, unwanted []store.Entry
 		for _, e := range entries {
 			s.take(w, e)
@@ -159,7 +155,7 @@ func (s *storm) drain() {
 			}
 		}
 		w.Complete(done...)
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, unwanted...)
+		w.Finish(cancelled, unwanted...)
 		if p.Moved == 0 && p.Next < 0 && len(entries) == 0 {
 			break
 		}
@@ -187,8 +183,7 @@ func (s *storm) settle() {
 	for key, id := range s.committed {
 		expect(s, s.seen[key] || s.answers[id] == stint.CancelledNow, "job %d was committed and never claimed: key %d", id, key)
 	}
-	counts, err := s.Store.Counts(s.ctx)
-	s.must(err)
+	counts := must(s.Store.Counts(s.ctx))(s)
 	sum := int64(0)
 	for state, n := range counts {
 		sum += n
@@ -196,9 +191,8 @@ func (s *storm) settle() {
 	}
 	expect(s, sum == int64(len(want)), "%d jobs are counted and %d were committed", sum, len(want))
 	if c, ok := s.Store.(store.Canceller); ok {
-		if left, err := c.Cancelling(s.ctx, have); err != nil || len(left) > 0 {
-			s.Errorf("%d jobs are still to be cancelled, error %v", len(left), err)
-		}
+		left, err := c.Cancelling(s.ctx, have)
+		expect(s, err == nil && len(left) <= 0, "%d jobs are still to be cancelled, error %v", len(left), err)
 	}
 	s.Log(s.summary(len(l.Claims), len(l.Executions)))
 }
@@ -210,4 +204,58 @@ func (s *storm) summary(claims, executions int) string {
 		parts = append(parts, fmt.Sprintf("%s %d", what, s.did[what]))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// cancels cancels jobs at random, one or a few at a time.
+func (s *storm) cancels() {
+	rng := s.seed.Rand("canceller")
+	for s.blows() {
+		time.Sleep(time.Duration(rng.IntN(10)) * time.Millisecond)
+		c, ok := s.stores[rng.IntN(2)].(store.Canceller)
+		if !ok {
+			return
+		}
+		answers, err := c.Cancel(s.ctx, s.unwanted(1+rng.IntN(4)), "storm")
+		if err != nil {
+			s.Errorf("cancel: %v", err)
+			return
+		}
+		s.mu.Lock()
+		for id, answer := range answers {
+			s.did["cancellations: "+string(answer)]++
+			if s.answers[id] != stint.CancelledNow {
+				s.answers[id] = answer
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// unwanted is a few jobs of any age, and one that may be running.
+func (s *storm) unwanted(n int) []stint.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := []stint.ID{s.latest[len(s.committed)%len(s.latest)]}
+	if ids[0] == 0 {
+		ids = nil
+	}
+	for _, id := range s.committed {
+		if len(ids) == n {
+			break
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// settleCancelled holds the end of a job against what was said when it was
+// cancelled. (An engine may be handed the job like any other, if it was buried
+// since it claimed it: the marker went with that. Nothing it does counts.)
+func (s *storm) settleCancelled(j store.LedgerJob) {
+	switch answer := s.answers[j.ID]; {
+	case answer == stint.CancelNotFound,
+		answer == stint.CancelledNow && j.State != stint.Cancelled,
+		answer == stint.CancelTooLate && j.State == stint.Cancelled:
+		s.Errorf("job %d is %s in the end, and cancelling it was answered with %q", j.ID, j.State, answer)
+	}
 }

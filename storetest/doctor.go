@@ -28,7 +28,7 @@ var doctorTests = []test{
 		want := []report.Backlog{{Queue: "default", Kind: "a", Jobs: 2}, {Queue: "default", Kind: "b", Jobs: 1}, {Queue: "default", Priority: -7, Kind: "a", Jobs: 1}, {Queue: "q", Kind: "a", Jobs: 1}}
 		got := t.backlogs()
 		for i, b := range got {
-			expect(t, !b.Oldest.Before(before) && !b.Oldest.After(t.clock().Add(time.Millisecond)),
+			expect(t, between(b.Oldest, before, t.clock().Add(time.Millisecond)),
 				"the first %s is ready since %v, which is before %v or not yet", b.Kind, b.Oldest, before)
 			got[i].Oldest = time.Time{}
 		}
@@ -64,9 +64,7 @@ var doctorTests = []test{
 		t.pause("p", true)
 		t.pause("empty", true)
 		got := t.backlogs()
-		if len(got) != 2 || !got[0].Paused.IsZero() || got[0].By+got[0].Why != "" {
-			t.Fatalf("told is %+v", got)
-		}
+		need(t, len(got) == 2 && got[0].Paused.IsZero() && got[0].By+got[0].Why == "", "told is %+v", got)
 		p := got[1]
 		expect(t, p.Queue == "p" && p.By == "who" && p.Why == "why" && p.Paused.Equal(t.queue("p").Paused), "told is %+v", p)
 	}},
@@ -80,7 +78,8 @@ var doctorTests = []test{
 			first = third
 		}
 		second := t.info(ids[1]).Finished
-		expect(t, len(got) == 2 && got[0].Func == "f" && got[0].Jobs == 2 && got[0].Oldest.Equal(first) && got[1].Func == "g" && got[1].Jobs == 1 && got[1].Oldest.Equal(second),
+		expect(t, len(got) == 2 && got[0].Func == "f" && got[0].Jobs == 2 && got[0].Oldest.Equal(first) && got[1].Func == "g" &&
+			got[1].Jobs == 1 && got[1].Oldest.Equal(second),
 			"told is %+v, want two for f since %v and one for g since %v", got, first, second)
 	}},
 	{"What engines hold that fell silent is counted, and nothing of others", func(t *T) {
@@ -111,8 +110,7 @@ var doctorTests = []test{
 		noDiff(t, gocmp.Diff(before, t.ledger(), byPos), "(-before +after)")
 	}},
 	{"A store that is well has no findings of a schema that was changed", func(t *T) {
-		findings, err := report.Diagnose(t.ctx, t.Store, report.Options{Deep: true})
-		t.must(err)
+		findings := must(report.Diagnose(t.ctx, t.Store, report.Options{Deep: true}))(t)
 		for _, f := range findings {
 			switch f.Code {
 			case "fsync_off", "full_page_writes_off", "isolation", "database_copied": // what throw-away servers are, and tests make them
@@ -127,11 +125,8 @@ var doctorTests = []test{
 func (t *T) examine() report.Facts {
 	t.Helper()
 	x, ok := t.Store.(report.Checker)
-	if !ok {
-		t.Skip("the store tells nothing of itself")
-	}
-	signs, err := x.Examine(t.ctx, report.Options{})
-	t.must(err)
+	t.skipIf(!ok, "the store tells nothing of itself")
+	signs := must(x.Examine(t.ctx, report.Options{}))(t)
 	for _, f := range signs.Findings {
 		expect(t, f.Code != report.CodeNotChecked, "%s: %s", f.Subject, f.Problem)
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,7 +20,8 @@ var enqueueTests = []test{
 		first := t.enqueue(job("a"), job("b"), job("c"))
 		second := t.enqueue(job("d"))
 		all := slices.Concat(first, second)
-		expect(t, slices.IsSorted(all) && all[0] > 0 && len(slices.Compact(all)) == 4, "the ids %v are not positive and rising", all)
+		expect(t, slices.IsSorted(all) && all[0] > 0 && len(slices.Compact(all)) == 4,
+			"the ids %v are not positive and rising", all)
 		for i, kind := range []string{"a", "b", "c", "d"} {
 			if got := t.info(all[i]).Kind; got != kind {
 				t.Errorf("id %d is a job of kind %q, want %q", all[i], got, kind)
@@ -44,8 +46,7 @@ var enqueueTests = []test{
 		for n := range 4 {
 			policy := retry.Fixed(n+1, time.Second)
 			for _, s := range producers {
-				id, err := stint.NewClient(s).Enqueue(t.ctx, job("k", stint.Retry(policy)))
-				t.must(err)
+				id := must(stint.NewClient(s).Enqueue(t.ctx, job("k", stint.Retry(policy))))(t)
 				want[id] = policy
 			}
 		}
@@ -78,7 +79,7 @@ var enqueueTests = []test{
 			info := t.info(ids[i])
 			equal(t, info.State, stint.Scheduled, "a job in %v is %s, want %s", d)
 			due := info.Due.Add(-d)
-			expect(t, !due.Before(before) && !due.After(after),
+			expect(t, between(due, before, after),
 				"a job in %v, enqueued between %v and %v, is due at %v", d, before, after, info.Due)
 		}
 	}},
@@ -87,16 +88,15 @@ var enqueueTests = []test{
 			job("k", stint.RunAt(time.Now().Add(-time.Hour))),
 			job("k", stint.RunAt(time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC))),
 			job("k"))
-		for _, id := range ids {
-			t.state(id, stint.Available)
-		}
+		t.states(ids, stint.Available)
 		equalAll(t, jobIDs(t.join("k").Claim(lane(stint.DefaultQueue), 10)), ids, "claimed jobs %v, want %v")
 	}},
 	{"A time in the future is kept to the microsecond", func(t *T) {
 		at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 		id := t.enqueue(job("k", stint.RunAt(at)))[0]
 		info := t.info(id)
-		expect(t, info.Due.Equal(at) && info.State == stint.Scheduled, "a job at %v is %s and due at %v", at, info.State, info.Due)
+		expect(t, info.Due.Equal(at) && info.State == stint.Scheduled,
+			"a job at %v is %s and due at %v", at, info.State, info.Due)
 		expect(t, len(t.join("k").ClaimAll()) == 0, "it was claimed an hour early")
 	}},
 	{"Jobs for now and for later go together", func(t *T) {
@@ -114,9 +114,7 @@ var enqueueTests = []test{
 		}
 		ids := t.enqueue(batch...)
 		entries := t.join("k").ClaimAll()
-		if !slices.Equal(jobIDs(entries), ids) {
-			t.Fatalf("%d jobs were claimed, not the %d enqueued in their order", len(entries), n)
-		}
+		need(t, slices.Equal(jobIDs(entries), ids), "%d jobs were claimed, not the %d enqueued in their order", len(entries), n)
 		for i, e := range entries {
 			if !sameJSON(e.Args, batch[i].Args) {
 				t.Fatalf("job %d of the batch has the arguments %s, want %s", i, e.Args, batch[i].Args)
@@ -172,9 +170,7 @@ func everythingRoundTrips(t *T) {
 	id := t.enqueue(want)[0]
 	l := store.LaneOf(want.Queue, want.Priority, store.PartNormal, "")
 	entries := t.join(want.Kind).Claim(l.ID, 1)
-	if len(entries) != 1 {
-		t.Fatalf("lane %+v has no entry", l)
-	}
+	need(t, len(entries) == 1, "lane %+v has no entry", l)
 	e := entries[0]
 	diff := cmp.Diff(richJob(want, e), e.Job, sameJob...)
 	expect(t, diff == "" && e.ID == id && e.Due.Equal(e.Created), "claimed job (-want +got):\n%s", diff)
@@ -200,9 +196,7 @@ func argumentsRoundTrip(t *T) {
 	}
 	ids := t.enqueue(batch...)
 	entries := t.join("k").Claim(lane(stint.DefaultQueue), len(shapes))
-	if len(entries) != len(shapes) {
-		t.Fatalf("%d of %d entries were claimed", len(entries), len(shapes))
-	}
+	need(t, len(entries) == len(shapes), "%d of %d entries were claimed", len(entries), len(shapes))
 	for i, s := range shapes {
 		expect(t, sameJSON(entries[i].Args, []byte(s)), "the arguments %.80s came back as %.80s", s, entries[i].Args)
 		got := t.info(ids[i]).Args
@@ -235,4 +229,105 @@ func manyProducers(t *T) {
 	slices.Sort(all)
 	slices.Sort(got)
 	expect(t, slices.Equal(got, all), "%d jobs were enqueued and %d claimed", len(all), len(got))
+}
+
+var correlationTests = []test{
+	{"A job's correlation id is its own ID unless it was given one", func(t *T) {
+		ids := t.enqueue(job("k"), job("k", stint.Correlation("order 7")), job("k", stint.Delay(10*time.Millisecond)),
+			job("k", stint.Delay(10*time.Millisecond), stint.Correlation("order 7")))
+		want := []string{ids[0].String(), "order 7", ids[2].String(), "order 7"}
+		t.promoteAfter(20*time.Millisecond, 2)
+		w := t.join("k")
+		// Once when it is claimed for the first time, and once when it comes back.
+		for range 2 {
+			entries := w.ClaimAll()
+			for i, id := range ids {
+				at := slices.IndexFunc(entries, func(e store.Entry) bool { return e.ID == id })
+				need(t, at >= 0, "job %d was not claimed", id)
+				if got := entries[at].Correlation; got != want[i] {
+					t.Errorf("attempt %d of job %d has the correlation id %q, want %q", entries[at].Attempt, id, got, want[i])
+				}
+				equal(t, t.info(id).Correlation, want[i], "job %d is shown with the correlation id %q, want %q", id)
+			}
+			for _, e := range entries {
+				x := w.Conclude(e, failed)
+				if x.Next != nil {
+					x.Next.Delay = 0
+				}
+				w.record(1, x)
+			}
+			t.promoteAll(len(entries))
+		}
+	}},
+	{"What a context says holds for jobs that say nothing", func(t *T) {
+		ctx := stint.WithCorrelation(t.ctx, "request 9")
+		ids := must(stint.NewClient(t.Store).EnqueueMany(ctx, []stint.NewJob{job("k"), job("k", stint.Correlation("own")), job("k", stint.IdempotencyKey("a"))}))(t)
+		for i, want := range []string{"request 9", "own", "request 9"} {
+			if got := t.info(ids[i]).Correlation; got != want {
+				t.Errorf("job %d has the correlation id %q, want %q", ids[i], got, want)
+			}
+		}
+	}},
+	{"Jobs that come from each other are found together, the first among them", correlated},
+	{"A recovered job belongs with the one that it does again", func(t *T) {
+		ids := t.enqueue(job("k"), job("k", stint.Correlation("order 7")))
+		want := []string{ids[0].String(), "order 7"}
+		w := t.join("k")
+		w.Complete(w.ClaimAll()...)
+		again := []stint.RerunOptions{{}, {Delay: 10 * time.Millisecond}}
+		latest, all := slices.Clone(ids), [][]stint.ID{{ids[0]}, {ids[1]}}
+		for round := range 2 {
+			for i, id := range latest {
+				latest[i] = t.recovers(id, again[(i+round)%2])
+				all[i] = append([]stint.ID{latest[i]}, all[i]...)
+			}
+			t.promoteAfter(20*time.Millisecond, 1)
+			for _, e := range w.ClaimAll() {
+				i := slices.Index(latest, e.ID)
+				expect(t, i >= 0 && e.Correlation == want[i],
+					"job %d runs with the correlation id %q, of %v want %q", e.ID, e.Correlation, latest, want)
+				w.Complete(e)
+			}
+		}
+		for i := range ids {
+			if got := t.list(store.Filter{Correlation: want[i]}); !slices.Equal(got, all[i]) {
+				t.Errorf("%q shows %v, want %v", want[i], got, all[i])
+			}
+		}
+	}},
+	{"Jobs are found by their source", func(t *T) {
+		a := t.enqueue(
+			job("a", stint.Source("cron")), job("a", stint.Source("web")), job("a"),
+			job("b", stint.Source("cron"), stint.Delay(time.Hour)))
+		t.shows(store.Filter{Source: "cron"}, a[3], a[0])
+		t.shows(store.Filter{Source: "web"}, a[1])
+		t.shows(store.Filter{Source: "cro%"})
+		t.shows(store.Filter{Source: "cron", States: []stint.State{stint.Scheduled}}, a[3])
+		t.shows(store.Filter{Source: "web", States: []stint.State{stint.Scheduled}})
+		t.shows(store.Filter{Source: "cron", Kind: "a"}, a[0])
+	}},
+}
+
+func correlated(t *T) {
+	first := t.enqueue(job("k"), job("k"))
+	root := first[0].String()
+	child := func(ctx context.Context, opts ...stint.Option) stint.ID {
+		return must(stint.NewClient(t.Store).Enqueue(ctx, job("k", opts...)))(t)
+	}
+	ctx := stint.WithCorrelation(t.ctx, root)
+	soon, later := child(ctx), child(ctx, stint.Delay(time.Hour))
+	named := child(t.ctx, stint.Correlation("order 7"))
+	stranger := child(t.ctx, stint.Correlation("0"+root))
+	w := t.join("k")
+	w.Finish(returned, w.Claim(lane(stint.DefaultQueue), 3)...)
+	t.shows(store.Filter{Correlation: root}, later, soon, first[0])
+	t.shows(store.Filter{Correlation: root, States: []stint.State{stint.Scheduled}}, later)
+	t.shows(store.Filter{Correlation: root, States: []stint.State{stint.Available}}, soon, first[0])
+	t.shows(store.Filter{Correlation: root, Limit: 1, Before: later}, soon)
+	t.shows(store.Filter{Correlation: first[1].String()}, first[1])
+	t.shows(store.Filter{Correlation: "order 7"}, named)
+	t.shows(store.Filter{Correlation: "0" + root}, stranger)
+	t.shows(store.Filter{Correlation: "order"})
+	t.shows(store.Filter{Correlation: "0"})
+	t.shows(store.Filter{Correlation: named.String()}) // it was given another
 }

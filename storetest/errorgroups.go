@@ -22,7 +22,7 @@ var errorsTests = []test{
 			e.enqueue(kind, "", w)
 			end := []store.Result{
 				failedWith("no"), failedWith("no"), {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("yes"))}, completed,
-				{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, {Outcome: stint.OutcomeCancelled}, {Outcome: stint.OutcomeReturned, Part: store.PartFront},
+				{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, cancelled, returned,
 			}[i]
 			e.ends(w, end)
 		}
@@ -51,7 +51,8 @@ var errorsTests = []test{
 		e.note()
 		r := e.compare(report.ErrorFilter{})
 		for _, g := range r.Groups {
-			expect(t, strings.HasPrefix(g.Place, "main.work (work.go:1") && g.Class == "panic" && g.Attempts == 3, "a group is %+v", g)
+			expect(t, strings.HasPrefix(g.Place, "main.work (work.go:1") && g.Class == "panic" && g.Attempts == 3,
+				"a group is %+v", g)
 		}
 	}},
 	{"Errors are of a queue, a kind, and a time", func(t *T) {
@@ -84,11 +85,11 @@ var errorsTests = []test{
 		fails(report.MaxErrors-1, "the second")
 		for _, cut := range []bool{false, true} {
 			for _, f := range []report.ErrorFilter{{}, {Kind: "k"}} {
-				r, err := t.errorAnalyst().Errors(t.ctx, f)
-				t.must(err)
-				if len(r.Groups) != 1 || r.Attempts != report.MaxErrors || r.Groups[0].Attempts != report.MaxErrors || r.CutOff != cut {
-					t.Fatalf("%+v: %d attempts are in %d groups, cut off: %v, want %d in one, and %v", f, r.Attempts, len(r.Groups), r.CutOff, report.MaxErrors, cut)
-				}
+				r := must(as[report.ErrorAnalyst](t).Errors(t.ctx, f))(t)
+				need(t, len(r.Groups) == 1 && r.Attempts == report.MaxErrors && r.Groups[0].Attempts == report.MaxErrors &&
+					r.CutOff == cut,
+					"%+v: %d attempts are in %d groups, cut off: %v, want %d in one, and %v", f, r.Attempts, len(r.Groups),
+					r.CutOff, report.MaxErrors, cut)
 				message := r.Groups[0].Message
 				expect(t, cut == (message == "the third"), "%+v: the newest message is %q", f, message)
 			}
@@ -176,8 +177,7 @@ func (e errorBook) compare(f report.ErrorFilter) report.ErrorReport {
 			fit = append(fit, n.FailedAttempt)
 		}
 	}
-	got, err := e.errorAnalyst().Errors(e.ctx, f)
-	e.must(err)
+	got := must(as[report.ErrorAnalyst](e.T).Errors(e.ctx, f))(e)
 	utc := cmp.Transformer("utc", func(at time.Time) time.Time { return at.UTC() })
 	noDiff(e, cmp.Diff(report.GroupErrors(fit, false), got, utc), "%+v (-worked out +said)", f)
 	return got

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -33,9 +32,9 @@ var expiryTests = []test{
 		t.must(tx.Commit())
 		for _, id := range ids {
 			j := t.info(id)
-			if got := j.StartBy.Sub(j.Due); got != within {
-				t.Errorf("job %d, due %v after it was made, is to begin within %v, want %v", id, j.Due.Sub(j.Created), got, within)
-			}
+			got := j.StartBy.Sub(j.Due)
+			expect(t, got == within,
+				"job %d, due %v after it was made, is to begin within %v, want %v", id, j.Due.Sub(j.Created), got, within)
 		}
 	}},
 	{"Jobs of one batch differ in when they are to begin", func(t *T) {
@@ -51,9 +50,7 @@ var expiryTests = []test{
 		}
 		ids := t.enqueue(batch...)
 		entries := t.join("k").ClaimAll()
-		if len(entries) != len(ids) {
-			t.Fatalf("%d were claimed, want %d: too late or not, they are ready", len(entries), len(ids))
-		}
+		need(t, len(entries) == len(ids), "%d were claimed, want %d: too late or not, they are ready", len(entries), len(ids))
 		for i, e := range entries {
 			expect(t, e.ID == ids[i] && e.StartBy.Equal(want[i]) && t.info(e.ID).StartBy.Equal(want[i]),
 				"job %d is to begin by %v, and people see %v; want %v", e.ID, e.StartBy, t.info(e.ID).StartBy, want[i])
@@ -65,8 +62,8 @@ var expiryTests = []test{
 		for _, batch := range [][]stint.NewJob{{late}, {job("k"), late, job("k")}, {job("k", stint.IdempotencyKey("a")), late}} {
 			tx := t.begin()
 			for _, in := range []stint.Tx{{}, tx.Tx()} {
-				_, err := stint.NewClient(t.Store).With(in).EnqueueMany(t.ctx, batch)
-				fails(t, err, stint.ErrInvalid, "%d jobs, in a transaction %v: the error is %v, want ErrInvalid", len(batch), in.Handle != nil)
+				fails(t, errOf(stint.NewClient(t.Store).With(in).EnqueueMany(t.ctx, batch)), stint.ErrInvalid,
+					"%d jobs, in a transaction %v: the error is %v, want ErrInvalid", len(batch), in.Handle != nil)
 			}
 			t.must(tx.Rollback())
 		}
@@ -80,36 +77,32 @@ var expiryTests = []test{
 		t.retry(stint.RerunOptions{}, ids[0])
 		t.retry(stint.RerunOptions{Delay: 2 * time.Hour}, ids[1])
 		for _, id := range ids {
-			if got := t.info(id).StartBy; !got.Equal(by) {
-				t.Errorf("job %d, which waited, is to begin by %v, want %v", id, got, by)
-			}
+			got := t.info(id).StartBy
+			expect(t, got.Equal(by), "job %d, which waited, is to begin by %v, want %v", id, got, by)
 		}
 		w := t.join("k")
 		e := w.One()
 		expect(t, e.StartBy.Equal(by), "an engine gets %v, want %v", e.StartBy, by)
-		w.Finish(store.Result{Outcome: stint.OutcomeExpired}, e)
+		w.Finish(expired, e)
 		for _, again := range []stint.RerunOptions{{}, {Delay: time.Hour}} {
-			if got := t.info(t.recovers(e.ID, again)).StartBy; !got.IsZero() {
-				t.Errorf("recovered it is to begin by %v, want no bound", got)
-			}
+			got := t.info(t.recovers(e.ID, again)).StartBy
+			expect(t, got.IsZero(), "recovered it is to begin by %v, want no bound", got)
 		}
 		got := w.One().StartBy
 		expect(t, got.IsZero(), "recovered it comes to an engine with %v, want no bound", got)
-		if got := t.info(e.ID).StartBy; !got.Equal(by) {
-			t.Errorf("the old job was to begin by %v, want %v", got, by)
-		}
+		got = t.info(e.ID).StartBy
+		expect(t, got.Equal(by), "the old job was to begin by %v, want %v", got, by)
 	}},
 	{"What expired has failed, and did not begin", func(t *T) {
 		id := t.enqueue(job("k", stint.StartBy(t.clock().Add(-time.Hour))))[0]
 		w := t.join("k")
-		x := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeExpired})
+		x := w.Conclude(w.One(), expired)
 		x.Slot, x.Started = 0, time.Time{}
-		_, err := w.TryFinish(t.ctx, x)
-		t.must(err)
+		w.record(1, x)
 		j := t.info(id)
-		if j.State != stint.Failed || j.Reason != retry.ReasonExpired || j.Attempt != 1 || j.Losses != 0 || len(j.Attempts) != 1 {
-			t.Fatalf("it is %+v", j)
-		}
+		need(t, j.State == stint.Failed && j.Reason == retry.ReasonExpired && j.Attempt == 1 && j.Losses == 0 &&
+			len(j.Attempts) == 1,
+			"it is %+v", j)
 		if x := j.Attempts[0]; x.Outcome != stint.OutcomeExpired || !x.Final || x.Slot != 0 || !x.Started.Equal(x.Finished) || x.Recoverable != nil {
 			t.Errorf("its execution is %+v", x)
 		}
@@ -130,13 +123,12 @@ var expiryTests = []test{
 		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
 		t.enqueue(job("k", stint.StartBy(by), stint.Retry(retry.Function("f"))))
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
-		page, err := t.Store.Undecided(t.ctx, []string{"f"}, 0, 10)
-		t.must(err)
+		w.Finish(failed, w.One())
+		page := must(t.Store.Undecided(t.ctx, []string{"f"}, 0, 10))(t)
 		expect(t, len(page) == 1 && page[0].StartBy.Equal(by), "told is %+v, want one to begin by %v", page, by)
 	}},
 	{"It holds for what is claimed at once", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		by := t.clock().Add(time.Hour).Truncate(time.Microsecond)
 		w := t.join("k")
 		e := w.now(t, job("k", stint.StartBy(by))).Entries[0]
@@ -159,25 +151,22 @@ func (t *T) keepsStartBy(j stint.NewJob) {
 		want = t.info(id).Due.Add(j.StartWithin)
 	}
 	w := t.join("k")
-	failed := store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}
 	for i, end := range []store.Result{
-		{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
-		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, failed, {Outcome: stint.OutcomeSnoozed}, completed,
+		returned, snoozed,
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, failed, snoozed, completed,
 	} {
 		if i == 0 && j.Delay > 0 || i == 2 || i == 4 || i == 5 {
-			t.due()
-			t.promoteAll(1)
+			t.promoteAfter(15*time.Millisecond, 1)
 		}
 		e := w.One()
-		if info := t.info(id); !e.StartBy.Equal(want) || !info.StartBy.Equal(want) {
-			t.Errorf("appearance %d: it is to begin by %v, and people see %v; want %v", i+1, e.StartBy, info.StartBy, want)
-		}
+		info := t.info(id)
+		expect(t, e.StartBy.Equal(want) && info.StartBy.Equal(want),
+			"appearance %d: it is to begin by %v, and people see %v; want %v", i+1, e.StartBy, info.StartBy, want)
 		x := w.Conclude(e, end)
 		if x.Next != nil {
 			x.Next.Delay = 0
 		}
-		_, err := w.TryFinish(t.ctx, x)
-		t.must(err)
+		w.record(1, x)
 		got := t.info(id).StartBy
 		expect(t, got.Equal(want), "after appearance %d people see that it is to begin by %v, want %v", i+1, got, want)
 	}
@@ -190,7 +179,78 @@ func (t *T) clock() time.Time {
 	if !ok {
 		return time.Now()
 	}
-	now, err := c.Now(t.ctx)
-	t.must(err)
-	return now
+	return must(c.Now(t.ctx))(t)
 }
+
+// lossesTests are about how often a job may be lost with its engine.
+var lossesTests = []test{
+	{"How often a job may be lost is there on every later attempt, zero and nothing too", func(t *T) {
+		for _, c := range []struct {
+			said *int
+			want int
+		}{{nil, stint.DefaultMaxLosses}, {new(0), 0}, {new(1), 1}, {new(1000), 1000}} {
+			for _, delay := range []time.Duration{0, time.Millisecond} {
+				j := job("k")
+				j.MaxLosses, j.Delay = c.said, delay
+				t.keepsMaxLosses(j, c.want)
+			}
+		}
+	}},
+	{"Also when it was enqueued in a transaction", func(t *T) {
+		for want := range 3 {
+			tx := t.begin()
+			ids := t.enqueueIn(tx, job("k", stint.MaxLosses(want)), job("k"))
+			t.must(tx.Commit())
+			w := t.join("k")
+			w.Complete(w.ClaimAll()...)
+			a, b := t.info(ids[0]).MaxLosses, t.info(ids[1]).MaxLosses
+			expect(t, a == want && b == stint.DefaultMaxLosses,
+				"people see that they may be lost %d and %d times, want %d and the default", a, b, want)
+		}
+	}},
+	{"Jobs of one batch differ", func(t *T) {
+		ids := t.enqueue(job("k"), job("k", stint.MaxLosses(0)), job("k", stint.MaxLosses(9)), job("k"))
+		for i, e := range t.join("k").ClaimAll() {
+			want := []int{stint.DefaultMaxLosses, 0, 9, stint.DefaultMaxLosses}[i]
+			expect(t, e.ID == ids[i] && e.MaxLosses == want, "job %d may be lost %d times, want %d", e.ID, e.MaxLosses, want)
+		}
+	}},
+	{"A job is lost as often as it may be, and then it has failed", func(t *T) {
+		for most := range 4 {
+			id := t.enqueue(job("k", stint.MaxLosses(most)))[0]
+			for range max(1, most) {
+				t.state(id, stint.Available)
+				w := t.join("k")
+				w.Heartbeat(w.One().Pos)
+				w.Leave()
+			}
+			info := t.info(id)
+			expect(t, info.State == stint.Failed && info.Reason == retry.ReasonLost && len(info.Attempts) == max(1, most),
+				"of %d losses: it is %s (%s) after %d attempts", most, info.State, info.Reason, len(info.Attempts))
+		}
+	}},
+}
+
+// keepsMaxLosses brings a job back in every way there is.
+func (t *T) keepsMaxLosses(j stint.NewJob, want int) {
+	t.Helper()
+	id := t.enqueue(j)[0]
+	w := t.join("k")
+	for i, end := range []store.Result{
+		returned, snoozed,
+		{Outcome: stint.OutcomeReturned, Part: store.PartKind}, snoozed, completed,
+	} {
+		if i == 0 && j.Delay > 0 || i == 2 || i == 4 {
+			t.promoteAfter(15*time.Millisecond, 1)
+		}
+		e := w.One()
+		info := t.info(id)
+		expect(t, e.MaxLosses == want && info.MaxLosses == want,
+			"attempt %d: it may be lost %d times, and people see %d; want %d", i+1, e.MaxLosses, info.MaxLosses, want)
+		w.Finish(end, e)
+		equal(t, t.info(id).MaxLosses, want, "after attempt %d people see that it may be lost %d times, want %d", i+1)
+	}
+}
+
+// due waits until a job is due that was to wait for a moment.
+func (t *T) due() { time.Sleep(15 * time.Millisecond) }

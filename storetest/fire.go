@@ -28,26 +28,26 @@ var fireTests = []test{
 		ids := t.tick("s", 2)
 		w := t.join(s.Job.Kind)
 		entries := w.ClaimAll()
-		if len(entries) != 2 {
-			t.Fatalf("%d can be claimed, want 2", len(entries))
-		}
+		need(t, len(entries) == 2, "%d can be claimed, want 2", len(entries))
 		for i, e := range entries {
 			p := e.Origin
-			expect(t, e.ID == ids[i] && p.Schedule == "s" && p.Nth == int64(i+1) && !p.Occurrence.IsZero(), "job %d was made by %+v", e.ID, p)
-			expect(t, e.Due.Equal(p.Occurrence) && e.StartBy.Equal(p.Occurrence.Add(time.Hour)) && !e.Created.Before(before.Truncate(time.Microsecond)),
+			expect(t, e.ID == ids[i] && p.Schedule == "s" && p.Nth == int64(i+1) && !p.Occurrence.IsZero(),
+				"job %d was made by %+v", e.ID, p)
+			expect(t, e.Due.Equal(p.Occurrence) && e.StartBy.Equal(p.Occurrence.Add(time.Hour)) &&
+				!e.Created.Before(before.Truncate(time.Microsecond)),
 				"job %d is of %v, due at %v, to begin by %v, made at %v", e.ID, p.Occurrence, e.Due, e.StartBy, e.Created)
 			info := t.info(e.ID)
 			noDiff(t, cmp.Diff(p, info.Origin, sameJob...), "people see another origin (-claimed +shown)")
-			expect(t, sameJSON(e.Args, s.Job.Args) && sameJSON(e.Metadata, s.Job.Metadata) && e.URN == s.Job.URN && slices.Equal(e.Tags, s.Job.Tags) && e.Retry == s.Job.Retry,
+			expect(t, sameJSON(e.Args, s.Job.Args) && sameJSON(e.Metadata, s.Job.Metadata) && e.URN == s.Job.URN &&
+				slices.Equal(e.Tags, s.Job.Tags) && e.Retry == s.Job.Retry,
 				"job %d is %+v", e.ID, e.Job)
 		}
 		t.shows(store.Filter{Schedule: "s"}, ids[1], ids[0])
 		t.shows(store.Filter{Schedule: "s", Tag: s.Job.Tags[0], States: []stint.State{stint.Running}}, ids[1], ids[0])
 		t.shows(store.Filter{Schedule: "S"})
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, entries[0])
-		if p := t.info(ids[0]).Origin; p.Nth != 1 || p.Schedule != "s" {
-			t.Errorf("while it waits, it was made by %+v", p)
-		}
+		w.Finish(failed, entries[0])
+		p := t.info(ids[0]).Origin
+		expect(t, p.Nth == 1 && p.Schedule == "s", "while it waits, it was made by %+v", p)
 	}},
 	{"Occurrences that are fired together make a job each, with all that was said", func(t *T) {
 		s := every("s")
@@ -57,9 +57,7 @@ var fireTests = []test{
 			first, second := s.After.Add(time.Millisecond), s.After.Add(2*time.Millisecond)
 			return store.Plan{Occurrences: []time.Time{first, second}, After: second, Next: now.Add(time.Hour)}, nil
 		})
-		if len(f.Jobs) != 2 {
-			t.Fatalf("it fires %+v", f)
-		}
+		need(t, len(f.Jobs) == 2, "it fires %+v", f)
 		for _, tag := range s.Job.Tags {
 			t.shows(store.Filter{Tag: tag}, f.Jobs[1].ID, f.Jobs[0].ID)
 		}
@@ -69,13 +67,12 @@ var fireTests = []test{
 		plan := ticking("s", time.Hour, 1)
 		f := t.fire(store.FireRequest{}, plan)
 		expect(t, f.Next == 0 && f.Moved == 1 && len(f.Jobs) == 0, "the first look gives %+v", f)
-		if f := t.fire(store.FireRequest{}, never(t)); f.Moved != 0 || len(f.Jobs) != 0 || f.Next < 59*time.Minute || f.Next > time.Hour {
-			t.Errorf("the next look gives %+v", f)
-		}
+		f = t.fire(store.FireRequest{}, never(t))
+		expect(t, f.Moved == 0 && len(f.Jobs) == 0 && f.Next >= 59*time.Minute && f.Next <= time.Hour,
+			"the next look gives %+v", f)
 		t.declare(every("new"))
-		if f := t.fire(store.FireRequest{OnlyNew: true}, ticking("new", time.Second, 1)); f.Moved != 1 || len(f.Jobs) != 0 {
-			t.Errorf("a look at what is new gives %+v", f)
-		}
+		f = t.fire(store.FireRequest{OnlyNew: true}, ticking("new", time.Second, 1))
+		expect(t, f.Moved == 1 && len(f.Jobs) == 0, "a look at what is new gives %+v", f)
 		got := t.schedule("new")
 		expect(t, got.Next.Equal(got.After.Add(time.Second)), "its next is %v, want a second after %v", got.Next, got.After)
 	}},
@@ -91,11 +88,11 @@ var fireTests = []test{
 	{"Whatever is cut off, each occurrence has its one job", cutFiring},
 	{"What is changed while it is planned goes by the change, and planning holds nobody up", func(t *T) {
 		for name, change := range map[string]func(){
-			"paused":        func() { t.must(errOf(t.scheduleKeeper().PauseSchedule(t.ctx, "s", "", ""))) },
-			"removed":       func() { t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", ""))) },
+			"paused":        func() { t.must(errOf(as[store.ScheduleKeeper](t).PauseSchedule(t.ctx, "s", "", ""))) },
+			"removed":       func() { t.must(errOf(as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", ""))) },
 			"declared anew": func() { s := every("s"); s.Job.Queue = "another"; t.declare(s) },
 			"fired":         func() { t.tick("s", 1) },
-			"run":           func() { t.must(errOf(t.scheduleKeeper().RunSchedule(t.ctx, "s"))) },
+			"run":           func() { t.must(errOf(as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s"))) },
 		} {
 			t.declare(every("s"))
 			t.tick("s", 1)
@@ -106,14 +103,14 @@ var fireTests = []test{
 				return plan(s, now)
 			})
 			expect(t, len(f.Jobs) == 0 && f.Moved == 0, "%s meanwhile, it fires %+v", name, f)
-			_, _ = t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")
+			_, _ = as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", "")
 		}
 	}},
 	{"What was planned for a schedule that was removed is not done to a new one of its name", func(t *T) {
 		t.declare(every("s"))
 		plan := ticking("s", time.Hour, 1)
 		f := t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
-			t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")))
+			t.must(errOf(as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", "")))
 			t.declare(every("s"))
 			return plan(s, now)
 		})
@@ -129,16 +126,15 @@ var fireTests = []test{
 		if f := t.fire(store.FireRequest{}, plan); len(f.Jobs) != 1 {
 			t.Fatalf("the first time it fires %+v", f)
 		}
-		t.must(errOf(t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "")))
+		t.must(errOf(as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", "")))
 		t.declare(every("s"))
 		f := t.fire(store.FireRequest{}, plan)
 		expect(t, len(f.Jobs) == 0, "the second time it fires %+v", f)
 		got := t.schedule("s")
 		expect(t, got.Fired == 0 && got.Next.Equal(at.Add(time.Hour)), "it says %+v", got)
 		t.declare(every("other"))
-		if f := t.fire(store.FireRequest{}, plan); len(f.Jobs) != 1 {
-			t.Errorf("another schedule fires %+v", f)
-		}
+		f = t.fire(store.FireRequest{}, plan)
+		expect(t, len(f.Jobs) == 1, "another schedule fires %+v", f)
 	}},
 	{"A plan that goes back makes nothing", func(t *T) {
 		t.declare(every("s"))
@@ -175,15 +171,12 @@ var fireTests = []test{
 		got := t.fire(store.FireRequest{}, plan)
 		expect(t, got.Moved == 1 && len(got.Problems) == 1 && got.Problems["a"] != nil && got.Next == 0,
 			"who has no functions sees %+v", got)
-		if got := t.fire(store.FireRequest{Limit: 1, Except: []string{"a"}}, never(t)); got.Moved != 0 || got.Next < time.Minute {
-			t.Errorf("who passes over what it cannot plan sees %+v", got)
-		}
-		if got := t.fire(store.FireRequest{Functions: []string{"g", "f"}, Except: []string{"a"}}, ticking("f", time.Hour, 1)); got.Moved != 1 || len(got.Problems) != 0 {
-			t.Errorf("who has the function sees %+v", got)
-		}
-		if got := t.fire(store.FireRequest{}, ticking("a", time.Hour, 1)); got.Moved != 1 {
-			t.Errorf("who can plan the last one sees %+v", got)
-		}
+		got = t.fire(store.FireRequest{Limit: 1, Except: []string{"a"}}, never(t))
+		expect(t, got.Moved == 0 && got.Next >= time.Minute, "who passes over what it cannot plan sees %+v", got)
+		got = t.fire(store.FireRequest{Functions: []string{"g", "f"}, Except: []string{"a"}}, ticking("f", time.Hour, 1))
+		expect(t, got.Moved == 1 && len(got.Problems) == 0, "who has the function sees %+v", got)
+		got = t.fire(store.FireRequest{}, ticking("a", time.Hour, 1))
+		expect(t, got.Moved == 1, "who can plan the last one sees %+v", got)
 	}},
 	{"Missed and skipped occurrences are counted as planned", func(t *T) {
 		t.declare(every("s"))
@@ -205,14 +198,12 @@ var fireTests = []test{
 		t.declare(every("s"))
 		t.tick("s", 1)
 		t.due()
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
-		if _, err := t.scheduler().FireSchedules(ended, store.FireRequest{Limit: 1}, ticking("s", time.Millisecond, 1)); err == nil {
+		ended := t.over()
+		if _, err := as[store.Scheduler](t).FireSchedules(ended, store.FireRequest{Limit: 1}, ticking("s", time.Millisecond, 1)); err == nil {
 			t.Error("it fired")
 		}
-		expect(t, t.scheduler().DeclareSchedules(ended, "", []stint.Schedule{every("never")}) != nil, "it declared")
-		list, err := t.scheduleKeeper().Schedules(t.ctx)
-		t.must(err)
+		expect(t, as[store.Scheduler](t).DeclareSchedules(ended, "", []stint.Schedule{every("never")}) != nil, "it declared")
+		list := must(as[store.ScheduleKeeper](t).Schedules(t.ctx))(t)
 		expect(t, len(list) == 1 && list[0].Fired == 1, "there are %+v", list)
 	}},
 }
@@ -227,34 +218,33 @@ func unique(t *T) {
 	skips := func(when string, want int64) {
 		t.Helper()
 		for since := time.Now(); t.schedule("s").Skipped < want && time.Since(since) < patience(); {
-			if f := t.fire(store.FireRequest{}, ticking("s", time.Millisecond, 1)); len(f.Jobs) != 0 {
-				t.Fatalf("%s it fires %+v", when, f.Jobs)
-			}
+			f := t.fire(store.FireRequest{}, ticking("s", time.Millisecond, 1))
+			need(t, len(f.Jobs) == 0, "%s it fires %+v", when, f.Jobs)
 		}
 	}
 	// What others came to says nothing of it.
 	t.enqueue(jobs(2, "k")...)
 	others := w.ClaimAll()
 	w.Complete(others[0])
-	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, others[1])
+	w.Finish(returned, others[1])
 	w.Complete(w.One())
 	id := t.tick("s", 1)[0]
 	skips("while it is available", 1)
 	e := w.One()
 	skips("while it runs", 2)
-	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
+	w.Finish(failed, e)
 	t.state(id, stint.Retrying)
 	skips("while it waits to be retried", 3)
 	t.retry(stint.RerunOptions{}, id)
 	skips("while it is available again", 4)
-	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+	w.Finish(failed, w.One())
 	skips("while it waits once more", 5)
 	t.retry(stint.RerunOptions{}, id)
 	w.Complete(w.One())
 	got := t.schedule("s")
 	expect(t, got.Fired == 1 && got.LastJob == id, "people see %+v", got)
 	second := t.tick("s", 1)[0]
-	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
+	w.Finish(failedFinally, w.One())
 	third := t.tick("s", 1)[0]
 	w.Complete(w.One())
 	t.deletes(map[stint.ID]store.DeleteStatus{third: store.DeletedNow})
@@ -327,7 +317,7 @@ func cutFiring(t *T) {
 			}
 			return ticking("", step, 3)(s, now)
 		}
-		_, err := t.scheduler().FireSchedules(ctx, store.FireRequest{Limit: 10}, plan)
+		_, err := as[store.Scheduler](t).FireSchedules(ctx, store.FireRequest{Limit: 10}, plan)
 		if err == nil && i%10 == 0 {
 			took = min(took*3, time.Since(planned)) // of one that nobody cut off
 		}

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +25,7 @@ var inspectTests = []test{
 	{"A position of a later entry is not a job", func(t *T) {
 		t.enqueue(job("k"))
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.ClaimAll()...)
+		w.Finish(returned, w.ClaimAll()...)
 		pos := w.One().Pos
 		j, err := t.Store.Job(t.ctx, stint.ID(pos))
 		expect(t, errors.Is(err, stint.ErrNotFound), "position %d is shown as job %+v, error %v", pos, j, err)
@@ -37,9 +36,8 @@ var inspectTests = []test{
 		slices.Reverse(ids)
 		got := t.list(store.Filter{})
 		expect(t, slices.Equal(got, ids[:100]), "%d jobs are listed, not the newest hundred", len(got))
-		if got := t.list(store.Filter{Limit: 1000}); !slices.Equal(got, ids) {
-			t.Errorf("%d jobs are listed, want all", len(got))
-		}
+		got = t.list(store.Filter{Limit: 1000})
+		expect(t, slices.Equal(got, ids), "%d jobs are listed, want all", len(got))
 	}},
 	{"Pages follow each other without gap or repetition", func(t *T) {
 		ids := t.enqueue(jobs(23, "k")...)
@@ -62,11 +60,9 @@ var inspectTests = []test{
 	{"Those who go through a selection meet each job once, whatever they do to it", selections},
 	{"Counts are those of a recount, in every mixture of states", func(t *T) {
 		t.oneOfEach()
-		counts, err := t.Store.Counts(t.ctx)
-		t.must(err)
+		counts := must(t.Store.Counts(t.ctx))(t)
 		recount := map[stint.State]int64{}
-		all, err := t.Store.Jobs(t.ctx, store.Filter{Limit: 1000})
-		t.must(err)
+		all := must(t.Store.Jobs(t.ctx, store.Filter{Limit: 1000}))(t)
 		for _, j := range all {
 			recount[j.State]++
 		}
@@ -81,7 +77,7 @@ var inspectTests = []test{
 	{"A running job has begun when its engine says so", func(t *T) {
 		ids := t.enqueue(jobs(4, "k")...)
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.Claim(lane(stint.DefaultQueue), 2)...)
+		w.Finish(returned, w.Claim(lane(stint.DefaultQueue), 2)...)
 		at := map[stint.ID]store.Position{}
 		for _, e := range w.ClaimAll() {
 			at[e.ID] = e.Pos
@@ -103,7 +99,7 @@ var inspectTests = []test{
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		ends := []store.Result{
-			{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeSnoozed},
+			returned, snoozed,
 			{Outcome: stint.OutcomeReturned, Part: store.PartKind}, {Outcome: stint.OutcomeCompleted},
 		}
 		for _, end := range ends {
@@ -115,7 +111,8 @@ var inspectTests = []test{
 				info := t.info(id)
 				last := info.Attempts[len(info.Attempts)-1]
 				expect(t, info.Started.Equal(last.Started) && info.Finished.Equal(last.Finished),
-					"behind its attempt that was %s, while it is %s, the job shows %v to %v, the attempt %+v", end.Outcome, info.State, info.Started, info.Finished, last)
+					"behind its attempt that was %s, while it is %s, the job shows %v to %v, the attempt %+v", end.Outcome,
+					info.State, info.Started, info.Finished, last)
 			}
 			shows()
 			if end.Outcome == stint.OutcomeSnoozed {
@@ -131,8 +128,7 @@ var inspectTests = []test{
 		}
 		want := []stint.Outcome{stint.OutcomeReturned, stint.OutcomeSnoozed, stint.OutcomeReturned, stint.OutcomeCompleted}
 		equalAll(t, got, want, "the outcomes are %v, want %v")
-		listed, err := t.Store.Jobs(t.ctx, store.Filter{Kind: "k"})
-		t.must(err)
+		listed := must(t.Store.Jobs(t.ctx, store.Filter{Kind: "k"}))(t)
 		expect(t, len(listed) == 1 && listed[0].Attempts == nil, "the list shows executions")
 		info.Attempts = nil
 		noDiff(t, cmp.Diff(*info, listed[0], sameJob...), "the list differs from the job (-job +list)")
@@ -142,8 +138,7 @@ var inspectTests = []test{
 // list lists the IDs that a filter shows.
 func (t *T) list(f store.Filter) []stint.ID {
 	t.Helper()
-	all, err := t.Store.Jobs(t.ctx, f)
-	t.must(err)
+	all := must(t.Store.Jobs(t.ctx, f))(t)
 	ids := []stint.ID{}
 	for _, j := range all {
 		ids = append(ids, j.ID)
@@ -157,8 +152,10 @@ func wholeLife(t *T) {
 		t.Helper()
 		j := t.info(id)
 		expect(t, j.State == state && j.Attempt == attempt && len(j.Attempts) == executions,
-			"it shows as %s, attempt %d, %d executions; want %s, %d, %d", j.State, j.Attempt, len(j.Attempts), state, attempt, executions)
-		equalAll(t, t.list(store.Filter{States: []stint.State{state}}), []stint.ID{id}, "the filter by %s shows %v, want %v", state)
+			"it shows as %s, attempt %d, %d executions; want %s, %d, %d", j.State, j.Attempt, len(j.Attempts), state, attempt,
+			executions)
+		equalAll(t, t.list(store.Filter{States: []stint.State{state}}), []stint.ID{id},
+			"the filter by %s shows %v, want %v", state)
 	}
 	w := t.join("k")
 	see(stint.Scheduled, 1, 0)
@@ -168,21 +165,19 @@ func wholeLife(t *T) {
 	see(stint.Available, 1, 0)
 	e := w.ClaimAll()
 	see(stint.Running, 1, 0)
-	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e...)
+	w.Finish(returned, e...)
 	see(stint.Available, 1, 1)
 	e = w.ClaimAll()
 	see(stint.Running, 1, 1)
-	x := w.Conclude(e[0], store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	x := w.Conclude(e[0], failed)
 	x.Next.Delay = 0
-	if _, err := w.TryFinish(t.ctx, x); err != nil {
-		t.Fatal(err)
-	}
+	w.record(1, x)
 	see(stint.Retrying, 2, 2)
 	t.promoteAll(1)
 	see(stint.Available, 2, 2)
 	e = w.ClaimAll()
 	see(stint.Running, 2, 2)
-	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, e...)
+	w.Finish(snoozed, e...)
 	see(stint.Scheduled, 2, 3)
 	t.promoteAll(1)
 	w.Complete(w.ClaimAll()...)
@@ -204,11 +199,11 @@ func (t *T) oneOfEach() map[stint.State]stint.ID {
 	put(stint.Scheduled, nil, stint.Delay(time.Hour))
 	put(stint.Running, nil)
 	put(stint.Completed, &completed)
-	put(stint.Cancelled, &store.Result{Outcome: stint.OutcomeCancelled})
-	put(stint.Failed, &store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))})
-	put(stint.Retrying, &store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")})
+	put(stint.Cancelled, &cancelled)
+	put(stint.Failed, &failedFinally)
+	put(stint.Retrying, &failed)
 	put(stint.Scheduled, &store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour})
-	put(stint.Available, &store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront})
+	put(stint.Available, &returned)
 	t.enqueue(job("k", stint.Queue("available")), job("k", stint.Queue("another")))
 	return all
 }
@@ -287,20 +282,18 @@ func troubles(t *T) {
 	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: no}, e[1])
 	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(odd)}, e[2])
 	w.Finish(store.Result{Outcome: stint.OutcomeCancelled, Err: no}, e[3])
-	w.Finish(store.Result{Outcome: stint.OutcomeExpired}, e[4])
+	w.Finish(expired, e[4])
 	lost := w.Conclude(e[5], store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost})
 	lost.Final, lost.Next, lost.Reason = true, nil, retry.ReasonLost
-	_, err := w.TryFinish(t.ctx, lost)
-	t.must(err)
+	w.record(1, lost)
 	w.Finish(store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost}, e[6])
 	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: no}, w.One())
-	t.due()
-	t.promoteAll(2)
+	t.promoteAfter(15*time.Millisecond, 2)
 	for _, again := range w.ClaimAll() {
 		if again.ID == ids[6] {
 			w.Complete(again)
 		} else {
-			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, again)
+			w.Finish(returned, again)
 		}
 	}
 	class := t.info(ids[2]).Attempts[0].Error.Class
@@ -323,8 +316,7 @@ func troubles(t *T) {
 	t.shows(store.Filter{Class: "none"})
 	several := w.Conclude(w.One(), store.Result{Outcome: stint.OutcomeFailed, Err: no})
 	several.Error.Classes = []string{several.Error.Class, "stationery"}
-	_, err = w.TryFinish(t.ctx, several)
-	t.must(err)
+	w.record(1, several)
 	t.shows(store.Filter{Class: "stationery"}, ids[1])
 	w.Leave()
 }
@@ -348,17 +340,17 @@ func spans(t *T) {
 	t.shows(store.Filter{Finished: span(a.Finished, time.Time{})}, ids[0])
 	t.shows(store.Filter{Finished: span(time.Time{}, a.Finished)})
 	t.shows(store.Filter{Finished: span(time.Time{}, later), Kind: "k"}, ids[0])
-	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+	w.Finish(returned, w.One())
 	between := t.info(ids[1])
 	expect(t, !between.Finished.IsZero() && !between.Started.IsZero(),
 		"between two attempts it shows %v to %v", between.Started, between.Finished)
 	t.shows(store.Filter{Finished: span(c.Created, later)}, ids[1])
-	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.One())
+	w.Finish(failed, w.One())
 	t.shows(store.Filter{Finished: span(c.Created, later), States: []stint.State{stint.Retrying}}, ids[1])
 }
 
 func selections(t *T) {
-	o := t.operator()
+	o := as[store.Operator](t)
 	ids := t.enqueue(append(jobs(12, "k", stint.Delay(time.Hour)), jobs(3, "other", stint.Delay(time.Hour))...)...)
 	slices.Reverse(ids)
 	f := store.Filter{Kind: "k", States: []stint.State{stint.Scheduled}}
@@ -383,8 +375,7 @@ func selections(t *T) {
 	}
 	left := t.list(f)
 	expect(t, n == 12 && len(left) == 0, "%d were met, and %v are left", n, left)
-	ended, cancel := context.WithCancel(t.ctx)
-	cancel()
+	ended := t.over()
 	for _, err := range store.FindEach(ended, o, store.Filter{}, 5) {
 		expect(t, err != nil, "a batch came though the context has ended")
 	}

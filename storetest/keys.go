@@ -25,8 +25,7 @@ var keysTests = []test{
 	}},
 	{"Who only asks for the ID gets that of the first job", func(t *T) {
 		client := stint.NewClient(t.Store)
-		a, err := client.Enqueue(t.ctx, job("k", stint.IdempotencyKey("a")))
-		t.must(err)
+		a := must(client.Enqueue(t.ctx, job("k", stint.IdempotencyKey("a"))))(t)
 		b, err := client.Enqueue(t.ctx, job("k", stint.IdempotencyKey("a")))
 		expect(t, err == nil && b == a, "the repetition is answered with job %d, error %v; want %d", b, err, a)
 	}},
@@ -49,20 +48,21 @@ var keysTests = []test{
 		}
 		first := t.keyed(batch[0])[0].ID
 		r := t.keyed(batch[1])[0]
-		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}),
+			"it is answered with %+v, want a duplicate of job %d", r, first)
 		nothing := stint.NewJob{Kind: "k", IdempotencyKey: "nothing"}
 		first = t.keyed(nothing)[0].ID
 		for _, text := range []string{"{}", "null", " {} "} {
 			nothing.Args = json.RawMessage(text)
-			if r := t.keyed(nothing)[0]; r.ID != first {
-				t.Errorf("the arguments %s make another job than none", text)
-			}
+			r := t.keyed(nothing)[0]
+			expect(t, r.ID == first, "the arguments %s make another job than none", text)
 		}
 	}},
 	{"What else a repetition says does not count", func(t *T) {
 		first := t.keyed(job("k", stint.IdempotencyKey("a"), stint.Tag("x")))[0].ID
 		r := t.keyed(job("k", stint.IdempotencyKey("a"), stint.Queue("other"), stint.Delay(time.Hour), stint.Tag("y"), stint.Priority(3)))[0]
-		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}),
+			"it is answered with %+v, want a duplicate of job %d", r, first)
 		j := t.info(first)
 		expect(t, j.Queue == stint.DefaultQueue && j.State == stint.Available && slices.Equal(j.Tags, []string{"x"}),
 			"the first job became %+v", j)
@@ -73,7 +73,7 @@ var keysTests = []test{
 		batch := []stint.NewJob{job("k", stint.IdempotencyKey("a")), job("k", stint.IdempotencyKey("b")), job("k", stint.IdempotencyKey("c"), stint.Delay(time.Hour))}
 		first := t.keyed(batch...)
 		w := t.join("k")
-		for i, end := range []store.Result{completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}} {
+		for i, end := range []store.Result{completed, failedFinally} {
 			w.Finish(end, w.Claim(lane(stint.DefaultQueue), 1)...)
 			if s := t.info(first[i].ID).State; !s.Final() {
 				t.Fatalf("job %d is %s", first[i].ID, s)
@@ -124,12 +124,9 @@ var keysTests = []test{
 		want.Delay = 10 * time.Millisecond
 		id := t.keyed(job("other"), want, job("other", stint.Delay(time.Hour)))[1].ID
 		equal(t, t.info(id).State, stint.Scheduled, "it is %s, want %s")
-		time.Sleep(20 * time.Millisecond)
-		t.promoteAll(1)
+		t.promoteAfter(20*time.Millisecond, 1)
 		entries := t.join(want.Kind).Claim(store.LaneOf(want.Queue, want.Priority, store.PartNormal, "").ID, 10)
-		if len(entries) != 1 {
-			t.Fatalf("%d entries were claimed, want 1", len(entries))
-		}
+		need(t, len(entries) == 1, "%d entries were claimed, want 1", len(entries))
 		e := entries[0]
 		diff := cmp.Diff(richJob(want, e), e.Job, sameJob...)
 		expect(t, diff == "" && e.ID == id, "claimed job %d, want %d (-want +got):\n%s", e.ID, id, diff)
@@ -148,10 +145,7 @@ var keysTests = []test{
 	{"A key that was rolled back to a savepoint is free", func(t *T) {
 		a, b := job("k", stint.IdempotencyKey("a")), job("k", stint.IdempotencyKey("b"))
 		tx := t.begin()
-		sp, ok := tx.(Savepointer)
-		if !ok {
-			t.Skip("no savepoints")
-		}
+		sp := t.savepoints(tx)
 		first := t.keyedIn(tx, a)[0]
 		t.must(sp.Savepoint("s"))
 		t.keyedIn(tx, b)
@@ -170,9 +164,9 @@ var keysTests = []test{
 		expect(t, !first.Duplicate && again == (stint.Receipt{ID: first.ID, Duplicate: true}),
 			"answered with %+v, then %+v", first, again)
 		t.must(tx.Commit())
-		if again := t.keyed(a)[0]; again != (stint.Receipt{ID: first.ID, Duplicate: true}) {
-			t.Errorf("after the commit answered with %+v, want a duplicate of job %d", again, first.ID)
-		}
+		again = t.keyed(a)[0]
+		expect(t, again == (stint.Receipt{ID: first.ID, Duplicate: true}),
+			"after the commit answered with %+v, want a duplicate of job %d", again, first.ID)
 		t.jobs(first.ID)
 	}},
 	{"A refused key leaves the caller's transaction as it was", func(t *T) {
@@ -186,9 +180,7 @@ var keysTests = []test{
 		t.jobs(first, before, after.ID)
 	}},
 	{"Who uses a key that is being taken waits until that is decided", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("nobody else writes meanwhile")
-		}
+		t.skipIf(t.SingleWriter, "nobody else writes meanwhile")
 		for _, commit := range []bool{true, false} {
 			a := job("k", stint.IdempotencyKey(fmt.Sprint("decided:", commit)))
 			tx := t.begin()
@@ -221,9 +213,7 @@ var keysTests = []test{
 		}
 	}},
 	{"Jobs without keys do not wait for keys", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("nobody else writes meanwhile")
-		}
+		t.skipIf(t.SingleWriter, "nobody else writes meanwhile")
 		tx := t.begin()
 		t.keyedIn(tx, job("k", stint.IdempotencyKey("a")))
 		t.keyed(job("k"), job("k", stint.Delay(time.Hour)), job("k", stint.IdempotencyKey("b")))
@@ -234,12 +224,13 @@ var keysTests = []test{
 		a := job("k", stint.IdempotencyKey("a"))
 		first := t.keyed(a)[0].ID
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, w.One())
+		w.Finish(failedFinally, w.One())
 		anew := t.recovers(first, stint.RerunOptions{})
 		for range 2 {
-			if r := t.keyed(a)[0]; r != (stint.Receipt{ID: first, Duplicate: true}) {
-				t.Errorf("beside job %d, which is %s, it is answered with %+v; want a duplicate of job %d", anew, t.info(anew).State, r, first)
-			}
+			r := t.keyed(a)[0]
+			expect(t, r == (stint.Receipt{ID: first, Duplicate: true}),
+				"beside job %d, which is %s, it is answered with %+v; want a duplicate of job %d", anew, t.info(anew).State, r,
+				first)
 			w.Complete(w.ClaimAll()...)
 		}
 		t.jobs(first, anew)
@@ -252,7 +243,8 @@ var keysTests = []test{
 		t.deletes(map[stint.ID]store.DeleteStatus{first: store.DeletedNow})
 		t.retain(years) // which also forgets what is old
 		r := t.keyed(a)[0]
-		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}),
+			"it is answered with %+v, want a duplicate of job %d", r, first)
 		t.conflict(stint.Tx{}, first, job("other", stint.IdempotencyKey("a")))
 		t.jobs()
 	}},
@@ -319,16 +311,12 @@ func oneOfMany(t *T) {
 // keyed stores jobs and returns their receipts.
 func (t *T) keyed(jobs ...stint.NewJob) []stint.Receipt {
 	t.Helper()
-	receipts, err := stint.NewClient(t.Store).EnqueueReceipts(t.ctx, jobs)
-	t.must(err)
-	return receipts
+	return must(stint.NewClient(t.Store).EnqueueReceipts(t.ctx, jobs))(t)
 }
 
 func (t *T) keyedIn(tx Tx, jobs ...stint.NewJob) []stint.Receipt {
 	t.Helper()
-	receipts, err := stint.NewClient(t.Store).With(tx.Tx()).EnqueueReceipts(t.ctx, jobs)
-	t.must(err)
-	return receipts
+	return must(stint.NewClient(t.Store).With(tx.Tx()).EnqueueReceipts(t.ctx, jobs))(t)
 }
 
 // conflict checks that jobs are refused because of the key of the one given.

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -23,15 +22,18 @@ var leaseTests = []test{
 	{"One engine gets it, the others are told who has it, and a renewal moves its end only", func(t *T) {
 		a, b := t.join("k"), t.join("k")
 		first := t.acquires(a, "x", term)
-		expect(t, first.Instance == a.Info.Instance && first.Host == a.Info.Host && first.Expires.Sub(first.Renewed) == term && first.Acquired.Equal(first.Renewed),
+		expect(t, first.Instance == a.Info.Instance && first.Host == a.Info.Host && first.Expires.Sub(first.Renewed) == term &&
+			first.Acquired.Equal(first.Renewed),
 			"the lease is %+v", first)
 		t.refused(b, "x", a)
 		other := t.acquires(b, "y", term)
 		again := t.acquires(a, "x", 2*term)
-		expect(t, again.Acquired.Equal(first.Acquired) && again.Expires.Sub(again.Renewed) == 2*term && !again.Renewed.Before(first.Renewed),
+		expect(t, again.Acquired.Equal(first.Acquired) && again.Expires.Sub(again.Renewed) == 2*term &&
+			!again.Renewed.Before(first.Renewed),
 			"renewed it is %+v, after %+v", again, first)
 		got := t.leaseOf("y")
-		expect(t, got.Renewed.Equal(other.Renewed) && got.Expires.Equal(other.Expires), "another lease was %+v, and is %+v", other, got)
+		expect(t, got.Renewed.Equal(other.Renewed) && got.Expires.Equal(other.Expires),
+			"another lease was %+v, and is %+v", other, got)
 		t.leases(map[string]*Worker{"x": a, "y": b})
 	}},
 	{"Each name is a lease of its own, exactly as it is written", func(t *T) {
@@ -45,7 +47,7 @@ var leaseTests = []test{
 		t.leases(want)
 	}},
 	{"Bad names and times are refused", func(t *T) {
-		l, w := t.leaser(), t.join("k")
+		l, w := as[store.Leaser](t), t.join("k")
 		for _, name := range []string{"", "a\nb", " a", strings.Repeat("l", valid.MaxName+1), "a\x00b", "\xff"} {
 			fails(t, errOf(l.Acquire(t.ctx, name, w.Info.Token, term)), stint.ErrInvalid, "acquiring %.20q gives %v", name)
 			fails(t, errOf2(l.Revoke(t.ctx, name, "", "")), stint.ErrInvalid, "freeing %.20q gives %v", name)
@@ -66,7 +68,8 @@ var leaseTests = []test{
 		t.until(func() bool { return t.acquire(a, "x", short).Engine == a.Info.Token })
 		t.until(func() bool { return t.leaseOf("x").Engine == 0 })
 		l := t.acquires(a, "x", term)
-		expect(t, l.Acquired.After(first.Expires), "it holds the lease since %v, and was without it after %v", l.Acquired, first.Expires)
+		expect(t, l.Acquired.After(first.Expires),
+			"it holds the lease since %v, and was without it after %v", l.Acquired, first.Expires)
 	}},
 	{"Who resigns does it for himself, and another one gets the lease at once", func(t *T) {
 		a, b := t.join("k"), t.join("k")
@@ -102,7 +105,7 @@ var leaseTests = []test{
 		t.leases(map[string]*Worker{"x": nil, "y": lives})
 	}},
 	{"Who is deposed waits as long as his lease was for, and everybody else may have it", func(t *T) {
-		l, a, b, c := t.leaser(), t.join("k"), t.join("k"), t.join("k")
+		l, a, b, c := as[store.Leaser](t), t.join("k"), t.join("k"), t.join("k")
 		t.acquires(c, "y", term)
 		if _, had, err := l.Revoke(t.ctx, "x", "ann", "why"); had || err != nil {
 			t.Errorf("freeing what nobody holds gives %v, %v", had, err)
@@ -111,17 +114,16 @@ var leaseTests = []test{
 		before := t.now()
 		d, had, err := l.Revoke(t.ctx, "x", "ann\x00", "it hangs\xff")
 		t.must(err)
-		if !had || d.Engine != a.Info.Token || d.Instance != a.Info.Instance || d.Host != a.Info.Host ||
-			d.At.Before(before) || d.Until.Sub(d.At) != was.Expires.Sub(was.Renewed) || !strings.HasPrefix(d.By, "ann") || !strings.HasPrefix(d.Why, "it hangs") {
-			t.Errorf("it says %v, %+v", had, d)
-		}
+		expect(t, had && d.Engine == a.Info.Token && d.Instance == a.Info.Instance && d.Host == a.Info.Host &&
+			!d.At.Before(before) && d.Until.Sub(d.At) == was.Expires.Sub(was.Renewed) && strings.HasPrefix(d.By, "ann") &&
+			strings.HasPrefix(d.Why, "it hangs"),
+			"it says %v, %+v", had, d)
 		t.leases(map[string]*Worker{"x": nil, "y": c})
 		again := t.acquire(a, "x", term)
 		expect(t, again.Engine == 0 && again.Deposed == d, "the deposed gets %+v", again)
 		t.resigns(a, "x", false)
-		if again := t.acquires(b, "x", term); again.Deposed != d {
-			t.Errorf("it is not told who was deposed: %+v", again)
-		}
+		again = t.acquires(b, "x", term)
+		expect(t, again.Deposed == d, "it is not told who was deposed: %+v", again)
 		t.refused(a, "x", b)
 		if _, had, err = l.Revoke(t.ctx, "x", "", ""); !had || err != nil {
 			t.Errorf("freeing it gives %v, %v", had, err)
@@ -135,9 +137,8 @@ var leaseTests = []test{
 		t.until(func() bool { return t.acquire(a, "x", short).Engine == a.Info.Token })
 	}},
 	{"Engines are rung when a lease is resigned and when somebody frees it", func(t *T) {
-		l, w := t.leaser(), t.join("k")
+		l, w := as[store.Leaser](t), t.join("k")
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		t.acquires(w, "x", term)
 		bell.rings("when it is resigned", func() { t.resigns(w, "x", true) })
 		t.acquires(w, "x", term)
@@ -146,7 +147,7 @@ var leaseTests = []test{
 	{"Of many who want it at once one gets it, however often it is free", func(t *T) {
 		workers := []*Worker{t.join("k"), t.join("k"), t.join("k"), t.join("k")}
 		other, _ := t.again().(store.Leaser)
-		stores := []store.Leaser{t.leaser(), other}
+		stores := []store.Leaser{as[store.Leaser](t), other}
 		for range 10 {
 			won := make(chan *Worker, 2*len(workers))
 			errs := atOnce(2*len(workers), func(i int) error {
@@ -172,10 +173,8 @@ var leaseTests = []test{
 	{"The times of holders never overlap, whoever comes and goes", leaseStorm},
 	{"A call whose context has ended takes nothing", func(t *T) {
 		w := t.join("k")
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
-		_, err := t.leaser().Acquire(ended, "x", w.Info.Token, term)
-		expect(t, err != nil, "it succeeded")
+		ended := t.over()
+		expect(t, errOf(as[store.Leaser](t).Acquire(ended, "x", w.Info.Token, term)) != nil, "it succeeded")
 		t.leases(nil)
 	}},
 }
@@ -189,7 +188,7 @@ func leaseStorm(t *T) {
 		from   time.Time
 	}
 	var (
-		l  = t.leaser()
+		l  = as[store.Leaser](t)
 		mu sync.Mutex
 		to = map[tenure]time.Time{} // by when it ended at the latest
 	)
@@ -228,9 +227,7 @@ func leaseStorm(t *T) {
 		return nil
 	})
 	t.must(errors.Join(errs...))
-	if len(to) < 8 {
-		t.Fatalf("the lease was held %d times only", len(to))
-	}
+	need(t, len(to) >= 8, "the lease was held %d times only", len(to))
 	buried := t.ledger().Buried
 	for a, end := range to {
 		if at := buried[a.engine]; at.Before(end) {
@@ -246,18 +243,15 @@ func leaseStorm(t *T) {
 // acquire asks for a lease.
 func (t *T) acquire(w *Worker, name string, term time.Duration) store.Lease {
 	t.Helper()
-	l, err := t.leaser().Acquire(t.ctx, name, w.Info.Token, term)
-	t.must(err)
-	return l
+	return must(as[store.Leaser](t).Acquire(t.ctx, name, w.Info.Token, term))(t)
 }
 
 // acquires checks that an engine gets a lease.
 func (t *T) acquires(w *Worker, name string, term time.Duration) store.Lease {
 	t.Helper()
 	l := t.acquire(w, name, term)
-	if l.Engine != w.Info.Token || l.Name != name {
-		t.Fatalf("of the lease %q it says %+v, want it to be held by %s", name, l, w.Info.Instance)
-	}
+	need(t, l.Engine == w.Info.Token && l.Name == name,
+		"of the lease %q it says %+v, want it to be held by %s", name, l, w.Info.Instance)
 	return l
 }
 
@@ -272,34 +266,29 @@ func (t *T) refused(asks *Worker, name string, has *Worker) {
 // buried checks that an engine is told that it is in no roster.
 func (t *T) buried(w *Worker, name string) {
 	t.Helper()
-	fails(t, errOf(t.leaser().Acquire(t.ctx, name, w.Info.Token, term)), store.ErrBuried,
+	fails(t, errOf(as[store.Leaser](t).Acquire(t.ctx, name, w.Info.Token, term)), store.ErrBuried,
 		"acquiring %q gives %v, want ErrBuried", name)
 }
 
 func (t *T) resigns(w *Worker, name string, want bool) {
 	t.Helper()
-	had, err := t.leaser().ReleaseLease(t.ctx, name, w.Info.Token)
-	t.must(err)
+	had := must(as[store.Leaser](t).ReleaseLease(t.ctx, name, w.Info.Token))(t)
 	equal(t, had, want, "resigning %q gives %v, want %v", name)
 }
 
 // leaseOf shows one lease.
 func (t *T) leaseOf(name string) store.Lease {
 	t.Helper()
-	all, err := t.leaser().Leases(t.ctx)
-	t.must(err)
+	all := must(as[store.Leaser](t).Leases(t.ctx))(t)
 	i := slices.IndexFunc(all, func(l store.Lease) bool { return l.Name == name })
-	if i < 0 {
-		t.Fatalf("there is no lease %q among %+v", name, all)
-	}
+	need(t, i >= 0, "there is no lease %q among %+v", name, all)
 	return all[i]
 }
 
 // leases checks who has which; nil for a free one.
 func (t *T) leases(want map[string]*Worker) {
 	t.Helper()
-	all, err := t.leaser().Leases(t.ctx)
-	t.must(err)
+	all := must(as[store.Leaser](t).Leases(t.ctx))(t)
 	var names []string
 	for _, l := range all {
 		names = append(names, l.Name)
@@ -312,5 +301,6 @@ func (t *T) leases(want map[string]*Worker) {
 		expect(t, known && l.Engine == token && l.Instance == instance && (token == 0) == l.Expires.IsZero(),
 			"of a lease people see %+v, want it to be held by %q", l, instance)
 	}
-	expect(t, len(names) == len(want) && slices.IsSorted(names), "people see the leases %q, want %d sorted by name", names, len(want))
+	expect(t, len(names) == len(want) && slices.IsSorted(names),
+		"people see the leases %q, want %d sorted by name", names, len(want))
 }

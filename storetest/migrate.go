@@ -9,21 +9,17 @@ import (
 
 var migrateTests = []test{
 	{"An open store is at the version that the program knows", func(t *T) {
-		got, err := t.Store.Schema(t.ctx)
-		t.must(err)
-		expect(t, got.Installed >= 1 && got.Installed == got.Known && got.Oldest >= 1 && got.Oldest <= got.Known && got.Where != "",
+		got := must(t.Store.Schema(t.ctx))(t)
+		expect(t, got.Installed >= 1 && got.Installed == got.Known && got.Oldest >= 1 && got.Oldest <= got.Known &&
+			got.Where != "",
 			"the schema is %+v", got)
 	}},
 	{"Migrating what is up to date changes nothing", func(t *T) {
 		ids := t.enqueue(jobs(2, "k")...)
-		before, err := t.Store.Schema(t.ctx)
-		t.must(err)
-		after, err := t.Store.Migrate(t.ctx)
-		t.must(err)
+		before := must(t.Store.Schema(t.ctx))(t)
+		after := must(t.Store.Migrate(t.ctx))(t)
 		equal(t, before, after, "the schema was %+v and is %+v")
-		for _, id := range ids {
-			t.state(id, stint.Available)
-		}
+		t.states(ids, stint.Available)
 	}},
 	{"Ten processes install at once, and each can work", func(t *T) {
 		t.must(t.Store.Uninstall(t.ctx))
@@ -46,14 +42,12 @@ var migrateTests = []test{
 		w := t.join("k")
 		w.Complete(w.ClaimAll()...)
 		t.must(t.Store.Uninstall(t.ctx))
-		got, err := t.Store.Schema(t.ctx)
-		t.must(err)
+		got := must(t.Store.Schema(t.ctx))(t)
 		expect(t, got.Installed == 0 && got.Known >= 1, "after the removal the schema is %+v", got)
 		if _, err := t.Store.Enqueue(t.ctx, stint.Tx{}, jobs(1, "k")); err == nil {
 			t.Errorf("without a schema a job was stored")
 		}
-		got, err = t.Store.Migrate(t.ctx)
-		t.must(err)
+		got = must(t.Store.Migrate(t.ctx))(t)
 		expect(t, got.Installed == got.Known, "installed again, the schema is %+v", got)
 		l := t.ledger()
 		expect(t, len(l.Jobs)+len(l.Engines)+len(l.Claims) == 0,
@@ -64,52 +58,39 @@ var migrateTests = []test{
 		t.state(id, stint.Completed)
 	}},
 	{"A schema that is too new for the program is refused", func(t *T) {
-		if t.SetSchema == nil {
-			t.Skip("the harness cannot set a version")
-		}
-		known, err := t.Store.Schema(t.ctx)
-		t.must(err)
+		t.skipIf(t.SetSchema == nil, "the harness cannot set a version")
+		known := must(t.Store.Schema(t.ctx))(t)
 		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known+2))
-		_, err = t.Store.Migrate(t.ctx)
-		fails(t, err, stint.ErrSchema, "migrating gives %v, want ErrSchema")
+		fails(t, errOf(t.Store.Migrate(t.ctx)), stint.ErrSchema, "migrating gives %v, want ErrSchema")
 		fails(t, errOf(t.Again(t.T, t.Store)), stint.ErrSchema, "opening gives %v, want ErrSchema")
-		if got, err := t.Store.Schema(t.ctx); err != nil || got.Installed != known.Known+3 || got.Oldest != known.Known+2 {
-			t.Errorf("the schema is told as %+v, error %v", got, err)
-		}
+		got, err := t.Store.Schema(t.ctx)
+		expect(t, err == nil && got.Installed == known.Known+3 && got.Oldest == known.Known+2,
+			"the schema is told as %+v, error %v", got, err)
 		t.must(t.SetSchema(t.T, t.Store, known.Installed, known.Oldest))
 	}},
 	{"A newer schema that this program may still work on is left alone", func(t *T) {
-		if t.SetSchema == nil {
-			t.Skip("the harness cannot set a version")
-		}
-		known, err := t.Store.Schema(t.ctx)
-		t.must(err)
+		t.skipIf(t.SetSchema == nil, "the harness cannot set a version")
+		known := must(t.Store.Schema(t.ctx))(t)
 		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known))
 		got, err := t.Store.Migrate(t.ctx)
 		expect(t, err == nil && got.Installed == known.Known+3, "migrating gives %+v, error %v", got, err)
-		id, err := stint.NewClient(t.again()).Enqueue(t.ctx, job("k"))
-		t.must(err)
+		id := must(stint.NewClient(t.again()).Enqueue(t.ctx, job("k")))(t)
 		w := t.join("k")
 		w.Complete(w.ClaimAll()...)
 		t.state(id, stint.Completed)
 	}},
 	{"An engine whose program the schema leaves behind is asked to drain, and does not join again", func(t *T) {
-		if t.SetSchema == nil {
-			t.Skip("the harness cannot set a version")
-		}
-		known, err := t.Store.Schema(t.ctx)
-		t.must(err)
+		t.skipIf(t.SetSchema == nil, "the harness cannot set a version")
+		known := must(t.Store.Schema(t.ctx))(t)
 		w := t.join("k")
 		id := t.enqueue(job("k"))[0]
 		entries := w.ClaimAll()
 		t.must(t.SetSchema(t.T, t.Store, known.Known+1, known.Known))
-		if orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1}); err != nil || orders.Drain {
-			t.Errorf("a schema that allows it orders %+v, error %v", orders, err)
-		}
+		orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1})
+		expect(t, err == nil && !orders.Drain, "a schema that allows it orders %+v, error %v", orders, err)
 		t.must(t.SetSchema(t.T, t.Store, known.Known+2, known.Known+1))
-		if orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 2}); err != nil || !orders.Drain {
-			t.Errorf("a schema that does not orders %+v, error %v", orders, err)
-		}
+		orders, err = t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 2})
+		expect(t, err == nil && orders.Drain, "a schema that does not orders %+v, error %v", orders, err)
 		again := w.Info
 		again.Token++
 		fails(t, t.Store.Join(t.ctx, again, nil), stint.ErrSchema, "joining again gives %v, want ErrSchema")
@@ -117,20 +98,16 @@ var migrateTests = []test{
 		w.Complete(entries...)
 		t.must(t.SetSchema(t.T, t.Store, known.Installed, known.Oldest))
 		t.state(id, stint.Completed)
-		if got, err := t.Store.Engines(t.ctx); err != nil || len(got) != 1 {
-			t.Errorf("the roster has %d engines, error %v", len(got), err)
-		}
+		got, err := t.Store.Engines(t.ctx)
+		expect(t, err == nil && len(got) == 1, "the roster has %d engines, error %v", len(got), err)
 	}},
 	{"The schema can be printed, from each version on", func(t *T) {
-		known, err := t.Store.Schema(t.ctx)
-		t.must(err)
+		known := must(t.Store.Schema(t.ctx))(t)
 		for from := range known.Known {
-			if text, err := t.Store.PrintSchema(from); err != nil || text == "" {
-				t.Errorf("from version %d it prints %q, error %v", from, text, err)
-			}
+			text, err := t.Store.PrintSchema(from)
+			expect(t, err == nil && text != "", "from version %d it prints %q, error %v", from, text, err)
 		}
-		if text, err := t.Store.PrintSchema(known.Known); err != nil || text != "" {
-			t.Errorf("after the last version it prints %q, error %v", text, err)
-		}
+		text, err := t.Store.PrintSchema(known.Known)
+		expect(t, err == nil && text == "", "after the last version it prints %q, error %v", text, err)
 	}},
 }

@@ -16,7 +16,7 @@ import (
 // nowTests are about jobs that are enqueued in somebody's hands.
 var nowTests = []test{
 	{"A job that is enqueued claimed is running from its first moment, and no other claim takes it", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w, other := t.join("k"), t.join("k")
 		ring := t.enqueue(job("k"))
 		c := w.now(t, job("k"))
@@ -25,14 +25,13 @@ var nowTests = []test{
 		expect(t, err == nil && len(sights) == 1, "a look shows %v, %v; want the other job's lane only", sights, err)
 		rest := other.ClaimAll()
 		expect(t, len(rest) == 1 && rest[0].ID == ring[0], "another engine claims %v, want job %d only", rest, ring[0])
-		if got, err := other.TryClaim(t.ctx, store.ClaimRequest{Lane: store.NowLane, Max: 10, Wait: true}); err != nil || len(got.Positions) != 0 {
-			t.Errorf("from its very lane another engine takes %v, %v", got.Positions, err)
-		}
+		got, err := other.TryClaim(t.ctx, store.ClaimRequest{Lane: store.NowLane, Max: 10, Wait: true})
+		expect(t, err == nil && len(got.Positions) == 0, "from its very lane another engine takes %v, %v", got.Positions, err)
 		w.Complete(c.Entries...)
 		t.state(c.Entries[0].ID, stint.Completed)
 	}},
 	{"It has everything that was said of it", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w, losses := t.join("k"), 7
 		said := stint.NewJob{
 			Kind: "k", Args: json.RawMessage(`{"n": 12345678901234567890}`), Queue: "mail", Priority: -3,
@@ -44,33 +43,35 @@ var nowTests = []test{
 		t.enqueue(said)
 		usual := w.One()
 		for _, e := range []*store.Entry{&claimed, &usual} {
-			expect(t, !e.Ready.IsZero() && !e.Created.IsZero() && !e.Due.IsZero() && int64(e.ID) == int64(e.Pos), "the entry is %+v", e)
+			expect(t, !e.Ready.IsZero() && !e.Created.IsZero() && !e.Due.IsZero() && int64(e.ID) == int64(e.Pos),
+				"the entry is %+v", e)
 			e.ID, e.Pos, e.Ready, e.Created, e.Due = 0, 0, time.Time{}, time.Time{}, time.Time{}
 			slices.Sort(e.Tags)
 		}
 		a, b := fmt.Sprintf("%+v", claimed), fmt.Sprintf("%+v", usual)
 		expect(t, a == b, "it is\n%s\nand as any other job\n%s", a, b)
 		plain := w.now(t, job("k")).Entries[0]
-		expect(t, plain.Correlation == plain.ID.String(), "without anything said it belongs to %q, want itself", plain.Correlation)
-		expect(t, plain.Queue == stint.DefaultQueue && string(plain.Args) == "{}" && plain.Timeout == 0 && plain.Retry == retry.Default() && plain.Tags == nil,
+		expect(t, plain.Correlation == plain.ID.String(),
+			"without anything said it belongs to %q, want itself", plain.Correlation)
+		expect(t, plain.Queue == stint.DefaultQueue && string(plain.Args) == "{}" && plain.Timeout == 0 &&
+			plain.Retry == retry.Default() && plain.Tags == nil,
 			"without anything said it is %+v", plain)
 		found, err := t.Store.Jobs(t.ctx, store.Filter{Tag: "b", Limit: 10})
 		expect(t, err == nil && len(found) == 2, "by its tag %d jobs are found, %v; want both", len(found), err)
-		if found, err := t.Store.Jobs(t.ctx, store.Filter{Correlation: "order 7"}); err != nil || len(found) != 2 {
-			t.Errorf("by its correlation id %d jobs are found, %v; want both", len(found), err)
-		}
+		found, err = t.Store.Jobs(t.ctx, store.Filter{Correlation: "order 7"})
+		expect(t, err == nil && len(found) == 2, "by its correlation id %d jobs are found, %v; want both", len(found), err)
 	}},
 	{"A failure puts it into its own queue, like any other job", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w := t.join("k")
 		e := w.now(t, job("k", stint.Queue("mail"), stint.Priority(-1), stint.Retry(retry.Fixed(1, time.Hour)))).Entries[0]
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, e)
+		w.Finish(failed, e)
 		j := t.info(e.ID)
 		expect(t, j.State == stint.Retrying && j.Attempt == 2 && j.Queue == "mail" && j.Priority == -1 && len(j.Attempts) == 1,
 			"it is %+v", j)
 	}},
 	{"The burial of its engine hands it on", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		for _, begun := range []bool{false, true} {
 			w := t.join("k")
 			e := w.now(t, job("k", stint.Queue("mail"))).Entries[0]
@@ -91,19 +92,17 @@ var nowTests = []test{
 		}
 	}},
 	{"An engine that is not in the roster enqueues nothing", func(t *T) {
-		s := immediate(t)
+		s := as[store.ClaimedEnqueuer](t)
 		w := t.join("k")
 		w.Leave()
 		for _, w := range []*Worker{w, NewWorker(t, t.Store)} {
-			_, err := s.EnqueueClaimed(t.ctx, filled(job("k", stint.Tag("a"))), store.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})
-			fails(t, err, store.ErrBuried, "the error is %v, want ErrBuried")
+			fails(t, errOf(s.EnqueueClaimed(t.ctx, filled(job("k", stint.Tag("a"))), store.ClaimRequest{Engine: w.Info.Token, Serial: 1, Nonce: 1})), store.ErrBuried, "the error is %v, want ErrBuried")
 		}
-		if counts, err := t.Store.Counts(t.ctx); err != nil || counts[stint.Running] != 0 || counts[stint.Available] != 0 {
-			t.Errorf("counts are %v, %v", counts, err)
-		}
+		counts, err := t.Store.Counts(t.ctx)
+		expect(t, err == nil && counts[stint.Running] == 0 && counts[stint.Available] == 0, "counts are %v, %v", counts, err)
 	}},
 	{"Of one key only the first is claimed, whoever stored it", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w := t.join("k")
 		usual, now := job("k", stint.IdempotencyKey("usual")), job("k", stint.IdempotencyKey("now"))
 		e := w.now(t, now).Entries[0]
@@ -112,7 +111,8 @@ var nowTests = []test{
 		for i, again := range []stint.NewJob{usual, now} {
 			c, err := w.tryNow(t, again)
 			var dup *store.DuplicateError
-			expect(t, errors.As(err, &dup) && dup.ID == first[i] && dup.Key == again.IdempotencyKey && errors.Is(err, store.ErrDuplicate) && len(c.Positions) == 0,
+			expect(t, errors.As(err, &dup) && dup.ID == first[i] && dup.Key == again.IdempotencyKey &&
+				errors.Is(err, store.ErrDuplicate) && len(c.Positions) == 0,
 				"it is answered with %+v, error %v; want a duplicate of job %d", c, err, first[i])
 			r := t.keyed(again)[0]
 			expect(t, r == (stint.Receipt{ID: first[i], Duplicate: true}),
@@ -120,16 +120,16 @@ var nowTests = []test{
 			again.Kind = "other"
 			c, err = w.tryNow(t, again)
 			var conflict *stint.KeyConflictError
-			expect(t, errors.As(err, &conflict) && conflict.ID == first[i] && conflict.Key == again.IdempotencyKey && len(c.Positions) == 0,
+			expect(t, errors.As(err, &conflict) && conflict.ID == first[i] && conflict.Key == again.IdempotencyKey &&
+				len(c.Positions) == 0,
 				"of another kind it is answered with %+v, error %v; want a conflict with job %d", c, err, first[i])
 		}
-		if claims, err := t.Store.Held(t.ctx, w.Info.Token, 0); err != nil || len(claims) != 0 {
-			t.Errorf("the engine holds %v, %v", claims, err)
-		}
+		claims, err := t.Store.Held(t.ctx, w.Info.Token, 0)
+		expect(t, err == nil && len(claims) == 0, "the engine holds %v, %v", claims, err)
 		t.jobs(first...)
 	}},
 	{"An engine that is not in the roster takes no key", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w, a := t.join("k"), job("k", stint.IdempotencyKey("a"))
 		w.Leave()
 		c, err := w.tryNow(t, a)
@@ -138,10 +138,8 @@ var nowTests = []test{
 		expect(t, !r.Duplicate, "the key is taken, by job %d", r.ID)
 	}},
 	{"Who claims under a key that is being taken waits, and no other claim does", func(t *T) {
-		immediate(t)
-		if t.SingleWriter {
-			t.Skip("nobody else writes meanwhile")
-		}
+		as[store.ClaimedEnqueuer](t)
+		t.skipIf(t.SingleWriter, "nobody else writes meanwhile")
 		for _, commit := range []bool{true, false} {
 			a := job("k", stint.IdempotencyKey(fmt.Sprint("decided:", commit)))
 			w, other := t.join("k"), t.join("k")
@@ -188,7 +186,7 @@ var nowTests = []test{
 		}
 	}},
 	{"Many at once from many engines each get their own job", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		const engines, each = 8, 10
 		workers := make([]*Worker, engines)
 		for i := range workers {
@@ -216,13 +214,12 @@ var nowTests = []test{
 		}
 	}},
 	{"Jobs that others enqueue meanwhile are stepped over by none of it", func(t *T) {
-		immediate(t)
+		as[store.ClaimedEnqueuer](t)
 		w := t.join("k")
 		tx := t.begin()
 		var late stint.ID
 		if !t.SingleWriter {
-			ids, err := stint.NewClient(t.Store).With(tx.Tx()).EnqueueMany(t.ctx, jobs(1, "k"))
-			t.must(err)
+			ids := must(stint.NewClient(t.Store).With(tx.Tx()).EnqueueMany(t.ctx, jobs(1, "k")))(t)
 			late = ids[0]
 		}
 		w.Complete(w.now(t, job("k")).Entries...)
@@ -238,18 +235,15 @@ var nowTests = []test{
 // now enqueues a job in the worker's hands.
 func (w *Worker) now(t *T, job stint.NewJob) store.Claim {
 	t.Helper()
-	c, err := w.tryNow(t, job)
-	t.must(err)
-	if len(c.Positions) != 1 || len(c.Entries) != 1 {
-		t.Fatalf("the claim is %+v, want one entry", c)
-	}
+	c := must(w.tryNow(t, job))(t)
+	need(t, len(c.Positions) == 1 && len(c.Entries) == 1, "the claim is %+v, want one entry", c)
 	return c
 }
 
 func (w *Worker) tryNow(t *T, job stint.NewJob) (store.Claim, error) {
 	w.serial++
 	req := store.ClaimRequest{Engine: w.Info.Token, Serial: w.serial, Nonce: store.Nonce(rand.Int64())}
-	c, err := immediate(t).EnqueueClaimed(t.ctx, filled(job), req)
+	c, err := as[store.ClaimedEnqueuer](t).EnqueueClaimed(t.ctx, filled(job), req)
 	for _, pos := range c.Positions {
 		w.taken[pos] = c.ClaimRef
 	}

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ var pauseTests = []test{
 	{"A look marks what is seen of a paused queue, in each of its lanes, until it is resumed", func(t *T) {
 		w := t.join("k")
 		t.enqueue(job("k", stint.Queue("p")))
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.One())
+		w.Finish(returned, w.One())
 		t.enqueue(job("k", stint.Queue("p")), job("k", stint.Queue("p"), stint.Priority(-7)), job("k", stint.Queue("q")), job("k", stint.Queue("P")))
 		marked := func() (all []string) {
 			for _, sight := range t.look(store.LaneHints{}) {
@@ -32,24 +31,22 @@ var pauseTests = []test{
 		got := marked()
 		expect(t, len(got) == 0, "before anything is paused, %v are marked", got)
 		t.pause("p", true)
-		if got := marked(); !slices.Equal(got, []string{"p", "p", "p"}) {
-			t.Errorf("marked are %v, want the three lanes of p", got)
-		}
+		got = marked()
+		expect(t, slices.Equal(got, []string{"p", "p", "p"}), "marked are %v, want the three lanes of p", got)
 		t.resume("p", true)
-		if got := marked(); len(got) != 0 {
-			t.Errorf("after the resumption %v are marked", got)
-		}
+		got = marked()
+		expect(t, len(got) == 0, "after the resumption %v are marked", got)
 		w.Complete(w.ClaimAll()...)
 	}},
 	{"A queue is paused once, and the first who did stands", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		before := t.now()
 		t.pause("mail", true)
 		again, err := p.Pause(t.ctx, "mail", "somebody else", "another reason")
 		expect(t, err == nil && !again, "pausing it again gives %v, error %v", again, err)
 		t.paused("mail")
 		info := t.queue("mail")
-		expect(t, info.By == "who" && info.Why == "why" && !info.Paused.Before(before) && !info.Paused.After(t.now()),
+		expect(t, info.By == "who" && info.Why == "why" && between(info.Paused, before, t.now()),
 			"people see %+v", info)
 		t.resume("mail", true)
 		t.resume("mail", false)
@@ -68,7 +65,7 @@ var pauseTests = []test{
 		t.paused(slices.DeleteFunc(names, func(n string) bool { return n == "a" })...)
 	}},
 	{"What names no queue is refused, with what is wrong about it", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		for _, name := range []string{"", "*", "a\nb", " a", strings.Repeat("q", valid.MaxName+1), "a\x00b", "\xff"} {
 			fails(t, errOf(p.Pause(t.ctx, name, "", "")), stint.ErrInvalid, "pausing %.20q gives %v", name)
 			fails(t, errOf(p.Resume(t.ctx, name)), stint.ErrInvalid, "resuming %.20q gives %v", name)
@@ -76,36 +73,35 @@ var pauseTests = []test{
 		t.paused()
 	}},
 	{"Who paused it and why are cleaned, and may be nobody and nothing", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		if _, err := p.Pause(t.ctx, "a", "x\x00y\xff", strings.Repeat("ü", 1<<20)); err != nil {
 			t.Error(err)
 		}
 		info := t.queue("a")
-		expect(t, len(info.By) >= 2 && len(info.Why) >= 10 && len(info.Why) <= 1<<12, "people see %.100q, %.100q", info.By, info.Why)
+		expect(t, len(info.By) >= 2 && len(info.Why) >= 10 && len(info.Why) <= 1<<12,
+			"people see %.100q, %.100q", info.By, info.Why)
 		if _, err := p.Pause(t.ctx, "b", "", ""); err != nil {
 			t.Error(err)
 		}
-		if info := t.queue("b"); info.By != "" || info.Why != "" || info.Paused.IsZero() {
-			t.Errorf("people see %+v", info)
-		}
+		info = t.queue("b")
+		expect(t, info.By == "" && info.Why == "" && !info.Paused.IsZero(), "people see %+v", info)
 	}},
 	{"The jobs of a paused queue show as they are, and are counted", func(t *T) {
 		all := t.oneOfEach()
 		t.pause("available", true)
 		t.pause("nobody has heard of it", true)
 		t.state(all[stint.Available], stint.Available)
-		queues, err := t.pauser().Queues(t.ctx)
-		t.must(err)
+		queues := must(as[store.Pauser](t).Queues(t.ctx))(t)
 		var names []string
 		for _, q := range queues {
 			names = append(names, q.Name)
-			expect(t, q.Name == "available" || q.Name == "nobody has heard of it" != q.Paused.IsZero(), "%q is paused: %v", q.Name, q.Paused)
+			expect(t, q.Name == "available" || q.Name == "nobody has heard of it" != q.Paused.IsZero(),
+				"%q is paused: %v", q.Name, q.Paused)
 		}
 		want := []string{"another", "available", "cancelled", "completed", "failed", "nobody has heard of it", "retrying", "running", "scheduled"}
 		equalAll(t, names, want, "the queues are %q, want %q")
-		if teller, ok := t.pauser().(store.PauseTeller); ok {
-			pauses, err := teller.Pauses(t.ctx)
-			t.must(err)
+		if teller, ok := as[store.Pauser](t).(store.PauseTeller); ok {
+			pauses := must(teller.Pauses(t.ctx))(t)
 			paused := slices.DeleteFunc(queues, func(q store.QueueInfo) bool { return q.Paused.IsZero() })
 			noDiff(t, cmp.Diff(paused, pauses, cmpopts.IgnoreFields(store.QueueInfo{}, "Counts")),
 				"the pauses (-among all queues +alone)")
@@ -114,8 +110,7 @@ var pauseTests = []test{
 		for name, want := range map[string]map[stint.State]int64{
 			"available": {stint.Available: 2}, "scheduled": {stint.Scheduled: 2}, "running": {stint.Running: 1}, "nobody has heard of it": {},
 		} {
-			noDiff(t, cmp.Diff(want, t.queue(name).Counts, none, cmpopts.EquateEmpty()),
-				"the counts of %q (-want +got)", name)
+			noDiff(t, cmp.Diff(want, t.queue(name).Counts, none, cmpopts.EquateEmpty()), "the counts of %q (-want +got)", name)
 		}
 	}},
 	{"A paused queue takes jobs as ever, and they can be cancelled and deleted", func(t *T) {
@@ -125,13 +120,12 @@ var pauseTests = []test{
 		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeleteNotFinal, ids[1]: store.DeletedNow})
 		t.state(ids[0], stint.Cancelled)
 		w := t.join("k")
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.One())
+		w.Finish(cancelled, w.One())
 		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow})
 	}},
 	{"Engines are rung when a queue is paused and when it is resumed", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		other, _ := t.again().(store.Pauser)
 		for _, p := range []store.Pauser{p, other} {
 			bell.rings("at a pause", func() { t.must(errOf(p.Pause(t.ctx, "q", "", ""))) })
@@ -139,7 +133,7 @@ var pauseTests = []test{
 		}
 	}},
 	{"Many who pause and resume at once each do it or do not", func(t *T) {
-		p := t.pauser()
+		p := as[store.Pauser](t)
 		for _, do := range []func() (bool, error){
 			func() (bool, error) { return p.Pause(t.ctx, "q", "", "") },
 			func() (bool, error) { return p.Resume(t.ctx, "q") },
@@ -162,10 +156,8 @@ var pauseTests = []test{
 		}
 	}},
 	{"A call whose context has ended pauses nothing", func(t *T) {
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
-		_, err := t.pauser().Pause(ended, "q", "", "")
-		expect(t, err != nil, "it succeeded")
+		ended := t.over()
+		expect(t, errOf(as[store.Pauser](t).Pause(ended, "q", "", "")) != nil, "it succeeded")
 		t.paused()
 	}},
 }
@@ -173,34 +165,28 @@ var pauseTests = []test{
 // pause and resume do that and check whether it was news.
 func (t *T) pause(queue string, want bool) {
 	t.Helper()
-	got, err := t.pauser().Pause(t.ctx, queue, "who", "why")
-	t.must(err)
+	got := must(as[store.Pauser](t).Pause(t.ctx, queue, "who", "why"))(t)
 	equal(t, got, want, "pausing %q gives %v, want %v", queue)
 }
 
 func (t *T) resume(queue string, want bool) {
 	t.Helper()
-	got, err := t.pauser().Resume(t.ctx, queue)
-	t.must(err)
+	got := must(as[store.Pauser](t).Resume(t.ctx, queue))(t)
 	equal(t, got, want, "resuming %q gives %v, want %v", queue)
 }
 
 // paused checks which queues are.
 func (t *T) paused(want ...string) {
 	t.Helper()
-	got, err := t.pauser().Paused(t.ctx)
-	t.must(err)
+	got := must(as[store.Pauser](t).Paused(t.ctx))(t)
 	equalAll(t, got, want, "paused are %q, want %q")
 }
 
 // queue shows one queue.
 func (t *T) queue(name string) store.QueueInfo {
 	t.Helper()
-	all, err := t.pauser().Queues(t.ctx)
-	t.must(err)
+	all := must(as[store.Pauser](t).Queues(t.ctx))(t)
 	i := slices.IndexFunc(all, func(q store.QueueInfo) bool { return q.Name == name })
-	if i < 0 {
-		t.Fatalf("there is no queue %q among %+v", name, all)
-	}
+	need(t, i >= 0, "there is no queue %q among %+v", name, all)
 	return all[i]
 }

@@ -1,8 +1,7 @@
 package storetest
 
 import (
-	"context"
-	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,7 +26,8 @@ var retainTests = []test{
 		before := t.ledger()
 		t.retain(years)
 		after := t.ledger()
-		expect(t, len(after.Entries) == len(before.Entries) && len(after.Executions) == len(before.Executions) && len(after.Claims) == len(before.Claims),
+		expect(t, len(after.Entries) == len(before.Entries) && len(after.Executions) == len(before.Executions) &&
+			len(after.Claims) == len(before.Claims),
 			"something young is gone: %d of %d entries are left", len(after.Entries), len(before.Entries))
 		equal(t, t.retain(atOnceKept)[store.RetainJobs], 3, "%d jobs were deleted, want %d")
 		left := t.ledger()
@@ -75,7 +75,7 @@ var retainTests = []test{
 		w := t.join("k")
 		ids := map[string]stint.ID{}
 		for _, queue := range []string{"a", "b", "c"} {
-			for _, end := range []store.Result{completed, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, {Outcome: stint.OutcomeCancelled}} {
+			for _, end := range []store.Result{completed, failedFinally, cancelled} {
 				id := t.enqueue(job("k", stint.Queue(queue)))[0]
 				w.Finish(end, w.One())
 				ids[queue+":"+string(end.Outcome.State())] = id
@@ -172,7 +172,8 @@ var retainTests = []test{
 			t.Skip("the machine is too slow for this one")
 		}
 		first := entries[1].Pos
-		expect(t, done.Deleted == 0 && !done.More && done.Next.Pos == entries[4].Pos && done.Young.Pos < first && done.Young.Pos >= entries[0].Pos,
+		expect(t, done.Deleted == 0 && !done.More && done.Next.Pos == entries[4].Pos && done.Young.Pos < first &&
+			done.Young.Pos >= entries[0].Pos,
 			"the first step says %+v, want nothing deleted and the mark in front of position %d", done, first)
 		other := t.step(store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: keep, Age: time.Microsecond})
 		expect(t, other.Deleted == 2 && other.Young == (store.RetainMark{}),
@@ -198,9 +199,7 @@ var retainTests = []test{
 				got = append(got, jobIDs(entries)...)
 				w.Complete(entries...)
 			}
-			if !slices.Equal(got, ids) {
-				t.Fatalf("claimed %v, want %v", got, ids)
-			}
+			need(t, slices.Equal(got, ids), "claimed %v, want %v", got, ids)
 			w.Leave()
 			// What a claim lists goes a pass later than the last one that points to it.
 			t.retain(atOnceKept)
@@ -251,8 +250,7 @@ var retainTests = []test{
 				newest[lane(queue)] = w.taken[e.Pos].N
 			}
 		}
-		_, err := w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})
-		t.must(err)
+		t.must(errOf(w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})))
 		t.step(store.RetainStep{Part: store.RetainJobs, Limit: 100, Keep: atOnceKept})
 		for range 2 { // what a claim lists goes a pass later than the last one that points to it
 			t.step(store.RetainStep{Part: store.RetainClaims, Limit: 100, Keep: atOnceKept})
@@ -272,9 +270,7 @@ var retainTests = []test{
 		equal(t, len(left), 2, "of %d lanes claims are left, want %d")
 	}},
 	{"What was in progress when a frontier passed is taken, whatever was deleted meanwhile", func(t *T) {
-		if t.SingleWriter {
-			t.Skip("commits come in the order of the log")
-		}
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
 		tx := t.begin()
 		late := t.enqueueIn(tx, jobs(3, "k")...)
 		w := t.join("k")
@@ -303,8 +299,7 @@ var retainTests = []test{
 		w := t.join("k")
 		e := w.Claim(lane(stint.DefaultQueue), 1)[0]
 		x := w.Conclude(e, completed)
-		_, err := w.TryFinish(t.ctx, x)
-		t.must(err)
+		w.record(1, x)
 		other := w.Claim(lane(stint.DefaultQueue), 1)[0]
 		w.Complete(other)
 		t.retain(atOnceKept)
@@ -317,8 +312,7 @@ var retainTests = []test{
 		t.until(func() bool {
 			t.enqueue(job("k"))
 			w.Complete(w.ClaimAll()...)
-			_, err = w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})
-			t.must(err)
+			t.must(errOf(w.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: w.serial, Low: w.serial + 1})))
 			t.retain(atOnceKept)
 			claims := t.ledger().Claims
 			return len(claims) == 0 || claims[0].N > 2
@@ -337,7 +331,7 @@ var retainTests = []test{
 			for _, part := range store.RetainParts {
 				r := under(w)
 				r.Part = part
-				fails(t, errOf(t.retainer().Retain(t.ctx, r)), store.ErrNotHeld, "%s gives %v, want ErrNotHeld", part)
+				fails(t, errOf(as[store.Retainer](t).Retain(t.ctx, r)), store.ErrNotHeld, "%s gives %v, want ErrNotHeld", part)
 			}
 			t.state(id, stint.Completed)
 		}
@@ -347,7 +341,7 @@ var retainTests = []test{
 		t.resigns(a, "x", true)
 		refused(a)
 		t.acquires(a, "x", term)
-		t.must(errOf2(t.leaser().Revoke(t.ctx, "x", "", "")))
+		t.must(errOf2(as[store.Leaser](t).Revoke(t.ctx, "x", "", "")))
 		refused(a)
 		t.acquire(b, "x", short)
 		t.until(func() bool { return t.leaseOf("x").Engine == 0 })
@@ -357,7 +351,7 @@ var retainTests = []test{
 		refused(b)
 		c := t.join("k")
 		t.acquires(c, "x", term)
-		t.must(errOf(t.retainer().Retain(t.ctx, under(c))))
+		t.must(errOf(as[store.Retainer](t).Retain(t.ctx, under(c))))
 		t.gone(id)
 	}},
 	{"The key of what was deleted is remembered for a day, whatever jobs are kept for", func(t *T) {
@@ -368,7 +362,8 @@ var retainTests = []test{
 		t.retain(atOnceKept)
 		t.gone(first)
 		r := t.keyed(a)[0]
-		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "it is answered with %+v, want a duplicate of job %d", r, first)
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}),
+			"it is answered with %+v, want a duplicate of job %d", r, first)
 	}},
 	{"Engines are remembered while something of theirs is left, and then forgotten", func(t *T) {
 		claims, decides, idle, lives := t.join("k"), t.join("k"), t.join("k"), t.join("k")
@@ -383,9 +378,8 @@ var retainTests = []test{
 			t.Helper()
 			l := t.ledger()
 			for _, w := range []*Worker{claims, decides, idle} {
-				if _, is := l.Buried[w.Info.Token]; is != slices.Contains(want, w) {
-					t.Errorf("%s is remembered: %v", w.Info.Instance, is)
-				}
+				_, is := l.Buried[w.Info.Token]
+				expect(t, is == slices.Contains(want, w), "%s is remembered: %v", w.Info.Instance, is)
 			}
 		}
 		t.retain(years)
@@ -405,15 +399,13 @@ var retainTests = []test{
 		expect(t, err == nil, "an engine that lives: %v", err)
 	}},
 	{"What is no part is refused, and a call whose context has ended deletes nothing", func(t *T) {
-		r := t.retainer()
+		r := as[store.Retainer](t)
 		fails(t, errOf(r.Retain(t.ctx, store.RetainStep{Part: "x", Limit: 1})), stint.ErrInvalid, "it gives %v")
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
 		w.Complete(w.One())
-		ended, cancel := context.WithCancel(t.ctx)
-		cancel()
-		_, err := r.Retain(ended, store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: atOnceKept})
-		expect(t, err != nil, "it succeeded")
+		ended := t.over()
+		expect(t, errOf(r.Retain(ended, store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: atOnceKept})) != nil, "it succeeded")
 		t.state(id, stint.Completed)
 	}},
 	{"Whatever goes on beside it, each job is deleted once it has ended, and none before", retainStorm},
@@ -422,9 +414,7 @@ var retainTests = []test{
 // step does one step.
 func (t *T) step(r store.RetainStep) store.Retained {
 	t.Helper()
-	done, err := t.retainer().Retain(t.ctx, r)
-	t.must(err)
-	return done
+	return must(as[store.Retainer](t).Retain(t.ctx, r))(t)
 }
 
 // retain goes through everything once, in small steps, and tells how much of
@@ -438,9 +428,8 @@ func (t *T) retain(keep store.Retention) map[store.RetainPart]int {
 		for more := true; more; {
 			done := t.step(r)
 			all[part] += done.Deleted
-			if done.More && done.Next == r.From && part != store.RetainKeys && part != store.RetainChanges {
-				t.Fatalf("the part %s does not come further than %+v", part, r.From)
-			}
+			need(t, !done.More || done.Next != r.From || part == store.RetainKeys || part == store.RetainChanges,
+				"the part %s does not come further than %+v", part, r.From)
 			r.From, more = done.Next, done.More
 		}
 	}
@@ -455,4 +444,87 @@ func countOf[V any](all []V, is func(V) bool) (n int) {
 		}
 	}
 	return n
+}
+
+// everyEnd brings jobs to an end in every way there is.
+func everyEnd(t *T) {
+	no := failedFinally
+	w := t.join("k")
+	ended := map[string]stint.ID{}
+	again := func(name string, end store.Result, last store.Result) {
+		id := t.enqueue(rich())[0]
+		x := w.Conclude(w.One(), end)
+		x.Next.Delay = 0
+		w.record(1, x)
+		if x.Next.Wait {
+			t.promoteAll(1)
+		}
+		w.Finish(last, w.One())
+		ended[name] = id
+	}
+	for name, end := range map[string]store.Result{
+		"completed": completed, "failed": no, "cancelled by its handler": cancelled, "expired": expired,
+	} {
+		ended[name] = t.enqueue(rich())[0]
+		w.Finish(end, w.One())
+		again("retried, then "+name, failure, end)
+		again("snoozed, then "+name, snoozed, end)
+		again("returned, then "+name, returned, end)
+	}
+
+	due := t.enqueue(job("k", stint.Delay(time.Millisecond)))[0]
+	t.promoteAfter(15*time.Millisecond, 1)
+	w.Complete(w.One())
+	ended["promoted"] = due
+
+	ended["lost for good"] = t.enqueue(job("k", stint.MaxLosses(0)))[0]
+	dies := t.join("k")
+	dies.Heartbeat(dies.One().Pos)
+	dies.Leave()
+	t.state(ended["lost for good"], stint.Failed)
+	ended["lost once"] = t.enqueue(job("k"))[0]
+	dies = t.join("k")
+	dies.Heartbeat(dies.One().Pos)
+	dies.Leave()
+	w.Complete(w.One())
+
+	ended["cancelled before it was ready"] = t.enqueue(job("k", stint.Delay(time.Hour)))[0]
+	ended["cancelled between attempts"] = t.enqueue(job("k"))[0]
+	w.Finish(failure, w.One())
+	ended["cancelled while it was ready"] = t.enqueue(job("k"))[0]
+	t.cancel("", ended["cancelled before it was ready"], ended["cancelled between attempts"], ended["cancelled while it was ready"])
+	w.Finish(cancelled, w.One())
+
+	ended["decided"] = t.undecided("f")[0]
+	t.decided(w, 1, t.decisions(retry.Decision{})...)
+	ended["decided, and then cancelled"] = t.undecided("f")[0]
+	t.cancel("", ended["decided, and then cancelled"])
+
+	ended["recovered"] = t.enqueue(rich())[0]
+	w.Finish(no, w.One())
+	ended["what recovered it"] = t.recovers(ended["recovered"], stint.RerunOptions{})
+	w.Complete(w.One())
+
+	for name, id := range ended {
+		s := t.info(id).State
+		need(t, s.Final(), "%s: it is %s", name, s)
+	}
+	t.retain(years)
+	for name, id := range ended {
+		_, err := t.Store.Job(t.ctx, id)
+		expect(t, err == nil, "%s: young, and %v", name, err)
+	}
+	w.Leave()
+	t.retain(atOnceKept)
+	for name, id := range ended {
+		fails(t, errOf(t.Store.Job(t.ctx, id)), stint.ErrNotFound, "%s: it is there, error %v", name)
+	}
+	t.gone(slices.Collect(maps.Values(ended))...)
+	left := t.list(store.Filter{Tag: rich().Tags[0]})
+	expect(t, len(left) == 0, "by tag there are %v", left)
+	t.recount()
+	l := t.ledger()
+	expect(t, len(l.Entries)+len(l.Executions)+len(l.Waiting)+len(l.Jobs) == 0,
+		"%d entries, %d executions, %d waits and %d jobs are left", len(l.Entries), len(l.Executions), len(l.Waiting),
+		len(l.Jobs))
 }

@@ -22,15 +22,13 @@ var rosterTests = []test{
 		time.Sleep(2 * time.Millisecond)
 		t.must(second.TryJoin(t.ctx))
 		after := t.now()
-		got, err := t.again().Engines(t.ctx)
-		t.must(err)
+		got := must(t.again().Engines(t.ctx))(t)
 		want := []store.EngineInfo{first.Info, second.Info}
 		stamps := cmpopts.IgnoreFields(store.EngineInfo{}, "Joined", "Beat", "Held")
-		if diff := cmp.Diff(want, got, stamps, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("the roster (-want +got):\n%s", diff)
-		}
+		diff := cmp.Diff(want, got, stamps, cmpopts.EquateEmpty())
+		need(t, diff == "", "the roster (-want +got):\n%s", diff)
 		for _, e := range got {
-			expect(t, !e.Joined.Before(before) && !e.Joined.After(after) && !e.Beat.Before(before) && !e.Beat.After(after),
+			expect(t, between(e.Joined, before, after) && between(e.Beat, before, after),
 				"joined %v, beat %v: not between %v and %v", e.Joined, e.Beat, before, after)
 		}
 	}},
@@ -56,31 +54,28 @@ var rosterTests = []test{
 		expect(t, e.Beat.After(joined) && slices.Equal(e.Running, []store.Position{p[0], p[2]}),
 			"joined with beat %v; now beat %v, running %v", joined, e.Beat, e.Running)
 		w.Heartbeat()
-		if e := t.engine(w); len(e.Running) != 0 {
-			t.Errorf("running %v after a beat without any", e.Running)
-		}
+		e = t.engine(w)
+		expect(t, len(e.Running) == 0, "running %v after a beat without any", e.Running)
 	}},
 	{"A beat that arrives behind a later one changes nothing of what that said", func(t *T) {
 		t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
 		p := positions(w.ClaimAll())
 		for _, b := range []store.Heartbeat{{Number: 1}, {Number: 3, Running: p}, {Number: 2, Running: p[:1]}} {
-			_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, b)
-			t.must(err)
+			t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, b)))
 		}
 		equalAll(t, t.engine(w).Running, p, "running %v, want %v as the third beat said")
-		_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 4, Running: p[1:]})
-		t.must(err)
+		t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 4, Running: p[1:]})))
 		equalAll(t, t.engine(w).Running, p[1:], "running %v, want %v as the fourth beat said")
 	}},
 	{"A beat brings nobody back", func(t *T) {
 		never, w := NewWorker(t, t.Store), t.join("k")
 		w.Leave()
 		for _, who := range []*Worker{never, w} {
-			fails(t, errOf(t.Store.Heartbeat(t.ctx, who.Info.Token, store.Heartbeat{})), store.ErrBuried, "the beat gives %v, want ErrBuried")
+			fails(t, errOf(t.Store.Heartbeat(t.ctx, who.Info.Token, store.Heartbeat{})), store.ErrBuried,
+				"the beat gives %v, want ErrBuried")
 		}
-		all, err := t.Store.Engines(t.ctx)
-		t.must(err)
+		all := must(t.Store.Engines(t.ctx))(t)
 		expect(t, len(all) == 0, "the roster has %v", all)
 		t.enqueue(job("k"))
 		fails(t, errOf(w.TryClaim(t.ctx, store.ClaimRequest{Lane: lane(stint.DefaultQueue), Max: 1})), store.ErrBuried,
@@ -95,7 +90,7 @@ var rosterTests = []test{
 		w.Complete(a[1])
 		t.holds(w, 1, []store.Position{a[0].Pos, a[2].Pos}, positions(b))
 		w.Finish(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour}, a[0])
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, a[2])
+		w.Finish(returned, a[2])
 		t.holds(w, 1, positions(b))
 		w.Complete(b...)
 		t.holds(w, 1)
@@ -117,8 +112,7 @@ var rosterTests = []test{
 		all := w.Claim(lane(stint.DefaultQueue), 4)
 		announced := func(want ...store.Entry) {
 			t.Helper()
-			got, err := t.Store.Announced(t.ctx, w.Info.Token)
-			t.must(err)
+			got := must(t.Store.Announced(t.ctx, w.Info.Token))(t)
 			equalAll(t, positions(got), positions(want), "announced are %v, want %v")
 			for _, e := range got {
 				expect(t, e.Kind == "k" && e.ID != 0, "an entry is read as %+v", e)
@@ -128,19 +122,16 @@ var rosterTests = []test{
 		other := t.join("k")
 		other.Heartbeat(other.One().Pos)
 		announced()
-		_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1, Low: 1, Running: positions(all[:3])})
-		t.must(err)
+		t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 1, Low: 1, Running: positions(all[:3])})))
 		announced(all[:3]...)
 		w.Complete(all[1])
 		announced(all[0], all[2])
-		_, err = t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 2, Low: 1, Running: positions(all[2:])})
-		t.must(err)
+		t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 2, Low: 1, Running: positions(all[2:])})))
 		announced(all[2:]...)
 		w.Complete(all[0], all[2], all[3])
 		announced()
-		if got, err := t.Store.Announced(t.ctx, 4711); err != nil || len(got) > 0 {
-			t.Errorf("of an engine that there is not: %v, %v", got, err)
-		}
+		got, err := t.Store.Announced(t.ctx, 4711)
+		expect(t, err == nil && len(got) <= 0, "of an engine that there is not: %v, %v", got, err)
 	}},
 	{"Held begins at the serial number asked for", func(t *T) {
 		t.enqueue(jobs(4, "k")...)
@@ -157,14 +148,11 @@ var rosterTests = []test{
 		t.enqueue(jobs(2, "k")...)
 		w := t.join("k")
 		req := store.ClaimRequest{Engine: w.Info.Token, Serial: 77, Nonce: 4711, Lane: lane(stint.DefaultQueue), Max: 2, Wait: true}
-		c, err := t.Store.Claim(t.ctx, req)
-		t.must(err)
-		held, err := t.again().Held(t.ctx, w.Info.Token, 77)
-		t.must(err)
-		if len(held) != 1 || held[0].ClaimRef != c.ClaimRef || held[0].Nonce != 4711 || held[0].Serial != 77 ||
-			!slices.Equal(held[0].Positions, c.Positions) {
-			t.Errorf("held is %+v, claimed was %+v", held, c)
-		}
+		c := must(t.Store.Claim(t.ctx, req))(t)
+		held := must(t.again().Held(t.ctx, w.Info.Token, 77))(t)
+		expect(t, len(held) == 1 && held[0].ClaimRef == c.ClaimRef && held[0].Nonce == 4711 && held[0].Serial == 77 &&
+			slices.Equal(held[0].Positions, c.Positions),
+			"held is %+v, claimed was %+v", held, c)
 	}},
 	{"What a beat promises with Low is not needed any more, what is above it is", func(t *T) {
 		t.enqueue(jobs(6, "k")...)
@@ -174,8 +162,7 @@ var rosterTests = []test{
 			all = append(all, w.Claim(lane(stint.DefaultQueue), 1)...)
 		}
 		w.Complete(all[:3]...)
-		_, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Low: 4, Running: []store.Position{all[4].Pos}})
-		t.must(err)
+		t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Low: 4, Running: []store.Position{all[4].Pos}})))
 		w.Complete(all[5])
 		t.holds(w, 4, positions(all[3:4]), positions(all[4:5]))
 		equal(t, w.Leave(), 2, "burial concluded %d entries, want %d")
@@ -191,25 +178,23 @@ var rosterTests = []test{
 		before := t.now()
 		w = NewWorker(t, t.Store)
 		t.must(t.Store.Join(t.ctx, w.Info, []stint.KindInfo{a, c}))
-		got, err := t.again().Kinds(t.ctx)
-		t.must(err)
-		if diff := cmp.Diff([]string{"a", "b"}, names(got)); diff != "" {
-			t.Fatalf("kinds (-want +got):\n%s", diff)
-		}
+		got := must(t.again().Kinds(t.ctx))(t)
+		diff := cmp.Diff([]string{"a", "b"}, names(got))
+		need(t, diff == "", "kinds (-want +got):\n%s", diff)
 		at := got[1].Declared
-		expect(t, !at.Before(before) && !at.After(t.now()), "kind b was declared %v, before %v or after now", at, before)
-		if at := got[0].Declared; at.IsZero() || at.After(before) {
-			t.Errorf("kind a was declared %v, though nothing about it was new after %v", at, before)
-		}
+		expect(t, between(at, before, t.now()), "kind b was declared %v, before %v or after now", at, before)
+		at = got[0].Declared
+		expect(t, !at.IsZero() && !at.After(before),
+			"kind a was declared %v, though nothing about it was new after %v", at, before)
 		got[1].Declared = time.Time{}
 		noDiff(t, cmp.Diff(a, got[1], sameJob...), "kind b (-want +got)")
 	}},
 	{"An engine that is to drain learns of it with each beat, and others do not", func(t *T) {
 		w, other := t.join("k"), t.join("k")
 		drains := func(w *Worker) bool {
-			orders, err := t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{})
-			t.must(err)
-			equal(t, t.engine(w).Draining, orders.Drain, "its orders say drain: %v, and the roster says %v, want %v", orders.Drain)
+			orders := must(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{}))(t)
+			equal(t, t.engine(w).Draining, orders.Drain,
+				"its orders say drain: %v, and the roster says %v, want %v", orders.Drain)
 			return orders.Drain
 		}
 		expect(t, !drains(w), "it drains although nobody asked")
@@ -237,8 +222,7 @@ var rosterTests = []test{
 	{"Many engines join with the same kinds at once", func(t *T) {
 		errs := atOnce(10, func(i int) error { return NewWorker(t, t.Store, "c", "a", "b").TryJoin(t.ctx) })
 		t.must(errors.Join(errs...))
-		all, err := t.Store.Engines(t.ctx)
-		t.must(err)
+		all := must(t.Store.Engines(t.ctx))(t)
 		equal(t, len(all), 10, "%d engines stand in the roster, want %d")
 	}},
 }
@@ -254,12 +238,9 @@ func names(kinds []stint.KindInfo) []string {
 // engine finds a worker in the roster.
 func (t *T) engine(w *Worker) store.EngineInfo {
 	t.Helper()
-	all, err := t.Store.Engines(t.ctx)
-	t.must(err)
+	all := must(t.Store.Engines(t.ctx))(t)
 	i := slices.IndexFunc(all, func(e store.EngineInfo) bool { return e.Token == w.Info.Token })
-	if i < 0 {
-		t.Fatalf("the engine is not in the roster")
-	}
+	need(t, i >= 0, "the engine is not in the roster")
 	return all[i]
 }
 

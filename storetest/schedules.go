@@ -30,21 +30,20 @@ var schedulesTests = []test{
 		t.declare(s, plain)
 		for _, want := range []stint.Schedule{s, plain} {
 			got := t.schedule(want.Name)
-			ready, err := want.Ready(stint.Limits{})
-			t.must(err)
+			ready := must(want.Ready(stint.Limits{}))(t)
 			expect(t, got.Problem == nil, "%s: %v", want.Name, got.Problem)
 			comparer := cmp.Comparer(func(a, b cron.Recurrence) bool { return a == b })
 			noDiff(t, cmp.Diff(ready, got.Schedule, append(sameJob, comparer, cmpopts.IgnoreUnexported(stint.Schedule{}))...),
 				"%s (-want +got)", want.Name)
 			for _, at := range []time.Time{got.Created, got.Declared, got.After} {
-				expect(t, !at.Before(before.Truncate(time.Microsecond)) && !at.After(t.clock()),
+				expect(t, between(at, before.Truncate(time.Microsecond), t.clock()),
 					"%s says %v, and was declared after %v", want.Name, at, before)
 			}
-			expect(t, got.By == "somebody" && got.State() == "active" && got.Next.IsZero() && got.Fired+got.Skipped+got.Passed == 0 && got.LastJob == 0,
+			expect(t, got.By == "somebody" && got.State() == "active" && got.Next.IsZero() &&
+				got.Fired+got.Skipped+got.Passed == 0 && got.LastJob == 0,
 				"people see %+v", got)
 		}
-		list, err := t.scheduleKeeper().Schedules(t.ctx)
-		t.must(err)
+		list := must(as[store.ScheduleKeeper](t).Schedules(t.ctx))(t)
 		expect(t, len(list) == 2 && list[0].Name == s.Name && list[1].Name == "plain", "listed are %v", list)
 	}},
 	{"Declared again it is one, with the new policies and all that it has", func(t *T) {
@@ -57,10 +56,9 @@ var schedulesTests = []test{
 		got := t.schedule("s")
 		expect(t, got.Job.Queue == "another" && got.Job.Retry == s.Job.Retry && got.Unique && got.Missed == stint.MissedNone,
 			"it is as it was: %+v", got.Schedule)
-		if got.Fired != 3 || got.LastJob != old.LastJob || !got.LastOccurrence.Equal(old.LastOccurrence) ||
-			!got.Next.Equal(old.Next) || !got.After.Equal(old.After) || !got.Created.Equal(old.Created) {
-			t.Errorf("it was %+v, and is %+v", old, got)
-		}
+		expect(t, got.Fired == 3 && got.LastJob == old.LastJob && got.LastOccurrence.Equal(old.LastOccurrence) &&
+			got.Next.Equal(old.Next) && got.After.Equal(old.After) && got.Created.Equal(old.Created),
+			"it was %+v, and is %+v", old, got)
 		expect(t, got.Declared.After(old.Declared) && got.Revision != old.Revision,
 			"declared at %v, revision %d; before %v, %d", got.Declared, got.Revision, old.Declared, old.Revision)
 		t.declare(s)
@@ -82,7 +80,8 @@ var schedulesTests = []test{
 			t.declare(s)
 			got := t.schedule("s")
 			expect(t, got.Next.IsZero() && !got.After.Before(before.Truncate(time.Microsecond)) && got.Fired == old.Fired,
-				"next is %v, all is dealt with up to %v, %d fired; want none, after %v, %d", got.Next, got.After, got.Fired, before, old.Fired)
+				"next is %v, all is dealt with up to %v, %d fired; want none, after %v, %d", got.Next, got.After, got.Fired,
+				before, old.Fired)
 		}
 	}},
 	{"A schedule that ended goes on when it is declared with another recurrence only", func(t *T) {
@@ -103,14 +102,12 @@ var schedulesTests = []test{
 		t.tick("s", 1)
 	}},
 	{"A paused schedule fires nothing, and once resumed it goes on from then", func(t *T) {
-		k := t.scheduleKeeper()
+		k := as[store.ScheduleKeeper](t)
 		t.declare(every("s"), every("goes on"), every("rests"))
 		t.must(errOf(k.PauseSchedule(t.ctx, "rests", "", "")))
 		t.tick("s", 1)
-		changed, err := k.PauseSchedule(t.ctx, "s", "who\x00", "why")
-		t.must(err)
-		again, err := k.PauseSchedule(t.ctx, "s", "another", "reason")
-		t.must(err)
+		changed := must(k.PauseSchedule(t.ctx, "s", "who\x00", "why"))(t)
+		again := must(k.PauseSchedule(t.ctx, "s", "another", "reason"))(t)
 		got := t.schedule("s")
 		expect(t, changed && !again && got.State() == "paused" && got.PausedBy[:3] == "who" && got.PausedWhy == "why",
 			"pausing answers %v, then %v; people see %+v", changed, again, got)
@@ -119,15 +116,15 @@ var schedulesTests = []test{
 		expect(t, len(f.Jobs) == 0 && f.Next < 0, "it fires: %+v", f)
 		t.declare(every("s")) // a program that starts again does not resume it
 		before := t.clock()
-		changed, err = k.ResumeSchedule(t.ctx, "s")
-		t.must(err)
-		again, err = k.ResumeSchedule(t.ctx, "s")
-		t.must(err)
+		changed = must(k.ResumeSchedule(t.ctx, "s"))(t)
+		again = must(k.ResumeSchedule(t.ctx, "s"))(t)
 		got = t.schedule("s")
-		expect(t, changed && !again && got.State() == "active" && got.Next.IsZero() && !got.After.Before(before.Truncate(time.Microsecond)) && got.PausedBy+got.PausedWhy == "",
+		expect(t, changed && !again && got.State() == "active" && got.Next.IsZero() &&
+			!got.After.Before(before.Truncate(time.Microsecond)) && got.PausedBy+got.PausedWhy == "",
 			"resuming answers %v, then %v; people see %+v", changed, again, got)
 		active, paused := t.schedule("goes on"), t.schedule("rests")
-		expect(t, active.State() == "active" && paused.State() == "paused", "the others are %s and %s", active.State(), paused.State())
+		expect(t, active.State() == "active" && paused.State() == "paused",
+			"the others are %s and %s", active.State(), paused.State())
 		t.tick("s", 1)
 	}},
 	{"A schedule that is removed takes along what has not begun, and nothing else", func(t *T) {
@@ -139,17 +136,15 @@ var schedulesTests = []test{
 		running := t.tick("s", 1)[0]
 		entry := w.Claim(lane(stint.DefaultQueue), 1)
 		retrying := t.tick("s", 1)[0]
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.Claim(lane(stint.DefaultQueue), 1)...)
+		w.Finish(failed, w.Claim(lane(stint.DefaultQueue), 1)...)
 		available := t.tick("s", 1)[0]
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, w.Claim(lane(stint.DefaultQueue), 1)...)
+		w.Finish(returned, w.Claim(lane(stint.DefaultQueue), 1)...)
 		others := t.tick("other", 1)[0]
 		time.Sleep(2 * time.Millisecond)
 		before := t.now()
-		ids, err := t.scheduleKeeper().RemoveSchedule(t.ctx, "s", "not needed")
-		t.must(err)
-		if want := []stint.ID{retrying, available}; !slices.Equal(ids, want) {
-			t.Errorf("it cancelled %v, want %v", ids, want)
-		}
+		ids := must(as[store.ScheduleKeeper](t).RemoveSchedule(t.ctx, "s", "not needed"))(t)
+		want := []stint.ID{retrying, available}
+		expect(t, slices.Equal(ids, want), "it cancelled %v, want %v", ids, want)
 		for id, want := range map[stint.ID]stint.State{
 			done: stint.Completed, running: stint.Running, retrying: stint.Cancelled, available: stint.Cancelled,
 			others: stint.Available, kept: stint.Available,
@@ -163,32 +158,30 @@ var schedulesTests = []test{
 		}
 		w.Complete(entry...)
 		t.state(running, stint.Completed)
-		fails(t, errOf(t.scheduleKeeper().Schedule(t.ctx, "s")), stint.ErrNoSchedule, "shown, it is %v")
+		fails(t, errOf(as[store.ScheduleKeeper](t).Schedule(t.ctx, "s")), stint.ErrNoSchedule, "shown, it is %v")
 		t.shows(store.Filter{Schedule: "s"}, available, retrying, running, done)
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 1)...)
+		w.Finish(cancelled, w.Claim(store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID, 1)...)
 	}},
 	{"Run out of turn, it makes a job of no occurrence, and the next one stays", func(t *T) {
 		t.declare(every("s"))
 		t.tick("s", 2)
 		old := t.schedule("s")
 		before := t.clock()
-		id, err := t.scheduleKeeper().RunSchedule(t.ctx, "s")
-		t.must(err)
+		id := must(as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s"))(t)
 		info, got := t.info(id), t.schedule("s")
 		p := info.Origin
 		expect(t, p.Schedule == "s" && p.Nth == 3 && p.Occurrence.IsZero(), "it was made by %+v", p)
 		expect(t, !info.Due.Before(before.Truncate(time.Microsecond)) && info.State == stint.Available,
 			"it is %s, due at %v", info.State, info.Due)
-		expect(t, got.Fired == 3 && got.LastJob == id && got.Next.Equal(old.Next) && got.After.Equal(old.After) && got.LastOccurrence.Equal(old.LastOccurrence),
+		expect(t, got.Fired == 3 && got.LastJob == id && got.Next.Equal(old.Next) && got.After.Equal(old.After) &&
+			got.LastOccurrence.Equal(old.LastOccurrence),
 			"the schedule was %+v, and is %+v", old, got)
-		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
+		if _, err := as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s"); err != nil {
 			t.Errorf("another one: %v", err)
 		}
-		_, err = t.scheduleKeeper().PauseSchedule(t.ctx, "s", "", "")
-		t.must(err)
-		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
-			t.Errorf("paused: %v", err)
-		}
+		t.must(errOf(as[store.ScheduleKeeper](t).PauseSchedule(t.ctx, "s", "", "")))
+		_, err := as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s")
+		expect(t, err == nil, "paused: %v", err)
 		next := t.resumeAndTick("s")
 		equal(t, t.info(next).Origin.Nth, 6, "the next is number %d, want %d")
 	}},
@@ -199,23 +192,23 @@ var schedulesTests = []test{
 		t.declare(s)
 		id := t.tick("s", 1)[0]
 		var busy *store.ScheduleBusyError
-		_, err := t.scheduleKeeper().RunSchedule(t.ctx, "s")
-		expect(t, errors.As(err, &busy) && busy.Job == id && busy.Schedule == "s", "the error is %v, want one that names job %d", err, id)
+		_, err := as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s")
+		expect(t, errors.As(err, &busy) && busy.Job == id && busy.Schedule == "s",
+			"the error is %v, want one that names job %d", err, id)
 		got := t.schedule("s")
 		expect(t, got.Skipped == 0 && got.Fired == 1, "people see %+v", got)
 		w.Complete(w.One())
-		if _, err := t.scheduleKeeper().RunSchedule(t.ctx, "s"); err != nil {
+		if _, err := as[store.ScheduleKeeper](t).RunSchedule(t.ctx, "s"); err != nil {
 			t.Error(err)
 		}
 	}},
 	{"Engines are rung when a schedule is declared, paused, resumed, run and removed", func(t *T) {
-		k := t.scheduleKeeper()
+		k := as[store.ScheduleKeeper](t)
 		t.declare(every("s"))
 		if s, ok := t.Store.(store.IdleNotifier); ok {
 			t.must(s.Asleep(t.ctx, t.join("k").Info.Token, true)) // or nobody need be rung for a job
 		}
 		bell := t.listen(t.Store)
-		bell.wait("when it began to listen")
 		bell.rings("at a declaration", func() { t.declare(every("s")) })
 		bell.rings("at a pause", func() { t.must(errOf(k.PauseSchedule(t.ctx, "s", "", ""))) })
 		bell.rings("at a resumption", func() { t.must(errOf(k.ResumeSchedule(t.ctx, "s"))) })
@@ -224,7 +217,7 @@ var schedulesTests = []test{
 		bell.rings("at a removal", func() { t.must(errOf(k.RemoveSchedule(t.ctx, "s", ""))) })
 	}},
 	{"What names no schedule is said to be none, or no name", func(t *T) {
-		k := t.scheduleKeeper()
+		k := as[store.ScheduleKeeper](t)
 		for _, name := range []string{"s", "S", "%"} {
 			for what, err := range each(t, k, name) {
 				fails(t, err, stint.ErrNoSchedule, "%s %q: %v", what, name)
@@ -240,7 +233,8 @@ var schedulesTests = []test{
 		s.Recurrence = cron.Function("of a newer program")
 		t.declare(s)
 		got := t.schedule("s")
-		expect(t, got.Problem == nil && (got.Stored.Function == "" || got.Stored.Function == "of a newer program") && got.Stored.Recurrence == s.Recurrence.String(),
+		expect(t, got.Problem == nil && (got.Stored.Function == "" || got.Stored.Function == "of a newer program") &&
+			got.Stored.Recurrence == s.Recurrence.String(),
 			"people see %+v", got)
 		text, err := json.Marshal(got)
 		expect(t, err == nil && json.Valid(text), "as JSON: %s, %v", text, err)
@@ -273,18 +267,14 @@ func (t *T) declare(schedules ...stint.Schedule) {
 	t.Helper()
 	ready := make([]stint.Schedule, len(schedules))
 	for i, s := range schedules {
-		var err error
-		ready[i], err = s.Ready(stint.Limits{})
-		t.must(err)
+		ready[i] = must(s.Ready(stint.Limits{}))(t)
 	}
-	t.must(t.scheduler().DeclareSchedules(t.ctx, "somebody", ready))
+	t.must(as[store.Scheduler](t).DeclareSchedules(t.ctx, "somebody", ready))
 }
 
 func (t *T) schedule(name string) *store.ScheduleInfo {
 	t.Helper()
-	info, err := t.scheduleKeeper().Schedule(t.ctx, name)
-	t.must(err)
-	return info
+	return must(as[store.ScheduleKeeper](t).Schedule(t.ctx, name))(t)
 }
 
 // fire fires once.
@@ -293,9 +283,7 @@ func (t *T) fire(f store.FireRequest, plan store.PlanFunc) store.FireResult {
 	if f.Limit == 0 {
 		f.Limit = 100
 	}
-	fired, err := t.scheduler().FireSchedules(t.ctx, f, plan)
-	t.must(err)
-	return fired
+	return must(as[store.Scheduler](t).FireSchedules(t.ctx, f, plan))(t)
 }
 
 // ticking has a schedule of a name, or each when that is empty, occur every so
@@ -336,17 +324,14 @@ func (t *T) tick(name string, n int) []stint.ID {
 		for _, j := range t.fire(store.FireRequest{}, ticking(name, time.Millisecond, 1)).Jobs {
 			ids = append(ids, j.ID)
 		}
-		if time.Since(since) > patience() {
-			t.Fatalf("%s has not fired %d times: %+v", name, n, t.schedule(name))
-		}
+		need(t, time.Since(since) <= patience(), "%s has not fired %d times: %+v", name, n, t.schedule(name))
 	}
 	return ids
 }
 
 func (t *T) resumeAndTick(name string) stint.ID {
 	t.Helper()
-	_, err := t.scheduleKeeper().ResumeSchedule(t.ctx, name)
-	t.must(err)
+	t.must(errOf(as[store.ScheduleKeeper](t).ResumeSchedule(t.ctx, name)))
 	return t.tick(name, 1)[0]
 }
 
@@ -356,8 +341,7 @@ func (t *T) occurrences(name string) []time.Time {
 	t.Helper()
 	var all []stint.JobInfo
 	for f := (store.Filter{Schedule: name}); ; {
-		page, err := t.Store.Jobs(t.ctx, f)
-		t.must(err)
+		page := must(t.Store.Jobs(t.ctx, f))(t)
 		if all = append(all, page...); len(page) == 0 {
 			break
 		}
@@ -380,7 +364,7 @@ func (t *T) unbroken(name string, step time.Duration) {
 	for i := 1; i < len(times); i++ {
 		equal(t, times[i].Sub(times[i-1]), step, "%s: number %d is %v after the one before, want %v", name, i+1)
 	}
-	if n := len(times); n == 0 || info.Fired != int64(n) || !info.Next.Equal(times[n-1].Add(step)) || !info.LastOccurrence.Equal(times[n-1]) {
-		t.Errorf("%s: it has %d jobs, and says %s", name, n, fmt.Sprintf("%+v", info))
-	}
+	n := len(times)
+	expect(t, n != 0 && info.Fired == int64(n) && info.Next.Equal(times[n-1].Add(step)) && info.LastOccurrence.Equal(times[n-1]),
+		"%s: it has %d jobs, and says %s", name, n, fmt.Sprintf("%+v", info))
 }

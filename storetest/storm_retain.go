@@ -143,7 +143,7 @@ func retainWork(t *T, s Store, rng *rand.Rand, done func() bool, note func([]sto
 				}
 				end := []store.Result{
 					completed, completed, failure, {Outcome: stint.OutcomeSnoozed, Snooze: time.Millisecond},
-					{Outcome: stint.OutcomeReturned, Part: store.PartFront}, {Outcome: stint.OutcomeCancelled},
+					returned, cancelled,
 				}[rng.IntN(6)]
 				batch = append(batch, w.Conclude(e, end))
 			}

@@ -147,6 +147,15 @@ func (w *Worker) Conclude(e store.Entry, end store.Result) store.Completion {
 	return x
 }
 
+// concludeAll is the same for entries that ended alike.
+func (w *Worker) concludeAll(end store.Result, entries ...store.Entry) []store.Completion {
+	done := make([]store.Completion, len(entries))
+	for i, e := range entries {
+		done[i] = w.Conclude(e, end)
+	}
+	return done
+}
+
 // TryFinish records executions under the claims that took their entries.
 func (w *Worker) TryFinish(ctx context.Context, done ...store.Completion) (int, error) {
 	var refs []store.ClaimRef
@@ -163,11 +172,7 @@ func (w *Worker) TryFinish(ctx context.Context, done ...store.Completion) (int, 
 // Finish concludes entries with one ending and records them.
 func (w *Worker) Finish(end store.Result, entries ...store.Entry) {
 	w.t.Helper()
-	done := make([]store.Completion, len(entries))
-	for i, e := range entries {
-		done[i] = w.Conclude(e, end)
-	}
-	n, err := w.TryFinish(w.t.Context(), done...)
+	n, err := w.TryFinish(w.t.Context(), w.concludeAll(end, entries...)...)
 	if err != nil {
 		w.t.Fatalf("finish %d entries: %v", len(entries), err)
 	}
@@ -231,4 +236,18 @@ func Judge(e *store.Entry, begun bool) store.Completion {
 	x := store.Conclude(e, end, now, 0.5)
 	x.Started, x.Ended = now, now
 	return x
+}
+
+// soon lets the next attempt begin at once.
+func soon(x *store.Completion) {
+	if x.Next != nil {
+		x.Next.Delay = 0
+	}
+}
+
+// record records executions, and checks how many of them were new.
+func (w *Worker) record(want int, done ...store.Completion) {
+	w.t.Helper()
+	n, err := w.TryFinish(w.t.Context(), done...)
+	expect(w.t, err == nil && n == want, "of %d executions %d were recorded, error %v; want %d", len(done), n, err, want)
 }

@@ -61,7 +61,7 @@ func TestAReportHasTheFiguresOfEachRoundAndWhatTheyWereMeasuredOn(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r report
+	var r contest.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stint-go/stint/bench/contest"
 	"github.com/stint-go/stint/bench/load"
 	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/store"
 )
 
 // stintDefault is stint as it comes.

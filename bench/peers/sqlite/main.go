@@ -9,42 +9,20 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"runtime"
-	"runtime/debug"
-	"slices"
-	"strings"
-	"syscall"
-	"time"
 
 	"github.com/stint-go/stint/bench/contest"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "sqlite:", err)
-		os.Exit(1)
-	}
-}
+func main() { contest.Main("sqlite", run) }
 
 // options are what the command line says.
 type options struct {
+	contest.Output
 	dir  string
-	runs int
 	jobs int
-	json bool
-	csv  string // the path of the medians and ratios
 	tune bool
 }
 
@@ -52,29 +30,16 @@ func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("sqlite", flag.ContinueOnError)
 	f.SetOutput(errs)
 	f.StringVar(&o.dir, "sqlite-dir", "", "directory for the files, on the disk to be measured (default: the one for temporary files)")
-	f.IntVar(&o.runs, "runs", 5, "how many rounds")
+	o.Flags(f)
 	f.IntVar(&o.jobs, "jobs", 20_000, "how many jobs")
 	f.BoolVar(&o.tune, "tune", false, "look for the peers' best settings instead")
-	f.StringVar(&o.csv, "csv", "", "where to write medians and ratios as CSV, beside what is printed")
-	f.BoolVar(&o.json, "json", false, "print JSON, with the figures of each round")
 	if err := f.Parse(arguments); err != nil {
 		return o, err
 	}
-	switch {
-	case f.NArg() > 0:
+	if f.NArg() > 0 {
 		return o, fmt.Errorf("%q is no flag", f.Arg(0))
-	case o.runs < 1:
-		return o, fmt.Errorf("--runs: %d is less than 1", o.runs)
-	case o.jobs < 1:
-		return o, fmt.Errorf("--jobs: %d is less than 1", o.jobs)
 	}
-	return o, nil
-}
-
-// report is what --json prints.
-type report struct {
-	Versions map[string]string `json:"versions"`
-	Results  []contest.Result  `json:"results"`
+	return o, contest.AtLeastOne(map[string]int{"runs": o.Runs, "jobs": o.jobs})
 }
 
 func run(ctx context.Context, arguments []string, out, errs io.Writer) error {
@@ -86,27 +51,15 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) error {
 	if o.tune {
 		all = others()
 	}
-	result, err := burn(o, all).Hold(ctx, o.runs, func(round int, entrant string) {
-		fmt.Fprintf(errs, "%s round %d of %d: %s\n", time.Now().Format(time.TimeOnly), round, o.runs, entrant)
-	})
+	result, err := o.Hold(ctx, burn(o, all), out, errs)
 	if err != nil {
 		return err
 	}
-	r := report{versions(), []contest.Result{result}}
-	if o.csv != "" {
-		if err := contest.SaveCSV(o.csv, r.Results); err != nil {
-			return fmt.Errorf("--csv: %w", err)
-		}
-	}
-	if o.json {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}
-	if err := result.Print(out); err != nil {
-		return err
-	}
-	return r.print(out)
+	return o.Conclude(contest.Report{
+		Versions: contest.Versions("github.com/riverqueue/river", "github.com/mikestefanello/backlite",
+			"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3"),
+		Results: []contest.Result{result},
+	}, out)
 }
 
 // burn is the bout of bulk: jobs enqueued, then jobs worked off.
@@ -128,31 +81,4 @@ func burn(o options, all []contestant) contest.Bout {
 		}})
 	}
 	return b
-}
-
-// print writes what the figures were measured with.
-func (r report) print(w io.Writer) error {
-	var names []string
-	for name, value := range r.Versions {
-		names = append(names, name+" "+value)
-	}
-	slices.Sort(names)
-	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(names, ", "))
-	return err
-}
-
-// versions are those of whoever takes part.
-func versions() map[string]string {
-	all := map[string]string{"go": runtime.Version(), "processors": fmt.Sprint(runtime.GOMAXPROCS(0))}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return all
-	}
-	for _, m := range info.Deps {
-		switch m.Path {
-		case "github.com/riverqueue/river", "github.com/mikestefanello/backlite", "github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3":
-			all[m.Path] = m.Version
-		}
-	}
-	return all
 }

@@ -14,7 +14,7 @@ func TestEveryoneWorksEveryJobOnceAndKeepsItsHistory(t *testing.T) {
 	if err := run(t.Context(), []string{"--sqlite-dir", dir, "--jobs", "100", "--runs", "1", "--json"}, &out, &errs); err != nil {
 		t.Fatal(err)
 	}
-	var r report
+	var r contest.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
