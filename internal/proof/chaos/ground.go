@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -250,4 +251,113 @@ func (g *Ground) begin(ctx context.Context) (*transaction, error) {
 		commit:   func(context.Context) error { return tx.Commit() },
 		rollback: func(context.Context) error { return tx.Rollback() },
 	}, nil
+}
+
+// advance are statements that have every number which rises go on from another
+// one: positions, the claims of each lane, and changes.
+var (
+	advance = []string{
+		`select setval('stint.positions', $1)`,
+		`select setval('stint.change_numbers', $1)`,
+		`update stint.claims c set n = c.n + $1 - m.n, pending_n = c.pending_n + $1 - m.n
+		 from (select lane, max(n) as n from stint.claims group by lane) m where m.lane = c.lane`,
+	}
+	advanceFile = []string{
+		`update sqlite_sequence set seq = $1 where name = 'stint_entries'`,
+		`update sqlite_sequence set seq = $1 where name = 'stint_changes'`,
+		`update stint_claims set n = stint_claims.n + $1 - m.n
+		 from (select lane, max(n) as n from stint_claims group by lane) m where m.lane = stint_claims.lane`,
+	}
+)
+
+// Advance has every number that rises go on behind another one. Nobody may work
+// meanwhile.
+func (g *Ground) Advance(ctx context.Context, to int64) error {
+	list := advance
+	if g.file != nil {
+		list = advanceFile
+	}
+	tx, err := g.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.rollback(context.WithoutCancel(ctx)) }()
+	for _, text := range list {
+		if err := tx.exec(ctx, text, to); err != nil {
+			return err
+		}
+	}
+	return tx.commit(ctx)
+}
+
+// Pin opens a transaction that has a number, has seen stint's log and stays open: vacuum can clean up nothing that dies from
+// then on, until the connection is closed or the transaction is ended.
+func Pin(ctx context.Context, url string) (*pgx.Conn, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range []string{`begin isolation level repeatable read`, `select pg_current_xact_id()`, `select count(*) from stint.entries`} {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			_ = conn.Close(context.WithoutCancel(ctx))
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+// Thief takes a server's connections, and gives them back.
+type Thief struct {
+	url string
+
+	mu    sync.Mutex
+	taken []*pgx.Conn
+}
+
+// NewThief makes one who connects by a URL.
+func NewThief(url string) *Thief { return &Thief{url: url} }
+
+// Take takes all connections that are free, and says how many it has.
+func (th *Thief) Take(ctx context.Context) int {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for {
+		conn, err := pgx.Connect(ctx, th.url)
+		if err != nil {
+			return len(th.taken)
+		}
+		th.taken = append(th.taken, conn)
+	}
+}
+
+// Keep takes all connections that are free, and again every so often what
+// somebody else let go of, until they are given back.
+func (th *Thief) Keep(ctx context.Context, every time.Duration) (giveBack func()) {
+	th.Take(ctx)
+	taking, enough := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for taking.Err() == nil {
+			th.Take(taking)
+			select {
+			case <-taking.Done():
+			case <-time.After(every):
+			}
+		}
+	})
+	return func() {
+		enough()
+		all.Wait()
+		th.GiveBack()
+	}
+}
+
+// GiveBack gives all of them back.
+func (th *Thief) GiveBack() {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, conn := range th.taken {
+		_ = conn.Close(context.Background())
+	}
+	th.taken = nil
 }

@@ -1,9 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/check"
@@ -161,4 +165,171 @@ func (j *judging) losses(job stint.ID) int {
 		}
 	}
 	return n
+}
+
+// asideSQL has the database set aside what is deleted of jobs, as a part of
+// the deletion. So the judge can ask of a deleted job all that it asks of
+// others, for which it must have ended, and know what was left of it.
+var asideSQL = []string{
+	`create table sim_gone_entries (pos integer primary key, job integer, lane integer, attempt integer, losses integer,
+	   created integer, queue text, kind text, args text, recovered integer)`,
+	`create trigger sim_entry_goes before delete on stint_entries begin
+	   insert into sim_gone_entries values (old.pos, ifnull(old.job, old.pos), old.lane, old.attempt, old.losses,
+	     old.created, old.queue, old.kind, old.args, old.recovered);
+	 end`,
+	`create table sim_gone_executions (pos integer, job integer, attempt integer, nonce integer, engine integer,
+	   outcome integer, final integer, started integer, finished integer, reason text)`,
+	`create trigger sim_execution_goes before delete on stint_executions begin
+	   insert into sim_gone_executions values (old.pos, ifnull(old.job, old.pos), old.attempt, old.nonce, old.engine,
+	     old.outcome, old.final, old.started, old.finished, old.reason);
+	 end`,
+	`create table sim_gone_claims (lane integer, n integer, nonce integer, engine integer, serial integer, start integer, frontier integer)`,
+	`create trigger sim_claim_goes before delete on stint_claims begin
+	   insert into sim_gone_claims values (old.lane, old.n, old.nonce, old.engine, old.serial, old.start, old.frontier);
+	 end`,
+	`create table sim_gone_engines (token integer, ended integer)`,
+	`create trigger sim_engine_goes before delete on stint_engine_history begin
+	   insert into sim_gone_engines values (old.token, old.ended);
+	 end`,
+}
+
+const (
+	// As an audit reads them: what nobody could claim and has no outcome is no
+	// entry.
+	goneEntriesSQL = `
+	select e.pos, e.job, e.lane, e.attempt, e.losses,
+	       e.pos <= ifnull((select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1), 0)
+	from sim_gone_entries e
+	where e.lane >= 0 or exists (select 1 from sim_gone_executions x where x.pos = e.pos)`
+
+	goneClaimsSQL = `
+	select c.lane, c.n, c.nonce, c.engine, c.serial, e.pos from sim_gone_entries e join (
+	  select lane, n, nonce, engine, serial, start, frontier from stint_claims union all select * from sim_gone_claims) c
+	  on c.lane = e.lane and e.pos > c.start and e.pos <= c.frontier`
+
+	goneExecutionsSQL = `
+	select pos, job, attempt, nonce, engine, outcome, final, started, finished, ifnull(reason, '') from sim_gone_executions`
+
+	goneEnginesSQL = `select token, ended from sim_gone_engines where ended is not null`
+
+	goneJobsSQL = `select pos, created, kind, args, ifnull(recovered, 0) from sim_gone_entries where pos = job`
+)
+
+// each reads rows.
+func (g *ground) each(ctx context.Context, query string, row func(rows *sql.Rows) error) error {
+	rows, err := g.db.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// restore adds to the ledger what was deleted, but for what is there still,
+// which is wrong.
+func (j *judging) restore(ctx context.Context, g *ground) error {
+	j.gone = map[stint.ID]bool{}
+	err := g.each(ctx, goneJobsSQL, func(rows *sql.Rows) error {
+		var t told
+		var created int64
+		var text string
+		if err := rows.Scan(&t.info.ID, &created, &t.info.Kind, &text, &t.info.Origin.Recovered); err != nil {
+			return err
+		}
+		t.info.Created = time.UnixMicro(created)
+		j.gone[t.info.ID] = true
+		if _, there := j.told[t.info.ID]; there {
+			j.wrong(t.info.ID, "it was deleted, and people see it")
+		}
+		err := json.Unmarshal([]byte(text), &t.args)
+		j.told[t.info.ID] = t
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	j.checkRemains()
+	return j.restoreRows(ctx, g)
+}
+
+// checkRemains checks that nothing is left of what was deleted.
+func (j *judging) checkRemains() {
+	for _, e := range j.ledger.Entries {
+		if j.gone[e.Job] {
+			j.wrong(e.Job, "it was deleted, and its entry %d is there", e.Pos)
+		}
+	}
+	for _, x := range j.ledger.Executions {
+		if j.gone[x.Job] {
+			j.wrong(x.Job, "it was deleted, and an execution at %d is there", x.Pos)
+		}
+	}
+	for _, w := range j.ledger.Waiting {
+		if j.gone[w.Job] {
+			j.wrong(w.Job, "it was deleted, and waits")
+		}
+	}
+}
+
+func (j *judging) restoreRows(ctx context.Context, g *ground) error {
+	l := j.ledger
+	err := g.each(ctx, goneEntriesSQL, func(rows *sql.Rows) error {
+		var e store.LedgerEntry
+		err := rows.Scan(&e.Pos, &e.Job, &e.Lane, &e.Attempt, &e.Losses, &e.Behind)
+		l.Entries = append(l.Entries, e)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = g.each(ctx, goneClaimsSQL, func(rows *sql.Rows) error {
+		var gone store.LedgerClaim
+		var pos store.Position
+		err := rows.Scan(&gone.Lane, &gone.N, &gone.Nonce, &gone.Engine, &gone.Serial, &pos)
+		i := slices.IndexFunc(l.Claims, func(c store.LedgerClaim) bool { return c.Lane == gone.Lane && c.N == gone.N })
+		if i < 0 {
+			i, l.Claims = len(l.Claims), append(l.Claims, gone)
+		}
+		l.Claims[i].Positions = append(l.Claims[i].Positions, pos)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = g.each(ctx, goneEnginesSQL, func(rows *sql.Rows) error {
+		var token store.EngineID
+		var ended int64
+		err := rows.Scan(&token, &ended)
+		l.Buried[token] = time.UnixMicro(ended)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ended := map[stint.ID]stint.State{}
+	err = g.each(ctx, goneExecutionsSQL, func(rows *sql.Rows) error {
+		var x store.LedgerExecution
+		var started, finished int64
+		var reason string
+		err := rows.Scan(&x.Pos, &x.Job, &x.Attempt, &x.Nonce, &x.Engine, &x.Outcome, &x.Final, &started, &finished, &reason)
+		x.Started, x.Finished = time.UnixMicro(started), time.UnixMicro(finished)
+		l.Executions = append(l.Executions, x)
+		if x.Final {
+			t := j.told[x.Job]
+			t.info.Reason = x.Outcome.FinalReason(reason)
+			j.told[x.Job] = t
+			ended[x.Job] = x.Outcome.State()
+		}
+		return err
+	})
+	slices.SortFunc(l.Entries, func(a, b store.LedgerEntry) int { return cmp.Compare(a.Pos, b.Pos) })
+	for id := range j.gone {
+		l.Jobs = append(l.Jobs, store.LedgerJob{ID: id, State: ended[id]})
+	}
+	return err
 }

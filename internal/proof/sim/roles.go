@@ -258,3 +258,120 @@ func jobsOf(entries []store.Entry) []int64 {
 	}
 	return all
 }
+
+// The roles that an engine gets to see: those that it always does, those that
+// SQLite's store lacks, without which its engine polls, and those that old seeds
+// knew nothing of.
+type (
+	common interface {
+		store.Store
+		store.Canceller
+		store.TxFinisher
+		store.OrphanRecoverer
+	}
+	voice interface {
+		store.Listener
+		store.Clock
+		store.SessionTerminator
+	}
+	later interface {
+		store.Pauser
+		store.ClaimedEnqueuer
+		store.Leaser
+		store.Retainer
+	}
+	latest interface {
+		store.Scheduler
+	}
+)
+
+// seen is the process as its engine sees it.
+func (p *process) seen(deaf bool) store.Store {
+	switch old := p.w.seed.Age > Single; {
+	case old && deaf:
+		return struct{ common }{p}
+	case old:
+		return struct {
+			common
+			voice
+		}{p, p}
+	case p.w.calendar == nil && deaf:
+		return struct {
+			common
+			later
+		}{p, p}
+	case p.w.calendar == nil:
+		return struct {
+			common
+			voice
+			later
+		}{p, p, p}
+	case deaf:
+		return struct {
+			common
+			later
+			latest
+		}{p, p, p}
+	}
+	return p
+}
+
+// holding is the entry of a job that the process got last, and the engine
+// that claimed it: what a handler is not told. It was read after the instant
+// read, as the world counts.
+type holding struct {
+	pos    store.Position
+	engine store.EngineID
+	read   int64
+
+	guest bool // a caller brought it along
+}
+
+// reading is what was read from the store after an instant.
+type reading[T any] struct {
+	what  T
+	after int64
+}
+
+// gets notes what was read of the entry.
+func (h *holding) gets(e *store.Entry, after int64) {
+	h.pos, h.read = e.Pos, after
+}
+
+// claimed notes what the process gets to see of a claim.
+func (p *process) claimed(engine store.EngineID, r reading[store.Claim]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := r.what
+	h := holding{engine: engine, guest: c.Lane == store.NowLane}
+	for i := range c.Entries {
+		h.gets(&c.Entries[i], r.after)
+		p.inHand[c.Entries[i].ID] = h
+	}
+	if len(c.Entries) == 0 {
+		for _, pos := range c.Positions {
+			p.unread[pos] = h
+		}
+	}
+}
+
+// fetched notes what it reads later.
+func (p *process) fetched(r reading[[]store.Entry]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entries := r.what
+	for i := range entries {
+		pos := entries[i].Pos
+		if h, ok := p.unread[pos]; ok {
+			h.gets(&entries[i], r.after)
+			p.inHand[entries[i].ID] = h
+			delete(p.unread, pos)
+		}
+	}
+}
+
+func (p *process) holding(job stint.ID) holding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inHand[job]
+}
