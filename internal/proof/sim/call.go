@@ -20,6 +20,12 @@ func call[T any](ctx context.Context, p *process, o op, apply func(ctx context.C
 	return callWith(ctx, p, o, func(ctx context.Context, _ fate) (T, error) { return apply(ctx) })
 }
 
+// ask is call for whom the fate does not concern.
+func ask[T any](ctx context.Context, p *process, o op, apply func(ctx context.Context) (T, error)) (T, error) {
+	answer, _, err := call(ctx, p, o, apply)
+	return answer, err
+}
+
 // callWith is call for what is not always done in the same way.
 func callWith[T any](ctx context.Context, p *process, o op, apply func(ctx context.Context, f fate) (T, error)) (T, fate, error) {
 	var none T
@@ -71,10 +77,8 @@ func callWith[T any](ctx context.Context, p *process, o op, apply func(ctx conte
 // send lets the request travel to the store. An error says that it has not
 // arrived; it may do so later.
 func (p *process) send(ctx context.Context, f fate, o op, arrive func()) error {
-	timer := time.NewTimer(f.before)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(f.before):
 		if !f.held {
 			return nil
 		}
@@ -134,10 +138,8 @@ func (o op) fenced() bool {
 // pass lets an answer travel back, and returns it, or why it did not come.
 func (p *process) pass(ctx context.Context, d time.Duration, answer error) error {
 	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(d):
 		case <-ctx.Done():
 			answer = ctx.Err()
 		case <-p.gone:
@@ -153,13 +155,11 @@ func (p *process) pass(ctx context.Context, d time.Duration, answer error) error
 // the connection is found to be broken.
 func (p *process) swallow(ctx context.Context) error {
 	_, healed := p.line()
-	timer := time.NewTimer(swallowed)
-	defer timer.Stop()
 	err := errLost
 	select {
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-timer.C:
+	case <-time.After(swallowed):
 	case <-healed:
 	case <-p.gone:
 	}

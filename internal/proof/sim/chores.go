@@ -32,23 +32,19 @@ func decides(_ error, f retry.Failure) retry.Decision {
 	return retry.Again(200 * time.Millisecond)
 }
 
-// Undecided implements [store.RetryDecider].
 func (p *process) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
-	all, _, err := call(ctx, p, opUndecided, func(ctx context.Context) ([]store.PendingRetry, error) {
+	return ask(ctx, p, opUndecided, func(ctx context.Context) ([]store.PendingRetry, error) {
 		return p.store.Undecided(ctx, funcs, after, limit)
 	})
-	return all, err
 }
 
-// Decide implements [store.RetryDecider].
 func (p *process) Decide(ctx context.Context, engine store.EngineID, done []store.Completion) ([]stint.ID, error) {
-	ids, _, err := call(ctx, p, opDecide, func(ctx context.Context) ([]stint.ID, error) {
+	return ask(ctx, p, opDecide, func(ctx context.Context) ([]stint.ID, error) {
 		ids, err := p.store.Decide(ctx, engine, done)
 		p.w.note(p.name, numbers(ids), "decide, engine %x: %d of %d, %v", engine, len(ids), len(done), err)
 		p.w.decided(ids, done)
 		return ids, err
 	})
-	return ids, err
 }
 
 // doubt is a failure that waits for somebody's decision: of which job, and at
@@ -137,9 +133,8 @@ func retentionOf(seed Seed) store.Retention {
 	return r
 }
 
-// Retain implements [store.Retainer].
 func (p *process) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
-	done, _, err := call(ctx, p, opRetain, func(ctx context.Context) (store.Retained, error) {
+	return ask(ctx, p, opRetain, func(ctx context.Context) (store.Retained, error) {
 		began := time.Now()
 		done, err := p.store.Retain(ctx, r)
 		if done.Deleted > 0 || err != nil {
@@ -150,31 +145,20 @@ func (p *process) Retain(ctx context.Context, r store.RetainStep) (store.Retaine
 		}
 		return done, err
 	})
-	return done, err
 }
 
-// Acquire implements [store.Leaser].
 func (p *process) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (store.Lease, error) {
-	l, _, err := call(ctx, p, opLease, func(ctx context.Context) (store.Lease, error) {
-		return p.store.Acquire(ctx, name, engine, term)
-	})
-	return l, err
+	return ask(ctx, p, opLease, func(ctx context.Context) (store.Lease, error) { return p.store.Acquire(ctx, name, engine, term) })
 }
 
-// ReleaseLease implements [store.Leaser].
 func (p *process) ReleaseLease(ctx context.Context, name string, engine store.EngineID) (bool, error) {
-	held, _, err := call(ctx, p, opLease, func(ctx context.Context) (bool, error) {
-		return p.store.ReleaseLease(ctx, name, engine)
-	})
-	return held, err
+	return ask(ctx, p, opLease, func(ctx context.Context) (bool, error) { return p.store.ReleaseLease(ctx, name, engine) })
 }
 
-// Revoke implements [store.Leaser].
 func (p *process) Revoke(ctx context.Context, name, by, why string) (store.Revocation, bool, error) {
 	return p.store.Revoke(ctx, name, by, why)
 }
 
-// Leases implements [store.Leaser].
 func (p *process) Leases(ctx context.Context) ([]store.Lease, error) { return p.store.Leases(ctx) }
 
 // erased are the jobs that were deleted for their age, and since when that may be.
@@ -266,9 +250,8 @@ func (p *process) beforeBurial(engine store.EngineID) (cutShort func(context.Con
 // they leave costs a minute of fake time.
 const cutBurials = 4
 
-// Sweep implements [store.OrphanRecoverer].
 func (p *process) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
-	n, _, err := call(ctx, p, opSweep, func(ctx context.Context) (int, error) {
+	return ask(ctx, p, opSweep, func(ctx context.Context) (int, error) {
 		var jobs []int64
 		n, err := p.store.Sweep(ctx, func(e *store.Entry, begun bool) store.Completion {
 			jobs = append(jobs, int64(e.ID))
@@ -277,7 +260,6 @@ func (p *process) Sweep(ctx context.Context, judge func(e *store.Entry, begun bo
 		p.w.note(p.name, jobs, "sweep: %d, %v", n, err)
 		return n, err
 	})
-	return n, err
 }
 
 // cutShort has the next burial of an engine leave some of what it holds, up to

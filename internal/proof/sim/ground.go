@@ -3,7 +3,7 @@ package sim
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,21 +47,15 @@ func (g *ground) count(ctx context.Context, query string) (n int, err error) {
 
 // states counts the jobs that people see.
 func (g *ground) states(ctx context.Context) (map[stint.State]int64, error) {
-	rows, err := g.db.QueryContext(ctx, `select state, count(*) from stint_jobs group by state`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	all := map[stint.State]int64{}
-	for rows.Next() {
+	err := g.each(ctx, `select state, count(*) from stint_jobs group by state`, func(rows *sql.Rows) error {
 		var state stint.State
 		var n int64
-		if err := rows.Scan(&state, &n); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&state, &n)
 		all[state] = n
-	}
-	return all, rows.Err()
+		return err
+	})
+	return all, err
 }
 
 const (
@@ -102,52 +96,32 @@ func fast() string {
 	return ""
 }
 
-// template is a file with the schema, made once: installing it takes longer
-// than copying it.
-var template = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp(fast(), "stint-sim-")
+// must is for what can only fail where the simulator itself is broken.
+func must[T any](value T, err error) T {
 	if err != nil {
-		return nil, err
+		panic(fmt.Sprintf("sim: %v", err))
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "jobs.db")
-	s, err := sqlite.Open(context.Background(), path)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Close(); err != nil {
-		return nil, err
-	}
-	db, err := openDatabase(path)
-	if err != nil {
-		return nil, err
-	}
-	for _, text := range slices.Concat(asideSQL, []string{effectsSQL}, journalSQL) {
-		if _, err := db.Exec(text); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
-	}
-	if err := db.Close(); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
-})
-
-// install makes a file with the schema.
-func install(path string) error {
-	file, err := template()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, file, 0o644)
+	return value
 }
 
-// openDatabase opens the file as a user's program does.
-func openDatabase(path string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(20000)")
-	if err != nil {
-		return nil, err
+// template is a file with the schema, made once: installing it takes longer
+// than copying it.
+var template = sync.OnceValue(func() []byte {
+	dir := must(os.MkdirTemp(fast(), "stint-sim-"))
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "jobs.db")
+	must(0, must(sqlite.Open(context.Background(), path)).Close())
+	db := openDatabase(path)
+	for _, text := range slices.Concat(asideSQL, []string{effectsSQL}, journalSQL) {
+		must(db.Exec(text))
 	}
+	must(0, db.Close())
+	return must(os.ReadFile(path))
+})
+
+// openDatabase opens the file as a user's program does.
+func openDatabase(path string) *sql.DB {
+	db := must(sql.Open("sqlite3", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(20000)"))
 	db.SetMaxOpenConns(1)
-	return db, nil
+	return db
 }

@@ -19,34 +19,26 @@ type people struct {
 }
 
 // hire lets them begin.
-func (w *world) hire() (*people, error) {
-	all := new(people)
-	for name, at := range map[string]**process{"operator": &all.operator, "porter": &all.porter, "timekeeper": &all.timekeeper} {
-		if name == "timekeeper" && w.calendar == nil {
-			continue
-		}
-		p, err := w.newProcess(name, weathers[roll(w.seed.N, name+"weather", 0).IntN(len(weathers))])
-		if err != nil {
-			return nil, err
-		}
-		*at = p
+func (w *world) hire() *people {
+	start := func(name string) *process {
+		return w.newProcess(name, weathers[roll(w.seed.N, name+"weather", 0).IntN(len(weathers))])
 	}
+	all := &people{operator: start("operator"), porter: start("porter")}
 	if w.seed.Age < Twisted {
 		all.busy.Go(func() { all.operator.operate(roll(w.seed.N, "operator", 0)) })
 		all.busy.Go(func() { all.porter.pauseSome(roll(w.seed.N, "porter", 0)) })
 	}
 	if w.calendar != nil {
+		all.timekeeper = start("timekeeper")
 		all.busy.Go(func() { all.timekeeper.keepTime(roll(w.seed.N, "timekeeper", 0)) })
 	}
-	return all, nil
+	return all
 }
 
 // rest passes a while; false says that the trouble is over before.
 func (w *world) rest(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-w.calm:
 		return false
@@ -168,9 +160,8 @@ func (p *process) reopen(but ...string) {
 	}
 }
 
-// Retry implements [store.Operator].
 func (p *process) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
-	answers, _, err := call(ctx, p, opRetry, func(ctx context.Context) (map[stint.ID]stint.RerunResult, error) {
+	return ask(ctx, p, opRetry, func(ctx context.Context) (map[stint.ID]stint.RerunResult, error) {
 		before, asked := p.w.see(ctx, ids), p.w.operations.asks(ids)
 		answers, err := p.store.Retry(ctx, ids, again)
 		p.w.note(p.name, numbers(ids), "run again, %+v: %v, %v", again, answers, err)
@@ -178,12 +169,10 @@ func (p *process) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOp
 		p.w.checkRetried(ctx, before, answers)
 		return answers, err
 	})
-	return answers, err
 }
 
-// Delete implements [store.Operator].
 func (p *process) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
-	answers, _, err := call(ctx, p, opDelete, func(ctx context.Context) (map[stint.ID]store.DeleteStatus, error) {
+	return ask(ctx, p, opDelete, func(ctx context.Context) (map[stint.ID]store.DeleteStatus, error) {
 		before := p.w.see(ctx, ids)
 		p.w.operations.deletes(ids)
 		answers, err := p.store.Delete(ctx, ids)
@@ -192,15 +181,10 @@ func (p *process) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stor
 		p.w.checkDeleted(ctx, before, answers)
 		return answers, err
 	})
-	return answers, err
 }
 
-// Find implements [store.Operator].
 func (p *process) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
-	ids, _, err := call(ctx, p, opFind, func(ctx context.Context) ([]stint.ID, error) {
-		return p.store.Find(ctx, f)
-	})
-	return ids, err
+	return ask(ctx, p, opFind, func(ctx context.Context) ([]stint.ID, error) { return p.store.Find(ctx, f) })
 }
 
 // operations are what people did to jobs, or tried to do.

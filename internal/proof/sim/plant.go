@@ -217,7 +217,6 @@ func (b Bug) hides(o op, err error) bool {
 	return b == bugBeat && o == opBeat
 }
 
-// Retry implements [store.Operator] with a bug.
 func (s *planted) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
 	said := again
 	if s.bug == bugEarly {
@@ -240,7 +239,6 @@ func (s *planted) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOp
 	return answers, err
 }
 
-// Delete implements [store.Operator] with a bug.
 func (s *planted) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
 	if s.bug == bugLingers {
 		answers := map[stint.ID]store.DeleteStatus{}
@@ -267,7 +265,6 @@ func (s *planted) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]stor
 	return answers, err
 }
 
-// Retain implements [store.Retainer] with a bug.
 func (s *planted) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
 	if s.bug == bugHurries {
 		r.Keep, r.Age = store.Retention{KeepFor: store.KeepFor{All: time.Nanosecond}}, 0
@@ -298,7 +295,6 @@ func (s *planted) erase(id stint.ID) {
 	}
 }
 
-// Pause implements [store.Pauser] with a bug.
 func (s *planted) Pause(ctx context.Context, queue, by, why string) (bool, error) {
 	if s.bug == bugOpen {
 		return true, nil
@@ -306,7 +302,6 @@ func (s *planted) Pause(ctx context.Context, queue, by, why string) (bool, error
 	return s.ground.Pause(ctx, queue, by, why)
 }
 
-// Resume implements [store.Pauser] with a bug.
 func (s *planted) Resume(ctx context.Context, queue string) (bool, error) {
 	if s.bug == bugShut {
 		return true, nil
@@ -314,7 +309,6 @@ func (s *planted) Resume(ctx context.Context, queue string) (bool, error) {
 	return s.ground.Resume(ctx, queue)
 }
 
-// Paused implements [store.Pauser] with a bug.
 func (s *planted) Paused(ctx context.Context) ([]string, error) {
 	if s.bug == bugHushed {
 		return nil, nil
@@ -322,7 +316,6 @@ func (s *planted) Paused(ctx context.Context) ([]string, error) {
 	return s.ground.Paused(ctx)
 }
 
-// Look implements [store.Claimer] with a bug.
 func (s *planted) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	sights, err := s.ground.Look(ctx, known)
 	for i := range sights {
@@ -331,7 +324,6 @@ func (s *planted) Look(ctx context.Context, known store.LaneHints) ([]store.Lane
 	return sights, err
 }
 
-// EnqueueClaimed implements [store.ClaimedEnqueuer] with a bug.
 func (s *planted) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
 	if s.bug != bugEager {
 		return s.ground.EnqueueClaimed(ctx, job, req)
@@ -360,7 +352,6 @@ func (s *planted) unannounced(b store.Heartbeat) store.Heartbeat {
 	return b
 }
 
-// Undecided implements [store.RetryDecider] with a bug.
 func (s *planted) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
 	if s.bug == bugPuts {
 		return nil, nil
@@ -368,7 +359,6 @@ func (s *planted) Undecided(ctx context.Context, funcs []string, after stint.ID,
 	return s.ground.Undecided(ctx, funcs, after, limit)
 }
 
-// Decide implements [store.RetryDecider] with a bug.
 func (s *planted) Decide(ctx context.Context, engine store.EngineID, done []store.Completion) ([]stint.ID, error) {
 	ids, err := s.ground.Decide(ctx, engine, done)
 	if s.bug == bugRules && err == nil {
@@ -485,7 +475,6 @@ func (s *planted) Sweep(ctx context.Context, judge func(e *store.Entry, begun bo
 	return s.ground.Sweep(ctx, judge)
 }
 
-// FireSchedules implements [store.Scheduler] with a bug.
 func (s *planted) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
 	bad := plan
 	switch s.bug {
@@ -522,7 +511,6 @@ func (s *planted) FireSchedules(ctx context.Context, f store.FireRequest, plan s
 	return fired, err
 }
 
-// DeclareSchedules implements [store.Scheduler] with a bug.
 func (s *planted) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
 	err := s.ground.DeclareSchedules(ctx, by, schedules)
 	if s.bug == bugRestarts && err == nil {
@@ -533,7 +521,6 @@ func (s *planted) DeclareSchedules(ctx context.Context, by string, schedules []s
 	return err
 }
 
-// PauseSchedule implements [store.ScheduleKeeper] with a bug.
 func (s *planted) PauseSchedule(ctx context.Context, name, by, why string) (bool, error) {
 	if s.bug == bugRestless {
 		return true, nil
@@ -541,7 +528,6 @@ func (s *planted) PauseSchedule(ctx context.Context, name, by, why string) (bool
 	return s.ground.PauseSchedule(ctx, name, by, why)
 }
 
-// ResumeSchedule implements [store.ScheduleKeeper] with a bug.
 func (s *planted) ResumeSchedule(ctx context.Context, name string) (bool, error) {
 	before, _ := s.ground.Schedule(ctx, name)
 	news, err := s.ground.ResumeSchedule(ctx, name)
@@ -551,7 +537,6 @@ func (s *planted) ResumeSchedule(ctx context.Context, name string) (bool, error)
 	return news, err
 }
 
-// RemoveSchedule implements [store.ScheduleKeeper] with a bug.
 func (s *planted) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
 	if s.bug == bugStays {
 		return nil, nil

@@ -62,15 +62,14 @@ const (
 	oneWay    cut = "one-way"  // calls arrive, answers are swallowed
 )
 
-func (w *world) newProcess(name string, weather int) (*process, error) {
-	history, err := check.Create(w.historyDir, name)
-	if err != nil {
-		return nil, err
-	}
-	w.keepLog(history)
+func (w *world) newProcess(name string, weather int) *process {
+	history := must(check.Create(w.historyDir, name))
+	w.mu.Lock()
+	w.logs = append(w.logs, history)
+	w.mu.Unlock()
 	return &process{w: w, name: name, store: w.store, weather: weather, history: history, gone: make(chan struct{}),
 		inHand: map[stint.ID]holding{}, unread: map[store.Position]holding{}, commit: map[store.Position]commitment{},
-		running: map[pool]int{}}, nil
+		running: map[pool]int{}}
 }
 
 // awake returns when the process is not frozen; false says that it is dead.
@@ -274,32 +273,20 @@ type life struct {
 // to stop the last.
 func (m *machine) keep() {
 	for n := 1; ; n++ {
-		l, err := m.start(n)
-		if err != nil {
-			m.w.wrong("machine %d: %v", m.number, err)
-			return
-		}
+		l := m.start(n)
 		last := m.trouble(l)
 		l.callers.Wait()
 		if last {
 			return
 		}
-		timer := time.NewTimer(m.dice.between(0, 8*time.Second))
-		select {
-		case <-timer.C:
-		case <-m.w.calm:
-		}
-		timer.Stop()
+		m.w.rest(m.dice.between(0, 8*time.Second))
 	}
 }
 
 // start starts an engine in a process of its own.
-func (m *machine) start(n int) (*life, error) {
+func (m *machine) start(n int) *life {
 	weather := weathers[m.dice.IntN(len(weathers))]
-	p, err := m.w.newProcess(fmt.Sprintf("m%d.%d", m.number, n), weather)
-	if err != nil {
-		return nil, err
-	}
+	p := m.w.newProcess(fmt.Sprintf("m%d.%d", m.number, n), weather)
 	c := m.config
 	c.Instance = p.name
 	if m.dice.chance(50) {
@@ -307,16 +294,13 @@ func (m *machine) start(n int) (*life, error) {
 	}
 	c.OnEvent = p.event
 	c.QueueSlots = crowd(m.w.bug, c.QueueSlots)
-	e, err := engine.New(p.seen(m.deaf), m.mux(p), c)
-	if err != nil {
-		return nil, err
-	}
+	e := must(engine.New(p.seen(m.deaf), m.mux(p), c))
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop, p.ttl, p.slots, p.pools = stop, c.TimeToLive, m.config.Slots, m.config.QueueSlots
 	l := &life{process: p, ended: make(chan error, 1)}
 	m.w.note(p.name, nil, "STARTED with %d slots %v, %v to live, kinds %v, weather %d", c.Slots, c.QueueSlots, c.TimeToLive, m.kinds, weather)
 	m.work(ctx, l, e)
-	return l, nil
+	return l
 }
 
 // mux is what its engines can do.
@@ -349,15 +333,12 @@ func (p *process) event(ev event.Event) {
 // the last: that is stopped when everything is done, and must end well.
 func (m *machine) trouble(l *life) (last bool) {
 	for {
-		timer := time.NewTimer(m.dice.between(500*time.Millisecond, 15*time.Second))
 		select {
-		case <-timer.C:
+		case <-time.After(m.dice.between(500*time.Millisecond, 15*time.Second)):
 		case <-m.w.calm:
 		case err := <-l.ended:
-			timer.Stop()
 			return m.over(l, err)
 		}
-		timer.Stop()
 		if m.w.over.Load() {
 			return m.atLast(l)
 		}
@@ -375,29 +356,20 @@ func (m *machine) strike(l *life) {
 	switch d.IntN(10) {
 	case 0, 1, 2:
 		l.freeze()
-		m.pause(long)
+		m.w.rest(long)
 		if d.chance(10) {
 			l.kill()
 		}
 		l.unfreeze()
 	case 3, 4, 5:
 		l.cutOff([]cut{refusing, silent, oneWay}[d.IntN(3)])
-		m.pause(long)
+		m.w.rest(long)
 		l.reconnect()
 	case 6, 7:
 		l.kill()
 	default:
 		m.w.note(l.name, nil, "told to STOP")
 		l.retire()
-	}
-}
-
-func (m *machine) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-m.w.calm:
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// DeclareSchedules implements [store.Scheduler].
 func (p *process) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
 	_, _, err := call(ctx, p, opDeclare, func(ctx context.Context) (none, error) {
 		defer p.w.calendar.during(&p.w.calendar.declared)()
@@ -45,21 +44,16 @@ func (p *process) FireSchedules(ctx context.Context, f store.FireRequest, plan s
 	return fired, err
 }
 
-// Schedules implements [store.ScheduleKeeper].
 func (p *process) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
-	list, _, err := call(ctx, p, opFind, p.store.Schedules)
-	return list, err
+	return ask(ctx, p, opFind, p.store.Schedules)
 }
 
-// Schedule implements [store.ScheduleKeeper].
 func (p *process) Schedule(ctx context.Context, name string) (*store.ScheduleInfo, error) {
-	info, _, err := call(ctx, p, opFind, func(ctx context.Context) (*store.ScheduleInfo, error) { return p.store.Schedule(ctx, name) })
-	return info, err
+	return ask(ctx, p, opFind, func(ctx context.Context) (*store.ScheduleInfo, error) { return p.store.Schedule(ctx, name) })
 }
 
-// PauseSchedule implements [store.ScheduleKeeper].
 func (p *process) PauseSchedule(ctx context.Context, name, by, why string) (bool, error) {
-	news, _, err := call(ctx, p, opKeep, func(ctx context.Context) (bool, error) {
+	return ask(ctx, p, opKeep, func(ctx context.Context) (bool, error) {
 		news, err := p.store.PauseSchedule(ctx, name, by, why)
 		p.w.note(p.name, nil, "pause the schedule %s: %v, %v", name, news, err)
 		if news {
@@ -67,12 +61,10 @@ func (p *process) PauseSchedule(ctx context.Context, name, by, why string) (bool
 		}
 		return news, err
 	})
-	return news, err
 }
 
-// ResumeSchedule implements [store.ScheduleKeeper].
 func (p *process) ResumeSchedule(ctx context.Context, name string) (bool, error) {
-	news, _, err := call(ctx, p, opKeep, func(ctx context.Context) (bool, error) {
+	return ask(ctx, p, opKeep, func(ctx context.Context) (bool, error) {
 		defer p.w.calendar.during(&p.w.calendar.resumed)()
 		news, err := p.store.ResumeSchedule(ctx, name)
 		p.w.note(p.name, nil, "resume the schedule %s: %v, %v", name, news, err)
@@ -81,12 +73,10 @@ func (p *process) ResumeSchedule(ctx context.Context, name string) (bool, error)
 		}
 		return news, err
 	})
-	return news, err
 }
 
-// RemoveSchedule implements [store.ScheduleKeeper].
 func (p *process) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
-	ids, _, err := call(ctx, p, opKeep, func(ctx context.Context) ([]stint.ID, error) {
+	return ask(ctx, p, opKeep, func(ctx context.Context) ([]stint.ID, error) {
 		ids, err := p.store.RemoveSchedule(ctx, name, why)
 		p.w.cancels.removed(ids)
 		p.w.note(p.name, numbers(ids), "remove the schedule %s: %v, %v", name, ids, err)
@@ -95,12 +85,10 @@ func (p *process) RemoveSchedule(ctx context.Context, name, why string) ([]stint
 		}
 		return ids, err
 	})
-	return ids, err
 }
 
-// RunSchedule implements [store.ScheduleKeeper].
 func (p *process) RunSchedule(ctx context.Context, name string) (stint.ID, error) {
-	id, _, err := call(ctx, p, opRun, func(ctx context.Context) (stint.ID, error) {
+	return ask(ctx, p, opRun, func(ctx context.Context) (stint.ID, error) {
 		id, err := p.store.RunSchedule(ctx, name)
 		p.w.note(p.name, []int64{int64(id)}, "run the schedule %s: %v", name, err)
 		if err == nil {
@@ -111,7 +99,6 @@ func (p *process) RunSchedule(ctx context.Context, name string) (stint.ID, error
 		}
 		return id, err
 	})
-	return id, err
 }
 
 // keepTime has somebody pause schedules, resume, remove and run them, and declare

@@ -106,14 +106,12 @@ func (p *process) wasDeaf(ctx context.Context, was bool, began check.Instant) {
 // work passes the time that the job takes, or less when it is cancelled and
 // takes notice.
 func (p *process) work(ctx context.Context, a args) {
-	timer := time.NewTimer(a.Work)
-	defer timer.Stop()
 	cancelled := ctx.Done()
 	if a.Deaf {
 		cancelled = nil
 	}
 	select {
-	case <-timer.C:
+	case <-time.After(a.Work):
 	case <-cancelled:
 	case <-p.gone:
 	}
@@ -359,20 +357,14 @@ func (e *effect) trail() trail { return trail{e.job, e.pos, e.process, e.n} }
 
 // trails reads them all, each with how often it is there.
 func (w *world) trails(ctx context.Context) (map[trail]int, error) {
-	rows, err := w.ground.db.QueryContext(ctx, `select job, pos, process, n from sim_effects`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	all := map[trail]int{}
-	for rows.Next() {
+	err := w.ground.each(ctx, `select job, pos, process, n from sim_effects`, func(rows *sql.Rows) error {
 		var t trail
-		if err := rows.Scan(&t.job, &t.pos, &t.process, &t.n); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&t.job, &t.pos, &t.process, &t.n)
 		all[t]++
-	}
-	return all, rows.Err()
+		return err
+	})
+	return all, err
 }
 
 // checkEffects holds what handlers wrote in the transactions that completed

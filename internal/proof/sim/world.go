@@ -91,16 +91,12 @@ func (v *Verdict) Trace() string { return v.trace.tell(nil, math.MaxInt) }
 // Run runs a seed with a bug planted, or none, in a bubble of its own.
 func Run(t *testing.T, seed Seed, bug Bug) *Verdict {
 	t.Helper()
-	dir, err := os.MkdirTemp(fast(), "stint-sim-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp(fast(), "stint-sim-"))
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "jobs.db")
-	if err := install(path); err != nil {
-		t.Fatal(err)
-	}
+	must(0, os.WriteFile(path, template(), 0o644))
 	var v *Verdict
+	var err error
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(daybreak(seed)))
 		watch := time.AfterFunc(limit, func() { panic(fmt.Sprintf("sim: seed %v: the bubble's time is over", seed)) })
@@ -114,20 +110,10 @@ func Run(t *testing.T, seed Seed, bug Bug) *Verdict {
 }
 
 func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, error) {
-	real, err := sqlite.Open(ctx, path, sqlite.Config{Poll: -1, Readers: 1, Busy: time.Minute})
-	if err != nil {
-		return nil, err
-	}
+	real := must(sqlite.Open(ctx, path, sqlite.Config{Poll: -1, Readers: 1, Busy: time.Minute}))
 	defer real.Close()
-	db, err := openDatabase(path)
-	if err != nil {
-		return nil, err
-	}
+	db, handlers := openDatabase(path), openDatabase(path)
 	defer db.Close()
-	handlers, err := openDatabase(path)
-	if err != nil {
-		return nil, err
-	}
 	defer handlers.Close()
 	ground := &ground{Store: real, db: db}
 	w := &world{
@@ -141,11 +127,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 	d := roll(seed.N, "world", 0)
 	var producers, machines sync.WaitGroup
 	for i := range 2 {
-		p, err := w.newProcess(fmt.Sprintf("client-%d", i), weathers[d.IntN(len(weathers))])
-		if err != nil {
-			return nil, err
-		}
-		w.clients = append(w.clients, p)
+		w.clients = append(w.clients, w.newProcess(fmt.Sprintf("client-%d", i), weathers[d.IntN(len(weathers))]))
 	}
 	for _, p := range w.clients {
 		producers.Go(func() { p.produce(roll(seed.N, p.name, 0), db, jobs/2, troubled*3/4) })
@@ -157,10 +139,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) (*Verdict, e
 	if m := w.newDesk(); m != nil {
 		machines.Go(m.keep)
 	}
-	people, err := w.hire()
-	if err != nil {
-		return nil, err
-	}
+	people := w.hire()
 	w.observe(ctx, roll(seed.N, "observer", 0), troubled)
 	w.over.Store(true)
 	close(w.calm)
@@ -193,12 +172,6 @@ func (w *world) disturb(d check.Disturbance) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.disturbed = append(w.disturbed, d)
-}
-
-func (w *world) keepLog(log *check.Writer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.logs = append(w.logs, log)
 }
 
 func (w *world) left(engine store.EngineID) {
