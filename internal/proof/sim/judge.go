@@ -31,25 +31,14 @@ type told struct {
 	info stint.JobInfo
 }
 
-func (w *world) judge(ctx context.Context) (*Verdict, error) {
+func (w *world) judge(ctx context.Context) *Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, log := range w.logs {
-		if err := log.Close(); err != nil {
-			return nil, err
-		}
+		must(0, log.Close())
 	}
-	j := &judging{Verdict: &Verdict{trace: &w.trace, Violations: w.violations}}
-	var err error
-	if j.ledger, err = w.real.Audit(ctx); err != nil {
-		return nil, err
-	}
-	if j.told, err = w.told(ctx); err != nil {
-		return nil, err
-	}
-	if err := j.restore(ctx, w.ground); err != nil {
-		return nil, err
-	}
+	j := &judging{Verdict: &Verdict{trace: &w.trace, Violations: w.violations}, ledger: must(w.real.Audit(ctx)), told: w.told(ctx)}
+	j.restore(ctx, w.ground)
 	j.lanes = make(map[store.Position]store.LaneID, len(j.ledger.Entries))
 	for _, e := range j.ledger.Entries {
 		j.lanes[e.Pos] = e.Lane
@@ -59,22 +48,16 @@ func (w *world) judge(ctx context.Context) (*Verdict, error) {
 		x := &j.ledger.Executions[i]
 		j.executions[x.Pos] = x
 	}
-	if err := j.compare(w); err != nil {
-		return nil, err
-	}
+	j.compare(w)
 	j.checkEnds(w.cancels)
 	j.checkCancellations(w.cancels, w.operations, &w.erased)
 	j.checkOperations(w.operations, &w.erased)
 	j.checkDecisions(w)
 	j.checkVisits(w)
 	j.checkAnswersNow(w)
-	if err := j.checkSchedules(ctx, w); err != nil {
-		return nil, err
-	}
-	if err := j.checkEffects(ctx, w); err != nil {
-		return nil, err
-	}
-	return j.Verdict, nil
+	j.checkSchedules(ctx, w)
+	j.checkEffects(ctx, w)
+	return j.Verdict
 }
 
 // wrong notes a violation, of a job's.
@@ -84,7 +67,7 @@ func (j *judging) wrong(job stint.ID, format string, args ...any) {
 }
 
 // compare has package check compare the two accounts.
-func (j *judging) compare(w *world) error {
+func (j *judging) compare(w *world) {
 	facts := storetest.Facts(j.ledger)
 	for i := range facts.Jobs {
 		job := &facts.Jobs[i]
@@ -101,35 +84,25 @@ func (j *judging) compare(w *world) error {
 		}
 		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Origin.Recovered)
 	}
-	history, err := check.Read(w.historyDir)
-	if err != nil {
-		return err
-	}
-	j.Report = check.Compare(history, facts, check.Options{Drained: true, Clean: w.clean, Disturbances: w.disturbed})
+	j.Report = check.Compare(must(check.Read(w.historyDir)), facts, check.Options{Drained: true, Clean: w.clean, Disturbances: w.disturbed})
 	for _, broken := range j.Report.Violations {
 		j.Violations = append(j.Violations, broken.String())
 		if broken.Job != 0 {
 			j.suspects = append(j.suspects, broken.Job)
 		}
 	}
-	return nil
 }
 
 // told reads what each job was told to do.
-func (w *world) told(ctx context.Context) (map[stint.ID]told, error) {
-	list, err := w.real.Jobs(ctx, store.Filter{Limit: 100 * jobs})
-	if err != nil {
-		return nil, err
-	}
+func (w *world) told(ctx context.Context) map[stint.ID]told {
+	list := must(w.real.Jobs(ctx, store.Filter{Limit: 100 * jobs}))
 	all := make(map[stint.ID]told, len(list))
 	for i := range list {
 		t := told{info: list[i]}
-		if err := json.Unmarshal(t.info.Args, &t.args); err != nil {
-			return nil, err
-		}
+		must(0, json.Unmarshal(t.info.Args, &t.args))
 		all[t.info.ID] = t
 	}
-	return all, nil
+	return all
 }
 
 // checkEnds checks that a job which ended badly had to: that it was not given
@@ -232,9 +205,9 @@ func (g *ground) each(ctx context.Context, query string, row func(rows *sql.Rows
 
 // restore adds to the ledger what was deleted, but for what is there still,
 // which is wrong.
-func (j *judging) restore(ctx context.Context, g *ground) error {
+func (j *judging) restore(ctx context.Context, g *ground) {
 	j.gone = map[stint.ID]bool{}
-	err := g.each(ctx, goneJobsSQL, func(rows *sql.Rows) error {
+	must(0, g.each(ctx, goneJobsSQL, func(rows *sql.Rows) error {
 		var t told
 		var created int64
 		var text string
@@ -249,12 +222,9 @@ func (j *judging) restore(ctx context.Context, g *ground) error {
 		err := json.Unmarshal([]byte(text), &t.args)
 		j.told[t.info.ID] = t
 		return err
-	})
-	if err != nil {
-		return err
-	}
+	}))
 	j.checkRemains()
-	return j.restoreRows(ctx, g)
+	j.restoreRows(ctx, g)
 }
 
 // checkRemains checks that nothing is left of what was deleted.
@@ -276,18 +246,15 @@ func (j *judging) checkRemains() {
 	}
 }
 
-func (j *judging) restoreRows(ctx context.Context, g *ground) error {
+func (j *judging) restoreRows(ctx context.Context, g *ground) {
 	l := j.ledger
-	err := g.each(ctx, goneEntriesSQL, func(rows *sql.Rows) error {
+	must(0, g.each(ctx, goneEntriesSQL, func(rows *sql.Rows) error {
 		var e store.LedgerEntry
 		err := rows.Scan(&e.Pos, &e.Job, &e.Lane, &e.Attempt, &e.Losses, &e.Behind)
 		l.Entries = append(l.Entries, e)
 		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = g.each(ctx, goneClaimsSQL, func(rows *sql.Rows) error {
+	}))
+	must(0, g.each(ctx, goneClaimsSQL, func(rows *sql.Rows) error {
 		var gone store.LedgerClaim
 		var pos store.Position
 		err := rows.Scan(&gone.Lane, &gone.N, &gone.Nonce, &gone.Engine, &gone.Serial, &pos)
@@ -297,22 +264,16 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 		}
 		l.Claims[i].Positions = append(l.Claims[i].Positions, pos)
 		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = g.each(ctx, goneEnginesSQL, func(rows *sql.Rows) error {
+	}))
+	must(0, g.each(ctx, goneEnginesSQL, func(rows *sql.Rows) error {
 		var token store.EngineID
 		var ended int64
 		err := rows.Scan(&token, &ended)
 		l.Buried[token] = time.UnixMicro(ended)
 		return err
-	})
-	if err != nil {
-		return err
-	}
+	}))
 	ended := map[stint.ID]stint.State{}
-	err = g.each(ctx, goneExecutionsSQL, func(rows *sql.Rows) error {
+	must(0, g.each(ctx, goneExecutionsSQL, func(rows *sql.Rows) error {
 		var x store.LedgerExecution
 		var started, finished int64
 		var reason string
@@ -326,10 +287,9 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) error {
 			ended[x.Job] = x.Outcome.State()
 		}
 		return err
-	})
+	}))
 	slices.SortFunc(l.Entries, func(a, b store.LedgerEntry) int { return cmp.Compare(a.Pos, b.Pos) })
 	for id := range j.gone {
 		l.Jobs = append(l.Jobs, store.LedgerJob{ID: id, State: ended[id]})
 	}
-	return err
 }

@@ -60,8 +60,8 @@ select what, name, ifnull(recurrence, ''), ifnull(zone, ''), ifnull(missed, ''),
   last_occurrence, ifnull(fired, 0), ifnull(skipped, 0), ifnull(passed, 0), ifnull(last_job, 0), ifnull(pos, 0), ifnull(nth, 0), occurrence, due, created
 from sim_journal order by seq`
 
-func (g *ground) journal(ctx context.Context) (all []note, err error) {
-	err = g.each(ctx, journalOrderSQL, func(rows *sql.Rows) error {
+func (g *ground) journal(ctx context.Context) (all []note) {
+	must(0, g.each(ctx, journalOrderSQL, func(rows *sql.Rows) error {
 		var n note
 		var overlap bool
 		var at [9]sql.NullInt64
@@ -75,8 +75,8 @@ func (g *ground) journal(ctx context.Context) (all []note, err error) {
 		n.unique = !overlap
 		all = append(all, n)
 		return err
-	})
-	return all, err
+	}))
+	return all
 }
 
 // standing is a schedule as the judge follows it through the journal.
@@ -99,19 +99,13 @@ type bookkeeping struct {
 // checkSchedules goes through all that ever happened to schedules: every occurrence
 // that the recurrence says, while the schedule stood and was not paused, must have
 // its one job or be accounted for.
-func (j *judging) checkSchedules(ctx context.Context, w *world) error {
+func (j *judging) checkSchedules(ctx context.Context, w *world) {
 	if w.calendar == nil {
-		return nil
-	}
-	journal, err := w.ground.journal(ctx)
-	if err != nil {
-		return err
+		return
 	}
 	b := &bookkeeping{j, w.calendar, map[string]*standing{}, map[stint.ID]bool{}, map[stint.ID]bool{}, map[string]int{}, new(cron.Registry)}
-	if err := b.funcs.Register(beat, beats); err != nil {
-		return err
-	}
-	for _, n := range journal {
+	must(0, b.funcs.Register(beat, beats))
+	for _, n := range w.ground.journal(ctx) {
 		b.turn(n)
 	}
 	for name, s := range b.standing {
@@ -130,7 +124,6 @@ func (j *judging) checkSchedules(ctx context.Context, w *world) error {
 			j.wrong(id, "somebody was told that he had it run, and no schedule made it")
 		}
 	}
-	return nil
 }
 
 func (j *judging) blame(name, format string, args ...any) {

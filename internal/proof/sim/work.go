@@ -356,24 +356,21 @@ type trail struct {
 func (e *effect) trail() trail { return trail{e.job, e.pos, e.process, e.n} }
 
 // trails reads them all, each with how often it is there.
-func (w *world) trails(ctx context.Context) (map[trail]int, error) {
+func (w *world) trails(ctx context.Context) map[trail]int {
 	all := map[trail]int{}
-	err := w.ground.each(ctx, `select job, pos, process, n from sim_effects`, func(rows *sql.Rows) error {
+	must(0, w.ground.each(ctx, `select job, pos, process, n from sim_effects`, func(rows *sql.Rows) error {
 		var t trail
 		err := rows.Scan(&t.job, &t.pos, &t.process, &t.n)
 		all[t]++
 		return err
-	})
-	return all, err
+	}))
+	return all
 }
 
 // checkEffects holds what handlers wrote in the transactions that completed
 // their jobs against what they were told, and against the outcomes.
-func (j *judging) checkEffects(ctx context.Context, w *world) error {
-	trails, err := w.trails(ctx)
-	if err != nil {
-		return err
-	}
+func (j *judging) checkEffects(ctx context.Context, w *world) {
+	trails := w.trails(ctx)
 	of := map[stint.ID]int{}
 	at := map[store.Position]bool{}
 	for t, n := range trails {
@@ -403,7 +400,6 @@ func (j *judging) checkEffects(ctx context.Context, w *world) error {
 			j.wrong(x.Job, "it was completed without what its handler wrote with that")
 		}
 	}
-	return nil
 }
 
 func outcomeOf(x *store.LedgerExecution) string {
