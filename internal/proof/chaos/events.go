@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint/event"
@@ -72,13 +73,8 @@ func (f *Fleet) logOf(process string) string {
 
 // Events are what the engine of a process told so far.
 func (f *Fleet) Events(process string) []Event {
-	f.t.Helper()
-	text, err := os.ReadFile(f.logOf(process))
-	if err != nil {
-		f.t.Fatal(err)
-	}
 	var all []Event
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+	for lines := bufio.NewScanner(strings.NewReader(f.Said(process))); lines.Scan(); {
 		var e Event
 		if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
 			all = append(all, e)
@@ -88,38 +84,33 @@ func (f *Fleet) Events(process string) []Event {
 }
 
 // Said is all that a process wrote so far.
-func (f *Fleet) Said(process string) string {
+func (f *Fleet) Said(process string) string { return string(f.file(process + ".log")) }
+
+// file reads one of the workers' files.
+func (f *Fleet) file(name string) []byte {
 	f.t.Helper()
-	text, err := os.ReadFile(f.logOf(process))
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(f.Dir), name))
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return string(text)
+	return text
 }
 
 // Count is how many events of a type there are.
 func Count(events []Event, t event.EventType) int {
-	n := 0
-	for _, e := range events {
-		if e.Type == t {
-			n++
-		}
-	}
-	return n
+	return len(eventsOf(events, t))
+}
+
+func eventsOf(events []Event, t event.EventType) []Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Type != t })
 }
 
 // Await waits for the n-th event of a type of a process, the first being 1.
 func (f *Fleet) Await(process string, t event.EventType, n int, within time.Duration) Event {
 	f.t.Helper()
 	for until := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
-		seen := 0
-		for _, e := range f.Events(process) {
-			if e.Type != t {
-				continue
-			}
-			if seen++; seen == n {
-				return e
-			}
+		if all := eventsOf(f.Events(process), t); len(all) >= n {
+			return all[n-1]
 		}
 		if time.Now().After(until) {
 			f.t.Fatal(fmt.Errorf("%s did not say %q for the %d. time within %v", process, t, n, within))
@@ -142,11 +133,7 @@ func (w *Worker) keepDiary() (func(event.Event), io.Closer, error) {
 // Diary is what a worker with Diary logged so far.
 func (f *Fleet) Diary(process string) []byte {
 	f.t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(f.Dir), process+diary))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return text
+	return f.file(process + diary)
 }
 
 // Complaints is the most lines about trouble that a worker with Diary logged within
@@ -212,12 +199,9 @@ func resident() uint64 {
 // Uses are what a worker with Vitals said that it used, each second.
 func (f *Fleet) Uses(process string) (all []Use) {
 	f.t.Helper()
-	for _, e := range f.Events(process) {
-		if e.Type == vitals {
-			use := *e.Use
-			use.At = e.At
-			all = append(all, use)
-		}
+	for _, e := range eventsOf(f.Events(process), vitals) {
+		e.Use.At = e.At
+		all = append(all, *e.Use)
 	}
 	return all
 }

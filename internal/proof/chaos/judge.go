@@ -74,7 +74,7 @@ func checkEffects(ctx context.Context, g *Ground, gone map[int64]bool) error {
 	if err != nil {
 		return fmt.Errorf("read the effects: %w", err)
 	}
-	told := `select id, state from ` + g.jobs() + ` where cast(args->>'tx' as text) in ('true', '1')` // as either database writes it
+	told := `select id, state from ` + g.table("jobs") + ` where cast(args->>'tx' as text) in ('true', '1')` // as either database writes it
 	err = g.each(ctx, told, []any{&id, &state}, func() error {
 		if completed := state == check.StateCompleted; completed && done[id] != 1 || !completed && done[id] > 0 {
 			wrong = append(wrong, id)
@@ -147,21 +147,21 @@ func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *ch
 func (f *Fleet) burials() map[int64]time.Time {
 	f.t.Helper()
 	all := map[int64]time.Time{}
-	for _, name := range f.names() {
-		for _, e := range f.Events(name) {
-			if e.Type == event.EventBurial {
-				all[int64(e.Other)] = e.At
-			}
-		}
+	for _, e := range f.said(event.EventBurial) {
+		all[int64(e.Other)] = e.At
 	}
 	return all
 }
 
-// names are those of all workers that were ever started.
-func (f *Fleet) names() []string {
+// said are the events of a type of all workers that were ever started.
+func (f *Fleet) said(t event.EventType) (all []Event) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.workers)
+	names := slices.Clone(f.workers)
+	f.mu.Unlock()
+	for _, name := range names {
+		all = append(all, eventsOf(f.Events(name), t)...)
+	}
+	return all
 }
 
 // facts are what a database says of every job, with what the workload said.
@@ -177,12 +177,8 @@ func facts(ctx context.Context, g *Ground) (*check.Facts, error) {
 // left lists the engines that left in good order.
 func (f *Fleet) left() []int64 {
 	var all []int64
-	for _, name := range f.names() {
-		for _, e := range f.Events(name) {
-			if e.Type == event.EventLeft {
-				all = append(all, int64(e.Engine))
-			}
-		}
+	for _, e := range f.said(event.EventLeft) {
+		all = append(all, int64(e.Engine))
 	}
 	return all
 }
@@ -252,7 +248,7 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		t  told
 	)
 	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0),
-		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', '') from ` + g.jobs()
+		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', '') from ` + g.table("jobs")
 	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers, &t.tx, &t.poison}, func() error {
 		all[id] = t
 		return nil
@@ -282,9 +278,9 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 // whose buriers lived to tell when that was.
 func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 	f.t.Helper()
-	history, ended := `stint.engine_history`, `(extract(epoch from ended) * 1000000)::bigint`
-	if g.file != nil {
-		history, ended = `stint_engine_history`, `ended`
+	ended := `(extract(epoch from ended) * 1000000)::bigint`
+	if g.Pool == nil {
+		ended = `ended`
 	}
 	var (
 		all, token, micros int64
@@ -294,7 +290,7 @@ func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 	if f.Slack > 0 {
 		known = f.burials()
 	}
-	text := `select token, instance, ` + ended + ` from ` + history + ` where ended is not null and why <> 'left'`
+	text := `select token, instance, ` + ended + ` from ` + g.table("engine_history") + ` where ended is not null and why <> 'left'`
 	err := g.each(ctx, text, []any{&token, &instance, &micros}, func() error {
 		all++
 		at := time.UnixMicro(micros)

@@ -120,8 +120,7 @@ func (m *Mixed) steal(ctx context.Context) string {
 		over = m.Fleet.CutOff("")
 	}
 	n := thief.Take(ctx)
-	m.later.Go(func() {
-		time.Sleep(long)
+	m.after(long, func() {
 		thief.GiveBack()
 		over()
 	})
@@ -138,10 +137,7 @@ func (m *Mixed) pin(ctx context.Context) string {
 		return ""
 	}
 	long := 5 * m.span() // autovacuum should miss it
-	m.later.Go(func() {
-		time.Sleep(long)
-		_ = pin.Close(context.WithoutCancel(ctx))
-	})
+	m.after(long, func() { _ = pin.Close(context.WithoutCancel(ctx)) })
 	return fmt.Sprintf("pin the horizon for %v", long)
 }
 
@@ -260,10 +256,7 @@ func (m *Mixed) storm(context.Context) string {
 	}
 	m.cutOff(who, long)
 	p.Weather(weather)
-	m.later.Go(func() {
-		time.Sleep(long)
-		p.Weather(Weather{})
-	})
+	m.after(long, func() { p.Weather(Weather{}) })
 	return fmt.Sprintf("storm around %s for %v: %+v", who, long, weather)
 }
 
@@ -284,11 +277,7 @@ func (m *Mixed) cutOff(who string, long time.Duration) {
 	if who == "" || long < m.beat() { // without a name it would be everybody
 		return
 	}
-	over := m.Fleet.CutOff(who)
-	m.later.Go(func() {
-		time.Sleep(long)
-		over()
-	})
+	m.after(long, m.Fleet.CutOff(who))
 }
 
 // met is the trouble of a message that was aimed at and came.

@@ -80,9 +80,11 @@ func (c *checker) place(s *story) {
 		case x.Final:
 			final = i
 			finals++
-			c.canEnd(s, x)
-		default:
-			c.canGoOn(s, x)
+			if x.Outcome == OutcomeSnoozed || x.Outcome == OutcomeReturned {
+				c.report.broken(RuleFinal, s.id, "entry %d was %s, which is never the end", x.Pos, x.Outcome)
+			}
+		case x.Outcome == OutcomeCompleted || x.Outcome == OutcomeCancelled || x.Outcome == OutcomeExpired:
+			c.report.broken(RuleFinal, s.id, "entry %d was %s, which is always the end", x.Pos, x.Outcome)
 		}
 	}
 	switch waits := len(s.waiting); {
@@ -114,19 +116,6 @@ func whereLast(s *story) string {
 	}
 	last := len(s.entries) - 1
 	return "entry " + number(s.entries[last].Pos) + " was " + s.done[last].Outcome + ", and nothing follows"
-}
-
-// canEnd and canGoOn check that an outcome fits what it did to the job.
-func (c *checker) canEnd(s *story, x *Execution) {
-	if x.Outcome == OutcomeSnoozed || x.Outcome == OutcomeReturned {
-		c.report.broken(RuleFinal, s.id, "entry %d was %s, which is never the end", x.Pos, x.Outcome)
-	}
-}
-
-func (c *checker) canGoOn(s *story, x *Execution) {
-	if x.Outcome == OutcomeCompleted || x.Outcome == OutcomeCancelled || x.Outcome == OutcomeExpired {
-		c.report.broken(RuleFinal, s.id, "entry %d was %s, which is always the end", x.Pos, x.Outcome)
-	}
 }
 
 // attempts checks how attempts are counted and charged.

@@ -177,11 +177,7 @@ func newChecker(h *History, f *Facts, opt Options) *checker {
 }
 
 func set(tokens []int64) map[int64]bool {
-	m := make(map[int64]bool, len(tokens))
-	for _, t := range tokens {
-		m[t] = true
-	}
-	return m
+	return index(tokens, func(t *int64) (int64, bool) { return *t, true })
 }
 
 // invariants checks what the facts say about one job.

@@ -14,11 +14,7 @@ type taking struct {
 
 // takings lists what the claims took, by position.
 func takings(claims []Claim) []taking {
-	n := 0
-	for i := range claims {
-		n += len(claims[i].Positions)
-	}
-	all := make([]taking, 0, n)
+	var all []taking
 	for i := range claims {
 		for _, pos := range claims[i].Positions {
 			all = append(all, taking{pos, int32(i)})
