@@ -100,14 +100,7 @@ func (l *cancellations) removed(ids []stint.ID) {
 	}
 }
 
-func (l *cancellations) lockedOf(id stint.ID) *cancellation {
-	c := l.jobs[id]
-	if c == nil {
-		c = new(cancellation)
-		l.jobs[id] = c
-	}
-	return c
-}
+func (l *cancellations) lockedOf(id stint.ID) *cancellation { return madeIn(l.jobs, id) }
 
 // stand notes the markers of jobs that had not ended. The first stands.
 func (l *cancellations) stand(tick int64, why string, ids []stint.ID) {

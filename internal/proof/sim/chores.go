@@ -343,19 +343,13 @@ func (g *ground) sweep(ctx context.Context, judge func(e *store.Entry, begun boo
 }
 
 func leftovers(ctx context.Context, tx *sql.Tx, which string, args ...any) (all []left, err error) {
-	rows, err := tx.QueryContext(ctx, which, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = each(ctx, tx, which, func(rows *sql.Rows) error {
 		var l left
-		if err := rows.Scan(&l.engine, &l.nonce, &l.pos); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&l.engine, &l.nonce, &l.pos)
 		all = append(all, l)
-	}
-	return all, rows.Err()
+		return err
+	}, args...)
+	return all, err
 }
 
 const (

@@ -39,6 +39,30 @@ func (g *ground) write(ctx context.Context, do func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
+// each reads rows.
+func (g *ground) each(ctx context.Context, query string, row func(rows *sql.Rows) error) error {
+	return each(ctx, g.db, query, row)
+}
+
+// reader is a database or a transaction.
+type reader interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func each(ctx context.Context, from reader, query string, row func(rows *sql.Rows) error, args ...any) error {
+	rows, err := from.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // count reads a number.
 func (g *ground) count(ctx context.Context, query string) (n int, err error) {
 	err = g.db.QueryRowContext(ctx, query).Scan(&n)

@@ -188,21 +188,6 @@ const (
 	goneJobsSQL = `select pos, created, kind, args, ifnull(recovered, 0) from sim_gone_entries where pos = job`
 )
 
-// each reads rows.
-func (g *ground) each(ctx context.Context, query string, row func(rows *sql.Rows) error) error {
-	rows, err := g.db.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 // restore adds to the ledger what was deleted, but for what is there still,
 // which is wrong.
 func (j *judging) restore(ctx context.Context, g *ground) {

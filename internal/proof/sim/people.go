@@ -228,13 +228,14 @@ func (l *operations) of(job stint.ID) operated {
 	return operated{}
 }
 
-func (l *operations) lockedOf(id stint.ID) *operated {
-	o := l.jobs[id]
-	if o == nil {
-		o = new(operated)
-		l.jobs[id] = o
+func (l *operations) lockedOf(id stint.ID) *operated { return madeIn(l.jobs, id) }
+
+// madeIn is what a map has for a key, made when it is not there.
+func madeIn[K comparable, V any](all map[K]*V, key K) *V {
+	if all[key] == nil {
+		all[key] = new(V)
 	}
-	return o
+	return all[key]
 }
 
 // asks notes that somebody is about to have jobs run again: from now on nobody
