@@ -208,7 +208,7 @@ type transaction struct {
 	stint.Tx
 	exec     func(ctx context.Context, text string, args ...any) error
 	commit   func(ctx context.Context) error
-	rollback func(ctx context.Context) error // does nothing behind the end
+	rollback func(ctx context.Context) error // does nothing after the end
 }
 
 func (g *Ground) begin(ctx context.Context) (*transaction, error) {
@@ -259,7 +259,7 @@ var (
 	}
 )
 
-// Advance has every number that rises go on behind another one. Nobody may work
+// Advance has every number that rises go on after another one. Nobody may work
 // meanwhile.
 func (g *Ground) Advance(ctx context.Context, to int64) error {
 	list := advance

@@ -34,7 +34,7 @@ type Mixed struct {
 	Clients *Proxy         // before the producers
 	Steady  string         // the worker that is behind it too
 	Standby *pgtest.Server // of the server, which waits for it
-	Address *Proxy         // by which all reach the server, and behind a failover the other one
+	Address *Proxy         // by which all reach the server, and after a failover the other one
 	Small   bool           // the servers' disks can be filled
 	Clock   bool           // the servers' clocks can be set
 	Role    string         // by which the fleet logs in, whose defaults change; who judges has another

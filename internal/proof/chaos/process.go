@@ -24,7 +24,7 @@ type Process struct {
 	fleet *Fleet
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has
-	err   error         // how; to be read behind ended
+	err   error         // how; to be read after ended
 	gone  check.Instant // when that was noticed; likewise
 
 	retired atomic.Bool // told to stop
@@ -297,7 +297,7 @@ const exits event.EventType = "exits"
 
 // end is how a job ends its own process. Others may see that it is gone, and run
 // its jobs, before the test does; so it says itself when it went, and nothing
-// begins in it behind that.
+// begins in it after that.
 type end struct {
 	mu  sync.RWMutex
 	log func(Event)

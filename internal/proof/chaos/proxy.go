@@ -328,7 +328,7 @@ func (l *link) requests() {
 }
 
 const (
-	// readyForQuery is the server's message behind everything that a sync or a
+	// readyForQuery is the server's message after everything that a sync or a
 	// query led to.
 	readyForQuery = 'Z'
 

@@ -28,7 +28,7 @@ type Message struct {
 }
 
 // Executes matches the message that executes a text. The server acts on it
-// at once, but outside a transaction block it commits with the sync behind it.
+// at once, but outside a transaction block it commits with the sync after it.
 func Executes(text string) func(Message) bool {
 	return func(m Message) bool { return (m.Type == 'E' || m.Type == 'Q') && strings.Contains(m.SQL, text) }
 }
@@ -83,7 +83,7 @@ type wire struct {
 	*bufio.Reader
 	begun    bool
 	prepared map[string]string // statements by name
-	bound    string            // the text behind the portal bound last
+	bound    string            // the text of the portal bound last
 	executed []string          // since the last sync
 }
 
@@ -165,7 +165,7 @@ type parcel struct {
 	due   time.Time
 }
 
-// line is one direction of a link behind the stalls. What is written to it
+// line is one direction of a link, after the stalls. What is written to it
 // arrives when the weather lets it, and writing waits only while too much is
 // under way already.
 type line struct {

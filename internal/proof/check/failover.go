@@ -185,7 +185,7 @@ func (o *Failover) prefix(c *checker) {
 }
 
 // cross checks that an engine whose claim was lost soon learns of that: its
-// runs may go on beside those of whoever claimed the jobs anew, but not for
+// runs may go on beside those of whoever claimed the jobs again, but not for
 // longer than those of an engine that is cut off.
 func (o *Failover) cross(c *checker, after, lost []Run) {
 	kept := keys(o.Kept)

@@ -207,7 +207,7 @@ func (f *finder) span(i int, ends []string) int {
 func (f *finder) until(i int, ends ...string) int { return f.span(i, ends) }
 
 // split are the parts of an expression between a word, each as its first word
-// and the one behind its last.
+// and the one after its last.
 func (f *finder) split(from, to int, by string) [][2]int {
 	var parts [][2]int
 	depth, between := 0, false

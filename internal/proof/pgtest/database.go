@@ -170,7 +170,7 @@ func sharedStart(installation Installation) func() (*Server, error) {
 	return start
 }
 
-// stopShared stops the shared clusters. Tests may start them anew afterwards.
+// stopShared stops the shared clusters. Tests may start them again afterwards.
 func stopShared() error {
 	clusters.mu.Lock()
 	starts := clusters.starts

@@ -28,7 +28,7 @@ func mountMemory(dir string, bytes int64) error {
 	return syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", bytes))
 }
 
-// resize bounds a file system in memory anew. It fails when more is used.
+// resize changes the bound of a file system in memory. It fails when more is used.
 func resize(dir string, bytes int64) error {
 	return syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%d", bytes))
 }

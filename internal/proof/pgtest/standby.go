@@ -35,7 +35,7 @@ func (s *Server) Standby(t testing.TB) *Server {
 }
 
 // Follow throws away all that the server has and makes it a standby of another one. It returns when it has what that one
-// has. A copy that is cut off, as where that one's sessions end, is begun anew.
+// has. A copy that is cut off, as where that one's sessions end, begins again.
 func (s *Server) Follow(primary *Server) {
 	s.own("Follow").Helper()
 	mark := primary.logSize()

@@ -84,7 +84,7 @@ func (w *world) leaves(done []store.Completion) {
 	}
 }
 
-// checkDecisions checks that nothing ran behind a failure before somebody had
+// checkDecisions checks that nothing ran after a failure before somebody had
 // decided about it: what comes next is a decision, or the end by a
 // cancellation, in the lane that nobody claims; unless people had it run again.
 func (j *judging) checkDecisions(w *world) {
@@ -225,7 +225,7 @@ func (w *world) checkErased(ctx context.Context, began time.Time) {
 
 // beforeBurial is what happens before a burial sends its request: clients
 // think better of what the dead engine held, and will be just before or just
-// behind it. The function that it returns has the burial cut short, or not.
+// after it. The function that it returns has the burial cut short, or not.
 func (p *process) beforeBurial(engine store.EngineID) (cutShort func(context.Context)) {
 	n := p.count(opBury)
 	if p.w.over.Load() || p.w.seed.Age == Plain {

@@ -249,7 +249,7 @@ type moment int
 const (
 	anyTime   moment = iota // wherever it is by then
 	atOnce                  // when it is there
-	whenDue                 // when it is promoted, or just before or behind
+	whenDue                 // when it is promoted, or just before or after
 	whenBegun               // when an attempt of it runs
 	whenEnded               // when the end of one is being recorded
 	whenDone                // when it has most likely ended

@@ -236,8 +236,7 @@ func (w *world) finish(ctx context.Context, people *people) {
 }
 
 // drain waits until every job is final and no cancellation is left to be
-// heeded, but for what waits in a paused queue. That it comes to that is the
-// promise: with all engines well, nothing stays behind.
+// heeded, but for what waits in a paused queue. With all engines well, nothing may stay behind.
 func (w *world) drain(ctx context.Context, paused string) {
 	for until := time.Now().Add(drained); ; time.Sleep(500 * time.Millisecond) {
 		counts, err := w.counts(ctx, paused)
