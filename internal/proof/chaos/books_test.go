@@ -106,7 +106,7 @@ func (w *world) jobsOf(text string, args ...any) []int64 {
 // split parts jobs by whether they have begun on a worker.
 func (w *world) split(ids []int64, worker string) (begun, unbegun []int64) {
 	w.t.Helper()
-	h, err := check.Read(filepath.Join(w.Dir, worker+".jsonl"))
+	h, err := check.Read(filepath.Join(w.Dir, worker+".log"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

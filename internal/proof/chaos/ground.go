@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/ncruces/go-sqlite3/driver" // for transactions of the workload's own
 
 	"github.com/stint-go/stint"
@@ -36,12 +38,12 @@ type Store interface {
 type Ground struct {
 	Store Store
 	Pool  *pgxpool.Pool // nil on SQLite
-	file  *sql.DB       // nil on PostgreSQL
+	db    *sql.DB       // with the pool's connections on PostgreSQL
 }
 
 // NewGround is a database of PostgreSQL that somebody opened, and closes.
 func NewGround(store *postgres.Store, pool *pgxpool.Pool) *Ground {
-	return &Ground{Store: store, Pool: pool}
+	return &Ground{store, pool, stdlib.OpenDBFromPool(pool)}
 }
 
 // Open opens a database by its URL, or a file by its path.
@@ -96,60 +98,48 @@ func openFile(ctx context.Context, path string) (*Ground, error) {
 		_ = store.Close()
 		return nil, err
 	}
-	return &Ground{Store: store, file: file}, nil
+	return &Ground{Store: store, db: file}, nil
 }
 
 // Close closes it.
 func (g *Ground) Close() {
+	_ = g.db.Close()
 	switch store := g.Store.(type) {
 	case *postgres.Store:
 		store.Close()
 		g.Pool.Close()
 	case *sqlite.Store:
-		_ = g.file.Close()
 		_ = store.Close()
 	}
 }
 
 // Prepare makes what the workload needs beside stint's own schema.
 func (g *Ground) Prepare(ctx context.Context) error {
-	if g.file != nil {
-		_, err := g.file.ExecContext(ctx, effects)
-		return err
-	}
-	_, err := g.Pool.Exec(ctx, effects)
+	_, err := g.db.ExecContext(ctx, effects)
 	return err
 }
 
 // version names the database and its version.
 func (g *Ground) version(ctx context.Context) (name string, err error) {
-	if g.Pool == nil {
-		err = g.file.QueryRowContext(ctx, `select 'SQLite ' || sqlite_version()`).Scan(&name)
-		return name, err
+	text := `select 'SQLite ' || sqlite_version()`
+	if g.Pool != nil {
+		text = `select 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)`
 	}
-	err = g.Pool.QueryRow(ctx, `select 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)`).Scan(&name)
+	err = g.db.QueryRowContext(ctx, text).Scan(&name)
 	return name, err
 }
 
-// jobs is the name of the people's view.
-func (g *Ground) jobs() string {
-	if g.file != nil {
-		return "stint_jobs"
+// table is the name of one of stint's tables and views.
+func (g *Ground) table(name string) string {
+	if g.Pool == nil {
+		return "stint_" + name
 	}
-	return "stint.jobs"
+	return "stint." + name
 }
 
 // each calls do with each row of a query, scanned.
 func (g *Ground) each(ctx context.Context, text string, into []any, do func() error) error {
-	if g.Pool != nil {
-		rows, err := g.Pool.Query(ctx, text)
-		if err != nil {
-			return err
-		}
-		_, err = pgx.ForEachRow(rows, into, do)
-		return err
-	}
-	rows, err := g.file.QueryContext(ctx, text)
+	rows, err := g.db.QueryContext(ctx, text)
 	if err != nil {
 		return err
 	}
@@ -167,7 +157,7 @@ func (g *Ground) each(ctx context.Context, text string, into []any, do func() er
 
 // Sound wants a file to be whole, down to its pages.
 func (g *Ground) Sound(ctx context.Context) error {
-	if g.file == nil {
+	if g.Pool != nil {
 		return nil
 	}
 	var found string
@@ -187,12 +177,12 @@ const recent = 2000
 // Ended tells whether one of the newest jobs has been completed that began after
 // an instant.
 func (g *Ground) Ended(ctx context.Context, began time.Time) (yes bool, err error) {
-	text := `select exists (select 1 from (select outcome, started from %s order by pos desc limit %d) as newest where outcome = %d and started > $1)`
-	if g.Pool != nil {
-		err = g.Pool.QueryRow(ctx, fmt.Sprintf(text, "stint.executions", recent, stint.OutcomeCompleted), began).Scan(&yes)
-		return yes, err
+	since := any(began)
+	if g.Pool == nil {
+		since = began.UnixMicro()
 	}
-	err = g.file.QueryRowContext(ctx, fmt.Sprintf(text, "stint_executions", recent, stint.OutcomeCompleted), began.UnixMicro()).Scan(&yes)
+	text := `select exists (select 1 from (select outcome, started from %s order by pos desc limit %d) as newest where outcome = %d and started > $1)`
+	err = g.db.QueryRowContext(ctx, fmt.Sprintf(text, g.table("executions"), recent, stint.OutcomeCompleted), since).Scan(&yes)
 	return yes, err
 }
 
@@ -218,7 +208,7 @@ type transaction struct {
 	stint.Tx
 	exec     func(ctx context.Context, text string, args ...any) error
 	commit   func(ctx context.Context) error
-	rollback func(ctx context.Context) error // does nothing behind the end
+	rollback func(ctx context.Context) error // does nothing after the end
 }
 
 func (g *Ground) begin(ctx context.Context) (*transaction, error) {
@@ -237,7 +227,7 @@ func (g *Ground) begin(ctx context.Context) (*transaction, error) {
 			rollback: tx.Rollback,
 		}, nil
 	}
-	tx, err := g.file.BeginTx(ctx, nil)
+	tx, err := g.db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
@@ -250,4 +240,113 @@ func (g *Ground) begin(ctx context.Context) (*transaction, error) {
 		commit:   func(context.Context) error { return tx.Commit() },
 		rollback: func(context.Context) error { return tx.Rollback() },
 	}, nil
+}
+
+// advance are statements that have every number which rises go on from another
+// one: positions, the claims of each lane, and changes.
+var (
+	advance = []string{
+		`select setval('stint.positions', $1)`,
+		`select setval('stint.change_numbers', $1)`,
+		`update stint.claims c set n = c.n + $1 - m.n, pending_n = c.pending_n + $1 - m.n
+		 from (select lane, max(n) as n from stint.claims group by lane) m where m.lane = c.lane`,
+	}
+	advanceFile = []string{
+		`update sqlite_sequence set seq = $1 where name = 'stint_entries'`,
+		`update sqlite_sequence set seq = $1 where name = 'stint_changes'`,
+		`update stint_claims set n = stint_claims.n + $1 - m.n
+		 from (select lane, max(n) as n from stint_claims group by lane) m where m.lane = stint_claims.lane`,
+	}
+)
+
+// Advance has every number that rises go on after another one. Nobody may work
+// meanwhile.
+func (g *Ground) Advance(ctx context.Context, to int64) error {
+	list := advance
+	if g.Pool == nil {
+		list = advanceFile
+	}
+	tx, err := g.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.rollback(context.WithoutCancel(ctx)) }()
+	for _, text := range list {
+		if err := tx.exec(ctx, text, to); err != nil {
+			return err
+		}
+	}
+	return tx.commit(ctx)
+}
+
+// Pin opens a transaction that has a number, has seen stint's log and stays open: vacuum can clean up nothing that dies from
+// then on, until the connection is closed or the transaction is ended.
+func Pin(ctx context.Context, url string) (*pgx.Conn, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range []string{`begin isolation level repeatable read`, `select pg_current_xact_id()`, `select count(*) from stint.entries`} {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			_ = conn.Close(context.WithoutCancel(ctx))
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+// Thief takes a server's connections, and gives them back.
+type Thief struct {
+	url string
+
+	mu    sync.Mutex
+	taken []*pgx.Conn
+}
+
+// NewThief makes one who connects by a URL.
+func NewThief(url string) *Thief { return &Thief{url: url} }
+
+// Take takes all connections that are free, and says how many it has.
+func (th *Thief) Take(ctx context.Context) int {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for {
+		conn, err := pgx.Connect(ctx, th.url)
+		if err != nil {
+			return len(th.taken)
+		}
+		th.taken = append(th.taken, conn)
+	}
+}
+
+// Keep takes all connections that are free, and again every so often what
+// somebody else let go of, until they are given back.
+func (th *Thief) Keep(ctx context.Context, every time.Duration) (giveBack func()) {
+	th.Take(ctx)
+	taking, enough := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for taking.Err() == nil {
+			th.Take(taking)
+			select {
+			case <-taking.Done():
+			case <-time.After(every):
+			}
+		}
+	})
+	return func() {
+		enough()
+		all.Wait()
+		th.GiveBack()
+	}
+}
+
+// GiveBack gives all of them back.
+func (th *Thief) GiveBack() {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, conn := range th.taken {
+		_ = conn.Close(context.Background())
+	}
+	th.taken = nil
 }

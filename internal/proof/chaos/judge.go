@@ -3,8 +3,14 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"os/exec"
 	"slices"
 	"time"
 
@@ -68,7 +74,7 @@ func checkEffects(ctx context.Context, g *Ground, gone map[int64]bool) error {
 	if err != nil {
 		return fmt.Errorf("read the effects: %w", err)
 	}
-	told := `select id, state from ` + g.jobs() + ` where cast(args->>'tx' as text) in ('true', '1')` // as either database writes it
+	told := `select id, state from ` + g.table("jobs") + ` where cast(args->>'tx' as text) in ('true', '1')` // as either database writes it
 	err = g.each(ctx, told, []any{&id, &state}, func() error {
 		if completed := state == check.StateCompleted; completed && done[id] != 1 || !completed && done[id] > 0 {
 			wrong = append(wrong, id)
@@ -141,21 +147,21 @@ func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *ch
 func (f *Fleet) burials() map[int64]time.Time {
 	f.t.Helper()
 	all := map[int64]time.Time{}
-	for _, name := range f.names() {
-		for _, e := range f.Events(name) {
-			if e.Type == event.EventBurial {
-				all[int64(e.Other)] = e.At
-			}
-		}
+	for _, e := range f.said(event.EventBurial) {
+		all[int64(e.Other)] = e.At
 	}
 	return all
 }
 
-// names are those of all workers that were ever started.
-func (f *Fleet) names() []string {
+// said are the events of a type of all workers that were ever started.
+func (f *Fleet) said(t event.EventType) (all []Event) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.workers)
+	names := slices.Clone(f.workers)
+	f.mu.Unlock()
+	for _, name := range names {
+		all = append(all, eventsOf(f.Events(name), t)...)
+	}
+	return all
 }
 
 // facts are what a database says of every job, with what the workload said.
@@ -171,12 +177,8 @@ func facts(ctx context.Context, g *Ground) (*check.Facts, error) {
 // left lists the engines that left in good order.
 func (f *Fleet) left() []int64 {
 	var all []int64
-	for _, name := range f.names() {
-		for _, e := range f.Events(name) {
-			if e.Type == event.EventLeft {
-				all = append(all, int64(e.Engine))
-			}
-		}
+	for _, e := range f.said(event.EventLeft) {
+		all = append(all, int64(e.Engine))
 	}
 	return all
 }
@@ -246,7 +248,7 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		t  told
 	)
 	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0),
-		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', '') from ` + g.jobs()
+		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', '') from ` + g.table("jobs")
 	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers, &t.tx, &t.poison}, func() error {
 		all[id] = t
 		return nil
@@ -267,4 +269,163 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		}
 	}
 	return nil
+}
+
+// Burials counts the engines that others buried, and fails the test for each
+// that did not have it coming: its process had ended, or stood still, or the
+// engine had fenced itself before, or the answer to its joining was lost and
+// nobody ever was that engine. Where the server's clock is wrong it is asked of those
+// whose buriers lived to tell when that was.
+func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
+	f.t.Helper()
+	ended := `(extract(epoch from ended) * 1000000)::bigint`
+	if g.Pool == nil {
+		ended = `ended`
+	}
+	var (
+		all, token, micros int64
+		instance           string
+	)
+	known, untold := map[int64]time.Time{}, 0
+	if f.Slack > 0 {
+		known = f.burials()
+	}
+	text := `select token, instance, ` + ended + ` from ` + g.table("engine_history") + ` where ended is not null and why <> 'left'`
+	err := g.each(ctx, text, []any{&token, &instance, &micros}, func() error {
+		all++
+		at := time.UnixMicro(micros)
+		if f.Slack > 0 {
+			var told bool
+			if at, told = known[token]; !told {
+				untold++
+				return nil
+			}
+		}
+		if !f.wasHarmed(instance, at) && !f.fenced(instance, store.EngineID(token), at) {
+			f.t.Errorf("%s was buried as engine %d at %v, but it lived and had not fenced itself", instance, token, at)
+		}
+		return nil
+	})
+	if err != nil {
+		f.t.Fatal(fmt.Errorf("read the burials: %w", err))
+	}
+	if untold > 0 {
+		f.t.Logf("of %d of %d burials only the server tells when they were, and its clock was wrong", untold, all)
+	}
+	return int(all)
+}
+
+// fenced tells whether an engine had ended its session before a moment, or had
+// never begun it.
+func (f *Fleet) fenced(process string, engine store.EngineID, before time.Time) bool {
+	began := false
+	for _, e := range f.Events(process) {
+		switch {
+		case e.Engine != engine:
+		case e.Type == event.EventJoined:
+			began = true
+		case e.Type == event.EventBuried:
+			return e.At.Before(before)
+		}
+	}
+	return !began
+}
+
+// AccountsVariable names the file to which each such run adds a line of JSON, an
+// [Account]. Where it is not set, nothing is written.
+const AccountsVariable = "STINT_CHAOS_ACCOUNTS"
+
+// Account is what a run came to, mostly as [Fleet.Judge] found it.
+type Account struct {
+	Test     string    `json:"test"`
+	Database string    `json:"database"` // with the version of its server
+	At       time.Time `json:"at"`       // when it was judged
+	Seconds  float64   `json:"seconds"`  // from the beginning of its fleet
+
+	Jobs    int                `json:"jobs"`
+	Runs    int                `json:"runs"` // of handlers
+	Reruns  map[string]int     `json:"reruns,omitempty"`
+	Overlap map[check.Does]int `json:"overlapped,omitempty"` // runs, explained by this that was done to their processes
+
+	Lost    int `json:"lost"`
+	Doubled int `json:"doubled"`
+	Broken  int `json:"broken"` // violations of any rule, these among them
+
+	Undone check.Undone `json:"undone,omitzero"` // what a server lost that another one took the place of
+
+	Recoveries []float64 `json:"recoveries,omitempty"` // seconds from a fault's end, or from a death, until work went on
+
+	Seed   uint64         `json:"seed,omitempty"`   // 0 where nothing came from one
+	Commit string         `json:"commit,omitempty"` // of the source
+	Made   map[string]int `json:"made,omitempty"`   // in a mixed run, how often each trouble was made
+	Failed bool           `json:"failed,omitempty"` // the test did, by a violation or by anything else
+}
+
+// Recovered notes how long it took until work went on.
+func (f *Fleet) Recovered(after time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recoveries = append(f.recoveries, after.Seconds())
+}
+
+// Account adds a line for what a run came to, when the test is over and has said all
+// that it has against it. What every run has is filled in.
+func (f *Fleet) Account(ctx context.Context, g *Ground, a Account) {
+	f.t.Helper()
+	path := os.Getenv(AccountsVariable)
+	if path == "" {
+		return
+	}
+	a.Test, a.Seed, a.At, a.Seconds, a.Commit = f.t.Name(), f.Seed, time.Now().UTC(), time.Since(f.began).Seconds(), f.commit
+	f.mu.Lock()
+	a.Recoveries, a.Made = slices.Clone(f.recoveries), f.made
+	f.mu.Unlock()
+	var err error
+	if a.Database, err = g.version(ctx); err != nil {
+		f.t.Error(err)
+	}
+	f.t.Cleanup(func() {
+		a.Failed = f.t.Failed()
+		if err := a.keep(path); err != nil {
+			f.t.Error(err)
+		}
+	})
+}
+
+// judged is the account of what was judged.
+func judged(r *check.Report) Account {
+	a := Account{
+		Jobs: r.Jobs + r.Deleted, Runs: r.Runs, Reruns: maps.Clone(r.Reruns), Overlap: r.Overlaps, Lost: r.Lost, Doubled: r.Doubled, Undone: r.Undone,
+	}
+	for _, n := range r.Broken {
+		a.Broken += n
+	}
+	return a
+}
+
+// commit is what stands in the working tree, for accounts. It is asked for at the
+// beginning: a long run outlives the state that it is of.
+func commit() string {
+	if os.Getenv(AccountsVariable) == "" {
+		return ""
+	}
+	head, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(head))
+}
+
+// keep adds the account to a file.
+func (a *Account) keep(path string) error {
+	line, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(line, '\n'))
+	return errors.Join(err, file.Close())
 }

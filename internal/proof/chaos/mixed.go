@@ -34,7 +34,7 @@ type Mixed struct {
 	Clients *Proxy         // before the producers
 	Steady  string         // the worker that is behind it too
 	Standby *pgtest.Server // of the server, which waits for it
-	Address *Proxy         // by which all reach the server, and behind a failover the other one
+	Address *Proxy         // by which all reach the server, and after a failover the other one
 	Small   bool           // the servers' disks can be filled
 	Clock   bool           // the servers' clocks can be set
 	Role    string         // by which the fleet logs in, whose defaults change; who judges has another
@@ -174,6 +174,14 @@ func (m *Mixed) calm(ctx context.Context) {
 	}
 }
 
+// after ends what goes on for a while.
+func (m *Mixed) after(long time.Duration, end func()) {
+	m.later.Go(func() {
+		time.Sleep(long)
+		end()
+	})
+}
+
 // made counts a trouble.
 func (m *Mixed) made(name string) {
 	m.mu.Lock()
@@ -287,10 +295,11 @@ func (m *Mixed) poison(ctx context.Context) string {
 	}
 	poison := m.rarest(kinds)
 	m.Producer.Rand = m.dice
-	if there, err := m.Producer.Poison(ctx, poison); err != nil || !there {
-		if err != nil {
-			m.T.Error(err)
-		}
+	there, err := m.Producer.Poison(ctx, poison)
+	if err != nil {
+		m.T.Error(err)
+	}
+	if !there {
 		return ""
 	}
 	m.of(poison)
@@ -308,10 +317,7 @@ func (m *Mixed) kill(context.Context) string {
 func (m *Mixed) freeze(context.Context) string {
 	p, long := m.worker().Process(), m.span()
 	p.Freeze()
-	m.later.Go(func() {
-		time.Sleep(long)
-		p.Thaw()
-	})
+	m.after(long, p.Thaw)
 	return fmt.Sprintf("freeze %s for %v", p.Name, long)
 }
 

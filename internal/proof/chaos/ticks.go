@@ -10,11 +10,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/store"
 )
 
 // Ticks are the schedules that each worker of a fleet declares when it joins, all
@@ -114,4 +117,168 @@ func (f *Fleet) ticks() (all []tick, err error) {
 		}
 	}
 	return all, nil
+}
+
+// AwaitTicks waits until all schedules have come to their end and all their jobs
+// are final.
+func (f *Fleet) AwaitTicks(ctx context.Context, g *Ground, t *Ticks, within time.Duration) {
+	f.t.Helper()
+	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		list, err := g.Store.Schedules(ctx)
+		left := t.Schedules
+		for i := range list {
+			if !list[i].Ended.IsZero() {
+				left--
+			}
+		}
+		if err == nil && left == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			f.t.Fatalf("after %v %d of %d schedules have not come to their end, %v", within, left, t.Schedules, err)
+		}
+	}
+	f.Drain(ctx, g.Store, within)
+}
+
+// Lateness is how much later than their occurrence jobs were made, and began.
+type Lateness struct {
+	Jobs        int
+	Runs        int // with those that were lost
+	Fired       [3]time.Duration
+	Began       [3]time.Duration
+	Occurrences int // of each schedule
+}
+
+// String tells it in a line.
+func (l Lateness) String() string {
+	text := func(of [3]time.Duration) string {
+		return fmt.Sprintf("p50 %v, p99 %v, max %v", of[0].Round(time.Millisecond), of[1].Round(time.Millisecond), of[2].Round(time.Millisecond))
+	}
+	return fmt.Sprintf("%d jobs of %d occurrences each, %d runs; fired late by %s; begun for the last time late by %s",
+		l.Jobs, l.Occurrences, l.Runs, text(l.Fired), text(l.Began))
+}
+
+// JudgeTicks fails the test unless every occurrence, as the times say and not the
+// program, has exactly one job: numbered without a gap, completed, counted by
+// its schedule, and due at its occurrence as its handler was told.
+func (f *Fleet) JudgeTicks(ctx context.Context, g *Ground, t *Ticks, step time.Duration) Lateness {
+	f.t.Helper()
+	jobs, err := jobsBySchedule(ctx, g.Store)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var late Lateness
+	var report check.Report
+	var fired, began []time.Duration
+	told := map[stint.ID]tick{}
+	for _, name := range t.names() {
+		info, err := g.Store.Schedule(ctx, name)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		list := jobs[name]
+		delete(jobs, name)
+		want := t.occurrences(info, list, step)
+		late.Occurrences = len(want)
+		if len(want) != len(list) || info.Fired != int64(len(want)) || info.Passed+info.Skipped != 0 {
+			f.t.Errorf("%s: %d jobs of %d occurrences; it says that it fired %d, missed %d and skipped %d",
+				name, len(list), len(want), info.Fired, info.Passed, info.Skipped)
+		}
+		for i, j := range list {
+			p := j.Origin
+			if i >= len(want) || p.Nth != int64(i+1) || !p.Occurrence.Equal(want[i]) || j.State != stint.Completed {
+				f.t.Errorf("%s: job %d is number %d, of %v, %s; want number %d of %v",
+					name, j.ID, p.Nth, p.Occurrence, j.State, i+1, want[min(i, len(want)-1)])
+				break
+			}
+			told[j.ID] = tick{j.ID, name, p.Nth, p.Occurrence.UnixMicro(), p.Occurrence.UnixMicro()}
+			fired, began = append(fired, j.Created.Sub(p.Occurrence)), append(began, j.Started.Sub(p.Occurrence))
+		}
+		if n := len(list); n > 0 && (info.LastJob != list[n-1].ID || !info.LastOccurrence.Equal(list[n-1].Origin.Occurrence)) {
+			f.t.Errorf("%s: it says that its last job is %d, of %v", name, info.LastJob, info.LastOccurrence)
+		}
+		late.Jobs += len(list)
+		report.Lost += max(0, len(want)-len(list))
+		report.Doubled += max(0, len(list)-len(want))
+	}
+	for name, list := range jobs {
+		f.t.Errorf("%d jobs are of %q", len(list), name)
+	}
+	late.Runs = f.checkTicks(told)
+	late.Fired, late.Began = quantiles(fired), quantiles(began)
+	report.Jobs, report.Runs = late.Jobs, late.Runs
+	report.Reruns = map[string]int{check.ReasonCrash: max(0, late.Runs-late.Jobs)}
+	f.Account(ctx, g, judged(&report))
+	return late
+}
+
+// occurrences are those that a schedule must have had since it was declared. An
+// interval begins with its declaration, a minute on the clock.
+func (t *Ticks) occurrences(info *store.ScheduleInfo, list []stint.JobInfo, step time.Duration) (all []time.Time) {
+	first := info.Created.Truncate(step).Add(step)
+	if len(list) > 0 && info.Recurrence.String() != everyMinute {
+		first = list[0].Origin.Occurrence
+		if d := first.Sub(info.Created) - step; d.Abs() > 50*time.Millisecond {
+			return nil // it does not begin as it should
+		}
+	}
+	for at := first; !at.After(info.NotAfter); at = at.Add(step) {
+		all = append(all, at)
+	}
+	return all
+}
+
+const everyMinute = "* * * * *"
+
+// checkTicks checks that what handlers were told is what is recorded, of every
+// job. It returns how many runs there were.
+func (f *Fleet) checkTicks(told map[stint.ID]tick) int {
+	f.t.Helper()
+	runs, err := f.ticks()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ran := map[stint.ID]bool{}
+	for _, r := range runs {
+		ran[r.job] = true
+		if told[r.job] != r {
+			f.t.Errorf("a handler was told %+v; recorded is %+v", r, told[r.job])
+		}
+	}
+	if len(ran) != len(told) {
+		f.t.Errorf("%d of %d jobs ran", len(ran), len(told))
+	}
+	return len(runs)
+}
+
+// jobsBySchedule are all jobs, the oldest of each schedule first.
+func jobsBySchedule(ctx context.Context, st store.Inspector) (map[string][]stint.JobInfo, error) {
+	all := map[string][]stint.JobInfo{}
+	for filter := (store.Filter{Limit: 1000}); ; {
+		page, err := st.Jobs(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, j := range page {
+			all[j.Origin.Schedule] = append(all[j.Origin.Schedule], j)
+		}
+		filter.Before = page[len(page)-1].ID
+	}
+	for _, list := range all {
+		slices.SortFunc(list, func(a, b stint.JobInfo) int { return int(a.Origin.Nth - b.Origin.Nth) })
+	}
+	return all, nil
+}
+
+// quantiles are the median, what 99 of 100 do not exceed, and the most.
+func quantiles(all []time.Duration) (q [3]time.Duration) {
+	if len(all) == 0 {
+		return q
+	}
+	slices.Sort(all)
+	return [3]time.Duration{all[len(all)/2], all[len(all)*99/100], all[len(all)-1]}
 }

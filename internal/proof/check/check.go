@@ -87,7 +87,7 @@ const (
 	CutsOff   Does = "cut off"            // it could not reach the database, and knew
 	FailsOver Does = "failed over"        // the server that knew of its claim was replaced by one that did not: see [Failover]
 	Deafens   Does = "deaf to its signal" // its handlers did not heed their cancellation until To
-	Stops     Does = "told to stop"       // in good order: what handlers came to by then is returned, and nothing else is explained
+	Stops     Does = "told to stop"       // in good order: attempts under way are returned, and nothing else is explained
 )
 
 // hits reports whether the disturbance concerns a run.
@@ -177,11 +177,7 @@ func newChecker(h *History, f *Facts, opt Options) *checker {
 }
 
 func set(tokens []int64) map[int64]bool {
-	m := make(map[int64]bool, len(tokens))
-	for _, t := range tokens {
-		m[t] = true
-	}
-	return m
+	return index(tokens, func(t *int64) (int64, bool) { return *t, true })
 }
 
 // invariants checks what the facts say about one job.

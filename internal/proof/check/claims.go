@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // taking is one position of one claim.
@@ -13,11 +14,7 @@ type taking struct {
 
 // takings lists what the claims took, by position.
 func takings(claims []Claim) []taking {
-	n := 0
-	for i := range claims {
-		n += len(claims[i].Positions)
-	}
-	all := make([]taking, 0, n)
+	var all []taking
 	for i := range claims {
 		for _, pos := range claims[i].Positions {
 			all = append(all, taking{pos, int32(i)})
@@ -120,4 +117,220 @@ func (c *checker) engines() {
 			c.report.broken(RuleClean, 0, "engine %d stopped cleanly and still stands in the roster", token)
 		}
 	}
+}
+
+// occurrences checks that no occurrence of a schedule has two jobs, and that those
+// that are to have one do.
+func (c *checker) occurrences() {
+	type occurrence struct {
+		schedule string
+		at       int64
+	}
+	made := map[occurrence]int64{}
+	for i := range c.facts.Jobs {
+		j := &c.facts.Jobs[i]
+		if j.Schedule == "" || j.Occurrence.IsZero() {
+			continue // run out of turn
+		}
+		key := occurrence{j.Schedule, j.Occurrence.UnixMicro()}
+		if other, twice := made[key]; twice && other != j.ID {
+			c.report.Doubled++
+			c.report.broken(RuleOccurrence, j.ID, "it is of %s at %s, as job %d is", j.Schedule, j.Occurrence.UTC().Format(time.RFC3339Nano), other)
+		}
+		made[key] = j.ID
+	}
+	for schedule, times := range c.facts.Occurrences {
+		for _, at := range times {
+			if made[occurrence{schedule, at.UnixMicro()}] == 0 {
+				c.report.Lost++
+				c.report.broken(RuleOccurrence, 0, "%s has no job of %s", schedule, at.UTC().Format(time.RFC3339Nano))
+			}
+		}
+	}
+}
+
+// promise is what the history says of a key that was not committed for
+// certain, and how many jobs have it. A key is meant to be used once; one
+// that was tried again after a rollback is still judged rightly.
+type promise struct {
+	unknown    int
+	rolledBack int
+	jobs       int
+}
+
+// expect remembers the keys whose jobs are not known by id.
+func (c *checker) expect(others []Enqueue) {
+	c.others = make(map[string]*promise, len(others))
+	for i := range others {
+		p := c.others[others[i].Key]
+		if p == nil {
+			p = new(promise)
+			c.others[others[i].Key] = p
+		}
+		if others[i].Fate == RolledBack {
+			p.rolledBack++
+			c.report.RolledBack++
+		} else {
+			p.unknown++
+		}
+	}
+}
+
+// origin checks where the job came from: that a committed enqueue became it,
+// and that it came from an enqueue or from a job that had ended.
+func (c *checker) origin(s *story) {
+	if len(s.enqueues) == 0 {
+		switch {
+		case len(s.jobs) == 0:
+		case s.jobs[0].Recovers != 0:
+			c.recovered(&s.jobs[0])
+		case s.jobs[0].Schedule != "":
+		default:
+			c.stray(&s.jobs[0])
+		}
+		return
+	}
+	e := &s.enqueues[0]
+	if len(s.jobs) > 0 && s.jobs[0].Recovers != 0 {
+		c.report.broken(RuleRecovered, s.id, "it was enqueued as %q, and is said to do job %d again", e.Key, s.jobs[0].Recovers)
+	}
+	if n := len(s.enqueues); n > 1 {
+		c.report.broken(RuleIdentity, s.id, "its id was the answer to %d enqueues, of %q and %q", n, e.Key, s.enqueues[1].Key)
+		return
+	}
+	if len(s.jobs) == 0 {
+		c.report.Lost++
+		c.report.broken(RuleCommitted, s.id, "%q was committed by %s and is not there", e.Key, c.history.Processes[e.Process].Name)
+		return
+	}
+	if key := s.jobs[0].Key; key != "" && key != e.Key {
+		c.report.broken(RuleIdentity, s.id, "it was enqueued as %q and is %q", e.Key, key)
+	}
+}
+
+// stray judges a job whose id was never answered: its commit must have been
+// of unknown fate.
+func (c *checker) stray(job *Job) {
+	p := c.others[job.Key]
+	switch {
+	case p != nil && p.jobs < p.unknown:
+		p.jobs++
+	case p != nil && p.unknown == 0:
+		c.report.broken(RuleRolledBack, job.ID, "%q was rolled back and is there", job.Key)
+	case p != nil:
+		c.report.Doubled++
+		c.report.broken(RuleStranger, job.ID, "%q is there again, more often than it was enqueued", job.Key)
+	case !c.opt.Strangers:
+		c.report.broken(RuleStranger, job.ID, "nobody enqueued it (key %q)", job.Key)
+	}
+}
+
+// recovered judges a job that does another one again. That may have been
+// deleted since, and then nothing is known of it.
+func (c *checker) recovered(job *Job) {
+	all := c.facts.Jobs
+	i, found := slices.BinarySearchFunc(all, job.Recovers, func(j Job, id int64) int { return cmp.Compare(j.ID, id) })
+	switch {
+	case job.Recovers >= job.ID:
+		c.report.broken(RuleRecovered, job.ID, "it does job %d again, which came later", job.Recovers)
+	case !found:
+	case !all[i].Final:
+		c.report.broken(RuleRecovered, job.ID, "it does job %d again, which has not ended: that is %s", job.Recovers, all[i].State)
+	case all[i].Key != job.Key:
+		c.report.broken(RuleRecovered, job.ID, "it does job %d again, and is %q instead of %q", job.Recovers, job.Key, all[i].Key)
+	}
+}
+
+// whole checks that of each transaction of unknown fate all jobs are there, or none.
+// Of those that were deleted it is not known whose they were.
+func (c *checker) whole(others []Enqueue) {
+	type batch struct{ process, n int32 }
+	type count struct{ jobs, of int }
+	all := map[batch]*count{}
+	for i := range others {
+		e := &others[i]
+		if e.Fate != Unknown {
+			continue
+		}
+		b := batch{e.Process, e.Batch}
+		if all[b] == nil {
+			all[b] = new(count)
+		}
+		all[b].of++
+		if c.others[e.Key].jobs > 0 {
+			all[b].jobs++
+		}
+	}
+	missing := 0
+	for _, n := range all {
+		if n.jobs > 0 {
+			missing += n.of - n.jobs
+		}
+	}
+	if missing <= c.strays {
+		return
+	}
+	for b, n := range all {
+		if n.jobs > 0 && n.jobs < n.of {
+			c.report.broken(RuleWhole, 0, "of %d jobs that %s enqueued together %d are there", n.of, c.history.Processes[b.process].Name, n.jobs)
+		}
+	}
+}
+
+// absent counts what became of the unknown commits.
+func (c *checker) absent() {
+	for _, p := range c.others {
+		c.report.UnknownCommitted += p.jobs
+		c.report.UnknownAbsent += p.unknown - p.jobs
+	}
+}
+
+// deleted judges a job that the test deleted, and reports whether it is gone:
+// then there is nothing more to hold the history against.
+func (c *checker) deleted(s *story) bool {
+	at, asked := c.gone[s.id]
+	rows := len(s.jobs) + len(s.entries) + len(s.executions) + len(s.waiting)
+	if asked && len(s.enqueues)+rows > 0 {
+		c.strays--
+	}
+	switch {
+	case !asked, at == 0 && rows > 0:
+		return false
+	case rows > 0:
+		c.report.broken(RuleDeleted, s.id, "it was deleted, and %d rows still speak of it", rows)
+	}
+	c.report.Deleted++
+	for i := range s.runs {
+		r := &s.runs[i]
+		if r.How == Open {
+			c.report.OpenRuns++
+		}
+		if at != 0 && r.Start > at {
+			c.report.Doubled++
+			c.report.broken(RuleDeleted, s.id, "%s began to run it %v after it had ended and was deleted", c.process(r), r.Start.Sub(at))
+		}
+		for k := range s.runs[:i] {
+			c.beside(s, &s.runs[k], r)
+		}
+	}
+	return true
+}
+
+// beside checks two runs of a deleted job, the second of which began later. What
+// came of the first is gone with the job, but not what had been done to its
+// process.
+func (c *checker) beside(s *story, a, b *Run) {
+	end := c.end(a)
+	if end <= b.Start {
+		return
+	}
+	for i := range c.opt.Disturbances {
+		d := &c.opt.Disturbances[i]
+		if d.Does != Kills && d.Does != Stops && d.hits(c.history, a) && d.From <= b.Start && (d.To == 0 || a.Start <= d.To.Add(c.opt.aftermath())) && end <= d.allows(b.Start, c.opt.Bound) {
+			c.report.excuse(d.Does, 1)
+			return
+		}
+	}
+	c.report.Doubled++
+	c.report.broken(RuleOverlap, s.id, "before it was deleted it still ran on %s when it started on %s", c.process(a), c.process(b))
 }

@@ -29,10 +29,10 @@ func (o *Failover) compare(h *History, f *Facts, opt Options) *Report {
 	opt.Failover = nil
 	before, after, lost := o.part(h, f)
 	then := opt
-	then.Drained, then.Clean = false, o.leftBefore(opt.Clean)
+	then.Drained, then.Clean = false, o.left(opt.Clean, true)
 	old := Compare(before, o.Had, then)
 
-	opt.Clean, opt.replaced = o.left(opt.Clean), o.At
+	opt.Clean, opt.replaced = o.left(opt.Clean, false), o.At
 	opt.Disturbances = slices.Clone(opt.Disturbances)
 	for _, token := range o.Kept.Roster { // they were the first server's
 		opt.Disturbances = append(opt.Disturbances, Disturbance{Does: CutsOff, Engine: token, From: o.At, To: o.At})
@@ -54,7 +54,12 @@ func (o *Failover) compare(h *History, f *Facts, opt Options) *Report {
 	c.opt.Bound = opt.bound()
 	o.prefix(c)
 	o.cross(c, after.Runs, lost)
-	r.Undone = o.undone(lost)
+	r.Undone = Undone{
+		Jobs:     len(o.Had.Jobs) - len(o.Kept.Jobs),
+		Claims:   len(o.Had.Claims) - len(o.Kept.Claims),
+		Outcomes: len(o.Had.Executions) - len(o.Kept.Executions),
+		Runs:     len(lost),
+	}
 	return r
 }
 
@@ -73,10 +78,7 @@ func idOf(c *Claim) claimID { return claimID{c.Lane, c.N, c.Nonce} }
 
 // works counts, for each piece of work, how often it was claimed.
 func works(f *Facts, which func(*Claim) bool) map[work]int {
-	entries := make(map[int64]*Entry, len(f.Entries))
-	for i := range f.Entries {
-		entries[f.Entries[i].Pos] = &f.Entries[i]
-	}
+	entries := index(f.Entries, func(e *Entry) (int64, *Entry) { return e.Pos, e })
 	all := map[work]int{}
 	for i := range f.Claims {
 		c := &f.Claims[i]
@@ -107,10 +109,7 @@ func (o *Failover) part(h *History, f *Facts) (before, after *History, lost []Ru
 			after.Enqueues = append(after.Enqueues, e)
 		}
 	}
-	claims := map[claimID]bool{}
-	for i := range o.Kept.Claims {
-		claims[idOf(&o.Kept.Claims[i])] = true
-	}
+	claims := index(o.Kept.Claims, func(c *Claim) (claimID, bool) { return idOf(c), true })
 	gone := works(o.Had, func(c *Claim) bool { return !claims[idOf(c)] })
 	stay := works(o.Kept, func(*Claim) bool { return true })
 	now := works(f, func(c *Claim) bool { return !claims[idOf(c)] })
@@ -142,23 +141,24 @@ func (o *Failover) part(h *History, f *Facts) (before, after *History, lost []Ru
 
 // keys are the names of jobs by their ids.
 func keys(f *Facts) map[int64]string {
-	all := make(map[int64]string, len(f.Jobs))
-	for i := range f.Jobs {
-		all[f.Jobs[i].ID] = f.Jobs[i].Key
+	return index(f.Jobs, func(j *Job) (int64, string) { return j.ID, j.Key })
+}
+
+// index maps rows by a key.
+func index[T any, K comparable, V any](rows []T, of func(*T) (K, V)) map[K]V {
+	all := make(map[K]V, len(rows))
+	for i := range rows {
+		key, value := of(&rows[i])
+		all[key] = value
 	}
 	return all
 }
 
-// left leaves out the engines of which it was lost that they left.
-func (o *Failover) left(clean []int64) []int64 {
+// left leaves out the engines that the other server began with and that stood on
+// the first one, and left later; or that had left there, which was lost.
+func (o *Failover) left(clean []int64, stood bool) []int64 {
 	had, kept := set(o.Had.Roster), set(o.Kept.Roster)
-	return slices.DeleteFunc(slices.Clone(clean), func(token int64) bool { return kept[token] && !had[token] })
-}
-
-// leftBefore leaves out the engines that stood in both rosters, and left later.
-func (o *Failover) leftBefore(clean []int64) []int64 {
-	had, kept := set(o.Had.Roster), set(o.Kept.Roster)
-	return slices.DeleteFunc(slices.Clone(clean), func(token int64) bool { return kept[token] && had[token] })
+	return slices.DeleteFunc(slices.Clone(clean), func(token int64) bool { return kept[token] && had[token] == stood })
 }
 
 // prefix checks that the other server began with nothing that the first one
@@ -170,16 +170,13 @@ func (o *Failover) prefix(c *checker) {
 			c.report.broken(RuleKept, j.ID, "the other server began with it as %q; the one that failed had %q", j.Key, had[j.ID])
 		}
 	}
-	claims := map[claimID]bool{}
-	for i := range o.Had.Claims {
-		claims[idOf(&o.Had.Claims[i])] = true
-	}
+	claims := index(o.Had.Claims, func(c *Claim) (claimID, bool) { return idOf(c), true })
 	for i := range o.Kept.Claims {
 		if k := &o.Kept.Claims[i]; len(k.Positions) > 0 && !claims[idOf(k)] { // a rebased log begins with claims of nothing
 			c.report.broken(RuleKept, 0, "the other server began with claim %d/%d of engine %d, which the one that failed had not", k.Lane, k.N, k.Engine)
 		}
 	}
-	outcomes := outcomes(o.Had)
+	outcomes := index(o.Had.Executions, func(x *Execution) (int64, string) { return x.Pos, x.Outcome })
 	for i := range o.Kept.Executions {
 		if x := &o.Kept.Executions[i]; outcomes[x.Pos] != x.Outcome {
 			c.report.broken(RuleKept, x.Job, "the other server began with entry %d as %s; on the one that failed it was %q", x.Pos, x.Outcome, outcomes[x.Pos])
@@ -187,16 +184,8 @@ func (o *Failover) prefix(c *checker) {
 	}
 }
 
-func outcomes(f *Facts) map[int64]string {
-	all := make(map[int64]string, len(f.Executions))
-	for i := range f.Executions {
-		all[f.Executions[i].Pos] = f.Executions[i].Outcome
-	}
-	return all
-}
-
 // cross checks that an engine whose claim was lost soon learns of that: its
-// runs may go on beside those of whoever claimed the jobs anew, but not for
+// runs may go on beside those of whoever claimed the jobs again, but not for
 // longer than those of an engine that is cut off.
 func (o *Failover) cross(c *checker, after, lost []Run) {
 	kept := keys(o.Kept)
@@ -223,15 +212,5 @@ func (o *Failover) cross(c *checker, after, lost []Run) {
 					c.process(a), c.process(b))
 			}
 		}
-	}
-}
-
-// undone counts what was lost.
-func (o *Failover) undone(lost []Run) Undone {
-	return Undone{
-		Jobs:     len(o.Had.Jobs) - len(o.Kept.Jobs),
-		Claims:   len(o.Had.Claims) - len(o.Kept.Claims),
-		Outcomes: len(o.Had.Executions) - len(o.Kept.Executions),
-		Runs:     len(lost),
 	}
 }

@@ -1,3 +1,9 @@
+// Package monitoring checks what docs/monitoring has for those who watch stint: a
+// dashboard for Grafana and alert rules for Prometheus.
+//
+// Every query of both is read, and asks for metrics, labels and values that a real
+// engine exports. Where Prometheus is installed (make prometheus), the rules pass
+// their own tests, and a real server scrapes a real engine and answers every query.
 package monitoring
 
 import (
@@ -9,7 +15,7 @@ import (
 // Query is what a query in PromQL asks for.
 type Query struct {
 	Metrics  []string  // in the order of their first use, each once
-	Matchers []Matcher // what stands in braces behind them
+	Matchers []Matcher // what stands in braces after them
 	Labels   []string  // by which something is grouped or joined
 }
 
@@ -89,7 +95,7 @@ func (r *reader) list() (labels []string, err error) {
 	return labels, nil
 }
 
-// matchers reads what stands in braces behind a metric, if anything does.
+// matchers reads what stands in braces after a metric, if anything does.
 func (r *reader) matchers(metric string) (all []Matcher, err error) {
 	if r.peek() != "{" {
 		return nil, nil

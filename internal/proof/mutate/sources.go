@@ -21,6 +21,7 @@ type Guard struct {
 	In    string // the object, constant or function that it stands in
 	Text  string // what it says, and which of several that say the same
 	edits []edit // of the file; none where the clause is put together from several texts
+	at    int    // where it stands in a Go file
 }
 
 // Key tells a guard from all others.
@@ -41,7 +42,7 @@ func Find(root, store string) ([]Guard, error) {
 		}
 		name := store + "/schema/" + filepath.Base(file)
 		for _, c := range clausesOf(string(text)) {
-			all = append(all, Guard{name, c.object, c.text, c.edits})
+			all = append(all, Guard{name, c.object, c.text, c.edits, 0})
 		}
 	}
 	p, err := parse(filepath.Join(root, store))
@@ -150,13 +151,8 @@ var sql = regexp.MustCompile(`(?s)\b(select|insert into|delete from|update|with|
 
 // guards are those in the package's texts.
 func (p *pkg) guards(store string) []Guard {
-	type place struct {
-		file string
-		at   int
-	}
 	seen := map[string]bool{}
 	var all []Guard
-	var places []place
 	for _, name := range slices.Sorted(maps.Keys(p.files)) {
 		file := p.files[name]
 		for _, decl := range file.Decls {
@@ -180,16 +176,12 @@ func (p *pkg) guards(store string) []Guard {
 				if !ok {
 					return true
 				}
-				switch b := x.(type) {
-				case *ast.BasicLit:
-					if b.Kind != token.STRING {
-						return false
-					}
-				case *ast.BinaryExpr:
-					if b.Op != token.ADD {
-						return true
-					}
-				default:
+				literal, isLiteral := x.(*ast.BasicLit)
+				sum, isSum := x.(*ast.BinaryExpr)
+				switch {
+				case isLiteral && literal.Kind != token.STRING:
+					return false
+				case !isLiteral && (!isSum || sum.Op != token.ADD):
 					return true
 				}
 				leaves := p.leaves(x, local)
@@ -214,8 +206,7 @@ func (p *pkg) guards(store string) []Guard {
 							continue
 						}
 						seen[key] = true
-						all = append(all, Guard{store + "/" + file, holder, c.text, edits})
-						places = append(places, place{file, at})
+						all = append(all, Guard{store + "/" + file, holder, c.text, edits, at})
 					}
 				}
 				return false
@@ -224,18 +215,10 @@ func (p *pkg) guards(store string) []Guard {
 	}
 	// In the order of the files, since a text that is put together is found where
 	// it is used.
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(strings.Compare(places[a].file, places[b].file), cmp.Compare(places[a].at, places[b].at))
+	slices.SortStableFunc(all, func(a, b Guard) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.at, b.at))
 	})
-	sorted := make([]Guard, len(all))
-	for i, n := range order {
-		sorted[i] = all[n]
-	}
-	return sorted
+	return all
 }
 
 // onto finds the edits of a text in the file that its literals stand in; no

@@ -41,10 +41,7 @@ func (d *runDir) clockEnv() []string {
 // setClock writes the offset as a whole: the server may read it at any moment.
 func (d *runDir) setClock(ahead time.Duration) error {
 	path := filepath.Join(d.path, clockFile)
-	if err := os.WriteFile(path+".new", fmt.Appendf(nil, "%+.3f\n", ahead.Seconds()), 0o600); err != nil {
-		return err
-	}
-	if err := giveToServer(path + ".new"); err != nil {
+	if err := writeFile(path+".new", fmt.Sprintf("%+.3f\n", ahead.Seconds())); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
@@ -56,19 +53,8 @@ func (d *runDir) hasClock() bool {
 	return err == nil
 }
 
-// mirrorClock gives the server a clock that can be set, and is right, if another one's can be.
-func (d *runDir) mirrorClock(other *runDir) error {
-	if !other.hasClock() {
-		return nil
-	}
-	return d.setClock(0)
-}
-
 // SetClock puts the clock of a server that was started with Options.Clock ahead of this machine's, or behind it if that is
 // negative. It jumps there at once.
 func (s *Server) SetClock(ahead time.Duration) {
-	s.own("SetClock").Helper()
-	if err := s.dir.setClock(ahead); err != nil {
-		s.t.Errorf("pgtest: set the clock: %v", err)
-	}
+	s.do("SetClock", func() error { return s.dir.setClock(ahead) })
 }

@@ -2,7 +2,11 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,8 +41,10 @@ func (s *Server) clone(t testing.TB, source string) string {
 	t.Cleanup(func() {
 		t.Helper()
 		s.printLogOnFailure(t, mark)
-		if err := s.drop(name); err != nil {
-			t.Errorf("pgtest: %v", err)
+		ctx, cancel := shortly()
+		defer cancel()
+		if err := s.admin(ctx, fmt.Sprintf("drop database if exists %s with (force)", quote(name))); err != nil {
+			t.Errorf("pgtest: drop the test's database: %v", err)
 		}
 	})
 	return s.URL(name)
@@ -60,16 +66,6 @@ func (s *Server) create(ctx context.Context, name, source string) error {
 	err := s.admin(ctx, fmt.Sprintf("create database %s template %s", quote(name), quote(source)))
 	if err != nil {
 		return fmt.Errorf("pgtest: create a database from %s: %w", source, err)
-	}
-	return nil
-}
-
-// drop removes a database and disconnects who still uses it.
-func (s *Server) drop(name string) error {
-	ctx, cancel := shortly()
-	defer cancel()
-	if err := s.admin(ctx, fmt.Sprintf("drop database if exists %s with (force)", quote(name))); err != nil {
-		return fmt.Errorf("drop the test's database: %w", err)
 	}
 	return nil
 }
@@ -140,4 +136,88 @@ func (tm *Template) build(s *Server) (string, error) {
 		return "", fmt.Errorf("pgtest: close the template: %w", err)
 	}
 	return name, nil
+}
+
+// clusters are those that the tests of this process share, one for each installation in use.
+var clusters struct {
+	mu     sync.Mutex // guards the map only; nobody starts or stops a server under it
+	starts map[Installation]func() (*Server, error)
+}
+
+// Shared returns the cluster that the tests of this process share, of one major version or, for 0, the newest one
+// found. The first call starts it.
+func Shared(t testing.TB, major int) *Server {
+	t.Helper()
+	server, err := sharedStart(Require(t, major))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// sharedStart returns the function that starts the cluster of an installation when it is first called.
+func sharedStart(installation Installation) func() (*Server, error) {
+	clusters.mu.Lock()
+	defer clusters.mu.Unlock()
+	if start, ok := clusters.starts[installation]; ok {
+		return start
+	}
+	start := sync.OnceValues(func() (*Server, error) { return open(installation, Options{}) })
+	if clusters.starts == nil {
+		clusters.starts = make(map[Installation]func() (*Server, error))
+	}
+	clusters.starts[installation] = start
+	return start
+}
+
+// stopShared stops the shared clusters. Tests may start them again afterwards.
+func stopShared() error {
+	clusters.mu.Lock()
+	starts := clusters.starts
+	clusters.starts = nil
+	clusters.mu.Unlock()
+	var errs []error
+	for _, start := range starts {
+		if server, err := start(); err == nil { // A start that failed has already failed a test.
+			errs = append(errs, server.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WithPrograms returns the newest installation that has these programs, which not every one has. The test is skipped
+// where there is none.
+func WithPrograms(t testing.TB, names ...string) Installation {
+	t.Helper()
+	all := Installations()
+	i := slices.IndexFunc(all, func(i Installation) bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			_, err := os.Stat(i.program(name))
+			return err != nil
+		})
+	})
+	if i < 0 {
+		t.Skipf("no PostgreSQL on this machine has all of %v; found: %v", names, all)
+	}
+	return all[i]
+}
+
+// Dump writes all of a database to a file, as it was at one moment, and returns the file's path. The installation must have
+// pg_dump.
+func (s *Server) Dump(database string) string {
+	s.own("Dump").Helper()
+	path := filepath.Join(s.dir.path, database+".dump")
+	if err := s.run("pg_dump", "--format=custom", "--compress=0", "--dbname="+s.SocketURL(database), "--file="+path); err != nil {
+		s.t.Fatalf("pgtest: %v", err)
+	}
+	return path
+}
+
+// Restore fills an empty database from a file that [Server.Dump] wrote. The roles that it names must be there, and the
+// installation must have pg_restore.
+func (s *Server) Restore(path, database string) {
+	s.own("Restore").Helper()
+	if err := s.run("pg_restore", "--exit-on-error", "--dbname="+s.SocketURL(database), path); err != nil {
+		s.t.Fatalf("pgtest: %v", err)
+	}
 }

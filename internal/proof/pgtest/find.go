@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -21,7 +20,7 @@ const OldestMajor = 13
 // programs are the binaries that an installation must have to be of use here.
 var programs = []string{"initdb", "pg_ctl", "postgres"}
 
-// usualPlaces are where packages for Debian, Red Hat, Homebrew, MacPorts, Postgres.app, Windows and a build from
+// usualPlaces are where packages for Debian, Red Hat, Homebrew, MacPorts, Postgres.app and a build from
 // source put their binaries; most of them put them outside the PATH.
 var usualPlaces = []string{
 	"/usr/lib/postgresql/*/bin",
@@ -33,7 +32,6 @@ var usualPlaces = []string{
 	"/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
 	"/opt/local/lib/postgresql*/bin",
 	"/Applications/Postgres.app/Contents/Versions/*/bin",
-	`C:\Program Files\PostgreSQL\*\bin`,
 }
 
 // Installation is one PostgreSQL found on this machine.
@@ -49,7 +47,7 @@ func (i Installation) String() string {
 
 // program returns the path of one of the installation's programs.
 func (i Installation) program(name string) string {
-	return filepath.Join(i.Bin, executable(name))
+	return filepath.Join(i.Bin, name)
 }
 
 // NotFoundError says that no usable server is installed, and how to get one.
@@ -132,7 +130,7 @@ func inspect(dir string) (Installation, error) {
 		return Installation{}, err
 	}
 	for _, name := range programs {
-		if _, err := os.Stat(filepath.Join(dir, executable(name))); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return Installation{}, err
 		}
 	}
@@ -141,7 +139,7 @@ func inspect(dir string) (Installation, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(dir, executable("postgres")), "--version").Output()
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
 		return Installation{}, fmt.Errorf("%s does not run: %w", filepath.Join(dir, "postgres"), err)
 	}
@@ -157,13 +155,6 @@ func inspect(dir string) (Installation, error) {
 		return Installation{}, fmt.Errorf("%s holds PostgreSQL %d, which is older than %d", dir, major, OldestMajor)
 	}
 	return Installation{Major: major, Version: string(match[1]), Bin: dir}, nil
-}
-
-func executable(name string) string {
-	if runtime.GOOS == "windows" {
-		return name + ".exe"
-	}
-	return name
 }
 
 // reachable says why the servers' user cannot get at a directory, if it cannot. It matters when the tests run as root:
@@ -189,3 +180,19 @@ func reachable(dir string) error {
 }
 
 var errUnreachable = errors.New("not reachable")
+
+var versionPart = regexp.MustCompile(`\d+|[a-z]+`)
+
+// compareVersions orders versions such as "15.14", "18beta1" and "18.4.0-beta.17" by their parts from left to right:
+// numbers by value, words by the alphabet, and a word before a number, so that a beta comes before its release.
+func compareVersions(a, b string) int { return slices.Compare(versionKey(a), versionKey(b)) }
+
+func versionKey(version string) (key []string) {
+	for _, part := range append(versionPart.FindAllString(version, -1), "0") {
+		if part[0] <= '9' {
+			part = fmt.Sprintf("~%9s", part) // the sign comes after all letters
+		}
+		key = append(key, part)
+	}
+	return key
+}

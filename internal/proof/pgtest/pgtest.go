@@ -68,8 +68,7 @@ func New(t testing.TB) string {
 }
 
 // Main runs the tests of a package and then stops the shared clusters before the process exits. Without it the
-// watchdog stops them a moment later, so a package needs this only where there is no watchdog (on Windows) or where it
-// has more to do in its TestMain.
+// watchdog stops them a moment later, so a package needs this only where it has more to do in its TestMain.
 func Main(m *testing.M) {
 	os.Exit(Runner{m}.Run())
 }

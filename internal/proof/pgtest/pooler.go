@@ -33,7 +33,13 @@ type Pooler struct {
 // is skipped, but for CI.
 func StartPooler(t testing.TB, upstream string, settings map[string]string) *Pooler {
 	t.Helper()
-	program := findPooler(t)
+	const missing = "there is no PgBouncer: make pgbouncer installs one"
+	program := poolerProgram()
+	if program == "" && os.Getenv("CI") != "" {
+		t.Fatal(missing)
+	} else if program == "" {
+		t.Skip(missing)
+	}
 	p, err := openPooler(program, upstream, settings)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
@@ -73,18 +79,6 @@ func poolerProgram() string {
 			return path
 		}
 	}
-	return ""
-}
-
-func findPooler(t testing.TB) string {
-	t.Helper()
-	if path := poolerProgram(); path != "" {
-		return path
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatal("there is no PgBouncer: make pgbouncer installs one")
-	}
-	t.Skip("there is no PgBouncer: make pgbouncer installs one")
 	return ""
 }
 
@@ -130,7 +124,7 @@ func (p *Pooler) configure(upstream string, settings map[string]string) error {
 		fmt.Fprintf(&b, "%s = %s\n", name, all[name])
 	}
 	for path, text := range map[string]string{p.settings(): b.String(), p.dir.log(): ""} {
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), giveToServer(path)); err != nil {
+		if err := writeFile(path, text); err != nil {
 			return err
 		}
 	}

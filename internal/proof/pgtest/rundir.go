@@ -59,8 +59,7 @@ func (d *runDir) data() string    { return filepath.Join(d.path, dataName) }
 func (d *runDir) log() string     { return filepath.Join(d.path, "postgres.log") }
 func (d *runDir) pidFile() string { return filepath.Join(d.data(), "postmaster.pid") }
 
-// remove deletes the directory. The lock goes first, since Windows does not delete what is open. It tries for a while,
-// because the children of a killed server may still be writing.
+// remove deletes the directory. It tries for a while, because the children of a killed server may still be writing.
 func (d *runDir) remove() error {
 	closed := d.lock.Close()
 	unmount(d.data())
@@ -76,7 +75,7 @@ func (d *runDir) remove() error {
 // socket or closed to the server's user.
 func tempDir() string {
 	dir := os.TempDir()
-	if os.PathSeparator == '/' && (len(dir) > longestBase || reachable(dir) != nil) {
+	if len(dir) > longestBase || reachable(dir) != nil {
 		return "/tmp"
 	}
 	return dir
@@ -103,4 +102,53 @@ func abandoned(dir string) bool {
 	free, err := lockIsFree(filepath.Join(dir, lockName))
 	// A directory without a lock was left between its creation and the locking, more than a minute ago.
 	return free || errors.Is(err, fs.ErrNotExist)
+}
+
+// errNoSpace says that this machine or this user cannot have a file system of a given size.
+var errNoSpace = errors.New("cannot mount a small file system for the server")
+
+// CanBound tells whether servers can have Options.Space here.
+func CanBound() bool {
+	dir, err := os.MkdirTemp("", runPrefix)
+	if err != nil {
+		return false
+	}
+	defer os.Remove(dir)
+	defer unmount(dir)
+	return mountMemory(dir, 1<<20) == nil
+}
+
+// bound gives the data directory a file system of so many bytes, in memory.
+func (d *runDir) bound(bytes int64) error {
+	if err := os.Mkdir(d.data(), 0o700); err != nil {
+		return err
+	}
+	if err := mountMemory(d.data(), bytes); err != nil {
+		return fmt.Errorf("%w: %w", errNoSpace, err)
+	}
+	return giveToServer(d.data())
+}
+
+// Fill leaves no room on the file system of a server that was started with Options.Space.
+func (s *Server) Fill() {
+	s.own("Fill").Helper()
+	var err error
+	for range 100 { // it may grow between the two
+		var used int64
+		if used, err = usedOf(s.dir.data()); err == nil {
+			err = resize(s.dir.data(), used)
+		}
+		if err == nil {
+			return
+		}
+	}
+	s.t.Errorf("pgtest: fill: %v", err)
+}
+
+// Empty gives the room back that [Server.Fill] took.
+func (s *Server) Empty() {
+	s.own("Empty").Helper()
+	if err := resize(s.dir.data(), s.space); err != nil {
+		s.t.Errorf("pgtest: empty: %v", err)
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +20,13 @@ func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	s.Set("wal_keep_size", "1GB") // for as long as a copy is made, and a standby restarts
 	b := &Server{installation: s.installation, durable: s.durable, space: s.space, password: s.password}
-	if err := b.setUp(func() error { return errors.Join(b.mirror(s), b.dir.mirrorClock(s.dir)) }); err != nil {
+	err := b.setUp(func() error {
+		if s.dir.hasClock() {
+			return errors.Join(b.mirror(s), b.dir.setClock(0))
+		}
+		return b.mirror(s)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	b.until(t)
@@ -27,7 +35,7 @@ func (s *Server) Standby(t testing.TB) *Server {
 }
 
 // Follow throws away all that the server has and makes it a standby of another one. It returns when it has what that one
-// has. A copy that is cut off, as where that one's sessions end, is begun anew.
+// has. A copy that is cut off, as where that one's sessions end, begins again.
 func (s *Server) Follow(primary *Server) {
 	s.own("Follow").Helper()
 	mark := primary.logSize()
@@ -71,7 +79,7 @@ func (s *Server) mirror(primary *Server) error {
 	if err := s.copyFrom(primary); err != nil {
 		return err
 	}
-	at := fmt.Sprintf("primary_conninfo = 'host=%s port=%d user=%s password=%s'\nwal_retrieve_retry_interval = '200ms'\n", primary.host(), primary.port, superuser, primary.password)
+	at := fmt.Sprintf("primary_conninfo = 'host=%s port=%d user=%s password=%s'\nwal_retrieve_retry_interval = '200ms'\n", primary.dir.path, primary.port, superuser, primary.password)
 	return errors.Join(s.write("standby.signal", ""), appendTo(filepath.Join(s.dir.data(), "postgresql.auto.conf"), at))
 }
 
@@ -152,7 +160,7 @@ func (s *Server) askUntil(enough func() bool, query string, into any) error {
 
 // ask runs a query that gives one value.
 func (s *Server) ask(query string, into any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	ctx, cancel := shortly()
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.SocketURL("postgres"))
 	if err != nil {
@@ -160,4 +168,83 @@ func (s *Server) ask(query string, into any) error {
 	}
 	defer conn.Close(ctx)
 	return conn.QueryRow(ctx, query).Scan(into)
+}
+
+// copyFrom fills the data directory with a copy of a running server's. That is done by hand, since few installations have
+// the program that does it. What changes while it is copied is made whole from the log, which the server has to be given
+// from the beginning of the copy on.
+func (s *Server) copyFrom(source *Server) error {
+	ctx, cancel := shortly()
+	defer cancel()
+	conn, err := pgx.Connect(ctx, source.SocketURL("postgres")) // who ends it ends the copy
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	start, stop := `select pg_backup_start('copy', true)`, `select labelfile from pg_backup_stop(false)`
+	if source.Major() < 15 {
+		start, stop = `select pg_start_backup('copy', true, false)`, `select labelfile from pg_stop_backup(false, false)`
+	}
+	if _, err := conn.Exec(ctx, start); err != nil {
+		return fmt.Errorf("begin a copy: %w", err)
+	}
+	if err := copyData(ctx, source.dir.data(), s.dir.data()); err != nil {
+		return err
+	}
+	var label string
+	if err := conn.QueryRow(ctx, stop).Scan(&label); err != nil {
+		return fmt.Errorf("end a copy: %w", err)
+	}
+	return s.write("backup_label", label)
+}
+
+// copyData copies a data directory that is in use. Files that vanish meanwhile are not missed.
+func copyData(ctx context.Context, from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(from, path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case entry.IsDir():
+			if err := os.MkdirAll(filepath.Join(to, name), 0o700); err != nil {
+				return err
+			}
+			return giveToServer(filepath.Join(to, name))
+		case ofRunning(name):
+			return nil
+		}
+		err = copyFile(path, filepath.Join(to, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// ofRunning tells which files are of a server that runs, and not of its data.
+func ofRunning(name string) bool {
+	return strings.HasPrefix(name, "postmaster.") || filepath.Dir(name) == "pg_wal" || filepath.Dir(name) == "pg_dynshmem"
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.ReadFrom(in)
+	return errors.Join(err, out.Close(), giveToServer(to))
+}
+
+// write writes a file of the data directory.
+func (s *Server) write(name, text string) error {
+	return writeFile(filepath.Join(s.dir.data(), name), text)
 }

@@ -12,9 +12,8 @@ import (
 // queues are all that there are.
 var queues = []string{stint.DefaultQueue, "other"}
 
-// Pause implements [store.Pauser].
 func (p *process) Pause(ctx context.Context, queue, by, why string) (bool, error) {
-	news, _, err := call(ctx, p, opPause, func(ctx context.Context) (bool, error) {
+	return ask(ctx, p, opPause, func(ctx context.Context) (bool, error) {
 		news, err := p.store.Pause(ctx, queue, by, why)
 		p.w.note(p.name, nil, "PAUSE the queue %s: %v, %v", queue, news, err)
 		if err == nil {
@@ -22,22 +21,18 @@ func (p *process) Pause(ctx context.Context, queue, by, why string) (bool, error
 		}
 		return news, err
 	})
-	return news, err
 }
 
-// Resume implements [store.Pauser].
 func (p *process) Resume(ctx context.Context, queue string) (bool, error) {
-	news, _, err := call(ctx, p, opPause, func(ctx context.Context) (bool, error) {
+	return ask(ctx, p, opPause, func(ctx context.Context) (bool, error) {
 		ended := p.w.pauses.end(queue)
 		defer ended()
 		news, err := p.store.Resume(ctx, queue)
 		p.w.note(p.name, nil, "RESUME the queue %s: %v, %v", queue, news, err)
 		return news, err
 	})
-	return news, err
 }
 
-// Paused implements [store.Pauser].
 func (p *process) Paused(ctx context.Context) ([]string, error) {
 	began := time.Now()
 	p.wonders(opPaused, began)
@@ -55,10 +50,8 @@ func (p *process) Paused(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// Queues implements [store.Pauser].
 func (p *process) Queues(ctx context.Context) ([]store.QueueInfo, error) {
-	list, _, err := call(ctx, p, opPaused, p.store.Queues)
-	return list, err
+	return ask(ctx, p, opPaused, p.store.Queues)
 }
 
 // pauses are the queues that are paused for certain, and since when.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -214,4 +215,337 @@ func (b Bug) hides(o op, err error) bool {
 		return o == opFinish && !errors.Is(err, store.ErrBuried)
 	}
 	return b == bugBeat && o == opBeat
+}
+
+func (s *planted) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOptions) (map[stint.ID]stint.RerunResult, error) {
+	said := again
+	if s.bug == bugEarly {
+		again.RunAt, again.Delay = time.Time{}, 0
+	}
+	if s.bug == bugCharges {
+		for _, id := range ids {
+			s.exec(`update stint_waiting set attempt = attempt + 1 where job = ?`, int64(id))
+		}
+	}
+	answers, err := s.ground.Retry(ctx, ids, again)
+	for id, r := range answers {
+		switch {
+		case s.bug == bugEarly && r.Answer == stint.RerunReady && (said.Delay > 0 || said.RunAt.After(time.Now())):
+			answers[id] = stint.RerunResult{Answer: stint.RerunScheduled, ID: id}
+		case s.bug == bugOrphans && r.Answer == stint.RerunRecovered:
+			s.exec(`update stint_entries set recovered = null where pos = ?`, int64(r.ID))
+		}
+	}
+	return answers, err
+}
+
+func (s *planted) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {
+	if s.bug == bugLingers {
+		answers := map[stint.ID]store.DeleteStatus{}
+		for _, id := range ids {
+			answers[id] = store.DeleteNotFound
+			if job, err := s.ground.Job(ctx, id); err == nil && hasEnded(job) {
+				answers[id] = store.DeletedNow
+			}
+		}
+		return answers, nil
+	}
+	answers, err := s.ground.Delete(ctx, ids)
+	for id, answer := range answers {
+		switch {
+		case s.bug == bugErases && answer == store.DeleteNotFinal:
+			if job, err := s.ground.Job(ctx, id); err == nil && waits(job.State) {
+				s.erase(id)
+				answers[id] = store.DeletedNow
+			}
+		case s.bug == bugRelapse && answer == store.DeletedNow:
+			s.exec(`delete from stint_deletions`)
+		}
+	}
+	return answers, err
+}
+
+func (s *planted) Retain(ctx context.Context, r store.RetainStep) (store.Retained, error) {
+	if s.bug == bugHurries {
+		r.Keep, r.Age = store.Retention{KeepFor: store.KeepFor{All: time.Nanosecond}}, 0
+	}
+	done, err := s.ground.Retain(ctx, r)
+	if s.bug == bugRelapse {
+		s.exec(`delete from stint_deletions`)
+	}
+	if s.bug == bugReaps && err == nil && r.Part == store.RetainJobs {
+		var waits stint.ID
+		if s.db.QueryRow(`select job from stint_waiting order by job limit 1`).Scan(&waits) == nil {
+			s.erase(waits)
+			done.Deleted++
+		}
+	}
+	return done, err
+}
+
+// erase deletes a job that waits as if it had ended.
+func (s *planted) erase(id stint.ID) {
+	for _, text := range []string{
+		`update stint_meta set deleted = deleted + (select count(*) from stint_entries where (job = ?1 or pos = ?1) and lane >= 0)`,
+		`delete from stint_waiting where job = ?1`,
+		`delete from stint_executions where job = ?1 or pos = ?1`,
+		`delete from stint_entries where job = ?1 or pos = ?1`,
+	} {
+		s.exec(text, int64(id))
+	}
+}
+
+func (s *planted) Pause(ctx context.Context, queue, by, why string) (bool, error) {
+	if s.bug == bugOpen {
+		return true, nil
+	}
+	return s.ground.Pause(ctx, queue, by, why)
+}
+
+func (s *planted) Resume(ctx context.Context, queue string) (bool, error) {
+	if s.bug == bugShut {
+		return true, nil
+	}
+	return s.ground.Resume(ctx, queue)
+}
+
+func (s *planted) Paused(ctx context.Context) ([]string, error) {
+	if s.bug == bugHushed {
+		return nil, nil
+	}
+	return s.ground.Paused(ctx)
+}
+
+func (s *planted) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
+	sights, err := s.ground.Look(ctx, known)
+	for i := range sights {
+		sights[i].Paused = sights[i].Paused && s.bug != bugHushed && s.bug != bugHeedless
+	}
+	return sights, err
+}
+
+func (s *planted) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
+	if s.bug != bugEager {
+		return s.ground.EnqueueClaimed(ctx, job, req)
+	}
+	ids, err := s.ground.Enqueue(ctx, stint.Tx{}, []stint.NewJob{job})
+	if err != nil {
+		return store.Claim{}, err
+	}
+	c := store.Claim{ClaimRef: store.ClaimRef{Lane: store.NowLane, N: req.Serial, Nonce: req.Nonce}, Serial: req.Serial}
+	c.Positions = []store.Position{store.Position(ids[0].ID)}
+	c.Entries, err = s.ground.Fetch(ctx, c.Positions)
+	return c, err
+}
+
+// unannounced takes out of a beat what callers brought along.
+func (s *planted) unannounced(b store.Heartbeat) store.Heartbeat {
+	var running []store.Position
+	for _, pos := range b.Running {
+		own := 0
+		err := s.db.QueryRow(`select count(*) from stint_entries where pos = ? and lane = ?`, int64(pos), int64(store.NowLane)).Scan(&own)
+		if err == nil && own == 0 {
+			running = append(running, pos)
+		}
+	}
+	b.Running = running
+	return b
+}
+
+func (s *planted) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
+	if s.bug == bugPuts {
+		return nil, nil
+	}
+	return s.ground.Undecided(ctx, funcs, after, limit)
+}
+
+func (s *planted) Decide(ctx context.Context, engine store.EngineID, done []store.Completion) ([]stint.ID, error) {
+	ids, err := s.ground.Decide(ctx, engine, done)
+	if s.bug == bugRules && err == nil {
+		for i := range done {
+			ids = append(ids, done[i].Job)
+		}
+	}
+	return ids, err
+}
+
+// hasty has a failure that waits for a decision run again at once.
+func hasty(done []store.Completion) []store.Completion {
+	all := make([]store.Completion, len(done))
+	for i, x := range done {
+		if x.Next != nil && x.Next.Func != "" {
+			next := *x.Next
+			next.Func = ""
+			x.Next = &next
+		}
+		all[i] = x
+	}
+	return all
+}
+
+// forgets records nothing of what callers brought along but its success.
+func forgets(claims []store.ClaimRef, done []store.Completion) []store.Completion {
+	var all []store.Completion
+	for _, x := range done {
+		own := false
+		for _, ref := range claims {
+			own = own || ref.Lane == store.NowLane && ref.Nonce == x.Nonce
+		}
+		if own && !x.Final {
+			continue
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+func (s *planted) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
+	answers, err := s.ground.Cancel(ctx, ids, why)
+	for id, answer := range answers {
+		switch {
+		case s.bug == bugUnmarked:
+			s.exec(unmarkSQL, int64(id))
+		case s.bug == bugTooSoon && answer == stint.CancelTooLate:
+			answers[id] = stint.CancelledNow
+		}
+	}
+	return answers, err
+}
+
+func (s *planted) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, error) {
+	if s.bug == bugSilent {
+		return nil, nil
+	}
+	return s.ground.Cancelling(ctx, ids)
+}
+
+func (s *planted) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
+	entries, err := s.ground.Fetch(ctx, at)
+	return s.welcome(entries), err
+}
+
+func (s *planted) welcome(entries []store.Entry) []store.Entry {
+	for i := range entries {
+		entries[i].Cancelled = entries[i].Cancelled && s.bug != bugHandsOut
+	}
+	return entries
+}
+
+func (s *planted) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+	for i := range done {
+		if s.bug == bugRetries && done[i].Next != nil {
+			s.exec(unmarkSQL, int64(done[i].Job))
+		}
+	}
+	switch s.bug {
+	case bugHasty:
+		done = hasty(done)
+	case bugForgets:
+		done = forgets(claims, done)
+	}
+	return s.ground.Finish(ctx, engine, claims, done)
+}
+
+func (s *planted) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID, claim store.ClaimRef, x store.Completion) error {
+	own := tx.Handle.(*sql.Tx)
+	switch s.bug {
+	case bugHollow:
+		return own.Rollback()
+	case bugSplit:
+		if err := own.Commit(); err != nil {
+			return err
+		}
+		_, err := s.ground.Finish(ctx, engine, []store.ClaimRef{claim}, []store.Completion{x})
+		return err
+	}
+	err := s.ground.FinishTx(ctx, tx, engine, claim, x)
+	if s.bug == bugRepeats && err == nil {
+		s.exec(`insert into sim_effects select * from sim_effects where pos = ?`, int64(x.Pos))
+	}
+	return err
+}
+
+func (s *planted) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
+	switch s.bug {
+	case bugUnswept:
+		return 0, nil
+	case bugSweeps:
+		return s.sweep(ctx, judge, heldSQL)
+	}
+	return s.ground.Sweep(ctx, judge)
+}
+
+func (s *planted) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
+	bad := plan
+	switch s.bug {
+	case bugUnbound:
+		bad = func(i *store.ScheduleInfo, now time.Time) (store.Plan, error) {
+			i.Missed = stint.MissedAll(stint.MaxMissed)
+			return plan(i, now)
+		}
+	case bugOmits:
+		bad = func(i *store.ScheduleInfo, now time.Time) (store.Plan, error) {
+			p, err := plan(i, now)
+			if n := len(p.Occurrences); n > 1 {
+				p.Occurrences = p.Occurrences[:n-1]
+			}
+			return p, err
+		}
+	case bugMoves:
+		bad = func(i *store.ScheduleInfo, now time.Time) (store.Plan, error) {
+			p, err := plan(i, now)
+			p.Occurrences = nil
+			return p, err
+		}
+	case bugOverlaps:
+		s.exec(`update stint_schedules set last_job = null where last_job in (select job from stint_waiting where why = 'retrying')`)
+	}
+	fired, err := s.ground.FireSchedules(ctx, f, bad)
+	for _, j := range fired.Jobs {
+		if s.bug == bugAgain && err == nil {
+			// As if the second of two transactions had not come to pass.
+			s.exec(`update stint_schedules set next = ?, after = ?, revision = revision + 1 where name = ?`,
+				j.Occurrence.UnixMicro(), j.Occurrence.UnixMicro()-1, j.Schedule)
+		}
+	}
+	return fired, err
+}
+
+func (s *planted) DeclareSchedules(ctx context.Context, by string, schedules []stint.Schedule) error {
+	err := s.ground.DeclareSchedules(ctx, by, schedules)
+	if s.bug == bugRestarts && err == nil {
+		for i := range schedules {
+			s.exec(`update stint_schedules set next = null where name = ?`, schedules[i].Name)
+		}
+	}
+	return err
+}
+
+func (s *planted) PauseSchedule(ctx context.Context, name, by, why string) (bool, error) {
+	if s.bug == bugRestless {
+		return true, nil
+	}
+	return s.ground.PauseSchedule(ctx, name, by, why)
+}
+
+func (s *planted) ResumeSchedule(ctx context.Context, name string) (bool, error) {
+	before, _ := s.ground.Schedule(ctx, name)
+	news, err := s.ground.ResumeSchedule(ctx, name)
+	if s.bug == bugMakesUp && news && before != nil && !before.Next.IsZero() {
+		s.exec(`update stint_schedules set next = ?, after = ? where name = ?`, before.Next.UnixMicro(), before.After.UnixMicro(), name)
+	}
+	return news, err
+}
+
+func (s *planted) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
+	if s.bug == bugStays {
+		return nil, nil
+	}
+	was, _ := s.ground.Schedule(ctx, name)
+	ids, err := s.ground.RemoveSchedule(ctx, name, why)
+	if s.bug == bugReturns && err == nil && was != nil {
+		// Whoever fires it writes it as he knew it.
+		_ = s.ground.DeclareSchedules(ctx, "", []stint.Schedule{was.Schedule})
+	}
+	return ids, err
 }

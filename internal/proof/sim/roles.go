@@ -34,7 +34,6 @@ var (
 	_ store.SessionTerminator = (*process)(nil)
 )
 
-// Enqueue implements [stint.Enqueuer].
 func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	store := func(ctx context.Context) ([]stint.Receipt, error) {
 		receipts, err := p.store.Enqueue(ctx, tx, jobs)
@@ -56,15 +55,10 @@ func ids(receipts []stint.Receipt) []stint.ID {
 	return all
 }
 
-// Look implements [store.Claimer].
 func (p *process) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
-	sights, _, err := call(ctx, p, opLook, func(ctx context.Context) ([]store.LaneHead, error) {
-		return p.store.Look(ctx, known)
-	})
-	return sights, err
+	return ask(ctx, p, opLook, func(ctx context.Context) ([]store.LaneHead, error) { return p.store.Look(ctx, known) })
 }
 
-// Claim implements [store.Claimer].
 func (p *process) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	r, f, err := call(ctx, p, opClaim, func(ctx context.Context) (reading[store.Claim], error) {
 		after := p.w.tick()
@@ -81,7 +75,6 @@ func (p *process) Claim(ctx context.Context, req store.ClaimRequest) (store.Clai
 	return r.what, err
 }
 
-// Fetch implements [store.Claimer].
 func (p *process) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
 	r, _, err := call(ctx, p, opFetch, func(ctx context.Context) (reading[[]store.Entry], error) {
 		after := p.w.tick()
@@ -92,7 +85,6 @@ func (p *process) Fetch(ctx context.Context, at []store.Position) ([]store.Entry
 	return r.what, err
 }
 
-// Finish implements [store.Finisher].
 func (p *process) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	p.mayRecord(done)
 	p.w.leaves(done)
@@ -162,23 +154,14 @@ func (p *process) Heartbeat(ctx context.Context, engine store.EngineID, b store.
 	return orders, err
 }
 
-// Held implements [store.Roster].
 func (p *process) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
-	claims, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]store.Claim, error) {
-		return p.store.Held(ctx, engine, serial)
-	})
-	return claims, err
+	return ask(ctx, p, opHeld, func(ctx context.Context) ([]store.Claim, error) { return p.store.Held(ctx, engine, serial) })
 }
 
-// Announced implements [store.Roster].
 func (p *process) Announced(ctx context.Context, engine store.EngineID) ([]store.Entry, error) {
-	entries, _, err := call(ctx, p, opHeld, func(ctx context.Context) ([]store.Entry, error) {
-		return p.store.Announced(ctx, engine)
-	})
-	return entries, err
+	return ask(ctx, p, opHeld, func(ctx context.Context) ([]store.Entry, error) { return p.store.Announced(ctx, engine) })
 }
 
-// Drain implements [store.Roster].
 func (p *process) Drain(ctx context.Context, engine store.EngineID) error {
 	_, _, err := call(ctx, p, opBeat, func(ctx context.Context) (none, error) {
 		return none{}, p.store.Drain(ctx, engine)
@@ -186,10 +169,9 @@ func (p *process) Drain(ctx context.Context, engine store.EngineID) error {
 	return err
 }
 
-// Bury implements [store.Roster].
 func (p *process) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	cutShort := p.beforeBurial(b.Engine)
-	n, _, err := call(ctx, p, opBury, func(ctx context.Context) (int, error) {
+	return ask(ctx, p, opBury, func(ctx context.Context) (int, error) {
 		if p.w.open.block(b.Engine) {
 			p.w.note(p.name, nil, "bury engine %x: blocked", b.Engine)
 			return 0, store.ErrBurialBlocked
@@ -204,41 +186,32 @@ func (p *process) Bury(ctx context.Context, b store.Burial, judge func(e *store.
 		p.w.note(p.name, jobs, "bury engine %x (%s): %d, %v", b.Engine, b.Why, n, err)
 		return n, err
 	})
-	return n, err
 }
 
-// Engines implements [store.Roster].
 func (p *process) Engines(ctx context.Context) ([]store.EngineInfo, error) {
-	list, _, err := call(ctx, p, opEngines, p.store.Engines)
-	return list, err
+	return ask(ctx, p, opEngines, p.store.Engines)
 }
 
-// Promote implements [store.Promoter].
 func (p *process) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
-	done, _, err := call(ctx, p, opPromote, func(ctx context.Context) (store.Promotion, error) {
+	return ask(ctx, p, opPromote, func(ctx context.Context) (store.Promotion, error) {
 		done, err := p.store.Promote(ctx, from, limit)
 		if done.Moved > 0 {
 			p.w.note(p.name, nil, "promote from %v: %+v", from, done)
 		}
 		return done, err
 	})
-	return done, err
 }
 
-// Now implements [store.Clock].
 func (p *process) Now(ctx context.Context) (time.Time, error) {
-	t, _, err := call(ctx, p, opNow, func(context.Context) (time.Time, error) { return time.Now(), nil })
-	return t, err
+	return ask(ctx, p, opNow, func(context.Context) (time.Time, error) { return time.Now(), nil })
 }
 
-// Evict implements [store.SessionTerminator].
 func (p *process) Evict(ctx context.Context, engine store.EngineID) (int, error) {
-	n, _, err := call(ctx, p, opEvict, func(context.Context) (int, error) {
+	return ask(ctx, p, opEvict, func(context.Context) (int, error) {
 		n := p.w.open.evict(engine)
 		p.w.note(p.name, nil, "evict engine %x: %d", engine, n)
 		return n, nil
 	})
-	return n, err
 }
 
 type none = struct{}
@@ -257,4 +230,121 @@ func jobsOf(entries []store.Entry) []int64 {
 		all[i] = int64(entries[i].ID)
 	}
 	return all
+}
+
+// The roles that an engine gets to see: those that it always does, those that
+// SQLite's store lacks, without which its engine polls, and those that old seeds
+// knew nothing of.
+type (
+	common interface {
+		store.Store
+		store.Canceller
+		store.TxFinisher
+		store.OrphanRecoverer
+	}
+	voice interface {
+		store.Listener
+		store.Clock
+		store.SessionTerminator
+	}
+	later interface {
+		store.Pauser
+		store.ClaimedEnqueuer
+		store.Leaser
+		store.Retainer
+	}
+	latest interface {
+		store.Scheduler
+	}
+)
+
+// seen is the process as its engine sees it.
+func (p *process) seen(deaf bool) store.Store {
+	switch old := p.w.seed.Age > Single; {
+	case old && deaf:
+		return struct{ common }{p}
+	case old:
+		return struct {
+			common
+			voice
+		}{p, p}
+	case p.w.calendar == nil && deaf:
+		return struct {
+			common
+			later
+		}{p, p}
+	case p.w.calendar == nil:
+		return struct {
+			common
+			voice
+			later
+		}{p, p, p}
+	case deaf:
+		return struct {
+			common
+			later
+			latest
+		}{p, p, p}
+	}
+	return p
+}
+
+// holding is the entry of a job that the process got last, and the engine
+// that claimed it: what a handler is not told. It was read after the instant
+// read, as the world counts.
+type holding struct {
+	pos    store.Position
+	engine store.EngineID
+	read   int64
+
+	guest bool // a caller brought it along
+}
+
+// reading is what was read from the store after an instant.
+type reading[T any] struct {
+	what  T
+	after int64
+}
+
+// gets notes what was read of the entry.
+func (h *holding) gets(e *store.Entry, after int64) {
+	h.pos, h.read = e.Pos, after
+}
+
+// claimed notes what the process gets to see of a claim.
+func (p *process) claimed(engine store.EngineID, r reading[store.Claim]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := r.what
+	h := holding{engine: engine, guest: c.Lane == store.NowLane}
+	for i := range c.Entries {
+		h.gets(&c.Entries[i], r.after)
+		p.inHand[c.Entries[i].ID] = h
+	}
+	if len(c.Entries) == 0 {
+		for _, pos := range c.Positions {
+			p.unread[pos] = h
+		}
+	}
+}
+
+// fetched notes what it reads later.
+func (p *process) fetched(r reading[[]store.Entry]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entries := r.what
+	for i := range entries {
+		pos := entries[i].Pos
+		if h, ok := p.unread[pos]; ok {
+			h.gets(&entries[i], r.after)
+			p.inHand[entries[i].ID] = h
+			delete(p.unread, pos)
+		}
+	}
+}
+
+func (p *process) holding(job stint.ID) holding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inHand[job]
 }
