@@ -89,6 +89,17 @@ func (a *app) run(args []string) int {
 	return exitCode(err)
 }
 
+// page makes a command of its help: "NAME|ALIAS ARGUMENTS: what it does in a line", and, each
+// after an empty line, a text and "Examples:".
+func page(help string) *cobra.Command {
+	help, examples, _ := strings.Cut(help, "\n\nExamples:\n")
+	head, long, _ := strings.Cut(help, "\n\n")
+	use, short, _ := strings.Cut(head, ": ")
+	name, args, _ := strings.Cut(use, " ")
+	names := strings.Split(name, "|")
+	return &cobra.Command{Use: strings.TrimSpace(names[0] + " " + args), Aliases: names[1:], Short: short, Long: long, Example: examples}
+}
+
 // action runs a command.
 type action func(ctx context.Context, cmd *cobra.Command, args []string) error
 
@@ -311,10 +322,7 @@ func (a *app) rootCommand() *cobra.Command {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
-		Use:   "version",
-		Short: "Print the version of the program",
-	}, func(context.Context, *cobra.Command, []string) error {
+	return a.withJSON(a.does(page("version: Print the version of the program"), func(context.Context, *cobra.Command, []string) error {
 		if a.json {
 			return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 		}

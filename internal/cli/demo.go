@@ -21,7 +21,9 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const demoLong = `Demo enqueues the jobs of a shop, until it is interrupted or --for is over. Orders lead
+const demoHelp = `demo: Enqueue sample load
+
+Demo enqueues the jobs of a shop, until it is interrupted or --for is over. Orders lead
 to charges, invoices and mails; thumbnails, webhooks and reports are made; newsletters
 come all at once; some jobs are due later, some fail and succeed when they are tried
 again, some fail for good. It adds two schedules, and removes them at its end. The same
@@ -45,9 +47,10 @@ The kinds, for stint enqueue:
 
 and those of the shop, for which the arguments decide: demo.order, demo.charge,
 demo.invoice, demo.mail, demo.newsletter, demo.thumbnail, demo.webhook, demo.report,
-demo.cleanup.`
+demo.cleanup.
 
-const demoExample = `  stint up --demo                in one terminal
+Examples:
+  stint up --demo                in one terminal
   stint demo                     in another: load until Ctrl-C
   stint demo --rate 20 --for 10m --seed 7
   stint demo --jobs 200
@@ -67,12 +70,7 @@ type demo struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	d := demo{enqueued: map[string]int{}}
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "demo",
-		Short:   "Enqueue sample load",
-		Long:    demoLong,
-		Example: demoExample,
-	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	cmd := a.withJSON(a.does(page(demoHelp), func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		given := cmd.Flags().Changed
 		switch {
 		case given("jobs") && (given("for") || given("rate") || given("seed")):

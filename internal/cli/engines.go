@@ -17,11 +17,7 @@ import (
 )
 
 func (a *app) enginesCommand() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:     "engines",
-		Aliases: []string{"engine"},
-		Short:   "List and show engines, drain and bury them",
-	},
+	return a.group(page("engines|engine: List and show engines, drain and bury them"),
 		a.enginesListCommand(),
 		a.enginesShowCommand(),
 		a.enginesMetricsCommand(),
@@ -31,11 +27,9 @@ func (a *app) enginesCommand() *cobra.Command {
 }
 
 func (a *app) enginesListCommand() *cobra.Command {
-	return lists(a, &cobra.Command{
-		Long: `List shows the engines that have joined and not left, dead ones until they are buried.
+	return lists(a, `List shows the engines that have joined and not left, dead ones until they are buried.
 The column jobs counts the jobs that an engine has claimed and that have not ended;
-stint engines show lists them.`,
-	}, ops.ListEngines, a.listEngines)
+stint engines show lists them.`, ops.ListEngines, a.listEngines)
 }
 
 func (a *app) listEngines(engines []ops.Engine) {
@@ -61,16 +55,14 @@ func special(c view.Condition) string {
 	}
 }
 
-const enginesShowLong = `Show prints engines with the jobs that each holds: those that it runs, and those that it
+const enginesShowHelp = `show TOKEN|INSTANCE...: Show engines with the jobs that they hold
+
+Show prints engines with the jobs that each holds: those that it runs, and those that it
 took and has not begun. stint engines bury frees the jobs of an engine that is dead or
 stuck, and they run again elsewhere; cancel those before that must not run again.`
 
 func (a *app) enginesShowCommand() *cobra.Command {
-	return a.withJSON(onEngines(a, &cobra.Command{
-		Use:   "show TOKEN|INSTANCE...",
-		Short: "Show engines with the jobs that they hold",
-		Long:  enginesShowLong,
-	}, looking, ops.ShowEngine, engineToken, func(ctx context.Context, db *database, _ ops.EngineToken, _ string, shown ops.ShownEngine) error {
+	return a.withJSON(onEngines(a, page(enginesShowHelp), looking, ops.ShowEngine, engineToken, func(ctx context.Context, db *database, _ ops.EngineToken, _ string, shown ops.ShownEngine) error {
 		if a.json {
 			return a.printJSON(shown)
 		}
@@ -116,9 +108,7 @@ every 15 seconds, or as often as --metrics-every says, and when they stop. The m
 an engine that has left are deleted after five days. --json has all of them.`
 
 func (a *app) enginesMetricsCommand() *cobra.Command {
-	cmd := lists(a, &cobra.Command{
-		Long: enginesMetricsLong,
-	}, ops.ListEngineMetrics, a.listMetrics)
+	cmd := lists(a, enginesMetricsLong, ops.ListEngineMetrics, a.listMetrics)
 	cmd.Use, cmd.Aliases, cmd.Short = "metrics", nil, "Show what engines counted"
 	return cmd
 }
@@ -133,29 +123,25 @@ func (a *app) listMetrics(all []report.Metrics) {
 	})
 }
 
-const enginesDrainLong = `Drain asks engines to take no more jobs. They leave when the jobs that run have ended,
+const enginesDrainHelp = `drain TOKEN|INSTANCE...: Let engines end their jobs and leave
+
+Drain asks engines to take no more jobs. They leave when the jobs that run have ended,
 however long that takes. An engine learns of it with its next heartbeat.`
 
 func (a *app) enginesDrainCommand() *cobra.Command {
-	return onEngines(a, &cobra.Command{
-		Use:   "drain TOKEN|INSTANCE...",
-		Short: "Let engines end their jobs and leave",
-		Long:  enginesDrainLong,
-	}, changing, ops.DrainEngine, engineToken, nil)
+	return onEngines(a, page(enginesDrainHelp), changing, ops.DrainEngine, engineToken, nil)
 }
 
-const enginesBuryLong = `Bury removes engines from the roster now. The jobs that they held run again on other
+const enginesBuryHelp = `bury TOKEN|INSTANCE...: Free the jobs of engines, dead or alive
+
+Bury removes engines from the roster now. The jobs that they held run again on other
 engines. An engine without heartbeats is buried without this command, after its time to
 live. An engine that is still alive cancels its handlers, records nothing more, and joins
 again. Before that cancel jobs that must not run again: stint engines show lists them,
 and stint jobs cancel ends them.`
 
 func (a *app) enginesBuryCommand() *cobra.Command {
-	return onEngines(a, &cobra.Command{
-		Use:   "bury TOKEN|INSTANCE...",
-		Short: "Free the jobs of engines, dead or alive",
-		Long:  enginesBuryLong,
-	}, changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil)
+	return onEngines(a, page(enginesBuryHelp), changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil)
 }
 
 // onEngines makes a command that does an operation to each engine that is named by token

@@ -18,7 +18,9 @@ import (
 	"github.com/stint-go/stint/jobs/shelljob"
 )
 
-const enqueueLong = `Enqueue stores one job and prints its id. The arguments are one JSON value,
+const enqueueHelp = `enqueue KIND [ARGS]: Enqueue a job of any kind
+
+Enqueue stores one job and prints its id. The arguments are one JSON value,
 {} when there are none, or - to read them from standard input.
 
 An engine must have declared the kind at some time, so that a misspelt name does not
@@ -35,9 +37,10 @@ With --idempotency-key a command that may have failed half-way can be repeated: 
 first one stores the job, and a repetition prints its id, and "duplicate" on standard
 error. The same key with another kind or other arguments is an error. Keys
 are shared by the whole database, and remembered for at least a day, and for as long
-as the job is kept.`
+as the job is kept.
 
-const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
+Examples:
+  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
   stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --delay 1h
   stint enqueue close_books --idempotency-key "books $(date +%Y-%m)"
   stint enqueue steps '{"steps": [{"do": "sh", "args": {"argv": ["du", "-s", "/home"]}},
@@ -46,12 +49,7 @@ const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --ret
 
 func (a *app) enqueueCommand() *cobra.Command {
 	var flags jobFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "enqueue KIND [ARGS]",
-		Short:   "Enqueue a job of any kind",
-		Long:    enqueueLong,
-		Example: enqueueExample,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd := a.withJSON(a.does(page(enqueueHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		raw, err := a.jsonArgument(args[1:])
 		if err != nil {
 			return err
@@ -272,14 +270,17 @@ func encode(v any) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-const shLong = `Sh enqueues a job of the built-in kind sh: a command that an engine runs. Its
+const shHelp = `sh [flags] -- COMMAND [ARG]...: Enqueue a shell command
+
+Sh enqueues a job of the built-in kind sh: a command that an engine runs. Its
 output is kept with each attempt; an exit code other than 0 is a failure.
 
 The command runs without a shell, with its arguments as they are; for pipes and the
 like there is --shell. It gets only the variables of the engine's environment that
-programs need (PATH, HOME, LANG …); add others with --env.`
+programs need (PATH, HOME, LANG …); add others with --env.
 
-const shExample = `  stint sh -- echo hello
+Examples:
+  stint sh -- echo hello
   stint sh --retry none --timeout 10m -- pg_dump --file /backup/shop.sql shop
   stint sh --shell 'du -s /home/* | sort -n | tail -3' --delay 1h`
 
@@ -288,13 +289,9 @@ func (a *app) shCommand() *cobra.Command {
 		flags   jobFlags
 		command shelljob.Args
 	)
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "sh [flags] -- COMMAND [ARG]...",
-		Short:   "Enqueue a shell command",
-		Long:    shLong,
-		Example: shExample,
-		Args:    cobra.ArbitraryArgs,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) (err error) {
+	cmd := page(shHelp)
+	cmd.Args = cobra.ArbitraryArgs
+	a.withJSON(a.does(cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (err error) {
 		switch {
 		case len(args) == 0 && command.Shell == "":
 			return withHint(usagef("there is no command"), "write for example: stint sh -- echo hello")
@@ -329,15 +326,18 @@ func (a *app) shCommand() *cobra.Command {
 	return cmd
 }
 
-const httpLong = `Http enqueues a job of the built-in kind http: a request that an engine sends.
+const httpHelp = `http METHOD URL: Enqueue an HTTP request
+
+Http enqueues a job of the built-in kind http: a request that an engine sends.
 Status and body are kept with each attempt; a status that is not expected is a
 failure.
 
 An engine on a shared database sends requests to public addresses only, unless it
 was started with --http-private. A request may take 30 seconds, or as long as
---timeout says.`
+--timeout says.
 
-const httpExample = `  stint http POST https://example.com/hook --json-body '{"paid": true}' --expect 200,202
+Examples:
+  stint http POST https://example.com/hook --json-body '{"paid": true}' --expect 200,202
   stint http GET https://example.com/health --retry none`
 
 func (a *app) httpCommand() *cobra.Command {
@@ -346,12 +346,7 @@ func (a *app) httpCommand() *cobra.Command {
 		request    httpjob.Args
 		body, data string
 	)
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "http METHOD URL",
-		Short:   "Enqueue an HTTP request",
-		Long:    httpLong,
-		Example: httpExample,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd := a.withJSON(a.does(page(httpHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		request.Method, request.URL = args[0], args[1]
 		request.Timeout = httpjob.Duration(flags.timeout)
 		if body != "" && data != "" {

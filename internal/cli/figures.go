@@ -16,7 +16,9 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const analyticsLong = `Analytics counts the jobs that are queued (due and not claimed), postponed (not due
+const analyticsHelp = `analytics: Show how the work goes
+
+Analytics counts the jobs that are queued (due and not claimed), postponed (not due
 yet), running, and zombies (held by engines that send no more heartbeats). Of the
 attempts that ended in the last minute it shows the number, how late they started, and
 how long they took. The 95% column is the time that 95 of 100 attempts did not exceed.
@@ -24,9 +26,10 @@ how long they took. The 95% column is the time that 95 of 100 attempts did not e
 Its commands show more. They read only the jobs that wait, run or ended lately. The
 exception is counts, which reads all jobs.
 
-` + timesHelp
+` + timesHelp + `
 
-const analyticsExample = `  stint analytics --queue mail
+Examples:
+  stint analytics --queue mail
   stint analytics kinds
   stint analytics due --by tag
   stint analytics delayed --before 10m
@@ -76,12 +79,7 @@ func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *dat
 }
 
 func (a *app) analyticsCommand() *cobra.Command {
-	cmd := a.analyzes(&cobra.Command{
-		Use:     "analytics",
-		Short:   "Show how the work goes",
-		Long:    analyticsLong,
-		Example: analyticsExample,
-	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(analyticsHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		figures, err := db.Analyze(ctx, filter)
 		return figures, func() { a.showAnalytics(figures) }, err
 	})
@@ -104,7 +102,9 @@ func (a *app) showAnalytics(f report.Analytics) {
 	t.Render()
 }
 
-const dueLong = `Due takes the jobs that are due and that no engine has claimed, and counts them by a
+const dueHelp = `due: Group what is due by a field
+
+Due takes the jobs that are due and that no engine has claimed, and counts them by a
 field: queue, kind, priority, urn, source, tag, correlation, or a path into their JSON,
 such as args.customer or metadata.region.code. The largest groups come first. Jobs
 without the field are counted as -.`
@@ -114,11 +114,7 @@ func (a *app) dueCommand() *cobra.Command {
 		by    string
 		limit int
 	)
-	cmd := a.analyzes(&cobra.Command{
-		Use:   "due",
-		Short: "Group what is due by a field",
-		Long:  dueLong,
-	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(dueHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		groups, err := db.DueBy(ctx, report.Field(by), filter, limit)
 		return groups, func() {
 			printTable(a, groups, "nothing is due", row{by, "jobs"}, func(g report.DueGroup) row {
@@ -135,15 +131,13 @@ func (a *app) dueCommand() *cobra.Command {
 }
 
 func (a *app) kindAnalyticsCommand() *cobra.Command {
-	return a.analyzes(&cobra.Command{
-		Use:   "kinds",
-		Short: "Show how long the attempts of each kind took lately",
-		Long: `Kinds shows for each kind how many attempts ended in the last minute, how late they
+	return a.analyzes(page(`kinds: Show how long the attempts of each kind took lately
+
+Kinds shows for each kind how many attempts ended in the last minute, how late they
 started, and how long they took. Kinds without such attempts are left out; stint stats
 shows a longer time.
 
-` + timesHelp,
-	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+`+timesHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		kinds, err := db.AnalyzeKinds(ctx, filter)
 		return kinds, func() {
 			printTable(a, kinds, "nothing ended in the last minute", row{"kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%"}, func(k report.KindAnalytics) row {
@@ -175,10 +169,7 @@ func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Ti
 
 func (a *app) delayedCommand() *cobra.Command {
 	var before timeBound
-	cmd := a.finds(&cobra.Command{
-		Use:   "delayed",
-		Short: "List the jobs that were due before a time and that no engine has taken",
-	}, func(f *store.Filter, now time.Time) error {
+	cmd := a.finds(page("delayed: List the jobs that were due before a time and that no engine has taken"), func(f *store.Filter, now time.Time) error {
 		f.States = []stint.State{stint.Available, stint.Scheduled, stint.Retrying}
 		if f.Due.To = before.at(now); f.Due.To.IsZero() {
 			f.Due.To = now.Add(-time.Minute)
@@ -191,10 +182,7 @@ func (a *app) delayedCommand() *cobra.Command {
 
 func (a *app) slowCommand() *cobra.Command {
 	longer := store.LongAttempt
-	cmd := a.finds(&cobra.Command{
-		Use:   "slow",
-		Short: "List the jobs with an attempt that took long",
-	}, func(f *store.Filter, _ time.Time) error {
+	cmd := a.finds(page("slow: List the jobs with an attempt that took long"), func(f *store.Filter, _ time.Time) error {
 		f.Longer = longer
 		if longer <= 0 {
 			return settingf("longer", "every attempt takes longer than %v", longer)
@@ -207,10 +195,7 @@ func (a *app) slowCommand() *cobra.Command {
 
 func (a *app) attemptsCommand() *cobra.Command {
 	more := 1
-	cmd := a.finds(&cobra.Command{
-		Use:   "attempts",
-		Short: "List the jobs that were tried more than once",
-	}, func(f *store.Filter, _ time.Time) error {
+	cmd := a.finds(page("attempts: List the jobs that were tried more than once"), func(f *store.Filter, _ time.Time) error {
 		f.Attempts = more
 		if more < 1 {
 			return settingf("more-than", "%d is too few: every job has an attempt", more)
@@ -222,11 +207,7 @@ func (a *app) attemptsCommand() *cobra.Command {
 }
 
 func (a *app) countsCommand() *cobra.Command {
-	return a.asks(&cobra.Command{
-		Use:   "counts",
-		Short: "Count all jobs in each state",
-		Long:  "Counts counts all jobs in each state:\n\n" + statesHelp,
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	return a.asks(page("counts: Count all jobs in each state\n\nCounts counts all jobs in each state:\n\n"+statesHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		counts, err := db.Counts(ctx)
 		return counts, func() {
 			printTable(a, store.States, "", row{"state", "jobs"}, func(s stint.State) row { return row{s, counts[s]} })
@@ -234,15 +215,18 @@ func (a *app) countsCommand() *cobra.Command {
 	})
 }
 
-const statsLong = `Stats shows how attempts went, for each kind: all that ever began, also those of jobs
+const statsHelp = `stats: Show how the attempts of each kind went
+
+Stats shows how attempts went, for each kind: all that ever began, also those of jobs
 that were deleted. It counts whole hours: since 90 minutes ago means since the beginning
 of that hour. With --minutely it counts whole minutes of the last two days. Last is the
 attempt that ended last, and latency is how long attempts were due before they started,
 on average.
 
-` + timesHelp
+` + timesHelp + `
 
-const statsExample = `  stint stats
+Examples:
+  stint stats
   stint stats --queue mail --since 1d
   stint stats --kind sh --since 1d --hourly
   stint stats --since 1h --minutely`
@@ -254,12 +238,7 @@ func (a *app) statsCommand() *cobra.Command {
 
 		hourly, minutely bool
 	)
-	cmd := a.asks(&cobra.Command{
-		Use:     "stats",
-		Short:   "Show how the attempts of each kind went",
-		Long:    statsLong,
-		Example: statsExample,
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd := a.asks(page(statsHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err

@@ -21,11 +21,7 @@ import (
 )
 
 func (a *app) jobsCommand() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:     "jobs",
-		Aliases: []string{"job"},
-		Short:   "List, show and watch jobs, cancel, retry and delete them",
-	},
+	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
 		a.jobsListCommand(),
 		a.jobsShowCommand(),
 		a.jobsWatchCommand(),
@@ -56,7 +52,9 @@ func jobIDs(texts []string) ([]stint.ID, error) {
 	return ids, nil
 }
 
-const jobsListLong = `List shows jobs, the newest first, that fit all of the filters. For the next page give
+const jobsListHelp = `list|ls: List jobs, the newest first
+
+List shows jobs, the newest first, that fit all of the filters. For the next page give
 the last id to --before.
 
 ` + timesHelp + `
@@ -68,7 +66,15 @@ found enough.
 
 The states:
 
-` + statesHelp
+` + statesHelp + `
+
+Examples:
+  stint jobs list --state failed,retrying --kind sh
+  stint jobs list --faulty
+  stint jobs list --tag customer:42 --json
+  stint jobs list --correlation 12
+  stint jobs list --outcome lost --finished-after 12h
+  stint jobs watch $(stint jobs list --tag batch --ids)`
 
 // statesHelp explains the states of jobs, where they are listed.
 const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a time
@@ -78,13 +84,6 @@ const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a
   running     claimed by an engine
   completed, failed, cancelled   ended`
 
-const jobsListExample = `  stint jobs list --state failed,retrying --kind sh
-  stint jobs list --faulty
-  stint jobs list --tag customer:42 --json
-  stint jobs list --correlation 12
-  stint jobs list --outcome lost --finished-after 12h
-  stint jobs watch $(stint jobs list --tag batch --ids)`
-
 func (a *app) jobsListCommand() *cobra.Command {
 	var (
 		filters filterFlags
@@ -92,13 +91,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 		before  int64
 		ids     bool
 	)
-	cmd := a.asks(&cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List jobs, the newest first",
-		Long:    jobsListLong,
-		Example: jobsListExample,
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd := a.asks(page(jobsListHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		filter, err := filters.chosen(ctx, db)
 		if err != nil {
 			return nil, nil, err
@@ -172,14 +165,15 @@ func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter store.Fil
 
 func (a *app) jobsShowCommand() *cobra.Command {
 	var id stint.ID
-	return a.asks(&cobra.Command{
-		Use:   "show ID",
-		Short: "Show a job with all of its attempts",
-		Long: `Show prints everything about a job: what was enqueued, the engine that runs it now,
+	return a.asks(page(`show ID: Show a job with all of its attempts
+
+Show prints everything about a job: what was enqueued, the engine that runs it now,
 and for each attempt when and where it ran, how it ended, its result and its error.
---json prints one object with a list of executions.`,
-		Example: "  stint jobs show 12\n  stint jobs show 12 --json | jq '.executions[-1].result'",
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+--json prints one object with a list of executions.
+
+Examples:
+  stint jobs show 12
+  stint jobs show 12 --json | jq '.executions[-1].result'`), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		shown, err := ops.ShowJob.Call(ctx, db, ops.ShowInput{ID: int64(id)})
 		if err != nil || a.json {
 			return shown, nil, err

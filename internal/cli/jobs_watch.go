@@ -16,19 +16,20 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const jobsWatchLong = `Watch follows jobs until each has ended, with a line for every change. The exit code
+const jobsWatchHelp = `watch [ID]...: Follow jobs until they end
+
+Watch follows jobs until each has ended, with a line for every change. The exit code
 is 0 when all of them completed and 1 otherwise; with --json it prints each job once it
 has ended.
 
-Without ids it shows how many jobs are in each state, until it is interrupted.`
+Without ids it shows how many jobs are in each state, until it is interrupted.
+
+Examples:
+  stint jobs watch 12
+  stint jobs watch $(stint sh -- make test)`
 
 func (a *app) jobsWatchCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
-		Use:     "watch [ID]...",
-		Short:   "Follow jobs until they end",
-		Long:    jobsWatchLong,
-		Example: "  stint jobs watch 12\n  stint jobs watch $(stint sh -- make test)",
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+	return a.withJSON(a.does(page(jobsWatchHelp), func(ctx context.Context, _ *cobra.Command, args []string) error {
 		ids, err := jobIDs(args)
 		if err != nil {
 			return err

@@ -13,18 +13,14 @@ import (
 )
 
 func (a *app) leasesCommand() *cobra.Command {
-	return a.noun(&cobra.Command{
-		Use:     "leases",
-		Aliases: []string{"lease"},
-		Short:   "List and release leases: tasks that one engine does for all",
-	},
+	return a.noun(page("leases|lease: List and release leases: tasks that one engine does for all"),
 		a.leasesListCommand(),
 		a.leasesReleaseCommand(),
 	)
 }
 
 func (a *app) leasesListCommand() *cobra.Command {
-	return lists(a, &cobra.Command{}, ops.ListLeases, a.listLeases)
+	return lists(a, "", ops.ListLeases, a.listLeases)
 }
 
 func (a *app) listLeases(leases []store.Lease) {
@@ -46,18 +42,18 @@ func deposedInWords(d store.Revocation, now time.Time) string {
 	return "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
 }
 
-const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes over
+const leasesReleaseHelp = `release LEASE: Take a lease from the engine that holds it
+
+Release takes a lease from the engine that holds it, so that another engine takes over
 the task. The database refuses what the former holder still tries to do under the lease.
-That engine cannot get the lease again for as long as the lease lasts.`
+That engine cannot get the lease again for as long as the lease lasts.
+
+Examples:
+  stint leases release retention --why "its host swaps"`
 
 func (a *app) leasesReleaseCommand() *cobra.Command {
 	var why, by string
-	cmd := a.withJSON(eachName(a, &cobra.Command{
-		Use:     "release LEASE",
-		Short:   "Take a lease from the engine that holds it",
-		Long:    leasesReleaseLong,
-		Example: `  stint leases release retention --why "its host swaps"`,
-	}, ops.ReleaseLease, func(name string) ops.LeaseWhy {
+	cmd := a.withJSON(eachName(a, page(leasesReleaseHelp), ops.ReleaseLease, func(name string) ops.LeaseWhy {
 		return ops.LeaseWhy{Lease: name, Body: ops.Why{Why: why}}
 	}, func(_ context.Context, _ *database, _ ops.LeaseWhy, said string, d store.Revocation) error {
 		if a.json {

@@ -18,11 +18,7 @@ import (
 )
 
 func (a *app) schedulesCommand() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:     "schedules",
-		Aliases: []string{"schedule"},
-		Short:   "List, add, pause, run and remove schedules",
-	},
+	return a.group(page("schedules|schedule: List, add, pause, run and remove schedules"),
 		a.schedulesListCommand(),
 		a.schedulesShowCommand(),
 		a.schedulesAddCommand(),
@@ -34,10 +30,8 @@ func (a *app) schedulesCommand() *cobra.Command {
 }
 
 func (a *app) schedulesListCommand() *cobra.Command {
-	return lists(a, &cobra.Command{
-		Long: `List shows every schedule by its name, with when it was declared last and by whom. A
-schedule that no program or file declares any more stays until it is removed.`,
-	}, ops.ListSchedules, a.listSchedules)
+	return lists(a, `List shows every schedule by its name, with when it was declared last and by whom. A
+schedule that no program or file declares any more stays until it is removed.`, ops.ListSchedules, a.listSchedules)
 }
 
 func (a *app) listSchedules(schedules []store.ScheduleInfo) {
@@ -88,12 +82,10 @@ func declaredInWords(s *store.ScheduleInfo, now time.Time) string {
 }
 
 func (a *app) schedulesShowCommand() *cobra.Command {
-	return a.asks(&cobra.Command{
-		Use:   "show SCHEDULE",
-		Short: "Show a schedule with what comes next and what it made",
-		Long: `Show prints what a schedule does, its next ten occurrences by the clock of its zone
-and in UTC, and its last jobs.`,
-	}, func(ctx context.Context, db *database, args []string) (any, func(), error) {
+	return a.asks(page(`show SCHEDULE: Show a schedule with what comes next and what it made
+
+Show prints what a schedule does, its next ten occurrences by the clock of its zone
+and in UTC, and its last jobs.`), func(ctx context.Context, db *database, args []string) (any, func(), error) {
 		shown, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
 		return shown, func() {
 			shown := shown.Shown()
@@ -191,17 +183,17 @@ func (a *app) showMade(jobs []stint.JobInfo) {
 	})
 }
 
-const schedulesPauseLong = `Pause stops schedules from making jobs, on all engines and at once. Jobs that they
-made go on. Occurrences during the pause are not made up for.`
+const schedulesPauseHelp = `pause SCHEDULE...: Stop schedules from making jobs
+
+Pause stops schedules from making jobs, on all engines and at once. Jobs that they
+made go on. Occurrences during the pause are not made up for.
+
+Examples:
+  stint schedules pause nightly --why "the archive is full"`
 
 func (a *app) schedulesPauseCommand() *cobra.Command {
 	var why, by string
-	cmd := a.withJSON(eachName(a, &cobra.Command{
-		Use:     "pause SCHEDULE...",
-		Short:   "Stop schedules from making jobs",
-		Long:    schedulesPauseLong,
-		Example: `  stint schedules pause nightly --why "the archive is full"`,
-	}, ops.PauseSchedule, func(name string) ops.ScheduleWhy {
+	cmd := a.withJSON(eachName(a, page(schedulesPauseHelp), ops.PauseSchedule, func(name string) ops.ScheduleWhy {
 		return ops.ScheduleWhy{ScheduleName: ops.ScheduleName{Schedule: name}, Body: ops.Why{Why: why}}
 	}, func(ctx context.Context, db *database, in ops.ScheduleWhy, said string, _ ops.Changed) error {
 		return a.scheduleChanged(ctx, db, in.Schedule, said)
@@ -211,10 +203,7 @@ func (a *app) schedulesPauseCommand() *cobra.Command {
 }
 
 func (a *app) schedulesResumeCommand() *cobra.Command {
-	return a.withJSON(eachName(a, &cobra.Command{
-		Use:   "resume SCHEDULE...",
-		Short: "Let paused schedules make jobs again, from now on",
-	}, ops.ResumeSchedule, scheduleName, func(ctx context.Context, db *database, in ops.ScheduleName, said string, _ ops.Changed) error {
+	return a.withJSON(eachName(a, page("resume SCHEDULE...: Let paused schedules make jobs again, from now on"), ops.ResumeSchedule, scheduleName, func(ctx context.Context, db *database, in ops.ScheduleName, said string, _ ops.Changed) error {
 		return a.scheduleChanged(ctx, db, in.Schedule, said)
 	}))
 }
@@ -234,32 +223,27 @@ func (a *app) scheduleChanged(ctx context.Context, db *database, name, said stri
 	return a.printJSON(info)
 }
 
-const schedulesRunLong = `Run-now makes a job of each schedule at once and prints its id, also if the schedule is
+const schedulesRunHelp = `run-now SCHEDULE...: Make a job of schedules now, out of turn
+
+Run-now makes a job of each schedule at once and prints its id, also if the schedule is
 paused or has ended. The job has the next number of the schedule but no occurrence, and
 the next occurrence stays. A unique schedule refuses while the job before has not ended.`
 
 func (a *app) schedulesRunCommand() *cobra.Command {
-	return a.withJSON(eachName(a, &cobra.Command{
-		Use:   "run-now SCHEDULE...",
-		Short: "Make a job of schedules now, out of turn",
-		Long:  schedulesRunLong,
-	}, ops.RunSchedule, scheduleName, func(_ context.Context, _ *database, _ ops.ScheduleName, _ string, made stint.Receipt) error {
+	return a.withJSON(eachName(a, page(schedulesRunHelp), ops.RunSchedule, scheduleName, func(_ context.Context, _ *database, _ ops.ScheduleName, _ string, made stint.Receipt) error {
 		return a.printReceipt(made)
 	}))
 }
 
-const schedulesRemoveLong = `Remove deletes schedules with their counters, and cancels those of their jobs that have
+const schedulesRemoveHelp = `remove|rm SCHEDULE...: Remove schedules, and cancel their jobs that have not begun
+
+Remove deletes schedules with their counters, and cancels those of their jobs that have
 not begun, or wait to be tried again. Jobs that run go on. A schedule that a program or a
 file still declares comes back when an engine starts: take it out there first, or pause
 it.`
 
 func (a *app) schedulesRemoveCommand() *cobra.Command {
-	return a.does(&cobra.Command{
-		Use:     "remove SCHEDULE...",
-		Aliases: []string{"rm"},
-		Short:   "Remove schedules, and cancel their jobs that have not begun",
-		Long:    schedulesRemoveLong,
-	}, a.on(changing, func(ctx context.Context, db *database, names []string) error {
+	return a.does(page(schedulesRemoveHelp), a.on(changing, func(ctx context.Context, db *database, names []string) error {
 		for _, name := range names {
 			before, err := db.Schedule(ctx, name)
 			if err != nil {

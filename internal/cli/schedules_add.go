@@ -19,7 +19,9 @@ import (
 	"github.com/stint-go/stint/ops"
 )
 
-const schedulesAddLong = `Add declares a schedule: a job of KIND, made again and again. ARGS are as for
+const schedulesAddHelp = `add SCHEDULE KIND [ARGS]: Declare a schedule
+
+Add declares a schedule: a job of KIND, made again and again. ARGS are as for
 enqueue. A schedule that is there already is changed, and keeps its counters and its
 next occurrence, unless it recurs otherwise.
 
@@ -30,9 +32,10 @@ runs whenever the clock shows a time that fits.
 
 An occurrence is missed when a later one is due as well, or when it is more than a
 minute late: no engine ran, or the database was away. --missed one runs the newest of
-these, all:100 all of them up to a hundred, and none runs none.`
+these, all:100 all of them up to a hundred, and none runs none.
 
-const schedulesAddExample = `  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
+Examples:
+  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
   stint schedules add ping --every 5m --retry none http '{"url":"https://example.com"}'
   stint schedules add close_books --cron '0 6 1 * *' --missed all:12 close_books`
 
@@ -98,12 +101,7 @@ func (f *scheduleFlags) schedule(name string, flags *pflag.FlagSet) (stint.Sched
 
 func (a *app) schedulesAddCommand() *cobra.Command {
 	var flags scheduleFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "add SCHEDULE KIND [ARGS]",
-		Short:   "Declare a schedule",
-		Long:    schedulesAddLong,
-		Example: schedulesAddExample,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd := a.withJSON(a.does(page(schedulesAddHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		s, err := flags.schedule(args[0], cmd.Flags())
 		if err != nil {
 			return err

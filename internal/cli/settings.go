@@ -173,7 +173,9 @@ func (a *app) placed(err error) error {
 	return err
 }
 
-const configLong = `Config prints the settings that work would use with the same flags, and where each
+const configHelp = `config: Print the settings, and where each comes from
+
+Config prints the settings that work would use with the same flags, and where each
 comes from. It reports the same mistakes as work, and opens no database.
 
 A setting comes from the first of these that has it: a flag, an environment variable,
@@ -226,9 +228,10 @@ flags:
 
 Relative paths count from the working directory, like those of flags. Each command
 checks the whole file: a wrong key or value ends it with code 2. Passwords are not
-printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET.`
+printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET.
 
-const configExample = `  stint config --config /etc/stint.toml
+Examples:
+  stint config --config /etc/stint.toml
   STINT_SLOTS=20 stint config --config /etc/stint.toml --json`
 
 // shownSetting is a setting for people and for --json.
@@ -240,12 +243,7 @@ type shownSetting struct {
 
 func (a *app) configCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.withJSON(a.onDatabase(&cobra.Command{
-		Use:     "config",
-		Short:   "Print the settings, and where each comes from",
-		Long:    configLong,
-		Example: configExample,
-	}, func(_ context.Context, cmd *cobra.Command, _ []string) error {
+	cmd := a.withJSON(a.onDatabase(page(configHelp), func(_ context.Context, cmd *cobra.Command, _ []string) error {
 		if err := a.db.check(); err != nil {
 			return err
 		}
