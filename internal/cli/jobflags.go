@@ -82,18 +82,11 @@ func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
 	if given("start-by") && given("start-within") {
 		return nil, usagef("--start-by and --start-within exclude each other")
 	}
-	var opts []stint.Option
-	add := func(name string, opt stint.Option) {
+	// An empty name is a mistake, most often of a variable in a script. It must not mean the
+	// default.
+	for _, name := range []string{"queue", "urn", "source", "description", "correlation", "idempotency-key"} {
 		if given(name) {
-			opts = append(opts, opt)
-		}
-	}
-	// An empty name is a mistake, most often of a variable in a script. It
-	// must not mean the default.
-	for _, flag := range []struct{ name, value string }{{"queue", f.queue}, {"urn", f.urn}, {"source", f.source}, {"description", f.descript},
-		{"correlation", f.correl}, {"idempotency-key", f.key}} {
-		if given(flag.name) {
-			if err := valid.Name(flag.name, flag.value); err != nil {
+			if err := valid.Name(name, flags.Lookup(name).Value.String()); err != nil {
 				return nil, err
 			}
 		}
@@ -101,25 +94,32 @@ func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
 	if given("metadata") && strings.TrimSpace(f.metadata) == "" {
 		return nil, usagef("--metadata: it is empty")
 	}
-	add("queue", stint.Queue(f.queue))
-	add("priority", stint.Priority(f.priority))
-	add("delay", stint.Delay(f.delay))
-	add("run-at", stint.RunAt(f.runAt))
-	if len(f.tags) > 0 {
-		opts = append(opts, stint.Tag(f.tags...))
-	}
-	add("urn", stint.URN(f.urn))
-	add("source", stint.Source(f.source))
-	if f.correl != "" {
+	opts := []stint.Option{stint.Tag(f.tags...)}
+	if f.correl != "" { // it may be from the environment
 		opts = append(opts, stint.Correlation(f.correl))
 	}
-	add("idempotency-key", stint.IdempotencyKey(f.key))
-	add("retry", stint.Retry(f.retry))
-	add("timeout", stint.Timeout(f.timeout))
-	add("start-by", stint.StartBy(f.startBy))
-	add("start-within", stint.StartWithin(f.within))
-	add("max-losses", stint.MaxLosses(f.losses))
-	add("description", stint.Description(f.descript))
-	add("metadata", stint.Metadata(json.RawMessage(f.metadata)))
+	for _, o := range []struct {
+		flag string
+		opt  stint.Option
+	}{
+		{"queue", stint.Queue(f.queue)},
+		{"priority", stint.Priority(f.priority)},
+		{"delay", stint.Delay(f.delay)},
+		{"run-at", stint.RunAt(f.runAt)},
+		{"urn", stint.URN(f.urn)},
+		{"source", stint.Source(f.source)},
+		{"idempotency-key", stint.IdempotencyKey(f.key)},
+		{"retry", stint.Retry(f.retry)},
+		{"timeout", stint.Timeout(f.timeout)},
+		{"start-by", stint.StartBy(f.startBy)},
+		{"start-within", stint.StartWithin(f.within)},
+		{"max-losses", stint.MaxLosses(f.losses)},
+		{"description", stint.Description(f.descript)},
+		{"metadata", stint.Metadata(json.RawMessage(f.metadata))},
+	} {
+		if given(o.flag) {
+			opts = append(opts, o.opt)
+		}
+	}
 	return opts, nil
 }

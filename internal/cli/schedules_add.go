@@ -204,13 +204,13 @@ func readSchedules(e entry) ([]fileSchedule, error) {
 // readSchedule reads a schedule by the flags of stint schedules add.
 func readSchedule(e entry) (f fileSchedule, err error) {
 	var flags scheduleFlags
-	kind, args := "", jsonValue{}
+	kind := ""
 	known := pflag.NewFlagSet("schedule", pflag.ContinueOnError)
-	flags.addToFile(known, &kind, &args)
+	flags.addToFile(known, &kind, &f.args)
 	if err := e.fill(known, "kind"); err != nil {
 		return f, err
 	}
-	f.args, f.place = args.raw, fmt.Sprintf("%s:%d", e.file.path, e.line)
+	f.place = fmt.Sprintf("%s:%d", e.file.path, e.line)
 	if f.schedule, err = flags.schedule(e.name, known); err != nil {
 		return f, e.refuse(errors.New(strings.ReplaceAll(err.Error(), "--", "")))
 	}
@@ -226,7 +226,7 @@ func readSchedule(e entry) (f fileSchedule, err error) {
 
 // addToFile adds what the table of a schedule may hold: the flags, and what is an argument
 // or given many times on a command line.
-func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *jsonValue) {
+func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json.RawMessage) {
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.add(given)
 	given.VisitAll(func(flag *pflag.Flag) {
@@ -235,9 +235,16 @@ func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json
 		}
 	})
 	known.StringVar(kind, "kind", "", "")
-	known.Var(args, "args", "")
+	known.Var(fileOnly(func(e entry) (err error) {
+		*args, err = e.json()
+		return err
+	}), "args", "")
 	known.Var(nameList(&f.job.tags, "tags"), "tags", "")
-	known.Var(&jsonValue{into: &f.job.metadata}, "metadata", "")
+	known.Var(fileOnly(func(e entry) error {
+		raw, err := e.json()
+		f.job.metadata = string(raw)
+		return err
+	}), "metadata", "")
 }
 
 // misplaced gives an error the line of its part.
@@ -251,34 +258,14 @@ func (e entry) misplaced(err error) error {
 	return e.refuse(err)
 }
 
-// jsonValue is a setting that is any value of TOML that JSON has, too.
-type jsonValue struct {
-	raw  json.RawMessage
-	into *string
-}
-
-// SetAny takes a value as TOML has it.
-func (v *jsonValue) SetAny(value any) error {
-	raw, err := json.Marshal(value)
+// json is the value as JSON.
+func (e entry) json() (json.RawMessage, error) {
+	raw, err := json.Marshal(e.value)
 	if err != nil {
-		return errors.New("it cannot be written as JSON")
+		return nil, e.refuse(errors.New("it cannot be written as JSON"))
 	}
-	return v.Set(string(raw))
+	return raw, nil
 }
-
-func (v *jsonValue) Set(text string) error {
-	if !json.Valid([]byte(text)) {
-		return errors.New("it is not JSON")
-	}
-	v.raw = json.RawMessage(text)
-	if v.into != nil {
-		*v.into = text
-	}
-	return nil
-}
-
-func (v *jsonValue) Type() string   { return "json" }
-func (v *jsonValue) String() string { return string(v.raw) }
 
 // declareSchedules adds the schedules of the file to those that the engine of a mux
 // declares. It warns of kinds that no engine declared: programs with them may start later,
