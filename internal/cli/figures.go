@@ -149,9 +149,9 @@ shows a longer time.
 }
 
 // finds makes a command that lists the jobs that fit a filter.
-func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Time) error) *cobra.Command {
+func (a *app) finds(help string, filter func(f *store.Filter, now time.Time) error) *cobra.Command {
 	limit := 0
-	cmd = a.analyzes(cmd, func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(help), func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -169,7 +169,7 @@ func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Ti
 
 func (a *app) delayedCommand() *cobra.Command {
 	var before timeBound
-	cmd := a.finds(page("delayed: List the jobs that were due before a time and that no engine has taken"), func(f *store.Filter, now time.Time) error {
+	cmd := a.finds("delayed: List the jobs that were due before a time and that no engine has taken", func(f *store.Filter, now time.Time) error {
 		f.States = []stint.State{stint.Available, stint.Scheduled, stint.Retrying}
 		if f.Due.To = before.at(now); f.Due.To.IsZero() {
 			f.Due.To = now.Add(-time.Minute)
@@ -182,9 +182,8 @@ func (a *app) delayedCommand() *cobra.Command {
 
 func (a *app) slowCommand() *cobra.Command {
 	longer := store.LongAttempt
-	cmd := a.finds(page("slow: List the jobs with an attempt that took long"), func(f *store.Filter, _ time.Time) error {
-		f.Longer = longer
-		if longer <= 0 {
+	cmd := a.finds("slow: List the jobs with an attempt that took long", func(f *store.Filter, _ time.Time) error {
+		if f.Longer = longer; longer <= 0 {
 			return settingf("longer", "every attempt takes longer than %v", longer)
 		}
 		return nil
@@ -195,9 +194,8 @@ func (a *app) slowCommand() *cobra.Command {
 
 func (a *app) attemptsCommand() *cobra.Command {
 	more := 1
-	cmd := a.finds(page("attempts: List the jobs that were tried more than once"), func(f *store.Filter, _ time.Time) error {
-		f.Attempts = more
-		if more < 1 {
+	cmd := a.finds("attempts: List the jobs that were tried more than once", func(f *store.Filter, _ time.Time) error {
+		if f.Attempts = more; more < 1 {
 			return settingf("more-than", "%d is too few: every job has an attempt", more)
 		}
 		return nil

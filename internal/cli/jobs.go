@@ -22,13 +22,8 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
-		a.jobsListCommand(),
-		a.jobsShowCommand(),
-		a.jobsWatchCommand(),
-		a.jobsCancelCommand(),
-		a.jobsRetryCommand(),
-		a.jobsDeleteCommand(),
-	)
+		a.jobsListCommand(), a.jobsShowCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
+		a.jobsRetryCommand(), a.jobsDeleteCommand())
 }
 
 // jobID reads an id.

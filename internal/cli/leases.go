@@ -12,15 +12,29 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-func (a *app) leasesCommand() *cobra.Command {
-	return a.noun(page("leases|lease: List and release leases: tasks that one engine does for all"),
-		a.leasesListCommand(),
-		a.leasesReleaseCommand(),
-	)
-}
+const leasesReleaseHelp = `release LEASE: Take a lease from the engine that holds it
 
-func (a *app) leasesListCommand() *cobra.Command {
-	return lists(a, "", ops.ListLeases, a.listLeases)
+Release takes a lease from the engine that holds it, so that another engine takes over
+the task. The database refuses what the former holder still tries to do under the lease.
+That engine cannot get the lease again for as long as the lease lasts.
+
+Examples:
+  stint leases release retention --why "its host swaps"`
+
+func (a *app) leasesCommand() *cobra.Command {
+	var why, by string
+	release := a.withJSON(eachName(a, page(leasesReleaseHelp), ops.ReleaseLease, func(name string) ops.LeaseWhy {
+		return ops.LeaseWhy{Lease: name, Body: ops.Why{Why: why}}
+	}, func(_ context.Context, _ *database, _ ops.LeaseWhy, said string, d store.Revocation) error {
+		if a.json {
+			return a.printJSON(d)
+		}
+		fmt.Fprintln(a.out, said)
+		return nil
+	}))
+	reasonFlags(release, &why, &by, "the reason that is kept with the lease, and that the engine logs", "the person or program that releases it")
+	return a.noun(page("leases|lease: List and release leases: tasks that one engine does for all"),
+		lists(a, "", ops.ListLeases, a.listLeases), release)
 }
 
 func (a *app) listLeases(leases []store.Lease) {
@@ -40,28 +54,4 @@ func deposedInWords(d store.Revocation, now time.Time) string {
 		return ""
 	}
 	return "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
-}
-
-const leasesReleaseHelp = `release LEASE: Take a lease from the engine that holds it
-
-Release takes a lease from the engine that holds it, so that another engine takes over
-the task. The database refuses what the former holder still tries to do under the lease.
-That engine cannot get the lease again for as long as the lease lasts.
-
-Examples:
-  stint leases release retention --why "its host swaps"`
-
-func (a *app) leasesReleaseCommand() *cobra.Command {
-	var why, by string
-	cmd := a.withJSON(eachName(a, page(leasesReleaseHelp), ops.ReleaseLease, func(name string) ops.LeaseWhy {
-		return ops.LeaseWhy{Lease: name, Body: ops.Why{Why: why}}
-	}, func(_ context.Context, _ *database, _ ops.LeaseWhy, said string, d store.Revocation) error {
-		if a.json {
-			return a.printJSON(d)
-		}
-		fmt.Fprintln(a.out, said)
-		return nil
-	}))
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and that the engine logs", "the person or program that releases it")
-	return cmd
 }

@@ -22,12 +22,8 @@ Engines install the schema into a database that has none, and upgrade a local
 file; a shared database that holds jobs is upgraded only by migrate up. Engines of
 the version before go on working meanwhile. Engines that are too old for the new schema
 finish what they run and stop.`),
-		a.migrateStatusCommand(),
-		a.migrateUpCommand(),
-		a.migrateDownCommand(),
-		a.migratePrintCommand(),
-		a.migrateRolesCommand(),
-	)
+		a.migrateStatusCommand(), a.migrateUpCommand(), a.migrateDownCommand(), a.migratePrintCommand(),
+		a.migrateRolesCommand())
 }
 
 func (a *app) migrateStatusCommand() *cobra.Command {
