@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/jobs/shelljob"
 )
@@ -261,13 +261,20 @@ func shellQuote(s string) string {
 
 // encode is JSON as people would write it, without escapes for web pages.
 func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
+	raw, err := json.Marshal(v)
+	return plainJSON(raw), err
+}
+
+// enqueueBuiltin stores a job of a built-in kind.
+func (a *app) enqueueBuiltin(ctx context.Context, kind string, args jobs.Checked, force bool, opts []stint.Option) error {
+	if err := args.Check(); err != nil {
+		return err
 	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	raw, err := encode(args)
+	if err != nil {
+		return err
+	}
+	return a.enqueue(ctx, kind, raw, force, opts)
 }
 
 const shHelp = `sh [flags] -- COMMAND [ARG]...: Enqueue a shell command
@@ -305,18 +312,11 @@ func (a *app) shCommand() *cobra.Command {
 				return err
 			}
 		}
-		if err := command.Check(); err != nil {
-			return err
-		}
 		opts, err := flags.options(cmd.Flags())
 		if err != nil {
 			return err
 		}
-		raw, err := encode(command)
-		if err != nil {
-			return err
-		}
-		return a.enqueue(ctx, "sh", raw, flags.force, opts)
+		return a.enqueueBuiltin(ctx, "sh", command, flags.force, opts)
 	}))
 	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
 	flags.add(cmd.Flags())
@@ -348,7 +348,11 @@ func (a *app) httpCommand() *cobra.Command {
 	)
 	cmd := a.withJSON(a.does(page(httpHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		request.Method, request.URL = args[0], args[1]
-		request.Timeout = httpjob.Duration(flags.timeout)
+		opts, err := flags.options(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		request.Timeout = httpjob.Duration(stint.KindInfo{}.Job(nil, opts...).Timeout)
 		if body != "" && data != "" {
 			return usagef("--body and --json-body exclude each other")
 		}
@@ -369,18 +373,7 @@ func (a *app) httpCommand() *cobra.Command {
 			}
 			request.Body = string(raw)
 		}
-		if err := request.Check(); err != nil {
-			return err
-		}
-		opts, err := flags.options(cmd.Flags())
-		if err != nil {
-			return err
-		}
-		raw, err := encode(request)
-		if err != nil {
-			return err
-		}
-		return a.enqueue(ctx, "http", raw, flags.force, opts)
+		return a.enqueueBuiltin(ctx, "http", request, flags.force, opts)
 	}))
 	flags.add(cmd.Flags())
 	cmd.Flags().Var(pairValue{&request.Headers, ":", "'Accept: text/plain'"}, "header", "'NAME: VALUE' to send; may be given many times")

@@ -242,7 +242,7 @@ func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json
 	known.Var(nameList(&f.job.tags, "tags"), "tags", "")
 	known.Var(fileOnly(func(e entry) error {
 		raw, err := e.json()
-		f.job.metadata = string(raw)
+		f.job.opts = append(f.job.opts, stint.Metadata(raw))
 		return err
 	}), "metadata", "")
 }
