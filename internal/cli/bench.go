@@ -137,7 +137,6 @@ func (a *app) printBench(r benchReport) error {
 	return err
 }
 
-// benchmark is a measurement under way.
 type benchmark struct {
 	store  fullStore
 	client *stint.Client

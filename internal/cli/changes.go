@@ -36,14 +36,14 @@ func (a *app) changesCommand() *cobra.Command {
 		filter.At = store.TimeRange{From: since.at(now), To: until.at(now)}
 		all, err := db.Changes(ctx, filter)
 		return all, func() { a.showChanges(all, now) }, err
-	}, atLeastOne(&filter.Limit))
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&filter.By, "by", "", "only changes by this person or program")
 	flags.StringVar(&filter.Operation, "operation", "", "only this operation: queues pause, jobs cancel")
 	flags.StringVar(&filter.Subject, "subject", "", "only changes of this: a queue, a schedule, the id of a job")
 	flags.Var(timeBounds.in(&since), "since", "only changes at this time or later")
 	flags.Var(timeBounds.in(&until), "until", "only changes before this time")
-	flags.IntVar(&filter.Limit, "limit", 100, "how many at most")
+	countFlag(flags, &filter.Limit, "limit", 100, "how many at most", "")
 	return cmd
 }
 

@@ -73,7 +73,6 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// run executes a command line and returns the exit code.
 func (a *app) run(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
@@ -100,7 +99,6 @@ func page(help string) *cobra.Command {
 	return &cobra.Command{Use: strings.TrimSpace(names[0] + " " + args), Aliases: names[1:], Short: short, Long: long, Example: examples}
 }
 
-// action runs a command.
 type action func(ctx context.Context, cmd *cobra.Command, args []string) error
 
 // does gives a command its action. Flags that were not given are looked for in
@@ -177,7 +175,6 @@ func (a *app) on(how access, do func(ctx context.Context, db *database, args []s
 	}
 }
 
-// withJSON offers --json.
 func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
 	return cmd
@@ -272,7 +269,6 @@ start it again.`
 // the whole process.
 func init() { cobra.EnableCommandSorting = false }
 
-// rootCommand wires the whole command line.
 func (a *app) rootCommand() *cobra.Command {
 	root := a.group(&cobra.Command{
 		Use:           "stint",

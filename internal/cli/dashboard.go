@@ -164,14 +164,12 @@ func (f *dashboardFlags) flag(name string) string {
 	return strings.TrimSuffix(f.prefix+name, "-address")
 }
 
-// byDefault sets the default address if none was given.
 func (f *dashboardFlags) byDefault() {
 	if f.address == "" {
 		f.address, f.anyPort = net.JoinHostPort(dashboardHost, strconv.Itoa(dashboardPort)), true
 	}
 }
 
-// isOff reports whether no dashboard is served.
 func (f *dashboardFlags) isOff() bool { return f.address == "" || f.address == dashboardOff }
 
 // isLocal reports whether only this machine reaches the dashboard. With names of hosts
@@ -193,23 +191,17 @@ func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh stri
 	c = dashboard.Config{Path: f.path, API: api.Config{
 		Version: version(), Restricted: append(builtin.names(), demoHarmful...), HideArgs: f.hideArgs, Bounded: boundedKinds(),
 	}}
-	if invalid, ok := errors.AsType[*stint.InvalidError](checkPath(c)); ok {
-		return c, "", settingf(f.flag("path"), "%s", invalid.Problem)
+	if c.Path != "" {
+		_, err := dashboard.New(nil, c)
+		if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
+			return c, "", settingf(f.flag("path"), "%s", invalid.Problem)
+		}
 	}
 	if _, err := f.certificates(); err != nil {
 		return c, "", err
 	}
 	c.Guard, fresh, err = a.admit(f)
 	return c, fresh, err
-}
-
-// checkPath checks the path of a dashboard.
-func checkPath(c dashboard.Config) error {
-	if c.Path == "" {
-		return nil
-	}
-	_, err := dashboard.New(nil, c)
-	return err
 }
 
 // admit says who gets in. On this machine alone all users may look, unless the file names
@@ -283,7 +275,6 @@ Examples:
   stint dashboard token ci --role operator >>/etc/stint.toml
   stint dashboard token prometheus --json`
 
-// newToken is a token that was made, for --json.
 type newToken struct {
 	Name   string `json:"name"`
 	Role   string `json:"role"`
@@ -314,7 +305,6 @@ func roleFlag(cmd *cobra.Command, role *string, usage string) {
 	choiceFlag(cmd.Flags(), role, "role", "viewer", usage, "viewer", "operator", "admin")
 }
 
-// printElement prints a table of an array of tables.
 func (a *app) printElement(key string, parts ...[2]string) {
 	fmt.Fprintf(a.out, "[[%s]]\n", key)
 	for _, p := range parts {
@@ -366,7 +356,6 @@ func (a *app) dashboardPasswordCommand() *cobra.Command {
 	return cmd
 }
 
-// checkPerson checks the name of a person with a password.
 func checkPerson(name string) error {
 	if strings.Contains(name, ":") {
 		return valid.Invalid("name", "%q has a colon, which ends the name when a browser sends it", name)

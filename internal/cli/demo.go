@@ -56,7 +56,6 @@ Examples:
   stint demo --jobs 200
   stint jobs list --tag demo`
 
-// demo is one run of stint demo.
 type demo struct {
 	jobs  int           // to enqueue at once; 0 is the load of a shop
 	span  time.Duration // of the load; 0 is until it is interrupted
@@ -262,7 +261,6 @@ var (
 	shopCustomers = []string{"ada", "alan", "barbara", "donald", "edsger", "frances", "grace", "ken", "leslie", "margaret", "niklaus", "radia"}
 )
 
-// visit makes the job of one customer.
 func (l *shopLoad) visit() stint.NewJob {
 	l.order++
 	about := stint.URN(fmt.Sprintf("urn:shop:order:%d", l.order))
@@ -303,7 +301,6 @@ func shopSchedules(end time.Time) []stint.Schedule {
 	}
 }
 
-// demoJob is a job of one of the demo kinds.
 func demoJob(kind string, args any, opts ...stint.Option) stint.NewJob {
 	raw, _ := json.Marshal(args) // of texts and numbers
 	i := slices.IndexFunc(demoKinds, func(k stint.KindInfo) bool { return k.Name == kind })

@@ -95,7 +95,6 @@ func (a demoArgs) Check() error {
 	return nil
 }
 
-// demoResult is the result of a job.
 type demoResult struct {
 	Slept httpjob.Duration `json:"slept,omitzero"`
 	MiB   int              `json:"mib,omitempty"`
@@ -241,14 +240,12 @@ type shopArgs map[string]any
 // Check implements [jobs.Checked].
 func (shopArgs) Check() error { return nil }
 
-// shopResult is the result of a job of the shop.
 type shopResult struct {
 	Took   httpjob.Duration `json:"took"`
 	Handed string           `json:"handed_to,omitempty"`
 	Next   stint.ID         `json:"next,omitempty"`
 }
 
-// run performs a job of the shop.
 func (k shopKind) run(ctx context.Context, job *stint.Job, args shopArgs) (*shopResult, error) {
 	dice := diceOf(job.Kind, args, job.Origin.Nth)
 	takes := k.from + time.Duration(dice.Int64N(int64(k.to-k.from)))

@@ -88,7 +88,6 @@ func (a *app) jsonArgument(args []string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// enqueue stores one job and prints its id.
 func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option) error {
 	return a.accept(ctx, kind, args, force, opts, func(db *database, job stint.NewJob) error {
 		receipt, err := stint.NewClient(db).EnqueueReceipt(ctx, job)
@@ -139,7 +138,6 @@ func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, for
 	return nil
 }
 
-// declaration finds the declaration of a kind.
 func (a *app) declaration(ctx context.Context, db *database, kind string, force bool) (stint.KindInfo, error) {
 	known, err := db.Kinds(ctx)
 	if err != nil {
@@ -188,7 +186,6 @@ func knows(known []stint.KindInfo, kind string) error {
 	return withHint(err, "known are %s; --force enqueues it anyway", strings.Join(names, ", "))
 }
 
-// hintInput adds advice to an error about a job.
 func hintInput(err error) error {
 	var conflict *stint.KeyConflictError
 	if errors.As(err, &conflict) {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
@@ -35,7 +34,6 @@ Examples:
   stint analytics delayed --before 10m
   stint analytics slow --longer 1m`
 
-// analyticsFlags choose jobs.
 type analyticsFlags struct {
 	queue, kind, tag string
 	at               timeBound
@@ -43,29 +41,14 @@ type analyticsFlags struct {
 
 func (f *analyticsFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVar(&f.queue, "queue", "", "only jobs of this queue")
-	flags.StringVar(&f.kind, "kind", "", "only jobs of this kind")
-	flags.StringVar(&f.tag, "tag", "", "only jobs with this tag")
+	nameFlag(flags, &f.queue, "queue", "only jobs of this queue")
+	nameFlag(flags, &f.kind, "kind", "only jobs of this kind")
+	nameFlag(flags, &f.tag, "tag", "only jobs with this tag")
 	flags.Var(timeBounds.in(&f.at), "at", "count what was due at this time, and the minute before it (default now)")
 }
 
-// named checks flags with names. An empty name is a mistake, most often of a variable in
-// a script, and must not mean all.
-func named(names ...string) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		for _, name := range names {
-			if f := cmd.Flags().Lookup(name); f.Changed {
-				if err := valid.Name("--"+name, f.Value.String()); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-}
-
 // analyzes makes a command that asks about the jobs that the flags of analytics choose.
-func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error), checks ...func(*cobra.Command, []string) error) *cobra.Command {
+func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error)) *cobra.Command {
 	var flags analyticsFlags
 	cmd = a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		now, err := db.now(ctx)
@@ -73,7 +56,7 @@ func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *dat
 			return nil, nil, err
 		}
 		return ask(ctx, db, report.AnalyticsFilter{Queue: flags.queue, Kind: flags.kind, Tag: flags.tag, At: flags.at.at(now)})
-	}, append(checks, named("queue", "kind", "tag"))...)
+	})
 	flags.add(cmd.Flags())
 	return cmd
 }
@@ -124,9 +107,9 @@ func (a *app) dueCommand() *cobra.Command {
 				return row{*g.Value, g.Jobs}
 			})
 		}, err
-	}, atLeastOne(&limit))
+	})
 	cmd.Flags().StringVar(&by, "by", string(report.FieldQueue), "the field")
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many groups at most")
+	countFlag(cmd.Flags(), &limit, "limit", 50, "how many groups at most", "")
 	return cmd
 }
 
@@ -149,7 +132,7 @@ shows a longer time.
 }
 
 // finds makes a command that lists the jobs that fit a filter.
-func (a *app) finds(help string, filter func(f *store.Filter, now time.Time) error) *cobra.Command {
+func (a *app) finds(help string, filter func(f *store.Filter, now time.Time)) *cobra.Command {
 	limit := 0
 	cmd := a.analyzes(page(help), func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
 		now, err := db.now(ctx)
@@ -157,50 +140,37 @@ func (a *app) finds(help string, filter func(f *store.Filter, now time.Time) err
 			return nil, nil, err
 		}
 		chosen := store.Filter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, Limit: limit}
-		if err := filter(&chosen, now); err != nil {
-			return nil, nil, err
-		}
+		filter(&chosen, now)
 		return a.findJobs(ctx, db, chosen)
-	}, atLeastOne(&limit))
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most")
+	})
+	countFlag(cmd.Flags(), &limit, "limit", 50, "how many at most", "")
 	_ = cmd.Flags().MarkHidden("at") // it is about what waits and the last minute
 	return cmd
 }
 
 func (a *app) delayedCommand() *cobra.Command {
 	var before timeBound
-	cmd := a.finds("delayed: List the jobs that were due before a time and that no engine has taken", func(f *store.Filter, now time.Time) error {
+	cmd := a.finds("delayed: List the jobs that were due before a time and that no engine has taken", func(f *store.Filter, now time.Time) {
 		f.States = []stint.State{stint.Available, stint.Scheduled, stint.Retrying}
 		if f.Due.To = before.at(now); f.Due.To.IsZero() {
 			f.Due.To = now.Add(-time.Minute)
 		}
-		return nil
 	})
 	cmd.Flags().Var(timeBounds.in(&before), "before", "the time (default a minute ago)")
 	return cmd
 }
 
 func (a *app) slowCommand() *cobra.Command {
-	longer := store.LongAttempt
-	cmd := a.finds("slow: List the jobs with an attempt that took long", func(f *store.Filter, _ time.Time) error {
-		if f.Longer = longer; longer <= 0 {
-			return settingf("longer", "every attempt takes longer than %v", longer)
-		}
-		return nil
-	})
-	durationFlag(cmd.Flags(), &longer, "longer", store.LongAttempt, "longer than this")
+	var longer time.Duration
+	cmd := a.finds("slow: List the jobs with an attempt that took long", func(f *store.Filter, _ time.Time) { f.Longer = longer })
+	longerFlag(cmd.Flags(), &longer, store.LongAttempt, "longer than this")
 	return cmd
 }
 
 func (a *app) attemptsCommand() *cobra.Command {
-	more := 1
-	cmd := a.finds("attempts: List the jobs that were tried more than once", func(f *store.Filter, _ time.Time) error {
-		if f.Attempts = more; more < 1 {
-			return settingf("more-than", "%d is too few: every job has an attempt", more)
-		}
-		return nil
-	})
-	cmd.Flags().IntVar(&more, "more-than", 1, "how many attempts")
+	var more int
+	cmd := a.finds("attempts: List the jobs that were tried more than once", func(f *store.Filter, _ time.Time) { f.Attempts = more })
+	countFlag(cmd.Flags(), &more, "more-than", 1, "how many attempts", oneAttempt)
 	return cmd
 }
 
@@ -250,7 +220,7 @@ func (a *app) statsCommand() *cobra.Command {
 		}
 		kinds, err := ops.Stats.Call(ctx, db, in)
 		return kinds, func() { a.showStats(kinds, filter.Every) }, err
-	}, named("kind", "queue"), func(*cobra.Command, []string) error {
+	}, func(*cobra.Command, []string) error {
 		switch {
 		case hourly && minutely:
 			return usagef("--hourly and --minutely exclude each other")
@@ -262,8 +232,8 @@ func (a *app) statsCommand() *cobra.Command {
 		return nil
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&filter.Kind, "kind", "", "only this kind")
-	flags.StringVar(&filter.Queue, "queue", "", "only what ran in this queue")
+	nameFlag(flags, &filter.Kind, "kind", "only this kind")
+	nameFlag(flags, &filter.Queue, "queue", "only what ran in this queue")
 	flags.Var(timeBounds.in(&since), "since", "only what ended in the hour of this time or later")
 	flags.Var(timeBounds.in(&until), "until", "only what ended up to the end of this time's hour")
 	flags.BoolVar(&hourly, "hourly", false, "show each hour separately")

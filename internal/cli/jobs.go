@@ -26,7 +26,6 @@ func (a *app) jobsCommand() *cobra.Command {
 		a.jobsRetryCommand(), a.jobsDeleteCommand())
 }
 
-// jobID reads an id.
 func jobID(text string) (stint.ID, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
@@ -83,7 +82,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 	var (
 		filters filterFlags
 		limit   int
-		before  int64
+		before  stint.ID
 		ids     bool
 	)
 	cmd := a.asks(page(jobsListHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
@@ -91,7 +90,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 		if err != nil {
 			return nil, nil, err
 		}
-		filter.Before, filter.Limit = stint.ID(before), limit
+		filter.Before, filter.Limit = before, limit
 		if ids {
 			found, err := db.Find(ctx, filter)
 			return found, func() {
@@ -101,29 +100,14 @@ func (a *app) jobsListCommand() *cobra.Command {
 			}, err
 		}
 		return a.findJobs(ctx, db, filter)
-	}, atLeastOne(&limit), func(cmd *cobra.Command, _ []string) error {
-		if cmd.Flags().Changed("before") && before < 1 {
-			return usagef("--before: %d is not the id of a job", before)
-		}
-		return filters.check(cmd)
-	})
+	}, func(cmd *cobra.Command, _ []string) error { return filters.check(cmd) })
 	flags := cmd.Flags()
 	filters.add(flags)
-	flags.IntVar(&limit, "limit", 50, "how many at most")
-	flags.Int64Var(&before, "before", 0, "only jobs with a lower id: for the next page")
+	countFlag(flags, &limit, "limit", 50, "how many at most", "")
+	idFlag(flags, &before, "before", "only jobs with a lower id: for the next page")
 	flags.BoolVar(&ids, "ids", false, "print their ids only, one on each line")
 	cmd.MarkFlagsMutuallyExclusive("ids", "json")
 	return cmd
-}
-
-// atLeastOne checks a limit.
-func atLeastOne(limit *int) func(*cobra.Command, []string) error {
-	return func(*cobra.Command, []string) error {
-		if *limit < 1 {
-			return usagef("--limit: %d is too few", *limit)
-		}
-		return nil
-	}
 }
 
 // findJobs answers with the jobs that fit a filter.

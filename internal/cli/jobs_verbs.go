@@ -184,8 +184,6 @@ func onJobs[A any](a *app, cmd *cobra.Command, v verb[A]) *cobra.Command {
 			return withHint(usagef("no jobs are named"), "give their ids, or filters such as --state failed --kind sh, or --all for every job")
 		case filters && all:
 			return usagef("--all and filters exclude each other")
-		case cmd.Flags().Changed("limit") && limit < 1:
-			return usagef("--limit: %d is too few", limit)
 		}
 		if err := flags.check(cmd); err != nil {
 			return err
@@ -222,7 +220,7 @@ func onJobs[A any](a *app, cmd *cobra.Command, v verb[A]) *cobra.Command {
 	flags.add(cmd.Flags())
 	cmd.Flags().BoolVar(&all, "all", false, "every job, instead of filters")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --all: really every job")
-	cmd.Flags().IntVar(&limit, "limit", 0, "no more than this many of the jobs that filters choose")
+	countFlag(cmd.Flags(), &limit, "limit", 0, "no more than this many of the jobs that filters choose", "")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing: count the jobs that the filters choose, and show the first few")
 	return cmd
 }

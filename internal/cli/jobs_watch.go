@@ -54,7 +54,6 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-// watchJobs follows each job to its end.
 func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error {
 	shown := map[stint.ID]string{}
 	failed := false

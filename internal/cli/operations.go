@@ -60,7 +60,6 @@ func reasonFlags(cmd *cobra.Command, why, by *string, forWhy, forBy string) {
 	_ = cmd.Flags().SetAnnotation("by", whoMark, []string{"true"})
 }
 
-// whoami is user@host, as far as the system knows.
 func whoami() string {
 	name := ""
 	if u, err := user.Current(); err == nil {
@@ -142,7 +141,6 @@ func doEach[I, O any](ctx context.Context, a *app, db *database, op *ops.Op[I, O
 	return nil
 }
 
-// hintName adds advice to an error about a name.
 func hintName(err error) error {
 	busy, _ := errors.AsType[*store.ScheduleBusyError](err)
 	switch {

@@ -132,7 +132,6 @@ func (d details) add(name string, value any) {
 	}
 }
 
-// moment shows an instant in local time.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"

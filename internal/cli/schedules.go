@@ -162,7 +162,6 @@ func (a *app) showSchedule(s *store.ScheduleInfo, now time.Time) {
 	d.Render()
 }
 
-// showTemplate shows the job that is made.
 func showTemplate(d details, j stint.NewJob) {
 	d.add("kind", j.Kind)
 	d.add("args", j.Args)

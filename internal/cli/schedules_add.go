@@ -187,7 +187,6 @@ type fileSchedule struct {
 	place    string // file and line
 }
 
-// readSchedules reads all schedules of a file.
 func readSchedules(e entry) ([]fileSchedule, error) {
 	tables, err := e.parts()
 	var all []fileSchedule

@@ -34,7 +34,6 @@ func orEnv(flags *pflag.FlagSet, variable string, names ...string) {
 	}
 }
 
-// variableOf is the usual environment variable of a flag.
 func variableOf(name string) string {
 	return "STINT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

@@ -62,12 +62,10 @@ func (a *app) dashboardSecret() (string, error) {
 	return secret, nil
 }
 
-// isAdmission reports whether admission reads a key.
 func isAdmission(key string) bool {
 	return slices.Contains([]string{secretKey, tokenKey, userKey, proxyKey}, key)
 }
 
-// read reads one of the keys.
 func (a *admission) read(e entry) error {
 	switch e.key {
 	case secretKey:

@@ -151,7 +151,6 @@ func (f *settingsFile) read(table entry) error {
 	return nil
 }
 
-// isSection reports whether there are settings in a table.
 func (f *settingsFile) isSection(key string) bool {
 	for known := range f.known {
 		if strings.HasPrefix(known, key+".") {

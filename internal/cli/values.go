@@ -71,13 +71,58 @@ func oneOf[T any](values ...T) func(text string) (T, error) {
 	}
 }
 
-// listed joins values as they are printed.
 func listed[T any](values []T, separator string) string {
 	var all []string
 	for _, v := range values {
 		all = append(all, fmt.Sprint(v))
 	}
 	return strings.Join(all, separator)
+}
+
+// nameFlag defines a flag for a name. An empty one is a mistake, most often of a variable in a
+// script, and must not mean all.
+func nameFlag(flags *pflag.FlagSet, p *string, name, usage string) {
+	flags.Var(checked("string", func(text string) error { return valid.Name(name, text) }).in(p), name, usage)
+}
+
+// countFlag defines a flag for a number of at least one. TooFew is added to what it says of others.
+func countFlag(flags *pflag.FlagSet, p *int, name string, value int, usage, tooFew string) {
+	*p = value
+	flags.Var(syntax[int]{name: "int", format: strconv.Itoa, parse: func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err == nil && n < 1 {
+			err = fmt.Errorf("%d is too few%s", n, tooFew)
+		}
+		return n, err
+	}}.in(p), name, usage)
+}
+
+// oneAttempt is why a filter for less than two attempts is a mistake.
+const oneAttempt = ": every job has an attempt"
+
+// longerFlag defines a flag for the least duration of attempts.
+func longerFlag(flags *pflag.FlagSet, p *time.Duration, value time.Duration, usage string) {
+	durationFlag(flags, p, "longer", value, usage)
+	s := durations
+	s.parse = func(text string) (time.Duration, error) {
+		d, err := retry.ParseDuration(text)
+		if err == nil && d <= 0 {
+			err = errors.New("every attempt takes longer than that")
+		}
+		return d, err
+	}
+	flags.Lookup("longer").Value = s.in(p)
+}
+
+// idFlag defines a flag for the id of a job.
+func idFlag(flags *pflag.FlagSet, p *stint.ID, name, usage string) {
+	flags.VarPF(syntax[stint.ID]{name: "int", format: stint.ID.String, parse: func(text string) (stint.ID, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err == nil && n < 1 {
+			err = fmt.Errorf("%d is not the id of a job", n)
+		}
+		return stint.ID(n), err
+	}}.in(p), name, "", usage).DefValue = ""
 }
 
 func choiceFlag(flags *pflag.FlagSet, p *string, name, value, usage string, words ...string) {
@@ -339,7 +384,6 @@ type listValue[T comparable] struct {
 	parse func(text string) (T, error)
 }
 
-// nameList is a list of names of something.
 func nameList(to *[]string, field string) listValue[string] {
 	return listValue[string]{to, "names", func(name string) (string, error) { return name, valid.Name(field, name) }}
 }

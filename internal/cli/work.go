@@ -186,7 +186,6 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	f.board.add(flags)
 }
 
-// logFlags are about the log.
 type logFlags struct{ logLevel, logFormat string }
 
 func (f *logFlags) add(flags *pflag.FlagSet) {
@@ -195,7 +194,6 @@ func (f *logFlags) add(flags *pflag.FlagSet) {
 	elsewhere(flags, "", "log-level", "log-format")
 }
 
-// config is the configuration of the engine.
 func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 	return engine.Config{
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
