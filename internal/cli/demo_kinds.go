@@ -27,9 +27,20 @@ var demoBasics = []struct {
 	name string
 	run  func(context.Context, *stint.Job, demoArgs) (*demoResult, error)
 }{
-	{"demo.sleep", demoSleep},
-	{"demo.fail", demoFail},
-	{"demo.fail_no_retry", demoFailNoRetry},
+	{"demo.sleep", func(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
+		began := time.Now()
+		err := demoPause(ctx, cmp.Or(time.Duration(args.For), time.Second))
+		return &demoResult{Slept: httpjob.Duration(time.Since(began).Round(time.Millisecond))}, err
+	}},
+	{"demo.fail", func(_ context.Context, job *stint.Job, args demoArgs) (*demoResult, error) {
+		if args.Times > 0 && job.Attempt > args.Times {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%s (attempt %d)", cmp.Or(args.Message, "demo.fail fails"), job.Attempt)
+	}},
+	{"demo.fail_no_retry", func(_ context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
+		return nil, stint.NoRetry(errors.New(cmp.Or(args.Message, "demo.fail_no_retry fails for good")))
+	}},
 	{"demo.exit", demoExit},
 	{"demo.memory", demoMemory},
 }
@@ -106,23 +117,6 @@ func demoPause(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 	return context.Cause(ctx)
-}
-
-func demoSleep(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
-	began := time.Now()
-	err := demoPause(ctx, cmp.Or(time.Duration(args.For), time.Second))
-	return &demoResult{Slept: httpjob.Duration(time.Since(began).Round(time.Millisecond))}, err
-}
-
-func demoFail(_ context.Context, job *stint.Job, args demoArgs) (*demoResult, error) {
-	if args.Times > 0 && job.Attempt > args.Times {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("%s (attempt %d)", cmp.Or(args.Message, "demo.fail fails"), job.Attempt)
-}
-
-func demoFailNoRetry(_ context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
-	return nil, stint.NoRetry(errors.New(cmp.Or(args.Message, "demo.fail_no_retry fails for good")))
 }
 
 // demoExit ends the engine's process at once. The engine does not leave the roster.

@@ -236,9 +236,9 @@ func (a *app) startOne(command string) string {
 // sameDatabase is the flag, if one is needed, by which another command finds this one's database.
 func (a *app) sameDatabase() string {
 	switch db := a.origins["db"]; {
-	case db.file && a.origins["config"].from == "STINT_CONFIG":
+	case db.rank == fromFile && a.origins["config"].from == "STINT_CONFIG":
 		return ""
-	case db.file:
+	case db.rank == fromFile:
 		return " --config " + shellQuote(a.config)
 	case a.db.url == defaultFile && a.config == "", a.env("STINT_DB") == a.db.url:
 		return ""

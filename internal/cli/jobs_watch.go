@@ -66,7 +66,7 @@ func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error
 			} else if err != nil {
 				return err
 			}
-			line := progress(job, time.Now())
+			line := progress(job)
 			if line != shown[id] {
 				shown[id], pause = line, firstPause
 				if !a.json {
@@ -96,7 +96,7 @@ func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error
 
 // progress is one line about a job. It must depend on the job alone: watch prints it when
 // it changes.
-func progress(j *stint.JobInfo, _ time.Time) string {
+func progress(j *stint.JobInfo) string {
 	last := ""
 	if n := len(j.Attempts); n > 0 {
 		x := j.Attempts[n-1]

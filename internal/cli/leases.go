@@ -40,18 +40,13 @@ func (a *app) leasesCommand() *cobra.Command {
 func (a *app) listLeases(leases []store.Lease) {
 	now := time.Now()
 	printTable(a, leases, "no leases: no engine has run yet", row{"lease", "instance", "host", "token", "acquired", "renewed", "expires", ""}, func(l store.Lease) row {
-		taken := deposedInWords(l.Deposed, now)
+		taken := ""
+		if d := l.Deposed; d.Engine != 0 {
+			taken = "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
+		}
 		if l.Engine == 0 {
 			return row{l.Name, "-", "-", "-", "-", "-", "-", taken}
 		}
 		return row{l.Name, l.Instance, l.Host, l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now), taken}
 	})
-}
-
-// deposedInWords says from which engine a lease was taken, by whom and why.
-func deposedInWords(d store.Revocation, now time.Time) string {
-	if d.Engine == 0 {
-		return ""
-	}
-	return "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
 }

@@ -72,15 +72,12 @@ schedule that no program or file declares any more stays until it is removed.`, 
 func (a *app) listSchedules(schedules []store.ScheduleInfo) {
 	now := time.Now()
 	printTable(a, schedules, "no schedules", row{"schedule", "when", "kind", "next", "fired", "state", "declared"}, func(s store.ScheduleInfo) row {
-		return row{s.Name, cut(view.WhenInWords(&s), 60), kindOf(&s), nextInWords(&s, now), s.Fired, stateOfSchedule(&s, now), declaredInWords(&s, now)}
+		kind := "?"
+		if s.Problem == nil {
+			kind = s.Job.Kind
+		}
+		return row{s.Name, cut(view.WhenInWords(&s), 60), kind, nextInWords(&s, now), s.Fired, stateOfSchedule(&s, now), declaredInWords(&s, now)}
 	})
-}
-
-func kindOf(s *store.ScheduleInfo) string {
-	if s.Problem != nil {
-		return "?"
-	}
-	return s.Job.Kind
 }
 
 func nextInWords(s *store.ScheduleInfo, now time.Time) string {

@@ -26,12 +26,10 @@ const (
 	fileMark = "stint_file"
 )
 
-// orEnv lets an environment variable set flags that are not given.
-func orEnv(flags *pflag.FlagSet, variable string, names ...string) {
-	for _, name := range names {
-		flags.Lookup(name).Usage += " (env " + variable + ")"
-		_ = flags.SetAnnotation(name, envMark, []string{variable})
-	}
+// orEnv lets an environment variable set a flag that is not given.
+func orEnv(flags *pflag.FlagSet, variable, name string) {
+	flags.Lookup(name).Usage += " (env " + variable + ")"
+	_ = flags.SetAnnotation(name, envMark, []string{variable})
 }
 
 func variableOf(name string) string {
@@ -73,8 +71,14 @@ func allSettings() *pflag.FlagSet {
 type origin struct {
 	from  string // as stint config shows it: --slots, STINT_SLOTS, stint.toml:3
 	place string // as an error begins
-	file  bool
+	rank  int    // the highest wins; 0 is the default
 }
+
+const (
+	fromFile = iota + 1
+	fromEnvironment
+	fromFlag
+)
 
 // readSettings sets the flags that were not given: from the environment, or else from the
 // file, which is checked as a whole first. An empty variable counts as none.
@@ -103,18 +107,18 @@ func (a *app) readSettings(flags *pflag.FlagSet) error {
 func (a *app) readSetting(f *pflag.Flag, file *settingsFile) error {
 	variable := marked(f, envMark)
 	if f.Changed {
-		a.origins[f.Name] = origin{from: "--" + f.Name, place: "--" + f.Name}
+		a.origins[f.Name] = origin{"--" + f.Name, "--" + f.Name, fromFlag}
 		return nil
 	}
 	if variable != "" && a.env(variable) != "" {
-		a.origins[f.Name] = origin{from: variable, place: variable + " in the environment"}
+		a.origins[f.Name] = origin{variable, variable + " in the environment", fromEnvironment}
 		if err := f.Value.Set(a.env(variable)); err != nil {
 			return &usageError{&settingError{flag: f.Name, err: err}}
 		}
 		return nil
 	}
 	if e, ok := file.entry(marked(f, fileMark)); ok {
-		a.origins[f.Name] = origin{from: fmt.Sprintf("%s:%d", file.path, e.line), place: e.place(), file: true}
+		a.origins[f.Name] = origin{fmt.Sprintf("%s:%d", file.path, e.line), e.place(), fromFile}
 		return e.set(f.Value)
 	}
 	return nil

@@ -26,6 +26,8 @@ const (
 	proxyKey  = dashboardTable + ".proxy"
 )
 
+var admissionKeys = []string{secretKey, tokenKey, userKey, proxyKey}
+
 // secretVariable is the environment variable of the secret. There is no flag: other users
 // may see command lines.
 const secretVariable = "STINT_DASHBOARD_SECRET"
@@ -60,10 +62,6 @@ func (a *app) dashboardSecret() (string, error) {
 		return "", usagef("%s in the environment: %w", secretVariable, err)
 	}
 	return secret, nil
-}
-
-func isAdmission(key string) bool {
-	return slices.Contains([]string{secretKey, tokenKey, userKey, proxyKey}, key)
 }
 
 func (a *admission) read(e entry) error {

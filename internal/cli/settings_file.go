@@ -137,7 +137,7 @@ func (f *settingsFile) read(table entry) error {
 			f.entries[e.key] = e
 		case e.key == schedulesKey:
 			f.schedules, err = readSchedules(e)
-		case isAdmission(e.key):
+		case slices.Contains(admissionKeys, e.key):
 			err = f.admission.read(e)
 		case !f.isSection(e.key):
 			err = f.unknown(e)
