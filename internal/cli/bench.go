@@ -24,14 +24,19 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-const benchLong = `Bench measures this machine and database: how many jobs that do nothing can be
+const benchHelp = `bench: Measure throughput and latency
+
+Bench measures this machine and database: how many jobs that do nothing can be
 enqueued in bulk and worked off per second, and how long an idle engine takes to
 start one that is enqueued by itself. Each job has been committed before it counts,
 and history is kept.
 
 It works in a schema of its own, or for SQLite in a file of its own in the same
 directory, and removes it. Other jobs are not touched, though the server is kept
-busy; on the same machine it shares the processors with what is measured.`
+busy; on the same machine it shares the processors with what is measured.
+
+Examples:
+  stint bench -n 1000000 --db postgres:///app`
 
 // benchReport is the result, as --json prints it.
 type benchReport struct {
@@ -51,12 +56,7 @@ func (a *app) benchCommand() *cobra.Command {
 		jobs, slots int
 		duration    time.Duration
 	}
-	cmd := a.withJSON(a.onDatabase(&cobra.Command{
-		Use:     "bench",
-		Short:   "Measure throughput and latency",
-		Long:    benchLong,
-		Example: "  stint bench -n 1000000 --db postgres:///app",
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+	cmd := a.withJSON(a.onDatabase(page(benchHelp), func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		switch {
 		case o.jobs < 1:
 			return usagef("--jobs: %d is less than 1", o.jobs)
@@ -137,7 +137,6 @@ func (a *app) printBench(r benchReport) error {
 	return err
 }
 
-// benchmark is a measurement under way.
 type benchmark struct {
 	store  fullStore
 	client *stint.Client

@@ -10,25 +10,25 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const changesLong = `Changes lists who changed what by the command line or the API, the newest first,
+const changesHelp = `changes: List who changed what
+
+Changes lists who changed what by the command line or the API, the newest first,
 with the result: "unknown" is a change that is under way, or whose process died.
 They are kept for 90 days. --json shows what was named and chosen.
 
-` + timesHelp
+` + timesHelp + `
+
+Examples:
+  stint changes
+  stint changes --subject mail --since 7d
+  stint changes --by ann@host --json`
 
 func (a *app) changesCommand() *cobra.Command {
 	var (
 		filter       store.ChangeFilter
 		since, until timeBound
 	)
-	cmd := a.asks(&cobra.Command{
-		Use:   "changes",
-		Short: "List who changed what",
-		Long:  changesLong,
-		Example: `  stint changes
-  stint changes --subject mail --since 7d
-  stint changes --by ann@host --json`,
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd := a.asks(page(changesHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -36,14 +36,14 @@ func (a *app) changesCommand() *cobra.Command {
 		filter.At = store.TimeRange{From: since.at(now), To: until.at(now)}
 		all, err := db.Changes(ctx, filter)
 		return all, func() { a.showChanges(all, now) }, err
-	}, atLeastOne(&filter.Limit))
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&filter.By, "by", "", "only changes by this person or program")
 	flags.StringVar(&filter.Operation, "operation", "", "only this operation: queues pause, jobs cancel")
 	flags.StringVar(&filter.Subject, "subject", "", "only changes of this: a queue, a schedule, the id of a job")
 	flags.Var(timeBounds.in(&since), "since", "only changes at this time or later")
 	flags.Var(timeBounds.in(&until), "until", "only changes before this time")
-	flags.IntVar(&filter.Limit, "limit", 100, "how many at most")
+	countFlag(flags, &filter.Limit, "limit", 100, "how many at most", "")
 	return cmd
 }
 

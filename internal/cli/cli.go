@@ -73,7 +73,6 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// run executes a command line and returns the exit code.
 func (a *app) run(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
@@ -89,7 +88,17 @@ func (a *app) run(args []string) int {
 	return exitCode(err)
 }
 
-// action runs a command.
+// page makes a command of its help: "NAME|ALIAS ARGUMENTS: what it does in a line", and, each
+// after an empty line, a text and "Examples:".
+func page(help string) *cobra.Command {
+	help, examples, _ := strings.Cut(help, "\n\nExamples:\n")
+	head, long, _ := strings.Cut(help, "\n\n")
+	use, short, _ := strings.Cut(head, ": ")
+	name, args, _ := strings.Cut(use, " ")
+	names := strings.Split(name, "|")
+	return &cobra.Command{Use: strings.TrimSpace(names[0] + " " + args), Aliases: names[1:], Short: short, Long: long, Example: examples}
+}
+
 type action func(ctx context.Context, cmd *cobra.Command, args []string) error
 
 // does gives a command its action. Flags that were not given are looked for in
@@ -166,7 +175,6 @@ func (a *app) on(how access, do func(ctx context.Context, db *database, args []s
 	}
 }
 
-// withJSON offers --json.
 func (a *app) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
 	return cmd
@@ -261,7 +269,6 @@ start it again.`
 // the whole process.
 func init() { cobra.EnableCommandSorting = false }
 
-// rootCommand wires the whole command line.
 func (a *app) rootCommand() *cobra.Command {
 	root := a.group(&cobra.Command{
 		Use:           "stint",
@@ -311,10 +318,7 @@ func (a *app) rootCommand() *cobra.Command {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
-		Use:   "version",
-		Short: "Print the version of the program",
-	}, func(context.Context, *cobra.Command, []string) error {
+	return a.withJSON(a.does(page("version: Print the version of the program"), func(context.Context, *cobra.Command, []string) error {
 		if a.json {
 			return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 		}

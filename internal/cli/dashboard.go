@@ -23,7 +23,9 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-const dashboardLong = `Dashboard serves pages about everything in a database, the JSON API below /api/v1,
+const dashboardHelp = `dashboard: Serve the dashboard, or say who may use it
+
+Dashboard serves pages about everything in a database, the JSON API below /api/v1,
 metrics for Prometheus at /metrics, and /healthz and /readyz, until a signal stops it.
 It runs no engine: up and work serve the same pages together with theirs.
 
@@ -39,9 +41,10 @@ Each has a role:
   admin     also enqueues kinds that run any command or request (sh, http, steps),
             releases leases and buries engines
 
-stint config --help shows the file.`
+stint config --help shows the file.
 
-const dashboardExample = `  stint dashboard
+Examples:
+  stint dashboard
   stint dashboard --db postgres://app@db/shop --read-only
   stint dashboard --config /etc/stint.toml --address :7070 --hosts jobs.example.com`
 
@@ -50,12 +53,7 @@ func (a *app) dashboardCommand() *cobra.Command {
 		flags dashboardFlags
 		log   logFlags
 	)
-	cmd := a.onDatabase(&cobra.Command{
-		Use:     "dashboard",
-		Short:   "Serve the dashboard, or say who may use it",
-		Long:    dashboardLong,
-		Example: dashboardExample,
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+	cmd := a.onDatabase(page(dashboardHelp), func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		return a.dashboard(ctx, &flags, log)
 	})
 	flags.addAs(cmd.Flags(), "serve at this address (default 127.0.0.1:7070 or the next port that is free)")
@@ -166,14 +164,12 @@ func (f *dashboardFlags) flag(name string) string {
 	return strings.TrimSuffix(f.prefix+name, "-address")
 }
 
-// byDefault sets the default address if none was given.
 func (f *dashboardFlags) byDefault() {
 	if f.address == "" {
 		f.address, f.anyPort = net.JoinHostPort(dashboardHost, strconv.Itoa(dashboardPort)), true
 	}
 }
 
-// isOff reports whether no dashboard is served.
 func (f *dashboardFlags) isOff() bool { return f.address == "" || f.address == dashboardOff }
 
 // isLocal reports whether only this machine reaches the dashboard. With names of hosts
@@ -195,23 +191,17 @@ func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh stri
 	c = dashboard.Config{Path: f.path, API: api.Config{
 		Version: version(), Restricted: append(builtin.names(), demoHarmful...), HideArgs: f.hideArgs, Bounded: boundedKinds(),
 	}}
-	if invalid, ok := errors.AsType[*stint.InvalidError](checkPath(c)); ok {
-		return c, "", settingf(f.flag("path"), "%s", invalid.Problem)
+	if c.Path != "" {
+		_, err := dashboard.New(nil, c)
+		if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
+			return c, "", settingf(f.flag("path"), "%s", invalid.Problem)
+		}
 	}
 	if _, err := f.certificates(); err != nil {
 		return c, "", err
 	}
 	c.Guard, fresh, err = a.admit(f)
 	return c, fresh, err
-}
-
-// checkPath checks the path of a dashboard.
-func checkPath(c dashboard.Config) error {
-	if c.Path == "" {
-		return nil
-	}
-	_, err := dashboard.New(nil, c)
-	return err
 }
 
 // admit says who gets in. On this machine alone all users may look, unless the file names
@@ -273,16 +263,18 @@ func viewersOnly(g guard.Config) guard.Config {
 	return g
 }
 
-const dashboardTokenLong = `Token makes a token for a program. It prints the token once, on standard error. On
+const dashboardTokenHelp = `token NAME: Make a token for a program
+
+Token makes a token for a program. It prints the token once, on standard error. On
 standard output it prints what to write into the file of settings: a hash, from which
 the token cannot be found. The program sends it as
 
-  Authorization: Bearer TOKEN`
+  Authorization: Bearer TOKEN
 
-const dashboardTokenExample = `  stint dashboard token ci --role operator >>/etc/stint.toml
+Examples:
+  stint dashboard token ci --role operator >>/etc/stint.toml
   stint dashboard token prometheus --json`
 
-// newToken is a token that was made, for --json.
 type newToken struct {
 	Name   string `json:"name"`
 	Role   string `json:"role"`
@@ -292,12 +284,7 @@ type newToken struct {
 
 func (a *app) dashboardTokenCommand() *cobra.Command {
 	role := ""
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "token NAME",
-		Short:   "Make a token for a program",
-		Long:    dashboardTokenLong,
-		Example: dashboardTokenExample,
-	}, func(_ context.Context, _ *cobra.Command, args []string) error {
+	cmd := a.withJSON(a.does(page(dashboardTokenHelp), func(_ context.Context, _ *cobra.Command, args []string) error {
 		if err := valid.Name("name", args[0]); err != nil {
 			return err
 		}
@@ -318,7 +305,6 @@ func roleFlag(cmd *cobra.Command, role *string, usage string) {
 	choiceFlag(cmd.Flags(), role, "role", "viewer", usage, "viewer", "operator", "admin")
 }
 
-// printElement prints a table of an array of tables.
 func (a *app) printElement(key string, parts ...[2]string) {
 	fmt.Fprintf(a.out, "[[%s]]\n", key)
 	for _, p := range parts {
@@ -326,12 +312,15 @@ func (a *app) printElement(key string, parts ...[2]string) {
 	}
 }
 
-const dashboardPasswordLong = `Password reads a person's password, without showing it, or a line of standard
+const dashboardPasswordHelp = `password NAME: Hash the password of a person
+
+Password reads a person's password, without showing it, or a line of standard
 input, and prints what to write into the file of settings: a hash of it that takes
 long to guess. The browser asks for name and password; serve HTTPS, or have a proxy
-do that, since it sends both with each request.`
+do that, since it sends both with each request.
 
-const dashboardPasswordExample = `  stint dashboard password ann --role admin >>/etc/stint.toml
+Examples:
+  stint dashboard password ann --role admin >>/etc/stint.toml
   pwgen 20 1 | tee /dev/stderr | stint dashboard password bob`
 
 const (
@@ -342,12 +331,7 @@ const (
 
 func (a *app) dashboardPasswordCommand() *cobra.Command {
 	role := ""
-	cmd := a.does(&cobra.Command{
-		Use:     "password NAME",
-		Short:   "Hash the password of a person",
-		Long:    dashboardPasswordLong,
-		Example: dashboardPasswordExample,
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+	cmd := a.does(page(dashboardPasswordHelp), func(ctx context.Context, _ *cobra.Command, args []string) error {
 		if err := checkPerson(args[0]); err != nil {
 			return err
 		}
@@ -372,7 +356,6 @@ func (a *app) dashboardPasswordCommand() *cobra.Command {
 	return cmd
 }
 
-// checkPerson checks the name of a person with a password.
 func checkPerson(name string) error {
 	if strings.Contains(name, ":") {
 		return valid.Invalid("name", "%q has a colon, which ends the name when a browser sends it", name)

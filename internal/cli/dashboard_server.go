@@ -232,7 +232,6 @@ func (f *dashboardFlags) certificates() (*certificates, error) {
 	return c, nil
 }
 
-// read reads the files.
 func (c *certificates) read() error {
 	changed, err := c.lastChange()
 	if err != nil {
@@ -246,7 +245,6 @@ func (c *certificates) read() error {
 	return nil
 }
 
-// lastChange is when one of the files was changed last.
 func (c *certificates) lastChange() (last time.Time, err error) {
 	for _, name := range []string{c.certFile, c.keyFile} {
 		info, err := os.Stat(name)
@@ -324,7 +322,6 @@ func (l *refusals) due() bool {
 	return false
 }
 
-// rest logs how many were not logged.
 func (l *refusals) rest() {
 	l.mu.Lock()
 	n := l.others

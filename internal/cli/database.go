@@ -25,10 +25,8 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// defaultFile is the default database.
 const defaultFile = "stint.db"
 
-// databaseFlags say which database a command is about.
 type databaseFlags struct {
 	url, schema string
 	schemaGiven bool
@@ -168,7 +166,6 @@ func (f databaseFlags) absent() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// open opens the database of the flags, or the connection to its server.
 func (a *app) open(ctx context.Context, how access) (*database, error) {
 	if a.server.asked {
 		return a.openServer()
@@ -203,7 +200,6 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 	return a.opened(s, func() { _ = s.Close() }), nil
 }
 
-// withDefaults adds defaults to a PostgreSQL address.
 func (f databaseFlags) withDefaults() string {
 	connections := engineConnections
 	if f.connections > 0 {

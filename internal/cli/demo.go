@@ -21,7 +21,9 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const demoLong = `Demo enqueues the jobs of a shop, until it is interrupted or --for is over. Orders lead
+const demoHelp = `demo: Enqueue sample load
+
+Demo enqueues the jobs of a shop, until it is interrupted or --for is over. Orders lead
 to charges, invoices and mails; thumbnails, webhooks and reports are made; newsletters
 come all at once; some jobs are due later, some fail and succeed when they are tried
 again, some fail for good. It adds two schedules, and removes them at its end. The same
@@ -45,15 +47,15 @@ The kinds, for stint enqueue:
 
 and those of the shop, for which the arguments decide: demo.order, demo.charge,
 demo.invoice, demo.mail, demo.newsletter, demo.thumbnail, demo.webhook, demo.report,
-demo.cleanup.`
+demo.cleanup.
 
-const demoExample = `  stint up --demo                in one terminal
+Examples:
+  stint up --demo                in one terminal
   stint demo                     in another: load until Ctrl-C
   stint demo --rate 20 --for 10m --seed 7
   stint demo --jobs 200
   stint jobs list --tag demo`
 
-// demo is one run of stint demo.
 type demo struct {
 	jobs  int           // to enqueue at once; 0 is the load of a shop
 	span  time.Duration // of the load; 0 is until it is interrupted
@@ -67,12 +69,7 @@ type demo struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	d := demo{enqueued: map[string]int{}}
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "demo",
-		Short:   "Enqueue sample load",
-		Long:    demoLong,
-		Example: demoExample,
-	}, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	cmd := a.withJSON(a.does(page(demoHelp), func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		given := cmd.Flags().Changed
 		switch {
 		case given("jobs") && (given("for") || given("rate") || given("seed")):
@@ -110,7 +107,7 @@ func (a *app) demo(ctx context.Context, d *demo) error {
 			a.note("no engine is running that performs them: %s", a.startOne("stint work --demo"))
 		}
 		if d.jobs > 0 {
-			err = d.enqueue(ctx, db, demoMix(d.jobs, d.crash))
+			err = d.enqueue(ctx, db, demoMix(d.jobs), d.crash)
 		} else {
 			err = a.demoShop(ctx, db, d)
 		}
@@ -137,8 +134,11 @@ func (a *app) printDemo(enqueued map[string]int) error {
 	return nil
 }
 
-// enqueue enqueues jobs, and counts them.
-func (d *demo) enqueue(ctx context.Context, db *database, jobs []stint.NewJob) error {
+// enqueue enqueues jobs, and one that ends its engine's process if that is asked for.
+func (d *demo) enqueue(ctx context.Context, db *database, jobs []stint.NewJob, crash bool) error {
+	if crash {
+		jobs = append(jobs, demoJob("demo.exit", demoArgs{After: httpjob.Duration(2 * time.Second)}))
+	}
 	for some := range slices.Chunk(jobs, 10_000) { // a server takes no more at a time
 		if _, err := stint.NewClient(db).EnqueueMany(ctx, some); err != nil {
 			return err
@@ -151,34 +151,28 @@ func (d *demo) enqueue(ctx context.Context, db *database, jobs []stint.NewJob) e
 }
 
 // demoMix is the load of --jobs: every ten jobs are alike.
-func demoMix(n int, crash bool) []stint.NewJob {
-	var jobs []stint.NewJob
+func demoMix(n int) (jobs []stint.NewJob) {
 	for i := range n {
+		kind, args, opts := "demo.sleep", demoArgs{}, []stint.Option(nil)
 		switch i % 10 {
 		default:
-			jobs = append(jobs, demoJob("demo.sleep", demoArgs{For: httpjob.Duration(time.Duration(50+i*37%400) * ms)}))
+			args.For = httpjob.Duration(time.Duration(50+i*37%400) * ms)
 		case 4:
-			jobs = append(jobs, demoJob("demo.sleep", demoArgs{}, stint.Delay(time.Duration(3+i%7)*time.Second)))
+			opts = append(opts, stint.Delay(time.Duration(3+i%7)*time.Second))
 		case 5:
-			jobs = append(jobs, demoJob("demo.fail", demoArgs{Message: "the printer is out of paper", Times: 1}))
+			kind, args = "demo.fail", demoArgs{Message: "the printer is out of paper", Times: 1}
 		case 6:
-			jobs = append(jobs, demoJob("demo.fail", demoArgs{Message: "the printer is on fire"}))
+			kind, args = "demo.fail", demoArgs{Message: "the printer is on fire"}
 		case 7:
-			jobs = append(jobs, demoJob("demo.fail_no_retry", demoArgs{Message: "there is no such printer"}))
+			kind, args = "demo.fail_no_retry", demoArgs{Message: "there is no such printer"}
 		case 8:
-			jobs = append(jobs, demoJob("demo.build", demoArgs{How: []string{"error", "panic"}[i/10%2]}))
+			kind, args = "demo.build", demoArgs{How: []string{"error", "panic"}[i/10%2]}
 		case 9:
-			jobs = append(jobs, demoJob("demo.memory", demoArgs{MiB: 16, For: httpjob.Duration(500 * ms)}))
+			kind, args = "demo.memory", demoArgs{MiB: 16, For: httpjob.Duration(500 * ms)}
 		}
-	}
-	if crash {
-		jobs = append(jobs, demoCrash())
+		jobs = append(jobs, demoJob(kind, args, opts...))
 	}
 	return jobs
-}
-
-func demoCrash() stint.NewJob {
-	return demoJob("demo.exit", demoArgs{After: httpjob.Duration(2 * time.Second)})
 }
 
 // longestDemo is how long the schedules go on if the demo was killed.
@@ -209,13 +203,9 @@ func (a *app) demoShop(ctx context.Context, db *database, d *demo) error {
 	}
 	// An enqueue is never interrupted, only the wait between two of them.
 	load := newShopLoad(d.rate, d.seed)
-	jobs := load.next()
-	if d.crash {
-		jobs = append(jobs, demoCrash())
-	}
-	err := d.enqueue(ctx, db, jobs)
+	err := d.enqueue(ctx, db, load.next(), d.crash)
 	for err == nil && wait(running, shopBeat) {
-		err = d.enqueue(ctx, db, load.next())
+		err = d.enqueue(ctx, db, load.next(), false)
 	}
 	for _, s := range schedules {
 		if _, removed := db.RemoveSchedule(ctx, s.Name, "stint demo has ended"); err == nil {
@@ -271,47 +261,46 @@ var (
 	shopCustomers = []string{"ada", "alan", "barbara", "donald", "edsger", "frances", "grace", "ken", "leslie", "margaret", "niklaus", "radia"}
 )
 
-// visit makes the job of one customer.
 func (l *shopLoad) visit() stint.NewJob {
 	l.order++
-	urn := stint.URN(fmt.Sprintf("urn:shop:order:%d", l.order))
+	about := stint.URN(fmt.Sprintf("urn:shop:order:%d", l.order))
 	args := shopArgs{"order": l.order, "customer": shopCustomers[l.dice.IntN(len(shopCustomers))] + "@example.com"}
+	kind, opts := "demo.mail", []stint.Option{fromDemo}
 	switch at := l.dice.IntN(100); {
 	case at < 40:
+		kind, opts = "demo.order", append(opts, about)
 		args["total_cents"], args["items"] = 500+l.dice.IntN(20_000), 1+l.dice.IntN(5)
 		if at < 8 {
-			return demoJob("demo.order", args, fromDemo, urn, stint.Tag("vip"), stint.Priority(-20))
+			opts = append(opts, stint.Tag("vip"), stint.Priority(-20))
 		}
-		return demoJob("demo.order", args, fromDemo, urn)
 	case at < 58:
-		return demoJob("demo.thumbnail", shopArgs{"image": fmt.Sprintf("products/%d.jpg", l.order), "width": 320 << l.dice.IntN(3)}, fromDemo)
+		kind, args = "demo.thumbnail", shopArgs{"image": fmt.Sprintf("products/%d.jpg", l.order), "width": 320 << l.dice.IntN(3)}
 	case at < 73:
-		return demoJob("demo.webhook", shopArgs{"event": "stock.changed", "product": l.order, "url": "https://partner.example.com/hook"}, fromDemo)
+		kind, args = "demo.webhook", shopArgs{"event": "stock.changed", "product": l.order, "url": "https://partner.example.com/hook"}
 	case at < 85:
 		args["template"] = "how did you like it"
-		return demoJob("demo.mail", args, fromDemo, urn, stint.Tag("reminder"), stint.Delay(time.Duration(10+l.dice.IntN(170))*time.Second))
+		opts = append(opts, about, stint.Tag("reminder"), stint.Delay(time.Duration(10+l.dice.IntN(170))*time.Second))
 	case at < 96:
-		args["template"] = "welcome"
-		return demoJob("demo.mail", args, fromDemo, urn)
+		args["template"], opts = "welcome", append(opts, about)
 	case at < 99:
-		return demoJob("demo.report", shopArgs{"report": "sales", "day": fmt.Sprintf("2026-11-%02d", 1+l.dice.IntN(30))}, fromDemo)
+		kind, args = "demo.report", shopArgs{"report": "sales", "day": fmt.Sprintf("2026-11-%02d", 1+l.dice.IntN(30))}
+	default:
+		kind, args = "demo.build", shopArgs{"how": "error"}
 	}
-	return demoJob("demo.build", demoArgs{How: "error"}, fromDemo)
+	return demoJob(kind, args, opts...)
 }
 
-// shopSchedules are those of the shop. They end by themselves if a demo that was
-// killed does not remove them.
+// shopSchedules are those of the shop. They end by themselves if a demo that was killed does
+// not remove them.
 func shopSchedules(end time.Time) []stint.Schedule {
-	schedule := func(name, when string, job stint.NewJob) stint.Schedule {
-		return stint.Schedule{Name: name, Recurrence: cron.MustParse(when), Zone: "Europe/Berlin", Unique: true, NotAfter: end, Job: job}
-	}
+	sales := demoJob("demo.report", shopArgs{"report": "sales of the minute"})
+	cleanup := demoJob("demo.cleanup", shopArgs{"older_than": "30d"})
 	return []stint.Schedule{
-		schedule("demo.sales", "* * * * *", demoJob("demo.report", shopArgs{"report": "sales of the minute"})),
-		schedule("demo.cleanup", "every 30s", demoJob("demo.cleanup", shopArgs{"older_than": "30d"})),
+		{Name: "demo.sales", Recurrence: cron.MustParse("* * * * *"), Zone: "Europe/Berlin", Unique: true, NotAfter: end, Job: sales},
+		{Name: "demo.cleanup", Recurrence: cron.MustParse("every 30s"), Zone: "Europe/Berlin", Unique: true, NotAfter: end, Job: cleanup},
 	}
 }
 
-// demoJob is a job of one of the demo kinds.
 func demoJob(kind string, args any, opts ...stint.Option) stint.NewJob {
 	raw, _ := json.Marshal(args) // of texts and numbers
 	i := slices.IndexFunc(demoKinds, func(k stint.KindInfo) bool { return k.Name == kind })

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,8 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -24,7 +27,22 @@ var demoBasics = []struct {
 	name string
 	run  func(context.Context, *stint.Job, demoArgs) (*demoResult, error)
 }{
-	{"demo.sleep", demoSleep}, {"demo.fail", demoFail}, {"demo.fail_no_retry", demoFailNoRetry}, {"demo.exit", demoExit}, {"demo.memory", demoMemory},
+	{"demo.sleep", func(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
+		began := time.Now()
+		err := demoPause(ctx, cmp.Or(time.Duration(args.For), time.Second))
+		return &demoResult{Slept: httpjob.Duration(time.Since(began).Round(time.Millisecond))}, err
+	}},
+	{"demo.fail", func(_ context.Context, job *stint.Job, args demoArgs) (*demoResult, error) {
+		if args.Times > 0 && job.Attempt > args.Times {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%s (attempt %d)", cmp.Or(args.Message, "demo.fail fails"), job.Attempt)
+	}},
+	{"demo.fail_no_retry", func(_ context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
+		return nil, stint.NoRetry(errors.New(cmp.Or(args.Message, "demo.fail_no_retry fails for good")))
+	}},
+	{"demo.exit", demoExit},
+	{"demo.memory", demoMemory},
 }
 
 // demoHarmful are those that harm the engine that performs them.
@@ -57,7 +75,7 @@ func addDemoKinds(m *stint.Mux) {
 	}
 	stint.HandleNew(m, demoBuild, newDemoWorker)
 	for _, k := range shopKinds {
-		m.Add(k.declaration(), func(ctx context.Context, job *stint.Job) (json.RawMessage, error) { return runShop(ctx, job, k) })
+		m.Add(k.declaration(), jobs.Strict(k.run))
 	}
 }
 
@@ -88,7 +106,6 @@ func (a demoArgs) Check() error {
 	return nil
 }
 
-// demoResult is the result of a job.
 type demoResult struct {
 	Slept httpjob.Duration `json:"slept,omitzero"`
 	MiB   int              `json:"mib,omitempty"`
@@ -102,66 +119,33 @@ func demoPause(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-func demoSleep(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
-	began := time.Now()
-	err := demoPause(ctx, cmp.Or(time.Duration(args.For), time.Second))
-	return &demoResult{Slept: httpjob.Duration(time.Since(began).Round(time.Millisecond))}, err
-}
-
-func demoFail(_ context.Context, job *stint.Job, args demoArgs) (*demoResult, error) {
-	if args.Times > 0 && job.Attempt > args.Times {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("%s (attempt %d)", cmp.Or(args.Message, "demo.fail fails"), job.Attempt)
-}
-
-func demoFailNoRetry(_ context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
-	return nil, stint.NoRetry(errors.New(cmp.Or(args.Message, "demo.fail_no_retry fails for good")))
-}
-
 // demoExit ends the engine's process at once. The engine does not leave the roster.
 func demoExit(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
-	if err := demoPause(ctx, time.Duration(args.After)); err != nil {
-		return nil, err
+	err := demoPause(ctx, time.Duration(args.After))
+	if err == nil {
+		os.Exit(*cmp.Or(args.Code, new(1)))
 	}
-	if args.Code == nil {
-		os.Exit(1)
-	}
-	os.Exit(*args.Code)
-	return nil, nil
+	return nil, err
 }
 
 // leaked is the memory that demo.memory never frees.
-var leaked = make(chan [][]byte, 1)
+var leaked sync.Map
 
 // demoMemory uses memory, and holds it for a while or for ever.
 func demoMemory(ctx context.Context, _ *stint.Job, args demoArgs) (*demoResult, error) {
-	const page = 4 << 10
-	var eaten [][]byte
+	var blocks [][]byte
 	for range cmp.Or(args.MiB, 64) {
 		if ctx.Err() != nil {
 			break
 		}
-		block := make([]byte, 1<<20)
-		for i := 0; i < len(block); i += page {
-			block[i] = 1 // untouched memory costs nothing
-		}
-		eaten = append(eaten, block)
+		blocks = append(blocks, bytes.Repeat([]byte{1}, 1<<20)) // untouched memory costs nothing
 	}
 	err := demoPause(ctx, cmp.Or(time.Duration(args.For), time.Second))
-	n := 0
-	for _, block := range eaten { // in use to here
-		n += int(block[0])
-	}
+	runtime.KeepAlive(blocks)
 	if args.Leak {
-		select {
-		case before := <-leaked:
-			eaten = append(eaten, before...)
-		default:
-		}
-		leaked <- eaten
+		leaked.Store(&blocks, blocks)
 	}
-	return &demoResult{MiB: n}, err
+	return &demoResult{MiB: len(blocks)}, err
 }
 
 // demoWorker is never constructed.
@@ -173,10 +157,10 @@ func (*demoWorker) Run(context.Context, *stint.Job, any) error { return nil }
 // newDemoWorker is the constructor of demo.build. Each run calls it, and it fails.
 func newDemoWorker(_ context.Context, job *stint.Job) (*demoWorker, error) {
 	args, err := jobs.Decode[demoArgs](job.Args)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, stint.NoRetry(err)
-	case args.How == "panic":
+	}
+	if args.How == "panic" {
 		panic("there is no power")
 	}
 	return nil, errors.New("there is no oil")
@@ -203,31 +187,33 @@ type shopTrouble struct {
 // once is the number of attempts of a job for which another attempt makes no sense.
 const once = -1
 
-// The errors have classes, as those of programs do. The last one is a panic.
-var (
-	errGateway  = errors.New("charge the card: the gateway did not answer in time")
-	errDeclined = errors.New("charge the card: the card was declined")
-	errGreylist = errors.New("deliver: 451 try again later")
-	errMailbox  = errors.New("deliver: 550 no such mailbox")
-	errRefused  = errors.New("call the partner: connection refused")
-	errStock    = errors.New("reserve the items: out of stock")
-	errImage    = errors.New("the image has no end")
+// classed is an error with a class, as those of programs have.
+func classed(class, message string) error {
+	err := errors.New(message)
+	retry.ErrorClass(class, err)
+	return err
+}
 
-	_ = retry.ErrorClass("gateway_timeout", errGateway)
-	_ = retry.ErrorClass("card_declined", errDeclined)
-	_ = retry.ErrorClass("greylisted", errGreylist)
-	_ = retry.ErrorClass("unknown_mailbox", errMailbox)
-	_ = retry.ErrorClass("connection_refused", errRefused)
-	_ = retry.ErrorClass("out_of_stock", errStock)
+var (
+	errRefused = classed("connection_refused", "call the partner: connection refused")
+	errImage   = errors.New("the image has no end") // a panic
 )
 
 const ms = time.Millisecond
 
 var shopKinds = []shopKind{
-	{"demo.order", "demo.shop", 20 * ms, 120 * ms, "demo.charge", nil, []shopTrouble{{2, once, errStock}}},
-	{"demo.charge", "demo.payments", 100 * ms, 900 * ms, "demo.invoice", []stint.Option{stint.Priority(-10)}, []shopTrouble{{8, 2, errGateway}, {4, once, errDeclined}}},
+	{"demo.order", "demo.shop", 20 * ms, 120 * ms, "demo.charge", nil, []shopTrouble{
+		{2, once, classed("out_of_stock", "reserve the items: out of stock")},
+	}},
+	{"demo.charge", "demo.payments", 100 * ms, 900 * ms, "demo.invoice", []stint.Option{stint.Priority(-10)}, []shopTrouble{
+		{8, 2, classed("gateway_timeout", "charge the card: the gateway did not answer in time")},
+		{4, once, classed("card_declined", "charge the card: the card was declined")},
+	}},
 	{"demo.invoice", "demo.documents", 200 * ms, 700 * ms, "demo.mail", nil, nil},
-	{"demo.mail", "demo.mail", 30 * ms, 150 * ms, "", nil, []shopTrouble{{6, 1, errGreylist}, {2, once, errMailbox}}},
+	{"demo.mail", "demo.mail", 30 * ms, 150 * ms, "", nil, []shopTrouble{
+		{6, 1, classed("greylisted", "deliver: 451 try again later")},
+		{2, once, classed("unknown_mailbox", "deliver: 550 no such mailbox")},
+	}},
 	{"demo.newsletter", "demo.mail", 20 * ms, 80 * ms, "", []stint.Option{stint.Priority(50), stint.Tag("newsletter")}, nil},
 	{"demo.thumbnail", "demo.media", 300 * ms, 2500 * ms, "", nil, []shopTrouble{{3, 0, errImage}}},
 	{"demo.webhook", "demo.webhooks", 50 * ms, 400 * ms, "", nil, []shopTrouble{{10, 3, errRefused}, {3, 0, errRefused}}},
@@ -245,23 +231,17 @@ func (k shopKind) declaration() stint.KindInfo {
 // shopArgs are the arguments of the kinds of the shop, for people to read.
 type shopArgs map[string]any
 
-// shopResult is the result of a job of the shop.
+// Check implements [jobs.Checked].
+func (shopArgs) Check() error { return nil }
+
 type shopResult struct {
 	Took   httpjob.Duration `json:"took"`
 	Handed string           `json:"handed_to,omitempty"`
 	Next   stint.ID         `json:"next,omitempty"`
 }
 
-// runShop performs a job of the shop.
-func runShop(ctx context.Context, job *stint.Job, k shopKind) (json.RawMessage, error) {
-	var args shopArgs
-	if err := json.Unmarshal(job.Args, &args); err != nil {
-		return nil, stint.NoRetry(err)
-	}
-	dice, err := diceOf(job.Kind, args, job.Origin.Nth)
-	if err != nil {
-		return nil, stint.NoRetry(err)
-	}
+func (k shopKind) run(ctx context.Context, job *stint.Job, args shopArgs) (*shopResult, error) {
+	dice := diceOf(job.Kind, args, job.Origin.Nth)
 	takes := k.from + time.Duration(dice.Int64N(int64(k.to-k.from)))
 	if err := demoPause(ctx, takes); err != nil {
 		return nil, err
@@ -269,15 +249,17 @@ func runShop(ctx context.Context, job *stint.Job, k shopKind) (json.RawMessage, 
 	if err := k.trouble(dice, job.Attempt); err != nil {
 		return nil, err
 	}
-	result := shopResult{Took: httpjob.Duration(takes.Round(time.Millisecond)), Handed: k.then}
-	if k.then != "" {
-		// With a key: a job that was lost with its engine runs again and comes here again.
-		next := demoJob(k.then, args, stint.IdempotencyKey(fmt.Sprintf("%s:%d", k.then, job.ID)), stint.URN(job.URN))
-		if result.Next, err = stint.ClientFrom(ctx).Enqueue(ctx, next); err != nil {
-			return nil, err
-		}
+	result := &shopResult{Took: httpjob.Duration(takes.Round(time.Millisecond)), Handed: k.then}
+	if k.then == "" {
+		return result, nil
 	}
-	return json.Marshal(result)
+	// With a key: a job that was lost with its engine runs again and comes here again.
+	next := demoJob(k.then, args, stint.IdempotencyKey(fmt.Sprintf("%s:%d", k.then, job.ID)), stint.URN(job.URN))
+	var err error
+	if result.Next, err = stint.ClientFrom(ctx).Enqueue(ctx, next); err != nil {
+		return nil, err
+	}
+	return result, nil
 }
 
 // trouble is the error of an attempt, if it fails.
@@ -302,12 +284,9 @@ func (k shopKind) trouble(dice *rand.Rand, attempt int) error {
 
 // diceOf are the same for the same kind, arguments and number, whatever the order of the
 // arguments.
-func diceOf(kind string, args any, nth int64) (*rand.Rand, error) {
-	text, err := json.Marshal(args)
-	if err != nil {
-		return nil, err
-	}
+func diceOf(kind string, args any, nth int64) *rand.Rand {
+	text, _ := json.Marshal(args) // as they were decoded
 	sum := fnv.New64a()
 	fmt.Fprintf(sum, "%s %s %d", kind, text, nth)
-	return rand.New(rand.NewPCG(sum.Sum64(), 0)), nil
+	return rand.New(rand.NewPCG(sum.Sum64(), 0))
 }

@@ -85,11 +85,7 @@ func TestWhatBecomesOfAJobOfTheShopFollowsFromItsArguments(t *testing.T) {
 				if err := json.Unmarshal([]byte(args), &decoded); err != nil {
 					t.Fatal(err)
 				}
-				dice, err := diceOf(k.name, decoded, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := k.trouble(dice, attempt); err != nil {
+				if err := k.trouble(diceOf(k.name, decoded, 0), attempt); err != nil {
 					return err.Error()
 				}
 				return ""

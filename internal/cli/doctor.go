@@ -13,7 +13,9 @@ import (
 	"github.com/stint-go/stint/report"
 )
 
-const doctorLong = `Doctor looks for problems of the database, its schema, the engines and the jobs that
+const doctorHelp = `doctor: Say what is wrong and how to fix it
+
+Doctor looks for problems of the database, its schema, the engines and the jobs that
 wait, and says how to fix them: clocks that differ, sessions that hold up vacuum,
 engines that died, kinds, queues and schedules without an engine, objects of the schema
 that were changed, settings that hurt.
@@ -39,11 +41,7 @@ not be checked (for example without the rights), or the database cannot be opene
 
 func (a *app) doctorCommand() *cobra.Command {
 	var deep bool
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:   "doctor",
-		Short: "Say what is wrong and how to fix it",
-		Long:  doctorLong,
-	}, a.on(examining, func(ctx context.Context, db *database, _ []string) error {
+	cmd := a.withJSON(a.does(page(doctorHelp), a.on(examining, func(ctx context.Context, db *database, _ []string) error {
 		findings, err := ops.Diagnose.Call(ctx, db, ops.DoctorInput{Deep: deep})
 		if err != nil {
 			return err

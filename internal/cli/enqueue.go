@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,11 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/jobs"
 	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/jobs/shelljob"
 )
 
-const enqueueLong = `Enqueue stores one job and prints its id. The arguments are one JSON value,
+const enqueueHelp = `enqueue KIND [ARGS]: Enqueue a job of any kind
+
+Enqueue stores one job and prints its id. The arguments are one JSON value,
 {} when there are none, or - to read them from standard input.
 
 An engine must have declared the kind at some time, so that a misspelt name does not
@@ -35,9 +37,10 @@ With --idempotency-key a command that may have failed half-way can be repeated: 
 first one stores the job, and a repetition prints its id, and "duplicate" on standard
 error. The same key with another kind or other arguments is an error. Keys
 are shared by the whole database, and remembered for at least a day, and for as long
-as the job is kept.`
+as the job is kept.
 
-const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
+Examples:
+  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
   stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --delay 1h
   stint enqueue close_books --idempotency-key "books $(date +%Y-%m)"
   stint enqueue steps '{"steps": [{"do": "sh", "args": {"argv": ["du", "-s", "/home"]}},
@@ -46,12 +49,7 @@ const enqueueExample = `  stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --ret
 
 func (a *app) enqueueCommand() *cobra.Command {
 	var flags jobFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "enqueue KIND [ARGS]",
-		Short:   "Enqueue a job of any kind",
-		Long:    enqueueLong,
-		Example: enqueueExample,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd := a.withJSON(a.does(page(enqueueHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		raw, err := a.jsonArgument(args[1:])
 		if err != nil {
 			return err
@@ -90,7 +88,6 @@ func (a *app) jsonArgument(args []string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// enqueue stores one job and prints its id.
 func (a *app) enqueue(ctx context.Context, kind string, args json.RawMessage, force bool, opts []stint.Option) error {
 	return a.accept(ctx, kind, args, force, opts, func(db *database, job stint.NewJob) error {
 		receipt, err := stint.NewClient(db).EnqueueReceipt(ctx, job)
@@ -141,7 +138,6 @@ func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, for
 	return nil
 }
 
-// declaration finds the declaration of a kind.
 func (a *app) declaration(ctx context.Context, db *database, kind string, force bool) (stint.KindInfo, error) {
 	known, err := db.Kinds(ctx)
 	if err != nil {
@@ -190,7 +186,6 @@ func knows(known []stint.KindInfo, kind string) error {
 	return withHint(err, "known are %s; --force enqueues it anyway", strings.Join(names, ", "))
 }
 
-// hintInput adds advice to an error about a job.
 func hintInput(err error) error {
 	var conflict *stint.KeyConflictError
 	if errors.As(err, &conflict) {
@@ -241,9 +236,9 @@ func (a *app) startOne(command string) string {
 // sameDatabase is the flag, if one is needed, by which another command finds this one's database.
 func (a *app) sameDatabase() string {
 	switch db := a.origins["db"]; {
-	case db.file && a.origins["config"].from == "STINT_CONFIG":
+	case db.rank == fromFile && a.origins["config"].from == "STINT_CONFIG":
 		return ""
-	case db.file:
+	case db.rank == fromFile:
 		return " --config " + shellQuote(a.config)
 	case a.db.url == defaultFile && a.config == "", a.env("STINT_DB") == a.db.url:
 		return ""
@@ -263,23 +258,33 @@ func shellQuote(s string) string {
 
 // encode is JSON as people would write it, without escapes for web pages.
 func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	raw, err := json.Marshal(v)
+	return plainJSON(raw), err
 }
 
-const shLong = `Sh enqueues a job of the built-in kind sh: a command that an engine runs. Its
+// enqueueBuiltin stores a job of a built-in kind.
+func (a *app) enqueueBuiltin(ctx context.Context, kind string, args jobs.Checked, force bool, opts []stint.Option) error {
+	if err := args.Check(); err != nil {
+		return err
+	}
+	raw, err := encode(args)
+	if err != nil {
+		return err
+	}
+	return a.enqueue(ctx, kind, raw, force, opts)
+}
+
+const shHelp = `sh [flags] -- COMMAND [ARG]...: Enqueue a shell command
+
+Sh enqueues a job of the built-in kind sh: a command that an engine runs. Its
 output is kept with each attempt; an exit code other than 0 is a failure.
 
 The command runs without a shell, with its arguments as they are; for pipes and the
 like there is --shell. It gets only the variables of the engine's environment that
-programs need (PATH, HOME, LANG …); add others with --env.`
+programs need (PATH, HOME, LANG …); add others with --env.
 
-const shExample = `  stint sh -- echo hello
+Examples:
+  stint sh -- echo hello
   stint sh --retry none --timeout 10m -- pg_dump --file /backup/shop.sql shop
   stint sh --shell 'du -s /home/* | sort -n | tail -3' --delay 1h`
 
@@ -288,13 +293,9 @@ func (a *app) shCommand() *cobra.Command {
 		flags   jobFlags
 		command shelljob.Args
 	)
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "sh [flags] -- COMMAND [ARG]...",
-		Short:   "Enqueue a shell command",
-		Long:    shLong,
-		Example: shExample,
-		Args:    cobra.ArbitraryArgs,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) (err error) {
+	cmd := page(shHelp)
+	cmd.Args = cobra.ArbitraryArgs
+	a.withJSON(a.does(cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (err error) {
 		switch {
 		case len(args) == 0 && command.Shell == "":
 			return withHint(usagef("there is no command"), "write for example: stint sh -- echo hello")
@@ -308,18 +309,11 @@ func (a *app) shCommand() *cobra.Command {
 				return err
 			}
 		}
-		if err := command.Check(); err != nil {
-			return err
-		}
 		opts, err := flags.options(cmd.Flags())
 		if err != nil {
 			return err
 		}
-		raw, err := encode(command)
-		if err != nil {
-			return err
-		}
-		return a.enqueue(ctx, "sh", raw, flags.force, opts)
+		return a.enqueueBuiltin(ctx, "sh", command, flags.force, opts)
 	}))
 	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
 	flags.add(cmd.Flags())
@@ -329,15 +323,18 @@ func (a *app) shCommand() *cobra.Command {
 	return cmd
 }
 
-const httpLong = `Http enqueues a job of the built-in kind http: a request that an engine sends.
+const httpHelp = `http METHOD URL: Enqueue an HTTP request
+
+Http enqueues a job of the built-in kind http: a request that an engine sends.
 Status and body are kept with each attempt; a status that is not expected is a
 failure.
 
 An engine on a shared database sends requests to public addresses only, unless it
 was started with --http-private. A request may take 30 seconds, or as long as
---timeout says.`
+--timeout says.
 
-const httpExample = `  stint http POST https://example.com/hook --json-body '{"paid": true}' --expect 200,202
+Examples:
+  stint http POST https://example.com/hook --json-body '{"paid": true}' --expect 200,202
   stint http GET https://example.com/health --retry none`
 
 func (a *app) httpCommand() *cobra.Command {
@@ -346,14 +343,13 @@ func (a *app) httpCommand() *cobra.Command {
 		request    httpjob.Args
 		body, data string
 	)
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "http METHOD URL",
-		Short:   "Enqueue an HTTP request",
-		Long:    httpLong,
-		Example: httpExample,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd := a.withJSON(a.does(page(httpHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		request.Method, request.URL = args[0], args[1]
-		request.Timeout = httpjob.Duration(flags.timeout)
+		opts, err := flags.options(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		request.Timeout = httpjob.Duration(stint.KindInfo{}.Job(nil, opts...).Timeout)
 		if body != "" && data != "" {
 			return usagef("--body and --json-body exclude each other")
 		}
@@ -374,18 +370,7 @@ func (a *app) httpCommand() *cobra.Command {
 			}
 			request.Body = string(raw)
 		}
-		if err := request.Check(); err != nil {
-			return err
-		}
-		opts, err := flags.options(cmd.Flags())
-		if err != nil {
-			return err
-		}
-		raw, err := encode(request)
-		if err != nil {
-			return err
-		}
-		return a.enqueue(ctx, "http", raw, flags.force, opts)
+		return a.enqueueBuiltin(ctx, "http", request, flags.force, opts)
 	}))
 	flags.add(cmd.Flags())
 	cmd.Flags().Var(pairValue{&request.Headers, ":", "'Accept: text/plain'"}, "header", "'NAME: VALUE' to send; may be given many times")

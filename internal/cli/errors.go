@@ -32,7 +32,6 @@ const (
 // errReported says that the command failed and has printed why.
 var errReported = errors.New("reported")
 
-// usageError is the caller's mistake.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -145,7 +144,6 @@ func (a *app) explain(err error) error {
 	return err
 }
 
-// explainSchema says why the schema does not fit.
 func (a *app) explainSchema(err error) error {
 	db, openErr := a.open(context.Background(), migrating)
 	if openErr != nil {

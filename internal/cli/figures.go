@@ -9,14 +9,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
-const analyticsLong = `Analytics counts the jobs that are queued (due and not claimed), postponed (not due
+const analyticsHelp = `analytics: Show how the work goes
+
+Analytics counts the jobs that are queued (due and not claimed), postponed (not due
 yet), running, and zombies (held by engines that send no more heartbeats). Of the
 attempts that ended in the last minute it shows the number, how late they started, and
 how long they took. The 95% column is the time that 95 of 100 attempts did not exceed.
@@ -24,15 +25,15 @@ how long they took. The 95% column is the time that 95 of 100 attempts did not e
 Its commands show more. They read only the jobs that wait, run or ended lately. The
 exception is counts, which reads all jobs.
 
-` + timesHelp
+` + timesHelp + `
 
-const analyticsExample = `  stint analytics --queue mail
+Examples:
+  stint analytics --queue mail
   stint analytics kinds
   stint analytics due --by tag
   stint analytics delayed --before 10m
   stint analytics slow --longer 1m`
 
-// analyticsFlags choose jobs.
 type analyticsFlags struct {
 	queue, kind, tag string
 	at               timeBound
@@ -40,29 +41,14 @@ type analyticsFlags struct {
 
 func (f *analyticsFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVar(&f.queue, "queue", "", "only jobs of this queue")
-	flags.StringVar(&f.kind, "kind", "", "only jobs of this kind")
-	flags.StringVar(&f.tag, "tag", "", "only jobs with this tag")
+	nameFlag(flags, &f.queue, "queue", "only jobs of this queue")
+	nameFlag(flags, &f.kind, "kind", "only jobs of this kind")
+	nameFlag(flags, &f.tag, "tag", "only jobs with this tag")
 	flags.Var(timeBounds.in(&f.at), "at", "count what was due at this time, and the minute before it (default now)")
 }
 
-// named checks flags with names. An empty name is a mistake, most often of a variable in
-// a script, and must not mean all.
-func named(names ...string) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		for _, name := range names {
-			if f := cmd.Flags().Lookup(name); f.Changed {
-				if err := valid.Name("--"+name, f.Value.String()); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-}
-
 // analyzes makes a command that asks about the jobs that the flags of analytics choose.
-func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error), checks ...func(*cobra.Command, []string) error) *cobra.Command {
+func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error)) *cobra.Command {
 	var flags analyticsFlags
 	cmd = a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		now, err := db.now(ctx)
@@ -70,18 +56,13 @@ func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *dat
 			return nil, nil, err
 		}
 		return ask(ctx, db, report.AnalyticsFilter{Queue: flags.queue, Kind: flags.kind, Tag: flags.tag, At: flags.at.at(now)})
-	}, append(checks, named("queue", "kind", "tag"))...)
+	})
 	flags.add(cmd.Flags())
 	return cmd
 }
 
 func (a *app) analyticsCommand() *cobra.Command {
-	cmd := a.analyzes(&cobra.Command{
-		Use:     "analytics",
-		Short:   "Show how the work goes",
-		Long:    analyticsLong,
-		Example: analyticsExample,
-	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(analyticsHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		figures, err := db.Analyze(ctx, filter)
 		return figures, func() { a.showAnalytics(figures) }, err
 	})
@@ -104,7 +85,9 @@ func (a *app) showAnalytics(f report.Analytics) {
 	t.Render()
 }
 
-const dueLong = `Due takes the jobs that are due and that no engine has claimed, and counts them by a
+const dueHelp = `due: Group what is due by a field
+
+Due takes the jobs that are due and that no engine has claimed, and counts them by a
 field: queue, kind, priority, urn, source, tag, correlation, or a path into their JSON,
 such as args.customer or metadata.region.code. The largest groups come first. Jobs
 without the field are counted as -.`
@@ -114,11 +97,7 @@ func (a *app) dueCommand() *cobra.Command {
 		by    string
 		limit int
 	)
-	cmd := a.analyzes(&cobra.Command{
-		Use:   "due",
-		Short: "Group what is due by a field",
-		Long:  dueLong,
-	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(dueHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		groups, err := db.DueBy(ctx, report.Field(by), filter, limit)
 		return groups, func() {
 			printTable(a, groups, "nothing is due", row{by, "jobs"}, func(g report.DueGroup) row {
@@ -128,22 +107,20 @@ func (a *app) dueCommand() *cobra.Command {
 				return row{*g.Value, g.Jobs}
 			})
 		}, err
-	}, atLeastOne(&limit))
+	})
 	cmd.Flags().StringVar(&by, "by", string(report.FieldQueue), "the field")
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many groups at most")
+	countFlag(cmd.Flags(), &limit, "limit", 50, "how many groups at most", "")
 	return cmd
 }
 
 func (a *app) kindAnalyticsCommand() *cobra.Command {
-	return a.analyzes(&cobra.Command{
-		Use:   "kinds",
-		Short: "Show how long the attempts of each kind took lately",
-		Long: `Kinds shows for each kind how many attempts ended in the last minute, how late they
+	return a.analyzes(page(`kinds: Show how long the attempts of each kind took lately
+
+Kinds shows for each kind how many attempts ended in the last minute, how late they
 started, and how long they took. Kinds without such attempts are left out; stint stats
 shows a longer time.
 
-` + timesHelp,
-	}, func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+`+timesHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
 		kinds, err := db.AnalyzeKinds(ctx, filter)
 		return kinds, func() {
 			printTable(a, kinds, "nothing ended in the last minute", row{"kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%"}, func(k report.KindAnalytics) row {
@@ -155,78 +132,50 @@ shows a longer time.
 }
 
 // finds makes a command that lists the jobs that fit a filter.
-func (a *app) finds(cmd *cobra.Command, filter func(f *store.Filter, now time.Time) error) *cobra.Command {
+func (a *app) finds(help string, filter func(f *store.Filter, now time.Time)) *cobra.Command {
 	limit := 0
-	cmd = a.analyzes(cmd, func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(help), func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		chosen := store.Filter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, Limit: limit}
-		if err := filter(&chosen, now); err != nil {
-			return nil, nil, err
-		}
+		filter(&chosen, now)
 		return a.findJobs(ctx, db, chosen)
-	}, atLeastOne(&limit))
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most")
+	})
+	countFlag(cmd.Flags(), &limit, "limit", 50, "how many at most", "")
 	_ = cmd.Flags().MarkHidden("at") // it is about what waits and the last minute
 	return cmd
 }
 
 func (a *app) delayedCommand() *cobra.Command {
 	var before timeBound
-	cmd := a.finds(&cobra.Command{
-		Use:   "delayed",
-		Short: "List the jobs that were due before a time and that no engine has taken",
-	}, func(f *store.Filter, now time.Time) error {
+	cmd := a.finds("delayed: List the jobs that were due before a time and that no engine has taken", func(f *store.Filter, now time.Time) {
 		f.States = []stint.State{stint.Available, stint.Scheduled, stint.Retrying}
 		if f.Due.To = before.at(now); f.Due.To.IsZero() {
 			f.Due.To = now.Add(-time.Minute)
 		}
-		return nil
 	})
 	cmd.Flags().Var(timeBounds.in(&before), "before", "the time (default a minute ago)")
 	return cmd
 }
 
 func (a *app) slowCommand() *cobra.Command {
-	longer := store.LongAttempt
-	cmd := a.finds(&cobra.Command{
-		Use:   "slow",
-		Short: "List the jobs with an attempt that took long",
-	}, func(f *store.Filter, _ time.Time) error {
-		f.Longer = longer
-		if longer <= 0 {
-			return settingf("longer", "every attempt takes longer than %v", longer)
-		}
-		return nil
-	})
-	durationFlag(cmd.Flags(), &longer, "longer", store.LongAttempt, "longer than this")
+	var longer time.Duration
+	cmd := a.finds("slow: List the jobs with an attempt that took long", func(f *store.Filter, _ time.Time) { f.Longer = longer })
+	longerFlag(cmd.Flags(), &longer, store.LongAttempt, "longer than this")
 	return cmd
 }
 
 func (a *app) attemptsCommand() *cobra.Command {
-	more := 1
-	cmd := a.finds(&cobra.Command{
-		Use:   "attempts",
-		Short: "List the jobs that were tried more than once",
-	}, func(f *store.Filter, _ time.Time) error {
-		f.Attempts = more
-		if more < 1 {
-			return settingf("more-than", "%d is too few: every job has an attempt", more)
-		}
-		return nil
-	})
-	cmd.Flags().IntVar(&more, "more-than", 1, "how many attempts")
+	var more int
+	cmd := a.finds("attempts: List the jobs that were tried more than once", func(f *store.Filter, _ time.Time) { f.Attempts = more })
+	countFlag(cmd.Flags(), &more, "more-than", 1, "how many attempts", oneAttempt)
 	return cmd
 }
 
 func (a *app) countsCommand() *cobra.Command {
-	return a.asks(&cobra.Command{
-		Use:   "counts",
-		Short: "Count all jobs in each state",
-		Long:  "Counts counts all jobs in each state:\n\n" + statesHelp,
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	return a.asks(page("counts: Count all jobs in each state\n\nCounts counts all jobs in each state:\n\n"+statesHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		counts, err := db.Counts(ctx)
 		return counts, func() {
 			printTable(a, store.States, "", row{"state", "jobs"}, func(s stint.State) row { return row{s, counts[s]} })
@@ -234,15 +183,18 @@ func (a *app) countsCommand() *cobra.Command {
 	})
 }
 
-const statsLong = `Stats shows how attempts went, for each kind: all that ever began, also those of jobs
+const statsHelp = `stats: Show how the attempts of each kind went
+
+Stats shows how attempts went, for each kind: all that ever began, also those of jobs
 that were deleted. It counts whole hours: since 90 minutes ago means since the beginning
 of that hour. With --minutely it counts whole minutes of the last two days. Last is the
 attempt that ended last, and latency is how long attempts were due before they started,
 on average.
 
-` + timesHelp
+` + timesHelp + `
 
-const statsExample = `  stint stats
+Examples:
+  stint stats
   stint stats --queue mail --since 1d
   stint stats --kind sh --since 1d --hourly
   stint stats --since 1h --minutely`
@@ -254,12 +206,7 @@ func (a *app) statsCommand() *cobra.Command {
 
 		hourly, minutely bool
 	)
-	cmd := a.asks(&cobra.Command{
-		Use:     "stats",
-		Short:   "Show how the attempts of each kind went",
-		Long:    statsLong,
-		Example: statsExample,
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd := a.asks(page(statsHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -273,7 +220,7 @@ func (a *app) statsCommand() *cobra.Command {
 		}
 		kinds, err := ops.Stats.Call(ctx, db, in)
 		return kinds, func() { a.showStats(kinds, filter.Every) }, err
-	}, named("kind", "queue"), func(*cobra.Command, []string) error {
+	}, func(*cobra.Command, []string) error {
 		switch {
 		case hourly && minutely:
 			return usagef("--hourly and --minutely exclude each other")
@@ -285,8 +232,8 @@ func (a *app) statsCommand() *cobra.Command {
 		return nil
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&filter.Kind, "kind", "", "only this kind")
-	flags.StringVar(&filter.Queue, "queue", "", "only what ran in this queue")
+	nameFlag(flags, &filter.Kind, "kind", "only this kind")
+	nameFlag(flags, &filter.Queue, "queue", "only what ran in this queue")
 	flags.Var(timeBounds.in(&since), "since", "only what ended in the hour of this time or later")
 	flags.Var(timeBounds.in(&until), "until", "only what ended up to the end of this time's hour")
 	flags.BoolVar(&hourly, "hourly", false, "show each hour separately")

@@ -21,21 +21,11 @@ import (
 )
 
 func (a *app) jobsCommand() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:     "jobs",
-		Aliases: []string{"job"},
-		Short:   "List, show and watch jobs, cancel, retry and delete them",
-	},
-		a.jobsListCommand(),
-		a.jobsShowCommand(),
-		a.jobsWatchCommand(),
-		a.jobsCancelCommand(),
-		a.jobsRetryCommand(),
-		a.jobsDeleteCommand(),
-	)
+	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
+		a.jobsListCommand(), a.jobsShowCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
+		a.jobsRetryCommand(), a.jobsDeleteCommand())
 }
 
-// jobID reads an id.
 func jobID(text string) (stint.ID, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
@@ -56,7 +46,9 @@ func jobIDs(texts []string) ([]stint.ID, error) {
 	return ids, nil
 }
 
-const jobsListLong = `List shows jobs, the newest first, that fit all of the filters. For the next page give
+const jobsListHelp = `list|ls: List jobs, the newest first
+
+List shows jobs, the newest first, that fit all of the filters. For the next page give
 the last id to --before.
 
 ` + timesHelp + `
@@ -68,7 +60,15 @@ found enough.
 
 The states:
 
-` + statesHelp
+` + statesHelp + `
+
+Examples:
+  stint jobs list --state failed,retrying --kind sh
+  stint jobs list --faulty
+  stint jobs list --tag customer:42 --json
+  stint jobs list --correlation 12
+  stint jobs list --outcome lost --finished-after 12h
+  stint jobs watch $(stint jobs list --tag batch --ids)`
 
 // statesHelp explains the states of jobs, where they are listed.
 const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a time
@@ -78,32 +78,19 @@ const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a
   running     claimed by an engine
   completed, failed, cancelled   ended`
 
-const jobsListExample = `  stint jobs list --state failed,retrying --kind sh
-  stint jobs list --faulty
-  stint jobs list --tag customer:42 --json
-  stint jobs list --correlation 12
-  stint jobs list --outcome lost --finished-after 12h
-  stint jobs watch $(stint jobs list --tag batch --ids)`
-
 func (a *app) jobsListCommand() *cobra.Command {
 	var (
 		filters filterFlags
 		limit   int
-		before  int64
+		before  stint.ID
 		ids     bool
 	)
-	cmd := a.asks(&cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List jobs, the newest first",
-		Long:    jobsListLong,
-		Example: jobsListExample,
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd := a.asks(page(jobsListHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		filter, err := filters.chosen(ctx, db)
 		if err != nil {
 			return nil, nil, err
 		}
-		filter.Before, filter.Limit = stint.ID(before), limit
+		filter.Before, filter.Limit = before, limit
 		if ids {
 			found, err := db.Find(ctx, filter)
 			return found, func() {
@@ -113,29 +100,14 @@ func (a *app) jobsListCommand() *cobra.Command {
 			}, err
 		}
 		return a.findJobs(ctx, db, filter)
-	}, atLeastOne(&limit), func(cmd *cobra.Command, _ []string) error {
-		if cmd.Flags().Changed("before") && before < 1 {
-			return usagef("--before: %d is not the id of a job", before)
-		}
-		return filters.check(cmd)
-	})
+	}, func(cmd *cobra.Command, _ []string) error { return filters.check(cmd) })
 	flags := cmd.Flags()
 	filters.add(flags)
-	flags.IntVar(&limit, "limit", 50, "how many at most")
-	flags.Int64Var(&before, "before", 0, "only jobs with a lower id: for the next page")
+	countFlag(flags, &limit, "limit", 50, "how many at most", "")
+	idFlag(flags, &before, "before", "only jobs with a lower id: for the next page")
 	flags.BoolVar(&ids, "ids", false, "print their ids only, one on each line")
 	cmd.MarkFlagsMutuallyExclusive("ids", "json")
 	return cmd
-}
-
-// atLeastOne checks a limit.
-func atLeastOne(limit *int) func(*cobra.Command, []string) error {
-	return func(*cobra.Command, []string) error {
-		if *limit < 1 {
-			return usagef("--limit: %d is too few", *limit)
-		}
-		return nil
-	}
 }
 
 // findJobs answers with the jobs that fit a filter.
@@ -172,14 +144,15 @@ func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter store.Fil
 
 func (a *app) jobsShowCommand() *cobra.Command {
 	var id stint.ID
-	return a.asks(&cobra.Command{
-		Use:   "show ID",
-		Short: "Show a job with all of its attempts",
-		Long: `Show prints everything about a job: what was enqueued, the engine that runs it now,
+	return a.asks(page(`show ID: Show a job with all of its attempts
+
+Show prints everything about a job: what was enqueued, the engine that runs it now,
 and for each attempt when and where it ran, how it ended, its result and its error.
---json prints one object with a list of executions.`,
-		Example: "  stint jobs show 12\n  stint jobs show 12 --json | jq '.executions[-1].result'",
-	}, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+--json prints one object with a list of executions.
+
+Examples:
+  stint jobs show 12
+  stint jobs show 12 --json | jq '.executions[-1].result'`), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		shown, err := ops.ShowJob.Call(ctx, db, ops.ShowInput{ID: int64(id)})
 		if err != nil || a.json {
 			return shown, nil, err

@@ -16,7 +16,9 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const jobsCancelLong = `Cancel ends jobs. A job that waits or is available does not run. A job that runs is
+const jobsCancelHelp = `cancel [ID]...: Cancel jobs, also running ones
+
+Cancel ends jobs. A job that waits or is available does not run. A job that runs is
 asked to stop: the context of its handler is cancelled. When the handler returns an
 error, the job is cancelled and not tried again.
 
@@ -25,17 +27,15 @@ Without --state they choose among the jobs that have not ended.
 
 ` + timesHelp + `
 
-The exit code is 1 when a job that was named was not there or had ended already.`
+The exit code is 1 when a job that was named was not there or had ended already.
+
+Examples:
+  stint jobs cancel 42 43 --why "the customer left"
+  stint jobs cancel --tag customer:42 --dry-run`
 
 func (a *app) jobsCancelCommand() *cobra.Command {
 	var why string
-	cmd := onJobs(a, &cobra.Command{
-		Use:   "cancel [ID]...",
-		Short: "Cancel jobs, also running ones",
-		Long:  jobsCancelLong,
-		Example: `  stint jobs cancel 42 43 --why "the customer left"
-  stint jobs cancel --tag customer:42 --dry-run`,
-	}, verb[stint.CancelStatus]{
+	cmd := onJobs(a, page(jobsCancelHelp), verb[stint.CancelStatus]{
 		name: "cancel", past: "cancelled", of: cancelled,
 		do: func(ctx context.Context, db *database, s ops.Selection) (ops.Done[stint.CancelStatus], error) {
 			return ops.CancelJobs.Call(ctx, db, ops.CancelInput{Body: ops.Cancelling{Selection: s, Why: ops.Why{Why: why}}})
@@ -54,7 +54,9 @@ func cancelled(answer stint.CancelStatus) fate {
 	}[answer]
 }
 
-const jobsRetryLong = `Retry runs jobs again. A job that waits becomes ready at once, or at the time of
+const jobsRetryHelp = `retry|recover [ID]...: Run jobs again: what waits now, what ended as a new job
+
+Retry runs jobs again. A job that waits becomes ready at once, or at the time of
 --delay or --run-at; this does not count as an attempt. A job that ended is recovered:
 a new job gets the same arguments, starts with its first attempt, and names the old job
 as its origin. The old job stays as it is. A new job may start at any time, even if the
@@ -68,22 +70,19 @@ after the old one: job 12 → job 34.
 ` + timesHelp + `
 
 The exit code is 1 when a job that was named is ready or runs already, or was not
-there.`
+there.
+
+Examples:
+  stint jobs retry 42
+  stint jobs recover 42 --delay 1h
+  stint jobs retry --outcome lost --finished-after 12h --dry-run`
 
 func (a *app) jobsRetryCommand() *cobra.Command {
 	var (
 		again stint.RerunOptions
 		at    time.Time
 	)
-	cmd := onJobs(a, &cobra.Command{
-		Use:     "retry [ID]...",
-		Aliases: []string{"recover"},
-		Short:   "Run jobs again: what waits now, what ended as a new job",
-		Long:    jobsRetryLong,
-		Example: `  stint jobs retry 42
-  stint jobs recover 42 --delay 1h
-  stint jobs retry --outcome lost --finished-after 12h --dry-run`,
-	}, verb[stint.RerunResult]{
+	cmd := onJobs(a, page(jobsRetryHelp), verb[stint.RerunResult]{
 		name: "retry", past: "run again", of: retried,
 		do: func(ctx context.Context, db *database, s ops.Selection) (ops.Done[stint.RerunResult], error) {
 			return ops.RetryJobs.Call(ctx, db, ops.RetryOf(s, again))
@@ -113,7 +112,9 @@ func retried(r stint.RerunResult) fate {
 	}[r.Answer]
 }
 
-const jobsDeleteLong = `Delete removes jobs that have ended, with all of their attempts. Cancel other jobs
+const jobsDeleteHelp = `delete|rm [ID]...: Delete jobs that have ended
+
+Delete removes jobs that have ended, with all of their attempts. Cancel other jobs
 first. A deleted job cannot be restored.
 
 ` + selectionHelp + `
@@ -121,17 +122,14 @@ Without --state they choose among the jobs that have ended.
 
 ` + timesHelp + `
 
-The exit code is 1 when a job that was named was not there or has not ended.`
+The exit code is 1 when a job that was named was not there or has not ended.
+
+Examples:
+  stint jobs delete 42
+  stint jobs delete --state completed --finished-before 30d --dry-run`
 
 func (a *app) jobsDeleteCommand() *cobra.Command {
-	return onJobs(a, &cobra.Command{
-		Use:     "delete [ID]...",
-		Aliases: []string{"rm"},
-		Short:   "Delete jobs that have ended",
-		Long:    jobsDeleteLong,
-		Example: `  stint jobs delete 42
-  stint jobs delete --state completed --finished-before 30d --dry-run`,
-	}, verb[store.DeleteStatus]{
+	return onJobs(a, page(jobsDeleteHelp), verb[store.DeleteStatus]{
 		name: "delete", past: "deleted", of: deleted,
 		do: func(ctx context.Context, db *database, s ops.Selection) (ops.Done[store.DeleteStatus], error) {
 			return ops.DeleteJobs.Call(ctx, db, ops.DeleteInput{Body: s})
@@ -186,8 +184,6 @@ func onJobs[A any](a *app, cmd *cobra.Command, v verb[A]) *cobra.Command {
 			return withHint(usagef("no jobs are named"), "give their ids, or filters such as --state failed --kind sh, or --all for every job")
 		case filters && all:
 			return usagef("--all and filters exclude each other")
-		case cmd.Flags().Changed("limit") && limit < 1:
-			return usagef("--limit: %d is too few", limit)
 		}
 		if err := flags.check(cmd); err != nil {
 			return err
@@ -224,7 +220,7 @@ func onJobs[A any](a *app, cmd *cobra.Command, v verb[A]) *cobra.Command {
 	flags.add(cmd.Flags())
 	cmd.Flags().BoolVar(&all, "all", false, "every job, instead of filters")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --all: really every job")
-	cmd.Flags().IntVar(&limit, "limit", 0, "no more than this many of the jobs that filters choose")
+	countFlag(cmd.Flags(), &limit, "limit", 0, "no more than this many of the jobs that filters choose", "")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing: count the jobs that the filters choose, and show the first few")
 	return cmd
 }

@@ -16,19 +16,20 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const jobsWatchLong = `Watch follows jobs until each has ended, with a line for every change. The exit code
+const jobsWatchHelp = `watch [ID]...: Follow jobs until they end
+
+Watch follows jobs until each has ended, with a line for every change. The exit code
 is 0 when all of them completed and 1 otherwise; with --json it prints each job once it
 has ended.
 
-Without ids it shows how many jobs are in each state, until it is interrupted.`
+Without ids it shows how many jobs are in each state, until it is interrupted.
+
+Examples:
+  stint jobs watch 12
+  stint jobs watch $(stint sh -- make test)`
 
 func (a *app) jobsWatchCommand() *cobra.Command {
-	return a.withJSON(a.does(&cobra.Command{
-		Use:     "watch [ID]...",
-		Short:   "Follow jobs until they end",
-		Long:    jobsWatchLong,
-		Example: "  stint jobs watch 12\n  stint jobs watch $(stint sh -- make test)",
-	}, func(ctx context.Context, _ *cobra.Command, args []string) error {
+	return a.withJSON(a.does(page(jobsWatchHelp), func(ctx context.Context, _ *cobra.Command, args []string) error {
 		ids, err := jobIDs(args)
 		if err != nil {
 			return err
@@ -53,7 +54,6 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-// watchJobs follows each job to its end.
 func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error {
 	shown := map[stint.ID]string{}
 	failed := false
@@ -66,7 +66,7 @@ func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error
 			} else if err != nil {
 				return err
 			}
-			line := progress(job, time.Now())
+			line := progress(job)
 			if line != shown[id] {
 				shown[id], pause = line, firstPause
 				if !a.json {
@@ -96,7 +96,7 @@ func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error
 
 // progress is one line about a job. It must depend on the job alone: watch prints it when
 // it changes.
-func progress(j *stint.JobInfo, _ time.Time) string {
+func progress(j *stint.JobInfo) string {
 	last := ""
 	if n := len(j.Attempts); n > 0 {
 		x := j.Attempts[n-1]

@@ -23,20 +23,9 @@ import (
 )
 
 func (a *app) kindsCommand() *cobra.Command {
-	return a.noun(&cobra.Command{
-		Use:     "kinds",
-		Aliases: []string{"kind"},
-		Short:   "List the kinds of jobs that engines know",
-	},
-		a.kindsListCommand(),
-	)
-}
-
-func (a *app) kindsListCommand() *cobra.Command {
-	return lists(a, &cobra.Command{
-		Long: `List shows the kinds that engines declared when they joined, also of engines that do
-not run now, with the default options of their jobs.`,
-	}, ops.ListKinds, a.listKinds)
+	return a.noun(page("kinds|kind: List the kinds of jobs that engines know"),
+		lists(a, `List shows the kinds that engines declared when they joined, also of engines that do
+not run now, with the default options of their jobs.`, ops.ListKinds, a.listKinds))
 }
 
 func (a *app) listKinds(kinds []stint.KindInfo) {

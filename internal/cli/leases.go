@@ -12,52 +12,18 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-func (a *app) leasesCommand() *cobra.Command {
-	return a.noun(&cobra.Command{
-		Use:     "leases",
-		Aliases: []string{"lease"},
-		Short:   "List and release leases: tasks that one engine does for all",
-	},
-		a.leasesListCommand(),
-		a.leasesReleaseCommand(),
-	)
-}
+const leasesReleaseHelp = `release LEASE: Take a lease from the engine that holds it
 
-func (a *app) leasesListCommand() *cobra.Command {
-	return lists(a, &cobra.Command{}, ops.ListLeases, a.listLeases)
-}
-
-func (a *app) listLeases(leases []store.Lease) {
-	now := time.Now()
-	printTable(a, leases, "no leases: no engine has run yet", row{"lease", "instance", "host", "token", "acquired", "renewed", "expires", ""}, func(l store.Lease) row {
-		taken := deposedInWords(l.Deposed, now)
-		if l.Engine == 0 {
-			return row{l.Name, "-", "-", "-", "-", "-", "-", taken}
-		}
-		return row{l.Name, l.Instance, l.Host, l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now), taken}
-	})
-}
-
-// deposedInWords says from which engine a lease was taken, by whom and why.
-func deposedInWords(d store.Revocation, now time.Time) string {
-	if d.Engine == 0 {
-		return ""
-	}
-	return "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
-}
-
-const leasesReleaseLong = `Release takes a lease from the engine that holds it, so that another engine takes over
+Release takes a lease from the engine that holds it, so that another engine takes over
 the task. The database refuses what the former holder still tries to do under the lease.
-That engine cannot get the lease again for as long as the lease lasts.`
+That engine cannot get the lease again for as long as the lease lasts.
 
-func (a *app) leasesReleaseCommand() *cobra.Command {
+Examples:
+  stint leases release retention --why "its host swaps"`
+
+func (a *app) leasesCommand() *cobra.Command {
 	var why, by string
-	cmd := a.withJSON(eachName(a, &cobra.Command{
-		Use:     "release LEASE",
-		Short:   "Take a lease from the engine that holds it",
-		Long:    leasesReleaseLong,
-		Example: `  stint leases release retention --why "its host swaps"`,
-	}, ops.ReleaseLease, func(name string) ops.LeaseWhy {
+	release := a.withJSON(eachName(a, page(leasesReleaseHelp), ops.ReleaseLease, func(name string) ops.LeaseWhy {
 		return ops.LeaseWhy{Lease: name, Body: ops.Why{Why: why}}
 	}, func(_ context.Context, _ *database, _ ops.LeaseWhy, said string, d store.Revocation) error {
 		if a.json {
@@ -66,6 +32,21 @@ func (a *app) leasesReleaseCommand() *cobra.Command {
 		fmt.Fprintln(a.out, said)
 		return nil
 	}))
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the lease, and that the engine logs", "the person or program that releases it")
-	return cmd
+	reasonFlags(release, &why, &by, "the reason that is kept with the lease, and that the engine logs", "the person or program that releases it")
+	return a.noun(page("leases|lease: List and release leases: tasks that one engine does for all"),
+		lists(a, "", ops.ListLeases, a.listLeases), release)
+}
+
+func (a *app) listLeases(leases []store.Lease) {
+	now := time.Now()
+	printTable(a, leases, "no leases: no engine has run yet", row{"lease", "instance", "host", "token", "acquired", "renewed", "expires", ""}, func(l store.Lease) row {
+		taken := ""
+		if d := l.Deposed; d.Engine != 0 {
+			taken = "taken from " + words.Visible(d.Instance) + " " + words.Ago(d.At, now) + reasonInWords(d.By, d.Why)
+		}
+		if l.Engine == 0 {
+			return row{l.Name, "-", "-", "-", "-", "-", "-", taken}
+		}
+		return row{l.Name, l.Instance, l.Host, l.Engine, words.Ago(l.Acquired, now), words.Ago(l.Renewed, now), words.Ago(l.Expires, now), taken}
+	})
 }

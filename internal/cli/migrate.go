@@ -16,27 +16,18 @@ import (
 )
 
 func (a *app) migrateCommand() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:   "migrate",
-		Short: "Install, upgrade, print or remove the schema",
-		Long: `Engines install the schema into a database that has none, and upgrade a local
+	return a.group(page(`migrate: Install, upgrade, print or remove the schema
+
+Engines install the schema into a database that has none, and upgrade a local
 file; a shared database that holds jobs is upgraded only by migrate up. Engines of
 the version before go on working meanwhile. Engines that are too old for the new schema
-finish what they run and stop.`,
-	},
-		a.migrateStatusCommand(),
-		a.migrateUpCommand(),
-		a.migrateDownCommand(),
-		a.migratePrintCommand(),
-		a.migrateRolesCommand(),
-	)
+finish what they run and stop.`),
+		a.migrateStatusCommand(), a.migrateUpCommand(), a.migrateDownCommand(), a.migratePrintCommand(),
+		a.migrateRolesCommand())
 }
 
 func (a *app) migrateStatusCommand() *cobra.Command {
-	return a.withJSON(a.onDatabase(&cobra.Command{
-		Use:   "status",
-		Short: "Compare the database with this program",
-	}, a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
+	return a.withJSON(a.onDatabase(page("status: Compare the database with this program"), a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
 		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
@@ -46,14 +37,12 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 }
 
 func (a *app) migrateUpCommand() *cobra.Command {
-	return a.withJSON(a.onDatabase(&cobra.Command{
-		Use:   "up",
-		Short: "Install the schema, or bring it up to this program's version",
-		Long: `Up goes step by step, and work goes on meanwhile: a step that meets a lock gives up
+	return a.withJSON(a.onDatabase(page(`up: Install the schema, or bring it up to this program's version
+
+Up goes step by step, and work goes on meanwhile: a step that meets a lock gives up
 after two seconds and tries again, for five minutes. After an interruption call it
 again: it continues. Several may run at once. Connect to PostgreSQL itself and not to a
-pooler.`,
-	}, a.on(installing, func(ctx context.Context, db *database, _ []string) error {
+pooler.`), a.on(installing, func(ctx context.Context, db *database, _ []string) error {
 		before, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
@@ -94,10 +83,7 @@ func (a *app) mayNotInstall(err error, schema string) error {
 
 func (a *app) migrateDownCommand() *cobra.Command {
 	var yes bool
-	cmd := a.onDatabase(&cobra.Command{
-		Use:   "down",
-		Short: "Remove the schema with all jobs in it",
-	}, a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
+	cmd := a.onDatabase(page("down: Remove the schema with all jobs in it"), a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
 		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
@@ -142,15 +128,15 @@ func (a *app) contents(ctx context.Context, db *database) string {
 
 func (a *app) migratePrintCommand() *cobra.Command {
 	var from int
-	cmd := a.onDatabase(&cobra.Command{
-		Use:   "print",
-		Short: "Print the schema, for teams that run their own tool",
-		Long: `Print writes the SQL of every step after --from to standard output, and says for each
+	cmd := a.onDatabase(page(`print: Print the schema, for teams that run their own tool
+
+Print writes the SQL of every step after --from to standard output, and says for each
 whether to run it as one transaction or statement by statement. It changes nothing. The
 schema is for SQLite, or for PostgreSQL if --db names one, which must be reachable. The
-first line says which.`,
-		Example: `  stint migrate print --db postgres://app@db/shop --schema stint >stint.sql`,
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+first line says which.
+
+Examples:
+  stint migrate print --db postgres://app@db/shop --schema stint >stint.sql`), func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		if from < 0 {
 			return usagef("--from: %d is not a version", from)
 		}
@@ -196,16 +182,14 @@ func (a *app) aboutSchema(info store.SchemaInfo, from int) string {
 }
 
 func (a *app) migrateRolesCommand() *cobra.Command {
-	return a.onDatabase(&cobra.Command{
-		Use:   "roles",
-		Short: "Print a script that gives PostgreSQL roles their rights",
-		Long: `Roles writes a script to standard output that makes five roles and gives each
+	return a.onDatabase(page(`roles: Print a script that gives PostgreSQL roles their rights
+
+Roles writes a script to standard output that makes five roles and gives each
 what it needs: stint_owner installs and upgrades, stint_engine works,
 stint_producer and stint_caller only enqueue, stint_viewer only reads. Run it
 with psql before the schema is installed, and again after each upgrade:
 
-  stint migrate roles | psql "$ADMIN_URL"`,
-	}, func(context.Context, *cobra.Command, []string) error {
+  stint migrate roles | psql "$ADMIN_URL"`), func(context.Context, *cobra.Command, []string) error {
 		if !a.db.isPostgres() && a.db.url != defaultFile {
 			return withHint(usagef("%s is an SQLite file, which has no roles", a.db.url), "its permissions are those of the file and its directory")
 		}

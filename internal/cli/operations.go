@@ -16,9 +16,8 @@ import (
 )
 
 // lists makes a command that lists something, as a table or as JSON.
-func lists[T any](a *app, cmd *cobra.Command, op *ops.Op[ops.None, []T], show func([]T)) *cobra.Command {
-	cmd.Use, cmd.Aliases, cmd.Short = "list", []string{"ls"}, op.Summary
-	return a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+func lists[T any](a *app, long string, op *ops.Op[ops.None, []T], show func([]T)) *cobra.Command {
+	return a.asks(page("list|ls: "+op.Summary+"\n\n"+long), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
 		all, err := op.Call(ctx, db, ops.None{})
 		return all, func() { show(all) }, err
 	})
@@ -61,7 +60,6 @@ func reasonFlags(cmd *cobra.Command, why, by *string, forWhy, forBy string) {
 	_ = cmd.Flags().SetAnnotation("by", whoMark, []string{"true"})
 }
 
-// whoami is user@host, as far as the system knows.
 func whoami() string {
 	name := ""
 	if u, err := user.Current(); err == nil {
@@ -143,7 +141,6 @@ func doEach[I, O any](ctx context.Context, a *app, db *database, op *ops.Op[I, O
 	return nil
 }
 
-// hintName adds advice to an error about a name.
 func hintName(err error) error {
 	busy, _ := errors.AsType[*store.ScheduleBusyError](err)
 	switch {

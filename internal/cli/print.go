@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,14 +22,11 @@ func (a *app) printJSON(v any) error {
 	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.IsNil() {
 		v = []any{}
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
 		return err
 	}
-	_, err := a.out.Write(plainJSON(b.Bytes()))
+	_, err = a.out.Write(append(plainJSON(raw), '\n'))
 	return err
 }
 
@@ -136,7 +132,6 @@ func (d details) add(name string, value any) {
 	}
 }
 
-// moment shows an instant in local time.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"

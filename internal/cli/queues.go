@@ -11,23 +11,27 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-func (a *app) queuesCommand() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:     "queues",
-		Aliases: []string{"queue"},
-		Short:   "List queues, pause and resume them",
-	},
-		a.queuesListCommand(),
-		a.queuesPauseCommand(),
-		a.queuesResumeCommand(),
-	)
-}
+const queuesPauseHelp = `pause QUEUE...: Start no more jobs of queues
 
-func (a *app) queuesListCommand() *cobra.Command {
-	return lists(a, &cobra.Command{
-		Long: `List shows the queues that have jobs and those that are paused. It counts every
-job that there is, so on a long history it takes a while.`,
-	}, ops.ListQueues, a.listQueues)
+Pause starts no more jobs of queues, on all engines and at once. Jobs that run go on.
+Jobs can still be enqueued; they wait until the queue is resumed.
+
+Examples:
+  stint queues pause mail --why "the mail server is down"`
+
+func (a *app) queuesCommand() *cobra.Command {
+	var why, by string
+	pause := eachName(a, page(queuesPauseHelp), ops.PauseQueue, func(name string) ops.QueueWhy {
+		return ops.QueueWhy{QueueName: ops.QueueName{Queue: name}, Body: ops.Why{Why: why}}
+	}, nil)
+	reasonFlags(pause, &why, &by, "the reason that is kept with the queue", "the person or program that pauses it")
+	return a.group(page("queues|queue: List queues, pause and resume them"),
+		lists(a, `List shows the queues that have jobs and those that are paused. It counts every
+job that there is, so on a long history it takes a while.`, ops.ListQueues, a.listQueues),
+		pause,
+		eachName(a, page("resume QUEUE...: Start the jobs of paused queues again"), ops.ResumeQueue,
+			func(name string) ops.QueueName { return ops.QueueName{Queue: name} }, nil),
+	)
 }
 
 func (a *app) listQueues(queues []store.QueueInfo) {
@@ -46,28 +50,4 @@ func (a *app) listQueues(queues []store.QueueInfo) {
 		}
 		return append(cells, pausedInWords(q.Paused, q.By, q.Why, now))
 	})
-}
-
-const queuesPauseLong = `Pause starts no more jobs of queues, on all engines and at once. Jobs that run go on.
-Jobs can still be enqueued; they wait until the queue is resumed.`
-
-func (a *app) queuesPauseCommand() *cobra.Command {
-	var why, by string
-	cmd := eachName(a, &cobra.Command{
-		Use:     "pause QUEUE...",
-		Short:   "Start no more jobs of queues",
-		Long:    queuesPauseLong,
-		Example: `  stint queues pause mail --why "the mail server is down"`,
-	}, ops.PauseQueue, func(name string) ops.QueueWhy {
-		return ops.QueueWhy{QueueName: ops.QueueName{Queue: name}, Body: ops.Why{Why: why}}
-	}, nil)
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the queue", "the person or program that pauses it")
-	return cmd
-}
-
-func (a *app) queuesResumeCommand() *cobra.Command {
-	return eachName(a, &cobra.Command{
-		Use:   "resume QUEUE...",
-		Short: "Start the jobs of paused queues again",
-	}, ops.ResumeQueue, func(name string) ops.QueueName { return ops.QueueName{Queue: name} }, nil)
 }

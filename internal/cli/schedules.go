@@ -17,41 +17,67 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-func (a *app) schedulesCommand() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:     "schedules",
-		Aliases: []string{"schedule"},
-		Short:   "List, add, pause, run and remove schedules",
-	},
-		a.schedulesListCommand(),
-		a.schedulesShowCommand(),
-		a.schedulesAddCommand(),
-		a.schedulesPauseCommand(),
-		a.schedulesResumeCommand(),
-		a.schedulesRunCommand(),
-		a.schedulesRemoveCommand(),
-	)
-}
+const schedulesShowHelp = `show SCHEDULE: Show a schedule with what comes next and what it made
 
-func (a *app) schedulesListCommand() *cobra.Command {
-	return lists(a, &cobra.Command{
-		Long: `List shows every schedule by its name, with when it was declared last and by whom. A
-schedule that no program or file declares any more stays until it is removed.`,
-	}, ops.ListSchedules, a.listSchedules)
+Show prints what a schedule does, its next ten occurrences by the clock of its zone
+and in UTC, and its last jobs.`
+
+const schedulesPauseHelp = `pause SCHEDULE...: Stop schedules from making jobs
+
+Pause stops schedules from making jobs, on all engines and at once. Jobs that they
+made go on. Occurrences during the pause are not made up for.
+
+Examples:
+  stint schedules pause nightly --why "the archive is full"`
+
+const schedulesRunHelp = `run-now SCHEDULE...: Make a job of schedules now, out of turn
+
+Run-now makes a job of each schedule at once and prints its id, also if the schedule is
+paused or has ended. The job has the next number of the schedule but no occurrence, and
+the next occurrence stays. A unique schedule refuses while the job before has not ended.`
+
+const schedulesRemoveHelp = `remove|rm SCHEDULE...: Remove schedules, and cancel their jobs that have not begun
+
+Remove deletes schedules with their counters, and cancels those of their jobs that have
+not begun, or wait to be tried again. Jobs that run go on. A schedule that a program or a
+file still declares comes back when an engine starts: take it out there first, or pause
+it.`
+
+func (a *app) schedulesCommand() *cobra.Command {
+	var why, by string
+	pause := a.withJSON(eachName(a, page(schedulesPauseHelp), ops.PauseSchedule, func(name string) ops.ScheduleWhy {
+		return ops.ScheduleWhy{ScheduleName: scheduleName(name), Body: ops.Why{Why: why}}
+	}, func(ctx context.Context, db *database, in ops.ScheduleWhy, said string, _ ops.Changed) error {
+		return a.scheduleChanged(ctx, db, in.Schedule, said)
+	}))
+	reasonFlags(pause, &why, &by, "the reason that is kept with the schedule", "the person or program that pauses it")
+	resumed := func(ctx context.Context, db *database, in ops.ScheduleName, said string, _ ops.Changed) error {
+		return a.scheduleChanged(ctx, db, in.Schedule, said)
+	}
+	ran := func(_ context.Context, _ *database, _ ops.ScheduleName, _ string, made stint.Receipt) error {
+		return a.printReceipt(made)
+	}
+	return a.group(page("schedules|schedule: List, add, pause, run and remove schedules"),
+		lists(a, `List shows every schedule by its name, with when it was declared last and by whom. A
+schedule that no program or file declares any more stays until it is removed.`, ops.ListSchedules, a.listSchedules),
+		a.asks(page(schedulesShowHelp), a.scheduleShown),
+		a.schedulesAddCommand(),
+		pause,
+		a.withJSON(eachName(a, page("resume SCHEDULE...: Let paused schedules make jobs again, from now on"), ops.ResumeSchedule, scheduleName, resumed)),
+		a.withJSON(eachName(a, page(schedulesRunHelp), ops.RunSchedule, scheduleName, ran)),
+		a.does(page(schedulesRemoveHelp), a.on(changing, a.removeSchedules)),
+	)
 }
 
 func (a *app) listSchedules(schedules []store.ScheduleInfo) {
 	now := time.Now()
 	printTable(a, schedules, "no schedules", row{"schedule", "when", "kind", "next", "fired", "state", "declared"}, func(s store.ScheduleInfo) row {
-		return row{s.Name, cut(view.WhenInWords(&s), 60), kindOf(&s), nextInWords(&s, now), s.Fired, stateOfSchedule(&s, now), declaredInWords(&s, now)}
+		kind := "?"
+		if s.Problem == nil {
+			kind = s.Job.Kind
+		}
+		return row{s.Name, cut(view.WhenInWords(&s), 60), kind, nextInWords(&s, now), s.Fired, stateOfSchedule(&s, now), declaredInWords(&s, now)}
 	})
-}
-
-func kindOf(s *store.ScheduleInfo) string {
-	if s.Problem != nil {
-		return "?"
-	}
-	return s.Job.Kind
 }
 
 func nextInWords(s *store.ScheduleInfo, now time.Time) string {
@@ -87,21 +113,14 @@ func declaredInWords(s *store.ScheduleInfo, now time.Time) string {
 	return text
 }
 
-func (a *app) schedulesShowCommand() *cobra.Command {
-	return a.asks(&cobra.Command{
-		Use:   "show SCHEDULE",
-		Short: "Show a schedule with what comes next and what it made",
-		Long: `Show prints what a schedule does, its next ten occurrences by the clock of its zone
-and in UTC, and its last jobs.`,
-	}, func(ctx context.Context, db *database, args []string) (any, func(), error) {
-		shown, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
-		return shown, func() {
-			shown := shown.Shown()
-			a.showSchedule(shown.Schedule, time.Now())
-			a.showUpcoming(shown.Schedule, shown.Upcoming, shown.Problem)
-			a.showMade(shown.Jobs)
-		}, hintName(err)
-	})
+func (a *app) scheduleShown(ctx context.Context, db *database, args []string) (any, func(), error) {
+	shown, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
+	return shown, func() {
+		shown := shown.Shown()
+		a.showSchedule(shown.Schedule, time.Now())
+		a.showUpcoming(shown.Schedule, shown.Upcoming, shown.Problem)
+		a.showMade(shown.Jobs)
+	}, hintName(err)
 }
 
 func (a *app) showSchedule(s *store.ScheduleInfo, now time.Time) {
@@ -140,7 +159,6 @@ func (a *app) showSchedule(s *store.ScheduleInfo, now time.Time) {
 	d.Render()
 }
 
-// showTemplate shows the job that is made.
 func showTemplate(d details, j stint.NewJob) {
 	d.add("kind", j.Kind)
 	d.add("args", j.Args)
@@ -191,34 +209,6 @@ func (a *app) showMade(jobs []stint.JobInfo) {
 	})
 }
 
-const schedulesPauseLong = `Pause stops schedules from making jobs, on all engines and at once. Jobs that they
-made go on. Occurrences during the pause are not made up for.`
-
-func (a *app) schedulesPauseCommand() *cobra.Command {
-	var why, by string
-	cmd := a.withJSON(eachName(a, &cobra.Command{
-		Use:     "pause SCHEDULE...",
-		Short:   "Stop schedules from making jobs",
-		Long:    schedulesPauseLong,
-		Example: `  stint schedules pause nightly --why "the archive is full"`,
-	}, ops.PauseSchedule, func(name string) ops.ScheduleWhy {
-		return ops.ScheduleWhy{ScheduleName: ops.ScheduleName{Schedule: name}, Body: ops.Why{Why: why}}
-	}, func(ctx context.Context, db *database, in ops.ScheduleWhy, said string, _ ops.Changed) error {
-		return a.scheduleChanged(ctx, db, in.Schedule, said)
-	}))
-	reasonFlags(cmd, &why, &by, "the reason that is kept with the schedule", "the person or program that pauses it")
-	return cmd
-}
-
-func (a *app) schedulesResumeCommand() *cobra.Command {
-	return a.withJSON(eachName(a, &cobra.Command{
-		Use:   "resume SCHEDULE...",
-		Short: "Let paused schedules make jobs again, from now on",
-	}, ops.ResumeSchedule, scheduleName, func(ctx context.Context, db *database, in ops.ScheduleName, said string, _ ops.Changed) error {
-		return a.scheduleChanged(ctx, db, in.Schedule, said)
-	}))
-}
-
 func scheduleName(name string) ops.ScheduleName { return ops.ScheduleName{Schedule: name} }
 
 // scheduleChanged prints the result of a change; with --json the schedule.
@@ -234,47 +224,21 @@ func (a *app) scheduleChanged(ctx context.Context, db *database, name, said stri
 	return a.printJSON(info)
 }
 
-const schedulesRunLong = `Run-now makes a job of each schedule at once and prints its id, also if the schedule is
-paused or has ended. The job has the next number of the schedule but no occurrence, and
-the next occurrence stays. A unique schedule refuses while the job before has not ended.`
-
-func (a *app) schedulesRunCommand() *cobra.Command {
-	return a.withJSON(eachName(a, &cobra.Command{
-		Use:   "run-now SCHEDULE...",
-		Short: "Make a job of schedules now, out of turn",
-		Long:  schedulesRunLong,
-	}, ops.RunSchedule, scheduleName, func(_ context.Context, _ *database, _ ops.ScheduleName, _ string, made stint.Receipt) error {
-		return a.printReceipt(made)
-	}))
-}
-
-const schedulesRemoveLong = `Remove deletes schedules with their counters, and cancels those of their jobs that have
-not begun, or wait to be tried again. Jobs that run go on. A schedule that a program or a
-file still declares comes back when an engine starts: take it out there first, or pause
-it.`
-
-func (a *app) schedulesRemoveCommand() *cobra.Command {
-	return a.does(&cobra.Command{
-		Use:     "remove SCHEDULE...",
-		Aliases: []string{"rm"},
-		Short:   "Remove schedules, and cancel their jobs that have not begun",
-		Long:    schedulesRemoveLong,
-	}, a.on(changing, func(ctx context.Context, db *database, names []string) error {
-		for _, name := range names {
-			before, err := db.Schedule(ctx, name)
-			if err != nil {
-				return hintName(err)
-			}
-			in := ops.RemovedSchedule{ScheduleName: scheduleName(name), Why: "its schedule was removed"}
-			cancelled, err := ops.RemoveSchedule.Call(ctx, db, in)
-			if err != nil {
-				return hintName(err)
-			}
-			a.noteDeclared(before)
-			fmt.Fprintln(a.out, ops.RemoveSchedule.Said(&in, &cancelled))
+func (a *app) removeSchedules(ctx context.Context, db *database, names []string) error {
+	for _, name := range names {
+		before, err := db.Schedule(ctx, name)
+		if err != nil {
+			return hintName(err)
 		}
-		return nil
-	}))
+		in := ops.RemovedSchedule{ScheduleName: scheduleName(name), Why: "its schedule was removed"}
+		cancelled, err := ops.RemoveSchedule.Call(ctx, db, in)
+		if err != nil {
+			return hintName(err)
+		}
+		a.noteDeclared(before)
+		fmt.Fprintln(a.out, ops.RemoveSchedule.Said(&in, &cancelled))
+	}
+	return nil
 }
 
 // noteDeclared warns that a schedule that was removed comes back, if the file has it or an

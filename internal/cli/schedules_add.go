@@ -19,7 +19,9 @@ import (
 	"github.com/stint-go/stint/ops"
 )
 
-const schedulesAddLong = `Add declares a schedule: a job of KIND, made again and again. ARGS are as for
+const schedulesAddHelp = `add SCHEDULE KIND [ARGS]: Declare a schedule
+
+Add declares a schedule: a job of KIND, made again and again. ARGS are as for
 enqueue. A schedule that is there already is changed, and keeps its counters and its
 next occurrence, unless it recurs otherwise.
 
@@ -30,9 +32,10 @@ runs whenever the clock shows a time that fits.
 
 An occurrence is missed when a later one is due as well, or when it is more than a
 minute late: no engine ran, or the database was away. --missed one runs the newest of
-these, all:100 all of them up to a hundred, and none runs none.`
+these, all:100 all of them up to a hundred, and none runs none.
 
-const schedulesAddExample = `  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
+Examples:
+  stint schedules add report --cron '30 2 * * *' --zone Europe/Berlin --unique send_report
   stint schedules add ping --every 5m --retry none http '{"url":"https://example.com"}'
   stint schedules add close_books --cron '0 6 1 * *' --missed all:12 close_books`
 
@@ -98,12 +101,7 @@ func (f *scheduleFlags) schedule(name string, flags *pflag.FlagSet) (stint.Sched
 
 func (a *app) schedulesAddCommand() *cobra.Command {
 	var flags scheduleFlags
-	cmd := a.withJSON(a.does(&cobra.Command{
-		Use:     "add SCHEDULE KIND [ARGS]",
-		Short:   "Declare a schedule",
-		Long:    schedulesAddLong,
-		Example: schedulesAddExample,
-	}, func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd := a.withJSON(a.does(page(schedulesAddHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		s, err := flags.schedule(args[0], cmd.Flags())
 		if err != nil {
 			return err
@@ -189,7 +187,6 @@ type fileSchedule struct {
 	place    string // file and line
 }
 
-// readSchedules reads all schedules of a file.
 func readSchedules(e entry) ([]fileSchedule, error) {
 	tables, err := e.parts()
 	var all []fileSchedule
@@ -206,13 +203,13 @@ func readSchedules(e entry) ([]fileSchedule, error) {
 // readSchedule reads a schedule by the flags of stint schedules add.
 func readSchedule(e entry) (f fileSchedule, err error) {
 	var flags scheduleFlags
-	kind, args := "", jsonValue{}
+	kind := ""
 	known := pflag.NewFlagSet("schedule", pflag.ContinueOnError)
-	flags.addToFile(known, &kind, &args)
+	flags.addToFile(known, &kind, &f.args)
 	if err := e.fill(known, "kind"); err != nil {
 		return f, err
 	}
-	f.args, f.place = args.raw, fmt.Sprintf("%s:%d", e.file.path, e.line)
+	f.place = fmt.Sprintf("%s:%d", e.file.path, e.line)
 	if f.schedule, err = flags.schedule(e.name, known); err != nil {
 		return f, e.refuse(errors.New(strings.ReplaceAll(err.Error(), "--", "")))
 	}
@@ -228,7 +225,7 @@ func readSchedule(e entry) (f fileSchedule, err error) {
 
 // addToFile adds what the table of a schedule may hold: the flags, and what is an argument
 // or given many times on a command line.
-func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *jsonValue) {
+func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json.RawMessage) {
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.add(given)
 	given.VisitAll(func(flag *pflag.Flag) {
@@ -237,9 +234,16 @@ func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json
 		}
 	})
 	known.StringVar(kind, "kind", "", "")
-	known.Var(args, "args", "")
+	known.Var(fileOnly(func(e entry) (err error) {
+		*args, err = e.json()
+		return err
+	}), "args", "")
 	known.Var(nameList(&f.job.tags, "tags"), "tags", "")
-	known.Var(&jsonValue{into: &f.job.metadata}, "metadata", "")
+	known.Var(fileOnly(func(e entry) error {
+		raw, err := e.json()
+		f.job.opts = append(f.job.opts, stint.Metadata(raw))
+		return err
+	}), "metadata", "")
 }
 
 // misplaced gives an error the line of its part.
@@ -253,34 +257,14 @@ func (e entry) misplaced(err error) error {
 	return e.refuse(err)
 }
 
-// jsonValue is a setting that is any value of TOML that JSON has, too.
-type jsonValue struct {
-	raw  json.RawMessage
-	into *string
-}
-
-// SetAny takes a value as TOML has it.
-func (v *jsonValue) SetAny(value any) error {
-	raw, err := json.Marshal(value)
+// json is the value as JSON.
+func (e entry) json() (json.RawMessage, error) {
+	raw, err := json.Marshal(e.value)
 	if err != nil {
-		return errors.New("it cannot be written as JSON")
+		return nil, e.refuse(errors.New("it cannot be written as JSON"))
 	}
-	return v.Set(string(raw))
+	return raw, nil
 }
-
-func (v *jsonValue) Set(text string) error {
-	if !json.Valid([]byte(text)) {
-		return errors.New("it is not JSON")
-	}
-	v.raw = json.RawMessage(text)
-	if v.into != nil {
-		*v.into = text
-	}
-	return nil
-}
-
-func (v *jsonValue) Type() string   { return "json" }
-func (v *jsonValue) String() string { return string(v.raw) }
 
 // declareSchedules adds the schedules of the file to those that the engine of a mux
 // declares. It warns of kinds that no engine declared: programs with them may start later,

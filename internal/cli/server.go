@@ -45,18 +45,18 @@ func (a *app) choosePlace(cmd *cobra.Command) error {
 	server, db := a.origins["server"], a.origins["db"]
 	needed := cmd.Annotations[databaseMark] != ""
 	switch {
-	case server.rank() == 0:
+	case server.rank == 0:
 		for _, name := range []string{"token-file", "token-in-clear"} {
 			if cmd.Flags().Changed(name) {
 				return settingf(name, "it is about a server, and none is named")
 			}
 		}
 		return nil
-	case needed && (server.rank() == byFlagGiven || db.rank() == 0):
+	case needed && (server.rank == fromFlag || db.rank == 0):
 		return withHint(usagef("%s works on a database itself, and %s names a server", cmd.CommandPath(), server.from), "name the database: --db")
-	case needed || db.rank() > server.rank():
+	case needed || db.rank > server.rank:
 		return nil
-	case db.rank() == server.rank():
+	case db.rank == server.rank:
 		return withHint(usagef("%s and %s exclude each other", server.from, db.from), "a server has a database of its own; a flag wins over the environment")
 	}
 	for _, name := range []string{"schema", "log-sql"} {
@@ -69,26 +69,6 @@ func (a *app) choosePlace(cmd *cobra.Command) error {
 	}
 	a.server.asked = true
 	return nil
-}
-
-// The ranks of where a setting comes from.
-const (
-	byFile = iota + 1
-	byEnvironment
-	byFlagGiven
-)
-
-// rank orders where settings come from: 0 is the default.
-func (o origin) rank() int {
-	switch {
-	case o.from == "":
-		return 0
-	case o.file:
-		return byFile
-	case strings.HasPrefix(o.from, "--"):
-		return byFlagGiven
-	}
-	return byEnvironment
 }
 
 // openServer connects to the database of a server.

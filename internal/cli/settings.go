@@ -26,15 +26,12 @@ const (
 	fileMark = "stint_file"
 )
 
-// orEnv lets an environment variable set flags that are not given.
-func orEnv(flags *pflag.FlagSet, variable string, names ...string) {
-	for _, name := range names {
-		flags.Lookup(name).Usage += " (env " + variable + ")"
-		_ = flags.SetAnnotation(name, envMark, []string{variable})
-	}
+// orEnv lets an environment variable set a flag that is not given.
+func orEnv(flags *pflag.FlagSet, variable, name string) {
+	flags.Lookup(name).Usage += " (env " + variable + ")"
+	_ = flags.SetAnnotation(name, envMark, []string{variable})
 }
 
-// variableOf is the usual environment variable of a flag.
 func variableOf(name string) string {
 	return "STINT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
@@ -74,8 +71,14 @@ func allSettings() *pflag.FlagSet {
 type origin struct {
 	from  string // as stint config shows it: --slots, STINT_SLOTS, stint.toml:3
 	place string // as an error begins
-	file  bool
+	rank  int    // the highest wins; 0 is the default
 }
+
+const (
+	fromFile = iota + 1
+	fromEnvironment
+	fromFlag
+)
 
 // readSettings sets the flags that were not given: from the environment, or else from the
 // file, which is checked as a whole first. An empty variable counts as none.
@@ -104,18 +107,18 @@ func (a *app) readSettings(flags *pflag.FlagSet) error {
 func (a *app) readSetting(f *pflag.Flag, file *settingsFile) error {
 	variable := marked(f, envMark)
 	if f.Changed {
-		a.origins[f.Name] = origin{from: "--" + f.Name, place: "--" + f.Name}
+		a.origins[f.Name] = origin{"--" + f.Name, "--" + f.Name, fromFlag}
 		return nil
 	}
 	if variable != "" && a.env(variable) != "" {
-		a.origins[f.Name] = origin{from: variable, place: variable + " in the environment"}
+		a.origins[f.Name] = origin{variable, variable + " in the environment", fromEnvironment}
 		if err := f.Value.Set(a.env(variable)); err != nil {
 			return &usageError{&settingError{flag: f.Name, err: err}}
 		}
 		return nil
 	}
 	if e, ok := file.entry(marked(f, fileMark)); ok {
-		a.origins[f.Name] = origin{from: fmt.Sprintf("%s:%d", file.path, e.line), place: e.place(), file: true}
+		a.origins[f.Name] = origin{fmt.Sprintf("%s:%d", file.path, e.line), e.place(), fromFile}
 		return e.set(f.Value)
 	}
 	return nil
@@ -173,7 +176,9 @@ func (a *app) placed(err error) error {
 	return err
 }
 
-const configLong = `Config prints the settings that work would use with the same flags, and where each
+const configHelp = `config: Print the settings, and where each comes from
+
+Config prints the settings that work would use with the same flags, and where each
 comes from. It reports the same mistakes as work, and opens no database.
 
 A setting comes from the first of these that has it: a flag, an environment variable,
@@ -226,9 +231,10 @@ flags:
 
 Relative paths count from the working directory, like those of flags. Each command
 checks the whole file: a wrong key or value ends it with code 2. Passwords are not
-printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET.`
+printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET.
 
-const configExample = `  stint config --config /etc/stint.toml
+Examples:
+  stint config --config /etc/stint.toml
   STINT_SLOTS=20 stint config --config /etc/stint.toml --json`
 
 // shownSetting is a setting for people and for --json.
@@ -240,12 +246,7 @@ type shownSetting struct {
 
 func (a *app) configCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.withJSON(a.onDatabase(&cobra.Command{
-		Use:     "config",
-		Short:   "Print the settings, and where each comes from",
-		Long:    configLong,
-		Example: configExample,
-	}, func(_ context.Context, cmd *cobra.Command, _ []string) error {
+	cmd := a.withJSON(a.onDatabase(page(configHelp), func(_ context.Context, cmd *cobra.Command, _ []string) error {
 		if err := a.db.check(); err != nil {
 			return err
 		}

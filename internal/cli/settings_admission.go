@@ -26,6 +26,8 @@ const (
 	proxyKey  = dashboardTable + ".proxy"
 )
 
+var admissionKeys = []string{secretKey, tokenKey, userKey, proxyKey}
+
 // secretVariable is the environment variable of the secret. There is no flag: other users
 // may see command lines.
 const secretVariable = "STINT_DASHBOARD_SECRET"
@@ -62,12 +64,6 @@ func (a *app) dashboardSecret() (string, error) {
 	return secret, nil
 }
 
-// isAdmission reports whether admission reads a key.
-func isAdmission(key string) bool {
-	return slices.Contains([]string{secretKey, tokenKey, userKey, proxyKey}, key)
-}
-
-// read reads one of the keys.
 func (a *admission) read(e entry) error {
 	switch e.key {
 	case secretKey:
@@ -83,10 +79,10 @@ func (a *admission) read(e entry) error {
 	for _, one := range all {
 		var t guard.Token
 		if e.key == tokenKey {
-			t, err = readNamed(one, a.checkTokenName, "sha256", checkSHA256)
+			t, err = a.readNamed(one, e.key, "sha256", checkSHA256)
 			a.tokens = append(a.tokens, t)
 		} else {
-			t, err = readNamed(one, a.checkUserName, "bcrypt", checkBcrypt)
+			t, err = a.readNamed(one, e.key, "bcrypt", checkBcrypt)
 			a.users = append(a.users, guard.User(t))
 		}
 		if err != nil {
@@ -99,7 +95,16 @@ func (a *admission) read(e entry) error {
 
 // readNamed reads a table with a name, a role and a hash, which has a name of its own. Users
 // have the same fields as tokens.
-func readNamed(e entry, checkName func(string) error, hash string, checkHash func(string) error) (t guard.Token, err error) {
+func (a *admission) readNamed(e entry, array, hash string, checkHash func(string) error) (t guard.Token, err error) {
+	checkName := func(name string) error {
+		switch {
+		case slices.ContainsFunc(a.shown, func(s shownSetting) bool { return s.Setting == below(array, name) }):
+			return fmt.Errorf("%q is there twice", name)
+		case array == userKey:
+			return checkPerson(name)
+		}
+		return valid.Name("name", name)
+	}
 	known := pflag.NewFlagSet("", pflag.ContinueOnError)
 	known.SortFlags = false
 	known.Var(checked("name", checkName).in(&t.Name), "name", "")
@@ -128,33 +133,17 @@ func (a *admission) readProxy(e entry) error {
 	flags.Var(checked("header", checkHeader).in(&p.Header), "header", "")
 	flags.Var(listValue[netip.Prefix]{&p.Trusted, "names", parsePrefix}, "trusted", "")
 	flags.Var(roles.in(&p.Others), "role", "")
-	flags.Var(rolesValue{&p.Roles}, "roles", "")
+	flags.Var(fileOnly(func(e entry) error {
+		p.Roles = map[string]guard.Role{}
+		return setParts(e, `a table: {ann = "admin"}`, "a string", func(person, role string) (err error) {
+			p.Roles[person], err = roles.parse(role)
+			return err
+		})
+	}), "roles", "")
 	err := e.fill(flags, "header", "trusted")
 	a.show(e, e.key, p.Header)
 	return err
 }
-
-// rolesValue is a table with the roles of people.
-type rolesValue struct{ roles *map[string]guard.Role }
-
-// SetPart sets the role of a person.
-func (v rolesValue) SetPart(person string, role any) error {
-	if *v.roles == nil {
-		*v.roles = map[string]guard.Role{}
-	}
-	text, ok := role.(string)
-	if !ok {
-		return fmt.Errorf("it is %s; write a string", formOf(role))
-	}
-	r, err := roles.parse(text)
-	(*v.roles)[person] = r
-	return err
-}
-
-func (rolesValue) Set(string) error { return errors.New("it is a table") }
-func (rolesValue) Type() string     { return "roles" }
-func (rolesValue) String() string   { return "" }
-func (rolesValue) Form() string     { return `a table: {ann = "admin"}` }
 
 func checkSecret(secret string) error {
 	_, err := guard.New(guard.Config{Link: secret})
@@ -162,20 +151,6 @@ func checkSecret(secret string) error {
 		return withHint(errors.New(invalid.Problem), "openssl rand -hex 16 makes a good one")
 	}
 	return nil
-}
-
-func (a *admission) checkTokenName(name string) error {
-	if slices.ContainsFunc(a.tokens, func(t guard.Token) bool { return t.Name == name }) {
-		return fmt.Errorf("%q is there twice", name)
-	}
-	return valid.Name("name", name)
-}
-
-func (a *admission) checkUserName(name string) error {
-	if slices.ContainsFunc(a.users, func(u guard.User) bool { return u.Name == name }) {
-		return fmt.Errorf("%q is there twice", name)
-	}
-	return checkPerson(name)
 }
 
 func checkSHA256(text string) error {

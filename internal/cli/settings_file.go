@@ -44,14 +44,10 @@ func readFile(path string) (*settingsFile, error) {
 		return nil, settingf("config", "the name is empty")
 	}
 	text, err := os.ReadFile(path)
-	failed, isPath := errors.AsType[*os.PathError](err)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+	if errors.Is(err, os.ErrNotExist) {
 		return nil, settingf("config", "there is no file %s", path)
-	case isPath:
-		return nil, settingf("config", "%s: %s", path, failed.Err.Error()) // not %w, which would have the database explained
-	case err != nil:
-		return nil, settingf("config", "%s: %s", path, err.Error())
+	} else if err != nil {
+		return nil, settingf("config", "%s: %s", path, innermost(err).Error()) // not %w, which would have the database explained
 	}
 	return parseSettings(path, text)
 }
@@ -141,7 +137,7 @@ func (f *settingsFile) read(table entry) error {
 			f.entries[e.key] = e
 		case e.key == schedulesKey:
 			f.schedules, err = readSchedules(e)
-		case isAdmission(e.key):
+		case slices.Contains(admissionKeys, e.key):
 			err = f.admission.read(e)
 		case !f.isSection(e.key):
 			err = f.unknown(e)
@@ -155,7 +151,6 @@ func (f *settingsFile) read(table entry) error {
 	return nil
 }
 
-// isSection reports whether there are settings in a table.
 func (f *settingsFile) isSection(key string) bool {
 	for known := range f.known {
 		if strings.HasPrefix(known, key+".") {
@@ -274,76 +269,62 @@ func (e entry) fill(flags *pflag.FlagSet, needed ...string) error {
 	return nil
 }
 
-// Flags whose value a file may give in another form than as text.
-type (
-	takesAny   interface{ SetAny(value any) error }
-	takesList  interface{ SetList(names []string) error }
-	takesTable interface {
-		SetPart(name string, value any) error
-	}
-)
+// ownForm is a flag whose value a file may give in another form than as text.
+type ownForm interface{ setEntry(e entry) error }
 
-// fileTypes are the types that a file gives values in, by the type of the flag; other
-// flags take strings.
-var fileTypes = map[string][]string{
-	"bool": {"a boolean"}, "int": {"a number"}, "names": {"an array"}, "slots": {"a number", "a table"}, "ages": {"a string", "a table"}, "roles": {"a table"},
-}
+// fileOnly is a setting that only a file gives.
+type fileOnly func(e entry) error
+
+func (fileOnly) Set(string) error         { return errors.New("only a file gives it") }
+func (fileOnly) Type() string             { return "" }
+func (fileOnly) String() string           { return "" }
+func (f fileOnly) setEntry(e entry) error { return f(e) }
 
 // set gives a flag the value. TOML has types, and a number in quotes is none.
 func (e entry) set(v pflag.Value) error {
-	if any, ok := v.(takesAny); ok {
-		return e.refuse(any.SetAny(e.value))
+	if own, ok := v.(ownForm); ok {
+		return own.setEntry(e)
 	}
-	types, ok := fileTypes[v.Type()]
-	if !ok {
-		types = []string{"a string"}
+	fits, form := false, "a string"
+	switch v.Type() {
+	case "bool":
+		_, fits = e.value.(bool)
+		form = "true or false"
+	case "int":
+		_, fits = e.value.(int64)
+		form = "a number"
+	default:
+		_, fits = e.value.(string)
 	}
-	if !slices.Contains(types, formOf(e.value)) {
-		return e.isNot(formOfFlag(v))
+	if text, ok := v.(interface{ Form() string }); ok {
+		form = text.Form()
 	}
-	switch x := e.value.(type) {
-	case []any:
-		return e.setList(v.(takesList), x)
-	case map[string]any:
-		return e.setTable(v.(takesTable))
+	if !fits {
+		return e.isNot(form)
 	}
 	return e.refuse(v.Set(fmt.Sprint(e.value)))
 }
 
-func (e entry) setList(to takesList, items []any) error {
-	if len(items) == 0 {
+// setParts gives each part of a table to a function. Form is how to write the table, and each
+// how to write a part.
+func setParts[T any](e entry, form, each string, set func(name string, value T) error) error {
+	parts, err := e.parts()
+	switch {
+	case err != nil:
+		return e.isNot(form)
+	case len(parts) == 0:
 		return e.refuse(errors.New("it is empty"))
 	}
-	var texts []string
-	for _, item := range items {
-		text, ok := item.(string)
-		if !ok {
-			return e.refuse(fmt.Errorf("there is %s in it; write strings", formOf(item)))
-		}
-		texts = append(texts, text)
-	}
-	return e.refuse(to.SetList(texts))
-}
-
-func (e entry) setTable(to takesTable) error {
-	parts, err := e.parts()
-	if err == nil && len(parts) == 0 {
-		err = e.refuse(errors.New("it is empty"))
-	}
 	for _, part := range parts {
-		if err == nil {
-			err = part.refuse(to.SetPart(part.name, part.value))
+		value, ok := part.value.(T)
+		if !ok {
+			return part.isNot(each)
+		}
+		if err := set(part.name, value); err != nil {
+			return part.refuse(err)
 		}
 	}
-	return err
-}
-
-// formOfFlag says how a file writes the value of a flag.
-func formOfFlag(v pflag.Value) string {
-	if own, ok := v.(interface{ Form() string }); ok {
-		return own.Form()
-	}
-	return map[string]string{"bool": "true or false", "int": "a number", "string": "a string"}[v.Type()]
+	return nil
 }
 
 // formOf names the type of a value in a file.

@@ -44,7 +44,7 @@ func TestAllThatAnEngineIsToldMayStandInAFile(t *testing.T) {
 // The examples of the help are what people begin with.
 func TestTheFileInTheHelpIsOne(t *testing.T) {
 	var example []string
-	for line := range strings.SplitSeq(configLong, "\n") {
+	for line := range strings.SplitSeq(page(configHelp).Long, "\n") {
 		if text, ok := strings.CutPrefix(line, "  "); ok {
 			example = append(example, text)
 		}

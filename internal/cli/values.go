@@ -71,13 +71,58 @@ func oneOf[T any](values ...T) func(text string) (T, error) {
 	}
 }
 
-// listed joins values as they are printed.
 func listed[T any](values []T, separator string) string {
 	var all []string
 	for _, v := range values {
 		all = append(all, fmt.Sprint(v))
 	}
 	return strings.Join(all, separator)
+}
+
+// nameFlag defines a flag for a name. An empty one is a mistake, most often of a variable in a
+// script, and must not mean all.
+func nameFlag(flags *pflag.FlagSet, p *string, name, usage string) {
+	flags.Var(checked("string", func(text string) error { return valid.Name(name, text) }).in(p), name, usage)
+}
+
+// countFlag defines a flag for a number of at least one. TooFew is added to what it says of others.
+func countFlag(flags *pflag.FlagSet, p *int, name string, value int, usage, tooFew string) {
+	*p = value
+	flags.Var(syntax[int]{name: "int", format: strconv.Itoa, parse: func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err == nil && n < 1 {
+			err = fmt.Errorf("%d is too few%s", n, tooFew)
+		}
+		return n, err
+	}}.in(p), name, usage)
+}
+
+// oneAttempt is why a filter for less than two attempts is a mistake.
+const oneAttempt = ": every job has an attempt"
+
+// longerFlag defines a flag for the least duration of attempts.
+func longerFlag(flags *pflag.FlagSet, p *time.Duration, value time.Duration, usage string) {
+	durationFlag(flags, p, "longer", value, usage)
+	s := durations
+	s.parse = func(text string) (time.Duration, error) {
+		d, err := retry.ParseDuration(text)
+		if err == nil && d <= 0 {
+			err = errors.New("every attempt takes longer than that")
+		}
+		return d, err
+	}
+	flags.Lookup("longer").Value = s.in(p)
+}
+
+// idFlag defines a flag for the id of a job.
+func idFlag(flags *pflag.FlagSet, p *stint.ID, name, usage string) {
+	flags.VarPF(syntax[stint.ID]{name: "int", format: stint.ID.String, parse: func(text string) (stint.ID, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err == nil && n < 1 {
+			err = fmt.Errorf("%d is not the id of a job", n)
+		}
+		return stint.ID(n), err
+	}}.in(p), name, "", usage).DefValue = ""
 }
 
 func choiceFlag(flags *pflag.FlagSet, p *string, name, value, usage string, words ...string) {
@@ -339,35 +384,49 @@ type listValue[T comparable] struct {
 	parse func(text string) (T, error)
 }
 
-// nameList is a list of names of something.
 func nameList(to *[]string, field string) listValue[string] {
 	return listValue[string]{to, "names", func(name string) (string, error) { return name, valid.Name(field, name) }}
 }
 
 func (l listValue[T]) Set(text string) error {
-	parts := strings.Split(text, ",")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return l.SetList(parts)
-}
-
-// SetList adds values, which may hold commas.
-func (l listValue[T]) SetList(parts []string) error {
-	for _, part := range parts {
-		v, err := l.parse(part)
-		if err != nil {
+	for part := range strings.SplitSeq(text, ",") {
+		if err := l.add(strings.TrimSpace(part)); err != nil {
 			return err
 		}
-		if !slices.Contains(*l.to, v) {
-			*l.to = append(*l.to, v)
+	}
+	return nil
+}
+
+func (l listValue[T]) add(part string) error {
+	v, err := l.parse(part)
+	if err == nil && !slices.Contains(*l.to, v) {
+		*l.to = append(*l.to, v)
+	}
+	return err
+}
+
+// setEntry adds values that may hold commas.
+func (l listValue[T]) setEntry(e entry) error {
+	items, ok := e.value.([]any)
+	switch {
+	case !ok:
+		return e.isNot(`an array of strings: ["mail", "default"]`)
+	case len(items) == 0:
+		return e.refuse(errors.New("it is empty"))
+	}
+	for _, item := range items {
+		text, ok := item.(string)
+		if !ok {
+			return e.refuse(fmt.Errorf("there is %s in it; write strings", formOf(item)))
+		}
+		if err := l.add(text); err != nil {
+			return e.refuse(err)
 		}
 	}
 	return nil
 }
 
 func (l listValue[T]) Type() string { return l.name }
-func (l listValue[T]) Form() string { return `an array of strings: ["mail", "default"]` }
 
 func (l listValue[T]) String() string {
 	if l.to == nil {
@@ -427,19 +486,21 @@ func (s *slotsValue) Set(text string) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := s.SetPart(strings.TrimSpace(part[:i]), int64(n)); err != nil {
+		if err := s.setQueue(strings.TrimSpace(part[:i]), int64(n)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// SetPart sets the slots of a queue.
-func (s *slotsValue) SetPart(queue string, value any) error {
-	n, ok := value.(int64)
-	if !ok {
-		return fmt.Errorf("it is %s; write a number", formOf(value))
+func (s *slotsValue) setEntry(e entry) error {
+	if n, ok := e.value.(int64); ok {
+		return e.refuse(s.Set(strconv.FormatInt(n, 10)))
 	}
+	return setParts(e, `a number, or a table: {mail = 4, "*" = 8}`, "a number", s.setQueue)
+}
+
+func (s *slotsValue) setQueue(queue string, n int64) error {
 	if queue != "*" {
 		if err := valid.Name("queue", queue); err != nil {
 			return err
@@ -470,7 +531,6 @@ func parseSlots(text string) (int, error) {
 }
 
 func (s *slotsValue) Type() string { return "slots" }
-func (s *slotsValue) Form() string { return `a number, or a table: {mail = 4, "*" = 8}` }
 
 func (s *slotsValue) String() string {
 	var parts []string
@@ -500,7 +560,7 @@ func (r *retentionValue) Set(text string) error {
 				return fmt.Errorf("%q: the time of %s is given already: %s", strings.TrimSpace(part), ofWhat(name), line.Text)
 			}
 		}
-		if err := r.SetPart(name, age); err != nil {
+		if err := r.set(name, age); err != nil {
 			return err
 		}
 	}
@@ -533,12 +593,14 @@ func splitKept(part string) (name, age string, err error) {
 	return name, age, nil
 }
 
-// SetPart sets the time of a part.
-func (r *retentionValue) SetPart(name string, value any) error {
-	text, ok := value.(string)
-	if !ok {
-		return fmt.Errorf("it is %s; write a string", formOf(value))
+func (r *retentionValue) setEntry(e entry) error {
+	if text, ok := e.value.(string); ok {
+		return e.refuse(r.Set(text))
 	}
+	return setParts(e, `a string, "5d", or a table: {failed = "30d", "mail:completed" = "1h"}`, "a string", r.set)
+}
+
+func (r *retentionValue) set(name, text string) error {
 	err := r.Retention.Set(name, text)
 	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok && invalid.Field == "retention" {
 		return errors.New(invalid.Problem)
@@ -558,10 +620,6 @@ func ofWhat(name string) string {
 }
 
 func (r *retentionValue) Type() string { return "ages" }
-
-func (r *retentionValue) Form() string {
-	return `a string, "5d", or a table: {failed = "30d", "mail:completed" = "1h"}`
-}
 
 func (r *retentionValue) String() string {
 	var parts []string

@@ -19,7 +19,9 @@ import (
 	"github.com/stint-go/stint/internal/words"
 )
 
-const workLong = `Work runs an engine: it takes jobs from the database and performs them until a
+const workHelp = `work: Run an engine
+
+Work runs an engine: it takes jobs from the database and performs them until a
 signal stops it.
 
 The program itself can perform the built-in kinds sh, http and steps. On a local SQLite
@@ -55,21 +57,17 @@ engine waits for it as long as it takes.
 A file can set the flags, and the environment most of them: see stint config --help.
 
 Log lines go to standard error. At the level info they are about failures, trouble and
-the engine's own life; debug adds a line for each job that starts or succeeds.`
+the engine's own life; debug adds a line for each job that starts or succeeds.
 
-const workExample = `  stint work --db postgres://app@db/shop --kinds sh --queues mail,default --slots 50
+Examples:
+  stint work --db postgres://app@db/shop --kinds sh --queues mail,default --slots 50
   stint work --slots mail=4,reports=1,*=20
   stint work --health 127.0.0.1:9070 --memory-limit 512MiB --wait-for-database forever
   STINT_DB=postgres://app@db/shop STINT_KINDS=http stint work --log-format json`
 
 func (a *app) workCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.onDatabase(&cobra.Command{
-		Use:     "work",
-		Short:   "Run an engine",
-		Long:    workLong,
-		Example: workExample,
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+	cmd := a.onDatabase(page(workHelp), func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		return a.work(ctx, &flags, slog.LevelDebug, func(w *worker) {
 			if w.board != nil {
 				fmt.Fprintln(a.out, "dashboard:", w.board.link())
@@ -188,7 +186,6 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	f.board.add(flags)
 }
 
-// logFlags are about the log.
 type logFlags struct{ logLevel, logFormat string }
 
 func (f *logFlags) add(flags *pflag.FlagSet) {
@@ -197,7 +194,6 @@ func (f *logFlags) add(flags *pflag.FlagSet) {
 	elsewhere(flags, "", "log-level", "log-format")
 }
 
-// config is the configuration of the engine.
 func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 	return engine.Config{
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
@@ -209,15 +205,18 @@ func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 	}
 }
 
-const upLong = `Up is the quickest start: an engine on the local file stint.db, which it creates,
+const upHelp = `up: Run an engine on a local file: the quickest start
+
+Up is the quickest start: an engine on the local file stint.db, which it creates,
 with the built-in kinds on and a log line for each job, and the dashboard at the link
 that it prints. It takes the same flags as work, and stops in the same way: Ctrl-C
 lets what runs finish.
 
 All users of this machine may look at the dashboard; the link permits everything. See
-stint dashboard --help.`
+stint dashboard --help.
 
-const upExample = `  stint up
+Examples:
+  stint up
   stint up --demo                and in another terminal: stint demo
   stint up --db /var/lib/stint/jobs.db --slots 2`
 
@@ -240,12 +239,7 @@ The dashboard is at
 
 func (a *app) upCommand() *cobra.Command {
 	var flags engineFlags
-	cmd := a.onDatabase(&cobra.Command{
-		Use:     "up",
-		Short:   "Run an engine on a local file: the quickest start",
-		Long:    upLong,
-		Example: upExample,
-	}, func(ctx context.Context, _ *cobra.Command, _ []string) error {
+	cmd := a.onDatabase(page(upHelp), func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		created := a.db.absent()
 		flags.board.byDefault()
 		return a.work(ctx, &flags, slog.LevelInfo, func(w *worker) {

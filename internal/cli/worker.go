@@ -138,7 +138,6 @@ func (w *worker) note(e event.Event) {
 	}
 }
 
-// logger makes the logger of the flags.
 func (f *logFlags) logger(out io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cmp.Or(f.logLevel, "info"))); err != nil {
