@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,7 +18,7 @@ const walkSQL = `set local enable_seqscan = off; set local enable_bitmapscan = o
 // when the frontier passed is left out; it is taken first.
 const backlogSQL = `
 select e.queue, e.priority::integer, e.kind, count(*)::integer, (count(*) filter (where e.start_by < clock_timestamp()))::integer,
-       min(e.created), q.paused, coalesce(q.by, ''), coalesce(q.why, '')
+       min(e.created), q.paused, q.by, q.why
 from stint.look('{}', '{}') l
 cross join lateral stint.frontier(l.lane) f
 cross join lateral (
@@ -39,15 +38,7 @@ func (x *examination) ready(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	x.signs.Backlogs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (report.Backlog, error) {
-		var (
-			b      report.Backlog
-			paused *time.Time
-		)
-		err := row.Scan(&b.Queue, &b.Priority, &b.Kind, &b.Jobs, &b.Late, &b.Oldest, &paused, &b.By, &b.Why)
-		b.Paused = deref(paused)
-		return b, err
-	})
+	x.signs.Backlogs, err = pgx.CollectRows(rows, fieldsOf[report.Backlog])
 	return err
 }
 

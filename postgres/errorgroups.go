@@ -3,11 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
 )
 
@@ -40,20 +36,18 @@ left join lateral (
 func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
 	look := f.Look()
 	type found struct {
-		Seen                        int
-		Job                         *stint.ID
-		Kind, Class, Message, Stack *string
-		Ended                       *time.Time
+		Seen int
+		report.FailedAttempt
 	}
-	rows, err := page(ctx, s, errorsSQL, []any{nilText(f.Kind), nilText(f.Queue), nilTime(f.Since), look + 1, report.MaxErrors + 1}, pgx.RowToStructByPos[found])
+	list, err := page(ctx, s, errorsSQL, []any{nilText(f.Kind), nilText(f.Queue), nilTime(f.Since), look + 1, report.MaxErrors + 1}, fieldsOf[found])
 	if err != nil {
 		return report.ErrorReport{}, fmt.Errorf("group errors: %w", err)
 	}
 	var all []report.FailedAttempt
-	for _, r := range rows {
-		if r.Job != nil {
-			all = append(all, report.FailedAttempt{Job: *r.Job, Kind: *r.Kind, Class: *r.Class, Message: *r.Message, Stack: *r.Stack, Ended: *r.Ended})
+	for _, r := range list {
+		if r.Job != 0 {
+			all = append(all, r.FailedAttempt)
 		}
 	}
-	return report.GroupErrors(all, rows[0].Seen > look), nil
+	return report.GroupErrors(all, list[0].Seen > look), nil
 }

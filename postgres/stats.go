@@ -32,8 +32,8 @@ with bound as (
   select greatest($3::timestamptz, case when $5::int = 1 then stint.first_minute() else '-infinity' end) as low,
          coalesce($4::timestamptz, 'infinity') as high)
 select case when $6 then s.start end as start, s.kind, s.queue, s.outcome, sum(s.n)::bigint, sum(s.ran)::bigint,
-       sum(s.total)::bigint, coalesce(min(s.fastest), 0), coalesce(max(s.longest), 0),
-       coalesce((array_agg(s.last order by s.last_at desc nulls last, s.last desc))[1], 0), max(s.last_at), sum(s.waited)::bigint
+       (array_agg(s.last order by s.last_at desc nulls last, s.last desc))[1], min(s.fastest), max(s.longest), sum(s.total)::bigint,
+       max(s.last_at), sum(s.waited)::bigint
 from (
   select s.* from stint.stats s
   where s.minutes = $5::int and s.start >= (select b.low from bound b) and s.start < (select b.high from bound b)
@@ -54,7 +54,7 @@ func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats
 	}
 	from, to := f.Bounds()
 	minutes := cmp.Or(f.Every, time.Hour) / time.Minute
-	return collect(ctx, s.pool, "read the statistics", s.sql.in(statsSQL), []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled}, scanStats)
+	return collect(ctx, s.pool, "read the statistics", s.sql.in(statsSQL), []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled}, fieldsOf[report.Stats])
 }
 
 // Unsummed implements [report.StatsStore].
@@ -63,16 +63,4 @@ func (s *Store) Unsummed(ctx context.Context, most int) (n int, err error) {
 		return 0, fmt.Errorf("count what is not summed up: %w", translate(err))
 	}
 	return n, nil
-}
-
-func scanStats(row pgx.CollectableRow) (s report.Stats, err error) {
-	var (
-		start, last                            *time.Time
-		total, fastest, longest, took, waiting int64
-	)
-	err = row.Scan(&start, &s.Kind, &s.Queue, &s.Outcome, &s.Attempts, &s.Took.Count, &total, &fastest, &longest, &took, &last, &waiting)
-	s.Start, s.LastAt = deref(start), deref(last)
-	s.Took.Total, s.Took.Fastest, s.Took.Longest, s.Took.Last = micros(total), micros(fastest), micros(longest), micros(took)
-	s.Waited = micros(waiting)
-	return s, err
 }

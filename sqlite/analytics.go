@@ -181,11 +181,13 @@ func (s *Store) DueBy(ctx context.Context, field report.Field, f report.Analytic
 	  cross join stint_entries b` + say.from + `
 	  where b.pos = u.contents
 	  group by 1 order by 2 desc, 1 limit ?5`
-	return collect(ctx, s, fmt.Sprintf("group what is due by %s", field), text, args, func(q *stmt) report.DueGroup {
-		g := report.DueGroup{Jobs: q.ColumnInt64(1)}
-		if !q.isNull(0) {
-			g.Value = new(q.ColumnText(0))
-		}
-		return g
+	return reading(ctx, s, fmt.Sprintf("group what is due by %s", field), func(c *conn) ([]report.DueGroup, error) {
+		return readRows(c, func(g *report.DueGroup, q *stmt) error {
+			if !q.isNull(0) {
+				g.Value = new(q.ColumnText(0))
+			}
+			g.Jobs = q.ColumnInt64(1)
+			return nil
+		}, text, args...)
 	})
 }

@@ -17,25 +17,16 @@ left join stint_queues q on q.queue = r.queue
 group by r.queue, r.priority, r.kind`
 
 func (x *examination) ready(ctx context.Context) error {
-	type lane struct{ id, frontier int64 }
+	type lane struct{ ID, Frontier int64 }
 	return x.read(ctx, func(c *conn) error {
 		x.signs.Backlogs = nil
-		var lanes []lane
-		err := c.query(frontiersSQL, nil, func(q *stmt) error {
-			lanes = append(lanes, lane{q.ColumnInt64(0), q.ColumnInt64(1)})
-			return nil
-		})
+		lanes, err := fieldsOf[lane](c, frontiersSQL)
 		for _, l := range lanes {
-			if err != nil {
-				break
+			if err == nil {
+				var some []report.Backlog
+				some, err = fieldsOf[report.Backlog](c, backlogSQL, l.ID, l.Frontier, report.BacklogLimit, micro(time.Now()))
+				x.signs.Backlogs = append(x.signs.Backlogs, some...)
 			}
-			err = c.query(backlogSQL, []any{l.id, l.frontier, report.BacklogLimit, micro(time.Now())}, func(q *stmt) error {
-				x.signs.Backlogs = append(x.signs.Backlogs, report.Backlog{
-					Queue: q.name(0), Priority: q.ColumnInt(1), Kind: q.name(2), Jobs: q.ColumnInt(3), Late: q.ColumnInt(4), Oldest: q.time(5),
-					Paused: q.time(6), By: q.ColumnText(7), Why: q.ColumnText(8),
-				})
-				return nil
-			})
 		}
 		return err
 	})
@@ -51,9 +42,7 @@ group by u.undecided order by u.undecided`
 
 func (x *examination) undecided(ctx context.Context) error {
 	return x.read(ctx, func(c *conn) (err error) {
-		x.signs.Undecided, err = allRows(c, func(q *stmt) report.UndecidedBacklog {
-			return report.UndecidedBacklog{Func: q.name(0), Jobs: q.ColumnInt(1), Oldest: q.time(2)}
-		}, undecidedBacklogSQL, report.BacklogLimit)
+		x.signs.Undecided, err = fieldsOf[report.UndecidedBacklog](c, undecidedBacklogSQL, report.BacklogLimit)
 		return err
 	})
 }

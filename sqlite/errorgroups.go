@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
 )
 
@@ -48,13 +47,7 @@ func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorR
 		if err != nil {
 			return report.ErrorReport{}, err
 		}
-		all, err := allRows(c, scanError, errorsSQL, look+1, nilText(f.Kind), nilText(f.Queue), since, report.MaxErrors+1)
+		all, err := fieldsOf[report.FailedAttempt](c, errorsSQL, look+1, nilText(f.Kind), nilText(f.Queue), since, report.MaxErrors+1)
 		return report.GroupErrors(all, seen > look), err
 	})
-}
-
-func scanError(q *stmt) report.FailedAttempt {
-	return report.FailedAttempt{
-		Job: stint.ID(q.ColumnInt64(0)), Kind: q.name(1), Class: q.ColumnText(2), Message: q.ColumnText(3), Stack: q.ColumnText(4), Ended: q.time(5),
-	}
 }

@@ -43,14 +43,7 @@ func (s *Store) WriteMetrics(ctx context.Context, m report.Metrics) error {
 
 // EngineMetrics implements [report.MetricsKeeper].
 func (s *Store) EngineMetrics(ctx context.Context) ([]report.Metrics, error) {
-	return reading(ctx, s, "list metrics", func(c *conn) (list []report.Metrics, err error) {
-		err = c.query(metricsSQL, nil, func(q *stmt) error {
-			var m report.Metrics
-			err := json.Unmarshal(q.ColumnRawText(0), &m)
-			m.At = q.time(1)
-			list = append(list, m)
-			return err
-		})
-		return list, err
+	return reading(ctx, s, "list metrics", func(c *conn) ([]report.Metrics, error) {
+		return readRows(c, func(m *report.Metrics, q *stmt) error { return q.scan(m, &m.At) }, metricsSQL)
 	})
 }

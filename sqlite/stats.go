@@ -29,7 +29,7 @@ const (
 	  last_at = max(ifnull(s.last_at, excluded.last_at), ifnull(excluded.last_at, s.last_at))`
 
 	sumsSQL = `
-	select start, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited from stint_stats
+	select start, kind, queue, outcome, n, ran, last, fastest, longest, total, last_at, waited from stint_stats
 	where minutes = ?5 and start >= ?3 and start < ?4 and (?1 is null or kind = ?1) and (?2 is null or queue = ?2)`
 
 	// forgetMinutesSQL forgets minutes that are too old, some of them.
@@ -222,7 +222,7 @@ func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats
 		if !to.IsZero() {
 			high = micro(to)
 		}
-		sums, err := allRows(c, scanStats, sumsSQL, nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour)/time.Minute))
+		sums, err := fieldsOf[report.Stats](c, sumsSQL, nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour)/time.Minute))
 		return append(list, sums...), err
 	})
 	return report.MergeStats(list, f.Every), err
@@ -237,14 +237,6 @@ func (s *Store) Unsummed(ctx context.Context, most int) (int, error) {
 		}
 		return oneRow(c, firstNumber[int], `select count(*) from (`+attemptsSQL+` limit ?3)`, m.lanes, m.open, most)
 	})
-}
-
-func scanStats(q *stmt) report.Stats {
-	us := func(col int) time.Duration { return time.Duration(q.ColumnInt64(col)) * time.Microsecond }
-	s := report.Stats{Start: q.time(0), Kind: q.name(1), Queue: q.name(2), Outcome: stint.Outcome(q.ColumnInt(3))}
-	s.Attempts, s.Took.Count, s.Took.Total, s.Took.Fastest, s.Took.Longest = q.ColumnInt64(4), q.ColumnInt64(5), us(6), us(7), us(8)
-	s.Took.Last, s.LastAt, s.Waited = us(9), q.time(10), us(11)
-	return s
 }
 
 const attemptOfSQL = `
