@@ -57,3 +57,48 @@ func (s *Store) DueBy(ctx context.Context, field report.Field, f report.Analytic
 	return collect(ctx, s.pool, fmt.Sprintf("group what is due by %s", field), s.sql.in(dueBySQL), []any{cmp.Or(name, string(field)), keys,
 		nilText(f.Queue), nilText(f.Kind), nilText(f.Tag), nilTime(f.At), cmp.Or(limit, 100)}, fieldsOf[report.DueGroup])
 }
+
+var _ report.ErrorAnalyst = (*Store)(nil)
+
+// errorsSQL reads attempts with errors along the index of what went wrong, the
+// newest jobs first, and counts in its first column how many it looked at. What
+// they said is read only of those that fit; of a stack it takes the part that
+// tells the place, for all of ten thousand would be 40 MB. There is always a row.
+const errorsSQL = `
+with newest as materialized (
+  select coalesce(o.job, o.pos) as job, o.pos, o.finished
+  from stint.executions o where o.outcome <> 1 and o.outcome in (2, 5)
+  order by coalesce(o.job, o.pos) desc, o.outcome desc, o.final desc limit $4
+)
+select (select count(*) from newest), a.*
+from (select) one
+left join lateral (
+  select n.job, e.kind, coalesce(x.error ->> 'class', case x.outcome when 5 then 'lost' else '' end) as class,
+         left(coalesce(x.error ->> 'message', ''), 1000) as message,
+         coalesce(substr(x.error ->> 'stack', nullif(strpos(x.error ->> 'stack', E'\npanic('), 0) + 1, 2000), '') as stack, n.finished
+  from newest n
+  cross join lateral (select l.kind, l.queue from stint.entries l where l.pos = n.pos offset 0) e
+  cross join lateral (select y.error, y.outcome from stint.executions y where y.pos = n.pos offset 0) x
+  where ($1::text is null or e.kind = $1) and ($2::text is null or e.queue = $2) and ($3::timestamptz is null or n.finished >= $3)
+  order by n.job desc limit $5
+) a on true`
+
+// Errors implements [report.ErrorAnalyst].
+func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
+	look := f.Look()
+	type found struct {
+		Seen int
+		report.FailedAttempt
+	}
+	list, err := page(ctx, s, errorsSQL, []any{nilText(f.Kind), nilText(f.Queue), nilTime(f.Since), look + 1, report.MaxErrors + 1}, fieldsOf[found])
+	if err != nil {
+		return report.ErrorReport{}, fmt.Errorf("group errors: %w", err)
+	}
+	var all []report.FailedAttempt
+	for _, r := range list {
+		if r.Job != 0 {
+			all = append(all, r.FailedAttempt)
+		}
+	}
+	return report.GroupErrors(all, list[0].Seen > look), nil
+}
