@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint/report"
 )
@@ -16,8 +13,11 @@ var _ report.LiveStats = (*Store)(nil)
 // Each of these is one statement, and what it calls is stable, so all figures are
 // of one moment.
 const (
-	analyticsSQL   = `select * from stint.analytics($1, $2, $3, $4, $5)`
-	kindFiguresSQL = `select * from stint.attempt_figures($1, $2, $3, $4, $5) order by of_kind collate "C"`
+	analyticsSQL   = `select moment, queued, postponed, running, zombies, ` + figuresSQL + ` from stint.analytics($1, $2, $3, $4, $5)`
+	kindFiguresSQL = `select of_kind, ` + figuresSQL + ` from stint.attempt_figures($1, $2, $3, $4, $5) order by of_kind collate "C"`
+
+	figuresSQL = `ended, ended / date_part('epoch', $5::interval), latency_mean, latency_p50, latency_p95, latency_p99,
+	  execution_mean, execution_p50, execution_p95, execution_p99`
 )
 
 // Analyze implements [report.LiveStats].
@@ -25,13 +25,11 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 	if err := f.Check(); err != nil {
 		return report.Analytics{}, err
 	}
-	var a report.Analytics
-	err := scanFigures(s.pool.QueryRow(ctx, s.sql.in(analyticsSQL), analyticsArgs(f)...), &a.AttemptFigures, f.Span,
-		&a.At, &a.Queued, &a.Postponed, &a.Running, &a.Zombies)
+	all, err := collect(ctx, s.pool, "analyze", s.sql.in(analyticsSQL), analyticsArgs(f), fieldsOf[report.Analytics])
 	if err != nil {
-		return report.Analytics{}, fmt.Errorf("analyze: %w", translate(err))
+		return report.Analytics{}, err
 	}
-	return a, nil
+	return all[0], nil
 }
 
 // AnalyzeKinds implements [report.LiveStats].
@@ -39,25 +37,11 @@ func (s *Store) AnalyzeKinds(ctx context.Context, f report.AnalyticsFilter) ([]r
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	return collect(ctx, s.pool, "analyze kinds", s.sql.in(kindFiguresSQL), analyticsArgs(f), func(row pgx.CollectableRow) (k report.KindAnalytics, err error) {
-		return k, scanFigures(row, &k.AttemptFigures, f.Span, &k.Kind)
-	})
+	return collect(ctx, s.pool, "analyze kinds", s.sql.in(kindFiguresSQL), analyticsArgs(f), fieldsOf[report.KindAnalytics])
 }
 
 func analyticsArgs(f report.AnalyticsFilter) []any {
 	return []any{nilText(f.Queue), nilText(f.Kind), nilText(f.Tag), nilTime(f.At), cmp.Or(f.Span, report.MaxSpan)}
-}
-
-// scanFigures reads a row that ends with the figures of attempts of a time.
-func scanFigures(row pgx.Row, a *report.AttemptFigures, span time.Duration, before ...any) error {
-	l, x := make([]*time.Duration, 4), make([]*time.Duration, 4)
-	if err := row.Scan(append(before, &a.Ended, &l[0], &l[1], &l[2], &l[3], &x[0], &x[1], &x[2], &x[3])...); err != nil {
-		return err
-	}
-	a.PerSecond = float64(a.Ended) / cmp.Or(span, report.MaxSpan).Seconds()
-	a.Latency = report.Percentiles{Mean: deref(l[0]), P50: deref(l[1]), P95: deref(l[2]), P99: deref(l[3])}
-	a.Execution = report.Percentiles{Mean: deref(x[0]), P50: deref(x[1]), P95: deref(x[2]), P99: deref(x[3])}
-	return nil
 }
 
 const dueBySQL = `
@@ -71,7 +55,50 @@ func (s *Store) DueBy(ctx context.Context, field report.Field, f report.Analytic
 	}
 	name, keys := field.Path()
 	return collect(ctx, s.pool, fmt.Sprintf("group what is due by %s", field), s.sql.in(dueBySQL), []any{cmp.Or(name, string(field)), keys,
-		nilText(f.Queue), nilText(f.Kind), nilText(f.Tag), nilTime(f.At), cmp.Or(limit, 100)}, func(row pgx.CollectableRow) (g report.DueGroup, err error) {
-		return g, row.Scan(&g.Value, &g.Jobs)
-	})
+		nilText(f.Queue), nilText(f.Kind), nilText(f.Tag), nilTime(f.At), cmp.Or(limit, 100)}, fieldsOf[report.DueGroup])
+}
+
+var _ report.ErrorAnalyst = (*Store)(nil)
+
+// errorsSQL reads attempts with errors along the index of what went wrong, the
+// newest jobs first, and counts in its first column how many it looked at. What
+// they said is read only of those that fit; of a stack it takes the part that
+// tells the place, for all of ten thousand would be 40 MB. There is always a row.
+const errorsSQL = `
+with newest as materialized (
+  select coalesce(o.job, o.pos) as job, o.pos, o.finished
+  from stint.executions o where o.outcome <> 1 and o.outcome in (2, 5)
+  order by coalesce(o.job, o.pos) desc, o.outcome desc, o.final desc limit $4
+)
+select (select count(*) from newest), a.*
+from (select) one
+left join lateral (
+  select n.job, e.kind, coalesce(x.error ->> 'class', case x.outcome when 5 then 'lost' else '' end) as class,
+         left(coalesce(x.error ->> 'message', ''), 1000) as message,
+         coalesce(substr(x.error ->> 'stack', nullif(strpos(x.error ->> 'stack', E'\npanic('), 0) + 1, 2000), '') as stack, n.finished
+  from newest n
+  cross join lateral (select l.kind, l.queue from stint.entries l where l.pos = n.pos offset 0) e
+  cross join lateral (select y.error, y.outcome from stint.executions y where y.pos = n.pos offset 0) x
+  where ($1::text is null or e.kind = $1) and ($2::text is null or e.queue = $2) and ($3::timestamptz is null or n.finished >= $3)
+  order by n.job desc limit $5
+) a on true`
+
+// Errors implements [report.ErrorAnalyst].
+func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
+	look := f.Look()
+	type found struct {
+		Seen int
+		report.FailedAttempt
+	}
+	list, err := page(ctx, s, errorsSQL, []any{nilText(f.Kind), nilText(f.Queue), nilTime(f.Since), look + 1, report.MaxErrors + 1}, fieldsOf[found])
+	if err != nil {
+		return report.ErrorReport{}, fmt.Errorf("group errors: %w", err)
+	}
+	var all []report.FailedAttempt
+	for _, r := range list {
+		if r.Job != 0 {
+			all = append(all, r.FailedAttempt)
+		}
+	}
+	return report.GroupErrors(all, list[0].Seen > look), nil
 }

@@ -3,13 +3,12 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -70,7 +69,7 @@ func changesQuery(f store.ChangeFilter) (text string, args []any) {
 	if f.Before != 0 {
 		where = append(where, "c.n < "+value(f.Before))
 	}
-	text = "select c.n, c.at, c.by, c.role, c.way, c.operation, c.subject, c.details, c.ended, c.problem from stint.changes c"
+	text = "select " + rows.ChangeColumns + " from stint.changes c"
 	if len(where) > 0 {
 		text += " where " + strings.Join(where, " and ")
 	}
@@ -78,15 +77,6 @@ func changesQuery(f store.ChangeFilter) (text string, args []any) {
 }
 
 func scanChange(row pgx.CollectableRow) (c store.Change, err error) {
-	var (
-		by, role, subject, details, problem *string
-		ended                               *time.Time
-	)
-	err = row.Scan(&c.ID, &c.At, &by, &role, &c.Way, &c.Operation, &subject, &details, &ended, &problem)
-	c.By, c.Role, c.Subject, c.Ended, c.Problem = deref(by), deref(role), deref(subject), deref(ended), deref(problem)
-	if details != nil {
-		c.Details = json.RawMessage(*details)
-	}
-	c.Result = store.ChangeResultOf(c.Ended, c.Problem)
+	err = rows.ReadChange(&c, func(into ...any) error { return scan(row, into...) })
 	return c, err
 }

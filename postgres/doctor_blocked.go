@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,23 +14,12 @@ import (
 // waiter is a session that waits for a lock, or one that keeps such a session
 // waiting.
 type waiter struct {
-	PID         int32
-	User        string
-	Application string
-	State       string
-	Query       string
-	Since       *time.Time // when its transaction began
-	Seconds     float64
-	Age         int64
-	Waits       float64 // seconds, 0 when it does not or that cannot be seen
-	Late        bool    // it waits for longer than is normal
-	Lock        string  // what kind of lock it waits for
-	Table       string  // and on which of stint's tables or indexes, if it is one
-	Blockers    []int32 // 0 is a prepared transaction
-}
-
-func (w waiter) session() session {
-	return session{w.PID, w.User, w.Application, w.State, w.Query, w.Since, w.Seconds, w.Age}
+	session
+	Waits    float64 // seconds, 0 when it does not or that cannot be seen
+	Late     bool    // it waits for longer than is normal
+	Lock     string  // what kind of lock it waits for
+	Table    string  // and on which of stint's tables or indexes, if it is one
+	Blockers []int32 // 0 is a prepared transaction
 }
 
 // blockedSQL asks the server's lists only: what it reads of the catalogues is
@@ -56,10 +44,7 @@ chain as (
   select w.pid, pg_blocking_pids(w.pid) as blockers from waits w
   union
   select b.pid, pg_blocking_pids(b.pid) from chain c cross join lateral unnest(c.blockers) b(pid))
-select distinct on (c.pid) c.pid, coalesce(a.usename::text, ''), coalesce(a.application_name, ''), coalesce(a.state, ''),
-       left(regexp_replace(coalesce(a.query, ''), '\s+', ' ', 'g'), 120), a.xact_start,
-       coalesce(extract(epoch from clock_timestamp() - a.xact_start), 0)::double precision,
-       coalesce(greatest(age(a.backend_xmin), age(a.backend_xid)), 0)::bigint,
+select distinct on (c.pid) c.pid, ` + sessionColumns + `,
        coalesce(extract(epoch from clock_timestamp() - w.since), 0)::double precision,
        w.pid is not null and (w.since is null or w.since < clock_timestamp() - case when w.relname is null then $1::interval else $2::interval end),
        coalesce(w.mode, a.wait_event, ''), coalesce(w.relname::text, ''), c.blockers
@@ -130,7 +115,7 @@ func (x *examination) head(w waiter, by map[int32]waiter, behind []int32) report
 	if w.Waits > 0 {
 		since = fmt.Sprintf("has waited %v", ago(w.Waits))
 	}
-	f := lockWait.With("since", since, "what", what, "who", w.session().who()).Find(fmt.Sprint("session ", w.PID),
+	f := lockWait.With("since", since, "what", what, "who", w.who()).Find(fmt.Sprint("session ", w.PID),
 		map[string]any{"pid": w.PID, "query": w.Query, "lock": w.Lock, "table": w.Table, "since_seconds": w.Waits, "behind": behind})
 	var ends []string
 	var blockers []map[string]any
@@ -140,7 +125,7 @@ func (x *examination) head(w waiter, by map[int32]waiter, behind []int32) report
 			ends = append(ends, "end the prepared transaction, which select * from pg_prepared_xacts lists")
 			continue
 		}
-		b := by[pid].session()
+		b := by[pid]
 		f.Problem += fmt.Sprintf("; session %d %s holds it", pid, b.who())
 		if b.Since != nil {
 			f.Problem += fmt.Sprintf(", in a transaction begun %v ago", ago(b.Seconds))

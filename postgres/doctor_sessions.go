@@ -59,9 +59,9 @@ func (s session) figures() map[string]any {
 	return f
 }
 
-// sessionColumns cuts statements: some are megabytes of values.
+// sessionColumns are those of a session but for its pid. It cuts statements: some are megabytes of values.
 const sessionColumns = `
-  a.pid, coalesce(a.usename::text, ''), coalesce(a.application_name, ''), coalesce(a.state, ''),
+  coalesce(a.usename::text, ''), coalesce(a.application_name, ''), coalesce(a.state, ''),
   left(regexp_replace(coalesce(a.query, ''), '\s+', ' ', 'g'), 120), a.xact_start,
   coalesce(extract(epoch from clock_timestamp() - a.xact_start), 0)::double precision,
   coalesce(greatest(age(a.backend_xmin), age(a.backend_xid)), 0)::bigint`
@@ -77,7 +77,7 @@ func (x *examination) horizonSessions(ctx context.Context, tx pgx.Tx) error {
 		Pins bool
 	}
 	all, err := ask[open](ctx, tx, `
-		select `+sessionColumns+`,
+		select a.pid, `+sessionColumns+`,
 		  case when a.state like 'idle in transaction%' then coalesce(extract(epoch from clock_timestamp() - a.state_change), 0) else 0 end::double precision,
 		  a.backend_xmin is not null or a.backend_xid is not null
 		from pg_stat_activity a

@@ -21,13 +21,7 @@ func (s *Store) Jobs(ctx context.Context, f store.Filter) ([]stint.JobInfo, erro
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	text, args := jobsQuery(jobColumns, f, few)
-	list, err := page(ctx, s, text, args, func(row pgx.CollectableRow) (stint.JobInfo, error) {
-		job, err := scanJob(row)
-		if err != nil {
-			return stint.JobInfo{}, err
-		}
-		return *job, nil
-	})
+	list, err := page(ctx, s, text, args, func(row pgx.CollectableRow) (stint.JobInfo, error) { return scanJob(row) })
 	if err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}

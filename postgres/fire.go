@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -73,7 +74,7 @@ func (s *Store) DeclareSchedules(ctx context.Context, by string, schedules []sti
 // so that what is not due is not read.
 const dueSQL = `
 with clock as materialized (select clock_timestamp() as now)
-select ` + scheduleColumns + `, clock.now
+select ` + rows.ScheduleColumns + `, clock.now
 from clock, (
   (select * from stint.schedules s where s.next is null and ` + firesSQL + ` order by s.next nulls first, s.name limit $4)
   union all
@@ -149,11 +150,11 @@ func (s *Store) fireSchedules(ctx context.Context, f store.FireRequest, plan sto
 }
 
 func (s *Store) dueSchedules(ctx context.Context, f store.FireRequest, until time.Time, limit int) (list []store.ScheduleInfo, now time.Time, err error) {
-	rows, err := s.work().Query(ctx, s.sql.due, notNil(f.Functions), notNil(f.Except), until, limit)
+	due, err := s.work().Query(ctx, s.sql.due, notNil(f.Functions), notNil(f.Except), until, limit)
 	if err != nil {
 		return nil, now, translate(err)
 	}
-	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.ScheduleInfo, error) { return scanSchedule(row, &now) })
+	list, err = pgx.CollectRows(due, func(row pgx.CollectableRow) (store.ScheduleInfo, error) { return scanSchedule(row, &now) })
 	return list, now, translate(err)
 }
 

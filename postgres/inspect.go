@@ -4,18 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
-const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.retry, j.timeout, j.start_by, j.max_losses, j.created, j.due, j.started, j.finished,
-  j.faulty, j.undecided, j.recovered, j.schedule, j.nth, j.occurrence, j.correlation`
+// A time-out is stored in milliseconds.
+var jobColumns = strings.Replace(rows.JobColumns, "j.timeout", "j.timeout * 1000", 1) + ", j.retry"
 
 // Job implements [store.Inspector].
 func (s *Store) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
@@ -31,7 +32,7 @@ func (s *Store) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 // show shows the jobs that fit a condition, with their executions. It is one
 // statement, so all of it tells of one moment.
 func (s *Store) show(ctx context.Context, where string, arg any) ([]*stint.JobInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`
+	list, err := s.pool.Query(ctx, s.sql.in(`
 		select `+jobColumns+`, (
 		  select json_agg(x order by x.pos) from (
 		    select x.pos, x.attempt, stint.outcome_name(x.outcome) as outcome, x.final, x.reason, x.started, x.finished, x.engine::text as engine,
@@ -43,29 +44,26 @@ func (s *Store) show(ctx context.Context, where string, arg any) ([]*stint.JobIn
 	if err != nil {
 		return nil, translate(err)
 	}
-	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*stint.JobInfo, error) {
+	jobs, err := pgx.CollectRows(list, func(row pgx.CollectableRow) (*stint.JobInfo, error) {
 		var (
 			text []byte
-			next *stint.ID
+			next stint.ID
 		)
 		job, err := scanJob(row, &text, &next)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			job.RetriedAs = next
+			job.Attempts, err = decodeExecutions(text)
+			store.ShowCancelled(&job)
 		}
-		job.RetriedAs = deref(next)
-		job.Attempts, err = decodeExecutions(text)
-		store.ShowCancelled(job)
-		return job, err
+		return &job, err
 	})
 	return jobs, translate(err)
 }
 
-func decodeExecutions(text []byte) ([]stint.Attempt, error) {
-	if text == nil {
-		return nil, nil
+func decodeExecutions(text []byte) (list []stint.Attempt, err error) {
+	if text != nil {
+		err = json.Unmarshal(text, &list)
 	}
-	var list []stint.Attempt
-	err := json.Unmarshal(text, &list)
 	for i := range list {
 		if string(list[i].Result) == "null" {
 			list[i].Result = nil
@@ -76,43 +74,18 @@ func decodeExecutions(text []byte) ([]stint.Attempt, error) {
 }
 
 // scanJob reads jobColumns and what the caller selected after them.
-func scanJob(row pgx.CollectableRow, more ...any) (*stint.JobInfo, error) {
-	var (
-		j                     stint.JobInfo
-		reason, urn, source   *string
-		args, metadata, retry []byte
-		timeout               *int64
-		started, finished     *time.Time
-		startBy               *time.Time
-		undecided             *string
-		recovered             *stint.ID
-		schedule              *string
-		nth                   *int64
-		occurrence            *time.Time
-	)
-	err := row.Scan(append([]any{&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &args, &j.Attempt, &j.Losses,
-		&reason, &j.Tags, &urn, &source, &metadata, &retry, &timeout, &startBy, &j.MaxLosses, &j.Created, &j.Due, &started, &finished,
-		&j.Faulty, &undecided, &recovered, &schedule, &nth, &occurrence, &j.Correlation}, more...)...)
-	if err != nil {
-		return nil, err
+func scanJob(row pgx.CollectableRow, more ...any) (j stint.JobInfo, err error) {
+	var policy []byte
+	if err = scan(row, slices.Concat(rows.Job(&j), []any{&policy}, more)...); err != nil {
+		return j, err
 	}
-	j.Args, j.Metadata = args, metadata
-	j.Reason, j.URN, j.Source, j.PendingRetry = deref(reason), deref(urn), deref(source), deref(undecided)
-	j.Timeout = time.Duration(deref(timeout)) * time.Millisecond
-	j.Started, j.Finished, j.StartBy = deref(started), deref(finished), deref(startBy)
-	j.Origin = stint.Origin{Recovered: deref(recovered), Schedule: deref(schedule), Nth: deref(nth), Occurrence: deref(occurrence)}
-	j.Retry, err = policyName(retry)
-	return &j, err
-}
-
-func policyName(text []byte) (string, error) {
 	var p retry.Policy
-	if text != nil {
-		if err := json.Unmarshal(text, &p); err != nil {
-			return string(text), nil // show what is there
-		}
+	if policy != nil && json.Unmarshal(policy, &p) != nil {
+		j.Retry = string(policy) // show what is there
+	} else {
+		j.Retry = p.String()
 	}
-	return p.String(), nil
+	return j, nil
 }
 
 // Counts implements [store.Inspector].
@@ -131,23 +104,55 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 
 // Kinds implements [store.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
-	return collect(ctx, s.pool, "list kinds",
-		s.sql.in(`select kind, queue, priority, timeout, tags, retry, max_losses, start_within, declared from stint.kinds order by kind`), nil,
-		func(row pgx.CollectableRow) (stint.KindInfo, error) {
-			var (
-				d       stint.KindInfo
-				timeout *int64
-				within  *int64
-				policy  []byte
-			)
-			if err := row.Scan(&d.Name, &d.Queue, &d.Priority, &timeout, &d.Tags, &policy, &d.MaxLosses, &within, &d.Declared); err != nil {
-				return d, err
-			}
-			d.Timeout = time.Duration(deref(timeout)) * time.Millisecond
-			d.StartWithin = time.Duration(deref(within)) * time.Millisecond
-			if policy != nil {
-				return d, json.Unmarshal(policy, &d.Retry)
-			}
-			return d, nil
+	return collect(ctx, s.pool, "list kinds", s.sql.in(`select kind, `+kindColumns+` from stint.kinds order by kind`), nil,
+		func(row pgx.CollectableRow) (d stint.KindInfo, err error) {
+			err = scan(row, rows.Kind(&d)...)
+			return d, err
 		})
+}
+
+// The times of a kind are stored in milliseconds too.
+var kindColumns = strings.NewReplacer("timeout", "timeout * 1000", "start_within", "start_within * 1000").Replace(rows.KindColumns)
+
+var _ store.Awaiter = (*Store)(nil)
+
+// endedSQL chooses those jobs that may have ended or are gone, by keys alone: the
+// view, which tells exactly, is asked about those only. A job has ended with a final
+// execution; one that is cancelled may have ended by its marker.
+const endedSQL = `
+	select a.id from unnest($1::bigint[]) as a(id)
+	where exists (select from stint.executions x where x.pos = a.id and x.final)
+	   or exists (select from stint.executions x where x.job = a.id and x.final)
+	   or exists (select from stint.cancellations k where k.job = a.id)
+	   or not exists (select from stint.entries e where e.pos = a.id and e.job is null)`
+
+// Await implements [store.Awaiter].
+func (s *Store) Await(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
+	return s.waits.Await(ctx, id)
+}
+
+// ended returns those of the jobs that ended; nil for those that do not exist.
+func (s *Store) ended(ctx context.Context, ids []stint.ID) (map[stint.ID]*stint.JobInfo, error) {
+	rows, err := s.pool.Query(ctx, s.sql.in(endedSQL), ids)
+	if err != nil {
+		return nil, translate(err)
+	}
+	maybe, err := pgx.CollectRows(rows, pgx.RowTo[stint.ID])
+	if err != nil || len(maybe) == 0 {
+		return nil, translate(err)
+	}
+	jobs, err := s.show(ctx, "j.id = any($1)", maybe)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(map[stint.ID]*stint.JobInfo, len(maybe))
+	for _, id := range maybe {
+		ended[id] = nil
+	}
+	for _, job := range jobs {
+		if ended[job.ID] = job; !job.State.Final() {
+			delete(ended, job.ID)
+		}
+	}
+	return ended, nil
 }

@@ -2,11 +2,16 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-go/stint/internal/rows"
 )
 
 // collect returns what a query does, each row scanned. An error says what was tried.
@@ -53,4 +58,36 @@ func nilTime(t time.Time) *time.Time {
 	return &t
 }
 
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+// scan reads a row as its Scan does. Null leaves what it would be read into as it
+// is, and a whole number that is a duration counts microseconds.
+func scan(row pgx.CollectableRow, into ...any) error {
+	read := make([]any, len(into))
+	for i, v := range into {
+		switch kind := reflect.TypeOf(v).Elem(); {
+		case kind == reflect.TypeFor[json.RawMessage]():
+			read[i] = (*[]byte)(v.(*json.RawMessage))
+		case kind.Kind() == reflect.Slice || kind.Kind() == reflect.Pointer:
+			read[i] = v
+		default:
+			read[i] = reflect.New(reflect.TypeOf(v)).Interface()
+		}
+	}
+	if err := row.Scan(read...); err != nil {
+		return err
+	}
+	for i, column := range row.FieldDescriptions() {
+		if p := reflect.ValueOf(read[i]).Elem(); p.Kind() == reflect.Pointer && !p.IsNil() && read[i] != into[i] {
+			reflect.ValueOf(into[i]).Elem().Set(p.Elem())
+		}
+		if took, ok := into[i].(*time.Duration); ok && column.DataTypeOID == pgtype.Int8OID {
+			*took *= time.Duration(time.Microsecond)
+		}
+	}
+	return nil
+}
+
+// fieldsOf reads a row into the fields of a struct, in their order.
+func fieldsOf[V any](row pgx.CollectableRow) (v V, err error) {
+	err = scan(row, rows.Fields(&v)...)
+	return v, err
+}

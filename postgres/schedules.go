@@ -2,66 +2,43 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
 var _ store.ScheduleKeeper = (*Store)(nil)
 
-const scheduleColumns = `s.name, s.recurrence, s.zone, s.job, s.overlap, s.missed, s.not_before, s.not_after, s.after, s.next, s.ended,
-  s.paused, s.paused_by, s.paused_why, s.fired, s.skipped, s.passed, s.last_occurrence, s.last_job, s.created, s.declared, s.declared_by, s.revision`
-
-// scanSchedule reads scheduleColumns and what the caller selected after them.
-func scanSchedule(row pgx.CollectableRow, more ...any) (store.ScheduleInfo, error) {
-	var (
-		s                                            store.ScheduleInfo
-		text                                         store.ScheduleTexts
-		overlap                                      bool
-		notBefore, notAfter, next, ended, paused, at *time.Time
-		by, why, declarer                            *string
-		job                                          *stint.ID
-		args                                         []byte
-	)
-	err := row.Scan(append([]any{&s.Name, &text.Recurrence, &s.Zone, &args, &overlap, &text.Missed, &notBefore, &notAfter, &s.After, &next, &ended,
-		&paused, &by, &why, &s.Fired, &s.Skipped, &s.Passed, &at, &job, &s.Created, &s.Declared, &declarer, &s.Revision}, more...)...)
-	if err != nil {
-		return s, err
-	}
-	utc := func(t *time.Time) time.Time { return deref(t).UTC() }
-	s.Unique = !overlap
-	s.NotBefore, s.NotAfter, s.Next, s.Ended, s.Paused, s.LastOccurrence = utc(notBefore), utc(notAfter), utc(next), utc(ended), utc(paused), utc(at)
-	s.After, s.Created, s.Declared = s.After.UTC(), s.Created.UTC(), s.Declared.UTC()
-	s.PausedBy, s.PausedWhy, s.By, s.LastJob = deref(by), deref(why), deref(declarer), deref(job)
-	text.Job = args
-	s.Read(text)
-	return s, nil
+// scanSchedule reads the columns of a schedule and what the caller selected after them.
+func scanSchedule(row pgx.CollectableRow, more ...any) (s store.ScheduleInfo, err error) {
+	err = rows.ReadSchedule(&s, func(into ...any) error { return scan(row, into...) }, more...)
+	return s, err
 }
 
 // Schedules implements [store.ScheduleKeeper].
 func (s *Store) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
-	return collect(ctx, s.pool, "list schedules", s.sql.in(`select `+scheduleColumns+` from stint.schedules s order by s.name`), nil, func(row pgx.CollectableRow) (store.ScheduleInfo, error) { return scanSchedule(row) })
+	return s.schedules(ctx, "list schedules", ` order by name`)
 }
 
 // Schedule implements [store.ScheduleKeeper].
 func (s *Store) Schedule(ctx context.Context, name string) (*store.ScheduleInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.in(`select `+scheduleColumns+` from stint.schedules s where s.name = $1`), valid.CleanText(name, 1<<10))
+	all, err := s.schedules(ctx, "show schedule "+name, ` where name = $1`, valid.CleanText(name, 1<<10))
 	if err != nil {
-		return nil, fmt.Errorf("show schedule %s: %w", name, translate(err))
-	}
-	info, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (store.ScheduleInfo, error) { return scanSchedule(row) })
-	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, err
+	} else if len(all) == 0 {
 		return nil, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
-	} else if err != nil {
-		return nil, fmt.Errorf("show schedule %s: %w", name, translate(err))
 	}
-	return &info, nil
+	return &all[0], nil
+}
+
+func (s *Store) schedules(ctx context.Context, what, which string, args ...any) ([]store.ScheduleInfo, error) {
+	return collect(ctx, s.pool, what, s.sql.in(`select `+rows.ScheduleColumns+` from stint.schedules`+which), args,
+		func(row pgx.CollectableRow) (store.ScheduleInfo, error) { return scanSchedule(row) })
 }
 
 // PauseSchedule implements [store.ScheduleKeeper].

@@ -3,10 +3,12 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-go/stint/report"
 )
 
@@ -32,8 +34,8 @@ with bound as (
   select greatest($3::timestamptz, case when $5::int = 1 then stint.first_minute() else '-infinity' end) as low,
          coalesce($4::timestamptz, 'infinity') as high)
 select case when $6 then s.start end as start, s.kind, s.queue, s.outcome, sum(s.n)::bigint, sum(s.ran)::bigint,
-       sum(s.total)::bigint, coalesce(min(s.fastest), 0), coalesce(max(s.longest), 0),
-       coalesce((array_agg(s.last order by s.last_at desc nulls last, s.last desc))[1], 0), max(s.last_at), sum(s.waited)::bigint
+       (array_agg(s.last order by s.last_at desc nulls last, s.last desc))[1], min(s.fastest), max(s.longest), sum(s.total)::bigint,
+       max(s.last_at), sum(s.waited)::bigint
 from (
   select s.* from stint.stats s
   where s.minutes = $5::int and s.start >= (select b.low from bound b) and s.start < (select b.high from bound b)
@@ -54,7 +56,7 @@ func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats
 	}
 	from, to := f.Bounds()
 	minutes := cmp.Or(f.Every, time.Hour) / time.Minute
-	return collect(ctx, s.pool, "read the statistics", s.sql.in(statsSQL), []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled}, scanStats)
+	return collect(ctx, s.pool, "read the statistics", s.sql.in(statsSQL), []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled}, fieldsOf[report.Stats])
 }
 
 // Unsummed implements [report.StatsStore].
@@ -65,14 +67,34 @@ func (s *Store) Unsummed(ctx context.Context, most int) (n int, err error) {
 	return n, nil
 }
 
-func scanStats(row pgx.CollectableRow) (s report.Stats, err error) {
-	var (
-		start, last                            *time.Time
-		total, fastest, longest, took, waiting int64
-	)
-	err = row.Scan(&start, &s.Kind, &s.Queue, &s.Outcome, &s.Attempts, &s.Took.Count, &total, &fastest, &longest, &took, &last, &waiting)
-	s.Start, s.LastAt = deref(start), deref(last)
-	s.Took.Total, s.Took.Fastest, s.Took.Longest, s.Took.Last = micros(total), micros(fastest), micros(longest), micros(took)
-	s.Waited = micros(waiting)
-	return s, err
+var _ report.MetricsKeeper = (*Store)(nil)
+
+// keepMetricsSQL takes the place of an engine's older figures. The first ones
+// of an engine also make room: the table is read for that only then.
+const keepMetricsSQL = `
+with kept as (
+  insert into stint.metrics as m (instance, since, engine, figures) values ($1, $2, $3, $4)
+  on conflict (instance, since) do update set engine = excluded.engine, at = clock_timestamp(), figures = excluded.figures
+  returning m.xmax = 0 as fresh
+)
+delete from stint.metrics m where (select fresh from kept) and m.at < clock_timestamp() - interval '5 days'`
+
+// WriteMetrics implements [report.MetricsWriter].
+func (s *Store) WriteMetrics(ctx context.Context, m report.Metrics) error {
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = s.once(ctx, nil, s.sql.in(keepMetricsSQL), m.Instance, m.Since, m.Engine, string(text))
+	}
+	if err != nil {
+		return fmt.Errorf("keep the metrics of %s: %w", m.Instance, err)
+	}
+	return nil
+}
+
+// EngineMetrics implements [report.MetricsKeeper].
+func (s *Store) EngineMetrics(ctx context.Context) ([]report.Metrics, error) {
+	return collect(ctx, s.pool, "list metrics", s.sql.in(`select figures, at from stint.metrics order by at desc, instance collate "C"`), nil, func(row pgx.CollectableRow) (m report.Metrics, err error) {
+		err = row.Scan(&m, &m.At)
+		return m, err
+	})
 }

@@ -3,12 +3,11 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -18,7 +17,6 @@ var _ store.ChangeKeeper = (*Store)(nil)
 const (
 	beginChangeSQL = `insert into stint_changes (at, by, role, way, operation, subject, details) values (?, ?, ?, ?, ?, ?, ?) returning n`
 	endChangeSQL   = `update stint_changes set ended = ?, problem = ? where n = ? and ended is null`
-	changesSQL     = `select n, at, ifnull(by, ''), ifnull(role, ''), way, operation, ifnull(subject, ''), details, ended, ifnull(problem, '') from stint_changes`
 )
 
 // BeginChange implements [store.ChangeKeeper].
@@ -46,7 +44,7 @@ func (s *Store) EndChange(ctx context.Context, change int64, problem string) err
 // Changes implements [store.ChangeKeeper].
 func (s *Store) Changes(ctx context.Context, f store.ChangeFilter) ([]store.Change, error) {
 	text, args := changesQuery(f)
-	return collect(ctx, s, "list changes", text, args, scanChange)
+	return reading(ctx, s, "list changes", func(c *conn) ([]store.Change, error) { return readRows(c, scanChange, text, args...) })
 }
 
 func changesQuery(f store.ChangeFilter) (text string, args []any) {
@@ -66,13 +64,7 @@ func changesQuery(f store.ChangeFilter) (text string, args []any) {
 	if f.Before != 0 {
 		add("n < ?", f.Before)
 	}
-	return changesSQL + " where " + strings.Join(where, " and ") + " order by n desc limit ?", append(args, max(0, cmp.Or(f.Limit, 100)))
+	return "select " + rows.ChangeColumns + " from stint_changes where " + strings.Join(where, " and ") + " order by n desc limit ?", append(args, max(0, cmp.Or(f.Limit, 100)))
 }
 
-func scanChange(q *stmt) store.Change {
-	c := store.Change{ID: q.ColumnInt64(0), At: q.time(1), Ended: q.time(8), Problem: q.ColumnText(9)}
-	c.By, c.Role, c.Way, c.Operation, c.Subject = q.ColumnText(2), q.ColumnText(3), q.ColumnText(4), q.ColumnText(5), q.ColumnText(6)
-	c.Details = json.RawMessage(slices.Clone(q.ColumnRawText(7)))
-	c.Result = store.ChangeResultOf(c.Ended, c.Problem)
-	return c
-}
+func scanChange(c *store.Change, q *stmt) error { return rows.ReadChange(c, q.scan) }

@@ -16,12 +16,8 @@ import (
 // that a long history costs them nothing.
 func (s *Store) Jobs(ctx context.Context, f store.Filter) ([]stint.JobInfo, error) {
 	text, args := jobsQuery(jobColumns, f)
-	return reading(ctx, s, "list jobs", func(c *conn) (jobs []stint.JobInfo, err error) {
-		err = c.query(text, args, func(q *stmt) error {
-			jobs = append(jobs, stint.JobInfo{})
-			return s.scanJob(c, q, &jobs[len(jobs)-1])
-		})
-		return jobs, err
+	return reading(ctx, s, "list jobs", func(c *conn) ([]stint.JobInfo, error) {
+		return readRows(c, func(j *stint.JobInfo, q *stmt) error { return s.scanJob(c, q, j) }, text, args...)
 	})
 }
 

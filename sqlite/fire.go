@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -32,7 +33,7 @@ const (
 	// SQLite's null comes first. Two ranges of the index: what is not due is not
 	// read.
 	dueSchedulesSQL = `
-	select ` + scheduleColumns + ` from (
+	select ` + rows.ScheduleColumns + ` from (
 	  select * from (select * from stint_schedules ` + firesSQL + ` and next is null order by name limit ?4)
 	  union all
 	  select * from (select * from stint_schedules ` + firesSQL + ` and next <= ?3 order by next, name limit ?4))
@@ -130,12 +131,10 @@ func (s *Store) fireSchedules(ctx context.Context, f store.FireRequest, plan sto
 }
 
 func (s *Store) dueSchedules(ctx context.Context, f store.FireRequest, until time.Time, limit int) (list []store.ScheduleInfo, now time.Time, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		list, now = nil, time.Now()
-		return c.query(dueSchedulesSQL, []any{arrayOf(f.Functions), arrayOf(f.Except), micro(until), max(0, limit)}, func(q *stmt) error {
-			list = append(list, scanSchedule(q))
-			return nil
-		})
+	err = s.read(ctx, func(c *conn) (err error) {
+		now = time.Now()
+		list, err = readRows(c, scanSchedule, dueSchedulesSQL, arrayOf(f.Functions), arrayOf(f.Except), micro(until), max(0, limit))
+		return err
 	})
 	return list, fromMicro(micro(now)), err
 }

@@ -2,19 +2,14 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/store"
 )
 
-const jobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.policy, j.timeout, j.created, j.due, j.started, j.finished, j.max_losses,
-  j.faulty, j.undecided, j.recovered, j.correlation, j.start_by,
-  j.schedule, j.nth, j.occurrence`
+const jobColumns = rows.JobColumns + ", j.policy"
 
 const jobSQL = `select ` + jobColumns + ` from stint_jobs j where j.id = ?`
 
@@ -50,48 +45,25 @@ func (s *Store) show(c *conn, id stint.ID) (*stint.JobInfo, error) {
 			return nil, err
 		}
 	}
-	err = c.query(jobExecutionsSQL, []any{int64(id)}, func(q *stmt) error {
-		x, err := scanExecution(q)
-		job.Attempts = append(job.Attempts, x)
-		return err
-	})
+	job.Attempts, err = readRows(c, scanAttempted, jobExecutionsSQL, int64(id))
 	store.ShowCancelled(job)
 	return job, err
 }
 
 // scanJob reads jobColumns.
-func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) error {
-	*j = stint.JobInfo{
-		ID: stint.ID(q.ColumnInt64(0)), Kind: q.name(1), State: stint.State(q.name(2)), Begun: q.ColumnInt64(3) != 0,
-		Queue: q.name(4), Priority: q.ColumnInt(5), Args: q.json(6), Attempt: q.ColumnInt(7), Losses: q.ColumnInt(8),
-		Reason: q.ColumnText(9), URN: q.ColumnText(11), Source: q.ColumnText(12), Metadata: q.json(13),
-		Timeout: time.Duration(q.ColumnInt64(15)) * time.Microsecond,
-		Created: q.time(16), Due: q.time(17), Started: q.time(18), Finished: q.time(19), MaxLosses: q.maxLosses(20),
-		Faulty: q.ColumnInt64(21) != 0, PendingRetry: q.ColumnText(22),
-		Origin: stint.Origin{
-			Recovered: stint.ID(q.ColumnInt64(23)), Schedule: q.ColumnText(26), Nth: q.ColumnInt64(27), Occurrence: q.time(28),
-		},
-		Correlation: q.ColumnText(24), StartBy: q.time(25),
+func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) (err error) {
+	var policy int64
+	if err = q.scan(append(rows.Job(j), &policy)...); err == nil {
+		j.Retry, err = s.policies.name(c, policy)
 	}
-	var err error
-	if j.Retry, err = s.policies.name(c, q.ColumnInt64(14)); err != nil {
-		return err
-	}
-	j.Tags, err = list[string](q, 10)
 	return err
 }
 
-func scanExecution(q *stmt) (x stint.Attempt, err error) {
-	x = stint.Attempt{
-		Attempt: q.ColumnInt(0), Outcome: stint.Outcome(q.ColumnInt(1)), Final: q.ColumnInt64(2) != 0, Reason: q.ColumnText(3),
-		Started: q.time(4), Finished: q.time(5), Engine: q.ColumnInt64(6), Instance: q.ColumnText(7),
-		Host: q.ColumnText(8), PID: q.ColumnInt(9), Slot: q.ColumnInt(10), Result: q.json(11),
-	}
-	if text := q.json(12); text != nil {
-		err = json.Unmarshal(text, &x.Error)
-	}
+func scanAttempted(x *stint.Attempt, q *stmt) error {
+	err := q.scan(&x.Attempt, &x.Outcome, &x.Final, &x.Reason, &x.Started, &x.Finished, &x.Engine, &x.Instance,
+		&x.Host, &x.PID, &x.Slot, &x.Result, &x.Error)
 	x.Derive()
-	return x, err
+	return err
 }
 
 // countsSQL counts without looking at every job: the history is counted page
@@ -135,29 +107,46 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 	})
 }
 
-const kindsSQL = `select name, queue, priority, timeout, tags, retry, max_losses, declared, start_within from stint_kinds order by name`
-
 // Kinds implements [store.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
-	return reading(ctx, s, "list kinds", func(c *conn) (kinds []stint.KindInfo, err error) {
-		err = c.query(kindsSQL, nil, func(q *stmt) (err error) {
-			d := stint.KindInfo{
-				Name: q.ColumnText(0), Queue: q.ColumnText(1), Priority: q.ColumnInt(2),
-				Timeout: time.Duration(q.ColumnInt64(3)) * time.Microsecond, Declared: q.time(7),
-				StartWithin: time.Duration(q.ColumnInt64(8)) * time.Microsecond,
-			}
-			if d.Tags, err = list[string](q, 4); err != nil {
-				return err
-			}
-			var policy retry.Policy
-			err = json.Unmarshal(q.ColumnRawText(5), &policy)
-			d.Retry = policy
-			if !q.isNull(6) {
-				d.MaxLosses = new(q.ColumnInt(6))
-			}
-			kinds = append(kinds, d)
-			return err
-		})
-		return kinds, err
+	return reading(ctx, s, "list kinds", func(c *conn) ([]stint.KindInfo, error) {
+		return readRows(c, func(d *stint.KindInfo, q *stmt) error { return q.scan(rows.Kind(d)...) },
+			`select name, `+rows.KindColumns+` from stint_kinds order by name`)
 	})
+}
+
+var _ store.Awaiter = (*Store)(nil)
+
+// endedSQL chooses those jobs that may have ended or are gone, by keys alone: the
+// view, which tells exactly, is asked about those only. A job has ended with a final
+// execution; one that is cancelled may have ended by its marker.
+const endedSQL = `
+select a.value from json_each(?) a
+where exists (select 1 from stint_executions x where x.pos = a.value and x.job is null and x.final = 1)
+   or exists (select 1 from stint_executions x where x.job = a.value and x.final = 1)
+   or exists (select 1 from stint_cancellations k where k.job = a.value)
+   or not exists (select 1 from stint_entries e where e.pos = a.value and e.job is null)`
+
+// Await implements [store.Awaiter].
+func (s *Store) Await(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
+	return s.waits.Await(ctx, id)
+}
+
+// ended returns those of the jobs that ended; nil for those that do not exist.
+func (s *Store) ended(ctx context.Context, ids []stint.ID) (ended map[stint.ID]*stint.JobInfo, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		maybe, err := allRows(c, firstNumber[stint.ID], endedSQL, arrayOf(ids))
+		ended = make(map[stint.ID]*stint.JobInfo, len(maybe))
+		for _, id := range maybe {
+			if err != nil {
+				break
+			}
+			var job *stint.JobInfo
+			if job, err = s.show(c, id); job == nil || job.State.Final() {
+				ended[id] = job
+			}
+		}
+		return err
+	})
+	return ended, err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -18,16 +17,16 @@ var (
 const (
 	pauseSQL  = `insert into stint_queues (queue, paused, by, why) values (?, ?, ?, ?) on conflict do nothing`
 	resumeSQL = `delete from stint_queues where queue = ?`
-	pausesSQL = `select queue, paused, by, why from stint_queues order by queue`
+	pausesSQL = `select queue, paused, by, why, null from stint_queues order by queue`
 	pausedSQL = `select queue from stint_queues order by queue`
 
 	// One statement, so that what is counted and what is paused are of one
 	// moment.
 	queuesSQL = `
-	select queue, null, null, null, state, count(*) from stint_jobs group by queue, state
-	union all
-	select queue, paused, by, why, null, 0 from stint_queues
-	order by queue`
+	select queue, max(paused), max(by), max(why), json_group_object(state, n) filter (where n > 0)
+	from (select queue, null as paused, null as by, null as why, state, count(*) as n from stint_jobs group by queue, state
+	      union all select queue, paused, by, why, null, 0 from stint_queues)
+	group by queue order by queue`
 )
 
 // Pause implements [store.Pauser].
@@ -57,26 +56,10 @@ func (s *Store) Paused(ctx context.Context) ([]string, error) {
 
 // Pauses implements [store.PauseTeller].
 func (s *Store) Pauses(ctx context.Context) ([]store.QueueInfo, error) {
-	return collect(ctx, s, "list pauses", pausesSQL, nil, func(q *stmt) store.QueueInfo {
-		return store.QueueInfo{Name: q.ColumnText(0), Paused: q.time(1), By: q.ColumnText(2), Why: q.ColumnText(3)}
-	})
+	return reading(ctx, s, "list pauses", func(c *conn) ([]store.QueueInfo, error) { return fieldsOf[store.QueueInfo](c, pausesSQL) })
 }
 
 // Queues implements [store.Pauser].
 func (s *Store) Queues(ctx context.Context) ([]store.QueueInfo, error) {
-	return reading(ctx, s, "list queues", func(c *conn) (queues []store.QueueInfo, err error) {
-		err = c.query(queuesSQL, nil, func(q *stmt) error {
-			if name := q.ColumnText(0); len(queues) == 0 || queues[len(queues)-1].Name != name {
-				queues = append(queues, store.QueueInfo{Name: name, Counts: map[stint.State]int64{}})
-			}
-			info := &queues[len(queues)-1]
-			if q.isNull(4) {
-				info.Paused, info.By, info.Why = q.time(1), q.ColumnText(2), q.ColumnText(3)
-			} else {
-				info.Counts[stint.State(q.ColumnText(4))] = q.ColumnInt64(5)
-			}
-			return nil
-		})
-		return queues, err
-	})
+	return reading(ctx, s, "list queues", func(c *conn) ([]store.QueueInfo, error) { return fieldsOf[store.QueueInfo](c, queuesSQL) })
 }

@@ -2,7 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/stint-go/stint/internal/rows"
 )
 
 // oneRow returns what scan makes of the last row of a query; the zero value
@@ -20,6 +25,54 @@ func allRows[V any](c *conn, scan func(q *stmt) V, text string, args ...any) (li
 	err = c.query(text, args, func(q *stmt) error {
 		list = append(list, scan(q))
 		return nil
+	})
+	return list, err
+}
+
+// scan reads the columns of a row, in turn. Null leaves what it would be read into
+// as it is.
+func (s *stmt) scan(into ...any) error {
+	for col, v := range into {
+		if s.isNull(col) {
+			continue
+		}
+		switch v := v.(type) {
+		case *bool:
+			*v = s.ColumnInt64(col) != 0
+		case *time.Time:
+			*v = s.time(col)
+		case *time.Duration:
+			*v = time.Duration(s.ColumnInt64(col)) * time.Microsecond
+		case *json.RawMessage:
+			*v = s.json(col)
+		default:
+			switch field := reflect.ValueOf(v).Elem(); {
+			case field.CanInt():
+				field.SetInt(s.ColumnInt64(col))
+			case field.Kind() == reflect.String:
+				field.SetString(s.ColumnText(col))
+			default:
+				if err := json.Unmarshal(s.ColumnRawText(col), v); err != nil {
+					return fmt.Errorf("column %s: %w", s.ColumnName(col), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fieldsOf returns the rows of a query, each read into the fields of a struct.
+func fieldsOf[V any](c *conn, text string, args ...any) ([]V, error) {
+	return readRows(c, func(v *V, q *stmt) error { return q.scan(rows.Fields(v)...) }, text, args...)
+}
+
+// readRows returns the rows of a query, each as read reads it.
+func readRows[V any](c *conn, read func(v *V, q *stmt) error, text string, args ...any) (list []V, err error) {
+	err = c.query(text, args, func(q *stmt) error {
+		var v V
+		err := read(&v, q)
+		list = append(list, v)
+		return err
 	})
 	return list, err
 }

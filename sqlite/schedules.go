@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -13,12 +14,7 @@ import (
 var _ store.ScheduleKeeper = (*Store)(nil)
 
 const (
-	scheduleColumns = `name, recurrence, zone, job, overlap, missed, not_before, not_after, after, next, ended,
-	  paused, paused_by, paused_why, fired, skipped, passed, last_occurrence, last_job, created, declared, declared_by, revision`
-
-	schedulesSQL = `select ` + scheduleColumns + ` from stint_schedules order by name`
-	scheduleSQL  = `select ` + scheduleColumns + ` from stint_schedules where name = ?`
-	anySQL       = `select 1 from stint_schedules where name = ?`
+	anySQL = `select 1 from stint_schedules where name = ?`
 
 	pauseScheduleSQL = `
 	update stint_schedules set paused = ?2, paused_by = ?3, paused_why = ?4, revision = revision + 1 where name = ?1 and paused is null`
@@ -36,36 +32,28 @@ const (
 	and state in ('scheduled', 'retrying', 'blocked', 'available') order by id`
 )
 
-// scanSchedule reads scheduleColumns.
-func scanSchedule(q *stmt) store.ScheduleInfo {
-	s := store.ScheduleInfo{
-		Schedule: stint.Schedule{
-			Name: q.ColumnText(0), Zone: q.ColumnText(2), Unique: q.ColumnInt64(4) == 0, NotBefore: q.time(6), NotAfter: q.time(7),
-		},
-		After: q.time(8), Next: q.time(9), Ended: q.time(10), Paused: q.time(11), PausedBy: q.ColumnText(12), PausedWhy: q.ColumnText(13),
-		Fired: q.ColumnInt64(14), Skipped: q.ColumnInt64(15), Passed: q.ColumnInt64(16),
-		LastOccurrence: q.time(17), LastJob: stint.ID(q.ColumnInt64(18)),
-		Created: q.time(19), Declared: q.time(20), By: q.ColumnText(21), Revision: q.ColumnInt64(22),
-	}
-	s.Read(store.ScheduleTexts{Recurrence: q.ColumnText(1), Missed: q.ColumnText(5), Job: q.json(3)})
-	return s
-}
+func scanSchedule(s *store.ScheduleInfo, q *stmt) error { return rows.ReadSchedule(s, q.scan) }
 
 // Schedules implements [store.ScheduleKeeper].
 func (s *Store) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
-	return collect(ctx, s, "list schedules", schedulesSQL, nil, scanSchedule)
+	return s.schedules(ctx, "list schedules", ` order by name`)
 }
 
 // Schedule implements [store.ScheduleKeeper].
 func (s *Store) Schedule(ctx context.Context, name string) (*store.ScheduleInfo, error) {
-	all, err := collect(ctx, s, "show schedule "+name, scheduleSQL, []any{name}, scanSchedule)
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
-	}
+	all, err := s.schedules(ctx, "show schedule "+name, ` where name = ?`, name)
 	if err != nil {
 		return nil, err
+	} else if len(all) == 0 {
+		return nil, fmt.Errorf("%w: %q", stint.ErrNoSchedule, name)
 	}
 	return &all[0], nil
+}
+
+func (s *Store) schedules(ctx context.Context, what, which string, args ...any) ([]store.ScheduleInfo, error) {
+	return reading(ctx, s, what, func(c *conn) ([]store.ScheduleInfo, error) {
+		return readRows(c, scanSchedule, `select `+rows.ScheduleColumns+` from stint_schedules`+which, args...)
+	})
 }
 
 // PauseSchedule implements [store.ScheduleKeeper].

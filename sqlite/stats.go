@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -29,7 +30,7 @@ const (
 	  last_at = max(ifnull(s.last_at, excluded.last_at), ifnull(excluded.last_at, s.last_at))`
 
 	sumsSQL = `
-	select start, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited from stint_stats
+	select start, kind, queue, outcome, n, ran, last, fastest, longest, total, last_at, waited from stint_stats
 	where minutes = ?5 and start >= ?3 and start < ?4 and (?1 is null or kind = ?1) and (?2 is null or queue = ?2)`
 
 	// forgetMinutesSQL forgets minutes that are too old, some of them.
@@ -222,7 +223,7 @@ func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats
 		if !to.IsZero() {
 			high = micro(to)
 		}
-		sums, err := allRows(c, scanStats, sumsSQL, nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour)/time.Minute))
+		sums, err := fieldsOf[report.Stats](c, sumsSQL, nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour)/time.Minute))
 		return append(list, sums...), err
 	})
 	return report.MergeStats(list, f.Every), err
@@ -237,14 +238,6 @@ func (s *Store) Unsummed(ctx context.Context, most int) (int, error) {
 		}
 		return oneRow(c, firstNumber[int], `select count(*) from (`+attemptsSQL+` limit ?3)`, m.lanes, m.open, most)
 	})
-}
-
-func scanStats(q *stmt) report.Stats {
-	us := func(col int) time.Duration { return time.Duration(q.ColumnInt64(col)) * time.Microsecond }
-	s := report.Stats{Start: q.time(0), Kind: q.name(1), Queue: q.name(2), Outcome: stint.Outcome(q.ColumnInt(3))}
-	s.Attempts, s.Took.Count, s.Took.Total, s.Took.Fastest, s.Took.Longest = q.ColumnInt64(4), q.ColumnInt64(5), us(6), us(7), us(8)
-	s.Took.Last, s.LastAt, s.Waited = us(9), q.time(10), us(11)
-	return s
 }
 
 const attemptOfSQL = `
@@ -271,5 +264,43 @@ func (c *conn) sumGone(id stint.ID, summed func(store.Position, int64) bool) err
 			row.Lost()
 		}
 		return c.addMinutes([]report.Stats{row})
+	})
+}
+
+var _ report.MetricsKeeper = (*Store)(nil)
+
+const (
+	updateMetricsSQL = `update stint_metrics set engine = ?3, at = ?4, figures = ?5 where instance = ?1 and since = ?2`
+	insertMetricsSQL = `insert into stint_metrics (instance, since, engine, at, figures) values (?, ?, ?, ?, ?)`
+	oldMetricsSQL    = `delete from stint_metrics where at < ?`
+	metricsSQL       = `select figures, at from stint_metrics order by at desc, instance`
+)
+
+// WriteMetrics implements [report.MetricsWriter]. The first figures of an engine
+// also make room.
+func (s *Store) WriteMetrics(ctx context.Context, m report.Metrics) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("keep the metrics of %s: %w", m.Instance, err)
+	}
+	_, err = writing(ctx, s, "keep the metrics of "+m.Instance, func(c *conn) (changed int64, wake bool, err error) {
+		now := time.Now()
+		row := []any{m.Instance, micro(m.Since), int64(m.Engine), micro(now), string(text)}
+		if changed, err = c.exec(updateMetricsSQL, row...); err != nil || changed > 0 {
+			return changed, false, err
+		}
+		if _, err := c.exec(insertMetricsSQL, row...); err != nil {
+			return 0, false, err
+		}
+		changed, err = c.exec(oldMetricsSQL, micro(now.Add(-store.DefaultRetention)))
+		return changed, false, err
+	})
+	return err
+}
+
+// EngineMetrics implements [report.MetricsKeeper].
+func (s *Store) EngineMetrics(ctx context.Context) ([]report.Metrics, error) {
+	return reading(ctx, s, "list metrics", func(c *conn) ([]report.Metrics, error) {
+		return readRows(c, func(m *report.Metrics, q *stmt) error { return q.scan(m, &m.At) }, metricsSQL)
 	})
 }

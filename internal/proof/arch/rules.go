@@ -39,6 +39,7 @@ var ranks = map[string]int{
 	"report":               3,
 	"event":                3,
 	"internal/proof/check": 3,
+	"internal/rows":        3,
 	"jobs":                 3,
 
 	"store": 2,
