@@ -111,8 +111,7 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 			continue
 		}
 		if tried = true; s.primed {
-			waiting := s.pools.waiting()
-			s.meters.prefetch.with(func(p *prefetchCounts) { p.beforeClaim(waiting) })
+			s.meters.beforeClaim(s.pools.waiting())
 		}
 		got, err := s.claimLane(lane, room, false)
 		switch {
@@ -154,10 +153,9 @@ func (s *session) claimLane(lane target, room int, wait bool) (int, error) {
 		tasks[i] = task{entry: e, claim: claim, pool: p, runner: trade}
 		p.add(&tasks[i])
 	}
-	s.meters.gotEntries(len(c.Entries), 0)
 	waiting := s.pools.waiting()
 	s.primed = s.primed || waiting > 0
-	s.meters.prefetch.with(func(p *prefetchCounts) { p.afterClaim(waiting, len(c.Entries) == room) })
+	s.meters.afterClaim(len(c.Entries), waiting, len(c.Entries) == room)
 	return len(c.Positions), nil
 }
 

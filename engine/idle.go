@@ -49,7 +49,7 @@ func (i *idle) wait(ctx context.Context, other *wakeup) (rang *wakeup) {
 	case rang == i.s.wakeups[work]:
 		i.next = 0
 	case rang == nil && ctx.Err() == nil:
-		i.s.meters.listener.with(func(l *report.ListenerMetrics) { l.Timeouts++ })
+		i.s.meters.with(func(m *report.Metrics) { m.Listener.Timeouts++ })
 	}
 	return rang
 }

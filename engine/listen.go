@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
@@ -19,7 +20,14 @@ func (s *session) listen(ctx context.Context) {
 	for began := false; ctx.Err() == nil; {
 		first, since := true, time.Now()
 		err := l.Listen(ctx, func() {
-			s.meters.heard(first, began)
+			s.meters.with(func(m *report.Metrics) {
+				switch {
+				case !first:
+					m.Listener.Notifications++
+				case began:
+					m.Listener.Reconnects++
+				}
+			})
 			first, began = false, true
 			s.listening.Store(true)
 			s.wakeups.notifyAll()

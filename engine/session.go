@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
@@ -86,7 +87,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	if err := e.store.Join(limit, info, decls); err != nil {
 		return nil, err
 	}
-	e.meters.engine.Store(int64(s.token))
+	e.meters.with(func(m *report.Metrics) { m.Engine = s.token })
 	s.clock.sample(limit, e.store)
 	// The work outlives the caller's context by the grace.
 	s.work, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
