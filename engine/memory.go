@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 	"time"
 )
 
@@ -36,8 +39,15 @@ func (e *Engine) watchMemory(ctx context.Context) {
 	})
 }
 
-// runtimeMemory returns the bytes that Go has taken from the system and not given back.
-func runtimeMemory() int64 {
+// residentMemory returns the bytes of the machine's memory that the process uses. On systems other
+// than Linux it counts what Go has taken from the system and not given back.
+func residentMemory() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if fields := bytes.Fields(text); err == nil && len(fields) > 1 {
+		if pages, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
+			return pages * int64(os.Getpagesize())
+		}
+	}
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
