@@ -27,30 +27,23 @@ func (s *session) decide(ctx context.Context) {
 	if len(names) == 0 {
 		return
 	}
-	wait := new(backoff)
-	for after := stint.ID(0); ctx.Err() == nil; {
+	after := stint.ID(0)
+	s.repeat(ctx, failures, "decide about failures", func(ctx context.Context) (pause, error) {
 		last, more, err := s.decidePage(ctx, funcs, names, after)
 		if err != nil {
-			s.trouble(ctx, "decide about failures", err)
-			wait.sleep(ctx)
-			continue
+			return pause{}, err
 		}
-		wait.reset()
 		if after = last; more {
-			continue
+			return pause{}, nil
 		}
 		after = 0
-		if s.wakeups[failures].wait(ctx, decideEvery) {
-			sleep(ctx, promotePause)
-		}
-	}
+		return pause{decideEvery, promotePause}, nil
+	})
 }
 
 // decidePage decides one page of failures after a job, and returns the last job of the page, and
 // whether there may be more.
 func (s *session) decidePage(ctx context.Context, funcs *retry.Registry, names []string, after stint.ID) (last stint.ID, more bool, err error) {
-	ctx, cancel := s.limit(ctx)
-	defer cancel()
 	page, err := s.store.Undecided(ctx, names, after, decideBatch)
 	if err != nil || len(page) == 0 {
 		return after, false, err

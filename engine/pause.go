@@ -39,22 +39,21 @@ func (p *pauses) update(names []string) bool {
 // watchPauses keeps the list of paused queues up to date. Pausing and resuming notify, and so does
 // a look that sees something else; without both it asks once in each beat's time.
 func (s *session) watchPauses(ctx context.Context) {
-	store, ok := s.store.(store.Pauser)
+	pauser, ok := s.store.(store.Pauser)
 	if !ok {
 		return
 	}
-	for ctx.Err() == nil {
-		limit, cancel := s.limit(ctx)
-		names, err := store.Paused(limit)
-		cancel()
+	s.repeat(ctx, pausedQueues, "look for paused queues", func(ctx context.Context) (pause, error) {
+		names, err := pauser.Paused(ctx)
 		if err != nil {
-			s.trouble(ctx, "look for paused queues", err)
-		} else if s.pauses.update(names) {
+			return pause{}, err
+		}
+		if s.pauses.update(names) {
 			s.wakeups[work].notify() // a look may have passed over what was resumed
 		}
 		sleep(ctx, pauseSpacing)
-		s.wakeups[pausedQueues].wait(ctx, s.config.TimeToLive/4)
-	}
+		return pause{next: s.config.TimeToLive / 4}, nil
+	})
 }
 
 // claimable leaves out the lanes of paused queues, and those that are avoided for a while. The

@@ -24,39 +24,28 @@ func (s *session) promote(ctx context.Context) {
 	var (
 		from time.Time // where the next scan starts
 		full time.Time // when the last one started at the beginning
-		wait = new(backoff)
 	)
-	for ctx.Err() == nil {
-		began := time.Now()
-		if began.Sub(full) >= promoteFull {
+	s.repeat(ctx, dueTimes, "promote due jobs", func(ctx context.Context) (pause, error) {
+		if began := time.Now(); began.Sub(full) >= promoteFull {
 			from, full = time.Time{}, began
 		}
-		limit, cancel := s.limit(ctx)
-		p, err := s.store.Promote(limit, from, promoteBatch)
-		cancel()
+		p, err := s.store.Promote(ctx, from, promoteBatch)
 		if err != nil {
-			s.trouble(ctx, "promote due jobs", err)
-			wait.sleep(ctx)
-			continue
+			return pause{}, err
 		}
-		wait.reset()
 		if p.Moved > 0 {
 			from = p.Until
 			s.wakeups[work].notify()
 		}
-		if p.Moved == promoteBatch {
-			continue
-		}
 		next := promoteFull
-		if p.Next >= 0 {
-			// Less than the pause only while other engines move what is due.
-			next = min(next, max(p.Next, promotePause))
-			if p.Next > 0 {
-				next = min(promoteFull, p.Next)
-			}
+		switch {
+		case p.Moved == promoteBatch:
+			next = 0
+		case p.Next > 0:
+			next = min(next, p.Next)
+		case p.Next == 0:
+			next = promotePause // other engines move what is due
 		}
-		if s.wakeups[dueTimes].wait(ctx, next) {
-			sleep(ctx, promotePause)
-		}
-	}
+		return pause{next, promotePause}, nil
+	})
 }
