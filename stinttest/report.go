@@ -12,13 +12,13 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// Report is what a drain has done, in the order of doing.
+// Report is what a drain has done, in order.
 type Report struct {
 	Runs []Run
 	Left []Left // what has not ended, oldest first
 }
 
-// Run is one attempt, or the end of a job that was not begun since it was
+// Run is one attempt, or the end of a job that did not start because it was
 // cancelled or had expired.
 type Run struct {
 	Job     stint.Job     // as its handler saw it
@@ -33,12 +33,12 @@ type Run struct {
 	Next    time.Duration   // how long the job waits after it, when it does
 }
 
-// Left is a job that has not ended, and why the drain left it so.
+// Left is a job that has not ended, and why.
 type Left struct {
 	Job stint.JobInfo
 	Why string
 
-	err error // when that is a mistake of the test's
+	mistake bool // of the test
 }
 
 func runOf(job *stint.Job, x store.Completion) Run {
@@ -102,20 +102,17 @@ func (r Run) note() string {
 
 // Failed lists the runs that did not do their work.
 func (r *Report) Failed() []Run {
-	var list []Run
-	for _, run := range r.Runs {
-		if run.Failed() {
-			list = append(list, run)
-		}
-	}
-	return list
+	return r.runs(Run.Failed)
 }
 
 // Of lists the runs of a kind.
 func (r *Report) Of(kind string) []Run {
-	var list []Run
+	return r.runs(func(run Run) bool { return run.Job.Kind == kind })
+}
+
+func (r *Report) runs(wanted func(Run) bool) (list []Run) {
 	for _, run := range r.Runs {
-		if run.Job.Kind == kind {
+		if wanted(run) {
 			list = append(list, run)
 		}
 	}
