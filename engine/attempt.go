@@ -12,7 +12,7 @@ import (
 
 // attempt is one run of a handler while it goes on, and the handler's context.
 type attempt struct {
-	context.Context // leads to the job and its engine; ends with lifetime
+	context.Context // leads to the job and its engine; ends with runContext
 	stint.Run       // what the context leads to
 	runContext      runContext
 
@@ -24,8 +24,8 @@ type attempt struct {
 	ignoredSince time.Time // when the context was first seen to have ended
 	reported     bool
 
-	// mu guards what the handler's own completion changes in the task, until lifetime is closed: a
-	// goroutine that the handler left running comes too late.
+	// mu guards what the handler's own completion changes in the task until runContext is closed. A
+	// goroutine that the handler left running can change nothing after that.
 	mu sync.Mutex
 }
 

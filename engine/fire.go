@@ -49,17 +49,17 @@ func (s *session) fire(ctx context.Context) {
 	if !s.declare(ctx, st, planner.Functions(), plan) {
 		return
 	}
-	puzzles := unplannable{}
+	unplanned := unplannable{}
 	s.repeat(ctx, schedules, "fire schedules", func(limit context.Context) (pause, error) {
 		began := time.Now()
 		fired, err := st.FireSchedules(limit, store.FireRequest{
-			Limit: scheduleBatch, Functions: planner.Functions(), Except: puzzles.names(began),
+			Limit: scheduleBatch, Functions: planner.Functions(), Except: unplanned.names(began),
 		}, plan)
 		if err != nil {
 			return pause{}, err
 		}
 		for _, name := range slices.Sorted(maps.Keys(fired.Problems)) {
-			puzzles[name] = time.Now().Add(scheduleAgain)
+			unplanned[name] = time.Now().Add(scheduleAgain)
 			s.troubleAbout(ctx, "plan the schedule", name, fired.Problems[name])
 		}
 		if len(fired.Jobs) > 0 {

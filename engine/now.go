@@ -169,7 +169,7 @@ func (s *session) enqueueClaimed(ctx context.Context, st store.ClaimedEnqueuer, 
 		began := time.Now()
 		c, err = st.EnqueueClaimed(limit, jobs[0], req)
 		if errors.As(err, &first) {
-			s.inflight.claimedNothing(serial)
+			s.inflight.resolved(serial)
 			return []stint.Receipt{{ID: first.ID, Duplicate: true}}, nil
 		}
 		if len(c.Positions) == 0 {
@@ -205,7 +205,7 @@ func (s *session) enqueueClaimed(ctx context.Context, st store.ClaimedEnqueuer, 
 	case errors.Is(err, store.ErrBuried):
 		s.fence()
 	case errors.Is(err, stint.ErrInvalid), errors.Is(err, stint.ErrUnstorable), errors.Is(err, stint.ErrKeyConflict):
-		s.inflight.claimedNothing(serial)
+		s.inflight.resolved(serial)
 	default:
 		s.inflight.markUnknown(serial) // the next beat finds out, or the burial at the end
 	}

@@ -58,7 +58,7 @@ func (s *session) retain(ctx context.Context) {
 		}
 		r.report()
 		if errors.Is(err, store.ErrNotHeld) {
-			return // the campaign finds out by itself
+			return // the lease loop finds out by itself
 		} else if err != nil {
 			s.trouble(ctx, "delete old jobs", err)
 		}

@@ -170,24 +170,24 @@ func (i *idle) ended(ctx context.Context) {
 // wait sleeps, and returns the wakeup that ended it: the claim stage's, another one if given, or
 // nil. An engine that has not told its store that it sleeps does that instead, and has to look once
 // more: what was enqueued before may have sent no notification.
-func (i *idle) wait(ctx context.Context, other *wakeup) (rang *wakeup) {
+func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
 	defer func() { i.slept = time.Now() }()
 	d := i.s.config.Poll
 	switch {
 	case !i.s.listening.Load():
-		// Nobody calls: look often at first, then less.
+		// There are no notifications: look often at first, then less.
 		i.next = min(max(2*i.next, i.s.config.PollFrom), i.s.config.PollTo)
 		d = i.next
 	case !i.asleep && i.tellStore(ctx, true):
 		return nil
 	}
-	switch rang = i.s.wakeups[work].waitEither(ctx, d, other); {
-	case rang == i.s.wakeups[work]:
+	switch by = i.s.wakeups[work].waitEither(ctx, d, other); {
+	case by == i.s.wakeups[work]:
 		i.next = 0
-	case rang == nil && ctx.Err() == nil:
+	case by == nil && ctx.Err() == nil:
 		i.s.meters.with(func(m *report.Metrics) { m.Listener.Timeouts++ })
 	}
-	return rang
+	return by
 }
 
 // tellStore tells the store whether the engine sleeps, if the store wants to know, and reports

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -173,20 +173,17 @@ func (w *wanted) table(all []stint.JobInfo, kind string) string {
 	other := func(job stint.JobInfo) bool { return job.Kind != kind }
 	ofKind := func(job stint.JobInfo) bool { return job.Kind == kind }
 	jobs := slices.Concat(slices.DeleteFunc(slices.Clone(all), other), slices.DeleteFunc(slices.Clone(all), ofKind))
-	var b strings.Builder
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "job\tkind\tqueue\tstate\tin\targs\tbut")
-	for i := range jobs[:min(len(jobs), listed)] {
-		job := &jobs[i]
-		args := string(job.Args)
-		if len(args) > shownArgs {
-			args = strings.ToValidUTF8(args[:shownArgs], "") + "…"
+	text := table("job\tkind\tqueue\tstate\tin\targs\tbut", func(out io.Writer) {
+		for i := range jobs[:min(len(jobs), listed)] {
+			job := &jobs[i]
+			args := string(job.Args)
+			if len(args) > shownArgs {
+				args = strings.ToValidUTF8(args[:shownArgs], "") + "…"
+			}
+			fmt.Fprintf(out, "%d\t%s\t%s\t%s\t%v\t%s\t%s\n", job.ID, job.Kind, job.Queue, job.State,
+				job.Due.Sub(job.Created).Round(time.Millisecond), args, w.misfit(job, kind))
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%v\t%s\t%s\n", job.ID, job.Kind, job.Queue, job.State,
-			job.Due.Sub(job.Created).Round(time.Millisecond), args, w.misfit(job, kind))
-	}
-	_ = table.Flush()
-	text := trimLines(b.String())
+	})
 	if more := len(jobs) - listed; more > 0 {
 		text += fmt.Sprintf("\nand %d more", more)
 	}

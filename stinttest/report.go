@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -121,18 +122,15 @@ func (r *Report) runs(wanted func(Run) bool) (list []Run) {
 
 // String is a table of the runs and of what is left.
 func (r *Report) String() string {
-	var b strings.Builder
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "after\tjob\tkind\tattempt\toutcome\ttook\t")
-	for _, run := range r.Runs {
-		fmt.Fprintf(table, "%v\t%d\t%s\t%d\t%s\t%v\t%s\n",
-			run.After, run.Job.ID, run.Job.Kind, run.Job.Attempt, run.Outcome, run.Took.Round(time.Microsecond), run.note())
-	}
-	for _, left := range r.Left {
-		fmt.Fprintf(table, "-\t%d\t%s\t%d\t%s\t\t%s\n", left.Job.ID, left.Job.Kind, left.Job.Attempt, left.Job.State, left.Why)
-	}
-	_ = table.Flush()
-	return trimLines(b.String())
+	return table("after\tjob\tkind\tattempt\toutcome\ttook\t", func(w io.Writer) {
+		for _, run := range r.Runs {
+			fmt.Fprintf(w, "%v\t%d\t%s\t%d\t%s\t%v\t%s\n",
+				run.After, run.Job.ID, run.Job.Kind, run.Job.Attempt, run.Outcome, run.Took.Round(time.Microsecond), run.note())
+		}
+		for _, left := range r.Left {
+			fmt.Fprintf(w, "-\t%d\t%s\t%d\t%s\t\t%s\n", left.Job.ID, left.Job.Kind, left.Job.Attempt, left.Job.State, left.Why)
+		}
+	})
 }
 
 // last is the report with its last runs only.
@@ -140,8 +138,14 @@ func (r *Report) last(n int) *Report {
 	return &Report{Runs: r.Runs[max(0, len(r.Runs)-n):], Left: r.Left}
 }
 
-func trimLines(s string) string {
-	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+// table aligns rows, without spaces at the ends of lines.
+func table(head string, rows func(io.Writer)) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, head)
+	rows(w)
+	_ = w.Flush()
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
