@@ -226,33 +226,22 @@ func (f enqueuer) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 	return f(ctx, tx, jobs)
 }
 
-// performInline announces a task, runs it, and concludes it.
+// performInline carries out a task that a caller brought. It does so in a goroutine of its own, since
+// the handler may end that, and so may methods of its error.
 func (s *session) performInline(t *task) *task {
 	one := s.inlineRuns.slot()
 	defer s.inlineRuns.free(one)
-	switch {
-	case !s.reserveHooks(t.entry):
-		return s.returnUnstarted(t)
-	case !s.prepareStart(t, one):
-		return s.concludeUnstarted(t)
-	}
-	// In its own goroutine, since the handler may end that, and so may methods of
-	// its error.
-	var done *task
-	over := make(chan struct{})
+	over, concluded := make(chan struct{}), false
 	go func() {
 		defer close(over)
-		end := s.perform(t, one)
-		if err := context.Cause(t.inline.caller); err != nil && end.Outcome == stint.OutcomeReturned {
-			end.Note = "the caller gave up: " + err.Error()
-		}
-		done = s.conclude(t, end)
+		s.carryOut(t, one)
+		concluded = true
 	}()
 	<-over
-	if done == nil {
-		done = s.conclude(t, store.Result{Outcome: stint.OutcomeFailed, Err: errGoexit})
+	if !concluded {
+		s.conclude(t, store.Result{Outcome: stint.OutcomeFailed, Err: errGoexit})
 	}
-	return done
+	return t
 }
 
 // RunReady performs what is ready for the engine's kinds and queues, in this process, one job after
@@ -301,7 +290,7 @@ func (e *Engine) runReady(ctx context.Context, told func(*stint.Job, store.Compl
 		if err != nil || t == nil {
 			return n, err
 		}
-		x, err := s.submit(s.performReady(t))()
+		x, err := s.submit(s.performInline(t))()
 		if err != nil {
 			return n, err
 		}
@@ -334,15 +323,4 @@ func (s *session) takeReady(ctx context.Context, known *lanes) (*task, error) {
 		}
 	}
 	return nil, nil
-}
-
-// performReady runs an entry, or concludes it unstarted.
-func (s *session) performReady(t *task) *task {
-	switch {
-	case t.entry.Cancelled:
-		return s.conclude(t, store.Result{Outcome: stint.OutcomeCancelled})
-	case t.runner == nil:
-		return s.conclude(t, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind})
-	}
-	return s.performInline(t)
 }

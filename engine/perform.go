@@ -46,7 +46,13 @@ func (s *session) perform(t *task, one *slot) store.Result {
 	}()
 	var result json.RawMessage
 	result, err = a.call(t.runner.handler)
-	return classify(a, result, err)
+	end := classify(a, result, err)
+	if t.inline != nil && end.Outcome == stint.OutcomeReturned {
+		if cause := context.Cause(t.inline.caller); cause != nil {
+			end.Note = "the caller gave up: " + cause.Error()
+		}
+	}
+	return end
 }
 
 // close ends the attempt after the handler; the task belongs to the stage again.
