@@ -43,15 +43,23 @@ func (s *session) runSlot(all *sync.WaitGroup, p *pool, one *slot, ended chan<- 
 				return
 			}
 			p.started.Add(1)
+			if t.entry.Cancelled {
+				s.sendOutcome(s.conclude(t, store.Result{Outcome: stint.OutcomeCancelled}), ended)
+				continue
+			}
+			if !s.reserveHooks(t.entry) {
+				s.returnForHooks(t, ended)
+				continue
+			}
+			if !s.prepareStart(t, one) {
+				s.sendOutcome(s.concludeUnstarted(t), ended)
+				continue
+			}
 			over = false
-			s.carryOut(t, one) // which calls methods of the handler's error
+			done := s.conclude(t, s.perform(t, one)) // conclude calls methods of the handler's error
 			over = true
 			one.pos.Store(0)
-			if t.noPermit {
-				s.returnForHooks(t, ended)
-			} else {
-				s.sendOutcome(t, ended)
-			}
+			s.sendOutcome(done, ended)
 		}
 	})
 }
@@ -62,24 +70,6 @@ func (s *session) nextTask(p *pool) *task {
 		s.meters.starved.Add(1)
 	}
 	return <-p.ready
-}
-
-// carryOut runs a task, unless it must not start here, and concludes it. A handler may end the
-// goroutine; then the task is not concluded.
-func (s *session) carryOut(t *task, one *slot) {
-	switch {
-	case t.entry.Cancelled:
-		s.conclude(t, store.Result{Outcome: stint.OutcomeCancelled})
-	case t.runner == nil:
-		s.conclude(t, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind})
-	case !s.reserveHooks(t.entry):
-		t.noPermit = true
-		s.returnUnstarted(t)
-	case !s.prepareStart(t, one):
-		s.concludeUnstarted(t)
-	default:
-		s.conclude(t, s.perform(t, one))
-	}
 }
 
 // prepareStart reports whether a task may start now. Suspects and entries with MaxLosses 0 start only
@@ -138,22 +128,21 @@ func (s *session) sendOutcome(t *task, ended chan<- *task) {
 
 // concludeUnstarted concludes an entry that has a permit for its hooks and must not run: it has
 // expired, or it is returned.
-func (s *session) concludeUnstarted(t *task) {
+func (s *session) concludeUnstarted(t *task) *task {
 	if s.pastStartBy(t.entry) {
-		s.conclude(t, store.Result{Outcome: stint.OutcomeExpired})
-		return
+		return s.conclude(t, store.Result{Outcome: stint.OutcomeExpired})
 	}
 	s.hooks.release(t.entry.Kind)
-	s.returnUnstarted(t)
+	return s.returnUnstarted(t)
 }
 
-// returnForHooks sends back an entry that got no permit for its hooks, and keeps its slot and its room
+// returnForHooks returns an entry that got no permit for its hooks, and keeps its slot and its room
 // in the pool until there is a permit. Otherwise the engine would claim the same entry again,
 // perhaps always before the others.
 func (s *session) returnForHooks(t *task, ended chan<- *task) {
 	p := t.pool
 	p.busy.Add(1)
-	s.sendOutcome(t, ended)
+	s.sendOutcome(s.returnUnstarted(t), ended)
 	s.awaitHookRoom()
 	p.busy.Add(-1)
 	s.capacity.notify()

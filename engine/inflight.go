@@ -23,8 +23,6 @@ type task struct {
 	tx   txOutcome        // the result of the handler's own completion
 	drop bool             // the engine was fenced: nothing may be recorded
 
-	noPermit bool // it did not start, because it got no permit for its hooks
-
 	uncertain bool // whether txRecord committed stays unknown
 
 	// txRecord is what the handler's own completion recorded, if it arrived, while tx is txUnknown.

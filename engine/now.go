@@ -226,22 +226,33 @@ func (f enqueuer) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 	return f(ctx, tx, jobs)
 }
 
-// performInline carries out a task that a caller brought. It does so in a goroutine of its own, since
-// the handler may end that, and so may methods of its error.
+// performInline announces a task, runs it, and concludes it.
 func (s *session) performInline(t *task) *task {
 	one := s.inlineRuns.slot()
 	defer s.inlineRuns.free(one)
-	over, concluded := make(chan struct{}), false
+	switch {
+	case !s.reserveHooks(t.entry):
+		return s.returnUnstarted(t)
+	case !s.prepareStart(t, one):
+		return s.concludeUnstarted(t)
+	}
+	// In its own goroutine, since the handler may end that, and so may methods of
+	// its error.
+	var done *task
+	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		s.carryOut(t, one)
-		concluded = true
+		end := s.perform(t, one)
+		if err := context.Cause(t.inline.caller); err != nil && end.Outcome == stint.OutcomeReturned {
+			end.Note = "the caller gave up: " + err.Error()
+		}
+		done = s.conclude(t, end)
 	}()
 	<-over
-	if !concluded {
-		s.conclude(t, store.Result{Outcome: stint.OutcomeFailed, Err: errGoexit})
+	if done == nil {
+		done = s.conclude(t, store.Result{Outcome: stint.OutcomeFailed, Err: errGoexit})
 	}
-	return t
+	return done
 }
 
 // RunReady performs what is ready for the engine's kinds and queues, in this process, one job after
@@ -290,7 +301,7 @@ func (e *Engine) runReady(ctx context.Context, told func(*stint.Job, store.Compl
 		if err != nil || t == nil {
 			return n, err
 		}
-		x, err := s.submit(s.performInline(t))()
+		x, err := s.submit(s.performReady(t))()
 		if err != nil {
 			return n, err
 		}
@@ -323,4 +334,15 @@ func (s *session) takeReady(ctx context.Context, known *lanes) (*task, error) {
 		}
 	}
 	return nil, nil
+}
+
+// performReady runs an entry, or concludes it unstarted.
+func (s *session) performReady(t *task) *task {
+	switch {
+	case t.entry.Cancelled:
+		return s.conclude(t, store.Result{Outcome: stint.OutcomeCancelled})
+	case t.runner == nil:
+		return s.conclude(t, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind})
+	}
+	return s.performInline(t)
 }

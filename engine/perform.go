@@ -46,13 +46,7 @@ func (s *session) perform(t *task, one *slot) store.Result {
 	}()
 	var result json.RawMessage
 	result, err = a.call(t.runner.handler)
-	end := classify(a, result, err)
-	if t.inline != nil && end.Outcome == stint.OutcomeReturned {
-		if cause := context.Cause(t.inline.caller); cause != nil {
-			end.Note = "the caller gave up: " + cause.Error()
-		}
-	}
-	return end
+	return classify(a, result, err)
 }
 
 // close ends the attempt after the handler; the task belongs to the stage again.
