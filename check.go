@@ -2,6 +2,7 @@ package stint
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -39,9 +40,10 @@ type Limits struct {
 // Check returns the first thing that is invalid about the job, as an [InvalidError],
 // or nil.
 func (j NewJob) Check(l Limits) error {
-	if err := valid.Name("kind", j.Kind); err != nil {
-		return err
-	}
+	return cmp.Or(valid.Name("kind", j.Kind), j.checkOrder(), j.checkTimes(), j.checkLabels(), j.checkJSON(l))
+}
+
+func (j NewJob) checkOrder() error {
 	if j.Queue != "" {
 		if err := valid.Queue(j.Queue); err != nil {
 			return err
@@ -53,64 +55,53 @@ func (j NewJob) Check(l Limits) error {
 	if err := j.Retry.Validate(); err != nil {
 		return valid.Invalid("retry", "%v", err)
 	}
-	if err := j.checkTimes(); err != nil {
-		return err
-	}
-	if err := j.checkLabels(); err != nil {
-		return err
-	}
-	if len(j.Args) > 0 {
-		if err := valid.JSON("args", j.Args, cmp.Or(l.Args, 1<<20)); err != nil {
-			return err
-		}
-	}
-	if len(j.Metadata) > 0 {
-		if err := valid.JSON("metadata", j.Metadata, cmp.Or(l.Metadata, 64<<10)); err != nil {
-			return err
-		}
-		if !strings.HasPrefix(strings.TrimLeft(string(j.Metadata), " \t\r\n"), "{") {
-			return valid.Invalid("metadata", "it must be a JSON object")
-		}
+	if n := j.MaxLosses; n != nil && (*n < 0 || *n > maxLosses) {
+		return valid.Invalid("max losses", "%d is outside 0 to %d", *n, maxLosses)
 	}
 	return nil
 }
 
+// checkTimes checks the bounds of the job's times. Only the store knows whether a delay ends after
+// the bound of the start.
 func (j NewJob) checkTimes() error {
-	switch {
-	case j.MaxLosses != nil && (*j.MaxLosses < 0 || *j.MaxLosses > maxLosses):
-		return valid.Invalid("max losses", "%d is outside 0 to %d", *j.MaxLosses, maxLosses)
-	case j.Timeout < 0:
-		return valid.Invalid("timeout", "%v is negative", j.Timeout)
-	case j.Timeout > 0 && j.Timeout < time.Millisecond:
-		return valid.Invalid("timeout", "%v is shorter than a millisecond", j.Timeout)
-	case j.Delay < 0:
-		return valid.Invalid("delay", "%v is negative", j.Delay)
-	case j.Delay > maxWait:
-		return valid.Invalid("delay", "%v is more than a hundred years", j.Delay)
-	case j.Delay > 0 && !j.RunAt.IsZero():
-		return valid.Invalid("run at", "a job has a delay or an instant, not both")
-	case !j.RunAt.IsZero() && (j.RunAt.Year() < 1900 || j.RunAt.Year() > 9000):
-		return valid.Invalid("run at", "the year %d is out of range", j.RunAt.Year())
+	if err := cmp.Or(checkLength("timeout", j.Timeout, time.Millisecond, math.MaxInt64), checkLength("delay", j.Delay, 0, maxWait)); err != nil {
+		return err
 	}
-	return j.checkStart()
+	if j.Delay > 0 && !j.RunAt.IsZero() {
+		return valid.Invalid("run at", "a job has a delay or an instant, not both")
+	}
+	if err := cmp.Or(checkYear("run at", j.RunAt), checkLength("start within", j.StartWithin, time.Millisecond, maxWait)); err != nil {
+		return err
+	}
+	if j.StartWithin > 0 && !j.StartBy.IsZero() {
+		return valid.Invalid("start by", "a job begins by an instant or within a time, not both")
+	}
+	if err := checkYear("start by", j.StartBy); err != nil {
+		return err
+	}
+	if !j.StartBy.IsZero() && j.RunAt.After(j.StartBy) {
+		return valid.Invalid("start by", "the job is due only after that")
+	}
+	return nil
 }
 
-// checkStart checks the bound of the job's start. Only the store knows whether a
-// delay ends after it.
-func (j NewJob) checkStart() error {
+// checkLength checks a length of time, of which zero is none.
+func checkLength(field string, d, least, most time.Duration) error {
 	switch {
-	case j.StartWithin < 0:
-		return valid.Invalid("start within", "%v is negative", j.StartWithin)
-	case j.StartWithin > 0 && j.StartWithin < time.Millisecond:
-		return valid.Invalid("start within", "%v is shorter than a millisecond", j.StartWithin)
-	case j.StartWithin > maxWait:
-		return valid.Invalid("start within", "%v is more than a hundred years", j.StartWithin)
-	case j.StartWithin > 0 && !j.StartBy.IsZero():
-		return valid.Invalid("start by", "a job begins by an instant or within a time, not both")
-	case !j.StartBy.IsZero() && (j.StartBy.Year() < 1900 || j.StartBy.Year() > 9000):
-		return valid.Invalid("start by", "the year %d is out of range", j.StartBy.Year())
-	case !j.StartBy.IsZero() && j.RunAt.After(j.StartBy):
-		return valid.Invalid("start by", "the job is due only after that")
+	case d < 0:
+		return valid.Invalid(field, "%v is negative", d)
+	case d > 0 && d < least:
+		return valid.Invalid(field, "%v is shorter than a millisecond", d)
+	case d > most:
+		return valid.Invalid(field, "%v is more than a hundred years", d)
+	}
+	return nil
+}
+
+// checkYear checks an instant, of which the zero time is none.
+func checkYear(field string, t time.Time) error {
+	if !t.IsZero() && (t.Year() < 1900 || t.Year() > 9000) {
+		return valid.Invalid(field, "the year %d is out of range", t.Year())
 	}
 	return nil
 }
@@ -135,6 +126,23 @@ func (j NewJob) checkLabels() error {
 		}
 		if err := valid.Name(label.field, label.name); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (j NewJob) checkJSON(l Limits) error {
+	if len(j.Args) > 0 {
+		if err := valid.JSON("args", j.Args, cmp.Or(l.Args, 1<<20)); err != nil {
+			return err
+		}
+	}
+	if len(j.Metadata) > 0 {
+		if err := valid.JSON("metadata", j.Metadata, cmp.Or(l.Metadata, 64<<10)); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(strings.TrimLeft(string(j.Metadata), " \t\r\n"), "{") {
+			return valid.Invalid("metadata", "it must be a JSON object")
 		}
 	}
 	return nil

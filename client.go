@@ -23,49 +23,34 @@ type Client struct {
 // NewClient returns a client of a store, with the default [Limits].
 func NewClient(store Enqueuer) *Client { return &Client{store: store} }
 
-// Over returns a client of another store with the same limits and middleware.
-func (c *Client) Over(store Enqueuer) *Client {
+// but returns a copy of the client with a change; nil for nil.
+func (c *Client) but(change func(d *Client)) *Client {
 	if c == nil {
 		return nil
 	}
 	d := *c
-	d.store = store
-	d.chain()
+	change(&d)
 	return &d
+}
+
+// Over returns a client of another store with the same limits and middleware.
+func (c *Client) Over(store Enqueuer) *Client {
+	return c.but(func(d *Client) { d.store = store; d.chain() })
 }
 
 // With returns a client that enqueues in the caller's transaction: the jobs
 // exist if and when that commits.
-func (c *Client) With(tx Tx) *Client {
-	if c == nil {
-		return nil
-	}
-	d := *c
-	d.tx = tx
-	return &d
-}
+func (c *Client) With(tx Tx) *Client { return c.but(func(d *Client) { d.tx = tx }) }
 
 // Limit returns a client that refuses what is larger than the limits.
 func (c *Client) Limit(l Limits) *Client {
-	if c == nil {
-		return nil
-	}
-	d := *c
-	d.limits = l
-	d.chain()
-	return &d
+	return c.but(func(d *Client) { d.limits = l; d.chain() })
 }
 
 // Declare returns a client that knows the groups: it refuses jobs of
 // operations that they do not have.
 func (c *Client) Declare(groups ...*Group) *Client {
-	if c == nil {
-		return nil
-	}
-	d := *c
-	d.groups = slices.Concat(c.groups, groups)
-	d.chain()
-	return &d
+	return c.but(func(d *Client) { d.groups = slices.Concat(d.groups, groups); d.chain() })
 }
 
 // Enqueue stores one job and returns its ID. If a job was enqueued with the same
@@ -161,8 +146,55 @@ func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, erro
 }
 
 func (c *Client) check(job *NewJob) error {
-	if err := job.Check(c.limits); err != nil {
-		return err
-	}
-	return checkOperation(c.groups, job.Kind)
+	return cmp.Or(job.Check(c.limits), checkOperation(c.groups, job.Kind))
+}
+
+// Enqueuer stores new jobs.
+type Enqueuer interface {
+	// Enqueue stores all of the jobs or none and returns their receipts in
+	// the same order. With the zero Tx the jobs are durable when it returns and
+	// engines are woken; otherwise both happen when the caller's transaction
+	// commits, and neither when it rolls back. The jobs were filled with
+	// defaults and have passed [NewJob.Check]; [Client] does both.
+	//
+	// A job with an idempotency key is stored only if no job was stored under
+	// that key before, in this batch or at any time that the store remembers:
+	// at least a day from the enqueue, and for as long as that job is kept
+	// after it ended. Otherwise its receipt names that job and says that this
+	// one is a duplicate. When the [NewJob.Fingerprint] is another than the
+	// first one's, nothing of the batch is stored and the error is a
+	// [KeyConflictError]; a caller's transaction is as it was, and goes on.
+	//
+	// It waits for another producer only if that one's open transaction has
+	// taken one of the keys, and then until the transaction ends, since only then is
+	// it known whether the job exists.
+	//
+	// A job that is due only after its StartBy is refused as [ErrInvalid], with the
+	// whole batch. In PostgreSQL that aborts a caller's transaction, as any error of a
+	// statement does.
+	//
+	// After an error that leaves a commit unknown (a connection that broke
+	// meanwhile) the jobs may have been stored.
+	Enqueue(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, error)
+}
+
+// Receipt is the result of enqueuing one job.
+type Receipt struct {
+	ID ID `json:"id"`
+
+	// Duplicate reports that a job had been enqueued with the same idempotency key
+	// before. ID is that job's, and nothing was stored.
+	Duplicate bool `json:"duplicate,omitempty"`
+}
+
+// Tx is a caller's transaction, as a store's package wraps it: postgres.Tx,
+// postgres.SQLTx, sqlite.Tx. The zero value is none.
+type Tx struct {
+	// Handle is the driver's own transaction. A store refuses one of a type that it
+	// does not support.
+	Handle any
+
+	// Quiet does not notify engines: they find the jobs at their next poll. It is for
+	// transactions that cannot notify (PostgreSQL's PREPARE TRANSACTION refuses it).
+	Quiet bool
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/retry"
 )
 
 // Errors that calls return and contexts end with. Test for them with [errors.Is].
@@ -98,3 +99,12 @@ func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
+
+// The classes that every program has, before its own.
+var (
+	_ = retry.ErrorClassOf[*PanicError]("panic")
+	_ = retry.ErrorClass("timeout", ErrTimeout)
+	_ = retry.ErrorClass("cancelled", ErrCancelled)
+	_ = retry.ErrorClass("lost", retry.ErrLost)
+	_ = retry.ErrorClass("unstorable", ErrUnstorable)
+)

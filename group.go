@@ -2,8 +2,8 @@ package stint
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,14 +26,14 @@ type Group struct {
 	defaults []Option
 
 	mu         sync.RWMutex
-	operations []KindInfo // by name
+	operations map[string]KindInfo // by kind
 }
 
 // NewGroup declares a group. The options are the defaults of the jobs of all of
 // its operations. Like [NewKind] it panics when one is invalid.
 func NewGroup(name string, defaults ...Option) *Group {
 	NewKind[struct{}](name, defaults...)
-	return &Group{name: name, defaults: defaults}
+	return &Group{name: name, defaults: defaults, operations: map[string]KindInfo{}}
 }
 
 // NewOperation declares an operation of a group: the kind "group.operation".
@@ -47,11 +47,10 @@ func NewOperation[A any](g *Group, operation string, defaults ...Option) Kind[A]
 	k := NewKind[A](g.name+"."+operation, slices.Concat(g.defaults, defaults)...)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i, twice := g.search(k.decl.Name)
-	if twice {
+	if _, twice := g.operations[k.decl.Name]; twice {
 		panic(fmt.Sprintf("stint: group %q has the operation %q already", g.name, operation))
 	}
-	g.operations = slices.Insert(g.operations, i, k.decl)
+	g.operations[k.decl.Name] = k.decl
 	return k
 }
 
@@ -68,9 +67,9 @@ func (g *Group) Name() string { return g.name }
 func (g *Group) Operations() []string {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	names := make([]string, len(g.operations))
-	for i, d := range g.operations {
-		names[i] = strings.TrimPrefix(d.Name, g.name+".")
+	names := slices.Sorted(maps.Keys(g.operations))
+	for i, kind := range names {
+		names[i] = strings.TrimPrefix(kind, g.name+".")
 	}
 	return names
 }
@@ -81,21 +80,11 @@ func (g *Group) Operations() []string {
 // which the compiler checks.
 func (g *Group) New(operation string, args any, opts ...Option) (NewJob, error) {
 	kind := g.name + "." + operation
-	g.mu.RLock()
-	i, found := g.search(kind)
-	var d KindInfo
-	if found {
-		d = g.operations[i]
-	}
-	g.mu.RUnlock()
+	d, found := g.operation(kind)
 	if !found {
 		return NewJob{}, g.unknown(kind)
 	}
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return NewJob{}, fmt.Errorf("encode the arguments of %s: %w", kind, err)
-	}
-	return d.Job(raw, opts...), nil
+	return d.encode(args, opts)
 }
 
 // Enqueue stores one job of an operation that is chosen by its name, as
@@ -108,15 +97,11 @@ func (g *Group) Enqueue(ctx context.Context, c *Client, operation string, args a
 	return c.Enqueue(ctx, job)
 }
 
-func (g *Group) search(kind string) (int, bool) {
-	return slices.BinarySearchFunc(g.operations, kind, func(d KindInfo, kind string) int { return strings.Compare(d.Name, kind) })
-}
-
-func (g *Group) has(kind string) bool {
+func (g *Group) operation(kind string) (d KindInfo, found bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	_, found := g.search(kind)
-	return found
+	d, found = g.operations[kind]
+	return d, found
 }
 
 // claims reports whether a kind has the form of the group's operations, or is the
@@ -142,7 +127,7 @@ func checkOperation(groups []*Group, kind string) error {
 	var of *Group
 	for _, g := range groups {
 		if g.claims(kind) {
-			if g.has(kind) {
+			if _, found := g.operation(kind); found {
 				return nil
 			}
 			// Of nested groups the innermost decides.

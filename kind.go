@@ -49,10 +49,17 @@ func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	return job
 }
 
-// Check reports what is wrong with the declaration, or nil.
-func (d KindInfo) Check() error {
-	return d.Job(nil).Check(Limits{})
+// encode makes a job of arguments that have not been encoded.
+func (d KindInfo) encode(args any, opts []Option) (NewJob, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return NewJob{}, fmt.Errorf("encode the arguments of %s: %w", d.Name, err)
+	}
+	return d.Job(raw, opts...), nil
 }
+
+// Check reports what is wrong with the declaration, or nil.
+func (d KindInfo) Check() error { return d.Job(nil).Check(Limits{}) }
 
 // Kind is a type of job with arguments of type A. Declare it once, in a
 // package that producers and handlers share: it is all that they need to
@@ -95,20 +102,13 @@ func (k Kind[A]) Keep() Kind[A] {
 
 // New makes a job of the kind for [Client.EnqueueMany].
 func (k Kind[A]) New(args A, opts ...Option) (NewJob, error) {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return NewJob{}, fmt.Errorf("encode the arguments of %s: %w", k.decl.Name, err)
-	}
-	return k.decl.Job(raw, opts...), nil
+	return k.decl.encode(args, opts)
 }
 
 // Enqueue stores one job of the kind and returns its ID.
 func (k Kind[A]) Enqueue(ctx context.Context, c *Client, args A, opts ...Option) (ID, error) {
-	job, err := k.New(args, opts...)
-	if err != nil {
-		return 0, err
-	}
-	return c.Enqueue(ctx, job)
+	r, err := k.EnqueueReceipt(ctx, c, args, opts...)
+	return r.ID, err
 }
 
 // EnqueueReceipt is [Kind.Enqueue] and also reports whether the job is a duplicate.

@@ -92,13 +92,7 @@ type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc
 // Use returns a client whose jobs go through the middleware. What was added
 // first is outermost. Jobs that are enqueued by another client or by SQL do not.
 func (c *Client) Use(mw ...EnqueueMiddleware) *Client {
-	if c == nil {
-		return nil
-	}
-	d := *c
-	d.middleware = slices.Concat(c.middleware, mw)
-	d.chain()
-	return &d
+	return c.but(func(d *Client) { d.middleware = slices.Concat(d.middleware, mw); d.chain() })
 }
 
 // chain puts the storing into the middleware.

@@ -1,7 +1,6 @@
 package stint
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,11 +47,10 @@ type Registration struct {
 	middleware []Middleware
 	hooks      []Hooks
 
-	ready atomic.Pointer[assembly]
+	assembled func() assembly // with the mux's middleware and hooks; made once, when the kind is first used
 }
 
-// assembly is a kind's handler inside all of the middleware, and all hooks. It is made
-// once, when the kind is first used.
+// assembly is a kind's handler inside all of the middleware, and all hooks.
 type assembly struct {
 	handler Handler
 	hooks   []Hooks
@@ -74,6 +72,7 @@ func (m *Mux) Add(d KindInfo, h Handler) *Registration {
 		panic(fmt.Sprintf("stint: kind %q has a handler already", d.Name))
 	}
 	r := &Registration{mux: m, decl: d, handler: h}
+	r.assembled = sync.OnceValue(r.assemble)
 	m.kinds[d.Name] = r
 	return r
 }
@@ -124,21 +123,19 @@ func (m *Mux) Schedules() []Schedule { return slices.Clone(m.schedules) }
 
 // Handler returns the handler of a kind inside its middleware, or nil.
 func (m *Mux) Handler(kind string) Handler {
-	r := m.kinds[kind]
-	if r == nil {
-		return nil
+	if r := m.kinds[kind]; r != nil {
+		return r.assembled().handler
 	}
-	return r.assembled().handler
+	return nil
 }
 
 // Hooks returns the hooks of a kind in the order of their calls. They must not be
 // changed.
 func (m *Mux) Hooks(kind string) []Hooks {
-	r := m.kinds[kind]
-	if r == nil {
-		return nil
+	if r := m.kinds[kind]; r != nil {
+		return r.assembled().hooks
 	}
-	return r.assembled().hooks
+	return nil
 }
 
 // Declaration returns what was declared of a kind; the zero KindInfo if nothing was.
@@ -158,19 +155,11 @@ func (m *Mux) Declarations() []KindInfo {
 	return all
 }
 
-func (r *Registration) assembled() *assembly {
-	if a := r.ready.Load(); a != nil {
-		return a
-	}
+func (r *Registration) assemble() assembly {
 	r.mux.mu.Lock()
 	defer r.mux.mu.Unlock()
-	if a := r.ready.Load(); a != nil {
-		return a
-	}
 	r.mux.used.Store(true)
-	a := &assembly{handler: r.wrap(), hooks: slices.Concat(r.mux.hooks, r.hooks)}
-	r.ready.Store(a)
-	return a
+	return assembly{handler: r.wrap(), hooks: slices.Concat(r.mux.hooks, r.hooks)}
 }
 
 // mustBeUnused panics when something is added too late, which would be ignored.
@@ -178,49 +167,4 @@ func (m *Mux) mustBeUnused(adding string) {
 	if m.used.Load() {
 		panic("stint: the mux is in use already: " + adding + " belong there before an engine runs")
 	}
-}
-
-// Handle registers a function for a kind. Arguments that do not decode into A
-// fail the attempt before the function is called.
-func Handle[A any](m *Mux, k Kind[A], f func(ctx context.Context, job *Job, args A) error) *Registration {
-	return m.Add(k.decl, func(ctx context.Context, job *Job) (json.RawMessage, error) {
-		args, err := decode[A](job.Args)
-		if err != nil {
-			return nil, err
-		}
-		return nil, f(ctx, job, args)
-	})
-}
-
-// HandleResult registers a function that returns a result. The result of a
-// failed attempt is not kept.
-func HandleResult[A, R any](m *Mux, k ResultKind[A, R], f func(ctx context.Context, job *Job, args A) (R, error)) *Registration {
-	return m.Add(k.decl, func(ctx context.Context, job *Job) (json.RawMessage, error) {
-		args, err := decode[A](job.Args)
-		if err != nil {
-			return nil, err
-		}
-		result, err := f(ctx, job, args)
-		if err != nil {
-			return nil, err
-		}
-		raw, err := json.Marshal(result)
-		if err != nil {
-			// The work is done; another run would not make the result encodable.
-			return nil, NoRetry(fmt.Errorf("encode the result: %w", err))
-		}
-		return raw, nil
-	})
-}
-
-// decode decodes arguments. An untyped number becomes a [json.Number], never a float
-// that lost digits.
-func decode[A any](raw json.RawMessage) (A, error) {
-	var args A
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&args); err != nil {
-		return args, fmt.Errorf("decode the arguments: %w", err)
-	}
-	return args, nil
 }

@@ -1,8 +1,6 @@
 package stint
 
-import (
-	"time"
-)
+import "time"
 
 // RerunOptions says when jobs run again, and which. The zero value means all of them,
 // now.
@@ -60,3 +58,14 @@ type Origin struct {
 	Nth        int64     `json:"nth,omitempty"`       // its number among the jobs of that, from 1
 	Occurrence time.Time `json:"occurrence,omitzero"` // the occurrence; zero for a job that a person ran out of turn
 }
+
+// CancelStatus says what happened to a job that was to be cancelled.
+type CancelStatus string
+
+// The results of a cancellation.
+const (
+	CancelledNow    CancelStatus = "cancelled" // it will not run (again)
+	CancelRequested CancelStatus = "asked"     // it is running, and its engine will cancel it
+	CancelTooLate   CancelStatus = "too late"  // it had ended otherwise
+	CancelNotFound  CancelStatus = "not found" // there is no such job
+)

@@ -1,8 +1,10 @@
 package stint
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,15 +126,9 @@ func (s Schedule) Check(l Limits) error {
 		return valid.Invalid("recurrence", "it says no time, such as 30 2 * * * or every 5m")
 	case !s.NotBefore.IsZero() && !s.NotAfter.IsZero() && s.NotAfter.Before(s.NotBefore):
 		return valid.Invalid("not after", "it is before the instant not to be before")
-	case outOfRange(s.NotBefore):
-		return valid.Invalid("not before", "the year %d is out of range", s.NotBefore.Year())
-	case outOfRange(s.NotAfter):
-		return valid.Invalid("not after", "the year %d is out of range", s.NotAfter.Year())
 	}
-	if _, err := s.Location(); err != nil {
-		return err
-	}
-	if err := s.Missed.Check(); err != nil {
+	_, zone := s.Location()
+	if err := cmp.Or(checkYear("not before", s.NotBefore), checkYear("not after", s.NotAfter), zone, s.Missed.Check()); err != nil {
 		return err
 	}
 	if field := s.ofOneJob(); field != "" {
@@ -140,8 +136,6 @@ func (s Schedule) Check(l Limits) error {
 	}
 	return s.Job.Check(l)
 }
-
-func outOfRange(t time.Time) bool { return !t.IsZero() && (t.Year() < 1900 || t.Year() > 9000) }
 
 // ofOneJob names an option that only a single job can have; empty if none is set.
 func (s Schedule) ofOneJob() string {
@@ -203,4 +197,79 @@ func (s Schedule) MarshalJSON() ([]byte, error) {
 		Name: s.Name, Recurrence: s.Recurrence.String(), Zone: s.Zone, Words: s.Recurrence.Words(), Job: job,
 		Unique: s.Unique, Missed: s.Missed.String(), NotBefore: s.NotBefore, NotAfter: s.NotAfter,
 	})
+}
+
+// Missed is a [ScheduleOption] that says what becomes of occurrences that were not fired
+// in time, because no engine ran or the database was away: [MissedOne], which is the
+// default, [MissedNone] or [MissedAll].
+//
+// An occurrence is missed when a later one is due as well, or when more than
+// [store.MissedAfter] has passed since it was due.
+type Missed int
+
+const (
+	// MissedOne runs the newest of them, once.
+	MissedOne Missed = 0
+
+	// MissedNone runs none of them.
+	MissedNone Missed = -1
+
+	// MaxMissed is the most that may run at once.
+	MaxMissed = 1000
+)
+
+// MissedAll runs all of them, in their order, but no more than the newest n: 1
+// to [MaxMissed].
+func MissedAll(n int) Missed {
+	if n < 1 {
+		return -2 // which Check refuses
+	}
+	return Missed(n)
+}
+
+// Most is how many occurrences may run that are due at once.
+func (m Missed) Most() int { return max(1, int(m)) }
+
+// String returns one, none, or all:100.
+func (m Missed) String() string {
+	switch {
+	case m == MissedOne:
+		return "one"
+	case m == MissedNone:
+		return "none"
+	default:
+		return "all:" + strconv.Itoa(int(m))
+	}
+}
+
+// Check reports what is wrong with it, or nil.
+func (m Missed) Check() error {
+	if m < MissedNone || m > MaxMissed {
+		return valid.Invalid("missed", "the bound of all is from 1 to %d", MaxMissed)
+	}
+	return nil
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (m Missed) MarshalText() ([]byte, error) { return []byte(m.String()), m.Check() }
+
+// UnmarshalText reads what String returns. Errors are [InvalidError]s.
+func (m *Missed) UnmarshalText(text []byte) error {
+	bound, all := strings.CutPrefix(string(text), "all:")
+	n, err := strconv.Atoi(bound)
+	switch {
+	case string(text) == "one":
+		*m = MissedOne
+	case string(text) == "none":
+		*m = MissedNone
+	case string(text) == "all":
+		return valid.Invalid("missed", "all needs a bound, such as all:100")
+	case !all || err != nil:
+		return valid.Invalid("missed", "%q is not one, none or all:100", text)
+	case MissedAll(n).Check() != nil:
+		return MissedAll(n).Check()
+	default:
+		*m = MissedAll(n)
+	}
+	return nil
 }

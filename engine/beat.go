@@ -199,18 +199,3 @@ func (s *session) returnEntries(ctx context.Context, claim store.ClaimRef, at []
 	}
 	return s.store.Finish(ctx, s.token, []store.ClaimRef{claim}, done)
 }
-
-// runningPositions lists what is being worked on.
-func (s *session) runningPositions() []store.Position {
-	return append(s.slots.positions(), s.inlineRuns.positions()...)
-}
-
-func (l slots) positions() []store.Position {
-	var list []store.Position
-	for i := range l {
-		if pos := l[i].Load(); pos != 0 {
-			list = append(list, store.Position(pos))
-		}
-	}
-	return list
-}

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/store"
 )
 
@@ -14,24 +17,54 @@ const cancelPause = 100 * time.Millisecond
 // watchCancellations cancels the handlers of jobs that were cancelled. A cancellation notifies;
 // without notifications it looks once in each beat's time.
 func (s *session) watchCancellations(ctx context.Context) {
-	store, ok := s.store.(store.Canceller)
+	canceller, ok := s.store.(store.Canceller)
 	if !ok {
 		return
 	}
-	for ctx.Err() == nil {
-		s.wakeups[cancellations].wait(ctx, s.config.TimeToLive/4)
-		ids := s.attempts.jobs()
-		if len(ids) > 0 && ctx.Err() == nil {
-			limit, cancel := s.limit(ctx)
-			gone, err := store.Cancelling(limit, ids)
-			cancel()
+	s.repeat(ctx, cancellations, "look for cancelled jobs", func(ctx context.Context) (pause, error) {
+		var ids []stint.ID
+		for a := range s.attempts {
+			ids = append(ids, a.task.entry.ID)
+		}
+		if len(ids) > 0 {
+			gone, err := canceller.Cancelling(ctx, ids)
 			if err != nil {
-				s.trouble(ctx, "look for cancelled jobs", err)
+				return pause{}, err
 			}
-			for _, id := range gone {
-				s.attempts.cancel(id, stint.ErrCancelled)
+			for a := range s.attempts {
+				if slices.Contains(gone, a.task.entry.ID) {
+					a.runContext.cancellable().cancel(stint.ErrCancelled)
+				}
 			}
 		}
 		sleep(ctx, cancelPause)
+		return pause{next: s.config.TimeToLive / 4}, nil
+	})
+}
+
+// watchUnresponsive reports each handler that goes on for long after its context ended by timeout
+// or cancellation. Such a handler cannot be stopped and keeps a slot, and from outside it looks
+// like a slow one. Handlers that should end with the session are reported at its end.
+func (s *session) watchUnresponsive(ctx context.Context) {
+	every(ctx, cancelGrace/5, func() {
+		for a := range s.attempts {
+			s.reportIfUnresponsive(ctx, a, time.Now())
+		}
+	})
+}
+
+// reportIfUnresponsive is called by the watching goroutine only.
+func (s *session) reportIfUnresponsive(ctx context.Context, a *attempt, now time.Time) {
+	switch cause := context.Cause(&a.runContext); {
+	case cause == nil || a.reported || s.work.Err() != nil:
+	case a.ignoredSince.IsZero():
+		a.ignoredSince = now
+	case now.Sub(a.ignoredSince) >= cancelGrace:
+		a.reported = true
+		job := a.task.entry.Job
+		s.tellTrouble(ctx, event.Event{
+			Job: &job, Doing: "end a handler of the kind " + job.Kind, About: job.Kind,
+			Err: fmt.Errorf("it ignores the end of its context, and keeps a slot: %w", cause),
+		})
 	}
 }

@@ -111,8 +111,7 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 			continue
 		}
 		if tried = true; s.primed {
-			waiting := s.pools.waiting()
-			s.meters.prefetch.with(func(p *prefetchCounts) { p.beforeClaim(waiting) })
+			s.meters.beforeClaim(s.pools.waiting())
 		}
 		got, err := s.claimLane(lane, room, false)
 		switch {
@@ -142,22 +141,21 @@ func (s *session) claimLane(lane target, room int, wait bool) (int, error) {
 	}
 	tasks := make([]task, len(c.Entries))
 	var p *pool
-	var trade *kindRunner
+	var runner *kindRunner
 	for i := range tasks {
 		e := &c.Entries[i]
 		if last := &c.Entries[max(0, i-1)]; i == 0 || e.Kind != last.Kind || e.Queue != last.Queue {
-			p, trade = s.pools.of(e.Queue), s.runners[e.Kind]
+			p, runner = s.pools.of(e.Queue), s.runners[e.Kind]
 			if p == nil { // of a lane whose queue is unknown
-				p, trade = s.pools.all[0], nil
+				p, runner = s.pools.all[0], nil
 			}
 		}
-		tasks[i] = task{entry: e, claim: claim, pool: p, runner: trade}
+		tasks[i] = task{entry: e, claim: claim, pool: p, runner: runner}
 		p.add(&tasks[i])
 	}
-	s.meters.gotEntries(len(c.Entries), 0)
 	waiting := s.pools.waiting()
 	s.primed = s.primed || waiting > 0
-	s.meters.prefetch.with(func(p *prefetchCounts) { p.afterClaim(waiting, len(c.Entries) == room) })
+	s.meters.afterClaim(len(c.Entries), waiting, len(c.Entries) == room)
 	return len(c.Positions), nil
 }
 
@@ -181,7 +179,7 @@ func (s *session) claimUpTo(lane target, room int, wait bool) (store.Claim, *cla
 	}
 	switch {
 	case errors.Is(err, store.ErrLaneBusy):
-		s.inflight.claimedNothing(req.Serial)
+		s.inflight.resolved(req.Serial)
 		return c, nil, err
 	case errors.Is(err, store.ErrBuried):
 		s.fence()

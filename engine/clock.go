@@ -2,9 +2,13 @@ package engine
 
 import (
 	"context"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -53,4 +57,77 @@ func (c *clock) at(t time.Time) time.Time {
 		return last.when(t)
 	}
 	return t
+}
+
+// longestBackoff is the greatest wait of a backoff.
+const longestBackoff = 2 * time.Second
+
+// backoff spaces out retries, from 50 ms to 2 s, with jitter so that many do not come back at the
+// same instant.
+type backoff struct{ next time.Duration }
+
+func (b *backoff) reset() { b.next = 0 }
+
+// sleep waits for the next retry; false means that ctx ended.
+func (b *backoff) sleep(ctx context.Context) bool {
+	b.next = min(max(2*b.next, 50*time.Millisecond), longestBackoff)
+	return sleep(ctx, b.next/2+rand.N(b.next/2))
+}
+
+// sleep waits for d; false means that ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// every calls f after each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// spread returns up to a tenth less than an interval, so that engines which started together
+// do not all work at once.
+func spread(interval time.Duration) time.Duration {
+	return max(1, interval-rand.N(max(1, interval/10)))
+}
+
+// ended returns a channel that is closed when a group has ended.
+func ended(group *sync.WaitGroup) <-chan struct{} {
+	c := make(chan struct{})
+	go func() { group.Wait(); close(c) }()
+	return c
+}
+
+// within reports whether a channel is closed within d.
+func within(c <-chan struct{}, d time.Duration) bool {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-c:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// recovered sets err to the panic of the function that defers it, if there is one.
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -82,4 +83,44 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 		t.tx = txNone
 	}
 	return err
+}
+
+// txOutcome is the result of a handler's own completion.
+type txOutcome int8
+
+const (
+	txNone      txOutcome = iota // it did not complete itself: what it returns decides
+	txCompleted                  // it did, and that is recorded
+	txUnknown                    // it tried, and whether the commit arrived is unknown
+)
+
+// resolveTx finds out what is stored of an attempt whose handler may have completed it, and of
+// which nothing new was recorded: either the handler's completion had arrived, or this record had
+// in an earlier try. The store knows. Where it cannot be asked, an inline caller gets
+// ErrCommitUnknown rather than a guess.
+func (s *session) resolveTx(t *task, repeats bool) {
+	completes, known := s.storedAsCompleted(t)
+	switch {
+	case known && !completes:
+	case known, !repeats && t.inline == nil:
+		t.done, t.tx = *t.txRecord, txCompleted
+	default:
+		t.uncertain = true
+	}
+}
+
+// storedAsCompleted asks the store whether an attempt is recorded as completed.
+func (s *session) storedAsCompleted(t *task) (yes, known bool) {
+	if s.reader == nil {
+		return false, false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
+	defer cancel()
+	job, err := s.reader.Job(ctx, t.entry.ID)
+	if err != nil {
+		return false, false
+	}
+	return slices.ContainsFunc(job.Attempts, func(x stint.Attempt) bool {
+		return x.Attempt == t.entry.Attempt && x.Engine == int64(s.token) && x.Outcome == stint.OutcomeCompleted
+	}), true
 }

@@ -16,8 +16,8 @@
 // left, and returns.
 //
 // A recorded attempt may have hooks ([stint.Hooks]). They run beside the stages,
-// in as many goroutines as there are slots, so the last stage waits for none of
-// them. A job of a kind with hooks starts only while fewer than a thousand
+// for as many attempts at once as there are slots, so the last stage waits for none
+// of them. A job of a kind with hooks starts only while fewer than a thousand
 // recorded attempts wait for their hooks. A stop waits for the last hooks within
 // the grace, after the engine has left the roster.
 //

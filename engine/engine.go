@@ -39,7 +39,7 @@ func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	e := &Engine{store: jobs, mux: mux, config: c, client: c.Client, singletonTasks: singletonTasks, meters: newMeters(c.Slots)}
+	e := &Engine{store: jobs, mux: mux, config: c, client: c.Client, singletonTasks: singletonTasks, meters: newMeters(c.Instance, c.Slots)}
 	if e.client == nil {
 		e.client = stint.NewClient(jobs)
 	}

@@ -15,7 +15,7 @@ func (s *session) execute(ended chan<- *task) {
 	var all sync.WaitGroup
 	for _, p := range s.pools.all {
 		for i := range p.slots {
-			s.runSlot(&all, p, i, ended)
+			s.runSlot(&all, p, &p.slots[i], ended)
 		}
 		all.Go(func() { s.runReturner(p, ended) })
 	}
@@ -25,8 +25,7 @@ func (s *session) execute(ended chan<- *task) {
 // runSlot runs one task after the other. A handler that ends its goroutine (runtime.Goexit, as a
 // test's FailNow does) ends the slot's goroutine: the attempt failed, and the slot goes on in a new
 // goroutine.
-func (s *session) runSlot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *task) {
-	i := p.first + nth
+func (s *session) runSlot(all *sync.WaitGroup, p *pool, one *slot, ended chan<- *task) {
 	all.Go(func() {
 		var t *task
 		over := true
@@ -35,9 +34,9 @@ func (s *session) runSlot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *t
 				return
 			}
 			end := store.Result{Outcome: stint.OutcomeFailed, Err: errGoexit}
-			s.freeSlot(i)
+			one.pos.Store(0)
 			s.sendOutcome(s.conclude(t, end), ended)
-			s.runSlot(all, p, nth, ended)
+			s.runSlot(all, p, one, ended)
 		}()
 		for {
 			if t = s.nextTask(p); t == nil {
@@ -52,15 +51,14 @@ func (s *session) runSlot(all *sync.WaitGroup, p *pool, nth int, ended chan<- *t
 				s.returnForHooks(t, ended)
 				continue
 			}
-			s.endEvents.await(t.entry.ID, s.work.Done())
-			if !s.prepareStart(t.entry, i) {
+			if !s.prepareStart(t, one) {
 				s.sendOutcome(s.concludeUnstarted(t), ended)
 				continue
 			}
 			over = false
-			done := s.conclude(t, s.perform(t, i)) // conclude calls methods of the handler's error
+			done := s.conclude(t, s.perform(t, one)) // conclude calls methods of the handler's error
 			over = true
-			s.freeSlot(i)
+			one.pos.Store(0)
 			s.sendOutcome(done, ended)
 		}
 	})
@@ -74,35 +72,47 @@ func (s *session) nextTask(p *pool) *task {
 	return <-p.ready
 }
 
-// prepareStart reports whether an entry may start now. It may not while the engine stops or its
-// queue is paused, nor after its start-by time. Suspects and entries with MaxLosses 0 start only
-// after a beat announced them. Nothing starts when the engine may have been buried since its last
-// beat.
-func (s *session) prepareStart(e *store.Entry, slot int) bool {
-	select {
-	case <-s.stopping:
-		return false
-	default:
-	}
-	if !s.startable(e) {
+// prepareStart reports whether a task may start now. Suspects and entries with MaxLosses 0 start only
+// after a beat announced them, and so do inline runs. Nothing starts when the engine may have been
+// buried since its last beat.
+func (s *session) prepareStart(t *task, one *slot) bool {
+	e := t.entry
+	s.endEvents.await(e.ID, s.work.Done())
+	if !s.startable(t) {
 		return false
 	}
-	s.slots[slot].Store(int64(e.Pos))
+	one.pos.Store(int64(e.Pos))
 	if e.MaxLosses == 0 {
 		s.inflight.addOnce(e.Pos)
 	}
 	// All of that may have changed while it waited for the beat.
-	if (e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.fenceDue() && s.startable(e) {
+	if (t.inline == nil && e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.fenceDue() && s.startable(t) {
 		return true
 	}
-	s.freeSlot(slot)
+	one.pos.Store(0)
 	return false
 }
 
-// startable reports whether an entry's queue is not paused and its start-by time has not passed.
-func (s *session) startable(e *store.Entry) bool { return !s.pauses.has(e.Queue) && !s.pastStartBy(e) }
+// startable reports whether a task's start-by time has not passed, and unless it is an inline run,
+// whether the engine does not stop and the queue is not paused.
+func (s *session) startable(t *task) bool {
+	if t.inline == nil {
+		select {
+		case <-s.stopping:
+			return false
+		default:
+		}
+		if s.pauses.has(t.entry.Queue) {
+			return false
+		}
+	}
+	return !s.pastStartBy(t.entry)
+}
 
-func (s *session) freeSlot(slot int) { s.slots[slot].Store(0) }
+// pastStartBy reports whether an entry's start-by time has passed, by the store's clock.
+func (s *session) pastStartBy(e *store.Entry) bool {
+	return !e.StartBy.IsZero() && e.ExpiredAt(s.clock.at(time.Now()))
+}
 
 // sendOutcome sends a task to the last stage, and ends its turn if it ran alone.
 func (s *session) sendOutcome(t *task, ended chan<- *task) {
@@ -114,11 +124,6 @@ func (s *session) sendOutcome(t *task, ended chan<- *task) {
 	if p.taskEnded() {
 		s.capacity.notify()
 	}
-}
-
-// pastStartBy reports whether an entry's start-by time has passed, by the store's clock.
-func (s *session) pastStartBy(e *store.Entry) bool {
-	return !e.StartBy.IsZero() && e.ExpiredAt(s.clock.at(time.Now()))
 }
 
 // concludeUnstarted concludes an entry that has a permit for its hooks and must not run: it has

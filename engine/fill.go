@@ -2,8 +2,7 @@ package engine
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
+	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -16,12 +15,16 @@ import (
 // fill sets defaults and rejects invalid settings.
 func (c Config) fill() (Config, error) {
 	p := &c
-	for _, part := range []func() error{p.fillQueues, p.fillIdentity, p.fillLife, p.fillPolls, p.fillLeases, p.Retention.Check, p.fillMetrics} {
-		if err := part(); err != nil {
-			return c, err
-		}
+	err := cmp.Or(p.fillQueues(), p.fillIdentity(), p.fillLife(), p.fillPolls(), p.fillLeases(), p.Retention.Check(), p.fillMetrics())
+	return c, err
+}
+
+// refuse returns an error about a setting if it is bad.
+func refuse(bad bool, field, format string, args ...any) error {
+	if bad {
+		return valid.Invalid(field, format, args...)
 	}
-	return c, nil
+	return nil
 }
 
 func (c *Config) fillQueues() error {
@@ -39,10 +42,7 @@ func (c *Config) fillQueues() error {
 		c.Queues = nil
 	}
 	c.Slots = cmp.Or(c.Slots, DefaultSlots())
-	if c.Slots < 0 || c.Slots > maxSlots {
-		return valid.Invalid("slots", "%d is not between 1 and %d", c.Slots, maxSlots)
-	}
-	return nil
+	return refuse(c.Slots < 0 || c.Slots > maxSlots, "slots", "%d is not between 1 and %d", c.Slots, maxSlots)
 }
 
 // DefaultSlots is how many jobs an engine runs at once if Config.Slots is zero: four for each
@@ -98,7 +98,7 @@ func (c *Config) fillIdentity() error {
 	if c.Instance != "" {
 		return valid.Name("instance", c.Instance)
 	}
-	c.Instance = hostname() + "-" + suffix()
+	c.Instance = fmt.Sprintf("%s-%06x", hostname(), random63()&0xffffff)
 	return nil
 }
 
@@ -110,35 +110,23 @@ func hostname() string {
 	return name
 }
 
-func suffix() string {
-	var b [3]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
-
 func (c *Config) fillLife() error {
 	c.TimeToLive = cmp.Or(c.TimeToLive, DefaultTimeToLive)
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
-	switch {
-	case c.TimeToLive < time.Second:
-		return valid.Invalid("time to live", "it is shorter than a second")
-	case c.Grace < 0:
-		return valid.Invalid("grace", "it is negative")
-	case c.MemoryLimit < 0:
-		return valid.Invalid("memory limit", "it is negative")
-	}
-	return nil
+	return cmp.Or(
+		refuse(c.TimeToLive < time.Second, "time to live", "it is shorter than a second"),
+		refuse(c.Grace < 0, "grace", "it is negative"),
+		refuse(c.MemoryLimit < 0, "memory limit", "it is negative"),
+	)
 }
 
 // fillPolls works out the waits between polls. A bound that was set moves the default of the other
 // one out of its way.
 func (c *Config) fillPolls() error {
-	if c.Poll < 0 || c.PollFrom < 0 || c.PollTo < 0 {
-		return valid.Invalid("poll", "it is negative")
-	}
 	for _, d := range []time.Duration{c.Poll, c.PollFrom, c.PollTo} {
-		if d > 0 && d < time.Millisecond {
-			return valid.Invalid("poll", "%v is shorter than a millisecond", d)
+		err := cmp.Or(refuse(d < 0, "poll", "it is negative"), refuse(d > 0 && d < time.Millisecond, "poll", "%v is shorter than a millisecond", d))
+		if err != nil {
+			return err
 		}
 	}
 	if c.PollTo == 0 {
@@ -148,33 +136,23 @@ func (c *Config) fillPolls() error {
 		c.PollFrom = min(DefaultPollFrom, c.PollTo)
 	}
 	c.Poll = cmp.Or(c.Poll, DefaultPoll)
-	if c.PollFrom > c.PollTo {
-		return valid.Invalid("poll", "from %v to %v is nothing", c.PollFrom, c.PollTo)
-	}
-	return nil
+	return refuse(c.PollFrom > c.PollTo, "poll", "from %v to %v is nothing", c.PollFrom, c.PollTo)
 }
 
 // fillLeases works out how leases are asked for.
 func (c *Config) fillLeases() error {
 	c.LeaseFor = cmp.Or(c.LeaseFor, DefaultLeaseFor)
-	if c.LeaseFor < time.Second || c.LeaseFor > 24*time.Hour {
-		return valid.Invalid("lease", "it is not between a second and a day")
-	}
+	leaseFor := refuse(c.LeaseFor < time.Second || c.LeaseFor > 24*time.Hour, "lease", "it is not between a second and a day")
 	c.LeaseWait = cmp.Or(c.LeaseWait, c.LeaseFor/5)
 	c.LeaseWaitMax = cmp.Or(c.LeaseWaitMax, c.LeaseWait)
-	switch {
-	case c.LeaseWait < time.Millisecond:
-		return valid.Invalid("lease wait", "%v is shorter than a millisecond", c.LeaseWait)
-	case c.LeaseWaitMax < c.LeaseWait:
-		return valid.Invalid("lease wait", "from %v to %v is nothing", c.LeaseWait, c.LeaseWaitMax)
-	}
-	return nil
+	return cmp.Or(
+		leaseFor,
+		refuse(c.LeaseWait < time.Millisecond, "lease wait", "%v is shorter than a millisecond", c.LeaseWait),
+		refuse(c.LeaseWaitMax < c.LeaseWait, "lease wait", "from %v to %v is nothing", c.LeaseWait, c.LeaseWaitMax),
+	)
 }
 
 func (c *Config) fillMetrics() error {
 	c.MetricsEvery = cmp.Or(c.MetricsEvery, DefaultMetricsEvery)
-	if c.MetricsEvery > 0 && c.MetricsEvery < time.Millisecond {
-		return valid.Invalid("metrics every", "it is shorter than a millisecond")
-	}
-	return nil
+	return refuse(c.MetricsEvery > 0 && c.MetricsEvery < time.Millisecond, "metrics every", "it is shorter than a millisecond")
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -125,37 +126,6 @@ func (s *session) flush(batch []*task, buf []store.Completion) {
 	}
 }
 
-// resolveTx finds out what is stored of an attempt whose handler may have completed it, and of
-// which nothing new was recorded: either the handler's completion had arrived, or this record had
-// in an earlier try. The store knows. Where it cannot be asked, an inline caller gets
-// ErrCommitUnknown rather than a guess.
-func (s *session) resolveTx(t *task, repeats bool) {
-	completes, known := s.storedAsCompleted(t)
-	switch {
-	case known && !completes:
-	case known, !repeats && t.inline == nil:
-		t.done, t.tx = *t.txRecord, txCompleted
-	default:
-		t.uncertain = true
-	}
-}
-
-// storedAsCompleted asks the store whether an attempt is recorded as completed.
-func (s *session) storedAsCompleted(t *task) (yes, known bool) {
-	if s.reader == nil {
-		return false, false
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
-	defer cancel()
-	job, err := s.reader.Job(ctx, t.entry.ID)
-	if err != nil {
-		return false, false
-	}
-	return slices.ContainsFunc(job.Attempts, func(x stint.Attempt) bool {
-		return x.Attempt == t.entry.Attempt && x.Engine == int64(s.token) && x.Outcome == stint.OutcomeCompleted
-	}), true
-}
-
 // record writes what of a batch is not in the store yet. It returns how many of these outcomes were
 // new there, and whether there was anything to write.
 func (s *session) record(batch []*task, buf []store.Completion) (n int, wrote bool, err error) {
@@ -254,3 +224,42 @@ func stripTexts(x *store.Completion) {
 }
 
 func random01() float64 { return rand.Float64() }
+
+// endEvents tracks jobs with an attempt that is recorded, or about to be, and whose end was not
+// reported yet. After the record the next attempt may start at once, perhaps in this engine; but
+// listeners must get the end before the next start.
+type endEvents struct {
+	pending atomic.Int64 // how many jobs: mostly 0
+	jobs    sync.Map     // by id a chan struct{}, closed when the end was reported
+}
+
+// expect notes that the end of a job's attempt will be reported.
+func (u *endEvents) expect(job stint.ID) {
+	if _, known := u.jobs.LoadOrStore(job, make(chan struct{})); !known {
+		u.pending.Add(1)
+	}
+}
+
+func (u *endEvents) sent(job stint.ID) {
+	if u.pending.Load() == 0 {
+		return
+	}
+	if c, known := u.jobs.LoadAndDelete(job); known {
+		close(c.(chan struct{}))
+		u.pending.Add(-1)
+	}
+}
+
+// await waits until the end of a job's attempt is reported, or for the end of the session, after
+// which nothing is reported.
+func (u *endEvents) await(job stint.ID, end <-chan struct{}) {
+	if u.pending.Load() == 0 {
+		return
+	}
+	if c, known := u.jobs.Load(job); known {
+		select {
+		case <-c.(chan struct{}):
+		case <-end:
+		}
+	}
+}

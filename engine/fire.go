@@ -49,43 +49,33 @@ func (s *session) fire(ctx context.Context) {
 	if !s.declare(ctx, st, planner.Functions(), plan) {
 		return
 	}
-	puzzles := unplannable{}
-	for wait := new(backoff); ctx.Err() == nil; {
-		limit, cancel := s.limit(ctx)
+	unplanned := unplannable{}
+	s.repeat(ctx, schedules, "fire schedules", func(limit context.Context) (pause, error) {
 		began := time.Now()
 		fired, err := st.FireSchedules(limit, store.FireRequest{
-			Limit: scheduleBatch, Functions: planner.Functions(), Except: puzzles.names(time.Now()),
+			Limit: scheduleBatch, Functions: planner.Functions(), Except: unplanned.names(began),
 		}, plan)
-		cancel()
 		if err != nil {
-			s.trouble(ctx, "fire schedules", err)
-			wait.sleep(ctx)
-			continue
+			return pause{}, err
 		}
-		wait.reset()
 		for _, name := range slices.Sorted(maps.Keys(fired.Problems)) {
-			puzzles[name] = time.Now().Add(scheduleAgain)
+			unplanned[name] = time.Now().Add(scheduleAgain)
 			s.troubleAbout(ctx, "plan the schedule", name, fired.Problems[name])
 		}
 		if len(fired.Jobs) > 0 {
 			s.wakeups[work].notify()
 		}
-		if fired.Next == 0 {
-			if fired.Moved == 0 {
-				// Other engines were faster, or this program can plan none of them.
-				sleep(ctx, promotePause)
-			}
-			continue
-		}
 		next := scheduleEvery
-		if fired.Next > 0 {
+		switch {
+		case fired.Next > 0:
 			next = min(next, fired.Next)
+		case fired.Next == 0 && fired.Moved > 0:
+			next = 0
+		case fired.Next == 0:
+			next = promotePause // other engines were faster, or this program can plan none of them
 		}
-		now := time.Now()
-		if s.wakeups[schedules].wait(ctx, next) {
-			sleep(ctx, min(time.Until(now.Add(next)), max(scheduleSpacing, scheduleShare*now.Sub(began))))
-		}
-	}
+		return pause{next, max(scheduleSpacing, scheduleShare*time.Since(began))}, nil
+	})
 }
 
 // declare stores the schedules of the program, and tries until that is done; false means that ctx

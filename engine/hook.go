@@ -33,32 +33,25 @@ var (
 	errHookExit  = errors.New("the hook ended its goroutine (runtime.Goexit)")
 )
 
-// hooks calls the hooks of recorded attempts, in up to as many goroutines as there are slots. No
+// hooks calls the hooks of recorded attempts, of as many attempts at once as there are slots. No
 // stage waits for it. An attempt takes a permit before it starts, and gives it back when its hooks
 // have been called, so that slow hooks delay the start of such jobs and nothing else.
 type hooks struct {
-	kinds   map[string][]stint.Hooks // only kinds that have hooks; nil when none has
+	kinds   map[string][]stint.Hooks // only kinds that have hooks
 	permits chan struct{}
-	limit   int // goroutines at once
+	turns   chan struct{} // holds a value for each attempt whose hooks run
 	all     sync.WaitGroup
 
 	// work is the context of hooks. It outlives the handlers' context.
 	work   context.Context
 	cancel context.CancelCauseFunc
-
-	mu      sync.Mutex // guards the rest
-	queue   []*hookRun
-	working int
 }
 
 func newHooks(ctx context.Context, mux *stint.Mux, slots int) *hooks {
-	h := &hooks{limit: slots}
+	h := &hooks{kinds: map[string][]stint.Hooks{}, permits: make(chan struct{}, slots+hookRoom), turns: make(chan struct{}, slots)}
 	h.work, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, d := range mux.Declarations() {
 		if all := mux.Hooks(d.Name); len(all) > 0 {
-			if h.kinds == nil {
-				h.kinds, h.permits = map[string][]stint.Hooks{}, make(chan struct{}, slots+hookRoom)
-			}
 			h.kinds[d.Name] = all
 		}
 	}
@@ -121,4 +114,132 @@ func (s *session) awaitHooks() {
 	if !within(all, cancelGrace) {
 		s.emit(event.Event{Type: event.EventTrouble, Engine: s.token, Doing: "end the hooks", Err: errHooksHang})
 	}
+}
+
+// hookRun is a recorded attempt whose hooks were not called yet.
+type hookRun struct {
+	job   stint.Job
+	done  store.Completion
+	calls []hookCall
+}
+
+type hookCall struct {
+	name string
+	hook stint.Hook
+}
+
+// hookPoint is one of the points at which hooks are called.
+type hookPoint struct {
+	name string
+	of   func(stint.Hooks) stint.Hook
+}
+
+var (
+	afterSuccess     = hookPoint{"after-success", func(h stint.Hooks) stint.Hook { return h.AfterSuccess }}
+	afterFailure     = hookPoint{"after-failure", func(h stint.Hooks) stint.Hook { return h.AfterFailure }}
+	afterLastFailure = hookPoint{"after-last-failure", func(h stint.Hooks) stint.Hook { return h.AfterLastFailure }}
+	finally          = hookPoint{"finally", func(h stint.Hooks) stint.Hook { return h.Finally }}
+)
+
+// hookPointsOf lists the points that an outcome reaches, in the order of its hooks.
+func hookPointsOf(x *store.Completion) (all []hookPoint) {
+	switch x.Outcome {
+	case stint.OutcomeCompleted:
+		all = append(all, afterSuccess)
+	case stint.OutcomeFailed, stint.OutcomeLost, stint.OutcomeExpired:
+		all = append(all, afterFailure)
+		if x.Final {
+			all = append(all, afterLastFailure)
+		}
+	}
+	return append(all, finally)
+}
+
+// callHooks starts the hooks of a recorded attempt, and returns at once. Then the permit is given
+// back, if the attempt has one.
+func (s *session) callHooks(job *stint.Job, x *store.Completion, permit bool) {
+	if s.hooks.kinds[job.Kind] != nil {
+		s.callHooksOf(hookPointsOf(x), job, x, permit)
+	}
+}
+
+func (s *session) callHooksOf(points []hookPoint, job *stint.Job, x *store.Completion, permit bool) {
+	h := s.hooks
+	var calls []hookCall
+	for _, p := range points {
+		for _, one := range h.kinds[job.Kind] {
+			if hook := p.of(one); hook != nil {
+				calls = append(calls, hookCall{p.name, hook})
+			}
+		}
+	}
+	if len(calls) > 0 {
+		t := &hookRun{job: *job, done: *x, calls: calls}
+		h.all.Go(func() { s.runHooks(t, permit) })
+	} else if permit {
+		h.release(job.Kind)
+	}
+}
+
+// runHooks calls the hooks of an attempt when it is its turn.
+func (s *session) runHooks(t *hookRun, permit bool) {
+	s.hooks.turns <- struct{}{}
+	defer func() {
+		<-s.hooks.turns
+		if permit {
+			s.hooks.release(t.job.Kind)
+		}
+	}()
+	s.callAll(t)
+}
+
+// callAll calls the hooks that are left. If one ends its goroutine, that is reported like an error,
+// and the next ones are called while the goroutine ends.
+func (s *session) callAll(t *hookRun) {
+	defer func() {
+		if len(t.calls) > 0 {
+			s.hookTrouble(t, errHookExit)
+			t.calls = t.calls[1:]
+			s.callAll(t)
+		}
+	}()
+	for ; len(t.calls) > 0; t.calls = t.calls[1:] {
+		if err := s.callHook(t); err != nil {
+			s.hookTrouble(t, err)
+		}
+	}
+}
+
+// callHook calls the first hook that is left, and turns a panic into an error.
+func (s *session) callHook(t *hookRun) (err error) {
+	a := &stint.Run{Job: &t.job, Client: s.client, Reader: s.reader}
+	_, _ = a.Settle(nil, nil) // after the attempt nothing can be set
+	ctx, cancel := context.WithTimeout(a.Context(s.hooks.work), hookTime)
+	defer cancel()
+	defer recovered(&err)
+	return t.calls[0].hook(ctx, &t.job, s.recordOf(t))
+}
+
+// recordOf returns what hooks get of an attempt. A lost one names no engine: another engine ran it.
+func (s *session) recordOf(t *hookRun) *stint.Attempt {
+	x := &t.done
+	r := &stint.Attempt{
+		Attempt: x.Attempt, Outcome: x.Outcome, Final: x.Final, Reason: x.Reason, Started: x.Started, Finished: x.Ended,
+		Slot: x.Slot, Result: x.Result, Error: x.Error,
+	}
+	if x.Outcome != stint.OutcomeLost {
+		r.Engine, r.Instance, r.Host, r.PID = int64(s.token), s.config.Instance, s.me.Host, s.me.PID
+	}
+	if x.Next != nil {
+		r.RetryIn = x.Next.Delay
+	}
+	r.Derive()
+	return r
+}
+
+func (s *session) hookTrouble(t *hookRun, err error) {
+	s.emit(event.Event{
+		Type: event.EventTrouble, Engine: s.token, Job: &t.job, Attempt: &t.done,
+		Doing: "call the " + t.calls[0].name + " hook of " + t.job.Kind, About: t.job.Kind, Err: err,
+	})
 }

@@ -102,12 +102,6 @@ func (h *inflight) claimed(c store.Claim) *claimState {
 	return k
 }
 
-func (h *inflight) claimedNothing(serial int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.claims, serial)
-}
-
 // markUnknown notes that the outcome of a request is unknown. It counts as open even if it was
 // resolved before: the store says that it is there.
 func (h *inflight) markUnknown(serial int64) {
@@ -159,6 +153,7 @@ func (h *inflight) unexpected(serial int64, before snapshot) bool {
 	return doubt || !before.known[serial] && serial <= before.last
 }
 
+// resolved forgets a request whose entries were returned, or that took none.
 func (h *inflight) resolved(serial int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

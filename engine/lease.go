@@ -91,11 +91,11 @@ func (c *leaseLoop) acquire(ctx context.Context, patience time.Duration) (store.
 func (c *leaseLoop) hold(ctx context.Context, sent time.Time, l store.Lease) {
 	c.emit(event.Event{Type: event.EventLeaseAcquired, Engine: c.token, Lease: c.task.lease})
 	work, end := context.WithCancel(ctx)
-	var duty sync.WaitGroup
-	duty.Go(func() { c.task.do(c.session, work) })
+	var task sync.WaitGroup
+	task.Go(func() { c.task.do(c.session, work) })
 	lost := c.renew(ctx, sent, l)
 	end()
-	duty.Wait()
+	task.Wait()
 	switch {
 	case errors.Is(lost, store.ErrNotHeld), errors.Is(lost, store.ErrBuried), ctx.Err() == nil:
 	case c.fenced():

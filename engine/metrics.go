@@ -1,194 +1,228 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
 // Metrics returns what the engine has counted since it was made, over all of its sessions, and also
-// while it does not run. It may be called at any time, and is cheap. Each group of figures is of
-// one moment. Attempts are counted when they are recorded.
-func (e *Engine) Metrics() report.Metrics {
-	return e.meters.read(e.config.Instance)
-}
+// while it does not run. It may be called at any time, and is cheap. All figures but those of slots
+// are of one moment. Attempts are counted when they are recorded.
+func (e *Engine) Metrics() report.Metrics { return e.meters.read() }
 
-// meters count what an engine does. Each group belongs to one stage and has its own lock, taken
-// once for each batch, so stages do not wait for each other here.
+// meters count what an engine does. The stages take the lock once for each batch.
 type meters struct {
-	since  time.Time
-	engine atomic.Int64 // the id of the last session
-
-	listener guarded[report.ListenerMetrics]
-	claimer  guarded[report.ClaimerMetrics]
-	ended    guarded[endings]
-	prefetch guarded[prefetchCounts]
-	writer   guarded[report.WriterMetrics]
-
 	running atomic.Int64 // attempts that run now
 	starved atomic.Int64 // how often a slot found nothing
+
+	mu      sync.Mutex // guards the rest
+	counts  report.Metrics
+	kinds   map[string]*report.Durations
+	sampled bool // the least prefetch was measured
 }
 
-// endings is what the last stage counts.
-type endings struct {
-	workers  report.WorkerMetrics
-	finisher report.FinisherMetrics
-	kinds    map[string]*report.Durations
-}
-
-// guarded is a group of figures with its lock.
-type guarded[T any] struct {
-	mu sync.Mutex
-	v  T
-}
-
-// with changes or reads the figures.
-func (g *guarded[T]) with(f func(v *T)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	f(&g.v)
-}
-
-func newMeters(slots int) *meters {
-	m := &meters{since: time.Now()}
-	m.ended.v.workers.Slots = int64(slots)
-	m.ended.v.kinds = map[string]*report.Durations{}
+func newMeters(instance string, slots int) *meters {
+	m := &meters{kinds: map[string]*report.Durations{}}
+	m.counts = report.Metrics{Instance: instance, Since: time.Now(), Workers: report.WorkerMetrics{Slots: int64(slots)}}
 	return m
 }
 
-func (m *meters) read(instance string) report.Metrics {
-	x := report.Metrics{Instance: instance, Engine: store.EngineID(m.engine.Load()), Since: m.since, At: time.Now()}
-	m.listener.with(func(l *report.ListenerMetrics) { x.Listener = *l })
-	m.claimer.with(func(c *report.ClaimerMetrics) { x.Claimer = *c })
-	m.prefetch.with(func(p *prefetchCounts) { x.Prefetch = p.PrefetchMetrics })
-	m.writer.with(func(w *report.WriterMetrics) { x.Writer = *w })
-	m.ended.with(func(e *endings) {
-		x.Workers, x.Finisher = e.workers, e.finisher
-		x.Kinds = make(map[string]report.Durations, len(e.kinds))
-		for kind, d := range e.kinds {
-			x.Kinds[kind] = *d
-		}
-	})
-	x.Workers.Running, x.Prefetch.Empty = m.running.Load(), m.starved.Load()
-	return x
+// with changes figures.
+func (m *meters) with(f func(*report.Metrics)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(&m.counts)
 }
 
-// heard counts a notification. The first of each connection says that listening began, perhaps
-// again.
-func (m *meters) heard(first, again bool) {
-	m.listener.with(func(l *report.ListenerMetrics) {
-		switch {
-		case !first:
-			l.Notifications++
-		case again:
-			l.Reconnects++
-		}
-	})
+func (m *meters) read() report.Metrics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	x := m.counts
+	x.At, x.Workers.Running, x.Prefetch.Empty = time.Now(), m.running.Load(), m.starved.Load()
+	x.Kinds = make(map[string]report.Durations, len(m.kinds))
+	for kind, d := range m.kinds {
+		x.Kinds[kind] = *d
+	}
+	return x
 }
 
 // claimAnswered counts a claim that was answered.
 func (m *meters) claimAnswered(began time.Time, entries int) {
 	took := time.Since(began)
-	m.claimer.with(func(c *report.ClaimerMetrics) {
-		c.Claims++
-		if c.Took.Add(took); entries == 0 {
-			c.Empty++
+	m.with(func(m *report.Metrics) {
+		m.Claimer.Claims++
+		if m.Claimer.Took.Add(took); entries == 0 {
+			m.Claimer.Empty++
 		}
 	})
 }
 
 // gotEntries counts entries that were claimed, and those of them that are returned at once.
 func (m *meters) gotEntries(entries, returned int) {
-	m.claimer.with(func(c *report.ClaimerMetrics) {
-		c.Claimed += int64(entries)
-		c.Returned += int64(returned)
+	m.with(func(m *report.Metrics) {
+		m.Claimer.Claimed += int64(entries)
+		m.Claimer.Returned += int64(returned)
 	})
 }
 
-func (m *meters) noRoom() { m.claimer.with(func(c *report.ClaimerMetrics) { c.SlotWaits++ }) }
+func (m *meters) noRoom() { m.with(func(m *report.Metrics) { m.Claimer.SlotWaits++ }) }
 
 func (m *meters) flushed(began time.Time) {
 	took := time.Since(began)
-	m.ended.with(func(e *endings) {
-		e.finisher.Flushes++
-		e.finisher.Took.Add(took)
+	m.with(func(m *report.Metrics) {
+		m.Finisher.Flushes++
+		m.Finisher.Took.Add(took)
 	})
 }
 
-func (m *meters) flushAgain() { m.ended.with(func(e *endings) { e.finisher.Retries++ }) }
+func (m *meters) flushAgain() { m.with(func(m *report.Metrics) { m.Finisher.Retries++ }) }
 
 // recorded counts the outcomes of a batch: of attempts, and of entries that did not start.
 func (m *meters) recorded(batch []*task) {
-	returned := int64(0)
-	m.ended.with(func(e *endings) {
-		kind, of := "", (*report.Durations)(nil)
-		for _, t := range batch {
-			if t.drop {
-				continue
-			}
-			e.finisher.Outcomes++
-			switch x := &t.done; {
-			case x.Slot > 0:
-				if of == nil || t.entry.Kind != kind {
-					kind, of = t.entry.Kind, e.of(t.entry.Kind)
-				}
-				of.Add(e.count(x))
-			case x.Outcome == stint.OutcomeReturned:
-				returned++
-			}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range batch {
+		if t.drop {
+			continue
 		}
-	})
-	if returned > 0 {
-		m.gotEntries(0, int(returned))
+		m.counts.Finisher.Outcomes++
+		switch x := &t.done; {
+		case x.Slot > 0:
+			m.ended(t.entry.Kind, x)
+		case x.Outcome == stint.OutcomeReturned:
+			m.counts.Claimer.Returned++
+		}
 	}
 }
 
-// count counts an attempt, and returns how long it took.
-func (e *endings) count(x *store.Completion) time.Duration {
-	took := x.Ended.Sub(x.Started)
-	e.workers.Run++
-	e.workers.Working += took
+// ended counts an attempt.
+func (m *meters) ended(kind string, x *store.Completion) {
+	took, workers := x.Ended.Sub(x.Started), &m.counts.Workers
+	workers.Run++
+	workers.Working += took
 	switch x.Outcome {
 	case stint.OutcomeCompleted:
-		e.workers.Succeeded++
+		workers.Succeeded++
 	case stint.OutcomeFailed:
-		e.workers.Failed++
+		workers.Failed++
 	case stint.OutcomeCancelled:
-		e.workers.Cancelled++
+		workers.Cancelled++
 	}
-	return took
-}
-
-func (e *endings) of(kind string) *report.Durations {
-	d := e.kinds[kind]
+	d := m.kinds[kind]
 	if d == nil {
 		d = &report.Durations{}
-		e.kinds[kind] = d
+		m.kinds[kind] = d
 	}
-	return d
-}
-
-// prefetchCounts counts the tasks that wait for slots.
-type prefetchCounts struct {
-	report.PrefetchMetrics
-	sampled bool // Min was measured
+	d.Add(took)
 }
 
 // beforeClaim counts the tasks that wait when more is about to be claimed: the minimum says how
 // close the slots came to having nothing to do.
-func (p *prefetchCounts) beforeClaim(waiting int) {
-	if n := int64(waiting); !p.sampled || n < p.Min {
-		p.sampled, p.Min = true, n
+func (m *meters) beforeClaim(waiting int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := &m.counts.Prefetch; !m.sampled || int64(waiting) < p.Min {
+		m.sampled, p.Min = true, int64(waiting)
 	}
 }
 
-// afterClaim counts the tasks that wait after a claim, and whether that filled all room.
-func (p *prefetchCounts) afterClaim(waiting int, full bool) {
-	if p.Max = max(p.Max, int64(waiting)); full && waiting > 0 {
-		p.Full++
+// afterClaim counts what was claimed, and the tasks that wait after it, and whether that filled all
+// room.
+func (m *meters) afterClaim(entries, waiting int, full bool) {
+	m.with(func(m *report.Metrics) {
+		m.Claimer.Claimed += int64(entries)
+		if m.Prefetch.Max = max(m.Prefetch.Max, int64(waiting)); full && waiting > 0 {
+			m.Prefetch.Full++
+		}
+	})
+}
+
+// lastMetricsFor bounds how long a stop waits for the last metrics to be written.
+const lastMetricsFor = 2 * time.Second
+
+// startMetrics writes the engine's metrics to the store and to other writers from now on. The
+// function that it returns ends that with a last write. It goes on while the engine joins again.
+//
+// Each writer has its own goroutine, in which it may fail, panic or hang: that delays neither work
+// nor another writer, and a stop only for a moment.
+func (e *Engine) startMetrics(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var last sync.WaitGroup
+	for _, w := range e.metricsWriters() {
+		last.Go(func() { e.metricsLoop(ctx, w) })
 	}
+	return func() {
+		cancel()
+		within(ended(&last), lastMetricsFor)
+	}
+}
+
+// metricsWriters returns the store, if it keeps metrics, and the configured writers.
+func (e *Engine) metricsWriters() []report.MetricsWriter {
+	if e.config.MetricsEvery < 0 {
+		return nil
+	}
+	all := e.config.MetricsWriters
+	if w, ok := e.store.(report.MetricsWriter); ok && !e.config.MetricsNotStored {
+		all = append([]report.MetricsWriter{w}, all...)
+	}
+	return all
+}
+
+// metricsLoop writes at every tick, and once more when ctx has ended.
+func (e *Engine) metricsLoop(ctx context.Context, w report.MetricsWriter) {
+	every := e.config.MetricsEvery
+	tick := time.NewTicker(spread(every))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			limit, cancel := context.WithTimeout(ctx, every)
+			e.writeMetrics(limit, w)
+			cancel()
+		case <-ctx.Done():
+			limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMetricsFor)
+			e.writeMetrics(limit, w)
+			cancel()
+			return
+		}
+	}
+}
+
+// writeMetrics writes once, and tries again until ctx ends: then the next report is due.
+func (e *Engine) writeMetrics(ctx context.Context, w report.MetricsWriter) {
+	e.meters.with(func(m *report.Metrics) { m.Writer.Reports++ })
+	wait := new(backoff)
+	for told := false; ; {
+		limit, cancel := context.WithTimeout(ctx, e.config.TimeToLive)
+		began := time.Now()
+		err := tryWrite(limit, w, e.Metrics())
+		took := time.Since(began)
+		cancel()
+		if err == nil {
+			e.meters.with(func(m *report.Metrics) { m.Writer.Writes++; m.Writer.Took.Add(took) })
+			return
+		}
+		e.meters.with(func(m *report.Metrics) { m.Writer.Retries++ })
+		if !told && ctx.Err() == nil {
+			told = true
+			e.emit(event.Event{Type: event.EventTrouble, Engine: e.Metrics().Engine, Doing: "write metrics", Err: err})
+		}
+		if !wait.sleep(ctx) {
+			return
+		}
+	}
+}
+
+// tryWrite turns a panic of a writer into an error.
+func tryWrite(ctx context.Context, w report.MetricsWriter, m report.Metrics) (err error) {
+	defer recovered(&err)
+	return w.WriteMetrics(ctx, m)
 }

@@ -24,24 +24,24 @@ const (
 
 // perform calls the handler and returns how it ended. The result of the handler's own completion is
 // in the task afterwards, even when the handler ended its goroutine and perform does not return.
-func (s *session) perform(t *task, slot int) store.Result {
+func (s *session) perform(t *task, one *slot) store.Result {
 	e := t.entry
 	began := time.Now()
-	t.done.Slot, t.done.Started = slot+1, began
+	t.done.Slot, t.done.Started = min(one.number, maxSlotNumber), began
 	e.Started = s.clock.at(began)
 	if s.config.OnEvent != nil {
-		s.emit(event.Event{Type: event.EventStarted, Engine: s.token, Job: &e.Job, Slot: slot + 1, Ready: e.Ready})
+		s.emit(event.Event{Type: event.EventStarted, Engine: s.token, Job: &e.Job, Slot: t.done.Slot, Ready: e.Ready})
 	}
 	a := &attempt{s: s, task: t, job: e.Job}
 	a.job.Tags = slices.Clone(e.Tags)
 	a.Job, a.Client, a.Reader = &a.job, s.client, s.reader
 	a.open()
-	s.attempts.add(a)
+	one.attempt.Store(a)
 	s.meters.running.Add(1)
 	err := errGoexit
 	defer func() {
 		a.close(err)
-		s.attempts.remove(a)
+		one.attempt.Store(nil)
 		s.meters.running.Add(-1)
 	}()
 	var result json.RawMessage

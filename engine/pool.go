@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +17,7 @@ type pool struct {
 	alone   chan *task // suspects, to run one at a time: the returner passes them on
 	foreign chan *task // of kinds that this engine does not know
 
-	first int   // the number of its first slot, from 0
-	slots slots // a part of the session's
+	slots []slot // a part of the session's
 
 	maxAhead     int          // how many entries to hold beyond the slots at most
 	busy         atomic.Int64 // entries claimed for it that have not ended
@@ -38,17 +38,17 @@ type pools struct {
 	rest *pool // of queues without slots of their own; nil when there are none to work on
 }
 
-func newPools(c Config, all slots) pools {
+func newPools(c Config, all []slot) pools {
 	if len(c.QueueSlots) == 0 {
-		p := newPool(0, all, maxPrefetch)
+		p := newPool(all, maxPrefetch)
 		return pools{all: []*pool{p}, rest: p}
 	}
 	l := pools{own: map[string]*pool{}}
-	first, ahead := 0, max(leastPrefetch, maxPrefetch/len(c.QueueSlots))
+	ahead := max(leastPrefetch, maxPrefetch/len(c.QueueSlots))
 	for _, queue := range slices.Sorted(maps.Keys(c.QueueSlots)) {
 		n := c.QueueSlots[queue]
-		p := newPool(first, all[first:first+n], ahead)
-		first += n
+		p := newPool(all[:n], ahead)
+		all = all[n:]
 		l.all = append(l.all, p)
 		if queue == "*" {
 			l.rest = p
@@ -59,13 +59,13 @@ func newPools(c Config, all slots) pools {
 	return l
 }
 
-func newPool(first int, slots slots, ahead int) *pool {
+func newPool(slots []slot, ahead int) *pool {
 	// The channels have room for more than is ever claimed, so that neither the
 	// claim stage nor the returner waits on its own output.
 	room := ahead + 1 + len(slots)
 	return &pool{
 		ready: make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
-		first: first, slots: slots, maxAhead: ahead, pace: newPace(time.Now()),
+		slots: slots, maxAhead: ahead, pace: newPace(time.Now()),
 	}
 }
 
@@ -177,4 +177,45 @@ type avoidedLanes struct {
 // has reports whether a lane is still avoided.
 func (l *avoidedLanes) has(lane store.LaneID, now time.Time) bool {
 	return l != nil && l.lanes[lane] && now.Before(l.until)
+}
+
+// prefetchTime is how much work, at the recent pace, an engine claims beyond its free slots: enough
+// to bridge the next claim, too little to keep work from others.
+const prefetchTime = 25 * time.Millisecond
+
+// maxPrefetch bounds the memory for it.
+const maxPrefetch = 5000
+
+// leastPrefetch is the share of that bound that each pool has at least.
+const leastPrefetch = 100
+
+// pace measures how fast jobs end.
+type pace struct {
+	ended atomic.Int64 // since then
+	mu    sync.Mutex   // guards the rest
+	since time.Time
+	rate  float64 // jobs per second, smoothed
+}
+
+func newPace(now time.Time) *pace { return &pace{since: now} }
+
+func (p *pace) add(n int) { p.ended.Add(int64(n)) }
+
+// prefetch returns how many jobs to hold beyond the slots: none when jobs are slow.
+func (p *pace) prefetch(now time.Time) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if elapsed := now.Sub(p.since); elapsed >= 5*time.Millisecond {
+		rate := float64(p.ended.Swap(0)) / elapsed.Seconds()
+		p.rate += (rate - p.rate) / 2
+		p.since = now
+	}
+	return min(maxPrefetch, int(p.rate*prefetchTime.Seconds()))
+}
+
+// slow resets the pace, which turned out to be wrong.
+func (p *pace) slow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = 0
 }

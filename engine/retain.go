@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
@@ -57,7 +58,7 @@ func (s *session) retain(ctx context.Context) {
 		}
 		r.report()
 		if errors.Is(err, store.ErrNotHeld) {
-			return // the campaign finds out by itself
+			return // the lease loop finds out by itself
 		} else if err != nil {
 			s.trouble(ctx, "delete old jobs", err)
 		}
@@ -132,4 +133,28 @@ func (r *retention) report() {
 		r.emit(event.Event{Type: event.EventRetained, Engine: r.token, Count: r.deleted})
 		r.deleted = 0
 	}
+}
+
+// rollUpEvery is how often each engine rolls up the statistics, unless another one did.
+const rollUpEvery = time.Minute
+
+// longestRollUp bounds one step, which may have much to read.
+const longestRollUp = 5 * time.Minute
+
+// rollUpStats keeps what has to be read for statistics small.
+func (s *session) rollUpStats(ctx context.Context) {
+	store, ok := s.store.(report.StatsStore)
+	if !ok {
+		return
+	}
+	every(ctx, spread(rollUpEvery), func() {
+		for more := true; more && ctx.Err() == nil; {
+			limit, cancel := context.WithTimeout(ctx, longestRollUp)
+			var err error
+			if more, err = store.SumUp(limit); err != nil {
+				s.trouble(ctx, "sum up statistics", err)
+			}
+			cancel()
+		}
+	})
 }

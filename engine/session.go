@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
@@ -44,13 +45,12 @@ type session struct {
 
 	fenceAt    atomic.Int64 // when the engine fences itself unless a beat arrives, in nanoseconds after beat
 	primed     bool         // of the claim stage: tasks waited for slots since it last found nothing to claim
-	slots      slots
+	slots      []slot
 	pauses     pauses
 	pools      pools
 	inlineRuns inlineRuns
-	ended      chan *task    // to the last stage
-	aloneTurn  chan struct{} // holds one value while a suspect runs alone
-	attempts   attempts
+	ended      chan *task             // to the last stage
+	aloneTurn  chan struct{}          // holds one value while a suspect runs alone
 	runners    map[string]*kindRunner // by kind
 	inflight   *inflight              // claimed and not yet recorded
 	clock      clock
@@ -67,9 +67,13 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		Engine: e, token: store.EngineID(random63()), me: processIdentity(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		wakeups: newWakeups(len(e.singletonTasks)), capacity: newWakeup(),
-		beatRequests: make(chan chan<- bool), slots: make(slots, e.config.Slots), aloneTurn: make(chan struct{}, 1),
-		attempts: newAttempts(e.config.Slots), runners: newKindRunners(e.mux), inflight: newInflight(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
+		beatRequests: make(chan chan<- bool), slots: make([]slot, e.config.Slots), aloneTurn: make(chan struct{}, 1),
+		runners: newKindRunners(e.mux), inflight: newInflight(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
+	for i := range s.slots {
+		s.slots[i].number = i + 1
+	}
+	s.inlineRuns.first = 1
 	s.pools = newPools(e.config, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.setFenceAt(s.beat.Add(e.config.TimeToLive * 3 / 4))
@@ -86,7 +90,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	if err := e.store.Join(limit, info, decls); err != nil {
 		return nil, err
 	}
-	e.meters.engine.Store(int64(s.token))
+	e.meters.with(func(m *report.Metrics) { m.Engine = s.token })
 	s.clock.sample(limit, e.store)
 	// The work outlives the caller's context by the grace.
 	s.work, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -113,16 +117,11 @@ func (s *session) run(ctx context.Context) error {
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
 	var side, leads sync.WaitGroup
-	side.Go(func() { s.beats(signals) })
-	side.Go(func() { s.listen(signals) })
-	side.Go(func() { s.promote(signals) })
-	side.Go(func() { s.watch(signals) })
-	side.Go(func() { s.watchCancellations(signals) })
-	side.Go(func() { s.decide(signals) })
-	side.Go(func() { s.watchPauses(signals) })
-	side.Go(func() { s.fire(signals) })
-	side.Go(func() { s.rollUpStats(signals) })
-	side.Go(func() { s.watchUnresponsive(signals) })
+	for _, loop := range []func(context.Context){
+		s.beats, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive,
+	} {
+		side.Go(func() { loop(signals) })
+	}
 	// Leases are given back as soon as the engine is told to stop.
 	leads.Go(func() { s.holdLeases(claiming) })
 
@@ -143,7 +142,7 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}()
 
-	s.inlineRuns.first = len(s.slots)
+	s.inlineRuns.first = len(s.slots) + 1
 	s.current.Store(s)
 	defer s.current.CompareAndSwap(s, nil)
 	var stages sync.WaitGroup
@@ -153,21 +152,19 @@ func (s *session) run(ctx context.Context) error {
 
 	stuck := !s.awaitStages(ended(&stages))
 	leads.Wait()
-	if !stuck && !s.fenced() {
-		err := s.leave()
-		endSignals()
-		side.Wait()
-		s.awaitHooks()
-		return err
+	var err error
+	switch {
+	case stuck:
+		err = fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.runningPositions()))
+	case s.fenced():
+		err = store.ErrBuried
+	default:
+		defer s.awaitHooks()
+		err = s.leave()
 	}
 	endSignals()
 	side.Wait()
-	switch {
-	case stuck:
-		return fmt.Errorf("%w: %d did not end", ErrStillRunning, len(s.runningPositions()))
-	default:
-		return store.ErrBuried
-	}
+	return err
 }
 
 func (s *session) tellDraining(ctx context.Context) {
@@ -205,11 +202,21 @@ func (s *session) awaitStages(all <-chan struct{}) bool {
 		case <-late.C:
 			return false
 		case <-look.C:
-			if s.fenced() && s.attempts.sessionBound() == 0 {
+			if s.fenced() && !s.endsWithSession() {
 				return true
 			}
 		}
 	}
+}
+
+// endsWithSession reports whether a handler runs that should end with the session.
+func (s *session) endsWithSession() bool {
+	for a := range s.attempts {
+		if !a.task.runner.keep {
+			return true
+		}
+	}
+	return false
 }
 
 // fenced reports whether the session lost its place in the roster.

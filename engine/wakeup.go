@@ -2,14 +2,11 @@ package engine
 
 import (
 	"context"
-	"math/rand/v2"
-	"runtime/debug"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // wakeup wakes one goroutine. A notification while none waits is kept: the next wait returns at
@@ -85,78 +82,128 @@ func (b *wakeup) waitEither(ctx context.Context, d time.Duration, other *wakeup)
 	return nil
 }
 
-// longestBackoff is the greatest wait of a backoff.
-const longestBackoff = 2 * time.Second
-
-// backoff spaces out retries, from 50 ms to 2 s, with jitter so that many do not come back at the
-// same instant.
-type backoff struct{ next time.Duration }
-
-func (b *backoff) reset() { b.next = 0 }
-
-// sleep waits for the next retry; false means that ctx ended.
-func (b *backoff) sleep(ctx context.Context) bool {
-	b.next = min(max(2*b.next, 50*time.Millisecond), longestBackoff)
-	return sleep(ctx, b.next/2+rand.N(b.next/2))
+// pause is what a loop does until its next round.
+type pause struct {
+	next    time.Duration // how long it waits for a notification; 0 for not at all
+	spacing time.Duration // how long it waits after one: every enqueue sends a notification
 }
 
-// slots holds the position that each slot works on now; index 0 is the first slot.
-type slots []atomic.Int64
-
-// sleep waits for d; false means that ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// every calls f after each interval until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			f()
-		case <-ctx.Done():
-			return
+// repeat calls round until ctx ends, each time with the limit of a call to the store. It reports
+// errors and tries again.
+func (s *session) repeat(ctx context.Context, t topic, doing string, round func(context.Context) (pause, error)) {
+	for wait := new(backoff); ctx.Err() == nil; {
+		limit, cancel := s.limit(ctx)
+		p, err := round(limit)
+		cancel()
+		if err != nil {
+			s.trouble(ctx, doing, err)
+			wait.sleep(ctx)
+			continue
+		}
+		wait.reset()
+		due := time.Now().Add(p.next)
+		if p.next > 0 && s.wakeups[t].wait(ctx, p.next) {
+			sleep(ctx, min(p.spacing, time.Until(due)))
 		}
 	}
 }
 
-// spread returns up to a tenth less than an interval, so that engines which started together
-// do not all work at once.
-func spread(interval time.Duration) time.Duration {
-	return max(1, interval-rand.N(max(1, interval/10)))
+// listen wakes all loops whenever the store has news, and once after each new connection, so that
+// what came meanwhile is found. A connection that soon breaks counts as a failed one: the next try
+// waits longer and longer.
+func (s *session) listen(ctx context.Context) {
+	l, ok := s.store.(store.Listener)
+	if !ok {
+		return
+	}
+	wait := new(backoff)
+	for began := false; ctx.Err() == nil; {
+		first, since := true, time.Now()
+		err := l.Listen(ctx, func() {
+			s.meters.with(func(m *report.Metrics) {
+				switch {
+				case !first:
+					m.Listener.Notifications++
+				case began:
+					m.Listener.Reconnects++
+				}
+			})
+			first, began = false, true
+			s.listening.Store(true)
+			s.wakeups.notifyAll()
+		})
+		s.listening.Store(false)
+		s.wakeups[work].notify() // it may be waiting for long, believing that it would be called
+		if err != nil {
+			s.trouble(ctx, "listen", err)
+		}
+		if time.Since(since) > longestBackoff {
+			wait.reset()
+		}
+		wait.sleep(ctx)
+	}
 }
 
-// ended returns a channel that is closed when a group has ended.
-func ended(group *sync.WaitGroup) <-chan struct{} {
-	c := make(chan struct{})
-	go func() { group.Wait(); close(c) }()
-	return c
+// awakeFor is how long an engine works without a pause before it tells the store that it need not
+// be notified of every job.
+const awakeFor = 2 * time.Second
+
+// idle is how an engine without work waits: for a notification, and without one for a time that
+// depends on whether the store can notify at all. It belongs to the claim stage.
+type idle struct {
+	s      *session
+	next   time.Duration // how long to wait while the store cannot notify
+	asleep bool          // the store was told that the engine sleeps
+	slept  time.Time     // when it last did
 }
 
-// within reports whether a channel is closed within d.
-func within(c <-chan struct{}, d time.Duration) bool {
-	late := time.NewTimer(d)
-	defer late.Stop()
-	select {
-	case <-c:
-		return true
-	case <-late.C:
+func (s *session) newIdle() *idle { return &idle{s: s} }
+
+// ended is called when there is work.
+func (i *idle) ended(ctx context.Context) {
+	i.next = 0
+	if i.asleep && time.Since(i.slept) > awakeFor {
+		i.tellStore(ctx, false)
+	}
+}
+
+// wait sleeps, and returns the wakeup that ended it: the claim stage's, another one if given, or
+// nil. An engine that has not told its store that it sleeps does that instead, and has to look once
+// more: what was enqueued before may have sent no notification.
+func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
+	defer func() { i.slept = time.Now() }()
+	d := i.s.config.Poll
+	switch {
+	case !i.s.listening.Load():
+		// There are no notifications: look often at first, then less.
+		i.next = min(max(2*i.next, i.s.config.PollFrom), i.s.config.PollTo)
+		d = i.next
+	case !i.asleep && i.tellStore(ctx, true):
+		return nil
+	}
+	switch by = i.s.wakeups[work].waitEither(ctx, d, other); {
+	case by == i.s.wakeups[work]:
+		i.next = 0
+	case by == nil && ctx.Err() == nil:
+		i.s.meters.with(func(m *report.Metrics) { m.Listener.Timeouts++ })
+	}
+	return by
+}
+
+// tellStore tells the store whether the engine sleeps, if the store wants to know, and reports
+// whether the store now believes that it does. If the answer is lost, polling finds the work.
+func (i *idle) tellStore(ctx context.Context, asleep bool) bool {
+	sleeper, ok := i.s.store.(store.IdleNotifier)
+	if !ok {
 		return false
 	}
-}
-
-// recovered sets err to the panic of the function that defers it, if there is one.
-func recovered(err *error) {
-	if v := recover(); v != nil {
-		*err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
+	i.asleep = false
+	limit, cancel := i.s.limit(ctx)
+	defer cancel()
+	if err := sleeper.Asleep(limit, i.s.token, asleep); err != nil {
+		i.s.trouble(ctx, "say whether it sleeps", err)
+		return false
 	}
+	i.asleep = asleep
+	return asleep
 }

@@ -9,7 +9,7 @@
 //
 // What runs is the engine itself, one job at a time, with its middleware, hooks,
 // timeouts, retries and transactions. There is no second implementation that
-// would agree with the first one only as far as somebody thought of.
+// could differ from it.
 //
 // # Time
 //
@@ -18,19 +18,18 @@
 // depends on where the test runs.
 //
 //	in a bubble of testing/synctest   time.Now, timers, the database and the engine agree; SQLite only
-//	anywhere else                     jobs run early, in the order that their times ask for; time.Now stays what it is
+//	anywhere else                     jobs run early, in the order of their times; time.Now is the real time
 //
 // Outside of a bubble the jobs that a handler enqueues for "in an hour" follow
 // those that were due before that hour, counted from when the handler should
-// have run. What compares instants with a clock does not follow: a handler
-// that looks at time.Now, a job that is to begin by some time, an absolute date
+// have run. Code that compares instants with a clock does not see this: a handler
+// that looks at time.Now, a job that has a start-by time, an absolute date
 // that a handler computes from anything but time.Now. Use a bubble for these, and
-// for schedules: they are declared anywhere, and fire in a bubble only, for as
+// for schedules: they are declared anywhere, but fire only in a bubble, for as
 // long as a drain says ([Within]).
 //
 // # What it looks at
 //
-// Assertions look at the database, as any other process would. What a
-// transaction has enqueued that has not committed they do not see: assert
-// after the commit.
+// Assertions look at the database, as any other process would. They do not see what an open
+// transaction has enqueued: assert after the commit.
 package stinttest

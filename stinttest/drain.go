@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -21,17 +22,17 @@ type Option func(*drain)
 // default [DefaultLimit].
 func Limit(runs int) Option { return func(d *drain) { d.limit = runs } }
 
-// Within performs what is due within a time from now only, as if so much had
+// Within performs only what is due within a time from now, as if that time had
 // passed; the test's time is that much later when Drain returns. Without it
-// everything is performed, however far away, except that schedules do not fire:
-// they have no end. They do in a bubble, within the time.
+// everything is performed, however far away, but schedules do not fire, because
+// they have no end. In a bubble they fire within the time.
 func Within(span time.Duration) Option { return func(d *drain) { d.within = new(span) } }
 
-// FailOnError fails the test when a run fails, be it the last of its job or not.
+// FailOnError fails the test when a run fails, whether it was the last of its job or not.
 func FailOnError() Option { return func(d *drain) { d.failOnError = true } }
 
-// LeaveUnknown allows jobs to be left over that the mux has no handler, or no
-// retry function, for. Otherwise they fail the test, since a job that was not
+// LeaveUnknown allows jobs to be left over for which the mux has no handler or no
+// retry function. Otherwise they fail the test, since a job that was not
 // tried proves nothing.
 func LeaveUnknown() Option { return func(d *drain) { d.leaveUnknown = true } }
 
@@ -52,8 +53,8 @@ type drain struct {
 // with what it enqueues, and every retry. It returns when no job is left that
 // it may perform, with a report of every run.
 //
-// It fails the test at once when there is no end to it ([Limit]) or the store
-// fails, and at the end for jobs that it has no handler for.
+// It fails the test at once when the jobs do not end ([Limit]) or the store
+// fails, and at the end if jobs are left for which it has no handler.
 func (w *Worker) Drain(options ...Option) *Report {
 	w.t.Helper()
 	d := &drain{limit: DefaultLimit, report: new(Report)}
@@ -67,7 +68,7 @@ func (w *Worker) Drain(options ...Option) *Report {
 		w.t.Errorf("stinttest: %d of %d runs failed\n%v", len(failed), len(d.report.Runs), d.report)
 	}
 	for _, left := range d.report.Left {
-		if left.err != nil && !d.leaveUnknown {
+		if left.mistake && !d.leaveUnknown {
 			w.t.Errorf("stinttest: job %d (%s) is left: %s; say LeaveUnknown if that is meant", left.Job.ID, left.Job.Kind, left.Why)
 		}
 	}
@@ -109,7 +110,7 @@ func (w *Worker) declare(ctx context.Context) error {
 	case !ok:
 		return stint.ErrNoScheduler
 	}
-	planner := store.NewPlanner(w.mux.Recurrences())
+	planner := w.planner()
 	return store.Declare(ctx, scheduler, "stinttest", schedules, planner.Functions(), planner.Plan)
 }
 
@@ -131,7 +132,7 @@ func (w *Worker) ready(ctx context.Context, d *drain) error {
 	}
 }
 
-// note adds a run to the report, and says whether to go on.
+// note adds a run to the report, and reports whether to go on.
 func (d *drain) note(job *stint.Job, x store.Completion, shift time.Duration) bool {
 	run := runOf(job, x)
 	if x.Started.IsZero() {
@@ -147,7 +148,7 @@ func (d *drain) note(job *stint.Job, x store.Completion, shift time.Duration) bo
 	return false
 }
 
-// endless says that there is no end to it, and whose fault that seems to be.
+// endless returns the error of a drain that does not end, with the job or kind that seems to cause it.
 func (r *Report) endless(limit int) error {
 	runs, kinds := map[stint.ID]int{}, map[string]int{}
 	var most *Run
@@ -165,4 +166,46 @@ func (r *Report) endless(limit int) error {
 	}
 	return fmt.Errorf("there is no end to it after %d runs: %d of the kind %s, each of another job; see Limit",
 		limit, kinds[most.Job.Kind], most.Job.Kind)
+}
+
+// left lists what a drain has not ended, oldest first, and why.
+func (w *Worker) left(ctx context.Context) ([]Left, error) {
+	paused := []string{}
+	if p, ok := w.store.(store.Pauser); ok {
+		var err error
+		if paused, err = p.Paused(ctx); err != nil {
+			return nil, fmt.Errorf("look for paused queues: %w", err)
+		}
+	}
+	jobs, err := listJobs(ctx, w.store, "that are left", stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Left, len(jobs))
+	for i := range jobs {
+		all[i] = w.why(&jobs[i], paused)
+	}
+	return all, nil
+}
+
+// why says what keeps a job from its end.
+func (w *Worker) why(job *stint.JobInfo, paused []string) Left {
+	queues, left := w.config.Queues, Left{Job: *job}
+	switch {
+	case job.PendingRetry != "":
+		left.Why, left.mistake = "it waits for the retry function "+job.PendingRetry, true
+	case len(queues) > 0 && !slices.Contains(queues, "*") && !slices.Contains(queues, job.Queue):
+		left.Why = "the worker does not work on the queue " + job.Queue
+	case w.mux.Handler(job.Kind) == nil:
+		left.Why, left.mistake = "the mux has no handler for its kind", true
+	case slices.Contains(paused, job.Queue):
+		left.Why = "the queue " + job.Queue + " is paused"
+	case job.State == stint.Running:
+		left.Why = "somebody else runs it"
+	case job.State == stint.Scheduled || job.State == stint.Retrying:
+		left.Why = "it is not due yet"
+	default:
+		left.Why = "it is " + string(job.State)
+	}
+	return left
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -23,23 +23,22 @@ type wanted struct {
 	times  int                           // how many must fit; negative: any but none
 }
 
-func (w *wanted) must(check func(*stint.JobInfo) string) { w.checks = append(w.checks, check) }
-
-// Where asks that the arguments are as a function says. Arguments that do not
-// decode do not fit.
+// Where asks that the arguments are as a function says. Arguments that do not decode do not fit.
 func Where[A any](fits func(args A) bool) Want {
-	return func(w *wanted) {
-		w.must(func(job *stint.JobInfo) string {
-			var args A
-			if err := json.Unmarshal(job.Args, &args); err != nil {
-				return "its arguments are no " + fmt.Sprintf("%T", args)
-			}
-			if !fits(args) {
-				return "its arguments"
-			}
-			return ""
-		})
-	}
+	return must(func(job *stint.JobInfo) string {
+		var args A
+		if err := json.Unmarshal(job.Args, &args); err != nil {
+			return "its arguments are no " + fmt.Sprintf("%T", args)
+		}
+		if !fits(args) {
+			return "its arguments"
+		}
+		return ""
+	})
+}
+
+func must(check func(*stint.JobInfo) string) Want {
+	return func(w *wanted) { w.checks = append(w.checks, check) }
 }
 
 // InQueue asks that the job is, or was, in a queue.
@@ -63,7 +62,7 @@ func InState(state stint.State) Want {
 	return Like("it is not "+string(state), func(job *stint.JobInfo) bool { return job.State == state })
 }
 
-// DueIn asks that the job was to wait for so long from its enqueue, give or take
+// DueIn asks that the job was to wait for so long from its enqueue, within
 // a second.
 func DueIn(d time.Duration) Want {
 	return Like(fmt.Sprintf("it is not due in %v", d), func(job *stint.JobInfo) bool {
@@ -74,24 +73,22 @@ func DueIn(d time.Duration) Want {
 // Like asks for anything else. The text says what is wrong with a job that does
 // not fit.
 func Like(otherwise string, fits func(job *stint.JobInfo) bool) Want {
-	return func(w *wanted) {
-		w.must(func(job *stint.JobInfo) string {
-			if fits(job) {
-				return ""
-			}
-			return otherwise
-		})
-	}
+	return must(func(job *stint.JobInfo) string {
+		if fits(job) {
+			return ""
+		}
+		return otherwise
+	})
 }
 
 // Times asks that exactly so many jobs fit. Without it one is enough.
 func Times(n int) Want { return func(w *wanted) { w.times = n } }
 
 // Enqueued fails the test unless a job of the kind was enqueued that is as
-// wanted, be it done or not, and returns those that are, oldest first. The failure
+// wanted, whether it has run or not. It returns those jobs, oldest first. The failure
 // lists what was enqueued instead.
 //
-// A kind that others declare, such as "sh", is stint.NewKind[json.RawMessage]("sh").
+// For a kind that is declared elsewhere, such as "sh", use stint.NewKind[json.RawMessage]("sh").
 func Enqueued[A any](t testing.TB, store store.Inspector, kind stint.Kind[A], wants ...Want) []stint.JobInfo {
 	t.Helper()
 	return enqueued(t, store, kind.Declaration().Name, wants)
@@ -110,7 +107,7 @@ func enqueued(t testing.TB, store store.Inspector, kind string, wants []Want) []
 	for _, want := range wants {
 		want(w)
 	}
-	all, err := everything(t.Context(), store)
+	all, err := listJobs(t.Context(), store, "that were enqueued")
 	if err != nil {
 		t.Fatalf("stinttest: %v", err)
 	}
@@ -145,14 +142,12 @@ func (w *wanted) misfit(job *stint.JobInfo, kind string) string {
 	return strings.Join(all, ", ")
 }
 
-// everything lists all jobs, oldest first.
-func everything(ctx context.Context, st store.Inspector) ([]stint.JobInfo, error) {
-	var all []stint.JobInfo
-	filter := store.Filter{Limit: 1000}
-	for {
+// listJobs lists the jobs in some states, or all, oldest first.
+func listJobs(ctx context.Context, st store.Inspector, which string, states ...stint.State) (all []stint.JobInfo, err error) {
+	for filter := (store.Filter{States: states, Limit: 1000}); ; {
 		page, err := st.Jobs(ctx, filter)
 		if err != nil {
-			return nil, fmt.Errorf("look for what was enqueued: %w", err)
+			return nil, fmt.Errorf("look for jobs %s: %w", which, err)
 		}
 		all = append(all, page...)
 		if len(page) < filter.Limit {
@@ -175,30 +170,20 @@ func (w *wanted) table(all []stint.JobInfo, kind string) string {
 	if len(all) == 0 {
 		return "nothing was enqueued"
 	}
-	jobs := slices.Clone(all)
-	slices.SortStableFunc(jobs, func(a, b stint.JobInfo) int {
-		switch of := a.Kind == kind; {
-		case of == (b.Kind == kind):
-			return 0
-		case of:
-			return -1
+	other := func(job stint.JobInfo) bool { return job.Kind != kind }
+	ofKind := func(job stint.JobInfo) bool { return job.Kind == kind }
+	jobs := slices.Concat(slices.DeleteFunc(slices.Clone(all), other), slices.DeleteFunc(slices.Clone(all), ofKind))
+	text := table("job\tkind\tqueue\tstate\tin\targs\tbut", func(out io.Writer) {
+		for i := range jobs[:min(len(jobs), listed)] {
+			job := &jobs[i]
+			args := string(job.Args)
+			if len(args) > shownArgs {
+				args = strings.ToValidUTF8(args[:shownArgs], "") + "…"
+			}
+			fmt.Fprintf(out, "%d\t%s\t%s\t%s\t%v\t%s\t%s\n", job.ID, job.Kind, job.Queue, job.State,
+				job.Due.Sub(job.Created).Round(time.Millisecond), args, w.misfit(job, kind))
 		}
-		return 1
 	})
-	var b strings.Builder
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "job\tkind\tqueue\tstate\tin\targs\tbut")
-	for i := range jobs[:min(len(jobs), listed)] {
-		job := &jobs[i]
-		args := string(job.Args)
-		if len(args) > shownArgs {
-			args = strings.ToValidUTF8(args[:shownArgs], "") + "…"
-		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%v\t%s\t%s\n", job.ID, job.Kind, job.Queue, job.State,
-			job.Due.Sub(job.Created).Round(time.Millisecond), args, w.misfit(job, kind))
-	}
-	_ = table.Flush()
-	text := trimLines(b.String())
 	if more := len(jobs) - listed; more > 0 {
 		text += fmt.Sprintf("\nand %d more", more)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,13 +13,13 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// Report is what a drain has done, in the order of doing.
+// Report is what a drain has done, in order.
 type Report struct {
 	Runs []Run
 	Left []Left // what has not ended, oldest first
 }
 
-// Run is one attempt, or the end of a job that was not begun since it was
+// Run is one attempt, or the end of a job that did not start because it was
 // cancelled or had expired.
 type Run struct {
 	Job     stint.Job     // as its handler saw it
@@ -33,12 +34,12 @@ type Run struct {
 	Next    time.Duration   // how long the job waits after it, when it does
 }
 
-// Left is a job that has not ended, and why the drain left it so.
+// Left is a job that has not ended, and why.
 type Left struct {
 	Job stint.JobInfo
 	Why string
 
-	err error // when that is a mistake of the test's
+	mistake bool // of the test
 }
 
 func runOf(job *stint.Job, x store.Completion) Run {
@@ -102,20 +103,17 @@ func (r Run) note() string {
 
 // Failed lists the runs that did not do their work.
 func (r *Report) Failed() []Run {
-	var list []Run
-	for _, run := range r.Runs {
-		if run.Failed() {
-			list = append(list, run)
-		}
-	}
-	return list
+	return r.runs(Run.Failed)
 }
 
 // Of lists the runs of a kind.
 func (r *Report) Of(kind string) []Run {
-	var list []Run
+	return r.runs(func(run Run) bool { return run.Job.Kind == kind })
+}
+
+func (r *Report) runs(wanted func(Run) bool) (list []Run) {
 	for _, run := range r.Runs {
-		if run.Job.Kind == kind {
+		if wanted(run) {
 			list = append(list, run)
 		}
 	}
@@ -124,18 +122,15 @@ func (r *Report) Of(kind string) []Run {
 
 // String is a table of the runs and of what is left.
 func (r *Report) String() string {
-	var b strings.Builder
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "after\tjob\tkind\tattempt\toutcome\ttook\t")
-	for _, run := range r.Runs {
-		fmt.Fprintf(table, "%v\t%d\t%s\t%d\t%s\t%v\t%s\n",
-			run.After, run.Job.ID, run.Job.Kind, run.Job.Attempt, run.Outcome, run.Took.Round(time.Microsecond), run.note())
-	}
-	for _, left := range r.Left {
-		fmt.Fprintf(table, "-\t%d\t%s\t%d\t%s\t\t%s\n", left.Job.ID, left.Job.Kind, left.Job.Attempt, left.Job.State, left.Why)
-	}
-	_ = table.Flush()
-	return trimLines(b.String())
+	return table("after\tjob\tkind\tattempt\toutcome\ttook\t", func(w io.Writer) {
+		for _, run := range r.Runs {
+			fmt.Fprintf(w, "%v\t%d\t%s\t%d\t%s\t%v\t%s\n",
+				run.After, run.Job.ID, run.Job.Kind, run.Job.Attempt, run.Outcome, run.Took.Round(time.Microsecond), run.note())
+		}
+		for _, left := range r.Left {
+			fmt.Fprintf(w, "-\t%d\t%s\t%d\t%s\t\t%s\n", left.Job.ID, left.Job.Kind, left.Job.Attempt, left.Job.State, left.Why)
+		}
+	})
 }
 
 // last is the report with its last runs only.
@@ -143,8 +138,14 @@ func (r *Report) last(n int) *Report {
 	return &Report{Runs: r.Runs[max(0, len(r.Runs)-n):], Left: r.Left}
 }
 
-func trimLines(s string) string {
-	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+// table aligns rows, without spaces at the ends of lines.
+func table(head string, rows func(io.Writer)) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, head)
+	rows(w)
+	_ = w.Flush()
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}

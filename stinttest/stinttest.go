@@ -1,7 +1,7 @@
 package stinttest
 
 import (
-	"context"
+	"encoding/json"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,7 +53,7 @@ func New(t testing.TB, mux *stint.Mux, config ...engine.Config) *Worker {
 	return On(t, store, mux, config...)
 }
 
-// On makes a worker for a store of the caller's, who closes it. No engine may
+// On makes a worker for the caller's store, which the caller closes. No engine may
 // work on it meanwhile, or the jobs are divided between the two.
 //
 // A configuration is the one of the program's engine: its Queues, Client, Version
@@ -71,10 +71,10 @@ func On(t testing.TB, store Store, mux *stint.Mux, config ...engine.Config) *Wor
 	c := w.config
 	c.OnEvent = w.hear
 	if bubble() {
-		w.time = newJumping(store, mux)
+		w.time = &jumping{store: store, planner: w.planner()}
 		c.TimeToLive = time.Minute // handlers may let hours pass; each beat is a write
 	} else {
-		w.time = newReckoned(store)
+		w.time = &reckoned{store: store}
 	}
 	var err error
 	if w.engine, err = engine.New(store, mux, c); err != nil {
@@ -89,6 +89,8 @@ func (w *Worker) Client() *stint.Client { return w.client }
 
 // Store is the worker's store, to look at.
 func (w *Worker) Store() Store { return w.store }
+
+func (w *Worker) planner() *store.Planner { return store.NewPlanner(w.mux.Recurrences()) }
 
 // hear logs what went wrong beside the jobs, such as in a hook, and remembers
 // what began.
@@ -106,20 +108,48 @@ func (w *Worker) hear(e event.Event) {
 	}
 }
 
-// bubble tells whether the caller is in one of synctest's.
+// bubble reports whether the caller is in a bubble of synctest.
 func bubble() (in bool) {
 	defer func() { _ = recover() }() // outside, Wait panics
 	synctest.Wait()
 	return true
 }
 
-// timeline is the time of a test, which passes from one job to the next.
-type timeline interface {
-	// now is its present.
-	now(ctx context.Context) (time.Time, error)
+// Perform enqueues one job and runs its handler at once, and says how that
+// ended: the way to test a handler by itself, with its middleware, timeout and
+// hooks around it. The run is recorded as any other is, so a job that is to be
+// retried waits for [Worker.Drain]; a job that cannot be run fails the test.
+//
+//	run := stinttest.Perform(w, SendInvoice, Invoice{42})
+//	if run.Err() != nil { … }
+func Perform[A any](w *Worker, kind stint.Kind[A], args A, options ...stint.Option) Run {
+	w.t.Helper()
+	job, err := kind.New(args, options...)
+	if err != nil {
+		w.t.Fatalf("stinttest: %v", err)
+	}
+	x, err := w.engine.RunNow(w.t.Context(), job)
+	if err != nil {
+		w.t.Fatalf("stinttest: %v", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun.ID != x.Job { // it expired before it could begin
+		return runOf(&stint.Job{ID: x.Job, Kind: job.Kind, Args: job.Args, Queue: job.Queue, Attempt: x.Attempt}, x)
+	}
+	return runOf(&w.begun, x)
+}
 
-	// next makes the job ready that is due first, moving time ahead for it. It
-	// reports false when none waits, or none that is due by a given instant
-	// (zero: whenever); then that instant is the present.
-	next(ctx context.Context, by time.Time) (bool, error)
+// PerformResult is [Perform] for a kind with a result, which it decodes. The
+// result is the zero value when there is none.
+func PerformResult[A, R any](w *Worker, kind stint.ResultKind[A, R], args A, options ...stint.Option) (R, Run) {
+	w.t.Helper()
+	run := Perform(w, kind.Kind, args, options...)
+	var result R
+	if run.Result != nil && run.Outcome == stint.OutcomeCompleted {
+		if err := json.Unmarshal(run.Result, &result); err != nil {
+			w.t.Fatalf("stinttest: decode the result of %s: %v", kind.Declaration().Name, err)
+		}
+	}
+	return result, run
 }

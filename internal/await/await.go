@@ -8,8 +8,8 @@
 //
 // A key is looked at when its wait begins, and then again after an eighth of the
 // time that it has waited, but not sooner than after [Shortest] and not later than
-// after [Longest]. So who waits learns of an end soon compared with how long that
-// took, and a wait costs few looks. There is no goroutine while nobody waits.
+// after [Longest]. So an end is noticed soon compared with how long it
+// took, and a wait costs few looks. While nothing is awaited there is no goroutine.
 package await
 
 import (
@@ -25,21 +25,20 @@ const (
 	Shortest = 25 * time.Millisecond // between two looks at a key, and between two looks that nothing nudged
 	Longest  = time.Second           // between two looks at a key
 
-	share    = 9 // how many times as long as a look took is rested after it: looks take a tenth of the time at most
+	share    = 9 // the rest after a look is this many times as long as the look, so looks take at most a tenth of the time
 	atOnce   = 10_000
-	gather   = 2 * time.Millisecond // between two looks, so that those who come together share one
+	gather   = 2 * time.Millisecond // between two looks, so that waits which begin together share one
 	early    = Longest / 4          // how much sooner a key is looked at to share a look
 	patience = 30 * time.Second     // for one look
 )
 
-// ErrClosed is what waits end with when their hub is closed.
+// ErrClosed is the error of waits whose hub was closed.
 var ErrClosed = errors.New("closed")
 
-// Look returns what became of those of the keys that ended. The others are
-// looked at again.
+// Look returns the values of those keys that have ended. The others are looked at again.
 type Look[K comparable, V any] func(ctx context.Context, keys []K) (map[K]V, error)
 
-// Hub knows who waits for what. Make one with [New]. Its methods may be called
+// Hub has the keys that are waited for. Make one with [New]. Its methods may be called
 // concurrently.
 type Hub[K comparable, V any] struct {
 	look Look[K, V]
@@ -60,7 +59,7 @@ type key[V any] struct {
 	due    time.Time // when it is looked at next
 	nudged bool      // it is looked at without a rest
 	seen   bool      // a look at it has succeeded
-	err    error     // what the last look failed with
+	err    error     // of the last look
 	waits  map[chan result[V]]struct{}
 }
 
@@ -97,10 +96,10 @@ func (h *Hub[K, V]) Wait(ctx context.Context, id K) (V, error) {
 	}
 }
 
-// Any reports whether anybody waits for anything. It costs next to nothing.
+// Any reports whether anything is waited for. It is cheap.
 func (h *Hub[K, V]) Any() bool { return h.count.Load() > 0 }
 
-// Nudge has a key looked at now, if somebody waits for it.
+// Nudge looks at a key now, if it is waited for.
 func (h *Hub[K, V]) Nudge(id K) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,7 +174,7 @@ func (h *Hub[K, V]) kickLocked() {
 	}
 }
 
-// settleLocked answers all who wait for a key.
+// settleLocked answers all waits for a key.
 func (h *Hub[K, V]) settleLocked(id K, r result[V]) {
 	k := h.keys[id]
 	if k == nil {
@@ -188,7 +187,7 @@ func (h *Hub[K, V]) settleLocked(id K, r result[V]) {
 	h.count.Store(int64(len(h.keys)))
 }
 
-// loop looks until nobody waits.
+// loop looks until no key is left.
 func (h *Hub[K, V]) loop(ctx context.Context, kick <-chan struct{}) {
 	var ready, rested time.Time // when what was nudged may be looked at, and the rest
 	for {
@@ -219,8 +218,8 @@ func (h *Hub[K, V]) loop(ctx context.Context, kick <-chan struct{}) {
 	}
 }
 
-// due takes the keys that are to be looked at now, or how long there is none.
-// Without a key the loop is over.
+// due returns the keys to look at now, or how long to wait for the next one; without any key the
+// loop ends.
 func (h *Hub[K, V]) due(ready, rested time.Time) (ids []K, pause time.Duration, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

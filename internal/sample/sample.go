@@ -1,7 +1,6 @@
-// Package sample keeps what is dear to find out: it is looked at in the background
-// while somebody wants it, and so seldom that looking takes at most half a
-// hundredth of the time. Whoever asks once, and not again and again, is told what is
-// new where that is soon found out.
+// Package sample keeps values that are expensive to read. A value is read in the background while
+// callers ask for it, and so seldom that reading takes at most half a hundredth of the time. A caller
+// that asks only once gets a new value, if reading is fast.
 package sample
 
 import (
@@ -12,57 +11,53 @@ import (
 	"time"
 )
 
-// Sample is one thing that is looked at. Make one with [New]; its methods may be
-// called concurrently.
+// Sample is one such value. Make one with [New]; its methods may be called concurrently.
 type Sample[T any] struct {
 	take func(ctx context.Context) (T, error)
 
 	mu    sync.Mutex // guards the rest
 	last  Seen[T]
 	took  time.Duration
-	ready chan struct{} // closed when the look that is under way has ended; nil while none is
+	ready chan struct{} // closed at the end of the look that is under way; nil while there is none
 }
 
-// Seen is what was found out last.
+// Seen is the result of the last look.
 type Seen[T any] struct {
-	Value T         // the newest that is known
+	Value T         // the newest one
 	At    time.Time // when the last look ended; zero while there was none
-	Err   error     // why that found nothing out
+	Err   error     // why that failed
 }
 
-// Known reports whether the last look found something out.
+// Known reports whether the last look succeeded.
 func (s Seen[T]) Known() bool { return !s.At.IsZero() && s.Err == nil }
 
 const (
 	leastAge   = 2 * time.Second        // of what is known, before it is read again
-	costShare  = 100                    // looking takes one part of this many
+	costShare  = 100                    // looks take one part of this many
 	sharers    = 2                      // a sample has half of that: a page shows several
-	patience   = 150 * time.Millisecond // how long one waits
+	patience   = 150 * time.Millisecond // how long Get waits
 	longestSee = time.Minute            // a look that takes longer is given up
 )
 
-// Pause is how long to wait after a look that took so long, when n share the
-// hundredth of the time that looking may take: each has the same part of it, so one
-// that is dear makes no other wait.
+// Pause is how long to wait after a look that took so long, if n samples share the hundredth of the
+// time that looks may take. Each has the same part of it, so an expensive one does not delay others.
 func Pause(took time.Duration, n int) time.Duration {
 	return max(leastAge, time.Duration(n)*costShare*took)
 }
 
-// New returns a sample of what a function finds out. It is not called by two at
-// once.
+// New returns a sample of the value that a function reads. Its calls do not overlap.
 func New[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
 	return &Sample[T]{take: take}
 }
 
 type hurriedKey struct{}
 
-// Hurried is a context for those who come again soon: with it, [Sample.Get] does
-// not wait.
+// Hurried is a context for callers that ask again soon: with it, [Sample.Get] does not wait.
 func Hurried(ctx context.Context) context.Context { return context.WithValue(ctx, hurriedKey{}, true) }
 
-// Get returns what is known, and sees to it that it does not grow old. While nothing
-// is known, or what is known is two seconds old and the last look was soon done, it
-// waits for the next look, but not for long and not for those in a hurry.
+// Get returns the last value, and starts a look when that is old. While there is no value, or it is
+// two seconds old and the last look was fast, Get waits for the next look, but at most for patience,
+// and not if the caller is [Hurried].
 func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	s.mu.Lock()
 	age, calm := time.Since(s.last.At), ctx.Value(hurriedKey{}) == nil
@@ -86,8 +81,7 @@ func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	return s.last
 }
 
-// try takes a look. A panic is an error like any other: nobody else would recover
-// it, and it must not end the program.
+// try takes a look. A panic becomes an error: it would end the program.
 func (s *Sample[T]) try(ctx context.Context) (value T, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -12,6 +12,51 @@ import (
 )
 
 const (
+	// promoteBatch bounds one promotion, so that its transaction stays short.
+	promoteBatch = 1000
+
+	// promoteFull is how often the scan starts at the beginning. Within this time it finds a due
+	// job that was committed late, below where the scan had come.
+	promoteFull = time.Second
+
+	// promotePause spaces promotions out: every enqueue sends a notification, which may mean that
+	// something is due earlier than was known.
+	promotePause = 5 * time.Millisecond
+)
+
+// promote moves jobs to the log when they are due. It sleeps until the next one is due; an enqueue
+// that is due earlier notifies.
+func (s *session) promote(ctx context.Context) {
+	var (
+		from time.Time // where the next scan starts
+		full time.Time // when the last one started at the beginning
+	)
+	s.repeat(ctx, dueTimes, "promote due jobs", func(ctx context.Context) (pause, error) {
+		if began := time.Now(); began.Sub(full) >= promoteFull {
+			from, full = time.Time{}, began
+		}
+		p, err := s.store.Promote(ctx, from, promoteBatch)
+		if err != nil {
+			return pause{}, err
+		}
+		if p.Moved > 0 {
+			from = p.Until
+			s.wakeups[work].notify()
+		}
+		next := promoteFull
+		switch {
+		case p.Moved == promoteBatch:
+			next = 0
+		case p.Next > 0:
+			next = min(next, p.Next)
+		case p.Next == 0:
+			next = promotePause // other engines move what is due
+		}
+		return pause{next, promotePause}, nil
+	})
+}
+
+const (
 	// decideEvery is how often an engine looks for failures that need its retry functions, unless
 	// it is notified earlier.
 	decideEvery = time.Second
@@ -27,30 +72,23 @@ func (s *session) decide(ctx context.Context) {
 	if len(names) == 0 {
 		return
 	}
-	wait := new(backoff)
-	for after := stint.ID(0); ctx.Err() == nil; {
+	after := stint.ID(0)
+	s.repeat(ctx, failures, "decide about failures", func(ctx context.Context) (pause, error) {
 		last, more, err := s.decidePage(ctx, funcs, names, after)
 		if err != nil {
-			s.trouble(ctx, "decide about failures", err)
-			wait.sleep(ctx)
-			continue
+			return pause{}, err
 		}
-		wait.reset()
 		if after = last; more {
-			continue
+			return pause{}, nil
 		}
 		after = 0
-		if s.wakeups[failures].wait(ctx, decideEvery) {
-			sleep(ctx, promotePause)
-		}
-	}
+		return pause{decideEvery, promotePause}, nil
+	})
 }
 
 // decidePage decides one page of failures after a job, and returns the last job of the page, and
 // whether there may be more.
 func (s *session) decidePage(ctx context.Context, funcs *retry.Registry, names []string, after stint.ID) (last stint.ID, more bool, err error) {
-	ctx, cancel := s.limit(ctx)
-	defer cancel()
 	page, err := s.store.Undecided(ctx, names, after, decideBatch)
 	if err != nil || len(page) == 0 {
 		return after, false, err

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/stint-go/stint/store"
+)
+
+// slot is where one attempt at a time runs: one of the session's slots, or the place of an inline
+// run.
+type slot struct {
+	number  int                     // from 1, as it is recorded
+	pos     atomic.Int64            // what it works on; 0 for nothing
+	attempt atomic.Pointer[attempt] // while the handler runs
+}
+
+// eachSlot yields all slots, then the places of inline runs.
+func (s *session) eachSlot(yield func(*slot) bool) {
+	for i := range s.slots {
+		if !yield(&s.slots[i]) {
+			return
+		}
+	}
+	s.inlineRuns.slots.Range(func(_, one any) bool { return yield(one.(*slot)) })
+}
+
+// attempts yields those that run now.
+func (s *session) attempts(yield func(*attempt) bool) {
+	for one := range s.eachSlot {
+		if a := one.attempt.Load(); a != nil && !yield(a) {
+			return
+		}
+	}
+}
+
+// runningPositions lists what is being worked on.
+func (s *session) runningPositions() (list []store.Position) {
+	for one := range s.eachSlot {
+		if pos := one.pos.Load(); pos != 0 {
+			list = append(list, store.Position(pos))
+		}
+	}
+	return list
+}
+
+// inlineRuns are the runs of a session that callers brought. The numbers of their slots follow those
+// of the session's own.
+type inlineRuns struct {
+	first int      // the first number
+	slots sync.Map // by number a *slot
+
+	mu      sync.Mutex
+	closed  bool // no more may enter
+	running sync.WaitGroup
+}
+
+// enter notes a run; false means that the session takes no more.
+func (r *inlineRuns) enter(stopping <-chan struct{}) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-stopping:
+		return false
+	default:
+	}
+	if !r.closed {
+		r.running.Add(1)
+	}
+	return !r.closed
+}
+
+func (r *inlineRuns) leave() { r.running.Done() }
+
+// close lets no more runs in, and waits until all have left.
+func (r *inlineRuns) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.running.Wait()
+}
+
+// slot takes the first free number.
+func (r *inlineRuns) slot() *slot {
+	for one := (&slot{number: r.first}); ; one.number++ {
+		if _, taken := r.slots.LoadOrStore(one.number, one); !taken {
+			return one
+		}
+	}
+}
+
+func (r *inlineRuns) free(one *slot) { r.slots.Delete(one.number) }
+
+// maxSlotNumber is the greatest slot number that a store can record.
+const maxSlotNumber = 1<<15 - 1
