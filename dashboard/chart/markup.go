@@ -64,7 +64,7 @@ const (
 
 // picture begins one that is as wide as the page allows. What it says is for screen readers.
 func (m *markup) picture(class, says string, height int) {
-	m.begin("svg", "class", class, "role", "img", "aria-label", says, "width", "100%", "height", height, "overflow", "visible")
+	m.begin("svg", "class", class, "role", "img", "aria-label", says, "width", "100%", "height", height)
 }
 
 // grid draws a line.
