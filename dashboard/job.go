@@ -18,10 +18,10 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// jobPage is a job with all that is known of it.
+// jobPage shows a job with all that is known of it.
 type jobPage struct {
 	view.Job
-	Crew    view.Crew       `json:"-"` // whose beats are no news
+	Crew    view.Crew       `json:"-"` // heartbeats are no change of the page
 	Queued  int64           `json:"-"` // jobs of its queue that are due; 0 unless it is one of them
 	History []attempt       // its attempts, the last one first
 	Related []stint.JobInfo // that come from each other, without this one
@@ -43,18 +43,6 @@ const (
 	relatedJobs   = 20 // of a correlation, on the page of one of its jobs
 	shownAttempts = 30 // in a timeline: the last ones
 )
-
-// Retriable, Cancellable and Deletable report what can be done to the job.
-func (p jobPage) Retriable() bool { return p.State != stint.Running && p.State != stint.Available }
-
-// Recovers reports whether to retry it makes a new job.
-func (p jobPage) Recovers() bool { return p.State.Final() }
-
-// Cancellable reports whether there is anything left to cancel.
-func (p jobPage) Cancellable() bool { return !p.State.Final() }
-
-// Deletable reports whether it has ended.
-func (p jobPage) Deletable() bool { return p.State.Final() }
 
 // Words say its state with what follows from it.
 func (p jobPage) Words(now time.Time) told {
@@ -100,8 +88,7 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 	return p, nil
 }
 
-// jobOf asks the API for the job that the address names: it hides what is not for
-// everybody.
+// jobOf asks the API for the job that the address names. The API hides what the role may not see.
 func (b *Dashboard) jobOf(r *http.Request) (view.Job, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
@@ -114,7 +101,7 @@ func (b *Dashboard) jobOf(r *http.Request) (view.Job, error) {
 func (p jobPage) EditedFrom() (id stint.ID) {
 	var of map[string]json.RawMessage
 	if json.Unmarshal(p.Metadata, &of) == nil {
-		_ = json.Unmarshal(of[editedFrom], &id) // what is no id was somebody else's
+		_ = json.Unmarshal(of[editedFrom], &id) // programs may use the key for something else
 	}
 	return id
 }

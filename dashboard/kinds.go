@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"html/template"
 	"net/http"
 	"slices"
@@ -47,21 +48,16 @@ func (k kindRow) Bad() bool { return k.FailureRate() >= 5 }
 // kinds shows how each kind did in the last day.
 func (b *Dashboard) kinds(r *http.Request) (any, error) {
 	ctx := r.Context()
-	p := kindsPage{Since: time.Now().Add(-day).Truncate(time.Hour)}
+	var p kindsPage
 	together(
 		func() { p.Known = b.figures.kinds.Get(ctx) },
 		func() { p.Took = b.figures.byKinds.Get(ctx) },
 	)
-	declared, err := b.store.Kinds(ctx)
-	if err != nil {
+	p.Since = time.Now().Add(-day).Truncate(time.Hour)
+	if err := p.fill(ctx, b.store); err != nil {
 		return nil, err
 	}
-	for _, k := range report.StatsByKind(p.Known.Value) {
-		p.Rows = append(p.Rows, kindRow{KindStats: k})
-	}
-	for i := range declared {
-		p.row(declared[i].Name).Declared = &declared[i]
-	}
+	var err error
 	for _, k := range p.Took.Value.Kinds {
 		p.row(k.Kind).Lately = k.AttemptFigures
 	}
@@ -70,6 +66,18 @@ func (b *Dashboard) kinds(r *http.Request) (any, error) {
 	}
 	p.Crew, err = view.CrewFor(ctx, b.store, p.Slow...)
 	return p, err
+}
+
+// fill adds the rows of the kinds that are known or declared.
+func (p *kindsPage) fill(ctx context.Context, st Store) error {
+	declared, err := st.Kinds(ctx)
+	for _, k := range report.StatsByKind(p.Known.Value) {
+		p.Rows = append(p.Rows, kindRow{KindStats: k})
+	}
+	for i := range declared {
+		p.row(declared[i].Name).Declared = &declared[i]
+	}
+	return err
 }
 
 // row returns that of a kind, which it adds if there is none.
@@ -100,23 +108,16 @@ func (p kindPage) Hour() []template.HTML { return p.History.Value.figures(time.M
 // kind shows one that was declared, or that attempts are known of.
 func (b *Dashboard) kind(r *http.Request) (any, error) {
 	ctx, name := r.Context(), r.PathValue("kind")
-	p := kindPage{Known: b.figures.kinds.Get(ctx)}
-	for _, k := range report.StatsByKind(p.Known.Value) {
-		if k.Kind == name {
-			p.KindStats = k
-		}
-	}
-	declared, err := b.store.Kinds(ctx)
+	all := kindsPage{Known: b.figures.kinds.Get(ctx)}
+	err := all.fill(ctx, b.store)
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(declared, func(d stint.KindInfo) bool { return d.Name == name }); i >= 0 {
-		p.Declared = &declared[i]
-	}
-	if p.Declared == nil && p.Kind == "" {
+	i := slices.IndexFunc(all.Rows, func(row kindRow) bool { return row.Kind == name })
+	if i < 0 {
 		return nil, errNowhere
 	}
-	p.Kind = name
+	p := kindPage{kindRow: all.Rows[i], Known: all.Known}
 	look := b.figures.ofKind(name)
 	together(
 		func() { p.Figures = look.analytics.Get(ctx) },

@@ -40,8 +40,8 @@ type queueRow struct {
 // rateSpan is the end of that hour that the figures of a queue are about.
 const rateSpan = 5 * time.Minute
 
-// queues puts together what is known of each queue: the names come of what waits,
-// of what ended lately, of kinds and of pauses.
+// queues puts together what is known of each queue. The names are those of jobs that wait
+// or ended lately, of kinds and of pauses.
 func (b *Dashboard) queues(r *http.Request) (any, error) {
 	ctx := r.Context()
 	var (
